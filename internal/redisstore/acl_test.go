@@ -20,9 +20,7 @@ import (
 func documentedUser(t *testing.T, c *redis.Client) (name, password string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/redis-keys.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, command, _ := strings.Cut(string(page), "redis-cli ACL SETUSER ")
 	command, _, _ = strings.Cut(command, "```")
 	words := strings.Fields(strings.NewReplacer("'", "", "\\\n", " ").Replace(command))
@@ -36,9 +34,7 @@ func documentedUser(t *testing.T, c *redis.Client) (name, password string) {
 			password = after
 		}
 	}
-	if err := c.Do(t.Context(), args...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Do(t.Context(), args...).Err())
 	t.Cleanup(func() {
 		if refused, err := c.Do(context.WithoutCancel(t.Context()), "ACL", "LOG").Slice(); err != nil || len(refused) > 0 {
 			t.Errorf("got %v, %v, want a user that may do all that lockd does", refused, err)
@@ -62,9 +58,7 @@ func TestTheDocumentedUserMayShareAFairLockWithRedisson(t *testing.T) {
 		c.RPush(t.Context(), layout.Queue("app:n"), theirs).Err(),
 		c.ZAdd(t.Context(), layout.Timeouts("app:n"),
 			redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: theirs}).Err())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = s.Acquire(t.Context(), fairClaim("n", "u:2"))
 	if !errors.Is(err, lock.ErrHeld) {
 		t.Errorf("got %v behind a waiter of Redisson, want that it is held", err)

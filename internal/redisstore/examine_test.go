@@ -155,9 +155,7 @@ func TestAReplicaIsFound(t *testing.T) {
 	master, replica := redistest.Start(t, "--repl-diskless-sync-delay", "0"), redistest.Start(t)
 	s := open(t, quick(replica))
 	host, port, _ := strings.Cut(master.Addr, ":")
-	if err := replica.Client().ReplicaOf(t.Context(), host, port).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, replica.Client().ReplicaOf(t.Context(), host, port).Err())
 	wantFound(t, s.Examine(t.Context()), examine.Role, lock.SeverityError, master.Addr)
 	m := open(t, quick(master))
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
@@ -180,12 +178,14 @@ func TestAUserWithoutRightsIsTold(t *testing.T) {
 		"acl", "setuser", "poor", "on", ">secret", "~*", "&*", "+@all", "-info", "-config", "-time", "-zadd", "-persist",
 		"-type",
 	}
-	if err := c.Do(t.Context(), user...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Do(t.Context(), user...).Err())
 	cfg := quick(srv)
 	cfg.Username, cfg.Password = "poor", "secret"
-	all := open(t, cfg).Examine(t.Context())
+	s := open(t, cfg)
+	if id, err := s.Probe(t.Context()); err != nil || id == "" {
+		t.Errorf("got %q, %v, want some identity", id, err)
+	}
+	all := s.Examine(t.Context())
 	for check, right := range map[string]string{
 		examine.Version: "+info", examine.Role: "+info", examine.Policy: "+info", examine.Clock: "+time",
 		examine.OutputBuffer: "+config|get",
@@ -199,9 +199,7 @@ func TestAUserWithoutRightsIsTold(t *testing.T) {
 	if tellsRights(t, srv) {
 		wantLacking(t, all)
 	}
-	if err := c.Do(t.Context(), "acl", "setuser", "poor", "-eval").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Do(t.Context(), "acl", "setuser", "poor", "-eval").Err())
 	wantFound(t, open(t, cfg).Examine(t.Context()), examine.Scripts, lock.SeverityError, "may not run scripts")
 }
 
@@ -209,9 +207,7 @@ func TestAUserWithoutRightsIsTold(t *testing.T) {
 func tellsRights(t *testing.T, srv *redistest.Server) bool {
 	t.Helper()
 	info, err := srv.Client().Info(t.Context(), "server").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return !strings.Contains(info, "redis_version:6.")
 }
 
@@ -231,9 +227,7 @@ func TestRightsAreThoseForThePrefix(t *testing.T) {
 	srv := redistest.Start(t)
 	c := srv.Client()
 	user := []any{"acl", "setuser", "app", "on", ">secret", "~app:*", "~*{app:*", "~lockd:*", "&*", "+@all"}
-	if err := c.Do(t.Context(), user...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Do(t.Context(), user...).Err())
 	cfg := quick(srv)
 	cfg.Username, cfg.Password = "app", "secret"
 	for prefix, want := range map[string]lock.Severity{"app:": lock.SeverityOK, "other:": lock.SeverityError} {
@@ -310,9 +304,7 @@ func TestWhatIsDeclaredFirstIsKept(t *testing.T) {
 
 	c := srv.Client()
 	const short = 10 * time.Second
-	if err := c.PExpire(t.Context(), "lockd:config:", short).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.PExpire(t.Context(), "lockd:config:", short).Err())
 	declare(b, "another", "one way")
 	if left := c.PTTL(t.Context(), "lockd:config:").Val(); left > short {
 		t.Errorf("one that differs prolonged it to %v", left)

@@ -58,9 +58,7 @@ func (k fairKeysOf) enqueue(t testing.TB, c *redis.Client, owner string, deadlin
 	err := errors.Join(
 		c.ZAdd(t.Context(), k.timeouts, redis.Z{Score: score, Member: owner}).Err(),
 		c.RPush(t.Context(), k.queue, owner).Err())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // subscribe hears a channel.
@@ -153,9 +151,7 @@ func TestAFairWaiterLooksAsRedissonExpects(t *testing.T) {
 				t.Errorf("got %+v, %v, want that it is the turn of w2", r, err)
 			}
 			f = acquire(t, s, fairClaim(name, "w2")).Fence
-			if _, err := s.Release(t.Context(), fairReturn(name, "w2", f)); err != nil {
-				t.Error(err)
-			}
+			release(t, s, fairReturn(name, "w2", f))
 			if all := lockKeys(t, c); len(all) != 1 || all[0] != layout.Token(name) {
 				t.Errorf("got keys %q, want only the token", all)
 			}
@@ -180,19 +176,6 @@ func TestAQueueOfLockdsWaitersEndsByItselfAndOneWithRedissonsDoesNot(t *testing.
 	for _, key := range keys {
 		if ttl := c.PTTL(t.Context(), key).Val(); ttl != -1 {
 			t.Errorf("%s ends in %v, though a waiter of Redisson relies on it", key, ttl)
-		}
-	}
-}
-
-func TestOddNamesHaveQueuesOfTheirOwn(t *testing.T) {
-	_, s, _ := begin(t)
-	acquire(t, s, fairClaim("n", "o"))
-	_ = refused(t, s, fairClaim("n", "w"))
-	acquire(t, s, fairClaim("{n}", "o2"))
-	_ = refused(t, s, fairClaim("{n}", "w2"))
-	for name, want := range map[string]lock.Owner{"n": whole("w"), "{n}": whole("w2")} {
-		if got, err := s.Queue(t.Context(), name, 0, 9); err != nil || !slices.Equal(got, []lock.Owner{want}) {
-			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
 		}
 	}
 }
@@ -271,8 +254,7 @@ func TestALivingWaiterOfRedissonIsNeverEvicted(t *testing.T) {
 	// It is told when the name is free, and nobody else gets it meanwhile.
 	c.HSet(t.Context(), "n", wholeID("o"), 1)
 	c.PExpire(t.Context(), "n", lease)
-	r := fairReturn("n", "o", 0)
-	r.Next = &lock.Successor{Owner: whole("w"), TTL: lease}
+	r := handingOver(fairReturn("n", "o", 0), "w")
 	res, err := s.Release(t.Context(), r)
 	if want := (lock.Returned{Listeners: 1, Turn: whole("r:1")}); err != nil || res != want {
 		t.Errorf("got %+v, %v, want %+v", res, err, want)
@@ -427,9 +409,7 @@ func TestManyWaitersLeaveALongQueueCheaply(t *testing.T) {
 				t.Fatal(err)
 			}
 			writes, reads := srv.Calls("rpush"), srv.Calls("lrange")
-			if err := s.Leave(t.Context(), "n", lock.Fair, leaving); err != nil {
-				t.Fatal(err)
-			}
+			must(t, s.Leave(t.Context(), "n", lock.Fair, leaving))
 			if n := srv.Calls("rpush") - writes; n != 0 {
 				t.Errorf("the queue was written anew by %d times RPUSH", n)
 			}

@@ -49,13 +49,25 @@ func giveBack(name string, o lock.Owner, f lock.Fence) lock.Return {
 	return lock.Return{Name: name, Kind: lock.Exclusive, Owner: whole(o), Fence: f}
 }
 
+// handingOver is a release that hands the name over.
+func handingOver(r lock.Return, to lock.Owner) lock.Return {
+	r.Next = &lock.Successor{Owner: whole(to), TTL: lease}
+	return r
+}
+
+// wantHeld checks whether somebody holds a name.
+func wantHeld(t testing.TB, s *Store, name string, want bool) {
+	t.Helper()
+	if st, err := s.Look(t.Context(), name); err != nil || st.Held != want {
+		t.Errorf("%s: got %+v, %v, want it held: %v", name, st, err, want)
+	}
+}
+
 // acquire makes an acquisition that must succeed.
 func acquire(t testing.TB, s *Store, c lock.Claim) lock.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return g
 }
 
@@ -130,8 +142,7 @@ func TestAfterALostReplyTheRepetitionGivesTheSame(t *testing.T) {
 			lose(func() error { return renewOne(t.Context(), s, "n", "o", f) })
 			wantErr(t, renewOne(t.Context(), s, "n", "o", f), nil)
 
-			over := giveBack("n", "o", f)
-			over.Next = &lock.Successor{Owner: whole("heir"), TTL: lease}
+			over := handingOver(giveBack("n", "o", f), "heir")
 			lose(func() error { _, err := s.Release(t.Context(), over); return err })
 			res, err := s.Release(t.Context(), over)
 			st, _ = direct.Look(t.Context(), "n")
@@ -195,9 +206,7 @@ func TestScriptFlushIsNotNoticed(t *testing.T) {
 func TestKilledRedisIsUnavailableAndComesBack(t *testing.T) {
 	srv, s, _ := begin(t)
 	before, err := s.Probe(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := acquire(t, s, claim("n", "o")).Fence
 	srv.Kill()
 	until(t, "acquire without a server", func() error {
@@ -322,9 +331,7 @@ func TestOneSilentConnectionDelaysOnlyItsOwnChunk(t *testing.T) {
 func TestReplicaIsUnavailableAndRefusedAtStart(t *testing.T) {
 	srv, s, c := begin(t)
 	f := acquire(t, s, claim("n", "o")).Fence
-	if err := c.ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
 	_, err := s.Acquire(t.Context(), claim("m", "o"))
 	wantErr(t, err, lock.ErrUnavailable)
 	wantErr(t, renewOne(t.Context(), s, "n", "o", f), lock.ErrUnavailable)
@@ -334,9 +341,7 @@ func TestReplicaIsUnavailableAndRefusedAtStart(t *testing.T) {
 		t.Errorf("open: got %v, want a refusal", err)
 	}
 
-	if err := c.ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.ReplicaOf(t.Context(), "NO", "ONE").Err())
 	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("m", "o")); return err })
 	until(t, "probe", func() error { _, err := s.Probe(t.Context()); return err })
 }
@@ -366,9 +371,7 @@ func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
 	srv := redistest.Start(t)
 	cfg := Config{Addr: srv.Addr, OpTimeout: 300 * time.Millisecond, ConnectTimeout: patience}
 	s, err := Open(t.Context(), cfg, zap.NewNop(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	srv.Pause()
 	until(t, "it makes new connections", func() error {
 		_, err := s.Acquire(t.Context(), claim("n", "o"))

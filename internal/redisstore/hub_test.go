@@ -44,9 +44,7 @@ func await(t *testing.T, heard <-chan lock.What, want lock.What) {
 func cycle(t *testing.T, s *Store, name string) {
 	t.Helper()
 	g := acquire(t, s, claim(name, "o"))
-	if _, err := s.Release(t.Context(), giveBack(name, "o", g.Fence)); err != nil {
-		t.Fatal(err)
-	}
+	release(t, s, giveBack(name, "o", g.Fence))
 }
 
 func TestListenersAreToldWhenTheirConnectionWasCut(t *testing.T) {
@@ -118,16 +116,18 @@ func TestChannelsAreLeftSomeTimeAfterTheLastListener(t *testing.T) {
 	s := open(t, cfg)
 	c := srv.Client()
 	var stops []func()
+	var heard []chan lock.What
 	for i := range 1200 {
-		heard := make(chan lock.What, 10)
-		stops = append(stops, s.Listen(fmt.Sprintf("n%d", i%600), lock.Exclusive, func(n lock.Notice) { heard <- n.What }))
-		await(t, heard, lock.NoticeListening)
+		h := make(chan lock.What, 10)
+		heard = append(heard, h)
+		stops = append(stops, s.Listen(fmt.Sprintf("n%d", i%600), lock.Exclusive, func(n lock.Notice) { h <- n.What }))
+	}
+	for _, h := range heard {
+		await(t, h, lock.NoticeListening)
 	}
 	channels := func() int {
 		l, err := c.PubSubChannels(t.Context(), "*").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return len(l)
 	}
 	if n := channels(); n != 600 {
@@ -219,9 +219,7 @@ func TestCloseEndsListening(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	s, err := Open(t.Context(), quick(srv), zaptest.NewLogger(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	heard := make(chan lock.What, 10)
 	stop := s.Listen("n", lock.Exclusive, func(n lock.Notice) { heard <- n.What })
 	await(t, heard, lock.NoticeListening)

@@ -15,7 +15,7 @@ func TestOnlyRenewalsUseTheirConnections(t *testing.T) {
 	t.Parallel()
 	s := open(t, quick(redistest.Start(t)))
 	f := acquire(t, s, claim("n", "o")).Fence
-	r := lock.Renewal{Name: "n", Kind: lock.Exclusive, Owner: whole("o"), Fence: f, TTL: lease}
+	r := renewal(claim("n", "o"), f)
 	renew := func(r lock.Renewal) (err error) {
 		s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, e error) { err = e })
 		return err

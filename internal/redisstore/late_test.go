@@ -9,116 +9,21 @@ import (
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
-// A grant that too few replicas had is released, and the release comes late: after the owner has asked again. It ends
-// no hold that the owner was told of.
-func TestALateReleaseOfAnUnreplicatedGrantEndsNoLaterHold(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {
-		t.Run(kind.String(), func(t *testing.T) {
-			t.Parallel()
-			master, replica, cfg := withReplica(t)
-			late := new(redistest.Late)
-			cfg.Hook = late
-			s := open(t, cfg)
-			acquire(t, s, claim("warm", "o"))
-			replica.Pause()
-			late.Hold(redistest.Calls(releases(s)...))
-			c := kindClaim(kind, "n", "o")
-			_, err := s.Acquire(t.Context(), c)
-			wantErr(t, err, lock.ErrOutcomeUnknown)
-			late.Hold(nil)
-			replica.Resume()
-
-			tellLate(t, s, c, func() int { return late.Run(t.Context(), master.Client()) }, func() error {
-				_, err := s.Acquire(t.Context(), c)
-				return err
-			})
-		})
-	}
-}
-
-// A release of permits compares no fence, so while it may come late the owner is told of none.
-func TestPermitsThatMayBeReleasedLateAreNotTold(t *testing.T) {
-	t.Parallel()
-	_, replica, cfg := withReplica(t)
-	late := new(redistest.Late)
-	cfg.Hook = late
-	s := open(t, cfg)
-	replica.Pause()
-	late.Hold(redistest.Calls(releases(s)...))
-	c := permitsClaim("n", "o", 2, 3)
-	_, err := s.Acquire(t.Context(), c)
-	wantErr(t, err, lock.ErrOutcomeUnknown)
-	late.Hold(nil)
-	replica.Resume()
-	until(t, "given back", func() error {
-		_, err := s.Acquire(t.Context(), c)
-		if err == nil {
-			t.Fatal("the owner was told of permits that may be released yet")
-		}
-		if !errors.Is(err, ErrAbandoned) || errors.Is(err, lock.ErrOutcomeUnknown) {
-			return err
-		}
-		return nil
-	})
-	until(t, "others get them", func() error {
-		_,
-			err := s.Acquire(t.Context(), permitsClaim("n", "p", 3, 3))
-		return err
-	})
-}
-
-// The same of a hand-over.
-func TestALateReleaseOfAnUnreplicatedHandOverEndsNoLaterHold(t *testing.T) {
-	t.Parallel()
-	master, replica, cfg := withReplica(t)
-	late := new(redistest.Late)
-	cfg.Hook = late
-	s := open(t, cfg)
-	r := giveBack("n", "o", acquire(t, s, claim("n", "o")).Fence)
-	r.Next = &lock.Successor{Owner: whole("heir"), TTL: lease}
-	replica.Pause()
-	late.Hold(func(args []any) bool { return redistest.Calls(releases(s)...)(args) && !says(args, "heir", r.Owner) })
-	_, err := s.Release(t.Context(), r)
-	wantErr(t, err, lock.ErrOutcomeUnknown)
-	late.Hold(nil)
-	replica.Resume()
-
-	heir := claim("n", "heir")
-	tellLate(t, s, heir, func() int { return late.Run(t.Context(), master.Client()) }, func() error {
-		if res, err := s.Release(t.Context(), r); err == nil && res.HandedOver != 0 {
-			return nil // the repetition
-		}
-		_, err := s.Acquire(t.Context(), heir)
-		return err
-	})
-}
-
-// tellLate tries until a claim is told as granted, executes what is late, and checks that the hold is there.
-func tellLate(t *testing.T, s *Store, c lock.Claim, run func() int, try func() error) {
+// lateReleases is a Store whose replica is silent. The releases of grants that are not replicated come late, but for
+// those of hand-overs, if there are any.
+func lateReleases(t *testing.T, before func(s *Store), handOver ...any) (s *Store, resume func(), late func() int) {
 	t.Helper()
-	until(t, "granted", func() error {
-		err := try()
-		if err != nil && !errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrOutcomeUnknown) {
-			t.Fatal(err)
-		}
-		return err
-	})
-	if run() == 0 {
-		t.Error("nothing came late")
-	}
-	if st, err := s.Look(t.Context(), c.Name); err != nil || !st.Held {
-		t.Errorf("after the late release: got %+v, %v, want it held", st, err)
-	}
-}
-
-// releases are the scripts that end a hold.
-func releases(s *Store) []string {
+	master, replica, cfg := withReplica(t)
+	hook := new(redistest.Late)
+	cfg.Hook = hook
+	s = open(t, cfg)
+	before(s)
+	replica.Pause()
 	all := s.Scripts
-	return []string{
-		all.Release.SHA, all.ReleaseFair.SHA, all.ReleaseRead.SHA, all.ReleaseWrite.SHA,
-		all.ReleasePermits.SHA, all.Many.SHA,
-	}
+	releases := redistest.Calls(all.Release.SHA, all.ReleaseFair.SHA, all.ReleaseRead.SHA, all.ReleaseWrite.SHA,
+		all.ReleasePermits.SHA, all.Many.SHA)
+	hook.Hold(func(args []any) bool { return releases(args) && (len(handOver) == 0 || !says(args, handOver...)) })
+	return s, func() { hook.Hold(nil); replica.Resume() }, func() int { return hook.Run(t.Context(), master.Client()) }
 }
 
 // says says whether the words of a command are among its arguments.
@@ -135,33 +40,91 @@ func says(args []any, words ...any) bool {
 	return found == len(words)
 }
 
-// So is one of several read holds: a late release would end the next one with its number.
-func TestANestedReadThatMayBeReleasedLateIsNotTold(t *testing.T) {
+// A grant that too few replicas had is released, and the release comes late: after the owner has asked again. It ends
+// no hold that the owner was told of.
+func TestALateReleaseOfAnUnreplicatedGrantEndsNoLaterHold(t *testing.T) {
 	t.Parallel()
-	_, replica, cfg := withReplica(t)
-	late := new(redistest.Late)
-	cfg.Hook = late
-	s := open(t, cfg)
-	c := kindClaim(lock.Read, "n", "o")
-	c.Fence = acquire(t, s, c).Fence
-	c.Count = 2
-	replica.Pause()
-	late.Hold(redistest.Calls(releases(s)...))
-	_, err := s.Acquire(t.Context(), c)
-	wantErr(t, err, lock.ErrOutcomeUnknown)
-	late.Hold(nil)
-	replica.Resume()
-	until(t, "given back", func() error {
-		_, err := s.Acquire(t.Context(), c)
-		if err == nil {
-			t.Fatal("the owner was told of a hold that may be released yet")
-		}
-		if !errors.Is(err, ErrAbandoned) || errors.Is(err, lock.ErrOutcomeUnknown) {
-			return err
-		}
-		return nil
-	})
-	if hs, err := s.Holders(t.Context(), "n", 10); err != nil || len(hs) != 1 || hs[0].Count != 1 {
-		t.Errorf("got %+v, %v, want the first hold", hs, err)
+	for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {
+		t.Run(kind.String(), func(t *testing.T) {
+			t.Parallel()
+			s, resume, late := lateReleases(t, func(s *Store) { acquire(t, s, claim("warm", "o")) })
+			c := kindClaim(kind, "n", "o")
+			try := func() error { _, err := s.Acquire(t.Context(), c); return err }
+			wantErr(t, try(), lock.ErrOutcomeUnknown)
+			resume()
+			tellLate(t, s, late, try)
+		})
 	}
+	t.Run("hand-over", func(t *testing.T) {
+		t.Parallel()
+		r := handingOver(giveBack("n", "o", 0), "heir")
+		s, resume, late := lateReleases(t, func(s *Store) { r.Fence = acquire(t, s, claim("n", "o")).Fence }, "heir", r.Owner)
+		_, err := s.Release(t.Context(), r)
+		wantErr(t, err, lock.ErrOutcomeUnknown)
+		resume()
+		tellLate(t, s, late, func() error {
+			if res, err := s.Release(t.Context(), r); err == nil && res.HandedOver != 0 {
+				return nil // the repetition
+			}
+			_, err := s.Acquire(t.Context(), claim("n", "heir"))
+			return err
+		})
+	})
+}
+
+// tellLate tries until a claim of n is told as granted, executes what is late, and checks that the hold is there.
+func tellLate(t *testing.T, s *Store, late func() int, try func() error) {
+	t.Helper()
+	until(t, "granted", func() error {
+		err := try()
+		if err != nil && !errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrOutcomeUnknown) {
+			t.Fatal(err)
+		}
+		return err
+	})
+	if late() == 0 {
+		t.Error("nothing came late")
+	}
+	wantHeld(t, s, "n", true)
+}
+
+// A release of permits compares no fence, and one of several read holds would end the next one with its number. So
+// while it may come late the owner is told of none.
+func TestPermitsThatMayBeReleasedLateAreNotTold(t *testing.T) {
+	t.Parallel()
+	notTold := func(t *testing.T, c lock.Claim, before func(s *Store, c *lock.Claim)) *Store {
+		s, resume, _ := lateReleases(t, func(s *Store) { before(s, &c) })
+		_, err := s.Acquire(t.Context(), c)
+		wantErr(t, err, lock.ErrOutcomeUnknown)
+		resume()
+		until(t, "undone", func() error {
+			_, err := s.Acquire(t.Context(), c)
+			if err == nil {
+				t.Fatal("the owner was told of what may be released yet")
+			}
+			if !errors.Is(err, ErrAbandoned) || errors.Is(err, lock.ErrOutcomeUnknown) {
+				return err
+			}
+			return nil
+		})
+		return s
+	}
+	t.Run("permits", func(t *testing.T) {
+		t.Parallel()
+		s := notTold(t, permitsClaim("n", "o", 2, 3), func(*Store, *lock.Claim) {})
+		until(t, "others get them", func() error {
+			_, err := s.Acquire(t.Context(), permitsClaim("n", "p", 3, 3))
+			return err
+		})
+	})
+	t.Run("nested read", func(t *testing.T) {
+		t.Parallel()
+		s := notTold(t, kindClaim(lock.Read, "n", "o"), func(s *Store, c *lock.Claim) {
+			c.Fence = acquire(t, s, *c).Fence
+			c.Count = 2
+		})
+		if hs, err := s.Holders(t.Context(), "n", 10); err != nil || len(hs) != 1 || hs[0].Count != 1 {
+			t.Errorf("got %+v, %v, want the first hold", hs, err)
+		}
+	})
 }

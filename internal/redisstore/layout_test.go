@@ -79,9 +79,7 @@ func TestLocksOfRedissonAreRespected(t *testing.T) {
 		"two readers": {[]any{"mode", "read", wholeID("uuid:1"), 1, wholeID("uuid:2"), 1}, time.Minute, "", time.Minute},
 		"our reader":  {[]any{"mode", "read", wholeID("o"), 1}, time.Minute, "o", time.Minute},
 	} {
-		if err := c.HSet(ctx, name, do.set...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.HSet(ctx, name, do.set...).Err())
 		if do.pttl > 0 {
 			c.PExpire(ctx, name, do.pttl)
 		}
@@ -110,9 +108,7 @@ func TestLocksOfRedissonAreRespected(t *testing.T) {
 func TestFencesGoOnFromThoseOfRedisson(t *testing.T) {
 	_, s, c := begin(t)
 	const far = 8_000_000_000_000_000 // later than now, in µs
-	if err := c.Set(t.Context(), layout.Token("n"), int64(far), 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Set(t.Context(), layout.Token("n"), int64(far), 0).Err())
 	for i := range 3 {
 		if f := acquire(t, s, claim("n", "o")).Fence; f != far+1+lock.Fence(i) {
 			t.Errorf("got fence %d, want %d", f, far+1+i)
@@ -130,14 +126,10 @@ func TestFencesGoOnFromThoseOfRedisson(t *testing.T) {
 func TestWhatIsNoFenceIsNotReplaced(t *testing.T) {
 	_, s, c := begin(t)
 	for _, text := range []string{"x", "", "-1", "1.5", "1e9", "nan", "9007199254740993", strings.Repeat("9", 400)} {
-		if err := c.Set(t.Context(), layout.Token("n"), text, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Set(t.Context(), layout.Token("n"), text, 0).Err())
 		_, err := s.Acquire(t.Context(), claim("n", "o"))
 		wantErr(t, err, lock.ErrKindMismatch)
-		if st, err := s.Look(t.Context(), "n"); err != nil || st.Held {
-			t.Errorf("fence %q: got %+v, %v, want the name free", text, st, err)
-		}
+		wantHeld(t, s, "n", false)
 	}
 	c.Del(t.Context(), layout.Token("n"))
 	c.RPush(t.Context(), layout.Token("n"), "x")
@@ -162,8 +154,7 @@ func TestAHoldOutlivesItsFenceKey(t *testing.T) {
 	}
 
 	forget()
-	over := giveBack("n", "o", f)
-	over.Next = &lock.Successor{Owner: whole("heir"), TTL: lease}
+	over := handingOver(giveBack("n", "o", f), "heir")
 	res, err := s.Release(t.Context(), over)
 	if err != nil || res.HandedOver <= f {
 		t.Errorf("the hand-over gave %+v, %v, want a fence above %d", res, err, f)
@@ -221,14 +212,12 @@ func TestAFenceKeyLivesForHalfOfItsTimeAfterEachGrant(t *testing.T) {
 		at := time.Now()
 		g := acquire(t, s, kindClaim(k, "n", "o"))
 		check("a grant", at)
-		r := kindReturn(k, "n", "o", g.Fence)
-		r.Next = &lock.Successor{Owner: whole("heir"), TTL: lease}
+		r := handingOver(kindReturn(k, "n", "o", g.Fence), "heir")
 		at = time.Now()
 		res, err := s.Release(t.Context(), r)
 		must(t, err)
 		check("a hand-over", at)
-		_, err = s.Release(t.Context(), kindReturn(k, "n", "heir", res.HandedOver))
-		must(t, err)
+		release(t, s, kindReturn(k, "n", "heir", res.HandedOver))
 	}
 }
 

@@ -37,40 +37,14 @@ func permitDone(name string, o lock.Owner) *request {
 	return &request{back: &r}
 }
 
-// wanted is a request and its error.
-type wanted struct {
-	*request
-	err error
-}
-
-// oneCall has all go as one call with the errors they should have.
-func oneCall(t testing.TB, s *Store, g *gate, wants []wanted) error {
-	t.Helper()
-	rs := make([]*request, len(wants))
-	for i, w := range wants {
-		rs[i] = w.request
-	}
-	g.seen()
-	goTogether(t, s, g, storetest.Deliver, rs...)
-	if shas := g.seen(); !slices.Equal(shas, []string{s.Scripts.Many.SHA}) {
-		return fmt.Errorf("%d scripts went, want one for all", len(shas))
-	}
-	for i, w := range wants {
-		if !errors.Is(w.outcome.err, w.err) || (w.err == nil) != (w.outcome.err == nil) {
-			return wrong(i, w.outcome.err, w.err)
-		}
-	}
-	return nil
-}
-
 // held is how many hold a name afterwards, and with which request's fence.
 type held struct {
 	holders uint32
 	last    *request
 }
 
-// wantHeld says what is wrong with some names.
-func wantHeld(t testing.TB, s *Store, names map[string]held) error {
+// holding says what is wrong with some names.
+func holding(t testing.TB, s *Store, names map[string]held) error {
 	t.Helper()
 	for name, want := range names {
 		st, err := s.Look(t.Context(), name)
@@ -132,7 +106,7 @@ func sharedMixed(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	if first.grant.Fence >= second.grant.Fence || permitA.grant.Fence >= permitB.grant.Fence {
 		return fmt.Errorf("fences %v after %v, %v after %v", second.grant, first.grant, permitB.grant, permitA.grant)
 	}
-	return wantHeld(t, s, map[string]held{
+	return holding(t, s, map[string]held{
 		"rw": {2, rw}, "new": {2, second}, "sem": {2, permitB}, "made": {2, nil}, "last": {1, taken}, "again": {0, nil},
 		"waited": {1, nil},
 	})
@@ -162,7 +136,7 @@ func sharedFull(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	if err == nil && again.grant.Fence != y {
 		err = fmt.Errorf("y reads again with %v, want fence %d", again.grant, y)
 	}
-	return errors.Join(err, wantHeld(t, s, map[string]held{"rw": {1, nil}, "sem": {1, nil}, "new": {0, nil}}))
+	return errors.Join(err, holding(t, s, map[string]held{"rw": {1, nil}, "sem": {1, nil}, "new": {0, nil}}))
 }
 
 // sharedReplica is the same at a Redis that became a replica.
@@ -181,7 +155,7 @@ func sharedReplica(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 		{permitDone("sem", "x"), lock.ErrUnavailable},
 		{permitDone("sem", "y"), lock.ErrNotHeld},
 	})
-	return errors.Join(err, wantHeld(t, s, map[string]held{"rw": {1, nil}, "sem": {1, nil}}))
+	return errors.Join(err, holding(t, s, map[string]held{"rw": {1, nil}, "sem": {1, nil}}))
 }
 
 // A hash ends with its longest hold, and with its last reader, whoever left in one call.
@@ -210,15 +184,6 @@ func sharedLives(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 func sharedAll(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	t.Helper()
 	return errors.Join(sharedMixed(t, s, g, c), sharedFull(t, s, g, c), sharedReplica(t, s, g, c), sharedLives(t, s, g, c))
-}
-
-func TestEachOfManyThatShareHasItsOwnAnswer(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	s, g := gated(t, srv) // some are about what was done before for another session
-	if err := sharedAll(t, s, g, srv.Client()); err != nil {
-		t.Error(err)
-	}
 }
 
 // Who listens hears of each that ended in one call, in Redisson's words once for all of them.

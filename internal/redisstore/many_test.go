@@ -57,9 +57,7 @@ func goTogether(t testing.TB, s *Store, g *gate, fate storetest.Fate, rs ...*req
 			}
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	wg.Wait()
 }
 
@@ -70,18 +68,42 @@ func wrong(i int, got, want error) error {
 	return errors.New(fmt.Sprint("request ", i, ": got ", got, ", want ", want))
 }
 
-// stateOfAll is who holds the names, and their fences.
-func stateOfAll(t testing.TB, s *Store, names ...string) map[string]lock.State {
+// wanted is a request and its error.
+type wanted struct {
+	*request
+	err error
+}
+
+// oneCall has all go as one call with the errors they should have.
+func oneCall(t testing.TB, s *Store, g *gate, wants []wanted) error {
 	t.Helper()
-	all := make(map[string]lock.State)
-	for _, n := range names {
-		st, err := s.Look(t.Context(), n)
-		if err != nil && !errors.Is(err, lock.ErrKindMismatch) {
-			t.Fatal(err)
-		}
-		all[n] = st
+	rs := make([]*request, len(wants))
+	for i, w := range wants {
+		rs[i] = w.request
 	}
-	return all
+	g.seen()
+	goTogether(t, s, g, storetest.Deliver, rs...)
+	if shas := g.seen(); !slices.Equal(shas, []string{s.Scripts.Many.SHA}) {
+		return fmt.Errorf("%d scripts went, want one for all", len(shas))
+	}
+	for i, w := range wants {
+		if !errors.Is(w.outcome.err, w.err) || (w.err == nil) != (w.outcome.err == nil) {
+			return wrong(i, w.outcome.err, w.err)
+		}
+	}
+	return nil
+}
+
+// owned says which name has another owner than it should.
+func owned(t testing.TB, s *Store, owners map[string]lock.Owner) error {
+	t.Helper()
+	for name, want := range owners {
+		if st, err := s.Look(t.Context(), name); err != nil && !errors.Is(err, lock.ErrKindMismatch) ||
+			st.Owner != whole(want) {
+			return fmt.Errorf("%s is held by %q, %w, want %q", name, st.Owner, err, want)
+		}
+	}
+	return nil
 }
 
 // mixed has every case in one call, and says what is wrong with the outcomes.
@@ -96,10 +118,7 @@ func mixed(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	must(t, c.Set(t.Context(), "text", "x", 0).Err())
 	must(t, c.RPush(t.Context(), layout.Token("list"), "x").Err())
 	must(t, c.Set(t.Context(), layout.Token("word"), "x", 0).Err())
-	wants := []struct {
-		*request
-		err error
-	}{
+	wants := []wanted{
 		{acquiring("text", "a"), lock.ErrKindMismatch},
 		{acquiring("new", "a"), nil},
 		{releasing("stale", "a", stale-1), lock.ErrStale},
@@ -120,41 +139,27 @@ func mixed(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 		{releasing("cycle", "a", 0), nil},
 		{acquiring("cycle", "b"), nil},
 	}
-	rs := make([]*request, len(wants))
-	for i, w := range wants {
-		rs[i] = w.request
+	if err := oneCall(t, s, g, wants); err != nil {
+		return err
 	}
-	g.seen()
-	goTogether(t, s, g, storetest.Deliver, rs...)
-	if shas := g.seen(); !slices.Equal(shas, []string{s.Scripts.Many.SHA}) {
-		return fmt.Errorf("%d scripts went, want one for all", len(shas))
-	}
-	for i, w := range wants {
-		if !errors.Is(w.outcome.err, w.err) || (w.err == nil) != (w.outcome.err == nil) {
-			return wrong(i, w.outcome.err, w.err)
-		}
-	}
-	held, _ := errors.AsType[*lock.HeldError](rs[14].outcome.err)
+	held, _ := errors.AsType[*lock.HeldError](wants[14].outcome.err)
+	fence := func(i int) lock.Fence { return max(wants[i].grant.Fence, wants[i].outcome.back.HandedOver) }
 	switch {
-	case rs[3].claim.Name != "held" || held.HeldBy != whole("b"):
+	case held.HeldBy != whole("b"):
 		return fmt.Errorf("twice is held by %q, want b", held.HeldBy)
-	case rs[18].grant.Fence <= rs[16].grant.Fence, rs[7].grant.Fence <= twice, rs[12].outcome.back.HandedOver <= handed,
-		rs[10].grant.Fence != mine:
-		return fmt.Errorf("fences %v, %v, %v and %v after %v, %v, %v and %v",
-			rs[18].grant, rs[7].grant, rs[12].outcome.back, rs[10].grant, rs[16].grant, twice, handed, mine)
+	case fence(18) <= fence(16), fence(7) <= twice, fence(12) <= handed, fence(10) != mine:
+		return fmt.Errorf("fences %d, %d, %d and %d after %d, %d, %d and %d",
+			fence(18), fence(7), fence(12), fence(10), fence(16), twice, handed, mine)
 	}
-	owners := map[string]lock.Owner{
+	if err := owned(t, s, map[string]lock.Owner{
 		"new": "a", "stale": "a", "held": "x", "freed": "", "twice": "b", "mine": "a", "handed": "b", "last": "a", "word": "",
 		"list": "",
-	}
-	for name, want := range owners {
-		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != whole(want) {
-			return fmt.Errorf("%s is held by %q, %w, want %q", name, st.Owner, err, want)
-		}
+	}); err != nil {
+		return err
 	}
 	for i, name := range map[int]string{1: "new", 7: "twice", 10: "mine", 15: "last", 18: "cycle"} {
-		if st, _ := s.Look(t.Context(), name); st.Fence != rs[i].grant.Fence || rs[i].grant.TTL != lease {
-			return fmt.Errorf("%s was granted %+v, but is %+v", name, rs[i].grant, st)
+		if st, _ := s.Look(t.Context(), name); st.Fence != fence(i) || wants[i].grant.TTL != lease {
+			return fmt.Errorf("%s was granted %+v, but is %+v", name, wants[i].grant, st)
 		}
 	}
 	return nil
@@ -170,47 +175,22 @@ func full(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	acquire(t, s, claim("held", "x"))
 	must(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	defer func() { must(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err()) }()
-	rs := []*request{
-		releasing("freed", "a", f), acquiring("new", "a"), acquiring("freed", "b"), acquiring("mine", "a"),
-		acquiring("held", "a"),
-		handing("handed", "a", h, "b"), acquiring("last", "a"),
-	}
-	goTogether(t, s, g, storetest.Deliver, rs...)
-	for i, want := range []error{nil, lock.ErrStoreFull, lock.ErrStoreFull, nil, lock.ErrHeld, nil, lock.ErrStoreFull} {
-		if !errors.Is(rs[i].err, want) {
-			return wrong(i, rs[i].err, want)
-		}
-	}
-	if rs[3].grant.Fence != mine {
-		return fmt.Errorf("mine has fence %d, want %d", rs[3].grant.Fence, mine)
-	}
-	for name, want := range map[string]lock.Owner{
-		"freed": "", "new": "", "mine": "a", "held": "x", "handed": "b",
-		"last": "",
-	} {
-		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != whole(want) {
-			return fmt.Errorf("%s is held by %q, %w, want %q", name, st.Owner, err, want)
-		}
-	}
-	return nil
-}
-
-func TestEachOfManyHasItsOwnAnswer(t *testing.T) {
-	t.Parallel()
-	inEachLine(t, func(t *testing.T, srv *redistest.Server, s *Store, g *gate) {
-		if err := mixed(t, s, g, srv.Client()); err != nil {
-			t.Error(err)
-		}
+	again := acquiring("mine", "a")
+	err := oneCall(t, s, g, []wanted{
+		{releasing("freed", "a", f), nil},
+		{acquiring("new", "a"), lock.ErrStoreFull},
+		{acquiring("freed", "b"), lock.ErrStoreFull},
+		{again, nil},
+		{acquiring("held", "a"), lock.ErrHeld},
+		{handing("handed", "a", h, "b"), nil},
+		{acquiring("last", "a"), lock.ErrStoreFull},
 	})
-}
-
-func TestManyAtAFullRedisAreAnsweredAsOne(t *testing.T) {
-	t.Parallel()
-	inEachLine(t, func(t *testing.T, srv *redistest.Server, s *Store, g *gate) {
-		if err := full(t, s, g, srv.Client()); err != nil {
-			t.Error(err)
-		}
-	})
+	if err == nil && again.grant.Fence != mine {
+		err = fmt.Errorf("mine has fence %d, want %d", again.grant.Fence, mine)
+	}
+	return errors.Join(err, owned(t, s, map[string]lock.Owner{
+		"freed": "", "new": "", "mine": "a", "held": "x", "handed": "b", "last": "",
+	}))
 }
 
 // replica has a call for many reach a Redis that became a replica.
@@ -221,33 +201,32 @@ func replica(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	acquire(t, s, claim("held", "x"))
 	must(t, c.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
 	defer func() { must(t, c.ReplicaOf(t.Context(), "NO", "ONE").Err()) }()
-	rs := []*request{
-		acquiring("new", "a"), releasing("mine", "a", f), acquiring("held", "a"), acquiring("mine", "a"),
-		handing("mine", "a", f, "b"),
-	}
-	goTogether(t, s, g, storetest.Deliver, rs...)
-	for i, want := range []error{
-		lock.ErrUnavailable, lock.ErrUnavailable, lock.ErrHeld, lock.ErrUnavailable, lock.ErrUnavailable,
-	} {
-		if !errors.Is(rs[i].err, want) {
-			return wrong(i, rs[i].err, want)
-		}
-	}
-	for name, want := range map[string]lock.Owner{"new": "", "mine": "a", "held": "x"} {
-		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != whole(want) {
-			return fmt.Errorf("%s is held by %q, %w, want %q", name, st.Owner, err, want)
-		}
-	}
-	return nil
+	err := oneCall(t, s, g, []wanted{
+		{acquiring("new", "a"), lock.ErrUnavailable},
+		{releasing("mine", "a", f), lock.ErrUnavailable},
+		{acquiring("held", "a"), lock.ErrHeld},
+		{acquiring("mine", "a"), lock.ErrUnavailable},
+		{handing("mine", "a", f, "b"), lock.ErrUnavailable},
+	})
+	return errors.Join(err, owned(t, s, map[string]lock.Owner{"new": "", "mine": "a", "held": "x"}))
 }
 
-func TestManyAtAReplicaAreAnsweredAsOne(t *testing.T) {
+func TestEachOfManyHasItsOwnAnswer(t *testing.T) {
 	t.Parallel()
 	inEachLine(t, func(t *testing.T, srv *redistest.Server, s *Store, g *gate) {
-		if err := replica(t, s, g, srv.Client()); err != nil {
-			t.Error(err)
-		}
+		must(t, errors.Join(mixed(t, s, g, srv.Client()), replica(t, s, g, srv.Client())))
 	})
+	t.Run("shared", func(t *testing.T) {
+		t.Parallel()
+		srv := redistest.Start(t)
+		s, g := gated(t, srv) // some are about what was done before for another session
+		must(t, sharedAll(t, s, g, srv.Client()))
+	})
+}
+
+func TestManyAtAFullRedisAreAnsweredAsOne(t *testing.T) {
+	t.Parallel()
+	inEachLine(t, func(t *testing.T, srv *redistest.Server, s *Store, g *gate) { must(t, full(t, s, g, srv.Client())) })
 }
 
 // Whatever is not wholly an answer of script/many.lua says nothing of anybody.
@@ -322,8 +301,7 @@ func TestALoneRequestGoesByItsOwnScript(t *testing.T) {
 	srv := redistest.Start(t)
 	s, g := gated(t, srv)
 	f := acquire(t, s, claim("n", "o")).Fence
-	_, err := s.Release(t.Context(), giveBack("n", "o", f))
-	must(t, err)
+	release(t, s, giveBack("n", "o", f))
 	if got, want := g.seen(), []string{s.Scripts.Acquire.SHA, s.Scripts.Release.SHA}; !slices.Equal(got, want) {
 		t.Errorf("got scripts %q, want %q", got, want)
 	}
@@ -377,14 +355,15 @@ func TestALostReplyForManyIsUnknownToEach(t *testing.T) {
 		f := acquire(t, s, claim("held", "o")).Fence
 		rs := []*request{acquiring("n", "o"), releasing("held", "o", f), acquiring("m", "o")}
 		goTogether(t, s, g, storetest.LoseReply, rs...)
-		states := stateOfAll(t, s, "n", "m", "held")
+		n, _ := s.Look(t.Context(), "n")
+		m, _ := s.Look(t.Context(), "m")
 		for _, r := range rs {
 			wantErr(t, r.err, lock.ErrOutcomeUnknown)
 		}
 		again := []*request{acquiring("n", "o"), releasing("held", "o", f), acquiring("m", "o")}
 		goTogether(t, s, g, storetest.Deliver, again...)
-		if again[0].grant.Fence != states["n"].Fence || again[2].grant.Fence != states["m"].Fence {
-			t.Errorf("got %v and %v, want the fences of %v", again[0].grant, again[2].grant, states)
+		if again[0].grant.Fence != n.Fence || again[2].grant.Fence != m.Fence || n.Fence == 0 || m.Fence == 0 {
+			t.Errorf("got %v and %v, want the fences of %v and %v", again[0].grant, again[2].grant, n, m)
 		}
 		wantErr(t, again[1].err, lock.ErrNotHeld)
 	})

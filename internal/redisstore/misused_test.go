@@ -25,9 +25,7 @@ func TestASentinelIsNoServer(t *testing.T) {
 		t.Errorf("got %v, want it refused with what to do", err)
 	}
 	s, err := New(cfg, zap.NewNop(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	for _, f := range s.Examine(t.Context()) {
 		if want := f.Check == examine.Topology; (f.Severity == lock.SeverityError) != want ||
@@ -46,9 +44,7 @@ func TestANodeUsedAsIfItWereAloneIsToldOf(t *testing.T) {
 		cfg := quick(srv)
 		cfg.InSlots = inSlots
 		s, err := New(cfg, zap.New(core), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for range 2 {
 			_, _ = s.Probe(t.Context()) // nobody has given it slots
 		}

@@ -46,9 +46,7 @@ func TestAPasswordChangesWhileLockdRuns(t *testing.T) {
 			defer admin.Close()
 			run := func(args ...any) {
 				t.Helper()
-				if err := admin.Do(t.Context(), args...).Err(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, admin.Do(t.Context(), args...).Err())
 			}
 			run("ping")
 			run(p.set("first")...)
@@ -86,9 +84,7 @@ func TestAPasswordChangesWhileLockdRuns(t *testing.T) {
 			for len(heard) > 0 {
 				<-heard
 			}
-			if _, err := s.Release(t.Context(), giveBack("n", "o", f)); err != nil {
-				t.Error(err)
-			}
+			release(t, s, giveBack("n", "o", f))
 			until(t, "it listens with the new password", func() error {
 				select {
 				case what := <-heard:
@@ -116,16 +112,10 @@ func TestThePasswordOfTheSentinelsChangesWhileLockdRuns(t *testing.T) {
 	c := redis.NewClient(&redis.Options{Addr: w.Addr, Password: "first", Protocol: 2, DisableIdentity: true})
 	defer c.Close()
 	// The first command counts on the connection with the old password.
-	if err := c.Do(t.Context(), "acl", "setuser", "default", "resetpass", ">second").Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Do(t.Context(), "client", "kill", "type", "normal").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Do(t.Context(), "acl", "setuser", "default", "resetpass", ">second").Err())
+	must(t, c.Do(t.Context(), "client", "kill", "type", "normal").Err())
 	change("second")
-	if err := srv.Client().Do(t.Context(), "client", "kill", "type", "normal").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, srv.Client().Do(t.Context(), "client", "kill", "type", "normal").Err())
 	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("m", "o")); return err })
 	until(t, "connections", s.connected)
 }

@@ -36,9 +36,7 @@ func TestMain(m *testing.M) {
 func open(t testing.TB, cfg Config) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), cfg, zaptest.NewLogger(t), metrics(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -58,9 +56,7 @@ func begin(t *testing.T) (*redistest.Server, *Store, *redis.Client) {
 // metrics are registered, as they are in a daemon.
 func metrics(t testing.TB) *Metrics {
 	m, err := NewMetrics(prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
@@ -161,8 +157,6 @@ func comparedRigs(t *testing.T, srv *redistest.Server, s *Store, gate *gate) (me
 func lockKeys(t testing.TB, c *redis.Client) []string {
 	t.Helper()
 	all, err := c.Keys(t.Context(), "*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return slices.DeleteFunc(all, func(key string) bool { return key == layout.Data })
 }

@@ -38,9 +38,7 @@ var troubles = []trouble{
 			save(t, c, "err")
 		},
 		end: func(t *testing.T, _ *redistest.Server, c *redis.Client) {
-			if err := os.Remove(dump(t, c)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(dump(t, c)))
 			save(t, c, "ok")
 		},
 	},
@@ -98,9 +96,7 @@ func do(t *testing.T, c *redis.Client, args ...any) {
 func dump(t *testing.T, c *redis.Client) string {
 	t.Helper()
 	dir, err := c.ConfigGet(t.Context(), "dir").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return filepath.Join(dir["dir"], "dump.rdb")
 }
 
@@ -156,9 +152,7 @@ func TestARedisThatRefusesIsUnavailable(t *testing.T) {
 
 			tr.end(t, srv, c)
 			until(t, "renewed", func() error { return seenOne(t, s, "held", held, begun) })
-			if st, err := s.Look(t.Context(), "n"); err != nil || st.Held {
-				t.Errorf("got %+v, %v, want nothing of what was refused", st, err)
-			}
+			wantHeld(t, s, "n", false)
 			acquire(t, s, claim("n", "p"))
 		})
 	}
@@ -202,9 +196,7 @@ func TestARedisThatComesBackWithOldDataForgetsWhatCameSince(t *testing.T) {
 	kept := acquire(t, s, claim("kept", "o")).Fence
 	old := acquire(t, s, claim("passed on", "o")).Fence
 	do(t, c, "save")
-	if _, err := s.Release(t.Context(), giveBack("passed on", "o", old)); err != nil {
-		t.Fatal(err)
-	}
+	release(t, s, giveBack("passed on", "o", old))
 	f := acquire(t, s, claim("passed on", "p")).Fence
 	lost := acquire(t, s, claim("lost", "o")).Fence
 
@@ -249,8 +241,6 @@ func TestListenersAreToldWhenRedisCutsThemForReadingTooLate(t *testing.T) {
 	await(t, heard, lock.NoticeDeaf)
 	await(t, heard, lock.NoticeListening)
 	f := acquire(t, s, claim("n", "o")).Fence
-	if _, err := s.Release(t.Context(), giveBack("n", "o", f)); err != nil {
-		t.Error(err)
-	}
+	release(t, s, giveBack("n", "o", f))
 	await(t, heard, lock.NoticeReleased)
 }

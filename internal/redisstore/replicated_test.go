@@ -44,9 +44,7 @@ func TestOneQuestionCoversABatchOfGrantsAndRenewalsAskNone(t *testing.T) {
 			})
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var f lock.Fence
 	for range many {
 		f = (<-granted).Fence
@@ -59,9 +57,7 @@ func TestOneQuestionCoversABatchOfGrantsAndRenewalsAskNone(t *testing.T) {
 	if _, err := s.Look(t.Context(), "A"); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.Release(t.Context(), giveBack("A", "o", 0)); err != nil {
-		t.Error(err)
-	}
+	release(t, s, giveBack("A", "o", 0))
 	if n := master.Calls("wait") - before; n != 0 {
 		t.Errorf("asked %d times for what grants nothing", n)
 	}
@@ -83,9 +79,9 @@ func TestAGrantThatIsNotReplicatedIsNone(t *testing.T) {
 // refuseWithout asks for all there is while the replica does not answer.
 func refuseWithout(t *testing.T, replica *redistest.Server, s *Store) {
 	first := acquire(t, s, claim("held", "o"))
-	over := make(map[lock.Kind]lock.Fence)
+	handed := make(map[lock.Kind]lock.Fence)
 	for _, k := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Write} {
-		over[k] = acquire(t, s, kindClaim(k, "over "+k.String(), "o")).Fence
+		handed[k] = acquire(t, s, kindClaim(k, "over "+k.String(), "o")).Fence
 	}
 	replica.Pause()
 	refused := func(what string, err error) {
@@ -97,9 +93,7 @@ func refuseWithout(t *testing.T, replica *redistest.Server, s *Store) {
 	}
 	free := func(name string) {
 		t.Helper()
-		if st, err := s.Look(t.Context(), name); err != nil || st.Held {
-			t.Errorf("%s: got %+v, %v, want it free", name, st, err)
-		}
+		wantHeld(t, s, name, false)
 	}
 	for _, k := range allKindsHere {
 		c := kindClaim(k, k.String(), "o")
@@ -128,9 +122,8 @@ func refuseWithout(t *testing.T, replica *redistest.Server, s *Store) {
 	}
 	_, err = s.Acquire(t.Context(), claim("held", "p"))
 	wantErr(t, err, lock.ErrHeld) // which is true, replicated or not
-	for k, f := range over {
-		r := kindReturn(k, "over "+k.String(), "o", f)
-		r.Next = &lock.Successor{Owner: whole("heir"), TTL: lease}
+	for k, f := range handed {
+		r := handingOver(kindReturn(k, "over "+k.String(), "o", f), "heir")
 		if res, err := s.Release(t.Context(), r); err != nil || res.HandedOver != 0 {
 			t.Errorf("%v handed over: got %+v, %v, want the name freed", k, res, err)
 		}

@@ -182,8 +182,7 @@ func TestAWriterGoesOnReading(t *testing.T) {
 	near(t, "write lock after a reader left", c.PTTL(t.Context(), "n").Val(), time.Hour)
 
 	sub := subscribe(t, c, "redisson_rwlock:{n}")
-	over := kindReturn(lock.Write, "n", "w", f)
-	over.Next = &lock.Successor{Owner: whole("w2"), TTL: lease}
+	over := handingOver(kindReturn(lock.Write, "n", "w", f), "w2")
 	if r := release(t, s, over); r.HandedOver != 0 || r.Listeners != 1 {
 		t.Errorf("got %+v, want it freed: somebody reads", r)
 	}
@@ -256,7 +255,7 @@ func TestAForcedReadReleaseLeavesNoTimeouts(t *testing.T) {
 	if all := lockKeys(t, c); len(all) != 1 {
 		t.Errorf("got keys %q, want only the token", all)
 	}
-	r := lock.Renewal{Name: "n", Kind: lock.Read, Owner: whole("o"), Fence: f, TTL: lease}
+	r := renewal(kindClaim(lock.Read, "n", "o"), f)
 	s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, lock.ErrNotHeld) })
 }
 
@@ -304,9 +303,7 @@ func TestTheFenceOfAReaderWhoseNameIsNoneOfReadersIsNotRaised(t *testing.T) {
 		c := kindClaim(kind, kind.String(), "o")
 		c.TTL = time.Hour
 		c.Fence = acquire(t, s, c).Fence
-		if err := srv.Client().Del(t.Context(), c.Name).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, srv.Client().Del(t.Context(), c.Name).Err())
 		acquire(t, s, claim(c.Name, "o"))
 		c.Fence += 1000
 		if _, err := s.Raise(t.Context(), c); !errors.Is(err, lock.ErrNotHeld) {

@@ -1,20 +1,14 @@
 package redisstore
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -34,9 +28,7 @@ func TestSentinelsHaveTheirOwnPassword(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	w := redistest.StartSentinel(t, srv.Addr, "requirepass watch", "sentinel auth-pass "+redistest.MasterName+" secret")
-	if err := srv.Client().ConfigSet(t.Context(), "requirepass", "secret").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, srv.Client().ConfigSet(t.Context(), "requirepass", "secret").Err())
 	s := alone(t, w, Config{Password: "secret", Sentinel: &Sentinel{Password: "watch"}})
 	acquire(t, s, claim("n", "o"))
 }
@@ -44,11 +36,14 @@ func TestSentinelsHaveTheirOwnPassword(t *testing.T) {
 // Without a name for the server its certificate must have the host of the address, whichever the sentinels say.
 func TestSentinelsOverTLS(t *testing.T) {
 	t.Parallel()
-	files, roots := certificate(t)
+	ca := certstest.NewAuthority(t, "redis")
+	cert, key := ca.Issue(t, time.Hour, "127.0.0.1").Files(t)
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca.PEM())
+	caFile := ca.File(t)
 	lines := func(port string) []string {
 		return []string{
-			"tls-port " + port, "tls-cert-file " + files + ".crt", "tls-key-file " + files + ".key", "tls-ca-cert-file " +
-				files + ".crt",
+			"tls-port " + port, "tls-cert-file " + cert, "tls-key-file " + key, "tls-ca-cert-file " + caFile,
 			"tls-auth-clients no",
 		}
 	}
@@ -69,49 +64,11 @@ func TestSentinelsOverTLS(t *testing.T) {
 func freePort(t *testing.T) (addr, port string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
-	addr = l.Addr().String()
-	_, port, err = net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return addr, port
-}
-
-// certificate writes a certificate for the loopback address and its key to files.
-func certificate(t *testing.T) (files string, roots *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files = filepath.Join(t.TempDir(), "redis")
-	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	for name, text := range map[string][]byte{
-		".crt": cert, ".key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
-	} {
-		if err := os.WriteFile(files+name, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	roots = x509.NewCertPool()
-	roots.AppendCertsFromPEM(cert)
-	return files, roots
+	_, port, err = net.SplitHostPort(l.Addr().String())
+	must(t, err)
+	return l.Addr().String(), port
 }
 
 // Connections take longer to make than an operation may take, and the sentinel is as far away as the server.

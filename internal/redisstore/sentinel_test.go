@@ -67,21 +67,15 @@ func TestAFailOverKeepsWhatWasReplicatedAndTellsTheRest(t *testing.T) {
 			master := k.Master()
 			core, logs := observer.New(zapcore.InfoLevel)
 			s, err := Open(t.Context(), behind(k), zap.New(core), metrics(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer s.Close()
 			before, err := s.Probe(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			kept := acquire(t, s, claim("kept", "o")).Fence
 			again := acquire(t, s, claim("again", "o")).Fence
 			master.Replicated(2)
 			k.CutOff(master)
-			if _, err := s.Release(t.Context(), giveBack("again", "o", again)); err != nil {
-				t.Fatal(err)
-			}
+			release(t, s, giveBack("again", "o", again))
 			again = acquire(t, s, claim("again", "p")).Fence
 			lost := acquire(t, s, claim("lost", "o")).Fence
 			seen := time.Now()
@@ -135,9 +129,7 @@ func TestAnIdleStoreFollowsAForcedFailOver(t *testing.T) {
 	defer s.Listen("n", lock.Exclusive, func(n lock.Notice) { heard <- n.What })()
 	await(t, heard, lock.NoticeListening)
 	before, err := s.Probe(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := acquire(t, s, claim("n", "o")).Fence
 	k.Master().Replicated(2)
 	k.FailOver()
@@ -153,9 +145,7 @@ func TestAnIdleStoreFollowsAForcedFailOver(t *testing.T) {
 	if page, _, err := s.List(t.Context(), "", "", 10); err != nil || len(page) != 1 {
 		t.Errorf("list: got %v, %v, want one", page, err)
 	}
-	if _, err := s.Release(t.Context(), giveBack("n", "o", f)); err != nil {
-		t.Error(err)
-	}
+	release(t, s, giveBack("n", "o", f))
 	await(t, heard, lock.NoticeReleased)
 }
 
@@ -169,9 +159,7 @@ func TestADemotedMasterIsLeft(t *testing.T) {
 	s := open(t, behind(k))
 	master := k.Servers[0].Client()
 	acquire(t, s, claim("n", "o"))
-	if err := master.ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, master.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
 	refused := func(err error) error {
 		if err == nil || !strings.Contains(err.Error(), "is a replica") {
 			return fmt.Errorf("got %v, want that no connection is made to a replica", err) //nolint:errorlint // its text counts
@@ -180,9 +168,7 @@ func TestADemotedMasterIsLeft(t *testing.T) {
 	}
 	until(t, "a probe finds out", func() error { _, err := s.Probe(t.Context()); return refused(err) })
 	until(t, "nothing is asked", func() error { _, err := s.Acquire(t.Context(), claim("m", "o")); return refused(err) })
-	if err := master.ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, master.ReplicaOf(t.Context(), "NO", "ONE").Err())
 	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("m", "o")); return err })
 }
 
@@ -232,9 +218,7 @@ func TestAReplicaThatDidNotAcknowledgeTakesOver(t *testing.T) {
 		{stale, []any{"config", "set", "masterauth", "nothing"}},
 		{stale, []any{"client", "kill", "type", "master"}},
 	} {
-		if err := set.of.Do(t.Context(), set.args...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, set.of.Do(t.Context(), set.args...).Err())
 	}
 	until(t, "a replica is cut off", func() error {
 		if n := master.Client().Wait(t.Context(), 2, 100*time.Millisecond).Val(); n == 2 {

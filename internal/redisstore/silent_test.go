@@ -45,9 +45,7 @@ func TestDeadWaitersOfRedissonBetweenLivingOnesCostOneWaitAltogether(t *testing.
 	silentLonger(t, c, 4*time.Second)
 	last := lock.Owner("o")
 	for _, o := range living {
-		if _, err := s.Release(t.Context(), fairReturn("n", last, f)); err != nil {
-			t.Fatal(err)
-		}
+		release(t, s, fairReturn("n", last, f))
 		g, err := s.Acquire(t.Context(), fairClaim("n", o))
 		if err != nil {
 			t.Fatalf("%s: got %v, want its turn at once: all before it are dead", o, err)
@@ -83,9 +81,7 @@ func TestASilentWaiterOfRedissonIsForgivenWhenItIsHeard(t *testing.T) {
 	look(two, three)
 	silentLonger(t, c, 3*time.Second)
 	since := c.HGet(t.Context(), suspectsOf, three).Val()
-	if err := sub.Subscribe(t.Context(), k.channel+":"+two); err != nil {
-		t.Fatal(err)
-	}
+	must(t, sub.Subscribe(t.Context(), k.channel+":"+two))
 	until(t, "it listens", func() error {
 		if ch := k.channel + ":" + two; c.PubSubNumSub(t.Context(), ch).Val()[ch] == 0 {
 			return errors.New("nobody does")

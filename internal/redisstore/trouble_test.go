@@ -2,19 +2,15 @@ package redisstore
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"io"
-	"math/big"
 	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/lock"
 
 	"go.uber.org/zap"
@@ -29,9 +25,7 @@ func TestAWrongConfigurationIsAnErrorWithARemedy(t *testing.T) {
 	t.Parallel()
 	open := redistest.Start(t)
 	locked := redistest.Start(t)
-	if err := locked.Client().ConfigSet(t.Context(), "requirepass", "secret").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, locked.Client().ConfigSet(t.Context(), "requirepass", "secret").Err())
 	secure := listenTLS(t)
 	sentinel := redistest.StartSentinel(t, open.Addr)
 	guarded := redistest.StartSentinel(t, open.Addr, "requirepass secret")
@@ -63,9 +57,7 @@ func TestAWrongConfigurationIsAnErrorWithARemedy(t *testing.T) {
 			c.cfg.OpTimeout, c.cfg.ConnectTimeout = 5*time.Second, 3*time.Second // on a busy machine an answer takes a while
 			core, logs := observer.New(zapcore.ErrorLevel)
 			s, err := Open(t.Context(), c.cfg, zap.New(core), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer s.Close()
 			until(t, "an error in the log", func() error {
 				if logs.Len() == 0 {
@@ -94,16 +86,12 @@ func TestAWrongConfigurationIsAnErrorWithARemedy(t *testing.T) {
 func TestAServerWithoutWaitIsToldOf(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	if err := srv.Client().Do(t.Context(), "acl", "setuser", "default", "-wait").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, srv.Client().Do(t.Context(), "acl", "setuser", "default", "-wait").Err())
 	core, logs := observer.New(zapcore.ErrorLevel)
 	cfg := quick(srv)
 	cfg.Replicas = 1
 	s, err := Open(t.Context(), cfg, zap.New(core), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	if logs.Len() != 1 || !strings.Contains(logs.All()[0].Message, "WAIT") {
 		t.Errorf("got %v, want a word about WAIT", logs.All())
@@ -114,24 +102,11 @@ func TestAServerWithoutWaitIsToldOf(t *testing.T) {
 
 // listenTLS is a server that speaks TLS, and nothing more, with a certificate of its own.
 func listenTLS(t *testing.T) (addr string) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"redis"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{ //nolint:gosec // any version will do
-		Certificates: []tls.Certificate{{Certificate: [][]byte{cert}, PrivateKey: key}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	issued := certstest.NewAuthority(t, "nobody").Issue(t, time.Hour, "redis")
+	pair, err := tls.X509KeyPair(issued.Cert, issued.Key)
+	must(t, err)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}}) //nolint:gosec // any will do
+	must(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -165,13 +140,10 @@ func TestNothingIsSentToAServerThatHungUp(t *testing.T) {
 			s := open(t, cfg)
 			for range 20 {
 				until(t, "connections", s.connected)
-				if err := srv.Client().Do(t.Context(), "client", "kill", "type", "normal").Err(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, srv.Client().Do(t.Context(), "client", "kill", "type", "normal").Err())
 				g := acquire(t, s, claim("n", "o"))
 				must(t, renewOne(t.Context(), s, "n", "o", g.Fence))
-				_, err := s.Release(t.Context(), giveBack("n", "o", g.Fence))
-				must(t, err)
+				release(t, s, giveBack("n", "o", g.Fence))
 			}
 		})
 	}

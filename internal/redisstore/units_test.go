@@ -7,6 +7,8 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/script"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -15,9 +17,7 @@ func TestEvictionIsWarnedOf(t *testing.T) {
 	srv := redistest.Start(t, "--maxmemory-policy", "allkeys-lru")
 	core, logs := observer.New(zapcore.WarnLevel)
 	s, err := Open(t.Context(), quick(srv), zap.New(core), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	if _, err := s.Probe(t.Context()); err != nil {
 		t.Fatal(err)
@@ -27,19 +27,27 @@ func TestEvictionIsWarnedOf(t *testing.T) {
 	}
 }
 
-func TestProbeWithoutPermissionForInfoStillProbes(t *testing.T) {
+func TestCostsAreThoseOfWhatIsAsked(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
-	c := srv.Client()
-	if err := c.Do(t.Context(), "ACL", "SETUSER", "small", "on", ">pw", "~*", "&*", "+@all", "-info",
-		"-config").Err(); err != nil {
-		t.Fatal(err)
+	s := open(t, quick(redistest.Start(t)))
+	for _, c := range []struct {
+		what     string
+		call     script.Call
+		min, max int
+	}{
+		{"a reader", s.acquireCall(kindClaim(lock.Read, "n", "o")), 1, 3},
+		{"a fair waiter", s.acquireCall(kindClaim(lock.Fair, "n", "o")), 1, 3},
+		{"a permit", s.acquireCall(permitsClaim("n", "o", 1, 1)), 1, 3},
+		{"1,000 permits", s.acquireCall(permitsClaim("n", "o", 1000, 1000)), 300, 400},
+		{
+			"1,000 permits given back", s.releaseCall(lock.Return{
+				Name: "n", Kind: lock.Semaphore, Owner: whole("o"), Permits: 1000,
+			}),
+			300, 400,
+		},
+	} {
+		if c.call.Cost < c.min || c.call.Cost > c.max {
+			t.Errorf("%s costs %d, want %d to %d", c.what, c.call.Cost, c.min, c.max)
+		}
 	}
-	cfg := quick(srv)
-	cfg.Username, cfg.Password = "small", "pw"
-	s := open(t, cfg)
-	if id, err := s.Probe(t.Context()); err != nil || id == "" {
-		t.Errorf("got %q, %v, want some identity", id, err)
-	}
-	cycle(t, s, "n")
 }

@@ -125,9 +125,7 @@ func TestAReleaseOfRedissonIsToldOnce(t *testing.T) {
 		c.Publish(t.Context(), layout.Channel("n"), "0")
 		g := acquire(t, s, claim("n", "o"))
 		fences = append(fences, g.Fence)
-		if _, err := s.Release(t.Context(), giveBack("n", "o", g.Fence)); err != nil {
-			t.Fatal(err)
-		}
+		release(t, s, giveBack("n", "o", g.Fence))
 	}
 	ours, theirs := 0, 0
 	count := func(n lock.Notice) {
@@ -176,9 +174,7 @@ func TestAReleaseIsToldWithItsFenceHoweverLateItIsRead(t *testing.T) {
 	}
 	for range 5 {
 		g := acquire(t, s, claim("n", "o"))
-		if _, err := s.Release(t.Context(), giveBack("n", "o", g.Fence)); err != nil {
-			t.Fatal(err)
-		}
+		release(t, s, giveBack("n", "o", g.Fence))
 		if n := <-notices; n.Fence != g.Fence || n.Cause != lock.EndReleased {
 			t.Errorf("got %+v, want the release with fence %d", n, g.Fence)
 		}
@@ -199,9 +195,7 @@ func TestReleasesOfRedissonAreToldThoughAQuestionIsRefused(t *testing.T) {
 	notices := watchEnds(t, s)
 	rights := func(ping string) {
 		t.Helper()
-		if err := c.Do(t.Context(), "ACL", "SETUSER", "default", ping).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Do(t.Context(), "ACL", "SETUSER", "default", ping).Err())
 	}
 	rights("-ping")
 	c.Publish(t.Context(), layout.Channel("n"), "0")
