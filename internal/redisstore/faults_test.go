@@ -272,7 +272,7 @@ func TestOpenWorksWhileRedisIsDown(t *testing.T) {
 func TestPausedRedisIsAnUnknownOutcomeInTime(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	s := open(t, Config{Addr: srv.Addr, OpTimeout: 300 * time.Millisecond})
+	s := open(t, Config{Addr: srv.Addr, OpTimeout: time.Second})
 	f := acquire(t, s, claim("n", "o")).Fence
 	srv.Pause()
 	_, err := s.Acquire(t.Context(), claim("m", "o"))
