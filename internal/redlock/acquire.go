@@ -204,7 +204,7 @@ var errTooLate = fmt.Errorf("%w: a majority granted it, but too late", lock.ErrO
 
 // expired says whether the lease is over by our clock.
 func (a *attempt) expired() bool {
-	return !a.s.cfg.bugs.trustLate && time.Since(a.start) >= a.asked[0].TTL
+	return time.Since(a.start) >= a.asked[0].TTL
 }
 
 // forced says whether a name was freed by force since it began.
@@ -254,9 +254,6 @@ func (a *attempt) lose(st standing) (then func()) {
 	if st.mayHold() >= a.s.quorum && !a.s.abandon(a.sent...) { // some do not vote yet, or are silent
 		return a.tell(nil, errUnclear)
 	}
-	if a.s.cfg.bugs.keepHanded && a.why != nil {
-		return a.tell(nil, err)
-	}
 	a.undo = true
 	var certain, others []lock.Return
 	var at, of []*member
@@ -268,7 +265,7 @@ func (a *attempt) lose(st standing) (then func()) {
 			case v.cast && v.err == nil && (v.v[n].Fence == c.Fence || (nobodys || !c.Owner.Repeats()) && a.s.abandon(c)):
 				r.Fence = v.v[n].Fence
 				certain, at = append(certain, r), append(at, m)
-			case v.cast && isUnknown(v.err) && !a.s.cfg.bugs.keepUnknown:
+			case v.cast && isUnknown(v.err):
 				others, of = append(others, r), append(of, m)
 			}
 		}
@@ -346,7 +343,7 @@ func (a *attempt) lookAfter(m *member, v vote[[]lock.Grant]) (raise []lock.Claim
 		switch {
 		case undo && v.err == nil: // unless it is the hold of a later attempt
 			a.s.undo(m, r, a.end(), sure)
-		case undo && isUnknown(v.err) && !a.s.cfg.bugs.keepUnknown:
+		case undo && isUnknown(v.err):
 			a.s.undo(m, r, a.end(), unsure)
 		case granted != nil && v.err == nil && v.v[n].Fence > granted[n]:
 			c.Fence = granted[n]

@@ -22,24 +22,6 @@ type Config struct {
 
 	// fewPause is another one for tests. Default fewPause.
 	fewPause time.Duration
-	// bugs are of tests: what a safety test must find.
-	bugs bugs
-}
-
-// bugs switch off what safety depends on. Tests show that they are found.
-type bugs struct {
-	halfIsEnough    bool // a majority is half of the members
-	trustLate       bool // a grant is told however late it comes
-	noDrift         bool // members are asked for no more than is told
-	keepUnknown     bool // what may have been taken for an attempt that failed is not released
-	fencesAsTheyAre bool // a fence is told without being raised
-	extendedByOne   bool // an extension is told when one member has made it
-	handedByOne     bool // a hand-over is told when one member has made it
-	handedAsIs      bool // the fence of a hand-over is told without being raised
-	keepHanded      bool // what a minority handed over is not given back
-	keepCancelled   bool // nobody gives back what was handed to one that had left
-	ownersAreEnough bool // a renewal takes what an owner has at a member for the hold, whatever its fence
-	anyFence        bool // an extension does so if its caller knows no fence
 }
 
 const (
@@ -69,7 +51,7 @@ func (c Config) withDefaults(members int) (Config, error) {
 
 // drifted is what members are asked for so that a lease lasts its TTL by our clock, though theirs may run 1 % faster.
 func (s *Store) drifted(ttl time.Duration) time.Duration {
-	if ttl <= 0 || s.cfg.bugs.noDrift {
+	if ttl <= 0 {
 		return ttl
 	}
 	return ttl + ttl/100 + 2*time.Millisecond

@@ -42,13 +42,9 @@ func (s *Store) StartExtend(r lock.Renewal, done func(left time.Duration, err er
 	b.decide = func(last bool) func() {
 		t := b.tally()
 		err := cmpError(b.gone(), b.preventing(refused...))
-		quorum := s.quorum
-		if s.cfg.bugs.extendedByOne {
-			quorum = 1
-		}
 		switch left := s.lasting(b.votes, r); {
-		case len(left) >= quorum:
-			lasts := max(left[len(left)-quorum], r.TTL)
+		case len(left) >= s.quorum:
+			lasts := max(left[len(left)-s.quorum], r.TTL)
 			return func() { done(lasts, nil) }
 		case err == nil && !last:
 			return nil

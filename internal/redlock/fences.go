@@ -64,7 +64,7 @@ func (a *attempt) agreed(voters set) []lock.Fence {
 		for i, v := range a.votes {
 			if voters.has(i) && a.own(n, v.v[n].Fence) {
 				f := v.v[n].Fence
-				if counts[f]++; counts[f] >= a.s.quorum || a.asTheyAre() {
+				if counts[f]++; counts[f] >= a.s.quorum {
 					fences[n] = f
 				}
 			}
@@ -111,15 +111,10 @@ func (a *attempt) repeated(voters set) {
 	}
 }
 
-// asTheyAre is a mistake of tests.
-func (a *attempt) asTheyAre() bool {
-	return a.s.cfg.bugs.fencesAsTheyAre || a.s.cfg.bugs.handedAsIs && a.why != nil
-}
-
 // own says whether a fence is of this attempt alone, or of a hold that the owner has already.
 func (a *attempt) own(n int, f lock.Fence) bool {
 	switch proposal := a.sent[n].Fence; {
-	case a.asked[n].Fence != 0 || a.asTheyAre(): // the caller's
+	case a.asked[n].Fence != 0: // the caller's
 		return true
 	case f > proposal:
 		return false

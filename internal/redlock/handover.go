@@ -63,9 +63,6 @@ func (h *handOver) judge(last bool) (then func()) {
 	if last || h.proof().verdict(len(h.votes), h.s.quorum) != undecided {
 		then = h.verdict(last)
 	}
-	if h.s.cfg.bugs.handedByOne {
-		then = h.believeOne(then)
-	}
 	if then == nil {
 		return nil
 	}
@@ -212,15 +209,4 @@ func (h *handOver) answeredLate(m *member, v vote[[]lock.Grant]) {
 	}
 	h.lookAfterOwner(m, v.err)
 	h.forget()
-}
-
-// believeOne is a mistake of tests.
-func (h *handOver) believeOne(then func()) func() {
-	for _, v := range h.votes {
-		if then == nil && v.cast && v.err == nil {
-			h.granted = []lock.Fence{v.v[0].Fence}
-			return h.tell([]lock.Grant{{Fence: v.v[0].Fence, TTL: v.v[0].TTL}}, nil)
-		}
-	}
-	return then
 }

@@ -85,9 +85,7 @@ func (h *holds) waits(heir lock.Claim) (got *holds, unsure bool) {
 // gaveBack has what was handed to one that had left be given back, and looks whether it was.
 func (h *holds) gaveBack(heir lock.Claim, f lock.Fence, unsure bool) {
 	r := lock.Return{Name: heir.Name, Kind: heir.Kind, Owner: heir.Owner, Fence: f}
-	if h.cfg.bugs.keepCancelled {
-		unsure = false
-	} else if f != 0 {
+	if f != 0 {
 		h.giveBack(h.store, r)
 	}
 	if unsure { // what was asked earlier may be carried out yet

@@ -14,7 +14,7 @@ import (
 
 // unpinned says whether a renewal is of such a caller, and prolongs something.
 func (s *Store) unpinned(r lock.Renewal) bool {
-	return r.Fence == 0 && r.TTL > 0 && r.Owner.Repeats() && !s.cfg.bugs.anyFence
+	return r.Fence == 0 && r.TTL > 0 && r.Owner.Repeats()
 }
 
 // pinned is a renewal with the fence that a majority of the members has, for a caller that brings none.

@@ -20,7 +20,7 @@ func (s *Store) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, e
 			r.decideLocked(i, err) // nobody knows it yet
 		}
 		r.rs[i].TTL = s.drifted(rs[i].TTL)
-		r.rs[i].Sole = rs[i].Sole && s.cfg.bugs.ownersAreEnough
+		r.rs[i].Sole = false
 	}
 	if len(r.ready) < len(rs) {
 		s.each(ctx, func(ctx context.Context, m *member) {

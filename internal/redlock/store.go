@@ -47,9 +47,6 @@ func New(cfg Config, members []lock.Store, log *zap.Logger, reg prometheus.Regis
 		return nil, err
 	}
 	s := &Store{cfg: cfg, log: log.Named("redlock"), quorum: len(members)/2 + 1, late: newLate()}
-	if cfg.bugs.halfIsEnough {
-		s.quorum = len(members) / 2
-	}
 	for i, m := range members {
 		s.members = append(s.members, &member{Store: m, number: i, name: cfg.Names[i]})
 	}

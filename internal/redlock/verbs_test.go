@@ -63,7 +63,7 @@ func (s *storm) get(ctx context.Context, store *Store, cs []lock.Claim) *holds {
 		start := time.Now()
 		until := start.Add(cs[0].TTL)
 		gs, err := ask(store, cs)
-		if err == nil && (time.Now().Before(until) || s.cfg.bugs.trustLate) {
+		if err == nil && time.Now().Before(until) {
 			h := &holds{storm: s, store: store, cs: cs, gs: gs}
 			for i, c := range cs {
 				s.granted(c, gs[i], start, until)

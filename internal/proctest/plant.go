@@ -1,0 +1,86 @@
+package proctest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Plant is a bug that a test puts into the source, to show that another test finds it.
+// It is a file below the module, what that has once, and what it has instead.
+type Plant [3]string
+
+// Planted are the sources with plants, by file. It fails if the place of a plant is gone.
+func Planted(plants []Plant) (sources map[string]string, err error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return nil, err
+	}
+	sources = map[string]string{}
+	for _, p := range plants {
+		file, from, to := filepath.Join(root, p[0]), p[1], p[2]
+		if sources[file] == "" {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			sources[file] = string(text)
+		}
+		if strings.Count(sources[file], from) != 1 {
+			return nil, errors.New(p[0] + " does not have this once: " + from)
+		}
+		sources[file] = strings.Replace(sources[file], from, to, 1)
+	}
+	return sources, nil
+}
+
+// BuildPlanted builds a program with plants in its source, in dir: goCommand is "build" or "test -c" and a package.
+func BuildPlanted(ctx context.Context, dir string, plants []Plant, goCommand ...string) (bin string, err error) {
+	sources, err := Planted(plants)
+	if err != nil {
+		return "", err
+	}
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for file, text := range sources {
+		with := filepath.Join(dir, filepath.Base(file))
+		if err := os.WriteFile(with, []byte(text), 0o600); err != nil {
+			return "", err
+		}
+		overlay.Replace[file] = with
+	}
+	text, err := json.Marshal(overlay)
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return "", err
+	}
+	bin = filepath.Join(dir, "planted")
+	last := len(goCommand) - 1
+	args := append(goCommand[:last:last], "-overlay="+file, "-o", bin, goCommand[last])
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // a test chooses them
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return bin, nil
+}
+
+// moduleRoot is the directory of go.mod.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	for ; err == nil; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("there is no go.mod above")
+		}
+	}
+	return "", err
+}
