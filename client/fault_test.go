@@ -416,12 +416,24 @@ func TestWatch(t *testing.T) {
 		if e := <-events; e != (client.Unlocked{Name: "n", Cause: client.UnlockExpired, Fence: 7}) {
 			t.Errorf("got %+v", e)
 		}
+		for _, u := range []*lockdv1.Unlocked{
+			{Name: "n", Fence: 7}, {Name: "n", Fence: 8}, {Name: "n", Hold: "permit a"}, {Name: "n", Fence: 9, Hold: "permit a"},
+			{Name: "n", Fence: 7, Merged: 1}, {Name: "n", Fence: 10, Hold: "permit b"},
+		} {
+			f.session(0).send(0, u)
+		}
+		for _, fence := range []uint64{8, 0, 7, 10} {
+			if e := <-events; e.Fence != fence {
+				t.Errorf("got %+v, want fence %d: the others are repeats", e, fence)
+			}
+		}
 		f.session(0).end(status.Error(codes.Unavailable, "cable cut"))
 		if e := <-events; !e.Gap {
 			t.Errorf("got %+v after an interruption", e)
 		}
+		f.session(1).send(0, &lockdv1.Unlocked{Name: "n", Fence: 8}) // a repeat also here
 		f.session(1).send(0, &lockdv1.Unlocked{Name: "n"})
-		if e := <-events; e.Gap {
+		if e := <-events; e.Gap || e.Fence != 0 {
 			t.Errorf("got %+v, want a plain event", e)
 		}
 		cancel()

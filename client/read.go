@@ -66,7 +66,7 @@ func (st *stream) handleLocked(m *lockdv1.SessionResponse) {
 	case *lockdv1.SessionResponse_Safe:
 		st.tellLocked(Status{State: Safe})
 	case *lockdv1.SessionResponse_Unlocked:
-		st.after = append(st.after, func() { s.client.unlocked(unlockedOf(t.Unlocked)) })
+		st.after = append(st.after, func() { s.client.unlocked(unlockedOf(t.Unlocked), t.Unlocked.GetHold()) })
 	case *lockdv1.SessionResponse_Draining:
 		st.draining = true
 		within := t.Draining.GetReconnectWithin().AsDuration()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,9 +48,19 @@ type Unlocked struct {
 
 // watches knows who watches what.
 type watches struct {
-	mu     sync.Mutex // guards the field below; comes before Client.mu
+	mu     sync.Mutex // guards the fields below; comes before Client.mu
 	byName map[string]map[*watcher]struct{}
+	told   map[string][]endOf // by name: the ends that were told last
 }
+
+// endOf is what tells the end of a hold from another one of its name: the hold, of permits, or the fence.
+type endOf struct {
+	hold  string
+	fence uint64
+}
+
+// keptEnds is how many ends of a name are known again when the server repeats them.
+const keptEnds = 256
 
 // maxUnread is how many events a watcher's channel holds. Then the oldest is told with a later one.
 const maxUnread = 64
@@ -127,7 +138,7 @@ func (c *Client) watchAgain(s *session, names []string) {
 		s.submit(&call{request: watchRequest(name), then: func(a answer) {
 			switch {
 			case a.err == nil:
-				c.unlocked(Unlocked{Name: name, Cause: UnlockUnknown, Gap: true})
+				c.unlocked(Unlocked{Name: name, Cause: UnlockUnknown, Gap: true}, "")
 			case !errors.Is(a.err, errSessionOver):
 				c.watches.end(name)
 			}
@@ -135,15 +146,38 @@ func (c *Client) watchAgain(s *session, names []string) {
 	}
 }
 
-// unlocked tells the watchers of a name.
-func (c *Client) unlocked(e Unlocked) {
+// unlocked tells the watchers of a name, unless it is a repeat.
+func (c *Client) unlocked(e Unlocked, hold string) {
 	c.watches.mu.Lock()
 	defer c.watches.mu.Unlock()
+	if c.watches.repeatsLocked(e, hold) {
+		return
+	}
 	for w := range c.watches.byName[e.Name] {
 		if w.agreed {
 			w.put(e)
 		}
 	}
+}
+
+// repeatsLocked says whether an end was told before, and remembers it.
+func (ws *watches) repeatsLocked(e Unlocked, hold string) bool {
+	of := endOf{hold: hold}
+	if hold == "" {
+		of.fence = e.Fence
+	}
+	if of == (endOf{}) || ws.byName[e.Name] == nil {
+		return false
+	}
+	told := ws.told[e.Name]
+	if slices.Contains(told, of) {
+		return e.Merged == 0 // else it tells others as well
+	}
+	if ws.told == nil {
+		ws.told = make(map[string][]endOf)
+	}
+	ws.told[e.Name] = append(told[max(0, len(told)+1-keptEnds):], of)
+	return false
 }
 
 // put gives an event to a watcher, in place of the oldest one if too many were not read. Only the owner of watches.mu
@@ -186,6 +220,7 @@ func (c *Client) unwatch(w *watcher) {
 		return
 	}
 	delete(c.watches.byName, w.name)
+	delete(c.watches.told, w.name)
 	if !w.told {
 		return
 	}

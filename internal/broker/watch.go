@@ -6,6 +6,7 @@ import (
 	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
+	"github.com/lockd-io/lockd/internal/watching"
 )
 
 // Watch tells the session from the answer on of each end of a hold of a name. The answer is Done or Failed.
@@ -45,8 +46,8 @@ type watcher struct{ s *Session }
 func (w watcher) Watching(id uint64) { w.s.Tell(session.Done{ID: id}) }
 
 // Unlocked implements watching.Watcher.
-func (w watcher) Unlocked(name string, c lock.EndCause, f lock.Fence) {
-	w.s.TellWatched(session.Unlocked{Name: name, Cause: c, Fence: f})
+func (w watcher) Unlocked(name string, e watching.End) {
+	w.s.TellWatched(session.Unlocked{Name: name, Cause: e.Cause, Fence: e.Fence, Hold: e.Hold})
 }
 
 // tellEnd tells who watches of a hold that this replica gave back. That is paid for by the session that had the hold if
@@ -56,14 +57,14 @@ func (b *Broker) tellEnd(h *handover) {
 	if h.err != nil || h.r.Remaining > 0 || h.r.Fence == 0 || b.watching.Names() == 0 {
 		return
 	}
-	cause, id := lock.EndReleased, ""
+	e := watching.End{Cause: lock.EndReleased, Fence: h.r.Fence}
 	if h.res.HandedOver != 0 {
-		cause = lock.EndHandedOver
+		e.Cause = lock.EndHandedOver
 	}
 	if h.r.Kind == lock.Semaphore {
-		id = lock.PermitsOf(h.r.Owner)
+		e.Hold = lock.PermitsOf(h.r.Owner)
 	}
-	by := b.watching.Ended(h.r.Name, cause, h.r.Fence, id)
+	by := b.watching.Ended(h.r.Name, e)
 	if h.of == nil || h.of.sess == nil {
 		return
 	}

@@ -164,7 +164,7 @@ func setPush(r *lockdv1.SessionResponse, e session.Event) {
 		r.Message = &lockdv1.SessionResponse_Safe{Safe: &lockdv1.Safe{}}
 	case session.Unlocked:
 		r.Message = &lockdv1.SessionResponse_Unlocked{Unlocked: &lockdv1.Unlocked{
-			Name: e.Name, Cause: unlockCauses[e.Cause], Fence: uint64(e.Fence), Merged: e.Merged,
+			Name: e.Name, Cause: unlockCauses[e.Cause], Fence: uint64(e.Fence), Merged: e.Merged, Hold: e.Hold,
 		}}
 	case session.Draining:
 		r.Message = &lockdv1.SessionResponse_Draining{Draining: &lockdv1.Draining{ReconnectWithin: durationpb.New(e.Within)}}

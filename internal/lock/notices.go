@@ -14,10 +14,8 @@ type Notice struct {
 	Fence Fence
 	// Hold is, with NoticeEnded, its ID as in a Sight, or empty: the fence tells which one it was.
 	Hold string
-	// Came is, with NoticeEnded, when the store heard of it last, if it waited to learn what that means.
-	Came time.Time
-	// Unsure says, with NoticeEnded, that nobody may have had the hold: an attempt that failed may have been given back.
-	// It is true if the hold was seen.
+	// Unsure says, with NoticeEnded, that the hold may not have ended, or that nobody had it: an attempt that failed may
+	// have been undone. A Sight shows whether a hold that was seen has gone.
 	Unsure bool
 }
 

@@ -148,7 +148,8 @@ type Views interface {
 	// cursor is the end. A page may be empty, and a name may come twice. A cursor it does not know is ErrInvalid.
 	List(ctx context.Context, prefix, cursor string, size int) (page []State, next string, err error)
 
-	// See reads who holds a name.
+	// See reads who holds a name. When it returns, those who watch the name have been notified of all that was told
+	// before it was looked at, or that they may have missed something.
 	See(ctx context.Context, name string) (Sight, error)
 }
 
@@ -158,9 +159,9 @@ type Notices interface {
 	// time, also shortly after stop. Listening never fails: while the store cannot be reached no NoticeListening comes.
 	Listen(name string, kind Kind, notify func(Notice)) (stop func())
 
-	// Watch is Listen for who wants to hear of each end of a hold, of any kind: NoticeEnded comes once for each one
-	// that somebody brought about. Nobody tells of a lease that runs out, and other programs may end a hold without a
-	// word; a Sight shows that.
+	// Watch is Listen for who wants to hear of each end of a hold, of any kind: NoticeEnded comes for each one that
+	// somebody brought about. Nobody tells of a lease that runs out, and other programs may end a hold without a word; a
+	// Sight shows that. notify must not use the store.
 	Watch(name string, notify func(Notice)) (stop func())
 
 	// ListenForced calls notify with each name that ForceRelease frees on any replica, and with "" after an

@@ -71,6 +71,9 @@ type SeenHold struct {
 	// Unsure: it may be part of an attempt that fails, unless it was seen before: then it may have ended, or last, and its
 	// fence is the one that was seen.
 	Unsure bool
+	// Few: only a minority of several stores has it. It is about to end, or to be put back, or part of an attempt that
+	// fails.
+	Few bool
 	// Rising: if it has just begun its fence may be raised before it is told.
 	Rising bool
 }

@@ -60,7 +60,7 @@ func (w *work) changed(e *entry) {
 	w.news = append(w.news, message{e.name, toWatchers, lock.Notice{What: lock.NoticeChanged}})
 }
 
-// ears knows who listens. Its mutex is never held while a listener is called, nor together with Store.mu.
+// ears knows who listens. Its mutex is never held while a listener is called.
 type ears struct {
 	mu       sync.Mutex // guards the fields below
 	last     uint64
@@ -86,7 +86,7 @@ func (s *Store) Listen(name string, kind lock.Kind, notify func(lock.Notice)) (s
 // ListenTurn implements lock.Store. There are no other programs here.
 func (s *Store) ListenTurn(string, lock.Owner, func(lock.Notice)) (stop func()) { return func() {} }
 
-// Watch implements lock.Store. Like Listen.
+// Watch implements lock.Store. Like Listen, but notify is called under Store.mu.
 func (s *Store) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	e := &s.ears
 	e.mu.Lock()

@@ -11,9 +11,9 @@ import (
 // Expire ends what is under a name as if its time had passed, or as if somebody had deleted its key, whatever it is.
 // Who waits goes on waiting.
 func (s *Store) Expire(name string) {
-	defer s.ears.tell(message{name, toWatchers, lock.Notice{What: lock.NoticeChanged}})
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.ears.tell(message{name, toWatchers, lock.Notice{What: lock.NoticeChanged}})
 	if e := s.entries[name]; e != nil {
 		e.clear()
 	}
@@ -21,9 +21,9 @@ func (s *Store) Expire(name string) {
 
 // ExpireHold ends what one of several owners holds, a reader or one who has permits, as if its time had passed.
 func (s *Store) ExpireHold(name string, o lock.Owner) {
-	defer s.ears.tell(message{name, toWatchers, lock.Notice{What: lock.NoticeChanged}})
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.ears.tell(message{name, toWatchers, lock.Notice{What: lock.NoticeChanged}})
 	e := s.entries[name]
 	if e == nil {
 		return
@@ -62,9 +62,9 @@ func (s *Store) ExpirePlace(name string, o lock.Owner) {
 
 // Lose forgets everything, as a server does that restarts without its data.
 func (s *Store) Lose() {
-	defer s.ears.flushed()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.ears.flushed()
 	for _, e := range s.entries {
 		s.floor = max(s.floor, e.fence)
 	}
@@ -76,9 +76,9 @@ func (s *Store) Lose() {
 
 // Occupy puts something under a name that is no lock, in place of a hold if there is one.
 func (s *Store) Occupy(name string) {
-	defer s.ears.tell(message{name, toWatchers, lock.Notice{What: lock.NoticeChanged}})
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.ears.tell(message{name, toWatchers, lock.Notice{What: lock.NoticeChanged}})
 	e := s.entryLocked(name, time.Now())
 	e.clear()
 	e.occupied = true

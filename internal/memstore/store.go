@@ -70,10 +70,15 @@ func (s *Store) enter(names int) *work {
 
 // leave ends the operation and says how many listeners heard the last message.
 func (w *work) leave() (heard int) {
+	for _, m := range w.news { // before See can look
+		if m.on == toWatchers {
+			w.ears.tell(m)
+		}
+	}
 	w.mu.Unlock()
 	for _, m := range w.news {
-		if n := w.ears.tell(m); m.on != toWatchers {
-			heard = n
+		if m.on != toWatchers {
+			heard = w.ears.tell(m)
 		}
 	}
 	return heard

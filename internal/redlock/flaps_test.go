@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -72,7 +71,7 @@ func (w *world) flaps(replicas int, cfg Config) (fs []*flap, ws []*witness) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		x := &witness{Store: s}
+		x := &witness{Store: s, again: true}
 		x.hub = watching.New(x.Store)
 		w.Cleanup(func() { x.hub.Close(); _ = s.Close() })
 		x.hub.Watch("n", x, 1)
@@ -82,8 +81,8 @@ func (w *world) flaps(replicas int, cfg Config) (fs []*flap, ws []*witness) {
 	return fs, ws
 }
 
-// Members are killed about when a hold is released, and that comes to be known a little later. Each end is told once,
-// as a release, however few were alive to tell of it.
+// Members are killed about when a hold is released, and that comes to be known a little later. Each end is told, as
+// a release, however few were alive to tell of it.
 func TestTheEndOfAHoldIsToldWhenMembersAreKilledAtItsRelease(t *testing.T) {
 	for _, c := range []struct{ members, killed int }{{3, 1}, {3, 2}, {5, 2}, {5, 3}} {
 		for range tier.Pick(3, 20) {
@@ -108,7 +107,7 @@ func TestTheEndOfAHoldIsToldWhenMembersAreKilledAtItsRelease(t *testing.T) {
 				}
 				time.Sleep(4 * time.Millisecond)
 				if _, err := ws[0].Release(w.Context(), returnOf("n", "o", f)); err == nil {
-					ws[0].hub.Ended("n", lock.EndReleased, f, "")
+					ws[0].hub.Ended("n", released(f))
 				}
 				killed.Wait()
 				w.wantEnds("killed", ws, []string{end(lock.EndReleased, f)})
@@ -142,7 +141,7 @@ func TestAForcedReleaseOfFewIsNoEndWhenAMemberIsNotHeardLater(t *testing.T) {
 		nodes[2].says(lock.NoticeListening)
 		time.Sleep(time.Second)
 		w.give(w.Store, returnOf("n", "o", f))
-		ws[0].hub.Ended("n", lock.EndReleased, f, "")
+		ws[0].hub.Ended("n", released(f))
 		w.wantEnds("released", ws, []string{end(lock.EndReleased, f)})
 	})
 }
@@ -165,7 +164,7 @@ func TestWhatWasToldDuringAQuarantineIsNotSureAfterIt(t *testing.T) {
 			for i := range 3 {
 				x.hear(i, lock.Notice{What: lock.NoticeEnded, Cause: lock.EndReleased, Fence: f})
 			}
-			time.Sleep(keptFor / 2)
+			time.Sleep(5 * time.Second)
 		}
 		x.hear(3, lock.Notice{What: lock.NoticeDeaf})
 		x.hear(3, lock.Notice{What: lock.NoticeListening})
@@ -173,19 +172,5 @@ func TestWhatWasToldDuringAQuarantineIsNotSureAfterIt(t *testing.T) {
 		if len(sure) > 0 {
 			t.Errorf("told as sure of %v, which fewer than a majority told of that voted", sure)
 		}
-	})
-}
-
-// A message may be lost with a connection that is there again at once.
-func TestAHandOverOfFewIsToldAlthoughAMemberIsHeardAgain(t *testing.T) {
-	inChoir(t, func(c *choir) {
-		defer c.watches()()
-		c.notes(lock.Notice{What: lock.NoticeEnded, Cause: lock.EndHandedOver, Fence: 1}, 0, 1)
-		c.says(lock.NoticeDeaf, 2)
-		time.Sleep(lagTime / 2)
-		c.says(lock.NoticeListening, 2)
-		time.Sleep(lagTime)
-		synctest.Wait()
-		c.wantsEnd("the third is heard again", false)
 	})
 }

@@ -95,17 +95,6 @@ func (c *choir) wants(when string, want ...lock.What) {
 	}
 }
 
-// wantsEnd is wants for one end, which is sure or not.
-func (c *choir) wantsEnd(when string, sure bool) {
-	c.Helper()
-	for _, n := range c.heard {
-		if n.Unsure == sure {
-			c.Errorf("%s: heard %+v, want it to be sure: %v", when, n, sure)
-		}
-	}
-	c.wants(when, lock.NoticeEnded)
-}
-
 func TestAMajorityIsListenedTo(t *testing.T) {
 	inChoir(t, func(c *choir) {
 		stop := c.Store.Listen("n", lock.Exclusive, func(n lock.Notice) { c.heard = append(c.heard, n) })
@@ -167,33 +156,40 @@ func (c *choir) watches() (stop func()) {
 	return stop
 }
 
-func TestTheEndOfAHoldIsToldOnce(t *testing.T) {
+// What is told of an end is sure when a majority told of it.
+func TestTheEndOfAHoldIsSureWhenAMajorityToldOfIt(t *testing.T) {
 	inChoir(t, func(c *choir) {
 		defer c.watches()()
-		end := func(f lock.Fence) lock.Notice {
-			return lock.Notice{What: lock.NoticeEnded, Cause: lock.EndReleased, Fence: f}
+		ended := func(cause lock.EndCause, f lock.Fence) lock.Notice {
+			return lock.Notice{What: lock.NoticeEnded, Cause: cause, Fence: f}
 		}
-		c.notes(end(1), 0, 1)
-		c.wants("two tell: nobody had it")
-		c.notes(end(1), 2, 3, 4)
-		c.wants("five tell", lock.NoticeEnded)
-		c.notes(end(2), 0, 1, 2, 3, 4)
-		c.wants("the next one", lock.NoticeEnded)
-		c.says(lock.NoticeDeaf, 4)
-		c.notes(end(3), 0, 1)
-		c.wantsEnd("two tell, and one is not heard", false)
-		c.notes(end(3), 2)
-		c.wantsEnd("the third tells late", true)
-		c.notes(end(3), 3)
-		c.wants("the fourth tells")
-		handed := lock.Notice{What: lock.NoticeEnded, Cause: lock.EndHandedOver, Fence: 4}
-		c.notes(handed, 0, 1)
-		time.Sleep(2 * lagTime)
-		synctest.Wait()
-		if n := c.heard[len(c.heard)-1]; n.Cause != lock.EndReleased || !n.Unsure {
-			t.Errorf("a minority handed it over: got %+v, want an unsure release", n)
+		tell := func(when string, n lock.Notice, cause lock.EndCause, sure bool, members ...int) {
+			c.Helper()
+			c.heard = nil
+			c.notes(n, members...)
+			synctest.Wait()
+			for _, got := range c.heard {
+				if got.What != lock.NoticeEnded || got.Cause != cause || got.Fence != n.Fence || got.Unsure == sure {
+					c.Errorf("%s: heard %+v, want cause %d, sure: %v", when, got, cause, sure)
+				}
+			}
+			if len(c.heard) != len(members) {
+				c.Errorf("%s: heard %d ends", when, len(c.heard))
+			}
+			c.heard = nil
 		}
-		c.wantsEnd("two tell, and one is not heard", false)
+		tell("a minority", ended(lock.EndReleased, 1), lock.EndReleased, false, 0, 1)
+		tell("a majority", ended(lock.EndReleased, 1), lock.EndReleased, true, 2)
+		c.notes(ended(lock.EndReleased, 1), 3, 4)
+		c.wants("the others, later")
+		tell("a minority cannot hand over", ended(lock.EndHandedOver, 2), lock.EndReleased, false, 0, 1)
+		tell("a majority can", ended(lock.EndHandedOver, 2), lock.EndHandedOver, true, 2)
+		tell("another program has no fences", ended(lock.EndReleased, 0), lock.EndReleased, false, 0, 1, 2, 3, 4)
+		for f := range lock.Fence(2 * keptEnds) {
+			c.notes(ended(lock.EndReleased, 10+f), 0, 1)
+		}
+		tell("those of many readers are remembered", ended(lock.EndReleased, 9+2*keptEnds), lock.EndReleased, true, 2)
+		tell("but not of all", ended(lock.EndReleased, 10), lock.EndReleased, false, 2)
 		c.says(lock.NoticeFlushed, 0, 1)
 		c.wants("two lost their data")
 		c.says(lock.NoticeFlushed, 2)
@@ -201,27 +197,36 @@ func TestTheEndOfAHoldIsToldOnce(t *testing.T) {
 	})
 }
 
-// A member that dies at a release cannot tell of it, and may be known to be dead only after the others told.
-func TestMembersThatAreHeardNoMoreAreNotWaitedFor(t *testing.T) {
+// What a majority is heard by and what it is not comes in this order.
+func TestWhoIsSlowToHearLearnsInOrderWhatIsHeard(t *testing.T) {
 	inChoir(t, func(c *choir) {
-		defer c.watches()()
-		ended := lock.Notice{What: lock.NoticeEnded, Cause: lock.EndReleased, Fence: 1}
-		c.notes(ended, 0, 1)
-		c.wants("two tell, and three are dead")
-		c.says(lock.NoticeDeaf, 2)
-		c.wantsEnd("one of those is known to be", false)
-		c.says(lock.NoticeDeaf, 3)
-		c.wants("two are")
-		c.says(lock.NoticeListening, 2, 3)
-		c.notes(ended, 3)
-		c.wantsEnd("one was not dead, and tells late", true)
-
-		ended.Fence = 2
-		c.notes(ended, 0, 1)
-		time.Sleep(keptFor + time.Second)
-		c.says(lock.NoticeDeaf, 2)
-		c.wants("one dies long after a minority told")
-		c.says(lock.NoticeListening, 2)
+		var mu sync.Mutex
+		slow := func(n lock.Notice) {
+			if n.What == lock.NoticeListening {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if n.What != lock.NoticeChanged {
+				mu.Lock()
+				defer mu.Unlock()
+				c.heard = append(c.heard, n)
+			}
+		}
+		for _, start := range []func() func(){
+			func() func() { return c.Store.Watch("n", slow) },
+			func() func() { return c.Store.Listen("n", lock.Exclusive, slow) },
+		} {
+			stop := start()
+			c.says(lock.NoticeListening, 0, 1)
+			go c.says(lock.NoticeListening, 2)
+			time.Sleep(time.Millisecond)
+			c.says(lock.NoticeDeaf, 0)
+			time.Sleep(time.Second)
+			c.wants("deaf at last", lock.NoticeListening, lock.NoticeDeaf)
+			stop()
+			for _, v := range c.voices {
+				v.watch, v.listen = nil, nil
+			}
+		}
 	})
 }
 

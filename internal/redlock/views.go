@@ -234,9 +234,10 @@ type sighted struct {
 	votes bool
 }
 
-// sight has the holds that a majority sees, or may see if others answered: those are unsure. A member that does not
-// vote helps to keep a hold, and to give none: what it sees first may be part of an attempt that fails. Such an
-// attempt also leaves its fence at some members.
+// sight has the holds that members see. A hold is unsure if a majority may see it if others answered. A member that does
+// not vote helps to keep a hold, and to give none: what it sees first may be part of an attempt that fails. Such an
+// attempt also leaves its fence at some members. All are waited for if none has a hold: it may end at one after the
+// other.
 func (s *Store) sight(said []sighted) (one sighted, agreed bool) {
 	left := map[string][]time.Duration{}
 	fences := map[string][]lock.Fence{} // of those that vote
@@ -263,12 +264,14 @@ func (s *Store) sight(said []sighted) (one sighted, agreed bool) {
 			last[h.ID] = h
 		}
 	}
-	one.Tracked, one.Many, agreed = tracked >= s.quorum, many >= s.quorum, many == 0 || many == len(said)
+	one.Tracked, one.Many = tracked >= s.quorum, many >= s.quorum
+	agreed = many == len(said) || many == 0 && (len(left) > 0 || len(said) == len(s.members))
 	for id, ttls := range left {
 		agreed = agreed && len(ttls) == len(said)
-		if len(ttls)+len(s.members)-len(said) >= s.quorum && !one.Many { // members that do not answer may have it
+		if !one.Many {
 			h := last[id]
 			h.TTL = ofMajority(ttls, s.quorum)
+			h.Few = len(ttls)+len(s.members)-len(said) < s.quorum // members that do not answer may have it
 			if len(fences[id]) > 0 {
 				h.Fence, _ = s.fenceOf(fences[id], 0)
 			}

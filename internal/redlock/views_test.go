@@ -26,7 +26,7 @@ func TestWhatAMinorityHasIsNotShown(t *testing.T) {
 		if hs, err := w.Store.Holders(w.Context(), "n", 10); err != nil || len(hs) > 0 {
 			t.Errorf("got %+v, %v", hs, err)
 		}
-		if sight, err := w.Store.See(w.Context(), "n"); err != nil || len(sight.Holds) > 0 {
+		if sight, err := w.Store.See(w.Context(), "n"); err != nil || len(sight.Holds) != 1 || !sight.Holds[0].Few {
 			t.Errorf("got %+v, %v", sight, err)
 		}
 		w.puts(2, claimOf("n", "o"))
@@ -36,7 +36,7 @@ func TestWhatAMinorityHasIsNotShown(t *testing.T) {
 		if hs, err := w.Store.Holders(w.Context(), "n", 10); err != nil || len(hs) != 1 {
 			t.Errorf("got %+v, %v", hs, err)
 		}
-		if sight, err := w.Store.See(w.Context(), "n"); err != nil || len(sight.Holds) != 1 || !sight.Tracked {
+		if sight, err := w.Store.See(w.Context(), "n"); err != nil || len(sight.Holds) != 1 || sight.Holds[0].Few || !sight.Tracked {
 			t.Errorf("got %+v, %v", sight, err)
 		}
 	})
@@ -194,7 +194,8 @@ func TestAHoldIsSeenAsLongAsAMajorityMayHaveIt(t *testing.T) {
 			"by nobody":                  {[]sighted{not, not, not}, false, false},
 		} {
 			st, agreed := w.Store.sight(row.said)
-			seen, unsure := len(st.Holds) > 0, len(st.Holds) > 0 && st.Holds[0].Unsure
+			seen := len(st.Holds) > 0 && !st.Holds[0].Few
+			unsure := seen && st.Holds[0].Unsure
 			if seen != row.seen || unsure != row.unsure || agreed && unsure {
 				t.Errorf("%s: got %+v, agreed: %v; want it to be seen: %v, unsure: %v",
 					name, st.Holds, agreed, row.seen, row.unsure)

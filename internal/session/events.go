@@ -138,6 +138,7 @@ type (
 		Name  string
 		Cause lock.EndCause
 		Fence lock.Fence // 0 if it is not known
+		Hold  string     // the ID of permits, empty for others
 		// Merged is how many earlier ends are told by this event as well.
 		Merged uint32
 	}
@@ -150,7 +151,7 @@ func (h Hold) texts() int { return len(h.Name) + len(h.Holder) }
 
 func (e Looked) texts() int   { return len(e.Lock.Name) + len(e.Lock.Owner) + len(e.Lock.Annotation) }
 func (e Lost) texts() int     { return e.Hold.texts() + len(e.By) + len(e.Why) }
-func (e Unlocked) texts() int { return len(e.Name) }
+func (e Unlocked) texts() int { return len(e.Name) + len(e.Hold) }
 func (e NotGranted) texts() int {
 	return len(e.Name) + len(e.HeldBy) + len(e.Client) + len(e.Annotation)
 }

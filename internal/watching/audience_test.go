@@ -19,10 +19,10 @@ type listener struct {
 
 func (*listener) Watching(uint64) {}
 
-func (l *listener) Unlocked(_ string, _ lock.EndCause, f lock.Fence) {
+func (l *listener) Unlocked(_ string, e End) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.told = append(l.told, f)
+	l.told = append(l.told, e.Fence)
 }
 
 // calmStore is a Store in which nothing happens.
@@ -74,7 +74,7 @@ func TestThoseAreToldWhoWatch(t *testing.T) {
 				h.Unwatch("n", &all[i])
 				here[i] = false
 			}
-			h.Ended("n", lock.EndReleased, f+1, "")
+			h.Ended("n", End{Cause: lock.EndReleased, Fence: f + 1})
 			for i := range all {
 				if here[i] {
 					want[i] = append(want[i], f+1)

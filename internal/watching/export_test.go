@@ -1,7 +1,5 @@
 package watching
 
-import "time"
-
 // plant changes what is remembered of a name: a planted bug.
 func (h *Hub) plant(name string, bug func(w *watch)) {
 	h.mu.Lock()
@@ -16,25 +14,14 @@ func (h *Hub) plant(name string, bug func(w *watch)) {
 
 // ForgetEnds is a planted bug: it is not known any more which ends were told.
 func (h *Hub) ForgetEnds(name string) {
-	h.plant(name, func(w *watch) { w.told, w.gone = recentFences{}, recentHolds{} })
+	h.plant(name, func(w *watch) { w.told = recent[key, uint64]{} })
 }
 
-// DropDoubts is a planted bug: each end in doubt is taken for one that was told.
-func (h *Hub) DropDoubts(name string) {
+// DropEnds is a planted bug: the end of each hold that was seen is taken for one that was told.
+func (h *Hub) DropEnds(name string) {
 	h.plant(name, func(w *watch) {
-		for _, d := range w.doubts {
-			w.told.add(d.hold.fence)
+		for _, s := range w.seen {
+			w.told.put(s.end(0).key(), w.looks)
 		}
-		w.doubts = nil
-	})
-}
-
-// HurryDoubts is a planted bug: nobody has time to tell of an end that was only seen.
-func (h *Hub) HurryDoubts(name string) {
-	h.plant(name, func(w *watch) {
-		for i := range w.doubts {
-			w.doubts[i].due = time.Now()
-		}
-		w.settleLocked(time.Now())
 	})
 }

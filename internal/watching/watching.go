@@ -2,14 +2,28 @@
 //
 // # What it promises
 //
-// From the answer to Watch on, each end of a hold of the name is told once, with its cause and, if lockd gave one, its
-// fence: whoever ended it, on whichever replica, and also if nobody tells of it, as of a lease that runs out. Ends of
-// one name are told in the order in which they come to be known.
+// From the answer to Watch on, each end of a hold of the name is told at least once, with its cause: whoever ended it,
+// on whichever replica, and also if nobody tells of it, as of a lease that runs out. An end names the hold by its fence
+// or, of permits, by its ID: with these it is known again when it is repeated. A hold of another program has neither;
+// its end is told once. Ends of one name are told in the order in which they come to be known.
 //
 // # What it does not promise
 //
 // While messages of the store are not heard, ends may be told late, and several as one. Watching holds nothing up: who
 // watches must not delay what it is told.
+//
+// # What an end is known by
+//
+// There are four signs: lockd's message, which has the cause and the fence; Redisson's, which says only that something
+// was released; a look that does not see a hold any more; and what this replica ended itself. lockd's messages and the
+// own ends are told at once. All else is looked up, and a look returns when all that was said before it was heard. So
+// of a hold that is gone without a word the lease ended (EXPIRED), the key was deleted (FORCED), or the data are lost.
+// It is told at once, and as UNKNOWN if messages were not heard since the look before. Redisson's messages are those of
+// its holds that are gone; what is left over is told as well, for holds that ended before a look.
+//
+// Over several stores a message is sure when a majority told of it that votes. What fewer tell of is looked up: a hold
+// that stands at a majority has not ended, one that is gone ended by what they said, and one that nobody saw was an
+// attempt that failed.
 package watching
 
 import (
@@ -25,8 +39,17 @@ import (
 type Watcher interface {
 	// Watching answers a call of Watch.
 	Watching(id uint64)
-	// Unlocked tells the end of a hold of a name. The fence is 0 if it is not known.
-	Unlocked(name string, c lock.EndCause, f lock.Fence)
+	// Unlocked tells the end of a hold of a name.
+	Unlocked(name string, e End)
+}
+
+// End is that of a hold.
+type End struct {
+	Cause lock.EndCause
+	// Fence is 0 if it is not known.
+	Fence lock.Fence
+	// Hold is the ID of permits, and empty for others.
+	Hold string
 }
 
 // Store is what watching asks of a lock.Store.
@@ -110,9 +133,9 @@ func (h *Hub) Unwatch(name string, to Watcher) {
 	}
 }
 
-// Ended tells of a hold that this replica ended: a permit's ID is given, or else its fence. It costs nothing while
-// nobody watches anything. It returns a few of those who watch the name.
-func (h *Hub) Ended(name string, c lock.EndCause, f lock.Fence, id string) (by []Watcher) {
+// Ended tells of a hold that this replica ended. It costs nothing while nobody watches anything. It returns a few of
+// those who watch the name.
+func (h *Hub) Ended(name string, e End) (by []Watcher) {
 	if h.size.Load() == 0 {
 		return nil
 	}
@@ -124,7 +147,7 @@ func (h *Hub) Ended(name string, c lock.EndCause, f lock.Fence, id string) (by [
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.endedLocked(c, f, id, false)
+	w.endedLocked(e, false)
 	return w.to.some()
 }
 
@@ -154,8 +177,7 @@ type asked struct {
 type news struct {
 	to      []*seat
 	answers []asked
-	cause   lock.EndCause
-	fence   lock.Fence
+	end     End
 }
 
 // await waits for whoever has the mutex. The next one sees that the hub is closed.
@@ -173,9 +195,9 @@ func (w *watch) answerLocked() {
 }
 
 // tellLocked tells the end of a hold. Before the first look nothing is promised.
-func (w *watch) tellLocked(c lock.EndCause, f lock.Fence) {
+func (w *watch) tellLocked(e End) {
 	if w.looked {
-		w.sayLocked(news{to: w.to.seats, cause: c, fence: f})
+		w.sayLocked(news{to: w.to.seats, end: e})
 	}
 }
 
@@ -215,7 +237,7 @@ func (w *watch) tellOne(n news) {
 	}
 	for _, s := range n.to {
 		if !s.left.Load() {
-			s.to.Unlocked(w.name, n.cause, n.fence)
+			s.to.Unlocked(w.name, n.end)
 		}
 	}
 }
@@ -237,7 +259,7 @@ func (w *watch) observe(ctx context.Context) {
 			pause = w.saw(before, st)
 		}
 		w.rest(ctx, pause)
-		w.rest(ctx, time.Until(before.at.Add(lookSpacing)))
+		time.Sleep(lookSpacing)
 	}
 }
 
@@ -266,15 +288,13 @@ func (w *watch) noticed(n lock.Notice) {
 	w.mu.Lock()
 	switch n.What {
 	case lock.NoticeEnded:
-		if !w.tardyLocked(n) && !w.outlivedLocked(n) {
-			w.endedLocked(n.Cause, n.Fence, n.Hold, n.Unsure)
-		}
+		w.endedLocked(End{n.Cause, n.Fence, n.Hold}, n.Unsure)
 	case lock.NoticeListening:
-		w.deaf = false
+		w.deaf, w.since.blind = false, true // until now
 	case lock.NoticeDeaf:
-		w.deafLocked()
+		w.deaf, w.since.blind = true, true
 	case lock.NoticeFlushed:
-		w.flushedLocked()
+		w.since.flushed = true
 	default: // the look tells
 	}
 	w.mu.Unlock()

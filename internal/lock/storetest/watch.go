@@ -12,7 +12,7 @@ func (s *suite) watch(name string) *ear {
 	s.Helper()
 	e := newEar(s)
 	s.Cleanup(s.Store.Watch(name, func(n lock.Notice) {
-		if n.What == lock.NoticeEnded || n.What == lock.NoticeListening {
+		if n.What == lock.NoticeEnded && !n.Unsure || n.What == lock.NoticeListening {
 			e.hear(n)
 		}
 	}))

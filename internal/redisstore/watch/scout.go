@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,7 +48,7 @@ type scout struct {
 	mu        sync.Mutex // guards the fields below
 	closed    bool
 	glances   []*glance
-	followers map[string]map[*follower]struct{} // by each key whose change concerns them
+	followers map[string]map[*watcher]struct{} // by each key whose change concerns them
 	stop      func()                            // listening to what changed; nil while nobody follows
 }
 
@@ -54,17 +56,15 @@ type scout struct {
 type glance struct {
 	n    string
 	cmd  *redis.Cmd
-	done chan error
+	err  error      // of the glance, not of the command
+	done chan error // size 1
 }
-
-// follower is told when the keys of a name change.
-type follower struct{ notify func(lock.Notice) }
 
 func newScout(cl *script.Caller, h *hub.Hub, d pipe.Dialer) *scout {
 	ctx, cancel := context.WithCancel(context.Background())
 	sc := &scout{
 		Caller: cl, hub: h, dialer: d, wake: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
-		followers: make(map[string]map[*follower]struct{}),
+		followers: make(map[string]map[*watcher]struct{}),
 	}
 	sc.dialer.Texts = []string{cl.Scripts.Sight.Text}
 	sc.wg.Go(sc.run)
@@ -80,27 +80,27 @@ func (sc *scout) close() {
 }
 
 // follow has a watcher of N told when something about it changes.
-func (sc *scout) follow(n string, notify func(lock.Notice)) (stop func()) {
-	f, keys := &follower{notify}, []string{n, layout.PermitsOut(n)}
+func (sc *scout) follow(n string, w *watcher) (stop func()) {
+	keys := []string{n, layout.PermitsOut(n)}
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	for _, key := range keys {
 		if sc.followers[key] == nil {
-			sc.followers[key] = make(map[*follower]struct{})
+			sc.followers[key] = make(map[*watcher]struct{})
 		}
-		sc.followers[key][f] = struct{}{}
+		sc.followers[key][w] = struct{}{}
 	}
 	if sc.stop == nil {
 		sc.stop = sc.hub.Listen(hub.Invalid, sc.invalid)
 	}
-	return func() { sc.unfollow(f, keys) }
+	return func() { sc.unfollow(w, keys) }
 }
 
-func (sc *scout) unfollow(f *follower, keys []string) {
+func (sc *scout) unfollow(w *watcher, keys []string) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	for _, key := range keys {
-		delete(sc.followers[key], f)
+		delete(sc.followers[key], w)
 		if len(sc.followers[key]) == 0 {
 			delete(sc.followers, key)
 		}
@@ -125,31 +125,26 @@ func (sc *scout) invalid(h hub.Heard) {
 }
 
 func (sc *scout) tell(keys []string, what lock.What) {
-	var fs []*follower
-	sc.mu.Lock()
-	for _, key := range keys {
-		for f := range sc.followers[key] {
-			fs = append(fs, f)
-		}
-	}
-	sc.mu.Unlock()
-	for _, f := range fs {
-		f.notify(lock.Notice{What: what})
+	for _, w := range sc.following(keys...) {
+		w.notify(lock.Notice{What: what})
 	}
 }
 
-func (sc *scout) tellAll(what lock.What) {
-	all := make(map[*follower]struct{})
+// following are those whom a change of some keys concerns.
+func (sc *scout) following(keys ...string) (ws []*watcher) {
 	sc.mu.Lock()
-	for _, fs := range sc.followers {
-		for f := range fs {
-			all[f] = struct{}{}
-		}
+	defer sc.mu.Unlock()
+	for _, key := range keys {
+		ws = slices.AppendSeq(ws, maps.Keys(sc.followers[key]))
 	}
+	return ws
+}
+
+func (sc *scout) tellAll(what lock.What) {
+	sc.mu.Lock()
+	keys := slices.Collect(maps.Keys(sc.followers))
 	sc.mu.Unlock()
-	for f := range all {
-		f.notify(lock.Notice{What: what})
-	}
+	sc.tell(keys, what)
 }
 
 // See implements lock.Store.
@@ -192,6 +187,8 @@ func (sc *scout) see(ctx context.Context, n string) (lock.Sight, error) {
 		st := sightOf(&a)
 		st.Tracked = err == nil
 		return st, a.Err
+	case <-sc.ctx.Done():
+		return lock.Sight{}, errNotSeen
 	case <-ctx.Done():
 		return lock.Sight{}, fmt.Errorf("%w: %w", lock.ErrUnavailable, context.Cause(ctx))
 	}
@@ -304,6 +301,7 @@ func (sc *scout) exec(ctx context.Context, some []*glance) (forgotten []*glance,
 		}
 		return nil, failure
 	}
+	var seen []*glance
 	for _, g := range some {
 		err := g.cmd.Err()
 		switch {
@@ -315,9 +313,31 @@ func (sc *scout) exec(ctx context.Context, some []*glance) (forgotten []*glance,
 		case err == nil && tracking.Err() != nil:
 			err = errUntracked
 		}
-		g.done <- err
+		g.err = err
+		seen = append(seen, g)
 	}
+	sc.conclude(seen)
 	return forgotten, nil
+}
+
+// conclude answers for names that were looked at, when all that Redis said before is heard.
+func (sc *scout) conclude(seen []*glance) {
+	then := func() {
+		for _, g := range seen {
+			for _, w := range sc.following(g.n) {
+				w.tellBare()
+			}
+			g.done <- g.err
+		}
+	}
+	sc.mu.Lock()
+	followed := sc.stop != nil
+	sc.mu.Unlock()
+	if followed && len(seen) > 0 {
+		sc.hub.Passed(then)
+	} else {
+		then()
+	}
 }
 
 // sightOf reads an answer of script/sight.lua.

@@ -3,28 +3,23 @@ package watch
 import (
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/hub"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 )
 
-// Grace is how long a message of Redisson's is kept to see whether news of lockd follow it. They come directly
-// behind it on the same connection. If there are none by then, Redis is asked whether that was all: on a busy machine
-// they may be read later.
-const Grace = 20 * time.Millisecond
-
 // Watch implements lock.Store. The kind of the name is not known, so it listens to the channels of all kinds.
 //
-// Redisson's message says only that something was released. If lockd sent it, news follow that say which hold ended;
-// if not, a hold of another program did.
+// Redisson's message says only that something was released. If lockd sent it, news follow directly behind it that say
+// which hold ended; if not, a hold of another program did. Which of both it was is told when the name is looked at: all
+// that was sent before was heard then.
 func (l *Lookout) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	n := l.Prefix + name
 	channels := []string{layout.Channel(n), layout.RWChannel(n), layout.PermitChannel(n), layout.NewsChannel(n)}
 	w := &watcher{hub: l.hub, channels: channels, confirmed: make([]bool, len(channels)), notify: notify}
 	stops := make([]func(), 0, len(channels)+1)
-	stops = append(stops, l.scout.follow(n, notify))
+	stops = append(stops, l.scout.follow(n, w))
 	for i, channel := range channels {
 		stops = append(stops, l.hub.Listen(channel, func(h hub.Heard) { w.hear(i, h) }))
 	}
@@ -43,8 +38,7 @@ type watcher struct {
 
 	mu        sync.Mutex // guards the fields below
 	confirmed []bool
-	bare      []time.Time // when messages came that nothing followed yet
-	timed     bool        // a timer will look after them
+	bare      int // messages that nothing followed yet
 }
 
 func (w *watcher) hear(i int, h hub.Heard) {
@@ -58,7 +52,10 @@ func (w *watcher) hear(i int, h hub.Heard) {
 	case i == len(w.channels)-1:
 		w.news(parseNews(h.Message))
 	case h.Message != echo:
-		w.keep()
+		w.mu.Lock()
+		w.bare++
+		w.mu.Unlock()
+		w.notify(lock.Notice{What: lock.NoticeChanged})
 	}
 }
 
@@ -77,16 +74,11 @@ func (w *watcher) listening(i int) bool {
 	return w.hub.AllLive(w.channels)
 }
 
-// news passes the end of a hold on, unless it was told already that something ended, for lack of news.
+// news passes the end of a hold on.
 func (w *watcher) news(m tidings) {
 	if m.told {
 		w.mu.Lock()
-		last := len(w.bare) - 1
-		if last < 0 {
-			w.mu.Unlock()
-			return
-		}
-		w.bare = w.bare[:last]
+		w.bare = max(w.bare-1, 0)
 		w.mu.Unlock()
 	}
 	cause, ended := endCauses[m.what]
@@ -100,42 +92,13 @@ func (w *watcher) news(m tidings) {
 	w.notify(n)
 }
 
-// keep keeps a message until it is known what it means.
-func (w *watcher) keep() {
+// tellBare tells of the messages that no news followed. All that Redis sent with them was heard.
+func (w *watcher) tellBare() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.bare = append(w.bare, time.Now())
-	if !w.timed {
-		w.timed = true
-		time.AfterFunc(Grace, w.ask)
-	}
-}
-
-// ask has the messages told that no news follow.
-func (w *watcher) ask() {
-	w.mu.Lock()
-	w.timed = len(w.bare) > 0
-	timed, asked := w.timed, time.Now()
+	n := w.bare
+	w.bare = 0
 	w.mu.Unlock()
-	if timed {
-		w.hub.Passed(func() { w.tellBare(asked) })
-	}
-}
-
-// tellBare tells of the messages that no news followed: all that Redis sent behind them until then was heard.
-func (w *watcher) tellBare(asked time.Time) {
-	w.mu.Lock()
-	n := 0
-	for n < len(w.bare) && asked.Sub(w.bare[n]) >= Grace/2 {
-		n++
-	}
-	came := w.bare[:n]
-	w.bare = w.bare[n:]
-	if w.timed = len(w.bare) > 0; w.timed {
-		time.AfterFunc(Grace, w.ask)
-	}
-	w.mu.Unlock()
-	for _, at := range came {
-		w.notify(lock.Notice{What: lock.NoticeEnded, Cause: lock.EndReleased, Came: at})
+	for range n {
+		w.notify(lock.Notice{What: lock.NoticeEnded, Cause: lock.EndReleased})
 	}
 }

@@ -2423,7 +2423,8 @@ func (x *LimitSet) GetPrevious() uint32 {
 	return 0
 }
 
-// Watch asks for Unlocked pushes for a name. Watching twice is watching once.
+// Watch asks for an Unlocked push, or several, for each end of a hold of a name from the answer on. Watching twice is
+// watching once.
 type Watch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The lock.
@@ -3159,18 +3160,23 @@ func (*Safe) Descriptor() ([]byte, []int) {
 	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{33}
 }
 
-// Unlocked says that a hold of a watched name ended, by whomever. It comes once for each end of a hold.
+// Unlocked says that a hold of a watched name ended, by whomever. It comes at least once for each end of a hold. One with
+// the same name and hold or, if hold is empty, the same name and fence as an earlier one repeats that; its cause may be
+// another one. One without either is no repeat.
 type Unlocked struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The lock.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// What ended the hold.
 	Cause Unlocked_Cause `protobuf:"varint,2,opt,name=cause,proto3,enum=lockd.v1.Unlocked_Cause" json:"cause,omitempty"`
-	// The fence of the hold that ended, 0 where it is not known.
+	// The fence of the hold that ended. 0 where it is not known: for holds of Redisson, and for permits that were not
+	// released.
 	Fence uint64 `protobuf:"varint,3,opt,name=fence,proto3" json:"fence,omitempty"`
 	// How many earlier ends of holds of the name are told by this message as well, because the client did not read. Cause and
 	// fence are those of the last one.
-	Merged        uint32 `protobuf:"varint,4,opt,name=merged,proto3" json:"merged,omitempty"`
+	Merged uint32 `protobuf:"varint,4,opt,name=merged,proto3" json:"merged,omitempty"`
+	// Which permits ended, empty for other kinds.
+	Hold          string `protobuf:"bytes,5,opt,name=hold,proto3" json:"hold,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3231,6 +3237,13 @@ func (x *Unlocked) GetMerged() uint32 {
 		return x.Merged
 	}
 	return 0
+}
+
+func (x *Unlocked) GetHold() string {
+	if x != nil {
+		return x.Hold
+	}
+	return ""
 }
 
 // Draining asks the client to open a new stream and then to leave this one.
@@ -3547,12 +3560,13 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\x10REASON_NO_QUORUM\x10\x05\"8\n" +
 	"\x06AtRisk\x12.\n" +
 	"\bvalidity\x18\x01 \x01(\v2\x12.lockd.v1.ValidityR\bvalidity\"\x06\n" +
-	"\x04Safe\"\x82\x02\n" +
+	"\x04Safe\"\x96\x02\n" +
 	"\bUnlocked\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12.\n" +
 	"\x05cause\x18\x02 \x01(\x0e2\x18.lockd.v1.Unlocked.CauseR\x05cause\x12\x14\n" +
 	"\x05fence\x18\x03 \x01(\x04R\x05fence\x12\x16\n" +
-	"\x06merged\x18\x04 \x01(\rR\x06merged\"\x83\x01\n" +
+	"\x06merged\x18\x04 \x01(\rR\x06merged\x12\x12\n" +
+	"\x04hold\x18\x05 \x01(\tR\x04hold\"\x83\x01\n" +
 	"\x05Cause\x12\x15\n" +
 	"\x11CAUSE_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eCAUSE_RELEASED\x10\x01\x12\x15\n" +

@@ -487,7 +487,7 @@ class Safe(_message.Message):
     def __init__(self) -> None: ...
 
 class Unlocked(_message.Message):
-    __slots__ = ("name", "cause", "fence", "merged")
+    __slots__ = ("name", "cause", "fence", "merged", "hold")
     class Cause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         CAUSE_UNSPECIFIED: _ClassVar[Unlocked.Cause]
@@ -506,11 +506,13 @@ class Unlocked(_message.Message):
     CAUSE_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
     MERGED_FIELD_NUMBER: _ClassVar[int]
+    HOLD_FIELD_NUMBER: _ClassVar[int]
     name: str
     cause: Unlocked.Cause
     fence: int
     merged: int
-    def __init__(self, name: _Optional[str] = ..., cause: _Optional[_Union[Unlocked.Cause, str]] = ..., fence: _Optional[int] = ..., merged: _Optional[int] = ...) -> None: ...
+    hold: str
+    def __init__(self, name: _Optional[str] = ..., cause: _Optional[_Union[Unlocked.Cause, str]] = ..., fence: _Optional[int] = ..., merged: _Optional[int] = ..., hold: _Optional[str] = ...) -> None: ...
 
 class Draining(_message.Message):
     __slots__ = ("reconnect_within",)
