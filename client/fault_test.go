@@ -417,8 +417,12 @@ func TestWatch(t *testing.T) {
 			t.Errorf("got %+v", e)
 		}
 		for _, u := range []*lockdv1.Unlocked{
-			{Name: "n", Fence: 7}, {Name: "n", Fence: 8}, {Name: "n", Hold: "permit a"}, {Name: "n", Fence: 9, Hold: "permit a"},
-			{Name: "n", Fence: 7, Merged: 1}, {Name: "n", Fence: 10, Hold: "permit b"},
+			{Name: "n", Fence: 7},
+			{Name: "n", Fence: 8},
+			{Name: "n", Hold: "permit a"},
+			{Name: "n", Fence: 9, Hold: "permit a"},
+			{Name: "n", Fence: 7, Merged: 1},
+			{Name: "n", Fence: 10, Hold: "permit b"},
 		} {
 			f.session(0).send(0, u)
 		}

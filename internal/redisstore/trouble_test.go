@@ -105,7 +105,8 @@ func listenTLS(t *testing.T) (addr string) {
 	issued := certstest.NewAuthority(t, "nobody").Issue(t, time.Hour, "redis")
 	pair, err := tls.X509KeyPair(issued.Cert, issued.Key)
 	must(t, err)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}}) //nolint:gosec // any will do
+	cfg := &tls.Config{Certificates: []tls.Certificate{pair}} //nolint:gosec // any version will do
+	l, err := tls.Listen("tcp", "127.0.0.1:0", cfg)
 	must(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {

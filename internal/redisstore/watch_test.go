@@ -118,6 +118,7 @@ func watchEnds(t *testing.T, s *Store) <-chan lock.Notice {
 			case changed <- struct{}{}:
 			default:
 			}
+		default: // not about ends
 		}
 	})
 	<-notices

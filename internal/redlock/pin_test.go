@@ -24,8 +24,8 @@ func rival(k lock.Kind) lock.Kind {
 	return k
 }
 
-// As TestARenewalDoesNotCountOnWhatIsBeingGivenBack, for a unary lease, whose callers know no fence. One member does not
-// hear of the extension, and is there again before and after.
+// As TestARenewalDoesNotCountOnWhatIsBeingGivenBack, for a unary lease, whose callers know no fence. One member does
+// not hear of the extension, and is there again before and after.
 func TestAUnaryLeaseIsNotProlongedByWhatIsBeingGivenBack(t *testing.T) {
 	const caller = lock.Owner("x:unary")
 	for _, kind := range []lock.Kind{lock.Exclusive, lock.Write, lock.Read} {

@@ -234,9 +234,9 @@ type sighted struct {
 	votes bool
 }
 
-// sight has the holds that members see. A hold is unsure if a majority may see it if others answered. A member that does
-// not vote helps to keep a hold, and to give none: what it sees first may be part of an attempt that fails. Such an
-// attempt also leaves its fence at some members. All are waited for if none has a hold: it may end at one after the
+// sight has the holds that members see. A hold is unsure if a majority may see it if others answered. A member that
+// does not vote helps to keep a hold, and to give none: what it sees first may be part of an attempt that fails. Such
+// an attempt also leaves its fence at some members. All are waited for if none has a hold: it may end at one after the
 // other.
 func (s *Store) sight(said []sighted) (one sighted, agreed bool) {
 	left := map[string][]time.Duration{}

@@ -36,7 +36,8 @@ func TestWhatAMinorityHasIsNotShown(t *testing.T) {
 		if hs, err := w.Store.Holders(w.Context(), "n", 10); err != nil || len(hs) != 1 {
 			t.Errorf("got %+v, %v", hs, err)
 		}
-		if sight, err := w.Store.See(w.Context(), "n"); err != nil || len(sight.Holds) != 1 || sight.Holds[0].Few || !sight.Tracked {
+		sight, err := w.Store.See(w.Context(), "n")
+		if err != nil || len(sight.Holds) != 1 || sight.Holds[0].Few || !sight.Tracked {
 			t.Errorf("got %+v, %v", sight, err)
 		}
 	})

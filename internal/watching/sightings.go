@@ -232,7 +232,9 @@ func (w *watch) goneLocked(held map[string]seenHold, st lock.Sight) (gone []seen
 	if len(held) == 0 && st.Fence > w.last && !told && !w.unsure.has(st.Fence) {
 		gone = append(gone, seenHold{fence: st.Fence, unseen: true})
 	}
-	slices.SortFunc(gone, func(a, b seenHold) int { return cmp.Or(cmp.Compare(a.fence, b.fence), cmp.Compare(a.id, b.id)) })
+	slices.SortFunc(gone, func(a, b seenHold) int {
+		return cmp.Or(cmp.Compare(a.fence, b.fence), cmp.Compare(a.id, b.id))
+	})
 	return gone
 }
 
@@ -295,8 +297,8 @@ func (w *watch) causeLocked(before look, st lock.Sight, h seenHold) lock.EndCaus
 	return lock.EndForced // somebody deleted its key
 }
 
-// explainedLocked says whether it is known why a majority has not got a hold any more. Else whoever ended it is about to
-// tell of it.
+// explainedLocked says whether it is known why a majority has not got a hold any more. Else whoever ended it is about
+// to tell of it.
 func (w *watch) explainedLocked(before look, st lock.Sight, h seenHold) bool {
 	return w.causeLocked(before, st, h) == lock.EndDataLoss || w.unsure.has(h.fence)
 }

@@ -81,7 +81,8 @@ func launchAgent() (*agent, error) {
 	a := &agent{pending: make(map[string]*call)}
 	// Tests are short: the quickest start counts.
 	a.Process = proctest.Command("java", nil,
-		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-XX:-UsePerfData", "-cp", filepath.Join("target", "classes")+":"+filepath.Join("target", "lib", "*"), "io.lockd.redisson.Agent")
+		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-XX:-UsePerfData", "-cp",
+		filepath.Join("target", "classes")+":"+filepath.Join("target", "lib", "*"), "io.lockd.redisson.Agent")
 	return a, errors.Join(a.Talk(a.hear), a.Launch())
 }
 

@@ -3,8 +3,8 @@
 // # What it promises
 //
 // Who listens is told when it may have missed something. Who watches is told of each end of a hold, and of each change
-// that Redis tells of. Releases by programs on Redisson are told like those by lockd, when the name is looked at. A look
-// returns when all that was told before is heard.
+// that Redis tells of. Releases by programs on Redisson are told like those by lockd, when the name is looked at. A
+// look returns when all that was told before is heard.
 //
 // # What it does not promise
 //

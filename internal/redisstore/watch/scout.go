@@ -49,7 +49,7 @@ type scout struct {
 	closed    bool
 	glances   []*glance
 	followers map[string]map[*watcher]struct{} // by each key whose change concerns them
-	stop      func()                            // listening to what changed; nil while nobody follows
+	stop      func()                           // listening to what changed; nil while nobody follows
 }
 
 // glance is a name to be looked at.
