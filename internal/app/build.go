@@ -11,14 +11,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/gate"
 	"github.com/lockd-io/lockd/internal/grpcapi"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
-	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
@@ -148,31 +146,17 @@ func (a *App) share() time.Duration { return (a.cfg.Shutdown.Timeout - a.cfg.Shu
 const answerMargin = 500 * time.Millisecond
 
 func brokerConfig(c config.Config) broker.Config {
-	l := c.Limits
-	maxLease, maxTTL := longest(c)
+	if q := c.Redlock.Quarantine; c.Store.Kind == config.StoreRedlock && q > 0 {
+		// A member that lost its data does not vote for so long, so no lease may last longer.
+		c.Limits.MaxLease, c.Session.MaxTTL = min(c.Limits.MaxLease, q), min(c.Session.MaxTTL, q)
+	}
 	return broker.Config{
 		Replica:      c.Replica,
 		KeyPrefix:    c.Redis.Prefix,
 		HandoffBurst: c.Broker.HandoffBurst,
 		AnswerTime:   answerTime(c),
-		MaxStreamAge: c.Session.MaxStreamAge,
-		Limits: broker.Limits{
-			Limits: admission.Limits{
-				Sessions: l.Sessions, SessionsPerAddress: l.SessionsPerAddress,
-				CallsPerAddress: l.CallsPerAddress, WaitsPerAddress: l.WaitsPerAddress,
-				NamesPerAddress: l.NamesPerAddress,
-			},
-			Bounds: request.Bounds{
-				NameBytes: l.NameBytes, HolderBytes: l.HolderBytes, AnnotationBytes: l.AnnotationBytes,
-				NamesPerAcquire: l.NamesPerAcquire, MinLease: l.MinLease, MaxLease: maxLease, MaxWait: l.MaxWait,
-				SessionTTL: c.Session.TTL, MinSessionTTL: c.Session.MinTTL, MaxSessionTTL: maxTTL,
-			},
-			FrameBytes:        l.FrameBytes,
-			LocksPerSession:   l.LocksPerSession,
-			WaitersPerSession: l.WaitersPerSession,
-			WatchesPerSession: l.WatchesPerSession,
-			QueueLength:       l.QueueLength,
-		},
+		Limits:       c.Limits,
+		Session:      c.Session,
 	}
 }
 
@@ -184,19 +168,8 @@ func answerTime(c config.Config) time.Duration {
 	return c.Redis.OpTimeout + answerMargin
 }
 
-// longest are the longest lease and session TTL that clients may ask for. A member that lost its data does not vote for
-// the time of its quarantine, so with one no lease may last longer.
-func longest(c config.Config) (lease, ttl time.Duration) {
-	lease, ttl = c.Limits.MaxLease, c.Session.MaxTTL
-	if q := c.Redlock.Quarantine; c.Store.Kind == config.StoreRedlock && q > 0 {
-		lease, ttl = min(lease, q), min(ttl, q)
-	}
-	return lease, ttl
-}
-
 func grpcConfig(c config.Config) grpcapi.Config {
 	return grpcapi.Config{
-		FrameBytes:           c.Limits.FrameBytes,
 		MaxConcurrentStreams: uint32(c.GRPC.MaxConcurrentStreams), // Validate bounds it
 		Reflection:           c.GRPC.Reflection,
 		KeepaliveTime:        c.GRPC.KeepaliveTime,

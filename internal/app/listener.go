@@ -3,7 +3,6 @@ package app
 import (
 	"errors"
 	"net"
-	"net/netip"
 	"sync"
 	"syscall"
 
@@ -11,8 +10,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/limits"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
-	"github.com/lockd-io/lockd/internal/origin"
 )
 
 const (
@@ -57,7 +57,7 @@ type listener struct {
 	seldom  observe.Seldom
 
 	mu   sync.Mutex // guards the fields below
-	all  map[netip.Addr]map[*accepted]struct{}
+	all  map[lock.Tenant]map[*accepted]struct{}
 	n    int
 	last uint64 // number of a connection
 }
@@ -67,7 +67,7 @@ type accepted struct {
 	net.Conn
 
 	of      *listener
-	address netip.Addr
+	address lock.Tenant
 	number  uint64
 }
 
@@ -94,7 +94,7 @@ func newListeners(log *zap.Logger, reg prometheus.Registerer) *listeners {
 // open bounds one of our addresses, by its key of the configuration.
 func (d *listeners) open(key string, l net.Listener, r room) net.Listener {
 	out := &listener{
-		Listener: l, room: r, all: make(map[netip.Addr]map[*accepted]struct{}), refused: d.refused.WithLabelValues(key),
+		Listener: l, room: r, all: make(map[lock.Tenant]map[*accepted]struct{}), refused: d.refused.WithLabelValues(key),
 		closed: d.closed.WithLabelValues(key),
 		log:    d.log.With(zap.String(observe.KeyEndpoint, key)),
 	}
@@ -126,7 +126,7 @@ func (l *listener) Accept() (net.Conn, error) {
 
 // enter returns nil if there is no room.
 func (l *listener) enter(c net.Conn) *accepted {
-	address := origin.OfAddr(c.RemoteAddr())
+	address := limits.TenantOf(c.RemoteAddr().String())
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.fullLocked(address) && l.makesRoom {
@@ -145,13 +145,13 @@ func (l *listener) enter(c net.Conn) *accepted {
 	return in
 }
 
-func (l *listener) fullLocked(address netip.Addr) bool {
+func (l *listener) fullLocked(address lock.Tenant) bool {
 	return l.room.all > 0 && l.n >= l.room.all || l.each > 0 && len(l.all[address]) >= l.each
 }
 
 // makeRoomLocked closes the oldest connection of an address that has as many as it may, or else of the one that has the
 // most. Of several, it is the one of the address that comes, or any.
-func (l *listener) makeRoomLocked(address netip.Addr) {
+func (l *listener) makeRoomLocked(address lock.Tenant) {
 	most := address
 	if len(l.all[address]) < l.each {
 		for other, all := range l.all {

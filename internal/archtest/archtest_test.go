@@ -29,7 +29,7 @@ const (
 	logs  = module + "/internal/observe"
 	watch = module + "/internal/watching"
 	peers = module + "/internal/peers"
-	desk  = module + "/internal/admission"
+	bound = module + "/internal/limits"
 	queue = module + "/internal/arbiter"
 	knots = module + "/internal/deadlock"
 	line  = module + "/internal/gate"
@@ -40,7 +40,6 @@ const (
 	store = module + "/internal/redisstore"
 	stubs = module + "/api"
 	taken = module + "/internal/inbound"
-	where = module + "/internal/origin"
 )
 
 // reach says what each package must not reach, directly or through others. A path stands for all below it, so module
@@ -56,12 +55,8 @@ var reach = []struct {
 		why: "words know nobody",
 	},
 	{
-		pkg: "internal/origin", not: []string{grpc, redis, yaml, module},
-		why: "where clients come from does not depend on what they want",
-	},
-	{
-		pkg: "internal/admission", not: []string{grpc, redis, yaml, module}, even: []string{words, where},
-		why: "counting clients does not depend on what they do",
+		pkg: "internal/limits", not: []string{grpc, redis, yaml, module}, even: []string{words},
+		why: "what may be had does not depend on what is done with it",
 	},
 	{
 		pkg: "internal/gate", not: []string{grpc, redis, yaml, module},
@@ -89,24 +84,24 @@ var reach = []struct {
 		why: "who is next depends on what happened, and on nothing else",
 	},
 	{
-		pkg: "internal/session", not: []string{grpc, redis, yaml, module}, even: []string{words},
+		pkg: "internal/session", not: []string{grpc, redis, yaml, module}, even: []string{words, bound},
 		why: "a session knows nothing of names, queues and the store",
 	},
 	{
-		pkg: "internal/request", not: []string{grpc, redis, yaml, module}, even: []string{words, sess},
+		pkg: "internal/request", not: []string{grpc, redis, yaml, module}, even: []string{words, sess, bound},
 		why: "what may be asked does not depend on what is held",
 	},
 	{
-		pkg: "internal/deadlock", not: []string{grpc, redis, yaml, module}, even: []string{words, sess, peers, logs},
+		pkg: "internal/deadlock", not: []string{grpc, redis, yaml, module}, even: []string{words, sess, bound, peers, logs},
 		why: "deadlocks are found in what replicas tell",
 	},
 	{
-		pkg: "internal/inspect", not: []string{grpc, redis, yaml, module}, even: []string{words, sess, peers},
+		pkg: "internal/inspect", not: []string{grpc, redis, yaml, module}, even: []string{words, sess, bound, peers},
 		why: "what people look at is put together from what others tell",
 	},
 	{
 		pkg: "internal/broker", not: []string{grpc, redis, yaml, module},
-		even: []string{words, logs, queue, views, sess, asked, watch, peers, desk, where, knots},
+		even: []string{words, logs, queue, views, sess, asked, watch, peers, bound, knots},
 		why:  "the core is read, tested and trusted on its own",
 	},
 	{
@@ -122,7 +117,7 @@ var reach = []struct {
 		why: "renewal works with any store",
 	},
 	{
-		pkg: "internal/inbound", not: []string{grpc, redis, yaml, module}, even: []string{logs, where},
+		pkg: "internal/inbound", not: []string{grpc, redis, yaml, module}, even: []string{logs, bound, words},
 		why: "what arrives is bounded before it is known what is asked",
 	},
 	{
@@ -181,19 +176,19 @@ var reach = []struct {
 	},
 	{
 		pkg: "internal/tracing", not: []string{redis, yaml, module},
-		even: []string{core, words, logs, queue, views, sess, asked, watch, peers, desk, where, knots},
+		even: []string{core, words, logs, queue, views, sess, asked, watch, peers, bound, knots},
 		why:  "spans are made of what the core tells",
 	},
 	{
 		pkg: "internal/grpcapi", not: []string{redis, yaml, module},
 		even: []string{
-			core, words, logs, queue, views, sess, asked, watch, peers, desk, line, stubs, knots,
-			taken, where,
+			core, words, logs, queue, views, sess, asked, watch, peers, bound, line, stubs, knots,
+			taken,
 		},
 		why: "adapters do not know each other",
 	},
 	{
-		pkg: "internal/config", not: []string{grpc, redis, module},
+		pkg: "internal/config", not: []string{grpc, redis, module}, even: []string{bound, words},
 		why: "configuration describes values and builds nothing",
 	},
 	{

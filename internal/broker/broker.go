@@ -16,9 +16,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/deadlock"
 	"github.com/lockd-io/lockd/internal/inspect"
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
@@ -49,20 +49,17 @@ type Broker struct {
 	noQuorum atomic.Bool // at the last probe no majority of several stores could be reached
 	safe     atomic.Bool // the store is there, and all leases that are to be verified are marked: Safe may be told
 
-	watching  *watching.Hub
-	door      *admission.Desk
-	telling   chan struct{} // has a value for each message under way that a session moved
-	returning chan struct{} // has a value for each session that is being resumed
-	laden     chan struct{} // and for each of them that brings many holds
-	brought   atomic.Int64  // how many holds those bring, and those that wait for that
-	verifying chan struct{} // and for each of their holds that the store is asked for
-	deaf      func()        // hears no more of sessions that moved
-	finder    *deadlock.Finder
-	acting    atomic.Int64 // how many wait whose actors are known
+	watching *watching.Hub
+	tenants  *limits.Tenants
+	moves    limits.Room // sessions of which the others are being told
+	resumes  resumes
+	deaf     func() // hears no more of sessions that moved
+	finder   *deadlock.Finder
+	acting   atomic.Int64 // how many wait whose actors are known
 
 	walking sync.Mutex // held by the one who walks along the waiters of a queue; locked before the mutex of a shard
 
-	mu       sync.Mutex // guards the fields below. With it held only a session or the door is locked
+	mu       sync.Mutex // guards the fields below. With it held only a session or the tenants are locked
 	sessions map[string]*Session
 	order    *btree.BTreeG[sessionAt]
 	streams  int // sessions that have one
@@ -91,15 +88,14 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 		sessions: make(map[string]*Session),
 		order:    newSessionOrder(),
 		watching: watching.New(store),
-		telling:  make(chan struct{}, mostMoved), returning: make(chan struct{}, mostReturning),
-		verifying: make(chan struct{}, mostVerifying), laden: make(chan struct{}, mostLaden),
 	}
 	for i := range b.shards {
 		b.shards[i].init()
 	}
 	b.metrics = newMetrics(reg, b)
-	b.rules = request.Rules{Bounds: cfg.Limits.Bounds, KeyPrefix: cfg.KeyPrefix, Denied: b.metrics.denied}
-	b.door = admission.New(cfg.Limits.Limits, b.metrics.denied)
+	b.rules = request.Rules{Limits: cfg.Limits, Session: cfg.Session, KeyPrefix: cfg.KeyPrefix, Denied: b.metrics.denied}
+	b.moves, b.resumes = limits.NewRoom("moves", limits.Moves, b.metrics.denied), newResumes(b.metrics.denied)
+	b.tenants = limits.NewTenants(cfg.Limits, b.metrics.denied)
 	b.Desk = inspect.New(inspect.Config{
 		Replica: cfg.Replica, ID: newID(), Store: store, Local: local{b}, CheckName: b.rules.Name, Denied: b.metrics.denied,
 		Log: b.log,
@@ -112,20 +108,23 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 }
 
 // Limits are the bounds this broker keeps.
-func (b *Broker) Limits() Limits { return b.cfg.Limits }
+func (b *Broker) Limits() limits.Limits { return b.cfg.Limits }
+
+// SessionTTL is that of a session that asks for none.
+func (b *Broker) SessionTTL() time.Duration { return b.cfg.Session.TTL }
 
 // Replica is this process's name for people.
 func (b *Broker) Replica() string { return b.cfg.Replica }
 
-// Door lets clients in. A session begins with Arrive.
-func (b *Broker) Door() *admission.Desk { return b.door }
+// Tenants lets clients in. A session begins with Arrive.
+func (b *Broker) Tenants() *limits.Tenants { return b.tenants }
 
 // Arrive takes a slot for a client that is about to open a session. Leave it in any case.
-func (b *Broker) Arrive(t lock.Tenant) (*admission.Slot, error) {
+func (b *Broker) Arrive(t lock.Tenant) (*limits.Slot, error) {
 	if b.refuses() {
 		return nil, session.ErrDraining
 	}
-	return b.door.Arrive(t)
+	return b.tenants.Arrive(t)
 }
 
 // refuses says whether no more sessions and unary acquires are accepted.

@@ -3,39 +3,25 @@ package broker
 import (
 	"time"
 
-	"github.com/lockd-io/lockd/internal/admission"
-	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/limits"
 )
 
-// Config is what a Broker is told at its start. All fields are required but KeyPrefix, MaxStreamAge and Tracer.
+// Config is what a Broker is told at its start. All fields are required but KeyPrefix and Tracer.
 type Config struct {
 	// Replica is this process's name for people.
 	Replica string
 	// KeyPrefix is what the store puts in front of each name.
 	KeyPrefix string
-	Limits    Limits
+	Limits    limits.Limits
+	Session   limits.Session
 	// HandoffBurst is how often in a row a name is handed over inside this replica before it is really released, so
 	// that waiters elsewhere get their turn.
 	HandoffBurst int
 	// AnswerTime is how much longer than its wait a request lasts at most, when the store does not answer. It should be
 	// longer than what a call of the store may take.
 	AnswerTime time.Duration
-	// MaxStreamAge is when a session is asked to move to another stream at the latest, and then again and again; 0 =
-	// never.
-	MaxStreamAge time.Duration
 	// Tracer is told of requests; nil: nobody is.
 	Tracer Tracer
-}
-
-// Limits are the bounds a Broker keeps.
-type Limits struct {
-	admission.Limits
-	request.Bounds
-	FrameBytes        int // kept by grpcapi, announced with the others
-	LocksPerSession   int // held or asked for
-	WaitersPerSession int
-	WatchesPerSession int
-	QueueLength       int // waiters of one name on this replica
 }
 
 const (

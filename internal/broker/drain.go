@@ -105,7 +105,7 @@ func (b *Broker) idleLocked() {
 func (b *Broker) streamingLocked(s *Session) {
 	b.streams++
 	s.streaming = true
-	if b.cfg.MaxStreamAge > 0 {
+	if b.cfg.Session.MaxStreamAge > 0 {
 		s.aging = time.AfterFunc(b.ageOfStream(), func() { b.aged(s) })
 	}
 }
@@ -113,7 +113,7 @@ func (b *Broker) streamingLocked(s *Session) {
 // ageOfStream is how old a stream becomes: up to a quarter less than it may. Clients that all came at once do not move
 // at once for ever.
 func (b *Broker) ageOfStream() time.Duration {
-	most := b.cfg.MaxStreamAge
+	most := b.cfg.Session.MaxStreamAge
 	return most - rand.N(most/4+1)
 }
 
@@ -126,7 +126,7 @@ func (b *Broker) aged(s *Session) {
 	}
 	b.mu.Unlock()
 	if streaming {
-		s.Tell(session.Draining{Within: b.cfg.MaxStreamAge / 10})
+		s.Tell(session.Draining{Within: b.cfg.Session.MaxStreamAge / 10})
 	}
 }
 

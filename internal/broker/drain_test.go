@@ -174,7 +174,7 @@ func TestADrainDoesNotWaitForSessionsWithoutAStream(t *testing.T) {
 func TestOldStreamsAreToBeLeft(t *testing.T) {
 	const age = 40 * time.Minute
 	cfg := testConfig()
-	cfg.MaxStreamAge = age
+	cfg.Session.MaxStreamAge = age
 	inWorldWith(t, cfg, func(w *world) {
 		var moments []time.Duration
 		clients := w.several(50)

@@ -3,8 +3,8 @@ package broker
 import (
 	"time"
 
-	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/arbiter"
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
@@ -30,7 +30,7 @@ func (b *Broker) leavePlaceLocked(w *waiter) {
 		return
 	}
 	if w.sess != nil {
-		w.sess.Spend(admission.Leaving)
+		w.sess.Spend(limits.Leaving)
 	}
 	k := placeKey{w.Claim.Name, w.Claim.Kind}
 	owners, busy := h.leaving[k]

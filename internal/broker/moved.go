@@ -21,8 +21,6 @@ const (
 	movedTopic = "moved"
 	// movedTime bounds telling it.
 	movedTime = time.Second
-	// mostMoved is how many are told at a time. More are not told.
-	mostMoved = 64
 )
 
 // moved says that a session is somewhere else from this epoch on.
@@ -33,13 +31,11 @@ type moved struct {
 
 // tellMoved tells the others that a session is here now.
 func (b *Broker) tellMoved(r lock.SessionRecord) {
-	select {
-	case b.telling <- struct{}{}:
-	default:
+	if !b.moves.TryEnter() {
 		return
 	}
 	b.wg.Go(func() {
-		defer func() { <-b.telling }()
+		defer b.moves.Leave()
 		message, err := json.Marshal(moved{r.ID, r.Epoch})
 		if err == nil {
 			ctx, cancel := context.WithTimeoutCause(b.ctx, movedTime, errors.New("telling that a session moved took too long"))

@@ -39,7 +39,7 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 	if err := b.rules.Once(&req); err != nil {
 		return OnceLease{}, nil, err
 	}
-	if err := b.door.Name(req.Tenant, req.Name); err != nil {
+	if err := b.tenants.Name(req.Tenant, req.Name); err != nil {
 		return OnceLease{}, nil, err
 	}
 	answers := make(chan onceAnswer, 1)

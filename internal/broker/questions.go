@@ -23,7 +23,7 @@ func (s *Session) Look(id uint64, name string) {
 func (s *Session) SetLimit(id uint64, req request.SetLimit) {
 	err := s.b.rules.Limit(req)
 	if err == nil {
-		err = s.b.door.Name(req.Tenant, req.Name)
+		err = s.b.tenants.Name(req.Tenant, req.Name)
 	}
 	s.ask(id, err, func() {
 		previous, err := s.b.setLimit(req)
@@ -50,7 +50,7 @@ func (b *Broker) SetLimit(req request.SetLimit) (previous uint32, err error) {
 	if err := b.rules.Limit(req); err != nil {
 		return 0, err
 	}
-	if err := b.door.Name(req.Tenant, req.Name); err != nil {
+	if err := b.tenants.Name(req.Tenant, req.Name); err != nil {
 		return 0, err
 	}
 	return b.setLimit(req)

@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/admission"
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
 	"github.com/lockd-io/lockd/internal/request"
@@ -36,19 +36,6 @@ type ResumeRequest struct {
 const maxEpoch = 1 << 53
 
 const (
-	// mostReturning is how many sessions are resumed at a time. All clients of a replica that died come at once: who
-	// comes later waits for its turn, before anything is asked of the store.
-	mostReturning = 64
-	// mostVerifying is how many of all their holds the store is asked for at a time, and verifying how many of one
-	// session. So the others, and renewals, keep their speed.
-	mostVerifying = 256
-	verifying     = 64
-	// mostLaden is how many sessions with more holds than verifying are resumed at a time. They take long, and are
-	// enough to have the store asked for mostVerifying. The others, who take no longer than the store, keep the rest.
-	mostLaden = 16
-	// mostBrought is how many holds these sessions may name in all, with those that still wait. It bounds the memory: each
-	// takes about 400 bytes, whether it exists or not.
-	mostBrought = 500_000
 	// unsettled counts AnswerTimes. For so long the replica that a session left may still shorten a lease: one until it
 	// begins, and two tries at the store. Meanwhile the new replica trusts the earlier end only, and does not answer a
 	// client that repeats the request.
@@ -56,43 +43,56 @@ const (
 	// unheard is a factor of the most locks that a session may hold. A resume may name so many, because it also names
 	// locks whose release was not answered before others were granted in their place.
 	unheard = 2
-	// leastPatience is the shortest time that a session waits for this. Otherwise it waits for a third of its TTL.
+	// leastPatience is the shortest time that a session waits until it may be resumed. Else it is a third of its TTL.
 	leastPatience = time.Second
 )
 
+// resumes have the sessions that come.
+type resumes struct {
+	all, large limits.Room
+	holds      atomic.Int64 // that large ones bring, with those that wait
+	verifying  limits.Room  // holds that the store is asked for
+}
+
+func newResumes(denied limits.Denied) resumes {
+	return resumes{
+		all:       limits.NewRoom("resumes", limits.Resumes, denied),
+		large:     limits.NewRoom("resumes", limits.LargeResumes, denied),
+		verifying: limits.NewRoom("resumes", limits.Verifying, denied),
+	}
+}
+
 // mayReturn waits until one more session with so many holds may be resumed. Call left when it is.
 func (b *Broker) mayReturn(ctx context.Context, ttl time.Duration, holds int) (left func(), err error) {
-	b.metrics.returning.Inc()
-	rooms, brought := []chan struct{}{b.returning}, 0
-	if holds > verifying { // while it waits for its turn among those it is in nobody's way
-		rooms, brought = []chan struct{}{b.laden, b.returning}, holds
+	rooms := []limits.Room{b.resumes.all}
+	if holds > limits.VerifyingEach { // while it waits among those it is in nobody's way
+		rooms = []limits.Room{b.resumes.large, b.resumes.all}
+	} else {
+		holds = 0
 	}
+	b.metrics.returning.Inc()
 	var in int
 	left = func() {
 		for _, room := range rooms[:in] {
-			<-room
+			room.Leave()
 		}
-		b.brought.Add(-int64(brought))
+		b.resumes.holds.Add(-int64(holds))
 		b.metrics.returning.Dec()
 	}
-	if b.brought.Add(int64(brought)) > mostBrought && brought > 0 {
+	if b.resumes.holds.Add(int64(holds)) > limits.ResumedHolds && holds > 0 {
 		left()
-		return nil, b.metrics.denied("resumes", mostBrought)
+		return nil, b.metrics.denied("resumes", limits.ResumedHolds)
 	}
-	late := time.NewTimer(max(ttl/3, leastPatience))
-	defer late.Stop()
-	for _, room := range rooms {
-		select {
-		case room <- struct{}{}:
-			in++
-			continue
-		case <-late.C:
-			err = b.metrics.denied("resumes", cap(room))
-		case <-ctx.Done():
-			err = fmt.Errorf("wait to resume: %w: %w", lock.ErrUnavailable, context.Cause(ctx))
+	late := time.Now().Add(max(ttl/3, leastPatience))
+	for in < len(rooms) {
+		if err = rooms[in].Enter(ctx, time.Until(late)); err != nil {
+			left()
+			if ctx.Err() != nil {
+				err = fmt.Errorf("wait to resume: %w: %w", lock.ErrUnavailable, err)
+			}
+			return nil, err
 		}
-		left()
-		return nil, err
+		in++
 	}
 	return left, nil
 }
@@ -143,7 +143,7 @@ func (b *Broker) Resume(ctx context.Context, req ResumeRequest) (s *Session, los
 
 // joinInstead makes a session one of the broker's in place of an earlier attempt, which may have come here meanwhile.
 // So may a later one, which has the session then.
-func (b *Broker) joinInstead(s *Session, slot *admission.Slot) error {
+func (b *Broker) joinInstead(s *Session, slot *limits.Slot) error {
 	for {
 		before, err := b.join(s, slot)
 		switch {
@@ -261,7 +261,7 @@ func (b *Broker) verifyHolds(ctx context.Context, s *Session,
 	leases := make([]*Lease, len(holds))
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range min(verifying, len(holds)) {
+	for range min(limits.VerifyingEach, len(holds)) {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; int(i) < len(holds) && ctx.Err() == nil; i = next.Add(1) - 1 {
 				leases[i] = b.claimedLease(s, holds[i])
@@ -297,12 +297,10 @@ func isFatal(err error) bool {
 
 // verify asks for a hold when it is its turn, of those of all sessions that come.
 func (b *Broker) verify(ctx context.Context, l *Lease) error {
-	select {
-	case b.verifying <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := b.resumes.verifying.Enter(ctx, limits.Patient); err != nil {
+		return err
 	}
-	defer func() { <-b.verifying }()
+	defer b.resumes.verifying.Leave()
 	return l.verify(ctx)
 }
 

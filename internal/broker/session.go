@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/admission"
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
 	"github.com/lockd-io/lockd/internal/request"
@@ -32,7 +32,7 @@ type OpenRequest struct {
 	// FailsInDeadlock has a request that waits in a deadlock fail.
 	FailsInDeadlock bool
 	// Slot is the one the client took when it came; nil to take one now.
-	Slot *admission.Slot
+	Slot *limits.Slot
 }
 
 // Session is one client's relation with this broker. Its methods do not block; each request is answered through the
@@ -40,7 +40,7 @@ type OpenRequest struct {
 type Session struct {
 	*session.Session[*Lease, *waiter]
 	b            *Broker
-	slot         *admission.Slot
+	slot         *limits.Slot
 	releaseOnEnd bool
 	comesBack    bool
 	actor        string // of requests that name none
@@ -50,7 +50,7 @@ type Session struct {
 	instead      instead
 	settled      time.Time    // from then on no replica that it left shortens a lease; zero if it was not resumed
 	farewell     *farewell    // while its leases are released at its end
-	work         atomic.Int64 // nanoseconds of it that are not paid for, see admission
+	work         atomic.Int64 // nanoseconds of it that are not paid for, see package limits
 
 	// Guarded by Broker.mu.
 	streaming bool        // it is the broker's, and has a stream
@@ -77,16 +77,13 @@ func (b *Broker) Open(req OpenRequest) (*Session, error) {
 
 // newSession is one that is not the broker's yet.
 func (b *Broker) newSession(req OpenRequest, id string, ttl time.Duration, lastRequest uint64) *Session {
-	limits := b.cfg.Limits
 	s := &Session{
 		b: b, releaseOnEnd: req.ReleaseOnEnd, comesBack: req.ComesBack, lastRequest: lastRequest,
 		actor: req.Actor, fails: req.FailsInDeadlock,
 	}
 	s.Session = session.New[*Lease, *waiter](session.Config{
 		ID: id, Client: req.Client, TTL: ttl, Age: request.PastOf(req.Age), Port: port{s}, LastRequest: lastRequest,
-		Limits: session.Limits{
-			Locks: limits.LocksPerSession, Waiters: limits.WaitersPerSession, Watches: limits.WatchesPerSession,
-		},
+		Limits: b.cfg.Limits,
 	})
 	return s
 }
@@ -95,7 +92,7 @@ func (b *Broker) newSession(req OpenRequest, id string, ttl time.Duration, lastR
 func (s *Session) Token() string { return s.record.token }
 
 // join makes a session one of the broker's, unless there is one with its id, which it returns.
-func (b *Broker) join(s *Session, slot *admission.Slot) (before *Session, err error) {
+func (b *Broker) join(s *Session, slot *limits.Slot) (before *Session, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.draining || b.closed {
@@ -104,7 +101,7 @@ func (b *Broker) join(s *Session, slot *admission.Slot) (before *Session, err er
 	if before = b.sessions[s.ID()]; before != nil {
 		return before, nil
 	}
-	if s.slot, err = b.door.Begin(slot, s.Client().Tenant); err != nil {
+	if s.slot, err = b.tenants.Begin(slot, s.Client().Tenant); err != nil {
 		return nil, err
 	}
 	if s.slot == nil { // its stream is over

@@ -179,7 +179,7 @@ func (s *storm) run(seed uint64) (grants int, wrong []string) {
 
 func (s *storm) addReplica() *watchdog.Watchdog[*broker.Lease] {
 	cfg := testConfig()
-	cfg.Limits.SessionTTL, cfg.Limits.MaxSessionTTL, cfg.HandoffBurst = longestLease, longestLease, 3
+	cfg.Session.TTL, cfg.Session.MaxTTL, cfg.HandoffBurst = longestLease, longestLease, 3
 	l := &cfg.Limits
 	l.LocksPerSession, l.WaitersPerSession, l.WatchesPerSession, l.QueueLength = 8, 6, 2, 12
 	l.MaxLease, l.MaxWait = longestLease, time.Minute

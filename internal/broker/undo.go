@@ -25,7 +25,7 @@ func (b *Broker) undoClaim(c lock.Claim, s *Session, after time.Duration) {
 // undoReturn makes a Return in the background, for what lasts so long.
 func (b *Broker) undoReturn(r lock.Return, ttl time.Duration, s *Session, after time.Duration) {
 	at := time.Now().Add(after)
-	u := &undo{r: r, sess: s, at: at, end: at.Add(max(ttl, b.cfg.Limits.SessionTTL))}
+	u := &undo{r: r, sess: s, at: at, end: at.Add(max(ttl, b.cfg.Session.TTL))}
 	b.beginTaking()
 	if s != nil {
 		s.Undoing(1)

@@ -3,7 +3,7 @@ package broker
 import (
 	"time"
 
-	"github.com/lockd-io/lockd/internal/admission"
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
 	"github.com/lockd-io/lockd/internal/watching"
@@ -76,6 +76,6 @@ func (b *Broker) tellEnd(h *handover) {
 		}
 	}
 	if told > 0 {
-		h.of.sess.Spend(admission.Change + time.Duration(told)*admission.Told)
+		h.of.sess.Spend(limits.Change + time.Duration(told)*limits.Told)
 	}
 }

@@ -3,7 +3,7 @@ package broker
 import (
 	"time"
 
-	"github.com/lockd-io/lockd/internal/admission"
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
@@ -13,11 +13,11 @@ import (
 func priceOf(e session.Event) time.Duration {
 	switch e := e.(type) {
 	case session.Failed, session.NotGranted, session.Queued, session.Done:
-		return admission.Refusal
+		return limits.Refusal
 	case session.HeartbeatAck:
-		return admission.Sign
+		return limits.Sign
 	case session.HoldList:
-		return admission.Refusal + time.Duration(len(e.Locks))*time.Microsecond
+		return limits.Refusal + time.Duration(len(e.Locks))*time.Microsecond
 	}
 	return 0
 }
@@ -28,19 +28,19 @@ func (s *Session) Spend(price time.Duration) { s.work.Add(int64(price)) }
 // Owes is for how long nothing more should be read of the session for what it spent. It is less than its client may be
 // silent, however much others of its tenant spent, unless very many sessions of its tenant are as busy.
 func (s *Session) Owes() time.Duration {
-	if s.work.Load() < int64(admission.SettleAt) {
+	if s.work.Load() < int64(limits.SettleAt) {
 		return 0
 	}
 	return s.settleWork()
 }
 
 func (s *Session) settleWork() time.Duration {
-	return s.b.door.SpendFor(s.Client().Tenant, time.Duration(s.work.Swap(0)), s.TTL()/4)
+	return s.b.tenants.SpendFor(s.Client().Tenant, time.Duration(s.work.Swap(0)), s.TTL()/4)
 }
 
 // names takes note of the names of a request.
 func (s *Session) names(req request.Acquire) error {
-	t, door := s.Client().Tenant, s.b.door
+	t, door := s.Client().Tenant, s.b.tenants
 	err := door.Name(t, req.Name)
 	for i := 0; i < len(req.More) && err == nil; i++ {
 		err = door.Name(t, req.More[i].Name)

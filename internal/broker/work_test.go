@@ -5,7 +5,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
@@ -111,7 +110,7 @@ func TestWhoWatchesIsNotSlowedDownByStrangers(t *testing.T) {
 		watches.Watch(watches.id(), "n")
 		time.Sleep(time.Second)
 		watches.events()
-		w.b.Door().Spend("watches", time.Second) // what it has ahead, and more
+		w.b.Tenants().Spend("watches", time.Second) // what it has ahead, and more
 		for range 100 {
 			stranger.release(stranger.take("n").Hold)
 			if told := len(watches.events()); told != 1 {
@@ -173,7 +172,7 @@ func TestUnaryCallsUseTheShareOfTheirTenant(t *testing.T) {
 // Nobody fills the store with names, however they are used.
 func TestNewNamesOfATenantAreBounded(t *testing.T) {
 	cfg := testConfig()
-	cfg.Limits.Limits = admission.Limits{Sessions: 10, NamesPerAddress: 100}
+	cfg.Limits.Sessions, cfg.Limits.NamesPerAddress = 10, 100
 	for how, use := range map[string]func(w *world, c *client, name string) error{
 		"acquired": func(_ *world, c *client, name string) error {
 			c.Acquire(c.id(), request.Acquire{Name: name, Kind: lock.Exclusive})

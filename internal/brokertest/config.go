@@ -4,24 +4,17 @@ package brokertest
 import (
 	"time"
 
-	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/broker"
-	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/config"
 )
 
-// Config has roomy limits and the times that are the defaults of the daemon.
+// Config has the limits and times that are the defaults of the daemon, without bounds by address.
 func Config() broker.Config {
+	c := config.Default()
+	c.Limits.Sessions, c.Limits.WatchesPerSession, c.Limits.QueueLength = 1000, 100, 10000
+	c.Limits.SessionsPerAddress, c.Limits.CallsPerAddress, c.Limits.WaitsPerAddress, c.Limits.NamesPerAddress = 0, 0, 0, 0
 	return broker.Config{
-		Replica: "test",
-		Limits: broker.Limits{
-			Limits: admission.Limits{Sessions: 1000},
-			Bounds: request.Bounds{
-				NameBytes: 512, HolderBytes: 128, AnnotationBytes: 4096, NamesPerAcquire: 64,
-				MinLease: 100 * time.Millisecond, MaxLease: 24 * time.Hour, MaxWait: 168 * time.Hour,
-				SessionTTL: 30 * time.Second, MinSessionTTL: time.Second, MaxSessionTTL: 10 * time.Minute,
-			},
-			FrameBytes: 1 << 20, LocksPerSession: 10000, WaitersPerSession: 10000, WatchesPerSession: 100, QueueLength: 10000,
-		},
-		HandoffBurst: 32, AnswerTime: 1500 * time.Millisecond,
+		Replica: "test", Limits: c.Limits, Session: c.Session, HandoffBurst: c.Broker.HandoffBurst,
+		AnswerTime: 1500 * time.Millisecond,
 	}
 }

@@ -18,7 +18,11 @@
 // prints as ***.
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/lockd-io/lockd/internal/limits"
+)
 
 // Config is everything that can be configured.
 type Config struct {
@@ -33,35 +37,11 @@ type Config struct {
 	Store struct { // where leases live
 		Kind string `key:"kind" default:"memory" oneof:"memory standalone sentinel cluster redlock" hint:"redis=standalone"`
 	} `key:"store"`
-	Redis   Redis    `key:"redis"`
-	Redlock Redlock  `key:"redlock"`
-	Session struct { // how long a session outlives its last sign of life
-		TTL    time.Duration `key:"ttl" default:"30s"`
-		MinTTL time.Duration `key:"min_ttl" default:"1s" min:"100ms"`
-		MaxTTL time.Duration `key:"max_ttl" default:"10m"`
-		// when its client is asked to open another stream; 0 = never
-		MaxStreamAge time.Duration `key:"max_stream_age" default:"0s" min:"0s"`
-	} `key:"session"`
-	Limits struct { // what clients are told and held to
-		NameBytes          int           `key:"name_bytes" default:"512" min:"1"`
-		HolderBytes        int           `key:"holder_bytes" default:"128" min:"1"`
-		AnnotationBytes    int           `key:"annotation_bytes" default:"4096" min:"0"`
-		FrameBytes         int           `key:"frame_bytes" default:"1048576" max:"2147483647"`
-		LocksPerSession    int           `key:"locks_per_session" default:"10000" min:"1"`
-		WaitersPerSession  int           `key:"waiters_per_session" default:"10000" min:"1"`
-		WatchesPerSession  int           `key:"watches_per_session" default:"10000" min:"0"`
-		QueueLength        int           `key:"queue_length" default:"100000" min:"1"`
-		NamesPerAcquire    int           `key:"names_per_acquire" default:"64" min:"1"`
-		Sessions           int           `key:"sessions" default:"100000" min:"1"`
-		SessionsPerAddress int           `key:"sessions_per_address" default:"10000" min:"0"`
-		CallsPerAddress    int           `key:"calls_per_address" default:"64" min:"0"`
-		WaitsPerAddress    int           `key:"waits_per_address" default:"1000" min:"0"`
-		NamesPerAddress    int           `key:"names_per_address" default:"1000000" min:"0"`
-		MinLease           time.Duration `key:"min_lease" default:"100ms" min:"1ns"`
-		MaxLease           time.Duration `key:"max_lease" default:"24h"`
-		MaxWait            time.Duration `key:"max_wait" default:"168h" min:"1ns"`
-	} `key:"limits"`
-	Broker struct {
+	Redis   Redis          `key:"redis"`
+	Redlock Redlock        `key:"redlock"`
+	Session limits.Session `key:"session"`
+	Limits  limits.Limits  `key:"limits"` // what clients are told and held to
+	Broker  struct {
 		HandoffBurst int `key:"handoff_burst" default:"32" min:"0"`
 	} `key:"broker"`
 	Shutdown struct {

@@ -144,7 +144,7 @@ func pourIn(t *testing.T, gated bool) *crowd {
 	store, reg := newOneByOne(), prometheus.NewRegistry()
 	dog := watchdog.New[*broker.Lease](store, zap.NewNop(), reg)
 	cfg := brokertest.Config()
-	cfg.Limits.SessionTTL = ttl
+	cfg.Session.TTL = ttl
 	b := broker.New(cfg, store, dog, zap.NewNop(), reg)
 	var g *gate.Gate
 	if gated {

@@ -11,6 +11,7 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/inspect"
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
 	"github.com/lockd-io/lockd/internal/request"
@@ -65,7 +66,7 @@ type adminService struct {
 	server    *Server
 	log       *zap.Logger
 	started   time.Time
-	examining chan struct{} // has a value while an examination goes on
+	examining limits.Room
 }
 
 // ForceRelease frees a name whoever holds it.

@@ -20,9 +20,9 @@ func admit(b *broker.Broker) grpc.UnaryServerInterceptor {
 		var done func()
 		var err error
 		if r, acquire := req.(*lockdv1.AcquireRequest); acquire && r.GetWait().AsDuration() > 0 {
-			done, err = b.Door().Wait(ctx, tenantOf(ctx))
+			done, err = b.Tenants().Wait(ctx, tenantOf(ctx))
 		} else {
-			done, err = b.Door().Call(ctx, tenantOf(ctx))
+			done, err = b.Tenants().Call(ctx, tenantOf(ctx))
 		}
 		if err != nil {
 			return nil, toStatus(err)

@@ -6,15 +6,11 @@ import (
 	"time"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/internal/admission"
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
-
-// maxRequests bounds the requests of a batch. A frame could hold hundreds of thousands of the smallest ones, and they
-// stay in memory while the client does not read its answers.
-const maxRequests = 1024
 
 // turnSize is how many requests the session takes in one turn. The session's answers may fill the outbox by as many
 // above what awaitRoom allows.
@@ -46,16 +42,16 @@ func (c *conn) dispatch(m *lockdv1.SessionRequest) {
 
 // dispatchAll hands the requests of a batch to the session.
 func (c *conn) dispatchAll(batch []*lockdv1.SessionRequest) {
-	if n := len(batch); n > maxRequests {
+	if n := len(batch); n > limits.Requests {
 		c.sess.Hear()
 		c.sess.End(&lock.InvalidError{
 			Field: "batch", Reason: lock.ReasonMessage,
-			Detail: fmt.Sprintf("%d requests, at most %d are allowed", n, maxRequests),
+			Detail: fmt.Sprintf("%d requests, at most %d are allowed", n, limits.Requests),
 		})
 		return
 	}
 	if len(batch) == 0 {
-		c.sess.Spend(admission.Sign)
+		c.sess.Spend(limits.Sign)
 	}
 	for i, r := range batch {
 		if len(c.turn) == turnSize {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
@@ -24,12 +25,10 @@ func (h *adminService) Examine(ctx context.Context, _ *lockdv1.ExamineRequest) (
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, examineTime, errors.New("the servers did not answer in time"))
 	defer cancel()
-	select {
-	case h.examining <- struct{}{}:
-		defer func() { <-h.examining }()
-	case <-ctx.Done():
+	if h.examining.Enter(ctx, limits.Patient) != nil {
 		return nil, toStatus(lock.ErrUnavailable)
 	}
+	defer h.examining.Leave()
 	for _, f := range h.cfg.Examine(ctx) {
 		resp.Findings = append(resp.Findings, &lockdv1.Finding{
 			Severity: fromSeverity(f.Severity), Check: f.Check, Node: f.Node, Detail: f.Detail, Remedy: f.Remedy,

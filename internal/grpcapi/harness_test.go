@@ -56,7 +56,7 @@ func startWith(t testing.TB, log *zap.Logger, change func(*broker.Config), g *ga
 	change(&cfg)
 	b := broker.New(cfg, store, dog, log, reg)
 	srv := grpcapi.New(grpcapi.Config{
-		FrameBytes: 1 << 20, Reflection: true, OpenTimeout: 5 * time.Second, DrainWindow: time.Second, Version: "v0",
+		Reflection: true, OpenTimeout: 5 * time.Second, DrainWindow: time.Second, Version: "v0",
 		Store:         "memory",
 		KeepaliveTime: 20 * time.Second, KeepaliveTimeout: 10 * time.Second, KeepaliveMinTime: 10 * time.Second,
 		Gate: g,

@@ -27,6 +27,7 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/gate"
 	"github.com/lockd-io/lockd/internal/inbound"
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
@@ -50,8 +51,6 @@ const (
 
 // Config is what a Server is told at its start. All fields but TLS, AdminTLS, Examine, Spans and Gate are required.
 type Config struct {
-	// FrameBytes bounds a message on the wire.
-	FrameBytes           int
 	MaxConcurrentStreams uint32 // of one connection; 0 = no bound
 	Reflection           bool
 	// KeepaliveTime and KeepaliveTimeout are for the server's pings, KeepaliveMinTime for what it tolerates from
@@ -94,8 +93,8 @@ type Server struct {
 func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registerer) *Server {
 	log = log.Named("grpcapi")
 	m := newMetrics(reg)
-	codec := newFrameCodec(cfg.FrameBytes, unaryBytes(b.Limits()))
-	in := inbound.New(bounds(cfg.FrameBytes), log, reg)
+	codec := newFrameCodec(b.Limits().FrameBytes, unaryBytes(b.Limits()))
+	in := inbound.New(bounds(b.Limits().FrameBytes), log, reg)
 	s := &Server{health: health.NewServer(), intake: in, secure: cfg.TLS != nil, secureAdmin: cfg.AdminTLS != nil}
 	clients := append(serverOptions(cfg, codec, m.unary(log), admit(b)), speak(cfg.TLS, "listen", log, m, in))
 	s.clients = grpc.NewServer(append(clients, traceCalls(cfg.Spans)...)...)
@@ -106,7 +105,8 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	lockdv1.RegisterLockServiceServer(s.clients, &lockService{b: b})
 	lockdv1.RegisterAdminServiceServer(s.clients, noAdminService{})
 	lockdv1.RegisterAdminServiceServer(s.operators, &adminService{
-		b: b, cfg: cfg, server: s, log: log, started: time.Now(), examining: make(chan struct{}, 1),
+		b: b, cfg: cfg, server: s, log: log, started: time.Now(),
+		examining: limits.NewRoom("examinations", limits.Examinations, nil),
 	})
 	for _, g := range []*grpc.Server{s.clients, s.operators} {
 		lockdv1.RegisterInspectServiceServer(g, &inspectService{
@@ -125,7 +125,7 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 
 func serverOptions(cfg Config, codec frameCodec, unary ...grpc.UnaryServerInterceptor) []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(grace * cfg.FrameBytes),
+		grpc.MaxRecvMsgSize(grace * codec.limit),
 		grpc.ForceServerCodecV2(codec),
 		grpc.MaxConcurrentStreams(cfg.MaxConcurrentStreams),
 		grpc.StaticStreamWindowSize(streamWindow),
@@ -181,7 +181,7 @@ func (s *Server) bounded(lis net.Listener, secure bool) net.Listener {
 }
 
 // unaryBytes is how large the message of a unary call may be: twice what it can name, and some room.
-func unaryBytes(l broker.Limits) int {
+func unaryBytes(l limits.Limits) int {
 	const room = 16 << 10
 	return room + 2*min(l.NameBytes+l.HolderBytes+l.AnnotationBytes, math.MaxInt32/4)
 }

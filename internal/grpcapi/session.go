@@ -16,8 +16,8 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/api/wire"
-	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
@@ -64,7 +64,7 @@ func (h *sessionService) session(stream sessionStream) error {
 		return toStatus(err)
 	}
 	defer slot.Leave()
-	if err := h.b.Door().Work(stream.Context(), tenant, admission.Opening, openPatience); err != nil {
+	if err := h.b.Tenants().Work(stream.Context(), tenant, limits.Opening, openPatience); err != nil {
 		return toStatus(err)
 	}
 	c := &conn{
@@ -102,7 +102,7 @@ func (c *conn) await() error {
 type conn struct {
 	*sessionService
 	stream sessionStream
-	slot   *admission.Slot
+	slot   *limits.Slot
 	came   chan struct{} // closed when the first message came, or none will
 	opened chan error    // size 1: the outcome of Open, after which the fields below are set
 	closed chan error    // size 1: why the reader ended; nil after a clean half-close
@@ -228,13 +228,13 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 // awaitTurn waits at the gate before a session goes on: renewals of those that are here come first. It waits for a part
 // of the time only that is left to the locks of the one that comes.
 func (c *conn) awaitTurn(ttl time.Duration, r *lockdv1.Resume) {
-	ttl = cmp.Or(ttl, c.b.Limits().SessionTTL)
+	ttl = cmp.Or(ttl, c.b.SessionTTL())
 	c.cfg.Gate.Enter(r.GetSessionId(), len(r.GetHolds())+1, min(ttl/12, mostPatience), c.stream.Context().Done())
 }
 
 // tenantOf is whose share of everything a call uses: today that of the client's address. Who identifies clients changes
 // it here.
-func tenantOf(ctx context.Context) lock.Tenant { return admission.TenantOf(peerOf(ctx)) }
+func tenantOf(ctx context.Context) lock.Tenant { return limits.TenantOf(peerOf(ctx)) }
 
 // peerOf is the network address a call comes from.
 func peerOf(ctx context.Context) string {

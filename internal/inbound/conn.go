@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
-	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -12,8 +11,9 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lockd-io/lockd/internal/limits"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
-	"github.com/lockd-io/lockd/internal/origin"
 )
 
 const (
@@ -33,15 +33,15 @@ var errTooMuch = errors.New("too much is on its way, and the rest of a frame doe
 type Conn struct {
 	net.Conn
 
-	room    *Intake
-	address netip.Addr
-	owed    atomic.Int64 // nanoseconds of work that is not paid for
-	told    atomic.Bool  // there may be something in endings
-	wake    chan struct{}
-	closed  chan struct{}
-	close   sync.Once
-	grace   time.Time // of the reader: until when a frame must have ended; zero if none must
-	saying  []byte    // of the reader: what gRPC is told besides
+	room   *Intake
+	tenant lock.Tenant
+	owed   atomic.Int64 // nanoseconds of work that is not paid for
+	told   atomic.Bool  // there may be something in endings
+	wake   chan struct{}
+	closed chan struct{}
+	close  sync.Once
+	grace  time.Time // of the reader: until when a frame must have ended; zero if none must
+	saying []byte    // of the reader: what gRPC is told besides
 
 	mu      sync.Mutex         // guards the fields below
 	gone    bool               // this side has closed it
@@ -63,7 +63,7 @@ type Conn struct {
 // Watch makes a Conn. What is read and written there must be HTTP/2, from the first byte.
 func (in *Intake) Watch(c net.Conn) *Conn {
 	return &Conn{
-		Conn: c, room: in, address: origin.OfAddr(c.RemoteAddr()), streams: make(map[uint32]*stream),
+		Conn: c, room: in, tenant: limits.TenantOf(c.RemoteAddr().String()), streams: make(map[uint32]*stream),
 		wake: make(chan struct{}, 1), closed: make(chan struct{}), in: frames{skip: preface},
 	}
 }
@@ -119,7 +119,7 @@ func (c *Conn) arrived(b []byte) error {
 	if c.owed.Load() < int64(settleAt) {
 		return nil
 	}
-	wait := c.room.pay(c.address, time.Duration(c.owed.Swap(0)))
+	wait := c.room.pay(c.tenant, time.Duration(c.owed.Swap(0)))
 	if wait == 0 {
 		return nil
 	}
@@ -264,7 +264,7 @@ func (c *Conn) Close() error {
 			c.dropLocked(s)
 		}
 		if work := c.owed.Swap(0); work > 0 {
-			c.room.pay(c.address, time.Duration(work))
+			c.room.pay(c.tenant, time.Duration(work))
 		}
 	})
 	return c.Conn.Close()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,7 +44,7 @@ type link struct {
 // A connection that causes little work lives on beside any number of others of its address that cause much.
 func TestLittleWorkIsPaidForSoon(t *testing.T) {
 	watched(t, Limits{}, func(in *Intake, _ func() *link) {
-		var here netip.Addr
+		const here = ""
 		flood := time.Duration(0)
 		for range 2000 {
 			flood = in.pay(here, 20*time.Millisecond)

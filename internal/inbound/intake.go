@@ -2,13 +2,14 @@ package inbound
 
 import (
 	"container/list"
-	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/lockd-io/lockd/internal/limits"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
@@ -38,6 +39,8 @@ const (
 	fewAccounts = 1024
 )
 
+var rate = limits.Rate{Share: Share, Burst: Burst, MostDebt: mostDebt}
+
 // The scopes of a message, and why a call ends.
 const (
 	ofConnection = iota
@@ -60,7 +63,7 @@ type Intake struct {
 
 	mu       sync.Mutex // after Conn.mu; guards the fields below
 	all      scope
-	accounts map[netip.Addr]*account
+	accounts map[lock.Tenant]*account
 	sweep    int  // with so many accounts it is looked which are empty
 	sweeping bool // a timer runs
 }
@@ -69,8 +72,7 @@ type Intake struct {
 type account struct {
 	scope
 
-	debt time.Duration // of a processor, as it was at the time below; below 0 it has some left
-	at   time.Time
+	work limits.Account
 }
 
 // scope is where messages that have not arrived are counted together.
@@ -82,7 +84,7 @@ type scope struct {
 
 // New makes an Intake.
 func New(l Limits, log *zap.Logger, reg prometheus.Registerer) *Intake {
-	in := &Intake{limits: l, log: log.Named("inbound"), accounts: make(map[netip.Addr]*account), sweep: fewAccounts}
+	in := &Intake{limits: l, log: log.Named("inbound"), accounts: make(map[lock.Tenant]*account), sweep: fewAccounts}
 	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "lockd", Name: "calls_cut_total",
 		Help: "Calls that were ended before their message was there: too much was arriving, or it took too long.",
@@ -105,13 +107,13 @@ func New(l Limits, log *zap.Logger, reg prometheus.Registerer) *Intake {
 }
 
 // accountLocked is that of an address.
-func (in *Intake) accountLocked(of netip.Addr) *account {
+func (in *Intake) accountLocked(of lock.Tenant) *account {
 	a := in.accounts[of]
 	if a == nil {
 		if len(in.accounts) >= in.sweep {
 			in.forgetLocked()
 		}
-		a = &account{debt: -Burst, at: time.Now()}
+		a = &account{}
 		in.accounts[of] = a
 	}
 	return a
@@ -121,28 +123,18 @@ func (in *Intake) accountLocked(of netip.Addr) *account {
 func (in *Intake) forgetLocked() {
 	now := time.Now()
 	for of, a := range in.accounts {
-		if a.held == 0 && a.debtAt(now) == -Burst {
+		if a.held == 0 && a.work.Owes(rate, now) == -Burst {
 			delete(in.accounts, of)
 		}
 	}
 	in.sweep = 2*len(in.accounts) + fewAccounts
 }
 
-// debtAt counts what was paid since the last time.
-func (a *account) debtAt(now time.Time) time.Duration {
-	paid := time.Duration(float64(now.Sub(a.at)) * Share)
-	a.debt, a.at = max(a.debt-paid, -Burst), now
-	return a.debt
-}
-
-// pay counts work of an address, and says for how long the connection that caused it is not to be read.
-func (in *Intake) pay(of netip.Addr, work time.Duration) time.Duration {
+// pay counts work of a tenant, and says for how long the connection that caused it is not to be read.
+func (in *Intake) pay(of lock.Tenant, work time.Duration) time.Duration {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	a := in.accountLocked(of)
-	most := time.Duration(float64(mostDebt) * Share)
-	a.debt = min(a.debtAt(time.Now())+work, most)
-	return max(0, time.Duration(float64(min(a.debt, manyConnections*work))/Share))
+	return rate.Wait(min(in.accountLocked(of).work.Spend(rate, work), manyConnections*work))
 }
 
 // countLocked has the scopes of a stream hold more or less for its message. It returns the connections with calls that
@@ -175,7 +167,7 @@ func (in *Intake) countLocked(s *stream, held int64) (wake []*Conn) {
 }
 
 func (in *Intake) scopesLocked(s *stream) [scopes]*scope {
-	return [scopes]*scope{&s.conn.own, &in.accountLocked(s.conn.address).scope, &in.all}
+	return [scopes]*scope{&s.conn.own, &in.accountLocked(s.conn.tenant).scope, &in.all}
 }
 
 // forgetStreamLocked takes a stream out of its scopes: its message has arrived, or its call has ended.

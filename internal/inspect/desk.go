@@ -6,10 +6,10 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/peers"
 	"github.com/lockd-io/lockd/internal/session"
@@ -51,9 +51,8 @@ type Config struct {
 	Local   Local
 	// CheckName says whether a name can be that of a lock.
 	CheckName func(name string) error
-	// Denied counts a refusal because of a limit, and is its error.
-	Denied func(subject string, limit int) error
-	Log    *zap.Logger
+	Denied    limits.Denied
+	Log       *zap.Logger
 }
 
 // Desk tells people what is known.
@@ -63,12 +62,12 @@ type Desk struct {
 	forced   forcedNames
 	peers    *peers.Peers[Question, Knowledge]
 	lists    *peers.Peers[Asked, Page]
-	listings chan struct{} // has a value for each list that is being read from the store
+	listings limits.Room
 }
 
 // New is a Desk that answers the questions of other replicas. Leave ends that.
 func New(cfg Config) *Desk {
-	d := &Desk{Config: cfg, listings: make(chan struct{}, maxListings)}
+	d := &Desk{Config: cfg, listings: limits.NewRoom("listings", limits.Listings, cfg.Denied)}
 	failed := func(err error) { cfg.Log.Debug("a question of another replica was not answered", zap.Error(err)) }
 	d.peers = peers.Join(cfg.Store, "ask", cfg.ID, d.know, failed)
 	d.lists = peers.Join(cfg.Store, "list", cfg.ID, d.page, failed)
@@ -106,35 +105,12 @@ func (d *Desk) Lock(ctx context.Context, name string) (session.LockInfo, error) 
 	return d.Local.Describe(st), nil
 }
 
-const (
-	// maxListings is how many lists are read at a time, from the store or from all replicas. From the store each may
-	// look at 1,000 names at once, which keeps Redis busy for some 25 ms, and nobody else is served meanwhile.
-	maxListings = 2
-	// listingTime is how long others wait for their turn.
-	listingTime = time.Second
-)
-
-// mayList waits until it may read a list. Call done afterwards.
-func (d *Desk) mayList(ctx context.Context) (done func(), err error) {
-	late := time.NewTimer(listingTime)
-	defer late.Stop()
-	select {
-	case d.listings <- struct{}{}:
-		return func() { <-d.listings }, nil
-	case <-late.C:
-		return nil, d.Denied("listings", maxListings)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // Locks reads some of the names that are held, anywhere, from the store.
 func (d *Desk) Locks(ctx context.Context, prefix, cursor string, size int) ([]session.LockInfo, string, error) {
-	done, err := d.mayList(ctx)
-	if err != nil {
+	if err := d.listings.Enter(ctx, limits.ListingPatience); err != nil {
 		return nil, "", err
 	}
-	defer done()
+	defer d.listings.Leave()
 	states, next, err := d.Store.List(ctx, prefix, cursor, size)
 	if err != nil {
 		return nil, "", err

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/peers"
 	"github.com/lockd-io/lockd/internal/session"
@@ -190,11 +191,10 @@ func listed(st session.LockInfo, pages []Page) Listed {
 
 // askAll collects a page of each replica. Few do so at a time.
 func (d *Desk) askAll(ctx context.Context, q Asked) ([]Page, Asking, error) {
-	done, err := d.mayList(ctx)
-	if err != nil {
+	if err := d.listings.Enter(ctx, limits.ListingPatience); err != nil {
 		return nil, Asking{}, err
 	}
-	defer done()
+	defer d.listings.Leave()
 	pages, asked, err := d.lists.Ask(ctx, q)
 	if errors.Is(err, peers.ErrBusy) {
 		err = d.Denied("inspections", peers.MaxQuestions)

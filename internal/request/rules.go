@@ -8,43 +8,19 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
 )
 
 // Rules are what requests are checked against.
 type Rules struct {
-	Bounds
+	limits.Limits
+	Session limits.Session
 	// KeyPrefix is what the store puts in front of each name.
 	KeyPrefix string
-	// Denied counts a refusal because of a limit, and is its error.
-	Denied func(subject string, limit int) error
+	Denied    limits.Denied
 }
-
-// Bounds are those of what one request can ask for.
-type Bounds struct {
-	NameBytes          int
-	HolderBytes        int
-	AnnotationBytes    int
-	NamesPerAcquire    int // locks of one request
-	MinLease, MaxLease time.Duration
-	MaxWait            time.Duration
-	// SessionTTL is the TTL of a session that asks for none; the others bound what it may ask for.
-	SessionTTL, MinSessionTTL, MaxSessionTTL time.Duration
-}
-
-const (
-	// clientNameBytes bounds the name a client gives itself.
-	clientNameBytes = 128
-	// maxLabels and labelBytes bound the labels of a client.
-	maxLabels = 32
-	// actorBytes bounds the id of an actor.
-	actorBytes = 128
-	labelBytes = 256
-	// forcedByBytes and forcedWhyBytes bound what is said of a forced release.
-	forcedByBytes  = 256
-	forcedWhyBytes = 512
-)
 
 // Acquire checks what asks for locks.
 func (r Rules) Acquire(req Acquire) error {
@@ -54,7 +30,7 @@ func (r Rules) Acquire(req Acquire) error {
 	if err := checkHolder(req.Holder, r.HolderBytes); err != nil {
 		return err
 	}
-	if err := checkText("actor", lock.ReasonActor, req.Actor, actorBytes); err != nil {
+	if err := checkText("actor", lock.ReasonActor, req.Actor, limits.ActorBytes); err != nil {
 		return err
 	}
 	if err := r.Annotation(req.Annotation); err != nil {
@@ -116,10 +92,10 @@ func (r Rules) NameKind(name string, k lock.Kind) error {
 
 // Forced checks what is said of a forced release.
 func (r Rules) Forced(f session.Forced) error {
-	if err := checkText("by", lock.ReasonForced, f.By, forcedByBytes); err != nil {
+	if err := checkText("by", lock.ReasonForced, f.By, limits.ByBytes); err != nil {
 		return err
 	}
-	return checkText("why", lock.ReasonForced, f.Why, forcedWhyBytes)
+	return checkText("why", lock.ReasonForced, f.Why, limits.WhyBytes)
 }
 
 // maxLimit bounds the permits of a semaphore: Redisson counts them with 32 bits.
@@ -239,7 +215,7 @@ func (r Rules) Once(req *Once) error {
 		Wait: req.Wait, Lease: &req.Lease, Annotation: req.Annotation,
 	})
 	if err == nil {
-		err = checkText("client_name", lock.ReasonClient, req.Client, clientNameBytes)
+		err = checkText("client_name", lock.ReasonClient, req.Client, limits.ClientNameBytes)
 	}
 	if err == nil {
 		err = LeaseID(req.LeaseID)
@@ -272,22 +248,22 @@ func (r Rules) Limit(req SetLimit) error {
 // wants, or the default for 0.
 func (r Rules) Open(client session.Client, ttl time.Duration, actor string) (time.Duration, error) {
 	err := errors.Join(
-		checkText("client_name", lock.ReasonClient, client.Name, clientNameBytes),
-		checkText("actor", lock.ReasonActor, actor, actorBytes),
+		checkText("client_name", lock.ReasonClient, client.Name, limits.ClientNameBytes),
+		checkText("actor", lock.ReasonActor, actor, limits.ActorBytes),
 	)
-	if len(client.Labels) > maxLabels {
+	if len(client.Labels) > limits.Labels {
 		err = errors.Join(err, &lock.InvalidError{Field: "labels", Reason: lock.ReasonClient, Detail: "too many"})
 	}
 	for k, v := range client.Labels {
-		err = errors.Join(err, checkText("labels", lock.ReasonClient, k+v, labelBytes))
+		err = errors.Join(err, checkText("labels", lock.ReasonClient, k+v, limits.LabelBytes))
 	}
 	if ttl == 0 {
-		ttl = r.SessionTTL
+		ttl = r.Session.TTL
 	}
-	if ttl < r.MinSessionTTL || ttl > r.MaxSessionTTL {
+	if ttl < r.Session.MinTTL || ttl > r.Session.MaxTTL {
 		err = errors.Join(err, &lock.InvalidError{
 			Field: "session_ttl", Reason: lock.ReasonDuration,
-			Detail: "must be between " + r.MinSessionTTL.String() + " and " + r.MaxSessionTTL.String(),
+			Detail: "must be between " + r.Session.MinTTL.String() + " and " + r.Session.MaxTTL.String(),
 		})
 	}
 	return ttl, err

@@ -5,11 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
 func TestTheBadOneOfSeveralLocksIsNamed(t *testing.T) {
-	r := Rules{Bounds: Bounds{NameBytes: 8, HolderBytes: 8, NamesPerAcquire: 4, MaxWait: time.Hour}}
+	r := Rules{Limits: limits.Limits{NameBytes: 8, HolderBytes: 8, NamesPerAcquire: 4, MaxWait: time.Hour}}
 	good := func(name string) Item { return Item{Name: name, Kind: lock.Exclusive} }
 	for what, row := range map[string]struct {
 		list  List

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
 )
@@ -34,7 +35,8 @@ func (p *port) Go(func())                {}
 
 func open(p *port) *session.Session[*lease, int] {
 	return session.New[*lease, int](session.Config{
-		ID: "x", TTL: time.Second, Limits: session.Limits{Locks: 10, Waiters: 10, Watches: 10}, Port: p,
+		ID: "x", TTL: time.Second, Port: p,
+		Limits: limits.Limits{LocksPerSession: 10, WaitersPerSession: 10, WatchesPerSession: 10},
 	})
 }
 

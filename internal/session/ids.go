@@ -1,7 +1,8 @@
 package session
 
-// idWindow is how far below the greatest request id a new one may be.
-const idWindow = 4096
+import "github.com/lockd-io/lockd/internal/limits"
+
+const idWindow = limits.RequestIDs
 
 // requestIDs remembers which request ids a session has used, in bounded memory: the greatest one, and one bit for
 // each of the idWindow ids up to it. It is the anti-replay window of IPsec (RFC 4303, 3.4.3).

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
@@ -30,21 +31,17 @@ type Entry struct {
 	until   int64  // the end of its validity, in ns since the session was opened; 0 if it is not auto
 }
 
-// upkeepPerSecond is how many locks a session may hold for each second of its TTL. Each of them is renewed, or
-// verified, up to four times in a TTL; so one session causes at most four times as many renewals in a second, whatever
-// TTL it chose. A permit costs as much to renew as a lock.
-const upkeepPerSecond = 1000
-
 // Upkeep is how many locks and permits a session with a TTL may hold and ask for, because of what it costs to renew
-// them.
+// them: each is renewed, or verified, up to four times in a TTL, so one session causes at most four times as many
+// renewals in a second, whatever TTL it chose. A permit costs as much to renew as a lock.
 func Upkeep(ttl time.Duration) int {
-	return int(min(ttl.Milliseconds(), time.Hour.Milliseconds()) * upkeepPerSecond / time.Second.Milliseconds())
+	return int(min(ttl.Milliseconds(), time.Hour.Milliseconds()) * limits.LocksPerSecond / time.Second.Milliseconds())
 }
 
 func (s *Session[L, W]) upkeep() int { return Upkeep(s.ttl) }
 
 // MaxLocks is how many locks the session may hold and ask for.
-func (s *Session[L, W]) MaxLocks() int { return min(s.limits.Locks, s.upkeep()) }
+func (s *Session[L, W]) MaxLocks() int { return min(s.limits.LocksPerSession, s.upkeep()) }
 
 // Want is what a request asks for.
 type Want struct {
@@ -69,8 +66,8 @@ func (s *Session[L, W]) Wait(id uint64, w W, want Want) error {
 	case s.ended:
 		return ErrSessionExpired
 	case locks <= 0 && weight <= 0:
-	case before.Locks == 0 && s.waiters >= s.limits.Waiters:
-		return s.port.Denied("waiters", s.limits.Waiters)
+	case before.Locks == 0 && s.waiters >= s.limits.WaitersPerSession:
+		return s.port.Denied("waiters", s.limits.WaitersPerSession)
 	case s.asked+len(s.list)+s.undoing+locks > s.MaxLocks():
 		return s.port.Denied("locks", s.MaxLocks())
 	case s.weight+weight > s.upkeep():

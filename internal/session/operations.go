@@ -1,17 +1,12 @@
 package session
 
-const (
-	// maxAskers is how many questions of a session are under way at a time.
-	maxAskers = 4
-	// maxQuestions is how many questions of a session may wait for their turn.
-	maxQuestions = 256
-)
+import "github.com/lockd-io/lockd/internal/limits"
 
 // Operable says whether the session may have one more operation under way.
 func (s *Session[L, W]) Operable() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch most := s.limits.Locks + s.limits.Waiters; {
+	switch most := s.limits.LocksPerSession + s.limits.WaitersPerSession; {
 	case s.ended:
 		return ErrSessionExpired
 	case s.ops >= most:
@@ -50,11 +45,11 @@ func (s *Session[L, W]) Ask(question func()) error {
 	switch {
 	case s.ended:
 		return ErrSessionExpired
-	case len(s.asks) >= maxQuestions:
-		return s.port.Denied("questions", maxQuestions)
+	case len(s.asks) >= limits.Questions:
+		return s.port.Denied("questions", limits.Questions)
 	}
 	s.asks = append(s.asks, question)
-	if s.askers < maxAskers {
+	if s.askers < limits.Asking {
 		s.askers++
 		s.ops++
 		s.port.Go(s.askAll)
@@ -81,8 +76,8 @@ func (s *Session[L, W]) askAll() {
 
 // Pages says whether there is room for one more page of holds in the outbox.
 func (s *Session[L, W]) Pages() error {
-	if s.out.pages() >= maxPages {
-		return s.port.Denied("pages", maxPages)
+	if s.out.pages() >= limits.Pages {
+		return s.port.Denied("pages", limits.Pages)
 	}
 	return nil
 }

@@ -4,18 +4,12 @@ import (
 	"math"
 	"slices"
 	"sync"
+
+	"github.com/lockd-io/lockd/internal/limits"
 )
 
-const (
-	// pressureEvents and pressureBytes are what an outbox may hold before its session's requests are left unread. Under
-	// half of both they are read again.
-	pressureEvents = 512
-	pressureBytes  = 256 << 10
-	// maxPages is how many pages of holds may be in an outbox that the client does not read.
-	maxPages = 16
-	// eventBytes is about what an event takes besides its texts.
-	eventBytes = 256
-)
+// eventBytes is about what an event takes besides its texts.
+const eventBytes = 256
 
 // Outbox is the ordered, bounded list of events that a session's stream has still to send. Events are never
 // dropped. While there are many the stream must not read requests, see Pressure; what comes without being asked for
@@ -40,13 +34,6 @@ type unlocks struct {
 	last int // index of the last one
 }
 
-const (
-	// unlocksPerName and unlocksInAll are how many Unlocked events wait for a client that does not read before the next
-	// one is merged with the last one of its name. They alone must not put the outbox under pressure.
-	unlocksPerName = 64
-	unlocksInAll   = pressureEvents / 2
-)
-
 func newOutbox(limit int) *Outbox {
 	return &Outbox{limit: limit, wake: make(chan struct{}, 1)}
 }
@@ -58,7 +45,7 @@ func (o *Outbox) Wake() <-chan struct{} { return o.wake }
 func (o *Outbox) Take() []Event {
 	var all []Event
 	for {
-		piece := o.TakeSome(pressureEvents, math.MaxInt)
+		piece := o.TakeSome(limits.Answers, math.MaxInt)
 		if len(piece) == 0 {
 			return all
 		}
@@ -90,7 +77,7 @@ func (o *Outbox) TakeSome(most, bytes int) []Event {
 	}
 	o.leaving = o.leaving[n:]
 	o.bytes -= size
-	if o.relief != nil && o.lenLocked() < pressureEvents/2 && o.bytes < pressureBytes/2 {
+	if o.relief != nil && o.lenLocked() < limits.Answers/2 && o.bytes < limits.AnswerBytes/2 {
 		close(o.relief)
 		o.relief = nil
 	}
@@ -101,7 +88,7 @@ func (o *Outbox) TakeSome(most, bytes int) []Event {
 func (o *Outbox) Pressure() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.relief == nil && (o.lenLocked() >= pressureEvents || o.bytes >= pressureBytes) {
+	if o.relief == nil && (o.lenLocked() >= limits.Answers || o.bytes >= limits.AnswerBytes) {
 		o.relief = make(chan struct{})
 	}
 	return o.relief
@@ -165,7 +152,7 @@ func (o *Outbox) mergeLocked(e Event) bool {
 	switch e := e.(type) {
 	case Unlocked:
 		u := o.unlocked[e.Name]
-		if u.n >= unlocksPerName || u.n > 0 && o.ends >= unlocksInAll {
+		if u.n >= limits.UnlocksOfName || u.n > 0 && o.ends >= limits.UnlocksOfAllNames {
 			e.Merged += o.events[u.last].(Unlocked).Merged + 1
 			o.events[u.last] = e
 			return true

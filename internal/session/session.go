@@ -8,16 +8,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-const (
-	// Heartbeats is how many heartbeats a client sends in a session TTL.
-	Heartbeats = 3
-	// renewPart is after how many tenths of a TTL a sign of life renews all auto leases again: a little earlier than
-	// the next heartbeat comes, so each of those does, and what comes in between does not.
-	renewPart = 3
-)
+// renewPart is after how many tenths of a TTL a sign of life renews all auto leases again: a little earlier than the
+// next heartbeat comes, so each of those does, and what comes in between does not.
+const renewPart = 3
 
 // Client is what a client says of itself, and where it comes from. All but the tenant is for people.
 type Client struct {
@@ -33,17 +30,10 @@ type Config struct {
 	Client Client
 	TTL    time.Duration
 	Age    time.Duration // for how long it has been elsewhere
-	Limits Limits
+	Limits limits.Limits
 	Port   Port
 	// LastRequest is the greatest request id that was used before the session came here, 0 if it begins.
 	LastRequest uint64
-}
-
-// Limits are the bounds a session keeps.
-type Limits struct {
-	Locks   int // held or asked for
-	Waiters int // requests that wait
-	Watches int
 }
 
 // Port is what a session asks of its broker.
@@ -77,7 +67,7 @@ type Session[L Lease, W comparable] struct {
 	id     string
 	client Client
 	ttl    time.Duration
-	limits Limits
+	limits limits.Limits
 	port   Port
 	opened time.Time // here
 	before time.Duration
@@ -109,10 +99,10 @@ type Session[L Lease, W comparable] struct {
 
 // New begins a session. Start has it end when its client is silent.
 func New[L Lease, W comparable](cfg Config) *Session[L, W] {
-	now := time.Now()
+	now, l := time.Now(), cfg.Limits
 	s := &Session[L, W]{
-		id: cfg.ID, client: cfg.Client, ttl: cfg.TTL, limits: cfg.Limits, port: cfg.Port, opened: now, before: cfg.Age,
-		out:      newOutbox(cfg.Limits.Locks + 2*cfg.Limits.Waiters + cfg.Limits.Watches + 1024),
+		id: cfg.ID, client: cfg.Client, ttl: cfg.TTL, limits: l, port: cfg.Port, opened: now, before: cfg.Age,
+		out:      newOutbox(l.LocksPerSession + 2*l.WaitersPerSession + l.WatchesPerSession + 1024),
 		done:     make(chan struct{}),
 		anchorAt: now, renewAt: now.Add(cfg.TTL * renewPart / 10),
 		waiting: make(map[uint64]wait[W]),
@@ -141,7 +131,7 @@ func (s *Session[L, W]) Client() Client { return s.client }
 func (s *Session[L, W]) TTL() time.Duration { return s.ttl }
 
 // HeartbeatInterval is how often the client must be heard.
-func (s *Session[L, W]) HeartbeatInterval() time.Duration { return s.ttl / Heartbeats }
+func (s *Session[L, W]) HeartbeatInterval() time.Duration { return s.ttl / limits.Heartbeats }
 
 // Outbox is what the stream has to send.
 func (s *Session[L, W]) Outbox() *Outbox { return s.out }
@@ -341,8 +331,8 @@ func (s *Session[L, W]) Watch(name string, begin func()) error {
 	switch {
 	case s.ended:
 		return ErrSessionExpired
-	case !already && len(s.watched) >= s.limits.Watches:
-		return s.port.Denied("watches", s.limits.Watches)
+	case !already && len(s.watched) >= s.limits.WatchesPerSession:
+		return s.port.Denied("watches", s.limits.WatchesPerSession)
 	}
 	s.watched[name] = struct{}{}
 	begin()

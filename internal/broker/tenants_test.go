@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/session"
 )
 
@@ -17,7 +17,7 @@ func TestUnaryCallsOfAnAddressAtTheStoreAreBounded(t *testing.T) {
 	cfg.Limits.CallsPerAddress = 2
 	inWorldWith(t, cfg, func(w *world) {
 		admit := func(peer string) func() {
-			done, err := w.b.Door().Call(w.t.Context(), admission.TenantOf(peer))
+			done, err := w.b.Tenants().Call(w.t.Context(), limits.TenantOf(peer))
 			if err != nil {
 				w.t.Fatal(err)
 			}
@@ -25,14 +25,14 @@ func TestUnaryCallsOfAnAddressAtTheStoreAreBounded(t *testing.T) {
 		}
 		first, second := admit("10.0.0.1:1"), admit("10.0.0.1:2")
 		begun := time.Now()
-		if _, err := w.b.Door().Call(w.t.Context(), "10.0.0.1"); !isQuota(err, "calls_per_address") ||
+		if _, err := w.b.Tenants().Call(w.t.Context(), "10.0.0.1"); !isQuota(err, "calls_per_address") ||
 			time.Since(begun) != time.Second {
 			w.t.Errorf("a third: got %v after %v, want a refusal after a second", err, time.Since(begun))
 		}
 		admit("10.0.0.2:1")() // others are not concerned
 		leaves, cancel := context.WithCancel(w.t.Context())
 		cancel()
-		if _, err := w.b.Door().Call(leaves, "10.0.0.1"); !errors.Is(err, context.Canceled) {
+		if _, err := w.b.Tenants().Call(leaves, "10.0.0.1"); !errors.Is(err, context.Canceled) {
 			w.t.Errorf("a caller that has gone: got %v", err)
 		}
 		go func() {
@@ -54,7 +54,7 @@ func TestUnaryCallsOfAnAddressThatWaitAreBounded(t *testing.T) {
 	cfg.Limits.WaitsPerAddress = 2
 	inWorldWith(t, cfg, func(w *world) {
 		admit := func(peer string) func() {
-			done, err := w.b.Door().Wait(w.t.Context(), admission.TenantOf(peer))
+			done, err := w.b.Tenants().Wait(w.t.Context(), limits.TenantOf(peer))
 			if err != nil {
 				w.t.Fatal(err)
 			}
@@ -62,7 +62,7 @@ func TestUnaryCallsOfAnAddressThatWaitAreBounded(t *testing.T) {
 		}
 		first := admit("10.0.0.1:1")
 		admit("10.0.0.1:2")
-		if _, err := w.b.Door().Wait(w.t.Context(), "10.0.0.1"); !isQuota(err, "waits_per_address") {
+		if _, err := w.b.Tenants().Wait(w.t.Context(), "10.0.0.1"); !isQuota(err, "waits_per_address") {
 			w.t.Errorf("a third: got %v, want a refusal", err)
 		}
 		admit("10.0.0.2:1")() // others are not concerned
@@ -73,7 +73,7 @@ func TestUnaryCallsOfAnAddressThatWaitAreBounded(t *testing.T) {
 
 // from opens a session of a client with a network address.
 func (w *world) from(peer string) (*broker.Session, error) {
-	return w.b.Open(broker.OpenRequest{Client: session.Client{Peer: peer, Tenant: admission.TenantOf(peer)}})
+	return w.b.Open(broker.OpenRequest{Client: session.Client{Peer: peer, Tenant: limits.TenantOf(peer)}})
 }
 
 func isQuota(err error, subject string) bool {
@@ -130,7 +130,7 @@ func TestStreamsThatDoNotOpenAreCounted(t *testing.T) {
 	cfg.Limits.SessionsPerAddress = 2
 	inWorldWith(t, cfg, func(w *world) {
 		const peer = "10.0.0.1"
-		arrive := func() *admission.Slot {
+		arrive := func() *limits.Slot {
 			s, err := w.b.Arrive(peer)
 			if err != nil {
 				t.Fatal(err)

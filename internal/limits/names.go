@@ -1,4 +1,4 @@
-package admission
+package limits
 
 import (
 	"hash/maphash"
@@ -28,30 +28,30 @@ const (
 	mostNamed = 1 << 15
 )
 
-// naming is who used which names lately.
-type naming struct {
+// names are who used which names lately.
+type names struct {
 	bits atomic.Int64 // of all filters
 
-	mu      sync.RWMutex // guards the fields below; before names.mu
-	tenants map[lock.Tenant]*names
+	mu      sync.RWMutex // guards the fields below; before tenantNames.mu
+	tenants map[lock.Tenant]*tenantNames
 	began   time.Time // of this hour
 }
 
-// names are those of one tenant.
-type names struct {
+// tenantNames are those of one tenant.
+type tenantNames struct {
 	mu          sync.Mutex // guards the fields below
 	now, before filters    // in this hour, and in the one before
 	count       int        // in this hour, those that were not in the one before
 }
 
-// Name takes note that a tenant uses a name, or refuses that because it used too many new ones in this hour.
-func (d *Desk) Name(t lock.Tenant, name string) error {
-	most := d.limits.NamesPerAddress
+// Name counts a name that a tenant uses, or refuses it because it used too many new ones in this hour.
+func (ts *Tenants) Name(t lock.Tenant, name string) error {
+	most := ts.limits.NamesPerAddress
 	if most == 0 {
 		return nil
 	}
 	h := maphash.String(seed, name)
-	of := d.naming.of(t)
+	of := ts.names.of(t)
 	if of == nil {
 		return nil
 	}
@@ -62,16 +62,16 @@ func (d *Desk) Name(t lock.Tenant, name string) error {
 		return nil
 	case of.before.has(h):
 	case of.count >= most:
-		return d.denied("names_per_address", most)
+		return ts.denied("names_per_address", most)
 	default:
 		of.count++
 	}
-	d.naming.bits.Add(int64(of.now.add(h, mostBits-int(d.naming.bits.Load()))))
+	ts.names.bits.Add(int64(of.now.add(h, mostBits-int(ts.names.bits.Load()))))
 	return nil
 }
 
 // of is what is known of a tenant, nil if there are too many.
-func (n *naming) of(t lock.Tenant) *names {
+func (n *names) of(t lock.Tenant) *tenantNames {
 	n.mu.RLock()
 	of, began := n.tenants[t], n.began
 	n.mu.RUnlock()
@@ -81,16 +81,16 @@ func (n *naming) of(t lock.Tenant) *names {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.turnLocked(now)
+	n.nextHourLocked(now)
 	if of = n.tenants[t]; of == nil && len(n.tenants) < mostNamed {
-		of = &names{}
+		of = &tenantNames{}
 		n.tenants[t] = of
 	}
 	return of
 }
 
-// turnLocked begins the next hour if it is time.
-func (n *naming) turnLocked(now time.Time) {
+// nextHourLocked begins the next hour if it is time.
+func (n *names) nextHourLocked(now time.Time) {
 	passed := now.Sub(n.began)
 	if passed < namesFor {
 		return

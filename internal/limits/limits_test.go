@@ -1,15 +1,14 @@
-package origin_test
+package limits
 
 import (
-	"net"
 	"testing"
 
-	"github.com/lockd-io/lockd/internal/origin"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// A client has many addresses of IPv6, and one origin.
-func TestWhatOneClientCanHaveIsOneOrigin(t *testing.T) {
-	for peer, want := range map[string]string{
+// A client has many addresses of IPv6, and is one tenant.
+func TestWhatOneClientCanHaveIsOneTenant(t *testing.T) {
+	for peer, want := range map[string]lock.Tenant{
 		"10.0.0.1:7":                       "10.0.0.1",
 		"10.0.0.2:7":                       "10.0.0.2",
 		"[::ffff:10.0.0.1]:8":              "10.0.0.1",
@@ -23,15 +22,8 @@ func TestWhatOneClientCanHaveIsOneOrigin(t *testing.T) {
 		"[::ffff:10.0.0.1%eth0]:8":         "10.0.0.1",
 		"[2001:db8:1:2:ffff:1:2:3]:100000": "",
 	} {
-		if got := origin.Text(origin.Of(peer)); got != want {
+		if got := TenantOf(peer); got != want {
 			t.Errorf("%q: got %q, want %q", peer, got, want)
 		}
-	}
-	tcp := &net.TCPAddr{IP: net.ParseIP("2001:db8:1:2::5"), Port: 7}
-	if got := origin.OfAddr(tcp); got != origin.Of("[2001:db8:1:2::1]:7") {
-		t.Errorf("%v: got %v", tcp, got)
-	}
-	if got := origin.OfAddr(nil); got.IsValid() {
-		t.Errorf("no address: got %v", got)
 	}
 }

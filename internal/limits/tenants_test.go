@@ -1,4 +1,4 @@
-package admission
+package limits
 
 import (
 	"errors"
@@ -13,17 +13,17 @@ import (
 
 var errDenied = errors.New("denied")
 
-func newDesk(l Limits) *Desk {
+func newTenants(l Limits) *Tenants {
 	l.Sessions = 100
-	return New(l, func(string, int) error { return errDenied })
+	return NewTenants(l, func(string, int) error { return errDenied })
 }
 
 // Whoever makes lockd work without using the store is served no faster than it pays, however many streams it has.
 // Others do not wait for that.
 func TestATenantThatOwesIsServedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(Limits{})
-		neighbour, err := d.Arrive("neighbour")
+		ts := newTenants(Limits{})
+		neighbour, err := ts.Arrive("neighbour")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,14 +34,14 @@ func TestATenantThatOwesIsServedLater(t *testing.T) {
 		for range 100 {
 			go func() {
 				for range turns / 100 {
-					time.Sleep(d.Spend("attacker", turn))
+					time.Sleep(ts.Spend("attacker", turn))
 				}
 				done <- struct{}{}
 			}()
 		}
 		for range 20 {
 			time.Sleep(100 * time.Millisecond)
-			if wait := d.Spend("neighbour", turn); wait > 0 {
+			if wait := ts.Spend("neighbour", turn); wait > 0 {
 				t.Fatalf("a neighbour waits for %v", wait)
 			}
 		}
@@ -61,22 +61,22 @@ func TestManySessionsOfATenantDoNotTakeAll(t *testing.T) {
 	const ttl, turns = time.Second, 64 * Refusal
 	for sessions, atMost := range map[int]time.Duration{50: ttl / 4, 3000: mostDebt} {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDesk(Limits{})
-			d.limits.Sessions = sessions + 1
-			if _, err := d.Arrive("neighbour"); err != nil {
+			ts := newTenants(Limits{})
+			ts.limits.Sessions = sessions + 1
+			if _, err := ts.Arrive("neighbour"); err != nil {
 				t.Fatal(err)
 			}
 			const lasts = 30 * time.Second
 			end := time.Now().Add(lasts)
 			spent, longest := make(chan time.Duration, sessions), make(chan time.Duration, sessions)
 			for range sessions {
-				if _, err := d.Arrive("attacker"); err != nil {
+				if _, err := ts.Arrive("attacker"); err != nil {
 					t.Fatal(err)
 				}
 				go func() {
 					var all, most time.Duration
 					for time.Now().Before(end) {
-						wait := d.SpendFor("attacker", turns, ttl/4)
+						wait := ts.SpendFor("attacker", turns, ttl/4)
 						all, most = all+turns, max(most, wait)
 						time.Sleep(max(wait, time.Millisecond))
 					}
@@ -101,12 +101,12 @@ func TestManySessionsOfATenantDoNotTakeAll(t *testing.T) {
 // Addresses that come and go fill no memory.
 func TestWhoHasLeftIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(Limits{})
-		for i := range 20 * fewWorks {
-			d.Spend(lock.Tenant(fmt.Sprint(i)), Unary)
-			time.Sleep(2 * lately / fewWorks)
+		ts := newTenants(Limits{})
+		for i := range 20 * fewAccounts {
+			ts.Spend(lock.Tenant(fmt.Sprint(i)), Unary)
+			time.Sleep(2 * lately / fewAccounts)
 		}
-		if n := len(d.works); n > 4*fewWorks {
+		if n := len(ts.accounts); n > 4*fewAccounts {
 			t.Errorf("%d accounts are left", n)
 		}
 	})
@@ -115,12 +115,12 @@ func TestWhoHasLeftIsForgotten(t *testing.T) {
 // A tenant that is alone does not wait for anybody, and one that has left is nobody.
 func TestATenantThatIsAloneWaitsForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(Limits{})
-		spend := func() time.Duration { return d.Spend("proxy", 10*workBurst) }
+		ts := newTenants(Limits{})
+		spend := func() time.Duration { return ts.Spend("proxy", 10*workBurst) }
 		if wait := spend(); wait > 0 {
 			t.Errorf("alone: it waits for %v", wait)
 		}
-		d.Spend("other", Unary)
+		ts.Spend("other", Unary)
 		if spend() == 0 {
 			t.Error("beside another one that just called: it does not wait")
 		}
@@ -128,7 +128,7 @@ func TestATenantThatIsAloneWaitsForNobody(t *testing.T) {
 		if wait := spend(); wait > 0 {
 			t.Errorf("alone again: it waits for %v", wait)
 		}
-		slot, err := d.Arrive("other")
+		slot, err := ts.Arrive("other")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,8 +141,8 @@ func TestATenantThatIsAloneWaitsForNobody(t *testing.T) {
 		if wait := spend(); wait > 0 {
 			t.Errorf("when the session has ended: it waits for %v", wait)
 		}
-		if len(d.works) != 1 {
-			t.Errorf("%d accounts are left", len(d.works))
+		if len(ts.accounts) != 1 {
+			t.Errorf("%d accounts are left", len(ts.accounts))
 		}
 	})
 }
@@ -150,12 +150,12 @@ func TestATenantThatIsAloneWaitsForNobody(t *testing.T) {
 // Who would wait for longer than a call may is refused, and that does not make it worse.
 func TestWhoOwesMuchIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(Limits{})
-		d.Spend("other", Sign)
-		d.Spend("attacker", time.Hour)
+		ts := newTenants(Limits{})
+		ts.Spend("other", Sign)
+		ts.Spend("attacker", time.Hour)
 		begun := time.Now()
 		for range 1000 {
-			if err := d.Work(t.Context(), "attacker", Unary, time.Second); !errors.Is(err, errDenied) {
+			if err := ts.Work(t.Context(), "attacker", Unary, time.Second); !errors.Is(err, errDenied) {
 				t.Fatalf("got %v", err)
 			}
 		}
@@ -163,7 +163,7 @@ func TestWhoOwesMuchIsRefused(t *testing.T) {
 			t.Error("the refused waited")
 		}
 		time.Sleep(mostDebt - time.Second/2)
-		if err := d.Work(t.Context(), "attacker", Unary, time.Second); err != nil || time.Since(begun) < mostDebt {
+		if err := ts.Work(t.Context(), "attacker", Unary, time.Second); err != nil || time.Since(begun) < mostDebt {
 			t.Errorf("got %v after %v, want that it is let in when the debt is paid", err, time.Since(begun))
 		}
 	})
@@ -172,9 +172,9 @@ func TestWhoOwesMuchIsRefused(t *testing.T) {
 func TestATenantsNewNamesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 5000
-		d := newDesk(Limits{NamesPerAddress: most})
+		ts := newTenants(Limits{NamesPerAddress: most})
 		use := func(tenant lock.Tenant, from int) (n int) { // until it is refused
-			for d.Name(tenant, fmt.Sprint("name ", from+n)) == nil && n < 3*most {
+			for ts.Name(tenant, fmt.Sprint("name ", from+n)) == nil && n < 3*most {
 				n++
 			}
 			return n
@@ -182,10 +182,10 @@ func TestATenantsNewNamesAreBounded(t *testing.T) {
 		if n := use("attacker", 0); n < most || n > most*11/10 {
 			t.Errorf("%d new names were let in, want about %d", n, most)
 		}
-		if err := d.Name("attacker", "name 4000"); err != nil {
+		if err := ts.Name("attacker", "name 4000"); err != nil {
 			t.Errorf("a name that it uses: got %v", err)
 		}
-		if err := d.Name("neighbour", "a"); err != nil {
+		if err := ts.Name("neighbour", "a"); err != nil {
 			t.Errorf("a neighbour: got %v", err)
 		}
 		time.Sleep(namesFor)
@@ -193,21 +193,21 @@ func TestATenantsNewNamesAreBounded(t *testing.T) {
 			t.Errorf("in the next hour it used %d of %d known and %d new names", n, most, most)
 		}
 		time.Sleep(2 * namesFor)
-		if err := d.Name("neighbour", "a"); err != nil || len(d.naming.tenants) != 1 {
-			t.Errorf("got %v; %d tenants are remembered, want 1", err, len(d.naming.tenants))
+		if err := ts.Name("neighbour", "a"); err != nil || len(ts.names.tenants) != 1 {
+			t.Errorf("got %v; %d tenants are remembered, want 1", err, len(ts.names.tenants))
 		}
 	})
 }
 
 // However many tenants come, what is remembered of their names is bounded, and none is refused for the others.
 func TestTenantsWithNamesFillNoMemory(t *testing.T) {
-	d := newDesk(Limits{NamesPerAddress: 1})
+	ts := newTenants(Limits{NamesPerAddress: 1})
 	for i := range 2 * mostNamed {
-		if err := d.Name(lock.Tenant(fmt.Sprint(i)), "a"); err != nil {
+		if err := ts.Name(lock.Tenant(fmt.Sprint(i)), "a"); err != nil {
 			t.Fatalf("tenant %d: %v", i, err)
 		}
 	}
-	if n := len(d.naming.tenants); n > mostNamed {
+	if n := len(ts.names.tenants); n > mostNamed {
 		t.Errorf("names of %d tenants are remembered", n)
 	}
 }
@@ -231,12 +231,12 @@ func TestNamesFillNoMemory(t *testing.T) {
 
 // BenchmarkName is on the way of each acquire.
 func BenchmarkName(b *testing.B) {
-	d := newDesk(Limits{NamesPerAddress: 1_000_000})
+	ts := newTenants(Limits{NamesPerAddress: 1_000_000})
 	names := make([]string, 1<<16)
 	for i := range names {
 		names[i] = fmt.Sprint("orders:", i)
 	}
 	for i := 0; b.Loop(); i++ {
-		_ = d.Name("t", names[i%len(names)])
+		_ = ts.Name("t", names[i%len(names)])
 	}
 }

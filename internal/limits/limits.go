@@ -1,0 +1,77 @@
+// Package limits has every bound of what clients may ask for and have at a time, and what keeps it.
+//
+// # What it promises
+//
+// Each bound has one definition. What an operator can set is a field of Limits or Session, with its key, its default
+// and what it bounds. What nobody can set is in fixed.go, and what work costs in prices.go. The configuration, what
+// clients are told in Opened, and whoever refuses take their numbers from here.
+//
+// A Room has never more of its thing at a time than its bound says. Tenants counts what the clients of one tenant have:
+// there are never more sessions, streams that may become one, or unary calls than Limits says. No tenant has lockd work
+// for more than its share without using the store (work.go), and none uses more new names in an hour than Limits says
+// (names.go).
+//
+// # What it does not promise
+//
+// A tenant is an address today, and an address is not a client: many can stand behind one proxy, and one can have many
+// addresses.
+package limits
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// Limits are the bounds that an operator can set. The tags have the key in the configuration, its default, and what may
+// be set. 0 of what is counted by address is no bound.
+type Limits struct {
+	NameBytes       int `key:"name_bytes" default:"512" min:"1"`
+	HolderBytes     int `key:"holder_bytes" default:"128" min:"1"`
+	AnnotationBytes int `key:"annotation_bytes" default:"4096" min:"0"`
+	FrameBytes      int `key:"frame_bytes" default:"1048576" max:"2147483647"` // of one message
+
+	LocksPerSession   int `key:"locks_per_session" default:"10000" min:"1"`   // held or asked for
+	WaitersPerSession int `key:"waiters_per_session" default:"10000" min:"1"` // requests that wait
+	WatchesPerSession int `key:"watches_per_session" default:"10000" min:"0"`
+	QueueLength       int `key:"queue_length" default:"100000" min:"1"` // waiters of one name on this replica
+	NamesPerAcquire   int `key:"names_per_acquire" default:"64" min:"1"`
+
+	Sessions           int `key:"sessions" default:"100000" min:"1"` // on this replica
+	SessionsPerAddress int `key:"sessions_per_address" default:"10000" min:"0"`
+	CallsPerAddress    int `key:"calls_per_address" default:"64" min:"0"`      // unary ones, at the store at a time
+	WaitsPerAddress    int `key:"waits_per_address" default:"1000" min:"0"`    // unary ones that may wait for a lock
+	NamesPerAddress    int `key:"names_per_address" default:"1000000" min:"0"` // not used lately, in an hour
+
+	MinLease time.Duration `key:"min_lease" default:"100ms" min:"1ns"`
+	MaxLease time.Duration `key:"max_lease" default:"24h"`
+	MaxWait  time.Duration `key:"max_wait" default:"168h" min:"1ns"`
+}
+
+// Session is how long a session outlives its last sign of life: if its client does not say, and what it may say.
+type Session struct {
+	TTL    time.Duration `key:"ttl" default:"30s"`
+	MinTTL time.Duration `key:"min_ttl" default:"1s" min:"100ms"`
+	MaxTTL time.Duration `key:"max_ttl" default:"10m"`
+	// when its client is asked to open another stream, again and again; 0 = never
+	MaxStreamAge time.Duration `key:"max_stream_age" default:"0s" min:"0s"`
+}
+
+// Denied counts a refusal and is its error: of a subject there are as many as its limit says.
+type Denied func(subject string, limit int) error
+
+// TenantOf is the tenant of a client at a network address: an IPv4 address, or the first 64 bits of an IPv6 address,
+// because a host chooses the others as it likes. Peers without an address are one tenant.
+func TenantOf(peer string) lock.Tenant {
+	p, err := netip.ParseAddrPort(peer)
+	if err != nil {
+		return ""
+	}
+	a := p.Addr().Unmap().WithZone("")
+	if a.Is6() {
+		network, _ := a.Prefix(64) // never fails: it has 128 bits
+		a = network.Addr()
+	}
+	return lock.Tenant(a.String())
+}

@@ -1,0 +1,16 @@
+package limits
+
+import "time"
+
+// What requests cost a processor of lockd, with their messages, from the first byte to the last. Prices are static:
+// they need not be true, but true to each other.
+const (
+	Refusal  = 10 * time.Microsecond  // any request that is answered and did not ask the store
+	Sign     = 4 * time.Microsecond   // a heartbeat, or a message that asks for nothing
+	Leaving  = 60 * time.Microsecond  // a place in a queue of the store that is given up
+	Change   = 200 * time.Microsecond // the end of a hold whose name the same tenant watches, with what it costs Redis
+	Told     = 2 * time.Microsecond   // to tell one of the same tenant who watches of it
+	Opening  = 250 * time.Microsecond // a session, with its end
+	Unary    = 100 * time.Microsecond // a unary call
+	SettleAt = 100 * time.Microsecond // less is not paid for at once
+)

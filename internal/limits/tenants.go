@@ -1,0 +1,60 @@
+package limits
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// Tenants counts what the clients of each tenant have under way.
+type Tenants struct {
+	limits Limits
+	rate   Rate // of work
+	denied Denied
+	calls  rooms
+	waits  rooms
+	names  names
+
+	mu       sync.Mutex // guards the fields below
+	all      int        // slots of sessions
+	parted   int        // sessions that wait for their clients
+	sessions map[lock.Tenant]int
+	accounts map[lock.Tenant]*Account
+	// with so many of them it is looked whose tenants have left
+	manyAccounts int
+}
+
+// NewTenants makes Tenants.
+func NewTenants(l Limits, denied Denied) *Tenants {
+	share := float64(runtime.GOMAXPROCS(0)) / workPart
+	return &Tenants{
+		limits: l, rate: Rate{Share: share, Burst: workBurst, MostDebt: mostDebt}, denied: denied,
+		calls:    rooms{subject: "calls_per_address", most: l.CallsPerAddress, denied: denied},
+		waits:    rooms{subject: "waits_per_address", most: l.WaitsPerAddress, denied: denied},
+		names:    names{tenants: make(map[lock.Tenant]*tenantNames), began: time.Now()},
+		sessions: make(map[lock.Tenant]int), accounts: make(map[lock.Tenant]*Account), manyAccounts: fewAccounts,
+	}
+}
+
+// unaryPatience is how long a unary call waits until its tenant may make it.
+const unaryPatience = time.Second
+
+// Call waits until one more unary call of a tenant may go to the store. Call done after it. Without this bound one
+// connection could put seconds of work for the store in front of everybody else's.
+func (ts *Tenants) Call(ctx context.Context, t lock.Tenant) (done func(), err error) {
+	if err := ts.Work(ctx, t, Unary, unaryPatience); err != nil {
+		return nil, err
+	}
+	return ts.calls.enter(ctx, t, unaryPatience)
+}
+
+// Wait lets one more unary call of a tenant wait for a lock, or refuses it. Call done after it.
+func (ts *Tenants) Wait(ctx context.Context, t lock.Tenant) (done func(), err error) {
+	if err := ts.Work(ctx, t, Unary, unaryPatience); err != nil {
+		return nil, err
+	}
+	return ts.waits.enter(ctx, t, 0)
+}
