@@ -21,6 +21,6 @@
 // # How an operation passes
 //
 // It takes the mutex (work in store.go), finds the entry of its name, checks what is in the way and does its work by
-// kind: plain.go (exclusive and fair), fair.go and line.go (who waits for a fair lock), readwrite.go, semaphore.go.
-// What listeners are to hear is collected and told when the mutex is free again (ears.go).
+// kind (kinds.go): alone.go (exclusive, fair and write holds), fair.go and line.go (who waits for a fair lock), read.go,
+// semaphore.go. What listeners are to hear is collected and told when the mutex is free again (listeners.go).
 package memstore

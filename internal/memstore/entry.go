@@ -18,12 +18,8 @@ type entry struct {
 
 	// occupied: the name is in use for something that is no lock. Only tests do that.
 	occupied bool
-	// owner holds the name exclusively, fair or not; empty if nobody does. The two fields below belong to it.
-	owner   lock.Owner
-	count   uint32
-	expires time.Time
-	// shared is a read-write lock that is held.
-	shared *readWrite
+	// hold is that of a lock that somebody has.
+	hold
 	// permits is a semaphore.
 	permits *semaphore
 
@@ -39,13 +35,25 @@ type entry struct {
 	prev, next *entry
 }
 
+// hold is what there is of a lock that is held. It is the zero value if nobody holds it.
+type hold struct {
+	// shared: it is a read-write lock, held by readers, or by a writer, or by a writer and readers beside it.
+	shared bool
+	// owner has it alone: exclusively, fair or not, or as the writer. It is empty if there is none. The two fields below
+	// belong to it.
+	owner lock.Owner
+	count uint32
+	own   lock.Fence
+	// readers may have ended before the lock. They are here until somebody cares.
+	readers map[lock.Owner]*reading
+	// expires is when the whole lock ends: with an owner, when its hold does.
+	expires time.Time
+}
+
 // refresh drops what has ended by itself. Whoever finds an entry does that first.
 func (e *entry) refresh(now time.Time) {
-	if e.owner != "" && !now.Before(e.expires) {
-		e.free()
-	}
-	if e.shared != nil && !now.Before(e.shared.expires) {
-		e.shared = nil
+	if e.held() && !now.Before(e.expires) {
+		e.hold = hold{}
 	}
 	if e.permits != nil && !now.Before(e.permits.expires) {
 		e.permits = nil
@@ -57,50 +65,53 @@ func (e *entry) refresh(now time.Time) {
 
 // empty says whether there is nothing in an entry besides its fence.
 func (e *entry) empty(now time.Time) bool {
-	idle := !e.occupied && e.owner == "" && e.shared == nil && e.permits == nil
-	return idle && e.wish == "" && e.line.over(now)
+	return !e.occupied && !e.held() && e.permits == nil && e.wish == "" && e.line.over(now)
 }
+
+// clear drops all that is under the name, but not who waits.
+func (e *entry) clear() { e.occupied, e.hold, e.permits = false, hold{}, nil }
 
 // mismatch says whether the name is in use for something that a kind is not.
 func (e *entry) mismatch(kind lock.Kind) bool {
 	if kind == lock.Semaphore {
-		return e.occupied || e.owner != "" || e.shared != nil
+		return e.occupied || e.held()
 	}
 	return e.occupied || e.permits != nil
 }
 
-// holder is one who holds the name, other than by permits, and for how long it is held. There is no telling who of
-// several readers it is, so there is none then.
-func (e *entry) holder(now time.Time) (o lock.Owner, left time.Duration, held bool) {
-	switch {
-	case e.owner != "":
-		return e.owner, e.expires.Sub(now), true
-	case e.shared != nil:
-		return e.shared.single(), e.shared.expires.Sub(now), true
+// held says whether there is a lock that is held.
+func (h *hold) held() bool { return h.owner != "" || h.shared }
+
+// alone says whether an owner has the lock alone, as a kind.
+func (h *hold) alone(kind lock.Kind, o lock.Owner) bool {
+	return o != "" && h.owner == o && h.shared == (kind == lock.Write)
+}
+
+// holder is one who holds the lock, and for how long it is held. There is no telling who of several it is, so there is
+// none then.
+func (h *hold) holder(now time.Time) (o lock.Owner, left time.Duration, held bool) {
+	if !h.held() {
+		return "", 0, false
 	}
-	return "", 0, false
-}
-
-// hold gives the name to an owner.
-func (e *entry) hold(o lock.Owner, count uint32, until time.Time) {
-	e.owner, e.count, e.expires = o, count, until
-}
-
-// free takes the name from whoever holds it exclusively.
-func (e *entry) free() {
-	e.owner, e.count, e.expires = "", 0, time.Time{}
-}
-
-// clear drops all that is under the name, but not who waits.
-func (e *entry) clear() {
-	e.free()
-	e.occupied, e.shared, e.permits = false, nil, nil
+	o = h.owner
+	if len(h.readers) == 1 && o == "" {
+		for o = range h.readers { //nolint:revive // the only one
+		}
+	} else if len(h.readers) > 0 {
+		o = ""
+	}
+	return o, h.expires.Sub(now), true
 }
 
 // later moves an end to a later time, never to an earlier one, and returns the remaining time.
 func later(end *time.Time, now time.Time, ttl time.Duration) time.Duration {
-	if until := now.Add(ttl); until.After(*end) {
-		*end = until
-	}
+	*end = laterOf(*end, now.Add(ttl))
 	return end.Sub(now)
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

@@ -12,7 +12,7 @@ import (
 // checkFair refuses a claim also if the name is free but it is the turn of another. A refused claim keeps its place, or
 // gets one.
 func (w *work) checkFair(e *entry, c lock.Claim) error {
-	if e.owner == c.Owner {
+	if e.alone(c.Kind, c.Owner) {
 		return nil
 	}
 	e.line.purge(w.now)
@@ -55,45 +55,23 @@ func (w *work) settle(e *entry) {
 	_, left, held := e.holder(w.now)
 	switch {
 	case held:
-		w.say(e, onFair, lock.Notice{What: lock.NoticeTurn, For: head, After: left})
+		w.say(e, lock.Fair, lock.Notice{What: lock.NoticeTurn, For: head, After: left})
 	case !e.occupied && e.permits == nil:
-		w.say(e, onFair, lock.Notice{What: lock.NoticeReleased, For: head})
+		w.say(e, lock.Fair, lock.Notice{What: lock.NoticeReleased, For: head})
 	}
-}
-
-// freedFair tells the next waiter that the name is free and says who it is. If there is none, those hear it who listen
-// to all that happens.
-func (w *work) freedFair(e *entry) (turn lock.Owner) {
-	turn, _ = e.line.head()
-	if turn == "" {
-		w.say(e, onPlain, lock.Notice{What: lock.NoticeReleased})
-		return ""
-	}
-	e.line.moved = false
-	w.say(e, onFair, lock.Notice{What: lock.NoticeReleased, For: turn})
-	return turn
 }
 
 // Enlist implements lock.Store. Nobody else ever takes a waiter for dead here, so no place is given at the head.
 func (s *Store) Enlist(ctx context.Context, name string, owners []lock.Owner, d time.Duration) ([]int, error) {
-	err := begin(ctx, lock.Fair)
-	if err != nil {
-		return nil, fmt.Errorf("enlist for %q: %w", name, err)
-	}
-	if len(owners) == 0 {
-		return nil, nil
-	}
-	w := s.enter(1)
-	answers, err := w.enlist(name, owners, d)
-	w.leave()
-	if err != nil {
-		return nil, fmt.Errorf("enlist for %q: %w", name, err)
-	}
-	return answers, nil
+	return do(ctx, s, "enlist for", name, lock.Fair, func(w *work) ([]int, error) {
+		if len(owners) == 0 {
+			return nil, nil
+		}
+		return w.enlist(w.entryLocked(name, w.now), owners, d)
+	})
 }
 
-func (w *work) enlist(name string, owners []lock.Owner, d time.Duration) ([]int, error) {
-	e := w.entryLocked(name, w.now)
+func (w *work) enlist(e *entry, owners []lock.Owner, d time.Duration) ([]int, error) {
 	if e.mismatch(lock.Fair) {
 		return nil, lock.ErrKindMismatch
 	}
@@ -102,7 +80,7 @@ func (w *work) enlist(name string, owners []lock.Owner, d time.Duration) ([]int,
 	for i, o := range owners {
 		before := e.line.len()
 		switch {
-		case o == e.owner:
+		case e.alone(lock.Fair, o):
 			answers[i] = lock.PlaceHolds
 		case w.join(e, o, d):
 			answers[i] = before
@@ -118,22 +96,20 @@ func (w *work) enlist(name string, owners []lock.Owner, d time.Duration) ([]int,
 func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner,
 	d time.Duration,
 ) (ahead int, err error) {
-	if err = begin(ctx, lock.Fair); err == nil {
-		w := s.enter(1)
-		ahead, err = w.succeed(w.peek(name), from, to, d)
-		w.leave()
-	}
+	ahead, err = do(ctx, s, "succeed for", name, lock.Fair, func(w *work) (int, error) {
+		return w.succeed(w.peek(name), from, to, d)
+	})
 	if err != nil {
-		return lock.PlaceUnknown, fmt.Errorf("succeed %q for %q: %w", from, name, err)
+		ahead = lock.PlaceUnknown
 	}
-	return ahead, nil
+	return ahead, err
 }
 
 func (w *work) succeed(e *entry, from []lock.Owner, to lock.Owner, d time.Duration) (ahead int, err error) {
 	if e.mismatch(lock.Fair) {
 		return lock.PlaceUnknown, lock.ErrKindMismatch
 	}
-	if e.owner != "" && slices.Contains(from, e.owner) {
+	if e.alone(lock.Fair, e.owner) && slices.Contains(from, e.owner) {
 		e.owner = to
 		w.changed(e)
 	}
@@ -146,39 +122,26 @@ func (w *work) succeed(e *entry, from []lock.Owner, to lock.Owner, d time.Durati
 
 // Leave implements lock.Store.
 func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners []lock.Owner) error {
-	err := begin(ctx, kind)
-	if err == nil && !kind.Placed() {
-		err = fmt.Errorf("kind %v: %w", kind, lock.ErrUnsupported)
-	}
-	if err != nil {
-		return fmt.Errorf("leave %q: %w", name, err)
-	}
-	if len(owners) == 0 {
-		return nil
-	}
-	w := s.enter(1)
-	defer w.leave()
-	e := w.peek(name)
-	if kind == lock.Write {
-		for _, o := range owners {
-			w.unwish(e, o)
+	_, err := do(ctx, s, "leave", name, kind, func(w *work) (any, error) {
+		if !kind.Placed() {
+			return nil, fmt.Errorf("kind %v: %w", kind, lock.ErrUnsupported)
 		}
-		return nil
-	}
-	for _, o := range owners {
-		e.line.remove(o)
-	}
-	e.line.purge(w.now)
-	w.settle(e)
-	return nil
+		e := w.peek(name)
+		for _, o := range owners {
+			w.leavePlace(e, kind, o, true)
+		}
+		if kind == lock.Fair {
+			e.line.purge(w.now)
+			w.settle(e)
+		}
+		return nil, nil
+	})
+	return err
 }
 
 // Queue implements lock.Store.
 func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]lock.Owner, error) {
-	if err := begin(ctx, lock.Fair); err != nil {
-		return nil, fmt.Errorf("queue of %q: %w", name, err)
-	}
-	w := s.enter(1)
-	defer w.leave()
-	return w.peek(name).line.page(max(from, 0), size), nil
+	return do(ctx, s, "queue of", name, lock.Fair, func(w *work) ([]lock.Owner, error) {
+		return w.peek(name).line.page(max(from, 0), size), nil
+	})
 }

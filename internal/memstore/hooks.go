@@ -1,6 +1,8 @@
 package memstore
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -8,63 +10,60 @@ import (
 
 // What tests do to a Store from outside, as an operator could to a Redis.
 
-// Expire ends what is under a name as if its time had passed, or as if somebody had deleted its key, whatever it is.
-// Who waits goes on waiting.
-func (s *Store) Expire(name string) {
+// alter does something to a name, and tells those who watch it to look.
+func (s *Store) alter(name string, do func(e *entry, now time.Time)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.ears.tell(message{name, toWatchers, lock.Notice{What: lock.NoticeChanged}})
-	if e := s.entries[name]; e != nil {
-		e.clear()
-	}
+	now := time.Now()
+	do(s.entryLocked(name, now), now)
+	s.tell(message{name: name, notice: lock.Notice{What: lock.NoticeChanged}})
 }
+
+// Expire ends what is under a name as if its time had passed, or as if somebody had deleted its key, whatever it is.
+// Who waits goes on waiting.
+func (s *Store) Expire(name string) { s.alter(name, func(e *entry, _ time.Time) { e.clear() }) }
 
 // ExpireHold ends what one of several owners holds, a reader or one who has permits, as if its time had passed.
 func (s *Store) ExpireHold(name string, o lock.Owner) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.ears.tell(message{name, toWatchers, lock.Notice{What: lock.NoticeChanged}})
-	e := s.entries[name]
-	if e == nil {
-		return
-	}
-	now := time.Now()
-	if e.shared != nil && e.shared.readers[o] != nil {
-		for i := range e.shared.readers[o].holds {
-			e.shared.readers[o].holds[i] = now
+	s.alter(name, func(e *entry, now time.Time) {
+		if r := e.readers[o]; r != nil {
+			r.end(now, now)
 		}
-	}
-	if e.permits == nil {
-		return
-	}
-	for id := range e.permits.out {
-		if id.owner == o {
-			e.permits.out[id], e.permits.next = now, now
+		if e.permits == nil {
+			return
 		}
-	}
+		for id := range e.permits.out {
+			if id.owner == o {
+				e.permits.out[id], e.permits.next = now, now
+			}
+		}
+	})
 }
 
 // ExpirePlace ends the place of a waiter as if its time had passed.
 func (s *Store) ExpirePlace(name string, o lock.Owner) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.entries[name]
-	if e == nil {
-		return
-	}
-	if e.wish == o {
-		e.wish = ""
-	}
-	if e.line != nil && e.line.places[o] != nil {
-		placeOf(e.line.places[o]).until = time.Now()
-	}
+	s.alter(name, func(e *entry, now time.Time) {
+		if e.wish == o {
+			e.wish = ""
+		}
+		if e.line.has(o) {
+			placeOf(e.line.places[o]).until = now
+		}
+	})
+}
+
+// Occupy puts something under a name that is no lock, in place of a hold if there is one.
+func (s *Store) Occupy(name string) {
+	s.alter(name, func(e *entry, _ time.Time) {
+		e.clear()
+		e.occupied = true
+	})
 }
 
 // Lose forgets everything, as a server does that restarts without its data.
 func (s *Store) Lose() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.ears.flushed()
 	for _, e := range s.entries {
 		s.floor = max(s.floor, e.fence)
 	}
@@ -72,16 +71,12 @@ func (s *Store) Lose() {
 	clear(s.entries)
 	clear(s.records)
 	s.hand = nil
-}
-
-// Occupy puts something under a name that is no lock, in place of a hold if there is one.
-func (s *Store) Occupy(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer s.ears.tell(message{name, toWatchers, lock.Notice{What: lock.NoticeChanged}})
-	e := s.entryLocked(name, time.Now())
-	e.clear()
-	e.occupied = true
+	s.watchers.mu.Lock()
+	names := slices.Collect(maps.Keys(s.watchers.byName))
+	s.watchers.mu.Unlock()
+	for _, name := range names {
+		s.tell(message{name: name, notice: lock.Notice{What: lock.NoticeFlushed}})
+	}
 }
 
 // Size is the number of names the Store remembers, held or not.

@@ -153,10 +153,3 @@ func (l *line) page(from, size int) []lock.Owner {
 func placeOf(at *list.Element) *place {
 	return at.Value.(*place) //nolint:forcetypeassert // nothing else is put there
 }
-
-func laterOf(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}

@@ -3,6 +3,7 @@ package memstore
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,33 +16,35 @@ const cursorMark = "after:"
 
 // Look implements lock.Store.
 func (s *Store) Look(ctx context.Context, name string) (lock.State, error) {
-	if err := begin(ctx, lock.Exclusive); err != nil {
-		return lock.State{}, fmt.Errorf("look at %q: %w", name, err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.entries[name]
-	if e == nil {
-		return lock.State{Name: name}, nil
-	}
-	if e.occupied {
-		return lock.State{}, fmt.Errorf("look at %q: %w", name, lock.ErrKindMismatch)
-	}
-	return e.state(time.Now()), nil
+	return do(ctx, s, "look at", name, lock.Exclusive, func(w *work) (lock.State, error) {
+		e := w.peek(name)
+		if e.occupied {
+			return lock.State{}, lock.ErrKindMismatch
+		}
+		return e.state(w.now), nil
+	})
 }
 
 // state is what is known of a name.
 func (e *entry) state(now time.Time) lock.State {
 	e.refresh(now)
 	st := lock.State{Name: e.name, Fence: e.fence, Queued: uint32(e.line.len())} //nolint:gosec // never as many
-	switch {
+	switch first, readers, left := e.alive(now); {
 	case e.owner != "":
-		st.Kind, st.Held, st.Owner, st.Count, st.Holders = lock.Exclusive, true, e.owner, e.count, 1
-		st.TTL = e.expires.Sub(now)
-	case e.shared != nil:
-		e.shared.describe(&st, now)
+		st.Kind, st.Held, st.Owner, st.Count = e.kind(), true, e.owner, e.count
+		st.Holders, st.TTL = 1, e.expires.Sub(now) // whoever reads beside a writer is the writer itself
+	case readers > 0:
+		st.Kind, st.Held, st.Owner, st.Count = lock.Read, true, first, e.readers[first].count()
+		st.Holders, st.TTL = readers, left
 	case e.permits != nil:
-		e.permits.describe(&st, now)
+		st.Kind, st.Limit = lock.Semaphore, e.permits.limit()
+		for _, until := range e.permits.out {
+			if left := until.Sub(now); left > 0 {
+				st.Held = true
+				st.Holders++
+				st.TTL = max(st.TTL, left)
+			}
+		}
 	}
 	if st.Queued > 0 && st.Kind <= lock.Exclusive {
 		st.Kind = lock.Fair
@@ -49,28 +52,69 @@ func (e *entry) state(now time.Time) lock.State {
 	return st
 }
 
-func (l *readWrite) describe(st *lock.State, now time.Time) {
-	first, n, left := l.alive(now)
-	if l.writer == "" {
-		if n > 0 {
-			st.Kind, st.Held, st.Owner, st.Count = lock.Read, true, first, l.readers[first].count()
-			st.Holders, st.TTL = n, left
-		}
-		return
+// kind is that of the one who holds the lock alone. Nobody tells a fair hold from an exclusive one.
+func (h *hold) kind() lock.Kind {
+	if h.shared {
+		return lock.Write
 	}
-	st.Kind, st.Held, st.Owner, st.Count = lock.Write, true, l.writer, l.count
-	st.Holders, st.TTL = 1, l.expires.Sub(now) // whoever reads beside a writer is the writer itself
+	return lock.Exclusive
 }
 
-func (p *semaphore) describe(st *lock.State, now time.Time) {
-	st.Kind, st.Limit = lock.Semaphore, p.limit()
-	for _, until := range p.out {
-		if left := until.Sub(now); left > 0 {
-			st.Held = true
-			st.Holders++
-			st.TTL = max(st.TTL, left)
+// Holders implements lock.Store.
+func (s *Store) Holders(ctx context.Context, name string, size int) ([]lock.Holder, error) {
+	return do(ctx, s, "holders of", name, lock.Exclusive, func(w *work) ([]lock.Holder, error) {
+		hs := w.peek(name).holders(w.now)
+		return hs[:min(max(size, 1), len(hs))], nil
+	})
+}
+
+// holders are all who hold a lock, the owner and then the readers.
+func (h *hold) holders(now time.Time) (hs []lock.Holder) {
+	if h.owner != "" {
+		hs = append(hs, lock.Holder{Owner: h.owner, Kind: h.kind(), Count: h.count, TTL: h.expires.Sub(now)})
+	}
+	for _, o := range slices.Sorted(maps.Keys(h.readers)) {
+		if r := h.reads(o, now); r != nil {
+			hs = append(hs, lock.Holder{Owner: o, Kind: lock.Read, Count: r.count(), TTL: r.expires().Sub(now)})
 		}
 	}
+	return hs
+}
+
+// See implements lock.Store.
+func (s *Store) See(ctx context.Context, name string) (lock.Sight, error) {
+	return do(ctx, s, "look who holds", name, lock.Exclusive, func(w *work) (lock.Sight, error) {
+		e := w.peek(name)
+		st := lock.Sight{Tracked: true, Fence: e.fence, Holds: e.seen(w.now)}
+		if len(st.Holds) > lock.MaxSeen {
+			st.Holds, st.Many = nil, true
+		}
+		return st, nil
+	})
+}
+
+// seen are the holds of a name that have not ended.
+func (e *entry) seen(now time.Time) (holds []lock.SeenHold) {
+	for _, h := range e.holders(now) {
+		fence, prefix := e.own, map[lock.Kind]string{lock.Exclusive: "lock ", lock.Read: "read ", lock.Write: "write "}
+		if h.Kind == lock.Read {
+			fence = e.readers[h.Owner].fence
+		}
+		holds = append(holds, lock.SeenHold{ID: prefix[h.Kind] + string(h.Owner), Fence: fence, TTL: h.TTL})
+	}
+	if e.permits == nil {
+		return holds
+	}
+	last := make(map[lock.Owner]time.Time)
+	for id, until := range e.permits.out {
+		last[id.owner] = laterOf(last[id.owner], until)
+	}
+	for o, until := range last {
+		if left := until.Sub(now); left > 0 {
+			holds = append(holds, lock.SeenHold{ID: lock.PermitsOf(o), TTL: left, Permit: true})
+		}
+	}
+	return holds
 }
 
 // List implements lock.Store. It goes through all entries each time, in the order of their names, so that a name

@@ -76,23 +76,15 @@ func (w *work) purge(e *entry) {
 // offer tells those who wait that permits can be had, if they can.
 func (w *work) offer(e *entry) {
 	if e.permits.available > 0 {
-		w.say(e, onPermits, lock.Notice{What: lock.NoticeReleased})
+		w.freed(e, lock.Semaphore)
 	}
 }
 
 // SetLimit implements lock.Store.
 func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
-	err := begin(ctx, lock.Semaphore)
-	if err == nil {
-		w := s.enter(1)
-		var previous uint32
-		previous, err = w.setLimit(w.entryLocked(name, w.now), limit)
-		w.leave()
-		if err == nil {
-			return previous, nil
-		}
-	}
-	return 0, fmt.Errorf("set the limit of %q: %w", name, err)
+	return do(ctx, s, "set the limit of", name, lock.Semaphore, func(w *work) (uint32, error) {
+		return w.setLimit(w.entryLocked(name, w.now), limit)
+	})
 }
 
 func (w *work) setLimit(e *entry, limit uint32) (previous uint32, err error) {
@@ -118,17 +110,9 @@ func (w *work) setLimit(e *entry, limit uint32) (previous uint32, err error) {
 
 // RemoveLimit implements lock.Store.
 func (s *Store) RemoveLimit(ctx context.Context, name string) (uint32, error) {
-	err := begin(ctx, lock.Semaphore)
-	if err == nil {
-		w := s.enter(1)
-		var previous uint32
-		previous, err = w.removeLimit(w.peek(name))
-		w.leave()
-		if err == nil {
-			return previous, nil
-		}
-	}
-	return 0, fmt.Errorf("remove the limit of %q: %w", name, err)
+	return do(ctx, s, "remove the limit of", name, lock.Semaphore, func(w *work) (uint32, error) {
+		return w.removeLimit(w.peek(name))
+	})
 }
 
 func (w *work) removeLimit(e *entry) (previous uint32, err error) {
@@ -152,26 +136,20 @@ func (w *work) removeLimit(e *entry) (previous uint32, err error) {
 
 // AdoptLimit implements lock.Store. No other program makes numbers here.
 func (s *Store) AdoptLimit(ctx context.Context, name string, limit uint32) error {
-	err := begin(ctx, lock.Semaphore)
-	if err == nil {
-		w := s.enter(1)
-		e := w.peek(name)
-		kept := uint32(0)
+	_, err := do(ctx, s, "adopt the limit of", name, lock.Semaphore, func(w *work) (any, error) {
+		e, kept := w.peek(name), uint32(0)
 		if e.permits != nil {
 			kept = e.permits.limit()
 		}
 		switch {
 		case e.mismatch(lock.Semaphore):
-			err = lock.ErrKindMismatch
+			return nil, lock.ErrKindMismatch
 		case kept != limit:
-			err = &lock.LimitError{Limit: kept}
+			return nil, &lock.LimitError{Limit: kept}
 		}
-		w.leave()
-	}
-	if err != nil {
-		return fmt.Errorf("adopt the limit of %q: %w", name, err)
-	}
-	return nil
+		return nil, nil
+	})
+	return err
 }
 
 func (w *work) takeBack(e *entry, id permit) {
@@ -242,9 +220,9 @@ func (w *work) lease(p *semaphore, id permit, ttl time.Duration) time.Duration {
 	return left
 }
 
-func (w *work) releasePermits(e *entry, r lock.Return) (res lock.Returned, told bool, err error) {
+func (w *work) releasePermits(e *entry, r lock.Return) (res lock.Returned, err error) {
 	if e.permits == nil {
-		return res, false, lock.ErrNotHeld
+		return res, lock.ErrNotHeld
 	}
 	w.purge(e)
 	n := len(e.permits.out)
@@ -260,15 +238,18 @@ func (w *work) releasePermits(e *entry, r lock.Return) (res lock.Returned, told 
 	}
 	if len(e.permits.out) == n {
 		if res.Left == 0 {
-			return res, false, lock.ErrNotHeld
+			return res, lock.ErrNotHeld
 		}
-		return res, false, nil
+		return res, nil
 	}
 	if r.Remaining == 0 {
-		w.endedHold(e, lock.Notice{Cause: lock.EndReleased, Fence: r.Fence, Hold: lock.PermitsOf(r.Owner)})
+		w.say(e, 0, lock.Notice{
+			What: lock.NoticeEnded, Cause: lock.EndReleased, Fence: r.Fence, Hold: lock.PermitsOf(r.Owner),
+		})
 	}
 	w.offer(e)
-	return res, true, nil
+	w.told = true
+	return res, nil
 }
 
 // renewPermits says whether all permits of a hold are there, and for how long.
@@ -307,4 +288,13 @@ func (w *work) forcePermits(e *entry) (held bool) {
 	w.ended(e, lock.EndForced, 0)
 	w.offer(e)
 	return true
+}
+
+// endPermits has the permits of a hold end at a time.
+func (w *work) endPermits(p *semaphore, r lock.Renewal) {
+	for i := range p.meant(r.Owner, r.Permits) {
+		id := permit{r.Owner, i + 1}
+		delete(p.out, id)
+		w.lease(p, id, r.TTL)
+	}
 }

@@ -18,10 +18,12 @@ const defaultRemember = 100_000
 
 // Store is a lock.Store in memory. The zero value is not usable; New makes one.
 type Store struct {
-	fenceTTL time.Duration
-	remember int
-	ears     ears
-	peers    peers
+	fenceTTL  time.Duration
+	remember  int
+	listeners registry[listener]
+	watchers  registry[func(lock.Notice)]
+	forced    registry[func(name string)] // under ""
+	peers     registry[func(message []byte)]
 
 	mu      sync.Mutex // guards the fields below
 	entries map[string]*entry
@@ -56,8 +58,10 @@ func begin(ctx context.Context, kind lock.Kind) error {
 // are told when the mutex is free again.
 type work struct {
 	*Store
-	now  time.Time
-	news []message
+	now   time.Time
+	news  []message
+	told  bool // the last message tells of a release
+	heard int  // how many listeners heard it
 }
 
 // enter begins an operation on so many names.
@@ -68,20 +72,19 @@ func (s *Store) enter(names int) *work {
 	return &work{Store: s, now: now}
 }
 
-// leave ends the operation and says how many listeners heard the last message.
-func (w *work) leave() (heard int) {
+// leave ends the operation.
+func (w *work) leave() {
 	for _, m := range w.news { // before See can look
-		if m.on == toWatchers {
-			w.ears.tell(m)
+		if m.kind == 0 {
+			w.tell(m)
 		}
 	}
 	w.mu.Unlock()
 	for _, m := range w.news {
-		if m.on != toWatchers {
-			heard = w.ears.tell(m)
+		if m.kind != 0 {
+			w.heard = w.tell(m)
 		}
 	}
-	return heard
 }
 
 // peek returns the entry of a name; if there is none, an empty one that is not kept.
@@ -94,19 +97,26 @@ func (w *work) peek(name string) *entry {
 	return e
 }
 
-// Acquire implements lock.Store.
-func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	err := begin(ctx, c.Kind)
+// do is an attempt to do something with a name of a kind.
+func do[T any](ctx context.Context, s *Store, attempt, name string, kind lock.Kind,
+	f func(w *work) (T, error),
+) (T, error) {
+	var v T
+	err := begin(ctx, kind)
 	if err == nil {
 		w := s.enter(1)
-		var g lock.Grant
-		g, err = w.acquire(c)
+		v, err = f(w)
 		w.leave()
-		if err == nil {
-			return g, nil
-		}
 	}
-	return lock.Grant{}, fmt.Errorf("acquire %q: %w", c.Name, err)
+	if err != nil {
+		return *new(T), fmt.Errorf("%s %q: %w", attempt, name, err)
+	}
+	return v, nil
+}
+
+// Acquire implements lock.Store.
+func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
+	return do(ctx, s, "acquire", c.Name, c.Kind, func(w *work) (lock.Grant, error) { return w.acquire(c) })
 }
 
 // StartAcquire implements lock.Store.
@@ -114,45 +124,22 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 	go func() { done(s.Acquire(context.Background(), c)) }()
 }
 
+// Release implements lock.Store.
+func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
+	var done *work
+	res, err := do(ctx, s, "release", r.Name, r.Kind, func(w *work) (lock.Returned, error) {
+		done = w
+		return w.release(r)
+	})
+	if err == nil && done.told {
+		res.Listeners = done.heard
+	}
+	return res, err
+}
+
 // StartRelease implements lock.Store.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	go func() { done(s.Release(context.Background(), r)) }()
-}
-
-// Release implements lock.Store.
-func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	err := begin(ctx, r.Kind)
-	if err == nil {
-		w := s.enter(1)
-		var res lock.Returned
-		var freed bool
-		res, freed, err = w.release(r)
-		if heard := w.leave(); freed {
-			res.Listeners = heard
-		}
-		if err == nil {
-			return res, nil
-		}
-	}
-	return lock.Returned{}, fmt.Errorf("release %q: %w", r.Name, err)
-}
-
-// release says as well whether the last message tells of it.
-func (w *work) release(r lock.Return) (res lock.Returned, told bool, err error) {
-	e := w.peek(r.Name)
-	if e.mismatch(r.Kind) {
-		return res, false, lock.ErrKindMismatch
-	}
-	switch r.Kind {
-	case lock.Read:
-		return w.releaseRead(e, r)
-	case lock.Write:
-		return w.releaseWrite(e, r)
-	case lock.Semaphore:
-		return w.releasePermits(e, r)
-	default:
-		return w.releasePlain(e, r)
-	}
 }
 
 // Renew implements lock.Store.
@@ -170,43 +157,7 @@ func (s *Store) Extend(ctx context.Context, r lock.Renewal) (left time.Duration,
 }
 
 func (s *Store) prolong(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
-	err = begin(ctx, r.Kind)
-	if err == nil {
-		w := s.enter(1)
-		left, err = w.renew(r)
-		w.leave()
-	}
-	if err != nil {
-		return 0, fmt.Errorf("renew %q: %w", r.Name, err)
-	}
-	return left, nil
-}
-
-func (w *work) renew(r lock.Renewal) (left time.Duration, err error) {
-	e := w.peek(r.Name)
-	there := false
-	switch r.Kind {
-	case lock.Read:
-		left, there = w.renewRead(e, r)
-	case lock.Write:
-		if there = e.shared.writtenBy(r.Owner) && (r.Fence == 0 || r.Fence == e.shared.fence); there {
-			left = later(&e.shared.expires, w.now, r.TTL)
-		}
-	case lock.Semaphore:
-		left, there = w.renewPermits(e, r)
-	default:
-		if there = e.owner == r.Owner && (r.Fence == 0 || r.Fence == e.fence || r.Sole && r.TTL > 0); there {
-			left = later(&e.expires, w.now, r.TTL)
-		}
-	}
-	if !there {
-		return 0, w.goneLocked(e, r)
-	}
-	w.changed(e)
-	if r.TTL > 0 {
-		e.fenceUntil = w.now.Add(w.fenceTTL)
-	}
-	return left, nil
+	return do(ctx, s, "renew", r.Name, r.Kind, func(w *work) (time.Duration, error) { return w.renew(w.peek(r.Name), r) })
 }
 
 // StartExtend implements lock.Store.
@@ -214,38 +165,40 @@ func (s *Store) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 	go func() { done(s.Extend(context.Background(), r)) }()
 }
 
-// ForceRelease implements lock.Store.
-func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
-	err := begin(ctx, kind)
-	if err == nil {
-		w := s.enter(1)
-		e := w.peek(name)
-		held := false
-		if e.mismatch(kind) {
-			err = lock.ErrKindMismatch
-		} else {
-			held, err = w.force(e, kind)
-		}
-		w.leave()
-		if held {
-			s.ears.forced(name)
-		}
-		if err == nil {
-			return held, nil
-		}
-	}
-	return false, fmt.Errorf("force release %q: %w", name, err)
+// Shorten implements lock.Store.
+func (s *Store) Shorten(ctx context.Context, r lock.Renewal) error {
+	_, err := do(ctx, s, "shorten", r.Name, r.Kind, func(w *work) (any, error) {
+		return nil, w.shorten(w.peek(r.Name), r)
+	})
+	return err
 }
 
-func (w *work) force(e *entry, kind lock.Kind) (held bool, err error) {
-	switch kind {
-	case lock.Read, lock.Write:
-		return w.forceShared(e, kind)
-	case lock.Semaphore:
-		return w.forcePermits(e), nil
-	default:
-		return w.forcePlain(e, kind)
+// Raise implements lock.Store.
+func (s *Store) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
+	return do(ctx, s, "raise the fence of", c.Name, c.Kind, func(w *work) (lock.Fence, error) {
+		return w.raise(w.peek(c.Name), c)
+	})
+}
+
+// ForceRelease implements lock.Store.
+func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
+	held, err := do(ctx, s, "force release", name, kind, func(w *work) (bool, error) {
+		e := w.peek(name)
+		switch {
+		case e.mismatch(kind):
+			return false, lock.ErrKindMismatch
+		case kind == lock.Semaphore:
+			return w.forcePermits(e), nil
+		default:
+			return w.force(e, kind)
+		}
+	})
+	if held {
+		for _, notify := range s.forced.of("") {
+			notify(name)
+		}
 	}
+	return held, err
 }
 
 // Probe implements lock.Store. The memory of the process is always within reach.

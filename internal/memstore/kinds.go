@@ -3,6 +3,7 @@ package memstore
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
 )
@@ -13,14 +14,11 @@ func (w *work) acquire(c lock.Claim) (lock.Grant, error) {
 	if c.Count > 1 && c.Kind != lock.Semaphore {
 		return w.nest(e, c)
 	}
-	err := w.check(e, c)
-	if err != nil {
-		w.settle(e)
+	defer w.settle(e)
+	if err := w.check(e, c); err != nil {
 		return lock.Grant{}, err
 	}
-	g := w.take(e, c)
-	w.settle(e)
-	return g, nil
+	return w.take(e, c), nil
 }
 
 // check says what is in the way of a claim with Count 1. It changes nothing but places.
@@ -38,7 +36,7 @@ func (w *work) check(e *entry, c lock.Claim) error {
 	case lock.Semaphore:
 		return w.checkPermits(e, c)
 	default:
-		return w.checkPlain(e, c)
+		return w.checkExclusive(e, c)
 	}
 }
 
@@ -48,12 +46,10 @@ func (w *work) take(e *entry, c lock.Claim) lock.Grant {
 	switch c.Kind {
 	case lock.Read:
 		return w.takeRead(e, c)
-	case lock.Write:
-		return w.takeWrite(e, c)
 	case lock.Semaphore:
 		return w.takePermits(e, c)
 	default:
-		return w.takePlain(e, c)
+		return w.takeAlone(e, c)
 	}
 }
 
@@ -63,14 +59,10 @@ func (w *work) nest(e *entry, c lock.Claim) (lock.Grant, error) {
 		return lock.Grant{}, lock.ErrKindMismatch
 	}
 	w.changed(e)
-	switch c.Kind {
-	case lock.Read:
+	if c.Kind == lock.Read {
 		return w.nestRead(e, c)
-	case lock.Write:
-		return w.nestWrite(e, c)
-	default:
-		return w.nestPlain(e, c)
 	}
+	return w.nestAlone(e, c)
 }
 
 // AcquireAll implements lock.Store.
@@ -114,4 +106,87 @@ func (w *work) acquireAll(cs []lock.Claim) ([]lock.Grant, error) {
 		gs[i] = w.take(es[i], c)
 	}
 	return gs, nil
+}
+
+func (w *work) release(r lock.Return) (lock.Returned, error) {
+	e := w.peek(r.Name)
+	if e.mismatch(r.Kind) {
+		return lock.Returned{}, lock.ErrKindMismatch
+	}
+	switch r.Kind {
+	case lock.Read:
+		return w.releaseRead(e, r)
+	case lock.Semaphore:
+		return w.releasePermits(e, r)
+	default:
+		return w.releaseAlone(e, r)
+	}
+}
+
+// renew prolongs a hold and returns for how long it is there.
+func (w *work) renew(e *entry, r lock.Renewal) (left time.Duration, err error) {
+	there := false
+	switch r.Kind {
+	case lock.Read:
+		left, there = w.renewRead(e, r)
+	case lock.Semaphore:
+		left, there = w.renewPermits(e, r)
+	default:
+		left, there = w.renewAlone(e, r)
+	}
+	if !there {
+		return 0, w.goneLocked(e, r)
+	}
+	w.changed(e)
+	if r.TTL > 0 {
+		e.fenceUntil = w.now.Add(w.fenceTTL)
+	}
+	return left, nil
+}
+
+// shorten has a hold end so long from now. Those who wait know of an end that is not true any more.
+func (w *work) shorten(e *entry, r lock.Renewal) error {
+	there := r
+	there.TTL = 0
+	if _, err := w.renew(e, there); err != nil {
+		return err
+	}
+	switch r.Kind {
+	case lock.Read:
+		e.readers[r.Owner].end(w.now, w.now.Add(r.TTL))
+		if e.owner != "" {
+			later(&e.expires, w.now, r.TTL)
+		} else {
+			w.drain(e)
+		}
+	case lock.Semaphore:
+		w.endPermits(e.permits, r)
+	default: // readers beside a writer keep their time
+		_, _, left := e.alive(w.now)
+		e.expires = w.now.Add(max(r.TTL, left))
+	}
+	e.fenceUntil = w.now.Add(w.fenceTTL)
+	w.changed(e)
+	w.freed(e, r.Kind)
+	return nil
+}
+
+func (w *work) raise(e *entry, c lock.Claim) (f lock.Fence, err error) {
+	own := &e.own
+	reader := e.reads(c.Owner, w.now)
+	switch {
+	case c.Kind == lock.Semaphore:
+		return 0, lock.ErrUnsupported
+	case e.mismatch(c.Kind):
+		return 0, lock.ErrKindMismatch
+	case c.Kind == lock.Read && reader != nil:
+		own = &reader.fence
+	case c.Kind == lock.Read || !e.alone(c.Kind, c.Owner):
+		return 0, lock.ErrNotHeld
+	}
+	w.changed(e)
+	*own, e.fence = max(*own, c.Fence), max(e.fence, c.Fence)
+	e.fenceUntil = w.now.Add(w.fenceTTL)
+	w.settle(e)
+	return *own, nil
 }

@@ -1,0 +1,166 @@
+package memstore
+
+import (
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// Holds of one owner alone: exclusive ones, fair ones, and write holds. They differ in who is in their way, and in who
+// waits for them.
+
+// checkExclusive ignores the line: who claims a name exclusively and who queues for it do not know each other.
+func (w *work) checkExclusive(e *entry, c lock.Claim) error {
+	if o, left, held := e.holder(w.now); held && !e.alone(c.Kind, c.Owner) {
+		return &lock.HeldError{RetryAfter: left, HeldBy: o}
+	}
+	return nil
+}
+
+// checkWrite refuses a claim beside anybody who has not ended. A refused one keeps new readers away for as long as its
+// place lasts.
+func (w *work) checkWrite(e *entry, c lock.Claim) error {
+	held := lock.HeldError{HeldBy: e.owner, RetryAfter: e.expires.Sub(w.now)}
+	if e.alone(c.Kind, c.Owner) {
+		return nil
+	}
+	if e.owner == "" {
+		var readers uint32
+		if held.HeldBy, readers, held.RetryAfter = e.alive(w.now); readers == 0 {
+			return nil
+		}
+	}
+	if c.Place > 0 {
+		if e.wish == "" {
+			e.wish, e.wishUntil = c.Owner, w.now
+		}
+		later(&e.wishUntil, w.now, c.Place)
+	}
+	return &held
+}
+
+func (w *work) takeAlone(e *entry, c lock.Claim) lock.Grant {
+	w.leavePlace(e, c.Kind, c.Owner, false)
+	if e.alone(c.Kind, c.Owner) { // repeated
+		return w.again(e, c)
+	}
+	return w.hand(e, c.Kind, lock.Successor{Owner: c.Owner, TTL: c.TTL, Fence: c.Fence})
+}
+
+// hand gives a free name to an owner. Other writers that wait say so again, so readers come in between.
+func (w *work) hand(e *entry, kind lock.Kind, to lock.Successor) lock.Grant {
+	if kind == lock.Write {
+		e.wish = ""
+	}
+	e.hold = hold{
+		shared: kind == lock.Write, owner: to.Owner, count: 1, own: w.mintLocked(e, w.now, to.Fence),
+		expires: w.now.Add(to.TTL),
+	}
+	return lock.Grant{Fence: e.own, TTL: to.TTL}
+}
+
+// again sets how often the owner holds the lock and prolongs its hold.
+func (w *work) again(e *entry, c lock.Claim) lock.Grant {
+	e.count = c.Count
+	e.fenceUntil = w.now.Add(w.fenceTTL)
+	return lock.Grant{Fence: e.own, TTL: later(&e.expires, w.now, c.TTL)}
+}
+
+func (w *work) nestAlone(e *entry, c lock.Claim) (lock.Grant, error) {
+	switch {
+	case !e.alone(c.Kind, c.Owner):
+		return lock.Grant{}, lock.ErrNotHeld
+	case e.own != c.Fence:
+		return lock.Grant{}, lock.ErrStale
+	}
+	return w.again(e, c), nil
+}
+
+func (w *work) renewAlone(e *entry, r lock.Renewal) (left time.Duration, there bool) {
+	sole := r.Sole && r.TTL > 0 && r.Kind != lock.Write
+	if !e.alone(r.Kind, r.Owner) || r.Fence != 0 && r.Fence != e.own && !sole {
+		return 0, false
+	}
+	return later(&e.expires, w.now, r.TTL), true
+}
+
+// releaseAlone frees the name, hands it over, or leaves it to those who read beside the writer.
+func (w *work) releaseAlone(e *entry, r lock.Return) (res lock.Returned, err error) {
+	holds := e.alone(r.Kind, r.Owner)
+	if r.Kind == lock.Fair {
+		e.line.purge(w.now)
+		defer w.settle(e) // of what is left to tell
+	}
+	if r.Remaining == 0 {
+		w.leavePlace(e, r.Kind, r.Owner, !holds)
+	}
+	switch {
+	case !holds && r.Remaining == 0 && r.Next != nil && e.alone(r.Kind, r.Next.Owner): // the hand-over was done before
+		later(&e.expires, w.now, r.Next.TTL)
+		return lock.Returned{HandedOver: e.own}, nil
+	case !holds:
+		return res, lock.ErrNotHeld
+	case r.Fence != 0 && r.Fence != e.own:
+		return res, lock.ErrStale
+	case r.Remaining > 0:
+		e.count = r.Remaining
+		return res, nil
+	}
+	if r.Next != nil && len(e.readers) == 0 && (r.Kind != lock.Fair || e.line.admits(r.Next.Owner)) {
+		w.leavePlace(e, r.Kind, r.Next.Owner, false)
+		w.ended(e, lock.EndHandedOver, e.own)
+		return lock.Returned{HandedOver: w.hand(e, r.Kind, *r.Next).Fence}, nil
+	}
+	w.ended(e, lock.EndReleased, e.own)
+	e.owner, e.count, e.own = "", 0, 0
+	w.drain(e)
+	w.told = true
+	return lock.Returned{Turn: w.freed(e, r.Kind)}, nil
+}
+
+// leavePlace gives up the place of an owner, and tells readers that it kept away or not.
+func (w *work) leavePlace(e *entry, kind lock.Kind, o lock.Owner, tell bool) {
+	switch kind {
+	case lock.Fair:
+		e.line.remove(o)
+	case lock.Write:
+		w.unwish(e, o, tell)
+	default:
+	}
+}
+
+// unwish lets readers in again if it was this writer that kept them away, and tells them or not.
+func (w *work) unwish(e *entry, o lock.Owner, tell bool) {
+	if e.wish == "" || e.wish != o {
+		return
+	}
+	if e.wish = ""; tell {
+		w.freed(e, lock.Write)
+	}
+}
+
+// force frees the name of a lock, whoever holds it.
+func (w *work) force(e *entry, kind lock.Kind) (held bool, err error) {
+	if kind == lock.Fair {
+		e.line.purge(w.now)
+		defer w.settle(e)
+	}
+	ofReadWrite := kind == lock.Read || kind == lock.Write
+	switch {
+	case e.held() && e.shared != ofReadWrite:
+		return false, lock.ErrKindMismatch
+	case !e.held(), ofReadWrite && (e.owner != "") != (kind == lock.Write):
+		return false, nil
+	}
+	if e.owner != "" {
+		w.ended(e, lock.EndForced, e.own)
+	}
+	for o, r := range e.readers {
+		if e.reads(o, w.now) != nil {
+			w.ended(e, lock.EndForced, r.fence)
+		}
+	}
+	e.hold = hold{}
+	w.freed(e, kind)
+	return true, nil
+}

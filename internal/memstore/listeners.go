@@ -1,0 +1,149 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// registry has the functions to call for each name. Its mutex is never held while one is called.
+type registry[F any] struct {
+	mu     sync.Mutex // guards the fields below
+	last   uint64
+	byName map[string]map[uint64]F
+}
+
+func (r *registry[F]) add(name string, f F) (stop func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byName == nil {
+		r.byName = make(map[string]map[uint64]F)
+	}
+	if r.byName[name] == nil {
+		r.byName[name] = make(map[uint64]F)
+	}
+	r.last++
+	id := r.last
+	r.byName[name][id] = f
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if delete(r.byName[name], id); len(r.byName[name]) == 0 {
+			delete(r.byName, name)
+		}
+	}
+}
+
+func (r *registry[F]) of(name string) []F {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.byName[name]))
+}
+
+// listener hears of a name that is used with a kind.
+type listener struct {
+	kind   lock.Kind
+	notify func(lock.Notice)
+}
+
+// message is what those hear who listen to a name.
+type message struct {
+	name   string
+	kind   lock.Kind // of those who listen; 0 for those who watch
+	notice lock.Notice
+}
+
+// sameEars is the kind whose listeners hear what is said to those of a kind, too.
+func sameEars(kind lock.Kind) lock.Kind {
+	if kind == lock.Write {
+		return lock.Read
+	}
+	return kind
+}
+
+// say tells those who listen for a kind something at the end of the operation.
+func (w *work) say(e *entry, kind lock.Kind, n lock.Notice) {
+	w.news = append(w.news, message{e.name, sameEars(kind), n})
+}
+
+// ended tells those who watch a name that a hold of it ended.
+func (w *work) ended(e *entry, cause lock.EndCause, f lock.Fence) {
+	w.say(e, 0, lock.Notice{What: lock.NoticeEnded, Cause: cause, Fence: f})
+}
+
+// changed tells those who watch a name to look.
+func (w *work) changed(e *entry) { w.say(e, 0, lock.Notice{What: lock.NoticeChanged}) }
+
+// freed tells those who wait that it is worth another attempt, and says which fair waiter it was told.
+func (w *work) freed(e *entry, kind lock.Kind) (turn lock.Owner) {
+	n := lock.Notice{What: lock.NoticeReleased}
+	if kind == lock.Fair {
+		if turn, _ = e.line.head(); turn == "" {
+			kind = lock.Exclusive // those hear it who listen to all that happens
+		} else {
+			e.line.moved = false
+			n.For = turn
+		}
+	}
+	w.say(e, kind, n)
+	return turn
+}
+
+// tell passes a message on and says how many heard it of those who listen.
+func (s *Store) tell(m message) (heard int) {
+	if m.kind == 0 {
+		for _, notify := range s.watchers.of(m.name) {
+			notify(m.notice)
+		}
+		return 0
+	}
+	for _, l := range s.listeners.of(m.name) {
+		if sameEars(l.kind) == m.kind {
+			heard++
+			l.notify(m.notice)
+		}
+	}
+	return heard
+}
+
+// Listen implements lock.Store. The first notice comes from a goroutine of its own, because the caller may hold
+// what notify needs; the others come from within the operation that causes them.
+func (s *Store) Listen(name string, kind lock.Kind, notify func(lock.Notice)) (stop func()) {
+	stop = s.listeners.add(name, listener{kind, notify})
+	go notify(lock.Notice{What: lock.NoticeListening})
+	return stop
+}
+
+// ListenTurn implements lock.Store. There are no other programs here.
+func (s *Store) ListenTurn(string, lock.Owner, func(lock.Notice)) (stop func()) { return func() {} }
+
+// Watch implements lock.Store. Like Listen, but notify is called under Store.mu.
+func (s *Store) Watch(name string, notify func(lock.Notice)) (stop func()) {
+	stop = s.watchers.add(name, notify)
+	go notify(lock.Notice{What: lock.NoticeListening})
+	return stop
+}
+
+// ListenForced implements lock.Store. There are no interruptions in memory.
+func (s *Store) ListenForced(notify func(name string)) (stop func()) { return s.forced.add("", notify) }
+
+// Publish implements lock.Peers.
+func (s *Store) Publish(ctx context.Context, topic string, message []byte) (int, error) {
+	if ctx.Err() != nil {
+		return 0, fmt.Errorf("publish to %q: %w: %w", topic, lock.ErrUnavailable, context.Cause(ctx))
+	}
+	subscribers := s.peers.of(topic)
+	for _, notify := range subscribers {
+		notify(message)
+	}
+	return len(subscribers), nil
+}
+
+// Subscribe implements lock.Peers.
+func (s *Store) Subscribe(topic string, notify func(message []byte)) (stop func()) {
+	return s.peers.add(topic, notify)
+}
