@@ -1,6 +1,8 @@
 package memstore
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -93,12 +95,10 @@ func (h *hold) holder(now time.Time) (o lock.Owner, left time.Duration, held boo
 	if !h.held() {
 		return "", 0, false
 	}
-	o = h.owner
-	if len(h.readers) == 1 && o == "" {
-		for o = range h.readers { //nolint:revive // the only one
-		}
-	} else if len(h.readers) > 0 {
-		o = ""
+	if len(h.readers) == 0 {
+		o = h.owner
+	} else if len(h.readers) == 1 && h.owner == "" {
+		o = slices.Collect(maps.Keys(h.readers))[0]
 	}
 	return o, h.expires.Sub(now), true
 }

@@ -130,7 +130,7 @@ func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners [
 		for _, o := range owners {
 			w.leavePlace(e, kind, o, true)
 		}
-		if kind == lock.Fair {
+		if kind == lock.Fair && len(owners) > 0 {
 			e.line.purge(w.now)
 			w.settle(e)
 		}
