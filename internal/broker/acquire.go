@@ -214,7 +214,7 @@ func (b *Broker) joinWaitersLocked(l *Lease) {
 	for _, w := range l.sess.waitingOf(l.holder) {
 		switch {
 		case w.all != nil:
-			if slices.Contains(w.grip, b.shardNumber(l.name)) {
+			if slices.Contains(w.shards, b.shardNumber(l.name)) {
 				b.wg.Go(func() { b.joinSeveral(w) }) // it locks the mutexes of other names
 			}
 		case w.shard != l.q.shard || w.Answered() || w.Asking() || w.nests:

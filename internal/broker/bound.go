@@ -113,7 +113,9 @@ func (b *Broker) findLateGrantLocked(w *waiter) {
 			err := lock.ErrUnavailable
 			for n := 1; lock.Retriable(err) && b.waits(w); n++ {
 				if err = b.holdsAlready(w); err == nil {
-					b.tryNext(w)
+					w.lock()
+					b.tryNextLocked(w)
+					w.unlock()
 				} else if lock.Retriable(err) {
 					b.pause(arbiter.Backoff(n))
 				}
@@ -140,13 +142,7 @@ func (b *Broker) holdsAlready(w *waiter) error {
 	return err
 }
 
-// tryNext has a waiter tried next.
-func (b *Broker) tryNext(w *waiter) {
-	w.lock()
-	defer w.unlock()
-	b.tryNextLocked(w)
-}
-
+// tryNextLocked has a waiter tried next.
 func (b *Broker) tryNextLocked(w *waiter) {
 	w.q.TryNext(&w.Waiter)
 	b.driveLocked(w.q)

@@ -86,7 +86,7 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 		down:     errNotProbed,
 		seed:     maphash.MakeSeed(),
 		sessions: make(map[string]*Session),
-		order:    newSessionOrder(),
+		order:    btree.NewG(orderDegree, func(a, b sessionAt) bool { return a.id < b.id }),
 		watching: watching.New(store),
 	}
 	for i := range b.shards {

@@ -135,21 +135,15 @@ func (w *waiter) wait(about bool) (wait deadlock.Wait, waiting bool) {
 // Holds implements deadlock.Local.
 func (o local) Holds(name string, most int) (holds []deadlock.Hold) {
 	o.withQueue(name, func(q *queue) {
-		add := func(l *Lease) {
-			if actor := l.actorLocked(); actor != "" && !l.over && len(holds) < most {
+		for l := range q.leasesLocked() {
+			if len(holds) == most {
+				break
+			}
+			if actor := l.actorLocked(); actor != "" && !l.over {
 				holds = append(holds, deadlock.Hold{
 					Actor: actor, Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits,
 				})
 			}
-		}
-		if q.holder != nil {
-			add(q.holder)
-		}
-		for _, l := range q.sharers {
-			if len(holds) == most {
-				break
-			}
-			add(l)
 		}
 	})
 	return holds

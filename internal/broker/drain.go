@@ -141,19 +141,15 @@ func (s *Session) leaveIfElsewhere() {
 			if errors.Is(err, lock.ErrSuperseded) {
 				s.End(session.ErrSuperseded)
 			}
-			s.b.unstreamed(s)
+			s.b.mu.Lock()
+			defer s.b.mu.Unlock()
+			s.b.unstreamedLocked(s)
 		})
 		s.b.endTaking()
 	})
 }
 
-// unstreamed takes note that a session has lost its stream.
-func (b *Broker) unstreamed(s *Session) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.unstreamedLocked(s)
-}
-
+// unstreamedLocked takes its stream from a session.
 func (b *Broker) unstreamedLocked(s *Session) {
 	if !s.streaming {
 		return

@@ -60,7 +60,11 @@ func (b *Broker) drive(q *queue) {
 		case arbiter.Keep:
 			b.enlist(q, t.Keep)
 		case arbiter.Ask:
-			b.conclude(t.Ask.For, b.insist(b.attempt(a)))
+			a = b.insist(b.attempt(a))
+			w := t.Ask.For
+			w.lock()
+			b.concludeLocked(w, a)
+			w.unlock()
 		case arbiter.Yield:
 			b.pause(t.Pause)
 		case arbiter.Rest:
@@ -87,12 +91,6 @@ func (b *Broker) nextTurn(q *queue) (a attempt, t arbiter.Turn[waiter]) {
 	default:
 	}
 	return a, t
-}
-
-func (b *Broker) conclude(w *waiter, a attempt) {
-	w.lock()
-	defer w.unlock()
-	b.concludeLocked(w, a)
 }
 
 // enlist keeps places, and tells new ones their position.

@@ -70,21 +70,17 @@ func (s *Session) releaseAtEnd(l *Lease) bool {
 	case len(l.ops) == 0:
 		s.b.startReleaseLocked(l, 0)
 	default: // after what is under way for it
-		l.doLocked(func() { s.b.releaseLast(l) })
+		l.doLocked(func() {
+			l.lock()
+			over := l.over
+			if !over {
+				s.b.startReleaseLocked(l, 0)
+			}
+			l.unlock()
+			if over {
+				s.releaseNext()
+			}
+		})
 	}
 	return true
-}
-
-// releaseLast is releaseAtEnd as an operation of the lease.
-func (b *Broker) releaseLast(l *Lease) {
-	defer l.sess.releaseNext()
-	l.lock()
-	held := !l.over
-	if held {
-		l.overLocked()
-	}
-	l.unlock()
-	if held && b.releaseLease(l) == nil { // else it goes on in the background
-		l.traceReleased(0)
-	}
 }

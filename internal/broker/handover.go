@@ -54,18 +54,6 @@ func (b *Broker) makeReturn(h *handover) {
 	}
 }
 
-// handOn gives a hold back and lets the queue move on: the name is handed to the next waiter here, in the same store
-// call, or freed. of is the lease whose hold it is, nil if it was never one. The error is that of the hold.
-func (b *Broker) handOn(q *queue, of *Lease, r lock.Return) error {
-	q.shard.mu.Lock()
-	h := b.handoverLocked(q, of, r)
-	q.shard.mu.Unlock()
-	b.makeReturn(h)
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	return b.moveOnLocked(q, h)
-}
-
 // handoverLocked chooses whom to hand the name to.
 func (b *Broker) handoverLocked(q *queue, of *Lease, r lock.Return) *handover {
 	h := &handover{r: r, of: of, wakeups: q.Wakeups()}
@@ -103,7 +91,9 @@ func (b *Broker) moveOnLocked(q *queue, h *handover) error {
 		b.handedLocked(q, h)
 	}
 	if h.res.HandedOver == 0 {
-		b.freedLocked(q, h)
+		q.Freed(arbiter.Freed{
+			Turn: h.res.Turn, Listeners: h.res.Listeners, Burst: b.cfg.HandoffBurst, Wakeups: h.wakeups,
+		}, time.Now())
 	}
 	if next := h.next; next != nil && !next.Answered() && next.Late(time.Now()) {
 		b.tooLateLocked(next, h.err)
@@ -111,18 +101,6 @@ func (b *Broker) moveOnLocked(q *queue, h *handover) error {
 	b.driveLocked(q)
 	q.dropIdleLocked()
 	return h.err
-}
-
-// freedLocked tells a queue that its name was freed.
-func (b *Broker) freedLocked(q *queue, h *handover) {
-	freed := arbiter.Freed{
-		Turn: h.res.Turn, Listeners: h.res.Listeners, Burst: b.cfg.HandoffBurst, Wakeups: h.wakeups,
-	}
-	var now time.Time
-	if freed.Turn != "" {
-		now = time.Now()
-	}
-	q.Freed(freed, now)
 }
 
 // handedLocked tells the next waiter what became of the hand-over to it.
@@ -192,14 +170,20 @@ func (h *handover) given() attempt {
 	return judge(attempt{claim: c, start: h.start, grants: []lock.Grant{{Fence: h.res.HandedOver}}, err: h.err})
 }
 
-// undoGrant passes on what a waiter got that had left. of is takenOver if the queue waits for that.
+// undoGrant passes on what a waiter got that had left: to the next waiter here, in the same call, or to nobody. of is
+// takenOver if the queue waits for that.
 func (b *Broker) undoGrant(of *Lease, w *waiter, c lock.Claim, f lock.Fence) {
-	h := b.shardOf(c.Name)
-	h.mu.Lock()
+	part := b.shardOf(c.Name)
+	part.mu.Lock()
 	q := b.queueLocked(c.Name)
-	h.mu.Unlock()
-	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, Permits: c.Permits, Tenant: c.Tenant}
-	if err := b.handOn(q, of, r); lock.Retriable(err) {
+	h := b.handoverLocked(q, of, lock.Return{
+		Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, Permits: c.Permits, Tenant: c.Tenant,
+	})
+	part.mu.Unlock()
+	b.makeReturn(h)
+	part.mu.Lock()
+	defer part.mu.Unlock()
+	if lock.Retriable(b.moveOnLocked(q, h)) {
 		b.undoLater(w)
 	}
 }

@@ -164,17 +164,15 @@ func (s *Session) leaveBehind(id uint64, req request.Acquire) (ahead int) {
 	for _, owner := range from {
 		for _, i := range items {
 			c := lock.Claim{Name: i.Name, Kind: i.Kind, Owner: owner, TTL: ttl, Permits: request.PermitsOf(i.Kind, i.Permits)}
-			if silent = silent || !s.takeBack(c); silent { // to wait for each would take very long
+			if !silent {
+				r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits}
+				_, err := s.b.store.Release(s.b.ctx, r)
+				silent = lock.Retriable(err)
+			}
+			if silent { // to wait for each would take very long
 				s.b.undoClaim(c, s, 0)
 			}
 		}
 	}
 	return lock.PlaceUnknown
-}
-
-// takeBack gives back what a former owner may have taken, and says whether the store answered.
-func (s *Session) takeBack(c lock.Claim) bool {
-	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits}
-	_, err := s.b.store.Release(s.b.ctx, r)
-	return !lock.Retriable(err)
 }

@@ -75,13 +75,8 @@ func (l *Lease) autoUntilLocked() time.Time {
 	return until
 }
 
-// stretchLocked prolongs the validity after a store call that set at least this TTL, for one of several holds or for
-// the only lease there is. That hold may have been given back meanwhile.
-func (l *Lease) stretchLocked(start time.Time, ttl time.Duration, at uint32) {
-	l.lastLocked(start.Add(ttl-margin(ttl)), at)
-}
-
-// lastLocked is stretchLocked by the time until which the hold can be trusted.
+// lastLocked prolongs the validity of one of several holds, or of the only lease there is, to a time until which the
+// store has it. That hold may have been released meanwhile.
 func (l *Lease) lastLocked(until time.Time, at uint32) {
 	end := &l.until
 	at = max(at, 1)

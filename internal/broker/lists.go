@@ -35,7 +35,12 @@ func (o local) Describe(st lock.State) session.LockInfo {
 // Know implements inspect.Local.
 func (o local) Know(about inspect.Question) (k inspect.Knowledge) {
 	o.withQueue(about.Name, func(q *queue) {
-		k.Holders = q.holdersLocked(about.Holders)
+		for l := range q.leasesLocked() {
+			if len(k.Holders) >= about.Holders {
+				break
+			}
+			k.Holders = append(k.Holders, l.holderLocked(time.Now()))
+		}
 		k.Waiters = pageLocked(q.All(), 0, about.Waiters)
 	})
 	return k
@@ -287,20 +292,4 @@ func (l *Lease) holderLocked(now time.Time) inspect.Holder {
 		Fence: l.fence,
 		Count: l.count, Permits: l.permits, Annotation: l.annotation,
 	}
-}
-
-// holdersLocked describes at most so many of the holds that sessions of this replica have.
-func (q *queue) holdersLocked(most int) (infos []inspect.Holder) {
-	now := time.Now()
-	describe := func(l *Lease) { infos = append(infos, l.holderLocked(now)) }
-	if q.holder != nil {
-		describe(q.holder)
-	}
-	for _, l := range q.sharers {
-		if len(infos) >= most {
-			break
-		}
-		describe(l)
-	}
-	return infos
 }

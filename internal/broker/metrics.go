@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -188,50 +189,47 @@ func (h *shard) oldestWaiter(first time.Time) time.Time {
 	return first
 }
 
+// outcomes are the errors that have a label of their own. Of those that an error wraps the first one counts.
+var outcomes = []struct {
+	err   error
+	label string
+}{
+	{session.ErrSessionExpired, "expired"},
+	{session.ErrSuperseded, "superseded"},
+	{lock.ErrHeld, "held"},
+	{session.ErrDeadlock, "deadlock"},
+	{session.ErrTimedOut, "timed_out"},
+	{session.ErrCancelled, "cancelled"},
+	{lock.ErrOutcomeUnknown, "unknown"},
+	{lock.ErrUnavailable, "unavailable"},
+	{session.ErrDraining, "unavailable"},
+	{lock.ErrInvalid, "invalid"},
+	{lock.ErrUnsupported, "invalid"},
+	{session.ErrQuota, "quota"},
+}
+
+// labelOf is the label of an error, if it is one of some.
+func labelOf(err error, labels []string) string {
+	for _, o := range outcomes {
+		if errors.Is(err, o.err) && slices.Contains(labels, o.label) {
+			return o.label
+		}
+	}
+	return "error"
+}
+
 // resumed counts an attempt to go on with a session.
 func (m *metrics) resumed(err error) {
-	result := "error"
-	switch {
-	case err == nil:
-		result = "resumed"
-	case errors.Is(err, session.ErrSessionExpired):
-		result = "expired"
-	case errors.Is(err, session.ErrSuperseded):
-		result = "superseded"
-	case errors.Is(err, session.ErrQuota):
-		result = "quota"
-	case errors.Is(err, lock.ErrOutcomeUnknown):
-		result = "unknown"
-	case errors.Is(err, lock.ErrUnavailable), errors.Is(err, session.ErrDraining):
-		result = "unavailable"
-	case errors.Is(err, lock.ErrInvalid):
-		result = "invalid"
+	result := "resumed"
+	if err != nil {
+		result = labelOf(err, resumeResults)
 	}
 	m.resumes.WithLabelValues(result).Inc()
 }
 
 // acquired counts a request that was not granted by its outcome.
 func (m *metrics) acquired(k lock.Kind, err error) {
-	result := "error"
-	switch {
-	case errors.Is(err, lock.ErrHeld):
-		result = "held"
-	case errors.Is(err, session.ErrDeadlock):
-		result = "deadlock"
-	case errors.Is(err, session.ErrTimedOut):
-		result = "timed_out"
-	case errors.Is(err, session.ErrCancelled):
-		result = "cancelled"
-	case errors.Is(err, lock.ErrOutcomeUnknown):
-		result = "unknown"
-	case errors.Is(err, lock.ErrUnavailable):
-		result = "unavailable"
-	case errors.Is(err, lock.ErrInvalid), errors.Is(err, lock.ErrUnsupported):
-		result = "invalid"
-	case errors.Is(err, session.ErrQuota):
-		result = "quota"
-	}
-	m.acquires.WithLabelValues(k.String(), result).Inc()
+	m.acquires.WithLabelValues(k.String(), labelOf(err, acquireResults)).Inc()
 }
 
 // denied counts a refusal and is its error.

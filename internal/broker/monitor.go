@@ -70,18 +70,15 @@ func (b *Broker) allSessions() []*Session {
 // warnAll tells AtRisk to the sessions that hold leases and were not told.
 func (b *Broker) warnAll() {
 	for _, s := range b.allSessions() {
-		s.Warn(earliestEnd)
+		s.Warn(func(ls []*Lease) (first time.Time) {
+			lockEach(ls, func(_ int, l *Lease) {
+				if !l.over && (first.IsZero() || l.until.Before(first)) {
+					first = l.until
+				}
+			})
+			return first
+		})
 	}
-}
-
-// earliestEnd is when the first of some leases ends.
-func earliestEnd(ls []*Lease) (until time.Time) {
-	lockEach(ls, func(_ int, l *Lease) {
-		if !l.over && (until.IsZero() || l.until.Before(until)) {
-			until = l.until
-		}
-	})
-	return until
 }
 
 // verifyAll has every lease renewed now, and the heads of the queues try again. Each session at risk is told Safe when
@@ -139,7 +136,7 @@ func (b *Broker) forcedOne(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if q := h.queues[name]; q != nil {
-		for _, l := range q.leasesLocked() {
+		for l := range q.leasesLocked() {
 			b.keeper.Hurry(l)
 		}
 	}

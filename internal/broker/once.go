@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -36,10 +37,11 @@ func onceOwner(leaseID string) lock.Owner {
 // taken back; what it took in that moment is released, unless the caller chose the lease id and can do so itself.
 func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, *session.NotGranted, error) {
 	ownID := req.LeaseID != ""
-	if err := b.rules.Once(&req); err != nil {
-		return OnceLease{}, nil, err
+	err := b.rules.Once(&req)
+	if err == nil {
+		err = b.tenants.Name(req.Tenant, req.Name)
 	}
-	if err := b.tenants.Name(req.Tenant, req.Name); err != nil {
+	if err != nil {
 		return OnceLease{}, nil, err
 	}
 	answers := make(chan onceAnswer, 1)
@@ -57,7 +59,7 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 	select {
 	case a = <-answers:
 	case <-ctx.Done():
-		b.withdraw(w, session.ErrCancelled)
+		b.cancel(w)
 		a = <-answers
 	}
 	if a.refused == nil && ctx.Err() != nil && !ownID { // granted at this moment, to a caller that is gone
@@ -172,27 +174,21 @@ func (b *Broker) joinOnce(w *waiter, req request.Once) error {
 // ExtendOnce has a unary lease end so long from now. ErrNotHeld: it has ended. ErrOutcomeUnknown: repeat it; until that
 // is answered the earlier end counts.
 func (b *Broker) ExtendOnce(req request.ExtendOnce) (OnceLease, error) {
-	name, k, leaseID, d := req.Name, req.Kind, req.LeaseID, req.Lease
-	err := b.rules.NameKind(name, k)
-	if err == nil {
-		err = b.rules.Lease(&d)
-	}
-	if err == nil {
-		err = request.LeaseID(leaseID)
-	}
+	name, k, owner := req.Name, req.Kind, onceOwner(req.LeaseID)
+	err := cmp.Or(b.rules.NameKind(name, k), b.rules.Lease(&req.Lease), request.LeaseID(req.LeaseID))
 	if err != nil {
 		return OnceLease{}, err
 	}
 	until, err := b.extendOne(lock.Renewal{
-		Name: name, Kind: k, Owner: onceOwner(leaseID), TTL: d, Tenant: req.Tenant.Unary(),
+		Name: name, Kind: k, Owner: owner, TTL: req.Lease, Tenant: req.Tenant.Unary(),
 	}, req.MayShorten)
 	if err != nil {
 		return OnceLease{}, err
 	}
-	lease := OnceLease{Name: name, LeaseID: leaseID}
-	b.Desk.Notes.Extended(name, onceOwner(leaseID), until)
+	lease := OnceLease{Name: name, LeaseID: req.LeaseID}
+	b.Desk.Notes.Extended(name, owner, until)
 	if k != lock.Semaphore { // nobody keeps that of permits
-		own := lock.Claim{Name: name, Kind: k, Owner: onceOwner(leaseID), Count: 1}
+		own := lock.Claim{Name: name, Kind: k, Owner: owner, Count: 1}
 		if lease.Fence, err = b.store.Raise(b.ctx, own); err != nil {
 			return OnceLease{}, err
 		}
@@ -207,28 +203,22 @@ func (b *Broker) ExtendOnce(req request.ExtendOnce) (OnceLease, error) {
 // ErrNotHeld: it had ended. ErrOutcomeUnknown: repeat it. Or it is there no more, and whether it ended before nobody
 // knows: a call was not answered, and this replica does not know that the lease lasted.
 func (b *Broker) ReleaseOnce(req request.ReleaseOnce) (left uint32, err error) {
-	name, k, leaseID, keep := req.Name, req.Kind, req.LeaseID, req.Keep
-	err = b.rules.NameKind(name, k)
-	if err == nil {
-		err = request.LeaseID(leaseID)
-	}
-	if err == nil {
-		err = request.Keep(k, keep)
-	}
+	err = cmp.Or(b.rules.NameKind(req.Name, req.Kind), request.LeaseID(req.LeaseID), request.Keep(req.Kind, req.Keep))
 	if err != nil {
 		return 0, err
 	}
+	owner := onceOwner(req.LeaseID)
 	h := &handover{r: lock.Return{
-		Name: name, Kind: k, Owner: onceOwner(leaseID), Remaining: keep, Tenant: req.Tenant.Unary(),
+		Name: req.Name, Kind: req.Kind, Owner: owner, Remaining: req.Keep, Tenant: req.Tenant.Unary(),
 	}}
-	h.lapsed = !b.Desk.Notes.Lasts(name, h.r.Owner)
+	h.lapsed = !b.Desk.Notes.Lasts(req.Name, owner)
 	b.makeReturn(h)
 	switch {
 	case h.err != nil:
 	case h.res.Left == 0:
-		b.Desk.Notes.Remove(name, onceOwner(leaseID))
+		b.Desk.Notes.Remove(req.Name, owner)
 	default:
-		b.Desk.Notes.Kept(name, onceOwner(leaseID), h.res.Left)
+		b.Desk.Notes.Kept(req.Name, owner, h.res.Left)
 	}
 	return h.res.Left, h.err
 }

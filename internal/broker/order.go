@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-
-	"github.com/google/btree"
 )
 
 // Sessions and leases are kept in the order in which operators are told them, so that a page costs what is on it and
@@ -18,14 +16,6 @@ const orderDegree = 32
 type sessionAt struct {
 	id      string
 	session *Session
-}
-
-func newSessionOrder() *btree.BTreeG[sessionAt] {
-	return btree.NewG(orderDegree, func(a, b sessionAt) bool { return a.id < b.id })
-}
-
-func newLeaseOrder() *btree.BTreeG[*Lease] {
-	return btree.NewG(orderDegree, func(a, b *Lease) bool { return a.compare(b) < 0 })
 }
 
 // compare orders leases: by name, then by fence; permits and readers may share one.

@@ -21,11 +21,7 @@ func (s *Session) Look(id uint64, name string) {
 
 // SetLimit sets how many permits a semaphore has. The answer is LimitSet or Failed. Repeating it is harmless.
 func (s *Session) SetLimit(id uint64, req request.SetLimit) {
-	err := s.b.rules.Limit(req)
-	if err == nil {
-		err = s.b.tenants.Name(req.Tenant, req.Name)
-	}
-	s.ask(id, err, func() {
+	s.ask(id, s.b.mayLimit(req), func() {
 		previous, err := s.b.setLimit(req)
 		s.Answer(id, session.LimitSet{ID: id, Previous: previous}, err)
 	})
@@ -47,10 +43,7 @@ func (s *Session) ask(id uint64, err error, question func()) {
 // SetLimit sets how many permits a semaphore has and returns how many it had, 0 if there was no limit. It is repeated
 // if the store does not answer; what it returns may then be the new limit.
 func (b *Broker) SetLimit(req request.SetLimit) (previous uint32, err error) {
-	if err := b.rules.Limit(req); err != nil {
-		return 0, err
-	}
-	if err := b.tenants.Name(req.Tenant, req.Name); err != nil {
+	if err = b.mayLimit(req); err != nil {
 		return 0, err
 	}
 	return b.setLimit(req)
@@ -71,6 +64,14 @@ func (b *Broker) AdoptLimit(ctx context.Context, req request.SetLimit) error {
 		return err
 	}
 	return b.store.AdoptLimit(ctx, req.Name, req.Limit)
+}
+
+// mayLimit checks a request, and counts its name.
+func (b *Broker) mayLimit(req request.SetLimit) error {
+	if err := b.rules.Limit(req); err != nil {
+		return err
+	}
+	return b.tenants.Name(req.Tenant, req.Name)
 }
 
 func (b *Broker) setLimit(req request.SetLimit) (previous uint32, err error) {

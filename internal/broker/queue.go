@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/lockd-io/lockd/internal/arbiter"
@@ -106,13 +107,15 @@ func (q *queue) unholdLocked(l *Lease) {
 }
 
 // leasesLocked are all leases of the name that sessions of this replica hold.
-func (q *queue) leasesLocked() []*Lease {
-	ls := make([]*Lease, 0, len(q.sharers)+1)
-	if q.holder != nil {
-		ls = append(ls, q.holder)
+func (q *queue) leasesLocked() iter.Seq[*Lease] {
+	return func(yield func(*Lease) bool) {
+		if q.holder != nil && !yield(q.holder) {
+			return
+		}
+		for _, l := range q.sharers {
+			if !yield(l) {
+				return
+			}
+		}
 	}
-	for _, l := range q.sharers {
-		ls = append(ls, l)
-	}
-	return ls
 }

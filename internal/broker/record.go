@@ -42,19 +42,11 @@ type unsure struct {
 	end time.Time
 }
 
-// newToken is a secret that nobody guesses.
-func newToken() string { return rand.Text() + rand.Text() }
-
-// hashOf is what the store is told of a token.
-func hashOf(token string) string {
-	sum := sha256.Sum256([]byte(token))
-	return hex.EncodeToString(sum[:])
-}
-
 // newRecord is that of an attempt to begin a session, or to go on with it.
 func (b *Broker) newRecord(c session.Client, id, token string, epoch uint64) lock.SessionRecord {
+	hash := sha256.Sum256([]byte(token)) // all that the store is told of it
 	return lock.SessionRecord{
-		ID: id, Epoch: epoch, Nonce: rand.Text(), TokenHash: hashOf(token), Client: c.Name,
+		ID: id, Epoch: epoch, Nonce: rand.Text(), TokenHash: hex.EncodeToString(hash[:]), Client: c.Name,
 		Replica: b.cfg.Replica, Tenant: ":sessions " + string(c.Tenant),
 	}
 }

@@ -54,39 +54,22 @@ func (s *Session) operate(h session.Hold, op func(*Lease) error) error {
 
 // release runs as an operation of the lease.
 func (b *Broker) release(l *Lease, id uint64, asked time.Time) {
-	s := l.sess
 	l.lock()
+	defer l.unlock()
 	switch {
 	case l.over:
-		l.unlock()
-		s.Fail(id, lock.ErrNotHeld)
-		return
-	case l.count > 1 && b.tooOld(asked):
-		l.unlock()
-		s.Fail(id, lock.ErrUnavailable)
-		return
-	case l.count > 1:
-		l.unlock()
-		b.releaseOne(l, id)
-		return
+		l.sess.Fail(id, lock.ErrNotHeld)
+	case l.count == 1:
+		b.startReleaseLocked(l, id)
+	case b.tooOld(asked):
+		l.sess.Fail(id, lock.ErrUnavailable)
+	default:
+		b.releaseOneLocked(l, id)
 	}
-	l.overLocked()
-	l.unlock()
-	l.answerRelease(id, b.releaseLease(l))
 }
 
-// answerRelease tells the outcome of a last release.
-func (l *Lease) answerRelease(id uint64, err error) {
-	if err != nil {
-		l.sess.Fail(id, goesOn(err))
-		return
-	}
-	l.traceReleased(id)
-	l.sess.Tell(session.Released{ID: id})
-}
-
-// startReleaseLocked is release for the ordinary case: all that is held, and nothing else under way for it. It needs no
-// goroutine unless the store cannot be reached. id is 0 at the end of the session.
+// startReleaseLocked begins the last release of a lease. It needs no goroutine unless the store cannot be reached. id
+// is 0 at the end of the session.
 func (b *Broker) startReleaseLocked(l *Lease, id uint64) {
 	l.overLocked()
 	l.sess.EnterOp()
@@ -119,39 +102,25 @@ func (b *Broker) releasedLocked(l *Lease, id uint64, h *handover) {
 	if lock.Retriable(err) || l.lateGrant {
 		b.undoLeaseLocked(l)
 	}
-	if id != 0 {
-		l.answerRelease(id, err)
-	} else if err == nil {
-		l.traceReleased(0)
+	if err == nil {
+		l.traceReleased(id)
+	}
+	switch {
+	case id == 0:
+	case err == nil:
+		l.sess.Tell(session.Released{ID: id})
+	case lock.Retriable(err) && !errors.Is(err, lock.ErrOutcomeUnknown):
+		// It goes on in the background. A client that heard that surely nothing was done would take the name for its own.
+		l.sess.Fail(id, errors.Join(lock.ErrOutcomeUnknown, err))
+	default:
+		l.sess.Fail(id, err)
 	}
 	l.sess.LeaveOp()
-}
-
-// goesOn is what the client hears of the failure of a last release. The lease is over and is given back in the
-// background, so that surely nothing was done is true of the calls so far only: a client that took it for its hold
-// would share the name.
-func goesOn(err error) error {
-	if lock.Retriable(err) && !errors.Is(err, lock.ErrOutcomeUnknown) {
-		return errors.Join(lock.ErrOutcomeUnknown, err)
-	}
-	return err
 }
 
 // returnAll is the Return that ends the lease.
 func (l *Lease) returnAll() lock.Return {
 	return lock.Return{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.taken}
-}
-
-// releaseLease frees the name of a lease that is over but still in the store, or passes it on. What fails is tried
-// again in the background.
-func (b *Broker) releaseLease(l *Lease) error {
-	err := b.handOn(l.q, l, l.returnAll())
-	if lock.Retriable(err) || l.lateGrant {
-		l.lock()
-		defer l.unlock()
-		b.undoLeaseLocked(l)
-	}
-	return err
 }
 
 // undoLeaseLocked goes on giving a lease back in the background, as long as it may last.
@@ -163,9 +132,8 @@ func (b *Broker) undoLeaseLocked(l *Lease) {
 	b.undoClaim(l.claimLocked(max(time.Until(end), 0)), l.sess, 0)
 }
 
-// releaseOne gives back one of several holds of a holder.
-func (b *Broker) releaseOne(l *Lease, id uint64) {
-	l.lock()
+// releaseOneLocked releases one of several holds of a holder. The mutex is free meanwhile.
+func (b *Broker) releaseOneLocked(l *Lease, id uint64) {
 	remaining := l.count - 1
 	h := &handover{r: l.returnAll()}
 	h.r.Remaining = remaining
@@ -175,7 +143,6 @@ func (b *Broker) releaseOne(l *Lease, id uint64) {
 	b.makeReturn(h)
 	err := h.err
 	l.lock()
-	defer l.unlock()
 	after(err == nil, !errors.Is(err, lock.ErrOutcomeUnknown))
 	l.own().lateReturn = l.lateReturn || h.calls > 1
 	prolonged(err)

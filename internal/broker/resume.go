@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -174,7 +175,7 @@ func (b *Broker) takeOver(ctx context.Context, s *Session) error {
 func (b *Broker) checkResume(req ResumeRequest, ttl time.Duration) error {
 	most := unheard * min(b.cfg.Limits.LocksPerSession, session.Upkeep(ttl))
 	switch {
-	case !isID(req.ID), req.Token == "", len(req.Token) > 256:
+	case !idForm.MatchString(req.ID), req.Token == "", len(req.Token) > 256:
 		return session.ErrSessionExpired
 	case req.Epoch < 2 || req.Epoch >= maxEpoch:
 		return &lock.InvalidError{
@@ -412,18 +413,5 @@ func (s *Session) Resumed() (all []session.HeldLock) {
 	return all
 }
 
-// isID says whether a text can be the id of a session.
-func isID(id string) bool {
-	if len(id) != 36 {
-		return false
-	}
-	for i, c := range []byte(id) {
-		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash != (c == '-') {
-			return false
-		}
-		if c != '-' && !strings.ContainsRune("0123456789abcdef", rune(c)) {
-			return false
-		}
-	}
-	return true
-}
+// idForm is that of the ids that newID makes.
+var idForm = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"crypto/rand"
 	"errors"
 	"slices"
 	"sync"
@@ -64,7 +65,7 @@ func (b *Broker) Open(req OpenRequest) (*Session, error) {
 		return nil, err
 	}
 	s := b.newSession(req, newID(), ttl, 0)
-	s.record.token = newToken()
+	s.record.token = rand.Text() + rand.Text()
 	s.record.SessionRecord = b.newRecord(req.Client, s.ID(), s.record.token, 1)
 	if _, err := b.join(s, req.Slot); err != nil {
 		return nil, err

@@ -23,7 +23,11 @@ func (w *waiter) several(req request.Acquire) {
 		c.Name, c.Kind, c.Limit, c.Permits = item.Name, item.Kind, item.Limit, request.PermitsOf(item.Kind, item.Permits)
 		w.all = append(w.all, c)
 	}
-	w.grip = w.b.gripOf(w)
+	for _, c := range w.all {
+		w.shards = append(w.shards, w.b.shardNumber(c.Name))
+	}
+	slices.Sort(w.shards)
+	w.shards = slices.Compact(w.shards)
 }
 
 // overlapLocked refuses a request for several names if its holder holds one of them already: all or nothing, and

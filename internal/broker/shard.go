@@ -3,7 +3,6 @@ package broker
 import (
 	"container/list"
 	"hash/maphash"
-	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +37,7 @@ type shard struct {
 
 func (h *shard) init() {
 	h.queues = make(map[string]*queue)
-	h.leases = newLeaseOrder()
+	h.leases = btree.NewG(orderDegree, func(a, b *Lease) bool { return a.compare(b) < 0 })
 	h.twins = make(map[lock.Owner]twins)
 	h.leaving = make(map[placeKey][]lock.Owner)
 	h.moved = make(map[*waiter]struct{})
@@ -49,18 +48,6 @@ func (b *Broker) shardOf(name string) *shard { return &b.shards[b.shardNumber(na
 
 func (b *Broker) shardNumber(name string) int { return int(maphash.String(b.seed, name) % shardCount) }
 
-// grip are shards whose mutexes are locked together, in their order.
-type grip []int
-
-// gripOf has the shards of all names a request asks for.
-func (b *Broker) gripOf(w *waiter) (g grip) {
-	for _, c := range w.all {
-		g = append(g, b.shardNumber(c.Name))
-	}
-	slices.Sort(g)
-	return slices.Compact(g)
-}
-
 // lock locks the mutexes of all names a request asks for. Whoever comes from the queue of one of them, and does no more
 // than have the store asked for it, needs that one only: a request changes its queue with all of them locked.
 func (w *waiter) lock() {
@@ -68,7 +55,7 @@ func (w *waiter) lock() {
 		w.shard.mu.Lock()
 		return
 	}
-	for _, n := range w.grip {
+	for _, n := range w.shards {
 		w.b.shards[n].mu.Lock()
 	}
 }
@@ -78,7 +65,7 @@ func (w *waiter) unlock() {
 		w.shard.mu.Unlock()
 		return
 	}
-	for _, n := range w.grip {
+	for _, n := range w.shards {
 		w.b.shards[n].mu.Unlock()
 	}
 }

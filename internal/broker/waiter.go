@@ -20,7 +20,7 @@ type waiter struct {
 	shard      *shard       // of the first name
 	all        []lock.Claim // if several names are asked for; Claim is the one it waits for
 	list       request.List // in which they are
-	grip       grip         // of those
+	shards     []int        // the numbers of theirs, which are locked in this order
 	lease      time.Duration
 	auto       bool
 	annotation string
@@ -163,28 +163,15 @@ func (b *Broker) parkLocked(w *waiter, position int) {
 // refuseAll answers the unary calls that wait, when there are no sessions any more.
 func (b *Broker) refuseAll(err error) {
 	for i := range b.shards {
-		b.refuseShard(&b.shards[i], err)
-	}
-}
-
-func (b *Broker) refuseShard(h *shard, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, q := range h.queues {
-		for w := range q.All() {
-			if w.For.sess == nil {
-				b.refuseLocked(w.For, session.Failed{Err: err})
+		h := &b.shards[i]
+		h.mu.Lock()
+		for _, q := range h.queues {
+			for w := range q.All() {
+				if w.For.sess == nil {
+					b.refuseLocked(w.For, session.Failed{Err: err})
+				}
 			}
 		}
-	}
-}
-
-// withdraw ends a wait, unless it was answered already.
-func (b *Broker) withdraw(w *waiter, cause error) {
-	w.lock()
-	defer w.unlock()
-	if !w.Answered() {
-		b.removeLocked(w)
-		b.answerLocked(w, session.NotGranted{ID: w.id, Cause: cause})
+		h.mu.Unlock()
 	}
 }
