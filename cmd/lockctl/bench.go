@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -22,13 +22,13 @@ type load struct {
 	hold     time.Duration
 }
 
-// benchView is what bench prints. Its keys are part of what lockctl promises. Latencies are those of Lock.
+// benchView is what bench prints. Latencies are those of Lock.
 type benchView struct {
 	Callers        int     `json:"callers"`
 	Names          int     `json:"names"`
 	HoldMS         float64 `json:"hold_ms"`
 	DurationMS     float64 `json:"duration_ms"`
-	Pairs          uint64  `json:"pairs"`
+	Pairs          int     `json:"pairs"`
 	PairsPerSecond float64 `json:"pairs_per_second"`
 	P50MS          float64 `json:"lock_p50_ms"`
 	P99MS          float64 `json:"lock_p99_ms"`
@@ -65,10 +65,7 @@ were done per second and how long Lock took. Each caller waits for its answer be
 			if err != nil {
 				return fmt.Errorf("bench: %w", err)
 			}
-			if o.output == outputJSON {
-				return printJSON(cmd.OutOrStdout(), v)
-			}
-			return v.print(cmd.OutOrStdout())
+			return o.show(cmd, shown{json: v, text: v.text})
 		},
 	}
 	cmd.Flags().IntVar(&ld.callers, "callers", 64, "how many lock at the same time")
@@ -81,58 +78,63 @@ were done per second and how long Lock took. Each caller waits for its answer be
 
 // run does the load until its time is over; what is under way then is finished and counts.
 func (ld load) run(ctx context.Context, c *client.Client) (benchView, error) {
-	if err := ld.pair(ctx, c, "lockctl-bench:warm", new(histogram)); err != nil {
+	if _, err := ld.pair(ctx, c, "lockctl-bench:warm"); err != nil {
 		return benchView{}, err
 	}
 	begun := time.Now()
-	hists, errs := make([]histogram, ld.callers), make([]error, ld.callers)
+	took, errs := make([][]time.Duration, ld.callers), make([]error, ld.callers)
 	var wg sync.WaitGroup
 	for i := range ld.callers {
 		name := "lockctl-bench:" + strconv.Itoa(i%ld.names)
 		wg.Go(func() {
 			for time.Since(begun) < ld.duration && ctx.Err() == nil && errs[i] == nil {
-				errs[i] = ld.pair(ctx, c, name, &hists[i])
+				var d time.Duration
+				if d, errs[i] = ld.pair(ctx, c, name); errs[i] == nil {
+					took[i] = append(took[i], d)
+				}
 			}
 		})
 	}
 	wg.Wait()
-	took := time.Since(begun)
-	all := new(histogram)
-	for i := range hists {
-		all.merge(&hists[i])
+	if err := cmp.Or(context.Cause(ctx), cmp.Or(errs...)); err != nil {
+		return benchView{}, err
 	}
-	if ctx.Err() != nil {
-		return benchView{}, context.Cause(ctx)
-	}
-	return ld.view(all, took), cmp.Or(errs...)
+	return ld.view(slices.Concat(took...), time.Since(begun)), nil
 }
 
-func (ld load) pair(ctx context.Context, c *client.Client, name string, h *histogram) error {
+// pair locks and unlocks once, and says how long Lock took.
+func (ld load) pair(ctx context.Context, c *client.Client, name string) (took time.Duration, err error) {
 	begun := time.Now()
 	l, err := c.Lock(ctx, name)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	h.add(time.Since(begun))
+	took = time.Since(begun)
 	if ld.hold > 0 {
 		time.Sleep(ld.hold)
 	}
-	return l.Unlock(context.WithoutCancel(ctx))
+	return took, l.Unlock(context.WithoutCancel(ctx))
 }
 
-func (ld load) view(h *histogram, took time.Duration) benchView {
+func (ld load) view(took []time.Duration, within time.Duration) benchView {
+	slices.Sort(took)
+	percentile := func(p float64) float64 {
+		if len(took) == 0 {
+			return 0
+		}
+		return ms(took[int(p*float64(len(took)))])
+	}
 	return benchView{
-		Callers: ld.callers, Names: ld.names, HoldMS: ms(ld.hold), DurationMS: ms(took),
-		Pairs: h.total, PairsPerSecond: float64(h.total) / took.Seconds(),
-		P50MS: ms(h.percentile(0.5)), P99MS: ms(h.percentile(0.99)), P999MS: ms(h.percentile(0.999)),
+		Callers: ld.callers, Names: ld.names, HoldMS: ms(ld.hold), DurationMS: ms(within),
+		Pairs: len(took), PairsPerSecond: float64(len(took)) / within.Seconds(),
+		P50MS: percentile(0.5), P99MS: percentile(0.99), P999MS: percentile(0.999),
 	}
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func (v benchView) print(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "%s on %s, %.1f s: %s, %.0f per second\nlock: p50 %.3f ms, p99 %.3f ms, p99.9 %.3f ms\n",
-		counted(v.Callers, "caller"), counted(v.Names, "name"), v.DurationMS/1000, counted(v.Pairs, "pair"), v.PairsPerSecond,
-		v.P50MS, v.P99MS, v.P999MS)
-	return err
+func (v benchView) text(p *screen) {
+	p.line("%s on %s, %.1f s: %s, %.0f per second", counted(v.Callers, "caller"), counted(v.Names, "name"),
+		v.DurationMS/1000, counted(v.Pairs, "pair"), v.PairsPerSecond)
+	p.line("lock: p50 %.3f ms, p99 %.3f ms, p99.9 %.3f ms", v.P50MS, v.P99MS, v.P999MS)
 }

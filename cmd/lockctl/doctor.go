@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -16,7 +14,7 @@ import (
 // examineTime is how long the server may take to examine its store, besides answerTimeout.
 const examineTime = 10 * time.Second
 
-// doctorView is what doctor prints. Its keys are part of what lockctl promises.
+// doctorView is what doctor prints.
 type doctorView struct {
 	Replica  string         `json:"replica"`
 	Version  string         `json:"version"`
@@ -26,7 +24,7 @@ type doctorView struct {
 	Findings []*findingView `json:"findings"`
 }
 
-// findingView is one finding. Its keys are part of what lockctl promises.
+// findingView is one finding.
 type findingView struct {
 	Severity string `json:"severity"` // ok, info, warning, error; unknown to this lockctl: empty
 	Check    string `json:"check"`
@@ -52,26 +50,13 @@ they are as lockd needs them. It changes nothing. The worst findings come first,
 
 The exit code is 0 if all is well, 2 if the worst finding is a warning, 3 if it is an error.`,
 		Args: exactly(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.operate(cmd, cmd.Name(), func(ctx context.Context, s *services) error {
-				resp, err := retry(ctx, s, examineTime, func(ctx context.Context) (*lockdv1.ExamineResponse, error) {
-					return s.admin.Examine(ctx, &lockdv1.ExamineRequest{})
-				})
-				if err != nil {
-					return fmt.Errorf("doctor: %w", err)
-				}
-				v := viewDoctor(resp)
-				if o.output == outputJSON {
-					err = printJSON(cmd.OutOrStdout(), v)
-				} else {
-					err = v.print(cmd.OutOrStdout(), all)
-				}
-				if code := v.code(); err == nil && code != 0 {
-					err = codeError{code: code}
-				}
-				return err
+		RunE: o.operates("doctor", func(ctx context.Context, s *services, _ []string) (shown, error) {
+			resp, err := retry(ctx, s, examineTime, func(ctx context.Context) (*lockdv1.ExamineResponse, error) {
+				return s.admin.Examine(ctx, &lockdv1.ExamineRequest{})
 			})
-		},
+			v := viewDoctor(resp)
+			return shown{json: v, text: func(p *screen) { v.text(p, all) }, code: v.code()}, err
+		}),
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "also show what is as it should be")
 	return cmd
@@ -112,16 +97,13 @@ func (v doctorView) code() int {
 	return 0
 }
 
-func (v doctorView) print(w io.Writer, all bool) error {
-	err := printTable(w, [][]string{
+func (v doctorView) text(p *screen, all bool) {
+	p.table([][]string{
 		{"replica", dash(v.Replica)},
 		{"version", dash(v.Version)},
 		{"uptime", milliseconds(&v.Uptime)},
 		{"store", dash(v.Store)},
 	})
-	if err != nil {
-		return err
-	}
 	rows, fine := [][]string{{"FOUND", "CHECK", "NODE", "DETAIL"}}, 0
 	for _, f := range v.Findings {
 		if f.rank == lockdv1.Finding_SEVERITY_OK {
@@ -136,15 +118,9 @@ func (v doctorView) print(w io.Writer, all bool) error {
 		}
 	}
 	if len(rows) > 1 {
-		if err := printLine(w, ""); err != nil {
-			return err
-		}
-		if err := printTable(w, rows); err != nil {
-			return err
-		}
+		p.line("")
+		p.table(rows)
 	}
-	if err := printLine(w, ""); err != nil {
-		return err
-	}
-	return printLine(w, "%s passed", counted(fine, "check"))
+	p.line("")
+	p.line("%s passed", counted(fine, "check"))
 }

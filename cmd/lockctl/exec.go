@@ -76,6 +76,10 @@ type execution struct {
 	told string     // what exec waits for, as it was told last
 }
 
+// actorEnv names the actor of all execs of a script that runs one at a time. What runs inside of an exec finds it
+// there: none of them goes on while one waits.
+const actorEnv = "LOCKD_ACTOR"
+
 func newExec(o *options) *cobra.Command {
 	var wait, lease, ttl time.Duration
 	var annotation string
@@ -92,24 +96,21 @@ func newExec(o *options) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkWait(wait); err != nil {
+			items, err := want.items(cmd, args[0])
+			if err == nil {
+				err = cmp.Or(checkWait(wait), refuseNested(items, os.Getenv(namesEnv)))
+			}
+			if err != nil {
 				return err
 			}
 			x := &execution{
-				argv: args[1:], stderr: cmd.ErrOrStderr(),
+				argv: args[1:], items: items, stderr: cmd.ErrOrStderr(),
 				bounded: cmd.Flags().Changed("wait"), wait: wait, patient: !cmd.Flags().Changed("connect-timeout"),
-				connect: o.connectTimeout, actor: actor(),
+				connect: o.connectTimeout, actor: cmp.Or(os.Getenv(actorEnv), client.NewActor()),
 			}
 			x.lock = []client.LockOption{client.Annotation(cmp.Or(annotation, args[1])), client.OnQueued(x.queued())}
 			if cmd.Flags().Changed("lease") {
 				x.lock = append(x.lock, client.Lease(lease))
-			}
-			var err error
-			if x.items, err = want.items(cmd, args[0]); err != nil {
-				return err
-			}
-			if err := refuseNested(x.items, os.Getenv(namesEnv)); err != nil {
-				return err
 			}
 			s, err := o.dial(cmd.Context())
 			if err != nil {
@@ -117,7 +118,10 @@ func newExec(o *options) *cobra.Command {
 			}
 			defer s.close()
 			x.inspect = s.inspect
-			opts := append(aboutDeadlocks(x.actor, fail), client.WithSessionTTL(ttl), client.WithOnStatus(x.tell))
+			opts := []client.Option{client.WithActor(x.actor), client.WithSessionTTL(ttl), client.WithOnStatus(x.tell)}
+			if fail {
+				opts = append(opts, client.WithFailOnDeadlock())
+			}
 			if x.patient {
 				opts = append(opts, client.WithConnectWait(toldAfter))
 			}
@@ -226,7 +230,7 @@ func lines(text string) []string {
 func refuseNested(items []client.Item, held string) error {
 	for _, i := range items {
 		if slices.Contains(lines(held), i.Name) {
-			return usageError{wrap("exec", i.Name, errNested)}
+			return usageError{wrap("exec", []string{i.Name}, errNested)}
 		}
 	}
 	return nil

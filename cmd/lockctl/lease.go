@@ -15,7 +15,7 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// leaseView is a lease as it is printed. Its keys are part of what lockctl promises.
+// leaseView is a lease as it is printed.
 type leaseView struct {
 	Name     string `json:"name"`
 	LeaseID  string `json:"lease_id"`
@@ -77,14 +77,14 @@ func (s *services) acquire(ctx context.Context, out io.Writer, req *lockdv1.Acqu
 	})
 	if refused := resp.GetNotGranted(); err == nil && refused != nil {
 		err = notGranted(req.GetName(), refused)
-		if s.giveBack(req) != nil && unsure {
+		if s.releaseTaken(req) != nil && unsure {
 			err = mayBeHeld(req)
 		}
 	} else if unsure && err != nil {
 		err = s.undo(req, err)
 	}
 	if err != nil {
-		return wrap("acquire", req.GetName(), err)
+		return wrap("acquire", []string{req.GetName()}, err)
 	}
 	if wait > 0 {
 		begun = time.Now() // the server counts from when the lock was granted
@@ -92,17 +92,17 @@ func (s *services) acquire(ctx context.Context, out io.Writer, req *lockdv1.Acqu
 	return printLease(out, resp.GetGranted(), begun)
 }
 
-// giveBackWithin bounds giveBack.
-const giveBackWithin = 2 * time.Second
+// releaseTime bounds releaseTaken.
+const releaseTime = 2 * time.Second
 
-// undo gives back what an acquire without an answer may have taken, and returns what is true then: why it failed, if
+// undo releases what an acquire without an answer may have taken, and returns what is true then: why it failed, if
 // nothing can be held; else that the outcome is unknown.
 func (s *services) undo(req *lockdv1.AcquireRequest, err error) error {
 	_, interrupted := errors.AsType[signalError](err)
-	switch gaveBack := s.giveBack(req) == nil; {
-	case !gaveBack && interrupted:
+	switch released := s.releaseTaken(req) == nil; {
+	case !released && interrupted:
 		return errors.Join(err, mayBeHeld(req))
-	case !gaveBack:
+	case !released:
 		return mayBeHeld(req)
 	case errors.Is(err, client.ErrOutcomeUnknown):
 		return fmt.Errorf("%w: the request was not answered, and what it may have taken was released", client.ErrUnavailable)
@@ -115,16 +115,14 @@ func mayBeHeld(req *lockdv1.AcquireRequest) error {
 		duration(req.GetLease().AsDuration()))
 }
 
-// giveBack releases what an acquire that was not granted may have taken all the same: an answer may have been lost, and
-// a server may have said no while an attempt was under way. Nobody else knows the lease id, so nothing else can be hit.
-func (s *services) giveBack(req *lockdv1.AcquireRequest) error {
-	ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin)
+// releaseTaken releases what an acquire that was not granted may have taken all the same: an answer may have been lost,
+// and a server may have said no while an attempt was under way. Nobody else knows the lease id, so nothing else can be
+// hit.
+func (s *services) releaseTaken(req *lockdv1.AcquireRequest) error {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
 	defer cancel()
-	_, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ReleaseResponse, error) {
-		return s.locks.Release(ctx, &lockdv1.ReleaseRequest{
-			Name: req.GetName(), Kind: req.GetKind(),
-			LeaseId: req.GetLeaseId(),
-		})
+	_, err := ask(ctx, s, s.locks.Release, &lockdv1.ReleaseRequest{
+		Name: req.GetName(), Kind: req.GetKind(), LeaseId: req.GetLeaseId(),
 	})
 	if err == nil || errors.Is(err, client.ErrNotHeld) || errors.Is(err, client.ErrInvalid) ||
 		errors.Is(err, client.ErrKindMismatch) {
@@ -153,16 +151,14 @@ func newExtend(o *options) *cobra.Command {
 				var begun time.Time
 				var resp *lockdv1.ExtendResponse
 				err := kind.each(func(k lockdv1.LockKind) (err error) {
-					resp, err = certain(ctx, s, func(ctx context.Context) (*lockdv1.ExtendResponse, error) {
-						begun = time.Now()
-						return s.locks.Extend(ctx, &lockdv1.ExtendRequest{
-							Name: args[0], Kind: k, LeaseId: args[1], Lease: durationpb.New(lease), MayShorten: shorten,
-						})
+					begun = time.Now()
+					resp, err = certain(ctx, s, s.locks.Extend, &lockdv1.ExtendRequest{
+						Name: args[0], Kind: k, LeaseId: args[1], Lease: durationpb.New(lease), MayShorten: shorten,
 					})
 					return err
 				})
 				if err != nil {
-					return wrap("extend", args[0], err)
+					return wrap("extend", args, err)
 				}
 				return printLease(cmd.OutOrStdout(), resp.GetLease(), begun)
 			})
@@ -174,7 +170,7 @@ func newExtend(o *options) *cobra.Command {
 	return cmd
 }
 
-// keptView is what release --keep prints. Its keys are part of what lockctl promises.
+// keptView is what release --keep prints.
 type keptView struct {
 	Name      string `json:"name"`
 	Remaining uint32 `json:"remaining"` // permits of the lease
@@ -185,55 +181,51 @@ func newRelease(o *options) *cobra.Command {
 	var keep uint32
 	cmd := &cobra.Command{
 		Use:   "release NAME LEASE_ID",
-		Short: "Give a lease back, or some permits of it",
+		Short: "Release a lease, or some permits of it",
 		Args:  exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if keep > 0 && kind != 0 && client.Kind(kind) != client.Semaphore {
 				return usagef("--keep is for a semaphore, not for --kind %s", client.Kind(kind))
 			}
+			if keep > 0 {
+				return o.asks(func(ctx context.Context, s *services, args []string) (shown, error) {
+					v, err := s.keep(ctx, args[0], args[1], keep)
+					return shown{json: v, text: v.text}, err
+				})(cmd, args)
+			}
 			return o.call(cmd, func(ctx context.Context, s *services) error {
-				if keep == 0 {
-					return wrap("release", args[0], s.release(ctx, args[0], args[1], kind))
+				if err := s.release(ctx, args[0], args[1], kind); err != nil {
+					return wrap("release", args, err)
 				}
-				left, err := s.keep(ctx, &lockdv1.ReleaseRequest{
-					Name: args[0], Kind: lockdv1.LockKind_LOCK_KIND_SEMAPHORE, LeaseId: args[1], Keep: keep,
-				})
-				if err != nil {
-					return wrap("release", args[0], err)
-				}
-				return o.printKept(cmd.OutOrStdout(), keptView{Name: args[0], Remaining: left})
+				return nil
 			})
 		},
 	}
-	cmd.Flags().Uint32Var(&keep, "keep", 0, "of a semaphore: keep so many permits and give back the others")
+	cmd.Flags().Uint32Var(&keep, "keep", 0, "of a semaphore: keep so many permits and release the others")
 	kind.optional(cmd)
 	return cmd
 }
 
-func (o *options) printKept(w io.Writer, v keptView) error {
-	if o.output == outputJSON {
-		return printJSON(w, v)
-	}
+func (v keptView) text(p *screen) {
 	are := "are"
 	if v.Remaining == 1 {
 		are = "is"
 	}
-	return printLine(w, "%s of %s %s kept", counted(v.Remaining, "permit"), v.Name, are)
+	p.line("%s of %s %s kept", counted(v.Remaining, "permit"), v.Name, are)
 }
 
-// keep gives back all permits of a lease but some, and says how many are left. It says what stays, so it can be
-// repeated.
-func (s *services) keep(ctx context.Context, req *lockdv1.ReleaseRequest) (left uint32, err error) {
-	resp, err := certain(ctx, s, func(ctx context.Context) (*lockdv1.ReleaseResponse, error) {
-		return s.locks.Release(ctx, req)
+// keep releases all permits of a lease but some. It says what stays, so it can be repeated.
+func (s *services) keep(ctx context.Context, name, leaseID string, keep uint32) (keptView, error) {
+	resp, err := certain(ctx, s, s.locks.Release, &lockdv1.ReleaseRequest{
+		Name: name, Kind: lockdv1.LockKind_LOCK_KIND_SEMAPHORE, LeaseId: leaseID, Keep: keep,
 	})
 	if err == nil && resp.GetRemaining() == 0 { // of a server that cannot do that
-		err = fmt.Errorf("%w: all permits were given back", client.ErrUnsupported)
+		err = fmt.Errorf("%w: all permits were released", client.ErrUnsupported)
 	}
-	return resp.GetRemaining(), err
+	return keptView{Name: name, Remaining: resp.GetRemaining()}, err
 }
 
-// release gives a lease back. When an answer was lost, a lease that is gone afterwards was given back by that try.
+// release ends a lease. When an answer was lost, a lease that is gone afterwards was released by that try.
 func (s *services) release(ctx context.Context, name, leaseID string, kind kindFlag) error {
 	unsure := false
 	err := kind.each(func(k lockdv1.LockKind) error {

@@ -9,7 +9,7 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// limitView is what limit prints. Its keys are part of what lockctl promises.
+// limitView is what limit prints.
 type limitView struct {
 	Name     string  `json:"name"`
 	Limit    uint32  `json:"limit"`    // 0 if there is none
@@ -38,22 +38,29 @@ asked of --admin-addr.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case remove:
-				return o.operate(cmd, "limit --remove", func(ctx context.Context, s *services) error {
-					return o.removeLimit(ctx, cmd, s, args[0])
-				})
-			case adopt:
-				return o.operate(cmd, "limit --adopt", func(ctx context.Context, s *services) error {
-					return o.adoptLimit(ctx, cmd, s, args[0], args[1])
-				})
-			}
-			return o.call(cmd, func(ctx context.Context, s *services) error {
-				if len(args) == 1 {
-					return o.showLimit(ctx, cmd, s, args[0])
+			name, run := args[0], o.asks
+			var n uint32
+			var err error
+			if len(args) == 2 {
+				if n, err = parseLimit(args[1]); err != nil {
+					return err
 				}
-				return o.setLimit(ctx, cmd, s, args[0], args[1])
-			})
+			}
+			typed := "limit --adopt"
+			if remove {
+				typed = "limit --remove"
+			}
+			if remove || adopt {
+				run = func(q question) func(*cobra.Command, []string) error { return o.operates(typed, q) }
+			}
+			return run(func(ctx context.Context, s *services, _ []string) (shown, error) {
+				v, err := s.limit(ctx, name, n, remove, adopt)
+				code := 0
+				if v.Previous == nil && v.Limit == 0 {
+					code = exitFailed // the output says it
+				}
+				return shown{json: v, text: v.text, code: code}, err
+			})(cmd, args)
 		},
 	}
 	cmd.Flags().BoolVar(&remove, "remove", false, "forget the limit, if no permit is out")
@@ -61,29 +68,26 @@ asked of --admin-addr.`,
 	return cmd
 }
 
-func (o *options) removeLimit(ctx context.Context, cmd *cobra.Command, s *services, name string) error {
-	resp, err := certain(ctx, s, func(ctx context.Context) (*lockdv1.RemoveLimitResponse, error) {
-		return s.admin.RemoveLimit(ctx, &lockdv1.RemoveLimitRequest{Name: name})
-	})
-	if err != nil {
-		return wrap("limit of", name, err)
+// limit shows a limit, sets it to n, removes it, or adopts n.
+func (s *services) limit(ctx context.Context, name string, n uint32, remove, adopt bool) (limitView, error) {
+	v := limitView{Name: name, Limit: n}
+	switch {
+	case remove:
+		resp, err := certain(ctx, s, s.admin.RemoveLimit, &lockdv1.RemoveLimitRequest{Name: name})
+		v.Previous = new(resp.GetPrevious())
+		return v, err
+	case adopt:
+		_, err := certain(ctx, s, s.admin.AdoptLimit, &lockdv1.AdoptLimitRequest{Name: name, Limit: n})
+		v.Previous = &n
+		return v, err
+	case n > 0:
+		resp, err := certain(ctx, s, s.locks.SetLimit, &lockdv1.SetLimitRequest{Name: name, Limit: n})
+		v.Previous = new(resp.GetPrevious())
+		return v, err
 	}
-	previous := resp.GetPrevious()
-	return o.printLimit(cmd, limitView{Name: name, Previous: &previous})
-}
-
-func (o *options) adoptLimit(ctx context.Context, cmd *cobra.Command, s *services, name, limit string) error {
-	n, err := parseLimit(limit)
-	if err != nil {
-		return err
-	}
-	_, err = certain(ctx, s, func(ctx context.Context) (*lockdv1.AdoptLimitResponse, error) {
-		return s.admin.AdoptLimit(ctx, &lockdv1.AdoptLimitRequest{Name: name, Limit: n})
-	})
-	if err != nil {
-		return wrap("limit of", name, err)
-	}
-	return o.printLimit(cmd, limitView{Name: name, Limit: n, Previous: &n})
+	resp, err := ask(ctx, s, s.locks.Get, &lockdv1.GetRequest{Name: name})
+	v.Limit = resp.GetLock().GetLimit()
+	return v, err
 }
 
 func parseLimit(limit string) (uint32, error) {
@@ -94,48 +98,15 @@ func parseLimit(limit string) (uint32, error) {
 	return uint32(n), nil
 }
 
-func (o *options) showLimit(ctx context.Context, cmd *cobra.Command, s *services, name string) error {
-	resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.GetResponse, error) {
-		return s.locks.Get(ctx, &lockdv1.GetRequest{Name: name})
-	})
-	if err != nil {
-		return wrap("limit of", name, err)
-	}
-	v := limitView{Name: name, Limit: resp.GetLock().GetLimit()}
-	if err := o.printLimit(cmd, v); err != nil {
-		return err
-	}
-	if v.Limit == 0 {
-		return codeError{code: exitFailed} // the output says it
-	}
-	return nil
-}
-
-func (o *options) setLimit(ctx context.Context, cmd *cobra.Command, s *services, name, limit string) error {
-	n, err := parseLimit(limit)
-	if err != nil {
-		return err
-	}
-	resp, err := certain(ctx, s, func(ctx context.Context) (*lockdv1.SetLimitResponse, error) {
-		return s.locks.SetLimit(ctx, &lockdv1.SetLimitRequest{Name: name, Limit: n})
-	})
-	if err != nil {
-		return wrap("limit of", name, err)
-	}
-	previous := resp.GetPrevious()
-	return o.printLimit(cmd, limitView{Name: name, Limit: n, Previous: &previous})
-}
-
-func (o *options) printLimit(cmd *cobra.Command, v limitView) error {
+func (v limitView) text(p *screen) {
 	switch {
-	case o.output == outputJSON:
-		return printJSON(cmd.OutOrStdout(), v)
 	case v.Previous == nil:
-		return printLine(cmd.OutOrStdout(), "%d", v.Limit)
+		p.line("%d", v.Limit)
 	case v.Limit == 0:
-		return printLine(cmd.OutOrStdout(), "limit of %s is removed, was %d", v.Name, *v.Previous)
+		p.line("limit of %s is removed, was %d", v.Name, *v.Previous)
 	case *v.Previous == 0:
-		return printLine(cmd.OutOrStdout(), "limit of %s is %d, there was none", v.Name, v.Limit)
+		p.line("limit of %s is %d, there was none", v.Name, v.Limit)
+	default:
+		p.line("limit of %s is %d, was %d", v.Name, v.Limit, *v.Previous)
 	}
-	return printLine(cmd.OutOrStdout(), "limit of %s is %d, was %d", v.Name, v.Limit, *v.Previous)
 }

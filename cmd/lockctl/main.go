@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"io"
 	"os"
 	"time"
 
@@ -24,14 +25,16 @@ const (
 
 var version string // set by release builds
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-func run(args []string) int {
+func run(args []string, stdout, stderr io.Writer) int {
 	o := &options{}
 	root := newRoot(o)
 	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
 	err := root.ExecuteContext(context.Background())
-	printError(os.Stderr, err, o.format(args))
+	printError(stderr, err, o.format(args))
 	return exitCode(err)
 }
 

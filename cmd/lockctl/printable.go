@@ -7,7 +7,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"unicode"
 	"unicode/utf8"
 )
@@ -62,23 +61,6 @@ func cell(text string) string {
 		text = rest + `\x20`
 	}
 	return text
-}
-
-// printTable prints rows in columns.
-func printTable(w io.Writer, rows [][]string) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		for i, text := range row {
-			sep := "\t"
-			if i == len(row)-1 {
-				sep = "\n"
-			}
-			if _, err := fmt.Fprint(tw, cell(text), sep); err != nil {
-				return err
-			}
-		}
-	}
-	return tw.Flush()
 }
 
 // printLine prints one line.

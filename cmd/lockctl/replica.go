@@ -1,10 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"io"
 	"maps"
 	"runtime"
 	"slices"
@@ -18,7 +15,7 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// versionView is what version prints. Its keys are part of what lockctl promises.
+// versionView is what version prints.
 type versionView struct {
 	Version string `json:"version"`
 	Go      string `json:"go"`
@@ -30,16 +27,13 @@ func newVersion(o *options) *cobra.Command {
 		Short: "Show the version of lockctl; status shows that of the server",
 		Args:  exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := versionView{Version: cmp.Or(version, "unknown"), Go: runtime.Version()}
-			if o.output == outputJSON {
-				return printJSON(cmd.OutOrStdout(), v)
-			}
-			return printLine(cmd.OutOrStdout(), "lockctl %s (%s)", v.Version, v.Go)
+			v := versionView{Version: cmd.Root().Version, Go: runtime.Version()}
+			return o.show(cmd, shown{json: v, text: func(p *screen) { p.line("lockctl %s (%s)", v.Version, v.Go) }})
 		},
 	}
 }
 
-// statusView is what status prints. Its keys are part of what lockctl promises.
+// statusView is what status prints.
 type statusView struct {
 	Replica    string `json:"replica"`
 	Version    string `json:"version"`
@@ -59,39 +53,23 @@ func newStatus(o *options) *cobra.Command {
 		Short: "Show how the server is",
 		Long:  "status shows how the replica that answers is. If it is not ready the exit code is 69.",
 		Args:  exactly(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.call(cmd, func(ctx context.Context, s *services) error {
-				resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.GetStatusResponse, error) {
-					return s.reads.GetStatus(ctx, &lockdv1.GetStatusRequest{})
-				})
-				if err != nil {
-					return fmt.Errorf("status: %w", err)
-				}
-				v := viewStatus(resp)
-				if o.output == outputJSON {
-					err = printJSON(cmd.OutOrStdout(), v)
-				} else {
-					err = v.print(cmd.OutOrStdout())
-				}
-				if err == nil && !v.Ready {
-					err = codeError{code: exitUnavailable}
-				}
-				return err
-			})
-		},
+		RunE: o.asks(func(ctx context.Context, s *services, _ []string) (shown, error) {
+			r, err := ask(ctx, s, s.reads.GetStatus, &lockdv1.GetStatusRequest{})
+			v := statusView{
+				Replica: r.GetReplica(), Version: r.GetVersion(), Uptime: r.GetUptime().AsDuration().Milliseconds(),
+				Ready: r.GetReady(), Draining: r.GetDraining(), Store: r.GetStore(), StoreError: r.GetStoreError(),
+				Sessions: r.GetSessions(), Locks: r.GetLocks(), Waiters: r.GetWaiters(),
+			}
+			code := 0
+			if !v.Ready {
+				code = exitUnavailable
+			}
+			return shown{json: v, text: v.text, code: code}, err
+		}),
 	}
 }
 
-func viewStatus(r *lockdv1.GetStatusResponse) statusView {
-	return statusView{
-		Replica: r.GetReplica(), Version: r.GetVersion(), Uptime: r.GetUptime().AsDuration().Milliseconds(),
-		Ready:    r.GetReady(),
-		Draining: r.GetDraining(), Store: r.GetStore(), StoreError: r.GetStoreError(),
-		Sessions: r.GetSessions(), Locks: r.GetLocks(), Waiters: r.GetWaiters(),
-	}
-}
-
-func (v statusView) print(w io.Writer) error {
+func (v statusView) text(p *screen) {
 	rows := [][]string{
 		{"replica", dash(v.Replica)},
 		{"version", dash(v.Version)},
@@ -106,10 +84,10 @@ func (v statusView) print(w io.Writer) error {
 	if v.StoreError != "" {
 		rows = append(rows, []string{"store error", v.StoreError})
 	}
-	return printTable(w, rows)
+	p.table(rows)
 }
 
-// sessionView is one of what sessions prints. Its keys are part of what lockctl promises.
+// sessionView is one of what sessions prints.
 type sessionView struct {
 	Session string            `json:"session"`
 	Client  string            `json:"client"`
@@ -134,20 +112,10 @@ func newSessions(o *options) *cobra.Command {
 		Long: `sessions lists the open sessions of all replicas. One without a stream is detached: its client may come
 back. With --detached only those are listed, and --min-age then is for how long they have none.`,
 		Args: exactly(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.call(cmd, func(ctx context.Context, s *services) error {
-				all, missing, err := s.sessions(ctx, f, detached)
-				if err != nil {
-					return fmt.Errorf("sessions: %w", err)
-				}
-				if o.output == outputJSON {
-					err = printJSON(cmd.OutOrStdout(), all)
-				} else {
-					err = printSessions(cmd.OutOrStdout(), all)
-				}
-				return cmp.Or(err, missing.tell(cmd.ErrOrStderr()))
-			})
-		},
+		RunE: o.asks(func(ctx context.Context, s *services, _ []string) (shown, error) {
+			all, missing, err := s.sessions(ctx, f, detached)
+			return shown{json: all, text: func(p *screen) { printSessions(p, all) }, missing: missing}, err
+		}),
 	}
 	f.flags(cmd, false)
 	cmd.Flags().BoolVar(&detached, "detached", false, "only those that have no stream")
@@ -158,30 +126,25 @@ func (s *services) sessions(ctx context.Context, f filter, detached bool) ([]ses
 	all := []sessionView{} // printed as [] if there is none
 	var missing silence
 	err := page(func(token string) (string, error) {
-		resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ListSessionsResponse, error) {
-			return s.reads.ListSessions(ctx, &lockdv1.ListSessionsRequest{
-				PageSize: pageSize, PageToken: token, Everywhere: true, Client: f.client, Replica: f.replica, MinAge: f.minAge(),
-				Detached: detached,
-			})
+		resp, err := ask(ctx, s, s.reads.ListSessions, &lockdv1.ListSessionsRequest{
+			PageSize: pageSize, PageToken: token, Everywhere: true, Client: f.client, Replica: f.replica, MinAge: f.minAge(),
+			Detached: detached,
 		})
 		missing.add(resp)
 		for _, i := range resp.GetSessions() {
-			v := sessionView{
-				Session: i.GetSessionId(), Client: i.GetClientName(), Labels: map[string]string{}, Peer: i.GetPeer(),
-				Replica: i.GetReplica(),
-				Age:     i.GetAge().AsDuration().Milliseconds(), Silence: i.GetSilence().AsDuration().Milliseconds(),
-				Locks: i.GetLocks(), Waiters: i.GetWaiters(), Watches: i.GetWatches(),
-				Detached: viewTime(i.GetDetached()),
-			}
-			maps.Copy(v.Labels, i.GetLabels())
-			all = append(all, v)
+			all = append(all, sessionView{
+				Session: i.GetSessionId(), Client: i.GetClientName(), Labels: viewLabels(i.GetLabels()), Peer: i.GetPeer(),
+				Replica: i.GetReplica(), Age: i.GetAge().AsDuration().Milliseconds(),
+				Silence: i.GetSilence().AsDuration().Milliseconds(), Locks: i.GetLocks(), Waiters: i.GetWaiters(),
+				Watches: i.GetWatches(), Detached: viewTime(i.GetDetached()),
+			})
 		}
 		return resp.GetNextPageToken(), err
 	})
 	return all, missing, err
 }
 
-func printSessions(w io.Writer, all []sessionView) error {
+func printSessions(p *screen, all []sessionView) {
 	rows := [][]string{{"SESSION", "AGE", "SILENT", "DETACHED", "LOCKS", "WAITERS", "PEER", "REPLICA", "CLIENT", "LABELS"}}
 	for _, v := range all {
 		var labels []string
@@ -190,77 +153,13 @@ func printSessions(w io.Writer, all []sessionView) error {
 		}
 		rows = append(rows, []string{
 			v.Session, milliseconds(&v.Age), milliseconds(&v.Silence), milliseconds(v.Detached), number(v.Locks),
-			number(v.Waiters),
-			dash(v.Peer), dash(v.Replica), dash(v.Client), dash(strings.Join(labels, ",")),
+			number(v.Waiters), dash(v.Peer), dash(v.Replica), dash(v.Client), dash(strings.Join(labels, ",")),
 		})
 	}
-	return printTable(w, rows)
+	p.table(rows)
 }
 
-func newWaiters(o *options) *cobra.Command {
-	var most uint32
-	var f filter
-	cmd := &cobra.Command{
-		Use:   "waiters [NAME]",
-		Short: "List who waits for a name, the next one first, or for any",
-		Long: `waiters lists who waits for a name, on all replicas. The waiters of a fair lock are shown in their
-order, those of other programs included; those of other kinds by replica, the next one of each first. Without a
-NAME it lists the requests of all replicas that wait for any, the one that waits longest first.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 || len(args) == 1 && f != (filter{}) {
-				return usagef("usage: lockctl waiters NAME, or lockctl waiters with --prefix, --client, --replica or --min-age")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.call(cmd, func(ctx context.Context, s *services) error {
-				if len(args) == 0 {
-					return o.printWaiters(ctx, cmd, s, f, most)
-				}
-				v, err := s.inspect(ctx, args[0], most)
-				if err != nil {
-					return wrap("waiters", args[0], err)
-				}
-				if o.output == outputJSON {
-					err = printJSON(cmd.OutOrStdout(), v.Queue)
-				} else {
-					err = printQueue(cmd.OutOrStdout(), v.Queue)
-				}
-				return cmp.Or(err, silence{v.Replicas, v.Silent, v.StoreError}.tell(cmd.ErrOrStderr()))
-			})
-		},
-	}
-	cmd.Flags().Uint32Var(&most, "most", 1000, "how many to show at most")
-	f.flags(cmd, true)
-	return cmd
-}
-
-// printWaiters prints the requests that wait for any name.
-func (o *options) printWaiters(ctx context.Context, cmd *cobra.Command, s *services, f filter, most uint32) error {
-	all, missing, err := s.waitersOfAny(ctx, f, most)
-	if err != nil {
-		return fmt.Errorf("waiters: %w", err)
-	}
-	if o.output == outputJSON {
-		err = printJSON(cmd.OutOrStdout(), all)
-	} else {
-		err = printWaiting(cmd.OutOrStdout(), all)
-	}
-	return cmp.Or(err, missing.tell(cmd.ErrOrStderr()))
-}
-
-func printQueue(w io.Writer, queue []waiterView) error {
-	rows := [][]string{{"POSITION", "KIND", "AGE", "TIME LEFT", "CLIENT", "ADDRESS", "REPLICA", "ANNOTATION", "WAITER"}}
-	for _, q := range queue {
-		rows = append(rows, []string{
-			number(q.Position), dash(q.Kind), q.age(), milliseconds(q.TimeLeft), dash(q.Client), dash(q.Address),
-			dash(q.Replica), dash(q.Annotation), dash(q.Owner),
-		})
-	}
-	return printTable(w, rows)
-}
-
-// drainView is what drain prints. Its keys are part of what lockctl promises.
+// drainView is what drain prints.
 type drainView struct {
 	Draining bool   `json:"draining"`
 	Sessions uint32 `json:"sessions"` // asked to move
@@ -275,26 +174,16 @@ func newDrain(o *options) *cobra.Command {
 		Short: "Ask all clients of a replica to move on, and have it refuse new ones",
 		Long: `drain asks all clients of the replica at --admin-addr to move to another one, and has it refuse new
 ones until it is stopped or --undo takes that back. Locks that are held stay held.`,
-		Args: exactly(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if undo && within > 0 {
-				return usagef("--within means nothing with --undo")
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 || undo && within > 0 {
+				return usagef("usage: lockctl drain [--within DURATION], or lockctl drain --undo")
 			}
-			return o.operate(cmd, cmd.Name(), func(ctx context.Context, s *services) error {
-				v, err := s.drain(ctx, undo, within)
-				switch {
-				case err != nil:
-					return fmt.Errorf("drain: %w", err)
-				case o.output == outputJSON:
-					return printJSON(cmd.OutOrStdout(), v)
-				case undo && !v.Changed:
-					return printLine(cmd.OutOrStdout(), "it was not draining")
-				case undo:
-					return printLine(cmd.OutOrStdout(), "takes clients again")
-				}
-				return printLine(cmd.OutOrStdout(), "draining, asked %s to move", counted(v.Sessions, "session"))
-			})
+			return nil
 		},
+		RunE: o.operates("drain", func(ctx context.Context, s *services, _ []string) (shown, error) {
+			v, err := s.drain(ctx, undo, within)
+			return shown{json: v, text: v.text}, err
+		}),
 	}
 	cmd.Flags().BoolVar(&undo, "undo", false, "take a drain back")
 	cmd.Flags().DurationVar(&within, "within", 0, "spread the requests to move over this time (default the server's)")
@@ -303,19 +192,24 @@ ones until it is stopped or --undo takes that back. Locks that are held stay hel
 
 func (s *services) drain(ctx context.Context, undo bool, within time.Duration) (drainView, error) {
 	if undo {
-		resp, err := certain(ctx, s, func(ctx context.Context) (*lockdv1.UndrainResponse, error) {
-			return s.admin.Undrain(ctx, &lockdv1.UndrainRequest{})
-		})
+		resp, err := certain(ctx, s, s.admin.Undrain, &lockdv1.UndrainRequest{})
 		return drainView{Changed: resp.GetDrained()}, err
 	}
 	req := &lockdv1.DrainRequest{}
 	if within > 0 {
 		req.Within = durationpb.New(within)
 	}
-	resp, err := certain(ctx, s, func(ctx context.Context) (*lockdv1.DrainResponse,
-		error,
-	) {
-		return s.admin.Drain(ctx, req)
-	})
+	resp, err := certain(ctx, s, s.admin.Drain, req)
 	return drainView{Draining: true, Sessions: resp.GetSessions(), Changed: true}, err
+}
+
+func (v drainView) text(p *screen) {
+	switch {
+	case v.Draining:
+		p.line("draining, asked %s to move", counted(v.Sessions, "session"))
+	case v.Changed:
+		p.line("takes clients again")
+	default:
+		p.line("it was not draining")
+	}
 }

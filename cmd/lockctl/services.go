@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
@@ -27,8 +28,8 @@ type services struct {
 	locks lockdv1.LockServiceClient
 	reads lockdv1.InspectServiceClient
 	// At the address for operators.
-	admin  lockdv1.AdminServiceClient
-	sights lockdv1.InspectServiceClient
+	admin      lockdv1.AdminServiceClient
+	adminReads lockdv1.InspectServiceClient
 
 	connectTimeout time.Duration
 	sent           sentRequests
@@ -52,7 +53,7 @@ func (o *options) dial(context.Context) (*services, error) {
 	}
 	s.conns = []*replicas{conn, admin}
 	s.locks, s.reads = lockdv1.NewLockServiceClient(conn), lockdv1.NewInspectServiceClient(conn)
-	s.admin, s.sights = lockdv1.NewAdminServiceClient(admin), lockdv1.NewInspectServiceClient(admin)
+	s.admin, s.adminReads = lockdv1.NewAdminServiceClient(admin), lockdv1.NewInspectServiceClient(admin)
 	return s, nil
 }
 
@@ -74,15 +75,41 @@ func (o *options) call(cmd *cobra.Command, f func(ctx context.Context, s *servic
 	return f(ctx, s)
 }
 
-// operate is call for a command, as a user types it, that is asked at the operators' address. Who names a server for
-// clients alone means that one, and not the one that runs here.
-func (o *options) operate(cmd *cobra.Command, typed string, f func(ctx context.Context, s *services) error) error {
-	given := func(flag, env string) bool { return cmd.Flags().Changed(flag) || os.Getenv(env) != "" }
-	if given("addr", addrEnv) && !given("admin-addr", adminAddrEnv) {
-		return usagef("%s asks the server at its address for operators (admin_listen, port %d), and --addr %s is "+
-			"the one for clients; say --admin-addr HOST:PORT (%s)", typed, adminPort, quoted(o.addr), adminAddrEnv)
+// question is what a command asks the server, and what it shows then.
+type question func(ctx context.Context, s *services, args []string) (shown, error)
+
+// asks runs a command that asks the server once.
+func (o *options) asks(q question) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return o.call(cmd, func(ctx context.Context, s *services) error {
+			v, err := q(ctx, s, args)
+			if err != nil {
+				return wrap(cmd.Name(), args, err)
+			}
+			return o.show(cmd, v)
+		})
 	}
-	return o.call(cmd, f)
+}
+
+// operates is asks for a command, as a user types it, that is asked at the operators' address. Who names a server for
+// clients alone means that one, and not the one that runs here.
+func (o *options) operates(typed string, q question) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		given := func(flag, env string) bool { return cmd.Flags().Changed(flag) || os.Getenv(env) != "" }
+		if given("addr", addrEnv) && !given("admin-addr", adminAddrEnv) {
+			return usagef("%s asks the server at its address for operators (admin_listen, port %d), and --addr %s is "+
+				"the one for clients; say --admin-addr HOST:PORT (%s)", typed, adminPort, quoted(o.addr), adminAddrEnv)
+		}
+		return o.asks(q)(cmd, args)
+	}
+}
+
+// method is that of a generated stub.
+type method[Q, R any] func(ctx context.Context, request Q, opts ...grpc.CallOption) (R, error)
+
+// ask makes a call that changes nothing.
+func ask[Q, R any](ctx context.Context, s *services, m method[Q, R], request Q) (R, error) {
+	return retry(ctx, s, 0, func(ctx context.Context) (R, error) { return m(ctx, request) })
 }
 
 // retry makes a call, which may wait for some time, and repeats it while the server cannot be reached or the outcome
@@ -140,14 +167,14 @@ func mayHaveActed(err error) bool {
 	return false
 }
 
-// certain is change for a call that need not be undone. What an earlier try may have done counts: then the outcome is
-// unknown, and not that the server is away.
-func certain[T any](ctx context.Context, s *services, call func(context.Context) (T, error)) (T, error) {
-	t, unsure, err := change(ctx, s, 0, call)
+// certain makes a call that changes something and need not be undone. What an earlier try may have done counts: then
+// the outcome is unknown, and not that the server is away.
+func certain[Q, R any](ctx context.Context, s *services, m method[Q, R], request Q) (R, error) {
+	r, unsure, err := change(ctx, s, 0, func(ctx context.Context) (R, error) { return m(ctx, request) })
 	if unsure {
 		err = outcome(err)
 	}
-	return t, err
+	return r, err
 }
 
 // outcome is the error of a change of which an earlier try may have been executed.
@@ -200,11 +227,6 @@ func exactly(n int) cobra.PositionalArgs {
 	}
 }
 
-var errNotForced = errors.New("unlock takes a lock from its holder, which may be in the middle of its work; say " +
-	"--force")
-
-var errNoReason = errors.New("the holder and the log are told why a lock is taken; say it with --reason TEXT")
-
 // page calls next until there are no more pages.
 func page(next func(token string) (string, error)) error {
 	for token := ""; ; {
@@ -215,11 +237,12 @@ func page(next func(token string) (string, error)) error {
 	}
 }
 
-func wrap(verb, name string, err error) error {
-	if err == nil {
-		return nil
+// wrap says what failed: a verb, and the name that it was for, if any.
+func wrap(verb string, args []string, err error) error {
+	if len(args) > 0 {
+		verb += " " + quoted(args[0])
 	}
-	return fmt.Errorf("%s %s: %w", verb, quoted(name), err)
+	return fmt.Errorf("%s: %w", verb, err)
 }
 
 // quotedBytes is how much of a text from the command line an error repeats.

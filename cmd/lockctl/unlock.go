@@ -11,7 +11,7 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// unlockView is what unlock prints. Its keys are part of what lockctl promises.
+// unlockView is what unlock prints.
 type unlockView struct {
 	Name     string `json:"name"`
 	Released bool   `json:"released"`
@@ -35,22 +35,20 @@ writer keeps the lock, with --kind write readers do.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case !force:
-				return usageError{errNotForced}
+				return usagef("unlock takes a lock from its holder, which may be in the middle of its work; say --force")
 			case strings.TrimSpace(reason) == "":
-				return usageError{errNoReason}
+				return usagef("the holder and the log are told why a lock is taken; say it with --reason TEXT")
 			}
-			return o.operate(cmd, cmd.Name(), func(ctx context.Context, s *services) error {
+			return o.operates("unlock", func(ctx context.Context, s *services, args []string) (shown, error) {
 				released, err := s.unlock(ctx, &lockdv1.ForceReleaseRequest{
 					Name: args[0], Kind: kind.proto(), Why: reason, By: person(),
 				})
-				if err != nil {
-					return wrap("unlock", args[0], err)
+				if err == nil && !released {
+					err = client.ErrNotHeld
 				}
-				if err := o.printUnlock(cmd, unlockView{Name: args[0], Released: released}); err != nil || released {
-					return err
-				}
-				return wrap("unlock", args[0], client.ErrNotHeld)
-			})
+				v := unlockView{Name: args[0], Released: released}
+				return shown{json: v, text: func(p *screen) { p.line("unlocked %s", v.Name) }}, err
+			})(cmd, args)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "say that this is meant")
@@ -62,9 +60,8 @@ writer keeps the lock, with --kind write readers do.`,
 // unlock asks for the kind first unless it is given.
 func (s *services) unlock(ctx context.Context, r *lockdv1.ForceReleaseRequest) (bool, error) {
 	if r.GetKind() == lockdv1.LockKind_LOCK_KIND_UNSPECIFIED {
-		resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.InspectResponse, error) {
-			return s.sights.Inspect(ctx, &lockdv1.InspectRequest{Name: r.GetName(), MaxHolders: 1, MaxWaiters: 1})
-		})
+		resp, err := ask(ctx, s, s.adminReads.Inspect,
+			&lockdv1.InspectRequest{Name: r.GetName(), MaxHolders: 1, MaxWaiters: 1})
 		if err != nil {
 			return false, err
 		}
@@ -80,14 +77,4 @@ func (s *services) unlock(ctx context.Context, r *lockdv1.ForceReleaseRequest) (
 		err = fmt.Errorf("%w: nobody holds it now, and an earlier try may have released it", client.ErrOutcomeUnknown)
 	}
 	return resp.GetReleased(), err
-}
-
-func (o *options) printUnlock(cmd *cobra.Command, v unlockView) error {
-	if o.output == outputJSON {
-		return printJSON(cmd.OutOrStdout(), v)
-	}
-	if !v.Released {
-		return nil
-	}
-	return printLine(cmd.OutOrStdout(), "unlocked %s", v.Name)
 }

@@ -22,21 +22,22 @@ var (
 // Examine implements lock.Examiner.
 func (s *Store) Examine(ctx context.Context) []lock.Finding {
 	if s.guide == nil {
-		return s.server(s.addr).Examine(ctx)
+		return s.examine(ctx, s.addr)
 	}
 	told := make(chan []lock.Finding, 1)
 	go func() { told <- s.guide.Examine(ctx) }() // Close ends it with its connections
-	found := s.server(s.guide.Place()).Examine(ctx)
-	return append(found, <-told...)
+	return append(s.examine(ctx, s.guide.Place()), <-told...)
 }
 
-// server is the one that there is, as package examine wants it.
-func (s *Store) server(node string) examine.Server {
+// examine looks at the one server that there is. Whether it can be used at all, Probe knows.
+func (s *Store) examine(ctx context.Context, node string) []lock.Finding {
+	if _, err := s.Probe(ctx); err != nil {
+		return []lock.Finding{examine.Away(node, err)}
+	}
 	return examine.Server{
 		Node: node, Client: s.lister, ConnectTime: s.connectTime, OpTime: s.OpTimeout,
 		Prefix: s.Prefix, Data: s.data(), InCluster: s.inSlots, BehindSentinel: s.guide != nil, Replicas: s.Shared.Replicas,
-		Since: s.begun,
-	}
+	}.Examine(ctx)
 }
 
 // Declare implements lock.Declarer.

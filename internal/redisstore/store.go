@@ -38,7 +38,6 @@ type Store struct {
 	connectTime time.Duration
 	addr        string // of the server; what the sentinels call it if they are asked for it
 	data        func() string
-	begun       time.Time
 	abandoned   Abandoned
 
 	steady  *pipe.Pipeline // renewals and probes
@@ -97,7 +96,6 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 		connectTime: cfg.ConnectTimeout,
 		addr:        o.Addr,
 		data:        cfg.DataKey,
-		begun:       time.Now(),
 		lister:      cfg.listingClient(*o), fewTogether: cfg.fewTogether,
 		inSlots: cfg.InSlots,
 	}

@@ -24,9 +24,6 @@ const (
 	checkReachable = "REACHABLE"
 )
 
-// fewest is how many members there should be: one may fail then.
-const fewest = 3
-
 // Examine implements lock.Examiner: it looks at all members at the same time.
 func (s *Store) Examine(ctx context.Context) []lock.Finding {
 	found := make([][]lock.Finding, len(s.members))
@@ -94,9 +91,6 @@ func (s *Store) examineQuorum(up, mute int) lock.Finding {
 			"holders keep what they have"
 	case up < n:
 		f.Severity, f.Remedy = lock.SeverityWarning, "start the members that are missing"
-	case n < fewest || n%2 == 0:
-		f.Severity, f.Remedy = lock.SeverityWarning,
-			"have three or five members: two bear no failure, and four no more than three"
 	}
 	return f
 }

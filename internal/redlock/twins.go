@@ -11,8 +11,8 @@ import (
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
-// checkTwin is what Examine calls it when two members are one server. The word is that of single servers.
-const checkTwin = "TOPOLOGY"
+// checkTwin is what Examine calls it when two members are one server.
+const checkTwin = "SAME_SERVER"
 
 // runIDSize is the length of the id of a run of Redis. Other identities say nothing of who else a member is.
 const runIDSize = 40

@@ -2,13 +2,13 @@
 //
 // # What it promises
 //
-// It changes nothing. It ends within the bound of a connection and three operations, whatever the server does. What it
+// It changes nothing. It ends within the bound of a connection and four operations, whatever the server does. What it
 // may not look at is told as such, with the right that is missing.
 //
 // # What it does not promise
 //
-// What it finds is how things are at the moment. Nothing is refused because of it; what lockd refuses to work with is
-// in package renew.
+// What it finds is how things are at the moment. Nothing is refused because of it; what lockd refuses to work with
+// is known to package renew, and not looked at here.
 //
 // # How it goes
 //

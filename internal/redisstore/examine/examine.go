@@ -18,46 +18,31 @@ type Server struct {
 	Client *redis.Client
 	// ConnectTime and OpTime bound making a connection, and each round trip.
 	ConnectTime, OpTime time.Duration
-	Prefix              string    // of the keys of locks
-	Data                string    // the key with the id of the data
-	InCluster           bool      // it is to be a node of a cluster
-	BehindSentinel      bool      // it is to have replicas that can take its place
-	Replicas            int       // that must acknowledge each grant
-	Since               time.Time // from when on lockd has used it
+	Prefix              string // of the keys of locks
+	Data                string // the key with the id of the data
+	InCluster           bool   // it is to be a node of a cluster
+	BehindSentinel      bool   // it is to have replicas that can take its place
+	Replicas            int    // that must acknowledge each grant
 }
 
 // ticks is how many round trips are measured.
 const ticks = 5
 
-// Examine looks at the server.
+// Examine looks at the server. The caller knows that it can be used.
 func (s Server) Examine(ctx context.Context) []lock.Finding {
 	r := &report{node: s.Node}
 	conn := s.Client.Conn()
 	defer func() { _ = conn.Close() }()
-	if err := s.reach(ctx, conn); err != nil {
-		r.add(lock.SeverityError, Reachable, "it does not answer: "+err.Error(),
-			"start it, or check its address, the network and the password; nothing else could be looked at")
-		return r.findings
-	}
 	clock, err := s.measure(ctx, conn)
 	if cut(err) {
-		r.add(lock.SeverityError, Reachable, "it answered, and then no more: "+err.Error(),
-			"see what keeps it busy, or the network")
-		return r.findings
+		return []lock.Finding{Away(s.Node, err)}
 	}
 	v := s.ask(ctx, conn)
 	if cut(v.infoErr) {
-		r.add(lock.SeverityError, Reachable, "it answered, and then no more: "+v.infoErr.Error(),
-			"see what keeps it busy, or the network")
-		return r.findings
+		return []lock.Finding{Away(s.Node, v.infoErr)}
 	}
 	r.ok(Reachable, "it answers")
-	if v.mode() == "sentinel" { // it has nothing of what the other checks look at
-		s.checkTopology(r, v)
-		return r.findings
-	}
 	s.checkClock(r, clock, err)
-	s.checkServer(r, v)
 	s.checkMemory(r, v)
 	s.checkPersistence(r, v)
 	s.checkReplication(r, v)
@@ -70,15 +55,12 @@ func (s Server) Examine(ctx context.Context) []lock.Finding {
 	return r.findings
 }
 
-// reach makes the connection.
-func (s Server) reach(ctx context.Context, conn *redis.Conn) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.ConnectTime+s.OpTime, errSilent)
-	defer cancel()
-	err := conn.Ping(ctx).Err()
-	if noRight(err) {
-		return nil // it answers
+// Away tells of a server that does not answer, or cannot be used.
+func Away(node string, err error) lock.Finding {
+	return lock.Finding{
+		Severity: lock.SeverityError, Check: Reachable, Node: node, Detail: err.Error(),
+		Remedy: "start it, or check its address, the network and the password; nothing else could be looked at",
 	}
-	return err
 }
 
 var errSilent = errors.New("the server does not answer in time")
@@ -99,10 +81,13 @@ type clock struct {
 	unsure            time.Duration // how much more or less that may be
 }
 
-// measure asks for the time. The answer of the shortest round trip tells most.
+// measure connects, and asks for the time. The answer of the shortest round trip tells most.
 func (s Server) measure(ctx context.Context, conn *redis.Conn) (c clock, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.OpTime, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.ConnectTime+s.OpTime, errSilent)
 	defer cancel()
+	if err := conn.Ping(ctx).Err(); cut(err) {
+		return c, err
+	}
 	for i := range ticks {
 		begun := time.Now()
 		there, e := conn.Time(ctx).Result()
@@ -149,7 +134,7 @@ type setting struct {
 }
 
 var settings = []string{
-	"appendfsync", "min-replicas-to-write", "client-output-buffer-limit", "timeout", "tcp-keepalive",
+	"appendfsync", "min-replicas-to-write", "client-output-buffer-limit", "timeout",
 	"stop-writes-on-bgsave-error", "save",
 }
 
@@ -177,11 +162,8 @@ func (s Server) ask(ctx context.Context, conn *redis.Conn) *view {
 	}
 	v.rights, v.rightErr = rights.StringSlice()
 	v.dataType, v.dataTTL, v.dataErr = dataType.Val(), dataTTL.Val(), errors.Join(dataType.Err(), dataTTL.Err())
-	switch {
-	case s.InCluster:
+	if s.InCluster {
 		v.cluster, v.nodes, v.clustErr = fields(state.Val()), nodes.Val(), errors.Join(state.Err(), nodes.Err())
-	case v.mode() == "cluster":
-		v.cluster = fields(conn.ClusterInfo(ctx).Val())
 	}
 	return v
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 )
@@ -63,17 +61,13 @@ func command(words string) string { return strings.ReplaceAll(words, " ", "\n") 
 func (s Server) checkRights(r *report, v *view) {
 	switch {
 	case noRight(v.rightErr):
-		r.add(lock.SeverityError, Scripts, "lockd's user may not run scripts: "+v.rightErr.Error(),
+		r.add(lock.SeverityError, Rights, "lockd's user may not run scripts: "+v.rightErr.Error(),
 			"give it the rights +eval +evalsha +script|load")
 		return
-	case redis.HasErrorPrefix(v.rightErr, "ERR unknown command"):
-		r.add(lock.SeverityError, Scripts, "the server runs no scripts: "+v.rightErr.Error(), "use one that does")
-		return
 	case v.rightErr != nil:
-		r.add(lock.SeverityError, Scripts, "a script fails: "+v.rightErr.Error(), "see what the server says about it")
+		r.add(lock.SeverityError, Rights, "a script fails: "+v.rightErr.Error(), "use a server that runs scripts")
 		return
 	}
-	r.ok(Scripts, "the server runs scripts")
 	const page = "; docs/redis-keys.md has the command that makes a user with all of them"
 	missing := slices.Compact(slices.Sorted(slices.Values(v.rights)))
 	switch {

@@ -1,7 +1,6 @@
 package examine
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -9,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
-	"github.com/lockd-io/lockd/internal/redisstore/renew"
 )
 
 const (
@@ -56,64 +54,6 @@ func short(d time.Duration) time.Duration {
 		return d.Round(time.Microsecond)
 	}
 	return d.Round(10 * time.Microsecond)
-}
-
-func (s Server) checkServer(r *report, v *view) {
-	if v.infoErr != nil {
-		for _, check := range []string{Version, Role, Topology, Restart} {
-			r.unseen(check, v.infoErr, "+info")
-		}
-		return
-	}
-	name, version := "Redis", v.info["redis_version"]
-	if v.info["valkey_version"] != "" {
-		name, version = "Valkey", v.info["valkey_version"]
-	}
-	if renew.TooOld(v.info["redis_version"]) {
-		r.add(lock.SeverityError, Version, name+" "+version+", lockd needs Redis 6.2 or newer", "update the server")
-	} else {
-		r.ok(Version, "%s %s", name, version)
-	}
-	if role := v.info["role"]; role != "master" {
-		r.add(lock.SeverityError, Role,
-			"it is a "+role+", not a master; its master is "+v.info["master_host"]+":"+v.info["master_port"],
-			"have redis.addr name the master, or have the sentinels name it (store.kind: sentinel)")
-	} else {
-		r.ok(Role, "master")
-	}
-	s.checkTopology(r, v)
-	up := time.Duration(v.number("uptime_in_seconds")) * time.Second
-	detail := fmt.Sprintf("up for %v, run id %s", up, v.info["run_id"])
-	if time.Since(s.Since) > up+2*time.Second {
-		r.add(lock.SeverityInfo, Restart, detail+": started while this lockd ran", "")
-	} else {
-		r.ok(Restart, "%s", detail)
-	}
-}
-
-// mode is what the server runs as: standalone, cluster or sentinel.
-func (v *view) mode() string {
-	return cmp.Or(v.info["redis_mode"], v.info["server_mode"]) // the second is Valkey's
-}
-
-func (s Server) checkTopology(r *report, v *view) {
-	switch mode := v.mode(); {
-	case mode == "cluster" && !s.InCluster:
-		severity := lock.SeverityError
-		if v.cluster["cluster_known_nodes"] == "1" { // nobody else can have slots
-			severity = lock.SeverityWarning
-		}
-		r.add(severity, Topology, "it is a node of a cluster, and used as if it were alone: only names in its slots can be "+
-			"locked",
-			"configure the cluster (store.kind: cluster), or use a server that is in none")
-	case mode == "sentinel":
-		r.add(lock.SeverityError, Topology, "it is a sentinel",
-			"give its address as redis.sentinel.addrs (store.kind: sentinel)")
-	case mode == "standalone" && s.InCluster:
-		r.add(lock.SeverityError, Topology, "it is in no cluster", "give the addresses of nodes of the cluster")
-	default:
-		r.ok(Topology, "%s", mode)
-	}
 }
 
 func (s Server) checkMemory(r *report, v *view) {
@@ -180,16 +120,6 @@ func (s Server) checkConnections(r *report, v *view) {
 			"CONFIG SET timeout 0, or 300")
 	default:
 		r.ok(IdleTimeout, "timeout is %d", idle)
-	}
-	switch alive := v.count("tcp-keepalive"); {
-	case alive < 0:
-		r.unseen(Keepalive, v.settings["tcp-keepalive"].err, "+config|get")
-	case alive == 0:
-		r.add(lock.SeverityWarning, Keepalive,
-			"connections of a lockd that is gone stay for ever, and count against maxclients",
-			"CONFIG SET tcp-keepalive 300")
-	default:
-		r.ok(Keepalive, "tcp-keepalive is %d", alive)
 	}
 }
 

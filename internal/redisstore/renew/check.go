@@ -101,15 +101,15 @@ func fit(info string) error {
 	if role := infoField(info, "role"); role != "" && role != "master" {
 		return fmt.Errorf("%w: it is a %s, not a master", ErrUnfit, role)
 	}
-	if version := infoField(info, "redis_version"); TooOld(version) {
+	if version := infoField(info, "redis_version"); tooOld(version) {
 		return fmt.Errorf("%w: version %s, need %d.%d or newer", ErrUnfit, version, minMajor, minMinor)
 	}
 	return nil
 }
 
-// TooOld says whether our scripts do not run on a version of Redis. Somebody else's server may call its versions
+// tooOld says whether our scripts do not run on a version of Redis. Somebody else's server may call its versions
 // otherwise.
-func TooOld(version string) bool {
+func tooOld(version string) bool {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	a, errA := strconv.Atoi(major)

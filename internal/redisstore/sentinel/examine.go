@@ -15,7 +15,6 @@ import (
 const (
 	checkSentinel = "SENTINEL"
 	checkQuorum   = "SENTINEL_QUORUM"
-	checkNumber   = "SENTINELS"
 )
 
 // fewest is how many sentinels there should be: one may fail then.
@@ -44,13 +43,6 @@ func (g *Guide) Examine(ctx context.Context) []lock.Finding {
 	var all []lock.Finding
 	for _, some := range found {
 		all = append(all, some...)
-	}
-	if n := len(g.sentinels); n < fewest {
-		all = append(all, lock.Finding{
-			Severity: lock.SeverityWarning, Check: checkNumber, Node: g.Master,
-			Detail: fmt.Sprintf("lockd knows %d sentinels", n),
-			Remedy: "run three or more, on machines of their own, and give all in redis.sentinel.addrs",
-		})
 	}
 	return all
 }

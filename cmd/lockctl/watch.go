@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 )
 
-// eventView is what watch prints. Its keys are part of what lockctl promises.
+// eventView is what watch prints.
 type eventView struct {
 	Event  string    `json:"event"` // "unlocked"
 	Name   string    `json:"name"`
@@ -46,7 +45,7 @@ fence of the hold. After an interruption of the connection it says so, as it may
 					Event: "unlocked", Name: e.Name, Cause: string(e.Cause), Fence: e.Fence, Merged: e.Merged, Gap: e.Gap,
 					Time: time.Now(),
 				}
-				if err := o.printEvent(cmd.OutOrStdout(), v); err != nil {
+				if err := o.show(cmd, shown{json: v, text: v.text}); err != nil {
 					return err
 				}
 			}
@@ -55,10 +54,7 @@ fence of the hold. After an interruption of the connection it says so, as it may
 	}
 }
 
-func (o *options) printEvent(w io.Writer, v eventView) error {
-	if o.output == outputJSON {
-		return printJSON(w, v)
-	}
+func (v eventView) text(p *screen) {
 	note := " cause " + v.Cause
 	if v.Fence != 0 {
 		note += " fence " + strconv.FormatUint(v.Fence, 10)
@@ -69,5 +65,5 @@ func (o *options) printEvent(w io.Writer, v eventView) error {
 	if v.Gap {
 		note = " (maybe: the connection was interrupted)"
 	}
-	return printLine(w, "%s unlocked %s%s", v.Time.Format(time.RFC3339), v.Name, note)
+	p.line("%s unlocked %s%s", v.Time.Format(time.RFC3339), v.Name, note)
 }
