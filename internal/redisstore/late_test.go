@@ -58,7 +58,8 @@ func TestALateReleaseOfAnUnreplicatedGrantEndsNoLaterHold(t *testing.T) {
 	t.Run("hand-over", func(t *testing.T) {
 		t.Parallel()
 		r := handingOver(giveBack("n", "o", 0), "heir")
-		s, resume, late := lateReleases(t, func(s *Store) { r.Fence = acquire(t, s, claim("n", "o")).Fence }, "heir", r.Owner)
+		s, resume, late := lateReleases(t, func(s *Store) { r.Fence = acquire(t, s, claim("n", "o")).Fence },
+			whole("heir"), r.Owner)
 		_, err := s.Release(t.Context(), r)
 		wantErr(t, err, lock.ErrOutcomeUnknown)
 		resume()

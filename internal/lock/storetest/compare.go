@@ -57,7 +57,7 @@ type grant struct {
 	number int
 }
 
-// granted takes note of a grant.
+// granted adds a grant to the last ones.
 func (c *comparison) granted(s *side, claim lock.Claim, number int) {
 	if s == c.sides[0] {
 		last := append(c.last[claim.Name], grant{claim, number})
