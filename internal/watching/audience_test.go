@@ -2,6 +2,7 @@ package watching
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -39,16 +40,23 @@ func (calmStore) See(context.Context, string) (lock.Sight, error) { return lock.
 func TestOneOfManyWatchersComesAndGoesQuickly(t *testing.T) {
 	h := New(calmStore{})
 	defer h.Close()
-	all := make([]listener, 30_000)
-	begun := time.Now()
-	for i := range all {
-		h.Watch("n", &all[i], 1)
+	each := func(n int) time.Duration { // the machine may be busy, but not always
+		best := time.Duration(math.MaxInt64)
+		for range 4 {
+			all := make([]listener, n)
+			begun := time.Now()
+			for i := range all {
+				h.Watch("n", &all[i], 1)
+			}
+			for i := range all {
+				h.Unwatch("n", &all[len(all)-1-i])
+			}
+			best = min(best, time.Since(begun)/time.Duration(n))
+		}
+		return best
 	}
-	for i := range all {
-		h.Unwatch("n", &all[len(all)-1-i])
-	}
-	if took := time.Since(begun); took > 3*time.Second {
-		t.Errorf("%d watchers came and went in %v", len(all), took)
+	if few, many := each(500), each(20_000); many > 8*few {
+		t.Errorf("one of many comes and goes in %v, one of few in %v", many, few)
 	}
 	if n := h.Names(); n != 0 {
 		t.Errorf("%d names are watched", n)
