@@ -47,6 +47,8 @@ type Status struct {
 	ValidFor time.Duration
 	// Err is why, with Disconnected and Interrupted.
 	Err error
+	// Session is the id by which the server knows the session, with Connected.
+	Session string
 }
 
 // Client keeps one session with a server, opens it when it is first needed, goes on with it when its stream breaks, and

@@ -137,7 +137,7 @@ func (c *Client) pause() bool {
 // connected takes note of a session that has a stream.
 func (c *Client) connected(st *stream) {
 	s := st.session
-	c.tell(Status{State: Connected})
+	c.tell(Status{State: Connected, Session: s.id})
 	watched := c.watches.names() // before anybody can watch in this session
 	c.mu.Lock()
 	c.connecting, c.unreached = false, 0

@@ -72,8 +72,9 @@ type execution struct {
 	signals chan os.Signal
 	stderr  io.Writer
 
-	mu   sync.Mutex // guards the field below, and stderr
+	mu   sync.Mutex // guards the fields below, and stderr
 	told string     // what exec waits for, as it was told last
+	id   string     // of the session
 }
 
 // actorEnv names the actor of all execs of a script that runs one at a time. What runs inside of an exec finds it
@@ -96,15 +97,11 @@ func newExec(o *options) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			items, err := want.items(cmd, args[0])
-			if err == nil {
-				err = cmp.Or(checkWait(wait), refuseNested(items, os.Getenv(namesEnv)))
-			}
-			if err != nil {
+			if err := checkWait(wait); err != nil {
 				return err
 			}
 			x := &execution{
-				argv: args[1:], items: items, stderr: cmd.ErrOrStderr(),
+				argv: args[1:], stderr: cmd.ErrOrStderr(),
 				bounded: cmd.Flags().Changed("wait"), wait: wait, patient: !cmd.Flags().Changed("connect-timeout"),
 				connect: o.connectTimeout, actor: cmp.Or(os.Getenv(actorEnv), client.NewActor()),
 			}
@@ -112,20 +109,20 @@ func newExec(o *options) *cobra.Command {
 			if cmd.Flags().Changed("lease") {
 				x.lock = append(x.lock, client.Lease(lease))
 			}
+			var err error
+			if x.items, err = want.items(cmd, args[0]); err != nil {
+				return err
+			}
+			if err := refuseNested(x.items, os.Getenv(namesEnv)); err != nil {
+				return err
+			}
 			s, err := o.dial(cmd.Context())
 			if err != nil {
 				return err
 			}
 			defer s.close()
 			x.inspect = s.inspect
-			opts := []client.Option{client.WithActor(x.actor), client.WithSessionTTL(ttl), client.WithOnStatus(x.tell)}
-			if fail {
-				opts = append(opts, client.WithFailOnDeadlock())
-			}
-			if x.patient {
-				opts = append(opts, client.WithConnectWait(toldAfter))
-			}
-			if x.client, err = o.dialSession("exec "+args[1], opts...); err != nil {
+			if x.client, err = o.dialSession("exec "+args[1], x.session(ttl, fail)...); err != nil {
 				return err
 			}
 			defer x.client.Close() //nolint:errcheck // what it could not release ends by itself
@@ -144,9 +141,25 @@ func newExec(o *options) *cobra.Command {
 	return cmd
 }
 
+// session is what exec tells the server of its session.
+func (x *execution) session(ttl time.Duration, fail bool) []client.Option {
+	opts := []client.Option{client.WithActor(x.actor), client.WithSessionTTL(ttl), client.WithOnStatus(x.tell)}
+	if fail {
+		opts = append(opts, client.WithFailOnDeadlock())
+	}
+	if x.patient {
+		opts = append(opts, client.WithConnectWait(toldAfter))
+	}
+	return opts
+}
+
 // tell says what people may want to know of the lock at risk.
 func (x *execution) tell(st client.Status) {
 	switch st.State {
+	case client.Connected:
+		x.mu.Lock()
+		x.id = st.Session
+		x.mu.Unlock()
 	case client.AtRisk:
 		x.logf("AT_RISK: the server cannot renew leases; the lock is held for another %s", duration(st.ValidFor))
 	case client.Safe:

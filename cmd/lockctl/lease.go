@@ -116,8 +116,8 @@ func mayBeHeld(req *lockdv1.AcquireRequest) error {
 }
 
 // releaseTaken releases what an acquire that was not granted may have taken all the same: an answer may have been lost,
-// and a server may have said no while an attempt was under way. Nobody else knows the lease id, so nothing else can be
-// hit.
+// and a server may have said no while an attempt was under way. Nobody else knows the lease id, so nothing
+// else can be hit.
 func (s *services) releaseTaken(req *lockdv1.AcquireRequest) error {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
 	defer cancel()

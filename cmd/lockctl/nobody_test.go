@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -130,6 +131,23 @@ func TestExecSaysWhoHoldsTheLock(t *testing.T) {
 	}
 	if text := second.stderr.String(); strings.Count(text, `WAITING: for "who", held by nightly (back up)`) != 1 {
 		t.Errorf("stderr %q", text)
+	}
+}
+
+// What exec was granted just now may be seen before the grant has come: it does not wait for itself.
+func TestExecIsNotSaidToWaitForItself(t *testing.T) {
+	t.Parallel()
+	x := &execution{items: []client.Item{{Name: "n"}}}
+	x.tell(client.Status{State: client.Connected, Session: "mine"})
+	const held = `"n", held by a session`
+	for session, want := range map[string]string{"mine": "", "another": held, "": held} {
+		x.inspect = func(context.Context, string, uint32) (inspectView, error) {
+			h := holderView{partyView: partyView{Session: session}, Origin: "session"}
+			return inspectView{lockView: lockView{Name: "n", Held: true}, Holds: []holderView{h}}, nil
+		}
+		if got := x.holders(t.Context()); got != want {
+			t.Errorf("held by session %q: got %q, want %q", session, got, want)
+		}
 	}
 }
 

@@ -99,11 +99,16 @@ func (x *execution) tellHolders(ctx context.Context) {
 	}
 }
 
-// holders says who holds the first of the locks that is held.
+// holders says who holds the first of the locks that is held. A hold of its own was granted just now, and the grant is
+// on its way.
 func (x *execution) holders(ctx context.Context) string {
 	for _, i := range x.items {
 		v, err := x.inspect(ctx, i.Name, 1)
-		if err == nil && v.Held {
+		x.mu.Lock()
+		own := func(h holderView) bool { return h.Session != "" && h.Session == x.id }
+		granted := slices.ContainsFunc(v.Holds, own)
+		x.mu.Unlock()
+		if err == nil && v.Held && !granted {
 			return fmt.Sprintf("%q, held by %s", v.Name, v.heldBy())
 		}
 	}
