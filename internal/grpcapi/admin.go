@@ -18,47 +18,6 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// noAdminService is what clients find in place of AdminService: a word about where it is.
-type noAdminService struct {
-	lockdv1.UnimplementedAdminServiceServer
-}
-
-// ForceRelease is for operators.
-func (noAdminService) ForceRelease(context.Context,
-	*lockdv1.ForceReleaseRequest,
-) (*lockdv1.ForceReleaseResponse, error) {
-	return nil, toStatus(session.ErrAdminOnly)
-}
-
-// RemoveLimit is for operators.
-func (noAdminService) RemoveLimit(context.Context,
-	*lockdv1.RemoveLimitRequest,
-) (*lockdv1.RemoveLimitResponse, error) {
-	return nil, toStatus(session.ErrAdminOnly)
-}
-
-// AdoptLimit is for operators.
-func (noAdminService) AdoptLimit(context.Context,
-	*lockdv1.AdoptLimitRequest,
-) (*lockdv1.AdoptLimitResponse, error) {
-	return nil, toStatus(session.ErrAdminOnly)
-}
-
-// Drain is for operators.
-func (noAdminService) Drain(context.Context, *lockdv1.DrainRequest) (*lockdv1.DrainResponse, error) {
-	return nil, toStatus(session.ErrAdminOnly)
-}
-
-// Undrain is for operators.
-func (noAdminService) Undrain(context.Context, *lockdv1.UndrainRequest) (*lockdv1.UndrainResponse, error) {
-	return nil, toStatus(session.ErrAdminOnly)
-}
-
-// Examine is for operators: it tells addresses, and asks much of the servers.
-func (noAdminService) Examine(context.Context, *lockdv1.ExamineRequest) (*lockdv1.ExamineResponse, error) {
-	return nil, toStatus(session.ErrAdminOnly)
-}
-
 type adminService struct {
 	lockdv1.UnimplementedAdminServiceServer
 	b         *broker.Broker
@@ -75,7 +34,7 @@ func (h *adminService) ForceRelease(ctx context.Context,
 ) (*lockdv1.ForceReleaseResponse, error) {
 	holders, notTold := h.b.AnnounceForce(ctx, r.GetName(), session.Forced{By: r.GetBy(), Why: r.GetWhy()})
 	if errors.Is(notTold, lock.ErrInvalid) {
-		return nil, toStatus(notTold)
+		return nil, notTold
 	}
 	released, err := h.b.ForceRelease(ctx, r.GetName(), toKind(r.GetKind()))
 	if err == nil || errors.Is(err, lock.ErrOutcomeUnknown) {
@@ -85,10 +44,7 @@ func (h *adminService) ForceRelease(ctx context.Context,
 			zap.String(observe.KeyWhy, r.GetWhy()), zap.String(observe.KeyPeer, peerOf(ctx)), zap.Error(err),
 			zap.NamedError(observe.KeyNotTold, notTold))
 	}
-	if err != nil {
-		return nil, toStatus(err)
-	}
-	return &lockdv1.ForceReleaseResponse{Released: released}, nil
+	return &lockdv1.ForceReleaseResponse{Released: released}, err
 }
 
 // loggedHolder is one of those who held a name, in a line of the log.
@@ -118,10 +74,7 @@ func (h *adminService) RemoveLimit(ctx context.Context,
 	previous, err := h.b.RemoveLimit(ctx, r.GetName())
 	h.log.Info("a limit was to be removed", zap.String(observe.KeyName, r.GetName()),
 		zap.String(observe.KeyPeer, peerOf(ctx)), zap.Error(err))
-	if err != nil {
-		return nil, toStatus(err)
-	}
-	return &lockdv1.RemoveLimitResponse{Previous: previous}, nil
+	return &lockdv1.RemoveLimitResponse{Previous: previous}, err
 }
 
 // AdoptLimit has a number of another program be a semaphore.
@@ -131,17 +84,14 @@ func (h *adminService) AdoptLimit(ctx context.Context,
 	err := h.b.AdoptLimit(ctx, request.SetLimit{Name: r.GetName(), Limit: r.GetLimit()})
 	h.log.Info("a number was to be a semaphore", zap.String(observe.KeyName, r.GetName()),
 		zap.String(observe.KeyPeer, peerOf(ctx)), zap.Error(err))
-	if err != nil {
-		return nil, toStatus(err)
-	}
-	return &lockdv1.AdoptLimitResponse{}, nil
+	return &lockdv1.AdoptLimitResponse{}, err
 }
 
 // Drain asks all clients of this replica to move on.
 func (h *adminService) Drain(ctx context.Context, r *lockdv1.DrainRequest) (*lockdv1.DrainResponse, error) {
 	within, err := toDuration("within", r.GetWithin())
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	if within == nil {
 		within = &h.cfg.DrainWindow
@@ -158,7 +108,7 @@ func (h *adminService) Undrain(ctx context.Context, _ *lockdv1.UndrainRequest) (
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()
 	if h.server.stopping {
-		return nil, toStatus(session.ErrDraining)
+		return nil, session.ErrDraining
 	}
 	drained := h.b.Undrain()
 	h.log.Info("the drain was taken back", zap.String(observe.KeyPeer, peerOf(ctx)))

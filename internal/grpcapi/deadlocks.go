@@ -31,7 +31,7 @@ func (h *inspectService) ListDeadlocks(
 ) (*lockdv1.ListDeadlocksResponse, error) {
 	found, err := h.b.Deadlocks(ctx)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	resp := &lockdv1.ListDeadlocksResponse{ReplicasAnswered: count(found.Answered), ReplicasAsked: count(found.Asked)}
 	oldest := slices.SortedFunc(slices.Values(found.Deadlocks), func(d, e deadlock.Deadlock) int {

@@ -15,24 +15,6 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// toKind translates a kind; one that does not exist becomes one the broker refuses.
-func toKind(k lockdv1.LockKind) lock.Kind {
-	switch k {
-	case lockdv1.LockKind_LOCK_KIND_UNSPECIFIED, lockdv1.LockKind_LOCK_KIND_EXCLUSIVE:
-		return lock.Exclusive
-	case lockdv1.LockKind_LOCK_KIND_FAIR:
-		return lock.Fair
-	case lockdv1.LockKind_LOCK_KIND_READ:
-		return lock.Read
-	case lockdv1.LockKind_LOCK_KIND_WRITE:
-		return lock.Write
-	case lockdv1.LockKind_LOCK_KIND_SEMAPHORE:
-		return lock.Semaphore
-	default:
-		return 0
-	}
-}
-
 // toDuration reads an optional duration. The broker judges whether it makes sense; here it only must be one. What is
 // longer than Go can tell is told as the longest, which no limit allows.
 func toDuration(field string, d *durationpb.Duration) (*time.Duration, error) {

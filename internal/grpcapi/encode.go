@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -20,21 +21,23 @@ const (
 	batchBytes = 64 << 10
 )
 
-func fromKind(k lock.Kind) lockdv1.LockKind {
-	switch k {
-	case lock.Exclusive:
-		return lockdv1.LockKind_LOCK_KIND_EXCLUSIVE
-	case lock.Fair:
-		return lockdv1.LockKind_LOCK_KIND_FAIR
-	case lock.Read:
-		return lockdv1.LockKind_LOCK_KIND_READ
-	case lock.Write:
-		return lockdv1.LockKind_LOCK_KIND_WRITE
-	case lock.Semaphore:
-		return lockdv1.LockKind_LOCK_KIND_SEMAPHORE
-	default:
-		return lockdv1.LockKind_LOCK_KIND_UNSPECIFIED
+// kinds are the kinds on the wire.
+var kinds = [...]lockdv1.LockKind{
+	lock.Exclusive: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE,
+	lock.Fair:      lockdv1.LockKind_LOCK_KIND_FAIR,
+	lock.Read:      lockdv1.LockKind_LOCK_KIND_READ,
+	lock.Write:     lockdv1.LockKind_LOCK_KIND_WRITE,
+	lock.Semaphore: lockdv1.LockKind_LOCK_KIND_SEMAPHORE,
+}
+
+func fromKind(k lock.Kind) lockdv1.LockKind { return kinds[min(k, lock.Semaphore)] }
+
+// toKind translates a kind; one that does not exist becomes one the broker refuses.
+func toKind(k lockdv1.LockKind) lock.Kind {
+	if k == lockdv1.LockKind_LOCK_KIND_UNSPECIFIED {
+		return lock.Exclusive
 	}
+	return lock.Kind(max(slices.Index(kinds[:], k), 0)) //nolint:gosec // less than len(kinds)
 }
 
 func setGranted(m *lockdv1.Granted, g session.Granted) {
@@ -144,7 +147,7 @@ func fromHeldLock(l session.HeldLock) *lockdv1.HeldLock {
 }
 
 func fromLost(l session.Lost) *lockdv1.Lost {
-	return &lockdv1.Lost{Hold: fromHold(l.Hold), Reason: fromReason(l.Reason), By: l.By, Why: l.Why}
+	return &lockdv1.Lost{Hold: fromHold(l.Hold), Reason: lostReasons[l.Reason], By: l.By, Why: l.Why}
 }
 
 // setPush is setEvent for the events that answer no request, and for HeartbeatAck, whose request may have no id.
@@ -189,21 +192,13 @@ func fromNotGranted(e session.NotGranted) *lockdv1.NotGranted {
 	return n
 }
 
-func fromReason(r lock.LostReason) lockdv1.Lost_Reason {
-	switch r {
-	case lock.LostExpired:
-		return lockdv1.Lost_REASON_EXPIRED
-	case lock.LostForced:
-		return lockdv1.Lost_REASON_FORCED
-	case lock.LostData:
-		return lockdv1.Lost_REASON_DATA_LOSS
-	case lock.LostSession:
-		return lockdv1.Lost_REASON_SESSION_ENDED
-	case lock.LostQuorum:
-		return lockdv1.Lost_REASON_NO_QUORUM
-	default:
-		return lockdv1.Lost_REASON_UNSPECIFIED
-	}
+// lostReasons are why a hold was lost, on the wire.
+var lostReasons = map[lock.LostReason]lockdv1.Lost_Reason{
+	lock.LostExpired: lockdv1.Lost_REASON_EXPIRED,
+	lock.LostForced:  lockdv1.Lost_REASON_FORCED,
+	lock.LostData:    lockdv1.Lost_REASON_DATA_LOSS,
+	lock.LostSession: lockdv1.Lost_REASON_SESSION_ENDED,
+	lock.LostQuorum:  lockdv1.Lost_REASON_NO_QUORUM,
 }
 
 func fromSession(b *broker.Broker, s *broker.Session) *lockdv1.Opened {

@@ -26,28 +26,21 @@ func (h *adminService) Examine(ctx context.Context, _ *lockdv1.ExamineRequest) (
 	ctx, cancel := context.WithTimeoutCause(ctx, examineTime, errors.New("the servers did not answer in time"))
 	defer cancel()
 	if h.examining.Enter(ctx, limits.Patient) != nil {
-		return nil, toStatus(lock.ErrUnavailable)
+		return nil, lock.ErrUnavailable
 	}
 	defer h.examining.Leave()
 	for _, f := range h.cfg.Examine(ctx) {
 		resp.Findings = append(resp.Findings, &lockdv1.Finding{
-			Severity: fromSeverity(f.Severity), Check: f.Check, Node: f.Node, Detail: f.Detail, Remedy: f.Remedy,
+			Severity: severities[f.Severity], Check: f.Check, Node: f.Node, Detail: f.Detail, Remedy: f.Remedy,
 		})
 	}
 	return resp, nil
 }
 
-func fromSeverity(s lock.Severity) lockdv1.Finding_Severity {
-	switch s {
-	case lock.SeverityOK:
-		return lockdv1.Finding_SEVERITY_OK
-	case lock.SeverityInfo:
-		return lockdv1.Finding_SEVERITY_INFO
-	case lock.SeverityWarning:
-		return lockdv1.Finding_SEVERITY_WARNING
-	case lock.SeverityError:
-		return lockdv1.Finding_SEVERITY_ERROR
-	default:
-		return lockdv1.Finding_SEVERITY_UNSPECIFIED
-	}
+// severities are those of findings, on the wire.
+var severities = map[lock.Severity]lockdv1.Finding_Severity{
+	lock.SeverityOK:      lockdv1.Finding_SEVERITY_OK,
+	lock.SeverityInfo:    lockdv1.Finding_SEVERITY_INFO,
+	lock.SeverityWarning: lockdv1.Finding_SEVERITY_WARNING,
+	lock.SeverityError:   lockdv1.Finding_SEVERITY_ERROR,
 }

@@ -90,15 +90,15 @@ func (h *inspectService) ListWaiters(ctx context.Context,
 	if t := r.GetPageToken(); t != "" {
 		var err error
 		if from, err = strconv.Atoi(t); err != nil || from < 0 {
-			return nil, toStatus(&lock.InvalidError{
+			return nil, &lock.InvalidError{
 				Field: "page_token", Reason: lock.ReasonPage,
 				Detail: "not a token of this list",
-			})
+			}
 		}
 	}
 	infos, why, err := h.b.Waiters(ctx, r.GetName(), from, size)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	resp := &lockdv1.ListWaitersResponse{StoreError: why}
 	for _, i := range infos {
@@ -124,7 +124,7 @@ func fromWaiter(i inspect.Waiter) *lockdv1.WaiterInfo {
 func (h *inspectService) Inspect(ctx context.Context, r *lockdv1.InspectRequest) (*lockdv1.InspectResponse, error) {
 	in, err := h.b.Inspect(ctx, r.GetName(), pageSize(r.GetMaxHolders()), pageSize(r.GetMaxWaiters()))
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	resp := &lockdv1.InspectResponse{
 		Lock: fromLock(in.Lock), ReplicasAnswered: count(in.Answered), ReplicasAsked: count(in.Asked),
@@ -142,7 +142,7 @@ func (h *inspectService) Inspect(ctx context.Context, r *lockdv1.InspectRequest)
 
 func fromHolder(i inspect.Holder) *lockdv1.HolderInfo {
 	info := &lockdv1.HolderInfo{
-		Owner: string(i.Owner), Origin: fromOrigin(i.Origin), Kind: fromKind(i.Kind), SessionId: i.Session,
+		Owner: string(i.Owner), Origin: origins[i.Origin], Kind: fromKind(i.Kind), SessionId: i.Session,
 		ClientName: i.Client.Name, Labels: i.Client.Labels, Peer: i.Client.Peer, Replica: i.Replica,
 		Age: optional(i.Age), Auto: i.Auto, Fence: uint64(i.Fence), HoldCount: i.Count, Permits: i.Permits,
 		Annotation: i.Annotation,
@@ -153,17 +153,10 @@ func fromHolder(i inspect.Holder) *lockdv1.HolderInfo {
 	return info
 }
 
-func fromOrigin(o inspect.Origin) lockdv1.HolderInfo_Origin {
-	switch o {
-	case inspect.OriginSession:
-		return lockdv1.HolderInfo_ORIGIN_SESSION
-	case inspect.OriginUnary:
-		return lockdv1.HolderInfo_ORIGIN_UNARY
-	case inspect.OriginRedisson:
-		return lockdv1.HolderInfo_ORIGIN_REDISSON
-	case inspect.OriginOther:
-		return lockdv1.HolderInfo_ORIGIN_OTHER
-	default:
-		return lockdv1.HolderInfo_ORIGIN_UNSPECIFIED
-	}
+// origins are where holds come from, on the wire.
+var origins = map[inspect.Origin]lockdv1.HolderInfo_Origin{
+	inspect.OriginSession:  lockdv1.HolderInfo_ORIGIN_SESSION,
+	inspect.OriginUnary:    lockdv1.HolderInfo_ORIGIN_UNARY,
+	inspect.OriginRedisson: lockdv1.HolderInfo_ORIGIN_REDISSON,
+	inspect.OriginOther:    lockdv1.HolderInfo_ORIGIN_OTHER,
 }

@@ -43,12 +43,12 @@ func (h *inspectService) sessionsEverywhere(
 ) (*lockdv1.ListSessionsResponse, error) {
 	f, err := toFilter("", r)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	f.Detached = r.GetDetached()
 	infos, next, asking, err := h.b.SessionsEverywhere(ctx, f, r.GetPageToken(), pageSize(r.GetPageSize()))
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	resp := &lockdv1.ListSessionsResponse{
 		NextPageToken: next, ReplicasAnswered: count(asking.Answered), ReplicasAsked: count(asking.Asked),
@@ -70,11 +70,11 @@ func (h *inspectService) waitersEverywhere(
 ) (*lockdv1.ListWaitersResponse, error) {
 	f, err := toFilter(r.GetPrefix(), r)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	infos, asking, err := h.b.WaitersEverywhere(ctx, f, pageSize(r.GetPageSize()))
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	resp := &lockdv1.ListWaitersResponse{
 		ReplicasAnswered: count(asking.Answered), ReplicasAsked: count(asking.Asked), StoreError: asking.Unasked,
@@ -98,7 +98,7 @@ func (h *inspectService) ListHolds(ctx context.Context,
 ) (*lockdv1.ListHoldsResponse, error) {
 	f, err := toFilter(r.GetPrefix(), r)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	size, token := pageSize(r.GetPageSize()), r.GetPageToken()
 	kind := namesToken
@@ -107,10 +107,10 @@ func (h *inspectService) ListHolds(ctx context.Context,
 	}
 	after, ours := strings.CutPrefix(token, kind)
 	if token != "" && !ours {
-		return nil, toStatus(&lock.InvalidError{
+		return nil, &lock.InvalidError{
 			Field: "page_token", Reason: lock.ReasonPage,
 			Detail: "not a token of this list",
-		})
+		}
 	}
 	if kind == leasesToken {
 		return h.leasesEverywhere(ctx, f, after, size)
@@ -124,7 +124,7 @@ func (h *inspectService) ListHolds(ctx context.Context,
 		return resp, failure
 	}
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	resp := holdsPage(asking)
 	for _, i := range infos {
@@ -147,7 +147,7 @@ func (h *inspectService) leasesEverywhere(
 ) (*lockdv1.ListHoldsResponse, error) {
 	infos, next, asking, err := h.b.LeasesEverywhere(ctx, f, after, size)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	resp := holdsPage(asking)
 	for _, i := range infos {

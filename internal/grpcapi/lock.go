@@ -20,15 +20,15 @@ type lockService struct {
 func (h *lockService) Acquire(ctx context.Context, r *lockdv1.AcquireRequest) (*lockdv1.AcquireResponse, error) {
 	wait, err := toDuration("wait", r.GetWait())
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	d, err := toRequired("lease", r.GetLease())
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	what, err := toItem(r.GetName(), r)
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	lease, refused, err := h.b.AcquireOnce(ctx, request.Once{
 		Name: what.Name, Kind: what.Kind, Permits: what.Permits, Limit: what.Limit,
@@ -37,9 +37,9 @@ func (h *lockService) Acquire(ctx context.Context, r *lockdv1.AcquireRequest) (*
 	})
 	switch {
 	case err != nil:
-		return nil, toStatus(err)
+		return nil, err
 	case refused != nil && ctx.Err() != nil:
-		return nil, toStatus(ctx.Err())
+		return nil, ctx.Err()
 	case refused != nil:
 		return &lockdv1.AcquireResponse{Outcome: &lockdv1.AcquireResponse_NotGranted{NotGranted: fromNotGranted(*refused)}},
 			nil
@@ -58,16 +58,13 @@ func fromOnce(l broker.OnceLease) *lockdv1.Lease {
 func (h *lockService) Extend(ctx context.Context, r *lockdv1.ExtendRequest) (*lockdv1.ExtendResponse, error) {
 	d, err := toRequired("lease", r.GetLease())
 	if err != nil {
-		return nil, toStatus(err)
+		return nil, err
 	}
 	lease, err := h.b.ExtendOnce(request.ExtendOnce{
 		Tenant: tenantOf(ctx),
 		Name:   r.GetName(), Kind: toKind(r.GetKind()), LeaseID: r.GetLeaseId(), Lease: d, MayShorten: r.GetMayShorten(),
 	})
-	if err != nil {
-		return nil, toStatus(err)
-	}
-	return &lockdv1.ExtendResponse{Lease: fromOnce(lease)}, nil
+	return &lockdv1.ExtendResponse{Lease: fromOnce(lease)}, err
 }
 
 // Release gives a lease back.
@@ -75,28 +72,19 @@ func (h *lockService) Release(ctx context.Context, r *lockdv1.ReleaseRequest) (*
 	left, err := h.b.ReleaseOnce(request.ReleaseOnce{
 		Tenant: tenantOf(ctx), Name: r.GetName(), Kind: toKind(r.GetKind()), LeaseID: r.GetLeaseId(), Keep: r.GetKeep(),
 	})
-	if err != nil {
-		return nil, toStatus(err)
-	}
-	return &lockdv1.ReleaseResponse{Remaining: left}, nil
+	return &lockdv1.ReleaseResponse{Remaining: left}, err
 }
 
 // SetLimit sets how many permits a semaphore has.
 func (h *lockService) SetLimit(ctx context.Context, r *lockdv1.SetLimitRequest) (*lockdv1.SetLimitResponse, error) {
 	previous, err := h.b.SetLimit(request.SetLimit{Tenant: tenantOf(ctx), Name: r.GetName(), Limit: r.GetLimit()})
-	if err != nil {
-		return nil, toStatus(err)
-	}
-	return &lockdv1.SetLimitResponse{Previous: previous}, nil
+	return &lockdv1.SetLimitResponse{Previous: previous}, err
 }
 
 // Get tells what is known of a name.
 func (h *lockService) Get(ctx context.Context, r *lockdv1.GetRequest) (*lockdv1.GetResponse, error) {
 	info, err := h.b.Lock(ctx, r.GetName())
-	if err != nil {
-		return nil, toStatus(err)
-	}
-	return &lockdv1.GetResponse{Lock: fromLock(info)}, nil
+	return &lockdv1.GetResponse{Lock: fromLock(info)}, err
 }
 
 // List lists the names that are held. A page cannot be cut, as the store has one token for all of it. If it has too
@@ -105,7 +93,7 @@ func (h *lockService) List(ctx context.Context, r *lockdv1.ListRequest) (*lockdv
 	for size := pageSize(r.GetPageSize()); ; size /= 2 {
 		infos, next, err := h.b.Locks(ctx, r.GetPrefix(), r.GetPageToken(), size)
 		if err != nil {
-			return nil, toStatus(err)
+			return nil, err
 		}
 		resp := &lockdv1.ListResponse{NextPageToken: next}
 		for _, i := range infos {

@@ -55,14 +55,17 @@ func (m *metrics) beginAtZero(services map[string]grpc.ServiceInfo) {
 	}
 }
 
-// unary refuses marked messages, tells the reason of an error in the trailer, and counts the unary calls by method,
-// which is a registered one, and code.
+// unary refuses marked messages, makes a status of an error, tells its reason in the trailer, and counts the unary calls
+// by method, which is a registered one, and code.
 func (m *metrics) unary(log *zap.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		var resp any
-		err := toStatus(marked(req))
+		err := marked(req)
 		if err == nil {
 			resp, err = next(ctx, req)
+		}
+		if err = toStatus(err); err != nil {
+			resp = nil
 		}
 		_ = grpc.SetTrailer(ctx, trailer(err)) // fails when the call is over
 		m.calls.WithLabelValues(info.FullMethod, status.Code(err).String()).Inc()

@@ -103,7 +103,7 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	lockdv1.RegisterSessionServiceServer(s.clients,
 		&sessionService{cfg: cfg, b: b, log: log, metrics: m, workers: &s.streams})
 	lockdv1.RegisterLockServiceServer(s.clients, &lockService{b: b})
-	lockdv1.RegisterAdminServiceServer(s.clients, noAdminService{})
+	lockdv1.RegisterAdminServiceServer(s.clients, lockdv1.UnimplementedAdminServiceServer{}) // see admit
 	lockdv1.RegisterAdminServiceServer(s.operators, &adminService{
 		b: b, cfg: cfg, server: s, log: log, started: time.Now(),
 		examining: limits.NewRoom("examinations", limits.Examinations, nil),

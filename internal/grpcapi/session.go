@@ -50,7 +50,7 @@ type (
 // waits for what ends the stream, and a writer that lives while the stream is in use. So neither a client that does not
 // read nor one that does not write can keep the stream from being closed.
 func (h *sessionService) Session(stream sessionStream) error {
-	err := h.session(stream)
+	err := toStatus(h.session(stream))
 	stream.SetTrailer(trailer(err))
 	return err
 }
@@ -61,11 +61,11 @@ func (h *sessionService) session(stream sessionStream) error {
 	tenant := tenantOf(stream.Context())
 	slot, err := h.b.Arrive(tenant)
 	if err != nil {
-		return toStatus(err)
+		return err
 	}
 	defer slot.Leave()
 	if err := h.b.Tenants().Work(stream.Context(), tenant, limits.Opening, openPatience); err != nil {
-		return toStatus(err)
+		return err
 	}
 	c := &conn{
 		sessionService: h, stream: stream, slot: slot, came: make(chan struct{}), opened: make(chan error, 1),
@@ -74,7 +74,7 @@ func (h *sessionService) session(stream sessionStream) error {
 	}
 	h.workers.Go(c.read)
 	if err := c.await(); err != nil {
-		return toStatus(err)
+		return err
 	}
 	if err := stream.Send(c.greeting()); err != nil {
 		c.broke(err)

@@ -35,11 +35,11 @@ func (c *conn) serve() error {
 			writing, ended = false, time.Now()
 			if err != nil {
 				c.broke(err)
-				return toStatus(err)
+				return err
 			}
 		case err := <-c.closed:
 			if err != nil {
-				return toStatus(err)
+				return err
 			}
 			c.closed = nil
 		case <-c.sess.Done():
@@ -53,7 +53,6 @@ func (c *conn) finish(writing bool) error {
 	timer := time.NewTimer(flushTime)
 	defer timer.Stop()
 	cause := c.sess.Cause()
-	err := toStatus(cause)
 	var last *lockdv1.SessionResponse
 	if cause != nil {
 		last = &lockdv1.SessionResponse{Message: &lockdv1.SessionResponse_Closing{
@@ -68,13 +67,13 @@ func (c *conn) finish(writing bool) error {
 		select {
 		case failed := <-c.wrote:
 			if writing = false; failed != nil {
-				return err
+				return cause
 			}
 		case <-timer.C:
-			return err
+			return cause
 		}
 	}
-	return err
+	return cause
 }
 
 // write sends what the outbox has. If it is to stay, it goes on until there was nothing for a while, or it is told what
