@@ -55,8 +55,8 @@ func (m *metrics) beginAtZero(services map[string]grpc.ServiceInfo) {
 	}
 }
 
-// unary refuses marked messages, makes a status of an error, tells its reason in the trailer, and counts the unary calls
-// by method, which is a registered one, and code.
+// unary refuses marked messages, makes a status of an error, tells its reason in the trailer, and counts the calls by
+// method, which is a registered one, and code.
 func (m *metrics) unary(log *zap.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		var resp any
