@@ -1,41 +1,44 @@
 package redlock
 
 import (
-	"sync"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// abandoned are owners with a failed attempt whose calls may be on their way to members: a release, or a call that
-// raises a fence. A later attempt of the owner must not take such a fence for the one of its own hold. Most failed
-// attempts are not here: too few members have their fence for that.
+// abandoned knows the owners of failed attempts for which members may yet carry out a call: a release, or one that
+// raises a fence. A later attempt of the same owner must not take such a fence for that of its own hold. Most failed
+// attempts are not here, because too few members have their fence.
 type abandoned struct {
-	mu    sync.Mutex // guards the fields below
-	until map[holding]time.Time
-	of    map[string]int // how many of them each tenant has
-	room  int            // how many there are when it looks next which of them are over
-	swept time.Time
+	memory[holding, struct{}]
+
+	of map[string]int // how many each tenant has; guarded by mu
 }
 
-const (
-	// maxAbandoned bounds them. One takes some 250 B, all take 25 MB.
-	maxAbandoned = 100_000
-	// sweepPause is the least time between two looks at all of them, and fewAbandoned is how many are not looked at.
-	sweepPause   = time.Second
-	fewAbandoned = 1000
-)
+// maxAbandoned bounds them. One takes some 250 B, all take 25 MB.
+const maxAbandoned = 100_000
 
-// note takes note of owners of one tenant until a time, and says whether it did: all, or none if there are too many. A
-// tenant has half of what is left at most, so that those of one are not in the way of another. With beyond there may be
-// twice as many.
-func (a *abandoned) note(cs []lock.Claim, until func(lock.Claim) time.Time, beyond bool) (noted bool) {
+func newAbandoned() *abandoned {
+	a := &abandoned{of: make(map[string]int)}
+	a.most = maxAbandoned
+	a.forgot = func(h holding) {
+		tenant := h.owner.Tenant()
+		if a.of[tenant]--; a.of[tenant] == 0 {
+			delete(a.of, tenant)
+		}
+	}
+	return a
+}
+
+// add remembers the owners of some claims for so long, and says whether it did: all, or none if there are too many. A
+// tenant has half of what is left at most, so that it leaves room for others. With beyond there may be twice as many.
+func (a *abandoned) add(cs []lock.Claim, keep time.Duration, beyond bool) (added bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.sweepLocked(len(a.until)+len(cs) > max(a.room, fewAbandoned))
+	a.sweepLocked(len(a.known)+len(cs) > max(a.room, fewKnown))
 	more := 0
 	for _, c := range cs {
-		if _, there := a.until[holding{c.Name, c.Owner}]; !there {
+		if _, there := a.known[holdingOf(c)]; !there {
 			more++
 		}
 	}
@@ -45,18 +48,12 @@ func (a *abandoned) note(cs []lock.Claim, until func(lock.Claim) time.Time, beyo
 			return false
 		}
 	}
-	if a.until == nil {
-		a.until, a.of = make(map[holding]time.Time), make(map[string]int)
-	}
 	for _, c := range cs {
-		h := holding{c.Name, c.Owner}
-		before, there := a.until[h]
-		if !there {
-			a.of[c.Owner.Tenant()]++
+		h := holdingOf(c)
+		if _, there := a.known[h]; !there {
+			a.of[tenant]++
 		}
-		if end := until(c); !there || end.After(before) {
-			a.until[h] = end
-		}
+		a.putLocked(h, struct{}{}, keep)
 	}
 	return true
 }
@@ -64,64 +61,25 @@ func (a *abandoned) note(cs []lock.Claim, until func(lock.Claim) time.Time, beyo
 // roomLocked says whether so many more of a tenant fit in.
 func (a *abandoned) roomLocked(tenant string, more int, beyond bool) bool {
 	if beyond {
-		return len(a.until)+more <= 2*maxAbandoned
+		return len(a.known)+more <= 2*maxAbandoned
 	}
-	return 2*(a.of[tenant]+more) <= maxAbandoned-len(a.until)
+	return 2*(a.of[tenant]+more) <= maxAbandoned-len(a.known)
 }
 
-// sweepLocked forgets those that are over, if that is needed and was not done a moment ago.
-func (a *abandoned) sweepLocked(needed bool) {
-	now := time.Now()
-	if !needed || now.Sub(a.swept) < sweepPause {
-		return
+// abandon remembers that what an attempt has at members is about to be released. It says no if too many are known: then
+// it must not be released.
+func (s *Store) abandon(cs ...lock.Claim) bool {
+	var keep time.Duration
+	for _, c := range cs {
+		keep = max(keep, s.undoneWithin(c.TTL))
 	}
-	a.swept = now
-	for h, end := range a.until {
-		if now.After(end) {
-			delete(a.until, h)
-			a.forgetLocked(h.owner.Tenant())
-		}
-	}
-	if len(a.until) == 0 {
-		a.until, a.of = nil, nil // a map keeps its size
-	}
-	a.room = min(2*len(a.until), maxAbandoned)
+	return s.abandoned.add(cs, keep, false)
 }
 
-// forgetLocked has a tenant have one less.
-func (a *abandoned) forgetLocked(tenant string) {
-	if a.of[tenant]--; a.of[tenant] == 0 {
-		delete(a.of, tenant)
-	}
-}
-
-// has says whether an attempt of the same owner failed so.
-func (a *abandoned) has(c lock.Claim) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	_, failed := a.until[holding{c.Name, c.Owner}]
-	return failed
-}
-
-// len is how many there are.
-func (a *abandoned) len() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.until)
-}
-
-// abandon takes note that what an attempt has at members is about to be released. If too many are known, it says so:
-// then it must not be released.
-func (s *Store) abandon(cs ...lock.Claim) (noted bool) {
-	now := time.Now()
-	return s.abandoned.note(cs, func(c lock.Claim) time.Time { return now.Add(s.undoneWithin(c.TTL)) }, false)
-}
-
-// abandonRaised takes note that the fences of an attempt may be raised yet. That cannot be stopped any more, so it is
-// noted beyond the bound.
+// abandonRaised remembers that the fences of an attempt may be raised yet. That cannot be stopped any more, so it is
+// remembered beyond the bound. A member that answers late is asked then.
 func (s *Store) abandonRaised(cs []lock.Claim) {
-	end := time.Now().Add(2*s.cfg.CallTimeout + underWay) // a member that answers late is asked then
-	s.abandoned.note(cs, func(lock.Claim) time.Time { return end }, true)
+	s.abandoned.add(cs, 2*s.cfg.CallTimeout+underWay, true)
 }
 
 // undoneWithin is how long after an attempt failed its last release may be carried out:

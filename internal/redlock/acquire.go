@@ -34,7 +34,7 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 	a.given = make([]lock.Grant, len(s.members))
 	switch {
 	case a.nest: // a release of the hold before must not end this one
-		a.inTurn(s.late.of(holding{c.Name, c.Owner}), a.ask)
+		a.inTurn(s.late.of(holdingOf(c)), a.ask)
 	case c.Beside != "": // who reads already is in the way of the write hold
 		s.late.of(holding{c.Name, c.Beside}).each(s.members, a.ask)
 	default:
@@ -44,11 +44,20 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 
 // ask has a member take one name.
 func (a *attempt) ask(m *member) {
-	m.StartAcquire(a.s.nestedAt(m, a.sent[0]), func(g lock.Grant, err error) {
+	m.StartAcquire(a.claimAt(m), func(g lock.Grant, err error) {
 		place := a.given[m.number : m.number+1 : m.number+1] // nobody else looks there before the vote is cast
 		place[0] = g
 		a.cast(m, place, err)
 	})
+}
+
+// claimAt is the claim of one name, with the fence that a member knows. A first claim knows none yet.
+func (a *attempt) claimAt(m *member) lock.Claim {
+	c := a.sent[0]
+	if a.nest {
+		c.Fence = a.s.fenceAt(m, holdingOf(c), c.Fence)
+	}
+	return c
 }
 
 func acquireFailed(name string, err error) error { return fmt.Errorf("acquire %q: %w", name, err) }
@@ -141,7 +150,7 @@ func (a *attempt) standing() standing {
 		case !a.nest && a.s.quarantined(a.s.members[i]):
 			st.yes--
 			st.silent++
-		case a.nest && a.s.doubts.at(a.s.members[i], holding{a.sent[0].Name, a.sent[0].Owner}):
+		case a.nest && a.s.doubts.has(holdingAt{i, holdingOf(a.sent[0])}):
 			st.yes--
 			st.unknown++
 		default:
@@ -208,7 +217,7 @@ func (a *attempt) expired() bool {
 }
 
 // forced says whether a name was freed by force since it began.
-func (a *attempt) forced() bool { return a.s.forced.since(a.sent, a.start) }
+func (a *attempt) forced() bool { return a.s.forcedSince(a.sent, a.start) }
 
 // tell is what follows when the outcome is clear.
 func (a *attempt) tell(gs []lock.Grant, err error) (then func()) {
@@ -347,7 +356,7 @@ func (a *attempt) lookAfter(m *member, v vote[[]lock.Grant]) (raise []lock.Claim
 			a.s.undo(m, r, a.end(), unsure)
 		case granted != nil && v.err == nil && v.v[n].Fence > granted[n]:
 			c.Fence = granted[n]
-			a.s.odd.note(m, c, v.v[n].Fence)
+			a.s.isOdd(m, c, v.v[n].Fence)
 		case granted != nil && v.err == nil && v.v[n].Fence < granted[n]:
 			c.Fence = granted[n]
 			raise = append(raise, c)

@@ -55,7 +55,7 @@ func (s *Store) StartExtend(r lock.Renewal, done func(left time.Duration, err er
 	}
 	b.open(s)
 	for _, m := range s.members {
-		m.StartExtend(s.at(m, sent), func(left time.Duration, err error) { b.answer(m, left, err) })
+		m.StartExtend(s.renewalAt(m, sent), func(left time.Duration, err error) { b.answer(m, left, err) })
 	}
 }
 
@@ -94,7 +94,7 @@ func (s *Store) lasting(votes []vote[time.Duration], r lock.Renewal) []time.Dura
 	left := make([]time.Duration, 0, len(votes))
 	for i, v := range votes {
 		m := s.members[i]
-		if v.cast && v.err == nil && (r.Fence != 0 || !s.quarantined(m)) && !s.doubts.renewed(m, r) {
+		if v.cast && v.err == nil && (r.Fence != 0 || !s.quarantined(m)) && !s.inDoubt(m, r) {
 			left = append(left, trusted(v.v))
 		}
 	}
@@ -176,7 +176,7 @@ func (s *Store) shorten(ctx context.Context, r lock.Renewal) error {
 		return b.oneWord(last, func(err error) { told <- err })
 	}
 	b.open(s)
-	s.each(ctx, func(ctx context.Context, m *member) { b.answer(m, struct{}{}, m.Shorten(ctx, s.at(m, r))) })
+	s.each(ctx, func(ctx context.Context, m *member) { b.answer(m, struct{}{}, m.Shorten(ctx, s.renewalAt(m, r))) })
 	return <-told
 }
 
@@ -186,7 +186,7 @@ func (s *Store) shorten(ctx context.Context, r lock.Renewal) error {
 func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (held bool, err error) {
 	if err = begin(ctx, kind); err == nil {
 		held, err = s.force(ctx, name, kind)
-		s.forced.note(name, 2*s.cfg.CallTimeout)
+		s.isForced(name)
 	}
 	if err != nil {
 		return false, fmt.Errorf("force release %q: %w", name, err)

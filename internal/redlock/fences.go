@@ -101,12 +101,11 @@ func (a *attempt) repeated(voters set) {
 	if !c.Owner.Repeats() {
 		return
 	}
-	a.s.proofs.forget(lock.Return{Name: c.Name, Owner: c.Owner})
-	a.s.proofs.forget(lock.Return{Name: c.Name, Owner: c.Owner, Fence: a.granted[0]})
+	a.s.proofs.forget(proofOf{holdingOf(c), 0}, proofOf{holdingOf(c), a.granted[0]})
 	c.Fence = a.granted[0]
 	for i, v := range a.votes {
 		if voters.has(i) && v.v[0].Fence > c.Fence {
-			a.s.odd.note(a.s.members[i], c, v.v[0].Fence)
+			a.s.isOdd(a.s.members[i], c, v.v[0].Fence)
 		}
 	}
 }
@@ -119,7 +118,7 @@ func (a *attempt) own(n int, f lock.Fence) bool {
 	case f > proposal:
 		return false
 	case f < proposal:
-		return !a.s.abandoned.has(a.sent[n])
+		return !a.s.abandoned.has(holdingOf(a.sent[n]))
 	}
 	return true
 }

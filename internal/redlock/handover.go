@@ -33,9 +33,9 @@ func (s *Store) startHandOver(r lock.Return, told func(lock.Returned, error)) {
 	r.Next = nil
 	h := &handOver{told: told}
 	h.attempt = s.attempt(heir[:], h.outcome)
-	h.of = release{ballot: ballot[lock.Returned]{s: s}, r: r, start: h.start, before: s.proofs.of(r)}
+	h.of = release{ballot: ballot[lock.Returned]{s: s}, r: r, start: h.start, before: s.proofBefore(r)}
 	h.decide, h.late, h.why = h.judge, h.answeredLate, h.refusal
-	h.inTurn(s.late.of(holding{r.Name, r.Owner}), h.ask) // what is to be handed over must have been acquired
+	h.inTurn(s.late.of(releasedBy(r)), h.ask) // what is to be handed over must have been acquired
 }
 
 func (h *handOver) ask(m *member) {
@@ -60,7 +60,7 @@ func (h *handOver) ask(m *member) {
 // judge is called with mu after each vote. What is asked next for the successor waits for the members at which it may
 // be.
 func (h *handOver) judge(last bool) (then func()) {
-	if last || h.proof().verdict(len(h.votes), h.s.quorum) != undecided {
+	if last || h.proof(h.of.r, h.of.before).verdict(len(h.votes), h.s.quorum) != undecided {
 		then = h.verdict(last)
 	}
 	if then == nil {
@@ -90,7 +90,7 @@ func (h *handOver) lacks() (at set) {
 // refusal is why the successor has not got the name, when it is known that no majority handed it over: errFreed if the
 // owner's hold has ended. mu is held.
 func (h *handOver) refusal(st standing) error {
-	known := h.proof()
+	known := h.proof(h.of.r, h.of.before)
 	switch v := known.verdict(len(h.votes), h.s.quorum); {
 	case v == hadIt:
 		return errFreed
@@ -104,28 +104,14 @@ func (h *handOver) refusal(st standing) error {
 	return cmpError(h.preventing(lock.ErrStoreFull), noMajority(t))
 }
 
-// proof is that of the release (release.proof). mu is held.
-func (h *handOver) proof() proof {
-	p := h.of.before
-	p.had |= h.s.proofs.of(h.of.r).had
-	for i, v := range h.votes {
-		if v.cast {
-			p.take(i, v.err)
-		} else {
-			p.unclear.add(i)
-		}
-	}
-	return p
-}
-
 // outcome is called when it is decided, and tells it.
 func (h *handOver) outcome(gs []lock.Grant, err error) {
 	h.mu.Lock()
 	heard := h.heard
 	if failed(err) {
-		h.s.proofs.note(h.of.r, h.proof())
+		h.s.proofs.put(proofFor(h.of.r), h.proof(h.of.r, h.of.before), proofTime)
 	} else {
-		h.s.proofs.forget(h.of.r)
+		h.s.proofs.forget(proofFor(h.of.r))
 	}
 	h.mu.Unlock()
 	freed := errors.Is(err, errFreed)
@@ -165,7 +151,7 @@ func (h *handOver) forget() {
 	over := h.of.freed && missing == 0
 	h.of.mu.Unlock()
 	if over {
-		h.s.odd.forget(h.of.r)
+		h.s.notOdd(h.of.r)
 	}
 }
 
@@ -198,7 +184,7 @@ func (h *handOver) heal(m *member, hold bool) {
 
 // answeredLate looks after what a member did when it was decided.
 func (h *handOver) answeredLate(m *member, v vote[[]lock.Grant]) {
-	h.s.proofs.late(h.of.r, m, v.err)
+	h.s.answeredBefore(h.of.r, m, v.err)
 	h.mu.Lock()
 	empty := h.granted != nil && errors.Is(v.err, lock.ErrNotHeld)
 	h.mu.Unlock()

@@ -247,7 +247,7 @@ var errPassed = fmt.Errorf("%w: a majority decided without it", lock.ErrUnavaila
 func holdings(cs []lock.Claim) []holding {
 	hs := make([]holding, len(cs))
 	for i, c := range cs {
-		hs[i] = holding{c.Name, c.Owner}
+		hs[i] = holdingOf(c)
 	}
 	return hs
 }

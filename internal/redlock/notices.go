@@ -214,7 +214,7 @@ type forcedListener struct {
 
 func (f *forcedListener) hear(i int, name string) {
 	if name != "" {
-		f.s.forced.note(name, 2*f.s.cfg.CallTimeout)
+		f.s.isForced(name)
 	}
 	if name != "" || f.missed(i) {
 		f.notify(name)

@@ -3,9 +3,6 @@ package redlock
 import (
 	"errors"
 	"math/bits"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
 )
@@ -64,91 +61,44 @@ func (p proof) verdict(members, quorum int) verdict {
 
 func (s set) len() int { return bits.OnesCount32(uint32(s)) }
 
-// proofs are those of releases whose outcome was unknown.
-type proofs struct {
-	until atomic.Int64 // when the last of those that are known may be forgotten; most calls look at nothing else
-
-	mu    sync.Mutex // guards the field below
-	known map[proofOf]lateProof
-}
-
 // proofOf says which Return it is.
 type proofOf struct {
 	holding
 	fence lock.Fence
 }
 
-type lateProof struct {
-	proof
-	end time.Time // when it may be forgotten
-}
+func proofFor(r lock.Return) proofOf { return proofOf{releasedBy(r), r.Fence} }
 
 // proofTime is how long after a release that was not answered another try may come.
-const proofTime = time.Minute
+const proofTime = 4 * underWay
 
-// none says that there are no proofs.
-func (ps *proofs) none() bool {
-	until := ps.until.Load()
-	return until == 0 || time.Now().UnixNano() > until
+// proofBefore is what earlier calls of a release learned.
+func (s *Store) proofBefore(r lock.Return) proof {
+	p, _ := s.proofs.get(proofFor(r))
+	return p
 }
 
-func (ps *proofs) of(r lock.Return) proof {
-	if ps.none() {
-		return proof{}
+// answeredBefore takes the answer of a member to a call whose outcome was unknown.
+func (s *Store) answeredBefore(r lock.Return, m *member, err error) {
+	if err == nil || errors.Is(err, errFreed) {
+		s.proofs.change(proofFor(r), func(p proof) proof {
+			p.had.add(m.number)
+			return p
+		})
 	}
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	return ps.known[proofOf{holding{r.Name, r.Owner}, r.Fence}].proof
 }
 
-// note remembers what is known of a release whose outcome is unknown. It is called with the mutex of the ballot, so
-// that late hears of all votes that come afterwards.
-func (ps *proofs) note(r lock.Return, p proof) {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	now := time.Now()
-	if ps.none() {
-		ps.known = nil
-	} else if len(ps.known) >= maxOdd {
-		for of, p := range ps.known {
-			if now.After(p.end) {
-				delete(ps.known, of)
-			}
+// proof is what is known of who had a hold, with what earlier calls of the same release learned. Who has not answered may
+// have it, and earlier calls may be answered late. mu is held.
+func (b *ballot[T]) proof(of lock.Return, before proof) proof {
+	p := before
+	p.had |= b.s.proofBefore(of).had
+	for i, v := range b.votes {
+		if v.cast {
+			p.take(i, v.err)
+		} else {
+			p.unclear.add(i)
 		}
 	}
-	if ps.known == nil {
-		ps.known = make(map[proofOf]lateProof)
-	}
-	if len(ps.known) < maxOdd { // what is more is as if it were not known
-		end := now.Add(proofTime)
-		ps.known[proofOf{holding{r.Name, r.Owner}, r.Fence}] = lateProof{p, end}
-		ps.until.Store(end.UnixNano())
-	}
-}
-
-// late takes the answer of a member to a call whose outcome was unknown.
-func (ps *proofs) late(r lock.Return, m *member, err error) {
-	if err != nil && !errors.Is(err, errFreed) || ps.none() {
-		return
-	}
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	of := proofOf{holding{r.Name, r.Owner}, r.Fence}
-	if p, ok := ps.known[of]; ok {
-		p.had.add(m.number)
-		ps.known[of] = p
-	}
-}
-
-// forget is called when the outcome is known, or the owner has a newer hold.
-func (ps *proofs) forget(r lock.Return) {
-	if ps.none() {
-		return
-	}
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	delete(ps.known, proofOf{holding{r.Name, r.Owner}, r.Fence})
-	if len(ps.known) == 0 {
-		ps.until.Store(0)
-	}
+	return p
 }

@@ -10,8 +10,6 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-func isUnknown(err error) bool { return errors.Is(err, lock.ErrOutcomeUnknown) }
-
 // refusal is why an attempt is refused, if a majority said yes or no and some refused; nil if too few answer. A hold in
 // the way counts more than what few members say, because whoever waits for its end is granted the name without them. mu
 // is held.

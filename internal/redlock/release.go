@@ -33,10 +33,10 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 		return
 	}
 	r.Next = nil
-	x := &release{r: r, start: time.Now(), told: done, before: s.proofs.of(r)}
+	x := &release{r: r, start: time.Now(), told: done, before: s.proofBefore(r)}
 	x.decide, x.late = x.judge, x.answeredLate
 	x.open(s)
-	earlier := s.late.of(holding{r.Name, r.Owner}) // what is to be released must have been acquired
+	earlier := s.late.of(releasedBy(r)) // what is to be released must have been acquired
 	if r.Remaining > 0 {
 		x.inTurn(earlier, x.ask)
 	} else {
@@ -58,7 +58,7 @@ type release struct {
 
 func (x *release) ask(m *member) {
 	m.StartRelease(x.s.returnAt(m, x.r), func(res lock.Returned, err error) {
-		x.s.doubts.note(m, x.r, err)
+		x.s.released(m, x.r, err)
 		x.answer(m, res, err)
 	})
 }
@@ -70,7 +70,7 @@ func (x *release) judge(last bool) (then func()) {
 		return then
 	}
 	if at := x.leaveOut(false); at != 0 {
-		x.tail.grow(x.s, at, holding{x.r.Name, x.r.Owner})
+		x.tail.grow(x.s, at, releasedBy(x.r))
 	}
 	return then
 }
@@ -80,7 +80,7 @@ func (x *release) verdict(last bool) (then func()) {
 	if x.r.Remaining > 0 {
 		return x.countedDown(t, last)
 	}
-	known := x.proof()
+	known := x.proof(x.r, x.before)
 	switch v := known.verdict(len(x.s.members), q); {
 	case v == hadIt:
 		return x.succeed()
@@ -94,7 +94,7 @@ func (x *release) verdict(last bool) (then func()) {
 		return x.notHeld(lock.ErrNotHeld)
 	}
 	err := cmpError(x.preventing(lock.ErrStoreFull), noMajority(t))
-	x.s.proofs.note(x.r, known)
+	x.s.proofs.put(proofFor(x.r), known, proofTime)
 	return func() { x.told(lock.Returned{}, releaseFailed(x.r.Name, err)) }
 }
 
@@ -115,21 +115,6 @@ func (x *release) countedDown(t tally, last bool) (then func()) {
 		return x.fail(x.commonest())
 	}
 	return x.fail(noMajority(t))
-}
-
-// proof is what is known of who had the hold. Who has not answered may yet. Earlier calls may be answered late. mu is
-// held.
-func (x *release) proof() proof {
-	p := x.before
-	p.had |= x.s.proofs.of(x.r).had
-	for i, v := range x.votes {
-		if v.cast {
-			p.take(i, v.err)
-		} else {
-			p.unclear.add(i)
-		}
-	}
-	return p
 }
 
 // lacking is the error of a release when no majority can have had the hold. It was over, if a member had it or most
@@ -177,7 +162,7 @@ func (x *release) notHeld(err error) (then func()) {
 func (x *release) after(res lock.Returned, err error) (then func()) {
 	votes, absent, freed := x.votes, x.absent(), x.freed
 	return func() {
-		x.s.proofs.forget(x.r)
+		x.s.proofs.forget(proofFor(x.r))
 		x.told(res, err)
 		for i, m := range x.s.members {
 			if !absent.has(i) {
@@ -185,7 +170,7 @@ func (x *release) after(res lock.Returned, err error) (then func()) {
 			}
 		}
 		if freed && absent == 0 {
-			x.s.odd.forget(x.r)
+			x.s.notOdd(x.r)
 		}
 	}
 }
@@ -196,13 +181,13 @@ func (x *release) fail(err error) (then func()) {
 }
 
 func (x *release) answeredLate(m *member, v vote[lock.Returned]) {
-	x.s.proofs.late(x.r, m, v.err)
+	x.s.answeredBefore(x.r, m, v.err)
 	x.tooLate(m, v)
 	x.mu.Lock()
 	over := x.freed && x.missing == 0 // until then members may have to be asked with the fences that they know
 	x.mu.Unlock()
 	if over {
-		x.s.odd.forget(x.r)
+		x.s.notOdd(x.r)
 	}
 	x.tail.settled(m)
 }
@@ -216,7 +201,7 @@ func (x *release) tooLate(m *member, v vote[lock.Returned]) {
 	freed, gone := x.freed, x.gone
 	x.mu.Unlock()
 	switch {
-	case freed && !x.r.Owner.Repeats() && x.s.restores.at(m, holding{x.r.Name, x.r.Owner}):
+	case freed && !x.r.Owner.Repeats() && x.s.restores.has(holdingAt{m.number, releasedBy(x.r)}):
 		l := x.leftAt(m)
 		l.r.Fence = 0
 		x.s.undoLater(l, firstRetry)

@@ -62,7 +62,7 @@ type decision struct {
 func (r *renewals) open(m *member) (which []int, rs []lock.Renewal) {
 	for i := range r.rs {
 		if k := r.rs[i].Kind; k == lock.Exclusive || k == lock.Read || k == lock.Write {
-			which, rs = append(which, i), append(rs, r.s.at(m, r.rs[i]))
+			which, rs = append(which, i), append(rs, r.s.renewalAt(m, r.rs[i]))
 		}
 	}
 	return which, rs
@@ -75,7 +75,7 @@ func (r *renewals) vote(m *member, i int, err error) {
 	p := &r.polls[i]
 	gone, isGone := errors.AsType[*lock.GoneError](err)
 	switch {
-	case err == nil && r.s.doubts.renewed(m, r.rs[i]):
+	case err == nil && r.s.inDoubt(m, r.rs[i]):
 		p.unknown++
 	case err == nil:
 		p.yes++

@@ -3,8 +3,6 @@ package redlock
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -31,9 +29,7 @@ func (s *Store) restore(m *member, r lock.Renewal) {
 	s.restoring.Add(1)
 	s.run(context.Background(), func(ctx context.Context) {
 		defer s.restoring.Add(-1)
-		of := restoredAt{m.number, holding{r.Name, r.Owner}}
-		s.restores.begin(of)
-		defer time.AfterFunc(2*s.cfg.CallTimeout, func() { s.restores.forget(of) })
+		s.isRestored(m, r)
 		c := lock.Claim{Name: r.Name, Kind: r.Kind, Owner: r.Owner, Count: 1, Fence: r.Fence}
 		var left time.Duration
 		if r.Kind == lock.Read {
@@ -75,7 +71,7 @@ func (s *Store) putBack(ctx context.Context, m *member, c lock.Claim) error {
 	case err == nil && g.Fence < c.Fence:
 		_, err = m.Raise(ctx, c)
 	case err == nil && g.Fence > c.Fence:
-		s.odd.note(m, c, g.Fence)
+		s.isOdd(m, c, g.Fence)
 	}
 	return err
 }
@@ -145,50 +141,4 @@ func (s *Store) writesAt(ctx context.Context, m *member, name string, o lock.Own
 		}
 	}
 	return false
-}
-
-// restores knows where holds were put back lately. A release may have been there before: a renewal that it overtook
-// found nothing, and the hold was put back while other members had it yet. So the member is asked again for what is
-// released then. A release that is over before is no such case, because a majority has not got the hold any more.
-type restores struct {
-	count atomic.Int64 // of those that are known; most releases look at nothing else
-
-	mu    sync.Mutex // guards the field below
-	times map[restoredAt]int
-}
-
-type restoredAt struct {
-	member int
-	of     holding
-}
-
-func (x *restores) begin(at restoredAt) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.times == nil {
-		x.times = make(map[restoredAt]int)
-	}
-	if len(x.times) < maxOdd { // what is more ends with its TTL
-		x.times[at]++
-	}
-	x.count.Store(int64(len(x.times)))
-}
-
-func (x *restores) forget(at restoredAt) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.times[at]--; x.times[at] <= 0 {
-		delete(x.times, at)
-	}
-	x.count.Store(int64(len(x.times)))
-}
-
-// at says whether a hold was put back at a member lately, or is being so.
-func (x *restores) at(m *member, of holding) bool {
-	if x.count.Load() == 0 {
-		return false
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.times[restoredAt{m.number, of}] > 0
 }

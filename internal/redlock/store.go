@@ -23,14 +23,14 @@ type Store struct {
 	quorum  int
 
 	fences    fences
-	odd       odd
-	doubts    doubts
-	proofs    proofs
-	abandoned abandoned
+	odd       memory[oddHold, lock.Fence]
+	doubts    memory[holdingAt, struct{}]
+	restores  memory[holdingAt, struct{}]
+	proofs    memory[proofOf, proof]
+	forced    memory[string, time.Time] // when each name was freed by force
+	abandoned *abandoned
 	leftovers leftovers
-	restores  restores
 	late      *late
-	forced    forcedNames
 	health    health
 	publisher atomic.Int32 // the member that took the last message
 	restoring atomic.Int32 // holds that are being put back
@@ -46,7 +46,8 @@ func New(cfg Config, members []lock.Store, log *zap.Logger, reg prometheus.Regis
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, log: log.Named("redlock"), quorum: len(members)/2 + 1, late: newLate()}
+	s := &Store{cfg: cfg, log: log.Named("redlock"), quorum: len(members)/2 + 1, late: newLate(), abandoned: newAbandoned()}
+	s.odd.most, s.doubts.most, s.restores.most, s.proofs.most = maxKnown, maxKnown, maxKnown, maxKnown
 	for i, m := range members {
 		s.members = append(s.members, &member{Store: m, number: i, name: cfg.Names[i]})
 	}

@@ -1,0 +1,156 @@
+package redlock
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// memory remembers things for a while. While it knows nothing, it costs a caller no more than one atomic read.
+type memory[K comparable, V any] struct {
+	most   int          // how many are known; 0 for any number
+	forgot func(K)      // is told of each that is forgotten, with mu held; may be nil
+	until  atomic.Int64 // when the last one may be forgotten, in ns since 1970; 0 if there is none
+
+	mu    sync.Mutex // guards the fields below
+	known map[K]remembered[V]
+	room  int       // how many there are when it next looks which of them are over
+	swept time.Time // when it last did so
+}
+
+type remembered[V any] struct {
+	v   V
+	end time.Time // when it may be forgotten
+}
+
+// holding is who has what.
+type holding struct {
+	name  string
+	owner lock.Owner
+}
+
+// holdingAt is a hold at one member.
+type holdingAt struct {
+	member int
+	holding
+}
+
+const (
+	// maxKnown bounds most memories. What is more is as if it were not known.
+	maxKnown = 10_000
+	// sweepPause is the least time between two looks at all that is known, and fewKnown is how many are not looked at.
+	sweepPause = time.Second
+	fewKnown   = 1000
+)
+
+// none says that nothing is known.
+func (m *memory[K, V]) none() bool {
+	until := m.until.Load()
+	return until == 0 || time.Now().UnixNano() > until
+}
+
+// get is what is known under a key.
+func (m *memory[K, V]) get(k K) (v V, known bool) {
+	if m.none() {
+		return v, false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, known := m.known[k]
+	if !known || time.Now().After(r.end) {
+		return v, false
+	}
+	return r.v, true
+}
+
+// has says whether a key is known.
+func (m *memory[K, V]) has(k K) bool {
+	_, known := m.get(k)
+	return known
+}
+
+// put has something be known for so long, unless too much is known already.
+func (m *memory[K, V]) put(k K, v V, keep time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sweepLocked(len(m.known) >= max(m.room, fewKnown))
+	if _, there := m.known[k]; there || m.most == 0 || len(m.known) < m.most {
+		m.putLocked(k, v, keep)
+	}
+}
+
+// putLocked never makes what is known already be forgotten earlier.
+func (m *memory[K, V]) putLocked(k K, v V, keep time.Duration) {
+	end := time.Now().Add(keep)
+	if before := m.known[k].end; before.After(end) {
+		end = before
+	}
+	if m.known == nil {
+		m.known = make(map[K]remembered[V])
+	}
+	m.known[k] = remembered[V]{v, end}
+	m.until.Store(max(m.until.Load(), end.UnixNano()))
+}
+
+// change changes what is known under a key, if it is.
+func (m *memory[K, V]) change(k K, to func(V) V) {
+	if m.none() {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r, known := m.known[k]; known {
+		r.v = to(r.v)
+		m.known[k] = r
+	}
+}
+
+// forget has keys not be known any more.
+func (m *memory[K, V]) forget(ks ...K) {
+	if m.none() {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, k := range ks {
+		m.forgetLocked(k)
+	}
+}
+
+func (m *memory[K, V]) forgetLocked(k K) {
+	if _, there := m.known[k]; there && m.forgot != nil {
+		m.forgot(k)
+	}
+	delete(m.known, k)
+	if len(m.known) == 0 {
+		m.known = nil // a map keeps its size
+		m.until.Store(0)
+	}
+}
+
+// sweepLocked forgets what is over, if that is needed and was not done a moment ago.
+func (m *memory[K, V]) sweepLocked(needed bool) {
+	now := time.Now()
+	if !needed || now.Sub(m.swept) < sweepPause {
+		return
+	}
+	m.swept = now
+	for k, r := range m.known {
+		if now.After(r.end) {
+			m.forgetLocked(k)
+		}
+	}
+	m.room = 2 * len(m.known)
+	if m.most > 0 {
+		m.room = min(m.room, m.most)
+	}
+}
+
+// len is how many are known.
+func (m *memory[K, V]) len() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.known)
+}
