@@ -72,7 +72,7 @@ func TestAnAbandonedAttemptIsRememberedUntilItsLastRelease(t *testing.T) {
 				}
 			}
 			w.Store.abandoned.mu.Lock()
-			end := w.Store.abandoned.until[holding{"n", "o#1"}]
+			end := w.Store.abandoned.known[holding{"n", "o#1"}].end
 			w.Store.abandoned.mu.Unlock()
 			if !last.Add(w.cfg.CallTimeout + underWay).Before(end) {
 				t.Errorf("TTL %v: a release was begun after %v, and the owner forgotten after %v", ttl, last.Sub(begun),
@@ -89,8 +89,7 @@ func TestAnAbandonedAttemptIsRememberedUntilItsLastRelease(t *testing.T) {
 func TestAbandonedAttemptsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var a abandoned
-		soon := func(lock.Claim) time.Time { return time.Now().Add(time.Minute) }
+		a := newAbandoned()
 		claims := func(first, n int) (cs []lock.Claim) {
 			for i := range n {
 				cs = append(cs, claimOf("n", lock.Owner(fmt.Sprint("o#", first+i))))
@@ -98,25 +97,25 @@ func TestAbandonedAttemptsAreBounded(t *testing.T) {
 			return cs
 		}
 		for i := range maxAbandoned - 1 {
-			if !a.note(claims(i, 1), soon, false) {
+			if !a.add(claims(i, 1), time.Minute, false) {
 				t.Fatalf("%d of %d are too many", i, maxAbandoned)
 			}
 		}
-		if a.note(claims(maxAbandoned, 1), soon, false) || !a.note(claims(7, 1), soon, false) {
+		if a.add(claims(maxAbandoned, 1), time.Minute, false) || !a.add(claims(7, 1), time.Minute, false) {
 			t.Error("one more was noted, or one that is known was not")
 		}
-		if !a.note(claims(maxAbandoned, 5), soon, true) || a.note(claims(2*maxAbandoned, maxAbandoned), soon, true) {
+		if !a.add(claims(maxAbandoned, 5), time.Minute, true) || a.add(claims(2*maxAbandoned, maxAbandoned), time.Minute, true) {
 			t.Error("so many more were not noted, or too many were")
 		}
 		time.Sleep(59 * time.Second)
 		for range 1000 { // would take a second
-			a.note(claims(3*maxAbandoned, 1), soon, false)
+			a.add(claims(3*maxAbandoned, 1), time.Minute, false)
 		}
 		time.Sleep(2 * time.Second)
-		if !a.note(claims(3*maxAbandoned, 1), soon, false) || a.len() > 3 {
+		if !a.add(claims(3*maxAbandoned, 1), time.Minute, false) || a.len() > 3 {
 			t.Errorf("%d are known when they are over", a.len())
 		}
-		if a.len() == 0 || a.until == nil {
+		if a.len() == 0 || a.known == nil {
 			t.Error("the last one is not known")
 		}
 	})
@@ -126,10 +125,9 @@ func TestAbandonedAttemptsAreBounded(t *testing.T) {
 func TestATenantsAbandonedAttemptsLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var a abandoned
-		soon := func(lock.Claim) time.Time { return time.Now().Add(time.Minute) }
+		a := newAbandoned()
 		fill := func(tenant string) (n int) {
-			for a.note([]lock.Claim{claimOf("n", lock.Owner(fmt.Sprint(tenant, ":#", n)))}, soon, false) {
+			for a.add([]lock.Claim{claimOf("n", lock.Owner(fmt.Sprint(tenant, ":#", n)))}, time.Minute, false) {
 				n++
 			}
 			return n

@@ -65,16 +65,15 @@ func TestANestedReadIsNotOfMembersThatMayCountItDownYet(t *testing.T) {
 
 // To take note of one hold more costs the same however many there are.
 func TestManyHoldsAreInDoubtQuickly(t *testing.T) {
-	var d doubts
+	d := memory[holdingAt, struct{}]{most: maxKnown}
 	begun := time.Now()
-	for i := range maxOdd {
-		r := lock.Return{Name: strconv.Itoa(i), Kind: lock.Read, Remaining: 1}
-		d.note(&member{}, r, lock.ErrOutcomeUnknown)
+	for i := range maxKnown {
+		d.put(holdingAt{0, holding{name: strconv.Itoa(i)}}, struct{}{}, underWay)
 	}
 	if took := time.Since(begun); took > 10*time.Second {
 		t.Errorf("it took %v", took)
 	}
-	if !d.at(&member{}, holding{name: "0"}) {
+	if !d.has(holdingAt{0, holding{name: "0"}}) {
 		t.Error("the first one is forgotten")
 	}
 }

@@ -63,17 +63,17 @@ func TestAnAcquisitionThatMeetsAForcedReleaseIsNotTrusted(t *testing.T) {
 
 // To free one name more by force costs the same however many were a moment ago: all who acquire wait for it.
 func TestManyNamesAreFreedByForceQuickly(t *testing.T) {
-	var f forcedNames
+	var s Store
 	begun := time.Now()
 	for i := range 20_000 {
 		for range 5 { // members
-			f.note(strconv.Itoa(i), time.Hour)
+			s.forced.put(strconv.Itoa(i), time.Now(), time.Hour)
 		}
 	}
 	if took := time.Since(begun); took > 20*time.Second { // minutes if each looked at all
 		t.Errorf("it took %v", took)
 	}
-	if !f.since([]lock.Claim{{Name: "0"}}, begun) || f.since([]lock.Claim{{Name: "0"}}, time.Now()) {
+	if !s.forcedSince([]lock.Claim{{Name: "0"}}, begun) || s.forcedSince([]lock.Claim{{Name: "0"}}, time.Now()) {
 		t.Error("a name that was freed is forgotten, or when")
 	}
 }
@@ -81,23 +81,18 @@ func TestManyNamesAreFreedByForceQuickly(t *testing.T) {
 // Names that were freed by force are forgotten when nobody asked before, but not while they were freed again since.
 func TestNamesThatWereFreedByForceAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var f forcedNames
+		var s Store
 		begun := time.Now()
-		f.note("again", time.Second)
-		f.note("once", time.Second)
+		s.forced.put("again", time.Now(), time.Second)
+		s.forced.put("once", time.Now(), time.Second)
 		time.Sleep(900 * time.Millisecond)
-		f.note("again", time.Second)
+		s.forced.put("again", time.Now(), time.Second)
 		time.Sleep(900 * time.Millisecond)
-		f.note("other", time.Second)
+		s.forced.put("other", time.Now(), time.Second)
 		for name, want := range map[string]bool{"again": true, "once": false, "other": true} {
-			if got := f.since([]lock.Claim{{Name: name}}, begun); got != want {
+			if got := s.forcedSince([]lock.Claim{{Name: name}}, begun); got != want {
 				t.Errorf("%s is known: %v", name, got)
 			}
-		}
-		time.Sleep(2 * time.Second)
-		f.note("last", time.Second)
-		if n := f.count.Load(); n != 1 || len(f.order) != 1 {
-			t.Errorf("%d names and %d times are known", n, len(f.order))
 		}
 	})
 }

@@ -232,7 +232,7 @@ func TestAHandOverThatMeetsAForcedReleaseIsNotTrusted(t *testing.T) {
 		for _, n := range w.nodes {
 			n.lag(20 * time.Millisecond)
 		}
-		time.AfterFunc(5*time.Millisecond, func() { w.Store.forced.note("n", time.Minute) })
+		time.AfterFunc(5*time.Millisecond, func() { w.Store.isForced("n") })
 		if res, err := w.Store.Release(w.Context(), toHeir("o", f, "heir")); !errors.Is(err, lock.ErrOutcomeUnknown) {
 			t.Errorf("got %+v, %v, want an unknown outcome", res, err)
 		}

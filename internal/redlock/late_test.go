@@ -113,7 +113,7 @@ func TestAReleaseWaitsForTheAcquisition(t *testing.T) {
 			if n := w.Store.late.waiting(); n != 0 {
 				t.Errorf("%s: %d acquisitions are remembered", name, n)
 			}
-			if n := w.Store.odd.count.Load(); n != 0 {
+			if n := w.Store.odd.len(); n != 0 {
 				t.Errorf("%s: %d odd fences are remembered", name, n)
 			}
 		})

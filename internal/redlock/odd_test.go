@@ -20,7 +20,7 @@ func (w *world) oddlyHeld() lock.Fence {
 	f := w.take(w.Store, c).Fence
 	time.Sleep(time.Second)
 	synctest.Wait()
-	if n := w.Store.odd.count.Load(); n != 1 {
+	if n := w.Store.odd.len(); n != 1 {
 		w.Fatalf("%d odd fences are remembered", n)
 	}
 	return f
@@ -43,7 +43,7 @@ func TestAMemberWithAnotherFenceIsAskedAgainToRelease(t *testing.T) {
 				if o := w.nodes[2].has("n"); o == r.Owner {
 					t.Errorf("%s, handed over %v: it is held there yet", name, handed)
 				}
-				if n := w.Store.odd.count.Load(); n != 0 {
+				if n := w.Store.odd.len(); n != 0 {
 					t.Errorf("%s, handed over %v: %d odd fences are remembered", name, handed, n)
 				}
 			})

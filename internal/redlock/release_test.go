@@ -113,10 +113,10 @@ func TestWhatIsKnownOfAReleaseIsForgottenInTime(t *testing.T) {
 			n.choose(once("release", silent))
 		}
 		w.wantRelease(returnOf("n", "o", f), lock.ErrOutcomeUnknown)
-		if time.Sleep(proofTime - time.Second); w.proofs.none() {
+		if time.Sleep(proofTime - time.Second); w.Store.proofs.none() {
 			t.Error("it is forgotten too early")
 		}
-		if time.Sleep(2 * time.Second); !w.proofs.none() {
+		if time.Sleep(2 * time.Second); !w.Store.proofs.none() {
 			t.Error("it is not forgotten")
 		}
 	})
