@@ -104,7 +104,8 @@ func TestAbandonedAttemptsAreBounded(t *testing.T) {
 		if a.add(claims(maxAbandoned, 1), time.Minute, false) || !a.add(claims(7, 1), time.Minute, false) {
 			t.Error("one more was noted, or one that is known was not")
 		}
-		if !a.add(claims(maxAbandoned, 5), time.Minute, true) || a.add(claims(2*maxAbandoned, maxAbandoned), time.Minute, true) {
+		if !a.add(claims(maxAbandoned, 5), time.Minute, true) ||
+			a.add(claims(2*maxAbandoned, maxAbandoned), time.Minute, true) {
 			t.Error("so many more were not noted, or too many were")
 		}
 		time.Sleep(59 * time.Second)

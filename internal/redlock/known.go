@@ -73,9 +73,10 @@ func (s *Store) inDoubt(m *member, r lock.Renewal) bool {
 	return r.Level > 1 && s.doubts.has(holdingAt{m.number, holding{r.Name, r.Owner}})
 }
 
-// isRestored remembers that a hold is being put back at a member. A release may have been there before: a renewal that it
-// overtook found nothing, and the hold was put back while other members had it yet. So the member is asked again for what
-// is released then. A release that is over before is no such case, because a majority has not got the hold any more.
+// isRestored remembers that a hold is being put back at a member. A release may have been there before: a renewal that
+// it overtook found nothing, and the hold was put back while other members had it yet. So the member is asked again for
+// what is released then. A release that is over before is no such case, because a majority has not got the hold any
+// more.
 func (s *Store) isRestored(m *member, r lock.Renewal) {
 	s.restores.put(holdingAt{m.number, holding{r.Name, r.Owner}}, struct{}{}, 3*s.cfg.CallTimeout)
 }

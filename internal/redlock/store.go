@@ -46,7 +46,9 @@ func New(cfg Config, members []lock.Store, log *zap.Logger, reg prometheus.Regis
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, log: log.Named("redlock"), quorum: len(members)/2 + 1, late: newLate(), abandoned: newAbandoned()}
+	s := &Store{
+		cfg: cfg, log: log.Named("redlock"), quorum: len(members)/2 + 1, late: newLate(), abandoned: newAbandoned(),
+	}
 	s.odd.most, s.doubts.most, s.restores.most, s.proofs.most = maxKnown, maxKnown, maxKnown, maxKnown
 	for i, m := range members {
 		s.members = append(s.members, &member{Store: m, number: i, name: cfg.Names[i]})
