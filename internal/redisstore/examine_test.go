@@ -291,6 +291,9 @@ func TestSentinelsAreExamined(t *testing.T) {
 		all[i].Severity != lock.SeverityWarning {
 		t.Errorf("got %v, want a warning of the sentinel that is away", all)
 	}
+	if !slices.ContainsFunc(all, func(f lock.Finding) bool { return strings.Contains(f.Detail, "knows 2 sentinels") }) {
+		t.Errorf("got %v, want a warning that two sentinels are few", all)
+	}
 }
 
 func TestWhatIsDeclaredFirstIsKept(t *testing.T) {

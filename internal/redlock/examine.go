@@ -91,6 +91,8 @@ func (s *Store) examineQuorum(up, mute int) lock.Finding {
 			"holders keep what they have"
 	case up < n:
 		f.Severity, f.Remedy = lock.SeverityWarning, "start the members that are missing"
+	case n%2 == 0:
+		f.Severity, f.Remedy = lock.SeverityWarning, "have one member more or less: an even one bears no further failure"
 	}
 	return f
 }

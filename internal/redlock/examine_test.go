@@ -80,6 +80,7 @@ func TestAMajorityIsExamined(t *testing.T) {
 		{3, 0, lock.SeverityOK, lock.SeverityOK},
 		{5, 2, lock.SeverityWarning, lock.SeverityWarning},
 		{5, 3, lock.SeverityError, lock.SeverityError},
+		{4, 0, lock.SeverityWarning, lock.SeverityOK},
 	} {
 		s, _ := patients(t, row.members, row.away)
 		worst, policies := make(map[string]lock.Severity), 0

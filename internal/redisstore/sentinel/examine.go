@@ -44,6 +44,13 @@ func (g *Guide) Examine(ctx context.Context) []lock.Finding {
 	for _, some := range found {
 		all = append(all, some...)
 	}
+	if n := len(g.sentinels); n < fewest {
+		all = append(all, lock.Finding{
+			Severity: lock.SeverityWarning, Check: checkQuorum, Node: g.Master,
+			Detail: fmt.Sprintf("lockd knows %d sentinels", n),
+			Remedy: "run three or more, on machines of their own, and give all in redis.sentinel.addrs",
+		})
+	}
 	return all
 }
 
