@@ -134,7 +134,7 @@ func (c *Client) pause() bool {
 	}
 }
 
-// connected takes note of a session that has a stream.
+// connected notes a session that has a stream.
 func (c *Client) connected(st *stream) {
 	s := st.session
 	c.tell(Status{State: Connected, Session: s.id})
@@ -160,7 +160,7 @@ func (c *Client) connected(st *stream) {
 	c.watchAgain(s, watched)
 }
 
-// failed takes note of a failed attempt and says whether another one is without hope.
+// failed notes a failed attempt and says whether another one is without hope.
 func (c *Client) failed(err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,7 +19,7 @@ type heartbeats struct {
 	sent   [64]instant
 }
 
-// next takes note of a heartbeat that is about to be sent and returns its sent_id.
+// next notes a heartbeat that is about to be sent and returns its sent_id.
 func (h *heartbeats) next(now instant) uint64 {
 	h.last++
 	h.sent[h.last%uint64(len(h.sent))] = now

@@ -114,7 +114,7 @@ func (l *Lock) isAuto() bool {
 // margin is what the server takes off a lease, for clocks that differ.
 func margin(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
 
-// shorteningLocked takes note of a Shorten that is about to be sent: from here on the earlier end counts.
+// shorteningLocked notes a Shorten that is about to be sent: from here on the earlier end counts.
 func (s *session) shorteningLocked(c *call) {
 	lease := c.request.GetExtend().GetLease().AsDuration()
 	now := s.client.now()
@@ -131,7 +131,7 @@ func (s *session) shorteningLocked(c *call) {
 	}
 }
 
-// changedLocked takes note of an Extend that was done.
+// changedLocked notes an Extend that was done.
 func (s *session) changedLocked(c *call, deadline instant) {
 	s.decidedLocked(c)
 	for l := range s.locks[c.extends.hold].all() {
@@ -144,7 +144,7 @@ func (s *session) changedLocked(c *call, deadline instant) {
 	s.extendedLocked(c.extends, deadline)
 }
 
-// unchangedLocked takes note of an Extend that was refused. Of a Shorten the earlier end stays, unless surely nothing
+// unchangedLocked notes an Extend that was refused. Of a Shorten the earlier end stays, unless surely nothing
 // was done.
 func (s *session) unchangedLocked(c *call, err error) {
 	if c.extends == nil {
@@ -165,7 +165,7 @@ func surelyNot(err error) bool {
 		errors.Is(err, ErrQuota)
 }
 
-// decidedLocked takes note that a Shorten is answered. A later one may still be under way.
+// decidedLocked notes that a Shorten is answered. A later one may still be under way.
 func (s *session) decidedLocked(c *call) {
 	for l := range s.locks[c.extends.hold].all() {
 		if l.shortening == c {

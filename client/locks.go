@@ -189,7 +189,7 @@ func (ls *Locks) check() {
 	}
 }
 
-// ended takes note that one of the locks has ended.
+// ended notes that one of the locks has ended.
 func (ls *Locks) ended(cause error) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()

@@ -188,7 +188,7 @@ func (s *session) attach(st *stream, b *bid, opened *lockdv1.Opened) bool {
 	return true
 }
 
-// resumedLocked takes note of what became of the holds.
+// resumedLocked notes what became of the holds.
 func (s *session) resumedLocked(st *stream, b *bid, opened *lockdv1.Opened) {
 	for _, h := range opened.GetResumed() {
 		key := holdOf(h.GetHold())

@@ -354,7 +354,7 @@ func (s *session) leaveIfIdleLocked() {
 	}
 }
 
-// stuck takes note that no other replica took the session.
+// stuck notes that no other replica took the session.
 func (s *session) stuck() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

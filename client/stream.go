@@ -124,7 +124,7 @@ func (st *stream) listen() {
 	}
 }
 
-// suspectLocked takes note that the stream is silent, and says whether the session should go on elsewhere.
+// suspectLocked notes that the stream is silent, and says whether the session should go on elsewhere.
 func (st *stream) suspectLocked() bool {
 	s := st.session
 	if s.stream != st || st.silent || !s.resumableLocked() {
@@ -134,7 +134,7 @@ func (st *stream) suspectLocked() bool {
 	return true
 }
 
-// heardLocked takes note of a message.
+// heardLocked notes a message.
 func (st *stream) heardLocked() {
 	if st.silent {
 		st.silent = false

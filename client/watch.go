@@ -249,7 +249,7 @@ func (ws *watches) tell(w *watcher) {
 	w.told = true
 }
 
-// agree takes note that the server watches.
+// agree notes that the server watches.
 func (ws *watches) agree(w *watcher) error {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()

@@ -80,7 +80,7 @@ type silence struct {
 	store         string
 }
 
-// add takes note of one answer of all replicas.
+// add notes one answer of all replicas.
 func (s *silence) add(r interface {
 	GetReplicasAsked() uint32
 	GetReplicasAnswered() uint32

@@ -54,7 +54,7 @@ const (
 	RefuseFailed
 )
 
-// StoreAnswered takes note that the store answered a call for a request, and says what that means. err is as
+// StoreAnswered notes that the store answered a call for a request, and says what that means. err is as
 // lock.Holds has it. A request that was answered before is not judged.
 func (q *Queue[R]) StoreAnswered(w *Waiter[R], begun Begun, err error, now time.Time) Answer {
 	w.Ended()
@@ -174,11 +174,11 @@ func (q *Queue[R]) Successor(k lock.Kind, burst int) *Waiter[R] {
 	return w
 }
 
-// HandOver takes note that the caller asks the store to give the name to a Successor. Call Ended, and HandedOver or
+// HandOver notes that the caller asks the store to give the name to a Successor. Call Ended, and HandedOver or
 // Freed, after it.
 func (q *Queue[R]) HandOver(w *Waiter[R]) { w.Begin() }
 
-// HandedOver takes note that it has the name.
+// HandedOver notes that it has the name.
 func (q *Queue[R]) HandedOver() { q.burst++ }
 
 // Freed is what the store said of a name that was freed.

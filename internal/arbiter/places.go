@@ -128,14 +128,14 @@ func (p *places[R]) more() bool {
 	return p != nil && (p.round.at != nil || !p.failed && len(p.fresh) > 0)
 }
 
-// cameEarly takes note of a waiter that came to the front.
+// cameEarly notes a waiter that came to the front.
 func (p *places[R]) cameEarly(w *Waiter[R]) {
 	if p != nil && p.round.at != nil && !slices.Contains(p.early, w) {
 		p.early = append(p.early, w)
 	}
 }
 
-// Enlist takes note that the caller asks the store to keep the places of some waiters, and returns their owners. Call
+// Enlist notes that the caller asks the store to keep the places of some waiters, and returns their owners. Call
 // Enlisted for each after it.
 func (q *Queue[R]) Enlist(ws []*Waiter[R]) []lock.Owner {
 	owners := make([]lock.Owner, len(ws))
@@ -146,7 +146,7 @@ func (q *Queue[R]) Enlist(ws []*Waiter[R]) []lock.Owner {
 	return owners
 }
 
-// Enlisted takes note of what that call said of one of them, and says whether its place is to be given up: it left
+// Enlisted notes what that call said of one of them, and says whether its place is to be given up: it left
 // meanwhile. If it holds the name, by an attempt that was not answered, it is asked for next. If it is to be told its
 // position, that is more than -1.
 func (q *Queue[R]) Enlisted(w *Waiter[R], position int, err error) (tell int, leavePlace bool) {

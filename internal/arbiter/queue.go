@@ -54,12 +54,12 @@ func (q *Queue[R]) Head() *Waiter[R] { return q.waiters.front }
 // All are the waiters in their order. One of them may leave while it is looked at.
 func (q *Queue[R]) All() iter.Seq[*Waiter[R]] { return (&Cursor[R]{q, q.waiters.front}).Rest() }
 
-// Held takes note whether a session of this replica holds the name for itself alone, and how many share it.
+// Held notes whether a session of this replica holds the name for itself alone, and how many share it.
 func (q *Queue[R]) Held(alone bool, sharers int) {
 	q.alone, q.sharers = alone, int32(sharers) //nolint:gosec // bounded by the locks of all sessions
 }
 
-// Pass takes note that the name was given to one that had left, and is being passed on: nobody is asked for until
+// Pass notes that the name was given to one that had left, and is being passed on: nobody is asked for until
 // Passed.
 func (q *Queue[R]) Pass() { q.passing = true }
 

@@ -86,7 +86,7 @@ func (w *Waiter[R]) Ask(ttl time.Duration) lock.Claim {
 	return c
 }
 
-// Begin takes note that the store is being asked for it. Begin, Ended, park and leave are all that change the state.
+// Begin notes that the store is being asked for it. Begin, Ended, park and leave are all that change the state.
 func (w *Waiter[R]) Begin() {
 	switch w.state {
 	case Fresh:
@@ -97,7 +97,7 @@ func (w *Waiter[R]) Begin() {
 	}
 }
 
-// Ended takes note that the call is over.
+// Ended notes that the call is over.
 func (w *Waiter[R]) Ended() {
 	switch w.state {
 	case Trying:
@@ -133,5 +133,5 @@ func (w *Waiter[R]) leave() {
 // overtakes says whether it does not keep those behind it from asking.
 func (w *Waiter[R]) overtakes() bool { return !w.Waits() && (w.Try() || w.Claim.Kind.Shared()) }
 
-// Granted takes note that it has what it asked for: nothing of it is left to be given up.
+// Granted notes that it has what it asked for: nothing of it is left to be given up.
 func (w *Waiter[R]) Granted() { w.Unsure, w.placed = false, false }

@@ -101,7 +101,7 @@ func (b *Broker) idleLocked() {
 	}
 }
 
-// streamingLocked takes note of a session that has come, with its stream.
+// streamingLocked notes a session that has come, with its stream.
 func (b *Broker) streamingLocked(s *Session) {
 	b.streams++
 	s.streaming = true

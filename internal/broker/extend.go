@@ -120,7 +120,7 @@ func (l *Lease) extensionLocked(id uint64, req request.Extend) (extension, error
 	return e, nil
 }
 
-// shorteningLocked takes note of a call that may shorten the lease: from here on the earlier end counts.
+// shorteningLocked notes a call that may shorten the lease: from here on the earlier end counts.
 func (l *Lease) shorteningLocked(e extension) {
 	l.outlastLocked()
 	l.own().shortening = true
@@ -135,7 +135,7 @@ func (l *Lease) shorteningLocked(e extension) {
 	l.keepLocked()
 }
 
-// extendedLocked takes note of the outcome of an extension and answers.
+// extendedLocked notes the outcome of an extension and answers.
 func (b *Broker) extendedLocked(e extension, err error) {
 	l, s := e.l, e.l.sess
 	e.noted(err)
@@ -163,7 +163,7 @@ func (b *Broker) extendedLocked(e extension, err error) {
 	}
 }
 
-// changeLocked takes note of an extension that was done. A renewal that was under way meanwhile may have come after it:
+// changeLocked notes an extension that was done. A renewal that was under way meanwhile may have come after it:
 // what it set is not trusted, and given back at the end of the lease.
 func (l *Lease) changeLocked(e extension) {
 	if e.shorten || l.auto && !e.auto {
@@ -177,7 +177,7 @@ func (l *Lease) changeLocked(e extension) {
 	l.makeAutoLocked(e.auto)
 }
 
-// notShortenedLocked takes note of a shortening that was not done, or perhaps was: then the earlier end stays. An auto
+// notShortenedLocked notes a shortening that was not done, or perhaps was: then the earlier end stays. An auto
 // lease is renewed at once, which makes its end sure again.
 func (l *Lease) notShortenedLocked(e extension, err error) {
 	l.own().changed = time.Now() // the renewal that follows counts
@@ -190,7 +190,7 @@ func (l *Lease) notShortenedLocked(e extension, err error) {
 	}
 }
 
-// outlastLocked takes note that the hold may last in the store for as long as it would have without a change of its
+// outlastLocked notes that the hold may last in the store for as long as it would have without a change of its
 // lease.
 func (l *Lease) outlastLocked() {
 	l.own().changed = time.Now().Add(time.Nanosecond) // what began in this instant may have begun before

@@ -52,7 +52,7 @@ func (f *farewell) next() *Lease {
 	return l
 }
 
-// isOver takes note that one place is not used any more, and says whether it was the last one.
+// isOver notes that one place is not used any more, and says whether it was the last one.
 func (f *farewell) isOver() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -25,7 +25,7 @@ type handover struct {
 // returnTries is how often a Return is made when the store does not answer.
 const returnTries = 3
 
-// answered takes note of the outcome of a call and says whether another one is to be made. A hold that is not there
+// answered notes the outcome of a call and says whether another one is to be made. A hold that is not there
 // any more at a repetition was given back by an earlier call, if its lease lasted when that was made. Else nobody
 // knows: it may have ended by itself, and others may have had the name.
 func (h *handover) answered(res lock.Returned, err error) (again bool) {

@@ -9,7 +9,7 @@ import (
 // Keeper keeps leases alive and ends those that are lost. It is declared here, by its only caller; watchdog
 // implements it. None of its methods blocks or calls back. Of one lease, Keep and Drop are called one after the other.
 type Keeper interface {
-	// Keep begins to keep a lease, or takes note that its validity, which is given, or its mode changed.
+	// Keep begins to keep a lease, or notes that its validity, which is given, or its mode changed.
 	Keep(l *Lease, until time.Time)
 	// Drop ends that. A renewal in flight may still be told to the lease, which ignores it.
 	Drop(l *Lease)
@@ -60,7 +60,7 @@ func (l *Lease) verification() lock.Renewal {
 	}
 }
 
-// Renewed takes note of renewals whose call began at start, and says until when each lease is valid now.
+// Renewed notes renewals whose call began at start, and says until when each lease is valid now.
 func (l *Lease) Renewed(start time.Time, ls []*Lease, rs []lock.Renewal, until []time.Time) {
 	lockEach(ls, func(i int, l *Lease) {
 		if l.over {

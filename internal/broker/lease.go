@@ -152,7 +152,7 @@ func (l *Lease) loseLocked(reason lock.LostReason) {
 	l.b.dropHoldLocked(l)
 }
 
-// prolongingLocked takes note of a store call that may make the lease last so long from now. To be told its outcome.
+// prolongingLocked notes a store call that may make the lease last so long from now. To be told its outcome.
 func (l *Lease) prolongingLocked(ttl time.Duration) (done func(error)) {
 	before, may := l.mayLast, time.Now().Add(ttl)
 	if may.After(before) {

@@ -16,7 +16,7 @@ type level struct {
 	auto  bool
 }
 
-// onceMoreLocked takes note of a further hold.
+// onceMoreLocked notes a further hold.
 func (l *Lease) onceMoreLocked(until time.Time, auto bool) {
 	l.count++
 	if l.kind != lock.Read {

@@ -67,7 +67,7 @@ func (b *Broker) lostBy(h session.Hold, reason lock.LostReason) session.Lost {
 	return lost
 }
 
-// noteLoss takes note of a lost lease. That a fixed one ends by itself is nothing to report.
+// noteLoss notes a lost lease. That a fixed one ends by itself is nothing to report.
 func (b *Broker) noteLoss(l *Lease, lost session.Lost) {
 	if !l.auto && lost.Reason == lock.LostExpired {
 		return
@@ -80,7 +80,7 @@ func (b *Broker) noteLoss(l *Lease, lost session.Lost) {
 	}
 }
 
-// end takes note of a session that ends with these leases.
+// end notes a session that ends with these leases.
 func (n *losses) end(s *Session, leases []*Lease) {
 	if len(n.ended) >= namedSessions {
 		n.more++

@@ -51,7 +51,7 @@ func (b *book) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	b.Store.StartRelease(r, done)
 }
 
-// ForceRelease takes note of when it began and was over: some members do it earlier than others.
+// ForceRelease notes when it began and was over: some members do it earlier than others.
 func (b *book) ForceRelease(ctx context.Context, name string, k lock.Kind) (bool, error) {
 	f := force{at: time.Now()}
 	held, err := b.Store.ForceRelease(ctx, name, k)

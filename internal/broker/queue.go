@@ -82,7 +82,7 @@ func (q *queue) dropIdleLocked() {
 	}
 }
 
-// holdLocked takes note that a session of this replica holds the name.
+// holdLocked notes that a session of this replica holds the name.
 func (q *queue) holdLocked(l *Lease) {
 	switch {
 	case !l.kind.Shared():
@@ -95,7 +95,7 @@ func (q *queue) holdLocked(l *Lease) {
 	q.Held(q.holder != nil, len(q.sharers))
 }
 
-// unholdLocked takes note that it does not any more.
+// unholdLocked notes that it does not any more.
 func (q *queue) unholdLocked(l *Lease) {
 	if q.holder == l {
 		q.holder = nil

@@ -256,7 +256,7 @@ func (a *actor) extend(h *session.Hold) {
 	a.Extend(a.newRequest(asked{hold: *h, extend: &e}), e)
 }
 
-// extended takes note of the answer to an extend.
+// extended notes the answer to an extend.
 func (a *actor) extended(r *asked, e session.Extended) {
 	m := a.mine[r.hold]
 	if m == nil || r.extend == nil {
@@ -311,7 +311,7 @@ func (a *actor) endAll(at func(session.Hold) time.Time) {
 	}
 }
 
-// read takes note of what is told.
+// read notes what is told.
 func (a *actor) read() {
 	for {
 		select {

@@ -32,7 +32,7 @@ type try struct {
 
 const crowdedRoom = 12
 
-// add takes note of permits that may be out from now on, or are surely not any more.
+// add notes permits that may be out from now on, or are surely not any more.
 func (c *crowded) add(permits, waits int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

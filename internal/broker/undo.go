@@ -94,7 +94,7 @@ func (us *undos) next(wake func()) *undo {
 	return heap.Pop(&us.waiting).(*undo)
 }
 
-// done takes note that a call is over, and says whether another one follows.
+// done notes that a call is over, and says whether another one follows.
 func (us *undos) done(u *undo, again bool) bool {
 	us.mu.Lock()
 	defer us.mu.Unlock()

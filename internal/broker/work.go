@@ -38,7 +38,7 @@ func (s *Session) settleWork() time.Duration {
 	return s.b.tenants.SpendFor(s.Client().Tenant, time.Duration(s.work.Swap(0)), s.TTL()/4)
 }
 
-// names takes note of the names of a request.
+// names notes the names of a request.
 func (s *Session) names(req request.Acquire) error {
 	t, door := s.Client().Tenant, s.b.tenants
 	err := door.Name(t, req.Name)

@@ -144,7 +144,7 @@ func (g *Guard) agreed() bool {
 	return g.settled
 }
 
-// declare declares once, and takes note of what comes of it.
+// declare declares once, and notes what comes of it.
 func (g *Guard) declare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errors.New("the store did not answer in time"))
 	defer cancel()

@@ -64,7 +64,7 @@ func (ns *Notes) Add(n *Note) {
 	}
 }
 
-// Extended takes note that a lease ends later.
+// Extended notes that a lease ends later.
 func (ns *Notes) Extended(name string, o lock.Owner, until time.Time) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
@@ -81,7 +81,7 @@ func (ns *Notes) Lasts(name string, o lock.Owner) bool {
 	return e != nil && e.Value.(*Note).Until.After(time.Now())
 }
 
-// Kept takes note of how many permits a lease still has.
+// Kept notes how many permits a lease still has.
 func (ns *Notes) Kept(name string, o lock.Owner, permits uint32) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()

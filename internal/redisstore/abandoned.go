@@ -45,7 +45,7 @@ const (
 	mostAbandoned = 10_000
 )
 
-// Add takes note of a hold, which ends by itself after a time.
+// Add notes a hold, which ends by itself after a time.
 func (a *Abandoned) Add(r lock.Return, ttl time.Duration) {
 	now, key := time.Now(), abandonedKey{r.Name, r.Kind, r.Owner}
 	if r.Kind == lock.Semaphore || r.Remaining > 0 {

@@ -63,7 +63,7 @@ func TestANestedReadIsNotOfMembersThatMayCountItDownYet(t *testing.T) {
 	}
 }
 
-// To take note of one hold more costs the same however many there are.
+// To note one hold more costs the same however many there are.
 func TestManyHoldsAreInDoubtQuickly(t *testing.T) {
 	d := memory[holdingAt, struct{}]{most: maxKnown}
 	begun := time.Now()

@@ -63,7 +63,7 @@ func (w *watcher) hear(i int, n lock.Notice) {
 	w.tell(n)
 }
 
-// sure takes note that a member told of an end, and says whether a majority did that votes, and whether that was known.
+// sure notes that a member told of an end, and says whether a majority did that votes, and whether that was known.
 func (w *watcher) sure(i int, n lock.Notice) (sure, known bool) {
 	if n.Fence == 0 && n.Hold == "" {
 		return false, false

@@ -31,7 +31,7 @@ func (f *fences) propose(now time.Time) lock.Fence {
 	}
 }
 
-// saw takes note of a fence that was given out.
+// saw notes a fence that was given out.
 func (f *fences) saw(fence lock.Fence) {
 	for last := f.last.Load(); last < uint64(fence); last = f.last.Load() {
 		if f.last.CompareAndSwap(last, uint64(fence)) {

@@ -73,7 +73,7 @@ func (j *judge) granted(c lock.Claim, g lock.Grant, since, until time.Time) {
 	j.believe("a grant", c, since, until)
 }
 
-// believe takes note of a hold that was told, and looks who else has the name, and whether a majority knows of it.
+// believe notes a hold that was told, and looks who else has the name, and whether a majority knows of it.
 //
 // Who holds a name when it is freed by force hears of it later. So what was told before counts no more.
 func (j *judge) believe(what string, c lock.Claim, since, until time.Time) {

@@ -41,7 +41,7 @@ func (s *Store) found(ctx context.Context) {
 	wg.Wait()
 }
 
-// met takes note of a member that answered: whether it may have been used before.
+// met notes a member that answered: whether it may have been used before.
 func (s *Store) met(m *member) {
 	if b, ok := m.Store.(Marked); ok && !b.Marked() {
 		s.health.met.Store(true)
@@ -69,7 +69,7 @@ type member struct {
 	met, muted, doubled atomic.Bool
 }
 
-// heard takes note of the answer to a request that writes: whether the member is silent.
+// heard notes the answer to a request that writes: whether the member is silent.
 func (m *member) heard(err error) {
 	forgot := errors.Is(err, errForgot) // it answered all the same
 	if is := isUnknown(err) && !forgot; is != m.silent.Load() && (is || forgot || !failed(err)) {

@@ -27,7 +27,7 @@ type listening struct {
 	stopped bool
 }
 
-// hears takes note of whether a member is heard, and tells what changed by that. Members speak at the same time, and
+// hears notes whether a member is heard, and tells what changed by that. Members speak at the same time, and
 // what is told last is what is believed: so one of them tells all, in the order in which it happened.
 func (l *listening) hears(i int, hears bool) {
 	l.mu.Lock()
@@ -127,7 +127,7 @@ func (l *listener) hear(i int, n lock.Notice) {
 	}
 }
 
-// released takes note that a member told of a release, and says whether it is to be passed on. What a member tells
+// released notes that a member told of a release, and says whether it is to be passed on. What a member tells
 // that does not vote makes nobody's majority.
 func (l *listener) released(i int) bool {
 	l.mu.Lock()

@@ -69,7 +69,7 @@ func (s *Store) Meet(ctx context.Context) {
 	}
 }
 
-// probed takes note of a member.
+// probed notes a member.
 func (s *Store) probed(m *member, identity string, err error) {
 	if was, met := m.up.Swap(err == nil), m.met.Swap(true); was != (err == nil) || !met {
 		if err != nil {

@@ -127,7 +127,7 @@ func (r *renewals) rouse() {
 	}
 }
 
-// returned takes note that a member has said all it has to say.
+// returned notes that a member has said all it has to say.
 func (r *renewals) returned() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

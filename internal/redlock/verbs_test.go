@@ -157,7 +157,7 @@ func (h *holds) renewal(i int) lock.Renewal {
 // alive says whether the client believes in a hold yet. If not, no answer makes it believe again.
 func (h *holds) alive(i int) bool { return time.Now().Before(h.ends[i]) }
 
-// lasts takes note of an answer to a call that began at a time.
+// lasts notes an answer to a call that began at a time.
 func (h *holds) lasts(what string, i int, start, until time.Time) {
 	if h.alive(i) && until.After(h.ends[i]) {
 		h.ends[i] = until

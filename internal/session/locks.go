@@ -55,7 +55,7 @@ type wait[W comparable] struct {
 	want Want
 }
 
-// Wait takes note of a request, if the session may ask for what it wants. One that was here before may want something
+// Wait notes a request, if the session may ask for what it wants. One that was here before may want something
 // else now, or go on as another W. It is here until it is answered by Take, Conclude or ConcludeUntil, or until Leave.
 func (s *Session[L, W]) Wait(id uint64, w W, want Want) error {
 	s.mu.Lock()
@@ -203,7 +203,7 @@ func (s *Session[L, W]) Dismiss(l L, weight int) {
 	s.trustLocked(l)
 }
 
-// Lighten takes note that so much less is to be renewed.
+// Lighten notes that so much less is to be renewed.
 func (s *Session[L, W]) Lighten(by int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -250,7 +250,7 @@ func (s *Session[L, W]) Walk(pause func()) (found []L) {
 	return found
 }
 
-// Count takes note that the validity of a lease changed, which is given; zero if it is not auto.
+// Count notes that the validity of a lease changed, which is given; zero if it is not auto.
 func (s *Session[L, W]) Count(l L, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -136,7 +136,7 @@ func (o *Outbox) put(e Event) bool {
 	return true
 }
 
-// countLocked takes note of an Unlocked that is about to be appended.
+// countLocked notes an Unlocked that is about to be appended.
 func (o *Outbox) countLocked(name string) {
 	if o.unlocked == nil {
 		o.unlocked = make(map[string]unlocks)

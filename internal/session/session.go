@@ -152,7 +152,7 @@ func (s *Session[L, W]) AutoEnd() time.Time { return s.heardAt().Add(s.ttl) }
 // heardAt is when the client was last heard.
 func (s *Session[L, W]) heardAt() time.Time { return s.opened.Add(time.Duration(s.heard.Load())) }
 
-// Hear takes note of a sign of life, of a session that has not ended. It also has the leases renewed, if the last time
+// Hear notes a sign of life, of a session that has not ended. It also has the leases renewed, if the last time
 // is long enough ago: what is renewed just after a sign of life lasts longest.
 func (s *Session[L, W]) Hear() {
 	s.mu.Lock()
@@ -273,7 +273,7 @@ func (s *Session[L, W]) TellUntil(until time.Time, event func(Validity) Event) {
 	s.tellLocked(event(s.validityLocked(until)))
 }
 
-// TellChanged is TellUntil for a lease whose mode or validity changed, and takes note of that in the same moment: a
+// TellChanged is TellUntil for a lease whose mode or validity changed, and notes that in the same moment: a
 // heartbeat is answered with what holds for the leases that the client was told are auto. auto is as for Count.
 func (s *Session[L, W]) TellChanged(l L, auto, until time.Time, event func(Validity) Event) {
 	s.mu.Lock()
@@ -322,7 +322,7 @@ func (s *Session[L, W]) Info() Info {
 	}
 }
 
-// Watch takes note that a name is watched. begin begins that, with the mutex held: what is told before the answer is of
+// Watch notes that a name is watched. begin begins that, with the mutex held: what is told before the answer is of
 // no interest.
 func (s *Session[L, W]) Watch(name string, begin func()) error {
 	s.mu.Lock()
@@ -339,7 +339,7 @@ func (s *Session[L, W]) Watch(name string, begin func()) error {
 	return nil
 }
 
-// Unwatch takes note that it is watched no more. end ends that.
+// Unwatch notes that it is watched no more. end ends that.
 func (s *Session[L, W]) Unwatch(name string, end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

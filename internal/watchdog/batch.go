@@ -220,7 +220,7 @@ func (w *Watchdog[L]) giveBack(b *batch[L]) {
 	w.batches.Put(b)
 }
 
-// landed takes note that outcomes of a batch are known. Its other leases may be with a server that is slow, which must
+// landed notes that outcomes of a batch are known. Its other leases may be with a server that is slow, which must
 // not keep those of other servers from being renewed.
 func (w *Watchdog[L]) landed(b *batch[L], outcomes int) {
 	b.under -= outcomes
@@ -310,7 +310,7 @@ func (w *Watchdog[L]) renew(b *batch[L]) {
 	})
 }
 
-// note takes note of an outcome and of some that are there by now.
+// note notes an outcome and of some that are there by now.
 func (w *Watchdog[L]) note(b *batch[L], o outcome, more <-chan outcome) {
 	var renewed [askedAtOnce]int
 	n, known := 0, 0
@@ -333,7 +333,7 @@ func (w *Watchdog[L]) note(b *batch[L], o outcome, more <-chan outcome) {
 	w.landed(b, known)
 }
 
-// renewed takes note of leases that were renewed.
+// renewed notes leases that were renewed.
 func (w *Watchdog[L]) renewed(b *batch[L], which []int) {
 	n := len(which)
 	ls, rs, until := b.told.leases[:n], b.told.renewals[:n], b.told.until[:n]
@@ -348,7 +348,7 @@ func (w *Watchdog[L]) renewed(b *batch[L], which []int) {
 	}
 }
 
-// failed takes note of a renewal that failed. A lease that is gone is lost.
+// failed notes a renewal that failed. A lease that is gone is lost.
 func (w *Watchdog[L]) failed(b *batch[L], o outcome) {
 	l := b.items[o.i].lease
 	if gone, ok := errors.AsType[*lock.GoneError](o.err); ok && !l.Reduced(b.start) {

@@ -15,10 +15,10 @@ type lateness struct {
 // lastCounts is for how long the lateness of the last one says something about now.
 const lastCounts = moment(100 * time.Millisecond)
 
-// waits takes note of when the next one was to be renewed, never if none waits.
+// waits notes when the next one was to be renewed, never if none waits.
 func (l *lateness) waits(since moment) { l.since.Store(since) }
 
-// was takes note of how late a renewal was that had its turn.
+// was notes how late a renewal was that had its turn.
 func (l *lateness) was(now, late moment) {
 	l.last.Store(late)
 	l.lastAt.Store(now)

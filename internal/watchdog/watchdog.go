@@ -68,7 +68,7 @@ type Lease[L any] interface {
 
 	// Renewals says what would keep leases now, and until when each is valid: zero for one that is over.
 	Renewals(now time.Time, ls []L, rs []lock.Renewal, until []time.Time)
-	// Renewed takes note of renewals whose call began at start, and says until when each lease is valid now.
+	// Renewed notes renewals whose call began at start, and says until when each lease is valid now.
 	Renewed(start time.Time, ls []L, rs []lock.Renewal, until []time.Time)
 	// Reduced says whether a renewal that began at a time asked for more than there is by now.
 	Reduced(since time.Time) bool
@@ -128,7 +128,7 @@ func (w *Watchdog[L]) moment(t time.Time) moment { return int64(t.Sub(w.epoch)) 
 // Late is how late renewals are now, because the store or this process has more to do than it can.
 func (w *Watchdog[L]) Late() time.Duration { return w.late.at(w.now()) }
 
-// Keep begins to keep a lease, or takes note that its validity, which is given, or its group changed. Nobody else may
+// Keep begins to keep a lease, or notes that its validity, which is given, or its group changed. Nobody else may
 // call Keep or Drop for the same lease meanwhile.
 func (w *Watchdog[L]) Keep(l L, until time.Time) {
 	for !w.keep(l, until) {

@@ -12,7 +12,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// listener is a Watcher that takes note of what it is told.
+// listener is a Watcher that notes what it is told.
 type listener struct {
 	mu   sync.Mutex // guards the field below
 	told []lock.Fence

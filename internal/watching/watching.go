@@ -283,7 +283,7 @@ func (w *watch) isDeaf() bool {
 	return w.deaf
 }
 
-// noticed takes note of what the store tells, and has the name looked at.
+// noticed notes what the store tells, and has the name looked at.
 func (w *watch) noticed(n lock.Notice) {
 	w.mu.Lock()
 	switch n.What {

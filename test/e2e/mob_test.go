@@ -86,7 +86,7 @@ func (h *mobHold) sharing() bool {
 	return h.kind == lockdv1.LockKind_LOCK_KIND_READ || h.kind == lockdv1.LockKind_LOCK_KIND_SEMAPHORE
 }
 
-// granted takes note of a hold.
+// granted notes a hold.
 func (m *mob) granted(h *mobHold, fence uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +106,7 @@ func (m *mob) granted(h *mobHold, fence uint64) {
 	}
 }
 
-// leaves takes note that somebody does not surely have a hold any more; gone, until when it may have lasted.
+// leaves notes that somebody does not surely have a hold any more; gone, until when it may have lasted.
 func (m *mob) leaves(h *mobHold) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

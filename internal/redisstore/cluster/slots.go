@@ -234,7 +234,7 @@ func (s *Store) dropLocked(used map[string]bool) {
 	}
 }
 
-// moved takes note that a slot is elsewhere, and returns its node.
+// moved notes that a slot is elsewhere, and returns its node.
 func (s *Store) moved(slot int, addr string) (*node, error) {
 	s.lookSoon()
 	s.mu.Lock()

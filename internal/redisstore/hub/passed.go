@@ -64,7 +64,7 @@ func (h *Hub) ponged(p *redis.Pong) {
 // unanswered gives up all questions: their connection is lost, or Redis refused one.
 func (h *Hub) unanswered() { h.answered(math.MaxUint64) }
 
-// answered takes note that a question was answered, and so all before it.
+// answered notes that a question was answered, and so all before it.
 func (h *Hub) answered(number uint64) {
 	h.mu.Lock()
 	n := 0

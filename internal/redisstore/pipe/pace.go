@@ -36,7 +36,7 @@ func (p *pace) leads(now time.Time) bool {
 	return p.trip < linger && (p.quick > 0 || now.Sub(p.lastQuick) < linger)
 }
 
-// sent takes note of a batch.
+// sent notes a batch.
 func (p *pace) sent(b *batch, now time.Time) {
 	if b.quick {
 		p.quick++
@@ -59,7 +59,7 @@ func (p *pace) turn() time.Time {
 	return p.resume
 }
 
-// answered takes note of the end of a batch.
+// answered notes the end of a batch.
 func (p *pace) answered(b *batch, now time.Time) {
 	if b.quick {
 		p.quick--

@@ -207,7 +207,7 @@ func (p *Pipeline) Missing() int {
 	return p.Senders - p.up
 }
 
-// countLocked takes note of how many jobs wait.
+// countLocked notes how many jobs wait.
 func (p *Pipeline) countLocked() { p.waiting.Store(int64(p.small.n + p.large.n)) }
 
 // lineOf is where a job waits.
@@ -343,7 +343,7 @@ func (p *Pipeline) lost() {
 	p.up--
 }
 
-// refused takes note that a connection was not made. If there is no other, those who waited for it when the attempt
+// refused notes that a connection was not made. If there is no other, those who waited for it when the attempt
 // began do not wait for the next one.
 func (p *Pipeline) refused(begun time.Time, err error) {
 	p.mu.Lock()

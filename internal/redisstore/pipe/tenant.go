@@ -50,7 +50,7 @@ func (t *tenant) costs(j *Job, shared bool) (cost, weighed int) {
 	return cost, cost
 }
 
-// correct takes note that jobs cost so much in place of what was expected. It believes the least of the last
+// correct notes that jobs cost so much in place of what was expected. It believes the least of the last
 // measurements: the machine may have been busy with something else, or Redis with renewals. And it believes more slowly
 // that jobs cost much.
 func (t *tenant) correct(measured, expected int) {

@@ -37,14 +37,14 @@ type Trouble struct {
 // NewTrouble tells a log. secure says whether TLS is configured.
 func NewTrouble(log *zap.Logger, secure bool) *Trouble { return &Trouble{log: log, secure: secure} }
 
-// over takes note of a connection.
+// over notes a connection.
 func (t *Trouble) over() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.since, t.told = time.Time{}, time.Time{}
 }
 
-// note takes note of an attempt that failed. It adds to the error what to do about it, and logs it now and then.
+// note notes an attempt that failed. It adds to the error what to do about it, and logs it now and then.
 func (t *Trouble) note(err error) error {
 	remedy := t.remedy(err)
 	if remedy == "" {

@@ -117,7 +117,7 @@ func tooOld(version string) bool {
 	return errors.Join(errA, errB) == nil && (a < minMajor || a == minMajor && b < minMinor)
 }
 
-// passed takes note of a server that can be used, and looks at its settings once. It says whether the server is another
+// passed notes a server that can be used, and looks at its settings once. It says whether the server is another
 // one.
 func (s *Renewer) passed(ctx context.Context, id, version string) (other bool) {
 	s.mu.Lock()
@@ -149,7 +149,7 @@ func (s *Renewer) checkWait(ctx context.Context) {
 	}
 }
 
-// unfit takes note of a server that cannot be used, and says so once.
+// unfit notes a server that cannot be used, and says so once.
 func (s *Renewer) unfit(id string, err error) error {
 	s.mu.Lock()
 	known := s.warnedOf == id && s.checked == ""

@@ -20,7 +20,7 @@ type dataset struct {
 	since time.Time  // when they were first seen
 }
 
-// saw takes note of what the store has.
+// saw notes what the store has.
 func (d *dataset) saw(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,7 +51,7 @@ func (s *Renewer) askData(ctx context.Context) dataAnswer {
 	return dataAnswer{id, err}
 }
 
-// checkData takes note of which data the server with a run id has, and gives them an id if they have none. Where the
+// checkData notes which data the server with a run id has, and gives them an id if they have none. Where the
 // key cannot be used, the run id alone tells.
 func (s *Renewer) checkData(ctx context.Context, runID string, data dataAnswer) error {
 	if errors.Is(data.err, redis.Nil) {

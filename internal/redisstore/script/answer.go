@@ -87,7 +87,7 @@ func (a *Answer) Fence(i int) lock.Fence {
 	return lock.Fence(v) //nolint:gosec // checked above
 }
 
-// Bad takes note that an element is wrong.
+// Bad notes that an element is wrong.
 func (a *Answer) Bad(i int) {
 	if a.Err == nil {
 		a.Err = fmt.Errorf("%w: %w: element %d of %v", lock.ErrOutcomeUnknown, ErrBadAnswer, i, a.List)

@@ -177,7 +177,7 @@ func (c Call) As(tenant string) Call {
 	return c
 }
 
-// Observe takes note of how long a call took.
+// Observe notes how long a call took.
 func (sc *Script) Observe(begun time.Time) { sc.seconds.Observe(time.Since(begun).Seconds()) }
 
 // Start is Run on a pipeline without waiting: done is told once, later, by a goroutine that it must not block.

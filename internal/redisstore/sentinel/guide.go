@@ -129,7 +129,7 @@ func (g *Guide) Greet(ctx context.Context, c *redis.Conn) error {
 
 var errNoMaster = errors.New("the server that the sentinels call the master is a replica")
 
-// begin takes note of a connection that is about to be made.
+// begin notes a connection that is about to be made.
 func (g *Guide) begin(to place) *link {
 	l := &link{to: to}
 	l.ctx, l.cut = context.WithCancelCause(g.ctx)

@@ -140,7 +140,7 @@ func (v *Voucher) failed(err error) error {
 	return err
 }
 
-// answered takes note of what the server said.
+// answered notes what the server said.
 func (v *Voucher) answered(info, text *redis.Cmd) error {
 	all, err := info.Text()
 	if err != nil {
@@ -162,7 +162,7 @@ func (v *Voucher) forget() {
 	v.run = ""
 }
 
-// saw takes note of a run and its voucher. now is the server's time in ms.
+// saw notes a run and its voucher. now is the server's time in ms.
 func (v *Voucher) saw(run, voucher string, now int64) {
 	if !v.forgot(run, voucher, now) {
 		return
