@@ -136,7 +136,7 @@ func (a *App) openMajority(m *redisstore.Metrics, reg *prometheus.Registry) (loc
 	ctx, cancel := context.WithTimeoutCause(context.Background(), 2*a.cfg.Redis.OpTimeout, errSilentMember)
 	defer cancel()
 	s.Meet(ctx)
-	if a, b := s.Twins(); a != "" {
+	if a, b := s.SameServer(); a != "" {
 		return nil, fmt.Errorf("%w: redlock.members: %s and %s are the same server, and it would vote twice", ErrConfig, a, b)
 	}
 	return s, nil

@@ -107,7 +107,7 @@ func (b *Broker) enterLocked(w *waiter) error {
 	if w.waited > 0 {
 		w.shard.moved[w] = struct{}{}
 	}
-	b.countTwinsLocked(w, 1, 0)
+	b.countLeaseIDLocked(w, 1, 0)
 	switch {
 	case busy != nil:
 		q.Place(&w.Waiter, time.Now())
@@ -146,7 +146,7 @@ func (b *Broker) grantLocked(w *waiter, a attempt) bool {
 		w.spanGranted(a.fence())
 		b.removeLocked(w)
 		w.once(onceAnswer{fence: a.fence(), until: a.until()})
-		b.tellTwinLocked(w)
+		b.tryRepetitionLocked(w)
 		return true
 	}
 	var one [1]*Lease
@@ -182,7 +182,7 @@ func (b *Broker) newLeaseLocked(w *waiter, c lock.Claim, a attempt, i int, late 
 		b: b, sess: w.sess, q: b.queueLocked(c.Name), name: c.Name, kind: c.Kind, holder: w.holder, request: w.id,
 		owner: c.Owner,
 		fence: a.grants[i].Fence, taken: c.Permits, permits: c.Permits, since: b.stamp(a.end), lateGrant: late,
-		auto: w.auto, until: a.until(), seen: b.stamp(a.start), count: 1, rare: nothing,
+		auto: w.auto, until: a.until(), seen: b.stamp(a.start), count: 1, extras: nothing,
 	}
 	if w.annotation != "" {
 		l.own().annotation = w.annotation

@@ -48,7 +48,7 @@ func (b *Broker) startLocked(w *waiter) {
 	w.shard.calls++
 	b.store.StartAcquire(a.claim, func(g lock.Grant, err error) {
 		a.grants, a.err = []lock.Grant{g}, err
-		a = judge(a)
+		a = outcomeOf(a)
 		w.lock()
 		defer w.unlock()
 		defer b.endCallLocked(w.shard)
@@ -78,15 +78,15 @@ func (b *Broker) attempt(a attempt) attempt {
 	a.start = time.Now()
 	if a.all != nil {
 		a.grants, a.err = b.store.AcquireAll(b.ctx, a.all)
-		return judge(a)
+		return outcomeOf(a)
 	}
 	g, err := b.store.Acquire(b.ctx, a.claim)
 	a.grants, a.err = []lock.Grant{g}, err
-	return judge(a)
+	return outcomeOf(a)
 }
 
-// judge reads an outcome. A grant whose time is already over when the answer comes is an unknown one.
-func judge(a attempt) attempt {
+// outcomeOf reads an outcome. A grant whose time is already over when the answer comes is an unknown one.
+func outcomeOf(a attempt) attempt {
 	a.end = time.Now()
 	return a.lasting(a.end)
 }
@@ -212,7 +212,7 @@ func (b *Broker) grantAndAskMoreLocked(w *waiter, a attempt) {
 
 // undoAttemptLocked gives back what an attempt took for a waiter that was answered while it was under way: to the next
 // waiter if there is one; until then the name is asked for by nobody here. The lease of a unary caller that chose its
-// lease id is left alone (twins.go).
+// lease id is left alone (lease_ids.go).
 func (b *Broker) undoAttemptLocked(w *waiter, a attempt) {
 	if a.err != nil && w.Placed() {
 		b.leavePlaceLocked(w)
@@ -220,7 +220,7 @@ func (b *Broker) undoAttemptLocked(w *waiter, a attempt) {
 	unsure := w.Unsure
 	switch {
 	case w.ownID:
-		b.leaveToTwinLocked(w, a.err == nil)
+		b.leaveToRepetitionLocked(w, a.err == nil)
 		return
 	case a.err != nil:
 		if unsure {

@@ -33,7 +33,7 @@
 //     (handover.go).
 //   - A bounded request is answered in time, whatever the Store does (bound.go).
 //   - What may have been taken for nobody is given back in the background (undo.go). A unary caller that may repeat its
-//     request is left what it may have (twins.go).
+//     request is left what it may have (lease_ids.go).
 //
 // # What is undone
 //
@@ -48,7 +48,7 @@
 //	a return of some permits was not answered         undoReturn, as undoLater
 //	a lost lease may last longer than was told        undoLostLocked, once its validity has ended by a margin
 //	a waiter with a place in the Store left           leavePlaceLocked (leaving.go)
-//	a unary caller that may repeat its request left   nothing: leaveToTwinLocked leaves it to the repetition
+//	a unary caller that may repeat its request left   nothing: leaveToRepetitionLocked leaves it to the repetition
 //	a session ended that wants its locks released     releaseAtEnd
 //
 // # Time

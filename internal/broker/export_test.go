@@ -35,8 +35,8 @@ func (h *shard) residue() (s string) {
 			q.holder != nil,
 			len(q.sharers), q.Idle(), q.Passing(), q.driving, q.Len())
 	}
-	if len(h.twins)+h.bounded.Len()+len(h.leaving)+h.leases.Len() > 0 {
-		s += fmt.Sprintf("%d lease ids, %d bounded requests, %d places being left, %d leases\n", len(h.twins),
+	if len(h.leaseIDs)+h.bounded.Len()+len(h.leaving)+h.leases.Len() > 0 {
+		s += fmt.Sprintf("%d lease ids, %d bounded requests, %d places being left, %d leases\n", len(h.leaseIDs),
 			h.bounded.Len(),
 			len(h.leaving), h.leases.Len())
 	}

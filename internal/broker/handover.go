@@ -145,7 +145,7 @@ func (b *Broker) handedInVainLocked(q *queue, h *handover) {
 	next, handed, unsure := h.next, h.res.HandedOver, h.next.Unsure
 	switch {
 	case next.ownID:
-		b.leaveToTwinLocked(next, handed != 0)
+		b.leaveToRepetitionLocked(next, handed != 0)
 	case handed != 0:
 		q.Pass()
 		b.goTaking(func() {
@@ -167,7 +167,7 @@ func (b *Broker) handedInVainLocked(q *queue, h *handover) {
 func (h *handover) given() attempt {
 	c := h.next.Claim
 	c.TTL = h.r.Next.TTL
-	return judge(attempt{claim: c, start: h.start, grants: []lock.Grant{{Fence: h.res.HandedOver}}, err: h.err})
+	return outcomeOf(attempt{claim: c, start: h.start, grants: []lock.Grant{{Fence: h.res.HandedOver}}, err: h.err})
 }
 
 // undoGrant passes on what a waiter got that had left: to the next waiter here, in the same call, or to nobody. of is
@@ -189,4 +189,4 @@ func (b *Broker) undoGrant(of *Lease, w *waiter, c lock.Claim, f lock.Fence) {
 }
 
 // takenOver stands for the holder of a name that is being passed on and belongs to nobody.
-var takenOver = &Lease{rare: nothing}
+var takenOver = &Lease{extras: nothing}

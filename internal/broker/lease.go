@@ -33,15 +33,15 @@ type Lease struct {
 	permits uint32    // of a semaphore, that are left
 	until   time.Time // validity
 	seen    stamp     // when the last store call began that found it there
-	*rare
+	*extras
 
 	entry session.Entry // its session's
 	mark  lock.Mark     // the Keeper's
 }
 
-// rare is what few leases have. It is read as if each had one; before it is written to, own gives the lease one of its
-// own.
-type rare struct {
+// extras are what few leases have. They are read as if each lease had some; before they are written to, own gives the
+// lease some of its own.
+type extras struct {
 	annotation string
 	before     time.Duration // for how long it was held elsewhere
 	actor      string        // that its request named
@@ -55,15 +55,15 @@ type rare struct {
 	ops        []func()  // operations that touch the hold, one after the other; the first one runs
 }
 
-// nothing is what a lease has that has nothing rare. It is never written to.
-var nothing = new(rare)
+// nothing is what a lease has without extras. It is never written to.
+var nothing = new(extras)
 
-// own is what the lease has that is rare, to be written to.
-func (l *Lease) own() *rare {
-	if l.rare == nothing {
-		l.rare = new(rare)
+// own has the extras of the lease, to be written to.
+func (l *Lease) own() *extras {
+	if l.extras == nothing {
+		l.extras = new(extras)
 	}
-	return l.rare
+	return l.extras
 }
 
 // ageLocked is how long ago it was granted, also if that was elsewhere.

@@ -134,7 +134,7 @@ func (b *Broker) againOnce(ctx context.Context, w *waiter, req request.Once) (le
 		var g lock.Grant
 		g, a.err = b.store.Acquire(ctx, a.claim)
 		a.grants = []lock.Grant{g}
-		a = judge(a)
+		a = outcomeOf(a)
 		return a.err
 	})
 	if err != nil {

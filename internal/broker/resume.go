@@ -312,7 +312,7 @@ func (b *Broker) claimedLease(s *Session, h session.HeldLock) *Lease {
 	l := &Lease{
 		b: b, sess: s, name: h.Hold.Name, kind: h.Hold.Kind, holder: h.Hold.Holder, request: h.Hold.AcquiredBy,
 		owner: ownerOf(s.ID(), h.Hold.Holder, h.Hold.AcquiredBy), fence: h.Hold.Fence, permits: h.Permits,
-		auto: h.Auto, count: h.Count, lateGrant: true, rare: nothing,
+		auto: h.Auto, count: h.Count, lateGrant: true, extras: nothing,
 	}
 	if l.kind == lock.Read {
 		l.own().lateReturn = true

@@ -19,18 +19,18 @@ const shardCount = 512
 // It is locked before Broker.mu and that of a session. Two shards are locked in the order of their numbers, and only
 // for a request that asks for several names.
 type shard struct {
-	mu      sync.Mutex // guards the fields below, and all queues, waiters and leases of its names
-	queues  map[string]*queue
-	leases  *btree.BTreeG[*Lease]
-	bounded list.List                 // of *waiter, requests with a bounded wait that need not wait yet, in order of age
-	boundAt *time.Timer               // looks at bounded; nil while that is empty
-	twins   map[lock.Owner]twins      // requests whose callers chose their lease ids
-	leaving map[placeKey][]lock.Owner // places being given up
-	acting  []*waiter                 // that wait, and whose actors are known
-	moved   map[*waiter]struct{}      // that have waited elsewhere
-	calls   int                       // of the store, under way, that may take a lock or give one back
-	closed  bool
-	figures figures
+	mu       sync.Mutex // guards the fields below, and all queues, waiters and leases of its names
+	queues   map[string]*queue
+	leases   *btree.BTreeG[*Lease]
+	bounded  list.List                 // of *waiter, requests with a bounded wait that need not wait yet, in order of age
+	boundAt  *time.Timer               // looks at bounded; nil while that is empty
+	leaseIDs map[lock.Owner]leaseIDUse // requests whose callers chose their lease ids
+	leaving  map[placeKey][]lock.Owner // places being given up
+	acting   []*waiter                 // that wait, and whose actors are known
+	moved    map[*waiter]struct{}      // that have waited elsewhere
+	calls    int                       // of the store, under way, that may take a lock or give one back
+	closed   bool
+	figures  figures
 
 	_ [64]byte // what another processor writes to stands apart
 }
@@ -38,7 +38,7 @@ type shard struct {
 func (h *shard) init() {
 	h.queues = make(map[string]*queue)
 	h.leases = btree.NewG(orderDegree, func(a, b *Lease) bool { return a.compare(b) < 0 })
-	h.twins = make(map[lock.Owner]twins)
+	h.leaseIDs = make(map[lock.Owner]leaseIDUse)
 	h.leaving = make(map[placeKey][]lock.Owner)
 	h.moved = make(map[*waiter]struct{})
 }

@@ -118,10 +118,10 @@ func (b *Broker) removeLocked(w *waiter) {
 	}
 	if w.Lined() {
 		q.shard.figures.waiters--
-		b.countTwinsLocked(w, -1, 0)
+		b.countLeaseIDLocked(w, -1, 0)
 	}
 	if w.Asking() {
-		b.countTwinsLocked(w, 0, 1)
+		b.countLeaseIDLocked(w, 0, 1)
 	}
 	w.unboundLocked()
 	w.actNoMoreLocked()

@@ -119,7 +119,7 @@ func (s *Store) attempt(cs []lock.Claim, told func([]lock.Grant, error)) *attemp
 			c.Fence = s.fences.propose(a.start)
 		}
 	}
-	a.decide, a.late = a.judge, a.tooLate
+	a.decide, a.late = a.afterVote, a.tooLate
 	a.open(s)
 	return a
 }
@@ -160,8 +160,8 @@ func (a *attempt) standing() standing {
 	return st
 }
 
-// judge is called with mu after each vote.
-func (a *attempt) judge(last bool) (then func()) {
+// afterVote is called with mu after each vote.
+func (a *attempt) afterVote(last bool) (then func()) {
 	then = a.verdict(last)
 	if then == nil || a.missing == 0 && a.raising == 0 {
 		return then

@@ -52,7 +52,7 @@ func (s *Store) Examine(ctx context.Context) []lock.Finding {
 			}
 			all = append(all, f)
 		}
-		all = append(all, s.examineTwin(m)...)
+		all = append(all, s.examineSameServer(m)...)
 		if left := s.mute(m); left > 0 {
 			all = append(all, lock.Finding{
 				Severity: lock.SeverityWarning, Check: checkQuarantine, Node: m.name,

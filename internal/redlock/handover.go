@@ -34,7 +34,7 @@ func (s *Store) startHandOver(r lock.Return, told func(lock.Returned, error)) {
 	h := &handOver{told: told}
 	h.attempt = s.attempt(heir[:], h.outcome)
 	h.of = release{ballot: ballot[lock.Returned]{s: s}, r: r, start: h.start, before: s.proofBefore(r)}
-	h.decide, h.late, h.why = h.judge, h.answeredLate, h.refusal
+	h.decide, h.late, h.why = h.afterVote, h.answeredLate, h.refusal
 	h.inTurn(s.late.of(releasedBy(r)), h.ask) // what is to be handed over must have been acquired
 }
 
@@ -57,9 +57,9 @@ func (h *handOver) ask(m *member) {
 	})
 }
 
-// judge is called with mu after each vote. What is asked next for the successor waits for the members at which it may
-// be.
-func (h *handOver) judge(last bool) (then func()) {
+// afterVote is called with mu after each vote. What is asked next for the successor waits for the members at which it
+// may be.
+func (h *handOver) afterVote(last bool) (then func()) {
 	if last || h.proof(h.of.r, h.of.before).verdict(len(h.votes), h.s.quorum) != undecided {
 		then = h.verdict(last)
 	}

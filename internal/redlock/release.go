@@ -34,7 +34,7 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	}
 	r.Next = nil
 	x := &release{r: r, start: time.Now(), told: done, before: s.proofBefore(r)}
-	x.decide, x.late = x.judge, x.answeredLate
+	x.decide, x.late = x.afterVote, x.answeredLate
 	x.open(s)
 	earlier := s.late.of(releasedBy(r)) // what is to be released must have been acquired
 	if r.Remaining > 0 {
@@ -63,8 +63,8 @@ func (x *release) ask(m *member) {
 	})
 }
 
-// judge is called with mu after each vote.
-func (x *release) judge(last bool) (then func()) {
+// afterVote is called with mu after each vote.
+func (x *release) afterVote(last bool) (then func()) {
 	then = x.verdict(last)
 	if then == nil || x.missing == 0 || x.r.Remaining == 0 {
 		return then

@@ -245,13 +245,13 @@ func (w *Watchdog[L]) askSome(b *batch[L], due []item[L]) {
 		for to < len(due) && due[to].shard == s {
 			to++
 		}
-		w.over.lose(s.judge(b, due[from:to], rs[from:to], until[from:to]))
+		w.over.lose(s.divide(b, due[from:to], rs[from:to], until[from:to]))
 		from = to
 	}
 }
 
-// judge adds to a batch what is to be renewed, plans the rest, and returns what is over. All of it is in this shard.
-func (s *shard[L]) judge(b *batch[L], due []item[L], rs []lock.Renewal, until []time.Time) (over []L) {
+// divide adds to a batch what is to be renewed, plans the rest, and returns what is over. All of it is in this shard.
+func (s *shard[L]) divide(b *batch[L], due []item[L], rs []lock.Renewal, until []time.Time) (over []L) {
 	w := s.w
 	s.mu.Lock()
 	defer s.mu.Unlock()

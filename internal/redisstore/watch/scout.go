@@ -47,16 +47,16 @@ type scout struct {
 
 	mu        sync.Mutex // guards the fields below
 	closed    bool
-	glances   []*glance
+	lookups   []*lookup
 	followers map[string]map[*watcher]struct{} // by each key whose change concerns them
 	stop      func()                           // listening to what changed; nil while nobody follows
 }
 
-// glance is a name to be looked at.
-type glance struct {
+// lookup is a name to be looked at.
+type lookup struct {
 	n    string
 	cmd  *redis.Cmd
-	err  error      // of the glance, not of the command
+	err  error      // of the lookup, not of the command
 	done chan error // size 1
 }
 
@@ -162,14 +162,14 @@ func (sc *scout) see(ctx context.Context, n string) (lock.Sight, error) {
 	}
 	keys := []string{n, layout.Token(n), layout.PermitsOut(n)}
 	sight := sc.Scripts.Sight
-	g := &glance{n: n, done: make(chan error, 1)}
+	g := &lookup{n: n, done: make(chan error, 1)}
 	g.cmd = sight.With(keys, layout.HoldBase(n), lock.MaxSeen).Command(sc.ctx, "evalsha", &sight.SHA)
 	sc.mu.Lock()
 	if sc.closed {
 		sc.mu.Unlock()
 		return lock.Sight{}, errNotSeen
 	}
-	sc.glances = append(sc.glances, g)
+	sc.lookups = append(sc.lookups, g)
 	sc.mu.Unlock()
 	select {
 	case sc.wake <- struct{}{}:
@@ -201,7 +201,7 @@ func (sc *scout) run() {
 	defer sc.hangUp()
 	for {
 		if some := sc.take(maxGlances); len(some) > 0 {
-			sc.glance(some)
+			sc.lookUp(some)
 			continue
 		}
 		select {
@@ -214,11 +214,11 @@ func (sc *scout) run() {
 }
 
 // take takes names that are to be looked at.
-func (sc *scout) take(most int) []*glance {
+func (sc *scout) take(most int) []*lookup {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	some := sc.glances[:min(len(sc.glances), most)]
-	sc.glances = sc.glances[len(some):]
+	some := sc.lookups[:min(len(sc.lookups), most)]
+	sc.lookups = sc.lookups[len(some):]
 	return some
 }
 
@@ -247,8 +247,8 @@ func (sc *scout) hangUp() {
 	}
 }
 
-// glance looks at some names in one round trip, once more if the connection was lost before that.
-func (sc *scout) glance(some []*glance) {
+// lookUp looks at some names in one round trip, once more if the connection was lost before that.
+func (sc *scout) lookUp(some []*lookup) {
 	err := pipe.ErrNotConnected
 	for range 2 {
 		if err = sc.connect(); err != nil {
@@ -265,8 +265,8 @@ func (sc *scout) glance(some []*glance) {
 	}
 }
 
-// look is glance on the connection that there is. Only with pipe.ErrNotConnected nobody was told anything.
-func (sc *scout) look(some []*glance) error {
+// look is lookUp on the connection that there is. Only with pipe.ErrNotConnected nobody was told anything.
+func (sc *scout) look(some []*lookup) error {
 	ctx, cancel := sc.Bounded(sc.ctx)
 	defer cancel()
 	forgotten, err := sc.exec(ctx, some)
@@ -287,7 +287,7 @@ func (sc *scout) look(some []*glance) error {
 
 // exec sends a batch and returns what Redis knew no script for. Tracking is asked for each time: for another connection
 // than the last time, or to be told on another one.
-func (sc *scout) exec(ctx context.Context, some []*glance) (forgotten []*glance, err error) {
+func (sc *scout) exec(ctx context.Context, some []*lookup) (forgotten []*lookup, err error) {
 	batch := sc.client.Pipeline()
 	hearer := strconv.FormatInt(sc.hub.ID(), 10)
 	tracking := batch.Do(ctx, "client", "tracking", "on", "redirect", hearer)
@@ -301,7 +301,7 @@ func (sc *scout) exec(ctx context.Context, some []*glance) (forgotten []*glance,
 		}
 		return nil, failure
 	}
-	var seen []*glance
+	var seen []*lookup
 	for _, g := range some {
 		err := g.cmd.Err()
 		switch {
@@ -321,7 +321,7 @@ func (sc *scout) exec(ctx context.Context, some []*glance) (forgotten []*glance,
 }
 
 // conclude answers for names that were looked at, when all that Redis said before is heard.
-func (sc *scout) conclude(seen []*glance) {
+func (sc *scout) conclude(seen []*lookup) {
 	then := func() {
 		for _, g := range seen {
 			for _, w := range sc.following(g.n) {

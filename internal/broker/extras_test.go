@@ -10,7 +10,7 @@ import (
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if !reflect.ValueOf(*nothing).IsZero() {
-		println("a lease wrote to what is shared by those that have nothing rare")
+		println("a lease wrote to what is shared by those without extras")
 		code = 1
 	}
 	os.Exit(code)

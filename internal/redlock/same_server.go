@@ -11,8 +11,8 @@ import (
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
-// checkTwin is what Examine calls it when two members are one server.
-const checkTwin = "SAME_SERVER"
+// checkSameServer is what Examine calls it when two members are one server.
+const checkSameServer = "SAME_SERVER"
 
 // runIDSize is the length of the id of a run of Redis. Other identities say nothing of who else a member is.
 const runIDSize = 40
@@ -28,9 +28,9 @@ func sameServer(a, b string) bool {
 	return false
 }
 
-// twin is another member that answers and is the same server as a member, nil if there is none: the server has two
-// names. Such a server would vote twice, and take two votes with it when it fails.
-func (s *Store) twin(m *member) *member {
+// sameServer is another member that answers and is the same server as a member, nil if there is none: the server has
+// two names. Such a server would vote twice, and take two votes with it when it fails.
+func (s *Store) sameServer(m *member) *member {
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()
 	for i, other := range s.members {
@@ -42,10 +42,10 @@ func (s *Store) twin(m *member) *member {
 	return nil
 }
 
-// Twins are the names of two members that are the same server, empty if there are none.
-func (s *Store) Twins() (a, b string) {
+// SameServer has the names of two members that are the same server, empty if there are none.
+func (s *Store) SameServer() (a, b string) {
 	for _, m := range s.members {
-		if other := s.twin(m); other != nil {
+		if other := s.sameServer(m); other != nil {
 			return m.name, other.name
 		}
 	}
@@ -54,10 +54,10 @@ func (s *Store) Twins() (a, b string) {
 
 // tell says in the log what changed about a member that answered.
 func (s *Store) tell(m *member) {
-	other := s.twin(m)
+	other := s.sameServer(m)
 	if was := m.doubled.Swap(other != nil); other != nil && !was {
 		s.log.Error("two members are the same server", zap.Strings(observe.KeyMember, []string{m.name, other.name}),
-			zap.String(observe.KeyRemedy, remedyTwin))
+			zap.String(observe.KeyRemedy, remedySameServer))
 	}
 	if b, ok := m.Store.(Marked); ok && b.Marked() {
 		return // it may be new, which is not known yet
@@ -72,14 +72,14 @@ func (s *Store) tell(m *member) {
 	}
 }
 
-const remedyTwin = "give each server once: this one votes twice, and its failure counts for two"
+const remedySameServer = "give each server once: this one votes twice, and its failure counts for two"
 
-// examineTwin finds a member that is the same server as another one.
-func (s *Store) examineTwin(m *member) (found []lock.Finding) {
-	if other := s.twin(m); other != nil {
+// examineSameServer finds a member that is the same server as another one.
+func (s *Store) examineSameServer(m *member) (found []lock.Finding) {
+	if other := s.sameServer(m); other != nil {
 		found = append(found, lock.Finding{
-			Severity: lock.SeverityError, Check: checkTwin, Node: m.name, Detail: "it is the same server as " + other.name,
-			Remedy: remedyTwin,
+			Severity: lock.SeverityError, Check: checkSameServer, Node: m.name, Detail: "it is the same server as " + other.name,
+			Remedy: remedySameServer,
 		})
 	}
 	return found

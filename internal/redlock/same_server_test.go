@@ -71,12 +71,12 @@ func told(logs *observer.ObservedLogs, message string) int {
 func TestOneServerIsNotTwoMembers(t *testing.T) {
 	s, all, logs := watched(t, run("a"), run("b"), run("a"))
 	probeAll(t, s)
-	if a, b := s.Twins(); a != "0" || b != "2" {
-		t.Errorf("got the twins %q and %q, want 0 and 2", a, b)
+	if a, b := s.SameServer(); a != "0" || b != "2" {
+		t.Errorf("got %q and %q as one server, want 0 and 2", a, b)
 	}
 	found := 0
 	for _, f := range s.Examine(t.Context()) {
-		if f.Check == checkTwin && f.Severity == lock.SeverityError && f.Remedy != "" {
+		if f.Check == checkSameServer && f.Severity == lock.SeverityError && f.Remedy != "" {
 			found++
 		}
 	}
@@ -89,23 +89,23 @@ func TestOneServerIsNotTwoMembers(t *testing.T) {
 
 	all[2].run = run("c") // the name leads elsewhere now
 	probeAll(t, s)
-	if a, b := s.Twins(); a != "" || b != "" {
-		t.Errorf("got the twins %q and %q, want none", a, b)
+	if a, b := s.SameServer(); a != "" || b != "" {
+		t.Errorf("got %q and %q as one server, want none", a, b)
 	}
 }
 
 func TestMembersOfOneClusterAreOneServer(t *testing.T) {
 	s, _, _ := watched(t, run("a")+" "+run("b"), run("c"), run("d")+" "+run("b"))
-	if a, b := s.Twins(); a != "0" || b != "2" {
-		t.Errorf("got the twins %q and %q, want 0 and 2", a, b)
+	if a, b := s.SameServer(); a != "0" || b != "2" {
+		t.Errorf("got %q and %q as one server, want 0 and 2", a, b)
 	}
 }
 
 // What is no run id is no reason to take two members for one.
 func TestOtherIdentitiesMayBeAlike(t *testing.T) {
 	s, _, _ := watched(t, "unknown", "unknown", "memory")
-	if a, b := s.Twins(); a != "" || b != "" {
-		t.Errorf("got the twins %q and %q, want none", a, b)
+	if a, b := s.SameServer(); a != "" || b != "" {
+		t.Errorf("got %q and %q as one server, want none", a, b)
 	}
 }
 
