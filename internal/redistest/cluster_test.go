@@ -8,18 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-func TestMastersKnowNothingOfEachOther(t *testing.T) {
-	t.Parallel()
-	for i, s := range StartMasters(t, 3) {
-		if err := s.Client().SetNX(t.Context(), "k", i, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := s.Client().Get(t.Context(), "k").Int(); err != nil || got != i {
-			t.Errorf("master %d says %d, %v", i, got, err)
-		}
-	}
-}
-
 // TestAClusterFailsOver has a key survive a fail-over in good order, a killed master, and the return of that master.
 func TestAClusterFailsOver(t *testing.T) {
 	t.Parallel()

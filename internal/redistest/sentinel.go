@@ -250,14 +250,6 @@ func (w *Watcher) Master() (addr string, err error) {
 	return addr, nil
 }
 
-// failOvers counts those that it knows of.
-func (w *Watcher) failOvers() (n string, err error) {
-	c := w.client()
-	defer c.Close()
-	m, err := c.Master(context.Background(), MasterName).Result()
-	return m["config-epoch"], err
-}
-
 func (w *Watcher) failOver() error {
 	c := w.client()
 	defer c.Close()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -26,30 +25,6 @@ func lockctl(d *harness.Lockd, args ...string) *proctest.Process {
 
 func startLockctl(d *harness.Lockd, args ...string) *proctest.Process {
 	return d.Tool(lockctlBin, args...)
-}
-
-func TestExecTellsByItsExitCodeWhatHappened(t *testing.T) {
-	t.Parallel()
-	d, rc := oneReplica(t)
-	lockctl(d, "exec", "job", "--", "sh", "-c", "exit 7").Want(7, "")
-	lockctl(d, "exec", "job", "--", "sh", "-c", "kill -KILL $$").Want(128+int(syscall.SIGKILL), "")
-
-	p := lockctl(d, "exec", "a job", "--", "sh", "-c", `echo "$LOCKD_NAME $LOCKD_FENCE"`)
-	p.Want(0, fmt.Sprintf("a job %s\n", rc.Get(t.Context(), "redisson_lock_token:{a job}").Val()))
-
-	holder := startLockctl(d, "exec", "job", "--", "sleep", "600")
-	child := childOf(t, holder.PID())
-	lockctl(d, "exec", "job", "--wait", "0", "--", "echo", "ran").Want(75, "")
-	lockctl(d, "exec", "job", "--wait", "300ms", "--", "echo", "ran").Want(75, "")
-	lockctl(d, "unlock", "job", "--force", "--reason", "stuck", "-o", "json").
-		Want(0, `{"name":"job","released":true}`+"\n")
-	holder.Want(70, "")
-	if !gone(child) {
-		t.Error("the child lives on without the lock")
-	}
-	if found := keys(t, rc); len(found) > 0 {
-		t.Errorf("left behind: %q", found)
-	}
 }
 
 func TestLeasesOfShellsAreInRedis(t *testing.T) {

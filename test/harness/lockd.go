@@ -87,16 +87,7 @@ func (d *Lockd) start() error {
 	return d.await()
 }
 
-// AwaitLockd waits until a process that was started is a server that is ready.
-func AwaitLockd(t testing.TB, p *proctest.Process) *Lockd {
-	t.Helper()
-	d := &Lockd{Process: p, t: t}
-	if err := d.await(); err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
+// await waits until the process is a server that is ready.
 func (d *Lockd) await() error {
 	for end := time.Now().Add(patience); time.Now().Before(end) && !d.Ended(); time.Sleep(2 * time.Millisecond) {
 		if d.Ops == "" || d.Addr == "" {

@@ -116,7 +116,7 @@ func TestRoomCatchesWhoComesInWithoutTheLock(t *testing.T) {
 		s := newStage(t, long)
 		r := newRoom(t, 1)
 		cs := s.dialAll()
-		s.visit(r, visitors{kind: "lock", name: "room", visits: 480, lock: func(i, _ int) locker {
+		s.visit(r, visitors{kind: "lock", name: "room", visits: 160, lock: func(i, _ int) locker {
 			if i > 0 {
 				return s.lockerOf(cs[i], plain, "room")
 			}
@@ -124,7 +124,7 @@ func TestRoomCatchesWhoComesInWithoutTheLock(t *testing.T) {
 				return 1 << 60, func() error { return nil }, nil
 			}}
 		}})
-		if _, err := r.verdict(480); err == nil {
+		if _, err := r.verdict(160); err == nil {
 			t.Error("nothing was noticed")
 		}
 	})
