@@ -242,7 +242,7 @@ func (w *watch) goneLocked(held map[string]seenHold, st lock.Sight) (gone []seen
 // One that is left may be of a hold that is still seen, if it came during this look: the next look shows that.
 func (w *watch) missLocked(before look, st lock.Sight, held map[string]seenHold) {
 	early, late := before.nameless, w.since.nameless
-	blamed := false
+	blamed, several := false, false
 	for _, h := range w.goneLocked(held, st) {
 		cause := w.causeLocked(before, st, h)
 		if h.foreign || h.unseen {
@@ -254,6 +254,7 @@ func (w *watch) missLocked(before look, st lock.Sight, held map[string]seenHold)
 			}
 		}
 		blamed = blamed || cause == lock.EndForced
+		several = several || h.permit && cause == lock.EndForced
 		if !w.raisedLocked(h) {
 			w.sayEndLocked(h.end(cause))
 		}
@@ -270,7 +271,8 @@ func (w *watch) missLocked(before look, st lock.Sight, held map[string]seenHold)
 	}
 	if blamed {
 		w.since.forced, w.since.alone = false, false
-	} else if before.alone {
+	}
+	if before.alone && (!blamed || several) { // one message is of all permits, also of those that no look saw
 		w.tellLocked(End{Cause: lock.EndForced})
 	}
 }

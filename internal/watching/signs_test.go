@@ -286,6 +286,11 @@ func TestWhatIsToldOfAHoldOfAnotherProgram(t *testing.T) {
 			s.ends(lock.EndForced, 0, false)
 			s.show()
 		}, []end{released, forced}},
+		"permits by force, of which one was not seen": {func(s *shown) {
+			s.show(permit)
+			s.ends(lock.EndForced, 0, false)
+			s.show()
+		}, []end{forced, forced}},
 		"a permit during an outage": {func(s *shown) {
 			s.show(permit)
 			s.says(lock.NoticeDeaf, lock.NoticeListening)

@@ -12,6 +12,9 @@
 // While messages of the store are not heard, ends may be told late, and several as one. Watching holds nothing up: who
 // watches must not delay what it is told.
 //
+// A forced release takes all permits of a semaphore, in one message that names none. Those that a look saw are told,
+// and one more without its ID, whether there was one or not.
+//
 // # What an end is known by
 //
 // There are four signs: lockd's message, which has the cause and the fence; Redisson's, which says only that something
