@@ -126,7 +126,7 @@ func (l *listener) Accept() (net.Conn, error) {
 
 // enter returns nil if there is no room.
 func (l *listener) enter(c net.Conn) *accepted {
-	address := limits.TenantOf(c.RemoteAddr().String())
+	address := limits.TenantAt(c.RemoteAddr())
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.fullLocked(address) && l.makesRoom {

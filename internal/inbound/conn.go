@@ -63,7 +63,7 @@ type Conn struct {
 // Watch makes a Conn. What is read and written there must be HTTP/2, from the first byte.
 func (in *Intake) Watch(c net.Conn) *Conn {
 	return &Conn{
-		Conn: c, room: in, tenant: limits.TenantOf(c.RemoteAddr().String()), streams: make(map[uint32]*stream),
+		Conn: c, room: in, tenant: limits.TenantAt(c.RemoteAddr()), streams: make(map[uint32]*stream),
 		wake: make(chan struct{}, 1), closed: make(chan struct{}), in: frames{skip: preface},
 	}
 }

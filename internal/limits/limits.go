@@ -1,10 +1,11 @@
-// Package limits has every bound of what clients may ask for and have at a time, and what keeps it.
+// Package limits has the bounds of what clients may ask for and have at a time, and what keeps them.
 //
 // # What it promises
 //
 // Each bound has one definition. What an operator can set is a field of Limits or Session, with its key, its default
 // and what it bounds. What nobody can set is in fixed.go, and what work costs in prices.go. The configuration, what
-// clients are told in Opened, and whoever refuses take their numbers from here.
+// clients are told in Opened, and whoever refuses take their numbers from here. Bounds of what arrives before it is a
+// request stand where they are kept: of connections in app, of messages in inbound, of questions in peers.
 //
 // A Room has never more of its thing at a time than its bound says. Tenants counts what the clients of one tenant have:
 // there are never more sessions, streams that may become one, or unary calls than Limits says. No tenant has lockd work
@@ -18,6 +19,7 @@
 package limits
 
 import (
+	"net"
 	"net/netip"
 	"time"
 
@@ -56,6 +58,14 @@ type Session struct {
 	MaxTTL time.Duration `key:"max_ttl" default:"10m"`
 	// when its client is asked to open another stream, again and again; 0 = never
 	MaxStreamAge time.Duration `key:"max_stream_age" default:"0s" min:"0s"`
+}
+
+// TenantAt is the tenant of a connection from an address. One without an address is of the tenant of all such.
+func TenantAt(a net.Addr) lock.Tenant {
+	if a == nil {
+		return ""
+	}
+	return TenantOf(a.String())
 }
 
 // Denied counts a refusal and is its error: of a subject there are as many as its limit says.

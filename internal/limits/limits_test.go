@@ -26,4 +26,7 @@ func TestWhatOneClientCanHaveIsOneTenant(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", peer, got, want)
 		}
 	}
+	if got := TenantAt(nil); got != "" {
+		t.Errorf("got %q for a connection without an address", got)
+	}
 }
