@@ -49,7 +49,7 @@ func (ts *Tenants) Begin(s *Slot, t lock.Tenant) (_ *Slot, err error) {
 			return nil, err
 		}
 	}
-	if s.has == nobody {
+	if s.has != aClient {
 		return nil, nil
 	}
 	s.has = aSession

@@ -47,8 +47,13 @@ type Account struct {
 
 // Owes is what is owed now; as much as -Burst if nothing is.
 func (a *Account) Owes(r Rate, now time.Time) time.Duration {
-	paid := time.Duration(float64(now.Sub(a.at)) * r.Share)
-	a.owed, a.at = max(a.owed-paid, -r.Burst), now
+	if a.at.IsZero() { // too long ago to be multiplied
+		a.owed = -r.Burst
+	} else {
+		paid := time.Duration(float64(now.Sub(a.at)) * r.Share)
+		a.owed = max(a.owed-paid, -r.Burst)
+	}
+	a.at = now
 	return a.owed
 }
 
