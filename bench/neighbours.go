@@ -52,7 +52,7 @@ func runNeighbours(args []string) error {
 		}
 		var all []neighbour
 		for range *rounds {
-			n, err := besideFlood(ctx, program, f.name, *run, *profiles)
+			n, err := flooded(ctx, program, f.name, *run, *profiles)
 			if err != nil {
 				return fmt.Errorf("%s: %w", f.name, err)
 			}
@@ -60,9 +60,9 @@ func runNeighbours(args []string) error {
 		}
 		of := func(value func(neighbour) float64) float64 { return medianOf(all, value) }
 		out.add(f.name,
-			ratio(of(func(n neighbour) float64 { return n.beside / n.alone })),
+			ratio(of(func(n neighbour) float64 { return n.flooded / n.alone })),
 			whole(of(func(n neighbour) float64 { return n.alone })),
-			whole(of(func(n neighbour) float64 { return n.beside })),
+			whole(of(func(n neighbour) float64 { return n.flooded })),
 			ratio(of(func(n neighbour) float64 { return n.lockd })),
 			ratio(of(func(n neighbour) float64 { return n.redis })),
 			ratio(of(func(n neighbour) float64 { return n.flood })),
@@ -75,13 +75,13 @@ func runNeighbours(args []string) error {
 
 // neighbour is how fast a client is, in pairs a second, and how many processors the others are busy with beside it.
 type neighbour struct {
-	alone, beside       float64
+	alone, flooded      float64
 	lockd, redis, flood float64
 	lost                float64 // leases that lockd lost
 }
 
-// besideFlood measures a client before, beside and after a flood, with servers of their own.
-func besideFlood(ctx context.Context, lockd *program, flood string, run time.Duration,
+// flooded measures a client before, beside and after a flood, with servers of their own.
+func flooded(ctx context.Context, lockd *program, flood string, run time.Duration,
 	profiles string,
 ) (n neighbour, err error) {
 	redis, err := startRedis(ctx)
@@ -112,7 +112,7 @@ func besideFlood(ctx context.Context, lockd *program, flood string, run time.Dur
 		return n, err
 	}
 	time.Sleep(settling)
-	if n.beside, err = n.measureBeside(ctx, e, c, others, run, profiles, flood); err != nil {
+	if n.flooded, err = n.measureFlooded(ctx, e, c, others, run, profiles, flood); err != nil {
 		others.kill()
 		return n, err
 	}
@@ -147,8 +147,8 @@ func startFlood(flood, addr string) (*process, error) {
 	return others, nil
 }
 
-// measureBeside is the speed of the client beside a flood, and who uses how much CPU time meanwhile.
-func (n *neighbour) measureBeside(
+// measureFlooded is the speed of the client beside a flood, and who uses how much CPU time meanwhile.
+func (n *neighbour) measureFlooded(
 	ctx context.Context, e env, c *client.Client, flood *process, run time.Duration, profiles, name string,
 ) (float64, error) {
 	before, err := e.usage(flood.pid())

@@ -141,10 +141,10 @@ func (q *Queue[R]) giveWay(w *Waiter[R]) bool {
 	return true
 }
 
-// Beside are up to n waiters to be asked for at once after one was granted: where one shared hold fits in, more may.
+// AlsoAsk are up to n waiters to be asked for at once after one was granted: where one shared hold fits in, more may.
 // They ask for shared holds; of permits none that wants fewer than one before it, because it could be granted what that
 // one is refused. There are none if a request was refused since that attempt began.
-func (q *Queue[R]) Beside(since Begun, n int) (next []*Waiter[R]) {
+func (q *Queue[R]) AlsoAsk(since Begun, n int) (next []*Waiter[R]) {
 	if since.refusals != q.refusals {
 		return nil
 	}

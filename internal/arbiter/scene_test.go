@@ -180,7 +180,7 @@ func (s *scene) answered(r *request, err error) {
 		s.say("grant %s", r.name)
 		s.granted(r)
 		if r.Claim.Kind.Shared() {
-			for _, w := range q.Beside(r.begun, 2) {
+			for _, w := range q.AlsoAsk(r.begun, 2) {
 				s.ask(w.For)
 			}
 		}

@@ -71,7 +71,7 @@ func (s *Session) routeLocked(w *waiter) error {
 			return session.ErrUpgrade
 		}
 	}
-	if l := w.besideLocked(); l != nil {
+	if l := w.ownWriteLocked(); l != nil {
 		err := s.Operable()
 		if err == nil {
 			err = s.Wait(w.id, w, w.want())
@@ -79,7 +79,7 @@ func (s *Session) routeLocked(w *waiter) error {
 		if err == nil {
 			w.q = l.q
 			b.boundLocked(w)
-			l.doLocked(func() { b.readBesideWrite(l, w) })
+			l.doLocked(func() { b.readUnderWrite(l, w) })
 		}
 		return err
 	}
@@ -269,7 +269,7 @@ func (b *Broker) joinLocked(l *Lease, w *waiter) {
 		b.renestLocked(l, w)
 	case w.Claim.Kind == lock.Read && l.kind == lock.Write && w.Lined():
 		b.outOfQueueLocked(w)
-		l.doLocked(func() { b.readBesideWrite(l, w) })
+		l.doLocked(func() { b.readUnderWrite(l, w) })
 	case w.upgradeLocked():
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: session.ErrUpgrade})
 	}

@@ -205,7 +205,7 @@ func (b *Broker) grantAndAskMoreLocked(w *waiter, a attempt) {
 	if !w.Claim.Kind.Shared() || q.shard.closed {
 		return
 	}
-	for _, next := range q.Beside(a.begun, 2) {
+	for _, next := range q.AlsoAsk(a.begun, 2) {
 		b.startLocked(next.For)
 	}
 }

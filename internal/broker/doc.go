@@ -72,7 +72,7 @@
 //  2. shards, by their numbers
 //  3. Broker.mu
 //  4. the mutex of a session
-//  5. those that lock no other one of this list: of an outbox, the Keeper, watched names, undos, and the door
+//  5. those that lock no other one of this list: of an outbox, the Keeper, watched names, undos, and the tenants
 //
 // Nothing slow happens under them: Store calls are only started, and answers are appended to outboxes.
 //

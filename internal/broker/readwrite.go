@@ -19,16 +19,16 @@ func (w *waiter) upgradeLocked() bool {
 	return w.sess.leaseLocked(holdKey{w.Claim.Name, lock.Read, w.holder}) != nil
 }
 
-// besideLocked is the write lease beside which a waiter wants to read, nil if there is none.
-func (w *waiter) besideLocked() *Lease {
+// ownWriteLocked is the write lease under which a waiter wants to read, nil if there is none.
+func (w *waiter) ownWriteLocked() *Lease {
 	if w.all != nil || w.Claim.Kind != lock.Read || !named(w.holder) {
 		return nil
 	}
 	return w.sess.leaseLocked(holdKey{w.Claim.Name, lock.Write, w.holder})
 }
 
-// readBesideWrite reads a name for a holder that writes it. It runs as an operation of the write lease.
-func (b *Broker) readBesideWrite(l *Lease, w *waiter) {
+// readUnderWrite reads a name for a holder that writes it. It runs as an operation of the write lease.
+func (b *Broker) readUnderWrite(l *Lease, w *waiter) {
 	l.lock()
 	defer l.unlock()
 	if w.Answered() { // cancelled
@@ -43,7 +43,7 @@ func (b *Broker) readBesideWrite(l *Lease, w *waiter) {
 		return
 	}
 	a := w.attemptLocked()
-	a.claim.Beside = l.owner
+	a.claim.WriteOwner = l.owner
 	l.unlock()
 	a = b.insist(b.attempt(a))
 	l.lock()

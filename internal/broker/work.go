@@ -40,10 +40,10 @@ func (s *Session) settleWork() time.Duration {
 
 // names notes the names of a request.
 func (s *Session) names(req request.Acquire) error {
-	t, door := s.Client().Tenant, s.b.tenants
-	err := door.Name(t, req.Name)
+	t, tenants := s.Client().Tenant, s.b.tenants
+	err := tenants.Name(t, req.Name)
 	for i := 0; i < len(req.More) && err == nil; i++ {
-		err = door.Name(t, req.More[i].Name)
+		err = tenants.Name(t, req.More[i].Name)
 	}
 	return err
 }

@@ -20,8 +20,8 @@ type Claim struct {
 	// TTL is how long the lease lasts from now. A longer remaining time is never shortened. For Read it is that of the
 	// hold with the number Count alone; the others keep theirs.
 	TTL time.Duration
-	// Beside is, for Read, the owner of a write hold that does not stand in the way: its holder wants to read as well.
-	Beside Owner
+	// WriteOwner is, for Read, the owner of a write hold that does not stand in the way: its holder wants to read as well.
+	WriteOwner Owner
 	// Permits is how many permits of a semaphore are taken, at least 1; 0 for other kinds.
 	Permits uint32
 	// Limit is how many permits a semaphore has. It is kept by the Store from the first claim on; 0 takes what is kept.

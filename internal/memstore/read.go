@@ -63,7 +63,7 @@ func (h *hold) alive(now time.Time) (first lock.Owner, n uint32, left time.Durat
 func (w *work) checkRead(e *entry, c lock.Claim) error {
 	_, left, held := e.holder(w.now)
 	switch {
-	case e.reads(c.Owner, w.now) != nil || e.alone(lock.Write, c.Beside):
+	case e.reads(c.Owner, w.now) != nil || e.alone(lock.Write, c.WriteOwner):
 		return nil
 	case e.owner != "":
 		return &lock.HeldError{RetryAfter: left, HeldBy: e.owner}

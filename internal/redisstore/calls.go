@@ -27,7 +27,7 @@ func (s *Store) takeCall(c lock.Claim) script.Call {
 	case lock.Fair:
 		return s.Scripts.AcquireFair.With(layout.FairKeys(n), append(args, placeMillis(c), layout.Channel(n))...)
 	case lock.Read:
-		return s.Scripts.AcquireRead.With(layout.RWKeys(n), append(args, string(c.Beside), layout.HoldBase(n))...)
+		return s.Scripts.AcquireRead.With(layout.RWKeys(n), append(args, string(c.WriteOwner), layout.HoldBase(n))...)
 	case lock.Write:
 		return s.Scripts.AcquireWrite.With(layout.RWKeys(n), append(args, placeMillis(c), layout.HoldBase(n))...)
 	default:

@@ -142,16 +142,16 @@ func TestAfterALostReplyTheRepetitionGivesTheSame(t *testing.T) {
 			lose(func() error { return renewOne(t.Context(), s, "n", "o", f) })
 			wantErr(t, renewOne(t.Context(), s, "n", "o", f), nil)
 
-			over := handingOver(giveBack("n", "o", f), "heir")
+			over := handingOver(giveBack("n", "o", f), "successor")
 			lose(func() error { _, err := s.Release(t.Context(), over); return err })
 			res, err := s.Release(t.Context(), over)
 			st, _ = direct.Look(t.Context(), "n")
-			if err != nil || res.HandedOver != st.Fence || st.Owner != whole("heir") {
+			if err != nil || res.HandedOver != st.Fence || st.Owner != whole("successor") {
 				t.Errorf("the repeated hand-over gave %+v, %v, want the fence in %+v", res, err, st)
 			}
 
-			lose(func() error { _, err := s.Release(t.Context(), giveBack("n", "heir", res.HandedOver)); return err })
-			_, err = s.Release(t.Context(), giveBack("n", "heir", res.HandedOver))
+			lose(func() error { _, err := s.Release(t.Context(), giveBack("n", "successor", res.HandedOver)); return err })
+			_, err = s.Release(t.Context(), giveBack("n", "successor", res.HandedOver))
 			wantErr(t, err, lock.ErrNotHeld)
 		})
 	}

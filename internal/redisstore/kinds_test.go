@@ -120,10 +120,10 @@ func TestFullRedisKeepsHoldsOfEachKind(t *testing.T) {
 			}
 			over := kindReturn(kind, "n", "o", again.Fence)
 			if !kind.Shared() {
-				over.Next = &lock.Successor{Owner: whole("heir"), TTL: lease}
+				over.Next = &lock.Successor{Owner: whole("successor"), TTL: lease}
 			}
 			if res := release(t, s, over); res.HandedOver != 0 {
-				release(t, s, kindReturn(kind, "n", "heir", res.HandedOver))
+				release(t, s, kindReturn(kind, "n", "successor", res.HandedOver))
 			} else if !kind.Shared() {
 				t.Error("it was not handed over")
 			}

@@ -57,9 +57,9 @@ func TestALateReleaseOfAnUnreplicatedGrantEndsNoLaterHold(t *testing.T) {
 	}
 	t.Run("hand-over", func(t *testing.T) {
 		t.Parallel()
-		r := handingOver(giveBack("n", "o", 0), "heir")
+		r := handingOver(giveBack("n", "o", 0), "successor")
 		s, resume, late := lateReleases(t, func(s *Store) { r.Fence = acquire(t, s, claim("n", "o")).Fence },
-			whole("heir"), r.Owner)
+			whole("successor"), r.Owner)
 		_, err := s.Release(t.Context(), r)
 		wantErr(t, err, lock.ErrOutcomeUnknown)
 		resume()
@@ -67,7 +67,7 @@ func TestALateReleaseOfAnUnreplicatedGrantEndsNoLaterHold(t *testing.T) {
 			if res, err := s.Release(t.Context(), r); err == nil && res.HandedOver != 0 {
 				return nil // the repetition
 			}
-			_, err := s.Acquire(t.Context(), claim("n", "heir"))
+			_, err := s.Acquire(t.Context(), claim("n", "successor"))
 			return err
 		})
 	})

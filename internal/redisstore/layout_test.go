@@ -154,7 +154,7 @@ func TestAHoldOutlivesItsFenceKey(t *testing.T) {
 	}
 
 	forget()
-	over := handingOver(giveBack("n", "o", f), "heir")
+	over := handingOver(giveBack("n", "o", f), "successor")
 	res, err := s.Release(t.Context(), over)
 	if err != nil || res.HandedOver <= f {
 		t.Errorf("the hand-over gave %+v, %v, want a fence above %d", res, err, f)
@@ -167,13 +167,13 @@ func TestAHoldOutlivesItsFenceKey(t *testing.T) {
 	}
 
 	forget()
-	once := acquire(t, s, claim("n", "heir")).Fence
-	if twice := acquire(t, s, claim("n", "heir")).Fence; once <= f || once != twice {
+	once := acquire(t, s, claim("n", "successor")).Fence
+	if twice := acquire(t, s, claim("n", "successor")).Fence; once <= f || once != twice {
 		t.Errorf("repeated acquisitions got fences %d and %d, want one above %d", once, twice, f)
 	}
 
 	forget()
-	_, err = s.Release(t.Context(), giveBack("n", "heir", once))
+	_, err = s.Release(t.Context(), giveBack("n", "successor", once))
 	wantErr(t, err, nil)
 }
 
@@ -212,12 +212,12 @@ func TestAFenceKeyLivesForHalfOfItsTimeAfterEachGrant(t *testing.T) {
 		at := time.Now()
 		g := acquire(t, s, kindClaim(k, "n", "o"))
 		check("a grant", at)
-		r := handingOver(kindReturn(k, "n", "o", g.Fence), "heir")
+		r := handingOver(kindReturn(k, "n", "o", g.Fence), "successor")
 		at = time.Now()
 		res, err := s.Release(t.Context(), r)
 		must(t, err)
 		check("a hand-over", at)
-		release(t, s, kindReturn(k, "n", "heir", res.HandedOver))
+		release(t, s, kindReturn(k, "n", "successor", res.HandedOver))
 	}
 }
 

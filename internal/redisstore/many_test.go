@@ -37,9 +37,9 @@ func releasing(name string, o lock.Owner, f lock.Fence) *request {
 	return &request{back: &r}
 }
 
-func handing(name string, o lock.Owner, f lock.Fence, heir lock.Owner) *request {
+func handing(name string, o lock.Owner, f lock.Fence, successor lock.Owner) *request {
 	r := releasing(name, o, f)
-	r.back.Next = &lock.Successor{Owner: whole(heir), TTL: lease}
+	r.back.Next = &lock.Successor{Owner: whole(successor), TTL: lease}
 	return r
 }
 

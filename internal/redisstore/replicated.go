@@ -106,10 +106,10 @@ func (s *Store) keptOver(r lock.Return, res lock.Returned, err error) (lock.Retu
 	if err = s.trustedOver(r, res, err); !inVain(err) {
 		return res, err
 	}
-	heir := lock.Return{Name: r.Name, Kind: r.Kind, Owner: r.Next.Owner, Fence: res.HandedOver}
-	freed, back := s.release(context.Background(), heir)
+	successor := lock.Return{Name: r.Name, Kind: r.Kind, Owner: r.Next.Owner, Fence: res.HandedOver}
+	freed, back := s.release(context.Background(), successor)
 	if Unsettled(back) {
-		s.abandoned.Add(heir, r.Next.TTL)
+		s.abandoned.Add(successor, r.Next.TTL)
 		return lock.Returned{}, releaseFailed(r.Name, given(back, err))
 	}
 	return freed, nil

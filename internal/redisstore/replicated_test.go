@@ -123,7 +123,7 @@ func refuseWithout(t *testing.T, replica *redistest.Server, s *Store) {
 	_, err = s.Acquire(t.Context(), claim("held", "p"))
 	wantErr(t, err, lock.ErrHeld) // which is true, replicated or not
 	for k, f := range handed {
-		r := handingOver(kindReturn(k, "over "+k.String(), "o", f), "heir")
+		r := handingOver(kindReturn(k, "over "+k.String(), "o", f), "successor")
 		if res, err := s.Release(t.Context(), r); err != nil || res.HandedOver != 0 {
 			t.Errorf("%v handed over: got %+v, %v, want the name freed", k, res, err)
 		}

@@ -173,7 +173,7 @@ func TestAWriterGoesOnReading(t *testing.T) {
 	w.TTL = time.Hour
 	f := acquire(t, s, w).Fence
 	read := kindClaim(lock.Read, "n", "r")
-	read.Beside = whole("w")
+	read.WriteOwner = whole("w")
 	rf := acquire(t, s, read).Fence
 	short := read
 	short.Owner = whole("r2")

@@ -68,7 +68,7 @@ func (s *Store) partOfAll(c lock.Claim) (keys []string, rest [3]any) {
 	case lock.Fair:
 		return layout.FairKeys(n), [3]any{layout.Channel(n), "", ""}
 	case lock.Read:
-		return layout.RWKeys(n), [3]any{string(c.Beside), layout.HoldBase(n), ""}
+		return layout.RWKeys(n), [3]any{string(c.WriteOwner), layout.HoldBase(n), ""}
 	case lock.Write:
 		return layout.RWKeys(n), [3]any{"", layout.HoldBase(n), ""}
 	case lock.Semaphore:

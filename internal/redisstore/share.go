@@ -138,7 +138,7 @@ func (one *single) wordsOf(words []any) []any {
 	case opAdvance:
 		return append(words, &one.number, &one.least)
 	case opHandOver:
-		return append(words, &one.number, &one.heir, &one.heirTTL, &one.least)
+		return append(words, &one.number, &one.successor, &one.successorTTL, &one.least)
 	case opPermit:
 		return append(words, &one.share.hold, &one.number, &one.share.limit)
 	case opVacate:

@@ -25,12 +25,12 @@ type single struct {
 	op    byte   // as in script/many.lua
 	name  string // as callers know it
 
-	key, token, channel string
-	owner, tenant       string // and whose share of Redis it uses
-	number              string // the TTL of an acquisition, the fence of a release
-	least               string // the least fence of an acquisition or of an heir, if one was given
-	heir, heirTTL       string
-	share               *share // of kinds that many hold at once
+	key, token, channel     string
+	owner, tenant           string // and whose share of Redis it uses
+	number                  string // the TTL of an acquisition, the fence of a release
+	least                   string // the least fence of an acquisition or of a successor, if one was given
+	successor, successorTTL string
+	share                   *share // of kinds that many hold at once
 
 	ttl      time.Duration              // of an acquisition, as told to Redis
 	granted  func(lock.Grant, error)    // of an acquisition
@@ -55,7 +55,7 @@ func singleClaim(c *lock.Claim) bool {
 	case lock.Exclusive:
 		return c.Count == 1
 	case lock.Read:
-		return c.Count == 1 && c.Fence == 0 && c.Beside == ""
+		return c.Count == 1 && c.Fence == 0 && c.WriteOwner == ""
 	case lock.Semaphore:
 		return c.Permits <= 1
 	default:
@@ -114,7 +114,8 @@ func (s *Store) restitution(r *lock.Return, done func(lock.Returned, error)) *si
 		returned: done,
 	}
 	if r.Next != nil {
-		one.op, one.heir, one.heirTTL = opHandOver, string(r.Next.Owner), strconv.FormatInt(script.Millis(r.Next.TTL), 10)
+		one.op, one.successor = opHandOver, string(r.Next.Owner)
+		one.successorTTL = strconv.FormatInt(script.Millis(r.Next.TTL), 10)
 		one.least = strconv.FormatUint(uint64(r.Next.Fence), 10)
 	}
 	return one
@@ -155,7 +156,7 @@ func (one *single) alone() script.Call {
 		}}
 	}
 	return script.Call{Script: s.Scripts.Release, Keys: 3, Cost: 1, Grants: one.grants(), Words: []any{
-		&one.key, &one.token, &one.channel, &one.owner, &one.number, "0", &one.heir, &one.heirTTL, &s.FenceText,
+		&one.key, &one.token, &one.channel, &one.owner, &one.number, "0", &one.successor, &one.successorTTL, &s.FenceText,
 		cmp.Or(one.least, "0"),
 	}}
 }
@@ -187,7 +188,7 @@ func (one *single) acquires() bool {
 	return one.op == opAcquire || one.op == opAdvance || one.op == opBegin || one.op == opPermit
 }
 
-// grants says whether it may take something, for whom it is asked or for an heir.
+// grants says whether it may take something, for whom it is asked or for a successor.
 func (one *single) grants() bool { return one.acquires() || one.op == opHandOver }
 
 // kind is the kind of its lock.

@@ -35,8 +35,8 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 	switch {
 	case a.nest: // a release of the hold before must not end this one
 		a.inTurn(s.late.of(holdingOf(c)), a.ask)
-	case c.Beside != "": // who reads already is in the way of the write hold
-		s.late.of(holding{c.Name, c.Beside}).each(s.members, a.ask)
+	case c.WriteOwner != "": // who reads already is in the way of the write hold
+		s.late.of(holding{c.Name, c.WriteOwner}).each(s.members, a.ask)
 	default:
 		calls{}.each(s.members, a.ask)
 	}

@@ -26,22 +26,22 @@ type handOver struct {
 var errFreed = errors.New("it was freed and not handed over")
 
 func (s *Store) startHandOver(r lock.Return, told func(lock.Returned, error)) {
-	heir := [...]lock.Claim{{
+	successor := [...]lock.Claim{{
 		Name: r.Name, Kind: r.Kind, Owner: r.Next.Owner, Count: 1, Fence: r.Next.Fence,
 		TTL: r.Next.TTL,
 	}}
 	r.Next = nil
 	h := &handOver{told: told}
-	h.attempt = s.attempt(heir[:], h.outcome)
+	h.attempt = s.attempt(successor[:], h.outcome)
 	h.of = release{ballot: ballot[lock.Returned]{s: s}, r: r, start: h.start, before: s.proofBefore(r)}
 	h.decide, h.late, h.why = h.afterVote, h.answeredLate, h.refusal
 	h.inTurn(s.late.of(releasedBy(r)), h.ask) // what is to be handed over must have been acquired
 }
 
 func (h *handOver) ask(m *member) {
-	heir := h.sent[0]
+	successor := h.sent[0]
 	r := h.s.returnAt(m, h.of.r)
-	r.Next = &lock.Successor{Owner: heir.Owner, TTL: heir.TTL, Fence: heir.Fence}
+	r.Next = &lock.Successor{Owner: successor.Owner, TTL: successor.TTL, Fence: successor.Fence}
 	m.StartRelease(r, func(res lock.Returned, err error) {
 		if err == nil && res.HandedOver == 0 {
 			err = errFreed
@@ -53,7 +53,7 @@ func (h *handOver) ask(m *member) {
 			h.cast(m, nil, err)
 			return
 		}
-		h.cast(m, []lock.Grant{{Fence: res.HandedOver, TTL: heir.TTL}}, nil)
+		h.cast(m, []lock.Grant{{Fence: res.HandedOver, TTL: successor.TTL}}, nil)
 	})
 }
 

@@ -14,10 +14,10 @@ import (
 	"github.com/lockd-io/lockd/internal/memstore"
 )
 
-// toHeir is a release of "n" that hands it over for ten seconds.
-func toHeir(o lock.Owner, f lock.Fence, heir lock.Owner) lock.Return {
+// toSuccessor is a release of "n" that hands it over for ten seconds.
+func toSuccessor(o lock.Owner, f lock.Fence, successor lock.Owner) lock.Return {
 	r := returnOf("n", o, f)
-	r.Next = &lock.Successor{Owner: heir, TTL: 10 * time.Second}
+	r.Next = &lock.Successor{Owner: successor, TTL: 10 * time.Second}
 	return r
 }
 
@@ -42,7 +42,7 @@ func TestANameIsHandedOverInOneRound(t *testing.T) {
 				n.lag(10 * time.Millisecond)
 			}
 			for i := range 50 {
-				r := toHeir(c.Owner, last, lock.Owner(fmt.Sprint("heir", i)))
+				r := toSuccessor(c.Owner, last, lock.Owner(fmt.Sprint("successor", i)))
 				r.Kind, c.Owner = kind, r.Next.Owner
 				begun := time.Now()
 				f := w.pass(w.Store, r)
@@ -55,7 +55,7 @@ func TestANameIsHandedOverInOneRound(t *testing.T) {
 				last = f
 			}
 			synctest.Wait()
-			w.wantHolders("n", "heir49", "heir49", "heir49")
+			w.wantHolders("n", "successor49", "successor49", "successor49")
 			for i, n := range w.nodes {
 				if a, r := n.called("acquire"), n.called("release"); a != 1 || r != 50 {
 					t.Errorf("%v: member %d was asked to acquire it %d times, and to release it %d times", kind, i, a, r)
@@ -86,14 +86,14 @@ func TestAHandOverOfAMinorityFreesTheName(t *testing.T) {
 			for _, n := range slow {
 				n.lag(time.Millisecond)
 			}
-			res, err := w.Store.Release(w.Context(), toHeir("o", f, "heir"))
+			res, err := w.Store.Release(w.Context(), toSuccessor("o", f, "successor"))
 			if !errors.Is(err, lock.ErrNotHeld) || res.HandedOver != 0 {
 				t.Fatalf("got %+v, %v, want that it is not held", res, err)
 			}
 			time.Sleep(time.Second)
 			synctest.Wait()
 			w.wantHolders("n", "", "", "", "", "")
-			if g := w.take(w.Store, claimOf("n", "heir")); g.Fence <= f {
+			if g := w.take(w.Store, claimOf("n", "successor")); g.Fence <= f {
 				t.Errorf("fence %d after %d", g.Fence, f)
 			}
 		})
@@ -108,14 +108,15 @@ func TestAHandOverThatMostMembersDidNotHear(t *testing.T) {
 		for _, n := range w.nodes[1:] {
 			n.choose(once("release", down))
 		}
-		if res, err := w.Store.Release(w.Context(), toHeir("o", f, "heir")); !errors.Is(err, lock.ErrOutcomeUnknown) {
+		res, err := w.Store.Release(w.Context(), toSuccessor("o", f, "successor"))
+		if !errors.Is(err, lock.ErrOutcomeUnknown) {
 			t.Fatalf("got %+v, %v, want an unknown outcome", res, err)
 		}
 		synctest.Wait()
 		w.wantHolders("n", "", "o", "o")
-		w.pass(w.Store, toHeir("o", f, "heir"))
+		w.pass(w.Store, toSuccessor("o", f, "successor"))
 		synctest.Wait()
-		w.wantHolders("n", "heir", "heir", "heir") // the first one had nothing to hand over
+		w.wantHolders("n", "successor", "successor", "successor") // the first one had nothing to hand over
 	})
 }
 
@@ -126,13 +127,14 @@ func TestAHandOverThatIsNotAnsweredIsRepeated(t *testing.T) {
 		synctest.Wait()
 		w.nodes[1].choose(onceNoReply("release"))
 		w.nodes[2].choose(once("release", silent))
-		if res, err := w.Store.Release(w.Context(), toHeir("o", f, "heir")); !errors.Is(err, lock.ErrOutcomeUnknown) {
+		res, err := w.Store.Release(w.Context(), toSuccessor("o", f, "successor"))
+		if !errors.Is(err, lock.ErrOutcomeUnknown) {
 			t.Fatalf("got %+v, %v, want an unknown outcome", res, err)
 		}
-		w.wantHolders("n", "heir", "heir", "o")
+		w.wantHolders("n", "successor", "successor", "o")
 		st, _ := w.nodes[0].Store.Look(w.Context(), "n")
 		w.nodes[2].becomes(silent)
-		if got := w.pass(w.Store, toHeir("o", f, "heir")); got != st.Fence {
+		if got := w.pass(w.Store, toSuccessor("o", f, "successor")); got != st.Fence {
 			t.Errorf("repeated: got %d, want %d", got, st.Fence)
 		}
 	})
@@ -146,11 +148,11 @@ func TestALateHandOverHarmsNobody(t *testing.T) {
 			f := w.take(w.Store, claimOf("n", "o")).Fence
 			synctest.Wait()
 			w.nodes[2].choose(once("release", fate{before: late}))
-			heir := w.pass(w.Store, toHeir("o", f, "heir"))
-			w.give(w.Store, returnOf("n", "heir", heir))
+			successor := w.pass(w.Store, toSuccessor("o", f, "successor"))
+			w.give(w.Store, returnOf("n", "successor", successor))
 			next := w.take(w.Store, claimOf("n", "next")).Fence
-			if heir <= f || next <= heir {
-				t.Errorf("fences %d, %d, %d", f, heir, next)
+			if successor <= f || next <= successor {
+				t.Errorf("fences %d, %d, %d", f, successor, next)
 			}
 			time.Sleep(5 * time.Second)
 			w.wantHolders("n", "next", "next", "")
@@ -165,18 +167,18 @@ func TestALateHandOverHarmsNobody(t *testing.T) {
 // released. It counts only when it lasts as long as what is told, and with a fence that nobody releases.
 func TestWhatTheSuccessorHadBeforeDoesNotCountAsItIs(t *testing.T) {
 	inWorld(t, 3, Config{}, func(w *world) {
-		c := claimOf("n", "heir")
+		c := claimOf("n", "successor")
 		c.TTL = time.Second
 		w.puts(0, c)
 		early, _ := w.nodes[0].Store.Look(w.Context(), "n")
 		f := w.take(w.Store, claimOf("n", "o")).Fence // of the two others
 		synctest.Wait()
 		w.nodes[1].becomes(down)
-		got := w.pass(w.Store, toHeir("o", f, "heir"))
+		got := w.pass(w.Store, toSuccessor("o", f, "successor"))
 		synctest.Wait()
 		for _, i := range []int{0, 2} {
 			st, _ := w.nodes[i].Store.Look(w.Context(), "n")
-			if st.Owner != "heir" || st.Fence != got || st.TTL < 10*time.Second {
+			if st.Owner != "successor" || st.Fence != got || st.TTL < 10*time.Second {
 				t.Errorf("member %d has %+v, want fence %d for 10 s", i, st, got)
 			}
 		}
@@ -193,12 +195,12 @@ func TestTheFenceOfAHandOverIsRaised(t *testing.T) {
 		ahead.hours(5)
 		f := w.take(ahead, claimOf("n", "o")).Fence
 		synctest.Wait()
-		got := w.pass(behind, toHeir("o", f, "heir"))
+		got := w.pass(behind, toSuccessor("o", f, "successor"))
 		if got <= f {
 			t.Errorf("fence %d after %d", got, f)
 		}
 		synctest.Wait()
-		if err := w.renew(renewalOf("n", "heir", got)); err != nil {
+		if err := w.renew(renewalOf("n", "successor", got)); err != nil {
 			t.Error(err)
 		}
 		for i, n := range w.nodes {
@@ -216,7 +218,7 @@ func TestAHandOverThatComesTooLateIsNotTold(t *testing.T) {
 		for _, n := range w.nodes {
 			n.lag(20 * time.Millisecond)
 		}
-		r := toHeir("o", f, "heir")
+		r := toSuccessor("o", f, "successor")
 		r.Next.TTL = 15 * time.Millisecond
 		if res, err := w.Store.Release(w.Context(), r); !errors.Is(err, lock.ErrOutcomeUnknown) {
 			t.Errorf("got %+v, %v, want an unknown outcome", res, err)
@@ -233,7 +235,8 @@ func TestAHandOverThatMeetsAForcedReleaseIsNotTrusted(t *testing.T) {
 			n.lag(20 * time.Millisecond)
 		}
 		time.AfterFunc(5*time.Millisecond, func() { w.Store.isForced("n") })
-		if res, err := w.Store.Release(w.Context(), toHeir("o", f, "heir")); !errors.Is(err, lock.ErrOutcomeUnknown) {
+		res, err := w.Store.Release(w.Context(), toSuccessor("o", f, "successor"))
+		if !errors.Is(err, lock.ErrOutcomeUnknown) {
 			t.Errorf("got %+v, %v, want an unknown outcome", res, err)
 		}
 	})
@@ -249,7 +252,7 @@ func TestAQuarantinedMemberHandsNothingOver(t *testing.T) {
 		c.Fence = f
 		w.puts(0, c) // put back
 		w.nodes[1].choose(once("release", down))
-		if res, err := w.Store.Release(w.Context(), toHeir("o", f, "heir")); err == nil && res.HandedOver != 0 {
+		if res, err := w.Store.Release(w.Context(), toSuccessor("o", f, "successor")); err == nil && res.HandedOver != 0 {
 			t.Errorf("got %+v: one member has a vote and did it", res)
 		}
 	})
@@ -261,13 +264,13 @@ func TestAMemberWithoutTheHoldIsGivenIt(t *testing.T) {
 		f := w.take(w.Store, claimOf("n", "o")).Fence
 		synctest.Wait()
 		w.nodes[2].Expire("n")
-		f = w.pass(w.Store, toHeir("o", f, "heir"))
+		f = w.pass(w.Store, toSuccessor("o", f, "successor"))
 		synctest.Wait()
-		w.wantHolders("n", "heir", "heir", "heir")
+		w.wantHolders("n", "successor", "successor", "successor")
 		w.nodes[0].becomes(down)
-		w.pass(w.Store, toHeir("heir", f, "next"))
+		w.pass(w.Store, toSuccessor("successor", f, "next"))
 		synctest.Wait()
-		w.wantHolders("n", "heir", "next", "next")
+		w.wantHolders("n", "successor", "next", "next")
 	})
 }
 
@@ -280,8 +283,8 @@ func TestASilentMemberHoldsNoHandOverUp(t *testing.T) {
 		w.nodes[2].becomes(silent)
 		begun := time.Now()
 		for i := range 1000 {
-			next := lock.Owner(fmt.Sprint("heir", i))
-			f = w.pass(w.Store, toHeir(o, f, next))
+			next := lock.Owner(fmt.Sprint("successor", i))
+			f = w.pass(w.Store, toSuccessor(o, f, next))
 			o = next
 			time.Sleep(time.Millisecond)
 		}
@@ -293,7 +296,7 @@ func TestASilentMemberHoldsNoHandOverUp(t *testing.T) {
 			t.Errorf("%d calls wait for the member after %v", n, 2*patience)
 		}
 		w.nodes[2].becomes(fate{})
-		w.pass(w.Store, toHeir(o, f, "last"))
+		w.pass(w.Store, toSuccessor(o, f, "last"))
 		time.Sleep(11 * time.Second)
 		w.wantHolders("n", "", "", "") // its lease is over, and the silent one has none of the others
 	})

@@ -328,7 +328,7 @@ func TestAReleaseReachesAMemberWithALowerFence(t *testing.T) {
 			w.wantHolders("n", "o", "o", "o")
 			r := returnOf("n", "o", f)
 			if over {
-				w.pass(w.Store, toHeir("o", f, "heir"))
+				w.pass(w.Store, toSuccessor("o", f, "successor"))
 			} else {
 				w.give(w.Store, r)
 			}

@@ -35,7 +35,7 @@ func TestAMemberWithAnotherFenceIsAskedAgainToRelease(t *testing.T) {
 				r := returnOf("n", "s:#o", w.oddlyHeld())
 				w.nodes[2].choose(once("release", what))
 				if handed {
-					w.pass(w.Store, toHeir(r.Owner, r.Fence, "s:#heir"))
+					w.pass(w.Store, toSuccessor(r.Owner, r.Fence, "s:#successor"))
 				} else {
 					w.give(w.Store, r)
 				}

@@ -65,7 +65,7 @@ var plants = []struct {
 		{here + "pin.go", "return r.Fence == 0 && r.TTL > 0 && r.Owner.Repeats()", "return false"},
 	}},
 	{"a hand-over to one that had left", storm100, []proctest.Plant{
-		{here + "heirs_test.go", "	if f != 0 {\n		h.giveBack(h.store, r)\n	}\n", "	unsure = false\n"},
+		{here + "successors_test.go", "	if f != 0 {\n		h.giveBack(h.store, r)\n	}\n", "	unsure = false\n"},
 	}},
 }
 

@@ -322,7 +322,7 @@ func TestAReleaseReachesAllMembers(t *testing.T) {
 // A majority that did not reply to a release has nothing left when that is repeated. A member that was away meanwhile
 // has the hold yet: it is asked until it gives it back.
 func TestARepeatedReleaseReachesAllMembers(t *testing.T) {
-	for _, heir := range []lock.Owner{"", "heir"} {
+	for _, successor := range []lock.Owner{"", "successor"} {
 		for _, away := range []fate{down, silent} {
 			inWorld(t, 3, Config{}, func(w *world) {
 				c := claimOf("n", "o")
@@ -336,8 +336,8 @@ func TestARepeatedReleaseReachesAllMembers(t *testing.T) {
 					t.Fatal(err)
 				}
 				r := returnOf("n", "o", f)
-				if heir != "" {
-					r = toHeir("o", f, heir)
+				if successor != "" {
+					r = toSuccessor("o", f, successor)
 				}
 				if _, err := w.Store.Release(w.Context(), r); !errors.Is(err, lock.ErrNotHeld) {
 					t.Fatal(err)

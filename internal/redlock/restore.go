@@ -34,7 +34,7 @@ func (s *Store) restore(m *member, r lock.Renewal) {
 		var left time.Duration
 		if r.Kind == lock.Read {
 			var ready bool
-			if c.Beside, left, ready = s.clearWay(ctx, m, r); !ready {
+			if c.WriteOwner, left, ready = s.clearWay(ctx, m, r); !ready {
 				return
 			}
 		}
@@ -99,29 +99,29 @@ const (
 )
 
 // clearWay waits until a reader may be put back at a member: its holder may write as well, and then the write hold must
-// be there before. A member that has only the read hold does not take the write hold. beside is the owner of that, and
+// be there before. A member that has only the read hold does not take the write hold. writer is the owner of that, and
 // longest for how long a majority has the longest hold of the reader: 0 if none has it, or so many read that it is not
 // known.
 func (s *Store) clearWay(ctx context.Context, m *member, r lock.Renewal) (
-	beside lock.Owner, longest time.Duration, ready bool,
+	writer lock.Owner, longest time.Duration, ready bool,
 ) {
 	for wait := firstLook; ctx.Err() == nil && !s.closed.Load(); wait *= 2 {
 		hs, err := s.Holders(ctx, r.Name, lock.MaxSeen)
 		if err != nil {
 			return "", 0, false
 		}
-		beside, longest = "", 0
+		writer, longest = "", 0
 		for _, h := range hs {
 			switch {
 			case h.Kind == lock.Write:
-				beside = h.Owner
+				writer = h.Owner
 			case h.Owner == r.Owner:
 				longest = h.TTL
 			}
 		}
 		switch {
-		case beside == "" || s.writesAt(ctx, m, r.Name, beside):
-			return beside, longest, true
+		case writer == "" || s.writesAt(ctx, m, r.Name, writer):
+			return writer, longest, true
 		case wait > lastLook: // the next renewal finds it
 			return "", 0, false
 		}

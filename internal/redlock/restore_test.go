@@ -55,7 +55,7 @@ func TestAReadHoldBesideAWriteHoldOutlivesTheRestartOfEachMember(t *testing.T) {
 func (w *world) besides() []lock.Claim {
 	write, read := claimOf("n", "s:h#1"), claimOf("n", "s:h#2")
 	write.Kind, write.TTL = lock.Write, time.Minute
-	read.Kind, read.TTL, read.Beside = lock.Read, time.Minute, write.Owner
+	read.Kind, read.TTL, read.WriteOwner = lock.Read, time.Minute, write.Owner
 	return []lock.Claim{write, read}
 }
 

@@ -84,11 +84,11 @@ func TestARenewalDoesNotCountOnWhatIsBeingGivenBack(t *testing.T) {
 		synctest.Wait()
 		w.nodes[0].Expire("n")
 		w.nodes[0].choose(once("release", silent)) // so it is asked again to give back what it takes now
-		if _, err := w.Store.Acquire(w.Context(), claimOf("n", "heir")); !errors.Is(err, lock.ErrHeld) {
+		if _, err := w.Store.Acquire(w.Context(), claimOf("n", "successor")); !errors.Is(err, lock.ErrHeld) {
 			t.Fatal(err)
 		}
 		w.nodes[0].becomes(down)
-		r := renewalOf("n", "heir", w.pass(w.Store, toHeir("o", f, "heir")))
+		r := renewalOf("n", "successor", w.pass(w.Store, toSuccessor("o", f, "successor")))
 		r.Sole = true               // as a broker says whose calls for this owner were all answered
 		time.Sleep(5 * time.Second) // by now it is asked seldom
 		w.nodes[0].becomes(fate{})

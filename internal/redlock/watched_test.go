@@ -226,7 +226,7 @@ func TestAHandOverIsToldAsSuchWhileMembersAreAway(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			f := w.take(ws[0].Store, claimOf("n", "o")).Fence
 			time.Sleep(time.Second)
-			r := toHeir("o", f, "heir")
+			r := toSuccessor("o", f, "successor")
 			if res, err := ws[0].Store.Release(w.Context(), r); err != nil || res.HandedOver == 0 {
 				t.Fatalf("%+v %v", res, err)
 			}

@@ -200,10 +200,10 @@ func (r *replica) endAtRandom(t *testing.T, e *ends, o lock.Owner, rng *mrand.Ra
 	r.giveBack(t, e, h, k == lock.Exclusive && way == 2)
 }
 
-// giveBack releases a hold, or hands it to an heir who releases it.
+// giveBack releases a hold, or hands it to a successor who releases it.
 func (r *replica) giveBack(t *testing.T, e *ends, h lock.Return, handOver bool) {
 	if handOver {
-		h.Next = &lock.Successor{Owner: h.Owner + "'s heir", TTL: time.Minute}
+		h.Next = &lock.Successor{Owner: h.Owner + "'s successor", TTL: time.Minute}
 	}
 	res, err := r.store.Release(t.Context(), h)
 	if err != nil {

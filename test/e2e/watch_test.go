@@ -90,9 +90,9 @@ func TestWatchersOfAllReplicasHearEachEndOfAHoldOnce(t *testing.T) {
 			harness.Until(t, "it waits", func() bool { return b.Metric("lockd_waiters") == 1 })
 			mustUnlock(t, l)
 			told(client.UnlockHandedOver, l.Fence())
-			heir := harness.Soon(t, "the next one", next)
-			mustUnlock(t, heir)
-			told(client.UnlockReleased, heir.Fence())
+			successor := harness.Soon(t, "the next one", next)
+			mustUnlock(t, successor)
+			told(client.UnlockReleased, successor.Fence())
 		},
 		"fair": func() {
 			l := mustLock(t, c, "job", client.As(client.Fair))

@@ -205,15 +205,15 @@ func TestAReplicaThatStoodStillHarmsNobody(t *testing.T) {
 		_, longest := f.moves()
 		f.t.Logf("all sessions went on elsewhere after %v, the slowest was without a stream for %v", f.rec.now()-since,
 			longest)
-		heirs := k.inherit()
+		successors := k.inherit()
 		time.Sleep(time.Until(f.rec.begun.Add(since + stands)))
 		f.replicas[0].Signal(syscall.SIGCONT)
 		stop := f.rivals(4, len(k.each))
 		time.Sleep(ttl / 2)
-		f.must(k.verify(), heirs.verify())
+		f.must(k.verify(), successors.verify())
 		f.awaitNoSessions(0)
-		f.must(k.verify(), heirs.verify())
-		f.must(k.give(), heirs.give())
+		f.must(k.verify(), successors.verify())
+		f.must(k.give(), successors.give())
 		stop()
 		f.noneLost()
 	})
@@ -222,9 +222,9 @@ func TestAReplicaThatStoodStillHarmsNobody(t *testing.T) {
 // inherit gives every other lock to new clients at the other replicas.
 func (k *keepers) inherit() *keepers {
 	k.f.t.Helper()
-	heirs := &keepers{f: k.f}
+	successors := &keepers{f: k.f}
 	for i, locks := range k.locks {
-		heir := k.f.dial(fmt.Sprint("heir ", i), 1+i%2)
+		successor := k.f.dial(fmt.Sprint("successor ", i), 1+i%2)
 		var got, kept []*held
 		for j, l := range locks {
 			if j%2 == 0 {
@@ -234,16 +234,16 @@ func (k *keepers) inherit() *keepers {
 			if err := l.give(context.Background()); err != nil {
 				k.f.t.Error(err)
 			}
-			h, err := heir.take(k.f.t.Context(), l.Name())
+			h, err := successor.take(k.f.t.Context(), l.Name())
 			if err != nil {
 				k.f.t.Fatal(err)
 			}
 			got = append(got, h)
 		}
 		k.locks[i] = kept
-		heirs.each, heirs.locks = append(heirs.each, heir), append(heirs.locks, got)
+		successors.each, successors.locks = append(successors.each, successor), append(successors.locks, got)
 	}
-	return heirs
+	return successors
 }
 
 // awaitNoSessions waits until a replica has understood that its sessions are elsewhere.

@@ -27,14 +27,14 @@ var fenceContract = []contract{
 			// More for each kind, as below.
 			proposed := proposed + 1_000_000*lock.Fence(kind)
 			c := of(kind, "n-"+kind.String(), "o")
-			r := over(back(c, s.acquire(c).Fence), "heir")
+			r := over(back(c, s.acquire(c).Fence), "successor")
 			r.Next.Fence = proposed
 			for range 2 { // the second one finds what the first one did
 				if res := s.release(r); res.HandedOver != proposed {
 					s.Errorf("%v: got %d, want %d", kind, res.HandedOver, proposed)
 				}
 			}
-			last := over(back(of(kind, c.Name, "heir"), proposed), "next")
+			last := over(back(of(kind, c.Name, "successor"), proposed), "next")
 			last.Next.Fence = 1
 			if res := s.release(last); res.HandedOver != proposed+1 {
 				s.Errorf("%v: got %d after %d, want the next one", kind, res.HandedOver, proposed)

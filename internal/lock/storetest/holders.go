@@ -44,7 +44,7 @@ var holdersContract = []contract{
 	}},
 	{"AWriterAndItsReadAreTwo", func(s *suite) {
 		s.acquire(of(lock.Write, "n", "o:1"))
-		s.acquire(beside("o:2", "o:1"))
+		s.acquire(readsToo("o:2", "o:1"))
 		s.wantHolders("n",
 			holder("o:1", lock.Write, 1), holder("o:2", lock.Read, 1))
 	}},

@@ -98,8 +98,8 @@ var commonContract = []kindContract{
 			func() {
 				holder := c
 				if !kind.Shared() {
-					greater(s.release(over(back(c, last), "heir")).HandedOver)
-					holder = of(kind, "n", "heir")
+					greater(s.release(over(back(c, last), "successor")).HandedOver)
+					holder = of(kind, "n", "successor")
 				}
 				s.release(back(holder, last))
 			},
@@ -169,18 +169,18 @@ var commonContract = []kindContract{
 		c.TTL = 10 * ttl
 		f := s.acquire(c).Fence
 		s.acquire(again(c, 3, f))
-		r := over(back(c, f), "heir")
+		r := over(back(c, f), "successor")
 		next := s.release(r).HandedOver
-		heir := of(kind, "n", "heir")
+		successor := of(kind, "n", "successor")
 		for range 2 { // repeated
 			if got := s.release(r); next <= f || got.HandedOver != next {
 				s.Errorf("got %+v after fence %d, want fence %d", got, f, next)
 			}
-			s.wantState(heldAs(heir)) // once, and its lease is set, not prolonged
+			s.wantState(heldAs(successor)) // once, and its lease is set, not prolonged
 		}
-		s.must(s.renew(on(heir, next)))
+		s.must(s.renew(on(successor, next)))
 		s.refused(of(kind, "n", "o"))
-		s.release(back(heir, next))
+		s.release(back(successor, next))
 		s.notHeld(r)
 		s.wantFree("n")
 	}},
@@ -189,22 +189,22 @@ var commonContract = []kindContract{
 			return
 		}
 		c := of(kind, "n", "o")
-		s.notHeld(over(back(c, 0), "heir"))
+		s.notHeld(over(back(c, 0), "successor"))
 		old := s.acquire(c).Fence
 		s.must(s.Hooks.Expire("n"))
 		s.acquire(c)
-		_, err := s.Store.Release(s.Context(), over(back(c, old), "heir"))
+		_, err := s.Store.Release(s.Context(), over(back(c, old), "successor"))
 		s.wantErr(err, lock.ErrStale)
-		s.notHeld(over(back(of(kind, "n", "other"), 0), "heir"))
+		s.notHeld(over(back(of(kind, "n", "other"), 0), "successor"))
 		s.wantState(heldAs(c))
 	}},
 	{"WhoHasItAlreadyHasItForAtLeastThatLong", func(s *suite, kind lock.Kind) {
 		if kind.Shared() {
 			return
 		}
-		c := of(kind, "n", "heir")
+		c := of(kind, "n", "successor")
 		f := s.acquire(c).Fence
-		r := over(back(of(kind, "n", "o"), 1), "heir") // it had the name before
+		r := over(back(of(kind, "n", "o"), 1), "successor") // it had the name before
 		for _, r.Next.TTL = range []time.Duration{10 * ttl, 5 * ttl} {
 			if res := s.release(r); res.HandedOver != f {
 				s.Errorf("got fence %d, want %d", res.HandedOver, f)

@@ -161,10 +161,10 @@ var listenContract = []contract{
 		down := back(claim("n", "o"), f)
 		down.Remaining = 1
 		s.release(down)
-		handOver := over(back(claim("n", "o"), f), "heir")
+		handOver := over(back(claim("n", "o"), f), "successor")
 		next := s.release(handOver).HandedOver
 		s.release(handOver) // repeated
-		s.release(back(claim("n", "heir"), next))
+		s.release(back(claim("n", "successor"), next))
 		e.awaitReleases(1)
 		s.cycle("n")
 		e.awaitReleases(2)

@@ -170,7 +170,7 @@ func (c *comparison) claim(name string) lock.Claim {
 	switch kind {
 	case lock.Read:
 		if c.rand.IntN(2) == 0 {
-			claim.Beside = c.owner(kind)
+			claim.WriteOwner = c.owner(kind)
 		}
 	case lock.Semaphore:
 		claim.Permits = max(1, c.permits(kind))

@@ -17,10 +17,10 @@ func wishes(o lock.Owner) lock.Claim {
 	return c
 }
 
-// beside is a read claim beside a write hold.
-func beside(o, writer lock.Owner) lock.Claim {
+// readsToo is a read claim of who has a write hold.
+func readsToo(o, writer lock.Owner) lock.Claim {
 	c := reads(o)
-	c.Beside = Full(writer)
+	c.WriteOwner = Full(writer)
 	return c
 }
 
@@ -187,7 +187,7 @@ var readContract = []contract{
 var writeContract = []contract{
 	{"AWriterExcludesAll", func(s *suite) {
 		s.acquire(writes("w"))
-		for _, c := range []lock.Claim{reads("a"), writes("x"), reads("w"), beside("a", "x"), beside("a", "a")} {
+		for _, c := range []lock.Claim{reads("a"), writes("x"), reads("w"), readsToo("a", "x"), readsToo("a", "a")} {
 			s.refusedBy("w", 0, c)
 		}
 		s.release(back(writes("w"), 0))
@@ -281,7 +281,7 @@ var writeContract = []contract{
 	}},
 	{"AWriterMayReadBeside", func(s *suite) {
 		f := s.acquire(writes("w")).Fence
-		read := s.acquire(beside("r", "w")).Fence
+		read := s.acquire(readsToo("r", "w")).Fence
 		if read <= f {
 			s.Errorf("got fence %d after %d", read, f)
 		}
@@ -291,7 +291,7 @@ var writeContract = []contract{
 		if again := s.acquire(writes("w")).Fence; again != f {
 			s.Errorf("the writer repeated: got fence %d, want %d", again, f)
 		}
-		if again := s.acquire(beside("r", "w")).Fence; again != read {
+		if again := s.acquire(readsToo("r", "w")).Fence; again != read {
 			s.Errorf("the reader repeated: got fence %d, want %d", again, read)
 		}
 		s.must(s.renew(on(writes("w"), f)))
@@ -303,8 +303,8 @@ var writeContract = []contract{
 		c := writes("w")
 		c.TTL = 10 * ttl
 		s.acquire(c)
-		s.acquire(beside("r", "w"))
-		s.acquire(beside("q", "w"))
+		s.acquire(readsToo("r", "w"))
+		s.acquire(readsToo("q", "w"))
 		s.release(back(reads("r"), 0))
 		s.wantTTL(s.look("n").TTL, 10*ttl)
 		s.expireHold("n", "q")
@@ -315,7 +315,7 @@ var writeContract = []contract{
 		c := writes("w")
 		c.TTL = 10 * ttl
 		f := s.acquire(c).Fence
-		read := s.acquire(beside("r", "w")).Fence
+		read := s.acquire(readsToo("r", "w")).Fence
 		if res := s.release(over(back(writes("w"), f), "x")); res.HandedOver != 0 || res.Listeners < 1 {
 			s.Errorf("got %+v, want it to be told and not handed over", res)
 		}
@@ -331,7 +331,7 @@ var writeContract = []contract{
 	{"WhoReadBesideAndEndedIsNotLeft", func(s *suite) {
 		e, _ := s.listenTo("n", lock.Write)
 		s.acquire(writes("w"))
-		s.acquire(beside("r", "w"))
+		s.acquire(readsToo("r", "w"))
 		s.expireHold("n", "r")
 		s.release(back(writes("w"), 0))
 		e.awaitReleases(1)
@@ -346,7 +346,7 @@ var writeContract = []contract{
 	}},
 	{"AnotherFenceIsStaleButAReadBesideItIsNoOther", func(s *suite) {
 		f := s.acquire(writes("w")).Fence
-		s.acquire(beside("r", "w"))
+		s.acquire(readsToo("r", "w"))
 		s.must(s.renew(on(writes("w"), f)))
 		s.wantErr(s.renew(on(writes("w"), f-1)), lock.ErrNotHeld)
 		for _, remaining := range []uint32{1, 0} {
@@ -356,7 +356,7 @@ var writeContract = []contract{
 			s.wantErr(err, lock.ErrStale)
 		}
 		s.release(back(writes("w"), f))
-		s.release(back(beside("r", "w"), 0))
+		s.release(back(readsToo("r", "w"), 0))
 		s.wantFree("n")
 	}},
 	{"AForcedReleaseEndsTheWriteAndTheReadsBesideIt", func(s *suite) {
@@ -365,7 +365,7 @@ var writeContract = []contract{
 			s.Error("it says that somebody read")
 		}
 		s.wantState(heldAs(writes("w")))
-		s.acquire(beside("r", "w"))
+		s.acquire(readsToo("r", "w"))
 		s.force("n", lock.Write)
 		s.wantFree("n")
 		s.wantGone(s.renew(on(writes("w"), f)), lock.LostForced)

@@ -74,7 +74,7 @@ var shortenContract = []contract{
 		s.wantTTL(s.look("n").TTL, ttl)
 	}},
 	{"AWriterEndsNoEarlierThanItsOwnReads", func(s *suite) {
-		w, r := of(lock.Write, "n", "w"), beside("r", "w")
+		w, r := of(lock.Write, "n", "w"), readsToo("r", "w")
 		r.TTL = 40 * time.Second
 		fw, fr := s.acquire(w).Fence, s.acquire(r).Fence
 		s.must(s.shorten(on(r, fr), 20*time.Second))

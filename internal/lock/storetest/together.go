@@ -184,7 +184,7 @@ var allContract = []contract{
 	}},
 	{"AReadBesideIsGrantedAmongOthers", func(s *suite) {
 		s.acquire(writes("w"))
-		s.all(claim("m", "r"), beside("r", "w"))
+		s.all(claim("m", "r"), readsToo("r", "w"))
 		want := heldAs(writes("w"))
 		want.Holders = 1
 		s.wantState(want)

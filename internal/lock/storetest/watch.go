@@ -101,10 +101,10 @@ var watchContract = []kindContract{
 		e := s.watch("n")
 		c := of(kind, "n", "o")
 		f := s.acquire(c).Fence
-		r := over(back(c, f), "heir")
+		r := over(back(c, f), "successor")
 		next := s.release(r).HandedOver
 		s.release(r) // repeated
-		s.release(back(of(kind, "n", "heir"), next))
+		s.release(back(of(kind, "n", "successor"), next))
 		e.awaitEnds(ended(lock.EndHandedOver, f), ended(lock.EndReleased, next))
 	}},
 	{"EachOfSeveralHoldsEndsByItself", func(s *suite, kind lock.Kind) {

@@ -39,7 +39,7 @@ for i = 1, (#ARGV - 1) / 7 do
     kind = kind, keys = keys_of(kind, at, one, two, ARGV[n + 6]),
     a = {
       owner = ARGV[n + 1], ttl = tonumber(ARGV[n + 2]), fence_ttl = ARGV[1], count = '1', fence = ARGV[n + 3], place = 0,
-      beside = one, permits = tonumber(one), limit = tonumber(two),
+      write_owner = one, permits = tonumber(one), limit = tonumber(two),
     },
   }
   at = at + widths[kind]

@@ -13,6 +13,6 @@
 -- write is the one that fails when memory is full, so then nothing was done.
 local r = {name = KEYS[1], token = KEYS[2], writer = KEYS[3], base = ARGV[7]}
 local a = {
-  owner = ARGV[1], count = ARGV[2], ttl = tonumber(ARGV[3]), fence = ARGV[4], fence_ttl = ARGV[5], beside = ARGV[6],
+  owner = ARGV[1], count = ARGV[2], ttl = tonumber(ARGV[3]), fence = ARGV[4], fence_ttl = ARGV[5], write_owner = ARGV[6],
 }
 return read_acquire(r, a)

@@ -132,15 +132,15 @@ local function claim(k, a, least)
   })
 end
 
--- give makes such a release. Without a next owner, heir is ''.
-local function give(k, a, heir, ttl, least)
+-- give makes such a release. Without a next owner, successor is ''.
+local function give(k, a, successor, ttl, least)
   local name, token, channel, owner, fence = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], ARGV[a + 1], ARGV[a + 2]
   if settled then settled(name) end
-  local heard = heir == '' and free(name, token, channel, owner, fence)
+  local heard = successor == '' and free(name, token, channel, owner, fence)
   if heard then return heard end
   if not release then exclusives() end
   return release({name = name, token = token, channel = channel}, {
-    owner = owner, fence = fence, remaining = '0', heir = heir, ttl = ttl, least = least, fence_ttl = fence_ttl,
+    owner = owner, fence = fence, remaining = '0', successor = successor, ttl = ttl, least = least, fence_ttl = fence_ttl,
   })
 end
 

@@ -68,7 +68,7 @@ local function read_claim(name, token, writer, hold, owner, ttl)
     settle_page(name)
     if not read_whole then build() end
     return read_whole({name = name, token = token, writer = writer, base = base_of(hold, owner)}, {
-      owner = owner, count = '1', ttl = tonumber(ttl), fence = '0', fence_ttl = fence_ttl, beside = '',
+      owner = owner, count = '1', ttl = tonumber(ttl), fence = '0', fence_ttl = fence_ttl, write_owner = '',
     }, full)
   end
   pages[name] = page

@@ -79,10 +79,10 @@ end
 
 -- plain_pass gives the name from its owner, who has a fence, to another. last is the last fence, least is as in
 -- next_fence.
-local function plain_pass(p, owner, fence, last, heir, ttl, fence_ttl, least)
+local function plain_pass(p, owner, fence, last, successor, ttl, fence_ttl, least)
   fence = next_fence(math.max(last, tonumber(fence)), least)
   redis.call('HDEL', p.name, owner) -- allowed when memory is full, and opens the way for the others
-  redis.call('HSET', p.name, heir, 1)
+  redis.call('HSET', p.name, successor, 1)
   redis.call('PEXPIRE', p.name, ttl)
   keep_fence(p.token, fence, fence_ttl)
   return {2, fence}

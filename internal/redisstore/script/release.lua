@@ -16,5 +16,5 @@ if heard then return {1, heard} end
 
 -- library: advance shape fence plain exclusive
 return exclusive_release({name = KEYS[1], token = KEYS[2], channel = KEYS[3]}, {
-  owner = ARGV[1], fence = ARGV[2], remaining = ARGV[3], heir = ARGV[4], ttl = ARGV[5], fence_ttl = ARGV[6], least = ARGV[7],
+  owner = ARGV[1], fence = ARGV[2], remaining = ARGV[3], successor = ARGV[4], ttl = ARGV[5], fence_ttl = ARGV[6], least = ARGV[7],
 })

@@ -14,7 +14,7 @@ local f = {
   name = KEYS[1], token = KEYS[2], queue = KEYS[3], timeouts = KEYS[4], places = KEYS[5], suspects = KEYS[6],
   channel = ARGV[7],
 }
-local owner, fence, remaining, heir = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local owner, fence, remaining, successor = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local bad = lock_misfit(f.name)
 if bad then return bad end
 if fair_misfit(f) then f.empty = true end
@@ -24,7 +24,7 @@ if remaining == '0' and fair_forget(f, owner) then head = redis.call('LINDEX', f
 if head ~= first and (not held or remaining ~= '0') then fair_news(f, first) end
 
 if not held then
-  if heir ~= '' and plain_hold(f.name, heir) then return plain_handed(f, ARGV[5], ARGV[6]) end
+  if successor ~= '' and plain_hold(f.name, successor) then return plain_handed(f, ARGV[5], ARGV[6]) end
   return {-1}
 end
 local text = redis.pcall('GET', f.token)
@@ -38,11 +38,11 @@ if remaining ~= '0' then
   return {1, 0, ''}
 end
 
-local last = heir ~= '' and last_fence(f.token)
-if last and (not head or head == heir) then
-  local reply = plain_pass(f, owner, fence, last, heir, ARGV[5], ARGV[6])
+local last = successor ~= '' and last_fence(f.token)
+if last and (not head or head == successor) then
+  local reply = plain_pass(f, owner, fence, last, successor, ARGV[5], ARGV[6])
   news(f.name, 'handed', text or fence, 0)
-  fair_forget(f, heir)
+  fair_forget(f, successor)
   fair_turn(f, tonumber(ARGV[5]))
   return reply
 end

@@ -10,23 +10,23 @@
 -- Works when memory is full: each branch begins with a write that is allowed then, which opens the way for the others.
 -- If the fence key holds no fence, the hold is ended and not handed over.
 local r = {name = KEYS[1], token = KEYS[2], writer = KEYS[3], base = ARGV[8]}
-local owner, remaining, heir = ARGV[1], ARGV[3], ARGV[4]
+local owner, remaining, successor = ARGV[1], ARGV[3], ARGV[4]
 local bad = lock_misfit(r.name)
 if bad then return bad end
-local got = redis.call('HMGET', r.name, 'mode', owner .. ':write', heir .. ':write')
+local got = redis.call('HMGET', r.name, 'mode', owner .. ':write', successor .. ':write')
 local held = got[1] == 'write' and got[2]
 if remaining == '0' and redis.pcall('GET', r.writer) == owner then
   redis.call('DEL', r.writer)
   if not held then tell(r.name, ARGV[7], '1', 'nothing', '0') end
 end
 if not held then
-  if got[1] ~= 'write' or heir == '' or not got[3] then return {-1} end
-  -- It was handed over before, and the reply was lost, or the heir has it already. It lasts for its TTL then, at least.
+  if got[1] ~= 'write' or successor == '' or not got[3] then return {-1} end
+  -- It was handed over before, and the reply was lost, or the successor has it already. It lasts for its TTL then, at least.
   local left = rw_extend(r.name, tonumber(ARGV[5])) -- opens the way
-  local fence = write_fence(r, heir)
+  local fence = write_fence(r, successor)
   fence = fence and tonumber(fence) or grant_fence(r.token, ARGV[6])
   if not fence then return redis.error_reply('LOCKDUNSURE the fence of the hand-over was overwritten') end
-  rw_note(write_key(r, heir), fence, left)
+  rw_note(write_key(r, successor), fence, left)
   return {2, fence}
 end
 
@@ -41,7 +41,7 @@ if remaining ~= '0' then
   return {1, 0}
 end
 
-local last = heir ~= '' and last_fence(r.token)
+local last = successor ~= '' and last_fence(r.token)
 rw_drop({write_key(r, owner)})
 redis.call('HDEL', r.name, owner .. ':write')
 local alone = redis.call('HLEN', r.name) == 1
@@ -56,10 +56,10 @@ if not alone or not last then
   return {1, rw_written(r.name, ARGV[7], 'released', text)}
 end
 local fence = next_fence(math.max(last, tonumber(ARGV[2])), ARGV[9])
-redis.call('HSET', r.name, heir .. ':write', 1)
+redis.call('HSET', r.name, successor .. ':write', 1)
 redis.call('PEXPIRE', r.name, ARGV[5])
 keep_fence(r.token, fence, ARGV[6])
-rw_note(write_key(r, heir), fence, ARGV[5])
+rw_note(write_key(r, successor), fence, ARGV[5])
 if not owner_misfit(redis.pcall('GET', r.writer), 'waiting writer') then redis.call('DEL', r.writer) end
 news(r.name, 'handed', text, 0)
 return {2, fence}

@@ -191,9 +191,9 @@ local function rw_extend(key, ttl)
 end
 
 -- read_check returns nil if the owner may read or does already, and what is known of that; else the answer that refuses it.
--- a.beside is the owner of a write hold that does not stand in the way, or ''.
+-- a.write_owner is the owner of a write hold that does not stand in the way, or ''.
 local function read_check(r, a)
-  local got = redis.call('HMGET', r.name, 'mode', a.owner, a.beside .. ':write')
+  local got = redis.call('HMGET', r.name, 'mode', a.owner, a.write_owner .. ':write')
   local mode, had = got[1], got[2]
   local fence = mode and had and read_fence(r, a.owner, had)
   if fence then
@@ -204,7 +204,7 @@ local function read_check(r, a)
   local bad = number_misfit(read_key(r, a.owner, 1), 'hold')
   if bad then return bad end
   local state = {mode = mode, had = had} -- had, and died
-  if mode == 'write' and a.beside ~= '' and got[3] then return nil, state end
+  if mode == 'write' and a.write_owner ~= '' and got[3] then return nil, state end
   local left = redis.call('PTTL', r.name)
   if mode ~= 'read' and left ~= -2 then return {0, left, rw_holder(r)} end
   local writer = redis.call('GET', r.writer)

@@ -16,14 +16,14 @@ const returnTries = 3
 // handOver gives the name to a successor, as a broker does, and returns what that has. The successor may have left
 // meanwhile.
 func (h *holds) handOver(ctx context.Context) (next *holds) {
-	c, heir := h.cs[0], h.cs[0]
-	heir.Owner, heir.TTL = h.newOwner(), h.ttl()
+	c, successor := h.cs[0], h.cs[0]
+	successor.Owner, successor.TTL = h.newOwner(), h.ttl()
 	r := lock.Return{
 		Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: h.gs[0].Fence,
-		Next: &lock.Successor{Owner: heir.Owner, TTL: heir.TTL},
+		Next: &lock.Successor{Owner: successor.Owner, TTL: successor.TTL},
 	}
 	cancelled := h.intN(4) == 0
-	got, unsure := h.waits(heir)
+	got, unsure := h.waits(successor)
 	h.ended(c)
 	if got != nil { // the lease had ended
 		h.giveBack(h.store, lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: h.gs[0].Fence})
@@ -38,43 +38,43 @@ func (h *holds) handOver(ctx context.Context) (next *holds) {
 	if lock.Retriable(err) || unknown && err != nil {
 		h.undo(h.store, lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: h.gs[0].Fence})
 	}
-	until := start.Add(heir.TTL)
+	until := start.Add(successor.TTL)
 	handed := err == nil && res.HandedOver != 0
 	switch {
 	case cancelled:
 		h.count("hand-overs to one that had left")
-		h.gaveBack(heir, res.HandedOver, unknown || err != nil)
+		h.gaveBack(successor, res.HandedOver, unknown || err != nil)
 		return nil
 	case handed && time.Now().Before(until):
 		h.count("hand-overs")
 		grant := lock.Grant{Fence: res.HandedOver}
-		return h.heirs(heir, grant, start)
+		return h.successors(successor, grant, start)
 	}
-	if next = h.get(ctx, h.store, []lock.Claim{heir}); next == nil && (unknown || err != nil || handed) {
-		h.undo(h.store, lock.Return{Name: heir.Name, Kind: heir.Kind, Owner: heir.Owner})
+	if next = h.get(ctx, h.store, []lock.Claim{successor}); next == nil && (unknown || err != nil || handed) {
+		h.undo(h.store, lock.Return{Name: successor.Name, Kind: successor.Kind, Owner: successor.Owner})
 	}
 	return next
 }
 
-// heirs is what a successor has.
-func (h *holds) heirs(heir lock.Claim, g lock.Grant, start time.Time) *holds {
-	until := start.Add(heir.TTL)
-	h.granted(heir, g, start, until)
+// successors is what a successor has.
+func (h *holds) successors(successor lock.Claim, g lock.Grant, start time.Time) *holds {
+	until := start.Add(successor.TTL)
+	h.granted(successor, g, start, until)
 	return &holds{
-		storm: h.storm, store: h.store, cs: []lock.Claim{heir}, gs: []lock.Grant{g}, ends: []time.Time{until},
+		storm: h.storm, store: h.store, cs: []lock.Claim{successor}, gs: []lock.Grant{g}, ends: []time.Time{until},
 		counts: []uint32{1},
 	}
 }
 
 // waits has a successor ask for the name while it is held, as the first waiter of a replica does: that leaves something
 // at members.
-func (h *holds) waits(heir lock.Claim) (got *holds, unsure bool) {
+func (h *holds) waits(successor lock.Claim) (got *holds, unsure bool) {
 	for range h.intN(3) {
 		start := time.Now()
-		g, err := h.store.Acquire(context.Background(), heir)
+		g, err := h.store.Acquire(context.Background(), successor)
 		switch {
-		case err == nil && time.Now().Before(start.Add(heir.TTL)):
-			return h.heirs(heir, g, start), unsure
+		case err == nil && time.Now().Before(start.Add(successor.TTL)):
+			return h.successors(successor, g, start), unsure
 		case err == nil || errors.Is(err, lock.ErrOutcomeUnknown):
 			unsure = true
 		}
@@ -83,8 +83,8 @@ func (h *holds) waits(heir lock.Claim) (got *holds, unsure bool) {
 }
 
 // gaveBack has what was handed to one that had left be given back, and looks whether it was.
-func (h *holds) gaveBack(heir lock.Claim, f lock.Fence, unsure bool) {
-	r := lock.Return{Name: heir.Name, Kind: heir.Kind, Owner: heir.Owner, Fence: f}
+func (h *holds) gaveBack(successor lock.Claim, f lock.Fence, unsure bool) {
+	r := lock.Return{Name: successor.Name, Kind: successor.Kind, Owner: successor.Owner, Fence: f}
 	if f != 0 {
 		h.giveBack(h.store, r)
 	}
@@ -93,10 +93,10 @@ func (h *holds) gaveBack(heir lock.Claim, f lock.Fence, unsure bool) {
 		h.undo(h.store, r)
 		return
 	}
-	if f != 0 && heir.TTL == h.longest && h.has(heir) {
-		time.Sleep(heir.TTL * 5 / 6) // a few members may have been slow, and are asked again
-		if h.has(heir) {
-			h.failed("a majority has %s for %s, which had left", heir.Name, heir.Owner)
+	if f != 0 && successor.TTL == h.longest && h.has(successor) {
+		time.Sleep(successor.TTL * 5 / 6) // a few members may have been slow, and are asked again
+		if h.has(successor) {
+			h.failed("a majority has %s for %s, which had left", successor.Name, successor.Owner)
 		}
 	}
 }
