@@ -29,8 +29,6 @@ const (
 func (h *Hub) write() {
 	beat := time.NewTicker(h.Patience)
 	defer beat.Stop()
-	sweep := time.NewTicker(max(h.Linger/4, time.Millisecond))
-	defer sweep.Stop()
 	pause := firstPause
 	for {
 		select {
@@ -39,10 +37,9 @@ func (h *Hub) write() {
 		case <-beat.C:
 			h.ping()
 			continue
-		case <-sweep.C:
 		case <-h.wake:
 		}
-		p := h.plan(time.Now())
+		p := h.plan()
 		for _, l := range p.greet {
 			l.hear(Heard{Live: true})
 		}

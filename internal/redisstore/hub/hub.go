@@ -34,9 +34,8 @@ type Hub struct {
 	mu      sync.Mutex        // guards the fields below and all topics
 	topics  map[string]*topic // by channel
 	unsent  []*topic          // to be subscribed
+	unheard []*topic          // to be unsubscribed
 	ungreet []*listener       // joined a topic that was live already
-	idle    []*topic          // without listeners when they were put here, oldest first
-	over    []*topic          // likewise, but nobody will listen to them again
 
 	unasked   []func()   // to be called when Redis answered a question that is to be asked; see passed.go
 	asked     []question // in their order
@@ -73,12 +72,11 @@ type Heard struct {
 // topic is a channel that is subscribed.
 type topic struct {
 	channel   string
-	brief     bool // not listened to again once it was left
+	linger    time.Duration // how long it stays after the last listener left
 	listeners map[*listener]struct{}
-	live      bool      // Redis confirmed the subscription on the present connection
-	gone      bool      // unsubscribed, and replaced if the channel is in Hub.topics again
-	queued    bool      // in Hub.idle or Hub.over
-	idleSince time.Time // when the last listener left
+	live      bool        // Redis confirmed the subscription on the present connection
+	gone      bool        // unsubscribed, and replaced if the channel is in Hub.topics again
+	idle      *time.Timer // drops it; nil until a listener was the last one to leave
 }
 
 // listener hears one topic.
@@ -127,20 +125,20 @@ func (h *Hub) Close() {
 
 // Listen joins a channel. It never waits for the network.
 func (h *Hub) Listen(channel string, hear func(Heard)) (stop func()) {
-	return h.join(channel, false, hear)
+	return h.join(channel, h.Linger, hear)
 }
 
 // ListenBriefly is listen to a channel that nobody will listen to again.
 func (h *Hub) ListenBriefly(channel string, hear func(Heard)) (stop func()) {
-	return h.join(channel, true, hear)
+	return h.join(channel, 0, hear)
 }
 
-func (h *Hub) join(channel string, brief bool, hear func(Heard)) (stop func()) {
+func (h *Hub) join(channel string, linger time.Duration, hear func(Heard)) (stop func()) {
 	l := &listener{hear: hear}
 	h.mu.Lock()
 	t := h.topics[channel]
 	if t == nil {
-		t = &topic{channel: channel, brief: brief, listeners: make(map[*listener]struct{})}
+		t = &topic{channel: channel, linger: linger, listeners: make(map[*listener]struct{})}
 		h.topics[channel] = t
 		h.Metrics.Channels.Set(float64(len(h.topics)))
 		h.unsent = append(h.unsent, t)
@@ -176,19 +174,30 @@ func (h *Hub) leave(l *listener) {
 		return
 	}
 	delete(t.listeners, l)
-	if len(t.listeners) > 0 {
+	switch {
+	case len(t.listeners) > 0:
+	case t.idle == nil:
+		t.idle = time.AfterFunc(t.linger, func() { h.drop(t) })
+	default:
+		t.idle.Reset(t.linger)
+	}
+}
+
+// drop has a topic unsubscribed, unless somebody listens to it.
+func (h *Hub) drop(t *topic) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(t.listeners) > 0 || t.gone {
 		return
 	}
-	t.idleSince = time.Now()
-	if t.queued {
-		return
+	t.gone, t.live = true, false
+	delete(h.topics, t.channel)
+	h.Metrics.Channels.Set(float64(len(h.topics)))
+	if len(h.topics) == 0 { // maps do not shrink by themselves
+		h.topics = make(map[string]*topic)
 	}
-	t.queued = true
-	if t.brief {
-		h.over = append(h.over, t)
-	} else {
-		h.idle = append(h.idle, t)
-	}
+	h.unheard = append(h.unheard, t)
+	h.poke()
 }
 
 // poke wakes the writer.
@@ -208,10 +217,10 @@ type plan struct {
 }
 
 // plan takes over all that is to be done.
-func (h *Hub) plan(now time.Time) plan {
+func (h *Hub) plan() plan {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p := plan{unsubscribe: h.dropIdleLocked(now), ask: h.askLocked()}
+	p := plan{unsubscribe: h.unheard, ask: h.askLocked()}
 	for _, t := range h.unsent {
 		if !t.gone {
 			p.subscribe = append(p.subscribe, t)
@@ -222,38 +231,8 @@ func (h *Hub) plan(now time.Time) plan {
 			p.greet = append(p.greet, l) // if it is not live any more, the next confirmation greets
 		}
 	}
-	h.unsent, h.ungreet = nil, nil
+	h.unsent, h.unheard, h.ungreet = nil, nil, nil
 	return p
-}
-
-// dropIdleLocked forgets the topics nobody listened to for long enough and returns them.
-func (h *Hub) dropIdleLocked(now time.Time) (dropped []*topic) {
-	drop := func(t *topic) {
-		t.queued = false
-		if len(t.listeners) == 0 {
-			t.gone, t.live = true, false
-			delete(h.topics, t.channel)
-			dropped = append(dropped, t)
-		}
-	}
-	for _, t := range h.over {
-		drop(t)
-	}
-	h.over = nil
-	for len(h.idle) > 0 {
-		t := h.idle[0]
-		if len(t.listeners) == 0 && now.Sub(t.idleSince) < h.Linger {
-			break
-		}
-		h.idle[0] = nil // what is behind the list must not keep it
-		h.idle = h.idle[1:]
-		drop(t)
-	}
-	if len(h.topics) == 0 { // maps and lists do not shrink by themselves
-		h.topics, h.idle = make(map[string]*topic), nil
-	}
-	h.Metrics.Channels.Set(float64(len(h.topics)))
-	return dropped
 }
 
 // reshard has all channels with slots subscribed again.

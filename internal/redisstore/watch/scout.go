@@ -1,17 +1,15 @@
 package watch
 
 import (
-	"cmp"
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -22,9 +20,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 )
-
-// maxGlances is how many names are looked at in one batch.
-const maxGlances = 100
 
 // errNotSeen: the store was closed before it looked.
 var errNotSeen = fmt.Errorf("%w: %w", lock.ErrUnavailable, pipe.ErrClosed)
@@ -39,44 +34,46 @@ type scout struct {
 
 	hub    *hub.Hub
 	dialer pipe.Dialer
-	client *redis.Client // of the goroutine; nil while there is no connection
-	wake   chan struct{} // size 1
-	ctx    context.Context
+	made   atomic.Int64    // how many connections there were
+	ctx    context.Context // ends with the scout
 	cancel context.CancelFunc
-	wg     sync.WaitGroup
 
-	mu        sync.Mutex // guards the fields below
-	closed    bool
-	lookups   []*lookup
+	mu        sync.Mutex                       // guards the fields below
+	way       *pipe.Pipeline                   // of one connection; nil until somebody looks
 	followers map[string]map[*watcher]struct{} // by each key whose change concerns them
 	stop      func()                           // listening to what changed; nil while nobody follows
 }
 
-// lookup is a name to be looked at.
-type lookup struct {
-	n    string
-	cmd  *redis.Cmd
-	err  error      // of the lookup, not of the command
-	done chan error // size 1
-}
-
 func newScout(cl *script.Caller, h *hub.Hub, d pipe.Dialer) *scout {
-	ctx, cancel := context.WithCancel(context.Background())
-	sc := &scout{
-		Caller: cl, hub: h, dialer: d, wake: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
-		followers: make(map[string]map[*watcher]struct{}),
-	}
+	sc := &scout{Caller: cl, hub: h, dialer: d, followers: make(map[string]map[*watcher]struct{})}
+	sc.ctx, sc.cancel = context.WithCancel(context.Background())
 	sc.dialer.Texts = []string{cl.Scripts.Sight.Text}
-	sc.wg.Go(sc.run)
+	sc.dialer.Meet = func(context.Context, *redis.Client) error {
+		sc.made.Add(1)
+		sc.tellAll(lock.NoticeChanged) // what the last connection read is not tracked any more
+		return nil
+	}
 	return sc
 }
 
 func (sc *scout) close() {
-	sc.mu.Lock()
-	sc.closed = true
-	sc.mu.Unlock()
 	sc.cancel()
-	sc.wg.Wait()
+	sc.mu.Lock()
+	way := sc.way
+	sc.mu.Unlock()
+	if way != nil {
+		way.Close()
+	}
+}
+
+// wayThere is how all looks go, in their order. It is nil when the scout is closed.
+func (sc *scout) wayThere() *pipe.Pipeline {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if sc.way == nil && sc.ctx.Err() == nil {
+		sc.way = pipe.New(sc.dialer, pipe.Lanes{Timeout: sc.OpTimeout, Senders: 1, Most: pipe.MaxBatch})
+	}
+	return sc.way
 }
 
 // follow has a watcher of N told when something about it changes.
@@ -160,183 +157,58 @@ func (sc *scout) see(ctx context.Context, n string) (lock.Sight, error) {
 	if err := script.Begin(ctx, lock.Exclusive); err != nil {
 		return lock.Sight{}, err
 	}
-	keys := []string{n, layout.Token(n), layout.PermitsOut(n)}
-	sight := sc.Scripts.Sight
-	g := &lookup{n: n, done: make(chan error, 1)}
-	g.cmd = sight.With(keys, layout.HoldBase(n), lock.MaxSeen).Command(sc.ctx, "evalsha", &sight.SHA)
-	sc.mu.Lock()
-	if sc.closed {
-		sc.mu.Unlock()
+	way := sc.wayThere()
+	if way == nil {
 		return lock.Sight{}, errNotSeen
 	}
-	sc.lookups = append(sc.lookups, g)
-	sc.mu.Unlock()
-	select {
-	case sc.wake <- struct{}{}:
-	default:
-	}
-	select {
-	case err := <-g.done:
-		if err != nil && !errors.Is(err, errUntracked) {
-			return lock.Sight{}, sc.Failed(err)
+	var tracked atomic.Int64 // the number of the connection whose reads are tracked
+	look := sc.Scripts.Sight.With([]string{n, layout.Token(n), layout.PermitsOut(n)}, layout.HoldBase(n), lock.MaxSeen)
+	bounded, cancel := sc.Bounded(ctx)
+	defer cancel()
+	a, err := sc.Answered(look.Run(bounded, func(ctx context.Context, cmd *redis.Cmd, cost int) error {
+		// Each time: it may be another connection than the last time, or to be told on another one.
+		track := redis.NewCmd(ctx, "client", "tracking", "on", "redirect", strconv.FormatInt(sc.hub.ID(), 10))
+		err := way.Put(pipe.Job{Cmd: track, Queued: time.Now(), Done: func(err error) {
+			if err == nil {
+				tracked.Store(sc.made.Load())
+			}
+		}})
+		if err != nil {
+			return err
 		}
-		a, bad := sc.Answered(g.cmd, nil)
-		if bad != nil {
-			return lock.Sight{}, bad
-		}
-		st := sightOf(&a)
-		st.Tracked = err == nil
-		return st, a.Err
-	case <-sc.ctx.Done():
-		return lock.Sight{}, errNotSeen
-	case <-ctx.Done():
-		return lock.Sight{}, fmt.Errorf("%w: %w", lock.ErrUnavailable, context.Cause(ctx))
+		return way.Do(ctx, cmd, cost)
+	}))
+	if err != nil {
+		return lock.Sight{}, err
 	}
+	if err := sc.hearAll(ctx, n); err != nil {
+		return lock.Sight{}, err
+	}
+	st := sightOf(&a)
+	st.Tracked = tracked.Load() == sc.made.Load()
+	return st, a.Err
 }
 
-// errUntracked: the name was looked at, but its changes are not told.
-var errUntracked = errors.New("redis does not track what is read")
-
-func (sc *scout) run() {
-	defer sc.hangUp()
-	for {
-		if some := sc.take(maxGlances); len(some) > 0 {
-			sc.lookUp(some)
-			continue
-		}
-		select {
-		case <-sc.wake:
-		case <-sc.ctx.Done():
-			sc.fail(pipe.ErrClosed)
-			return
-		}
-	}
-}
-
-// take takes names that are to be looked at.
-func (sc *scout) take(most int) []*lookup {
-	sc.mu.Lock()
-	defer sc.mu.Unlock()
-	some := sc.lookups[:min(len(sc.lookups), most)]
-	sc.lookups = sc.lookups[len(some):]
-	return some
-}
-
-// fail tells an error to all who wait.
-func (sc *scout) fail(err error) {
-	for _, g := range sc.take(math.MaxInt) {
-		g.done <- err
-	}
-}
-
-// connect makes the connection if there is none.
-func (sc *scout) connect() (err error) {
-	if sc.client != nil {
+// hearAll returns when those who watch N have heard all that Redis said before.
+func (sc *scout) hearAll(ctx context.Context, n string) error {
+	watchers := sc.following(n)
+	if len(watchers) == 0 {
 		return nil
 	}
-	if sc.client, err = sc.dialer.Dial(sc.ctx); err == nil {
-		sc.tellAll(lock.NoticeChanged) // what the last connection read is not tracked any more
-	}
-	return err
-}
-
-func (sc *scout) hangUp() {
-	if sc.client != nil {
-		_ = sc.client.Close() // it can only be closed already
-		sc.client = nil
-	}
-}
-
-// lookUp looks at some names in one round trip, once more if the connection was lost before that.
-func (sc *scout) lookUp(some []*lookup) {
-	err := pipe.ErrNotConnected
-	for range 2 {
-		if err = sc.connect(); err != nil {
-			sc.fail(err) // the others would wait as long, for nothing
-			break
+	heard := make(chan struct{})
+	sc.hub.Passed(func() {
+		for _, w := range watchers {
+			w.tellBare()
 		}
-		if err = sc.look(some); !errors.Is(err, pipe.ErrNotConnected) {
-			return
-		}
-		sc.hangUp()
-	}
-	for _, g := range some {
-		g.done <- err
-	}
-}
-
-// look is lookUp on the connection that there is. Only with pipe.ErrNotConnected nobody was told anything.
-func (sc *scout) look(some []*lookup) error {
-	ctx, cancel := sc.Bounded(sc.ctx)
-	defer cancel()
-	forgotten, err := sc.exec(ctx, some)
-	if len(forgotten) == 0 {
-		return err
-	}
-	again := forgotten
-	if err := sc.client.ScriptLoad(ctx, sc.Scripts.Sight.Text).Err(); err == nil {
-		if again, err = sc.exec(ctx, forgotten); err != nil {
-			again = forgotten
-		}
-	}
-	for _, g := range again {
-		g.done <- cmp.Or(g.cmd.Err(), pipe.ErrNotConnected)
-	}
-	return nil
-}
-
-// exec sends a batch and returns what Redis knew no script for. Tracking is asked for each time: for another connection
-// than the last time, or to be told on another one.
-func (sc *scout) exec(ctx context.Context, some []*lookup) (forgotten []*lookup, err error) {
-	batch := sc.client.Pipeline()
-	hearer := strconv.FormatInt(sc.hub.ID(), 10)
-	tracking := batch.Do(ctx, "client", "tracking", "on", "redirect", hearer)
-	for _, g := range some {
-		_ = batch.Process(ctx, g.cmd)
-	}
-	_, failure := batch.Exec(ctx)
-	if errors.Is(failure, pipe.ErrNotConnected) {
-		for _, g := range some {
-			g.cmd.SetErr(nil)
-		}
-		return nil, failure
-	}
-	var seen []*lookup
-	for _, g := range some {
-		err := g.cmd.Err()
-		switch {
-		case redis.HasErrorPrefix(err, "NOSCRIPT"):
-			forgotten = append(forgotten, g)
-			continue
-		case err == nil && g.cmd.Val() == nil: // no answer and no error
-			err = failure
-		case err == nil && tracking.Err() != nil:
-			err = errUntracked
-		}
-		g.err = err
-		seen = append(seen, g)
-	}
-	sc.conclude(seen)
-	return forgotten, nil
-}
-
-// conclude answers for names that were looked at, when all that Redis said before is heard.
-func (sc *scout) conclude(seen []*lookup) {
-	then := func() {
-		for _, g := range seen {
-			for _, w := range sc.following(g.n) {
-				w.tellBare()
-			}
-			g.done <- g.err
-		}
-	}
-	sc.mu.Lock()
-	followed := sc.stop != nil
-	sc.mu.Unlock()
-	if followed && len(seen) > 0 {
-		sc.hub.Passed(then)
-	} else {
-		then()
+		close(heard)
+	})
+	select {
+	case <-heard:
+		return nil
+	case <-sc.ctx.Done():
+		return errNotSeen
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", lock.ErrUnavailable, context.Cause(ctx))
 	}
 }
 
