@@ -6,8 +6,9 @@ import (
 	"runtime"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/api/wire"
 )
 
 // maxBatch is how many requests go into one frame at most. With a few frames under way the client, lockd and Redis
@@ -163,7 +164,7 @@ func (st *stream) fit(requests []*lockdv1.SessionRequest) int {
 	}
 	room /= 2
 	for n, r := range requests {
-		room -= wire.Size(r) + 8
+		room -= proto.Size(r) + 8
 		if n > 0 && (room < 0 || n == maxBatch) {
 			return n
 		}

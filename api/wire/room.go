@@ -80,10 +80,14 @@ type messages[M any, P interface {
 	batch   []P // each is at its place in all
 }
 
-// read reads a batch. one is told how many are left; package proto reads what it does not.
-func (m *messages[M, P]) read(b []byte, one func(b []byte, m P, left int) bool) (batch []P, ok bool) {
-	if m.encoded, ok = entries(b, m.encoded[:0]); !ok {
-		return nil, false
+// read reads the messages of a batch, with a function that is told how many are left. Package proto reads what that
+// does not.
+func (m *messages[M, P]) read(f *fields, one func(f *fields, m P, left int)) (batch []P) {
+	m.encoded = m.encoded[:0]
+	for f.number == 1 {
+		m.encoded = append(m.encoded, f.bytes())
+		f.number-- // there may be more of them
+		f.next()
 	}
 	n := len(m.encoded)
 	if n > len(m.all) {
@@ -93,12 +97,16 @@ func (m *messages[M, P]) read(b []byte, one func(b []byte, m P, left int) bool) 
 		}
 	}
 	batch = m.batch[:n:n]
+	around := *f
 	for i, entry := range m.encoded {
-		if !one(entry, batch[i], n-i) && proto.Unmarshal(entry, batch[i]) != nil {
-			return nil, false
+		f.read(entry)
+		if one(f, batch[i], n-i); !f.over() && proto.Unmarshal(entry, batch[i]) != nil {
+			around.odd = true
+			break
 		}
 	}
-	return batch, true
+	*f = around
+	return batch
 }
 
 // again takes all messages back. What a large batch took is let go.

@@ -11,6 +11,8 @@
 package wire
 
 import (
+	"sync"
+
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/proto" // registers the codec that does the rest
 	"google.golang.org/grpc/mem"
@@ -29,9 +31,9 @@ func (c Codec) Marshal(v any) (mem.BufferSlice, error) {
 	var data mem.Buffer
 	switch m := v.(type) {
 	case *lockdv1.SessionRequest:
-		data = encode(m, sizeOfRequest(m), appendRequest)
+		data = encode(m, len(m.GetBatch().GetRequests()), writeRequest)
 	case *lockdv1.SessionResponse:
-		data = encode(m, sizeOfResponse(m), appendResponse)
+		data = encode(m, len(m.GetBatch().GetResponses()), writeResponse)
 	}
 	if data == nil {
 		return c.CodecV2.Marshal(v)
@@ -39,29 +41,39 @@ func (c Codec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{data}, nil
 }
 
+// usualBytes is how many bytes an ordinary message takes.
+const usualBytes = 128
+
 // encode is nil for a message that is not for this package. Large buffers are used again, as gRPC does.
-func encode[M any](m M, size int, add func([]byte, M) ([]byte, bool)) mem.Buffer {
-	if mem.IsBelowBufferPoolingThreshold(size) {
-		b, ok := add(make([]byte, 0, size), m)
-		if !ok {
-			return nil
-		}
-		return mem.SliceBuffer(b)
+func encode[M any](m M, inBatch int, write func(*fields, M)) mem.Buffer {
+	f := writers.Get().(*fields)
+	defer writers.Put(f)
+	size := usualBytes * (1 + inBatch)
+	var pooled *[]byte
+	if f.odd = false; mem.IsBelowBufferPoolingThreshold(size) {
+		f.b = make([]byte, 0, size)
+	} else {
+		pooled = mem.DefaultBufferPool().Get(size)
+		f.b = (*pooled)[:0]
 	}
-	pool := mem.DefaultBufferPool()
-	buf := pool.Get(size)
-	b, ok := add((*buf)[:0], m)
+	write(f, m)
+	b := f.b
+	f.b = nil
+	if pooled != nil && (f.odd || cap(b) != cap(*pooled)) { // it was too small
+		mem.DefaultBufferPool().Put(pooled)
+		pooled = nil
+	}
 	switch {
-	case !ok:
-		pool.Put(buf)
+	case f.odd:
 		return nil
-	case cap(b) != cap(*buf): // it was too small
-		pool.Put(buf)
+	case pooled == nil:
 		return mem.SliceBuffer(b)
 	}
-	*buf = b
-	return mem.NewBuffer(buf, pool)
+	*pooled = b
+	return mem.NewBuffer(pooled, mem.DefaultBufferPool())
 }
+
+var writers = sync.Pool{New: func() any { return &fields{writing: true} }}
 
 // Unmarshal decodes a message.
 func (c Codec) Unmarshal(data mem.BufferSlice, v any) error {

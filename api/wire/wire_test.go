@@ -15,25 +15,17 @@ import (
 	"github.com/lockd-io/lockd/api/wire"
 )
 
+// rounds is how many messages of each kind are made.
+const rounds = 3000
+
 // Whatever the messages are, they arrive as package proto writes and reads them.
 func TestMessagesAreWhatPackageProtoMakesOfThem(t *testing.T) {
 	g := generator{rand.New(rand.NewPCG(1, 2))}
-	for range 20_000 {
+	for range rounds {
 		checkWritten(t, g.request(true))
 		checkWritten(t, g.response(true))
 		if t.Failed() {
 			return
-		}
-	}
-}
-
-// A frame is filled up to what Size says.
-func TestSizeIsNeverTooSmall(t *testing.T) {
-	g := generator{rand.New(rand.NewPCG(3, 4))}
-	for range 20_000 {
-		m := g.request(false)
-		if got, want := wire.Size(m), proto.Size(m); got < want || got > want+100 {
-			t.Fatalf("%v: Size is %d, it takes %d", m, got, want)
 		}
 	}
 }
@@ -43,7 +35,7 @@ func TestMessagesAreReadIntoTheSamePlace(t *testing.T) {
 	g, codec := generator{rand.New(rand.NewPCG(5, 6))}, wire.New()
 	var requests wire.Request
 	var responses wire.Response
-	for range 20_000 {
+	for range rounds {
 		for got, want := range map[proto.Message]proto.Message{&requests: g.request(true), &responses: g.response(true)} {
 			b, err := proto.Marshal(want)
 			if err != nil {
@@ -111,7 +103,7 @@ func FuzzRead(f *testing.F) {
 // Bytes that were changed on the way: most are still fields of some kind.
 func TestOddBytesAreReadAsPackageProtoDoes(t *testing.T) {
 	g := generator{rand.New(rand.NewPCG(5, 6))}
-	for range 20_000 {
+	for range rounds {
 		b, err := proto.Marshal(g.request(true))
 		if err != nil || len(b) == 0 {
 			continue
