@@ -40,7 +40,7 @@ const (
 	// underWay is for how long a command may be on its way after its time was up.
 	underWay = 15 * time.Second
 	// longestAbandoned bounds it for what lasts very long.
-	longestAbandoned = 10 * time.Minute
+	longestAbandoned = 40 * underWay
 	// mostAbandoned bounds how many are known. What is more is as if it were not known.
 	mostAbandoned = 10_000
 )

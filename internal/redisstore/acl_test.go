@@ -15,9 +15,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// always is a password that does not change; nil for none.
+func always(password string) func() string {
+	if password == "" {
+		return nil
+	}
+	return func() string { return password }
+}
+
 // documentedUser makes the user of docs/redis-keys.md, and is its name and password. At its end the test fails if the
 // user was refused something.
-func documentedUser(t *testing.T, c *redis.Client) (name, password string) {
+func documentedUser(t *testing.T, c *redis.Client) (name string, password func() string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/redis-keys.md")
 	must(t, err)
@@ -31,7 +39,7 @@ func documentedUser(t *testing.T, c *redis.Client) (name, password string) {
 	for _, word := range words {
 		args = append(args, word)
 		if after, ok := strings.CutPrefix(word, ">"); ok {
-			password = after
+			password = always(after)
 		}
 	}
 	must(t, c.Do(t.Context(), args...).Err())
@@ -50,7 +58,7 @@ func TestTheDocumentedUserMayShareAFairLockWithRedisson(t *testing.T) {
 	c := srv.Client()
 	cfg := quick(srv)
 	cfg.Prefix = "app:"
-	cfg.Username, cfg.Password = documentedUser(t, c)
+	cfg.Username, cfg.PasswordNow = documentedUser(t, c)
 	s := open(t, cfg)
 	const theirs = "0a5e1f0c-0000-4000-8000-000000000000:1"
 	acquire(t, s, lock.Claim{Name: "n", Kind: lock.Fair, Owner: whole("u:1"), Count: 1, TTL: lease})
@@ -72,7 +80,7 @@ func TestTheDocumentedUserIsAsNarrowAsItsPrefix(t *testing.T) {
 	c := srv.Client()
 	cfg := quick(srv)
 	cfg.Prefix = "app:"
-	cfg.Username, cfg.Password = documentedUser(t, c)
+	cfg.Username, cfg.PasswordNow = documentedUser(t, c)
 	s := open(t, cfg)
 	_, declared := s.Declare(t.Context(), "one way", time.Minute)
 	_, overlaps := s.Overlaps(t.Context(), time.Minute)
@@ -82,7 +90,7 @@ func TestTheDocumentedUserIsAsNarrowAsItsPrefix(t *testing.T) {
 	if f := found(t, s.Examine(t.Context()), "RIGHTS"); f.Severity != lock.SeverityOK && tellsRights(t, srv) {
 		t.Errorf("got %+v, want all rights", f)
 	}
-	user := redis.NewClient(&redis.Options{Addr: srv.Addr, Username: cfg.Username, Password: cfg.Password})
+	user := redis.NewClient(&redis.Options{Addr: srv.Addr, Username: cfg.Username, Password: cfg.PasswordNow()})
 	defer user.Close()
 	for _, key := range []string{"credits", layout.Token("n"), "{n}:timeout", "lockd:config:", layout.Session("", "n")} {
 		if err := user.Get(t.Context(), key).Err(); !redis.HasErrorPrefix(err, "NOPERM") {

@@ -9,12 +9,6 @@ import (
 // What the scripts of each kind are called with. Their first lines say what each argument is.
 
 func (s *Store) acquireCall(c lock.Claim) script.Call {
-	call := s.takeCall(c)
-	call.Grants = true
-	return call
-}
-
-func (s *Store) takeCall(c lock.Claim) script.Call {
 	n := s.Prefix + c.Name
 	if c.Kind == lock.Semaphore {
 		permits := s.Scripts.AcquirePermits.With(layout.PermitKeys(n),
@@ -53,12 +47,6 @@ func (s *Store) raiseCall(c lock.Claim) script.Call {
 }
 
 func (s *Store) releaseCall(r lock.Return) script.Call {
-	call := s.returnCall(r)
-	call.Grants = r.Next != nil // it may take it for that one
-	return call
-}
-
-func (s *Store) returnCall(r lock.Return) script.Call {
 	n := s.Prefix + r.Name
 	if r.Kind == lock.Semaphore {
 		permits := s.Scripts.ReleasePermits.With(layout.PermitKeys(n),

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"crypto/tls"
 	"errors"
-	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,16 +16,14 @@ import (
 
 // Config says which Redis, and how to use it. A zero field is its default.
 type Config struct {
-	// URL is redis://, rediss:// or unix://. The fields below, up to TLS, override its parts.
-	URL string
-	// Sentinel takes the place of URL and Addr: the master is asked for at each connection.
+	// Sentinel takes the place of Addr: the master is asked for at each connection. The sentinels are spoken to over TLS
+	// if the server is, and answer in half of the time of a connection.
 	Sentinel *Sentinel
 	Addr     string // host:port
 	DB       int
 	Username string
-	Password string
 	TLS      *tls.Config
-	// PasswordNow is asked for the password of each new connection, and takes the place of Password. It may be nil.
+	// PasswordNow is asked for the password of each new connection. It is nil without a password.
 	PasswordNow func() string
 
 	// Prefix stands in front of each name in Redis. If it has braces, they decide the cluster slot of all locks.
@@ -37,16 +33,14 @@ type Config struct {
 	FenceTTL time.Duration
 	// OpTimeout bounds each operation. Default 1s.
 	OpTimeout time.Duration
-	// ConnectTimeout bounds making a connection, with all its round trips. Default 5s.
+	// ConnectTimeout bounds making a connection, with all its round trips. Default 5 times OpTimeout.
 	ConnectTimeout time.Duration
-	// PoolSize is how many connections renewals use. Default 4. All other operations share two.
-	PoolSize int
-	// Linger is how long a channel stays subscribed after its last listener left. Default 5s. A busy name is listened
-	// to again and again.
-	Linger time.Duration
 	// HearTimeout is how often the connection for channels is asked whether it lives, and how long it may take to
 	// answer. Default 3s.
 	HearTimeout time.Duration
+	// Linger is how long a channel stays subscribed after its last listener left: a busy name is listened to again and
+	// again. Default 5/3 of HearTimeout.
+	Linger time.Duration
 
 	// Replicas is how many must acknowledge a grant before it is told. Default 0: none. The server must know WAIT.
 	Replicas int
@@ -66,37 +60,26 @@ type Config struct {
 	// Hook is what happens to batches. It is for tests.
 	Hook redis.Hook
 
-	// Of tests: from how many on singles go as one call, and whether all tenants wait in one line.
+	// Of tests: from how many ordinary operations on they go as one call, and whether all tenants wait in one line.
 	fewTogether int
 	oneLine     bool
 }
 
-// Sentinel says which sentinels know the address. They are spoken to over TLS if the server is.
-type Sentinel struct {
-	Master   string   // what they call it
-	Addrs    []string // of the sentinels, host:port
-	Username string   // for the sentinels
-	Password string
-	// PasswordNow is as in Config.
-	PasswordNow func() string
-}
+// Sentinel says which sentinels know the address.
+type Sentinel = sentinel.Config
 
 const (
 	defaultFenceTTL    = 7 * 24 * time.Hour
 	defaultOpTimeout   = time.Second
-	defaultConnect     = 5 * time.Second
-	defaultPoolSize    = 4
-	defaultLinger      = 5 * time.Second
 	defaultHearTimeout = 3 * time.Second
 )
 
 func (c Config) withDefaults() Config {
 	c.FenceTTL = cmp.Or(c.FenceTTL, defaultFenceTTL)
 	c.OpTimeout = cmp.Or(c.OpTimeout, defaultOpTimeout)
-	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, defaultConnect)
-	c.PoolSize = cmp.Or(c.PoolSize, defaultPoolSize)
-	c.Linger = cmp.Or(c.Linger, defaultLinger)
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 5*c.OpTimeout)
 	c.HearTimeout = cmp.Or(c.HearTimeout, defaultHearTimeout)
+	c.Linger = cmp.Or(c.Linger, c.HearTimeout*5/3)
 	if c.DataKey == nil {
 		c.DataKey = func() string { return layout.Data }
 	}
@@ -106,39 +89,26 @@ func (c Config) withDefaults() Config {
 
 // options are those of a client. The caller gives it its pools.
 func (c Config) options() (*redis.Options, error) {
-	o := &redis.Options{}
-	if c.URL != "" {
-		var err error
-		if o, err = redis.ParseURL(c.URL); err != nil {
-			return nil, fmt.Errorf("redis URL: %w", withoutURL(err))
-		}
+	o := &redis.Options{
+		Addr: c.Addr, DB: c.DB, Username: c.Username, TLSConfig: c.TLS,
+		MaxRetries:    -1, // retrying is the broker's decision
+		DialerRetries: 1,  // likewise
+		Protocol:      2,  // pushed messages of RESP3 are of no use here
+		DialTimeout:   c.ConnectTimeout,
+		ReadTimeout:   c.OpTimeout, WriteTimeout: c.OpTimeout, PoolTimeout: c.OpTimeout,
+		ContextTimeoutEnabled:    true,
+		DisableIdentity:          true, // it would take a round trip of its own
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
-	o.Addr = cmp.Or(c.Addr, o.Addr)
-	o.DB = cmp.Or(c.DB, o.DB)
-	o.Username = cmp.Or(c.Username, o.Username)
-	o.Password = cmp.Or(c.Password, o.Password)
 	if c.PasswordNow != nil {
-		o.CredentialsProvider = func() (username, password string) { return o.Username, c.PasswordNow() }
-	}
-	if c.TLS != nil {
-		o.TLSConfig = c.TLS
+		o.CredentialsProvider = func() (username, password string) { return c.Username, c.PasswordNow() }
 	}
 	if c.Sentinel != nil {
 		o.Addr = c.Sentinel.Master // nobody connects to it
 	}
 	if o.Addr == "" {
-		return nil, errors.New("redis: neither a URL nor an address is configured")
+		return nil, errors.New("redis: no address is configured")
 	}
-	o.MaxRetries = -1   // retrying is the broker's decision
-	o.DialerRetries = 1 // likewise
-	o.Protocol = 2      // pushed messages of RESP3 are of no use here
-	o.DialTimeout = c.ConnectTimeout
-	o.ReadTimeout = c.OpTimeout
-	o.WriteTimeout = c.OpTimeout
-	o.PoolTimeout = c.OpTimeout
-	o.ContextTimeoutEnabled = true
-	o.DisableIdentity = true // it would take a round trip of its own
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return o, nil
 }
 
@@ -156,21 +126,11 @@ func (c Config) guide(o *redis.Options, log *zap.Logger) *sentinel.Guide {
 	if c.Sentinel == nil {
 		return nil
 	}
-	g := sentinel.New(sentinel.Config{
-		Master: c.Sentinel.Master, Addrs: c.Sentinel.Addrs,
-		Username: c.Sentinel.Username, Password: c.Sentinel.Password, PasswordNow: c.Sentinel.PasswordNow,
-		TLS: o.TLSConfig, Timeout: c.ConnectTimeout / 2,
-	}, log)
+	which := *c.Sentinel
+	which.TLS, which.Timeout = o.TLSConfig, c.ConnectTimeout/2
+	g := sentinel.New(which, log)
 	o.Dialer, o.OnConnect = g.Dial, g.Greet
 	return g
-}
-
-// withoutURL takes the URL out of an error: there may be a password in it.
-func withoutURL(err error) error {
-	if bad, ok := errors.AsType[*url.Error](err); ok {
-		return bad.Err
-	}
-	return err
 }
 
 // listingClient carries what is listed.

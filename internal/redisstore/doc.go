@@ -20,7 +20,7 @@
 //
 // # Its rooms
 //
-//	redisstore          acquire, release, force, look and list: verbs.go; put together in store.go
+//	redisstore          acquire and release: operation.go; force, look and list: verbs.go; put together in store.go
 //	redisstore/watch    who listens and watches: channels, and what Redis tells of changes
 //	redisstore/renew    who keeps holds: renewals and probes, on connections of their own
 //	redisstore/script   the Lua scripts, how they are called and what their answers and errors mean
@@ -34,7 +34,7 @@
 //
 // # How a request passes
 //
-// verbs.go calls the script of the kind (calls.go says with what, layout on which keys) and reads what it answers.
-// That goes into the pipeline. Acquisitions and releases of exclusive locks, read holds and single permits (single.go,
-// share.go) that wait there at the same time go as one script call (many.go).
+// A verb calls the script of the kind (calls.go says with what, layout on which keys) and reads what it answers.
+// That goes into the pipeline. Acquisitions and releases (operation.go) of exclusive locks, read holds and single
+// permits (ordinary.go) that wait there at the same time go as one script call (many.go).
 package redisstore

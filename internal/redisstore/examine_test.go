@@ -58,7 +58,7 @@ func TestAGoodServerIsFoundGood(t *testing.T) {
 	srv := redistest.Start(t, "--appendonly", "yes")
 	cfg := quick(srv)
 	cfg.Prefix = "app:" // that of the page
-	cfg.Username, cfg.Password = documentedUser(t, srv.Client())
+	cfg.Username, cfg.PasswordNow = documentedUser(t, srv.Client())
 	all := open(t, cfg).Examine(t.Context())
 	if bad := worse(all); len(bad) > 0 {
 		t.Errorf("got %v, want nothing to change", all)
@@ -178,7 +178,7 @@ func TestAUserWithoutRightsIsTold(t *testing.T) {
 	}
 	must(t, c.Do(t.Context(), user...).Err())
 	cfg := quick(srv)
-	cfg.Username, cfg.Password = "poor", "secret"
+	cfg.Username, cfg.PasswordNow = "poor", always("secret")
 	s := open(t, cfg)
 	if id, err := s.Probe(t.Context()); err != nil || id == "" {
 		t.Errorf("got %q, %v, want some identity", id, err)
@@ -227,7 +227,7 @@ func TestRightsAreThoseForThePrefix(t *testing.T) {
 	user := []any{"acl", "setuser", "app", "on", ">secret", "~app:*", "~*{app:*", "~lockd:*", "&*", "+@all"}
 	must(t, c.Do(t.Context(), user...).Err())
 	cfg := quick(srv)
-	cfg.Username, cfg.Password = "app", "secret"
+	cfg.Username, cfg.PasswordNow = "app", always("secret")
 	for prefix, want := range map[string]lock.Severity{"app:": lock.SeverityOK, "other:": lock.SeverityError} {
 		cfg.Prefix = prefix
 		if !tellsRights(t, srv) {

@@ -35,7 +35,7 @@ func TestAFarRedisWorks(t *testing.T) {
 			p := redistest.StartProxy(t, srv.Addr)
 			must(t, srv.Client().ConfigSet(t.Context(), "requirepass", far.password).Err())
 			p.Delay(far.late)
-			useFar(t, p, Config{Addr: p.Addr, DB: 1, Password: far.password, OpTimeout: far.timeout})
+			useFar(t, p, Config{Addr: p.Addr, DB: 1, PasswordNow: always(far.password), OpTimeout: far.timeout})
 		})
 	}
 }

@@ -346,20 +346,10 @@ func TestReplicaIsUnavailableAndRefusedAtStart(t *testing.T) {
 	until(t, "probe", func() error { _, err := s.Probe(t.Context()); return err })
 }
 
-func TestWrongAddressesAreRefusedWithoutTheirPassword(t *testing.T) {
-	t.Parallel()
-	for _, cfg := range []Config{
-		{},
-		{URL: "http://u:secret@h"},
-		{URL: "redis://u:secret@h:port"},
-		{Addr: "h:1", Prefix: "a{"},
-		{URL: "redis://u:secret@h:1/db"},
-		{Addr: "h:1", Prefix: "{}"},
-		{URL: "\x7f://u:secret@h"},
-	} {
-		_, err := Open(t.Context(), cfg, zap.NewNop(), nil)
-		if err == nil || strings.Contains(err.Error(), "secret") {
-			t.Errorf("%+v: got %v, want a refusal without the password", cfg, err)
+func TestWrongConfigurationsAreRefused(t *testing.T) {
+	for _, cfg := range []Config{{}, {Addr: "h:1", Prefix: "a{"}, {Addr: "h:1", Prefix: "{}"}} {
+		if _, err := Open(t.Context(), cfg, zap.NewNop(), nil); err == nil {
+			t.Errorf("%+v is not refused", cfg)
 		}
 	}
 }

@@ -13,30 +13,51 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 	"github.com/lockd-io/lockd/internal/redisstore/script"
-
-	"github.com/redis/go-redis/v9"
 )
+
+// lookCall reads the state of N.
+func (s *Store) lookCall(n string) script.Call {
+	return s.Scripts.Look.With(layout.LookKeys(n), layout.HoldBase(n)).As(forViews)
+}
 
 // Look implements lock.Store.
 func (s *Store) Look(ctx context.Context, name string) (lock.State, error) {
-	st, err := s.look(ctx, name)
-	if err != nil {
-		return lock.State{}, fmt.Errorf("look at %q: %w", name, err)
-	}
-	return st, nil
+	q := question{"look at", name, lock.Exclusive, s.lookCall(s.Prefix + name)}
+	return answer(ctx, s, q, func(a *script.Answer) (lock.State, error) { return stateOf(name, a), nil })
 }
 
-func (s *Store) look(ctx context.Context, name string) (lock.State, error) {
-	if err := script.Begin(ctx, lock.Exclusive); err != nil {
-		return lock.State{}, err
-	}
+// Holders implements lock.Store.
+func (s *Store) Holders(ctx context.Context, name string, size int) ([]lock.Holder, error) {
 	n := s.Prefix + name
-	a, err := s.Ask(pipe.As(ctx, forViews), s.Scripts.Look.With(layout.LookKeys(n), layout.HoldBase(n)))
-	if err != nil {
-		return lock.State{}, err
+	q := question{
+		"holders of", name, lock.Exclusive,
+		s.Scripts.Holders.With([]string{n}, layout.HoldBase(n), min(max(size, 1), maxHolders)).As(forViews),
 	}
-	st := stateOf(name, &a)
-	return st, a.Err
+	return answer(ctx, s, q, func(a *script.Answer) (hs []lock.Holder, _ error) {
+		for i := 0; i < len(a.List); i += holderWidth {
+			hs = append(hs, lock.Holder{
+				Owner: lock.Owner(a.Text(i)), Kind: kindsByName[a.Text(i+1)], Count: countOf(a.Text(i + 2)),
+				TTL: script.TTL(a.Int(i + 3)),
+			})
+		}
+		return hs, nil
+	})
+}
+
+const (
+	// maxHolders is how many holders one call reads at most, so that Redis is busy with it for a short time only.
+	maxHolders = 1000
+	// holderWidth is how many elements script/holders.lua answers for each.
+	holderWidth = 4
+)
+
+// countOf is how often somebody holds a name, 0 if that is no count of Redisson's or ours.
+func countOf(text string) uint32 {
+	count, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return uint32(count)
 }
 
 // kindsByName are what script/look.lua calls them.
@@ -60,9 +81,7 @@ func stateOf(name string, a *script.Answer) lock.State {
 		return st
 	}
 	st.TTL, st.Owner, st.Holders = script.TTL(a.Int(2)), lock.Owner(a.Text(4)), a.Number(6)
-	if count, err := strconv.ParseUint(a.Text(5), 10, 32); err == nil { // else not a count of Redisson's or ours
-		st.Count = uint32(count)
-	}
+	st.Count = countOf(a.Text(5))
 	return st
 }
 
@@ -147,39 +166,27 @@ func (s *Store) lookAll(ns []string) ([]lock.State, error) {
 }
 
 func (s *Store) lookSome(ns []string) ([]lock.State, error) {
-	type answer struct {
-		cmd *redis.Cmd
-		err error
-	}
-	answers := make([]answer, len(ns))
+	answers, errs := make([]script.Answer, len(ns)), make([]error, len(ns))
 	var looks sync.WaitGroup
 	looks.Add(len(ns))
 	for i, n := range ns {
-		call := s.Scripts.Look.With(layout.LookKeys(n), layout.HoldBase(n))
-		call.From = forViews
-		call.Start(s.Shared, func(cmd *redis.Cmd, err error) {
-			answers[i] = answer{cmd, err}
+		s.Start(s.lookCall(n), func(a script.Answer, err error) {
+			answers[i], errs[i] = a, err
 			looks.Done()
 		})
 	}
 	looks.Wait()
 	var page []lock.State
 	for i, n := range ns {
-		list, err := []any(nil), answers[i].err
-		if err == nil {
-			list, err = answers[i].cmd.Slice()
-		}
-		switch {
-		case err == nil:
-		case errors.Is(script.Meaning(err), lock.ErrKindMismatch):
+		if errors.Is(errs[i], lock.ErrKindMismatch) {
 			continue // the name is in use for something else
-		default:
-			return nil, s.Failed(err)
 		}
-		a := script.Answer{List: list}
-		st := stateOf(strings.TrimPrefix(n, s.Prefix), &a)
-		if a.Err != nil {
-			return nil, a.Err
+		if errs[i] != nil {
+			return nil, errs[i]
+		}
+		st := stateOf(strings.TrimPrefix(n, s.Prefix), &answers[i])
+		if err := answers[i].Err; err != nil {
+			return nil, err
 		}
 		if st.Held {
 			page = append(page, st)

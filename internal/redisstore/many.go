@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxTogether is how many singles go into one call. With 64 the call by itself costs a hundredth of what it does,
+	// maxTogether is how many operations go into one call. With 64 the call by itself costs a hundredth of what it does,
 	// and Redis is busy with it for a quarter of a millisecond, or half of one if no case is the ordinary one: a tenth
 	// of what a script may.
 	maxTogether = 64
@@ -22,7 +22,7 @@ const (
 	fewTogether = 2
 )
 
-// gather makes packets of singles that wait at the same time, in their order.
+// gather makes packets of operations that wait at the same time, in their order.
 func (s *Store) gather(jobs []pipe.Job) []pipe.Packet {
 	var packets []pipe.Packet
 	for _, group := range s.groups(jobs) {
@@ -31,16 +31,17 @@ func (s *Store) gather(jobs []pipe.Job) []pipe.Packet {
 			continue
 		}
 		for _, j := range group {
-			packets = append(packets, singleOf(j).alone().Packet(s.Shared, func(cmd *redis.Cmd, err error) {
-				singleOf(j).end(j.Queued, singleOf(j).aloneAnswered(cmd, err))
+			packets = append(packets, operationOf(j).call().Packet(s.Shared, func(cmd *redis.Cmd, err error) {
+				op := operationOf(j)
+				op.answered(j.Queued, op.read(s.Answered(cmd, err)))
 			}))
 		}
 	}
 	return packets
 }
 
-// singleOf is the single that is queued: nothing else is queued as one.
-func singleOf(j pipe.Job) *single { return j.Single.(*single) }
+// operationOf is the operation that is queued: nothing else is queued as a single.
+func operationOf(j pipe.Job) *operation { return j.Single.(*operation) }
 
 // groups says what may go into one call. In a cluster all keys of a call must be in one slot; those of one name stay in
 // their order.
@@ -51,7 +52,7 @@ func (s *Store) groups(jobs []pipe.Job) [][]pipe.Job {
 	var all [][]pipe.Job
 	at := make(map[int]int, len(jobs)) // where in all the group of a slot is that has room
 	for _, j := range jobs {
-		slot := layout.Slot(singleOf(j).key)
+		slot := layout.Slot(operationOf(j).texts[0])
 		i, there := at[slot]
 		if !there || len(all[i]) == maxTogether {
 			i, all = len(all), append(all, nil)
@@ -67,21 +68,22 @@ func (s *Store) together(group []pipe.Job) pipe.Packet {
 	c := script.Call{Script: s.Scripts.Many, Words: make([]any, 0, 5*len(group)+2)}
 	ops := make([]byte, len(group))
 	for i, j := range group {
-		ops[i] = singleOf(j).op
-		c.Words = singleOf(j).keysOf(c.Words)
+		op := operationOf(j)
+		ops[i] = op.letter
+		c.Words = op.keysTo(c.Words)
 		c.Cost += j.Cost
-		c.Grants = c.Grants || singleOf(j).grants()
+		c.Grants = c.Grants || op.grants()
 	}
 	c.Keys = len(c.Words)
 	c.Words = append(c.Words, ops, &s.FenceText)
 	for _, j := range group {
-		c.Words = singleOf(j).wordsOf(c.Words)
+		c.Words = operationOf(j).wordsTo(c.Words)
 	}
 	begun := time.Now()
 	return c.Packet(s.Shared, func(cmd *redis.Cmd, err error) {
 		c.Observe(begun)
 		for i, o := range s.outcomes(group, cmd, err) {
-			singleOf(group[i]).end(group[i].Queued, o)
+			operationOf(group[i]).answered(group[i].Queued, o)
 		}
 	})
 }
@@ -102,15 +104,17 @@ func (s *Store) outcomes(group []pipe.Job, cmd *redis.Cmd, err error) []outcome 
 		}
 	}
 	for i := 0; err == nil && i < len(group); i++ {
-		all[i] = singleOf(group[i]).element(list[i])
-		all[i].lessen(few)
+		all[i] = operationOf(group[i]).element(list[i])
+		if o := &all[i]; o.err == nil && (o.grant.Fence != 0 || o.back.HandedOver != 0) {
+			o.err = few
+		}
 		if errors.Is(all[i].err, script.ErrBadAnswer) {
 			err = fmt.Errorf("%w: element %d of %d", script.ErrBadAnswer, i, len(group)) // the names of others are not told
 		}
 	}
 	if err != nil {
 		for i, j := range group {
-			all[i] = singleOf(j).failed(s.Failed(err))
+			all[i] = operationOf(j).failed(s.Failed(err))
 		}
 	}
 	return all

@@ -236,8 +236,8 @@ func TestAnAnswerThatIsNotForAllIsForNobody(t *testing.T) {
 	must(t, err)
 	s := &Store{Caller: script.NewCaller(script.Config{FenceTTL: time.Hour, OpTimeout: time.Second}, &m.Metrics)}
 	group := []pipe.Job{
-		{Single: s.acquisition(acquiring("a", "o").claim, nil)},
-		{Single: s.restitution(releasing("b", "o", 7).back, nil)},
+		{Single: s.acquisition(*acquiring("a", "o").claim, nil)},
+		{Single: s.restitution(*releasing("b", "o", 7).back, nil)},
 	}
 	good := [][]any{
 		{int64(7), int64(0)},

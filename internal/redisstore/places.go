@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,21 +23,21 @@ func (s *Store) Enlist(
 	ctx context.Context, name string, owners []lock.Owner, place time.Duration,
 ) ([]int, error) {
 	n := s.Prefix + name
-	answers := make([]int, 0, len(owners))
+	all := make([]int, 0, len(owners))
 	for some := range slices.Chunk(owners, placeChunk) {
-		a, err := s.askPlaces(ctx, lock.Fair, s.Scripts.Enlist, layout.FairKeys(n), some, script.Millis(place),
-			layout.Channel(n))
-		if err == nil {
+		q := question{"enlist waiters for", name, lock.Fair, s.Scripts.Enlist.With(layout.FairKeys(n),
+			withOwners(some, script.Millis(place), layout.Channel(n))...).As(some[0].Tenant())}
+		_, err := answer(ctx, s, q, func(a *script.Answer) (struct{}, error) {
 			for i := range some {
-				answers = append(answers, int(a.Int(i)))
+				all = append(all, int(a.Int(i)))
 			}
-			err = a.Err
-		}
+			return struct{}{}, nil
+		})
 		if err != nil {
-			return nil, fmt.Errorf("enlist %d waiters for %q: %w", len(owners), name, err)
+			return nil, err
 		}
 	}
-	return answers, nil
+	return all, nil
 }
 
 // Leave implements lock.Store. Of very many waiters it may have done some when it fails.
@@ -46,68 +45,56 @@ func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners [
 	if !kind.Placed() {
 		return fmt.Errorf("leave %q: kind %v: %w", name, kind, lock.ErrUnsupported)
 	}
-	leave := s.leaveFair
-	if kind == lock.Write {
-		leave = s.leaveWrite
-	}
 	for some := range slices.Chunk(owners, placeChunk) {
-		if err := leave(ctx, s.Prefix+name, some); err != nil {
-			return fmt.Errorf("leave %q: %w", name, err)
+		// It takes as many calls as a long queue has parts, so that nobody waits for all of it.
+		for from := int64(-1); ; {
+			q := question{"leave", name, kind, s.leaveCall(s.Prefix+name, kind, some, from).As(some[0].Tenant())}
+			next, err := answer(ctx, s, q, func(a *script.Answer) (next int64, _ error) {
+				if a.Code() == script.Done {
+					return done, nil
+				}
+				return a.Int(1), nil
+			})
+			if err != nil {
+				return err
+			}
+			if from = next; from == done {
+				break
+			}
 		}
 	}
 	return nil
 }
 
-func (s *Store) leaveWrite(ctx context.Context, n string, owners []lock.Owner) error {
-	_, err := s.askPlaces(ctx, lock.Write, s.Scripts.LeaveWrite, []string{layout.Writer(n), n}, owners,
-		layout.RWChannel(n))
-	return err
+// done is where the next part of a queue begins of which all has been read.
+const done = -2
+
+func (s *Store) leaveCall(n string, kind lock.Kind, owners []lock.Owner, from int64) script.Call {
+	if kind == lock.Write {
+		return s.Scripts.LeaveWrite.With([]string{layout.Writer(n), n}, withOwners(owners, layout.RWChannel(n))...)
+	}
+	return s.Scripts.LeaveFair.With(layout.FairKeys(n), withOwners(owners, layout.Channel(n), from)...)
 }
 
-// leaveFair makes as many calls as it takes. A long queue is read in parts, so that nobody waits for all of it.
-func (s *Store) leaveFair(ctx context.Context, n string, owners []lock.Owner) error {
-	for from := int64(-1); ; {
-		a, err := s.askPlaces(ctx, lock.Fair, s.Scripts.LeaveFair, layout.FairKeys(n), owners, layout.Channel(n), from)
-		if err != nil || a.Code() == script.Done {
-			return cmp.Or(err, a.Err)
-		}
-		if from = a.Int(1); a.Err != nil {
-			return a.Err
-		}
+// withOwners are the arguments of a script for some waiters.
+func withOwners(owners []lock.Owner, args ...any) []any {
+	for _, o := range owners {
+		args = append(args, string(o))
 	}
+	return args
 }
 
 // Succeed implements lock.Store.
 func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner,
 	place time.Duration,
 ) (int, error) {
-	err := script.Begin(ctx, lock.Fair)
-	var a script.Answer
-	if err == nil {
-		args := []any{string(to), script.Millis(place)}
-		for _, o := range from {
-			args = append(args, string(o))
-		}
-		a, err = s.Ask(ctx, s.Scripts.SucceedFair.With(layout.FairKeys(s.Prefix+name), args...).As(to.Tenant()))
-	}
-	ahead := int(a.Int(1))
-	if err = cmp.Or(err, a.Err); err != nil {
-		return lock.PlaceUnknown, fmt.Errorf("succeed %q for %q: %w", from, name, err)
+	q := question{"succeed waiters for", name, lock.Fair, s.Scripts.SucceedFair.With(layout.FairKeys(s.Prefix+name),
+		withOwners(from, string(to), script.Millis(place))...).As(to.Tenant())}
+	ahead, err := answer(ctx, s, q, func(a *script.Answer) (int, error) { return int(a.Int(1)), nil })
+	if err != nil {
+		return lock.PlaceUnknown, err
 	}
 	return ahead, nil
-}
-
-// askPlaces runs a script for some waiters, who follow its other arguments.
-func (s *Store) askPlaces(
-	ctx context.Context, kind lock.Kind, sc *script.Script, keys []string, owners []lock.Owner, args ...any,
-) (script.Answer, error) {
-	if err := script.Begin(ctx, kind); err != nil {
-		return script.Answer{}, err
-	}
-	for _, o := range owners {
-		args = append(args, string(o))
-	}
-	return s.Ask(ctx, sc.With(keys, args...).As(owners[0].Tenant()))
 }
 
 // Queue implements lock.Store.

@@ -73,7 +73,7 @@ func TestContract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Rig {
 		cfg := ofContract(t, c, quick(srv))
 		cfg.Prefix = "app:"
-		cfg.Username, cfg.Password = documentedUser(t, c)
+		cfg.Username, cfg.PasswordNow = documentedUser(t, c)
 		return storetest.Rig{Store: open(t, cfg), Hooks: rig.Hooks(t.Context(), c, cfg.Prefix)}
 	})
 }

@@ -29,7 +29,7 @@ func TestSentinelsHaveTheirOwnPassword(t *testing.T) {
 	srv := redistest.Start(t)
 	w := redistest.StartSentinel(t, srv.Addr, "requirepass watch", "sentinel auth-pass "+redistest.MasterName+" secret")
 	must(t, srv.Client().ConfigSet(t.Context(), "requirepass", "secret").Err())
-	s := alone(t, w, Config{Password: "secret", Sentinel: &Sentinel{Password: "watch"}})
+	s := alone(t, w, Config{PasswordNow: always("secret"), Sentinel: &Sentinel{PasswordNow: always("watch")}})
 	acquire(t, s, claim("n", "o"))
 }
 

@@ -21,24 +21,17 @@ const (
 
 // TakeSession implements lock.Store.
 func (s *Store) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.Duration) error {
-	err := script.Begin(ctx, lock.Exclusive)
-	if err == nil {
-		err = r.CheckSession()
+	if err := r.CheckSession(); err != nil {
+		return fmt.Errorf("take the session %q: %w", r.ID, err)
 	}
-	if err == nil {
-		err = recorded(s.Ask(ctx, s.sessionCall(s.Scripts.TakeSession, r, ttl)))
-	}
-	if err != nil {
-		return fmt.Errorf("take the session %s: %w", r.ID, err)
-	}
-	return nil
+	return s.askSession(ctx, "take the session", r.ID, s.sessionCall(s.Scripts.TakeSession, r, ttl))
 }
 
 // StartKeepSession implements lock.Store.
 func (s *Store) StartKeepSession(k lock.SessionKeep, done func(error)) {
 	told := func(err error) {
 		if err != nil {
-			err = fmt.Errorf("keep the session %s: %w", k.ID, err)
+			err = fmt.Errorf("keep the session %q: %w", k.ID, err)
 		}
 		done(err)
 	}
@@ -51,21 +44,20 @@ func (s *Store) StartKeepSession(k lock.SessionKeep, done func(error)) {
 		again = 1
 	}
 	s.Start(s.sessionCall(s.Scripts.KeepSession, k.SessionRecord, k.TTL, again),
-		func(a script.Answer, err error) { told(recorded(a, err)) })
+		func(a script.Answer, err error) { told(cmp.Or(err, recorded(&a))) })
 }
 
 // EndSession implements lock.Store.
 func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
-	err := script.Begin(ctx, lock.Exclusive)
-	if err == nil {
-		keys := []string{layout.Session(s.Prefix, id)}
-		err = recorded(s.Ask(ctx, s.Scripts.EndSession.With(keys, strconv.FormatUint(epoch, 10),
-			script.Millis(lock.EndedSession)).As(id)))
-	}
-	if err != nil {
-		return fmt.Errorf("end the session %s: %w", id, err)
-	}
-	return nil
+	call := s.Scripts.EndSession.With([]string{layout.Session(s.Prefix, id)}, strconv.FormatUint(epoch, 10),
+		script.Millis(lock.EndedSession)).As(id)
+	return s.askSession(ctx, "end the session", id, call)
+}
+
+func (s *Store) askSession(ctx context.Context, what, id string, call script.Call) error {
+	_, err := answer(ctx, s, question{what, id, lock.Exclusive, call},
+		func(a *script.Answer) (struct{}, error) { return struct{}{}, recorded(a) })
+	return err
 }
 
 // sessionCall has the arguments of script/session.lua, and more.
@@ -75,10 +67,7 @@ func (s *Store) sessionCall(sc *script.Script, r lock.SessionRecord, ttl time.Du
 }
 
 // recorded reads what a script of session records answered.
-func recorded(a script.Answer, err error) error {
-	if err != nil {
-		return err
-	}
+func recorded(a *script.Answer) error {
 	switch a.Code() {
 	case script.Done:
 	case sessionGone:

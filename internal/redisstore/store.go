@@ -49,6 +49,9 @@ type Store struct {
 
 var _ lock.Store = (*Store)(nil)
 
+// renewers is how many connections renewals use. All other operations share two.
+const renewers = 4
+
 // quiet takes the place of go-redis's logger, which writes to standard error. All it says comes back as an error, too.
 type quiet struct{}
 
@@ -114,7 +117,7 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 		Fair: !cfg.oneLine, Weight: script.Weight, Asking: cfg.Asking, Gather: s.gather, Replicas: cfg.Replicas,
 	})
 	s.steady = pipe.New(pipe.NewDialer(*o, "lockd-renew", cfg.ConnectTimeout, t),
-		pipe.Lanes{Timeout: s.OpTimeout, Senders: cfg.PoolSize, Most: pipe.MaxSteady, Spread: true, Asking: cfg.Asking})
+		pipe.Lanes{Timeout: s.OpTimeout, Senders: renewers, Most: pipe.MaxSteady, Spread: true, Asking: cfg.Asking})
 	s.hub = hub.New(*o, hub.Config{
 		Linger: cfg.Linger, Patience: cfg.HearTimeout, Metrics: m.hub,
 		Sharded: cfg.shardedChannel(),

@@ -30,15 +30,15 @@ func TestAWrongConfigurationIsAnErrorWithARemedy(t *testing.T) {
 	sentinel := redistest.StartSentinel(t, open.Addr)
 	guarded := redistest.StartSentinel(t, open.Addr, "requirepass secret")
 	asking := func(addr, master, password string) Config {
-		return Config{Sentinel: &Sentinel{Master: master, Addrs: []string{addr}, Password: password}}
+		return Config{Sentinel: &Sentinel{Master: master, Addrs: []string{addr}, PasswordNow: always(password)}}
 	}
 	for name, c := range map[string]struct {
 		cfg    Config
 		remedy string
 	}{
-		"wrong password":    {Config{Addr: locked.Addr, Password: "wrong"}, "redis.password_file"},
+		"wrong password":    {Config{Addr: locked.Addr, PasswordNow: always("wrong")}, "redis.password_file"},
 		"no password":       {Config{Addr: locked.Addr}, "set redis.password_file"},
-		"wrong user":        {Config{Addr: open.Addr, Username: "nobody", Password: "x"}, "redis.username"},
+		"wrong user":        {Config{Addr: open.Addr, Username: "nobody", PasswordNow: always("x")}, "redis.username"},
 		"no such database":  {Config{Addr: open.Addr, DB: 99}, "redis.db"},
 		"plain text to TLS": {Config{Addr: secure}, "redis.tls.enabled to true"},
 		//nolint:gosec // a test

@@ -124,7 +124,10 @@ func TestTheDocumentedUserMayUseACluster(t *testing.T) {
 	}
 	cfg := Config{
 		Addrs: c.Addrs()[:2],
-		Node:  redisstore.Config{OpTimeout: 5 * time.Second, Prefix: "app:", Username: "lockd", Password: "PASSWORD"},
+		Node: redisstore.Config{
+			OpTimeout: 5 * time.Second, Prefix: "app:", Username: "lockd",
+			PasswordNow: func() string { return "PASSWORD" },
+		},
 	}
 	s, err := Open(t.Context(), cfg, zaptest.NewLogger(t), metrics(t))
 	if err != nil {

@@ -10,9 +10,8 @@ import (
 
 // The helper keys of a name, as Redisson calls them.
 const (
-	tokenPrefix = "redisson_lock_token"
-	// ChannelPrefix is what Channel begins with.
-	ChannelPrefix = "redisson_lock__channel"
+	tokenPrefix   = "redisson_lock_token"
+	channelPrefix = "redisson_lock__channel"
 
 	// bracedTokenPrefix is our own, see Token.
 	bracedTokenPrefix = "lockd_lock_token"
@@ -88,9 +87,18 @@ func TokenStem(n string) string {
 	return tokenPrefix
 }
 
+// TokenAndChannel are Token and Channel in one text: they are made for each release.
+func TokenAndChannel(n string) (token, channel string) {
+	open, shut := Around(n)
+	stem := TokenStem(n)
+	both := stem + open + n + shut + channelPrefix + open + n + shut
+	end := len(stem) + len(open) + len(n) + len(shut)
+	return both[:end], both[end:]
+}
+
 // Channel is where the release of N is published. "a" and "{a}" share it: a release of the one makes those who wait
 // for the other look once in vain.
-func Channel(n string) string { return helperKey(ChannelPrefix, n) }
+func Channel(n string) string { return helperKey(channelPrefix, n) }
 
 // odd says whether N is nothing but a text in braces, "{a}". By Redisson's rules its keys are those of "a". Channels
 // may be shared: somebody looks once in vain. Places, holds and permits must not be, so all keys of the odd one but N
@@ -153,7 +161,7 @@ func NewsChannel(n string) string {
 
 // OfName says whether a channel is for what concerns one name. All others are for all replicas.
 func OfName(channel string) bool {
-	return strings.HasPrefix(channel, ChannelPrefix) || strings.HasPrefix(channel, rwPrefix) ||
+	return strings.HasPrefix(channel, channelPrefix) || strings.HasPrefix(channel, rwPrefix) ||
 		strings.HasPrefix(channel, permitPrefix) || strings.HasPrefix(channel, newsPrefix)
 }
 

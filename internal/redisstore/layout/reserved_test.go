@@ -18,7 +18,7 @@ func helperKeys(n, owner string) []string {
 	base := HoldBase(n)
 	keys = append(keys, base+owner+":rwlock_timeout:1", base+owner+":rwlock_timeout:100", base+owner+":write:lockd_fence")
 	theirs := []string{
-		tokenPrefix, queuePrefix, timeoutPrefix, ChannelPrefix, rwPrefix, permitPrefix, "redisson_unlock_latch",
+		tokenPrefix, queuePrefix, timeoutPrefix, channelPrefix, rwPrefix, permitPrefix, "redisson_unlock_latch",
 	}
 	for _, prefix := range theirs {
 		keys = append(keys, helperKey(prefix, n), helperKey(prefix, n)+":0123456789abcdef0123456789abcdef")

@@ -57,7 +57,7 @@ func (g *Guide) client(addr string) *redis.Client {
 		return c
 	}}
 	o := &redis.Options{
-		Addr: addr, Username: g.Username, Password: g.Password, ClientName: "lockd",
+		Addr: addr, Username: g.Username, ClientName: "lockd",
 		Protocol: 2, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true,
 		DialTimeout: g.Timeout, ReadTimeout: g.Timeout, WriteTimeout: g.Timeout, PoolTimeout: g.Timeout,
 		PoolSize: connections,

@@ -26,8 +26,7 @@ type Config struct {
 	Master   string   // what the sentinels call it
 	Addrs    []string // of the sentinels, host:port
 	Username string   // for the sentinels
-	Password string
-	// PasswordNow is asked for the password of each new connection, and takes the place of Password. It may be nil.
+	// PasswordNow is asked for the password of each new connection. It is nil without a password.
 	PasswordNow func() string
 	TLS         *tls.Config   // for the sentinels and the servers; nil for plain text
 	Timeout     time.Duration // of a question, with making a connection for it

@@ -1,0 +1,228 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
+	"github.com/lockd-io/lockd/internal/redisstore/script"
+)
+
+// operation is an acquisition or a release. An ordinary one is a pipe.Single: those that wait for Redis at the same
+// time go as one call, see many.go. Any other one, and one that waits alone, goes by the script of its own.
+type operation struct {
+	store    *Store
+	acquires bool
+	claim    lock.Claim                 // of an acquisition
+	granted  func(lock.Grant, error)    // likewise
+	back     lock.Return                // of a release
+	returned func(lock.Returned, error) // likewise
+	asked    chan outcome               // of who waits, instead of both functions
+
+	ordinary
+}
+
+// outcome is what became of an operation.
+type outcome struct {
+	grant lock.Grant
+	back  lock.Returned
+	err   error
+}
+
+func (s *Store) acquisition(c lock.Claim, done func(lock.Grant, error)) *operation {
+	op := &operation{store: s, acquires: true, claim: c, granted: done}
+	op.ofClaim()
+	return op
+}
+
+func (s *Store) restitution(r lock.Return, done func(lock.Returned, error)) *operation {
+	op := &operation{store: s, back: r, returned: done}
+	op.ofReturn()
+	return op
+}
+
+// Acquire implements lock.Store.
+func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
+	o := s.acquisition(c, nil).wait(ctx)
+	return o.grant, o.err
+}
+
+// StartAcquire implements lock.Store.
+func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	s.acquisition(c, done).start()
+}
+
+// Release implements lock.Store.
+func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
+	o := s.restitution(r, nil).wait(ctx)
+	return o.back, o.err
+}
+
+// StartRelease implements lock.Store.
+func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
+	s.restitution(r, done).start()
+}
+
+// wait carries it out, at the longest until ctx ends.
+func (op *operation) wait(ctx context.Context) (o outcome) {
+	s := op.store
+	if err := script.Begin(ctx, op.kind()); err != nil {
+		return op.failed(err)
+	}
+	if !op.isOrdinary() {
+		return op.kept(op.read(s.Ask(ctx, op.call())))
+	}
+	op.asked = make(chan outcome, 1)
+	ctx, cancel := s.Bounded(ctx)
+	defer cancel()
+	o, err := pipe.Hear(ctx, s.Shared, op.job(), op.asked)
+	if err != nil {
+		o = op.failed(s.Failed(err))
+	}
+	return op.kept(o)
+}
+
+// start begins it. The outcome is told later.
+func (op *operation) start() {
+	if err := script.Begin(context.Background(), op.kind()); err != nil {
+		go op.tell(op.failed(err))
+		return
+	}
+	if !op.isOrdinary() {
+		op.store.Start(op.call(), func(a script.Answer, err error) { op.end(op.read(a, err)) })
+		return
+	}
+	j := op.job()
+	if err := op.store.Shared.Put(j); err != nil {
+		go op.Fail(j.Queued, err)
+	}
+}
+
+// job is an ordinary one, as it is queued.
+func (op *operation) job() pipe.Job {
+	return pipe.Job{Single: op, Queued: time.Now(), Cost: op.cost(), From: op.tenant()}
+}
+
+// call is that of its own script.
+func (op *operation) call() script.Call {
+	var c script.Call
+	if op.acquires {
+		c = op.store.acquireCall(op.claim)
+	} else {
+		c = op.store.releaseCall(op.back)
+	}
+	c.Grants = op.grants()
+	return c.As(op.tenant())
+}
+
+// grants says whether it may take something, for whom it is asked or for a successor.
+func (op *operation) grants() bool { return op.acquires || op.back.Next != nil }
+
+func (op *operation) kind() lock.Kind { return cmp.Or(op.claim.Kind, op.back.Kind) }
+
+func (op *operation) tenant() string {
+	if op.acquires {
+		return op.claim.For()
+	}
+	return op.back.For()
+}
+
+// answered is the outcome of an ordinary one.
+func (op *operation) answered(queued time.Time, o outcome) {
+	op.script.Observe(queued)
+	op.end(o)
+}
+
+// Fail ends an ordinary one with an error of the way to Redis.
+func (op *operation) Fail(queued time.Time, err error) {
+	op.answered(queued, op.failed(op.store.Failed(err)))
+}
+
+// end has the outcome told, at once if nothing has to be done about it.
+func (op *operation) end(o outcome) {
+	switch {
+	case op.asked != nil:
+		op.asked <- o
+	case op.inVain(o) == nil:
+		op.tell(o)
+	default:
+		go func() { op.tell(op.kept(o)) }()
+	}
+}
+
+func (op *operation) tell(o outcome) {
+	if op.acquires {
+		op.granted(o.grant, o.err)
+	} else {
+		op.returned(o.back, o.err)
+	}
+}
+
+// failed is the outcome of an error that has its meaning already.
+func (op *operation) failed(err error) outcome {
+	if op.acquires {
+		return outcome{err: fmt.Errorf("acquire %q: %w", op.claim.Name, err)}
+	}
+	return outcome{err: fmt.Errorf("release %q: %w", op.back.Name, err)}
+}
+
+// read reads what its own script answered.
+func (op *operation) read(a script.Answer, err error) (o outcome) {
+	switch {
+	case err != nil:
+	case op.acquires && a.Code() == script.Done:
+		o.grant, o.err = lock.Grant{Fence: a.Fence(1), TTL: script.TTL(a.Int(2))}, a.Few
+	case op.acquires:
+		err = a.Denial(1, "")
+	case a.Code() == script.Done:
+		o.back.Listeners = int(a.Int(1))
+		switch op.back.Kind {
+		case lock.Fair:
+			o.back.Turn = lock.Owner(a.Text(2))
+		case lock.Semaphore:
+			o.back.Left = a.Number(2)
+		default:
+		}
+	case a.Code() == script.HandOver:
+		o.back.HandedOver, o.err = a.Fence(1), a.Few
+	default:
+		err = a.Refusal()
+	}
+	if err = cmp.Or(err, a.Err); err != nil {
+		return op.failed(err)
+	}
+	return o
+}
+
+// scriptError is an error that script/many.lua caught for one of many.
+type scriptError string
+
+func (e scriptError) Error() string { return string(e) }
+
+// RedisError makes it a redis.Error.
+func (e scriptError) RedisError() {}
+
+var _ redis.Error = scriptError("")
+
+// element reads what script/many.lua answered for it: a number in the ordinary case, else what its own script answers.
+func (op *operation) element(v any) outcome {
+	switch v := v.(type) {
+	case int64:
+		if op.acquires && v > 0 {
+			return outcome{grant: lock.Grant{Fence: lock.Fence(v), TTL: script.TTL(script.Millis(op.claim.TTL))}}
+		}
+		if !op.acquires && v >= 0 {
+			return outcome{back: lock.Returned{Listeners: int(v)}}
+		}
+	case []any:
+		return op.read(script.Answer{List: v}, nil)
+	case string:
+		return op.failed(op.store.Failed(scriptError(v)))
+	}
+	return op.failed(fmt.Errorf("%w: %w: %v", lock.ErrOutcomeUnknown, script.ErrBadAnswer, v))
+}

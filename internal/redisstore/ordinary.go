@@ -1,0 +1,137 @@
+package redisstore
+
+import (
+	"crypto/sha1" //nolint:gosec // permits are named by it, and it is no secret
+	"strconv"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/script"
+)
+
+// ordinary is what script/many.lua is told of an acquisition or release of one exclusive lock, one read hold or one
+// permit, which is what nearly all are. It is made by the caller, and commands only point to its texts.
+type ordinary struct {
+	letter byte           // what script/many.lua calls it; 0 if it is not ordinary
+	script *script.Script // of its own
+	keys   int            // how many of the texts are keys
+	n      int
+	texts  [8]string
+}
+
+// What script/many.lua calls them.
+const (
+	opAcquire  = 'a'
+	opAdvance  = 'A'
+	opRelease  = 'r'
+	opHandOver = 'h'
+	opBegin    = 'b'
+	opEnd      = 'e'
+	opPermit   = 'p'
+	opVacate   = 'v'
+)
+
+func (o *ordinary) isOrdinary() bool { return o.letter != 0 }
+
+// is sets what it is, and its texts, the keys first.
+func (o *ordinary) is(letter byte, own *script.Script, keys int, texts ...string) {
+	o.letter, o.script, o.keys, o.n = letter, own, keys, copy(o.texts[:], texts)
+}
+
+// keysTo and wordsTo add what script/many.lua is told.
+func (o *ordinary) keysTo(words []any) []any  { return pointTo(words, o.texts[:o.keys]) }
+func (o *ordinary) wordsTo(words []any) []any { return pointTo(words, o.texts[o.keys:o.n]) }
+
+func pointTo(words []any, texts []string) []any {
+	for i := range texts {
+		words = append(words, &texts[i])
+	}
+	return words
+}
+
+// cost is what one costs Redis, in exclusive ones.
+func (o *ordinary) cost() int {
+	switch o.letter {
+	case opBegin, opEnd, opPermit, opVacate:
+		return 2
+	default:
+		return 1
+	}
+}
+
+// ofClaim finds out whether it is ordinary.
+func (op *operation) ofClaim() {
+	c, all := &op.claim, &op.store.Scripts
+	n, o := op.store.Prefix+c.Name, string(c.Owner)
+	switch {
+	case c.Kind == lock.Exclusive && c.Count == 1 && c.Fence == 0:
+		op.is(opAcquire, all.Acquire, 2, n, layout.Token(n), o, millis(c))
+	case c.Kind == lock.Exclusive && c.Count == 1:
+		op.is(opAdvance, all.Acquire, 2, n, layout.Token(n), o, millis(c), script.Decimal(c.Fence))
+	case c.Kind == lock.Read && c.Count == 1 && c.Fence == 0 && c.WriteOwner == "":
+		k := op.store.keysFor(n, c.Kind)
+		op.is(opBegin, all.AcquireRead, 4, n, k.token, k.third, k.base+o+firstHold, o, millis(c))
+	case c.Kind == lock.Semaphore && c.Permits <= 1:
+		k := op.store.keysFor(n, c.Kind)
+		op.is(opPermit, all.AcquirePermits, 4, n, k.token, k.third, k.channel,
+			o, firstPermit(c.Owner), millis(c), strconv.FormatUint(uint64(c.Limit), 10))
+	}
+}
+
+func millis(c *lock.Claim) string { return strconv.FormatInt(script.Millis(c.TTL), 10) }
+
+// ofReturn finds out whether it is ordinary.
+func (op *operation) ofReturn() {
+	r, all := &op.back, &op.store.Scripts
+	if r.Remaining > 0 {
+		return
+	}
+	n, o := op.store.Prefix+r.Name, string(r.Owner)
+	switch {
+	case r.Kind == lock.Exclusive && r.Next == nil:
+		token, channel := layout.TokenAndChannel(n)
+		op.is(opRelease, all.Release, 3, n, token, channel, o, script.Decimal(r.Fence))
+	case r.Kind == lock.Exclusive:
+		token, channel := layout.TokenAndChannel(n)
+		op.is(opHandOver, all.Release, 3, n, token, channel, o, script.Decimal(r.Fence),
+			string(r.Next.Owner), strconv.FormatInt(script.Millis(r.Next.TTL), 10), script.Decimal(r.Next.Fence))
+	case r.Kind == lock.Read:
+		k := op.store.keysFor(n, r.Kind)
+		op.is(opEnd, all.ReleaseRead, 3, n, k.channel, k.base+o+firstHold, o, script.Decimal(r.Fence))
+	case r.Kind == lock.Semaphore && r.Permits == 1:
+		k := op.store.keysFor(n, r.Kind)
+		op.is(opVacate, all.ReleasePermits, 3, n, k.third, k.channel, o, firstPermit(r.Owner), script.Decimal(r.Fence))
+	}
+}
+
+// sharedKeys are the keys of a name that many hold at once. As they do, these are often the same as those of the last
+// operation.
+type sharedKeys struct {
+	n, token, third, channel, base string
+	kind                           lock.Kind
+}
+
+// keysFor are the keys of N. third is that of the waiting writer, or of the permits that are out.
+func (s *Store) keysFor(n string, kind lock.Kind) *sharedKeys {
+	if last := s.lastShared.Load(); last != nil && last.n == n && last.kind == kind {
+		return last
+	}
+	keys := &sharedKeys{n: n, kind: kind, token: layout.Token(n), base: layout.HoldBase(n)}
+	if kind == lock.Read {
+		keys.third, keys.channel = layout.Writer(n), layout.RWChannel(n)
+	} else {
+		keys.third, keys.channel = layout.PermitsOut(n), layout.PermitChannel(n)
+	}
+	s.lastShared.Store(keys)
+	return keys
+}
+
+// firstHold is what the key of an owner's first read hold ends with, see script/rw.lua.
+const firstHold = ":rwlock_timeout:1"
+
+// firstPermit is the id of an owner's first permit, see script/semaphore.lua.
+func firstPermit(o lock.Owner) string {
+	sum := sha1.Sum([]byte(o)) //nolint:gosec // as above
+	copy(sum[12:], "\x00\x00\x00\x01")
+	return string(sum[:16])
+}
