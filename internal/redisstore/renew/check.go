@@ -47,7 +47,7 @@ func (s *Renewer) Probe(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("probe: %w", s.Failed(err))
 	}
-	id := InfoField(info, "run_id")
+	id := infoField(info, "run_id")
 	if err := fit(info); err != nil {
 		s.Doubt()
 		return "", s.unfit(id, err)
@@ -55,7 +55,7 @@ func (s *Renewer) Probe(ctx context.Context) (string, error) {
 	if err := s.checkData(ctx, id, data); err != nil {
 		return "", fmt.Errorf("probe: %w", s.Failed(err))
 	}
-	if s.passed(ctx, id, InfoField(info, "redis_version")) && infoMode(info) == "cluster" && !s.inSlots {
+	if s.passed(ctx, id, infoField(info, "redis_version")) && infoMode(info) == "cluster" && !s.inSlots {
 		s.log.Error("redis is a node of a cluster, and used as if it were alone: names in the slots of other nodes cannot "+
 			"be locked",
 			zap.String(observe.KeyRemedy, "use store.kind cluster, with the addresses of the nodes in redis.cluster.addrs"))
@@ -98,10 +98,10 @@ func fit(info string) error {
 		return fmt.Errorf("%w: it is a sentinel, which keeps no data: give its address as redis.sentinel.addrs, with "+
 			"store.kind sentinel", ErrUnfit)
 	}
-	if role := InfoField(info, "role"); role != "" && role != "master" {
+	if role := infoField(info, "role"); role != "" && role != "master" {
 		return fmt.Errorf("%w: it is a %s, not a master", ErrUnfit, role)
 	}
-	if version := InfoField(info, "redis_version"); tooOld(version) {
+	if version := infoField(info, "redis_version"); tooOld(version) {
 		return fmt.Errorf("%w: version %s, need %d.%d or newer", ErrUnfit, version, minMajor, minMinor)
 	}
 	return nil
@@ -186,11 +186,11 @@ func (s *Renewer) checkEviction(ctx context.Context) {
 
 // infoMode is what a server runs as: standalone, cluster or sentinel.
 func infoMode(info string) string {
-	return cmp.Or(InfoField(info, "redis_mode"), InfoField(info, "server_mode")) // the second is Valkey's
+	return cmp.Or(infoField(info, "redis_mode"), infoField(info, "server_mode")) // the second is Valkey's
 }
 
-// InfoField returns a field of an INFO reply, or nothing.
-func InfoField(info, field string) string {
+// infoField returns a field of an INFO reply, or nothing.
+func infoField(info, field string) string {
 	for line := range strings.Lines(info) {
 		if value, ok := strings.CutPrefix(line, field+":"); ok {
 			return strings.TrimSpace(value)

@@ -32,7 +32,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/observe"
-	"github.com/lockd-io/lockd/internal/redisstore/renew"
 )
 
 // Mark is the voucher of a server that is new: nobody can hold anything that it forgot.
@@ -153,7 +152,7 @@ func (v *Voucher) answered(info, text *redis.Cmd) error {
 	}
 	voucher, _ := answer[0].(string)
 	now, _ := answer[1].(int64)
-	v.saw(renew.InfoField(all, "run_id"), voucher, now)
+	v.saw(field(all, "run_id"), voucher, now)
 	return nil
 }
 
@@ -231,7 +230,7 @@ func (v *Voucher) durable(ctx context.Context, via Lane) bool {
 	if via(ctx, info) != nil {
 		return false
 	}
-	if all, err := info.Text(); err != nil || renew.InfoField(all, "master_replid2") != noReplica {
+	if all, err := info.Text(); err != nil || field(all, "master_replid2") != noReplica {
 		return false
 	}
 	for name, want := range map[string]string{"appendonly": "yes", "appendfsync": "always"} {
@@ -245,4 +244,14 @@ func (v *Voucher) durable(ctx context.Context, via Lane) bool {
 		}
 	}
 	return true
+}
+
+// field is a field of an INFO reply.
+func field(info, name string) string {
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
 }
