@@ -66,7 +66,7 @@ test-long: ## the same, long comparisons, all faults for minutes, and each versi
 
 # What the store's tests run over, besides the redis-server of this machine. scripts/servers fetches them.
 SERVERS ?= redis-6.2 redis-8.0 valkey-8.1
-FAULTS := LostReplies|RedisIsAway|RedisStaysAway|LostData|ScriptFlush|AMob
+FAULTS := LostReplies|RedisStaysAway|WithoutData|WritesArePaused|AMob
 
 .PHONY: test-servers
 test-servers: ## run the tests of the Redis store, and some with faults, over each of SERVERS

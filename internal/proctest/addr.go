@@ -25,8 +25,14 @@ func init() { next.Store(rand.Uint32N(ports)) } //nolint:gosec // no secret
 // FreeAddr finds a port nobody listens on at the moment, such that those further on by some numbers are free as well.
 func FreeAddr(t testing.TB, also ...int) string {
 	t.Helper()
+	taken := uint32(1) // ports that are given to nobody else
+	for _, n := range also {
+		if n < 100 {
+			taken = max(taken, uint32(n)+1) //nolint:gosec // small
+		}
+	}
 	for range 100 {
-		port := firstPort + int(next.Add(1)%ports)
+		port := firstPort + int((next.Add(taken)-taken)%ports)
 		free := true
 		for _, n := range append([]int{0}, also...) {
 			l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", fmt.Sprint("127.0.0.1:", port+n))

@@ -61,7 +61,7 @@ var shortTTL = "LOCKD_SESSION_TTL=" + ttl.String()
 func (s *scene) fires() {
 	s.t.Helper()
 	for _, alert := range s.want {
-		harness.Within(s.t, 2*patience, alert+" fires", func() bool { return s.firing(s.t, alert, s.addr) })
+		harness.Until(s.t, alert+" fires", func() bool { return s.firing(s.t, alert, s.addr) })
 	}
 }
 
@@ -102,7 +102,7 @@ func (f fault) run(t *testing.T, p *prometheus) {
 	if end != nil {
 		end()
 		for _, alert := range f.want {
-			harness.Within(t, 2*patience, alert+" ends", func() bool { return !s.firing(t, alert, s.addr) })
+			harness.Until(t, alert+" ends", func() bool { return !s.firing(t, alert, s.addr) })
 		}
 	}
 	for _, alert := range slices.Sorted(maps.Keys(p.fired(t, s.addr))) {

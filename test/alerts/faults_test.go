@@ -145,7 +145,7 @@ func (s *scene) export(rs *redistest.Server) {
 func lockdGetsNoProcessor(t *testing.T, s *scene) func() {
 	d := s.serve(on(redistest.Start(t).Addr)...)
 	takeMany(t, dial(t, d, client.WithSessionTTL(9*time.Second)), 50)
-	end := time.Now().Add(patience)
+	end := time.Now().Add(harness.Patience)
 	for !s.firing(t, "LockdRenewalsLate", s.addr) && time.Now().Before(end) {
 		d.Signal(syscall.SIGSTOP)
 		time.Sleep(1800 * time.Millisecond)
@@ -245,7 +245,7 @@ func aCertificateExpires(t *testing.T, s *scene) func() {
 		pair := ca.Issue(t, valid, "127.0.0.1")
 		certstest.Write(t, key, pair.Key)
 		certstest.Write(t, cert, pair.Cert)
-		harness.Within(t, 3*patience, "the certificate is read again", func() bool { return d.Metric(expiry) != before })
+		harness.Until(t, "the certificate is read again", func() bool { return d.Metric(expiry) != before })
 	}
 	clearText, err := net.Dial("tcp", d.Addr)
 	if err != nil {

@@ -16,14 +16,11 @@ var (
 	healthy       = flag.Duration("healthy", time.Minute, "for how long nothing fails, and nothing may fire")
 )
 
-// patience bounds what should come soon and has no time of its own.
-const patience = 30 * time.Second
-
 var lockdBin string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(harness.Run(m, harness.Settings{SideBySide: "3", Patience: patience, Before: build}))
+	os.Exit(harness.Run(m, harness.Settings{SideBySide: "3", Before: build}))
 }
 
 func build() (err error) {

@@ -25,7 +25,7 @@ var sights = map[string]fault{
 // seen waits until a query has given something, so that it is in the history.
 func (s *scene) seen(metric string) {
 	s.t.Helper()
-	harness.Within(s.t, 2*patience, "scraped: "+metric, func() bool {
+	harness.Until(s.t, "scraped: "+metric, func() bool {
 		return len(s.query(s.t, metric+`{instance="`+s.addr+`"} > 0`)) > 0
 	})
 }

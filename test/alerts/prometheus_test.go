@@ -47,7 +47,7 @@ func startPrometheus(t *testing.T) *prometheus {
 		t.Fatal(err)
 	}
 	p := &prometheus{t: t, addr: l.Addr().String(), dir: t.TempDir(), started: time.Now(), targets: map[string]string{}}
-	p.hc = http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	p.hc = http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: harness.Patience}
 	p.write("prometheus.yml", fmt.Sprintf(prometheusConfig, interval.Milliseconds()))
 	p.write("rules.yaml", speedUp(t, readRules(t)))
 	p.write("targets.json", "[]")

@@ -21,8 +21,6 @@ import (
 
 var long = flag.Duration("long", tier.Pick(500*time.Millisecond, 10*time.Second), "for how long each attack goes on")
 
-const patience = 30 * time.Second
-
 var lockdBin string
 
 func TestMain(m *testing.M) {
@@ -30,7 +28,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(envAttack) != "" {
 		attackForever()
 	}
-	os.Exit(harness.Run(m, harness.Settings{SideBySide: "1", Patience: patience, Before: func() (err error) {
+	os.Exit(harness.Run(m, harness.Settings{SideBySide: "1", Before: func() (err error) {
 		if lockdBin = os.Getenv("LOCKD_TEST_BIN"); lockdBin == "" {
 			lockdBin, err = harness.Build("lockd")
 		}
@@ -82,7 +80,7 @@ func victimOf(t *testing.T, ca *certstest.Authority, more ...string) *victim {
 // suffer has attackers at work, each with a stop. Meanwhile probes are asked, and leases are renewed.
 func (v *victim) suffer(t *testing.T, attackers ...func(ctx context.Context)) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), patience)
+	ctx, stop := context.WithTimeout(t.Context(), harness.Patience)
 	defer stop()
 	began := time.Now()
 	var all sync.WaitGroup

@@ -151,7 +151,7 @@ func TestTheNewSDKWithTheOldServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range []client.Kind{client.Exclusive, client.Fair, client.Read, client.Write, client.Semaphore} {
-		opts := []client.LockOption{client.As(kind), client.Wait(patience), client.Annotation("a test")}
+		opts := []client.LockOption{client.As(kind), client.Wait(harness.Patience), client.Annotation("a test")}
 		if kind == client.Semaphore {
 			opts = append(opts, client.Permits(2, 3))
 		}

@@ -7,15 +7,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/lockd-io/lockd/test/harness"
 )
 
 var oldSource = flag.String("old", "", "the directory of an earlier commit; without it nothing is compared")
-
-// patience bounds what should come soon and has no time of its own.
-const patience = 30 * time.Second
 
 // programs are lockd and lockctl of one commit.
 type programs struct{ name, lockd, lockctl string }
@@ -24,7 +20,7 @@ var older, newer = programs{name: "old"}, programs{name: "new"}
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(harness.Run(m, harness.Settings{SideBySide: "2", Patience: patience, Before: build}))
+	os.Exit(harness.Run(m, harness.Settings{SideBySide: "2", Before: build}))
 }
 
 func build() (err error) {

@@ -2,59 +2,98 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
-
-	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
 // A replica sends a command, which stands still in the network. Its client goes on with the session at another replica,
-// uses it there, and then the command is executed. It changes nothing that the client believes in.
+// which does what was asked for, and then the command is executed. It changes nothing that the client believes in.
 
-// lateTTL is the session TTL of these tests.
-const lateTTL = 3 * time.Second
+// lateTTL is the session TTL of these clients. A slow machine may need some seconds to go on elsewhere.
+const lateTTL = 9 * time.Second
 
 // belated is a client whose session begins at a replica that reaches the store through proxies: all masters, or a
 // majority of them.
 type belated struct {
 	*testing.T
-	*rawClient
-	st       *store
-	proxies  []*redistest.Proxy
+	*client.Client
+	masters  []*redistest.Server
+	proxies  []*redistest.Proxy // before masters
+	front    *redistest.Proxy   // before the first replica
 	a, b     *harness.Lockd
+	id       string         // of the session
 	stranger *client.Client // at a third one
 }
 
-// hold has what the first replica sends stand still, once one of the texts is in it.
-func (l *belated) hold(texts ...string) {
+// belate starts three replicas, of which the first reaches so many masters through proxies.
+func belate(t *testing.T, n, late int) *belated {
+	t.Helper()
+	l := &belated{T: t, masters: redistest.StartMasters(t, n)}
+	own := redistest.Addrs(l.masters)
+	through := slices.Clone(own)
+	for i := n - late; i < n; i++ {
+		p := redistest.StartProxy(t, own[i])
+		through[i], l.proxies = p.Addr, append(l.proxies, p)
+	}
+	// Replicas with other addresses for the same masters refuse to serve, unless what they declare cannot be compared.
+	if n > 1 {
+		for _, m := range l.masters {
+			if err := m.Client().RPush(t.Context(), "lockd:config:", "no text").Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	l.a = startLockd(t, through, soonOver, "LOCKD_REPLICA=a", "LOCKD_REDIS_OP_TIMEOUT=500ms")
+	l.b = startLockd(t, own, soonOver, "LOCKD_REPLICA=b")
+	l.stranger = startLockd(t, own, soonOver, "LOCKD_REPLICA=c").Dial(t)
+	l.front = redistest.StartProxy(t, l.a.Addr)
+	told := make(statuses, 100)
+	l.Client = harness.Dial(t, l.front.Addr+","+l.b.Addr, told.option(), client.WithSessionTTL(lateTTL))
+	mustUnlock(t, mustLock(t, l.Client, "the first"))
+	l.id = told.await(t, client.Connected).Session
+	harness.Until(t, "the session has a record", func() bool {
+		return !slices.ContainsFunc(l.masters, func(m *redistest.Server) bool { return !has(t, m, l.record()) })
+	})
+	return l
+}
+
+// record is the key of the session's record.
+func (l *belated) record() string { return "lockd:session:{" + l.id + "}" }
+
+// hold has what the first replica sends stand still, once a text is in it.
+func (l *belated) hold(text string) {
 	for _, p := range l.proxies {
-		p.Hold(func(request []byte) bool {
-			return slices.ContainsFunc(texts, func(text string) bool { return bytes.Contains(request, []byte(text)) })
-		})
+		p.Hold(func(request []byte) bool { return bytes.Contains(request, []byte(text)) })
 	}
 }
 
 // deliver has it arrive.
-func (l *belated) deliver() { l.each((*redistest.Proxy).Deliver) }
-
-func (l *belated) each(do func(p *redistest.Proxy)) {
+func (l *belated) deliver() {
 	for _, p := range l.proxies {
-		do(p)
+		p.Deliver()
 	}
 }
 
-// standing waits until something stands still before each master that is to have it late.
+// moves has the client go on at the other replica, once a command stands still before each master that is to have it
+// late.
+func (l *belated) moves() {
+	l.Helper()
+	l.standing()
+	l.front.Set(redistest.Cut)
+	l.front.CutAll()
+	harness.Until(l, "the session goes on", func() bool { return l.b.Metric(`lockd_resume_total{result="resumed"}`) > 0 })
+}
+
+// standing waits until a command stands still before each master that is to have it late.
 func (l *belated) standing() {
 	l.Helper()
 	harness.Until(l, "a command stands still", func() bool {
@@ -62,374 +101,229 @@ func (l *belated) standing() {
 	})
 }
 
-// moves has the client go on at the other replica.
-func (l *belated) moves() *lockdv1.Opened {
+// late asks for something that stands still, goes on elsewhere, and waits until it is done there.
+func (l *belated) late(what string, ask func() error) {
 	l.Helper()
-	l.standing()
-	l.cut()
-	return l.mustResume(l.b.Addr)
-}
-
-// owner is what the store should have for a hold of the client.
-func (l *belated) owner(h *lockdv1.Hold) string {
-	holder := h.GetHolder()
-	if holder == fmt.Sprint("#", h.GetAcquiredBy()) {
-		holder = ""
+	l.hold("job")
+	done := make(chan error, 1)
+	go func() { done <- ask() }()
+	l.moves()
+	if err := harness.Soon(l, what+" is answered", done); err != nil {
+		l.Fatalf("%s: %v", what, err)
 	}
-	return fmt.Sprintf("%s:%s#%d", l.id, holder, h.GetAcquiredBy())
 }
 
-// keeps watches that the client has what it believes to have, for as long as it believes, and that nobody else gets it.
-// It does so until each lease would have ended.
-func (l *belated) keeps(holds ...*lockdv1.Hold) {
+// keeps has the command arrive, and watches that the client has what it believes to have, for as long as it believes,
+// and that nobody else gets it. It does so until each lease would have ended.
+func (l *belated) keeps(locks ...*client.Lock) {
 	l.Helper()
+	l.deliver()
 	for end := time.Now().Add(lateTTL * 3 / 2); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if err := l.told(); err != nil {
-			l.Fatalf("the client was told: %v", err)
-		}
-		for _, h := range holds {
-			until := l.believes(h)
-			s := l.st.look(h.GetName())
-			if _, there := s.fields[l.owner(h)]; !there || until.Before(s.from) || until.After(s.to.Add(s.pttl+pttlStep)) {
-				l.Fatalf("%s: the client believes in it for %v, the store has %v for %v", h.GetName(), until.Sub(s.from),
-					s.fields, s.pttl)
+		for _, k := range locks {
+			until := k.Deadline()
+			left := l.left(k.Name())
+			if k.Err() != nil || until.After(time.Now().Add(left)) {
+				l.Fatalf("%s: %v, the client believes in it for %v, the store has it for %v", k.Name(), k.Err(),
+					time.Until(until), left)
 			}
-			other, err := l.stranger.TryLock(l.Context(), h.GetName())
-			if err == nil {
-				l.Fatalf("%s: somebody else was granted fence %d", h.GetName(), other.Fence())
+			if other, err := l.stranger.TryLock(l.Context(), k.Name()); err == nil {
+				l.Fatalf("%s: somebody else was granted fence %d", k.Name(), other.Fence())
 			} else if !errors.Is(err, client.ErrHeld) {
-				l.Errorf("%s: somebody else was told: %v", h.GetName(), err)
+				l.Errorf("%s: somebody else was told: %v", k.Name(), err)
 			}
 		}
 	}
 }
 
-// pttlStep is how exactly Redis tells for how long a key lasts.
-const pttlStep = time.Millisecond
-
-// frees gives holds back. Nothing of them is left.
-func (l *belated) frees(holds ...*lockdv1.Hold) {
+// left is for how long a majority has a name yet.
+func (l *belated) left(name string) time.Duration {
 	l.Helper()
-	for _, h := range holds {
-		if m := l.free(h); m.GetReleased() == nil {
-			l.Errorf("the release of %s was answered %v", h.GetName(), m)
+	var all []time.Duration
+	for _, m := range l.masters {
+		ttl, err := m.Client().PTTL(l.Context(), name).Result()
+		if err != nil {
+			l.Fatal(err)
 		}
+		all = append(all, ttl)
 	}
-	for _, h := range holds {
-		harness.Within(l, lateTTL+5*time.Second, h.GetName()+" is free", func() bool { return l.st.free(h.GetName()) })
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// frees releases everything. Nothing of it is left.
+func (l *belated) frees(locks ...*client.Lock) {
+	l.Helper()
+	for _, k := range locks {
+		mustUnlock(l.T, k)
 	}
+	l.free()
+}
+
+// free waits until no master has the name.
+func (l *belated) free() {
+	l.Helper()
+	harness.Until(l, "the name is free", func() bool {
+		return !slices.ContainsFunc(l.masters, func(m *redistest.Server) bool { return has(l.T, m, "job") })
+	})
+}
+
+// asked is a request for a lock, and the lock when it is granted.
+func (l *belated) asked(lock **client.Lock, opts ...client.LockOption) func() error {
+	return func() (err error) { *lock, err = l.Lock(l.Context(), "job", opts...); return err }
+}
+
+// unlocking is a release.
+func (l *belated) unlocking(k *client.Lock) func() error {
+	return func() error { return k.Unlock(l.Context()) }
 }
 
 var lates = map[string]func(l *belated){
 	"acquire": func(l *belated) {
-		l.hold("job")
-		id, _ := l.send(acquireOf(&lockdv1.Acquire{Name: "job"}))
-		l.moves()
-		h := l.take(&lockdv1.Acquire{Name: "job", InsteadOf: []uint64{id}})
-		l.deliver()
-		l.keeps(h)
-		l.frees(h)
+		var k *client.Lock
+		l.late("the request", l.asked(&k))
+		l.keeps(k)
+		l.frees(k)
 	},
 	"acquire that nobody wants any more": func(l *belated) {
-		kept := l.take(&lockdv1.Acquire{Name: "other"})
+		kept := mustLock(l.T, l.Client, "other")
+		ctx, cancel := context.WithCancel(l.Context())
 		l.hold("job")
-		l.send(acquireOf(&lockdv1.Acquire{Name: "job"}))
+		ended := make(chan error, 1)
+		go func() { _, err := l.Lock(ctx, "job"); ended <- err }()
 		l.moves()
-		l.deliver()
-		l.keeps(kept)
-		harness.Within(l, lateTTL, "the name is free", func() bool { return l.st.free("job") })
-	},
-	"acquire of several": func(l *belated) {
-		several := &lockdv1.Acquire{Names: []string{"job", "other"}}
-		l.hold("job")
-		id, _ := l.send(acquireOf(several))
-		l.moves()
-		several.InsteadOf = []uint64{id}
-		holds := l.ask(acquireOf(several)).GetGranted().GetHolds()
-		if len(holds) != 2 {
-			l.Fatalf("got %v", holds)
+		cancel()
+		if err := harness.Soon(l, "the request has ended", ended); err == nil {
+			l.Log("it was granted before it was given up") // and is released with its client
 		}
-		l.deliver()
-		l.keeps(holds...)
-		l.frees(holds...)
+		l.keeps(kept)
 	},
 	"release": func(l *belated) {
-		h := l.take(&lockdv1.Acquire{Name: "job"})
-		l.hold("job")
-		l.send(releaseOf(h))
-		if o := l.moves(); len(o.GetResumed()) != 1 {
-			l.Fatalf("resumed %v", o)
-		}
-		if m := l.free(h); m.GetReleased() == nil {
-			l.Fatalf("the release was answered %v", m)
-		}
-		again := l.take(&lockdv1.Acquire{Name: "job"})
-		l.deliver()
+		l.late("the release", l.unlocking(mustLock(l.T, l.Client, "job")))
+		again := mustLock(l.T, l.Client, "job")
 		l.keeps(again)
 		l.frees(again)
 	},
 	"release of one of two holds": func(l *belated) {
-		l.take(&lockdv1.Acquire{Name: "job", Holder: "h"})
-		h := l.take(&lockdv1.Acquire{Name: "job", Holder: "h"})
-		l.hold("job")
-		l.send(releaseOf(h))
-		l.moves()
-		if m := l.free(h); m.GetReleased().GetRemaining() != 1 {
-			l.Fatalf("the release was answered %v", m)
-		}
-		l.take(&lockdv1.Acquire{Name: "job", Holder: "h"})
-		l.deliver()
-		l.keeps(h)
-		l.free(h)
-		l.frees(h)
+		one := mustLock(l.T, l.Client, "job", client.Holder("h"))
+		l.late("the release", l.unlocking(mustLock(l.T, l.Client, "job", client.Holder("h"))))
+		again := mustLock(l.T, l.Client, "job", client.Holder("h"))
+		l.keeps(one, again)
+		l.frees(one, again)
 	},
 	"release of one of two read holds": func(l *belated) {
-		l.take(&lockdv1.Acquire{
-			Name: "job", Kind: lockdv1.LockKind_LOCK_KIND_READ, Holder: "h",
-			Lease: durationpb.New(lateTTL),
-		})
-		h := l.take(&lockdv1.Acquire{Name: "job", Kind: lockdv1.LockKind_LOCK_KIND_READ, Holder: "h"})
-		l.hold("job")
-		l.send(releaseOf(h))
-		if o := l.moves(); len(o.GetResumed()) != 1 {
-			l.Fatalf("resumed %v", o)
-		}
-		l.deliver()
-		l.keeps(h)
-		l.free(h)
-		l.frees(h)
+		read := []client.LockOption{client.As(client.Read), client.Holder("h")}
+		one := mustLock(l.T, l.Client, "job", read...)
+		l.late("the release", l.unlocking(mustLock(l.T, l.Client, "job", append(read, client.Lease(lateTTL))...)))
+		l.keeps(one)
+		l.frees(one)
 	},
 	"hand-over": func(l *belated) {
-		h := l.take(&lockdv1.Acquire{Name: "job"})
-		waiter := startRaw(l.T, l.a.Addr, &lockdv1.Open{SessionTtl: durationpb.New(lateTTL)})
-		waiter.send(acquireOf(&lockdv1.Acquire{Name: "job"}))
-		harness.Until(l, "somebody waits", func() bool { return l.a.Metric("lockd_waiters") == 1 })
-		l.hold("job")
-		l.send(releaseOf(h))
-		l.moves()
-		l.free(h)
-		again := l.take(&lockdv1.Acquire{Name: "job"})
-		l.deliver()
+		k := mustLock(l.T, l.Client, "job")
+		waiter := queue(l.T, l.a.Dial(l.T), "job")
+		l.late("the release", l.unlocking(k))
+		again := mustLock(l.T, l.Client, "job")
 		l.keeps(again)
-		l.free(again)
-		harness.Within(l, lateTTL+5*time.Second, "the waiter has it", func() bool { return l.a.Metric("lockd_waiters") == 0 })
-		if err := waiter.told(); err != nil {
-			l.Errorf("the waiter was told: %v", err)
-		}
+		l.frees(again)
+		harness.Soon(l, "the waiter has it", waiter)
 	},
 	"renewal": func(l *belated) {
-		h := l.take(&lockdv1.Acquire{Name: "job"})
-		kept := l.take(&lockdv1.Acquire{Name: "other"})
+		k, kept := mustLock(l.T, l.Client, "job"), mustLock(l.T, l.Client, "other")
 		l.hold("job")
 		l.moves()
-		l.free(h)
-		again := l.take(&lockdv1.Acquire{Name: "job", Lease: durationpb.New(20 * time.Second)})
-		l.deliver()
+		mustUnlock(l.T, k)
+		again := mustLock(l.T, l.Client, "job", client.Lease(time.Minute))
 		l.keeps(again, kept)
 		l.frees(again, kept)
 	},
 	"extend": func(l *belated) {
-		h := l.take(&lockdv1.Acquire{Name: "job", Lease: durationpb.New(10 * time.Second)})
-		l.hold("job")
-		l.send(extendOf(h, 20*time.Second, false))
-		o := l.moves()
-		if d := o.GetResumed()[0].GetValidity().GetRemaining().AsDuration(); d > 10*time.Second {
-			l.Fatalf("valid for %v", d)
-		}
-		l.deliver()
-		l.keeps(h)
-		l.frees(h)
+		k := mustLock(l.T, l.Client, "job", client.Lease(time.Minute))
+		l.late("the extension", func() error { return k.Extend(l.Context(), 2*time.Minute) })
+		l.keeps(k)
+		l.frees(k)
 	},
 	"shorten": func(l *belated) {
-		h := l.take(&lockdv1.Acquire{Name: "job", Lease: durationpb.New(20 * time.Second)})
-		l.hold("job")
-		l.beginExtend(h, 10*time.Second, true)
-		l.moves()
-		l.extend(h, 10*time.Second, true) // as the page of the protocol says: send it again
-		l.extend(h, 20*time.Second, false)
-		l.deliver()
-		l.keeps(h)
-		l.frees(h)
+		k := mustLock(l.T, l.Client, "job", client.Lease(2*time.Minute))
+		l.late("the extension", func() error { return k.Shorten(l.Context(), time.Minute) })
+		if err := k.Extend(l.Context(), 2*time.Minute); err != nil {
+			l.Fatal(err)
+		}
+		l.keeps(k)
+		l.frees(k)
 	},
 	"nested hold": func(l *belated) {
-		h := l.take(&lockdv1.Acquire{Name: "job", Holder: "h"})
-		l.hold("job")
-		l.send(acquireOf(&lockdv1.Acquire{Name: "job", Holder: "h"}))
-		l.moves()
-		l.free(h)
-		again := l.take(&lockdv1.Acquire{Name: "job", Holder: "h"})
-		l.deliver()
+		one := mustLock(l.T, l.Client, "job", client.Holder("h"))
+		var two *client.Lock
+		l.late("the request", l.asked(&two, client.Holder("h")))
+		l.frees(one, two)
+		again := mustLock(l.T, l.Client, "job", client.Holder("h"))
 		l.keeps(again)
 		l.frees(again)
 	},
-	"nested hold of a hold that is kept": func(l *belated) {
-		h := l.take(&lockdv1.Acquire{Name: "job", Holder: "h"})
+	"try whose undoing is late": func(l *belated) {
+		for _, p := range l.proxies {
+			p.Set(redistest.Mute)
+		}
+		tried := make(chan error, 1)
+		var k *client.Lock
+		go func() { var err error; k, err = l.TryLock(l.Context(), "job"); tried <- err }()
+		harness.Until(l, "the name is taken", func() bool { return l.left("job") > 0 })
 		l.hold("job")
-		l.send(acquireOf(&lockdv1.Acquire{Name: "job", Holder: "h"}))
+		for _, p := range l.proxies {
+			p.CutAll() // with the answer
+			p.Set(redistest.Pass)
+		}
 		l.moves()
-		l.deliver()
-		l.keeps(h)
-		l.frees(h)
+		if err := harness.Soon(l, "the try is answered", tried); err != nil {
+			k = mustLock(l.T, l.Client, "job")
+		}
+		l.keeps(k)
+		l.frees(k)
 	},
-	"undo": func(l *belated) {
-		l.each(func(p *redistest.Proxy) { p.Set(redistest.Mute) })
-		id, _ := l.send(acquireOf(&lockdv1.Acquire{Name: "job", Wait: durationpb.New(0)}))
-		harness.Until(l, "the name is taken", func() bool { return l.st.look("job").owner() != "" })
+	"the end of a session": func(l *belated) {
+		k := mustLock(l.T, l.Client, "job")
 		l.hold("job")
-		l.each((*redistest.Proxy).CutAll) // with the answer
-		l.each(func(p *redistest.Proxy) { p.Set(redistest.Pass) })
-		l.moves()
-		h := l.take(&lockdv1.Acquire{Name: "job", InsteadOf: []uint64{id}})
-		l.deliver()
-		l.keeps(h)
-		l.frees(h)
-	},
-	fairPlace: func(l *belated) {
-		holder := startRaw(l.T, l.b.Addr, &lockdv1.Open{SessionTtl: durationpb.New(lateTTL)})
-		held := holder.take(&lockdv1.Acquire{Name: "job", Kind: lockdv1.LockKind_LOCK_KIND_FAIR})
-		id, _ := l.send(acquireOf(&lockdv1.Acquire{Name: "job", Kind: lockdv1.LockKind_LOCK_KIND_FAIR}))
-		harness.Until(l, "it waits", func() bool { return l.a.Metric("lockd_waiters") == 1 })
-		l.hold("job")
-		l.moves()
-		_, answer := l.send(acquireOf(&lockdv1.Acquire{
-			Name: "job", Kind: lockdv1.LockKind_LOCK_KIND_FAIR,
-			InsteadOf: []uint64{id},
-		}))
-		harness.Until(l, "it waits there", func() bool { return l.b.Metric("lockd_waiters") == 1 })
-		l.deliver()
-		time.Sleep(time.Second)
-		holder.free(held)
-		m := harness.Soon(l, "it is granted", answer)
-		h := m.GetGranted().GetHolds()[0]
-		l.keeps(h)
-		l.frees(h)
+		closed := make(chan struct{})
+		go func() { defer close(closed); _ = l.Close() }()
+		l.standing()
+		<-closed
+		again := mustLock(l.T, l.b.Dial(l.T), "job") // when the lease has run out
+		if again.Fence() <= k.Fence() {
+			l.Errorf("fence %d after %d", again.Fence(), k.Fence())
+		}
+		l.keeps(again)
+		l.frees(again)
 	},
 	"keep of the record": func(l *belated) {
-		h := l.take(&lockdv1.Acquire{Name: "job"})
-		moved := func() bool {
-			return l.st.each(func(rc *redis.Client) bool {
-				return rc.HGet(l.Context(), l.record(), "epoch").Val() == "2"
-			})
-		}
-		l.hold(l.record())
+		k := mustLock(l.T, l.Client, "job")
+		record := l.record()
+		epoch := func() string { return l.masters[len(l.masters)-1].Client().HGet(l.Context(), record, "epoch").Val() }
+		l.hold(record)
 		l.moves()
-		harness.Until(l, "each record has the epoch", moved)
-		l.deliver()
-		for end := time.Now().Add(lateTTL / 4); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			if !moved() { // the new replica would write it again
-				l.Fatal("a record has another epoch")
-			}
+		harness.Until(l, "the record has the epoch", func() bool { return epoch() == "2" })
+		l.keeps(k)
+		if e := epoch(); e != "2" {
+			l.Errorf("the record has epoch %s", e)
 		}
-		l.keeps(h)
-		l.frees(h)
-	},
-	"release at the end of a session": func(l *belated) {
-		h := l.take(&lockdv1.Acquire{Name: "job"})
-		l.hold("job")
-		l.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Goodbye{Goodbye: &lockdv1.Goodbye{}}})
-		l.standing()
-		l.cut()
-		if o, err := l.resume(l.b.Addr); err == nil {
-			l.Fatalf("after Goodbye: %v", o)
-		} else if got := status.Convert(err).Message(); got != "the session has expired" {
-			l.Errorf("after Goodbye: %v", err)
-		}
-		next := startRaw(l.T, l.b.Addr, &lockdv1.Open{SessionTtl: durationpb.New(lateTTL)})
-		l.rawClient = next
-		again := next.take(&lockdv1.Acquire{Name: "job"}) // when the lease has run out
-		if again.GetFence() <= h.GetFence() {
-			l.Errorf("fence %d after %d", again.GetFence(), h.GetFence())
-		}
-		l.deliver()
-		l.keeps(again)
-		l.frees(again)
+		l.frees(k)
 	},
 }
 
 // fewLates are in the first tier, the first two of them over a majority too.
-var fewLates = []string{"renewal", "release", "release of one of two read holds", "undo"}
+var fewLates = []string{"renewal", "release", "release of one of two read holds", "try whose undoing is late"}
 
-// fairPlace is a case of fair locks, which a majority does not have.
-const fairPlace = "place in a queue"
-
+// Over a majority what the first replica sends is late at all masters, or only at as many as decide: the others have
+// done it before the session goes on.
 func TestWhatAnOldReplicaSentLateHarmsNothing(t *testing.T) {
 	t.Parallel()
 	for what, run := range lates {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			onlyLong(t, !slices.Contains(fewLates, what))
-			runLate(t, what, &lockdv1.Open{}, run)
-		})
-	}
-	// It asked for a release at the end of its stream, and comes back all the same.
-	t.Run("end of a session", func(t *testing.T) {
-		t.Parallel()
-		open := &lockdv1.Open{OnDisconnect: lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE}
-		runLate(t, "end of a session", open, func(l *belated) {
-			h := l.take(&lockdv1.Acquire{Name: "job"})
-			l.hold(l.record())
-			l.cut()
-			l.standing()
-			l.mustResume(l.b.Addr)
-			l.deliver()
-			l.keeps(h)
-			l.frees(h)
-		})
-	})
-}
-
-// runLate runs a case over each store. Over a majority what the first replica sends is late at all masters, or only at
-// as many as decide: the others have done it before the session goes on.
-func runLate(t *testing.T, what string, open *lockdv1.Open, run func(l *belated)) {
-	onEachStore(t, func(t *testing.T, kind storeKind) {
-		if what == fairPlace && kind.masters > 1 {
-			t.Skip("a majority has no fair locks")
-		}
-		for late := kind.masters/2 + 1; late <= kind.masters; late++ {
-			t.Run(fmt.Sprint("late at ", late), func(t *testing.T) {
+		for _, at := range []struct{ masters, late int }{{1, 1}, {3, 2}, {3, 3}} {
+			t.Run(fmt.Sprintf("%s late at %d of %d", what, at.late, at.masters), func(t *testing.T) {
 				t.Parallel()
-				onlyLong(t, late > kind.masters/2+1 || kind.masters > 1 && !slices.Contains(fewLates[:2], what))
-				run(belate(t, kind, late, proto.CloneOf(open)))
+				if at.late == 3 || !slices.Contains(fewLates[:4-2*(at.masters/3)], what) {
+					tier.Long(t)
+				}
+				run(belate(t, at.masters, at.late))
 			})
 		}
-	})
-}
-
-// belate starts three replicas, of which the first reaches the last masters of the store through proxies.
-func belate(t *testing.T, kind storeKind, late int, open *lockdv1.Open) *belated {
-	t.Helper()
-	l := &belated{T: t, st: kind.start(t)}
-	own := redistest.Addrs(l.st.masters)
-	through := slices.Clone(own)
-	for i := len(own) - late; i < len(own); i++ {
-		p := redistest.StartProxy(t, own[i])
-		through[i], l.proxies = p.Addr, append(l.proxies, p)
-	}
-	if kind.masters > 1 {
-		l.st.acceptAnyAddresses()
-	}
-	env := []string{"LOCKD_SESSION_TTL=" + lateTTL.String(), "LOCKD_REDIS_OP_TIMEOUT=500ms"}
-	l.a = startOver(t, through, append(env, "LOCKD_REPLICA=a")...)
-	l.b = startOver(t, own, append(env, "LOCKD_REPLICA=b")...)
-	l.stranger = startOver(t, own, append(env, "LOCKD_REPLICA=c")...).Dial(t)
-	open.SessionTtl = durationpb.New(lateTTL)
-	l.rawClient = startRaw(t, l.a.Addr, open)
-	harness.Until(t, "the session has a record", func() bool {
-		return l.st.each(func(rc *redis.Client) bool { return rc.Exists(t.Context(), l.record()).Val() == 1 })
-	})
-	return l
-}
-
-// acceptAnyAddresses has replicas serve that have other addresses for the same masters, as those behind proxies do.
-// They refuse that, unless what they declare cannot be compared.
-func (st *store) acceptAnyAddresses() {
-	st.Helper()
-	for _, rc := range st.clients {
-		if err := rc.RPush(st.Context(), "lockd:config:", "no text").Err(); err != nil {
-			st.Fatal(err)
-		}
 	}
 }
-
-// record is the key of the session's record.
-func (l *belated) record() string { return "lockd:session:{" + l.id + "}" }

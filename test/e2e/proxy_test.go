@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,95 +18,85 @@ import (
 func TestLostRepliesNeverMakeTwoHoldersNorOrphans(t *testing.T) {
 	t.Parallel()
 	const names = 8
-	length := tier.Pick(2*time.Second, 6*time.Second)
 	rs := redistest.Start(t)
-	rc := rs.Client()
 	proxy := redistest.StartProxy(t, rs.Addr)
-	d := startLockd(t, proxy.Addr, "LOCKD_SESSION_TTL="+shortly.String(), "LOCKD_REDIS_OP_TIMEOUT=200ms")
+	d := startLockd(t, []string{proxy.Addr}, soonOver, "LOCKD_REDIS_OP_TIMEOUT=200ms")
 	rooms := make([]room, names)
-	end := time.Now().Add(length)
-	var wg sync.WaitGroup
-	var failed atomic.Int64
-	for i := range 16 {
-		c, r, name := d.Dial(t), &rooms[i%names], fmt.Sprint("job ", i%names)
+	end := time.Now().Add(tier.Pick(2*time.Second, 6*time.Second))
+	var all sync.WaitGroup
+	for i := range 2 * names {
+		c, name := d.Dial(t), fmt.Sprint("job ", i%names)
 		var opts []client.LockOption
 		if i%3 == 0 { // who gives up while an attempt for it may be under way
 			opts = []client.LockOption{client.Wait(time.Duration(i+1) * time.Millisecond)}
 		}
-		wg.Go(func() {
+		all.Go(func() {
 			for time.Now().Before(end) {
-				if err := pass(t, c, name, r, opts...); err != nil {
-					failed.Add(1)
+				err := pass(t.Context(), c, name, &rooms[i%names], opts...)
+				if !excused(err) && !errors.Is(err, client.ErrTimedOut) && !errors.Is(err, client.ErrLost) {
+					t.Error(err)
 				}
 			}
 		})
 	}
-	losses := loseReplies(t, proxy, end)
-	proxy.Set(redistest.Pass)
-	wg.Wait() // all finish
-	visits := int64(0)
+	loseReplies(proxy, end)
+	all.Wait() // all finish
+	total := 0
 	for i := range rooms {
-		visits += rooms[i].visits.Load()
-		if err := rooms[i].verdict(); err != nil {
+		visits, err := rooms[i].verdict()
+		if total += visits; err != nil {
 			t.Errorf("job %d: %v", i, err)
 		}
 	}
-	lost := d.Metric(`lockd_redis_errors_total{kind="outcome_unknown"}`)
-	t.Logf("%d losses, %d holds, %v scripts without an answer, %d errors told to clients", losses, visits, lost,
-		failed.Load())
-	if visits < 10 || lost < 1 {
-		t.Error("too little happened for this test to mean anything")
+	if lost := d.Metric(`lockd_redis_errors_total{kind="outcome_unknown"}`); total < 10 || lost < 1 {
+		t.Errorf("%d visits and %v unknown outcomes are too few for this test to mean anything", total, lost)
 	}
-	harness.Until(t, "no lock is left", func() bool { return len(keys(t, rc)) == 0 })
+	harness.Until(t, "no lock is left", func() bool { return len(keys(t, rs.Client())) == 0 })
+	c := d.Dial(t)
 	for i := range names { // and all can be had, once lockd knows that Redis is back
-		c := d.Dial(t)
-		harness.Until(t, fmt.Sprint("job ", i, " can be had"), func() bool {
-			l, err := c.Lock(t.Context(), fmt.Sprint("job ", i))
-			if err == nil {
-				err = l.Unlock(t.Context())
-			}
-			if err != nil && !errors.Is(err, client.ErrUnavailable) && !errors.Is(err, client.ErrOutcomeUnknown) {
-				t.Fatal(err)
-			}
-			return err == nil
-		})
+		awaitGrant(t, c, fmt.Sprint("job ", i))
 	}
 }
 
-// pass locks, visits and unlocks. Its error is that something is not known, or lost.
-func pass(t *testing.T, c *client.Client, name string, r *room, opts ...client.LockOption) error {
-	l, err := c.Lock(t.Context(), name, opts...)
-	if errors.Is(err, client.ErrTimedOut) {
-		return nil
-	}
-	if err == nil {
-		r.visit(l)
-		err = l.Unlock(t.Context())
-	}
-	if err != nil && !errors.Is(err, client.ErrOutcomeUnknown) && !errors.Is(err, client.ErrUnavailable) &&
-		!errors.Is(err, client.ErrLost) {
-		t.Errorf("%v", err)
-	}
+// excused says whether an error is none, or says that the store is away or nothing is known.
+func excused(err error) bool {
+	return err == nil || errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrOutcomeUnknown)
+}
+
+// whenBack repeats what the store cannot do yet, and returns what it says when it can.
+func whenBack(t *testing.T, what string, do func() error) (err error) {
+	t.Helper()
+	harness.Until(t, what, func() bool { err = do(); return err == nil || !excused(err) })
 	return err
 }
 
+// awaitGrant waits until a name is granted after an outage, and returns its fence. A grant may be lost in it.
+func awaitGrant(t *testing.T, c *client.Client, name string) (fence uint64) {
+	t.Helper()
+	harness.Until(t, name+" is granted", func() bool {
+		err := whenBack(t, name+" is asked for", func() error {
+			l, err := c.Lock(t.Context(), name, client.Wait(time.Second))
+			if err == nil {
+				fence, err = l.Fence(), l.Unlock(t.Context())
+			}
+			return err
+		})
+		return err == nil
+	})
+	return fence
+}
+
 // loseReplies makes a proxy lose replies now and then.
-func loseReplies(t *testing.T, p *redistest.Proxy, end time.Time) (losses int) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
-	upTo := func(d time.Duration) time.Duration { return time.Duration(random.Int64N(int64(d))) }
-	for ; time.Now().Before(end); losses++ {
+func loseReplies(p *redistest.Proxy, end time.Time) {
+	for ; time.Now().Before(end); time.Sleep(rand.N(100 * time.Millisecond)) {
 		// A reply that is swallowed on a connection that lives on would be no fault of a network.
-		if random.IntN(10) == 0 {
+		if rand.IntN(10) == 0 {
 			p.StallOne()
-			time.Sleep(upTo(500 * time.Millisecond))
+			time.Sleep(rand.N(500 * time.Millisecond))
 			continue
 		}
 		p.Set(redistest.Cut)
-		time.Sleep(upTo(5 * time.Millisecond))
+		time.Sleep(rand.N(5 * time.Millisecond))
 		p.Set(redistest.Pass)
-		time.Sleep(upTo(100 * time.Millisecond))
 	}
-	return losses
 }

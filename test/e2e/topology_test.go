@@ -2,162 +2,90 @@ package e2e
 
 import (
 	"fmt"
-	"maps"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/lockd-io/lockd/test/harness"
+	"github.com/lockd-io/lockd/internal/proctest"
 )
 
-// topology runs scripts/topology for one name.
-type topology struct {
-	name, dir string
-	port      int // the first one
-}
-
-// TestATopologyIsStartedAndStopped has each topology come up, be seen to be broken, be mended, and go.
+// scripts/topology brings each topology up; one that is broken is seen to be, mended, and goes without a trace.
 func TestATopologyIsStartedAndStopped(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
+	for name, row := range map[string]struct {
 		servers int
-		flag    string
-		says    map[int][]string // by server: a command, and what its answer contains
+		flag    string   // how it says to start lockd
+		asks    []string // the last server a command, whose answer has the last word
 	}{
-		"standalone": {1, "--redis", map[int][]string{0: {"ping", "PONG"}}},
-		"redlock":    {5, "--redlock", map[int][]string{4: {"config get appendfsync", "always"}}},
-		"sentinel": {6, "--redis-sentinel locks@", map[int][]string{
-			0: {"info replication", "connected_slaves:2"}, 5: {"info sentinel", "slaves=2,sentinels=3"},
-		}},
-		"cluster": {6, "--redis-cluster", map[int][]string{5: {"cluster info", "cluster_size:3"}}},
-	}
-	for i, name := range slices.Sorted(maps.Keys(tests)) {
-		expect := tests[name]
+		"standalone": {1, "--redis", []string{"ping", "PONG"}},
+		"redlock":    {5, "--redlock", []string{"config", "get", "appendfsync", "always"}},
+		"sentinel":   {6, "--redis-sentinel locks@", []string{"info", "sentinel", "slaves=2,sentinels=3"}},
+		"cluster":    {6, "--redis-cluster", []string{"cluster", "info", "cluster_size:3"}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			top := topology{name: name, dir: filepath.Join(t.TempDir(), "servers"), port: freePorts(t, i)}
-			t.Cleanup(func() { _, _ = top.run("down") }) // it may have been stopped
-			wantSaid(t, top, "up", expect.flag)
-			if got := strings.Count(wantSaid(t, top, "status", ""), " runs, "); got != expect.servers {
-				t.Errorf("%d servers run, want %d", got, expect.servers)
+			first, dir := freePorts(t), filepath.Join(t.TempDir(), "servers")
+			run := func(verb string) (string, error) {
+				cmd := exec.Command("../../scripts/topology", verb, name, dir)
+				cmd.Env = append(os.Environ(), fmt.Sprint("PORT=", first))
+				out, err := cmd.CombinedOutput()
+				return string(out), err
 			}
-			for i, says := range expect.says {
-				if got := top.ask(t, i, says[0]); !strings.Contains(got, says[1]) {
-					t.Errorf("server %d answers %s with %q, want %q", i, says[0], got, says[1])
+			says := func(verb, text string) {
+				t.Helper()
+				if out, err := run(verb); err != nil || !strings.Contains(out, text) {
+					t.Fatalf("%s: %v, %s, want it to say %q", verb, err, out, text)
 				}
 			}
-
-			top.signal(t, expect.servers-1, syscall.SIGSTOP)
-			begun := time.Now()
-			if out, err := top.run("status"); err == nil || time.Since(begun) > 20*time.Second {
-				t.Errorf("the status with a paused server comes after %v: %v, %s", time.Since(begun), err, out)
+			t.Cleanup(func() { _, _ = run("down") }) // it may have been stopped
+			says("up", row.flag)
+			says("status", " runs, ")
+			if out, _ := run("status"); strings.Count(out, " runs, ") != row.servers {
+				t.Errorf("got %s, want %d servers", out, row.servers)
 			}
-			top.signal(t, expect.servers-1, syscall.SIGCONT)
-
-			top.kill(t, expect.servers-1)
-			if out, err := top.run("status"); err == nil {
-				t.Errorf("the status is well without a server: %s", out)
+			last, n := strconv.Itoa(first+row.servers-1), len(row.asks)-1
+			out, err := exec.Command("redis-cli", append([]string{"-p", last}, row.asks[:n]...)...).CombinedOutput()
+			if err != nil || !strings.Contains(string(out), row.asks[n]) {
+				t.Errorf("the last server answers %s: %v", out, err)
 			}
-			wantSaid(t, top, "up", expect.flag)
-			wantSaid(t, top, "status", "")
 
-			wantSaid(t, top, "down", "")
-			if out, err := top.run("status"); err == nil || strings.Contains(out, " runs, ") {
+			text, err := os.ReadFile(filepath.Join(dir, last, "pid"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+			for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+				if err := syscall.Kill(pid, sig); err != nil {
+					t.Fatal(err)
+				}
+				if out, err := run("status"); err == nil {
+					t.Errorf("the status is well after %v: %s", sig, out)
+				}
+			}
+			says("up", row.flag)
+			says("down", "")
+			if out, err := run("status"); err == nil || strings.Contains(out, " runs, ") {
 				t.Errorf("after down: %v, %s", err, out)
 			}
-			if _, err := os.Stat(top.dir); !os.IsNotExist(err) {
-				t.Errorf("down leaves %s: %v", top.dir, err)
+			if _, err := os.Stat(dir); !os.IsNotExist(err) {
+				t.Errorf("down leaves %s: %v", dir, err)
 			}
 		})
 	}
 }
 
-// freePorts is the first of six free ports in a range of each test's own. The system gives out higher ports by itself.
-// Each has a port for a node of a cluster 10000 higher.
-func freePorts(t *testing.T, test int) int {
+// freePorts is the first of six free ports. Each has a port for a node of a cluster 10000 higher.
+func freePorts(t *testing.T) (first int) {
 	t.Helper()
-	for range 100 {
-		first, free := 20000+6*(test*100+rand.IntN(100)), true
-		for i := range 6 {
-			for _, port := range []int{first + i, first + i + 10000} {
-				l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
-				if err != nil {
-					free = false
-					continue
-				}
-				_ = l.Close() // it was free
-			}
-		}
-		if free {
-			return first
-		}
+	also := []int{1, 2, 3, 4, 5}
+	for i := range 6 {
+		also = append(also, 10000+i)
 	}
-	t.Fatal("there are no free ports")
-	return 0
-}
-
-func (top topology) run(verb string) (string, error) {
-	cmd := exec.Command("../../scripts/topology", verb, top.name, top.dir)
-	cmd.Env = append(os.Environ(), fmt.Sprint("PORT=", top.port))
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
-// wantSaid runs a command that succeeds and says something.
-func wantSaid(t *testing.T, top topology, verb, text string) string {
-	t.Helper()
-	out, err := top.run(verb)
-	if err != nil || !strings.Contains(out, text) {
-		t.Fatalf("%s %s: %v, %s, want it to say %q", verb, top.name, err, out, text)
-	}
-	return out
-}
-
-// ask is what the server I answers.
-func (top topology) ask(t *testing.T, i int, command string) string {
-	t.Helper()
-	c := redis.NewClient(&redis.Options{Addr: fmt.Sprint("127.0.0.1:", top.port+i), Protocol: 2, DisableIdentity: true})
-	defer c.Close()
-	var args []any
-	for word := range strings.FieldsSeq(command) {
-		args = append(args, word)
-	}
-	answer, err := c.Do(t.Context(), args...).Result()
-	if err != nil {
-		t.Fatalf("%s: %v", command, err)
-	}
-	return fmt.Sprint(answer)
-}
-
-// kill ends the server I at once.
-func (top topology) kill(t *testing.T, i int) {
-	t.Helper()
-	pid := top.signal(t, i, syscall.SIGKILL)
-	harness.Until(t, "it is gone", func() bool { return syscall.Kill(pid, 0) != nil })
-}
-
-// signal sends a signal to the server I, and returns its pid.
-func (top topology) signal(t *testing.T, i int, sig syscall.Signal) (pid int) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(top.dir, strconv.Itoa(top.port+i), "pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if pid, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, sig); err != nil {
-		t.Fatal(err)
-	}
-	return pid
+	_, port, _ := strings.Cut(proctest.FreeAddr(t, also...), ":")
+	first, _ = strconv.Atoi(port)
+	return first
 }

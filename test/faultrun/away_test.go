@@ -100,7 +100,7 @@ func (r *rollout) awaitEnd(k *keepers) {
 	if err != nil {
 		r.f.t.Fatal(err)
 	}
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: patience}
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: harness.Patience}
 	go func() { _ = s.Serve(l) }()
 	r.f.t.Cleanup(func() { _ = s.Close() })
 	r.f.t.Logf("%d clients of %q use locks, %d keep %d each; the status is at %v",

@@ -13,7 +13,7 @@ import (
 // left waits until all sessions of a replica have gone on elsewhere, none of them because its stream broke.
 func (k *keepers) left(i int, since time.Duration) {
 	k.f.t.Helper()
-	k.awaitMoves(since, patience)
+	k.awaitMoves(since, harness.Patience)
 	k.f.awaitNoSessions(i)
 	k.f.must(k.verify())
 	for _, m := range k.f.all() {
@@ -92,7 +92,7 @@ func TestSessionsSpreadOverReplicas(t *testing.T) {
 	}
 	f := newFleet(t, lockdBin, s, 30*time.Second)
 	k := keep(f, 12)
-	harness.Within(t, 2*patience, "each replica has sessions, and each session has moved", func() bool {
+	harness.Until(t, "each replica has sessions, and each session has moved", func() bool {
 		for _, d := range f.replicas {
 			if d.Metric("lockd_sessions") == 0 {
 				return false

@@ -17,8 +17,6 @@ var (
 )
 
 const (
-	// patience bounds what should come soon and has no time of its own.
-	patience = 20 * time.Second
 	// long is from which -length on faults last for longer.
 	long = 30 * time.Second
 )
@@ -30,7 +28,7 @@ func TestMain(m *testing.M) {
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}
-	os.Exit(harness.Run(m, harness.Settings{SideBySide: "6", Patience: patience, Before: build}))
+	os.Exit(harness.Run(m, harness.Settings{SideBySide: "6", Before: build}))
 }
 
 func build() (err error) {

@@ -185,7 +185,7 @@ func TestRedlock(t *testing.T) {
 // allVote waits until all masters are there and vote.
 func (w *world) allVote() {
 	w.t.Helper()
-	harness.Within(w.t, 2*patience, "all masters vote", func() bool {
+	harness.Until(w.t, "all masters vote", func() bool {
 		for _, d := range w.replicas {
 			_, body := d.Get("/metrics")
 			for line := range strings.Lines(body) {

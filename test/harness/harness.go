@@ -3,7 +3,6 @@
 package harness
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -20,19 +19,16 @@ type Settings struct {
 	// SideBySide is how many tests run at a time among those that may, unless the command line says how many. It may
 	// be more than there are processors: they mostly wait. Empty = as many as there are.
 	SideBySide string
-	// Patience bounds what should come soon and has no time of its own. 0 = 30 s.
-	Patience time.Duration
 	// Before and After are called around the tests; nil = nothing.
 	Before func() error
 	After  func()
 }
 
-// patience is set once, by Run.
-var patience = 30 * time.Second
+// Patience bounds what should come soon and has no time of its own. It is far more than a busy machine needs.
+const Patience = 2 * time.Minute
 
 // Run is what a TestMain does once the flags are parsed. It returns the exit code.
 func Run(m *testing.M, s Settings) int {
-	patience = cmp.Or(s.Patience, patience)
 	redis.SetLogger(quiet{})
 	if err := s.begin(); err != nil {
 		return Failed(err)
@@ -94,7 +90,7 @@ func (quiet) Printf(context.Context, string, ...any) {}
 // Until waits for something that has no signal.
 func Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	Within(t, patience, what, holds)
+	Within(t, Patience, what, holds)
 }
 
 // Within is Until with a bound of its own.
@@ -113,8 +109,8 @@ func Soon[T any](t testing.TB, what string, c <-chan T) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(patience):
-		t.Fatalf("not within %v: %s", patience, what)
+	case <-time.After(Patience):
+		t.Fatalf("not within %v: %s", Patience, what)
 		panic("unreachable")
 	}
 }

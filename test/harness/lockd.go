@@ -89,7 +89,7 @@ func (d *Lockd) start() error {
 
 // await waits until the process is a server that is ready.
 func (d *Lockd) await() error {
-	for end := time.Now().Add(patience); time.Now().Before(end) && !d.Ended(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(Patience); time.Now().Before(end) && !d.Ended(); time.Sleep(2 * time.Millisecond) {
 		if d.Ops == "" || d.Addr == "" {
 			line := d.Logged("lockd serves")
 			d.Addr, _ = line["listen"].(string)
@@ -116,7 +116,7 @@ func (d *Lockd) Logged(message string) map[string]any {
 
 // Get asks the server's page for operators; the code is 0 if nobody answers.
 func (d *Lockd) Get(path string) (code int, body string) {
-	hc := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	hc := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: Patience}
 	resp, err := hc.Get("http://" + d.Ops + path)
 	if err != nil {
 		return 0, err.Error()
@@ -165,7 +165,14 @@ func (d *Lockd) Tool(bin string, args ...string) *proctest.Process {
 // Dial makes a client of the SDK for the time of a test.
 func (d *Lockd) Dial(t testing.TB, opts ...client.Option) *client.Client {
 	t.Helper()
-	c, err := client.Dial(d.Addr, opts...)
+	return Dial(t, d.Addr, opts...)
+}
+
+// Dial makes a client of the SDK for some servers, which waits for them as long as a busy machine needs.
+func Dial(t testing.TB, addrs string, opts ...client.Option) *client.Client {
+	t.Helper()
+	c, err := client.Dial(addrs,
+		append([]client.Option{client.WithConnectWait(Patience), client.WithAnswerTimeout(Patience)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

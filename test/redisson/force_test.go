@@ -99,7 +99,7 @@ func (s *stage) bothGetIt(p pair, w waiters) {
 			}
 			s.unlock(g.lock)
 			w.lockd = nil
-		case <-time.After(patience):
+		case <-time.After(harness.Patience):
 			s.t.Fatal("who waited does not get what was freed")
 		}
 	}

@@ -21,10 +21,9 @@ import (
 )
 
 const (
-	// patience bounds what should come soon. It is less than the long TTL, so that nothing comes because a lease ended.
-	patience = time.Minute
-	// long is a TTL for tests in which nobody dies, short one for the others.
-	long, short = 2 * time.Minute, 3 * time.Second
+	// long is a TTL for tests in which nobody dies: so long that nothing comes because a lease ended. short is one for the
+	// others.
+	long, short = 3 * harness.Patience, 3 * time.Second
 )
 
 func TestMain(m *testing.M) {
@@ -32,7 +31,7 @@ func TestMain(m *testing.M) {
 	if addr := os.Getenv(puppetEnv); addr != "" {
 		os.Exit(puppetMain(addr))
 	}
-	os.Exit(harness.Run(m, harness.Settings{SideBySide: "6", Patience: patience, After: func() {
+	os.Exit(harness.Run(m, harness.Settings{SideBySide: "6", After: func() {
 		if a, err := sharedAgent(); err == nil {
 			a.Kill()
 		}

@@ -25,7 +25,7 @@ const (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(harness.Run(m, harness.Settings{SideBySide: "12", Patience: runTime}))
+	os.Exit(harness.Run(m, harness.Settings{SideBySide: "12"}))
 }
 
 // The runtimes of Java. Those of Python are in python/oldest.txt and newest.txt.

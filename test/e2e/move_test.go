@@ -1,0 +1,46 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
+)
+
+// The clients of a replica that is killed, stands still or drains go on at another one, with all their locks.
+func TestHoldersGoOnAtAnotherReplica(t *testing.T) {
+	t.Parallel()
+	for what, sig := range map[string]syscall.Signal{
+		"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP, "drained": syscall.SIGTERM,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			ds := startReplicas(t, []*redistest.Server{redistest.Start(t)}, 2)
+			var locks [10]*client.Lock
+			var told [len(locks)]statuses
+			for i := range locks {
+				told[i] = make(statuses, 100)
+				c := harness.Dial(t, ds[0].Addr+","+ds[1].Addr, told[i].option(), client.WithSessionTTL(20*time.Second))
+				locks[i] = mustLock(t, c, fmt.Sprint("job ", i))
+				told[i].await(t, client.Connected)
+			}
+			ds[0].Signal(sig)
+			other := ds[1].Dial(t)
+			for i, l := range locks {
+				told[i].await(t, client.Connected)
+				if _, err := other.TryLock(t.Context(), l.Name()); !errors.Is(err, client.ErrHeld) {
+					t.Errorf("%s: somebody else was told %v", l.Name(), err)
+				}
+				mustUnlock(t, l)
+				if next := mustLock(t, other, l.Name()); next.Fence() <= l.Fence() {
+					t.Errorf("fence %d after %d", next.Fence(), l.Fence())
+				}
+			}
+		})
+	}
+}
