@@ -17,6 +17,8 @@ import (
 // request is what one Lock or LockAll asks for, or its Try.
 type request struct {
 	acquire  lockdv1.Acquire // is not changed any more once it was sent
+	values   context.Context // of the call: for its Locks
+	several  bool            // the answer is Locks
 	bounded  bool            // whether wait counts
 	begun    instant         // when it was made
 	wait     time.Duration   // 0 = try once
@@ -24,37 +26,46 @@ type request struct {
 	answerBy instant         // when the answer of the server must have come, 0 = that does not matter
 	onQueued func(position int)
 	first    acquireCall // its first sending
+	room     [1]*Lock    // for the Locks
+}
+
+// acquireCall is a call with all that belongs to it in one allocation.
+type acquireCall struct {
+	call
+	request lockdv1.SessionRequest
+	arm     lockdv1.SessionRequest_Acquire
 }
 
 // asked is one lock that is asked for.
 type asked interface {
 	GetName() string
 	GetKind() lockdv1.LockKind
+	GetPermits() uint32
 }
 
-func (c *Client) newRequest(name string, opts []LockOption) *request {
+func (c *Client) newRequest(name string, opts []LockOption, more ...LockOption) *request {
 	r := &request{}
 	r.acquire.Name, r.acquire.Kind = name, lockdv1.LockKind(Exclusive)
 	for _, o := range opts {
 		o(r)
 	}
-	r.begun = c.now()
-	r.until = r.begun + instant(r.wait)
+	for _, o := range more {
+		o(r)
+	}
 	return r
 }
 
-// bound sets answerBy: some time after the end of its wait, or, for a try, when no deadline of ctx says it better.
-func (r *request) bound(ctx context.Context, c *Client) {
-	if !r.bounded {
-		return
+// begin has the times of a request count from now.
+func (r *request) begin(ctx context.Context, c *Client) {
+	r.values, r.acquire.Traceparent = ctx, traceparent(ctx)
+	r.begun = c.now()
+	r.until = r.begun + instant(r.wait)
+	switch {
+	case r.try():
+		r.answerBy = c.answerBy(ctx)
+	case r.bounded:
+		r.answerBy = r.until + instant(c.settings.answerWithin)
 	}
-	grace := answerGrace
-	if r.try() {
-		if grace = c.answerBound(ctx); grace == 0 {
-			return
-		}
-	}
-	r.answerBy = r.until + instant(grace)
 }
 
 // try says whether the request is to be answered at once.
@@ -77,19 +88,19 @@ func (r *request) all() iter.Seq[asked] {
 
 // call is the request as it is sent now: with what is left of its wait. Each sending has a message of its own, as an
 // earlier one may still be under way.
-func (r *request) call(now instant, left time.Duration) *acquireCall {
+func (r *request) call(now instant) *call {
 	c, a := &r.first, &r.acquire
 	if c.call.request != nil {
-		c, a = &acquireCall{}, r.again(&r.acquire, now)
+		c, a = &acquireCall{}, r.again(a, now)
 	}
 	if r.bounded {
-		a.Wait = durationpb.New(left)
+		a.Wait = durationpb.New(time.Duration(max(r.until-now, 0)))
 	}
 	c.arm.Acquire = a
 	c.request.Message = &c.arm
 	c.call.request = &c.request
-	c.queued, c.room, c.asks = r.onQueued, c.locks[:0], r
-	return c
+	c.asks = r
+	return &c.call
 }
 
 // Lock waits until it has the lock, ctx ends, or the time of the Wait option has passed. The end of ctx has no
@@ -99,11 +110,7 @@ func (r *request) call(now instant, left time.Duration) *acquireCall {
 // ends the request is taken back; if it was granted in that moment the grant is given back, so a Lock that returned an
 // error leaves nothing behind, or nothing that outlives its lease.
 func (c *Client) Lock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
-	ls, err := c.lock(ctx, c.newRequest(name, opts))
-	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", quoted(name), err)
-	}
-	return ls[0], nil
+	return c.lockOne(ctx, "lock", c.newRequest(name, opts))
 }
 
 // TryLock takes the lock if it is free, or returns a *HeldError. It returns ErrUnavailable if there is no
@@ -111,120 +118,73 @@ func (c *Client) Lock(ctx context.Context, name string, opts ...LockOption) (*Lo
 // WithAnswerTimeout had passed before the answer came. A grant that comes later is released. If the session ends before
 // that, the name may stay taken until the lease has run out.
 func (c *Client) TryLock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
-	r := c.newRequest(name, opts)
-	r.wait, r.bounded = 0, true
+	return c.lockOne(ctx, "try lock", c.newRequest(name, opts, Wait(0)))
+}
+
+func (c *Client) lockOne(ctx context.Context, verb string, r *request) (*Lock, error) {
 	ls, err := c.lock(ctx, r)
 	if err != nil {
-		return nil, fmt.Errorf("try lock %s: %w", quoted(name), err)
+		return nil, fmt.Errorf("%s %s: %w", verb, quoted(r.acquire.GetName()), err)
 	}
 	return ls[0], nil
 }
 
 // lock makes a request until it is answered. It returns as many Locks as were asked for.
 func (c *Client) lock(ctx context.Context, r *request) ([]*Lock, error) {
-	if err := ctx.Err(); err != nil {
+	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCancelled, ended(ctx))
 	}
-	if err := r.readable(); err != nil {
+	if err := r.check(nil); err != nil { // before anything is connected
 		return nil, err
 	}
-	r.bound(ctx, c)
-	r.acquire.Traceparent = traceparent(ctx)
+	r.begin(ctx, c)
 	for {
-		s, err := c.sessionFor(ctx, r)
+		by, late := r.answerBy, ErrUnavailable
+		if r.bounded && !r.try() {
+			by, late = r.until, ErrTimedOut
+		}
+		s, err := c.usable(ctx, !r.try(), by, late)
+		if err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", ErrCancelled, err)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if err := s.check(r); err != nil {
+		if err := r.check(s.limits.Load()); err != nil {
 			return nil, err
 		}
 		ls, again, err := s.lock(ctx, r)
 		if !again {
 			return ls, err
 		}
-		c.forget(s)
+		c.move(s, true)
 	}
 }
 
-// sessionFor waits for the session that a request should go to, no longer than the request wants to wait.
-func (c *Client) sessionFor(ctx context.Context, r *request) (*session, error) {
-	s, err := c.currentSession()
-	if s != nil || err != nil {
-		return s, err
+// check refuses what no message can have, and, once a server has told its limits, what would break the stream for all.
+// The rest is the server's to judge.
+func (r *request) check(limits *lockdv1.Limits) error {
+	most := limits.GetNamesPerAcquire()
+	if n := len(r.acquire.GetItems()); most > 0 && uint64(n) > uint64(most) {
+		return refused(codes.ResourceExhausted, "QUOTA_NAMES", fmt.Sprintf("%d locks at once, the server allows %d", n, most))
 	}
-	waitCtx := ctx
-	if r.answerBy != 0 {
-		by, cause := r.until, ErrTimedOut
-		if r.try() {
-			by, cause = r.answerBy, ErrUnavailable
-		}
-		var cancel context.CancelFunc
-		waitCtx, cancel = context.WithTimeoutCause(ctx, time.Duration(by-c.now()), cause)
-		defer cancel()
-	}
-	s, err = c.usable(waitCtx, !r.try())
-	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w: %w", ErrCancelled, err)
-	}
-	return s, err
-}
-
-// readable refuses texts that no message can have, before anything is sent or connected.
-func (r *request) readable() error {
 	err := errors.Join(
-		checkText("INVALID_HOLDER", "the holder", r.acquire.GetHolder(), 0),
-		checkText("INVALID_ACTOR", "the actor", r.acquire.GetActor(), 0),
-		checkText("INVALID_ANNOTATION", "the annotation", r.acquire.GetAnnotation(), 0),
-	)
-	for a := range r.all() {
-		if err != nil {
-			break
-		}
-		err = checkName(a.GetName(), nil)
-	}
-	return err
-}
-
-// check refuses what would break the stream for all if it were sent. The rest is the server's to judge.
-func (s *session) check(r *request) error {
-	err := errors.Join(
-		s.checkCount(len(r.acquire.GetItems())),
-		checkText("INVALID_HOLDER", "the holder", r.acquire.GetHolder(), s.limits.Load().GetHolderBytes()),
+		checkText("INVALID_HOLDER", "the holder", r.acquire.GetHolder(), limits.GetHolderBytes()),
 		checkText("INVALID_ACTOR", "the actor", r.acquire.GetActor(), actorBytes),
-		checkText("INVALID_ANNOTATION", "the annotation", r.acquire.GetAnnotation(), s.limits.Load().GetAnnotationBytes()),
+		checkText("INVALID_ANNOTATION", "the annotation", r.acquire.GetAnnotation(), limits.GetAnnotationBytes()),
 	)
 	for a := range r.all() {
 		if err != nil {
 			break
 		}
-		err = checkName(a.GetName(), s)
+		err = checkName(a.GetName(), limits)
 	}
 	return err
 }
 
-// checkCount judges how many locks are asked for at once, 0 being just one. A server that knows of no several would
-// not see their names at all.
-func (s *session) checkCount(items int) error {
-	limit := s.limits.Load().GetNamesPerAcquire()
-	switch {
-	case items == 0:
-		return nil
-	case limit == 0:
-		return fmt.Errorf("%w: several locks at once", ErrUnsupported)
-	case uint64(items) > uint64(limit):
-		return refused(codes.ResourceExhausted, "QUOTA_NAMES",
-			fmt.Sprintf("%d locks at once, the server allows %d", items, limit))
-	}
-	return nil
-}
-
-// checkName judges a name: its encoding, and its size if a session is given, whose server tells how long it may be.
-func checkName(name string, s *session) error {
-	var limit uint32
-	if s != nil {
-		limit = s.limits.Load().GetNameBytes()
-	}
-	return checkText("INVALID_NAME", "the name", name, limit)
+// checkName judges a name: its encoding, and its size if the limits are known.
+func checkName(name string, limits *lockdv1.Limits) error {
+	return checkText("INVALID_NAME", "the name", name, limits.GetNameBytes())
 }
 
 // checkText judges a text by its size, of which 0 is no limit, and its encoding.
@@ -241,37 +201,34 @@ func checkText(reason, what, text string, limit uint32) error {
 // lock makes a request in this session. again means that nothing came of it and another session should be asked.
 func (s *session) lock(ctx context.Context, r *request) (ls []*Lock, again bool, err error) {
 	now := s.client.now()
-	left := time.Duration(r.until - now)
-	var bound time.Duration
-	if r.bounded && !r.try() && left <= 0 {
+	if r.bounded && !r.try() && r.until <= now {
 		return nil, false, ErrTimedOut
 	}
-	if r.answerBy != 0 {
-		bound = max(time.Duration(r.answerBy-now), 1)
-	}
-	c := r.call(now, max(left, 0))
-	c.values, c.answer = ctx, s.channel()
-	a := s.do(ctx, &c.call, bound)
+	c := r.call(now)
+	c.answer = s.channel()
+	a := s.do(ctx, c, s.client.until(r.answerBy))
 	// A try that was answered says what it was answered, also if ctx ended then.
 	over := ctx.Err() != nil && (!r.try() || errors.Is(a.err, ctx.Err()))
+	lost := errors.Is(a.err, errSessionOver) || errors.Is(a.err, errNoAnswer) || r.try() && over && !a.unsent
 	switch {
 	case a.err == nil:
 		return a.locks, false, nil
 	case errors.Is(a.err, ErrDraining), errors.Is(a.err, errSessionOver) && (a.unsent || !r.try()):
 		return nil, true, a.err
-	case errors.Is(a.err, errNoAnswer) && a.unsent && r.try():
-		return nil, false, unavailable(a.err)
-	case errors.Is(a.err, errNoAnswer) && a.unsent:
-		return nil, false, fmt.Errorf("%w: %w", ErrTimedOut, unavailable(a.err))
-	case errors.Is(a.err, errNoAnswer) && !r.try():
-		return nil, false, fmt.Errorf("%w: %w", ErrTimedOut, unknown(a.err))
-	case errors.Is(a.err, errSessionOver), errors.Is(a.err, errNoAnswer), r.try() && over && !a.unsent:
-		return nil, false, unknown(a.err)
+	case lost && r.try():
+		return nil, false, a.missing(true)
+	case lost:
+		return nil, false, fmt.Errorf("%w: %w", ErrTimedOut, a.missing(true))
 	case over:
 		return nil, false, fmt.Errorf("%w: %w", ErrCancelled, a.err)
 	}
 	return nil, false, a.err
 }
 
-// unknown is the error of a request whose answer did not come.
-func unknown(err error) error { return fmt.Errorf("%w: %w", ErrOutcomeUnknown, unavailable(err)) }
+// missing is the error of a request whose answer did not come. If it changes something, the outcome may be unknown.
+func (a answer) missing(changes bool) error {
+	if a.unsent || !changes {
+		return unavailable(a.err)
+	}
+	return fmt.Errorf("%w: %w", ErrOutcomeUnknown, unavailable(a.err))
+}

@@ -5,20 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 )
 
-const (
-	// closeTimeout bounds Close.
-	closeTimeout = 2 * time.Second
-	// closePause is how long Close waits when the server's answer is not expected, or means nothing.
-	closePause = 200 * time.Millisecond
-	// answerGrace is how long after the end of a bounded wait the server's answer may come.
-	answerGrace = time.Second
-)
+// closeTimeout bounds Close. A tenth of it is enough if the server's answer is not expected, or means nothing.
+const closeTimeout = 2 * time.Second
 
 // State is the relation of a Client with the server.
 type State string
@@ -65,13 +57,12 @@ type Client struct {
 	watches watches
 
 	mu         sync.Mutex // guards the fields below; comes before session.mu, after watches.mu
-	current    *session   // takes new requests; nil while there is none
-	live       *session   // the newest that is not over: current, or to be resumed
-	sessions   map[*session]struct{}
-	at         int // which of targets is tried first
+	session    *session   // nil while there is none
+	open       bool       // the session takes new requests
+	at         int        // which of targets is tried first
 	connecting bool
 	connectErr error         // of the last attempt to connect
-	failures   int           // attempts or short sessions in a row
+	failures   int           // attempts or short streams in a row
 	unreached  int           // attempts in a row whose connection took too long
 	changed    chan struct{} // closed and replaced when a field above changes
 	closed     bool
@@ -87,10 +78,9 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("dial %q: %w", addr, err)
 	}
 	c := &Client{
-		targets:  targets,
-		base:     time.Now(),
-		sessions: make(map[*session]struct{}),
-		changed:  make(chan struct{}),
+		targets: targets,
+		base:    time.Now(),
+		changed: make(chan struct{}),
 	}
 	for _, o := range opts {
 		o(&c.settings)
@@ -116,24 +106,17 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
-	sessions := slices.Collect(maps.Keys(c.sessions))
+	s := c.session
 	c.changeLocked()
 	c.mu.Unlock()
 	c.cancel()
-	c.watches.close()
-
-	var err error
-	begun := time.Now()
-	for _, s := range sessions {
-		s.leave(ErrClosed)
-	}
-	for _, s := range sessions {
-		if !s.left(begun) {
-			err = fmt.Errorf("close: %w", ErrOutcomeUnknown)
-		}
-	}
+	c.watches.end(c.watches.names()...)
+	released := s == nil || s.leave()
 	c.wg.Wait()
-	return err
+	if !released {
+		return fmt.Errorf("close: %w", ErrOutcomeUnknown)
+	}
+	return nil
 }
 
 // now reads the monotonic clock.
@@ -150,37 +133,32 @@ func (c *Client) changeLocked() {
 	c.changed = make(chan struct{})
 }
 
-// usable returns the session that takes new requests, and waits for one if there is none: a patient caller until
-// ctx ends, the others until an attempt to connect has failed.
-func (c *Client) usable(ctx context.Context, patient bool) (*session, error) {
-	if s, err := c.currentSession(); s != nil || err != nil {
-		return s, err
-	}
-	if d := c.settings.connectWait; d > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, d, ErrUnavailable)
-		defer cancel()
-	}
+// usable returns the session that takes new requests. It waits for one if there is none: a patient caller until ctx
+// ends, the others until an attempt to connect has failed. Unless by is 0 it waits no longer, and late is the error.
+func (c *Client) usable(ctx context.Context, patient bool, by instant, late error) (*session, error) {
+	var timeout <-chan time.Time
 	for waited := false; ; waited = true {
 		s, changed, err := c.ask(patient, waited)
 		if s != nil || err != nil {
 			return s, err
 		}
+		if !waited {
+			bound := c.until(by)
+			if d := c.settings.connectWait; d > 0 && (bound == 0 || d < bound) {
+				bound, late = d, ErrUnavailable
+			}
+			if bound > 0 {
+				timeout = time.After(bound)
+			}
+		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, c.gaveUp(ctx)
+			return nil, c.gaveUp(ended(ctx))
+		case <-timeout:
+			return nil, c.gaveUp(late)
 		}
 	}
-}
-
-func (c *Client) currentSession() (*session, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil, ErrClosed
-	}
-	return c.current, nil
 }
 
 // ask looks for a session, begins to connect if nobody does, and returns what to wait for.
@@ -190,8 +168,8 @@ func (c *Client) ask(patient, waited bool) (*session, <-chan struct{}, error) {
 	switch {
 	case c.closed:
 		return nil, nil, ErrClosed
-	case c.current != nil:
-		return c.current, nil, nil
+	case c.open:
+		return c.session, nil, nil
 	case c.connecting && c.connectErr != nil && !patient, !c.connecting && c.connectErr != nil && waited:
 		return nil, nil, unavailable(c.connectErr)
 	}
@@ -200,21 +178,16 @@ func (c *Client) ask(patient, waited bool) (*session, <-chan struct{}, error) {
 }
 
 // gaveUp is the error of a caller that stopped to wait for a session.
-func (c *Client) gaveUp(ctx context.Context) error {
+func (c *Client) gaveUp(cause error) error {
 	c.mu.Lock()
-	err := c.connectErr
-	c.mu.Unlock()
-	cause := context.Cause(ctx)
+	defer c.mu.Unlock()
 	switch {
 	case errors.Is(cause, ErrUnavailable):
-		return unavailable(err)
-	case !errors.Is(cause, ErrTimedOut):
-		cause = ended(ctx)
-	}
-	if err == nil {
+		return unavailable(c.connectErr)
+	case c.connectErr == nil:
 		return cause
 	}
-	return fmt.Errorf("%w: %w", cause, unavailable(err))
+	return fmt.Errorf("%w: %w", cause, unavailable(c.connectErr))
 }
 
 // unavailable makes sure that an error is ErrUnavailable, unless waiting will not help.

@@ -6,36 +6,28 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/connectivity"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/api/wire"
 )
 
 const (
-	// openTimeout bounds an attempt to open a session. Of several addresses each has its share, but not less than the
-	// minimum.
-	openTimeout    = 10 * time.Second
-	minOpenTimeout = 3 * time.Second
-	// minResumeTimeout is the least time for an attempt to resume a session. With a longer session TTL it is a third of
-	// that, up to maxResumeTimeout: a replica that has many sessions to take, or many locks, does all of it again for
-	// the next attempt.
-	minResumeTimeout = time.Second
-	maxResumeTimeout = 30 * time.Second
-	// minReachTimeout is the least time for the connection of such an attempt. With a longer session TTL it is a sixth
-	// of that, up to minOpenTimeout. It doubles with each attempt that it ended, up to the time of the attempt: where
-	// all clients of a replica come at once, connecting takes long, and each further attempt begins it again.
-	minReachTimeout = 500 * time.Millisecond
+	// An attempt to open a session, or to go on with one, takes a third of the session TTL at most: a replica that has
+	// many sessions to take, or many locks, does all of it again for the next attempt. These bound it.
+	minAttempt = time.Second
+	maxAttempt = 30 * time.Second
 	// minBackoff and maxBackoff bound the pause between two attempts.
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 3 * time.Second
-	// longSession is how long a session lives that is a success: after it connecting begins without a pause.
-	longSession = 10 * time.Second
 )
+
+// attemptTimeout bounds an attempt. Before a session is there its TTL is not known.
+func attemptTimeout(ttl time.Duration) time.Duration {
+	return min(maxAttempt, max(cmp.Or(ttl, maxAttempt)/3, minAttempt))
+}
 
 var (
 	errOpenTimeout  = errors.New("opening the session took too long")
@@ -63,22 +55,19 @@ func (c *Client) connect() {
 }
 
 // wanted says whether there is still a reason to connect, and which session is to go on, if any.
-func (c *Client) wanted() (*session, bool) {
+func (c *Client) wanted() (s *session, wanted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	switch s = c.session; {
+	case c.closed:
+		return nil, false
+	case s == nil:
+		return nil, true
+	case !s.resumable(), c.open && !s.displaced():
+		c.connecting = false
 		return nil, false
 	}
-	if c.current != nil {
-		if attached, leaving := c.current.attached(); attached && !leaving {
-			c.connecting = false
-			return nil, false
-		}
-	}
-	if c.live != nil && c.live.resumable() {
-		return c.live, true
-	}
-	return nil, true
+	return s, true
 }
 
 // attempt tries all addresses, and says whether that is over: it succeeded, or another attempt is without hope. s is to
@@ -94,11 +83,9 @@ func (c *Client) attempt(s *session) bool {
 	case errors.Is(err, errSessionOver): // meanwhile
 		return false
 	}
-	if s != nil && (sessionGone(err) || permanent(err)) {
-		if attached, _ := s.attached(); !attached {
-			c.sessionOver(s, err)
-			return c.attempt(nil) // at once
-		}
+	if s != nil && (sessionGone(err) || permanent(err)) && !s.attached() {
+		c.sessionOver(s, err)
+		return c.attempt(nil) // at once
 	}
 	if s != nil {
 		s.stuck()
@@ -115,7 +102,7 @@ func sessionGone(err error) bool {
 // randomness keeps the clients of a restarted server from coming all at once.
 func (c *Client) pause() bool {
 	c.mu.Lock()
-	failures, s := c.failures, c.live
+	failures, s := c.failures, c.session
 	c.mu.Unlock()
 	if failures == 0 {
 		return c.ctx.Err() == nil
@@ -141,13 +128,11 @@ func (c *Client) connected(st *stream) {
 	watched := c.watches.names() // before anybody can watch in this session
 	c.mu.Lock()
 	c.connecting, c.unreached = false, 0
-	_, known := c.sessions[s]
-	c.sessions[s] = struct{}{}
+	known, closed := c.session == s, c.closed
 	c.wg.Go(st.read)
 	c.wg.Go(st.write)
-	closed := c.closed
 	if !closed {
-		c.current, c.live = s, s
+		c.session, c.open = s, true
 	}
 	c.changeLocked()
 	c.mu.Unlock()
@@ -173,34 +158,33 @@ func (c *Client) failed(err error) bool {
 
 // streamOver is called by a stream's reader at its very end. keep says that the session goes on in another one.
 func (c *Client) streamOver(st *stream, cause error, keep bool) {
-	s := st.session
 	c.mu.Lock()
 	c.failures++
-	if c.now()-st.beats.opened > instant(longSession) {
+	if c.now()-st.beats.opened > instant(st.interval) { // after a success connecting begins without a pause
 		c.failures = 0
 	}
 	c.mu.Unlock()
 	if !keep {
-		c.sessionOver(s, cause)
+		c.sessionOver(st.session, cause)
 		return
 	}
 	c.tell(Status{State: Interrupted, Err: cause})
 	c.elsewhere(st.at)
-	c.forget(s)
-	c.move()
+	c.move(st.session, true)
 }
 
 // sessionOver ends a session that is on no stream.
 func (c *Client) sessionOver(s *session, cause error) {
 	s.finish(cause)
 	c.mu.Lock()
-	delete(c.sessions, s)
-	was := c.live == s && !c.closed
-	if was {
-		c.live = nil
+	known := c.session == s && !c.closed
+	if known {
+		c.session, c.open = nil, false
+		c.connectLocked()
+		c.changeLocked()
 	}
 	c.mu.Unlock()
-	if c.forget(s) || was {
+	if known {
 		c.tell(Status{State: Disconnected, Err: cause})
 	}
 }
@@ -208,61 +192,40 @@ func (c *Client) sessionOver(s *session, cause error) {
 // streamDraining has the session go on at another replica. If there is only one address, it waits for a part of the
 // time that the server gives: others come from there, too.
 func (c *Client) streamDraining(st *stream, within time.Duration) {
-	s := st.session
 	c.elsewhere(st.at)
 	c.tell(Status{State: Draining})
-	if !s.resumable() {
-		c.forget(s)
-		return
-	}
 	if len(c.targets) > 1 || within <= 0 {
-		c.move()
+		c.move(st.session, false)
 		return
 	}
-	time.AfterFunc(rand.N(within/4+1), c.move)
+	time.AfterFunc(rand.N(within/4+1), func() { c.move(st.session, false) })
 }
 
 // streamSilent has the session go on at another replica: the one that it is at may stand still, or be cut off from
 // here. The stream stays until then, and the session stays if the server is heard again before.
 func (c *Client) streamSilent(st *stream) {
-	s := st.session
-	s.mu.Lock()
+	st.session.mu.Lock()
 	suspect := st.suspectLocked()
-	s.mu.Unlock()
+	st.session.mu.Unlock()
 	if suspect {
 		c.tell(Status{State: Interrupted, Err: ErrSilent})
 		c.elsewhere(st.at)
-		c.move()
+		c.move(st.session, false)
 	}
 }
 
-// move looks for a better stream than the one there is.
-func (c *Client) move() {
+// move looks for another stream for a session. If closed is set the session takes no new requests until then.
+func (c *Client) move(s *session, closed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.live != nil {
-		c.connectLocked()
+	if c.session != s || c.closed {
+		return
 	}
-}
-
-// isCurrent says whether a session is the one that takes new requests.
-func (c *Client) isCurrent(s *session) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.current == s
-}
-
-// forget has no new requests go to a session, looks for another one, and says whether there was anything to do.
-func (c *Client) forget(s *session) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.current != s || c.closed {
-		return false
-	}
-	c.current = nil
 	c.connectLocked()
-	c.changeLocked()
-	return true
+	if closed && c.open {
+		c.open = false
+		c.changeLocked()
+	}
 }
 
 // try makes one attempt at each address until one succeeds, or the session that is to go on has ended.
@@ -311,10 +274,7 @@ func (c *Client) tryAt(at int, s *session) (*stream, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	st := &stream{
-		session: s, at: at, conn: conn, ctx: ctx, cancel: cancel,
-		wake: make(chan struct{}, 1), ended: make(chan struct{}),
-	}
+	st := &stream{session: s, at: at, conn: conn, ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1)}
 	what := "open a session"
 	if s == nil {
 		err = c.openOn(st)
@@ -327,24 +287,18 @@ func (c *Client) tryAt(at int, s *session) (*stream, error) {
 		if cause := context.Cause(ctx); cause != nil {
 			err = fmt.Errorf("%w: %w", unavailable(cause), err)
 		}
-		st.discard(err)
+		st.close(err)
 		return nil, err
 	}
 	return st, nil
 }
 
-// discard ends a stream that was never used.
-func (st *stream) discard(cause error) {
-	if st.quiet != nil {
-		st.quiet.Stop()
-	}
-	st.cancel(cause)
-	st.hangUp()
-}
-
 // openOn opens a new session.
 func (c *Client) openOn(st *stream) error {
-	within := max(openTimeout/time.Duration(len(c.targets)), minOpenTimeout)
+	within := attemptTimeout(c.settings.ttl)
+	if err := c.reach(st, within); err != nil {
+		return err
+	}
 	st.epoch = 1
 	opened, err := c.handshake(st, c.settings.open(), 1, within)
 	if err != nil {
@@ -352,21 +306,20 @@ func (c *Client) openOn(st *stream) error {
 	}
 	s := &session{
 		client: c, id: opened.GetSessionId(), token: opened.GetResumeToken(), stream: st, epoch: st.epoch,
-		done: make(chan struct{}), pending: make(map[uint64]*call), locks: make(map[holdKey]*Lock),
+		done: make(chan struct{}), pending: make(map[uint64]*call), holds: make(map[holdKey]*hold),
 		opened: c.now(), ttl: st.ttl, nextID: 1, // that of Open
 	}
 	s.limits.Store(opened.GetLimits())
-	s.alarm.ring, s.bell.alarm.ring = s.ring, s.bell.ring
+	s.alarm.ring = s.ring
 	st.begin(s, s.nextID)
 	return nil
 }
 
 // resumeOn goes on with a session. It connects first, because a session that is on another stream stands still from bid
-// on. And a server that does not even connect is given up much sooner than one that has many sessions to take: a client
-// that leaves its place there comes again.
+// on.
 func (c *Client) resumeOn(st *stream) error {
-	s := st.session
-	if err := c.reach(st, c.reachTimeout(s.ttl)); err != nil {
+	s, within := st.session, attemptTimeout(st.session.ttl)
+	if err := c.reach(st, within); err != nil {
 		return err
 	}
 	b, ok := s.bid()
@@ -376,7 +329,7 @@ func (c *Client) resumeOn(st *stream) error {
 	defer s.unpark() // nothing to do after attach
 	open := c.settings.open()
 	open.Resume, st.epoch = b.resume, b.resume.GetEpoch()
-	opened, err := c.handshake(st, open, b.resume.GetLastRequestId(), resumeTimeout(s.ttl))
+	opened, err := c.handshake(st, open, b.resume.GetLastRequestId(), within)
 	if err != nil {
 		return err
 	}
@@ -387,64 +340,55 @@ func (c *Client) resumeOn(st *stream) error {
 	return nil
 }
 
-func resumeTimeout(ttl time.Duration) time.Duration {
-	return min(maxResumeTimeout, max(ttl/3, minResumeTimeout))
-}
-
-func (c *Client) reachTimeout(ttl time.Duration) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	first := min(minOpenTimeout, max(ttl/6, minReachTimeout))
-	return min(first<<min(c.unreached, 10), resumeTimeout(ttl))
-}
-
-// reach waits for the connection.
+// reach connects. A server that does not even connect is given up sooner than an attempt: after a third of its time.
+// That doubles with each attempt that it ended: where all clients of a replica come at once, connecting takes long, and
+// each further attempt begins it again.
 func (c *Client) reach(st *stream, within time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(c.ctx, within, errOpenTimeout)
-	defer cancel()
-	st.conn.Connect()
-	for {
-		switch state := st.conn.GetState(); {
-		case state == connectivity.Ready:
-			return nil
-		case state == connectivity.TransientFailure:
-			return ErrUnavailable
-		case !st.conn.WaitForStateChange(ctx, state):
+	c.mu.Lock()
+	within = min(within/3<<min(c.unreached, 2), within)
+	c.mu.Unlock()
+	return c.bounded(st, within, func() (err error) {
+		st.rpc, err = lockdv1.NewSessionServiceClient(st.conn).Session(st.ctx, grpc.ForceCodecV2(wire.New()))
+		if errors.Is(context.Cause(st.ctx), errOpenTimeout) {
 			c.mu.Lock()
-			defer c.mu.Unlock()
 			c.unreached++
-			return unavailable(context.Cause(ctx))
+			c.mu.Unlock()
 		}
-	}
+		return FromStatus(err)
+	})
 }
 
-// handshake opens the stream and sends Open on it, and waits for Opened.
-func (c *Client) handshake(st *stream, open *lockdv1.Open, id uint64, within time.Duration) (*lockdv1.Opened, error) {
+// handshake sends Open and waits for Opened.
+func (c *Client) handshake(st *stream, open *lockdv1.Open, id uint64, within time.Duration) (opened *lockdv1.Opened,
+	err error,
+) {
+	err = c.bounded(st, within, func() error {
+		st.beats.opened = c.now()
+		// When sending fails Recv tells why.
+		_ = st.rpc.Send(&lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Open{Open: open}})
+		m, err := st.rpc.Recv()
+		if err != nil {
+			return fromStream(err)
+		}
+		opened, err = st.greeted(m)
+		return err
+	})
+	return opened, err
+}
+
+// bounded does a part of an attempt, until some time has passed or the Client is closed.
+func (c *Client) bounded(st *stream, within time.Duration, part func() error) error {
 	bound := time.AfterFunc(within, func() { st.cancel(errOpenTimeout) })
 	defer bound.Stop()
 	stop := context.AfterFunc(c.ctx, func() { st.cancel(ErrClosed) })
 	defer stop()
-
-	rpc, err := lockdv1.NewSessionServiceClient(st.conn).Session(st.ctx, grpc.ForceCodecV2(wire.New()))
-	if err != nil {
-		return nil, FromStatus(err)
-	}
-	st.rpc = rpc
-	st.beats.opened = c.now()
-	// When sending fails Recv tells why.
-	_ = rpc.Send(&lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Open{Open: open}})
-	m, err := rpc.Recv()
-	if err != nil {
-		return nil, fromStream(err)
-	}
-	return st.greeted(m)
+	return part()
 }
 
 // greeted takes the server's first message.
 func (st *stream) greeted(m *lockdv1.SessionResponse) (*lockdv1.Opened, error) {
 	switch t := m.GetMessage().(type) {
 	case *lockdv1.SessionResponse_Opened:
-		st.batches = slices.Contains(t.Opened.GetFeatures(), lockdv1.Feature_FEATURE_BATCH)
 		st.ttl = t.Opened.GetSessionTtl().AsDuration()
 		st.interval = t.Opened.GetHeartbeatInterval().AsDuration()
 		if st.ttl <= 0 || st.interval <= 0 {
@@ -463,5 +407,6 @@ func (st *stream) greeted(m *lockdv1.SessionResponse) (*lockdv1.Opened, error) {
 func (st *stream) begin(s *session, openID uint64) {
 	st.session, st.heardID = s, openID
 	st.heard.Store(int64(s.client.now()))
+	st.beat = time.NewTicker(firstBeat(st.interval))
 	st.quiet = time.AfterFunc(st.patience(), st.listen)
 }

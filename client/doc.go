@@ -57,10 +57,10 @@
 // TryLock does not: when it cannot know, it says ErrOutcomeUnknown. A grant that comes after that is released at once;
 // if the session ends before it comes, the name is free when the lease has run out.
 //
-// Every call is bounded while the server is silent. Lock with the option Wait gives the server one second more than
-// that; all others wait for 5 s, or what WithAnswerTimeout says, unless their context has a deadline (of Watch that
-// does not count); Close waits for 2 s at most. Then they return ErrOutcomeUnknown, or ErrUnavailable if they only ask.
-// Lock without Wait waits until its context ends.
+// Every call is bounded while the server is silent: an answer that is due is waited for 5 s, or what WithAnswerTimeout
+// says. That counts from the call, or for Lock from the end of the time of Wait. A context with a deadline is waited
+// for instead, but not by Watch, nor by Lock. Close waits for 2 s at most. Then they return ErrOutcomeUnknown, or
+// ErrUnavailable if they only ask. Lock without Wait waits until its context ends.
 //
 // All but Lock and TryLock may be repeated. An Unlock with an unknown outcome leaves a lease that nobody renews, so
 // that it ends by itself; the Lock is over in any case. Another Unlock waits for the answer again.
@@ -71,5 +71,5 @@
 // # Cost
 //
 // A Lock has no goroutine, timer or channel; a channel and a context are made when asked for. Requests of many
-// goroutines at a time share frames. A Client has two goroutines and two timers of its own for any number of locks.
+// goroutines at a time share frames. A Client has two goroutines and three timers of its own for any number of locks.
 package client

@@ -11,7 +11,7 @@ func init() { firstBeat = func(interval time.Duration) time.Duration { return in
 // StopAlarms has no timer end a lock of the session any more, as when the process was stopped over its deadline.
 func (c *Client) StopAlarms() {
 	c.mu.Lock()
-	s := c.live
+	s := c.session
 	c.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()

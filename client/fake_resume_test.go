@@ -30,7 +30,7 @@ func (f *fake) begin(s *fakeSession, opened *lockdv1.Opened) error {
 		if err := f.resumeLocked(s, r, opened); err != nil {
 			return err
 		}
-	} else if f.keeps {
+	} else {
 		s.id = fmt.Sprint("session ", len(f.records)+1)
 		if f.records == nil {
 			f.records = make(map[string]*fakeRecord)
@@ -74,6 +74,9 @@ func (f *fake) resumeLocked(s *fakeSession, r *lockdv1.Resume, opened *lockdv1.O
 	}
 	return nil
 }
+
+// errGone ends a stream and its session.
+var errGone = refusal(codes.Aborted, "SUPERSEDED")
 
 // withdraw ends what a session waits for, whose stream ended.
 func (f *fake) withdraw(s *fakeSession) {

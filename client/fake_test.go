@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -20,10 +21,9 @@ import (
 // if they were exclusive, and a test's hook can answer anything in its place.
 type fake struct {
 	lockdv1.UnimplementedSessionServiceServer
-	ttl   time.Duration
-	batch bool
-	grpc  *grpc.Server
-	lis   *bufconn.Listener
+	ttl  time.Duration
+	grpc *grpc.Server
+	lis  *bufconn.Listener
 
 	mu       sync.Mutex
 	hook     func(*fakeSession, *lockdv1.SessionRequest) bool // true: the hook has dealt with it
@@ -32,7 +32,7 @@ type fake struct {
 	held     map[string]*fakeHold
 	several  []fakeWaiter // for more than one name
 	watched  string       // the last name; empty after Unwatch
-	keeps    bool         // sessions can be resumed
+
 	records  map[string]*fakeRecord
 	down     map[string]bool // addresses that cannot be reached
 	far      time.Duration   // what a connection takes
@@ -72,7 +72,7 @@ type fakeSession struct {
 
 func startFake(t testing.TB, ttl time.Duration) *fake {
 	t.Helper()
-	f := &fake{ttl: ttl, batch: true, held: map[string]*fakeHold{}}
+	f := &fake{ttl: ttl, held: map[string]*fakeHold{}}
 	f.start()
 	t.Cleanup(func() { f.grpc.Stop() })
 	return f
@@ -160,9 +160,6 @@ func (f *fake) Session(stream grpc.BidiStreamingServer[lockdv1.SessionRequest, l
 	if err := f.begin(s, opened); err != nil {
 		return err
 	}
-	if f.batch {
-		opened.Features = []lockdv1.Feature{lockdv1.Feature_FEATURE_BATCH}
-	}
 	s.send(m.GetRequestId(), opened)
 	received := make(chan error, 1)
 	go func() { received <- s.receive() }()
@@ -170,7 +167,7 @@ func (f *fake) Session(stream grpc.BidiStreamingServer[lockdv1.SessionRequest, l
 	case err = <-received:
 	case err = <-s.stop:
 	}
-	if s.id == "" || s.gone.Load() {
+	if s.gone.Load() || status.Code(err) == codes.Aborted { // what went on in another stream is not its own any more
 		f.releaseAll(s)
 	} else {
 		f.withdraw(s)

@@ -54,7 +54,7 @@ func (l *Lock) change(ctx context.Context, verb string, e *lockdv1.Extend) error
 	if err := l.Err(); err != nil {
 		return l.fail(verb, notHeld(err))
 	}
-	e.Name, e.Kind, e.Holder, e.Fence = l.hold.name, l.hold.kind, l.hold.holder, l.fence
+	e.Name, e.Kind, e.Holder, e.Fence = l.hold.key.name, l.hold.key.kind, l.hold.key.holder, l.fence
 	c := newCall(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Extend{Extend: e}})
 	c.extends = l
 	return l.asked(ctx, verb, l.session.do(ctx, c, l.session.client.answerBound(ctx)))
@@ -73,20 +73,11 @@ func (l *Lock) KeepPermits(ctx context.Context, n uint32) (left uint32, err erro
 	if err := l.Err(); err != nil {
 		return 0, l.fail(verb, notHeld(err))
 	}
-	request := l.releaseRequest()
-	request.GetRelease().Keep = n
-	c := newCall(request)
-	c.frees = l
+	c := l.releaseCall()
+	c.request.GetRelease().Keep = n
+	c.answer = l.session.channel()
 	a := l.session.do(ctx, c, l.session.client.answerBound(ctx))
-	if err := l.asked(ctx, verb, a); err != nil {
-		return 0, err
-	}
-	left = a.left
-	if left == 0 { // a server that cannot do that gave all back
-		l.session.giveBack(l, &call{request: l.releaseRequest(), frees: l})
-		return 0, l.fail(verb, fmt.Errorf("%w: all permits were given back", ErrUnsupported))
-	}
-	return left, nil
+	return a.left, l.asked(ctx, verb, a)
 }
 
 // asked is what became of a request about a lock that may have ended meanwhile.
@@ -108,7 +99,7 @@ func (l *Lock) asked(ctx context.Context, verb string, a answer) error {
 func (l *Lock) isAuto() bool {
 	l.session.mu.Lock()
 	defer l.session.mu.Unlock()
-	return l.auto
+	return l.hold.auto
 }
 
 // margin is what the server takes off a lease, for clocks that differ.
@@ -116,43 +107,43 @@ func margin(lease time.Duration) time.Duration { return lease/100 + 2*time.Milli
 
 // shorteningLocked notes a Shorten that is about to be sent: from here on the earlier end counts.
 func (s *session) shorteningLocked(c *call) {
-	lease := c.request.GetExtend().GetLease().AsDuration()
-	now := s.client.now()
-	end := now + instant(lease-margin(lease))
-	c.was = c.extends.end()
-	for l := range s.locks[c.extends.hold].all() {
-		l.shortening = c
-		l.before.deadline = min(l.before.deadline, end)
-		if c.was = min(c.was, l.end()); end < l.end() {
-			l.deadline.Store(int64(end))
-			s.order.advance(l)
-			s.alarm.set(now, end)
-		}
+	h, lease := c.extends.hold, c.request.GetExtend().GetLease().AsDuration()
+	end := s.client.now() + instant(lease-margin(lease))
+	c.was, h.shortening = h.end(), c
+	for i := range h.below {
+		h.below[i].deadline = min(h.below[i].deadline, end)
 	}
+	s.lowerLocked(h, end)
 }
 
 // changedLocked notes an Extend that was done.
 func (s *session) changedLocked(c *call, deadline instant) {
-	s.decidedLocked(c)
-	for l := range s.locks[c.extends.hold].all() {
-		l.auto = c.request.GetExtend().GetLease() == nil
-		l.before.auto = l.auto
-		if !c.request.GetExtend().GetMayShorten() { // it is the first of several holds that is prolonged
-			l.before.deadline = max(l.before.deadline, deadline)
+	h, asked := c.extends.hold, c.request.GetExtend()
+	c.decidedLocked()
+	h.auto = asked.GetLease() == nil
+	for i := range h.below {
+		b := &h.below[i]
+		b.auto = h.auto
+		if !asked.GetMayShorten() { // it is the first of several leases that is prolonged
+			b.deadline = max(b.deadline, deadline)
 		}
 	}
-	s.extendedLocked(c.extends, deadline)
+	s.raiseLocked(h, deadline)
 }
 
 // unchangedLocked notes an Extend that was refused. Of a Shorten the earlier end stays, unless surely nothing
 // was done.
 func (s *session) unchangedLocked(c *call, err error) {
-	if c.extends == nil {
-		return
-	}
-	s.decidedLocked(c)
+	c.decidedLocked()
 	if c.was != 0 && surelyNot(err) {
-		s.extendedLocked(c.extends, c.was)
+		s.raiseLocked(c.extends.hold, c.was)
+	}
+}
+
+// decidedLocked notes that a Shorten is answered. A later one may still be under way.
+func (c *call) decidedLocked() {
+	if h := c.extends.hold; h.shortening == c {
+		h.shortening = nil
 	}
 }
 
@@ -163,13 +154,4 @@ func surelyNot(err error) bool {
 	}
 	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrDraining) ||
 		errors.Is(err, ErrQuota)
-}
-
-// decidedLocked notes that a Shorten is answered. A later one may still be under way.
-func (s *session) decidedLocked(c *call) {
-	for l := range s.locks[c.extends.hold].all() {
-		if l.shortening == c {
-			l.shortening = nil
-		}
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,65 +14,26 @@ import (
 // Lock is a lock that was granted. It ends by Unlock or by being lost, once and for good. All methods may be called
 // at any time from any goroutine.
 type Lock struct {
+	ending     ending
 	session    *session
-	hold       holdKey
+	own        hold   // the first Lock of a hold has it
+	set        *Locks // that of LockAll, or nil
 	fence      uint64
 	acquiredBy uint64 // the request that took it, as the server knows it
 	granted    instant
 	annotation string
-	values     context.Context // of the Lock call; only its values are used
-
-	deadline atomic.Int64          // instant; moves earlier only by Shorten
-	cause    atomic.Pointer[error] // nil while held; written under mu
+	release    atomic.Pointer[call] // of an Unlock with an unknown outcome
 
 	// Guarded by session.mu.
-	auto       bool
-	permits    uint32  // of a semaphore
-	release    *call   // of an Unlock with an unknown outcome
-	shortening *call   // the last Shorten of the hold that is not answered
-	next       *Lock   // the next older Lock of the same reentrant hold
-	before     lease   // of the hold without this Lock and the newer ones; of a reader
-	queuedAt   instant // the place in the heap of deadlines
-	index      int
-
-	mu     sync.Mutex // guards the fields below, which are made when somebody asks for them; comes before Locks.mu
-	set    *Locks     // that of LockAll
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	lost   chan struct{}
-}
-
-// all are the Locks of one hold, from the newest on. The one at hand may be taken out. Needs session.mu.
-func (l *Lock) all() iter.Seq[*Lock] {
-	return func(yield func(*Lock) bool) {
-		for at := l; at != nil; {
-			next := at.next
-			if !yield(at) {
-				return
-			}
-			at = next
-		}
-	}
-}
-
-// lease is until when a hold is surely held, and whether the server renews it.
-type lease struct {
-	deadline instant
-	auto     bool
-}
-
-// holdKey is how a hold is known inside a session.
-type holdKey struct {
-	name   string
-	kind   lockdv1.LockKind
-	holder string
+	hold    *hold  // does not change once the Lock was granted
+	permits uint32 // of a semaphore
 }
 
 // Name is the name that is locked.
-func (l *Lock) Name() string { return l.hold.name }
+func (l *Lock) Name() string { return l.hold.key.name }
 
 // Kind is how it is locked.
-func (l *Lock) Kind() Kind { return Kind(l.hold.kind) }
+func (l *Lock) Kind() Kind { return Kind(l.hold.key.kind) }
 
 // Fence is the token of this grant. Give it to the resource with each access: later grants of the name have greater
 // ones, so a resource that refuses a fence smaller than the greatest it has seen is safe from late holders.
@@ -95,46 +55,18 @@ func (l *Lock) ValidFor() time.Duration {
 // stopped past the deadline is told so by its first call.
 func (l *Lock) Err() error {
 	l.check()
-	if cause := l.cause.Load(); cause != nil {
-		return *cause
-	}
-	return nil
+	return l.ending.err()
 }
 
 // Context ends when the lock ends; its Cause is then what Err returns. It carries the values of the context given
 // to Lock, but neither its end nor its deadline. Like Err it looks at the clock in its own Err and Done; contexts
 // made from it are told by a timer.
-func (l *Lock) Context() context.Context {
-	l.mu.Lock()
-	if l.ctx == nil {
-		inner, cancel := context.WithCancelCause(context.WithoutCancel(l.values))
-		l.ctx, l.cancel = &lockContext{Context: inner, held: l}, cancel
-		if cause := l.cause.Load(); cause != nil {
-			cancel(*cause)
-		}
-	}
-	ctx := l.ctx
-	l.mu.Unlock()
-	l.check()
-	return ctx
-}
+func (l *Lock) Context() context.Context { return l.ending.context(l) }
 
 // Lost is closed when the lock is lost, but not by Unlock.
-func (l *Lock) Lost() <-chan struct{} {
-	l.mu.Lock()
-	if l.lost == nil {
-		l.lost = make(chan struct{})
-		if cause := l.cause.Load(); cause != nil && errors.Is(*cause, ErrLost) {
-			close(l.lost)
-		}
-	}
-	lost := l.lost
-	l.mu.Unlock()
-	l.check()
-	return lost
-}
+func (l *Lock) Lost() <-chan struct{} { return l.ending.wasLost(l) }
 
-// Unlock gives the lock back. The lock's context ends before the server is asked, so nobody else can hold the name
+// Unlock releases the lock. The lock's context ends before the server is asked, so nobody else can hold the name
 // while it still looks held here.
 //
 // It returns a *LostError if the lock had been lost, ErrNotHeld if it was unlocked before or the server knows of a
@@ -142,55 +74,45 @@ func (l *Lock) Lost() <-chan struct{} {
 // latest when the lease ends, as nobody renews it. A later Unlock waits for the same answer again; when the session has
 // ended it does not come any more.
 func (l *Lock) Unlock(ctx context.Context) error {
-	release, err := l.giveBack()
+	release, err := l.beginUnlock()
 	if err != nil {
 		return l.fail("unlock", notHeld(err))
 	}
-	return l.released(ctx, release, l.session.client.answerBound(ctx))
+	return l.awaitUnlock(ctx, release, l.session.client.answerBound(ctx))
 }
 
-// giveBack begins an Unlock, or goes on with one whose answer did not come, or returns what ended the lock before.
-func (l *Lock) giveBack() (*call, error) {
+// beginUnlock begins an Unlock, or goes on with one whose answer did not come, or returns what ended the lock before.
+func (l *Lock) beginUnlock() (*call, error) {
 	err := l.Err()
 	if err == nil {
 		release := l.releaseCall()
-		if l.session.giveBack(l, release) {
+		release.answer = l.session.channel()
+		if l.session.unlock(l, release) {
 			return release, nil
 		}
 		err = l.Err()
 	}
-	if release := l.swapRelease(nil); release != nil {
+	if release := l.release.Swap(nil); release != nil {
 		return release, nil
 	}
 	return nil, err
 }
 
-// released waits for the end of an Unlock.
-func (l *Lock) released(ctx context.Context, release *call, bound time.Duration) error {
-	a, err := l.session.await(ctx, release, bound)
-	switch {
-	case err != nil:
-		l.swapRelease(release)
-	case errors.Is(a.err, errSessionOver):
-		err = a.err
-		release.answer <- a // for the next Unlock: nobody knows more
-		l.swapRelease(release)
+// awaitUnlock waits for the answer of an Unlock.
+func (l *Lock) awaitUnlock(ctx context.Context, release *call, bound time.Duration) error {
+	a, came := l.session.await(ctx, release, bound)
+	switch over := errors.Is(a.err, errSessionOver); {
+	case over || !came:
+		if over {
+			release.answer <- a // for the next Unlock: nobody knows more
+		}
+		l.release.Store(release)
+		return l.fail("unlock", fmt.Errorf("%w: %w", ErrOutcomeUnknown, a.err))
 	case a.err != nil:
 		return l.fail("unlock", a.err)
-	default:
-		l.session.answered(release)
-		return nil
 	}
-	return l.fail("unlock", fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
-}
-
-// swapRelease keeps the call of an Unlock with an unknown outcome, and returns the one that was kept.
-func (l *Lock) swapRelease(release *call) *call {
-	l.session.mu.Lock()
-	defer l.session.mu.Unlock()
-	kept := l.release
-	l.release = release
-	return kept
+	l.session.answered(release)
+	return nil
 }
 
 // notHeld makes what ended a lock the answer to a second Unlock.
@@ -202,69 +124,121 @@ func notHeld(err error) error {
 }
 
 func (l *Lock) fail(verb string, err error) error {
-	return fmt.Errorf("%s %s: %w", verb, quoted(l.hold.name), err)
+	return fmt.Errorf("%s %s: %w", verb, quoted(l.Name()), err)
 }
 
-func (l *Lock) end() instant { return instant(l.deadline.Load()) }
+func (l *Lock) end() instant { return l.hold.end() }
 
 // check ends the lock if its deadline has passed, without waiting for any timer.
 func (l *Lock) check() {
-	if l.cause.Load() == nil && l.session.client.now() >= l.end() {
+	if l.ending.cause.Load() == nil && l.session.client.now() >= l.end() {
 		l.session.expire(l)
 	}
 }
 
-// unlocked is the cause of all locks that ended by Unlock.
+// finish ends the lock, and tells the set that it is in.
+func (l *Lock) finish(cause error) {
+	l.ending.end(cause)
+	if l.set != nil {
+		l.set.ending.end(cause)
+	}
+}
+
+// proto is the lock as it was granted.
+func (l *Lock) proto() *lockdv1.Hold {
+	return &lockdv1.Hold{
+		Name: l.hold.key.name, Kind: l.hold.key.kind, Holder: l.hold.key.holder, Fence: l.fence, AcquiredBy: l.acquiredBy,
+	}
+}
+
+// releaseCall is a call with all that belongs to it in one allocation.
+type releaseCall struct {
+	call
+	request lockdv1.SessionRequest
+	arm     lockdv1.SessionRequest_Release
+	release lockdv1.Release
+}
+
+// releaseCall is a call that releases the lock.
+func (l *Lock) releaseCall() *call {
+	c, key := &releaseCall{}, l.hold.key
+	c.release.Name, c.release.Kind, c.release.Holder, c.release.Fence = key.name, key.kind, key.holder, l.fence
+	c.arm.Release = &c.release
+	c.request.Message = &c.arm
+	c.call.request, c.frees = &c.request, l
+	return &c.call
+}
+
+// ending tells of the end of a Lock, or of Locks, to those who asked.
+type ending struct {
+	values context.Context       // of the call that took it; only its values are used
+	cause  atomic.Pointer[error] // nil while held; written under mu
+
+	mu     sync.Mutex // guards the fields below, which are made when somebody asks for them
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	lost   chan struct{}
+}
+
+// unlocked is the cause of all that ended by Unlock.
 var unlocked = ErrUnlocked
 
-// finish ends the lock; only the first cause counts.
-func (l *Lock) finish(cause error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.cause.Load() != nil {
+func (e *ending) err() error {
+	if cause := e.cause.Load(); cause != nil {
+		return *cause
+	}
+	return nil
+}
+
+// end notes the cause. The first one counts, but a loss more than an Unlock, which may be that of another of Locks.
+func (e *ending) end(cause error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	lost := errors.Is(cause, ErrLost)
+	if before := e.err(); before != nil && (!lost || errors.Is(before, ErrLost)) {
 		return
 	}
-	at := &unlocked
+	at := &unlocked // without an allocation
 	if !errors.Is(cause, ErrUnlocked) {
 		at = new(error)
 		*at = cause
 	}
-	l.cause.Store(at)
-	if l.cancel != nil {
-		l.cancel(cause)
+	e.cause.Store(at)
+	if e.cancel != nil {
+		e.cancel(cause)
 	}
-	if l.lost != nil && errors.Is(cause, ErrLost) {
-		close(l.lost)
-	}
-	if l.set != nil {
-		l.set.ended(cause)
+	if lost && e.lost != nil {
+		close(e.lost)
 	}
 }
 
-// join makes the lock a part of a set, which may be told at once that the lock has ended.
-func (l *Lock) join(set *Locks) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.set = set
-	if cause := l.cause.Load(); cause != nil {
-		set.ended(*cause)
+func (e *ending) context(h held) context.Context {
+	e.mu.Lock()
+	if e.ctx == nil {
+		inner, cancel := context.WithCancelCause(context.WithoutCancel(e.values))
+		e.ctx, e.cancel = &lockContext{Context: inner, held: h}, cancel
+		if err := e.err(); err != nil {
+			cancel(err)
+		}
 	}
+	ctx := e.ctx
+	e.mu.Unlock()
+	h.check()
+	return ctx
 }
 
-// releaseCall is the call of an Unlock.
-func (l *Lock) releaseCall() *call {
-	c := &releaseCall{}
-	c.release.Name, c.release.Kind, c.release.Holder, c.release.Fence = l.hold.name, l.hold.kind, l.hold.holder, l.fence
-	c.arm.Release = &c.release
-	c.request.Message = &c.arm
-	c.call.request, c.answer, c.frees = &c.request, l.session.channel(), l
-	return &c.call
-}
-
-func (l *Lock) releaseRequest() *lockdv1.SessionRequest {
-	return &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Release{Release: &lockdv1.Release{
-		Name: l.hold.name, Kind: l.hold.kind, Holder: l.hold.holder, Fence: l.fence,
-	}}}
+func (e *ending) wasLost(h held) <-chan struct{} {
+	e.mu.Lock()
+	if e.lost == nil {
+		e.lost = make(chan struct{})
+		if errors.Is(e.err(), ErrLost) {
+			close(e.lost)
+		}
+	}
+	lost := e.lost
+	e.mu.Unlock()
+	h.check()
+	return lost
 }
 
 // lockContext looks at the deadline before it says that all is well. Its Done is the channel of the context inside, so

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
@@ -31,43 +30,29 @@ type Item struct {
 // The options are those of Lock and mean all the locks. So does what Lock says of interruptions and of ctx: a grant
 // that nobody waits for any more is given back, all of it.
 func (c *Client) LockAll(ctx context.Context, items []Item, opts ...LockOption) (*Locks, error) {
-	r := c.newRequest("", opts)
-	ls, err := c.lockAll(ctx, r, items)
-	if err != nil {
-		return nil, fmt.Errorf("lock %s: %w", names(items), err)
-	}
-	return ls, nil
+	return c.lockAll(ctx, "lock", items, c.newRequest("", opts))
 }
 
 // TryLockAll takes all the locks if they are free, or none and returns a *HeldError. Otherwise it is like TryLock.
 func (c *Client) TryLockAll(ctx context.Context, items []Item, opts ...LockOption) (*Locks, error) {
-	r := c.newRequest("", opts)
-	r.wait, r.bounded = 0, true
-	ls, err := c.lockAll(ctx, r, items)
-	if err != nil {
-		return nil, fmt.Errorf("try lock %s: %w", names(items), err)
-	}
-	return ls, nil
+	return c.lockAll(ctx, "try lock", items, c.newRequest("", opts, Wait(0)))
 }
 
-func (c *Client) lockAll(ctx context.Context, r *request, items []Item) (*Locks, error) {
+func (c *Client) lockAll(ctx context.Context, verb string, items []Item, r *request) (*Locks, error) {
 	if len(items) == 0 {
-		return nil, invalid("INVALID_NAME", "there is nothing to lock")
+		return nil, fmt.Errorf("%s: %w", verb, invalid("INVALID_NAME", "there is nothing to lock"))
 	}
 	r.ask(items)
 	all, err := c.lock(ctx, r)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s %s: %w", verb, names(items), err)
 	}
-	ls := &Locks{all: all, values: ctx}
-	for _, l := range all {
-		l.join(ls)
-	}
-	return ls, nil
+	return all[0].set, nil
 }
 
 // ask makes it a request for these locks.
 func (r *request) ask(items []Item) {
+	r.several = true
 	a := &r.acquire
 	asked := make([]*lockdv1.AcquireItem, len(items))
 	for n, i := range items {
@@ -106,14 +91,8 @@ func names(items []Item) string {
 // Locks are locks that were granted together. From then on each lives by itself: it can be lost, and unlocked, without
 // the others. All methods may be called at any time from any goroutine.
 type Locks struct {
+	ending ending
 	all    []*Lock
-	values context.Context // of the LockAll call; only its values are used
-
-	mu     sync.Mutex // guards the fields below, which are made when somebody asks for them; comes after Lock.mu
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	lost   chan struct{}
-	isLost bool
 }
 
 // All are the locks, in the order in which they were asked for.
@@ -122,15 +101,8 @@ func (ls *Locks) All() []*Lock { return slices.Clone(ls.all) }
 // Err is nil while all locks are held. Then it is the *LostError of one that was lost, or else ErrUnlocked. Like that
 // of a Lock it looks at the clock.
 func (ls *Locks) Err() error {
-	var unlocked error
-	for _, l := range ls.all {
-		if err := l.Err(); errors.Is(err, ErrLost) {
-			return err
-		} else if err != nil {
-			unlocked = err
-		}
-	}
-	return unlocked
+	ls.check()
+	return ls.ending.err()
 }
 
 // Deadline is until when all locks are surely held: the earliest of their deadlines.
@@ -150,37 +122,10 @@ func (ls *Locks) ValidFor() time.Duration {
 
 // Context ends when any of the locks ends; its Cause is then what that one's Err returns. Otherwise it is like the
 // Context of a Lock.
-func (ls *Locks) Context() context.Context {
-	ls.mu.Lock()
-	if ls.ctx == nil {
-		inner, cancel := context.WithCancelCause(context.WithoutCancel(ls.values))
-		ls.ctx, ls.cancel = &lockContext{Context: inner, held: ls}, cancel
-		for _, l := range ls.all {
-			if cause := l.cause.Load(); cause != nil {
-				cancel(*cause)
-			}
-		}
-	}
-	ctx := ls.ctx
-	ls.mu.Unlock()
-	ls.check()
-	return ctx
-}
+func (ls *Locks) Context() context.Context { return ls.ending.context(ls) }
 
 // Lost is closed when any of the locks is lost, but not by Unlock.
-func (ls *Locks) Lost() <-chan struct{} {
-	ls.mu.Lock()
-	if ls.lost == nil {
-		ls.lost = make(chan struct{})
-		if ls.isLost {
-			close(ls.lost)
-		}
-	}
-	lost := ls.lost
-	ls.mu.Unlock()
-	ls.check()
-	return lost
-}
+func (ls *Locks) Lost() <-chan struct{} { return ls.ending.wasLost(ls) }
 
 // check ends the locks whose deadline has passed, without waiting for any timer.
 func (ls *Locks) check() {
@@ -189,43 +134,23 @@ func (ls *Locks) check() {
 	}
 }
 
-// ended notes that one of the locks has ended.
-func (ls *Locks) ended(cause error) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if ls.cancel != nil {
-		ls.cancel(cause)
-	}
-	if errors.Is(cause, ErrLost) && !ls.isLost {
-		ls.isLost = true
-		if ls.lost != nil {
-			close(ls.lost)
-		}
-	}
-}
-
-// Unlock gives all locks back, at once, and joins what Lock.Unlock says of each. One that cannot be given back does not
+// Unlock releases all locks, at once, and joins what Lock.Unlock says of each. One that cannot be released does not
 // keep the others. Locks that were unlocked before are passed over, so it may be repeated.
 func (ls *Locks) Unlock(ctx context.Context) error {
 	releases, errs := make([]*call, len(ls.all)), make([]error, len(ls.all))
 	for i, l := range ls.all {
-		release, err := l.giveBack()
+		release, err := l.beginUnlock()
 		releases[i] = release
 		if err != nil && !errors.Is(err, ErrUnlocked) {
 			errs[i] = l.fail("unlock", err)
 		}
 	}
 	c := ls.all[0].session.client
-	bound, begun := c.answerBound(ctx), c.now()
+	by := c.answerBy(ctx)
 	for i, release := range releases {
-		if release == nil {
-			continue
+		if release != nil {
+			errs[i] = ls.all[i].awaitUnlock(ctx, release, c.until(by))
 		}
-		left := bound // 0 stays 0, which is no bound
-		if bound > 0 {
-			left = max(bound-time.Duration(c.now()-begun), 1)
-		}
-		errs[i] = ls.all[i].released(ctx, release, left)
 	}
 	return errors.Join(errs...)
 }

@@ -202,7 +202,7 @@ func TestUnlockOfOneOfSeveral(t *testing.T) {
 		if err := ls.All()[1].Err(); err != nil || f.holder("b") == "" {
 			t.Errorf("the other: %v", err)
 		}
-		f.session(0).end(status.Error(codes.Unavailable, "cable cut"))
+		f.session(0).end(errGone)
 		<-ls.Lost()
 		wantError(t, ls.Err(), client.ErrLost)
 		wantError(t, ls.Unlock(t.Context()), client.ErrLost)
@@ -265,7 +265,7 @@ func TestTryLockAllInFlightHasAnUnknownOutcome(t *testing.T) {
 		mustLock(t, c, "warm")
 		f.setHook(func(s *fakeSession, r *lockdv1.SessionRequest) bool {
 			if r.GetAcquire() != nil {
-				s.end(status.Error(codes.Unavailable, "cable cut"))
+				s.end(errGone)
 			}
 			return r.GetAcquire() != nil
 		})
@@ -364,14 +364,6 @@ func TestWhatNoServerIsAsked(t *testing.T) {
 		if err := held.Err(); err != nil {
 			t.Error(err)
 		}
-		f.setHook(func(s *fakeSession, r *lockdv1.SessionRequest) bool {
-			if r.GetOpen() != nil { // one that knows of one lock at a time only
-				s.send(1, &lockdv1.Opened{SessionTtl: durationpb.New(time.Minute), HeartbeatInterval: durationpb.New(time.Minute)})
-			}
-			return r.GetOpen() != nil
-		})
-		_, err = f.dial(t).LockAll(t.Context(), items("a", "b"))
-		wantError(t, err, client.ErrUnsupported)
 	})
 }
 

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
-	"slices"
 	"time"
+	"unicode/utf8"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
@@ -61,11 +60,11 @@ type Held struct {
 // when it arrives. A server that does not answer in time is ErrUnavailable.
 func (c *Client) Look(ctx context.Context, name string) (Info, error) {
 	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Look{Look: &lockdv1.Look{Name: name}}}
-	m, err := c.inquire(ctx, name, request)
+	a, err := c.inquire(ctx, inquiry{name: name, request: request, by: c.answerBy(ctx)})
 	if err != nil {
 		return Info{}, fmt.Errorf("look at %s: %w", quoted(name), err)
 	}
-	return infoOf(m.GetLooked().GetLock()), nil
+	return infoOf(a.response.GetLooked().GetLock()), nil
 }
 
 func infoOf(s *lockdv1.LockState) Info {
@@ -80,15 +79,14 @@ func infoOf(s *lockdv1.LockState) Info {
 // Permits that are out stay out: with a smaller limit new ones are granted once enough have come back. With
 // ErrOutcomeUnknown it may have been done. Doing it twice is fine; the second call then returns the new limit.
 func (c *Client) SetLimit(ctx context.Context, name string, n uint32) (previous uint32, err error) {
-	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_SetLimit{SetLimit: &lockdv1.SetLimit{
-		Name:  name,
-		Limit: n,
-	}}}
-	m, err := c.inquire(ctx, name, request)
+	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_SetLimit{
+		SetLimit: &lockdv1.SetLimit{Name: name, Limit: n},
+	}}
+	a, err := c.inquire(ctx, inquiry{name: name, request: request, by: c.answerBy(ctx), changes: true})
 	if err != nil {
 		return 0, fmt.Errorf("set the limit of %s: %w", quoted(name), err)
 	}
-	return m.GetLimitSet().GetPrevious(), nil
+	return a.response.GetLimitSet().GetPrevious(), nil
 }
 
 // Holds goes through what the server says that this Client holds, of names that begin with prefix. It asks for a page
@@ -97,59 +95,27 @@ func (c *Client) SetLimit(ctx context.Context, name string, n uint32) (previous 
 // held.
 func (c *Client) Holds(ctx context.Context, prefix string) iter.Seq2[Held, error] {
 	return func(yield func(Held, error) bool) {
-		if err := checkText("INVALID_NAME", "the prefix", prefix, 0); err != nil {
-			yield(Held{}, fmt.Errorf("list holds: %w", err))
-			return
-		}
 		c.mu.Lock()
-		sessions := slices.Collect(maps.Keys(c.sessions))
+		nothing := c.session == nil && utf8.ValidString(prefix)
 		c.mu.Unlock()
-		for _, s := range sessions {
-			for held, err := range s.holds(ctx, prefix) {
-				if err != nil {
-					err = fmt.Errorf("list holds: %w", err)
-				}
-				if !yield(held, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
-}
-
-// holds goes through the pages of one session.
-func (s *session) holds(ctx context.Context, prefix string) iter.Seq2[Held, error] {
-	return func(yield func(Held, error) bool) {
-		list := &lockdv1.ListHolds{Prefix: prefix}
-		err := checkText("INVALID_NAME", "the prefix", prefix, s.limits.Load().GetNameBytes())
-		for err == nil {
-			var page *lockdv1.HoldList
-			var st *stream
-			if page, st, err = s.page(ctx, list); err != nil {
-				break
-			}
-			for _, h := range page.GetLocks() {
-				if !yield(st.heldOf(h), nil) {
-					return
-				}
-			}
-			if page.GetNextPageToken() == "" {
+		for page := ""; !nothing; {
+			a, err := c.inquire(ctx, inquiry{name: prefix, by: c.answerBy(ctx), request: &lockdv1.SessionRequest{
+				Message: &lockdv1.SessionRequest_ListHolds{ListHolds: &lockdv1.ListHolds{Prefix: prefix, PageToken: page}},
+			}})
+			if err != nil {
+				yield(Held{}, fmt.Errorf("list holds: %w", err))
 				return
 			}
-			list = &lockdv1.ListHolds{Prefix: prefix, PageToken: page.GetNextPageToken()}
+			for _, h := range a.response.GetHoldList().GetLocks() {
+				if !yield(a.stream.heldOf(h), nil) {
+					return
+				}
+			}
+			if page = a.response.GetHoldList().GetNextPageToken(); page == "" {
+				return
+			}
 		}
-		yield(Held{}, err)
 	}
-}
-
-// page also tells the stream on which the answer came.
-func (s *session) page(ctx context.Context, list *lockdv1.ListHolds) (*lockdv1.HoldList, *stream, error) {
-	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_ListHolds{ListHolds: list}}
-	a := s.do(ctx, newCall(request), s.client.answerBound(ctx))
-	if errors.Is(a.err, errNoAnswer) || errors.Is(a.err, errSessionOver) {
-		a.err = unavailable(a.err)
-	}
-	return a.response.GetHoldList(), a.stream, a.err
 }
 
 func (st *stream) heldOf(h *lockdv1.HeldLock) Held {
@@ -164,54 +130,43 @@ func (st *stream) heldOf(h *lockdv1.HeldLock) Held {
 	}
 }
 
-// inquire asks something about a name that needs no lock, in whatever session there is. What was surely not done is
-// asked again in the next session, and so is what only looks. Its bound covers connecting, too.
-func (c *Client) inquire(ctx context.Context, name string,
-	request *lockdv1.SessionRequest,
-) (*lockdv1.SessionResponse, error) {
-	if err := checkName(name, nil); err != nil {
-		return nil, err
-	}
-	connect, bound := ctx, c.answerBound(ctx)
-	answerBy := c.now() + instant(bound)
-	if bound > 0 {
-		var cancel context.CancelFunc
-		connect, cancel = context.WithTimeoutCause(ctx, bound, ErrUnavailable)
-		defer cancel()
-	}
-	for {
-		s, err := c.usable(connect, false)
-		if err != nil {
-			return nil, err
-		}
-		if err := checkName(name, s); err != nil {
-			return nil, err
-		}
-		if bound > 0 {
-			bound = max(time.Duration(answerBy-c.now()), 1)
-		}
-		call := newCall(&lockdv1.SessionRequest{Message: request.GetMessage()}) // with an id of its own
-		a := s.do(ctx, call, bound)
-		over := errors.Is(a.err, errSessionOver)
-		switch {
-		case a.err == nil:
-			return a.response, nil
-		case errors.Is(a.err, ErrDraining), over && (a.unsent || request.GetSetLimit() == nil):
-			c.forget(s)
-		default:
-			return nil, unanswered(ctx, request, a.err)
-		}
-	}
+// inquiry is a question about a name, or a prefix, that needs no lock.
+type inquiry struct {
+	name    string
+	request *lockdv1.SessionRequest
+	by      instant // when the answer must have come, connecting included; 0 is for as long as ctx
+	patient bool    // it waits on when an attempt to connect fails
+	changes bool    // the outcome of asking may be unknown
+	each    func()  // called before each time that it is asked, or nil
 }
 
-// unanswered is the error of a question: of one that changes something, the outcome may be unknown.
-func unanswered(ctx context.Context, request *lockdv1.SessionRequest, err error) error {
-	lost := errors.Is(err, errSessionOver) || errors.Is(err, errNoAnswer) || errors.Is(err, errBroken)
-	switch {
-	case request.GetSetLimit() != nil && (lost || ctx.Err() != nil):
-		return unknown(err)
-	case lost:
-		return unavailable(err)
+// inquire asks in whatever session there is. What was surely not done is asked again in the next session, and so is
+// what only looks.
+func (c *Client) inquire(ctx context.Context, q inquiry) (answer, error) {
+	if err := checkName(q.name, nil); err != nil {
+		return answer{}, err
 	}
-	return err
+	for {
+		s, err := c.usable(ctx, q.patient, q.by, ErrUnavailable)
+		if err == nil {
+			err = checkName(q.name, s.limits.Load())
+		}
+		if err != nil {
+			return answer{}, err
+		}
+		if q.each != nil {
+			q.each()
+		}
+		call := newCall(&lockdv1.SessionRequest{Message: q.request.GetMessage()}) // with an id of its own
+		a := s.do(ctx, call, c.until(q.by))
+		over := errors.Is(a.err, errSessionOver)
+		switch {
+		case errors.Is(a.err, ErrDraining), over && (a.unsent || !q.changes):
+			c.move(s, true)
+		case over, errors.Is(a.err, errNoAnswer), errors.Is(a.err, errBroken), q.changes && a.err != nil && ctx.Err() != nil:
+			return a, a.missing(q.changes)
+		default:
+			return a, a.err
+		}
+	}
 }

@@ -57,9 +57,8 @@ func WithReleaseOnDisconnect() Option {
 func WithConnectWait(d time.Duration) Option { return func(s *settings) { s.connectWait = d } }
 
 // WithAnswerTimeout bounds how long TryLock, Unlock, Extend and the like wait for the server's answer, and TryLock for
-// a connection, when their context has no deadline, and Watch in any case. Then they return ErrOutcomeUnknown, or
-// ErrUnavailable if the request was surely not sent. The default is DefaultAnswerTimeout. A context with a deadline is
-// waited for instead.
+// a connection, when their context has no deadline; Watch in any case; and Lock with Wait beyond that. Then they return
+// ErrOutcomeUnknown, or ErrUnavailable if the request was surely not sent. The default is DefaultAnswerTimeout.
 func WithAnswerTimeout(d time.Duration) Option { return func(s *settings) { s.answerWithin = d } }
 
 // WithOnStatus has f called when the relation with the server changes. It must return quickly: while it runs
@@ -111,8 +110,7 @@ func (s *settings) readable() error {
 		checkText("INVALID_ACTOR", "the actor", s.actor, 0),
 	)
 	for key, value := range s.labels {
-		err = cmp.Or(err, checkText("INVALID_CLIENT", "a label of the client", key, 0),
-			checkText("INVALID_CLIENT", "a label of the client", value, 0))
+		err = cmp.Or(err, checkText("INVALID_CLIENT", "a label of the client", key+" "+value, 0))
 	}
 	return err
 }
@@ -136,8 +134,8 @@ func (s *settings) open() *lockdv1.Open {
 type LockOption func(*request)
 
 // Wait bounds how long Lock waits, also while there is no connection; then it returns ErrTimedOut. A server that does
-// not answer gets one second more; then Lock returns ErrOutcomeUnknown. Without Wait it waits until its context ends.
-// Wait(0) tries once. TryLock ignores it.
+// not answer gets the time of WithAnswerTimeout beyond that; then Lock returns ErrOutcomeUnknown. Without Wait it waits
+// until its context ends. Wait(0) tries once. TryLock ignores it.
 func Wait(d time.Duration) LockOption {
 	return func(r *request) { r.wait, r.bounded = max(d, 0), true }
 }

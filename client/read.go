@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
@@ -33,17 +32,14 @@ func (st *stream) read() {
 		}
 		st.heardLocked()
 		st.handleLocked(&m.SessionResponse)
-		answers, after := st.answers, st.after
-		st.answers, st.after = answers[:0], nil
+		told := st.told
+		st.told = told[:0]
 		s.mu.Unlock()
 		m.Free()
-		for _, a := range answers { // without mu, which those who are woken want
-			a.to <- a.answer
+		for _, t := range told { // without mu, which those who are woken want
+			t.tell()
 		}
-		clear(answers)
-		for _, f := range after {
-			f()
-		}
+		clear(told)
 	}
 }
 
@@ -66,11 +62,11 @@ func (st *stream) handleLocked(m *lockdv1.SessionResponse) {
 	case *lockdv1.SessionResponse_Safe:
 		st.tellLocked(Status{State: Safe})
 	case *lockdv1.SessionResponse_Unlocked:
-		st.after = append(st.after, func() { s.client.unlocked(unlockedOf(t.Unlocked), t.Unlocked.GetHold()) })
+		st.laterLocked(func() { s.client.unlocked(unlockedOf(t.Unlocked), t.Unlocked.GetHold()) })
 	case *lockdv1.SessionResponse_Draining:
 		st.draining = true
 		within := t.Draining.GetReconnectWithin().AsDuration()
-		st.after = append(st.after, func() { s.client.streamDraining(st, within) })
+		st.laterLocked(func() { s.client.streamDraining(st, within) })
 		s.leaveIfIdleLocked()
 	case *lockdv1.SessionResponse_Closing:
 		st.closing = cmp.Or(fromFailure(t.Closing.GetFailure()), errEnded)
@@ -84,17 +80,35 @@ func (st *stream) handleLocked(m *lockdv1.SessionResponse) {
 }
 
 func (st *stream) tellLocked(status Status) {
-	st.after = append(st.after, func() { st.session.client.tell(status) })
+	st.laterLocked(func() { st.session.client.tell(status) })
 }
+
+// told is what is to be told when the session's mutex is free, in the order in which it came: an answer, or else what
+// a function tells.
+type told struct {
+	to     chan<- answer
+	answer answer
+	f      func()
+}
+
+func (t *told) tell() {
+	if t.f != nil {
+		t.f()
+		return
+	}
+	t.to <- t.answer
+}
+
+func (st *stream) laterLocked(f func()) { st.told = append(st.told, told{f: f}) }
 
 // queuedLocked tells a caller its position. The answer follows.
 func (st *stream) queuedLocked(c *call, q *lockdv1.Queued) {
-	if c == nil {
+	if c == nil || c.asks == nil {
 		return
 	}
 	c.waits = true
-	if c.queued != nil && !c.abandoned {
-		st.after = append(st.after, func() { c.queued(int(q.GetPosition())) })
+	if f := c.asks.onQueued; f != nil && !c.abandoned {
+		st.laterLocked(func() { f(int(q.GetPosition())) })
 	}
 }
 
@@ -113,28 +127,29 @@ func (st *stream) answerLocked(m *lockdv1.SessionResponse) {
 		a.locks, a.err = st.grantedLocked(c, t.Granted)
 	case *lockdv1.SessionResponse_Released:
 		a.left = t.Released.GetRemaining()
-		if c.frees != nil && c.request.GetRelease().GetKeep() > 0 && a.left > 0 {
+		if c.request.GetRelease().GetKeep() > 0 {
 			c.frees.permits = a.left
 		}
 	case *lockdv1.SessionResponse_NotGranted:
 		a.err = notGranted(c.request.GetAcquire().GetName(), t.NotGranted)
 	case *lockdv1.SessionResponse_Extended:
-		s.changedLocked(c, st.beats.deadline(t.Extended.GetValidity()))
+		if c.extends != nil {
+			s.changedLocked(c, st.beats.deadline(t.Extended.GetValidity()))
+		}
 	case *lockdv1.SessionResponse_Result:
 		a.err = c.unlessDone(fromFailure(t.Result.GetFailure()))
-		s.unchangedLocked(c, a.err)
+		if c.extends != nil {
+			s.unchangedLocked(c, a.err)
+		}
 	default: // m is used again, what it contains is not
 		a.response, a.stream = &lockdv1.SessionResponse{Message: m.GetMessage()}, st
 	}
 	s.leaveIfIdleLocked()
 	switch {
 	case c.then != nil:
-		st.after = append(st.after, func() { c.then(a) })
-	case c.abandoned, c.answer == nil:
-	case c.queued != nil: // after the positions that are still to be told
-		st.after = append(st.after, func() { c.answer <- a })
-	default:
-		st.answers = append(st.answers, told{c.answer, a})
+		st.laterLocked(func() { c.then(a) })
+	case !c.abandoned && c.answer != nil:
+		st.told = append(st.told, told{to: c.answer, answer: a})
 	}
 }
 
@@ -159,108 +174,46 @@ func notGranted(name string, n *lockdv1.NotGranted) error {
 	}
 }
 
-// grantedLocked makes the Locks of a grant, in the order in which they were asked for, or gives everything back if
-// nobody wants it any more.
+// grantedLocked makes the Locks of a grant, in the order in which they were asked for, or releases everything if nobody
+// wants it any more.
 func (st *stream) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
+	if c.asks == nil {
+		return nil, errWrongGrant
+	}
 	s, asked := st.session, c.request.GetAcquire()
-	right := len(g.GetHolds()) == max(len(asked.GetItems()), 1)
-	deadline := st.beats.deadline(g.GetValidity())
-	locks := c.room
-	for i, hold := range g.GetHolds() {
+	items := asked.GetItems()
+	right := len(g.GetHolds()) == max(len(items), 1)
+	granted := lease{st.beats.deadline(g.GetValidity()), g.GetAuto()}
+	values, locks := c.asks.values, c.asks.room[:0]
+	var set *Locks
+	if c.asks.several {
+		set = &Locks{ending: ending{values: values}}
+	}
+	for i, h := range g.GetHolds() {
 		l := &Lock{
-			session:    s,
-			hold:       holdKey{name: hold.GetName(), kind: hold.GetKind(), holder: hold.GetHolder()},
-			fence:      hold.GetFence(),
-			acquiredBy: hold.GetAcquiredBy(),
-			permits:    permitsOf(asked, i),
+			ending: ending{values: values}, session: s, set: set, fence: h.GetFence(), acquiredBy: h.GetAcquiredBy(),
 			granted:    s.client.now(),
-			annotation: asked.GetAnnotation(),
-			values:     c.values,
-			auto:       g.GetAuto(),
+			annotation: asked.GetAnnotation(), permits: asked.GetPermits(),
 		}
-		l.deadline.Store(int64(deadline))
+		l.hold = &l.own
+		l.own.key = keyOf(h)
 		if c.abandoned || !right {
-			s.submitLocked(&call{request: l.releaseRequest(), frees: l})
+			s.submitLocked(l.releaseCall())
 			continue
 		}
-		s.addLocked(l)
+		if len(items) > 0 {
+			l.permits = items[i].GetPermits()
+		}
+		s.addLocked(l, granted)
 		locks = append(locks, l)
+	}
+	if set != nil {
+		set.all = locks
 	}
 	if !right {
 		return nil, errWrongGrant
 	}
 	return locks, nil
-}
-
-// permitsOf is how many permits the i-th lock of a request has.
-func permitsOf(a *lockdv1.Acquire, i int) uint32 {
-	if items := a.GetItems(); i < len(items) {
-		return items[i].GetPermits()
-	}
-	return a.GetPermits()
-}
-
-// addLocked takes a lock in. If its holder has it already, all its Locks live as long as this one.
-func (s *session) addLocked(l *Lock) {
-	if outer := s.locks[l.hold]; outer != nil {
-		l.before = lease{outer.end(), outer.auto}
-		for o := range outer.all() {
-			o.auto = l.auto
-		}
-		if l.shortening = outer.shortening; l.shortening != nil { // it may be carried out after this grant
-			l.deadline.Store(int64(min(l.end(), outer.end())))
-		}
-		s.extendedLocked(outer, l.end())
-		l.next = s.locks[l.hold]
-	}
-	s.locks[l.hold] = l
-	s.order.add(l)
-	s.alarm.set(s.client.now(), l.end())
-}
-
-// extendedLocked moves the deadline of a hold, for all its Locks.
-func (s *session) extendedLocked(l *Lock, deadline instant) {
-	now := s.client.now()
-	for same := range s.locks[l.hold].all() {
-		s.raiseLocked(same, now, deadline)
-	}
-}
-
-// shrinkLocked gives a reader's hold the lease that it has without its newest part: each read hold has a lease of its
-// own, and the server takes back the newest, whichever Lock is unlocked. Nothing longer is trusted from the moment of
-// asking. l is the Lock that goes.
-func (s *session) shrinkLocked(l *Lock) {
-	first := s.locks[l.hold]
-	if l.hold.kind != lockdv1.LockKind_LOCK_KIND_READ || first == l && l.next == nil ||
-		!slices.Contains(slices.Collect(first.all()), l) {
-		return
-	}
-	left := first.before
-	for newer := first; newer != l; newer = newer.next {
-		newer.before = newer.next.before
-	}
-	for other := range first.all() {
-		if other == l {
-			continue
-		}
-		other.auto = left.auto
-		if left.deadline < other.end() {
-			other.deadline.Store(int64(left.deadline))
-			s.order.advance(other)
-			s.alarm.set(s.client.now(), left.deadline)
-		}
-	}
-}
-
-// raiseLocked moves a deadline, but a lock whose deadline has passed is lost: a holder may have seen that already.
-// While a Shorten is not answered nothing else that the server tells counts: it may have been written before.
-func (s *session) raiseLocked(l *Lock, now, deadline instant) {
-	switch {
-	case l.end() <= now:
-		s.expireLocked(l)
-	case deadline > l.end() && l.shortening == nil:
-		l.deadline.Store(int64(deadline))
-	}
 }
 
 // ackLocked moves the deadlines of all auto leases.
@@ -269,42 +222,9 @@ func (st *stream) ackLocked(ack *lockdv1.HeartbeatAck) {
 		return
 	}
 	s := st.session
-	now := s.client.now()
 	deadline := st.beats.at(ack.GetSentId()) + instant(ack.GetValidFor().AsDuration())
-	if soon := instant(st.interval) * 3 / 2; deadline-now < soon {
+	if soon := instant(st.interval) * 3 / 2; deadline-s.client.now() < soon {
 		st.hastenLocked()
 	}
-	for _, first := range s.locks {
-		for l := range first.all() {
-			if l.before.auto && l.shortening == nil {
-				l.before.deadline = max(l.before.deadline, deadline)
-			}
-			if l.auto {
-				s.raiseLocked(l, now, deadline)
-			}
-		}
-	}
-}
-
-var lostReasons = map[lockdv1.Lost_Reason]LostReason{
-	lockdv1.Lost_REASON_EXPIRED:       LostExpired,
-	lockdv1.Lost_REASON_FORCED:        LostForced,
-	lockdv1.Lost_REASON_DATA_LOSS:     LostData,
-	lockdv1.Lost_REASON_SESSION_ENDED: LostSession,
-	lockdv1.Lost_REASON_NO_QUORUM:     LostQuorum,
-}
-
-// lostLocked ends the locks of a hold. A fence tells an old hold of a holder from its present one.
-func (s *session) lostLocked(lost *lockdv1.Lost) {
-	hold := lost.GetHold()
-	key := holdKey{name: hold.GetName(), kind: hold.GetKind(), holder: hold.GetHolder()}
-	reason := cmp.Or(lostReasons[lost.GetReason()], LostExpired)
-	for l := range s.locks[key].all() {
-		if hold.GetFence() != 0 && l.fence != 0 && hold.GetFence() != l.fence {
-			continue
-		}
-		s.removeLocked(l)
-		l.finish(&LostError{Name: key.name, Reason: reason, By: lost.GetBy(), Why: lost.GetWhy()})
-	}
-	s.leaveIfIdleLocked()
+	s.renewedLocked(deadline)
 }

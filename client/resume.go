@@ -57,20 +57,26 @@ func (s *session) resumable() bool {
 	return s.resumableLocked()
 }
 
-func (s *session) resumableLocked() bool { return s.token != "" && !s.leaving && !s.over }
+func (s *session) resumableLocked() bool { return !s.leaving && !s.over }
 
-// attached says whether the session is on a stream, and whether that is to be left: the server asked for it, or is
-// silent.
-func (s *session) attached() (attached, leaving bool) {
+// attached says whether the session is on a stream.
+func (s *session) attached() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stream != nil, s.stream != nil && (s.stream.draining || s.stream.silent)
+	return s.stream != nil
+}
+
+// displaced says whether the session needs another stream: there is none, the server asked for it, or is silent.
+func (s *session) displaced() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stream == nil || s.stream.draining || s.stream.silent
 }
 
 // bid is an attempt to go on with a session.
 type bid struct {
 	resume  *lockdv1.Resume
-	claimed map[holdKey]uint64 // the fences of what it names
+	claimed map[holdKey]*lockdv1.HeldLock // what it names
 	now     instant
 }
 
@@ -89,20 +95,19 @@ func (s *session) bid() (b *bid, ok bool) {
 	}
 	s.epoch++
 	s.nextID++ // that of Open
-	b = &bid{claimed: make(map[holdKey]uint64, len(s.locks)), now: s.client.now()}
+	b = &bid{claimed: make(map[holdKey]*lockdv1.HeldLock, len(s.holds)), now: s.client.now()}
 	b.resume = &lockdv1.Resume{
 		SessionId: s.id, ResumeToken: s.token, Epoch: s.epoch, LastRequestId: s.nextID,
 		Age: durationpb.New(time.Duration(b.now - s.opened)),
 	}
-	held := make(map[holdKey]*lockdv1.HeldLock, len(s.locks))
-	for _, first := range s.locks {
-		for l := range first.all() {
-			b.name(held, l)
+	for _, h := range s.holds {
+		for _, l := range slices.Backward(h.locks) {
+			b.name(l)
 		}
 	}
 	for _, c := range s.pending {
 		if c.frees != nil && c.request.GetRelease().GetKeep() == 0 {
-			b.name(held, c.frees)
+			b.name(c.frees)
 		}
 	}
 	for _, c := range s.pending {
@@ -110,7 +115,7 @@ func (s *session) bid() (b *bid, ok bool) {
 		if c.frees == nil || keep == 0 {
 			continue
 		}
-		if h := held[c.frees.hold]; h != nil { // the others may be gone
+		if h := b.claimed[c.frees.hold.key]; h != nil { // the others may be gone
 			h.Permits = min(max(h.GetPermits(), 1), keep)
 		}
 	}
@@ -132,11 +137,11 @@ func (b *bid) trim(most int) {
 }
 
 // name adds a Lock to what is held, perhaps to a hold that is there already.
-func (b *bid) name(held map[holdKey]*lockdv1.HeldLock, l *Lock) {
-	h := held[l.hold]
+func (b *bid) name(l *Lock) {
+	h := b.claimed[l.hold.key]
 	if h == nil {
 		h = &lockdv1.HeldLock{Hold: l.proto(), Permits: l.permits}
-		held[l.hold], b.claimed[l.hold] = h, l.fence
+		b.claimed[l.hold.key] = h
 		b.resume.Holds = append(b.resume.Holds, h)
 	}
 	if h.GetHold().GetFence() == l.fence {
@@ -144,14 +149,7 @@ func (b *bid) name(held map[holdKey]*lockdv1.HeldLock, l *Lock) {
 		if age := time.Duration(b.now - l.granted); h.GetAge() == nil || age >= h.GetAge().AsDuration() {
 			h.Age, h.Annotation = durationpb.New(age), l.annotation // of the first one, as the server keeps it
 		}
-		h.Auto = h.GetAuto() || l.auto || l.before.auto
-	}
-}
-
-// proto is the lock as it was granted.
-func (l *Lock) proto() *lockdv1.Hold {
-	return &lockdv1.Hold{
-		Name: l.hold.name, Kind: l.hold.kind, Holder: l.hold.holder, Fence: l.fence, AcquiredBy: l.acquiredBy,
+		h.Auto = h.GetAuto() || l.hold.auto || slices.ContainsFunc(l.hold.below, func(b lease) bool { return b.auto })
 	}
 }
 
@@ -190,41 +188,34 @@ func (s *session) attach(st *stream, b *bid, opened *lockdv1.Opened) bool {
 
 // resumedLocked notes what became of the holds.
 func (s *session) resumedLocked(st *stream, b *bid, opened *lockdv1.Opened) {
-	for _, h := range opened.GetResumed() {
-		key := holdOf(h.GetHold())
+	for _, r := range opened.GetResumed() {
+		key, fence := keyOf(r.GetHold()), r.GetHold().GetFence()
 		delete(b.claimed, key)
-		if first := s.locks[key]; first != nil && first.fence == h.GetHold().GetFence() {
-			s.extendedLocked(first, st.beats.deadline(h.GetValidity()))
+		if h := s.holds[key]; h != nil && h.locks[len(h.locks)-1].fence == fence {
+			s.raiseLocked(h, st.beats.deadline(r.GetValidity()))
 		} else if !s.freeingLocked(key) {
-			l := &Lock{session: s, hold: key, fence: h.GetHold().GetFence(), acquiredBy: h.GetHold().GetAcquiredBy()}
-			s.queueLocked(&call{request: l.releaseRequest(), frees: l})
+			l := &Lock{session: s, fence: fence, acquiredBy: r.GetHold().GetAcquiredBy()}
+			l.hold, l.own.key = &l.own, key
+			s.queueLocked(l.releaseCall())
 		}
 	}
 	for _, lost := range opened.GetLost() {
-		key := holdOf(lost.GetHold())
+		key := keyOf(lost.GetHold())
 		delete(b.claimed, key)
 		s.lostLocked(lost)
 		s.freeLocked(key)
 	}
-	for key, fence := range b.claimed { // nobody renews these
-		for l := range s.locks[key].all() {
-			if l.fence == fence {
-				s.removeLocked(l)
-				l.finish(&LostError{Name: key.name, Reason: LostSession, Err: errNotTold})
-			}
-		}
+	for key, claim := range b.claimed { // nobody renews these
+		s.endLocked(s.holds[key], claim.GetHold().GetFence(),
+			&LostError{Name: key.name, Reason: LostSession, Err: errNotTold})
 		s.freeLocked(key)
 	}
-}
-
-func holdOf(h *lockdv1.Hold) holdKey {
-	return holdKey{name: h.GetName(), kind: h.GetKind(), holder: h.GetHolder()}
 }
 
 // freeingLocked says whether a hold is being released.
 func (s *session) freeingLocked(key holdKey) bool {
 	for _, c := range s.pending {
-		if c.frees != nil && c.frees.hold == key && c.request.GetRelease().GetKeep() == 0 {
+		if c.frees != nil && c.frees.hold.key == key && c.request.GetRelease().GetKeep() == 0 {
 			return true
 		}
 	}
@@ -235,7 +226,7 @@ func (s *session) freeingLocked(key holdKey) bool {
 // was left to do.
 func (s *session) freeLocked(key holdKey) {
 	for id, c := range s.pending {
-		if c.frees == nil || c.frees.hold != key {
+		if c.frees == nil || c.frees.hold.key != key {
 			continue
 		}
 		delete(s.pending, id)
@@ -294,20 +285,20 @@ func (s *session) againLocked(c *call) {
 // mostFormer is how many former ids of a request a server takes.
 const mostFormer = 16
 
-// acquireAgainLocked asks for a lock again, with what is left of the wait. The server gives back what the request may
-// have taken under its old ids. A fair one has its place under one of them.
+// acquireAgainLocked asks for a lock again, with what is left of the wait. The server undoes what the request may have
+// taken under its old ids. A fair one has its place under one of them. For nobody it is asked only to have that undone.
 func (s *session) acquireAgainLocked(c *call, a *lockdv1.Acquire) {
 	former := c.formerLocked(a)
-	if c.abandoned {
-		if len(former) > 0 {
-			s.tidyLocked(a, former)
-		}
+	if c.abandoned && len(former) == 0 {
 		return
 	}
 	r, now := c.asks, s.client.now()
 	again := r.again(a, now)
 	again.InsteadOf = former
-	if r.bounded && !r.try() {
+	switch {
+	case c.abandoned:
+		again.Wait = durationpb.New(0)
+	case r.bounded && !r.try():
 		again.Wait = durationpb.New(max(time.Duration(r.until-now), 1))
 	}
 	c.request = &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Acquire{Acquire: again}}
@@ -330,28 +321,9 @@ func (c *call) formerLocked(a *lockdv1.Acquire) []uint64 {
 	return append(slices.Clone(former), c.request.GetRequestId())
 }
 
-// tidyLocked has what a request may have taken given back, though nobody waits for it any more.
-func (s *session) tidyLocked(a *lockdv1.Acquire, former []uint64) {
-	again := copyOf(a)
-	again.InsteadOf, again.Wait = former, durationpb.New(0)
-	s.numberLocked(&call{abandoned: true, seen: true, request: &lockdv1.SessionRequest{
-		Message: &lockdv1.SessionRequest_Acquire{Acquire: again},
-	}})
-}
-
 // again is the message of a request that was sent before: it says for how long that has waited.
 func (r *request) again(a *lockdv1.Acquire, now instant) *lockdv1.Acquire {
-	again := copyOf(a)
-	again.Waited = durationpb.New(time.Duration(now - r.begun))
+	again := proto.CloneOf(a)
+	again.InsteadOf, again.Waited = nil, durationpb.New(time.Duration(now-r.begun))
 	return again
-}
-
-// copyOf is the same request, to be sent once more.
-func copyOf(a *lockdv1.Acquire) *lockdv1.Acquire {
-	return &lockdv1.Acquire{
-		Name: a.GetName(), Kind: a.GetKind(), Holder: a.GetHolder(), Permits: a.GetPermits(), Limit: a.GetLimit(),
-		Items: a.GetItems(),
-		Wait:  a.GetWait(), Lease: a.GetLease(), Annotation: a.GetAnnotation(), Actor: a.GetActor(),
-		Traceparent: a.GetTraceparent(),
-	}
 }

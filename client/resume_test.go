@@ -28,7 +28,6 @@ var errCut = status.Error(codes.Unavailable, "cable cut")
 func kept(t *testing.T, ttl time.Duration, test func(t *testing.T, f *fake)) {
 	t.Helper()
 	bubble(t, ttl, func(t *testing.T, f *fake) {
-		f.keeps = true
 		test(t, f)
 	})
 }

@@ -25,43 +25,38 @@ var (
 type session struct {
 	client *Client
 	id     string
-	token  string // what resuming it needs; empty if it cannot be resumed
+	token  string // what resuming it needs
 	ttl    time.Duration
 	opened instant // first
 	limits atomic.Pointer[lockdv1.Limits]
 
-	done  chan struct{} // closed when the session is over
-	late  atomic.Bool   // an answer is overdue, and nothing was heard since
-	bell  bell          // for answers that do not come
-	spare sync.Pool     // of chan answer; a session has its own, because channels must not leave a synctest bubble
+	done chan struct{} // closed when the session is over
+	late atomic.Bool   // an answer is overdue, and nothing was heard since
 
-	mu      sync.Mutex // guards the fields below, and some of its streams; comes before Lock.mu
+	spare  sync.Pool // of chan answer; a session has its own, because channels must not leave a synctest bubble
+	timers sync.Pool // of *time.Timer
+
+	mu      sync.Mutex // guards the fields below, and some of its streams; comes before those of endings
 	stream  *stream    // nil while there is none
 	parked  *stream    // the one that it was on, while another one is tried
 	epoch   uint64     // of the last attempt to open a stream
 	nextID  uint64
 	queue   []*call
 	pending map[uint64]*call // sent or queued, not answered
-	locks   map[holdKey]*Lock
-	order   deadlines
+	holds   map[holdKey]*hold
 	alarm   alarm
 	leaving bool // nothing new is sent; Goodbye follows what is queued
-	busy    bool // when Close left it, something was held or under way
-	cut     bool // it ended without Goodbye, because it was on no stream
 	over    bool
 }
 
 // call is one request under way.
 type call struct {
 	request *lockdv1.SessionRequest
-	answer  chan answer     // size 1; nil if nobody waits
-	then    func(answer)    // instead of answer: called by read, without locks
-	values  context.Context // of an Acquire: for its Locks
-	room    []*Lock         // of an Acquire: for its Locks
-	queued  func(int)       // of an Acquire: told its position; called by read, without locks
-	asks    *request        // of an Acquire
-	extends *Lock           // of an Extend
-	frees   *Lock           // of a Release
+	answer  chan answer  // size 1; nil if nobody waits
+	then    func(answer) // instead of answer: called by read, without locks
+	asks    *request     // of an Acquire
+	extends *Lock        // of an Extend
+	frees   *Lock        // of a Release
 
 	// Guarded by session.mu.
 	was       instant // of an Extend that shortens: the deadline before
@@ -86,31 +81,9 @@ type answer struct {
 	unsent   bool
 }
 
-// told is an answer and who is to be told.
-type told struct {
-	to     chan<- answer
-	answer answer
-}
-
 func newCall(request *lockdv1.SessionRequest) *call {
 	return &call{request: request, answer: make(chan answer, 1)}
 }
-
-// acquireCall and releaseCall are the most frequent calls, with all that belongs to them in one allocation.
-type (
-	acquireCall struct {
-		call
-		request lockdv1.SessionRequest
-		arm     lockdv1.SessionRequest_Acquire
-		locks   [1]*Lock // of the answer
-	}
-	releaseCall struct {
-		call
-		request lockdv1.SessionRequest
-		arm     lockdv1.SessionRequest_Release
-		release lockdv1.Release
-	}
-)
 
 // channel is one for an answer, a used one if there is.
 func (s *session) channel() chan answer {
@@ -129,33 +102,36 @@ func (s *session) do(ctx context.Context, c *call, bound time.Duration) answer {
 	if !s.submit(c) {
 		return answer{err: errSessionOver, unsent: true}
 	}
-	a, err := s.await(ctx, c, bound)
-	if err != nil {
-		return s.abandon(c, err)
+	a, came := s.await(ctx, c, bound)
+	if !came {
+		return s.abandon(c, a.err)
 	}
 	s.answered(c)
 	return a
 }
 
-// await waits for the answer of a call that was submitted. If it gives up it says why; the call then goes on.
-func (s *session) await(ctx context.Context, c *call, bound time.Duration) (answer, error) {
-	by := s.client.now() + instant(bound)
-	for {
-		var rung <-chan struct{}
-		if bound > 0 {
-			rung = s.bell.by(s.client.now(), by)
+// await waits for the answer of a call that was submitted. If none came in time the call goes on.
+func (s *session) await(ctx context.Context, c *call, bound time.Duration) (a answer, came bool) {
+	var late <-chan time.Time
+	if bound > 0 {
+		timer, used := s.timers.Get().(*time.Timer)
+		if used {
+			timer.Reset(bound)
+		} else {
+			timer = time.NewTimer(bound)
 		}
-		select {
-		case a := <-c.answer:
-			return a, nil
-		case <-ctx.Done():
-			return answer{}, ended(ctx)
-		case <-rung:
-			if s.client.now() >= by {
-				s.late.Store(true)
-				return answer{}, errNoAnswer
-			}
-		}
+		defer s.timers.Put(timer)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case a = <-c.answer:
+		return a, true
+	case <-ctx.Done():
+		return answer{err: ended(ctx)}, false
+	case <-late:
+		s.late.Store(true)
+		return answer{err: errNoAnswer}, false
 	}
 }
 
@@ -165,6 +141,22 @@ func (c *Client) answerBound(ctx context.Context) time.Duration {
 		return 0
 	}
 	return c.settings.answerWithin
+}
+
+// answerBy is when an answer that is due at once must have come: 0 if ctx says that.
+func (c *Client) answerBy(ctx context.Context) instant {
+	if bound := c.answerBound(ctx); bound > 0 {
+		return c.now() + instant(bound)
+	}
+	return 0
+}
+
+// until is the bound of what must be over at a time. 0 is none.
+func (c *Client) until(by instant) time.Duration {
+	if by == 0 {
+		return 0
+	}
+	return max(time.Duration(by-c.now()), 1)
 }
 
 // submit queues a call and has it sent, unless the session takes none any more.
@@ -236,7 +228,7 @@ func (s *session) abandon(c *call, err error) answer {
 		return a
 	}
 	for _, l := range a.locks {
-		s.giveBack(l, &call{request: l.releaseRequest(), frees: l})
+		s.unlock(l, l.releaseCall())
 	}
 	return answer{err: err, unsent: a.unsent}
 }
@@ -265,8 +257,8 @@ func (s *session) disown(c *call) (a answer, answered bool) {
 	return a, false
 }
 
-// giveBack ends a lock by Unlock, sends its Release, and says whether it was still held.
-func (s *session) giveBack(l *Lock, release *call) bool {
+// unlock ends a lock by Unlock, sends its Release, and says whether it was still held.
+func (s *session) unlock(l *Lock, release *call) bool {
 	s.mu.Lock()
 	if !s.removeLocked(l) {
 		s.mu.Unlock()
@@ -279,76 +271,10 @@ func (s *session) giveBack(l *Lock, release *call) bool {
 	return true
 }
 
-// expire ends a lock if its deadline has passed.
-func (s *session) expire(l *Lock) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.client.now() >= l.end() {
-		s.expireLocked(l)
-	}
-}
-
-// expireLocked ends a lock whose deadline has passed. The server may still be renewing it, so it is told.
-func (s *session) expireLocked(l *Lock) {
-	if s.removeLocked(l) {
-		l.finish(&LostError{Name: l.hold.name, Reason: LostDeadline})
-		s.submitLocked(&call{request: l.releaseRequest(), frees: l})
-		s.leaveIfIdleLocked()
-	}
-}
-
-// ring ends all locks that are due and sets the alarm anew.
-func (s *session) ring() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.alarm.at = 0
-	if s.over {
-		return
-	}
-	for {
-		now := s.client.now()
-		l, again, ok := s.order.due(now)
-		switch {
-		case !ok:
-			return
-		case l == nil:
-			s.alarm.set(now, again)
-			return
-		}
-		s.expireLocked(l)
-	}
-}
-
-// removeLocked takes a lock out and says whether it was there.
-func (s *session) removeLocked(l *Lock) bool {
-	s.shrinkLocked(l)
-	first := s.locks[l.hold]
-	switch {
-	case first == l && l.next == nil:
-		delete(s.locks, l.hold)
-	case first == l:
-		s.locks[l.hold] = l.next
-	default:
-		for first != nil && first.next != l {
-			first = first.next
-		}
-		if first == nil {
-			return false
-		}
-		first.next = l.next
-	}
-	l.next = nil
-	s.order.remove(l)
-	return true
-}
-
-// leaveIfIdleLocked ends a session that the server asked to leave as soon as nothing lives on it, if it cannot go on
-// elsewhere.
+// leaveIfIdleLocked ends a session that has to leave a draining server, and found no other one, as soon as nothing
+// lives on it.
 func (s *session) leaveIfIdleLocked() {
-	if s.stream == nil || !s.stream.draining || s.resumableLocked() && !s.stream.stuck {
-		return
-	}
-	if len(s.locks) == 0 && len(s.pending) == 0 {
+	if s.stream != nil && s.stream.draining && s.stream.stuck && len(s.holds) == 0 && len(s.pending) == 0 {
 		s.leaving = true
 		s.rouseLocked()
 	}
@@ -364,36 +290,28 @@ func (s *session) stuck() {
 	}
 }
 
-// leave ends all locks and says Goodbye, without waiting for it.
-func (s *session) leave(cause error) {
+// leave ends all locks and says Goodbye. It waits for the end of the session, or cuts it off, and says whether all is
+// released.
+func (s *session) leave() bool {
 	s.mu.Lock()
 	s.leaving = true
-	s.busy = s.busy || len(s.locks)+len(s.pending)+len(s.queue) > 0
-	s.finishAllLocked(func(*Lock) error { return cause })
+	busy := len(s.holds)+len(s.pending)+len(s.queue) > 0
+	s.finishAllLocked(ErrClosed)
 	s.rouseLocked()
-	s.cut = s.stream == nil && s.parked == nil && !s.over
-	cut := s.cut
+	alone := s.stream == nil && s.parked == nil
 	s.mu.Unlock()
-	if cut { // nobody to say it to
-		s.finish(cause)
+	if alone { // nobody to say it to
+		s.finish(ErrClosed)
+		return !busy
 	}
-}
-
-// left waits for the end of a session that Close leaves since begun, or cuts it off. It says whether all is released.
-func (s *session) left(begun time.Time) bool {
-	s.mu.Lock()
-	busy, cut := s.busy, s.cut
-	s.mu.Unlock()
 	within := closeTimeout
-	if !busy || s.late.Load() {
-		within = closePause
+	if !busy || s.late.Load() { // the answer is not expected, or means nothing
+		within /= 10
 	}
-	timer := time.NewTimer(time.Until(begun.Add(within)))
-	defer timer.Stop()
 	select {
 	case <-s.done:
-		return !busy || !cut
-	case <-timer.C:
+		return true
+	case <-time.After(within):
 		s.cutOff(ErrClosed)
 		<-s.done
 		return !busy
@@ -411,14 +329,19 @@ func (s *session) cutOff(cause error) {
 	}
 }
 
-func (s *session) finishAllLocked(cause func(*Lock) error) {
-	for _, first := range s.locks {
-		for l := range first.all() {
-			l.finish(cause(l))
+// finishAllLocked ends all locks. With what ended the session they are lost.
+func (s *session) finishAllLocked(cause error) {
+	for key, h := range s.holds {
+		err := cause
+		if !errors.Is(cause, ErrClosed) {
+			err = &LostError{Name: key.name, Reason: LostSession, Err: cause}
 		}
+		for _, l := range h.locks {
+			l.finish(err)
+		}
+		h.locks = nil
 	}
-	clear(s.locks)
-	s.order = nil
+	clear(s.holds)
 }
 
 // finish ends the session, which is on no stream any more: all its locks are lost, all its calls unanswered.
@@ -430,10 +353,7 @@ func (s *session) finish(cause error) {
 	}
 	s.over = true
 	s.alarm.stop()
-	s.bell.stop()
-	s.finishAllLocked(func(l *Lock) error {
-		return &LostError{Name: l.hold.name, Reason: LostSession, Err: cause}
-	})
+	s.finishAllLocked(cause)
 	pending := s.pending
 	s.pending, s.queue = nil, nil
 	s.mu.Unlock()

@@ -70,9 +70,9 @@ func TestCallsToASilentServerAreBounded(t *testing.T) {
 			unknown, client.ErrUnavailable)
 		wantBounded(t, "Lock with Wait(0)", client.DefaultAnswerTimeout,
 			func() error { _, err := c.Lock(ctx, "m", client.Wait(0)); return err }, unknown)
-		wantBounded(t, "Lock with Wait(100ms)", 1100*time.Millisecond,
+		wantBounded(t, "Lock with Wait(100ms)", client.DefaultAnswerTimeout+100*time.Millisecond,
 			func() error { _, err := c.Lock(ctx, "m", client.Wait(100*time.Millisecond)); return err }, unknown)
-		wantBounded(t, "LockAll with Wait(100ms)", 1100*time.Millisecond, func() error {
+		wantBounded(t, "LockAll with Wait(100ms)", client.DefaultAnswerTimeout+100*time.Millisecond, func() error {
 			_, err := c.LockAll(ctx, []client.Item{{Name: "x"}, {Name: "y"}}, client.Wait(100*time.Millisecond))
 			return err
 		}, unknown)

@@ -25,10 +25,9 @@ type stream struct {
 	cancel   context.CancelCauseFunc
 	ttl      time.Duration
 	interval time.Duration
-	batches  bool
 
 	wake  chan struct{} // size 1: there is something to send
-	ended chan struct{} // closed when it is over
+	beat  *time.Ticker  // a heartbeat is due
 	heard atomic.Int64  // instant of the last message
 	quiet *time.Timer   // ends it when nothing is heard
 
@@ -40,14 +39,13 @@ type stream struct {
 	decided  chan struct{} // while it is parked: closed when that is over
 	beats    heartbeats
 	beatDue  bool
-	hasty    bool     // a heartbeat is to be sent early
-	heardID  uint64   // the greatest id in an answer: what was sent before that request has arrived
-	draining bool     // the server asked to leave
-	stuck    bool     // and the session could not go on elsewhere when that was tried
-	silent   bool     // nothing was heard for a while
-	closing  error    // why the server is about to end it
-	answers  []told   // to be told by read without mu
-	after    []func() // likewise to be done, after that
+	hasty    bool   // a heartbeat is to be sent early
+	heardID  uint64 // the greatest id in an answer: what was sent before that request has arrived
+	draining bool   // the server asked to leave
+	stuck    bool   // and the session could not go on elsewhere when that was tried
+	silent   bool   // nothing was heard for a while
+	closing  error  // why the server is about to end it
+	told     []told // by read, without mu
 }
 
 // rouse wakes the writer.
@@ -84,17 +82,14 @@ func (st *stream) whyLocked(err error) error {
 	return cmp.Or(context.Cause(st.ctx), st.closing, fromStream(err))
 }
 
-// close ends what works for the stream.
+// close ends the stream, which may never have been used. To end the connection waits for its resolver, which may wait
+// 5 s for an answer of DNS that is lost, so nobody waits for that: the next stream has to be there before.
 func (st *stream) close(cause error) {
-	st.quiet.Stop()
 	st.cancel(cause)
-	st.hangUp()
-	close(st.ended)
-}
-
-// hangUp ends the connection. That waits for its resolver, which may wait 5 s for an answer of DNS that is lost, so
-// nobody waits for it: the next stream has to be there before.
-func (st *stream) hangUp() {
+	if st.quiet != nil {
+		st.quiet.Stop()
+		st.beat.Stop()
+	}
 	go func() { _ = st.conn.Close() }() // its stream is over, there is nothing left to fail
 }
 

@@ -125,9 +125,6 @@ func (l listening) Clone() credentials.TransportCredentials {
 	return listening{l.TransportCredentials.Clone()}
 }
 
-// alertWait is how long what the server said before it closed the connection may take to be read.
-const alertWait = time.Second
-
 type listeningConn struct{ net.Conn }
 
 // Write returns what the server said last if the connection is closed.
@@ -136,7 +133,7 @@ func (c listeningConn) Write(b []byte) (int, error) {
 	if err == nil {
 		return n, nil
 	}
-	_ = c.SetReadDeadline(time.Now().Add(alertWait)) // nothing else is read from a connection that cannot be written to
+	_ = c.SetReadDeadline(time.Now().Add(DefaultAnswerTimeout)) // nothing else is read when nothing can be written
 	_, said := c.Read(make([]byte, 1))
 	if alert, ok := errors.AsType[*net.OpError](said); ok && alert.Op == "remote error" {
 		err = said

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
@@ -48,9 +48,14 @@ type Unlocked struct {
 
 // watches knows who watches what.
 type watches struct {
-	mu     sync.Mutex // guards the fields below; comes before Client.mu
-	byName map[string]map[*watcher]struct{}
-	told   map[string][]endOf // by name: the ends that were told last
+	mu     sync.Mutex // guards the field below; comes before Client.mu
+	byName map[string]*watched
+}
+
+// watched is a name that is watched.
+type watched struct {
+	watchers map[chan Unlocked]struct{}
+	told     []endOf // the ends that were told last
 }
 
 // endOf is what tells the end of a hold from another one of its name: the hold, of permits, or the fence.
@@ -65,16 +70,6 @@ const keptEnds = 256
 // maxUnread is how many events a watcher's channel holds. Then the oldest is told with a later one.
 const maxUnread = 64
 
-// watcher is one Watch.
-type watcher struct {
-	name   string
-	events chan Unlocked
-
-	// Guarded by watches.mu.
-	told   bool // the server was asked
-	agreed bool // the server has agreed
-}
-
 // Watch tells of each end of a hold of a name, once, until ctx ends; then the channel is closed. It is also closed by
 // Close, and when the server refuses to go on watching after an interruption. A reader that is slow gets several events
 // as one, which counts them. After an interruption comes an event with Gap.
@@ -84,48 +79,18 @@ type watcher struct {
 //
 // Watch is for display, caches and the like. To get a lock use Lock: it is woken in turn, Watch wakes everybody.
 func (c *Client) Watch(ctx context.Context, name string) (<-chan Unlocked, error) {
-	w := &watcher{name: name, events: make(chan Unlocked, maxUnread)}
-	c.watches.add(w)
-	if err := c.askWatch(ctx, w); err != nil {
-		c.unwatch(w)
+	events := make(chan Unlocked, maxUnread)
+	_, err := c.inquire(ctx, inquiry{
+		name: name, request: watchRequest(name), patient: true,
+		by:   c.now() + instant(max(c.settings.answerWithin, c.settings.connectWait)),
+		each: func() { c.watches.add(name, events) }, // so that a session that begins meanwhile is asked, too
+	})
+	if err != nil {
+		c.unwatch(name, events)
 		return nil, fmt.Errorf("watch %s: %w", quoted(name), err)
 	}
-	context.AfterFunc(ctx, func() { c.unwatch(w) })
-	return w.events, nil
-}
-
-func (c *Client) askWatch(ctx context.Context, w *watcher) error {
-	if err := checkName(w.name, nil); err != nil {
-		return err
-	}
-	bound := max(c.settings.answerWithin, c.settings.connectWait)
-	answerBy := c.now() + instant(bound)
-	connect, cancel := context.WithTimeoutCause(ctx, bound, ErrUnavailable)
-	defer cancel()
-	for {
-		s, err := c.usable(connect, true)
-		if err != nil {
-			return err
-		}
-		if err := checkName(w.name, s); err != nil {
-			return err
-		}
-		c.watches.tell(w)
-		a := s.do(ctx, newCall(watchRequest(w.name)), max(time.Duration(answerBy-c.now()), 1))
-		switch {
-		case a.err == nil:
-			// A session that is being left does not count; the next one is asked for what is agreed from now on.
-			if err := c.watches.agree(w); err != nil || c.isCurrent(s) {
-				return err
-			}
-		case errors.Is(a.err, ErrDraining), errors.Is(a.err, errSessionOver):
-			c.forget(s)
-		case errors.Is(a.err, errNoAnswer):
-			return unavailable(a.err)
-		default:
-			return a.err
-		}
-	}
+	context.AfterFunc(ctx, func() { c.unwatch(name, events) })
+	return events, nil
 }
 
 func watchRequest(name string) *lockdv1.SessionRequest {
@@ -150,47 +115,42 @@ func (c *Client) watchAgain(s *session, names []string) {
 func (c *Client) unlocked(e Unlocked, hold string) {
 	c.watches.mu.Lock()
 	defer c.watches.mu.Unlock()
-	if c.watches.repeatsLocked(e, hold) {
+	w := c.watches.byName[e.Name]
+	if w == nil || w.repeats(e, hold) {
 		return
 	}
-	for w := range c.watches.byName[e.Name] {
-		if w.agreed {
-			w.put(e)
-		}
+	for events := range w.watchers {
+		put(events, e)
 	}
 }
 
-// repeatsLocked says whether an end was told before, and remembers it.
-func (ws *watches) repeatsLocked(e Unlocked, hold string) bool {
+// repeats says whether an end was told before, and remembers it.
+func (w *watched) repeats(e Unlocked, hold string) bool {
 	of := endOf{hold: hold}
 	if hold == "" {
 		of.fence = e.Fence
 	}
-	if of == (endOf{}) || ws.byName[e.Name] == nil {
+	switch {
+	case of == endOf{}:
 		return false
-	}
-	told := ws.told[e.Name]
-	if slices.Contains(told, of) {
+	case slices.Contains(w.told, of):
 		return e.Merged == 0 // else it tells others as well
 	}
-	if ws.told == nil {
-		ws.told = make(map[string][]endOf)
-	}
-	ws.told[e.Name] = append(told[max(0, len(told)+1-keptEnds):], of)
+	w.told = append(w.told[max(0, len(w.told)+1-keptEnds):], of)
 	return false
 }
 
 // put gives an event to a watcher, in place of the oldest one if too many were not read. Only the owner of watches.mu
 // puts.
-func (w *watcher) put(e Unlocked) {
+func put(events chan Unlocked, e Unlocked) {
 	for {
 		select {
-		case w.events <- e:
+		case events <- e:
 			return
 		default:
 		}
 		select {
-		case old := <-w.events:
+		case old := <-events:
 			e.Gap = e.Gap || old.Gap
 			e.Merged += old.Merged + 1
 		default:
@@ -207,95 +167,60 @@ func unlockedOf(u *lockdv1.Unlocked) Unlocked {
 }
 
 // unwatch ends a Watch, and tells the server if it was the last of its name.
-func (c *Client) unwatch(w *watcher) {
+func (c *Client) unwatch(name string, events chan Unlocked) {
 	c.watches.mu.Lock()
 	defer c.watches.mu.Unlock()
-	ws := c.watches.byName[w.name]
-	if _, ok := ws[w]; !ok {
+	w := c.watches.byName[name]
+	if w == nil {
 		return
 	}
-	close(w.events)
-	delete(ws, w)
-	if len(ws) > 0 {
+	if _, ok := w.watchers[events]; !ok {
 		return
 	}
-	delete(c.watches.byName, w.name)
-	delete(c.watches.told, w.name)
-	if !w.told {
+	close(events)
+	delete(w.watchers, events)
+	if len(w.watchers) > 0 {
 		return
 	}
-	if s, err := c.currentSession(); s != nil && err == nil {
+	delete(c.watches.byName, name)
+	c.mu.Lock()
+	s := c.session
+	c.mu.Unlock()
+	if s != nil {
 		s.submit(&call{request: &lockdv1.SessionRequest{
-			Message: &lockdv1.SessionRequest_Unwatch{Unwatch: &lockdv1.Unwatch{Name: w.name}},
+			Message: &lockdv1.SessionRequest_Unwatch{Unwatch: &lockdv1.Unwatch{Name: name}},
 		}})
 	}
 }
 
-func (ws *watches) add(w *watcher) {
+func (ws *watches) add(name string, events chan Unlocked) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if ws.byName == nil {
-		ws.byName = make(map[string]map[*watcher]struct{})
+		ws.byName = make(map[string]*watched)
 	}
-	if ws.byName[w.name] == nil {
-		ws.byName[w.name] = make(map[*watcher]struct{})
+	if ws.byName[name] == nil {
+		ws.byName[name] = &watched{watchers: make(map[chan Unlocked]struct{})}
 	}
-	ws.byName[w.name][w] = struct{}{}
+	ws.byName[name].watchers[events] = struct{}{}
 }
 
-func (ws *watches) tell(w *watcher) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	w.told = true
-}
-
-// agree notes that the server watches.
-func (ws *watches) agree(w *watcher) error {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	if _, ok := ws.byName[w.name][w]; !ok {
-		return ErrClosed
-	}
-	w.agreed = true
-	return nil
-}
-
-// names are those that some watcher was promised to hear of.
 func (ws *watches) names() []string {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	var names []string
-	for name, watchers := range ws.byName {
-		for w := range watchers {
-			if w.agreed {
-				names = append(names, name)
-				break
+	return slices.Collect(maps.Keys(ws.byName))
+}
+
+// end closes the channels of some names.
+func (ws *watches) end(names ...string) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for _, name := range names {
+		if w := ws.byName[name]; w != nil {
+			for events := range w.watchers {
+				close(events)
 			}
+			delete(ws.byName, name)
 		}
-	}
-	return names
-}
-
-// end closes the channels of a name.
-func (ws *watches) end(name string) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	for w := range ws.byName[name] {
-		if w.agreed {
-			close(w.events)
-			delete(ws.byName[name], w)
-		}
-	}
-}
-
-// close ends all.
-func (ws *watches) close() {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	for name, watchers := range ws.byName {
-		for w := range watchers {
-			close(w.events)
-		}
-		delete(ws.byName, name)
 	}
 }

@@ -21,17 +21,15 @@ const defaultFrame = 1 << 20
 // write sends what is queued, a heartbeat in each interval, and Goodbye at the end. What comes while a frame is
 // being sent goes into the next one: the busier the client, the fuller the frames.
 func (st *stream) write() {
-	tick := time.NewTicker(firstBeat(st.interval))
-	defer tick.Stop()
 	for {
 		select {
 		case <-st.wake:
-		case <-tick.C:
-			tick.Reset(st.interval)
+		case <-st.beat.C:
+			st.beat.Reset(st.interval)
 			st.session.mu.Lock()
-			st.beatDue = true
+			st.hasty, st.beatDue = false, true
 			st.session.mu.Unlock()
-		case <-st.ended:
+		case <-st.ctx.Done():
 			return
 		}
 		if !st.flush() {
@@ -51,16 +49,10 @@ const hasteParts = 4
 // one would be answered: some lease was not renewed in time. Its renewal is tried again all the while, and all others
 // are told as short.
 func (st *stream) hastenLocked() {
-	if st.hasty {
-		return
+	if !st.hasty {
+		st.hasty = true
+		st.beat.Reset(st.interval / hasteParts)
 	}
-	st.hasty = true
-	time.AfterFunc(st.interval/hasteParts, func() {
-		st.session.mu.Lock()
-		st.hasty, st.beatDue = false, true
-		st.session.mu.Unlock()
-		st.rouse()
-	})
 }
 
 // flush sends all there is and says whether more may follow. When sending fails read hears why.
@@ -132,14 +124,6 @@ func (st *stream) take() (requests []*lockdv1.SessionRequest, heartbeat *lockdv1
 
 // send puts requests into as few frames as the server allows.
 func (st *stream) send(requests []*lockdv1.SessionRequest) bool {
-	if !st.batches {
-		for _, r := range requests {
-			if st.rpc.Send(r) != nil {
-				return false
-			}
-		}
-		return true
-	}
 	for len(requests) > 0 {
 		n := st.fit(requests)
 		frame := requests[0]

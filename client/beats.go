@@ -1,0 +1,41 @@
+package client
+
+import (
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+// instant is a time on the monotonic clock: nanoseconds since the Client was made. Wall clocks play no role.
+type instant int64
+
+// heartbeats remembers when the last heartbeats were sent, because what the server tells about validity counts from
+// there. Its zero value plus opened is ready for use.
+type heartbeats struct {
+	opened instant // when Open was sent
+	last   uint64  // the newest sent_id, 0 before the first
+	sent   [64]instant
+}
+
+// next notes a heartbeat that is about to be sent and returns its sent_id.
+func (h *heartbeats) next(now instant) uint64 {
+	h.last++
+	h.sent[h.last%uint64(len(h.sent))] = now
+	return h.last
+}
+
+// at is when a heartbeat was sent, or an earlier time if that is not known: a deadline that counts from too early a
+// time is too early, which is safe.
+func (h *heartbeats) at(id uint64) instant {
+	if id == 0 || id > h.last || h.last-id >= uint64(len(h.sent)) {
+		return h.opened
+	}
+	return h.sent[id%uint64(len(h.sent))]
+}
+
+// deadline is when a validity ends.
+//
+//	deadline = time at which the anchor was sent + anchor_age + remaining
+//
+// The server had the anchor later than we sent it, so the true end is no earlier.
+func (h *heartbeats) deadline(v *lockdv1.Validity) instant {
+	return h.at(v.GetAnchor()) + instant(v.GetAnchorAge().AsDuration()+v.GetRemaining().AsDuration())
+}

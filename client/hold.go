@@ -1,0 +1,214 @@
+package client
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+// holdKey is how a hold is known inside a session.
+type holdKey struct {
+	name   string
+	kind   lockdv1.LockKind
+	holder string
+}
+
+func keyOf(h *lockdv1.Hold) holdKey {
+	return holdKey{name: h.GetName(), kind: h.GetKind(), holder: h.GetHolder()}
+}
+
+// lease is until when a hold is surely held, and whether the server renews it.
+type lease struct {
+	deadline instant
+	auto     bool
+}
+
+// hold is what a holder has of a name. The Locks of a named Holder share it, and live as long as each other.
+type hold struct {
+	key      holdKey
+	deadline atomic.Int64 // instant; moves earlier only by Shorten, and when one of several readers is unlocked
+
+	// Guarded by session.mu.
+	locks      []*Lock  // those that have not ended, in the order of their grants
+	room       [1]*Lock // for locks
+	auto       bool
+	shortening *call   // the last Shorten that is not answered
+	below      []lease // of a reader, who has a lease for each grant: what is left without the newest ones
+}
+
+func (h *hold) end() instant { return instant(h.deadline.Load()) }
+
+// addLocked takes a Lock in that was granted with a lease.
+func (s *session) addLocked(l *Lock, granted lease) {
+	now := s.client.now()
+	h := s.holds[l.hold.key]
+	if h != nil && h.end() <= now {
+		s.expireLocked(h)
+		h = nil
+	}
+	if h == nil {
+		h = l.hold
+		h.locks, h.auto = h.room[:0], granted.auto
+		h.deadline.Store(int64(granted.deadline))
+		s.holds[h.key] = h
+	} else {
+		if h.key.kind == lockdv1.LockKind_LOCK_KIND_READ {
+			h.below = append(h.below, lease{h.end(), h.auto})
+		}
+		l.hold, h.auto = h, granted.auto
+		s.raiseLocked(h, granted.deadline)
+	}
+	h.locks = append(h.locks, l)
+	s.alarm.set(now, h.end())
+}
+
+// removeLocked takes a Lock out and says whether it was there. Of a reader the server takes back the newest lease,
+// whichever Lock is unlocked, so nothing longer is trusted from the moment of asking.
+func (s *session) removeLocked(l *Lock) bool {
+	h := l.hold
+	i := slices.Index(h.locks, l)
+	if i < 0 {
+		return false
+	}
+	h.locks = slices.Delete(h.locks, i, i+1)
+	if len(h.locks) == 0 {
+		delete(s.holds, h.key)
+		return true
+	}
+	if n := len(h.below); n > 0 {
+		left := h.below[n-1]
+		h.below, h.auto = h.below[:n-1], left.auto
+		s.lowerLocked(h, left.deadline)
+	}
+	return true
+}
+
+// raiseLocked moves a deadline later. A hold whose deadline has passed is lost: somebody may have seen that already.
+// While a Shorten is not answered nothing else that the server tells counts: it may have been written before.
+func (s *session) raiseLocked(h *hold, deadline instant) {
+	switch {
+	case h.end() <= s.client.now():
+		s.expireLocked(h)
+	case deadline > h.end() && h.shortening == nil:
+		h.deadline.Store(int64(deadline))
+	}
+}
+
+// lowerLocked moves a deadline earlier.
+func (s *session) lowerLocked(h *hold, deadline instant) {
+	if deadline < h.end() {
+		h.deadline.Store(int64(deadline))
+		s.alarm.set(s.client.now(), deadline)
+	}
+}
+
+// renewedLocked notes until when all auto leases are valid.
+func (s *session) renewedLocked(deadline instant) {
+	for _, h := range s.holds {
+		for i := range h.below {
+			if b := &h.below[i]; b.auto && h.shortening == nil {
+				b.deadline = max(b.deadline, deadline)
+			}
+		}
+		if h.auto {
+			s.raiseLocked(h, deadline)
+		}
+	}
+}
+
+// expire ends a Lock if its deadline has passed.
+func (s *session) expire(l *Lock) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h := l.hold; s.client.now() >= h.end() {
+		s.expireLocked(h)
+	}
+}
+
+// expireLocked ends a hold whose deadline has passed. The server may still be renewing it, so it is released.
+func (s *session) expireLocked(h *hold) {
+	for _, l := range h.locks {
+		s.submitLocked(l.releaseCall())
+	}
+	s.endLocked(h, 0, &LostError{Name: h.key.name, Reason: LostDeadline})
+}
+
+// endLocked ends the Locks of a hold, which may be nil. A fence tells an old hold of a holder from its present one.
+func (s *session) endLocked(h *hold, fence uint64, cause error) {
+	if h == nil {
+		return
+	}
+	for _, l := range slices.Clone(h.locks) {
+		if fence == 0 || l.fence == 0 || fence == l.fence {
+			s.removeLocked(l)
+			l.finish(cause)
+		}
+	}
+	s.leaveIfIdleLocked()
+}
+
+var lostReasons = map[lockdv1.Lost_Reason]LostReason{
+	lockdv1.Lost_REASON_EXPIRED:       LostExpired,
+	lockdv1.Lost_REASON_FORCED:        LostForced,
+	lockdv1.Lost_REASON_DATA_LOSS:     LostData,
+	lockdv1.Lost_REASON_SESSION_ENDED: LostSession,
+	lockdv1.Lost_REASON_NO_QUORUM:     LostQuorum,
+}
+
+// lostLocked ends the Locks of a hold that the server lost.
+func (s *session) lostLocked(lost *lockdv1.Lost) {
+	key := keyOf(lost.GetHold())
+	s.endLocked(s.holds[key], lost.GetHold().GetFence(), &LostError{
+		Name: key.name, Reason: cmp.Or(lostReasons[lost.GetReason()], LostExpired), By: lost.GetBy(), Why: lost.GetWhy(),
+	})
+}
+
+// alarm is the one timer of a session for the deadlines of all its holds. It may ring early, never late. A deadline
+// that moved later is noticed when it rings. The session's mutex guards it.
+type alarm struct {
+	ring  func()
+	timer *time.Timer
+	at    instant // when it rings, 0 if it is not set
+}
+
+// set has the alarm ring at a time if it would not ring earlier anyway.
+func (a *alarm) set(now, at instant) {
+	if a.at != 0 && a.at <= at {
+		return
+	}
+	a.at = at
+	wait := time.Duration(max(at-now, 0))
+	if a.timer == nil {
+		a.timer = time.AfterFunc(wait, a.ring)
+		return
+	}
+	a.timer.Reset(wait)
+}
+
+func (a *alarm) stop() {
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+}
+
+// ring ends all holds that are due and sets the alarm anew.
+func (s *session) ring() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alarm.at = 0
+	now, next := s.client.now(), instant(math.MaxInt64)
+	for _, h := range s.holds {
+		if h.end() <= now {
+			s.expireLocked(h)
+		} else {
+			next = min(next, h.end())
+		}
+	}
+	if len(s.holds) > 0 {
+		s.alarm.set(now, next)
+	}
+}
