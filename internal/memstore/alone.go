@@ -62,7 +62,7 @@ func (w *work) hand(e *entry, kind lock.Kind, to lock.Successor) lock.Grant {
 // again sets how often the owner holds the lock and prolongs its hold.
 func (w *work) again(e *entry, c lock.Claim) lock.Grant {
 	e.count = c.Count
-	e.fenceUntil = w.now.Add(w.fenceTTL)
+	e.fenceUntil = w.now.Add(fenceTTL)
 	return lock.Grant{Fence: e.own, TTL: later(&e.expires, w.now, c.TTL)}
 }
 

@@ -24,6 +24,8 @@ type entry struct {
 	hold
 	// permits is a semaphore.
 	permits *semaphore
+	// record is that of a session.
+	record *record
 
 	// Who waits, whatever is under the name.
 
@@ -60,6 +62,9 @@ func (e *entry) refresh(now time.Time) {
 	if e.permits != nil && !now.Before(e.permits.expires) {
 		e.permits = nil
 	}
+	if e.record != nil && !now.Before(e.record.until) {
+		e.record = nil
+	}
 	if e.wish != "" && !now.Before(e.wishUntil) {
 		e.wish = ""
 	}
@@ -67,7 +72,7 @@ func (e *entry) refresh(now time.Time) {
 
 // empty says whether there is nothing in an entry besides its fence.
 func (e *entry) empty(now time.Time) bool {
-	return !e.occupied && !e.held() && e.permits == nil && e.wish == "" && e.line.over(now)
+	return !e.occupied && !e.held() && e.permits == nil && e.record == nil && e.wish == "" && e.line.over(now)
 }
 
 // clear drops all that is under the name, but not who waits.

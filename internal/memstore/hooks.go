@@ -69,19 +69,11 @@ func (s *Store) Lose() {
 	}
 	s.lost = s.floor
 	clear(s.entries)
-	clear(s.records)
 	s.hand = nil
-	s.watchers.mu.Lock()
-	names := slices.Collect(maps.Keys(s.watchers.byName))
-	s.watchers.mu.Unlock()
+	s.listeners.mu.Lock()
+	names := slices.Collect(maps.Keys(s.listeners.byName))
+	s.listeners.mu.Unlock()
 	for _, name := range names {
 		s.tell(message{name: name, notice: lock.Notice{What: lock.NoticeFlushed}})
 	}
-}
-
-// Size is the number of names the Store remembers, held or not.
-func (s *Store) Size() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.entries)
 }

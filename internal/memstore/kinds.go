@@ -8,6 +8,18 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
+// by is what is done for a kind.
+func by[F any](kind lock.Kind, alone, read, permits F) F {
+	switch kind {
+	case lock.Read:
+		return read
+	case lock.Semaphore:
+		return permits
+	default:
+		return alone
+	}
+}
+
 // acquire makes one claim.
 func (w *work) acquire(c lock.Claim) (lock.Grant, error) {
 	e := w.entryLocked(c.Name, w.now)
@@ -43,14 +55,7 @@ func (w *work) check(e *entry, c lock.Claim) error {
 // take does what check allowed: the hold is new, or it is the owner's and the claim a repetition.
 func (w *work) take(e *entry, c lock.Claim) lock.Grant {
 	w.changed(e)
-	switch c.Kind {
-	case lock.Read:
-		return w.takeRead(e, c)
-	case lock.Semaphore:
-		return w.takePermits(e, c)
-	default:
-		return w.takeAlone(e, c)
-	}
+	return by(c.Kind, w.takeAlone, w.takeRead, w.takePermits)(e, c)
 }
 
 // nest makes a claim of an owner that must hold the name already.
@@ -113,33 +118,18 @@ func (w *work) release(r lock.Return) (lock.Returned, error) {
 	if e.mismatch(r.Kind) {
 		return lock.Returned{}, lock.ErrKindMismatch
 	}
-	switch r.Kind {
-	case lock.Read:
-		return w.releaseRead(e, r)
-	case lock.Semaphore:
-		return w.releasePermits(e, r)
-	default:
-		return w.releaseAlone(e, r)
-	}
+	return by(r.Kind, w.releaseAlone, w.releaseRead, w.releasePermits)(e, r)
 }
 
 // renew prolongs a hold and returns for how long it is there.
 func (w *work) renew(e *entry, r lock.Renewal) (left time.Duration, err error) {
-	there := false
-	switch r.Kind {
-	case lock.Read:
-		left, there = w.renewRead(e, r)
-	case lock.Semaphore:
-		left, there = w.renewPermits(e, r)
-	default:
-		left, there = w.renewAlone(e, r)
-	}
+	left, there := by(r.Kind, w.renewAlone, w.renewRead, w.renewPermits)(e, r)
 	if !there {
 		return 0, w.goneLocked(e, r)
 	}
 	w.changed(e)
 	if r.TTL > 0 {
-		e.fenceUntil = w.now.Add(w.fenceTTL)
+		e.fenceUntil = w.now.Add(fenceTTL)
 	}
 	return left, nil
 }
@@ -165,7 +155,7 @@ func (w *work) shorten(e *entry, r lock.Renewal) error {
 		_, _, left := e.alive(w.now)
 		e.expires = w.now.Add(max(r.TTL, left))
 	}
-	e.fenceUntil = w.now.Add(w.fenceTTL)
+	e.fenceUntil = w.now.Add(fenceTTL)
 	w.changed(e)
 	w.freed(e, r.Kind)
 	return nil
@@ -186,7 +176,7 @@ func (w *work) raise(e *entry, c lock.Claim) (f lock.Fence, err error) {
 	}
 	w.changed(e)
 	*own, e.fence = max(*own, c.Fence), max(e.fence, c.Fence)
-	e.fenceUntil = w.now.Add(w.fenceTTL)
+	e.fenceUntil = w.now.Add(fenceTTL)
 	w.settle(e)
 	return *own, nil
 }

@@ -44,9 +44,9 @@ func (r *registry[F]) of(name string) []F {
 	return slices.Collect(maps.Values(r.byName[name]))
 }
 
-// listener hears of a name that is used with a kind.
+// listener hears of a name that is used with a kind, or watches it whatever its kind is.
 type listener struct {
-	kind   lock.Kind
+	kind   lock.Kind // 0: it watches
 	notify func(lock.Notice)
 }
 
@@ -93,14 +93,8 @@ func (w *work) freed(e *entry, kind lock.Kind) (turn lock.Owner) {
 	return turn
 }
 
-// tell passes a message on and says how many heard it of those who listen.
+// tell passes a message on and says how many heard it.
 func (s *Store) tell(m message) (heard int) {
-	if m.kind == 0 {
-		for _, notify := range s.watchers.of(m.name) {
-			notify(m.notice)
-		}
-		return 0
-	}
 	for _, l := range s.listeners.of(m.name) {
 		if sameEars(l.kind) == m.kind {
 			heard++
@@ -123,9 +117,7 @@ func (s *Store) ListenTurn(string, lock.Owner, func(lock.Notice)) (stop func()) 
 
 // Watch implements lock.Store. Like Listen, but notify is called under Store.mu.
 func (s *Store) Watch(name string, notify func(lock.Notice)) (stop func()) {
-	stop = s.watchers.add(name, notify)
-	go notify(lock.Notice{What: lock.NoticeListening})
-	return stop
+	return s.Listen(name, 0, notify)
 }
 
 // ListenForced implements lock.Store. There are no interruptions in memory.

@@ -93,7 +93,7 @@ func (w *work) takeRead(e *entry, c lock.Claim) lock.Grant {
 // claim of an earlier hold may be executed late.
 func (w *work) readOn(e *entry, r *reading, c lock.Claim) lock.Grant {
 	r.resize(max(c.Count, r.count()))
-	e.fenceUntil = w.now.Add(w.fenceTTL)
+	e.fenceUntil = w.now.Add(fenceTTL)
 	later(&e.expires, w.now, c.TTL)
 	return lock.Grant{Fence: r.fence, TTL: later(&r.holds[c.Count-1], w.now, c.TTL)}
 }

@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -15,118 +14,73 @@ type record struct {
 	ended bool // and kept for commands that come late
 }
 
-// swept is how many records an operation looks at that adds one. So those that ran out are fewer than the others.
-const swept = 2
+// recordOf is the name that a session's record has. No lock is named so: it is reserved.
+func recordOf(session string) string { return "lockd:session:" + session }
 
 // TakeSession implements lock.Store.
 func (s *Store) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.Duration) error {
-	err := begin(ctx, lock.Exclusive)
-	if err == nil {
-		err = r.CheckSession()
-	}
-	if err == nil {
-		err = s.takeSession(r, ttl)
-	}
-	if err != nil {
-		return fmt.Errorf("take the session %s: %w", r.ID, err)
-	}
-	return nil
-}
-
-func (s *Store) takeSession(r lock.SessionRecord, ttl time.Duration) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	s.sweepRecordsLocked(now)
-	had, there := s.recordLocked(r.ID, now)
-	switch {
-	case there && had.ended, !there && r.Epoch > 1:
-		return lock.ErrSessionGone
-	case there && had.TokenHash != r.TokenHash:
-		return lock.ErrToken
-	case there && r.SupersededBy(had.SessionRecord):
-		return lock.ErrSuperseded
-	}
-	s.records[r.ID] = record{SessionRecord: r, until: laterOf(had.until, now.Add(ttl))}
-	return nil
+	_, err := do(ctx, s, "take the session", r.ID, lock.Exclusive, func(w *work) (any, error) {
+		if err := r.CheckSession(); err != nil {
+			return nil, err
+		}
+		switch had := w.peek(recordOf(r.ID)).record; {
+		case had == nil && r.Epoch > 1, had != nil && had.ended:
+			return nil, lock.ErrSessionGone
+		case had != nil && had.TokenHash != r.TokenHash:
+			return nil, lock.ErrToken
+		case had != nil && r.SupersededBy(had.SessionRecord):
+			return nil, lock.ErrSuperseded
+		}
+		w.keep(r, ttl)
+		return nil, nil
+	})
+	return err
 }
 
 // StartKeepSession implements lock.Store.
 func (s *Store) StartKeepSession(k lock.SessionKeep, done func(error)) {
 	go func() {
-		err := k.CheckSession()
-		if err == nil {
-			err = s.keepSession(k)
-		}
-		if err != nil {
-			err = fmt.Errorf("keep the session %s: %w", k.ID, err)
-		}
+		_, err := do(context.Background(), s, "keep the session", k.ID, lock.Exclusive, func(w *work) (any, error) {
+			if err := k.CheckSession(); err != nil {
+				return nil, err
+			}
+			had := w.peek(recordOf(k.ID)).record
+			there := had != nil && !had.ended
+			switch {
+			case !there && (!k.Again || had != nil && had.Epoch >= k.Epoch):
+				return nil, lock.ErrSessionGone
+			case there && k.SupersededBy(had.SessionRecord):
+				return nil, lock.ErrSuperseded
+			}
+			w.keep(k.SessionRecord, k.TTL)
+			return nil, nil
+		})
 		done(err)
 	}()
 }
 
-func (s *Store) keepSession(k lock.SessionKeep) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	had, there := s.recordLocked(k.ID, now)
-	switch {
-	case there && had.ended && had.Epoch >= k.Epoch:
-		return lock.ErrSessionGone
-	case (!there || had.ended) && !k.Again:
-		return lock.ErrSessionGone
-	case there && !had.ended && k.SupersededBy(had.SessionRecord):
-		return lock.ErrSuperseded
+// keep has a session have a record, for so long from now at least.
+func (w *work) keep(r lock.SessionRecord, ttl time.Duration) {
+	e := w.entryLocked(recordOf(r.ID), w.now)
+	next := record{SessionRecord: r}
+	if e.record != nil {
+		next.until = e.record.until
 	}
-	s.records[k.ID] = record{SessionRecord: k.SessionRecord, until: laterOf(had.until, now.Add(k.TTL))}
-	return nil
+	later(&next.until, w.now, ttl)
+	e.record = &next
 }
 
 // EndSession implements lock.Store.
 func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
-	err := begin(ctx, lock.Exclusive)
-	if err == nil {
-		err = s.endSession(id, epoch)
-	}
-	if err != nil {
-		return fmt.Errorf("end the session %s: %w", id, err)
-	}
-	return nil
-}
-
-func (s *Store) endSession(id string, epoch uint64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	if had, there := s.recordLocked(id, now); there && had.Epoch > epoch {
-		return lock.ErrSuperseded
-	}
-	s.sweepRecordsLocked(now)
-	s.records[id] = record{
-		SessionRecord: lock.SessionRecord{ID: id, Epoch: epoch}, until: now.Add(lock.EndedSession),
-		ended: true,
-	}
-	return nil
-}
-
-// recordLocked is the record of a session that has not run out.
-func (s *Store) recordLocked(id string, now time.Time) (r record, there bool) {
-	r, there = s.records[id]
-	if !there || !now.Before(r.until) {
-		return record{}, false
-	}
-	return r, true
-}
-
-// sweepRecordsLocked forgets some records that ran out. A walk over a map begins anywhere.
-func (s *Store) sweepRecordsLocked(now time.Time) {
-	looked := 0
-	for id, r := range s.records {
-		if !now.Before(r.until) {
-			delete(s.records, id)
+	_, err := do(ctx, s, "end the session", id, lock.Exclusive, func(w *work) (any, error) {
+		e := w.entryLocked(recordOf(id), w.now)
+		if e.record != nil && e.record.Epoch > epoch {
+			return nil, lock.ErrSuperseded
 		}
-		if looked++; looked == swept {
-			return
+		e.record = &record{
+			SessionRecord: lock.SessionRecord{ID: id, Epoch: epoch}, until: w.now.Add(lock.EndedSession), ended: true,
 		}
-	}
+		return nil, nil
+	})
+	return err
 }

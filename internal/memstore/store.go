@@ -9,39 +9,30 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// defaultFenceTTL is how long the fence of a free name is remembered after its last grant. It is only needed to tell
-// a forced release from a loss of data, and to show it; later fences are greater without it.
-const defaultFenceTTL = 10 * time.Minute
+// fenceTTL is how long the fence of a free name is remembered after its last grant. It is only needed to tell a forced
+// release from a loss of data, and to show it; later fences are greater without it.
+const fenceTTL = lock.LimitLives
 
-// defaultRemember is how many names may be known before those that are free are forgotten sooner than that.
-const defaultRemember = 100_000
+// remember is how many names may be known before those that are free are forgotten sooner than that.
+const remember = 100_000
 
 // Store is a lock.Store in memory. The zero value is not usable; New makes one.
 type Store struct {
-	fenceTTL  time.Duration
-	remember  int
-	listeners registry[listener]
-	watchers  registry[func(lock.Notice)]
+	listeners registry[listener]          // and those who watch
 	forced    registry[func(name string)] // under ""
 	peers     registry[func(message []byte)]
 
 	mu      sync.Mutex // guards the fields below
 	entries map[string]*entry
-	records map[string]record // of sessions
-	hand    *entry            // where the sweep is in the ring of entries; nil if there are none
-	floor   lock.Fence        // no fence above it was forgotten
-	lost    lock.Fence        // no fence above it was lost
+	hand    *entry     // where the sweep is in the ring of entries; nil if there are none
+	floor   lock.Fence // no fence above it was forgotten
+	lost    lock.Fence // no fence above it was lost
 }
 
 var _ lock.Store = (*Store)(nil)
 
 // New makes an empty Store. There is nothing to close.
-func New() *Store {
-	return &Store{
-		fenceTTL: defaultFenceTTL, remember: defaultRemember, entries: make(map[string]*entry),
-		records: make(map[string]record),
-	}
-}
+func New() *Store { return &Store{entries: make(map[string]*entry)} }
 
 // begin says whether an attempt may begin: not with a cancelled ctx, and only for the kinds there are.
 func begin(ctx context.Context, kind lock.Kind) error {

@@ -29,7 +29,7 @@ func (s *Store) sweepLocked(now time.Time, names int) {
 		e := s.hand
 		s.hand = e.next
 		e.refresh(now)
-		crowded := len(s.entries) > s.remember
+		crowded := len(s.entries) > remember
 		if crowded && e.permits != nil && !now.Before(e.permits.last) {
 			e.permits = nil // its limit is forgotten as well
 		}
@@ -87,6 +87,6 @@ func (s *Store) mintLocked(e *entry, now time.Time, least lock.Fence) lock.Fence
 		least = lock.Fence(now.UnixMicro())
 	}
 	e.fence = max(last+1, least)
-	e.fenceUntil = now.Add(s.fenceTTL)
+	e.fenceUntil = now.Add(fenceTTL)
 	return e.fence
 }

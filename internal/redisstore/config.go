@@ -74,7 +74,8 @@ const (
 	defaultHearTimeout = 3 * time.Second
 )
 
-func (c Config) withDefaults() Config {
+// WithDefaults has a default for each field that needs one.
+func (c Config) WithDefaults() Config {
 	c.FenceTTL = cmp.Or(c.FenceTTL, defaultFenceTTL)
 	c.OpTimeout = cmp.Or(c.OpTimeout, defaultOpTimeout)
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 5*c.OpTimeout)
@@ -114,7 +115,7 @@ func (c Config) options() (*redis.Options, error) {
 
 // Client is a client for questions that no operation of a Store asks.
 func (c Config) Client() (*redis.Client, error) {
-	o, err := c.withDefaults().options()
+	o, err := c.WithDefaults().options()
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, m *Metrics) (*Store,
 	if err != nil {
 		return nil, err
 	}
-	if err := s.firstCheck(ctx, cfg.withDefaults().ConnectTimeout); err != nil {
+	if err := s.firstCheck(ctx, cfg.WithDefaults().ConnectTimeout); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -75,7 +75,7 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, m *Metrics) (*Store,
 
 // New is Open for one of several servers: nothing is known of the server until it is probed.
 func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	if m == nil {
 		m, _ = NewMetrics(nil) // which cannot fail
 	}

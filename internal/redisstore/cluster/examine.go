@@ -2,12 +2,12 @@ package cluster
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore"
 	"github.com/lockd-io/lockd/internal/redisstore/examine"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 )
@@ -28,41 +28,19 @@ func (s *Store) Examine(ctx context.Context) []lock.Finding {
 			Remedy: "start the cluster, or check the addresses, the network and the password",
 		}}
 	}
-	found := make([][]lock.Finding, len(nodes))
-	var wg sync.WaitGroup
-	for i, n := range nodes {
-		wg.Go(func() { found[i] = n.Examine(ctx) })
-	}
-	wg.Wait()
-	var all []lock.Finding
-	for _, some := range found {
-		all = append(all, some...)
-	}
-	return all
+	return slices.Concat(each(nodes, func(_ int, n *node) []lock.Finding { return n.Examine(ctx) })...)
 }
 
 // Overlaps implements lock.Declarer, as Declare.
 func (s *Store) Overlaps(ctx context.Context, ttl time.Duration) (others []string, err error) {
-	at, err := s.owner(layout.Slot(layout.Prefixes))
-	if err == nil {
-		others, err = at.Overlaps(ctx, ttl)
-	}
-	if err != nil {
-		s.lookSoon()
-		return nil, fmt.Errorf("in the cluster: %w", err)
-	}
-	return others, nil
+	return askSlot(ctx, s, layout.Slot(layout.Prefixes), func(at *redisstore.Store) ([]string, error) {
+		return at.Overlaps(ctx, ttl)
+	})
 }
 
-// Declare implements lock.Declarer. There is one text for the whole cluster. While its slot moves it is not to be had.
+// Declare implements lock.Declarer. There is one text for the whole cluster.
 func (s *Store) Declare(ctx context.Context, text string, ttl time.Duration) (kept string, err error) {
-	at, err := s.owner(layout.Slot(layout.Declaration(s.cfg.Node.Prefix)))
-	if err == nil {
-		kept, err = at.Declare(ctx, text, ttl)
-	}
-	if err != nil {
-		s.lookSoon()
-		return "", fmt.Errorf("in the cluster: %w", err)
-	}
-	return kept, nil
+	return askSlot(ctx, s, layout.Slot(layout.Declaration(s.cfg.Node.Prefix)), func(at *redisstore.Store) (string, error) {
+		return at.Declare(ctx, text, ttl)
+	})
 }

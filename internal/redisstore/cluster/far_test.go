@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap/zaptest"
-
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/redisstore"
@@ -64,18 +62,14 @@ func TestSilentNodesDoNotKeepTheSlotsSecret(t *testing.T) {
 		n.Pause()
 		defer n.Resume()
 	}
+	const patience = 5 * time.Minute // with each node that does not answer
 	begun := time.Now()
-	s, err := Open(t.Context(), Config{
-		Addrs: append(redistest.Addrs(c.Nodes[3:]), c.Nodes[0].Addr), Node: redisstore.Config{OpTimeout: 2 * time.Second},
-	}, zaptest.NewLogger(t), metrics(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	holding(t, s, "a")
-	if took := time.Since(begun); took > 4*time.Second {
+	s := openWith(t, Config{
+		Addrs: append(redistest.Addrs(c.Nodes[3:]), c.Nodes[0].Addr),
+		Node:  redisstore.Config{OpTimeout: 2 * time.Second, ConnectTimeout: patience},
+	})
+	soon(t, "a name is taken", func() bool { _, err := s.Acquire(t.Context(), claim("a", "o")); return err == nil })
+	if took := time.Since(begun); took > patience/2 {
 		t.Errorf("it took %v to find the first node that answers", took)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
 	}
 }

@@ -30,9 +30,5 @@ func (s *Store) Marked() bool {
 
 // Found vouches for all nodes.
 func (s *Store) Found(ctx context.Context) error {
-	var errs []error
-	for _, n := range s.all() {
-		errs = append(errs, n.Found(ctx))
-	}
-	return errors.Join(errs...)
+	return errors.Join(each(s.all(), func(_ int, n *node) error { return n.Found(ctx) })...)
 }

@@ -135,11 +135,8 @@ func TestSlowNodesAreNotAskedForNamesWhoseLeaseIsAboutToEnd(t *testing.T) {
 		cl.TTL = lease
 		cs = append(cs, cl)
 	}
-	begun := time.Now()
-	_, err := far.AcquireAll(t.Context(), cs)
-	if took := time.Since(begun); !errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrOutcomeUnknown) ||
-		took > lease*11/12 {
-		t.Errorf("got %v after %v, want that it is given up after half of the lease", err, took)
+	if _, err := far.AcquireAll(t.Context(), cs); !errors.Is(err, errTooSlow) || errors.Is(err, lock.ErrOutcomeUnknown) {
+		t.Errorf("got %v, want that it is given up after half of the lease", err)
 	}
 	for _, name := range names {
 		if st, err := s.Look(t.Context(), name); err != nil || st.Held {

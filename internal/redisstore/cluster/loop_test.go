@@ -43,7 +43,7 @@ func TestNodesThatSendACallToEachOtherAreNotFlooded(t *testing.T) {
 // Each of very many slots moves while very many listen in others.
 func TestASlotThatMovesCostsOnlyThoseWhoListenInIt(t *testing.T) {
 	t.Parallel()
-	s := &Store{ears: make(map[int]map[*ear]struct{})}
+	s := &Store{ctx: t.Context(), ears: make(map[int]map[*ear]struct{})}
 	from, to := new(node), new(node)
 	heard := 0
 	for i := range 100_000 {

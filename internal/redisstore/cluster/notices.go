@@ -40,7 +40,7 @@ func (s *Store) hear(slot int, listen func(*redisstore.Store) (stop func())) (st
 // moveLocked has an ear listen to the node that has its slot now.
 func (s *Store) moveLocked(e *ear) {
 	n := s.slots[e.slot].Load()
-	if n == e.at || n == nil || s.closed {
+	if n == e.at || n == nil || s.ctx.Err() != nil {
 		return
 	}
 	e.stop()
@@ -104,11 +104,9 @@ func (s *Store) ListenForced(notify func(name string)) (stop func()) {
 
 // Publish implements lock.Peers. All replicas publish and hear a topic at one node, which knows how many they are.
 func (s *Store) Publish(ctx context.Context, topic string, message []byte) (int, error) {
-	at, err := s.owner(s.slotOfTopic(topic))
-	if err != nil {
-		return 0, err
-	}
-	return at.Publish(ctx, topic, message)
+	return askSlot(ctx, s, s.slotOfTopic(topic), func(at *redisstore.Store) (int, error) {
+		return at.Publish(ctx, topic, message)
+	})
 }
 
 // Subscribe implements lock.Peers.

@@ -15,12 +15,15 @@ import (
 func (s *Store) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, err error)) {
 	at := make(map[*redisstore.Store][]int)
 	for i := range rs {
-		node, err := s.where(rs[i].Name)
-		if err != nil {
-			done(i, err)
-			continue
+		slot, err := s.slotOf(rs[i].Name)
+		if err == nil {
+			var node *redisstore.Store
+			if node, err = s.owner(slot); err == nil {
+				at[node] = append(at[node], i)
+				continue
+			}
 		}
-		at[node] = append(at[node], i)
+		done(i, err)
 	}
 	r := renewals{s: s, rs: rs, done: done, end: time.Now().Add(s.within)}
 	r.renew(ctx, at, 0)
@@ -60,16 +63,16 @@ func (r *renewals) renewAt(ctx context.Context, node *redisstore.Store, some []i
 	sent := make(map[*redisstore.Store][]int)
 	var pause time.Duration
 	node.Renew(ctx, part, func(k int, err error) {
-		next, again := r.s.redirect(part[k].Name, err)
-		next = next.after(moves)
-		if !again || time.Now().Add(next.pause).After(r.end) {
+		slot, _ := r.s.slotOf(part[k].Name) // it has one: it was sent there
+		to, wait, again := r.s.redirect(slot, err, moves, r.end)
+		if !again {
 			r.done(some[k], err)
 			return
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		sent[next.to] = append(sent[next.to], some[k])
-		pause = max(pause, next.pause)
+		sent[to] = append(sent[to], some[k])
+		pause = max(pause, wait)
 	})
 	if len(sent) > 0 {
 		time.Sleep(pause)

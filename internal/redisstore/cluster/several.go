@@ -67,7 +67,7 @@ func (s *Store) acquirePart(ctx context.Context, cs []lock.Claim, part []int, ot
 		some[k] = cs[i]
 	}
 	acquire := func() ([]lock.Grant, error) {
-		return ask(ctx, s, some[0].Name, func(ctx context.Context, at *redisstore.Store) ([]lock.Grant, error) {
+		return ask(ctx, s, some[0].Name, func(at *redisstore.Store) ([]lock.Grant, error) {
 			return at.AcquireAll(ctx, some)
 		})
 	}

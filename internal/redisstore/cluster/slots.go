@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
+	"github.com/lockd-io/lockd/internal/redisstore"
 )
 
 // ErrNoCluster is what Open returns if the server that answered is not a node of a cluster.
@@ -57,9 +58,10 @@ func (s *Store) keepLooking() {
 
 // answer is which node has which slots, in the eyes of one of them.
 type answer struct {
-	by   string
-	told []redis.ClusterSlot
-	err  error
+	by      string
+	told    []redis.ClusterSlot
+	sharded bool // channels have slots
+	err     error
 }
 
 // look asks the nodes which has which slots, until one tells. Another one is asked when one has failed, and when one is
@@ -69,33 +71,23 @@ func (s *Store) look(ctx context.Context) error {
 	defer cancel()
 	addrs := s.whoMayTell()
 	answers := make(chan answer, len(addrs))
-	asked, failed := 0, 0
-	askNext := func() {
+	for asked, failed := 0, 0; ; {
 		if asked < len(addrs) {
 			addr := addrs[asked]
 			asked++
-			s.wg.Go(func() {
-				told, err := s.ask(ctx, addr)
-				answers <- answer{addr, told, err}
-			})
+			s.wg.Go(func() { answers <- s.ask(ctx, addr) })
 		}
-	}
-	askNext()
-	for {
-		silent := time.NewTimer(silence)
 		select {
 		case a := <-answers:
-			silent.Stop()
 			failed++
 			switch {
 			case a.err == nil:
-				return s.learn(a.by, a.told)
+				return s.learn(a)
 			case failed == len(addrs) || errors.Is(a.err, ErrNoCluster):
 				return a.err
 			}
-		case <-silent.C:
+		case <-time.After(s.within / 2): // it is silent
 		}
-		askNext()
 	}
 }
 
@@ -113,55 +105,50 @@ func (s *Store) whoMayTell() []string {
 	return known
 }
 
-// ask asks one node. The first time it also asks whether channels have slots.
-func (s *Store) ask(ctx context.Context, addr string) ([]redis.ClusterSlot, error) {
+// ask asks one node.
+func (s *Store) ask(ctx context.Context, addr string) answer {
 	cfg := s.cfg.Node
 	cfg.Addr = addr
 	c, err := cfg.Client()
 	if err != nil {
-		return nil, err
+		return answer{err: err}
 	}
 	defer func() { _ = c.Close() }() // it has said what it had to
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-	ctx, cancel := context.WithTimeoutCause(ctx, s.connect+2*s.within, errors.New("the node did not answer in time"))
+	late := errors.New("the node did not answer in time")
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.ConnectTimeout+2*s.within, late)
 	defer cancel()
 	told, err := c.ClusterSlots(ctx).Result() //nolint:staticcheck // Redis 6.2 has no CLUSTER SHARDS
 	if redis.HasErrorPrefix(err, "This instance has cluster support disabled") ||
 		redis.HasErrorPrefix(err, "unknown command") {
-		return nil, fmt.Errorf("%s: %w", addr, ErrNoCluster)
+		return answer{err: fmt.Errorf("%s: %w", addr, ErrNoCluster)}
+	}
+	old := false // before 7.0 there are no such channels
+	if err == nil {
+		err = c.PubSubShardNumSub(ctx).Err()
+		if _, old = errors.AsType[redis.Error](err); old {
+			err = nil
+		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", addr, lock.ErrUnavailable, err)
+		err = fmt.Errorf("%s: %w: %w", addr, lock.ErrUnavailable, err)
 	}
-	s.mu.Lock()
-	first := len(s.nodes) == 0
-	s.mu.Unlock()
-	if !first {
-		return told, nil
-	}
-	err = c.PubSubShardNumSub(ctx).Err()
-	if _, replied := errors.AsType[redis.Error](err); err != nil && !replied {
-		return nil, fmt.Errorf("%s: %w: %w", addr, lock.ErrUnavailable, err)
-	}
-	s.mu.Lock()
-	s.sharded = err == nil // before 7.0 there are no such channels
-	s.mu.Unlock()
-	return told, nil
+	return answer{addr, told, !old, err}
 }
 
 // learn takes over what a node told. Who listened to a name whose slot moved listens to the new node from now on.
-func (s *Store) learn(by string, told []redis.ClusterSlot) error {
+func (s *Store) learn(a answer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.ctx.Err() != nil {
-		return nil
+	if len(s.nodes) == 0 {
+		s.sharded = a.sharded
 	}
 	used := make(map[string]bool)
-	for _, r := range told {
+	for _, r := range a.told {
 		if len(r.Nodes) == 0 {
 			continue
 		}
-		n, err := s.nodeLocked(reachable(r.Nodes[0].Addr, by))
+		n, err := s.nodeLocked(reachable(r.Nodes[0].Addr, a.by))
 		if err != nil {
 			return err
 		}
@@ -197,6 +184,9 @@ func reachable(addr, by string) string {
 
 // nodeLocked is the node at an address, which is new if it is not known.
 func (s *Store) nodeLocked(addr string) (*node, error) {
+	if s.ctx.Err() != nil {
+		return nil, errClosed
+	}
 	if n := s.nodes[addr]; n != nil {
 		return n, nil
 	}
@@ -235,23 +225,23 @@ func (s *Store) dropLocked(used map[string]bool) {
 }
 
 // moved notes that a slot is elsewhere, and returns its node.
-func (s *Store) moved(slot int, addr string) (*node, error) {
+func (s *Store) moved(slot int, addr string) (*redisstore.Store, error) {
 	s.lookSoon()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return nil, errClosed
-	}
 	before := s.slots[slot].Load()
-	if before == nil || strings.HasPrefix(addr, ":") && before.addr == "" {
+	if before == nil {
 		return nil, errNoNode
 	}
 	n, err := s.nodeLocked(reachable(addr, before.addr))
-	if err == nil && n != before {
+	if err != nil {
+		return nil, err
+	}
+	if n != before {
 		s.slots[slot].Store(n)
 		s.moveEarsLocked(slot)
 	}
-	return n, err
+	return n.Store, nil
 }
 
 // all are the nodes that there are. The list must not be changed.

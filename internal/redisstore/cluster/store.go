@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,15 +29,9 @@ const (
 	// lookEvery is how often the slots are looked up although nothing asks for it.
 	lookEvery = 10 * time.Second
 	// lookPause is the least time between two looks.
-	lookPause = 100 * time.Millisecond
-	// lingerAsking is Store.linger, much more than operations take.
-	lingerAsking = time.Minute
-	// defaultTime is that of an operation if none is configured, as in redisstore.
-	defaultTime = time.Second
-	// defaultConnect is the same for connections.
-	defaultConnect = 5 * time.Second
-	// silence is after which time another node is asked for the slots beside one that has not answered.
-	silence = 500 * time.Millisecond
+	lookPause = lookEvery / 100
+	// lingering is Store.linger in times of an operation, much more than operations take.
+	lingering = 60
 )
 
 // Store is a lock.Store in a Redis Cluster. Open makes one.
@@ -47,7 +40,6 @@ type Store struct {
 	log     *zap.Logger
 	metrics *redisstore.Metrics
 	within  time.Duration // of an operation with all its redirections
-	connect time.Duration // to make a connection
 	linger  time.Duration // for how long connections are kept for names on their way, when no name is any more
 
 	slots [layout.Slots]atomic.Pointer[node] // who has which slot; nil if that is not known
@@ -65,7 +57,6 @@ type Store struct {
 	nodes   map[string]*node
 	ears    map[int]map[*ear]struct{} // by their slots
 	sharded bool                      // channels have slots; known with the first look
-	closed  bool
 }
 
 var _ lock.Store = (*Store)(nil)
@@ -76,11 +67,10 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, m *redisstore.Metric
 	if err := check(cfg); err != nil {
 		return nil, err
 	}
+	cfg.Node = cfg.Node.WithDefaults()
 	s := &Store{
-		cfg: cfg, log: log.Named("cluster"), metrics: m, within: cmp.Or(cfg.Node.OpTimeout, defaultTime),
-		linger:  lingerAsking,
-		connect: cmp.Or(cfg.Node.ConnectTimeout, defaultConnect),
-		wake:    make(chan struct{}, 1), nodes: make(map[string]*node), ears: make(map[int]map[*ear]struct{}),
+		cfg: cfg, log: log.Named("cluster"), metrics: m, within: cfg.Node.OpTimeout, linger: lingering * cfg.Node.OpTimeout,
+		wake: make(chan struct{}, 1), nodes: make(map[string]*node), ears: make(map[int]map[*ear]struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	err := s.look(ctx)
@@ -140,18 +130,22 @@ func (s *Store) Close() error {
 	s.cancel()
 	s.wg.Wait()
 	s.mu.Lock()
-	s.closed = true
 	nodes := s.all()
 	s.nodes = nil
 	s.listLocked()
 	s.mu.Unlock()
-	errs := make([]error, len(nodes))
+	return errors.Join(each(nodes, func(_ int, n *node) error { return n.close() })...)
+}
+
+// each asks all nodes at the same time: silent ones take long.
+func each[T any](nodes []*node, ask func(i int, n *node) T) []T {
+	all := make([]T, len(nodes))
 	var wg sync.WaitGroup
-	for i, nd := range nodes { // at the same time: silent ones take long
-		wg.Go(func() { errs[i] = nd.close() })
+	for i, n := range nodes {
+		wg.Go(func() { all[i] = ask(i, n) })
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	return all
 }
 
 // node is a master.

@@ -10,11 +10,7 @@ import (
 
 // Acquire implements lock.Store.
 func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	return ask(ctx, s, c.Name, func(ctx context.Context, at *redisstore.Store) (lock.Grant,
-		error,
-	) {
-		return at.Acquire(ctx, c)
-	})
+	return ask(ctx, s, c.Name, func(at *redisstore.Store) (lock.Grant, error) { return at.Acquire(ctx, c) })
 }
 
 // StartAcquire implements lock.Store.
@@ -24,18 +20,12 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 
 // Raise implements lock.Store.
 func (s *Store) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
-	return ask(ctx, s, c.Name, func(ctx context.Context, at *redisstore.Store) (lock.Fence, error) {
-		return at.Raise(ctx, c)
-	})
+	return ask(ctx, s, c.Name, func(at *redisstore.Store) (lock.Fence, error) { return at.Raise(ctx, c) })
 }
 
 // Release implements lock.Store.
 func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	return ask(ctx, s, r.Name, func(ctx context.Context, at *redisstore.Store) (lock.Returned,
-		error,
-	) {
-		return at.Release(ctx, r)
-	})
+	return ask(ctx, s, r.Name, func(at *redisstore.Store) (lock.Returned, error) { return at.Release(ctx, r) })
 }
 
 // StartRelease implements lock.Store.
@@ -45,11 +35,7 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 
 // Extend implements lock.Store.
 func (s *Store) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
-	return ask(ctx, s, r.Name, func(ctx context.Context, at *redisstore.Store) (time.Duration,
-		error,
-	) {
-		return at.Extend(ctx, r)
-	})
+	return ask(ctx, s, r.Name, func(at *redisstore.Store) (time.Duration, error) { return at.Extend(ctx, r) })
 }
 
 // StartExtend implements lock.Store.
@@ -59,76 +45,58 @@ func (s *Store) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 
 // Shorten implements lock.Store.
 func (s *Store) Shorten(ctx context.Context, r lock.Renewal) error {
-	return do(ctx, s, r.Name, func(ctx context.Context, at *redisstore.Store) error { return at.Shorten(ctx, r) })
+	return do(ctx, s, r.Name, func(at *redisstore.Store) error { return at.Shorten(ctx, r) })
 }
 
 // ForceRelease implements lock.Store.
 func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
-	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (bool,
-		error,
-	) {
-		return at.ForceRelease(ctx, name, kind)
-	})
+	return ask(ctx, s, name, func(at *redisstore.Store) (bool, error) { return at.ForceRelease(ctx, name, kind) })
 }
 
 // Enlist implements lock.Store.
 func (s *Store) Enlist(ctx context.Context, name string, owners []lock.Owner, place time.Duration) ([]int, error) {
-	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) ([]int, error) {
-		return at.Enlist(ctx, name, owners, place)
-	})
+	return ask(ctx, s, name, func(at *redisstore.Store) ([]int, error) { return at.Enlist(ctx, name, owners, place) })
 }
 
 // Leave implements lock.Store.
 func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners []lock.Owner) error {
-	return do(ctx, s, name, func(ctx context.Context,
-		at *redisstore.Store,
-	) error {
-		return at.Leave(ctx, name, kind, owners)
-	})
+	return do(ctx, s, name, func(at *redisstore.Store) error { return at.Leave(ctx, name, kind, owners) })
 }
 
 // Succeed implements lock.Store.
 func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner,
 	place time.Duration,
 ) (int, error) {
-	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (int, error) {
+	return ask(ctx, s, name, func(at *redisstore.Store) (int, error) {
 		return at.Succeed(ctx, name, from, to, place)
 	})
 }
 
 // Queue implements lock.Store.
 func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]lock.Owner, error) {
-	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) ([]lock.Owner, error) {
+	return ask(ctx, s, name, func(at *redisstore.Store) ([]lock.Owner, error) {
 		return at.Queue(ctx, name, from, size)
 	})
 }
 
 // SetLimit implements lock.Store.
 func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
-	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (uint32,
-		error,
-	) {
-		return at.SetLimit(ctx, name, limit)
-	})
+	return ask(ctx, s, name, func(at *redisstore.Store) (uint32, error) { return at.SetLimit(ctx, name, limit) })
 }
 
 // RemoveLimit implements lock.Store.
 func (s *Store) RemoveLimit(ctx context.Context, name string) (uint32, error) {
-	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (uint32, error) {
-		return at.RemoveLimit(ctx, name)
-	})
+	return ask(ctx, s, name, func(at *redisstore.Store) (uint32, error) { return at.RemoveLimit(ctx, name) })
 }
 
 // AdoptLimit implements lock.Store.
 func (s *Store) AdoptLimit(ctx context.Context, name string, limit uint32) error {
-	return do(ctx, s, name, func(ctx context.Context, at *redisstore.Store) error {
-		return at.AdoptLimit(ctx, name, limit)
-	})
+	return do(ctx, s, name, func(at *redisstore.Store) error { return at.AdoptLimit(ctx, name, limit) })
 }
 
 // TakeSession implements lock.Store. A session's record is where a lock with its id as a name would be.
 func (s *Store) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.Duration) error {
-	return do(ctx, s, r.ID, func(ctx context.Context, at *redisstore.Store) error { return at.TakeSession(ctx, r, ttl) })
+	return do(ctx, s, r.ID, func(at *redisstore.Store) error { return at.TakeSession(ctx, r, ttl) })
 }
 
 // StartKeepSession implements lock.Store.
@@ -140,5 +108,5 @@ func (s *Store) StartKeepSession(k lock.SessionKeep, done func(error)) {
 
 // EndSession implements lock.Store.
 func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
-	return do(ctx, s, id, func(ctx context.Context, at *redisstore.Store) error { return at.EndSession(ctx, id, epoch) })
+	return do(ctx, s, id, func(at *redisstore.Store) error { return at.EndSession(ctx, id, epoch) })
 }

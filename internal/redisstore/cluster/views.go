@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore"
@@ -13,27 +12,17 @@ import (
 
 // Look implements lock.Store.
 func (s *Store) Look(ctx context.Context, name string) (lock.State, error) {
-	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (lock.State,
-		error,
-	) {
-		return at.Look(ctx, name)
-	})
+	return ask(ctx, s, name, func(at *redisstore.Store) (lock.State, error) { return at.Look(ctx, name) })
 }
 
 // Holders implements lock.Store.
 func (s *Store) Holders(ctx context.Context, name string, size int) ([]lock.Holder, error) {
-	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) ([]lock.Holder, error) {
-		return at.Holders(ctx, name, size)
-	})
+	return ask(ctx, s, name, func(at *redisstore.Store) ([]lock.Holder, error) { return at.Holders(ctx, name, size) })
 }
 
 // See implements lock.Store.
 func (s *Store) See(ctx context.Context, name string) (lock.Sight, error) {
-	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (lock.Sight,
-		error,
-	) {
-		return at.See(ctx, name)
-	})
+	return ask(ctx, s, name, func(at *redisstore.Store) (lock.Sight, error) { return at.See(ctx, name) })
 }
 
 // List implements lock.Store: the names of one node after those of another, in the order of their addresses. What moves
@@ -87,12 +76,11 @@ func (s *Store) Probe(ctx context.Context) (string, error) {
 		s.lookSoon()
 		return "", errNoNode
 	}
-	ids, errs := make([]string, len(nodes)), make([]error, len(nodes))
-	var wg sync.WaitGroup
-	for i, n := range nodes {
-		wg.Go(func() { ids[i], errs[i] = n.Probe(ctx) })
-	}
-	wg.Wait()
+	errs := make([]error, len(nodes))
+	ids := each(nodes, func(i int, n *node) (id string) {
+		id, errs[i] = n.Probe(ctx)
+		return id
+	})
 	if err := errors.Join(errs...); err != nil {
 		s.lookSoon()
 		return "", err

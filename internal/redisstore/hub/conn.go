@@ -17,7 +17,7 @@ const (
 	maxSubscribe = 500
 	// firstPause and maxPause bound the time between attempts to get the connection back.
 	firstPause = 50 * time.Millisecond
-	maxPause   = time.Second
+	maxPause   = 20 * firstPause
 	// Invalid is the channel where Redis tells which tracked keys changed.
 	Invalid = "__redis__:invalidate"
 	// flushed is what go-redis makes of the message there that has no keys: all may have changed.

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// others is how much longer than the first answer those of other sentinels are waited for, while fewer than most
-	// have answered.
-	others = 500 * time.Millisecond
-	// remembered is for how long an answer is passed over that is older than one that was heard before.
-	remembered = 10 * time.Second
+	// others is the part of the time of a question for which answers of other sentinels are waited for after the first
+	// one, while fewer than most have answered.
+	others = 5
+	// remembered is how many looks long an answer is passed over that is older than one that was heard before.
+	remembered = 10
 	// connections is how many each sentinel has from us at most.
 	connections = 4
 )
@@ -98,7 +98,7 @@ func (g *Guide) find(ctx context.Context) (place, error) {
 				best = a.place
 			}
 			if enough == nil {
-				enough = time.After(others)
+				enough = time.After(g.Timeout / others)
 			}
 		case <-enough:
 			return g.newest(best), nil
@@ -125,7 +125,7 @@ func (g *Guide) found(best place, said int, errs []error) (place, error) {
 func (g *Guide) newest(p place) place {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if now := time.Now(); p.epoch >= g.latest.epoch || now.Sub(g.heard) > remembered {
+	if now := time.Now(); p.epoch >= g.latest.epoch || now.Sub(g.heard) > remembered*lookEvery {
 		g.latest, g.heard = p, now
 	}
 	return g.latest
