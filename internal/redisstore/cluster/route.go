@@ -60,8 +60,8 @@ func (s *Store) owner(slot int) (*redisstore.Store, error) {
 }
 
 // redirect says where the call for a slot goes that ended with an error, after so many moves, and after which pause.
-// again is false if that is its outcome: a node took it, or its time is up. Nothing was done by a node that sends a call
-// elsewhere.
+// again is false if that is its outcome: a node took it, or its time is up. A node that sends a call elsewhere did
+// nothing.
 func (s *Store) redirect(slot int, err error, moves int, end time.Time) (
 	to *redisstore.Store, pause time.Duration, again bool,
 ) {
