@@ -78,12 +78,16 @@ func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 		}
 	}
 	w := s.enter(len(cs))
-	gs, err := w.acquireAll(cs)
+	gs, at, err := w.acquireAll(cs)
 	w.leave()
-	return gs, err
+	if err != nil {
+		return nil, fmt.Errorf("acquire %q with others: %w", cs[at].Name, err)
+	}
+	return gs, nil
 }
 
-func (w *work) acquireAll(cs []lock.Claim) ([]lock.Grant, error) {
+// acquireAll says which claim was refused.
+func (w *work) acquireAll(cs []lock.Claim) (gs []lock.Grant, at int, err error) {
 	es := make([]*entry, len(cs))
 	defer func() {
 		for _, e := range es {
@@ -93,7 +97,7 @@ func (w *work) acquireAll(cs []lock.Claim) ([]lock.Grant, error) {
 	for i, c := range cs {
 		if es[i] = w.entryLocked(c.Name, w.now); es[i].mismatch(c.Kind) {
 			es = es[:i+1]
-			return nil, fmt.Errorf("acquire %q with others: %w", c.Name, lock.ErrKindMismatch)
+			return nil, i, lock.ErrKindMismatch
 		}
 	}
 	for i, c := range cs {
@@ -104,13 +108,12 @@ func (w *work) acquireAll(cs []lock.Claim) ([]lock.Grant, error) {
 		if held, ok := err.(*lock.HeldError); ok { //nolint:errorlint // check wraps nothing
 			held.Name = c.Name
 		}
-		return nil, fmt.Errorf("acquire %q with others: %w", c.Name, err)
+		return nil, i, err
 	}
-	gs := make([]lock.Grant, len(cs))
 	for i, c := range cs {
-		gs[i] = w.take(es[i], c)
+		gs = append(gs, w.take(es[i], c))
 	}
-	return gs, nil
+	return gs, 0, nil
 }
 
 func (w *work) release(r lock.Return) (lock.Returned, error) {

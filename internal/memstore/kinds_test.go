@@ -57,27 +57,6 @@ func TestAPlaceEndsToTheInstant(t *testing.T) {
 	})
 }
 
-func TestADeadReaderDoesNotHoldBackAWriter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := memstore.New()
-		granted(t, s, of(lock.Read, "n", "short", time.Second))
-		granted(t, s, of(lock.Read, "n", "long", time.Minute))
-		write := of(lock.Write, "n", "writer", time.Hour)
-		if held := refused(t, s, write); held.RetryAfter != time.Minute {
-			t.Errorf("got %v, want a minute", held.RetryAfter)
-		}
-		r := lock.Return{Name: "n", Kind: lock.Read, Owner: "long"}
-		if _, err := s.Release(t.Context(), r); err != nil {
-			t.Fatal(err)
-		}
-		if held := refused(t, s, write); held.RetryAfter != time.Second || held.HeldBy != "short" {
-			t.Errorf("got %+v, want the other one for a second", held)
-		}
-		time.Sleep(time.Second)
-		granted(t, s, write)
-	})
-}
-
 func TestPermitsEndToTheInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
@@ -104,7 +83,7 @@ func TestDeadEntriesOfAllKindsAreForgotten(t *testing.T) {
 		s := memstore.New()
 		const names = 1000
 		for i := range names {
-			for _, kind := range []lock.Kind{lock.Fair, lock.Read, lock.Write, lock.Semaphore} {
+			for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore} {
 				c := of(kind, fmt.Sprint(kind, i), "o", time.Second)
 				if kind == lock.Semaphore {
 					c.Permits, c.Limit = 1, 1
@@ -117,11 +96,19 @@ func TestDeadEntriesOfAllKindsAreForgotten(t *testing.T) {
 			}
 		}
 		time.Sleep(8 * 24 * time.Hour)
-		for i := range 2 * names {
+		if n := s.Size(); n != 5*names {
+			t.Errorf("got %d names, want %d", n, 5*names)
+		}
+		for i := range 5 * names / 2 {
 			granted(t, s, claim(fmt.Sprint("held", i), "o", time.Hour))
 		}
-		if n := s.Size(); n > 2*names+1 {
-			t.Errorf("got %d names, want only the %d that are held", n, 2*names)
+		if n := s.Size(); n > 5*names/2+1 {
+			t.Errorf("got %d names, want only the %d that are held", n, 5*names/2)
+		}
+		for i := range 5 * names / 2 {
+			if st, err := s.Look(t.Context(), fmt.Sprint("held", i)); err != nil || !st.Held {
+				t.Fatalf("got %+v, %v, want it held", st, err)
+			}
 		}
 	})
 }

@@ -60,37 +60,6 @@ func TestFencesGrowWhileTimeStandsStill(t *testing.T) {
 	})
 }
 
-func TestDeadEntriesAreForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := memstore.New()
-		const dead = 10_000
-		for i := range dead {
-			if _, err := s.Acquire(t.Context(), claim(fmt.Sprint("dead", i), "o", time.Second)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if s.Size() != dead {
-			t.Errorf("got %d names, want %d", s.Size(), dead)
-		}
-		time.Sleep(time.Hour)
-		var held []string
-		for i := range dead / 2 {
-			held = append(held, fmt.Sprint("held", i))
-			if _, err := s.Acquire(t.Context(), claim(held[i], "o", time.Hour)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n := s.Size(); n > dead/2+1 {
-			t.Errorf("got %d names, want only the %d that are held", n, dead/2)
-		}
-		for _, name := range held {
-			if st, err := s.Look(t.Context(), name); err != nil || !st.Held {
-				t.Fatalf("got %+v, %v, want it held", st, err)
-			}
-		}
-	})
-}
-
 func TestFreeNamesDoNotPileUp(t *testing.T) {
 	t.Parallel()
 	s := memstore.New()

@@ -14,7 +14,6 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap/zaptest"
 
-	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
@@ -135,13 +134,7 @@ func TestScriptsAgreeWithMemory(t *testing.T) {
 func comparedRigs(t *testing.T, srv *redistest.Server, s *Store, gate *gate) (memory, scripts storetest.Rig) {
 	c := srv.Client()
 	mem := memstore.New()
-	memory = storetest.Rig{Store: mem, Hooks: storetest.Hooks{
-		Expire:      func(name string) error { mem.Expire(name); return nil },
-		ExpireHold:  func(name string, o lock.Owner) error { mem.ExpireHold(name, o); return nil },
-		ExpirePlace: func(name string, o lock.Owner) error { mem.ExpirePlace(name, o); return nil },
-		Lose:        func() error { mem.Lose(); return nil },
-		Occupy:      func(name string) error { mem.Occupy(name); return nil },
-	}}
+	memory = storetest.Rig{Store: mem, Hooks: storetest.HooksOf(mem)}
 	scripts = storetest.Rig{Store: s, Hooks: rig.Hooks(t.Context(), c, "")}
 	scripts.Hooks.Lose = func() error { // and have it noticed at once, as in memory
 		err := c.FlushAll(t.Context()).Err()

@@ -40,16 +40,3 @@ func TestRestartKeepsSavedDataAndRestartEmptyDoesNot(t *testing.T) {
 		t.Errorf("after RestartEmpty got %d keys, %v, want none", n, err)
 	}
 }
-
-func TestPausedServerAnswersAfterResume(t *testing.T) {
-	t.Parallel()
-	s := Start(t)
-	c := s.Client()
-	s.Pause()
-	answer := make(chan error, 1)
-	go func() { answer <- c.Ping(t.Context()).Err() }()
-	s.Resume()
-	if err := <-answer; err != nil {
-		t.Error(err)
-	}
-}

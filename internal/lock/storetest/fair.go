@@ -143,23 +143,6 @@ var fairContract = []contract{
 		s.wantFree("n")
 		s.acquire(of(lock.Fair, "n", "a")) // its place counts, not that it asks for one
 	}},
-	{"ARefusedClaimKeepsItsPlace", func(s *suite) {
-		s.held("a", "b")
-		for range 2 {
-			s.refusedBy("o", 1, waits("b"))
-			s.refusedBy("o", 0, of(lock.Fair, "n", "a"))
-		}
-		s.wantQueue("a", "b")
-	}},
-	{"ARepeatedGrantEndsThePlace", func(s *suite) {
-		s.held("a")
-		s.letGo("o", "a")
-		f := s.acquire(waits("a")).Fence
-		if again := s.acquire(waits("a")).Fence; again != f {
-			s.Errorf("got fence %d, want %d again", again, f)
-		}
-		s.wantQueue()
-	}},
 	{"AReleaseGivesThePlaceUpInAnyCase", func(s *suite) {
 		s.held("a", "b")
 		r := back(of(lock.Fair, "n", "a"), 0)
@@ -201,13 +184,6 @@ var fairContract = []contract{
 			s.Errorf("got %+v, want it handed over", res)
 		}
 		s.wantQueue()
-	}},
-	{"WhenNobodyWaitsItIsHandedToAnybody", func(s *suite) {
-		r := over(back(of(lock.Fair, "n", "o"), s.held()), "b")
-		if res := s.release(r); res.HandedOver <= r.Fence {
-			s.Errorf("got %+v, want it handed over", res)
-		}
-		s.wantState(heldAs(of(lock.Fair, "n", "b")))
 	}},
 	{"AForcedReleaseKeepsTheQueue", func(s *suite) {
 		s.held("a", "b")
@@ -272,18 +248,7 @@ var fairPlaceContract = []contract{
 		s.refused(c)
 		s.refused(waits("b"))
 		s.letGo("o", "a")
-		deadline := time.Now().Add(within)
-		for {
-			_, err := s.Store.Acquire(s.Context(), waits("b"))
-			if err == nil {
-				return
-			}
-			s.wantErr(err, lock.ErrHeld)
-			if time.Now().After(deadline) {
-				s.Fatal("the place does not end")
-			}
-			time.Sleep(time.Millisecond)
-		}
+		s.untilGranted(waits("b"))
 	}},
 	{"APlaceBehindThatEndedIsKeptIfItIsProlonged", func(s *suite) {
 		s.held("a", "b", "c")

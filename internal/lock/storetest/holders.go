@@ -100,18 +100,9 @@ var peersContract = []contract{
 // publishUntil publishes a message until so many hear it: subscriptions may begin and end a little late.
 func (s *suite) publishUntil(topic, message string, heard int) {
 	s.Helper()
-	end := time.Now().Add(within)
-	for {
+	s.until("as many hear it as there should", func() bool {
 		n, err := s.Store.Publish(s.Context(), topic, []byte(message))
-		if err != nil {
-			s.Fatalf("publish to %q: %v", topic, err)
-		}
-		if n == heard {
-			return
-		}
-		if time.Now().After(end) {
-			s.Fatalf("%d hear %q, want %d", n, topic, heard)
-		}
-		time.Sleep(time.Millisecond)
-	}
+		s.must(err)
+		return n == heard
+	})
 }

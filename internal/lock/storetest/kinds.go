@@ -72,13 +72,7 @@ var commonContract = []kindContract{
 		c.TTL = 20 * time.Millisecond
 		s.acquire(c)
 		everywhere := time.Now().Add(c.TTL) // a majority is free earlier than the last of several masters
-		deadline := time.Now().Add(within)
-		for s.look("n").Held || time.Now().Before(everywhere) {
-			if time.Now().After(deadline) {
-				s.Fatal("the lease does not end")
-			}
-			time.Sleep(time.Millisecond)
-		}
+		s.until("the lease ends", func() bool { return !s.look("n").Held && time.Now().After(everywhere) })
 		s.notHeld(back(c, 0))
 		s.acquire(against(kind, "n", "other"))
 	}},
@@ -254,26 +248,21 @@ var commonContract = []kindContract{
 		s.must(s.Hooks.Lose())
 		s.wantGone(s.renew(on(c, f)), lock.LostData)
 	}},
-	{"ALossOfDataIsToldWhoeverTookTheNameSince", func(s *suite, kind lock.Kind) {
-		for range 20 {
+	{"WhyAHoldIsGoneIsToldWhoeverTookTheNameSince", func(s *suite, kind lock.Kind) {
+		for i := range 40 {
 			c := of(kind, "n", "o")
 			f := s.acquire(c).Fence
-			s.must(s.Hooks.Lose())
+			why := lock.LostData
+			if i%2 == 0 {
+				why = lock.LostForced
+				s.force("n", kind)
+			} else {
+				s.must(s.Hooks.Lose())
+			}
 			other := of(kind, "n", "other")
 			g := s.acquire(other).Fence
-			s.wantGone(s.renew(on(c, f)), lock.LostData)
-			s.wantGone(s.renew(on(c, f)), lock.LostData)
-			s.release(back(other, g))
-		}
-	}},
-	{"AForcedReleaseIsToldWhoeverTookTheNameSince", func(s *suite, kind lock.Kind) {
-		for range 20 {
-			c := of(kind, "n", "o")
-			f := s.acquire(c).Fence
-			s.force("n", kind)
-			other := of(kind, "n", "other")
-			g := s.acquire(other).Fence
-			s.wantGone(s.renew(on(c, f)), lock.LostForced)
+			s.wantGone(s.renew(on(c, f)), why)
+			s.wantGone(s.renew(on(c, f)), why)
 			s.release(back(other, g))
 		}
 	}},

@@ -77,17 +77,6 @@ var semaphoreContract = []contract{
 		c.Limit = 7 // nothing was kept of the refused one
 		s.acquire(c)
 	}},
-	{"ARepeatedClaimTakesNoMore", func(s *suite) {
-		last := s.acquire(some("a", 2)).Fence
-		for range 3 {
-			f := s.acquire(some("a", 2)).Fence
-			if f <= last {
-				s.Errorf("got fence %d after %d", f, last)
-			}
-			last = f
-			s.wantOut(2)
-		}
-	}},
 	{"WhatAnOwnerLacksIsTaken", func(s *suite) {
 		s.acquire(some("a", 1))
 		s.acquire(some("a", 2))

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
-
 	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/memstore"
 )

@@ -39,11 +39,6 @@ var refusalContract = []contract{
 		_, err = s.Store.Probe(s.ended())
 		s.wantErr(err, lock.ErrUnavailable)
 	}},
-	{"AnUnknownNameIsNotHeld", func(s *suite) {
-		if got, want := s.look("n"), (lock.State{Name: "n"}); got != want {
-			s.Errorf("got %+v, want %+v", got, want)
-		}
-	}},
 }
 
 // refuses checks each call of a kind that the Store has not got.

@@ -237,18 +237,7 @@ var writeContract = []contract{
 		c := wishes("w")
 		c.Place = 20 * time.Millisecond
 		s.refused(c)
-		deadline := time.Now().Add(within)
-		for {
-			_, err := s.Store.Acquire(s.Context(), reads("c"))
-			if err == nil {
-				return
-			}
-			s.wantErr(err, lock.ErrHeld)
-			if time.Now().After(deadline) {
-				s.Fatal("the place does not end")
-			}
-			time.Sleep(time.Millisecond)
-		}
+		s.untilGranted(reads("c"))
 	}},
 	{"WhenTheWriterLeavesReadersComeInAndHearOfIt", func(s *suite) {
 		e, _ := s.listenTo("n", lock.Read)

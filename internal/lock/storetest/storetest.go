@@ -36,6 +36,24 @@ type Hooks struct {
 	RunLate func() error
 }
 
+// HooksOf are those of a Store that has them as methods, as one in memory.
+func HooksOf(s interface {
+	Expire(name string)
+	ExpireHold(name string, o lock.Owner)
+	ExpirePlace(name string, o lock.Owner)
+	Lose()
+	Occupy(name string)
+},
+) Hooks {
+	return Hooks{
+		Expire:      func(name string) error { s.Expire(name); return nil },
+		ExpireHold:  func(name string, o lock.Owner) error { s.ExpireHold(name, o); return nil },
+		ExpirePlace: func(name string, o lock.Owner) error { s.ExpirePlace(name, o); return nil },
+		Lose:        func() error { s.Lose(); return nil },
+		Occupy:      func(name string) error { s.Occupy(name); return nil },
+	}
+}
+
 // Rig is a Store with its hooks.
 type Rig struct {
 	Store lock.Store
@@ -184,6 +202,28 @@ func (s *suite) look(name string) lock.State {
 	}
 	st.Members = 0 // one Store or several
 	return st
+}
+
+// until waits until something is so.
+func (s *suite) until(what string, so func() bool) {
+	s.Helper()
+	for deadline := time.Now().Add(within); !so(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.Fatalf("not within %v: %s", within, what)
+		}
+	}
+}
+
+// untilGranted makes a claim until what is in its way has ended.
+func (s *suite) untilGranted(c lock.Claim) {
+	s.Helper()
+	s.until("it is granted", func() bool {
+		_, err := s.Store.Acquire(s.Context(), c)
+		if err != nil {
+			s.wantErr(err, lock.ErrHeld)
+		}
+		return err == nil
+	})
 }
 
 // must ends the test if a hook failed.

@@ -5,20 +5,13 @@ import (
 	"testing"
 
 	"github.com/lockd-io/lockd/internal/lock"
-
 	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/tier"
 )
 
 func rigOf(s *memstore.Store, as lock.Store) storetest.Rig {
-	return storetest.Rig{Store: as, Hooks: storetest.Hooks{
-		Expire:      func(name string) error { s.Expire(name); return nil },
-		ExpireHold:  func(name string, o lock.Owner) error { s.ExpireHold(name, o); return nil },
-		ExpirePlace: func(name string, o lock.Owner) error { s.ExpirePlace(name, o); return nil },
-		Lose:        func() error { s.Lose(); return nil },
-		Occupy:      func(name string) error { s.Occupy(name); return nil },
-	}}
+	return storetest.Rig{Store: as, Hooks: storetest.HooksOf(s)}
 }
 
 func TestTwoEqualStoresDoNotDiffer(t *testing.T) {

@@ -138,12 +138,6 @@ var allContract = []contract{
 			s.Errorf("got %v, want c to be named", err)
 		}
 	}},
-	{"WhatOneHoldsAlreadyIsGrantedAgain", func(s *suite) {
-		f := s.acquire(claim("a", "o")).Fence
-		if fs := s.all(claim("a", "o"), claim("b", "o")); fs[0] != f {
-			s.Errorf("got fence %d, want %d", fs[0], f)
-		}
-	}},
 	{"TheTurnOfFairWaitersIsKept", func(s *suite) {
 		s.needs(lock.Fair)
 		s.enlist([]lock.Owner{"a"}, 0)

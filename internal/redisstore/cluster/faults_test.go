@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -68,28 +68,10 @@ func TestASlotMovesWhileItsNamesAreUsed(t *testing.T) {
 	s := open(t, c)
 	s.within = time.Second
 	there, here := holding(t, s, "{x}there"), holding(t, s, "{x}here")
-	var released, listening atomic.Int32
-	stop := s.Listen("{x}here", lock.Exclusive, func(n lock.Notice) {
-		switch n.What {
-		case lock.NoticeReleased:
-			released.Add(1)
-		case lock.NoticeListening:
-			listening.Add(1)
-		default:
-		}
-	})
-	defer stop()
-	soon(t, "the name is listened to", func() bool { return listening.Load() > 0 })
+	heard := listen(t, s, "{x}here")
 
 	slot := layout.Slot("{x}")
-	from := c.MasterOf(slot)
-	to := c.Nodes[0]
-	for _, n := range c.Nodes {
-		if n != from && c.MasterOf(otherSlot(t, c, from)) == n {
-			to = n
-		}
-	}
-	m := c.Migrate(slot, to)
+	m := c.Migrate(slot, c.MasterOf(otherSlot(t, c, c.MasterOf(slot))))
 	m.MoveKeys(layout.PlainKeys("{x}there")...)
 	// What is known to be on one side goes on. What would be new is refused by both, without harm.
 	if errs := renewed(t, s, there, here); errors.Join(errs...) != nil {
@@ -100,18 +82,25 @@ func TestASlotMovesWhileItsNamesAreUsed(t *testing.T) {
 		time.Since(begun) > 20*s.within {
 		t.Errorf("a new name while the slot moves: %v after %v", err, time.Since(begun))
 	}
-	before := listening.Load()
+	before := heard(lock.NoticeListening)
 	m.Finish()
 	if errs := renewed(t, s, there, here); errors.Join(errs...) != nil {
 		t.Errorf("when the slot has moved: %v", errs)
 	}
 	holding(t, s, "{x}new")
-	soon(t, "the name is listened to at the new node", func() bool { return listening.Load() > before })
-	if _, err := s.Release(t.Context(),
-		lock.Return{Name: here.Name, Kind: here.Kind, Owner: here.Owner, Fence: here.Fence}); err != nil {
-		t.Error(err)
-	}
-	soon(t, "the release is heard", func() bool { return released.Load() > 0 })
+	soon(t, "the name is listened to at the new node", func() bool { return heard(lock.NoticeListening) > before })
+	giveBack(t, s, here)
+	soon(t, "the release is heard", func() bool { return heard(lock.NoticeReleased) > 0 })
+}
+
+// listen begins to listen to a name, and says how often something was heard.
+func listen(t testing.TB, s *Store, name string) (heard func(lock.What) int32) {
+	t.Helper()
+	var all [lock.NoticeDeaf + 1]atomic.Int32
+	t.Cleanup(s.Listen(name, lock.Exclusive, func(n lock.Notice) { all[n.What].Add(1) }))
+	heard = func(what lock.What) int32 { return all[what].Load() }
+	soon(t, "the name is listened to", func() bool { return heard(lock.NoticeListening) > 0 })
+	return heard
 }
 
 // A slot moved unnoticed. Who begins to listen to one of its names finds out, and does not wait for the next look at
@@ -125,16 +114,20 @@ func TestAListenerFollowsASlotThatMovedUnnoticed(t *testing.T) {
 	s := open(t, c)
 	c.Migrate(slot, to).Finish()
 	begun := time.Now()
-	listening := make(chan struct{}, 10)
-	stop := s.Listen("{x}here", lock.Exclusive, func(n lock.Notice) {
-		if n.What == lock.NoticeListening {
-			listening <- struct{}{}
-		}
-	})
-	defer stop()
-	<-listening
+	listen(t, s, "{x}here")
 	if took := time.Since(begun); took > lookEvery/2 {
 		t.Errorf("it is listened to after %v", took)
+	}
+}
+
+// elsewhere is a name that another master serves than some, and that master.
+func elsewhere(t testing.TB, c *redistest.Cluster, not ...*redistest.Server) (name string, at *redistest.Server) {
+	t.Helper()
+	for i := 0; ; i++ {
+		name = fmt.Sprint("n", i)
+		if at = c.MasterOf(layout.Slot(name)); !slices.Contains(not, at) {
+			return name, at
+		}
 	}
 }
 
@@ -157,20 +150,13 @@ func TestAReplicaTakesOver(t *testing.T) {
 	slot := layout.Slot("{x}")
 	master := c.MasterOf(slot)
 	replica := c.ReplicaOf(master)
-	var listening atomic.Int32
-	stop := s.Listen("{x}b", lock.Exclusive, func(n lock.Notice) {
-		if n.What == lock.NoticeListening {
-			listening.Add(1)
-		}
-	})
-	defer stop()
-	soon(t, "the name is listened to", func() bool { return listening.Load() == 1 })
+	heard := listen(t, s, "{x}b")
 	master.Replicated(1)
 
 	master.Kill()
 	c.AwaitMaster(replica)
 	soon(t, "the hold is renewed on the new master", func() bool { return renewed(t, s, r)[0] == nil })
-	soon(t, "the name is listened to at the new master", func() bool { return listening.Load() > 1 })
+	soon(t, "the name is listened to at the new master", func() bool { return heard(lock.NoticeListening) > 1 })
 	soon(t, "all masters are there", func() bool { _, err := s.Probe(t.Context()); return err == nil })
 	if g, err := s.Acquire(t.Context(), claim("{x}c", "o")); err != nil || g.Fence <= r.Fence {
 		t.Errorf("got %+v and %v after fence %d", g, err, r.Fence)
@@ -203,11 +189,10 @@ func TestSeveralNamesOnSeveralNodes(t *testing.T) {
 					continue
 				}
 				won.Add(1)
-				for i, cl := range cs {
+				for _, cl := range cs {
 					if held[at(cl.Name)].Add(1) != 1 {
 						t.Errorf("%s has two holders", cl.Name)
 					}
-					defer func() { _ = gs[i] }()
 				}
 				time.Sleep(time.Millisecond)
 				for i, cl := range cs {
@@ -236,35 +221,21 @@ func at(name string) int { return int(name[len(name)-1] - '0') }
 // A server outside a cluster is an error of the configuration; one that is away is not.
 func TestOpen(t *testing.T) {
 	t.Parallel()
-	open := func(addr string) error {
-		s, err := Open(t.Context(), Config{Addrs: []string{addr}, Node: redisstore.Config{OpTimeout: time.Second}},
-			zaptest.NewLogger(t), metrics(t))
-		if err == nil {
-			if _, err := s.Acquire(t.Context(), claim("n", "o")); !errors.Is(err, lock.ErrUnavailable) {
-				t.Errorf("got %v, want it to be unavailable", err)
-			}
-			stop := s.Listen("n", lock.Exclusive, func(lock.Notice) {})
-			stop()
-			err = s.Close()
-			if err != nil {
-				t.Error(err)
-			}
-			return nil
-		}
-		return err
-	}
 	srv := redistest.Start(t)
-	if err := open(srv.Addr); err == nil || !strings.Contains(err.Error(), "no node of a cluster") &&
-		!errors.Is(err, ErrNoCluster) {
-		t.Errorf("got %v", err)
-	}
-	if err := open(redistest.StartSentinel(t, srv.Addr).Addr); !errors.Is(err, ErrNoCluster) {
-		t.Errorf("a sentinel: got %v", err)
+	cfg := Config{Node: redisstore.Config{OpTimeout: time.Second}}
+	for _, addr := range []string{srv.Addr, redistest.StartSentinel(t, srv.Addr).Addr} {
+		cfg.Addrs = []string{addr}
+		if _, err := Open(t.Context(), cfg, zaptest.NewLogger(t), metrics(t)); !errors.Is(err, ErrNoCluster) {
+			t.Errorf("%s: got %v", addr, err)
+		}
 	}
 	srv.Kill()
-	if err := open(srv.Addr); err != nil {
-		t.Errorf("got %v", err)
+	cfg.Addrs = []string{srv.Addr}
+	s := openWith(t, cfg)
+	if _, err := s.Acquire(t.Context(), claim("n", "o")); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("got %v, want it to be unavailable", err)
 	}
+	s.Listen("n", lock.Exclusive, func(lock.Notice) {})()
 }
 
 // One node does not answer. What waits for it holds up nobody who asks others, and the store is closed soon all the
@@ -280,12 +251,7 @@ func TestASilentNodeIsInNobodysWay(t *testing.T) {
 	}
 	slot := layout.Slot("{x}")
 	silent := c.MasterOf(slot)
-	other := ""
-	for i := 0; other == ""; i++ {
-		if name := fmt.Sprint("n", i); c.MasterOf(layout.Slot(name)) != silent {
-			other = name
-		}
-	}
+	other, _ := elsewhere(t, c, silent)
 	holding(t, s, "{x}warm")
 	holding(t, s, other)
 	silent.Pause()

@@ -21,12 +21,7 @@ func TestAFloodOfASlowNodeIsInNobodysWay(t *testing.T) { // alone: it counts gor
 	proxies := c.Proxies()
 	s := openWith(t, Config{Addrs: redistest.Addrs(c.Nodes)[:1], Node: redisstore.Config{OpTimeout: 2 * time.Second}})
 	slow := slices.Index(c.Nodes, c.MasterOf(layout.Slot("{x}")))
-	other := ""
-	for i := 0; other == ""; i++ {
-		if name := fmt.Sprint("n", i); c.MasterOf(layout.Slot(name)) != c.Nodes[slow] {
-			other = name
-		}
-	}
+	other, _ := elsewhere(t, c, c.Nodes[slow])
 	holding(t, s, "{x}warm")
 	holding(t, s, other)
 	connections := func() int {

@@ -4,36 +4,27 @@ import (
 	"context"
 	"io"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// loss executes a batch and loses its replies.
-type loss struct {
-	mu    sync.Mutex // guards the fields below
-	which func(args []any) bool
-	after int // of so many batches the last one is lost
+// hook is what happens to batches.
+type hook func(ctx context.Context, cmds []redis.Cmder, next redis.ProcessPipelineHook) error
+
+func (h hook) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (h hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error { return h(ctx, cmds, next) }
 }
 
-func (l *loss) next(which func(args []any) bool, after int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.which, l.after = which, after
-}
-
-func (l *loss) DialHook(next redis.DialHook) redis.DialHook          { return next }
-func (l *loss) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-func (l *loss) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
+// losing executes all batches, and loses the replies of the second one of a kind.
+func losing(which func(args []any) bool) hook {
+	var batches atomic.Int32
+	return func(ctx context.Context, cmds []redis.Cmder, next redis.ProcessPipelineHook) error {
 		err := next(ctx, cmds)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.which == nil || !slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return l.which(cmd.Args()) }) {
-			return err
-		}
-		if l.after--; l.after != 0 {
+		if !slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return which(cmd.Args()) }) || batches.Add(1) != 2 {
 			return err
 		}
 		for _, cmd := range cmds {
@@ -46,14 +37,10 @@ func (l *loss) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	}
 }
 
-// slowness has each batch take so much longer.
-type slowness struct{ pause time.Duration }
-
-func (s *slowness) DialHook(next redis.DialHook) redis.DialHook          { return next }
-func (s *slowness) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-func (s *slowness) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		time.Sleep(s.pause)
+// slower has each batch take so much longer.
+func slower(pause time.Duration) hook {
+	return func(ctx context.Context, cmds []redis.Cmder, next redis.ProcessPipelineHook) error {
+		time.Sleep(pause)
 		return next(ctx, cmds)
 	}
 }

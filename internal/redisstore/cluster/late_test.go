@@ -38,19 +38,10 @@ func bySlots(t testing.TB, s *Store, n int) []string {
 	return names
 }
 
-// lateStore is a Store whose batches may be held back.
-func lateStore(t *testing.T, c *redistest.Cluster, within time.Duration) (*Store, *redistest.Late) {
-	late := new(redistest.Late)
-	return openWith(t, Config{
-		Addrs: c.Addrs(),
-		Node:  redisstore.Config{OpTimeout: within, HearTimeout: time.Second, Hook: late},
-	}), late
-}
-
-func giveBack(t *testing.T, s *Store, name string, o lock.Owner, f lock.Fence) {
+func giveBack(t *testing.T, s *Store, r lock.Renewal) {
 	t.Helper()
-	r := lock.Return{Name: name, Kind: lock.Exclusive, Owner: storetest.Full(o), Fence: f}
-	if _, err := s.Release(t.Context(), r); err != nil {
+	back := lock.Return{Name: r.Name, Kind: r.Kind, Owner: r.Owner, Fence: r.Fence}
+	if _, err := s.Release(t.Context(), back); err != nil {
 		t.Error(err)
 	}
 }
@@ -60,7 +51,8 @@ func giveBack(t *testing.T, s *Store, name string, o lock.Owner, f lock.Fence) {
 func TestALateRollBackEndsNoLaterHold(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
-	s, late := lateStore(t, c, 2*time.Second)
+	late := new(redistest.Late)
+	s := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 2 * time.Second, Hook: late}})
 	names := bySlots(t, s, 2)
 	way := holding(t, s, names[1])
 	cs := []lock.Claim{claim(names[0], "p"), claim(names[1], "p")}
@@ -70,7 +62,7 @@ func TestALateRollBackEndsNoLaterHold(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	late.Hold(nil)
-	giveBack(t, s, names[1], "o", way.Fence)
+	giveBack(t, s, way)
 	var gs []lock.Grant
 	soon(t, "both are taken", func() bool {
 		var err error
@@ -92,15 +84,15 @@ func TestALateRollBackEndsNoLaterHold(t *testing.T) {
 func TestANameWhoseReplyWasLostIsGivenBackWithTheOthers(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
-	s, _ := lateStore(t, c, 2*time.Second)
+	s := open(t, c)
 	names := bySlots(t, s, 3)
 	way := holding(t, s, names[2])
-	lose := new(loss)
 	lossy := openWith(t, Config{
 		Addrs: c.Addrs(),
-		Node:  redisstore.Config{OpTimeout: 2 * time.Second, HearTimeout: time.Second, Hook: lose},
+		Node: redisstore.Config{
+			OpTimeout: 2 * time.Second, Hook: losing(redistest.Calls(s.all()[0].Scripts.AcquireAll.SHA)),
+		},
 	})
-	lose.next(redistest.Calls(lossy.all()[0].Scripts.AcquireAll.SHA), 2)
 	var cs []lock.Claim
 	for _, name := range names {
 		cs = append(cs, claim(name, "p"))
@@ -114,7 +106,7 @@ func TestANameWhoseReplyWasLostIsGivenBackWithTheOthers(t *testing.T) {
 			t.Errorf("%s: got %+v and %v, want it free", name, st, err)
 		}
 	}
-	giveBack(t, s, names[2], "o", way.Fence)
+	giveBack(t, s, way)
 }
 
 // Slow nodes: what is taken first must not end before the last name is taken.
@@ -122,11 +114,10 @@ func TestSlowNodesAreNotAskedForNamesWhoseLeaseIsAboutToEnd(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
 	const timeout, lease = 2 * time.Second, 6 * time.Second
-	s, _ := lateStore(t, c, timeout)
-	slow := &slowness{pause: 300 * time.Millisecond}
+	s := open(t, c)
 	far := openWith(t, Config{
 		Addrs: c.Addrs(),
-		Node:  redisstore.Config{OpTimeout: timeout, HearTimeout: time.Second, Hook: slow},
+		Node:  redisstore.Config{OpTimeout: timeout, Hook: slower(300 * time.Millisecond)},
 	})
 	names := bySlots(t, s, 40)
 	var cs []lock.Claim
@@ -154,12 +145,7 @@ func TestASilentNodeDoesNotDelayRenewalsThatAreSentElsewhere(t *testing.T) {
 	slot := layout.Slot("{x}")
 	from := c.MasterOf(slot)
 	to := c.MasterOf(otherSlot(t, c, from))
-	at, name := (*redistest.Server)(nil), ""
-	for i := 0; name == ""; i++ {
-		if n := fmt.Sprint("n", i); c.MasterOf(layout.Slot(n)) != from && c.MasterOf(layout.Slot(n)) != to {
-			at, name = c.MasterOf(layout.Slot(n)), n
-		}
-	}
+	name, at := elsewhere(t, c, from, to)
 	moved, elsewhere := holding(t, s, "{x}a"), holding(t, s, name)
 	m := c.Migrate(slot, to)
 	m.MoveKeys(layout.PlainKeys("{x}a")...)

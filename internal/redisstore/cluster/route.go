@@ -99,9 +99,10 @@ func (s *Store) follow(slot int, reply redis.Error) (to *redisstore.Store, kind 
 	if addr, ok := redis.IsAskError(reply); ok {
 		s.mu.Lock()
 		n, err := s.nodeLocked(addr)
+		linger := s.linger
 		s.mu.Unlock()
 		if err == nil {
-			to, err = n.forAsked()
+			to, err = n.forAsked(linger)
 		}
 		return to, kindAsk, err
 	}

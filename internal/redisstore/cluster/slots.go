@@ -159,17 +159,7 @@ func (s *Store) learn(a answer) error {
 	}
 	s.moveAllEarsLocked()
 	s.dropLocked(used)
-	s.tidyLocked()
 	return nil
-}
-
-// tidyLocked closes what was for names on their way, at nodes where none has been for a while.
-func (s *Store) tidyLocked() {
-	for _, n := range s.nodes {
-		if idle := n.idleAsking(time.Now().Add(-s.linger)); idle != nil {
-			s.wg.Go(func() { _ = idle.Close() }) // nobody uses it
-		}
-	}
 }
 
 // reachable is an address that a node told of, which does not know its own at first.

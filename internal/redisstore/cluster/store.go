@@ -159,7 +159,7 @@ type node struct {
 	data   string            // the key with the id of the data, empty if there is none yet
 	dataIn int               // its slot
 	asking *redisstore.Store // for names that are on their way here; nil while none is
-	asked  time.Time         // when it was asked for the last time
+	over   *time.Timer       // closes it
 }
 
 // newNode begins to use a master.
@@ -199,40 +199,37 @@ func (s *Store) dataKey(n *node) string {
 	return layout.Data
 }
 
-// forAsked is the Store for names that are on their way to the node.
-func (n *node) forAsked() (*redisstore.Store, error) {
+// forAsked is the Store for names that are on their way to the node. It is closed when it was not asked for so long.
+func (n *node) forAsked(linger time.Duration) (*redisstore.Store, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.asked = time.Now()
-	if n.asking == nil {
-		st, err := n.open(true)
-		if err != nil {
-			return nil, err
+	if n.asking != nil && n.over.Stop() {
+		n.over.Reset(linger)
+		return n.asking, nil
+	}
+	st, err := n.open(true)
+	if err != nil {
+		return nil, err
+	}
+	n.asking = st
+	n.over = time.AfterFunc(linger, func() {
+		n.mu.Lock()
+		if n.asking == st {
+			n.asking = nil
 		}
-		n.asking = st
-	}
-	return n.asking, nil
-}
-
-// idleAsking is the Store for names on their way, if there is one that was not asked for since a time. It is the
-// caller's then.
-func (n *node) idleAsking(since time.Time) *redisstore.Store {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.asking == nil || n.asked.After(since) {
-		return nil
-	}
-	idle := n.asking
-	n.asking = nil
-	return idle
+		n.mu.Unlock()
+		_ = st.Close() // nobody uses it
+	})
+	return st, nil
 }
 
 func (n *node) close() error {
 	n.mu.Lock()
 	asking := n.asking
+	mine := asking != nil && n.over.Stop()
 	n.mu.Unlock()
 	err := n.Store.Close()
-	if asking != nil {
+	if mine {
 		err = errors.Join(err, asking.Close())
 	}
 	return err

@@ -35,7 +35,9 @@ func (h *Hub) write() {
 		case <-h.ctx.Done():
 			return
 		case <-beat.C:
-			h.ping()
+			if h.reading {
+				_ = h.conn.Ping(h.ctx, h.last()) // a dead connection is the reader's business
+			}
 			continue
 		case <-h.wake:
 		}
@@ -55,19 +57,17 @@ func (h *Hub) write() {
 	}
 }
 
-// send changes the subscriptions of the connection, and makes the connection if there is none.
+// send changes the subscriptions of the connection, and makes the connection if there is none. The reader begins with
+// the first one: before there is nothing to hear.
 func (h *Hub) send(p plan) error {
 	// If this fails the connection is gone, and the next one is made without them.
 	_ = h.inLumps(p.unsubscribe, h.conn.Unsubscribe, h.conn.SUnsubscribe)
-	return h.inLumps(p.subscribe, func(ctx context.Context, channels ...string) error {
-		err := h.conn.Subscribe(ctx, channels...)
-		h.begin()
-		return err
-	}, func(ctx context.Context, channels ...string) error {
-		err := h.conn.SSubscribe(ctx, channels...)
-		h.begin()
-		return err
-	})
+	err := h.inLumps(p.subscribe, h.conn.Subscribe, h.conn.SSubscribe)
+	if len(p.subscribe) > 0 && !h.reading {
+		h.reading = true
+		h.wg.Go(h.read)
+	}
+	return err
 }
 
 // inLumps does something with the channels of topics, not too many at once, until it fails. Those with slots are named
@@ -89,32 +89,9 @@ func (h *Hub) inLumps(ts []*topic, usual, sharded func(ctx context.Context, chan
 	return nil
 }
 
-// begin lets the reader begin: before the first channel there is nothing to hear. Only the writer calls it.
-func (h *Hub) begin() {
-	select {
-	case <-h.begun:
-	default:
-		close(h.begun)
-	}
-}
-
-// ping asks for a sign of life.
-func (h *Hub) ping() {
-	select {
-	case <-h.begun:
-		_ = h.conn.Ping(h.ctx, h.last()) // a dead connection is the reader's business
-	default:
-	}
-}
-
 // read passes on what the connection hears, until the hub is closed. go-redis makes a new connection when one breaks
 // and subscribes to everything again; the confirmations tell each listener that it may have missed something.
 func (h *Hub) read() {
-	select {
-	case <-h.begun:
-	case <-h.ctx.Done():
-		return
-	}
 	pause := time.Duration(0)
 	for h.ctx.Err() == nil {
 		msg, err := h.receive()

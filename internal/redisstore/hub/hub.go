@@ -25,11 +25,11 @@ type Hub struct {
 	conn   *redis.PubSub
 	id     atomic.Int64 // Redis's number of the connection
 
-	wake   chan struct{} // size 1: there is something to do for the writer
-	begun  chan struct{} // closed when the first channel was asked for
-	ctx    context.Context
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	wake    chan struct{} // size 1: there is something to do for the writer
+	reading bool          // the reader runs; only the writer knows
+	ctx     context.Context
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
 
 	mu      sync.Mutex        // guards the fields below and all topics
 	topics  map[string]*topic // by channel
@@ -90,8 +90,7 @@ func New(o redis.Options, cfg Config, log *zap.Logger) *Hub {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &Hub{
 		Config: cfg, log: log,
-		wake: make(chan struct{}, 1), begun: make(chan struct{}), ctx: ctx, cancel: cancel,
-		topics: make(map[string]*topic),
+		wake: make(chan struct{}, 1), ctx: ctx, cancel: cancel, topics: make(map[string]*topic),
 	}
 	o.ClientName = "lockd-hear"
 	check := o.OnConnect
@@ -108,7 +107,6 @@ func New(o redis.Options, cfg Config, log *zap.Logger) *Hub {
 	h.client = redis.NewClient(&o)
 	h.conn = h.client.Subscribe(ctx)
 	h.wg.Go(h.write)
-	h.wg.Go(h.read)
 	return h
 }
 
