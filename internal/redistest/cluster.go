@@ -18,7 +18,7 @@ const (
 	// failOverAgain is when a fail-over has failed: 5 s. The others do not vote for two in a row to replace the same
 	// master.
 	failOverAgain = 6 * time.Second
-	// agreeWithin is how long the nodes may take until they agree: a fail-over, and much else that the machine may do.
+	// agreeWithin is how long all may take until they agree: a fail-over, and much else that the machine may do.
 	agreeWithin = 60 * time.Second
 )
 
@@ -177,16 +177,18 @@ func (c *Cluster) agreed() (nodes []node) {
 	return nodes
 }
 
+func (c *Cluster) await(what string, try func() error) { c.t.Helper(); await(c.t, what, try) }
+
 // await tries until it works, or ends the test.
-func (c *Cluster) await(what string, try func() error) {
-	c.t.Helper()
+func await(t testing.TB, what string, try func() error) {
+	t.Helper()
 	for deadline := time.Now().Add(agreeWithin); ; time.Sleep(20 * time.Millisecond) {
 		err := try()
 		if err == nil {
 			return
 		}
 		if time.Now().After(deadline) {
-			c.t.Fatalf("after %v it is not so that %s: %v", agreeWithin, what, err)
+			t.Fatalf("after %v it is not so that %s: %v", agreeWithin, what, err)
 		}
 	}
 }

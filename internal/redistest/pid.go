@@ -2,7 +2,6 @@ package redistest
 
 import (
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -15,9 +14,7 @@ func PID(t testing.TB, c *redis.Client) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(info, "process_id:")
-	text, _, _ := strings.Cut(rest, "\r\n")
-	pid, err := strconv.Atoi(text)
+	pid, err := strconv.Atoi(infoField(info, "process_id"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,6 @@ const (
 	MasterName = "locks"
 	// downAfter is how long a server may be silent before a sentinel takes it for down.
 	downAfter = time.Second
-	// settleWithin bounds how long it takes until all sentinels say the same, a fail-over included.
-	settleWithin = 30 * time.Second
 )
 
 // Sentinels is a master with two replicas, and three sentinels that watch over them. They run for one test.
@@ -109,17 +107,16 @@ func StartSentinel(t testing.TB, master string, lines ...string) *Watcher {
 	w := newWatcher(t, strings.Repeat("a", 40))
 	w.configure(master, 1, lines...)
 	w.Start()
-	for end := time.Now().Add(readyWithin); ; time.Sleep(5 * time.Millisecond) {
+	await(t, "the sentinel answers", func() error {
 		c := w.client()
+		defer c.Close()
 		err := c.GetMasterAddrByName(context.Background(), MasterName).Err()
-		_ = c.Close() // it can only be closed already
-		if _, replied := errors.AsType[redis.Error](err); err == nil || replied {
-			return w
+		if _, replied := errors.AsType[redis.Error](err); replied {
+			return nil
 		}
-		if time.Now().After(end) {
-			t.Fatalf("the sentinel does not answer: %v", err)
-		}
-	}
+		return err
+	})
+	return w
 }
 
 func newWatcher(t testing.TB, id string) *Watcher {
@@ -152,14 +149,11 @@ func apart(addr string) string { return strings.Replace(addr, ":", " ", 1) }
 // replica that answers follows it. It returns the address of the master.
 func (k *Sentinels) Settle(before string) (master string) {
 	k.t.Helper()
-	var err error
-	for end := time.Now().Add(settleWithin); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if master, err = k.settled(before); err == nil {
-			return master
-		}
-	}
-	k.t.Fatalf("the sentinels do not agree: %v", err)
-	return ""
+	await(k.t, "the sentinels agree", func() (err error) {
+		master, err = k.settled(before)
+		return err
+	})
+	return master
 }
 
 func (k *Sentinels) settled(before string) (master string, err error) {
@@ -207,14 +201,8 @@ func (k *Sentinels) Master() *Server {
 func (k *Sentinels) FailOver() (master string) {
 	k.t.Helper()
 	before := k.Master().Addr
-	var err error
-	for end := time.Now().Add(settleWithin); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if err = k.Watchers[0].failOver(); err == nil {
-			return k.Settle(before)
-		}
-	}
-	k.t.Fatalf("no fail-over: %v", err) // it may be too early after the last one
-	return ""
+	await(k.t, "a fail-over begins", k.Watchers[0].failOver) // it may be too early after the last one
+	return k.Settle(before)
 }
 
 // Start runs it, after Kill, as it was then.

@@ -133,14 +133,14 @@ func (c *comparison) single(name string) single {
 
 // late executes what was delayed.
 func (c *comparison) late() (string, step) {
-	return "what is late", func(ctx context.Context, s *side) outcome {
+	return "what is late", func(_ context.Context, s *side) outcome {
 		if s.Hooks.RunLate != nil {
 			return outcome{Err: class(s.Hooks.RunLate())}
 		}
 		late := s.late
 		s.late = nil
 		for _, do := range late {
-			do(ctx)
+			do()
 		}
 		return outcome{}
 	}
@@ -151,6 +151,15 @@ type answer struct {
 	grant lock.Grant
 	back  lock.Returned
 	err   error
+}
+
+// start begins it.
+func (o single) start(st lock.Store, done func(answer)) {
+	if o.claim != nil {
+		st.StartAcquire(*o.claim, func(g lock.Grant, err error) { done(answer{grant: g, err: err}) })
+		return
+	}
+	st.StartRelease(*o.back, func(r lock.Returned, err error) { done(answer{back: r, err: err}) })
 }
 
 // begin does it to one side: with one call of the store for all if it has a hook for that, else one after the other.
@@ -167,7 +176,7 @@ func (c *comparison) begin(ctx context.Context, s *side, all []single, fate Fate
 	}
 	answers := make([]answer, len(all))
 	if s.Hooks.Together == nil {
-		s.oneByOne(ctx, fenced, fate, answers)
+		s.oneByOne(fenced, fate, answers)
 	} else if err := s.atOnce(fenced, fate, answers); err != nil {
 		return outcome{Err: err.Error()}
 	}
@@ -180,24 +189,21 @@ func (c *comparison) begin(ctx context.Context, s *side, all []single, fate Fate
 	return sum
 }
 
-func (s *side) oneByOne(ctx context.Context, all []single, fate Fate, answers []answer) {
+func (s *side) oneByOne(all []single, fate Fate, answers []answer) {
 	for i, o := range all {
-		do := func(ctx context.Context) (a answer) {
-			if o.claim != nil {
-				a.grant, a.err = s.Store.Acquire(ctx, *o.claim)
-			} else {
-				a.back, a.err = s.Store.Release(ctx, *o.back)
-			}
-			return a
+		do := func() answer {
+			a := make(chan answer, 1)
+			o.start(s.Store, func(done answer) { a <- done })
+			return <-a
 		}
 		switch fate {
 		case Deliver:
-			answers[i] = do(ctx)
+			answers[i] = do()
 			continue
 		case LoseReply:
-			do(ctx)
+			do()
 		case Delay:
-			s.late = append(s.late, func(ctx context.Context) { do(ctx) })
+			s.late = append(s.late, func() { do() })
 		default: // nothing is done
 		}
 		answers[i] = answer{err: fmt.Errorf("%w: %w", lock.ErrOutcomeUnknown, errPlanned)}
@@ -209,16 +215,7 @@ func (s *side) atOnce(all []single, fate Fate, answers []answer) error {
 	wg.Add(len(all))
 	err := s.Hooks.Together(fate, func() {
 		for i, o := range all {
-			if o.claim != nil {
-				s.Store.StartAcquire(*o.claim, func(g lock.Grant, err error) { answers[i] = answer{grant: g, err: err}; wg.Done() })
-			} else {
-				s.Store.StartRelease(*o.back, func(r lock.Returned,
-					err error,
-				) {
-					answers[i] = answer{back: r, err: err}
-					wg.Done()
-				})
-			}
+			o.start(s.Store, func(a answer) { answers[i] = a; wg.Done() })
 		}
 	})
 	if err != nil {

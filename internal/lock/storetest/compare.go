@@ -84,7 +84,7 @@ type side struct {
 	// unheard are names that may have a reader whose grant was not heard: it has an older fence than later ones, and
 	// tells it when it asks again.
 	unheard map[string]bool
-	late    []func(context.Context) // what was delayed
+	late    []func() // what was delayed
 	broken  error
 }
 

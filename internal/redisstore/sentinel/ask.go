@@ -11,7 +11,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+	"go.uber.org/zap"
 
+	"github.com/lockd-io/lockd/internal/observe"
 	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 )
 
@@ -121,12 +123,15 @@ func (g *Guide) found(best place, said int, errs []error) (place, error) {
 }
 
 // newest is p, unless a newer place was heard of a short time ago. In the end what the sentinels say counts: they may
-// have begun to count anew.
+// have begun to count anew. Connections to what is not the master any more are cut.
 func (g *Guide) newest(p place) place {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if now := time.Now(); p.epoch >= g.latest.epoch || now.Sub(g.heard) > remembered*lookEvery {
 		g.latest, g.heard = p, now
+		if g.endLocked(func(old place) bool { return old.addr != p.addr && old.epoch <= p.epoch }) {
+			g.log.Info("another server is the master", zap.String(observe.KeyAddr, p.addr))
+		}
 	}
 	return g.latest
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/observe"
 	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 )
 
@@ -38,23 +37,21 @@ type Guide struct {
 
 	log       *zap.Logger
 	sentinels []*redis.Client
-	news      chan struct{} // size 1: the master may have changed
-	doubted   chan struct{} // size 1: the server is not the master any more
 	ctx       context.Context
 	cancel    context.CancelFunc
 	wg        sync.WaitGroup
 
 	mu     sync.Mutex // guards the fields below
-	links  map[*link]struct{}
+	terms  map[place]term
 	latest place     // the newest one heard of
 	heard  time.Time // when it was heard the last time
 }
 
-// link is a connection to a server, from before it is made until it is closed.
-type link struct {
-	to  place
-	ctx context.Context // ends with it
-	cut context.CancelCauseFunc
+// term is the time in which a server is used as the master. All connections to it end with its ctx, also those that are
+// being made.
+type term struct {
+	ctx context.Context
+	end context.CancelCauseFunc
 }
 
 // errMoved is why a connection was cut.
@@ -62,10 +59,7 @@ var errMoved = errors.New("another server is the master now")
 
 // New makes a Guide, which begins to watch the sentinels at once.
 func New(cfg Config, log *zap.Logger) *Guide {
-	g := &Guide{
-		Config: cfg, log: log, links: make(map[*link]struct{}),
-		news: make(chan struct{}, 1), doubted: make(chan struct{}, 1),
-	}
+	g := &Guide{Config: cfg, log: log, terms: make(map[place]term)}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	for _, addr := range cfg.Addrs {
 		s := g.client(addr)
@@ -86,13 +80,10 @@ func (g *Guide) Close() {
 }
 
 // Doubt cuts all connections, as the server they were made to turned out to be no master. It does not wait.
-func (g *Guide) Doubt() { poke(g.doubted) }
-
-func poke(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+func (g *Guide) Doubt() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.endLocked(func(place) bool { return true })
 }
 
 // Dial makes a connection to the master, for TCP and TLS. It is for redis.Options, whose address it ignores.
@@ -101,14 +92,13 @@ func (g *Guide) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := g.begin(to)
+	served := g.term(to)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })()
-	wire := pipe.Wire{TLS: g.TLS, Wrap: func(c net.Conn) net.Conn { return g.follow(l, c) }}
+	defer context.AfterFunc(served, func() { cancel(context.Cause(served)) })()
+	wire := pipe.Wire{TLS: g.TLS, Wrap: func(c net.Conn) net.Conn { return endsWith(served, c) }}
 	c, err := wire.Dial(ctx, network, to.addr)
 	if err != nil {
-		g.end(l)
 		return nil, fmt.Errorf("connect to the master %s: %w", to.addr, err)
 	}
 	return c, nil
@@ -128,32 +118,38 @@ func (g *Guide) Greet(ctx context.Context, c *redis.Conn) error {
 
 var errNoMaster = errors.New("the server that the sentinels call the master is a replica")
 
-// begin notes a connection that is about to be made.
-func (g *Guide) begin(to place) *link {
-	l := &link{to: to}
-	l.ctx, l.cut = context.WithCancelCause(g.ctx)
+// term is the ctx of a server's term as the master, which begins with the first connection.
+func (g *Guide) term(of place) context.Context {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.links[l] = struct{}{}
-	return l
+	t, there := g.terms[of]
+	if !there {
+		t.ctx, t.end = context.WithCancelCause(g.ctx)
+		g.terms[of] = t
+	}
+	return t.ctx
 }
 
-// end forgets a connection.
-func (g *Guide) end(l *link) {
-	l.cut(net.ErrClosed)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.links, l)
+// endLocked ends the terms at some places, and says whether there were any.
+func (g *Guide) endLocked(which func(place) bool) (some bool) {
+	for at, t := range g.terms {
+		if which(at) {
+			t.end(errMoved)
+			delete(g.terms, at)
+			some = true
+		}
+	}
+	return some
 }
 
-// follow has a connection closed when its link is cut.
-func (g *Guide) follow(l *link, c net.Conn) net.Conn {
-	context.AfterFunc(l.ctx, func() { _ = c.Close() })
+// endsWith has a connection closed when a ctx ends.
+func endsWith(ctx context.Context, c net.Conn) net.Conn {
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	both, ok := c.(socket)
 	if !ok { // no TCP
 		return c
 	}
-	return &conn{socket: both, guide: g, link: l}
+	return &conn{both, stop}
 }
 
 // socket is what go-redis looks into, to tell whether it is alive.
@@ -162,58 +158,31 @@ type socket interface {
 	syscall.Conn
 }
 
-// conn is a connection that a Guide may cut.
+// conn is a connection that ends with a term.
 type conn struct {
 	socket
 
-	guide *Guide
-	link  *link
+	stop func() bool // waiting for the end of the term
 }
 
 // Close closes it.
 func (c *conn) Close() error {
-	c.guide.end(c.link)
+	c.stop()
 	return c.socket.Close()
 }
 
-// watch cuts connections to what is not the master any more.
+// watch looks now and then where the master is.
 func (g *Guide) watch() {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	told := "" // the master that was logged last
 	for {
 		select {
 		case <-g.ctx.Done():
 			return
-		case <-g.doubted:
-			g.cutAll(func(place) bool { return true })
-			continue
-		case <-g.news:
 		case <-look.C:
-		}
-		to, err := g.find(g.ctx)
-		if err != nil {
-			continue // who needs a connection says so
-		}
-		// An attempt to connect to the old one may still be under way, and be cut later.
-		if g.cutAll(func(old place) bool { return old.addr != to.addr && old.epoch <= to.epoch }) && told != to.addr {
-			told = to.addr
-			g.log.Info("another server is the master", zap.String(observe.KeyAddr, to.addr))
+			_, _ = g.find(g.ctx) // who needs a connection says what is wrong
 		}
 	}
-}
-
-// cutAll cuts the connections to some places, and says whether there were any.
-func (g *Guide) cutAll(which func(place) bool) (some bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for l := range g.links {
-		if which(l.to) {
-			l.cut(errMoved)
-			some = true
-		}
-	}
-	return some
 }
 
 // hear listens to a sentinel for fail-overs. go-redis makes a new connection when one breaks; what was missed by then
@@ -231,7 +200,7 @@ func (g *Guide) hear(s *redis.Client) {
 				return
 			}
 			if strings.HasPrefix(m.Payload, g.Master+" ") {
-				poke(g.news)
+				_, _ = g.find(g.ctx) // as above
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 func (l *Lookout) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	n := l.Prefix + name
 	channels := []string{layout.Channel(n), layout.RWChannel(n), layout.PermitChannel(n), layout.NewsChannel(n)}
-	w := &watcher{hub: l.hub, channels: channels, confirmed: make([]bool, len(channels)), notify: notify}
+	w := &watcher{hub: l.hub, channels: channels, notify: notify}
 	stops := make([]func(), 0, len(channels)+1)
 	stops = append(stops, l.scout.follow(n, w))
 	for i, channel := range channels {
@@ -36,15 +36,15 @@ type watcher struct {
 	channels []string // the news last
 	notify   func(lock.Notice)
 
-	mu        sync.Mutex // guards the fields below
-	confirmed []bool
-	bare      int // messages that nothing followed yet
+	mu    sync.Mutex // guards the fields below
+	lives int        // how often a channel was confirmed
+	bare  int        // messages that nothing followed yet
 }
 
 func (w *watcher) hear(i int, h hub.Heard) {
 	switch {
 	case h.Live:
-		if w.listening(i) {
+		if w.listening() {
 			w.notify(lock.Notice{What: lock.NoticeListening})
 		}
 	case h.Deaf:
@@ -61,17 +61,12 @@ func (w *watcher) hear(i int, h hub.Heard) {
 
 // listening says whether a confirmation was the last one. Each channel is confirmed by itself, at first and after each
 // interruption; the last one finds all others live.
-func (w *watcher) listening(i int) bool {
+func (w *watcher) listening() bool {
 	w.mu.Lock()
-	w.confirmed[i] = true
-	for _, ok := range w.confirmed {
-		if !ok {
-			w.mu.Unlock()
-			return false
-		}
-	}
+	w.lives++
+	all := w.lives >= len(w.channels)
 	w.mu.Unlock()
-	return w.hub.AllLive(w.channels)
+	return all && w.hub.AllLive(w.channels)
 }
 
 // news passes the end of a hold on.
