@@ -120,7 +120,6 @@ func (g *gate) together(s *Store, fate storetest.Fate, start func()) error {
 			}
 		}
 	}
-	s.Shared.Forgive()
 	start()
 	g.open(fate)
 	pings.Wait()

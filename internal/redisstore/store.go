@@ -113,7 +113,7 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 		usual.Meet = s.voucher.Meet
 	}
 	s.Shared = pipe.New(usual, pipe.Lanes{
-		Timeout: s.OpTimeout, Senders: pipe.Senders, Most: pipe.MaxBatch, Weigh: true,
+		Timeout: s.OpTimeout, Senders: pipe.Senders, Most: pipe.MaxBatch,
 		Fair: !cfg.oneLine, Weight: script.Weight, Asking: cfg.Asking, Gather: s.gather, Replicas: cfg.Replicas,
 	})
 	s.steady = pipe.New(pipe.NewDialer(*o, "lockd-renew", cfg.ConnectTimeout, t),

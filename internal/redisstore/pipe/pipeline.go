@@ -38,34 +38,22 @@ const (
 //
 // A command costs no goroutine, no channel and no timer. That is why it is not go-redis's AutoPipeline, whose callers
 // each sleep in a goroutine of their own; see docs/decisions.
-//
-// Commands that cost Redis much have a line of their own. One sender at most is busy with them, and with no more of
-// them than batchCost, so all others wait for a batch of them at most, however many there are.
 type Pipeline struct {
 	Lanes
 	dialer  Dialer
 	wake    chan struct{} // as many values as senders shall look
 	closing chan struct{}
 	wg      sync.WaitGroup
-	waiting atomic.Int64 // jobs in lines, but for probes
+	waiting atomic.Int64 // jobs in the queue, but for probes
 
-	mu        sync.Mutex // guards the fields below
-	looked    time.Time  // for what has waited too long
-	tenants   map[string]*tenant
-	forgotten time.Time // when it was looked last for tenants to forget
-	probes    []Job
-	small     line
-	large     line
-	largeSent bool      // a batch of large ones is under way
-	largeLast bool      // the last batch taken was one
-	largeAt   time.Time // when it was taken
-	ahead     int       // what is to be done for the small line before large ones have their turn again
-	pace      pace
-	bills     uint64
-	up        int   // connections there are
-	busy      int   // batches under way
-	why       error // there is none
-	closed    bool
+	mu     sync.Mutex // guards the fields below
+	looked time.Time  // for what has waited too long
+	probes []Job
+	queue  fairQueue
+	up     int   // connections there are
+	busy   int   // batches under way
+	why    error // there is none
+	closed bool
 }
 
 // Lanes says how a pipeline works.
@@ -73,8 +61,7 @@ type Lanes struct {
 	Timeout time.Duration // of a batch, and of the wait before it
 	Senders int
 	Most    int              // commands in a batch
-	Weigh   bool             // whether costs count; else all are alike
-	Fair    bool             // whether each tenant has a share; else all jobs are of one
+	Fair    bool             // whether costs count and tenants share; else all jobs are alike, and of one tenant
 	Weight  func(string) int // by how much more a tenant's jobs cost beside those of others; nil if they do not
 	// whether ASKING stands before each command: what it is for is on its way to this node of a cluster
 	Asking bool
@@ -102,7 +89,7 @@ type Job struct {
 	From   string // the tenant; see Lanes.Fair
 	Cost   int    // for Redis, in singles
 	stage  *stage // nil if nobody waits who may leave
-	share  *share // in which it waits
+	tenant *tenant
 }
 
 // fail tells an error instead of an answer.
@@ -145,8 +132,8 @@ func New(d Dialer, l Lanes) *Pipeline {
 
 func newPipeline(l Lanes) *Pipeline {
 	return &Pipeline{
-		Lanes: l, tenants: make(map[string]*tenant), wake: make(chan struct{}, l.Senders),
-		closing: make(chan struct{}),
+		Lanes: l, queue: fairQueue{weight: l.Weight, tenants: make(map[string]*tenant)},
+		wake: make(chan struct{}, l.Senders), closing: make(chan struct{}),
 	}
 }
 
@@ -170,31 +157,20 @@ func (p *Pipeline) Put(j Job) error {
 	switch {
 	case p.closed:
 		return ErrClosed
-	case p.small.n+p.large.n >= maxQueued:
+	case p.queue.n >= maxQueued:
 		return ErrQueueFull
-	}
-	if !p.Weigh {
-		j.Cost = min(j.Cost, 0)
 	}
 	if j.Cost == ProbeCost {
 		p.probes = append(p.probes, j)
 	} else {
-		p.putLocked(j)
+		if j.Cost = max(j.Cost, 1); !p.Fair {
+			j.Cost, j.From = 1, ""
+		}
+		p.queue.put(j, j.Queued)
+		p.countLocked()
 	}
 	p.wakeLocked()
 	return nil
-}
-
-func (p *Pipeline) putLocked(j Job) {
-	t := p.tenantLocked(j.From, j.Queued)
-	if j.Cost > largeCost {
-		j.share = &t.large
-		p.large.put(j.share, j)
-	} else {
-		j.share = &t.small
-		p.small.put(j.share, j)
-	}
-	p.countLocked()
 }
 
 // Waiting is how many operations wait for their turn, without probes.
@@ -207,16 +183,18 @@ func (p *Pipeline) Missing() int {
 	return p.Senders - p.up
 }
 
-// countLocked notes how many jobs wait.
-func (p *Pipeline) countLocked() { p.waiting.Store(int64(p.small.n + p.large.n)) }
-
-// lineOf is where a job waits.
-func (p *Pipeline) lineOf(j *Job) *line {
-	if j.share == &j.share.tenant.large {
-		return &p.large
+// Share is how many operations of a tenant wait for their turn, and how many tenants have any that do.
+func (p *Pipeline) Share(from string) (its, tenants int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t := p.queue.tenants[from]; t != nil {
+		its = t.jobs.len()
 	}
-	return &p.small
+	return its, len(p.queue.light.waiting) + len(p.queue.heavy.waiting)
 }
+
+// countLocked tells how many jobs wait.
+func (p *Pipeline) countLocked() { p.waiting.Store(int64(p.queue.n)) }
 
 func (p *Pipeline) wakeLocked() {
 	if p.closed {
@@ -263,35 +241,69 @@ func Hear[T any](ctx context.Context, p *Pipeline, j Job, told <-chan T) (answer
 	}
 }
 
-// taken is called when a batch is not under way any more. What was not sent goes in front of its line.
-func (p *Pipeline) taken(b *batch, notSent bool) { p.takenAt(b, notSent, time.Now()) }
+// take returns the next batch. Probes go first: how much there is to renew must not decide whether Redis is there.
+func (p *Pipeline) take() batch {
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Sub(p.looked) >= p.Timeout/lookParts {
+		p.looked = now
+		p.mu.Unlock()
+		p.failWaited()
+		p.mu.Lock()
+	}
+	b := p.takeLocked(now)
+	p.countLocked()
+	if len(b.jobs) > 0 {
+		p.busy++
+	}
+	return b
+}
 
-func (p *Pipeline) takenAt(b *batch, notSent bool, now time.Time) {
+func (p *Pipeline) takeLocked(now time.Time) batch {
+	if n := min(len(p.probes), p.Most); n > 0 {
+		b := batch{jobs: p.probes[:n:n], sent: now}
+		if p.probes = p.probes[n:]; len(p.probes) == 0 {
+			p.probes = nil
+		}
+		return b
+	}
+	most := p.Most
+	if free := p.up - p.busy; p.Spread && free > 1 {
+		most = min(most, (p.queue.n+free-1)/free)
+	}
+	return p.queue.take(now, most)
+}
+
+// taken is called when a batch is not under way any more. What was not sent goes in front of the others.
+func (p *Pipeline) taken(b *batch, notSent bool) {
+	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy--
-	if b.large {
-		p.largeSent = false
-	}
-	p.pace.answered(b, now)
-	for _, j := range slices.Backward(b.jobs) {
-		switch {
-		case j.share == nil && notSent:
-			p.probes = slices.Insert(p.probes, 0, j)
-		case j.share == nil:
-		default:
-			j.share.sent--
-			if notSent {
-				p.lineOf(&j).back(j.share, j)
-			}
-		}
-	}
-	if notSent {
+	if !notSent {
+		p.queue.answered(b, now, p.up > 1)
+	} else if len(b.jobs) > 0 && b.jobs[0].Cost == ProbeCost {
+		p.probes = slices.Concat(b.jobs, p.probes)
+	} else {
+		p.queue.back(b, now)
 		p.countLocked()
 	}
-	if notSent || b.large || b.costly {
+	if notSent || b.heavy > 0 {
 		p.wakeLocked()
 	}
+}
+
+// rest lets pass the time that is due after a batch.
+func (p *Pipeline) rest(b *batch) {
+	if b.rest == 0 {
+		return
+	}
+	time.Sleep(b.rest)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queue.heavyUnder--
+	p.wakeLocked()
 }
 
 // fail tells an error to the jobs that were queued before a time.
@@ -311,7 +323,7 @@ func (p *Pipeline) before(t time.Time) (jobs []Job) {
 		n++
 	}
 	jobs, p.probes = p.probes[:n:n], p.probes[n:]
-	jobs = p.large.before(t, p.small.before(t, jobs))
+	jobs = p.queue.before(t, time.Now(), jobs)
 	p.countLocked()
 	return jobs
 }
@@ -368,28 +380,17 @@ func (u until) Deadline() (time.Time, bool) { return u.end, true }
 func (p *Pipeline) exec(pipe redis.Pipeliner, b *batch) (usable bool) {
 	ctx := until{context.Background(), time.Now().Add(p.Timeout)}
 	p.begin(b)
-	var packets []Packet
-	var clocks []*redis.Cmd
-	for _, jobs := range b.parts() {
-		if b.measured {
-			clocks = append(clocks, askTime(ctx, pipe))
+	packets := p.pack(b.jobs)
+	for _, pk := range packets {
+		if p.Asking {
+			_ = pipe.Process(ctx, redis.NewStatusCmd(ctx, "asking"))
 		}
-		for _, pk := range p.pack(jobs) {
-			if p.Asking {
-				_ = pipe.Process(ctx, redis.NewStatusCmd(ctx, "asking"))
-			}
-			_ = pipe.Process(ctx, pk.Cmd)
-			packets = append(packets, pk)
-		}
-	}
-	if b.measured {
-		clocks = append(clocks, askTime(ctx, pipe))
+		_ = pipe.Process(ctx, pk.Cmd)
 	}
 	wait := p.waitFor(ctx, packets)
 	if wait != nil {
 		_ = pipe.Process(ctx, wait)
 	}
-	b.sent = time.Now()
 	_, failure := pipe.Exec(ctx)
 	if errors.Is(failure, ErrNotConnected) { // the connection was lost before, so nothing was sent
 		for _, j := range b.jobs {
@@ -403,7 +404,6 @@ func (p *Pipeline) exec(pipe redis.Pipeliner, b *batch) (usable bool) {
 		p.taken(b, true)
 		return false
 	}
-	p.bill(b, clocks)
 	p.taken(b, false)
 	return tell(packets, failure, p.tooFew(wait)) && answered(wait)
 }
@@ -412,17 +412,16 @@ func (p *Pipeline) exec(pipe redis.Pipeliner, b *batch) (usable bool) {
 // then known that nothing was done, which is worth more to the caller than a late success.
 func (p *Pipeline) begin(b *batch) {
 	oldest := time.Now().Add(-p.Timeout)
-	for i := 0; i < len(b.jobs); {
-		j := b.jobs[i]
-		if j.Queued.Before(oldest) || j.stage != nil && !j.stage.CompareAndSwap(stageQueued, stageSent) {
-			p.mu.Lock()
-			b.drop(i)
-			p.mu.Unlock()
-			j.fail(ErrWaited)
-			continue
+	b.jobs = slices.DeleteFunc(b.jobs, func(j Job) bool {
+		if !j.Queued.Before(oldest) && (j.stage == nil || j.stage.CompareAndSwap(stageQueued, stageSent)) {
+			return false
 		}
-		i++
-	}
+		p.mu.Lock()
+		p.queue.left(&j, time.Now())
+		p.mu.Unlock()
+		j.fail(ErrWaited)
+		return true
+	})
 }
 
 // pack makes packets of jobs. Singles go first, and together.
@@ -471,4 +470,17 @@ func tell(sent []Packet, failure, few error) (all bool) {
 		pk.Done(err)
 	}
 	return all
+}
+
+// tenantKey is where a context has the tenant of what is asked with it.
+type tenantKey struct{}
+
+// As has what is asked with a context be a tenant's.
+func As(ctx context.Context, tenant string) context.Context {
+	return context.WithValue(ctx, tenantKey{}, tenant)
+}
+
+func tenantIn(ctx context.Context) string {
+	name, _ := ctx.Value(tenantKey{}).(string)
+	return name
 }

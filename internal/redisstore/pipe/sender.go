@@ -222,6 +222,7 @@ func (s *sender) sendAll(ctx context.Context) {
 			s.hangUp()
 			s.connect(ctx)
 		}
+		s.p.rest(&b)
 	}
 }
 

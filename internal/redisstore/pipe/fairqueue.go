@@ -1,0 +1,308 @@
+package pipe
+
+import (
+	"container/heap"
+	"math"
+	"slices"
+	"time"
+)
+
+const (
+	// batchCost is what a batch may cost Redis, in singles of about 5 µs, unless a job alone costs more.
+	batchCost = 128
+	// turnCost is what a tenant has of a batch before others have their turn.
+	turnCost = 32
+	// lightLoad is what the jobs of a light tenant cost at most that wait or are under way.
+	lightLoad = 64
+	// pacedCost is what the jobs of heavy tenants cost in a batch beside light ones, unless one alone costs more.
+	pacedCost = 8
+	// timeOfSingle is about what a single takes Redis.
+	timeOfSingle = 5 * time.Microsecond
+	// restFactor is how much longer than a costly batch of heavy tenants took its sender rests, mostRest for how long at
+	// most.
+	restFactor = 2
+	mostRest   = 100 * time.Millisecond
+	// linger is for how long a tenant is still taken for heavy, and a light one for there.
+	linger = 2 * time.Millisecond
+	// forgetAfter is when nothing is known any more of a tenant that asks for nothing.
+	forgetAfter = time.Second
+)
+
+// fairQueue is jobs that wait, those of each tenant in their order. The package comment has its rule.
+type fairQueue struct {
+	weight       func(tenant string) int // what a tenant's jobs cost is multiplied with
+	tenants      map[string]*tenant
+	light, heavy line
+	n            int // jobs
+
+	lightAt    time.Time     // jobs of light tenants were taken or answered
+	lightUnder int           // batches under way that have some
+	heavyUnder int           // batches under way that have jobs of heavy ones, and senders that rest
+	trip       time.Duration // about how long a batch is under way at least
+	forgotten  time.Time     // it was looked last for tenants to forget
+}
+
+// tenant is who shares a pipeline with others.
+type tenant struct {
+	name    string
+	weight  int
+	jobs    queue[Job]
+	load    int       // what its jobs cost that wait or are under way
+	heavyAt time.Time // its load was last more than a light one's
+	asked   time.Time
+	line    *line // in which it has its turns
+	had     int64 // what it has had there, or others had before it came
+	place   int   // there, while it has jobs that wait
+}
+
+// batch is what is sent at once.
+type batch struct {
+	jobs  []Job
+	most  int // jobs
+	cost  int
+	light bool // it has jobs of light tenants
+	heavy int  // what those of heavy ones count for
+	sent  time.Time
+	rest  time.Duration // that its sender has to keep after it
+}
+
+func (q *fairQueue) tenant(name string, now time.Time) *tenant {
+	t := q.tenants[name]
+	if t == nil {
+		t = &tenant{name: name, weight: 1}
+		if q.weight != nil {
+			t.weight = q.weight(name)
+		}
+		q.tenants[name] = t
+	}
+	t.asked = now
+	return t
+}
+
+// put takes a job in.
+func (q *fairQueue) put(j Job, now time.Time) {
+	t := q.tenant(j.From, now)
+	j.tenant = t
+	t.add(t.price(&j), now)
+	t.jobs.push(j)
+	q.enter(t, now)
+}
+
+// price is what a job counts for beside those of others.
+func (t *tenant) price(j *Job) int { return j.Cost * t.weight }
+
+func (t *tenant) light(now time.Time) bool {
+	return t.load <= lightLoad && now.Sub(t.heavyAt) >= linger
+}
+
+// add changes what its jobs cost.
+func (t *tenant) add(price int, now time.Time) {
+	if max(t.load, t.load+price) > lightLoad {
+		t.heavyAt = now
+	}
+	t.load += price
+}
+
+// enter counts a job that a tenant has got, and has it wait where it belongs.
+func (q *fairQueue) enter(t *tenant, now time.Time) {
+	q.n++
+	waits := t.jobs.len() > 1
+	switch {
+	case waits && t.line == &q.light && !t.light(now):
+		heap.Remove(t.line, t.place)
+		q.heavy.join(t)
+	case waits:
+		heap.Fix(t.line, t.place)
+	case t.light(now):
+		q.light.join(t)
+	default:
+		q.heavy.join(t)
+	}
+}
+
+// take returns the next batch, with so many jobs at most.
+func (q *fairQueue) take(now time.Time, most int) batch {
+	q.forget(now)
+	b := batch{most: most, sent: now}
+	paced := q.lightThere(now)
+	if !paced || q.heavyUnder == 0 {
+		q.serve(&q.heavy, &b, pacedCost)
+	}
+	q.serve(&q.light, &b, math.MaxInt)
+	if !paced {
+		q.serve(&q.heavy, &b, math.MaxInt)
+	}
+	q.begun(&b, now)
+	return b
+}
+
+// lightThere says whether a light tenant is there. If Redis is far away, the way decides about everybody's speed, and
+// not what Redis does.
+func (q *fairQueue) lightThere(now time.Time) bool {
+	return len(q.tenants) > 1 && q.trip < linger &&
+		(len(q.light.waiting) > 0 || q.lightUnder > 0 || now.Sub(q.lightAt) < linger)
+}
+
+// serve has the tenants of a line take turns until the batch is full, or their jobs in it cost so much.
+func (q *fairQueue) serve(l *line, b *batch, most int) {
+	for had := 0; len(l.waiting) > 0 && had < most && !b.full(l.waiting[0].jobs.first()); {
+		t := l.waiting[0]
+		l.served = t.had
+		n := l.turn(t, b, min(turnCost, most-had))
+		had += n
+		if l == &q.light {
+			b.light = true
+		} else {
+			b.heavy += n
+		}
+	}
+}
+
+// turn moves jobs of a tenant to the batch, as many as cost so much.
+func (l *line) turn(t *tenant, b *batch, most int) (had int) {
+	for t.jobs.len() > 0 && had < most && !b.full(t.jobs.first()) {
+		j := t.jobs.pop()
+		had += t.price(&j)
+		b.cost += j.Cost
+		b.jobs = append(b.jobs, j)
+	}
+	t.had += int64(had)
+	l.settle(t)
+	return had
+}
+
+// full says whether the batch has no room for a job.
+func (b *batch) full(j *Job) bool {
+	return len(b.jobs) > 0 && (len(b.jobs) >= b.most || b.cost+j.Cost > batchCost)
+}
+
+// begun counts a batch among those under way.
+func (q *fairQueue) begun(b *batch, now time.Time) {
+	q.n -= len(b.jobs)
+	if b.light {
+		q.lightUnder++
+		q.lightAt = now
+	}
+	if b.heavy > 0 {
+		q.heavyUnder++
+	}
+}
+
+// ended counts it no more.
+func (q *fairQueue) ended(b *batch, now time.Time) {
+	if b.light {
+		q.lightUnder--
+		q.lightAt = now
+	}
+	if b.heavy > 0 && b.rest == 0 {
+		q.heavyUnder--
+	}
+}
+
+// answered notes what has been done. If others are there who can send, the sender may have to rest.
+func (q *fairQueue) answered(b *batch, now time.Time, others bool) {
+	if others && b.heavy > pacedCost && q.lightThere(now) {
+		b.rest = min(time.Duration(b.heavy)*timeOfSingle*restFactor, mostRest)
+	}
+	q.ended(b, now)
+	q.trip = min(now.Sub(b.sent), q.trip*9/8+time.Microsecond)
+	for i := range b.jobs {
+		q.left(&b.jobs[i], now)
+	}
+}
+
+// left notes that a job neither waits nor is under way.
+func (q *fairQueue) left(j *Job, now time.Time) {
+	if t := j.tenant; t != nil { // no probe
+		t.add(-t.price(j), now)
+	}
+}
+
+// back takes jobs in again that were not sent, in front of the others.
+func (q *fairQueue) back(b *batch, now time.Time) {
+	q.ended(b, now)
+	for _, j := range slices.Backward(b.jobs) {
+		j.tenant.had -= int64(j.tenant.price(&j))
+		j.tenant.jobs.back(j)
+		q.enter(j.tenant, now)
+	}
+}
+
+// before takes those out that were queued before a time.
+func (q *fairQueue) before(at, now time.Time, jobs []Job) []Job {
+	for _, t := range q.tenants {
+		for t.jobs.len() > 0 && t.jobs.first().Queued.Before(at) {
+			j := t.jobs.pop()
+			q.n--
+			q.left(&j, now)
+			jobs = append(jobs, j)
+			t.line.settle(t)
+		}
+	}
+	return jobs
+}
+
+// forget forgets tenants that have not asked for a while. Each is looked at once in that while.
+func (q *fairQueue) forget(now time.Time) {
+	if now.Sub(q.forgotten) < forgetAfter {
+		return
+	}
+	q.forgotten = now
+	for name, t := range q.tenants {
+		if t.load == 0 && t.jobs.len() == 0 && now.Sub(t.asked) > forgetAfter {
+			delete(q.tenants, name)
+		}
+	}
+}
+
+// line is tenants that take turns. It is a heap of those who have jobs that wait: who has had least is the first.
+type line struct {
+	waiting []*tenant
+	served  int64 // what the one had had who was served last
+}
+
+// join has a tenant wait, as one who has had no less than whoever is served.
+func (l *line) join(t *tenant) {
+	if t.line != l {
+		t.line, t.had = l, l.served
+	}
+	t.had = max(t.had, l.served)
+	heap.Push(l, t)
+}
+
+// settle has a tenant be where it should after it has had something: not here, if nothing of it waits any more.
+func (l *line) settle(t *tenant) {
+	if t.jobs.len() == 0 {
+		heap.Remove(l, t.place)
+	} else {
+		heap.Fix(l, t.place)
+	}
+}
+
+// Len is one of the methods of a heap.Interface.
+func (l *line) Len() int { return len(l.waiting) }
+
+// Less is another one.
+func (l *line) Less(i, j int) bool { return l.waiting[i].had < l.waiting[j].had }
+
+// Swap is another one.
+func (l *line) Swap(i, j int) {
+	w := l.waiting
+	w[i], w[j] = w[j], w[i]
+	w[i].place, w[j].place = i, j
+}
+
+// Push is another one.
+func (l *line) Push(t any) {
+	t.(*tenant).place = len(l.waiting)
+	l.waiting = append(l.waiting, t.(*tenant))
+}
+
+// Pop is another one.
+func (l *line) Pop() any {
+	last := len(l.waiting) - 1
+	t := l.waiting[last]
+	l.waiting[last] = nil
+	l.waiting = l.waiting[:last]
+	return t
+}
