@@ -171,38 +171,9 @@ func (g *gate) runLate(ctx context.Context, c *redis.Client) error {
 }
 
 // gated is a Store behind a gate. What waits together goes in its order, whosever it is.
-func gated(t testing.TB, srv *redistest.Server) (*Store, *gate) { return gatedIn(t, srv, oneLine) }
-
-// line says how what waits together goes.
-type line bool
-
-const (
-	oneLine line = true  // in its order
-	shares  line = false // session by session
-)
-
-func (l line) String() string {
-	if l {
-		return "OneLine"
-	}
-	return "Shares"
-}
-
-func gatedIn(t testing.TB, srv *redistest.Server, l line) (*Store, *gate) {
+func gated(t testing.TB, srv *redistest.Server) (*Store, *gate) {
 	g := new(gate)
 	cfg := quick(srv)
-	cfg.Hook, cfg.oneLine = g, bool(l)
+	cfg.Hook, cfg.oneLine = g, true
 	return open(t, cfg), g
-}
-
-// inEachLine runs a test with both.
-func inEachLine(t *testing.T, test func(t *testing.T, srv *redistest.Server, s *Store, g *gate)) {
-	for _, l := range []line{oneLine, shares} {
-		t.Run(l.String(), func(t *testing.T) {
-			t.Parallel()
-			srv := redistest.Start(t)
-			s, g := gatedIn(t, srv, l)
-			test(t, srv, s, g)
-		})
-	}
 }

@@ -189,45 +189,45 @@ func sharedAll(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 // Who listens hears of each that ended in one call, in Redisson's words once for all of them.
 func TestWhoListensHearsOfManyThatShare(t *testing.T) {
 	t.Parallel()
-	inEachLine(t, func(t *testing.T, srv *redistest.Server, s *Store, g *gate) {
-		f, h := acquire(t, s, kindClaim(lock.Read, "n", "a")).Fence, acquire(t, s, kindClaim(lock.Read, "n", "b")).Fence
-		for _, o := range wholes("a", "b") {
-			acquire(t, s, permitsClaim("sem", o, 1, 2))
+	srv := redistest.Start(t)
+	s, g := gated(t, srv)
+	f, h := acquire(t, s, kindClaim(lock.Read, "n", "a")).Fence, acquire(t, s, kindClaim(lock.Read, "n", "b")).Fence
+	for _, o := range wholes("a", "b") {
+		acquire(t, s, permitsClaim("sem", o, 1, 2))
+	}
+	sub := srv.Client().Subscribe(t.Context(), layout.RWChannel("n"), layout.NewsChannel("n"),
+		layout.PermitChannel("sem"), layout.NewsChannel("sem"))
+	t.Cleanup(func() { _ = sub.Close() })
+	for range 4 {
+		_, err := sub.Receive(t.Context())
+		must(t, err)
+	}
+	rs := []*request{readDone("n", "a", f), readDone("n", "b", h), permitDone("sem", "a"), permitDone("sem", "b")}
+	goTogether(t, s, g, storetest.Deliver, rs...)
+	for i, want := range []int{0, 1, 1, 1} {
+		if rs[i].err != nil || rs[i].outcome.back.Listeners != want {
+			t.Errorf("request %d: got %+v, %v, want %d listeners", i, rs[i].outcome.back, rs[i].err, want)
 		}
-		sub := srv.Client().Subscribe(t.Context(), layout.RWChannel("n"), layout.NewsChannel("n"),
-			layout.PermitChannel("sem"), layout.NewsChannel("sem"))
-		t.Cleanup(func() { _ = sub.Close() })
-		for range 4 {
-			_, err := sub.Receive(t.Context())
-			must(t, err)
-		}
-		rs := []*request{readDone("n", "a", f), readDone("n", "b", h), permitDone("sem", "a"), permitDone("sem", "b")}
-		goTogether(t, s, g, storetest.Deliver, rs...)
-		for i, want := range []int{0, 1, 1, 1} {
-			if rs[i].err != nil || rs[i].outcome.back.Listeners != want {
-				t.Errorf("request %d: got %+v, %v, want %d listeners", i, rs[i].outcome.back, rs[i].err, want)
-			}
-		}
-		var got []string
-		for range 8 - 1 {
-			m, err := sub.ReceiveMessage(t.Context())
-			must(t, err)
-			got = append(got, m.Channel+" "+m.Payload)
-		}
-		slices.Sort(got)
-		want := []string{
-			layout.NewsChannel("n") + fmt.Sprintf(" released %d 0 ", f), layout.NewsChannel("n") +
-				fmt.Sprintf(" released %d 1 ", h), layout.RWChannel("n") + " 0",
-			layout.NewsChannel("sem") + " released 0 1 " + lock.PermitsOf(whole("a")),
-			layout.NewsChannel("sem") + " released 0 1 " +
-				lock.PermitsOf(whole("b")),
-			layout.PermitChannel("sem") + " 1", layout.PermitChannel("sem") + " 2",
-		}
-		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	})
+	}
+	var got []string
+	for range 8 - 1 {
+		m, err := sub.ReceiveMessage(t.Context())
+		must(t, err)
+		got = append(got, m.Channel+" "+m.Payload)
+	}
+	slices.Sort(got)
+	want := []string{
+		layout.NewsChannel("n") + fmt.Sprintf(" released %d 0 ", f), layout.NewsChannel("n") +
+			fmt.Sprintf(" released %d 1 ", h), layout.RWChannel("n") + " 0",
+		layout.NewsChannel("sem") + " released 0 1 " + lock.PermitsOf(whole("a")),
+		layout.NewsChannel("sem") + " released 0 1 " +
+			lock.PermitsOf(whole("b")),
+		layout.PermitChannel("sem") + " 1", layout.PermitChannel("sem") + " 2",
+	}
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 // A call for many is bounded, however little in it is ordinary.

@@ -213,9 +213,9 @@ func replica(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 
 func TestEachOfManyHasItsOwnAnswer(t *testing.T) {
 	t.Parallel()
-	inEachLine(t, func(t *testing.T, srv *redistest.Server, s *Store, g *gate) {
-		must(t, errors.Join(mixed(t, s, g, srv.Client()), replica(t, s, g, srv.Client())))
-	})
+	srv := redistest.Start(t)
+	s, g := gated(t, srv)
+	must(t, errors.Join(mixed(t, s, g, srv.Client()), replica(t, s, g, srv.Client())))
 	t.Run("shared", func(t *testing.T) {
 		t.Parallel()
 		srv := redistest.Start(t)
@@ -226,7 +226,9 @@ func TestEachOfManyHasItsOwnAnswer(t *testing.T) {
 
 func TestManyAtAFullRedisAreAnsweredAsOne(t *testing.T) {
 	t.Parallel()
-	inEachLine(t, func(t *testing.T, srv *redistest.Server, s *Store, g *gate) { must(t, full(t, s, g, srv.Client())) })
+	srv := redistest.Start(t)
+	s, g := gated(t, srv)
+	must(t, full(t, s, g, srv.Client()))
 }
 
 // Whatever is not wholly an answer of script/many.lua says nothing of anybody.
@@ -332,41 +334,40 @@ func TestManyGoInCallsOfSoMany(t *testing.T) {
 
 func TestManyAreDoneByARedisThatForgotTheScript(t *testing.T) {
 	t.Parallel()
-	inEachLine(t, func(t *testing.T, srv *redistest.Server, s *Store, g *gate) {
-		for range 3 {
-			must(t, srv.Client().ScriptFlush(t.Context()).Err())
-			if err := mixed(t, s, g, srv.Client()); err != nil && !strings.Contains(err.Error(), "scripts went") {
-				t.Error(err)
-			}
-		}
+	srv := redistest.Start(t)
+	s, g := gated(t, srv)
+	for range 3 {
 		must(t, srv.Client().ScriptFlush(t.Context()).Err())
-		rs := []*request{acquiring("x", "o"), acquiring("y", "o"), acquiring("x", "o2")}
-		goTogether(t, s, g, storetest.Deliver, rs...)
-		for i, want := range []error{nil, nil, lock.ErrHeld} {
-			wantErr(t, rs[i].err, want)
+		if err := mixed(t, s, g, srv.Client()); err != nil && !strings.Contains(err.Error(), "scripts went") {
+			t.Error(err)
 		}
-	})
+	}
+	must(t, srv.Client().ScriptFlush(t.Context()).Err())
+	rs := []*request{acquiring("x", "o"), acquiring("y", "o"), acquiring("x", "o2")}
+	goTogether(t, s, g, storetest.Deliver, rs...)
+	for i, want := range []error{nil, nil, lock.ErrHeld} {
+		wantErr(t, rs[i].err, want)
+	}
 }
 
 // After a lost reply each is repeated for itself, and has the same fence.
 func TestALostReplyForManyIsUnknownToEach(t *testing.T) {
 	t.Parallel()
-	inEachLine(t, func(t *testing.T, _ *redistest.Server, s *Store, g *gate) {
-		f := acquire(t, s, claim("held", "o")).Fence
-		rs := []*request{acquiring("n", "o"), releasing("held", "o", f), acquiring("m", "o")}
-		goTogether(t, s, g, storetest.LoseReply, rs...)
-		n, _ := s.Look(t.Context(), "n")
-		m, _ := s.Look(t.Context(), "m")
-		for _, r := range rs {
-			wantErr(t, r.err, lock.ErrOutcomeUnknown)
-		}
-		again := []*request{acquiring("n", "o"), releasing("held", "o", f), acquiring("m", "o")}
-		goTogether(t, s, g, storetest.Deliver, again...)
-		if again[0].grant.Fence != n.Fence || again[2].grant.Fence != m.Fence || n.Fence == 0 || m.Fence == 0 {
-			t.Errorf("got %v and %v, want the fences of %v and %v", again[0].grant, again[2].grant, n, m)
-		}
-		wantErr(t, again[1].err, lock.ErrNotHeld)
-	})
+	s, g := gated(t, redistest.Start(t))
+	f := acquire(t, s, claim("held", "o")).Fence
+	rs := []*request{acquiring("n", "o"), releasing("held", "o", f), acquiring("m", "o")}
+	goTogether(t, s, g, storetest.LoseReply, rs...)
+	n, _ := s.Look(t.Context(), "n")
+	m, _ := s.Look(t.Context(), "m")
+	for _, r := range rs {
+		wantErr(t, r.err, lock.ErrOutcomeUnknown)
+	}
+	again := []*request{acquiring("n", "o"), releasing("held", "o", f), acquiring("m", "o")}
+	goTogether(t, s, g, storetest.Deliver, again...)
+	if again[0].grant.Fence != n.Fence || again[2].grant.Fence != m.Fence || n.Fence == 0 || m.Fence == 0 {
+		t.Errorf("got %v and %v, want the fences of %v and %v", again[0].grant, again[2].grant, n, m)
+	}
+	wantErr(t, again[1].err, lock.ErrNotHeld)
 }
 
 // The tests above and the comparison are worth something only if they see bugs.

@@ -113,20 +113,14 @@ func TestScriptsAgreeWithMemory(t *testing.T) {
 	if again, err := strconv.ParseUint(os.Getenv("LOCKD_SEED"), 10, 64); err == nil { // of a failure
 		seed = again
 	}
-	for _, l := range []line{oneLine, shares} {
-		t.Run(l.String(), func(t *testing.T) {
-			t.Parallel()
-			srv := redistest.Start(t)
-			s, gate := gatedIn(t, srv, l)
-			memory, scripts := comparedRigs(t, srv, s, gate)
-			scripts.Hooks.BySession = l == shares
-			if err := storetest.Compare(t.Context(), memory, scripts, seed, steps); err != nil {
-				t.Error(err)
-			}
-			if slices.Index(gate.seen(), s.Scripts.Many.SHA) < 0 {
-				t.Error("no call was for many locks")
-			}
-		})
+	srv := redistest.Start(t)
+	s, gate := gated(t, srv)
+	memory, scripts := comparedRigs(t, srv, s, gate)
+	if err := storetest.Compare(t.Context(), memory, scripts, seed, steps); err != nil {
+		t.Error(err)
+	}
+	if slices.Index(gate.seen(), s.Scripts.Many.SHA) < 0 {
+		t.Error("no call was for many locks")
 	}
 }
 

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,9 +70,6 @@ func (c *comparison) batch() (string, step) {
 			all[i] = all[i-1] // the same twice
 		}
 	}
-	if c.sides[0].Hooks.BySession || c.sides[1].Hooks.BySession {
-		bySession(all)
-	}
 	for i, o := range all {
 		texts[i] = o.String()
 	}
@@ -83,18 +79,6 @@ func (c *comparison) batch() (string, step) {
 	}
 	what := fmt.Sprintf("with fate %d: %s", fate, strings.Join(texts, "; "))
 	return what, func(ctx context.Context, s *side) outcome { return c.begin(ctx, s, all, fate) }
-}
-
-// bySession has those of a session stand one after the other, where its first one is.
-func bySession(all []single) {
-	var sessions []string
-	for _, o := range all {
-		if t := o.owner().Tenant(); !slices.Contains(sessions, t) {
-			sessions = append(sessions, t)
-		}
-	}
-	at := func(o single) int { return slices.Index(sessions, o.owner().Tenant()) }
-	slices.SortStableFunc(all, func(a, b single) int { return cmp.Compare(at(a), at(b)) })
 }
 
 // ordinary is a kind of which ordinary requests go together, instead of one of which they do not.

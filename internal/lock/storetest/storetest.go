@@ -30,8 +30,6 @@ type Hooks struct {
 	// Together has the acquisitions and releases that start begins reach the server at the same time, in their order
 	// and with one fate. It may be nil; then Compare makes one after the other.
 	Together func(fate Fate, start func()) error
-	// BySession says that Together does those of a session one after the other, where its first one would be.
-	BySession bool
 	// RunLate executes what Together delayed. It is nil if Together is.
 	RunLate func() error
 }
