@@ -29,10 +29,10 @@ func (s *Store) Look(ctx context.Context, name string) (lock.State, error) {
 // Holders implements lock.Store.
 func (s *Store) Holders(ctx context.Context, name string, size int) ([]lock.Holder, error) {
 	n := s.Prefix + name
-	q := question{
-		"holders of", name, lock.Exclusive,
-		s.Scripts.Holders.With([]string{n}, layout.HoldBase(n), min(max(size, 1), maxHolders)).As(forViews),
-	}
+	size = min(max(size, 1), maxHolders)
+	call := s.Scripts.Holders.With([]string{n}, layout.HoldBase(n), size).As(forViews)
+	call.Cost += script.CostOf(size)
+	q := question{"holders of", name, lock.Exclusive, call}
 	return answer(ctx, s, q, func(a *script.Answer) (hs []lock.Holder, _ error) {
 		for i := 0; i < len(a.List); i += holderWidth {
 			hs = append(hs, lock.Holder{
