@@ -43,13 +43,6 @@ func (o single) name() string {
 	return o.back.Name
 }
 
-func (o single) owner() lock.Owner {
-	if o.claim != nil {
-		return o.claim.Owner
-	}
-	return o.back.Owner
-}
-
 func (o single) String() string {
 	if o.claim != nil {
 		return fmt.Sprintf("acquire %+v", *o.claim)
