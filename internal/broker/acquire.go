@@ -39,23 +39,28 @@ func (s *Session) Acquire(id uint64, req request.Acquire) {
 
 // acquire begins a request that is in order, or answers why it does not begin.
 func (s *Session) acquire(id uint64, req request.Acquire) {
+	w := s.newRequest(id, req)
+	w.lock()
+	defer w.unlock()
+	if err := s.routeLocked(w); err != nil {
+		s.b.answerLocked(w, session.Failed{ID: id, Err: err})
+	}
+}
+
+// newRequest is a waiter for all that is asked for, which is traced.
+func (s *Session) newRequest(id uint64, req request.Acquire) *waiter {
 	w := s.newWaiter(id, req)
 	w.several(req)
 	w.beginSpan(context.Background(), req.Traceparent)
-	w.lock()
-	defer w.unlock()
-	err := w.overlapLocked()
-	if err == nil {
-		err = s.routeLocked(w)
-	}
-	if err != nil {
-		s.b.answerLocked(w, session.Failed{ID: id, Err: err})
-	}
+	return w
 }
 
 // routeLocked has a request go its way: to a hold of its holder, or into its queue.
 func (s *Session) routeLocked(w *waiter) error {
 	b := s.b
+	if err := w.overlapLocked(); err != nil {
+		return err
+	}
 	if w.all == nil && named(w.holder) {
 		if l := s.leaseLocked(w.key()); l != nil {
 			err := s.Operable()
@@ -79,7 +84,7 @@ func (s *Session) routeLocked(w *waiter) error {
 		if err == nil {
 			w.q = l.q
 			b.boundLocked(w)
-			l.doLocked(func() { b.readUnderWrite(l, w) })
+			l.doLocked(func() { b.readUnderWriteLocked(l, w) })
 		}
 		return err
 	}
@@ -95,7 +100,7 @@ func (b *Broker) enterLocked(w *waiter) error {
 	w.q = q
 	busy := b.inTheWayLocked(w)
 	if busy != nil && w.Try() {
-		b.refuseLocked(w, busy.refusalHereLocked(w))
+		b.refuseLocked(w, b.refusalLocked(w, busy.heldHereLocked(w)))
 		return nil
 	}
 	if q.Len() >= b.cfg.Limits.QueueLength {
@@ -123,17 +128,16 @@ func (b *Broker) enterLocked(w *waiter) error {
 	return nil
 }
 
-// refusalHereLocked answers a request that does not want to wait, from what is known here.
-func (q *queue) refusalHereLocked(w *waiter) session.NotGranted {
-	n := session.NotGranted{ID: w.id, Cause: lock.ErrHeld}
+// heldHereLocked is what is known here of who holds the name, for a request that does not want to wait.
+func (q *queue) heldHereLocked(w *waiter) *lock.HeldError {
+	held := &lock.HeldError{}
 	if w.all != nil {
-		n.Name = q.Name()
+		held.Name = q.Name()
 	}
 	if q.holder != nil {
-		n.RetryAfter, n.HeldBy = max(time.Until(q.holder.until), 0), q.holder.owner
-		n.Client, n.Annotation = w.b.aboutLocked(q.Name(), n.HeldBy)
+		held.RetryAfter, held.HeldBy = time.Until(q.holder.until), q.holder.owner
 	}
-	return n
+	return held
 }
 
 // grantLocked answers a waiter with what it asked for, and says whether it was still there to have it. A session's
@@ -217,7 +221,7 @@ func (b *Broker) joinWaitersLocked(l *Lease) {
 			if slices.Contains(w.shards, b.shardNumber(l.name)) {
 				b.wg.Go(func() { b.joinSeveral(w) }) // it locks the mutexes of other names
 			}
-		case w.shard != l.q.shard || w.Answered() || w.Asking() || w.nests:
+		case w.shard != l.q.shard || w.Answered() || w.Asking() || w.apart:
 		default:
 			b.joinLocked(l, w)
 		}
@@ -269,7 +273,7 @@ func (b *Broker) joinLocked(l *Lease, w *waiter) {
 		b.renestLocked(l, w)
 	case w.Claim.Kind == lock.Read && l.kind == lock.Write && w.Lined():
 		b.outOfQueueLocked(w)
-		l.doLocked(func() { b.readUnderWrite(l, w) })
+		l.doLocked(func() { b.readUnderWriteLocked(l, w) })
 	case w.upgradeLocked():
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: session.ErrUpgrade})
 	}
@@ -298,7 +302,7 @@ func (b *Broker) answerLocked(w *waiter, e session.Event) {
 // or that there never was such a request.
 func (s *Session) Cancel(id, target uint64) {
 	err := s.Admit(id)
-	if err == nil && !s.cancelWait(target) && !s.cancelInstead(target) {
+	if err == nil && !s.cancelWait(target) {
 		err = session.ErrNotWaiting
 	}
 	s.Answer(id, session.Done{ID: id}, err)

@@ -36,7 +36,7 @@ func TestAgesGoOnElsewhere(t *testing.T) {
 		if h := in.Holders[0]; h.Age != 2*time.Hour+time.Second || h.Annotation != "nightly" {
 			t.Errorf("holder: got %+v, want it two hours old with its annotation", h)
 		}
-		if l := other.b.Leases("", "", 10)[0]; l.Age != 2*time.Hour+time.Second || l.Annotation != "nightly" {
+		if l := other.b.Leases("", "", 10)[0].Holder; l.Age != 2*time.Hour+time.Second || l.Annotation != "nightly" {
 			t.Errorf("lease: got %+v, want it two hours old with its annotation", l)
 		}
 		if in := other.inspect("busy"); in.Waiters[0].Age != time.Hour+time.Second {
@@ -96,7 +96,7 @@ func TestWhatIsSaidOfThePastIsBounded(t *testing.T) {
 		req := c.resumption(2, claims(true, mine))
 		req.Age, req.Holds[0].Age = century, century
 		back, _ := w.resume(req)
-		if s, l := w.b.Sessions("", 1)[0], w.b.Leases("", "", 1)[0]; s.Age > century/10 || l.Age > century/10 {
+		if s, l := w.b.Sessions("", 1)[0], w.b.Leases("", "", 1)[0].Holder; s.Age > century/10 || l.Age > century/10 {
 			t.Errorf("a session of %v has a hold of %v", s.Age, l.Age)
 		}
 		back.acquire(request.Acquire{Name: "other", Waited: -1})

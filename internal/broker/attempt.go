@@ -153,7 +153,7 @@ func (b *Broker) concludeLocked(w *waiter, a attempt) {
 	}
 }
 
-// refusalLocked answers a request that does not want to wait, from what the store said.
+// refusalLocked answers a request that does not want to wait, from what is known of who holds the name.
 func (b *Broker) refusalLocked(w *waiter, held *lock.HeldError) session.NotGranted {
 	n := session.NotGranted{
 		ID: w.id, Cause: lock.ErrHeld, Name: held.Name, RetryAfter: max(held.RetryAfter, 0),
@@ -178,7 +178,7 @@ func (b *Broker) aboutLocked(name string, o lock.Owner) (client, annotation stri
 // endAttemptLocked is where each attempt ends, and what its outcome means for the waiter. What was taken for one that
 // has left is given back.
 func (b *Broker) endAttemptLocked(w *waiter, a attempt) arbiter.Answer {
-	w.spanAsked(a)
+	w.span.Asked(a.start, a.end, a.err)
 	if a.earlierUnknown || errors.Is(a.err, lock.ErrOutcomeUnknown) {
 		w.Unsure, w.lookedFor = true, false
 	}

@@ -64,7 +64,7 @@ func (b *Broker) timeOut(w *waiter) {
 		return
 	}
 	last := w.Since.Add(w.Wait + b.cfg.AnswerTime)
-	if left := time.Until(last); left > 0 && (w.Asking() || w.nests) {
+	if left := time.Until(last); left > 0 && (w.Asking() || w.apart) {
 		w.timer.Reset(left)
 		return
 	}

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,6 +43,7 @@ type Broker struct {
 	begun    atomic.Int64 // how much of that ever began
 	closing  atomic.Bool
 	quiet    chan struct{} // size 1, has a value when there may be less of that
+	recounts chan struct{} // size 1, has a value when all leases are to be verified
 	undos    undos
 	noQuorum atomic.Bool // at the last probe no majority of several stores could be reached
 	safe     atomic.Bool // the store is there, and all leases that are to be verified are marked: Safe may be told
@@ -60,18 +59,16 @@ type Broker struct {
 	walking sync.Mutex // held by the one who walks along the waiters of a queue; locked before the mutex of a shard
 
 	mu       sync.Mutex // guards the fields below. With it held only a session or the tenants are locked
-	sessions map[string]*Session
-	order    *btree.BTreeG[sessionAt]
+	sessions *btree.BTreeG[sessionAt]
 	streams  int // sessions that have one
 	draining bool
 	asking   chan struct{} // closed when sessions that were not yet asked to move shall stay
 	// closed when no session of a draining broker has a stream; another one after an Undrain
-	idle                     chan struct{}
-	closed                   bool
-	recounting, recountAgain bool   // all leases are being verified, and will be once more
-	down                     error  // why the store cannot be reached
-	identity                 string // of the store, at the last probe
-	losses                   losses
+	idle     chan struct{}
+	closed   bool
+	down     error  // why the store cannot be reached
+	identity string // of the store, at the last probe
+	losses   losses
 }
 
 // New starts a broker. Close ends it.
@@ -83,11 +80,12 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 		idle:     make(chan struct{}),
 		asking:   make(chan struct{}),
 		quiet:    make(chan struct{}, 1),
+		recounts: make(chan struct{}, 1),
 		down:     errNotProbed,
 		seed:     maphash.MakeSeed(),
-		sessions: make(map[string]*Session),
-		order:    btree.NewG(orderDegree, func(a, b sessionAt) bool { return a.id < b.id }),
+		sessions: btree.NewG(orderDegree, func(a, b sessionAt) bool { return a.id < b.id }),
 		watching: watching.New(store),
+		undos:    undos{waiting: btree.NewG(orderDegree, (*undo).less)},
 	}
 	for i := range b.shards {
 		b.shards[i].init()
@@ -103,6 +101,7 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 	b.deaf = store.Subscribe(movedTopic, b.heardMoved)
 	b.finder = deadlock.New(deadlock.Config{ID: newID(), Store: store, Local: local{b}, Log: b.log})
 	b.wg.Go(b.monitor)
+	b.wg.Go(b.recount)
 	b.wg.Go(func() { b.finder.Run(ctx, func() bool { return b.acting.Load() > 0 }) })
 	return b
 }
@@ -150,9 +149,9 @@ func (b *Broker) Close(ctx context.Context) error {
 	b.mu.Lock()
 	b.draining = true
 	b.closing.Store(true)
-	ended := slices.Collect(maps.Values(b.sessions))
 	b.idleLocked()
 	b.mu.Unlock()
+	ended := b.allSessions()
 	for _, s := range ended {
 		s.end(session.ErrDraining, s.releaseOnEnd)
 	}
@@ -273,7 +272,8 @@ func (b *Broker) waitQuiet(ctx context.Context) bool {
 func (b *Broker) session(id string) *Session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.sessions[id]
+	at, _ := b.sessions.Get(sessionAt{id: id})
+	return at.session
 }
 
 // newID returns a random UUID (RFC 9562, version 4).

@@ -33,9 +33,6 @@ type chaos struct {
 	rng      *rand.Rand
 	calm     bool // no more faults
 	down     bool
-	ears     map[int]func(lock.Notice)
-	control  map[int]func(string)
-	lastEar  int
 }
 
 // lie is what a store grants now and then though it is held.
@@ -59,7 +56,7 @@ func newChaos(store lock.Store, seed uint64) *chaos {
 	c := &chaos{
 		faults: faults{Store: store}, rng: rand.New(rand.NewPCG(seed, 1)), //nolint:gosec // a test
 		forced: make(map[string][]force), notes: make(map[string][]note),
-		returned: make(map[string]time.Time), ears: make(map[int]func(lock.Notice)), control: make(map[int]func(string)),
+		returned: make(map[string]time.Time),
 	}
 	c.onCall("", c.meet)
 	return c
@@ -231,24 +228,12 @@ func (c *chaos) isDown() bool {
 
 // setDown begins or ends an outage. At its end all listeners learn that they may have missed something.
 func (c *chaos) setDown(down bool) {
+	c.setDeaf(down)
 	c.mu.Lock()
 	c.down = down
-	ears, control := make([]func(lock.Notice), 0, len(c.ears)), make([]func(string), 0, len(c.control))
-	for _, notify := range c.ears {
-		ears = append(ears, notify)
-	}
-	for _, notify := range c.control {
-		control = append(control, notify)
-	}
 	c.mu.Unlock()
-	if down {
-		return
-	}
-	for _, notify := range ears {
-		notify(lock.Notice{What: lock.NoticeListening})
-	}
-	for _, notify := range control {
-		notify("")
+	if !down {
+		c.tell(lock.Notice{What: lock.NoticeListening})
 	}
 }
 
@@ -258,35 +243,4 @@ func (c *chaos) calmDown() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calm = true
-}
-
-func (c *chaos) Listen(name string, kind lock.Kind, notify func(lock.Notice)) (stop func()) {
-	deaf := c.Store.Listen(name, kind, func(n lock.Notice) {
-		if !c.isDown() {
-			notify(n)
-		}
-	})
-	return c.add(func(id int) { c.ears[id] = notify }, func(id int) { delete(c.ears, id); deaf() })
-}
-
-func (c *chaos) ListenForced(notify func(string)) (stop func()) {
-	deaf := c.Store.ListenForced(func(name string) {
-		if !c.isDown() {
-			notify(name)
-		}
-	})
-	return c.add(func(id int) { c.control[id] = notify }, func(id int) { delete(c.control, id); deaf() })
-}
-
-func (c *chaos) add(put, remove func(id int)) (stop func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lastEar++
-	id := c.lastEar
-	put(id)
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		remove(id)
-	}
 }

@@ -57,7 +57,7 @@
 // call was sent, plus its TTL, less a margin for clock drift. Late replies thus shorten trust, never stretch it.
 //
 // This end of the validity is computed after a grant by attempt.until, after a renewal by renewedLocked, and after an
-// Extend by extendCall or startExtendLocked; margin is in config.go. It is kept in Lease.until. The Keeper calls Lose
+// Extend by extending or startExtendLocked; margin is in config.go. It is kept in Lease.until. The Keeper calls Lose
 // at that time.
 //
 // # State

@@ -3,6 +3,7 @@ package broker
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -30,12 +31,8 @@ func (b *Broker) Drain(within time.Duration) int {
 	b.draining = true
 	b.idleLocked()
 	b.askNoMoreLocked()
-	sessions, enough := make([]*Session, 0, b.streams), b.asking
-	for _, s := range b.sessions {
-		if s.streaming {
-			sessions = append(sessions, s)
-		}
-	}
+	sessions, enough := b.sessionsLocked(), b.asking
+	sessions = slices.DeleteFunc(sessions, func(s *Session) bool { return !s.streaming })
 	b.wg.Go(func() { b.askToMove(sessions, within, enough) })
 	return len(sessions)
 }
@@ -135,8 +132,7 @@ func (b *Broker) aged(s *Session) {
 // moved for lost. It does not block.
 func (s *Session) leaveIfElsewhere() {
 	s.b.beginTaking()
-	k := lock.SessionKeep{SessionRecord: s.record.SessionRecord, TTL: time.Millisecond} // prolongs nothing
-	s.b.store.StartKeepSession(k, func(err error) {
+	s.askWhose(func(err error) {
 		s.b.goTaking(func() {
 			if errors.Is(err, lock.ErrSuperseded) {
 				s.End(session.ErrSuperseded)

@@ -148,32 +148,6 @@ func TestCloseGivesBackWhatIsJustBeingTaken(t *testing.T) {
 	})
 }
 
-func TestAllLeasesAreVerifiedAfterForcedReleasesMayHaveBeenMissed(t *testing.T) {
-	inWorld(t, func(w *world) {
-		deaf := &deafStore{Store: w.store.Store}
-		r := start(w.t, testConfig(), &faults{Store: deaf})
-		c := r.alive()
-		c.take("job")
-		if released, err := w.b.ForceRelease(w.t.Context(), "job", lock.Exclusive); err != nil || !released {
-			w.t.Fatalf("got %v, %v", released, err)
-		}
-		c.none()
-		deaf.forced("")
-		one[session.Lost](c)
-	})
-}
-
-// deafStore hears of forced releases only what a test tells it.
-type deafStore struct {
-	lock.Store
-	forced func(string)
-}
-
-func (d *deafStore) ListenForced(notify func(string)) (stop func()) {
-	d.forced = notify
-	return func() {}
-}
-
 func TestOperationsUnderWayAreBounded(t *testing.T) {
 	cfg := testConfig()
 	cfg.Limits.LocksPerSession, cfg.Limits.WaitersPerSession = 5, 5

@@ -18,11 +18,11 @@ func (b *Broker) Residue() (s string) {
 	quiet := b.isQuiet()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.tenants.Slots() != len(b.sessions) {
-		s += fmt.Sprintf("%d slots for %d sessions\n", b.tenants.Slots(), len(b.sessions))
+	if b.tenants.Slots() != b.sessions.Len() {
+		s += fmt.Sprintf("%d slots for %d sessions\n", b.tenants.Slots(), b.sessions.Len())
 	}
-	if len(b.sessions)+b.watching.Names() > 0 || !quiet {
-		s += fmt.Sprintf("%d sessions, %d watches, quiet: %t\n", len(b.sessions), b.watching.Names(), quiet)
+	if b.sessions.Len()+b.watching.Names() > 0 || !quiet {
+		s += fmt.Sprintf("%d sessions, %d watches, quiet: %t\n", b.sessions.Len(), b.watching.Names(), quiet)
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -19,7 +20,6 @@ type extension struct {
 	r       lock.Renewal
 	was     time.Time   // the validity before
 	levels  []level     // before
-	end     time.Time   // until when the last store call has the hold last
 	noted   func(error) // from prolongingLocked
 }
 
@@ -30,83 +30,75 @@ type extension struct {
 // counts with the earlier one.
 func (s *Session) Extend(id uint64, req request.Extend) {
 	s.withLease(id, req.Hold, s.b.rules.Lease(req.Lease), func(l *Lease) error {
-		if len(l.ops) > 0 || req.MayShorten {
-			asked := time.Now()
-			return l.requestLocked(func() {
-				if left := time.Until(s.settled); req.MayShorten && left > 0 {
-					s.b.pause(left)
-					asked = time.Now()
-				}
-				s.b.extend(l, id, req, asked)
-			})
+		if len(l.ops) == 0 && !req.MayShorten {
+			err := s.Operable()
+			if err == nil {
+				s.b.startExtendLocked(l, id, req)
+			}
+			return err
 		}
-		err := s.Operable()
-		if err == nil {
-			err = s.b.startExtendLocked(l, id, req)
-		}
-		return err
+		asked := time.Now()
+		return l.requestLocked(func() {
+			if left := time.Until(s.settled); req.MayShorten && left > 0 {
+				l.unlock()
+				s.b.pause(left)
+				l.lock()
+				asked = time.Now()
+			}
+			s.b.extendLocked(l, id, req, asked)
+		})
 	})
 }
 
-// extend runs as an operation of the lease.
-func (b *Broker) extend(l *Lease, id uint64, req request.Extend, asked time.Time) {
-	l.lock()
-	if !l.over && b.tooOld(asked) {
-		l.unlock()
+// extendLocked runs as an operation of the lease.
+func (b *Broker) extendLocked(l *Lease, id uint64, req request.Extend, asked time.Time) {
+	switch {
+	case l.over:
+		l.sess.Fail(id, lock.ErrNotHeld)
+		return
+	case b.tooOld(asked):
 		l.sess.Fail(id, lock.ErrUnavailable)
 		return
 	}
-	e, err := l.extensionLocked(id, req)
+	e := l.extensionLocked(id, req)
 	l.unlock()
-	if err == nil {
-		e.end, err = b.extendOne(e.r, e.shorten)
-	}
+	end, err := b.extendOne(b.ctx, e.r, e.shorten)
 	l.lock()
-	defer l.unlock()
-	b.extendedLocked(e, err)
+	b.extendedLocked(e, end, err)
 }
 
-// startExtendLocked is extend for the ordinary case: nothing else is under way for the lease. It needs no goroutine
-// unless the store does not answer: thousands of them would stand in the way of all others.
-func (b *Broker) startExtendLocked(l *Lease, id uint64, req request.Extend) error {
-	e, err := l.extensionLocked(id, req)
-	if err != nil {
-		return err
-	}
+// startExtendLocked is extendLocked for the ordinary case: nothing else is under way for the lease. It needs no
+// goroutine unless the store does not answer: thousands of them would stand in the way of all others.
+func (b *Broker) startExtendLocked(l *Lease, id uint64, req request.Extend) {
+	e := l.extensionLocked(id, req)
 	l.enterOpLocked()
 	b.wg.Add(1)
 	start := time.Now()
+	done := func(end time.Time, err error) {
+		l.lock()
+		defer l.unlock()
+		b.extendedLocked(e, end, err)
+		l.leaveOpLocked()
+	}
 	b.store.StartExtend(e.r, func(left time.Duration, err error) {
 		defer b.wg.Done()
 		if errors.Is(err, lock.ErrOutcomeUnknown) {
 			b.wg.Go(func() {
-				e.end, err = b.extendAgain(e.r, false)
-				b.extended(e, err)
+				var end time.Time
+				err = again(err, b.extending(b.ctx, e.r, false, &end))
+				done(end, err)
 			})
 			return
 		}
-		e.end = start.Add(left - margin(left))
-		b.extended(e, err)
+		done(start.Add(left-margin(left)), err)
 	})
-	return nil
-}
-
-func (b *Broker) extended(e extension, err error) {
-	e.l.lock()
-	defer e.l.unlock()
-	b.extendedLocked(e, err)
-	e.l.leaveOpLocked()
 }
 
 // extensionLocked begins an extension.
-func (l *Lease) extensionLocked(id uint64, req request.Extend) (extension, error) {
+func (l *Lease) extensionLocked(id uint64, req request.Extend) extension {
 	e := extension{
 		l: l, id: id, auto: req.Lease == nil, shorten: req.MayShorten, was: l.until, levels: slices.Clone(l.levels),
-		noted: func(error) {},
-		r:     l.verification(),
-	}
-	if l.over {
-		return e, lock.ErrNotHeld
+		r: l.verification(),
 	}
 	if e.auto {
 		e.r.TTL = max(time.Until(l.sess.AutoEnd()), time.Millisecond)
@@ -117,7 +109,7 @@ func (l *Lease) extensionLocked(id uint64, req request.Extend) (extension, error
 		l.shorteningLocked(e)
 	}
 	e.noted = l.prolongingLocked(e.r.TTL)
-	return e, nil
+	return e
 }
 
 // shorteningLocked notes a call that may shorten the lease: from here on the earlier end counts.
@@ -135,8 +127,8 @@ func (l *Lease) shorteningLocked(e extension) {
 	l.keepLocked()
 }
 
-// extendedLocked notes the outcome of an extension and answers.
-func (b *Broker) extendedLocked(e extension, err error) {
+// extendedLocked notes the outcome of an extension, and until when the store has the hold last, and answers.
+func (b *Broker) extendedLocked(e extension, end time.Time, err error) {
 	l, s := e.l, e.l.sess
 	e.noted(err)
 	if e.shorten {
@@ -147,7 +139,7 @@ func (b *Broker) extendedLocked(e extension, err error) {
 	case l.over:
 		s.Fail(e.id, lock.ErrNotHeld)
 	case err == nil:
-		l.changeLocked(e)
+		l.changeLocked(e, end)
 		b.keeper.Keep(l, l.until)
 		s.TellChanged(l, l.countedLocked(), l.until, func(v session.Validity) session.Event {
 			return session.Extended{ID: e.id, Validity: v}
@@ -165,14 +157,14 @@ func (b *Broker) extendedLocked(e extension, err error) {
 
 // changeLocked notes an extension that was done. A renewal that was under way meanwhile may have come after it:
 // what it set is not trusted, and given back at the end of the lease.
-func (l *Lease) changeLocked(e extension) {
+func (l *Lease) changeLocked(e extension, end time.Time) {
 	if e.shorten || l.auto && !e.auto {
 		l.outlastLocked()
 	}
 	if e.shorten { // a read hold that had ended stays so
-		l.endLocked(e.end)
+		l.endLocked(end)
 	} else {
-		l.lastLocked(e.end, 0)
+		l.lastLocked(end, 0)
 	}
 	l.makeAutoLocked(e.auto)
 }
@@ -203,31 +195,23 @@ func (l *Lease) outlastLocked() {
 	}
 }
 
-// extendOne prolongs or shortens one hold, and asks once more if the store does not answer. It returns until when the
-// hold can be trusted.
-func (b *Broker) extendOne(r lock.Renewal, shorten bool) (end time.Time, err error) {
-	end, err = b.extendCall(r, shorten)
-	if errors.Is(err, lock.ErrOutcomeUnknown) {
-		return b.extendAgain(r, shorten)
-	}
+// extendOne prolongs or shortens one hold, and returns until when it can be trusted. It asks once more if the store does
+// not answer.
+func (b *Broker) extendOne(ctx context.Context, r lock.Renewal, shorten bool) (end time.Time, err error) {
+	err = twice(b.extending(ctx, r, shorten, &end))
 	return end, err
 }
 
-// extendAgain is the second call. That it did nothing says nothing of the first.
-func (b *Broker) extendAgain(r lock.Renewal, shorten bool) (end time.Time, err error) {
-	end, err = b.extendCall(r, shorten)
-	if errors.Is(err, lock.ErrUnavailable) {
-		err = errors.Join(lock.ErrOutcomeUnknown, err)
+// extending is a call that prolongs or shortens one hold, and says until when it can then be trusted.
+func (b *Broker) extending(ctx context.Context, r lock.Renewal, shorten bool, end *time.Time) func() error {
+	return func() (err error) {
+		start, left := time.Now(), r.TTL
+		if shorten {
+			err = b.store.Shorten(ctx, r)
+		} else {
+			left, err = b.store.Extend(ctx, r)
+		}
+		*end = start.Add(left - margin(left))
+		return err
 	}
-	return end, err
-}
-
-func (b *Broker) extendCall(r lock.Renewal, shorten bool) (end time.Time, err error) {
-	start, left := time.Now(), r.TTL
-	if shorten {
-		err = b.store.Shorten(b.ctx, r)
-	} else {
-		left, err = b.store.Extend(b.ctx, r)
-	}
-	return start.Add(left - margin(left)), err
 }

@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,22 +22,6 @@ func (c *client) about(got, want time.Duration) {
 	c.t.Helper()
 	if got > want || got < want-want/50-3*time.Millisecond {
 		c.t.Fatalf("valid for %v, want about %v", got, want)
-	}
-}
-
-// eachLease runs a test with a request of each kind.
-func eachLease(t *testing.T, test func(w *world, req request.Acquire)) {
-	t.Helper()
-	for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore} {
-		t.Run(kind.String(), func(t *testing.T) {
-			inWorld(t, func(w *world) {
-				req := request.Acquire{Name: "door", Kind: kind, Holder: "h"}
-				if kind == lock.Semaphore {
-					req.Permits, req.Limit, req.Holder = 2, 3, ""
-				}
-				test(w, req)
-			})
-		})
 	}
 }
 
@@ -88,49 +71,6 @@ func TestTheEarlierEndCountsFromTheRequestOn(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		if events := c.events(); len(events) != 2 { // lost at the earlier end, then the answer
 			t.Errorf("got %#v, want Lost and Failed", events)
-		}
-	})
-}
-
-func TestAUnaryLeaseIsShortened(t *testing.T) {
-	inWorld(t, func(w *world) {
-		l, refused, err := w.b.AcquireOnce(w.t.Context(), request.Once{Name: "door", Kind: lock.Exclusive, Lease: time.Hour})
-		if err != nil || refused != nil {
-			t.Fatal(refused, err)
-		}
-		ext := request.ExtendOnce{
-			Name: "door", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Minute,
-			MayShorten: true,
-		}
-		got, err := w.b.ExtendOnce(ext)
-		if err != nil || got.Fence != l.Fence || got.ValidFor > time.Minute || w.look("door").TTL > time.Minute {
-			t.Errorf("got %+v and %v, %v remain", got, err, w.look("door").TTL)
-		}
-		w.store.on("Shorten", fails(lock.ErrOutcomeUnknown))
-		if _, err = w.b.ExtendOnce(ext); !errors.Is(err, lock.ErrOutcomeUnknown) {
-			t.Errorf("got %v, want unknown", err)
-		}
-	})
-}
-
-// A lease that lasts longer than was asked for goes on as long, and the answer says how long that is.
-func TestAnExtensionOfAUnaryLeaseTellsWhatRemains(t *testing.T) {
-	eachLease(t, func(w *world, req request.Acquire) {
-		l, refused, err := w.b.AcquireOnce(w.t.Context(), request.Once{
-			Name: "door", Kind: req.Kind, Permits: req.Permits, Limit: req.Limit, Lease: time.Hour,
-		})
-		if err != nil || refused != nil {
-			t.Fatal(refused, err)
-		}
-		time.Sleep(20 * time.Minute)
-		for _, lease := range []time.Duration{time.Minute, time.Second, 39 * time.Minute} {
-			got, err := w.replica().b.ExtendOnce(request.ExtendOnce{
-				Name: "door", Kind: req.Kind, LeaseID: l.LeaseID,
-				Lease: lease,
-			})
-			if want := 40 * time.Minute; err != nil || got.ValidFor > want || got.ValidFor < want*49/50 {
-				t.Errorf("extended by %v: valid for %v, %v, want about %v", lease, got.ValidFor, err, want)
-			}
 		}
 	})
 }

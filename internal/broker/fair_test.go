@@ -137,16 +137,12 @@ func TestManyFairWaitersOfOneSessionAreServedInTheOrderOfTheirRequests(t *testin
 
 func isGranted(e session.Event) bool { _, ok := e.(session.Granted); return ok }
 
-// deaf is a Store that tells its listeners nothing.
-type deaf struct{ lock.Store }
-
-func (deaf) Listen(string, lock.Kind, func(lock.Notice)) (stop func()) { return func() {} }
-
 // TestFairWaiterWhoseTurnItIsInTheStoreIsServed has a waiter taken for dead by others, so that the order in the store
 // is not that of the replica, which hears nothing of it.
 func TestFairWaiterWhoseTurnItIsInTheStoreIsServed(t *testing.T) {
 	inWorld(t, func(w *world) {
-		far := start(w.t, testConfig(), &faults{Store: deaf{w.store}})
+		far, store := w.severable()
+		store.setDeaf(true)
 		req := of("job", lock.Fair)
 		req.Lease = new(5 * time.Second)
 		w.alive().takeAs(req)

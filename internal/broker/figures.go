@@ -45,7 +45,7 @@ func (s *samples) flush(to prometheus.Observer) {
 func (m *metrics) grantedLocked(w *waiter, at time.Time) {
 	f, k := &w.shard.figures, w.Claim.Kind
 	f.granted[k]++
-	if trace := w.sampled(); trace != "" {
+	if trace := w.span.Sampled(); trace != "" {
 		observeIn(m.waitTime[k], at.Sub(w.Since), trace)
 		return
 	}

@@ -129,10 +129,8 @@ func (b *Broker) handedLocked(q *queue, h *handover) {
 
 // handLocked grants a waiter what it was handed, and says whether it was still there to have it.
 func (b *Broker) handLocked(h *handover, given attempt) bool {
-	trace := h.next.sampled()
-	if h.next.span != nil {
-		h.next.span.Handed(h.start, given.end)
-	}
+	trace := h.next.span.Sampled()
+	h.next.span.Handed(h.start, given.end)
 	granted := b.grantLocked(h.next, given)
 	if granted {
 		observeIn(b.metrics.handoff, time.Since(h.start), trace)

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/arbiter"
@@ -18,47 +17,6 @@ import (
 
 // mostFormer is how many owners a request may have had before.
 const mostFormer = 16
-
-// instead are the requests of a session that do not begin before something is given back.
-type instead struct {
-	mu  sync.Mutex // guards the field below; comes before all others
-	ids map[uint64]lock.Kind
-}
-
-func (i *instead) add(id uint64, kind lock.Kind) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.ids == nil {
-		i.ids = make(map[uint64]lock.Kind)
-	}
-	i.ids[id] = kind
-}
-
-// takeLocked takes one out and says whether it was there.
-func (i *instead) takeLocked(id uint64) (kind lock.Kind, there bool) {
-	kind, there = i.ids[id]
-	delete(i.ids, id)
-	return kind, there
-}
-
-// forget has none of them begin.
-func (i *instead) forget() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	clear(i.ids)
-}
-
-// cancelInstead ends the wait of a request that may not have begun, and says whether it waited.
-func (s *Session) cancelInstead(id uint64) bool {
-	s.instead.mu.Lock()
-	defer s.instead.mu.Unlock()
-	if kind, there := s.instead.takeLocked(id); there {
-		s.b.metrics.acquired(kind, session.ErrCancelled)
-		s.Tell(session.NotGranted{ID: id, Cause: session.ErrCancelled})
-		return true
-	}
-	return s.cancelWait(id) // it has begun by now
-}
 
 // checkInstead says whether a request can have had these ids before.
 func (s *Session) checkInstead(ids []uint64) error {
@@ -82,7 +40,8 @@ func (s *Session) checkInstead(ids []uint64) error {
 	return nil
 }
 
-// acquireInstead makes a request in place of one that was not answered, perhaps at several replicas.
+// acquireInstead makes a request in place of one that was not answered, perhaps at several replicas. It waits in no queue
+// until what that one left behind is undone.
 func (s *Session) acquireInstead(id uint64, req request.Acquire) error {
 	if err := s.checkInstead(req.InsteadOf); err != nil {
 		return err
@@ -90,23 +49,33 @@ func (s *Session) acquireInstead(id uint64, req request.Acquire) error {
 	if err := s.Operable(); err != nil {
 		return err
 	}
+	w := s.newRequest(id, req)
+	w.apart = true
+	w.lock()
+	defer w.unlock()
+	if err := s.Wait(id, w, w.want()); err != nil {
+		s.b.answerLocked(w, session.Failed{ID: id, Err: err})
+		return nil
+	}
+	w.q = s.b.queueLocked(w.Claim.Name)
 	s.EnterOp()
-	s.instead.add(id, req.Kind)
-	begun := time.Now()
 	s.b.goTaking(func() {
 		defer s.LeaveOp()
 		ahead := s.leaveBehind(id, req)
-		s.instead.mu.Lock()
-		defer s.instead.mu.Unlock()
-		if _, wanted := s.instead.takeLocked(id); !wanted {
+		w.lock()
+		defer w.unlock()
+		if w.Answered() { // cancelled, or its session has ended
 			return
 		}
-		if req.Wait != nil && *req.Wait > 0 {
-			left := max(*req.Wait-time.Since(begun), time.Millisecond)
-			req.Wait = &left
+		now := time.Now()
+		if w.Wait > 0 && w.Wait != arbiter.Forever {
+			w.Wait = max(w.Wait-now.Sub(w.Since), time.Millisecond)
 		}
-		s.acquire(id, req)
-		s.tellPlace(id, ahead)
+		w.Since = now
+		s.b.ordinaryLocked(w)
+		if w.Waits() && w.Tells(ahead) { // where the store need not be asked for it nobody else tells it
+			s.Tell(session.Queued{ID: id, Position: ahead})
+		}
 	})
 	return nil
 }
@@ -125,20 +94,6 @@ func (s *Session) passOnPlace(req request.Acquire, from []lock.Owner, to lock.Ow
 			return ahead, err == nil
 		}
 		s.b.pause(arbiter.Backoff(n))
-	}
-}
-
-// tellPlace tells how many are before a request that was put into a line again. Where the store need not be asked for
-// it nobody else does.
-func (s *Session) tellPlace(id uint64, ahead int) {
-	w, there := s.Waiting(id)
-	if !there {
-		return
-	}
-	w.lock()
-	defer w.unlock()
-	if w.Waits() && w.Tells(ahead) {
-		s.Tell(session.Queued{ID: id, Position: ahead})
 	}
 }
 

@@ -94,7 +94,8 @@ func (l *Lease) hold() session.Hold {
 }
 
 // doLocked runs op alone among the operations of this lease, in the order of the calls. The counts in the store are
-// absolute, so two operations under way at once could leave the older one's.
+// absolute, so two operations under way at once could leave the older one's. The mutex is held when op begins and when
+// it ends; it frees it while it asks the store.
 func (l *Lease) doLocked(op func()) {
 	l.sess.EnterOp()
 	l.own().ops = append(l.ops, op)
@@ -132,10 +133,7 @@ func (l *Lease) runOps() {
 	l.lock()
 	defer l.unlock()
 	for len(l.ops) > 0 {
-		op := l.ops[0]
-		l.unlock()
-		op()
-		l.lock()
+		l.ops[0]()
 		l.ops = l.ops[1:]
 		l.sess.LeaveOp()
 	}
@@ -232,15 +230,19 @@ func (b *Broker) dropHoldLocked(l *Lease) {
 // hold. The mutex is free meanwhile.
 func (l *Lease) verifyGoneLocked() {
 	r := l.verification()
-	reason := lock.LostForced
+	var reason lock.LostReason
 	l.unlock()
-	l.b.store.Renew(l.b.ctx, []lock.Renewal{r}, func(_ int, err error) {
-		if gone, ok := errors.AsType[*lock.GoneError](err); ok {
-			reason = gone.Reason
-		}
-	})
+	l.b.store.Renew(l.b.ctx, []lock.Renewal{r}, func(_ int, err error) { reason = reasonOf(err) })
 	l.lock()
 	if !l.over {
 		l.loseLocked(reason)
 	}
+}
+
+// reasonOf is why a hold was not found.
+func reasonOf(err error) lock.LostReason {
+	if gone, ok := errors.AsType[*lock.GoneError](err); ok {
+		return gone.Reason
+	}
+	return lock.LostForced
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"runtime"
 	"slices"
 	"strconv"
@@ -56,23 +55,20 @@ func (o local) WaitersOf(name string) (n int) {
 func (o local) Sessions(after string, size int) []inspect.Session { return o.b.Sessions(after, size) }
 
 // Leased implements inspect.Local.
-func (o local) Leased(prefix, after string, size int) (page []inspect.Leased) {
-	lockEach(o.b.inOrder(prefix, leaseAt(max(prefix, after)), size), func(_ int, l *Lease) {
-		h := l.holderLocked(time.Now())
+func (o local) Leased(prefix, after string, size int) []inspect.Leased {
+	page := o.b.Leases(prefix, after, size)
+	for i := range page {
+		h := &page[i].Holder
 		h.Annotation = inspect.Shortened(h.Annotation)
-		page = append(page, inspect.Leased{Key: l.infoLocked().Key(), Name: l.name, Holder: h})
-	})
+	}
 	return page
 }
 
 // Requests implements inspect.Local. It asks each session for what waits, so that its cost does not depend on what is
 // held.
 func (o local) Requests() iter.Seq[inspect.Waiter] {
-	o.b.mu.Lock()
-	sessions := slices.Collect(maps.Values(o.b.sessions))
-	o.b.mu.Unlock()
 	var ws []*waiter
-	for _, s := range sessions {
+	for _, s := range o.b.allSessions() {
 		ws = append(ws, s.WaitingFor(func(*waiter) bool { return true })...)
 	}
 	slices.SortFunc(ws, func(v, w *waiter) int { return v.firstAsked().Compare(w.firstAsked()) })
@@ -140,7 +136,7 @@ func (b *Broker) Status() Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return Status{
-		Down: b.down, Draining: b.draining || b.closed, Sessions: len(b.sessions), Locks: locks, Waiters: waiters,
+		Down: b.down, Draining: b.draining || b.closed, Sessions: b.sessions.Len(), Locks: locks, Waiters: waiters,
 	}
 }
 
@@ -148,7 +144,7 @@ func (b *Broker) Status() Status {
 func (b *Broker) Sessions(after string, size int) []inspect.Session {
 	var page []*Session
 	b.mu.Lock()
-	b.order.AscendGreaterOrEqual(sessionAt{id: after}, func(s sessionAt) bool {
+	b.sessions.AscendGreaterOrEqual(sessionAt{id: after}, func(s sessionAt) bool {
 		if s.id != after {
 			page = append(page, s.session)
 		}
@@ -166,11 +162,6 @@ func (s *Session) info() inspect.Session {
 	return inspect.Session{ID: s.ID(), Client: s.Client(), Info: s.Info()}
 }
 
-// Key is where a lease is in the order: by name, then by fence.
-func (i LeaseInfo) Key() string {
-	return fmt.Sprintf("%s\x00%d\x00%s", i.Hold.Name, i.Hold.Fence, i.owner)
-}
-
 // leaseAt is a lease with such a key, or with a name alone.
 func leaseAt(key string) *Lease {
 	name, rest, _ := strings.Cut(key, "\x00")
@@ -179,22 +170,16 @@ func leaseAt(key string) *Lease {
 	return &Lease{name: name, fence: lock.Fence(fence), owner: lock.Owner(owner)}
 }
 
-// Leases lists up to size leases of this replica's sessions, ordered by their keys, from the key after the given one
-// on.
-func (b *Broker) Leases(prefix, after string, size int) []LeaseInfo {
-	var page []LeaseInfo
+// Leases lists up to size leases of this replica's sessions whose names begin with prefix, ordered by their keys, from the
+// key after the given one on.
+func (b *Broker) Leases(prefix, after string, size int) (page []inspect.Leased) {
 	lockEach(b.inOrder(prefix, leaseAt(max(prefix, after)), size), func(_ int, l *Lease) {
-		page = append(page, l.infoLocked())
+		page = append(page, inspect.Leased{
+			Key: fmt.Sprintf("%s\x00%d\x00%s", l.name, l.fence, l.owner), Name: l.name, Hold: l.hold(),
+			Holder: l.holderLocked(time.Now()),
+		})
 	})
 	return page
-}
-
-func (l *Lease) infoLocked() LeaseInfo {
-	return LeaseInfo{
-		Hold: l.hold(), owner: l.owner, Session: l.sess.ID(), Client: l.sess.Client().Name,
-		Age:      l.ageLocked(time.Now()),
-		ValidFor: max(time.Until(l.until), 0), Auto: l.auto, Count: l.count, Permits: l.permits, Annotation: l.annotation,
-	}
 }
 
 // walkPiece is how many waiters are passed before others have the mutex.
@@ -269,20 +254,6 @@ func (b *Broker) ForceRelease(ctx context.Context, name string, k lock.Kind) (bo
 		b.metrics.forced.Inc()
 	}
 	return released, err
-}
-
-// LeaseInfo describes a lease of a session of this replica.
-type LeaseInfo struct {
-	Hold       session.Hold
-	owner      lock.Owner
-	Session    string
-	Client     string
-	Age        time.Duration
-	ValidFor   time.Duration
-	Auto       bool
-	Count      uint32
-	Permits    uint32 // of a semaphore
-	Annotation string
 }
 
 func (l *Lease) holderLocked(now time.Time) inspect.Holder {

@@ -21,8 +21,8 @@ const (
 // many are lost at once, there are few lines.
 type losses struct {
 	of     [lock.LostQuorum + 1]lockList // by reason
-	forced []forcedLoss                  // at most namedForced
-	ended  []endedSession
+	forced []func()                      // logs one of the first namedForced
+	ended  []func()                      // logs one of the first namedSessions that ended without Goodbye with locks held
 	// What is beyond namedSessions.
 	more      int
 	moreLocks int
@@ -45,19 +45,6 @@ func (n *lockList) fields() []zap.Field {
 	return []zap.Field{zap.Int(observe.KeyCount, n.count), zap.Strings(observe.KeyNames, n.names)}
 }
 
-// endedSession is a session that ended without Goodbye while it held locks.
-type endedSession struct {
-	sess  *Session
-	locks lockList
-}
-
-// forcedLoss is a lock that was released by force.
-type forcedLoss struct {
-	session.Lost
-	sess  *Session
-	owner lock.Owner
-}
-
 // lostBy is what a client is told of a hold that it lost.
 func (b *Broker) lostBy(h session.Hold, reason lock.LostReason) session.Lost {
 	lost := session.Lost{Hold: h, Reason: reason}
@@ -76,23 +63,35 @@ func (b *Broker) noteLoss(l *Lease, lost session.Lost) {
 	defer b.mu.Unlock()
 	b.losses.of[lost.Reason].add(l.name)
 	if lost.Reason == lock.LostForced && len(b.losses.forced) < namedForced {
-		b.losses.forced = append(b.losses.forced, forcedLoss{lost, l.sess, l.owner})
+		b.losses.forced = append(b.losses.forced, func() {
+			c := l.sess.Client()
+			b.log.Info("a lock was released by force", append(fieldsOf(lost.Hold),
+				zap.String(observe.KeyOwner, string(l.owner)), zap.String(observe.KeySession, l.sess.ID()),
+				zap.String(observe.KeyClient, c.Name), zap.String(observe.KeyPeer, c.Peer),
+				zap.String(observe.KeyBy, lost.Forced.By), zap.String(observe.KeyWhy, lost.Forced.Why))...)
+		})
 	}
 }
 
-// end notes a session that ends with these leases.
-func (n *losses) end(s *Session, leases []*Lease) {
+// noteEndLocked notes a session that ends with these leases. Broker.mu is held.
+func (b *Broker) noteEndLocked(s *Session, cause error, leases []*Lease) {
+	n := &b.losses
 	if len(n.ended) >= namedSessions {
 		n.more++
 		n.moreLocks += len(leases)
 		return
 	}
-	ended := endedSession{sess: s}
+	var locks lockList
 	for _, l := range leases[:min(len(leases), namedLocks)] {
-		ended.locks.add(l.name)
+		locks.add(l.name)
 	}
-	ended.locks.count = len(leases)
-	n.ended = append(n.ended, ended)
+	locks.count = len(leases)
+	n.ended = append(n.ended, func() {
+		b.log.Info("a session ended with locks held", append(locks.fields(),
+			zap.String(observe.KeySession, s.ID()), zap.String(observe.KeyClient, s.Client().Name),
+			zap.String(observe.KeyPeer, s.Client().Peer),
+			zap.NamedError(observe.KeyCause, cause), zap.Bool(observe.KeyReleased, s.releaseOnEnd))...)
+	})
 }
 
 // logLosses logs what was lost since it was last called.
@@ -106,18 +105,8 @@ func (b *Broker) logLosses() {
 			b.log.Info("locks were lost", append(n.fields(), zap.Stringer(observe.KeyReason, lock.LostReason(reason)))...)
 		}
 	}
-	for _, f := range lost.forced {
-		b.log.Info("a lock was released by force", append(fieldsOf(f.Hold),
-			zap.String(observe.KeyOwner, string(f.owner)), zap.String(observe.KeySession, f.sess.ID()),
-			zap.String(observe.KeyClient, f.sess.Client().Name), zap.String(observe.KeyPeer, f.sess.Client().Peer),
-			zap.String(observe.KeyBy, f.By), zap.String(observe.KeyWhy, f.Why))...)
-	}
-	for _, e := range lost.ended {
-		s := e.sess
-		b.log.Info("a session ended with locks held", append(e.locks.fields(),
-			zap.String(observe.KeySession, s.ID()), zap.String(observe.KeyClient, s.Client().Name),
-			zap.String(observe.KeyPeer, s.Client().Peer),
-			zap.NamedError(observe.KeyCause, s.Cause()), zap.Bool(observe.KeyReleased, s.releaseOnEnd))...)
+	for _, log := range append(lost.forced, lost.ended...) {
+		log()
 	}
 	if lost.more > 0 {
 		b.log.Info("more sessions ended with locks held",

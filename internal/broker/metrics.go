@@ -25,8 +25,6 @@ type metrics struct {
 	wakeups  *prometheus.CounterVec
 	quota    *prometheus.CounterVec
 	resumes  *prometheus.CounterVec
-
-	returning prometheus.Gauge // sessions that are being resumed, or wait for that
 }
 
 // resultGranted is the label of granted requests.
@@ -97,70 +95,55 @@ func (m *metrics) beginAtZero() {
 
 // registerStates registers what is looked up when it is asked for.
 func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
-	gauge := func(name, help string, value func() float64) {
-		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "lockd", Name: name, Help: help}, value))
+	gauge := func(name, help string, value func() int) {
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "lockd", Name: name, Help: help},
+			func() float64 { return float64(value()) }))
 	}
-	gauge("waiters", "Requests in a queue, being tried or waiting.", func() float64 { return float64(b.waiters()) })
+	count := func(name, help string, value func() uint64) {
+		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "lockd", Name: name, Help: help},
+			func() float64 { return float64(value()) }))
+	}
+	gauge("waiters", "Requests in a queue, being tried or waiting.", b.waiters)
 	for k := lock.Exclusive; k < kinds; k++ {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Namespace: "lockd", Name: "locks_held", Help: "Leases held by sessions of this replica.",
 			ConstLabels: prometheus.Labels{"kind": k.String()},
 		}, func() float64 { return float64(b.sum(func(h *shard) int { return h.figures.held[k] })) }))
 	}
-	gauge("sessions", "Open sessions.", func() float64 { return float64(b.count(func() int { return len(b.sessions) })) })
+	gauge("sessions", "Open sessions.", b.locked(func() int { return b.sessions.Len() }))
 	gauge("drain_remaining_sessions", "Sessions that have not left yet, while this replica drains; else 0.",
-		func() float64 {
-			return float64(b.count(func() int {
-				if !b.draining {
-					return 0
-				}
-				return b.streams
-			}))
-		})
-	m.returning = prometheus.NewGauge(prometheus.GaugeOpts{
-		Namespace: "lockd", Name: "resuming",
-		Help: "Sessions being resumed, or waiting for that.",
-	})
-	reg.MustRegister(m.returning)
-	m.registerDeadlocks(reg, b)
-	gauge("watched_names", "Names watched by sessions.", func() float64 { return float64(b.watching.Names()) })
-	gauge("oldest_waiter_seconds", "How long the longest waiting request has waited.", b.oldestWaiter)
-	gauge("store_up", "1 when the last probe reached the store.", func() float64 {
-		return float64(b.count(func() int {
-			if b.down != nil {
+		b.locked(func() int {
+			if !b.draining {
 				return 0
 			}
-			return 1
+			return b.streams
 		}))
-	})
-}
-
-// registerDeadlocks registers what was found.
-func (m *metrics) registerDeadlocks(reg prometheus.Registerer, b *Broker) {
-	count := func(name, help string, value func() uint64) {
-		reg.MustRegister(prometheus.NewCounterFunc(
-			prometheus.CounterOpts{Namespace: "lockd", Name: name, Help: help}, func() float64 { return float64(value()) }))
-	}
-	count("deadlocks_found_total", "Deadlocks whose youngest request waited at this replica.", func() uint64 {
-		found, _, _ := b.finder.Counts()
-		return found
-	})
-	count("deadlock_failures_total", "Requests of this replica that were ended because of a deadlock.", func() uint64 {
-		_, failed, _ := b.finder.Counts()
-		return failed
-	})
-	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: "lockd", Name: "deadlocks", Help: "Deadlocks that last, whose youngest request waits at this replica.",
-	}, func() float64 {
-		_, _, lasts := b.finder.Counts()
-		return float64(lasts)
+	gauge("store_up", "1 when the last probe reached the store.", b.locked(func() int {
+		if b.down != nil {
+			return 0
+		}
+		return 1
 	}))
+	gauge("resuming", "Sessions being resumed, or waiting for that.", func() int { return int(b.resumes.returning.Load()) })
+	gauge("watched_names", "Names watched by sessions.", b.watching.Names)
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "lockd", Name: "oldest_waiter_seconds", Help: "How long the longest waiting request has waited.",
+	}, b.oldestWaiter))
+	count("deadlocks_found_total", "Deadlocks whose youngest request waited at this replica.",
+		func() uint64 { found, _, _ := b.finder.Counts(); return found })
+	count("deadlock_failures_total", "Requests of this replica that were ended because of a deadlock.",
+		func() uint64 { _, failed, _ := b.finder.Counts(); return failed })
+	gauge("deadlocks", "Deadlocks that last, whose youngest request waits at this replica.",
+		func() int { _, _, last := b.finder.Counts(); return last })
 }
 
-func (b *Broker) count(f func() int) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return f()
+// locked is a figure that Broker.mu guards.
+func (b *Broker) locked(f func() int) func() int {
+	return func() int {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return f()
+	}
 }
 
 // oldestWaiter looks at the heads of queues, which are in the order of arrival, and at what has waited elsewhere.

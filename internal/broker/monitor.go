@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -64,7 +63,16 @@ func (b *Broker) probed(identity string, err error) {
 func (b *Broker) allSessions() []*Session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Collect(maps.Values(b.sessions))
+	return b.sessionsLocked()
+}
+
+func (b *Broker) sessionsLocked() []*Session {
+	all := make([]*Session, 0, b.sessions.Len())
+	b.sessions.Ascend(func(at sessionAt) bool {
+		all = append(all, at.session)
+		return true
+	})
+	return all
 }
 
 // warnAll tells AtRisk to the sessions that hold leases and were not told.
@@ -117,21 +125,13 @@ func (b *Broker) wakeAll(h *shard) {
 
 // forced has a lease verified that was freed by force, here or elsewhere. With "" any may have been.
 func (b *Broker) forced(name string) {
-	if name != "" {
-		b.forcedOne(name)
+	if name == "" {
+		select {
+		case b.recounts <- struct{}{}:
+		default:
+		}
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.recounting || b.closed {
-		b.recountAgain = true // one that has just begun or goes on
-		return
-	}
-	b.recounting = true
-	b.wg.Go(b.recount)
-}
-
-func (b *Broker) forcedOne(name string) {
 	h := b.shardOf(name)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -149,26 +149,22 @@ const (
 	recountPause = 50 * time.Millisecond
 )
 
-// recount has all leases verified, some at a time. A forced release that was not heard is thus noticed a second later.
+// recount has all leases verified each time a forced release may not have been heard, some at a time. It is thus noticed
+// a second later.
 func (b *Broker) recount() {
-	for again := true; again; {
-		b.mu.Lock()
-		b.recountAgain = false
-		b.mu.Unlock()
+	for {
+		select {
+		case <-b.recounts:
+		case <-b.ctx.Done():
+			return
+		}
 		var all []*Lease
 		for _, s := range b.allSessions() {
 			all = append(all, s.Leases()...)
 		}
 		for some := range slices.Chunk(all, max(1, (len(all)+recountSteps-1)/recountSteps)) {
-			if b.ctx.Err() != nil {
-				return
-			}
 			b.hurry(some)
 			b.pause(recountPause)
 		}
-		b.mu.Lock()
-		again = b.recountAgain
-		b.recounting = again
-		b.mu.Unlock()
 	}
 }

@@ -15,10 +15,10 @@ import (
 
 // nestLocked holds a lock once more for a holder that has it. The request is in no queue.
 func (b *Broker) nestLocked(l *Lease, w *waiter) {
-	w.nests, w.q = true, l.q
+	w.apart, w.q = true, l.q
 	b.boundLocked(w)
 	asked := time.Now()
-	l.doLocked(func() { b.nest(l, w, asked) })
+	l.doLocked(func() { b.nowNestLocked(l, w, asked) })
 }
 
 // renestLocked is nestLocked for a request that waits, or was tried: its holder has by now what it asks for.
@@ -30,7 +30,7 @@ func (b *Broker) renestLocked(l *Lease, w *waiter) {
 	again := w.sess.newWaiter(w.id, req)
 	again.Since, again.waited, again.Wait = w.Since, w.waited, w.Wait
 	again.Unsure = w.Unsure || w.Asking()
-	again.span, w.span = w.span, nil
+	again.span, w.span = w.span, untraced{}
 	b.removeLocked(w)
 	_ = w.sess.Wait(w.id, again, session.Want{}) // a session that has ended is not answered
 	if again.Wait != arbiter.Forever {
@@ -39,10 +39,8 @@ func (b *Broker) renestLocked(l *Lease, w *waiter) {
 	b.nestLocked(l, again)
 }
 
-// nest runs as an operation of the lease.
-func (b *Broker) nest(l *Lease, w *waiter, asked time.Time) {
-	l.lock()
-	defer l.unlock()
+// nowNestLocked runs as an operation of the lease.
+func (b *Broker) nowNestLocked(l *Lease, w *waiter, asked time.Time) {
 	switch {
 	case w.Answered(): // at its bound, or cancelled
 		return
@@ -62,7 +60,7 @@ func (b *Broker) nest(l *Lease, w *waiter, asked time.Time) {
 	l.unlock()
 	a := b.insist(b.attempt(attempt{claim: c}))
 	l.lock()
-	w.spanAsked(a)
+	w.span.Asked(a.start, a.end, a.err)
 	w.Ended()
 	if w.Answered() && a.err == nil {
 		done(lock.ErrOutcomeUnknown)
@@ -119,10 +117,11 @@ func (b *Broker) unnestLocked(l *Lease) {
 	l.own().lateReturn = l.lateReturn || errors.Is(err, lock.ErrOutcomeUnknown)
 }
 
-// ordinaryLocked makes an ordinary request of a nested one: the lease ended meanwhile. What an earlier attempt of it
-// may have taken is being released, so its owner cannot be used once more.
+// ordinaryLocked has a request that stood in no queue go its way: nothing is left of what it came after, or the lease it
+// was to nest in has ended. What an earlier attempt of it may have taken is being released, so its owner cannot be used
+// once more.
 func (b *Broker) ordinaryLocked(w *waiter) {
-	w.nests = false
+	w.apart = false
 	if w.Unsure {
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: session.ErrLost})
 		return

@@ -94,7 +94,7 @@ func (b *Broker) onceLease(w *waiter, req request.Once, a onceAnswer) (OnceLease
 func (b *Broker) newOnceWaiter(req request.Once, ownID bool) *waiter {
 	w := &waiter{
 		b: b, shard: b.shardOf(req.Name), lease: req.Lease, annotation: req.Annotation,
-		client: req.Client, peer: req.Peer, ownID: ownID,
+		client: req.Client, peer: req.Peer, ownID: ownID, span: untraced{},
 	}
 	w.Claim = lock.Claim{
 		Name: req.Name, Kind: req.Kind, Owner: onceOwner(req.LeaseID), Count: 1, TTL: req.Lease,
@@ -179,7 +179,7 @@ func (b *Broker) ExtendOnce(req request.ExtendOnce) (OnceLease, error) {
 	if err != nil {
 		return OnceLease{}, err
 	}
-	until, err := b.extendOne(lock.Renewal{
+	until, err := b.extendOne(b.ctx, lock.Renewal{
 		Name: name, Kind: k, Owner: owner, TTL: req.Lease, Tenant: req.Tenant.Unary(),
 	}, req.MayShorten)
 	if err != nil {

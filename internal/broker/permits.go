@@ -18,14 +18,12 @@ func (s *Session) ReleasePermits(id uint64, req request.Release) {
 	}
 	s.withLease(id, req.Hold, request.Keep(req.Hold.Kind, req.Keep), func(l *Lease) error {
 		asked := time.Now()
-		return l.requestLocked(func() { s.b.releasePermits(l, id, req.Keep, asked) })
+		return l.requestLocked(func() { s.b.releasePermitsLocked(l, id, req.Keep, asked) })
 	})
 }
 
-// releasePermits runs as an operation of the lease. From its beginning renewals keep what is to stay only.
-func (b *Broker) releasePermits(l *Lease, id uint64, keep uint32, asked time.Time) {
-	l.lock()
-	defer l.unlock()
+// releasePermitsLocked runs as an operation of the lease. From its beginning renewals keep what is to stay only.
+func (b *Broker) releasePermitsLocked(l *Lease, id uint64, keep uint32, asked time.Time) {
 	s := l.sess
 	switch {
 	case l.over:

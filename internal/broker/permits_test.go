@@ -1,11 +1,9 @@
 package broker_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
@@ -46,37 +44,5 @@ func TestARenewalUnderWayDoesNotTakePermitsGivenBackForALoss(t *testing.T) {
 		time.Sleep(time.Minute)
 		c.none()
 		w.out(2)
-	})
-}
-
-func TestAUnaryLeaseGivesSomePermitsBack(t *testing.T) {
-	inWorld(t, func(w *world) {
-		lease, refused, err := w.b.AcquireOnce(w.t.Context(), request.Once{
-			Name: "pool", Kind: lock.Semaphore, Permits: 4, Limit: 5, Lease: time.Hour,
-		})
-		if err != nil || refused != nil {
-			t.Fatal(refused, err)
-		}
-		for _, row := range []struct{ keep, left uint32 }{{3, 3}, {3, 3}, {1, 1}, {2, 1}, {0, 0}} {
-			left, err := w.b.ReleaseOnce(request.ReleaseOnce{
-				Name: "pool", Kind: lock.Semaphore, LeaseID: lease.LeaseID, Keep: row.keep,
-			})
-			if err != nil || left != row.left {
-				t.Errorf("keeping %d: got %d and %v, want %d", row.keep, left, err, row.left)
-			}
-			w.out(row.left)
-		}
-		for _, keep := range []uint32{0, 1} {
-			if _, err := w.b.ReleaseOnce(request.ReleaseOnce{
-				Name: "pool", Kind: lock.Semaphore, LeaseID: lease.LeaseID, Keep: keep,
-			}); !errors.Is(err, lock.ErrNotHeld) {
-				t.Errorf("got %v, want not held", err)
-			}
-		}
-		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{
-			Name: "door", Kind: lock.Exclusive, LeaseID: lease.LeaseID, Keep: 1,
-		}); !errors.Is(err, lock.ErrInvalid) {
-			t.Errorf("got %v, want invalid", err)
-		}
 	})
 }

@@ -72,7 +72,7 @@ func TestListsArePagedWithoutGapsAndRepeats(t *testing.T) {
 			seen, after := map[string]bool{}, ""
 			for page := w.b.Leases("", "", size+1); len(page) > 0; page = w.b.Leases("", after, size+1) {
 				for _, l := range page {
-					if after = l.Key(); seen[after] {
+					if after = l.Key; seen[after] {
 						t.Fatalf("%q comes twice", after)
 					}
 					seen[after] = true

@@ -84,13 +84,15 @@ func (b *Broker) setLimit(req request.SetLimit) (previous uint32, err error) {
 
 // twice makes a call of the store once more if its outcome is unknown. A second call that did not reach the store says
 // nothing of the first one.
-func twice(call func() error) error {
-	err := call()
+func twice(call func() error) error { return again(call(), call) }
+
+// again is twice after the first call.
+func again(err error, call func() error) error {
 	if !errors.Is(err, lock.ErrOutcomeUnknown) {
 		return err
 	}
-	if again := call(); !lock.Retriable(again) {
-		return again
+	if second := call(); !lock.Retriable(second) {
+		return second
 	}
 	return err
 }

@@ -27,10 +27,8 @@ func (w *waiter) ownWriteLocked() *Lease {
 	return w.sess.leaseLocked(holdKey{w.Claim.Name, lock.Write, w.holder})
 }
 
-// readUnderWrite reads a name for a holder that writes it. It runs as an operation of the write lease.
-func (b *Broker) readUnderWrite(l *Lease, w *waiter) {
-	l.lock()
-	defer l.unlock()
+// readUnderWriteLocked reads a name for a holder that writes it. It runs as an operation of the write lease.
+func (b *Broker) readUnderWriteLocked(l *Lease, w *waiter) {
 	if w.Answered() { // cancelled
 		return
 	}

@@ -113,23 +113,26 @@ func (s *Session) ifStillHere(end time.Time, run func()) {
 func (s *Session) askWhoseLocked() {
 	asked := s.record.unsure
 	s.record.unsure = nil
-	s.b.store.StartKeepSession(lock.SessionKeep{SessionRecord: s.record.SessionRecord, TTL: time.Millisecond},
-		func(err error) {
-			s.heardWhose(err)
-			if errors.Is(err, lock.ErrSessionGone) && s.endedRecord() {
-				err = nil
+	s.askWhose(func(err error) {
+		s.heardWhose(err)
+		if errors.Is(err, lock.ErrSessionGone) && s.endedRecord() {
+			err = nil
+		}
+		if err == nil {
+			for _, u := range asked {
+				u.run()
 			}
-			if err == nil {
-				for _, u := range asked {
-					u.run()
-				}
-				asked = nil
-			}
-			if !errors.Is(err, lock.ErrSessionGone) && !lock.Retriable(err) || s.LeavesLeases() || s.b.ctx.Err() != nil {
-				asked = nil
-			}
-			s.askAgain(asked)
-		})
+		}
+		if !errors.Is(err, lock.ErrSessionGone) && !lock.Retriable(err) || s.LeavesLeases() || s.b.ctx.Err() != nil {
+			asked = nil
+		}
+		s.askAgain(asked)
+	})
+}
+
+// askWhose asks the store whose the session is, and prolongs nothing.
+func (s *Session) askWhose(done func(error)) {
+	s.b.store.StartKeepSession(lock.SessionKeep{SessionRecord: s.record.SessionRecord, TTL: time.Millisecond}, done)
 }
 
 // askAgain asks for what came meanwhile, and for what is left of that before, because the store did not say it. A

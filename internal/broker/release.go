@@ -21,7 +21,7 @@ func (s *Session) Release(id uint64, h session.Hold) {
 			return nil
 		}
 		asked := time.Now()
-		return l.requestLocked(func() { s.b.release(l, id, asked) })
+		return l.requestLocked(func() { s.b.releaseLocked(l, id, asked) })
 	})
 }
 
@@ -52,10 +52,8 @@ func (s *Session) operate(h session.Hold, op func(*Lease) error) error {
 	return op(l)
 }
 
-// release runs as an operation of the lease.
-func (b *Broker) release(l *Lease, id uint64, asked time.Time) {
-	l.lock()
-	defer l.unlock()
+// releaseLocked runs as an operation of the lease.
+func (b *Broker) releaseLocked(l *Lease, id uint64, asked time.Time) {
 	switch {
 	case l.over:
 		l.sess.Fail(id, lock.ErrNotHeld)
@@ -78,7 +76,7 @@ func (b *Broker) startReleaseLocked(l *Lease, id uint64) {
 	l.q.shard.calls++
 	b.store.StartRelease(h.r, func(res lock.Returned, err error) {
 		if id == 0 {
-			defer l.sess.releaseNext() // at last, without the mutex
+			defer func() { <-l.sess.farewell }()
 		}
 		l.lock()
 		defer l.unlock()

@@ -51,6 +51,7 @@ const (
 // resumes have the sessions that come.
 type resumes struct {
 	all, large limits.Room
+	returning  atomic.Int64 // how many are being resumed, or wait for that
 	holds      atomic.Int64 // that large ones bring, with those that wait
 	verifying  limits.Room  // holds that the store is asked for
 }
@@ -71,14 +72,14 @@ func (b *Broker) mayReturn(ctx context.Context, ttl time.Duration, holds int) (l
 	} else {
 		holds = 0
 	}
-	b.metrics.returning.Inc()
+	b.resumes.returning.Add(1)
 	var in int
 	left = func() {
 		for _, room := range rooms[:in] {
 			room.Leave()
 		}
 		b.resumes.holds.Add(-int64(holds))
-		b.metrics.returning.Dec()
+		b.resumes.returning.Add(-1)
 	}
 	if b.resumes.holds.Add(int64(holds)) > limits.ResumedHolds && holds > 0 {
 		left()
@@ -161,10 +162,7 @@ func (b *Broker) joinInstead(s *Session, slot *limits.Slot) error {
 
 // takeOver has the store give this attempt the session.
 func (b *Broker) takeOver(ctx context.Context, s *Session) error {
-	err := b.store.TakeSession(ctx, s.record.SessionRecord, recordTTL(s.TTL()))
-	if errors.Is(err, lock.ErrOutcomeUnknown) {
-		err = b.store.TakeSession(ctx, s.record.SessionRecord, recordTTL(s.TTL()))
-	}
+	err := twice(func() error { return b.store.TakeSession(ctx, s.record.SessionRecord, recordTTL(s.TTL())) })
 	if errors.Is(err, lock.ErrSessionGone) || errors.Is(err, lock.ErrToken) { // a stranger is not told which
 		return session.ErrSessionExpired
 	}
@@ -277,15 +275,11 @@ func (b *Broker) verifyHolds(ctx context.Context, s *Session,
 		return nil, nil, context.Cause(ctx)
 	}
 	for i, err := range outcomes {
-		gone, ok := errors.AsType[*lock.GoneError](err)
-		switch {
-		case err == nil:
+		if err == nil {
 			found = append(found, leases[i])
-		case ok:
-			lost = append(lost, b.lostBy(holds[i].Hold, gone.Reason))
-		default:
-			lost = append(lost, b.lostBy(holds[i].Hold, lock.LostForced))
+			continue
 		}
+		lost = append(lost, b.lostBy(holds[i].Hold, reasonOf(err)))
 	}
 	return found, lost, nil
 }
@@ -375,18 +369,13 @@ func (l *Lease) prolong(ctx context.Context, level uint32) (until time.Time, err
 }
 
 func (l *Lease) prolongBy(ctx context.Context, level uint32, ttl time.Duration) (until time.Time, err error) {
-	r := l.verification()
+	r, start := l.verification(), time.Now()
 	r.Level, r.TTL = level, ttl
-	err = twice(func() error {
-		start := time.Now()
-		left, err := l.b.store.Extend(ctx, r)
-		if err == nil {
-			l.seen = l.b.stamp(start)
-			until = start.Add(left - margin(left))
-		}
-		return err
-	})
-	return until, err
+	if until, err = l.b.extendOne(ctx, r, false); err != nil {
+		return time.Time{}, err
+	}
+	l.seen = l.b.stamp(start)
+	return until, nil
 }
 
 // adopt makes a lease that was verified one of its session.

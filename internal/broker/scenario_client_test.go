@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"testing/synctest"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -24,6 +25,7 @@ type player struct {
 	asked  []uint64                   // its last Acquire, and those in whose place that came
 	takes  map[uint64]request.Acquire // its requests
 	leaves map[uint64]session.Hold    // its releases
+	heard  map[string]bool            // ends of holds
 }
 
 // hear has each session say what it was told.
@@ -35,6 +37,10 @@ func (s *scenario) hear() {
 				s.say("%s %s", c.name, text)
 			}
 		}
+	}
+	synctest.Wait()
+	for _, name := range slices.Sorted(maps.Keys(s.callers)) {
+		s.said = append(s.said, s.callers[name].hear()...)
 	}
 }
 
@@ -64,7 +70,7 @@ func (s *scenario) text(c *player, e session.Event) string {
 		c.holds = slices.DeleteFunc(c.holds, func(h session.HeldLock) bool { return h.Hold == e.Hold })
 		return fmt.Sprint("lost ", e.Hold.Name, " ", e.Reason)
 	case session.Unlocked:
-		return fmt.Sprint("hears ", e.Name)
+		return s.heard(c, e)
 	case session.Done:
 		return "done"
 	case session.HeartbeatAck:
@@ -194,7 +200,7 @@ func (s *scenario) request(c *player, verb string, words []string) {
 	case "limit":
 		c.SetLimit(c.id(), request.SetLimit{Name: words[0], Limit: uint32(s.number(words[1]))}) //nolint:gosec // small
 	case "watch":
-		c.watch(words[0])
+		c.Watch(c.id(), words[0])
 	case "unwatch":
 		c.Unwatch(c.id(), words[0])
 	case "hear":
@@ -208,14 +214,35 @@ func (s *scenario) request(c *player, verb string, words []string) {
 		c.End(errors.New("broken"))
 	case "goodbye":
 		c.Goodbye()
-	case "trusts": // a hold for about so long: what was set, less the margin
-		got, want := time.Until(s.until[s.hold(c, words[:1])]), s.duration(words[1])
-		if got > want || got < want-want/50-3*time.Millisecond {
-			s.fatalf("valid for %v, want about %v", got, want)
-		}
+	case "trusts":
+		s.trusts(time.Until(s.until[s.hold(c, words[:1])]), words[1])
 	default:
 		s.fatalf("nobody knows %s", verb)
 	}
+}
+
+// trusts checks that a hold is trusted for about so long: what was set, less the margin.
+func (s *scenario) trusts(got time.Duration, word string) {
+	if want := s.duration(word); got > want || got < want-want/50-3*time.Millisecond {
+		s.fatalf("valid for %v, want about %v", got, want)
+	}
+}
+
+// heard is the end of a hold that a session watches, and its cause. Something tells it from each other end.
+func (s *scenario) heard(c *player, e session.Unlocked) string {
+	key := fmt.Sprint(e.Name, " ", e.Fence, " ", e.Hold)
+	if c.heard[key] && e.Cause != lock.EndUnknown {
+		s.fatalf("%s hears %+v twice", c.name, e)
+	}
+	if e.Fence > s.fences[e.Name] {
+		s.fatalf("%s hears of fence %d, and the last was %d", c.name, e.Fence, s.fences[e.Name])
+	}
+	c.heard[key] = true
+	causes := map[lock.EndCause]string{
+		lock.EndReleased: "released", lock.EndHandedOver: "handed over", lock.EndExpired: "expired",
+		lock.EndForced: "forced", lock.EndDataLoss: "data_loss", lock.EndUnknown: "unknown",
+	}
+	return fmt.Sprint("hears ", e.Name, " ", causes[e.Cause])
 }
 
 // release gives a hold back, or but for so many permits.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,6 +93,7 @@ type scenario struct {
 	replicas map[string]*world
 	clients  []*player
 	byName   map[string]*player
+	callers  map[string]*caller
 	fences   map[string]lock.Fence      // the last of each name
 	before   map[string]lock.Fence      // the same before the line
 	until    map[session.Hold]time.Time // what was told last
@@ -101,7 +103,8 @@ type scenario struct {
 func newScenario(w *world) *scenario {
 	return &scenario{
 		world: w, replicas: map[string]*world{"here": w, "store": w}, byName: make(map[string]*player),
-		fences: make(map[string]lock.Fence), until: make(map[session.Hold]time.Time),
+		callers: make(map[string]*caller),
+		fences:  make(map[string]lock.Fence), until: make(map[session.Hold]time.Time),
 	}
 }
 
@@ -186,6 +189,8 @@ func (s *scenario) do(what string, words []string) {
 	switch c := s.byName[what]; {
 	case c != nil:
 		s.request(c, words[0], words[1:])
+	case s.callers[what] != nil:
+		s.call(s.callers[what], words[0], words[1:])
 	case what == "sleep":
 		time.Sleep(s.duration(words[0]))
 	case s.isFault(words):
@@ -211,6 +216,10 @@ func (s *scenario) replica(name string) *world {
 
 // open opens sessions of a replica, of which the first words say how.
 func (s *scenario) open(w *world, names []string) {
+	if names[0] == "caller" {
+		s.addCaller(w, names[1])
+		return
+	}
 	beats, how := true, broker.OpenRequest{}
 	for ; ; names = names[1:] {
 		switch names[0] {
@@ -235,7 +244,7 @@ func (s *scenario) open(w *world, names []string) {
 		}
 		c := &player{
 			client: w.openWith(how), name: name, epoch: 1, stop: func() {},
-			takes: make(map[uint64]request.Acquire), leaves: make(map[uint64]session.Hold),
+			takes: make(map[uint64]request.Acquire), leaves: make(map[uint64]session.Hold), heard: make(map[string]bool),
 		}
 		if beats {
 			c.stop = c.beats()
@@ -275,7 +284,7 @@ var storeVerbs = map[string][]string{
 // isFault says whether the words after that for a replica are about its way to the store.
 func (s *scenario) isFault(words []string) bool {
 	return len(words) > 0 && (storeVerbs[words[0]] != nil ||
-		slices.Contains([]string{"down", "up", "well", "forgets", "expires", "loses"}, words[0]))
+		slices.Contains([]string{"down", "up", "well", "deaf", "hears", "forgets", "expires", "loses"}, words[0]))
 }
 
 // fault has the way of a replica to the store fail. That of the first one is that of all.
@@ -287,6 +296,12 @@ func (s *scenario) fault(w *world, words []string) {
 		w.store.setDown(nil)
 	case "well":
 		w.store.well()
+	case "deaf":
+		w.store.setDeaf(true)
+		w.store.tell(lock.Notice{What: lock.NoticeDeaf})
+	case "hears":
+		w.store.setDeaf(false)
+		w.store.tell(lock.Notice{What: lock.NoticeListening})
 	case "forgets": // everything
 		s.lose()
 	case "expires":
@@ -351,8 +366,8 @@ func (s *scenario) ask(what string, words []string) {
 		kinds := ""
 		for _, l := range s.b.Leases(words[0], "", 10) {
 			kinds += " " + l.Hold.Kind.String()
-			if l.Permits > 0 {
-				kinds += fmt.Sprint(" ", l.Permits)
+			if l.Holder.Permits > 0 {
+				kinds += fmt.Sprint(" ", l.Holder.Permits)
 			}
 		}
 		s.say("leases%s", kinds)
@@ -361,9 +376,10 @@ func (s *scenario) ask(what string, words []string) {
 		freed, err := s.b.ForceRelease(s.t.Context(), words[0], k)
 		s.check(err)
 		s.say("forced %v", freed)
-	case "attempts":
-		if n := s.store.acquires.Swap(0); len(words) > 0 && n > int64(s.number(words[2])) { // at most
-			s.fatalf("%d attempts were made", n)
+	case "attempts", "looks":
+		count := map[string]*atomic.Int64{"attempts": &s.store.acquires, "looks": &s.store.looks}[what]
+		if n := count.Swap(0); len(words) > 0 && n > int64(s.number(words[2])) { // at most
+			s.fatalf("%d %s were made", n, what)
 		}
 	default:
 		s.fatalf("nobody knows %s", what)

@@ -27,7 +27,7 @@ func TestManyHoldersOfPermitsAreListedAndLost(t *testing.T) {
 			if len(page) == 0 {
 				break
 			}
-			after = page[len(page)-1].Key()
+			after = page[len(page)-1].Key
 		}
 		if seen != 20 {
 			t.Errorf("%d leases are listed, want 20", seen)

@@ -48,10 +48,9 @@ type Session struct {
 	fails        bool   // in a deadlock
 	lastRequest  uint64 // of those before it was resumed
 	record       record
-	instead      instead
-	settled      time.Time    // from then on no replica that it left shortens a lease; zero if it was not resumed
-	farewell     *farewell    // while its leases are released at its end
-	work         atomic.Int64 // nanoseconds of it that are not paid for, see package limits
+	settled      time.Time     // from then on no replica that it left shortens a lease; zero if it was not resumed
+	farewell     chan struct{} // has a value for each lease that is being released at its end
+	work         atomic.Int64  // nanoseconds of it that are not paid for, see package limits
 
 	// Guarded by Broker.mu.
 	streaming bool        // it is the broker's, and has a stream
@@ -99,8 +98,8 @@ func (b *Broker) join(s *Session, slot *limits.Slot) (before *Session, err error
 	if b.draining || b.closed {
 		return nil, session.ErrDraining
 	}
-	if before = b.sessions[s.ID()]; before != nil {
-		return before, nil
+	if at, there := b.sessions.Get(sessionAt{id: s.ID()}); there {
+		return at.session, nil
 	}
 	if s.slot, err = b.tenants.Begin(slot, s.Client().Tenant); err != nil {
 		return nil, err
@@ -108,8 +107,7 @@ func (b *Broker) join(s *Session, slot *limits.Slot) (before *Session, err error
 	if s.slot == nil { // its stream is over
 		return nil, session.ErrNotOpen
 	}
-	b.sessions[s.ID()] = s
-	b.order.ReplaceOrInsert(sessionAt{s.ID(), s})
+	b.sessions.ReplaceOrInsert(sessionAt{s.ID(), s})
 	b.streamingLocked(s)
 	s.Start()
 	return nil, nil
@@ -210,7 +208,6 @@ func (s *Session) giveBack(ls []*Lease) {
 
 // withdraw ends what a session waits for and watches.
 func (s *Session) withdraw(watched []string, waiting []*waiter) {
-	s.instead.forget()
 	for _, name := range watched {
 		s.unwatch(name)
 	}
@@ -241,12 +238,11 @@ func (b *Broker) part(s *Session, cause error, leases []*Lease) {
 	s.slot.End()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.sessions[s.ID()] == s { // else it has come back
-		delete(b.sessions, s.ID())
-		b.order.Delete(sessionAt{id: s.ID()})
+	if at, _ := b.sessions.Get(sessionAt{id: s.ID()}); at.session == s { // else it has come back
+		b.sessions.Delete(at)
 	}
 	if cause != nil && len(leases) > 0 && !errors.Is(cause, session.ErrSuperseded) {
-		b.losses.end(s, leases)
+		b.noteEndLocked(s, cause, leases)
 	}
 	b.unstreamedLocked(s)
 }

@@ -34,47 +34,32 @@ type Span interface {
 // errWithdrawn is the cause of the end of requests whose session has ended, or goes on elsewhere.
 var errWithdrawn = errors.New("its session has ended here")
 
-// beginSpan has a request traced if there is a Tracer. Without one a request costs a comparison in each of the
-// functions below.
+// untraced is the span of a request that nobody is told of, or of which no more is told.
+type untraced struct{}
+
+func (untraced) Waits()                        {}
+func (untraced) Asked(_, _ time.Time, _ error) {}
+func (untraced) Handed(_, _ time.Time)         {}
+func (untraced) Granted(lock.Fence)            {}
+func (untraced) Refused(error)                 {}
+func (untraced) Sampled() string               { return "" }
+
+// beginSpan has a request traced if there is a Tracer.
 func (w *waiter) beginSpan(ctx context.Context, traceparent string) {
 	if t := w.b.cfg.Tracer; t != nil {
 		w.span = t.Request(ctx, traceparent, w.Claim.Name, w.Claim.Kind)
 	}
 }
 
-func (w *waiter) spanWaits() {
-	if w.span != nil {
-		w.span.Waits()
-	}
-}
-
-func (w *waiter) spanAsked(a attempt) {
-	if w.span != nil {
-		w.span.Asked(a.start, a.end, a.err)
-	}
-}
-
 // spanRefused ends the span of a request that was not granted. It may have ended before.
 func (w *waiter) spanRefused(cause error) {
-	if w.span != nil {
-		w.span.Refused(cause)
-		w.span = nil
-	}
+	w.span.Refused(cause)
+	w.span = untraced{}
 }
 
 func (w *waiter) spanGranted(f lock.Fence) {
-	if w.span != nil {
-		w.span.Granted(f)
-		w.span = nil
-	}
-}
-
-// sampled is the id of the trace that a request belongs to, or empty.
-func (w *waiter) sampled() string {
-	if w.span == nil {
-		return ""
-	}
-	return w.span.Sampled()
+	w.span.Granted(f)
+	w.span = untraced{}
 }
 
 // observeIn tells a histogram of a duration, with the trace that has it, if there is one.

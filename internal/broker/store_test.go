@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,8 @@ type faults struct {
 	mu    sync.Mutex // guards the fields below
 	hooks map[string]func(c call) error
 	down  error
+	deaf  bool
+	ears  map[*func(lock.Notice)]bool // of those who listen
 }
 
 // call is one call of a Store. do carries it out, and answer points to where the answer is then.
@@ -57,6 +60,74 @@ func (f *faults) setDown(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.down = err
+}
+
+// setDeaf has nothing heard any more, or all again.
+func (f *faults) setDeaf(deaf bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.deaf = deaf
+}
+
+func (f *faults) hears() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.deaf
+}
+
+// tell tells all who listen.
+func (f *faults) tell(n lock.Notice) {
+	f.mu.Lock()
+	ears := slices.Collect(maps.Keys(f.ears))
+	f.mu.Unlock()
+	for _, ear := range ears {
+		(*ear)(n)
+	}
+}
+
+// through is what listen begins, which hears nothing while the store is deaf.
+func (f *faults) through(notify func(lock.Notice), listen func(heard func(lock.Notice)) (stop func())) (stop func()) {
+	f.mu.Lock()
+	if f.ears == nil {
+		f.ears = make(map[*func(lock.Notice)]bool)
+	}
+	f.ears[&notify] = true
+	f.mu.Unlock()
+	deaf := listen(func(n lock.Notice) {
+		if f.hears() {
+			notify(n)
+		}
+	})
+	return func() {
+		f.mu.Lock()
+		delete(f.ears, &notify)
+		f.mu.Unlock()
+		deaf()
+	}
+}
+
+func (f *faults) Listen(name string, k lock.Kind, notify func(lock.Notice)) (stop func()) {
+	return f.through(notify, func(heard func(lock.Notice)) func() { return f.Store.Listen(name, k, heard) })
+}
+
+func (f *faults) Watch(name string, notify func(lock.Notice)) (stop func()) {
+	return f.through(notify, func(heard func(lock.Notice)) func() { return f.Store.Watch(name, heard) })
+}
+
+// ListenForced learns when it can hear again that it may have missed something.
+func (f *faults) ListenForced(notify func(string)) (stop func()) {
+	again := func(n lock.Notice) {
+		if n.What == lock.NoticeListening {
+			notify("")
+		}
+	}
+	return f.through(again, func(func(lock.Notice)) func() {
+		return f.Store.ListenForced(func(name string) {
+			if f.hears() {
+				notify(name)
+			}
+		})
+	})
 }
 
 // fails is a hook with which nothing is done.

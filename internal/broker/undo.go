@@ -1,9 +1,11 @@
 package broker
 
 import (
-	"container/heap"
+	"cmp"
 	"sync"
 	"time"
+
+	"github.com/google/btree"
 
 	"github.com/lockd-io/lockd/internal/arbiter"
 	"github.com/lockd-io/lockd/internal/lock"
@@ -40,6 +42,7 @@ func (b *Broker) undoReturn(r lock.Return, ttl time.Duration, s *Session, after 
 // undo is a Return that is made until the store acknowledges it, and again a little later. It is given up when a lease
 // taken at its beginning would have ended by itself.
 type undo struct {
+	number       uint64 // tells it from others that are due at the same time
 	r            lock.Return
 	sess         *Session // that counts it; nil for none
 	at           time.Time
@@ -58,11 +61,16 @@ const maxUndoing = 64
 
 // undos are all that is to be undone. They take no goroutines: there may be very many.
 type undos struct {
-	mu       sync.Mutex // guards the fields below
-	waiting  undoHeap
+	mu       sync.Mutex           // guards the fields below
+	waiting  *btree.BTreeG[*undo] // the one that is due first in front
+	last     uint64               // number of an undo
 	underWay int
 	timer    *time.Timer // has some begun when the first one is due; nil while none waits
 	closed   bool
+}
+
+func (u *undo) less(o *undo) bool {
+	return cmp.Or(u.at.Compare(o.at), cmp.Compare(u.number, o.number)) < 0
 }
 
 // add takes an undo, unless the broker is closed.
@@ -70,7 +78,9 @@ func (us *undos) add(u *undo) bool {
 	us.mu.Lock()
 	defer us.mu.Unlock()
 	if !us.closed {
-		heap.Push(&us.waiting, u)
+		us.last++
+		u.number = us.last
+		us.waiting.ReplaceOrInsert(u)
 	}
 	return !us.closed
 }
@@ -79,10 +89,11 @@ func (us *undos) add(u *undo) bool {
 func (us *undos) next(wake func()) *undo {
 	us.mu.Lock()
 	defer us.mu.Unlock()
-	if len(us.waiting) == 0 || us.underWay == maxUndoing {
+	u, some := us.waiting.Min()
+	if !some || us.underWay == maxUndoing {
 		return nil
 	}
-	if left := time.Until(us.waiting[0].at); left > 0 {
+	if left := time.Until(u.at); left > 0 {
 		if us.timer == nil {
 			us.timer = time.AfterFunc(left, wake)
 		} else {
@@ -91,7 +102,8 @@ func (us *undos) next(wake func()) *undo {
 		return nil
 	}
 	us.underWay++
-	return heap.Pop(&us.waiting).(*undo)
+	us.waiting.DeleteMin()
+	return u
 }
 
 // done notes that a call is over, and says whether another one follows.
@@ -101,21 +113,22 @@ func (us *undos) done(u *undo, again bool) bool {
 	us.underWay--
 	again = again && !us.closed
 	if again {
-		heap.Push(&us.waiting, u)
+		us.waiting.ReplaceOrInsert(u)
 	}
 	return again
 }
 
 // close takes no more, and returns those that wait.
-func (us *undos) close() []*undo {
+func (us *undos) close() (left []*undo) {
 	us.mu.Lock()
 	defer us.mu.Unlock()
 	us.closed = true
 	if us.timer != nil {
 		us.timer.Stop()
 	}
-	left := us.waiting
-	us.waiting = nil
+	for u, some := us.waiting.DeleteMin(); some; u, some = us.waiting.DeleteMin() {
+		left = append(left, u)
+	}
 	return left
 }
 
@@ -157,23 +170,4 @@ func (b *Broker) undone(u *undo) {
 		u.sess.Undoing(-1)
 	}
 	b.endTaking()
-}
-
-// undoHeap has the undo that is due first in front.
-type undoHeap []*undo
-
-func (h undoHeap) Len() int           { return len(h) }
-func (h undoHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-func (h undoHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-
-// Push implements heap.Interface.
-func (h *undoHeap) Push(u any) { *h = append(*h, u.(*undo)) }
-
-// Pop implements heap.Interface.
-func (h *undoHeap) Pop() any {
-	old := *h
-	last := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return last
 }

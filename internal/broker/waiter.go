@@ -38,9 +38,9 @@ type waiter struct {
 	q         *queue
 	timer     *time.Timer   // ends a bounded wait; nil before the request has to wait
 	bound     *list.Element // in shard.bounded, before that
-	nests     bool          // wants once more what its holder has
+	apart     bool          // in no queue: it wants once more what its holder has, or comes instead of another
 	acting    int           // its place in shard.acting, counted from 1; 0 if it is not there
-	span      Span          // nil if it is not traced
+	span      Span          // untraced, or what its Tracer began
 	lookedFor bool          // what a call with an unknown outcome may take late is being looked for
 }
 
@@ -52,7 +52,7 @@ func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 		b: s.b, shard: s.b.shardOf(req.Name),
 		auto: req.Lease == nil, annotation: req.Annotation, actor: cmp.Or(req.Actor, s.actor), sess: s,
 		waited: request.PastOf(req.Waited),
-		holder: cmp.Or(req.Holder, mark), id: id,
+		holder: cmp.Or(req.Holder, mark), id: id, span: untraced{},
 	}
 	w.Claim = lock.Claim{
 		Name: req.Name, Kind: req.Kind, Owner: lock.Owner(s.ID() + ":" + req.Holder + mark), Count: 1, TTL: s.TTL(),
@@ -149,7 +149,7 @@ func (b *Broker) refuseLocked(w *waiter, e session.Event) {
 // parkLocked bounds the wait of a request that has to wait from now on, and tells its position.
 func (b *Broker) parkLocked(w *waiter, position int) {
 	w.q.Park(&w.Waiter)
-	w.spanWaits()
+	w.span.Waits()
 	w.unboundLocked()
 	b.actLocked(w)
 	if w.Wait != arbiter.Forever && w.timer == nil {

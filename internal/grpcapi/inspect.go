@@ -66,15 +66,16 @@ func (h *inspectService) ListLocks(_ context.Context, r *lockdv1.ListLocksReques
 	infos := h.b.Leases(r.GetPrefix(), r.GetPageToken(), size)
 	resp := &lockdv1.ListLocksResponse{}
 	for _, i := range infos {
+		h := i.Holder
 		resp.Leases = append(resp.Leases, &lockdv1.LeaseInfo{
-			Hold: fromHold(i.Hold), SessionId: i.Session, ClientName: i.Client, Age: durationpb.New(i.Age),
-			ValidFor: durationpb.New(i.ValidFor), Auto: i.Auto, HoldCount: i.Count, Annotation: i.Annotation,
-			Permits: i.Permits,
+			Hold: fromHold(i.Hold), SessionId: h.Session, ClientName: h.Client.Name, Age: durationpb.New(h.Age),
+			ValidFor: durationpb.New(h.TTL), Auto: h.Auto, HoldCount: h.Count, Annotation: h.Annotation,
+			Permits: h.Permits,
 		})
 	}
 	resp.Leases = fitting(resp.GetLeases(), pageBytes)
 	if n := len(resp.GetLeases()); n < len(infos) || n >= size {
-		resp.NextPageToken = infos[n-1].Key()
+		resp.NextPageToken = infos[n-1].Key
 	}
 	return resp, nil
 }

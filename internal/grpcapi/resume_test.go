@@ -112,7 +112,7 @@ func TestAClientTellsWhatIsOlderThanItsStream(t *testing.T) {
 		if age := s.b.Sessions("", 1)[0].Age; age != time.Hour {
 			t.Errorf("the session is %v old", age)
 		}
-		if l := s.b.Leases("", "", 1)[0]; l.Age != time.Minute || l.Annotation != "nightly" {
+		if l := s.b.Leases("", "", 1)[0].Holder; l.Age != time.Minute || l.Annotation != "nightly" {
 			t.Errorf("got %+v, want a lease a minute old with its annotation", l)
 		}
 		ws, _, err := s.b.Waiters(t.Context(), "kept", 0, 1)
