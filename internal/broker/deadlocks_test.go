@@ -91,7 +91,7 @@ func testCircle(w *world, kind lock.Kind, n int) {
 }
 
 // checkCircle compares with what circle made. The youngest comes first.
-func checkCircle(t *testing.T, d deadlock.Deadlock, n int) {
+func checkCircle(t testing.TB, d deadlock.Deadlock, n int) {
 	t.Helper()
 	if len(d.Members) != n {
 		t.Fatalf("got %+v, want %d members", d, n)

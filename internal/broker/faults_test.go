@@ -37,21 +37,6 @@ func TestAShortOutageIsToldAndNothingIsLost(t *testing.T) {
 	})
 }
 
-func TestAClientThatDoesNotReadIsClosed(t *testing.T) {
-	cfg := testConfig()
-	cfg.Limits.LocksPerSession, cfg.Limits.WaitersPerSession, cfg.Limits.WatchesPerSession = 10, 10, 10
-	inWorldWith(t, cfg, func(w *world) {
-		c := w.open()
-		for range 3000 {
-			c.acquire(request.Acquire{})
-		}
-		<-c.Done()
-		if !errors.Is(c.Cause(), session.ErrBacklog) {
-			t.Errorf("got %v, want ErrBacklog", c.Cause())
-		}
-	})
-}
-
 func TestLimitsAreKept(t *testing.T) {
 	cfg := testConfig()
 	cfg.Limits.LocksPerSession, cfg.Limits.WaitersPerSession = 3, 2

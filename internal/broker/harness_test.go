@@ -22,7 +22,7 @@ import (
 
 // world is a broker on a memory store in a bubble.
 type world struct {
-	t     *testing.T
+	t     testing.TB
 	cfg   broker.Config
 	store *faults
 	b     *broker.Broker
@@ -64,17 +64,29 @@ func inWorldWith(t *testing.T, cfg broker.Config, test func(w *world)) {
 }
 
 // start starts a replica on a store, and stops it at the end of the test.
-func start(t *testing.T, cfg broker.Config, store *faults) *world {
+func start(t testing.TB, cfg broker.Config, store *faults) *world {
 	w := startOn(t, cfg, store)
 	w.store = store
 	return w
 }
 
 // startOn is start on any store.
-func startOn(t *testing.T, cfg broker.Config, store lock.Store) *world {
+func startOn(t testing.TB, cfg broker.Config, store lock.Store) *world {
+	return startLogging(t, cfg, store, zap.NewNop())
+}
+
+// startLogging is startOn with a log.
+func startLogging(t testing.TB, cfg broker.Config, store lock.Store, log *zap.Logger) *world {
 	reg := prometheus.NewRegistry()
-	dog := watchdog.New[*broker.Lease](store, zap.NewNop(), reg)
-	w := &world{t: t, cfg: cfg, reg: reg, b: broker.New(cfg, store, dog, zap.NewNop(), reg)}
+	dog := watchdog.New[*broker.Lease](store, log, reg)
+	return startKept(t, cfg, store, dog, dog, log, reg)
+}
+
+// startKept is startLogging with a Keeper, which is a watchdog or has one.
+func startKept(t testing.TB, cfg broker.Config, store lock.Store, keeper broker.Keeper,
+	dog *watchdog.Watchdog[*broker.Lease], log *zap.Logger, reg *prometheus.Registry,
+) *world {
+	w := &world{t: t, cfg: cfg, reg: reg, b: broker.New(cfg, store, keeper, log, reg)}
 	t.Cleanup(func() {
 		if err := w.b.Close(context.Background()); err != nil {
 			t.Errorf("close: %v", err)
@@ -87,7 +99,7 @@ func startOn(t *testing.T, cfg broker.Config, store lock.Store) *world {
 // client is a session with the events it has heard.
 type client struct {
 	*broker.Session
-	t      *testing.T
+	t      testing.TB
 	lastID uint64
 	back   []session.Event
 }

@@ -3,8 +3,6 @@ package broker_test
 import (
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,27 +68,23 @@ func (c *client) await() session.Event {
 }
 
 // Those who wait at several replicas all get their turn, one at a time, although the votes of the replicas meet at the
-// members.
+// members. So they do if members are away, or silent: then they may have done what they were asked for, or not.
 func TestReplicasShareAMajority(t *testing.T) {
-	for _, away := range []int{0, 1, 2} {
-		inGroup(t, 3, func(g *group) {
-			for _, m := range g.members[:away] {
-				m.setDown(lock.ErrUnavailable)
-			}
-			g.share(fmt.Sprint(away, " away"))
-		})
-	}
-}
-
-// So they do if members are silent: they may have done what they were asked for, or not.
-func TestReplicasShareABareMajority(t *testing.T) {
-	for _, silent := range []int{1, 2} {
-		for _, does := range []bool{false, true} {
+	for what, spoil := range map[string]func(m *faults){
+		"away":                   func(m *faults) { m.setDown(lock.ErrUnavailable) },
+		"silent":                 func(m *faults) { m.fallSilent(false) },
+		"silent, and they do it": func(m *faults) { m.fallSilent(true) },
+	} {
+		for n := range 3 {
 			inGroup(t, 3, func(g *group) {
-				for _, m := range g.members[:silent] {
-					m.fallSilent(does)
+				for _, m := range g.members[:n] {
+					spoil(m)
 				}
-				g.share(fmt.Sprintf("%d silent, and they do it: %v", silent, does))
+				t.Log(n, what)
+				crew{
+					workers: 9, times: 20, room: 1, stay: 2 * time.Millisecond, within: 20 * time.Second,
+					request: func(int, lock.Kind) request.Acquire { return request.Acquire{Name: "job"} },
+				}.work(g.T, g.replicas, lock.Exclusive)
 			})
 		}
 	}
@@ -106,47 +100,6 @@ func (f *faults) fallSilent(does bool) {
 			time.Sleep(time.Second)
 			return errUnknown
 		})
-	}
-}
-
-// share has three clients of each replica hold one name again and again.
-func (g *group) share(what string) {
-	g.Helper()
-	var inside, grants atomic.Int32
-	var wg sync.WaitGroup
-	begun := time.Now()
-	never := time.AfterFunc(5*time.Minute, func() { panic(what + ": nobody gets it any more") })
-	defer never.Stop()
-	for i := range 9 {
-		c := g.replicas[i%3].alive()
-		wg.Go(func() {
-			for range 20 {
-				c.acquire(request.Acquire{Name: "job"})
-				e := c.await()
-				granted, ok := e.(session.Granted)
-				if !ok {
-					g.Errorf("%s: got %#v", what, e)
-					return
-				}
-				if n := inside.Add(1); n > 1 {
-					g.Errorf("%s: %d hold it", what, n)
-				}
-				time.Sleep(2 * time.Millisecond)
-				grants.Add(1)
-				inside.Add(-1)
-				c.Release(c.id(), granted.Hold)
-				if e, ok := c.await().(session.Released); !ok {
-					g.Errorf("%s: got %#v", what, e)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	took := time.Since(begun)
-	if took > 20*time.Second {
-		g.Errorf("%s: %d holds of 2 ms took %v", what, grants.Load(), took)
-	} else {
-		g.Logf("%s: %d holds of 2 ms took %v", what, grants.Load(), took)
 	}
 }
 

@@ -1,18 +1,14 @@
 package broker_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
-	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
 // BenchmarkHeld tells what requests cost with few and with many leases, all of which the broker does under its mutex: a
@@ -40,10 +36,7 @@ func BenchmarkHeld(b *testing.B) {
 // holding is a session that holds locks.
 func holding(b *testing.B, leases int) (*broker.Broker, *broker.Session) {
 	b.Helper()
-	store, reg := newGenerous(b), prometheus.NewRegistry()
-	dog := watchdog.New[*broker.Lease](store, zap.NewNop(), reg)
-	br := broker.New(testConfig(), store, dog, zap.NewNop(), reg)
-	b.Cleanup(func() { _ = br.Close(context.Background()); dog.Close() })
+	br := startOn(b, testConfig(), newFree(b)).b
 	s, err := br.Open(broker.OpenRequest{})
 	if err != nil {
 		b.Fatal(err)

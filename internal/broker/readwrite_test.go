@@ -58,10 +58,7 @@ func streamOf(w *world, n int, k lock.Kind) (stop func()) {
 				default:
 				}
 				c.Acquire(c.id(), of("doc", k))
-				hold, ok := c.awaitHold(over)
-				if !ok {
-					return
-				}
+				hold := c.awaitGrant().Hold
 				time.Sleep(100 * time.Millisecond)
 				c.Release(c.id(), hold)
 			}
@@ -71,22 +68,6 @@ func streamOf(w *world, n int, k lock.Kind) (stop func()) {
 		close(over)
 		for range n {
 			<-done
-		}
-	}
-}
-
-// awaitHold waits for a grant, without looking at anything else.
-func (c *client) awaitHold(over <-chan struct{}) (h session.Hold, ok bool) {
-	for {
-		select {
-		case <-c.Outbox().Wake():
-		case <-over:
-			return h, false
-		}
-		for _, e := range c.Outbox().Take() {
-			if g, granted := e.(session.Granted); granted {
-				return g.Hold, true
-			}
 		}
 	}
 }

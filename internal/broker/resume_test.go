@@ -4,7 +4,6 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
@@ -48,48 +47,6 @@ func (w *world) resumeErr(req broker.ResumeRequest, want error) {
 	w.t.Helper()
 	if _, _, err := w.b.Resume(w.t.Context(), req); !isError(err, want) {
 		w.t.Errorf("got %v, want %v", err, want)
-	}
-}
-
-// A session goes on at another replica with what it holds, and its old replica takes nothing from it, whatever ends it
-// there.
-func TestASessionGoesOnElsewhere(t *testing.T) {
-	for what, leave := range map[string]func(c *client){
-		"its stream breaks":                    func(c *client) { c.Detach(errCut) },
-		"its stream is still there":            func(*client) {},
-		"it says goodbye to the old one later": func(c *client) { time.Sleep(time.Second); c.Goodbye() },
-		"it wanted a release, and comes first": func(c *client) { time.Sleep(time.Second); c.End(errCut) },
-	} {
-		t.Run(what, func(t *testing.T) {
-			inWorld(t, func(w *world) {
-				c := w.openWith(broker.OpenRequest{ComesBack: true, ReleaseOnEnd: what[0:9] == "it wanted"})
-				hold := c.take("job").Hold
-				other := w.replica()
-				if what[0:3] == "its" {
-					leave(c)
-				}
-				back, lost := other.resume(c.resumption(2, claims(true, hold)))
-				if what[0:3] != "its" {
-					leave(c)
-				}
-				if len(lost) > 0 || len(back.Resumed()) != 1 || back.Resumed()[0].Hold != hold {
-					t.Fatalf("resumed %+v, lost %+v", back.Resumed(), lost)
-				}
-				for range 20 { // two TTLs
-					time.Sleep(back.TTL() / 10)
-					back.Hear()
-					if st := w.look("job"); !st.Held || st.Fence != hold.Fence {
-						t.Fatalf("after a while: %+v", st)
-					}
-				}
-				if all := w.b.Sessions("", 10); len(all) != 0 {
-					t.Errorf("the old replica has %+v, want no session", all)
-				}
-				back.none()
-				back.release(hold)
-				w.free("job")
-			})
-		})
 	}
 }
 

@@ -20,6 +20,7 @@ type player struct {
 	name   string
 	stop   func()                     // its heartbeats
 	epoch  uint64                     // of its stream
+	before *client                    // that it was before it resumed
 	had    []session.Hold             // ever
 	holds  []session.HeldLock         // and believes so
 	asked  []uint64                   // its last Acquire, and those in whose place that came
@@ -214,6 +215,11 @@ func (s *scenario) request(c *player, verb string, words []string) {
 		c.End(errors.New("broken"))
 	case "goodbye":
 		c.Goodbye()
+	case "old": // where it was before it resumed
+		now := c.client
+		c.client = c.before
+		s.request(c, words[0], nil)
+		c.client = now
 	case "trusts":
 		s.trusts(time.Until(s.until[s.hold(c, words[:1])]), words[1])
 	default:

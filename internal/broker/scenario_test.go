@@ -40,8 +40,15 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// playForKinds plays a scenario for each of the kinds that it names in its first line, or once.
+// playForKinds plays a scenario for each of the kinds, or texts, that it names in its first line, or once.
 func playForKinds(t *testing.T, p script) {
+	if texts, ok := strings.CutPrefix(p.lines[0], "each "); ok {
+		for each := range strings.SplitSeq(texts, " | ") {
+			text := strings.ReplaceAll(strings.Join(p.lines[1:], "\n"), "EACH", each)
+			t.Run(each, script{p.file, p.at + 1, strings.Split(text, "\n")}.start)
+		}
+		return
+	}
 	kinds, ok := strings.CutPrefix(p.lines[0], "kinds ")
 	if !ok {
 		p.start(t)
@@ -263,6 +270,7 @@ func (s *scenario) resumes(w *world, c *player) {
 		s.say("%s fails %s", c.name, failureOf(err))
 		return
 	}
+	c.before = c.client
 	c.client = &client{Session: back, t: s.t, lastID: c.lastID}
 	c.stop = c.beats()
 	text := " resumes"

@@ -41,36 +41,6 @@ func TestSeveralOfMixedKinds(t *testing.T) {
 	})
 }
 
-// TestSeveralInAnyOrderNeverBlockEachOther has two clients take the same names in opposite orders, again and again.
-func TestSeveralInAnyOrderNeverBlockEachOther(t *testing.T) {
-	inWorld(t, func(w *world) {
-		there := w.replica()
-		done := make(chan struct{})
-		for i, names := range [][]string{{"a", "b", "c"}, {"c", "b", "a"}, {"b", "a"}, {"c", "a"}} {
-			c := []*world{w, there}[i%2].alive()
-			go func() {
-				defer func() { done <- struct{}{} }()
-				for range 50 {
-					c.Acquire(c.id(), allOf(lock.Exclusive, names...))
-					g := c.awaitGrant()
-					time.Sleep(10 * time.Millisecond)
-					for _, h := range append(g.More, g.Hold) {
-						c.Release(c.id(), h)
-					}
-				}
-			}()
-		}
-		timeout := time.After(time.Minute)
-		for range 4 {
-			select {
-			case <-done:
-			case <-timeout:
-				t.Fatal("they block each other")
-			}
-		}
-	})
-}
-
 func (c *client) awaitGrant() session.Granted {
 	for {
 		<-c.Outbox().Wake()

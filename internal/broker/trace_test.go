@@ -1,13 +1,11 @@
 package broker_test
 
 import (
-	"context"
 	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -17,7 +15,6 @@ import (
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
-	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
 // logged is a broker whose log a test reads.
@@ -25,19 +22,6 @@ type logged struct {
 	tb    testing.TB
 	b     *broker.Broker
 	store *memstore.Store
-}
-
-func logging(tb testing.TB, log *zap.Logger) *logged {
-	store, reg := memstore.New(), prometheus.NewRegistry()
-	dog := watchdog.New[*broker.Lease](store, log, reg)
-	l := &logged{tb: tb, store: store, b: broker.New(testConfig(), store, dog, log, reg)}
-	tb.Cleanup(func() {
-		if err := l.b.Close(context.Background()); err != nil {
-			tb.Errorf("close: %v", err)
-		}
-		dog.Close()
-	})
-	return l
 }
 
 func (l *logged) openAs(c session.Client) *broker.Session {
@@ -49,36 +33,10 @@ func (l *logged) openAs(c session.Client) *broker.Session {
 	return s
 }
 
-// BenchmarkPair is what a lock and an unlock cost here, with nothing logged.
-func BenchmarkPair(b *testing.B) {
-	s := logging(b, zap.NewNop()).openAs(session.Client{})
-	next := func() session.Event {
-		for {
-			<-s.Outbox().Wake()
-			if events := s.Outbox().Take(); len(events) > 0 {
-				return events[0]
-			}
-		}
-	}
-	var id uint64
-	b.ReportAllocs()
-	for b.Loop() {
-		s.Acquire(id+1, request.Acquire{Name: "job", Kind: lock.Exclusive})
-		g, ok := next().(session.Granted)
-		if !ok {
-			b.Fatal("not granted")
-		}
-		s.Release(id+2, g.Hold)
-		if _, ok := next().(session.Released); !ok {
-			b.Fatal("not released")
-		}
-		id += 2
-	}
-}
-
 func observed(t *testing.T, level zapcore.Level) (*logged, *observer.ObservedLogs) {
 	core, lines := observer.New(level)
-	return logging(t, zap.New(core)), lines
+	store := memstore.New()
+	return &logged{t, startLogging(t, testConfig(), store, zap.New(core)).b, store}, lines
 }
 
 // line finds the only line with this text, and returns its fields.

@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"context"
 	"runtime"
 	"slices"
 	"sync"
@@ -77,6 +76,13 @@ func TestWorkersComeThrough(t *testing.T) {
 				return req
 			},
 		},
+		"several names, in any order": {
+			kinds: alone, workers: 4, times: 50, replicas: 2, room: 1, stay: 10 * time.Millisecond,
+			request: func(i int, k lock.Kind) request.Acquire {
+				return allOf(k, [][]string{{"a", "b", "c"}, {"c", "b", "a"}, {"b", "a"}, {"c", "a"}}[i]...)
+			},
+			within: time.Minute,
+		},
 		"sixteen with four permits": {
 			kinds: []lock.Kind{lock.Semaphore}, workers: 16, times: tier.Pick(20, 100), replicas: 2, room: 4,
 			stay: 10 * time.Millisecond, request: func(int, lock.Kind) request.Acquire {
@@ -84,16 +90,20 @@ func TestWorkersComeThrough(t *testing.T) {
 			},
 		},
 	} {
-		t.Run(name, func(t *testing.T) { eachKind(t, c.kinds, c.work) })
+		t.Run(name, func(t *testing.T) {
+			eachKind(t, c.kinds, func(w *world, k lock.Kind) {
+				worlds := []*world{w}
+				for len(worlds) < c.replicas {
+					worlds = append(worlds, w.replica())
+				}
+				c.work(t, worlds, k)
+			})
+		})
 	}
 }
 
 // work has all work, and counts those inside in a way that would show one too many, or a name held twice.
-func (c crew) work(w *world, k lock.Kind) {
-	worlds := []*world{w}
-	for len(worlds) < c.replicas {
-		worlds = append(worlds, w.replica())
-	}
+func (c crew) work(t *testing.T, worlds []*world, k lock.Kind) {
 	var mu sync.Mutex
 	inside, most, total, served := map[string]int{}, 0, 0, []int(nil)
 	come := func(name string, by int) {
@@ -104,7 +114,7 @@ func (c crew) work(w *world, k lock.Kind) {
 		for _, n := range inside {
 			all += n
 			if n > c.room || n > 1 && !k.Shared() {
-				w.t.Errorf("%d are inside of %q", n, name)
+				t.Errorf("%d are inside of %q", n, name)
 			}
 		}
 		most = max(most, all)
@@ -112,7 +122,7 @@ func (c crew) work(w *world, k lock.Kind) {
 	begin := time.Now()
 	var wg sync.WaitGroup
 	for i := range c.workers {
-		worker, req := worlds[i%c.replicas].alive(), c.request(i, k)
+		worker, req := worlds[i%len(worlds)].alive(), c.request(i, k)
 		wg.Go(func() {
 			for range c.times {
 				worker.acquire(req)
@@ -123,33 +133,36 @@ func (c crew) work(w *world, k lock.Kind) {
 				mu.Lock()
 				total, served = total+1, append(served, i)
 				mu.Unlock()
-				worker.giveBack(g.Hold)
+				worker.giveBack(append(g.More, g.Hold)...)
 			}
 		})
 		time.Sleep(c.apart)
 	}
 	wg.Wait()
 	if most != c.room || total != c.workers*c.times {
-		w.t.Errorf("%d visits of %d, at most %d at once, want %d", total, c.workers*c.times, most, c.room)
+		t.Errorf("%d visits of %d, at most %d at once, want %d", total, c.workers*c.times, most, c.room)
 	}
 	if c.apart > 0 && !slices.IsSorted(served) {
-		w.t.Errorf("served %v, want them in their order", served)
+		t.Errorf("served %v, want them in their order", served)
 	}
 	if d := time.Since(begin); c.within > 0 && d > c.within {
-		w.t.Errorf("it took %v", d)
+		t.Errorf("it took %v", d)
 	}
 }
 
-// giveBack releases a lock and waits for the answer.
-func (c *client) giveBack(h session.Hold) {
-	c.Release(c.id(), h)
-	for answered := false; !answered; {
+// giveBack releases locks and waits for the answers.
+func (c *client) giveBack(holds ...session.Hold) {
+	for _, h := range holds {
+		c.Release(c.id(), h)
+	}
+	for answered := 0; answered < len(holds); {
 		<-c.Outbox().Wake()
 		for _, e := range c.Outbox().Take() {
-			if _, answered = e.(session.Released); !answered {
+			if _, released := e.(session.Released); !released {
 				c.t.Errorf("got %#v, want it released", e)
 				return
 			}
+			answered++
 		}
 	}
 }
@@ -186,14 +199,7 @@ func (w *world) registered() (*world, *registry) {
 	reg := prometheus.NewRegistry()
 	dog := watchdog.New[*broker.Lease](w.store, zap.NewNop(), reg)
 	kept := &registry{Keeper: dog, kept: make(map[*broker.Lease]bool)}
-	there := &world{t: w.t, store: w.store, b: broker.New(testConfig(), w.store, kept, zap.NewNop(), reg)}
-	w.t.Cleanup(func() {
-		if err := there.b.Close(context.Background()); err != nil {
-			w.t.Error(err)
-		}
-		dog.Close()
-	})
-	return there, kept
+	return startKept(w.t, testConfig(), w.store, kept, dog, zap.NewNop(), reg), kept
 }
 
 func TestTheWatchdogKeepsExactlyWhatIsHeld(t *testing.T) {
