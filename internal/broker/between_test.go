@@ -88,37 +88,6 @@ func TestAHeartbeatSpeaksOfEachLeaseThatItsClientTakesForAuto(t *testing.T) {
 	}
 }
 
-// until takes events until one is what is waited for.
-func (c *client) until(is func(session.Event) bool) {
-	c.t.Helper()
-	late := time.After(10 * time.Second)
-	for {
-		for e := c.next(); e != nil; e = c.next() {
-			if is(e) {
-				return
-			}
-		}
-		select {
-		case <-c.Outbox().Wake():
-		case <-late:
-			c.t.Fatal("it did not come")
-		}
-	}
-}
-
-// next takes one event, nil if there is none.
-func (c *client) next() session.Event {
-	if len(c.back) == 0 {
-		c.back = c.Outbox().Take()
-	}
-	if len(c.back) == 0 {
-		return nil
-	}
-	e := c.back[0]
-	c.back = c.back[1:]
-	return e
-}
-
 // startLate is a replica on a store that answers acquisitions after the time that Close waits for it, and does not know
 // what became of them.
 func startLate(t *testing.T) *world {

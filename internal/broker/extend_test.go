@@ -25,29 +25,6 @@ func (c *client) about(got, want time.Duration) {
 	}
 }
 
-// A renewal that was sent before the lease was shortened, and comes after it, does not make it longer for anybody.
-func TestALateRenewalDoesNotUndoAShortening(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c, other := w.alive(), w.replica().alive()
-		g := c.take("door")
-		renewing, free := make(chan struct{}), make(chan struct{})
-		w.store.on("Renew", func(next func() error) error { renewing <- struct{}{}; <-free; return next() })
-		<-renewing
-		w.store.onCall("Renew", nil)
-		other.queueAs(request.Acquire{Name: "door", Kind: lock.Exclusive})
-		c.about(c.extend(g.Hold, new(3*time.Second), true), 3*time.Second)
-		time.Sleep(time.Second)
-		close(free)
-		synctest.Wait()
-		if st := w.look("door"); st.TTL < 10*time.Second {
-			t.Fatalf("%v remain: the renewal did nothing, so this tests nothing", st.TTL)
-		}
-		time.Sleep(2 * time.Second)
-		one[session.Lost](c)
-		other.grantedWithin(2 * time.Second) // what the renewal prolonged is given back
-	})
-}
-
 // While the store has not answered, the earlier end counts already; if nothing was done the old one does again.
 func TestTheEarlierEndCountsFromTheRequestOn(t *testing.T) {
 	inWorld(t, func(w *world) {

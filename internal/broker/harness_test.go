@@ -163,6 +163,32 @@ func one[E session.Event](c *client) E {
 	return e
 }
 
+// await is the next event that a client is told, of all but positions in a queue.
+func (c *client) await() session.Event {
+	for {
+		for len(c.back) == 0 {
+			<-c.Outbox().Wake()
+			c.back = c.Outbox().Take()
+		}
+		e := c.back[0]
+		c.back = c.back[1:]
+		if _, queued := e.(session.Queued); !queued {
+			return e
+		}
+	}
+}
+
+// until takes events until one is what is waited for.
+func (c *client) until(is func(session.Event) bool) {
+	for !is(c.await()) {
+	}
+}
+
+func (c *client) awaitGrant() (g session.Granted) {
+	c.until(func(e session.Event) (is bool) { g, is = e.(session.Granted); return is })
+	return g
+}
+
 // none checks that nothing was told.
 func (c *client) none() {
 	c.t.Helper()

@@ -53,20 +53,6 @@ func inGroup(t *testing.T, replicas int, test func(g *group)) {
 	})
 }
 
-// await is the next event that a client is told, of all but positions in a queue.
-func (c *client) await() session.Event {
-	for {
-		for i, e := range c.back {
-			if _, queued := e.(session.Queued); !queued {
-				c.back = c.back[i+1:]
-				return e
-			}
-		}
-		c.back = c.Outbox().Take()
-		time.Sleep(100 * time.Microsecond)
-	}
-}
-
 // Those who wait at several replicas all get their turn, one at a time, although the votes of the replicas meet at the
 // members. So they do if members are away, or silent: then they may have done what they were asked for, or not.
 func TestReplicasShareAMajority(t *testing.T) {

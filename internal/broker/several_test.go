@@ -41,41 +41,6 @@ func TestSeveralOfMixedKinds(t *testing.T) {
 	})
 }
 
-func (c *client) awaitGrant() session.Granted {
-	for {
-		<-c.Outbox().Wake()
-		for _, e := range c.Outbox().Take() {
-			if g, ok := e.(session.Granted); ok {
-				return g
-			}
-		}
-	}
-}
-
-func TestOneOfTenRacersForSeveralWins(t *testing.T) {
-	inWorld(t, func(w *world) {
-		there := w.replica()
-		wins := 0
-		clients := make([]*client, 10)
-		for i := range clients {
-			clients[i] = []*world{w, there}[i%2].alive()
-			req := allOf(lock.Exclusive, "a", "b", "c")
-			req.Wait, req.Lease = new(time.Duration), new(10*time.Second)
-			clients[i].acquire(req)
-		}
-		for _, c := range clients {
-			for _, e := range c.events() {
-				if isGranted(e) {
-					wins++
-				}
-			}
-		}
-		if wins != 1 {
-			t.Errorf("%d racers won, want one", wins)
-		}
-	})
-}
-
 func TestSeveralThatCannotBeAreRefused(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,26 +59,13 @@ func TestManyAtOnceAreGrantedWhileThereIsRoom(t *testing.T) {
 			t.Run(fmt.Sprint(what, " ", wait != nil && *wait == 0), func(t *testing.T) {
 				inWorld(t, func(w *world) {
 					w.far()
-					granted, start := 0, time.Now()
-					clients := make([]*client, crowd)
-					for i := range clients {
-						clients[i] = w.open()
-						for j := range perOne {
-							r := req(i*perOne + j)
-							r.Wait = wait
-							clients[i].acquire(r)
-						}
-					}
-					time.Sleep(5 * time.Millisecond)
-					for _, c := range clients {
-						for _, e := range c.events() {
-							if isGranted(e) {
-								granted++
-							}
-						}
-					}
+					granted, _ := w.crowd([]*world{w}, func(i int) request.Acquire {
+						r := req(i)
+						r.Wait = wait
+						return r
+					})
 					if granted != crowd*perOne {
-						t.Errorf("%d of %d are granted after %v", granted, crowd*perOne, time.Since(start))
+						t.Errorf("%d of %d are granted", granted, crowd*perOne)
 					}
 				})
 			})
@@ -92,26 +80,23 @@ func TestManyUnaryCallsAtOnceAreGrantedWhileThereIsRoom(t *testing.T) {
 			t.Run(fmt.Sprint(k, " ", wait), func(t *testing.T) {
 				inWorld(t, func(w *world) {
 					w.far()
+					req := request.Once{Name: "pool", Kind: k, Wait: &wait, Lease: time.Minute}
+					if k == lock.Semaphore {
+						req.Limit = crowd * perOne
+					}
 					var calls sync.WaitGroup
-					var mu sync.Mutex
-					granted, start := 0, time.Now()
+					var granted atomic.Int64
+					start := time.Now()
 					for range crowd * perOne {
 						calls.Go(func() {
-							req := request.Once{Name: "pool", Kind: k, Wait: &wait, Lease: time.Minute}
-							if k == lock.Semaphore {
-								req.Limit = crowd * perOne
-							}
-							_, refused, err := w.b.AcquireOnce(context.Background(), req)
-							mu.Lock()
-							defer mu.Unlock()
-							if refused == nil && err == nil {
-								granted++
+							if _, refused, err := w.b.AcquireOnce(context.Background(), req); refused == nil && err == nil {
+								granted.Add(1)
 							}
 						})
 					}
 					calls.Wait()
-					if took := time.Since(start); granted != crowd*perOne || took > 5*time.Millisecond {
-						t.Errorf("%d of %d are granted, after %v", granted, crowd*perOne, took)
+					if took := time.Since(start); granted.Load() != crowd*perOne || took > 5*time.Millisecond {
+						t.Errorf("%d of %d are granted, after %v", granted.Load(), crowd*perOne, took)
 					}
 				})
 			})
@@ -119,35 +104,47 @@ func TestManyUnaryCallsAtOnceAreGrantedWhileThereIsRoom(t *testing.T) {
 	}
 }
 
-// TestOneOfManyTriesForAnExclusiveNameIsGranted is the same for kinds that have room for one.
+// TestOneOfManyTriesForAnExclusiveNameIsGranted is the same for what has room for one, over two replicas.
 func TestOneOfManyTriesForAnExclusiveNameIsGranted(t *testing.T) {
-	for _, k := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Write} {
-		t.Run(k.String(), func(t *testing.T) {
+	for what, req := range map[string]request.Acquire{
+		"exclusive": of("one", lock.Exclusive), "fair": of("one", lock.Fair), "write": of("one", lock.Write),
+		"several": allOf(lock.Exclusive, "a", "b", "c"),
+	} {
+		t.Run(what, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.far()
-				granted, answered := 0, 0
-				clients := make([]*client, crowd)
-				for i := range clients {
-					clients[i] = w.open()
-					for range perOne {
-						clients[i].acquire(request.Acquire{Name: "one", Kind: k, Wait: new(time.Duration)})
-					}
-				}
-				time.Sleep(5 * time.Millisecond)
-				for _, c := range clients {
-					for _, e := range c.events() {
-						answered++
-						if isGranted(e) {
-							granted++
-						}
-					}
-				}
+				there := w.replica()
+				granted, answered := w.crowd([]*world{w, there}, func(int) request.Acquire {
+					req.Wait = new(time.Duration)
+					return req
+				})
 				if granted != 1 || answered != crowd*perOne {
 					t.Errorf("%d are granted and %d answered, want 1 and %d", granted, answered, crowd*perOne)
 				}
 			})
 		})
 	}
+}
+
+// crowd makes five hundred requests at one moment, and says what became of them soon after.
+func (w *world) crowd(at []*world, req func(i int) request.Acquire) (granted, answered int) {
+	clients := make([]*client, crowd)
+	for i := range clients {
+		clients[i] = at[i%len(at)].open()
+		for j := range perOne {
+			clients[i].acquire(req(i*perOne + j))
+		}
+	}
+	time.Sleep(5 * time.Millisecond)
+	for _, c := range clients {
+		for _, e := range c.events() {
+			answered++
+			if isGranted(e) {
+				granted++
+			}
+		}
+	}
+	return granted, answered
 }
 
 // TestATryIsNotRefusedForOneThatIsRefusedItself has a reader try while a writer does, behind a reader.

@@ -3,7 +3,6 @@ package broker_test
 import (
 	"fmt"
 	mrand "math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -123,34 +122,19 @@ func (c *client) useCrowd(crowd *crowded, rng *mrand.Rand, who string) {
 	req.Wait = new(time.Duration)
 	t := crowd.begin(permits)
 	c.Acquire(id, req)
-	for {
-		<-c.Outbox().Wake()
-		for _, e := range c.Outbox().Take() {
-			switch e := e.(type) {
-			case session.Granted:
-				crowd.end(t, true, who)
-				c.leaveCrowd(crowd, e.Hold, permits, rng)
-				return
-			case session.NotGranted:
-				crowd.end(t, false, who)
-				crowd.add(-permits, 0)
-				return
-			}
-		}
+	g, granted := c.await().(session.Granted)
+	if crowd.end(t, granted, who); granted {
+		c.leaveCrowd(crowd, g.Hold, permits, rng)
+	} else {
+		crowd.add(-permits, 0)
 	}
 }
 
 // leaveCrowd holds for a while, and gives back.
 func (c *client) leaveCrowd(crowd *crowded, h session.Hold, permits int, rng *mrand.Rand) {
 	time.Sleep(time.Duration(rng.Int64N(int64(3 * time.Millisecond))))
-	c.Release(c.id(), h)
-	for {
-		<-c.Outbox().Wake()
-		if slices.ContainsFunc(c.Outbox().Take(), func(e session.Event) bool { _, ok := e.(session.Released); return ok }) {
-			crowd.add(-permits, 0)
-			return
-		}
-	}
+	c.giveBack(h)
+	crowd.add(-permits, 0)
 }
 
 // TestNoTryIsRefusedWithoutAReason lets tries and waits of several sizes meet at random.

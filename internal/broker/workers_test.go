@@ -155,14 +155,9 @@ func (c *client) giveBack(holds ...session.Hold) {
 	for _, h := range holds {
 		c.Release(c.id(), h)
 	}
-	for answered := 0; answered < len(holds); {
-		<-c.Outbox().Wake()
-		for _, e := range c.Outbox().Take() {
-			if _, released := e.(session.Released); !released {
-				c.t.Errorf("got %#v, want it released", e)
-				return
-			}
-			answered++
+	for range holds {
+		if e, ok := c.await().(session.Released); !ok {
+			c.t.Errorf("got %#v, want it released", e)
 		}
 	}
 }
