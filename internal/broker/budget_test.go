@@ -7,7 +7,6 @@ import (
 	"time"
 	"unsafe"
 
-
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"

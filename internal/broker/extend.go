@@ -195,8 +195,8 @@ func (l *Lease) outlastLocked() {
 	}
 }
 
-// extendOne prolongs or shortens one hold, and returns until when it can be trusted. It asks once more if the store does
-// not answer.
+// extendOne prolongs or shortens one hold, and returns until when it can be trusted. It asks once more if the store
+// does not answer.
 func (b *Broker) extendOne(ctx context.Context, r lock.Renewal, shorten bool) (end time.Time, err error) {
 	err = twice(b.extending(ctx, r, shorten, &end))
 	return end, err

@@ -10,21 +10,6 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// extend changes a lease and returns for how long it can then be trusted.
-func (c *client) extend(h session.Hold, lease *time.Duration, mayShorten bool) time.Duration {
-	c.t.Helper()
-	c.Extend(c.id(), request.Extend{Hold: h, Lease: lease, MayShorten: mayShorten})
-	return time.Until(one[session.Extended](c).Validity.Until)
-}
-
-// about checks a validity: what was set, less the margin.
-func (c *client) about(got, want time.Duration) {
-	c.t.Helper()
-	if got > want || got < want-want/50-3*time.Millisecond {
-		c.t.Fatalf("valid for %v, want about %v", got, want)
-	}
-}
-
 // While the store has not answered, the earlier end counts already; if nothing was done the old one does again.
 func TestTheEarlierEndCountsFromTheRequestOn(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/lockd-io/lockd/internal/benchtest"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"

@@ -40,8 +40,8 @@ func (s *Session) checkInstead(ids []uint64) error {
 	return nil
 }
 
-// acquireInstead makes a request in place of one that was not answered, perhaps at several replicas. It waits in no queue
-// until what that one left behind is undone.
+// acquireInstead makes a request in place of one that was not answered, perhaps at several replicas. It waits in no
+// queue until what that one left behind is undone.
 func (s *Session) acquireInstead(id uint64, req request.Acquire) error {
 	if err := s.checkInstead(req.InsteadOf); err != nil {
 		return err

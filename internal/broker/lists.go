@@ -170,8 +170,8 @@ func leaseAt(key string) *Lease {
 	return &Lease{name: name, fence: lock.Fence(fence), owner: lock.Owner(owner)}
 }
 
-// Leases lists up to size leases of this replica's sessions whose names begin with prefix, ordered by their keys, from the
-// key after the given one on.
+// Leases lists up to size leases of this replica's sessions whose names begin with prefix, ordered by their keys, from
+// the key after the given one on.
 func (b *Broker) Leases(prefix, after string, size int) (page []inspect.Leased) {
 	lockEach(b.inOrder(prefix, leaseAt(max(prefix, after)), size), func(_ int, l *Lease) {
 		page = append(page, inspect.Leased{

@@ -124,7 +124,8 @@ func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
 		}
 		return 1
 	}))
-	gauge("resuming", "Sessions being resumed, or waiting for that.", func() int { return int(b.resumes.returning.Load()) })
+	gauge("resuming", "Sessions being resumed, or waiting for that.",
+		func() int { return int(b.resumes.returning.Load()) })
 	gauge("watched_names", "Names watched by sessions.", b.watching.Names)
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "lockd", Name: "oldest_waiter_seconds", Help: "How long the longest waiting request has waited.",

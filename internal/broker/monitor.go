@@ -149,8 +149,8 @@ const (
 	recountPause = 50 * time.Millisecond
 )
 
-// recount has all leases verified each time a forced release may not have been heard, some at a time. It is thus noticed
-// a second later.
+// recount has all leases verified each time a forced release may not have been heard, some at a time. It is noticed a
+// second later.
 func (b *Broker) recount() {
 	for {
 		select {

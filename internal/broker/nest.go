@@ -117,7 +117,7 @@ func (b *Broker) unnestLocked(l *Lease) {
 	l.own().lateReturn = l.lateReturn || errors.Is(err, lock.ErrOutcomeUnknown)
 }
 
-// ordinaryLocked has a request that stood in no queue go its way: nothing is left of what it came after, or the lease it
+// ordinaryLocked has a request that stood in no queue go its way: what it came instead of is undone, or the lease it
 // was to nest in has ended. What an earlier attempt of it may have taken is being released, so its owner cannot be used
 // once more.
 func (b *Broker) ordinaryLocked(w *waiter) {

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
