@@ -11,15 +11,12 @@ import (
 
 // Acquire implements lock.Store.
 func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	if err := begin(ctx, c.Kind); err != nil {
-		return lock.Grant{}, acquireFailed(c.Name, err)
-	}
 	return wait(ctx, func(done func(lock.Grant, error)) { s.StartAcquire(c, done) })
 }
 
 // StartAcquire implements lock.Store.
 func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	if err := begin(context.Background(), c.Kind); err != nil {
+	if err := decides(c.Kind); err != nil {
 		go done(lock.Grant{}, acquireFailed(c.Name, err))
 		return
 	}
@@ -65,7 +62,7 @@ func acquireFailed(name string, err error) error { return fmt.Errorf("acquire %q
 // AcquireAll implements lock.Store. Each member takes all or none.
 func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	for _, c := range cs {
-		if err := begin(ctx, c.Kind); err != nil {
+		if err := decides(c.Kind); err != nil {
 			return nil, fmt.Errorf("acquire %q with others: %w", c.Name, err)
 		}
 	}
@@ -258,42 +255,46 @@ func (a *attempt) lose(st standing) (then func()) {
 	if a.nest { // the count of some is higher now, which the last release ends
 		return a.tell(nil, a.failure(st))
 	}
-	err := a.reason(st)
+	why := a.refusal
+	if a.why != nil {
+		why = a.why
+	}
+	err := why(st)
 	nobodys := st.mayHold()+st.away < a.s.quorum
 	if st.mayHold() >= a.s.quorum && !a.s.abandon(a.sent...) { // some do not vote yet, or are silent
 		return a.tell(nil, errUnclear)
 	}
+	if err == nil { // nothing is left once members have undone what they said yes to
+		err = noMajority(tally{unknown: st.unknown, missing: st.missing})
+	}
 	a.undo = true
-	var certain, others []lock.Return
-	var at, of []*member
+	var all []*leftover
 	for i, v := range a.votes {
-		m := a.s.members[i]
 		for n, c := range a.sent {
-			r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence}
+			l := a.leftAt(a.s.members[i], c, sure)
 			switch {
 			case v.cast && v.err == nil && (v.v[n].Fence == c.Fence || (nobodys || !c.Owner.Repeats()) && a.s.abandon(c)):
-				r.Fence = v.v[n].Fence
-				certain, at = append(certain, r), append(at, m)
+				l.r.Fence = v.v[n].Fence
 			case v.cast && isUnknown(v.err):
-				others, of = append(others, r), append(of, m)
+				l.again = unsure
+			default:
+				continue
 			}
+			all = append(all, l)
 		}
 	}
 	return func() {
-		for i, r := range others {
-			a.s.undo(of[i], r, a.end(), unsure)
+		for _, l := range all {
+			a.s.undo(l)
 		}
-		a.s.undoAll(at, certain, a.end(), err != nil, func(all bool) {
-			switch {
-			case err != nil:
-				a.told(nil, err)
-			case all && len(others) == 0 && st.missing == 0:
-				a.told(nil, lock.ErrNoQuorum)
-			default:
-				a.told(nil, errUnclear)
-			}
-		})
+		a.told(nil, err)
 	}
+}
+
+// leftAt is what may be left of the attempt at a member. A lease that is taken now ends by itself.
+func (a *attempt) leftAt(m *member, c lock.Claim, again certainty) *leftover {
+	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence}
+	return &leftover{m: m, r: r, end: time.Now().Add(a.sent[0].TTL), again: again}
 }
 
 // contended says whether a majority has answered, and nothing but others is in the way there. If all of them kept what
@@ -313,16 +314,6 @@ func (a *attempt) expected() bool {
 		return !a.votes[m.number].cast && !m.silent.Load()
 	})
 }
-
-func (a *attempt) reason(st standing) error {
-	if a.why != nil {
-		return a.why(st)
-	}
-	return a.refusal(st)
-}
-
-// end is when a lease that is taken now has ended by itself.
-func (a *attempt) end() time.Time { return time.Now().Add(a.sent[0].TTL) }
 
 // tooLate looks after what a member did when it was decided.
 func (a *attempt) tooLate(m *member, v vote[[]lock.Grant]) {
@@ -348,12 +339,11 @@ func (a *attempt) lookAfter(m *member, v vote[[]lock.Grant]) (raise []lock.Claim
 	granted, undo := a.granted, a.undo
 	a.mu.Unlock()
 	for n, c := range a.sent {
-		r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence}
 		switch {
 		case undo && v.err == nil: // unless it is the hold of a later attempt
-			a.s.undo(m, r, a.end(), sure)
+			a.s.undo(a.leftAt(m, c, sure))
 		case undo && isUnknown(v.err):
-			a.s.undo(m, r, a.end(), unsure)
+			a.s.undo(a.leftAt(m, c, unsure))
 		case granted != nil && v.err == nil && v.v[n].Fence > granted[n]:
 			c.Fence = granted[n]
 			a.s.isOdd(m, c, v.v[n].Fence)

@@ -1,6 +1,8 @@
 package redlock
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -26,8 +28,9 @@ type ballot[T any] struct {
 	late func(m *member, v vote[T])
 	// patient: all members are waited for.
 	patient bool
-	// reads: it does not say which members are silent, as one that answers these may not answer requests that write.
-	reads bool
+	// quiet: it does not say which members are silent. One that answers what reads or renews may not answer requests
+	// that write.
+	quiet bool
 
 	mu      sync.Mutex // guards the fields below
 	votes   []vote[T]
@@ -54,7 +57,7 @@ func (b *ballot[T]) answer(m *member, v T, err error) {
 	cast := vote[T]{cast: true, v: v, err: err}
 	b.votes[m.number] = cast
 	b.missing--
-	if !b.reads {
+	if !b.quiet {
 		m.heard(err)
 	}
 	if b.over {
@@ -64,7 +67,10 @@ func (b *ballot[T]) answer(m *member, v T, err error) {
 		}
 		return
 	}
-	then := b.decide(b.missing == 0)
+	var then func()
+	if !b.patient || b.missing == 0 {
+		then = b.decide(b.missing == 0)
+	}
 	if then == nil && b.timer == nil && !b.patient && b.tally().definite() >= b.s.quorum {
 		b.timer = time.AfterFunc(b.s.cfg.NodeTimeout, b.giveUp)
 	}
@@ -77,7 +83,7 @@ func (b *ballot[T]) giveUp() {
 	var then func()
 	if !b.over {
 		for i, v := range b.votes {
-			if !v.cast && !b.reads {
+			if !v.cast && !b.quiet {
 				b.s.members[i].silent.Store(true)
 			}
 		}
@@ -98,6 +104,141 @@ func (b *ballot[T]) unlock(then func()) {
 	if then != nil {
 		then()
 	}
+}
+
+// question is one that all members are asked. What name it is about, and of which kind, is in its error as well.
+type question[T, R any] struct {
+	what, name string
+	kind       lock.Kind
+	ask        func(ctx context.Context, m *member) (T, error)
+	// verdict is what the votes amount to, as ballot.decide has it. mu is held.
+	verdict        func(b *ballot[T], last bool) (r R, over bool, err error)
+	patient, quiet bool
+}
+
+// put asks it and waits for the verdict. The caller's end does not end the wait for all members.
+func (q question[T, R]) put(ctx context.Context, s *Store) (r R, err error) {
+	if err = decides(q.kind); err == nil {
+		waits := ctx
+		if q.patient && ctx.Err() == nil {
+			waits = context.WithoutCancel(ctx)
+		}
+		r, err = wait(waits, func(done func(R, error)) {
+			b := open(s, q.verdict, done)
+			b.patient, b.quiet = q.patient, q.quiet
+			s.each(ctx, func(ctx context.Context, m *member) {
+				v, err := q.ask(ctx, m)
+				b.answer(m, v, err)
+			})
+		})
+	}
+	if err != nil {
+		return *new(R), fmt.Errorf("%s %q: %w", q.what, q.name, err)
+	}
+	return r, nil
+}
+
+// open makes a ballot whose verdict is told.
+func open[T, R any](s *Store, verdict func(b *ballot[T], last bool) (R, bool, error), done func(R, error)) *ballot[T] {
+	b := &ballot[T]{}
+	b.decide = func(last bool) func() {
+		r, over, err := verdict(b, last)
+		if !over {
+			return nil
+		}
+		return func() { done(r, err) }
+	}
+	b.open(s)
+	return b
+}
+
+// ask asks for something that one word answers.
+func (s *Store) ask(ctx context.Context, what, name string, kind lock.Kind, patient bool,
+	call func(context.Context, *member) error,
+) error {
+	_, err := question[struct{}, struct{}]{
+		what: what, name: name, kind: kind, patient: patient,
+		ask:     func(ctx context.Context, m *member) (struct{}, error) { return struct{}{}, call(ctx, m) },
+		verdict: oneWord[struct{}],
+	}.put(ctx, s)
+	return err
+}
+
+// oneWord is the verdict when a majority agrees.
+func oneWord[T any](b *ballot[T], last bool) (none struct{}, over bool, err error) {
+	t := b.tally()
+	if t.yes >= b.s.quorum {
+		return none, true, nil
+	}
+	err = cmp.Or(b.gone(), b.preventing(refused...))
+	if err == nil && last {
+		err = noMajority(t)
+	}
+	return none, err != nil, err
+}
+
+// refused are the errors that a majority can give.
+var refused = []error{
+	lock.ErrNotHeld, lock.ErrStale, lock.ErrKindMismatch, lock.ErrStoreFull, lock.ErrUnsupported, lock.ErrInvalid,
+	lock.ErrSuperseded, lock.ErrToken, lock.ErrSessionGone,
+}
+
+// gone is a *lock.GoneError if so many members have not got the hold that there is no majority that has. It was lost
+// with data if it would be there but for the members that lost theirs. mu is held.
+func (b *ballot[T]) gone() error {
+	forced, data := 0, 0
+	for _, v := range b.votes {
+		if gone, ok := errors.AsType[*lock.GoneError](v.err); ok {
+			if gone.Reason == lock.LostData {
+				data++
+			} else {
+				forced++
+			}
+		}
+	}
+	switch {
+	case forced > b.spare():
+		return &lock.GoneError{Reason: lock.LostForced}
+	case forced+data > b.spare():
+		return &lock.GoneError{Reason: lock.LostData}
+	}
+	return nil
+}
+
+// keep is a ballot on something that all members are to have. Those that say that it is missing are given it again once
+// a majority has it.
+func (s *Store) keep(missing func(error) bool, restore func(*member), done func(error)) *ballot[struct{}] {
+	b := &ballot[struct{}]{}
+	kept := false // guarded by b.mu
+	b.decide = func(last bool) func() {
+		_, over, err := oneWord(b, last)
+		if !over {
+			return nil
+		}
+		kept = err == nil
+		var without []*member
+		for i, v := range b.votes {
+			if kept && missing(v.err) {
+				without = append(without, s.members[i])
+			}
+		}
+		return func() {
+			done(err)
+			for _, m := range without {
+				restore(m)
+			}
+		}
+	}
+	b.late = func(m *member, v vote[struct{}]) {
+		b.mu.Lock()
+		lacks := kept && missing(v.err)
+		b.mu.Unlock()
+		if lacks {
+			restore(m)
+		}
+	}
+	b.open(s)
+	return b
 }
 
 // tally counts votes.

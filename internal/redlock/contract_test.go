@@ -107,8 +107,9 @@ func rig(t testing.TB, members int) storetest.Rig {
 		stores = append(stores, m)
 		all = append(all, prompt{m})
 	}
-	// On a busy machine a member may tell of a release late, and then it is heard twice.
-	s, err := New(Config{fewPause: 50 * fewPause}, all, zap.NewNop(), nil)
+	// On a busy machine a member may tell of a release late, and then it is heard twice. All members answer some time.
+	cfg := Config{fewPause: 50 * fewPause, NodeTimeout: 2 * time.Minute, CallTimeout: 2 * time.Minute}
+	s, err := New(cfg, all, zap.NewNop(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,10 +128,7 @@ func rig(t testing.TB, members int) storetest.Rig {
 		Expire:     func(name string) error { return each(func(m *memstore.Store) { m.Expire(name) }) },
 		ExpireHold: func(name string, o lock.Owner) error { return each(func(m *memstore.Store) { m.ExpireHold(name, o) }) },
 		ExpirePlace: func(name string, o lock.Owner) error {
-			return each(func(m *memstore.Store) {
-				m.ExpirePlace(name,
-					o)
-			})
+			return each(func(m *memstore.Store) { m.ExpirePlace(name, o) })
 		},
 		Lose:   func() error { return each((*memstore.Store).Lose) },
 		Occupy: func(name string) error { return each(func(m *memstore.Store) { m.Occupy(name) }) },

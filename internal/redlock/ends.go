@@ -1,10 +1,6 @@
 package redlock
 
-import (
-	"math/bits"
-
-	"github.com/lockd-io/lockd/internal/lock"
-)
+import "github.com/lockd-io/lockd/internal/lock"
 
 // Watch implements lock.Store. The end of a hold is told as sure when a majority of the members told of it that vote:
 // what a minority undoes was held by nobody. What fewer tell of is unsure, and so is the end of a hold of another
@@ -78,21 +74,10 @@ func (w *watcher) sure(i int, n lock.Notice) (sure, known bool) {
 			w.order = w.order[1:]
 		}
 	}
-	known = w.majority(told)
+	known = w.s.voters(told) >= w.s.quorum
 	told.add(i)
 	w.told[of] = told
-	return w.majority(told), known
-}
-
-// majority says whether these are one that votes.
-func (w *watcher) majority(told set) bool {
-	voters := 0
-	for i, m := range w.s.members {
-		if told.has(i) && !w.s.quarantined(m) {
-			voters++
-		}
-	}
-	return voters >= w.s.quorum
+	return w.s.voters(told) >= w.s.quorum, known
 }
 
 // lost says whether so many members lost their data that no majority has it.
@@ -100,7 +85,7 @@ func (w *watcher) lost(i int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.flushed.add(i)
-	if bits.OnesCount32(uint32(w.flushed)) <= len(w.s.members)-w.s.quorum {
+	if w.flushed.len() <= len(w.s.members)-w.s.quorum {
 		return false
 	}
 	w.flushed = 0

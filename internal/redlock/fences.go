@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -147,9 +146,7 @@ func (a *attempt) raise() (then func()) {
 
 // raiseAt asks the members, and tells the outcome of the attempt.
 func (a *attempt) raiseAt(at []*member, claims []lock.Claim) {
-	b := &ballot[struct{}]{}
-	b.decide = func(last bool) func() { return a.raised(b, last) }
-	b.open(a.s)
+	b := open(a.s, a.raised, a.told)
 	for _, m := range a.s.members {
 		if !slices.Contains(at, m) {
 			b.answer(m, struct{}{}, lock.ErrUnavailable)
@@ -168,76 +165,55 @@ func (a *attempt) raiseAt(at []*member, claims []lock.Claim) {
 	}
 }
 
-// raised is called with the mutex of the ballot.
-func (a *attempt) raised(b *ballot[struct{}], last bool) (then func()) {
+// raised is the verdict on the raised fences.
+func (a *attempt) raised(b *ballot[struct{}], last bool) (gs []lock.Grant, over bool, err error) {
 	var voters set
-	yes := 0
 	for i, v := range b.votes {
 		if v.cast && v.err == nil && !a.s.quarantined(a.s.members[i]) {
 			voters.add(i)
-			yes++
 		}
 	}
-	switch {
+	switch yes := voters.len(); {
 	case yes >= a.s.quorum && a.expired():
-		return a.tell(nil, errTooLate)
+		return nil, true, errTooLate
 	case yes >= a.s.quorum && a.forced():
-		return a.tell(nil, errForced)
+		return nil, true, errForced
 	case yes >= a.s.quorum:
-		return func() {
-			a.mu.Lock()
-			gs := a.grants(voters)
-			a.repeated(0)
-			a.mu.Unlock()
-			a.told(gs, nil)
-		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.repeated(0)
+		return a.grants(voters), true, nil
 	case last || yes+b.tally().missing < a.s.quorum:
 		a.s.abandonRaised(a.sent) // some may be raised yet, so no later attempt is told the fences that there are now
-		return a.tell(nil, errUnclear)
+		return nil, true, errUnclear
 	}
-	return nil
+	return nil, false, nil
 }
 
 // Raise implements lock.Store.
-func (s *Store) Raise(ctx context.Context, c lock.Claim) (f lock.Fence, err error) {
-	if err = begin(ctx, c.Kind); err == nil && c.Fence == 0 {
-		f, err = s.pin(ctx, lock.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner})
-	} else if err == nil {
-		f, err = s.raise(ctx, c)
+func (s *Store) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
+	if c.Fence == 0 {
+		return s.pin(ctx, c)
 	}
-	if err != nil {
-		return 0, fmt.Errorf("raise the fence of %q: %w", c.Name, err)
-	}
-	return f, nil
+	return s.raise(ctx, c)
 }
 
 // raise has a majority have at least a fence, and returns the greatest that a majority has reached.
 func (s *Store) raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 	s.fences.saw(c.Fence)
-	return wait(ctx, func(done func(lock.Fence, error)) {
-		b := &ballot[lock.Fence]{}
-		b.decide = func(last bool) func() {
-			return b.oneWord(last, func(err error) {
-				b.mu.Lock()
-				var fences []lock.Fence
-				for _, v := range b.votes {
-					if v.cast && v.err == nil {
-						fences = append(fences, v.v)
-					}
-				}
-				b.mu.Unlock()
-				if err != nil {
-					done(0, err)
-					return
-				}
-				f, _ := s.fenceOf(fences, 0)
-				done(max(f, c.Fence), nil)
-			})
-		}
-		b.open(s)
-		s.each(ctx, func(ctx context.Context, m *member) {
+	return question[lock.Fence, lock.Fence]{
+		what: "raise the fence of", name: c.Name, kind: c.Kind,
+		ask: func(ctx context.Context, m *member) (lock.Fence, error) {
 			f, err := m.Raise(ctx, c)
-			b.answer(m, f, s.sworn(m, err))
-		})
-	})
+			return f, s.sworn(m, err)
+		},
+		verdict: func(b *ballot[lock.Fence], last bool) (lock.Fence, bool, error) {
+			_, over, err := oneWord(b, last)
+			if !over || err != nil {
+				return 0, over, err
+			}
+			f, _ := s.fenceOf(b.said(), 0)
+			return max(f, c.Fence), true, nil
+		},
+	}.put(ctx, s)
 }

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -101,7 +102,7 @@ func (h *handOver) refusal(st standing) error {
 	}
 	t := st.tally
 	t.yes += st.silent
-	return cmpError(h.preventing(lock.ErrStoreFull), noMajority(t))
+	return cmp.Or(h.preventing(lock.ErrStoreFull), noMajority(t))
 }
 
 // outcome is called when it is decided, and tells it.

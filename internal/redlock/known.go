@@ -57,7 +57,7 @@ func (s *Store) returnAt(m *member, r lock.Return) lock.Return {
 }
 
 // underWay is for how long a command may be on its way when nobody waits for its answer any more.
-const underWay = 15 * time.Second
+const underWay = 3 * defaultCallTimeout
 
 // released remembers a hold of a reader that a member may end late: it was given back there while an older one stays,
 // and the answer never came. Holds of a reader are told apart by their number alone. So what comes late takes a newer

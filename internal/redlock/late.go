@@ -3,7 +3,6 @@ package redlock
 import (
 	"fmt"
 	"hash/maphash"
-	"slices"
 	"sync"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -26,11 +25,9 @@ type latePart struct {
 	calls map[holding]calls
 }
 
-// calls are those about one hold. Nearly always it is one.
-type calls struct {
-	last    *tail
-	earlier []*tail // never changed
-}
+// calls are those about one hold, in the order in which they were decided. Nearly always it is one. Nobody changes the
+// elements.
+type calls []*tail
 
 func newLate() *late {
 	l := &late{seed: maphash.MakeSeed()}
@@ -40,80 +37,40 @@ func newLate() *late {
 	return l
 }
 
-func (l *late) part(h holding) *latePart {
-	return &l.parts[maphash.Comparable(l.seed, h)%lateParts]
-}
-
 // of are the calls about a hold.
-func (l *late) of(h holding) calls {
-	p := l.part(h)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.calls[h]
-}
+func (l *late) of(h holding) calls { return l.change(h, func(cs calls) calls { return cs }) }
 
-func (l *late) add(h holding, t *tail) {
-	p := l.part(h)
+func (l *late) change(h holding, to func(calls) calls) calls {
+	p := &l.parts[maphash.Comparable(l.seed, h)%lateParts]
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.calls[h] = p.calls[h].with(t)
-}
-
-func (l *late) remove(h holding, t *tail) {
-	p := l.part(h)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if left := p.calls[h].without(t); left.last != nil {
-		p.calls[h] = left
+	cs := to(p.calls[h])
+	if len(cs) > 0 {
+		p.calls[h] = cs
 	} else {
 		delete(p.calls, h)
 	}
-}
-
-func (cs calls) with(t *tail) calls {
-	if cs.last == nil {
-		return calls{last: t}
-	}
-	return calls{last: t, earlier: append(slices.Clone(cs.earlier), cs.last)}
-}
-
-func (cs calls) without(t *tail) (left calls) {
-	for _, other := range cs.earlier {
-		if other != t {
-			left = left.with(other)
-		}
-	}
-	if cs.last != t && cs.last != nil {
-		left = left.with(cs.last)
-	}
-	return left
+	return cs
 }
 
 // at are the members that have not answered all of these calls.
 func (cs calls) at() (at set) {
-	for _, t := range cs.earlier {
+	for _, t := range cs {
 		at |= t.absent()
-	}
-	if cs.last != nil {
-		at |= cs.last.absent()
 	}
 	return at
 }
 
 // each has something be done at each member when that has answered all of these calls.
 func (cs calls) each(ms []*member, next func(*member)) {
-	var all []*tail
-	if cs.last != nil {
-		all = append(slices.Clone(cs.earlier), cs.last)
-	}
 	for _, m := range ms {
-		afterAll(all, m, next)
+		cs.then(m, next)
 	}
 }
 
-func afterAll(before []*tail, m *member, next func(*member)) {
-	for i, t := range before {
-		if t.await(m, func() { afterAll(before[i+1:], m, next) }) {
+func (cs calls) then(m *member, next func(*member)) {
+	for i, t := range cs {
+		if t.await(m, func() { cs[i+1:].then(m, next) }) {
 			return
 		}
 	}
@@ -122,8 +79,9 @@ func afterAll(before []*tail, m *member, next func(*member)) {
 
 // tail is what is left of a call when it was decided.
 type tail struct {
-	s  *Store
-	of []holding
+	s     *Store
+	of    []holding
+	alone [1]*tail // itself
 
 	mu   sync.Mutex // guards the fields below
 	at   set        // the members that have not answered
@@ -144,12 +102,17 @@ type afterwards struct {
 
 // grow is called when the call is decided, with the members that have yet to answer.
 func (t *tail) grow(s *Store, at set, of ...holding) {
-	t.s, t.of = s, of
+	t.s, t.of, t.alone[0] = s, of, t
 	t.mu.Lock()
 	t.at = at
 	t.mu.Unlock()
 	for _, h := range of {
-		s.late.add(h, t)
+		s.late.change(h, func(cs calls) calls {
+			if len(cs) == 0 {
+				return t.alone[:]
+			}
+			return append(cs[:len(cs):len(cs)], t)
+		})
 	}
 }
 
@@ -181,12 +144,22 @@ func (t *tail) settled(m *member) {
 	t.mu.Unlock()
 	if over {
 		for _, h := range t.of {
-			t.s.late.remove(h, t)
+			t.s.late.change(h, t.outOf)
 		}
 	}
 	for _, a := range now {
 		a.next()
 	}
+}
+
+// outOf are those of some calls that this is not left of.
+func (t *tail) outOf(cs calls) (left calls) {
+	for _, other := range cs {
+		if other != t {
+			left = append(left, other)
+		}
+	}
+	return left
 }
 
 // absent are the members that have not voted. mu is held.
@@ -204,7 +177,7 @@ func (b *ballot[T]) absent() (at set) {
 // any case, also if others are so quick that it is decided before.
 func (b *ballot[T]) inTurn(before calls, ask func(*member)) {
 	b.sentTo &^= before.at()
-	if before.last == nil {
+	if len(before) == 0 {
 		before.each(b.s.members, ask)
 		return
 	}

@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -27,7 +26,9 @@ const (
 	maxTries = 20
 	// firstRetry is the pause after a call that failed. It doubles up to maxRetry.
 	firstRetry = 50 * time.Millisecond
-	maxRetry   = 5 * time.Second
+	maxRetry   = defaultCallTimeout
+	// longest is how long what is left at a member is looked after at most, if its lease lasts as long.
+	longest = maxTries * (maxRetry + defaultCallTimeout)
 )
 
 // againAfter are the pauses before a release that found nothing is made again.
@@ -50,29 +51,17 @@ type leftover struct {
 	found int // how often nothing was found
 }
 
-// undo releases at one member what an attempt has there, or may have.
-func (s *Store) undo(m *member, r lock.Return, end time.Time, c certainty) {
-	s.undoNow(&leftover{m: m, r: r, end: end, again: c}, nil)
-}
-
-// undoNow makes the call. first, which may be nil, hears whether that was enough.
-func (s *Store) undoNow(l *leftover, first func(confirmed bool)) {
+// undo makes the call, and makes it again later if that is needed.
+func (s *Store) undo(l *leftover) {
 	if s.closed.Load() {
-		if first != nil {
-			first(false)
-		}
 		return
 	}
 	l.tries++
 	s.underWay.Add(1)
 	l.m.StartRelease(l.r, func(_ lock.Returned, err error) {
 		defer s.underWay.Add(-1)
-		pause, again := l.answered(err)
-		if again && time.Now().Add(pause).Before(l.end) {
+		if pause, again := l.answered(err); again && time.Now().Add(pause).Before(l.end) {
 			s.undoLater(l, pause)
-		}
-		if first != nil {
-			first(!failed(err))
 		}
 	})
 }
@@ -106,30 +95,8 @@ func (s *Store) undoLater(l *leftover, pause time.Duration) {
 		ls.mu.Lock()
 		delete(ls.timers, l)
 		ls.mu.Unlock()
-		s.undoNow(l, nil)
+		s.undo(l)
 	})
-}
-
-// undoAll releases what members certainly have, and says whether all of them confirmed it. It says so at once if nobody
-// waits.
-func (s *Store) undoAll(at []*member, rs []lock.Return, end time.Time, atOnce bool, then func(all bool)) {
-	if atOnce || len(rs) == 0 {
-		then(true)
-		then = func(bool) {}
-	}
-	var left atomic.Int32
-	var failures atomic.Int32
-	left.Store(int32(len(rs))) //nolint:gosec // there are few
-	for i, r := range rs {
-		s.undoNow(&leftover{m: at[i], r: r, end: end}, func(confirmed bool) {
-			if !confirmed {
-				failures.Add(1)
-			}
-			if left.Add(-1) == 0 {
-				then(failures.Load() == 0)
-			}
-		})
-	}
 }
 
 // waiting is how many leftovers wait.

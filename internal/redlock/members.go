@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,9 +84,20 @@ func (s *Store) quarantined(m *member) bool {
 	return s.mute(m) > 0
 }
 
+// voters is how many of some members vote for new holds.
+func (s *Store) voters(of set) (n int) {
+	for i, m := range s.members {
+		if of.has(i) && !s.quarantined(m) {
+			n++
+		}
+	}
+	return n
+}
+
 // set is a set of members.
 type set uint32
 
 func (s *set) add(i int)     { *s |= 1 << i }
 func (s *set) remove(i int)  { *s &^= 1 << i }
 func (s set) has(i int) bool { return s&(1<<i) != 0 }
+func (s set) len() int       { return bits.OnesCount32(uint32(s)) }

@@ -20,7 +20,6 @@ type listening struct {
 
 	mu      sync.Mutex // guards the fields below, and those of who embeds it
 	hearing set
-	count   int         // of hearing
 	heard   bool        // NoticeListening was told, and NoticeDeaf was not since
 	news    []lock.What // of that, to be told
 	telling bool        // somebody tells them
@@ -51,16 +50,12 @@ func (l *listening) hears(i int, hears bool) {
 
 // hearsLocked returns what is to be told, 0 for nothing.
 func (l *listening) hearsLocked(i int, hears bool) lock.What {
-	if l.hearing.has(i) != hears {
-		if hears {
-			l.hearing.add(i)
-			l.count++
-		} else {
-			l.hearing.remove(i)
-			l.count--
-		}
+	if hears {
+		l.hearing.add(i)
+	} else {
+		l.hearing.remove(i)
 	}
-	switch enough := l.count >= l.s.quorum; {
+	switch enough := l.hearing.len() >= l.s.quorum; {
 	case enough && !l.heard:
 		l.heard = true
 		return lock.NoticeListening
@@ -133,12 +128,13 @@ func (l *listener) released(i int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.told[i]++
-	n := 0
+	var more set
 	for i, told := range l.told {
-		if told > l.passed && !l.s.quarantined(l.s.members[i]) {
-			n++
+		if told > l.passed {
+			more.add(i)
 		}
 	}
+	n := l.s.voters(more)
 	if n >= l.s.quorum {
 		l.passed++
 		return true
@@ -169,7 +165,7 @@ func (l *listener) check() {
 		return
 	}
 	l.s.run(context.Background(), func(ctx context.Context) {
-		if free, err := survey(ctx, l.s, l.freeAt, l.enough); err != nil || free {
+		if free, err := survey(ctx, l.s, "look at", l.name, lock.Exclusive, l.freeAt, l.enough); err != nil || free {
 			l.tell(lock.Notice{What: lock.NoticeReleased})
 		}
 	})
@@ -196,44 +192,28 @@ func (l *listener) enough(said []bool) (free, agreed bool) {
 // when the last one tells. An interruption is told when so many members were interrupted that a forced release could
 // have been missed.
 func (s *Store) ListenForced(notify func(name string)) (stop func()) {
-	f := &forcedListener{s: s, notify: notify}
-	stops := make([]func(), 0, len(s.members))
+	var mu sync.Mutex
+	var interrupted set // since the last interruption that was told; guarded by mu
+	missed := func(i int) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		interrupted.add(i)
+		if interrupted.len() < s.quorum {
+			return false
+		}
+		interrupted = 0
+		return true
+	}
+	stops := make([]func(), len(s.members))
 	for i, m := range s.members {
-		stops = append(stops, m.ListenForced(func(name string) { f.hear(i, name) }))
+		stops[i] = m.ListenForced(func(name string) {
+			if name != "" {
+				s.isForced(name)
+			}
+			if name != "" || missed(i) {
+				notify(name)
+			}
+		})
 	}
 	return all(stops)
-}
-
-type forcedListener struct {
-	s      *Store
-	notify func(string)
-
-	mu          sync.Mutex // guards the field below
-	interrupted set        // since the last interruption that was told
-}
-
-func (f *forcedListener) hear(i int, name string) {
-	if name != "" {
-		f.s.isForced(name)
-	}
-	if name != "" || f.missed(i) {
-		f.notify(name)
-	}
-}
-
-func (f *forcedListener) missed(i int) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.interrupted.add(i)
-	n := 0
-	for i := range f.s.members {
-		if f.interrupted.has(i) {
-			n++
-		}
-	}
-	if n < f.s.quorum {
-		return false
-	}
-	f.interrupted = 0
-	return true
 }

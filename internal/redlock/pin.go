@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -19,7 +20,7 @@ func (s *Store) unpinned(r lock.Renewal) bool {
 
 // pinned is a renewal with the fence that a majority of the members has, for a caller that brings none.
 func (s *Store) pinned(ctx context.Context, r lock.Renewal) (lock.Renewal, error) {
-	fence, err := s.pin(ctx, r)
+	fence, err := s.pin(ctx, lock.Claim{Name: r.Name, Kind: r.Kind, Owner: r.Owner})
 	switch {
 	case err == nil:
 		r.Fence = fence
@@ -36,9 +37,8 @@ func (s *Store) pinned(ctx context.Context, r lock.Renewal) (lock.Renewal, error
 
 // pin is the fence that a majority of the members that vote has. If there is none, or nobody can say it, a greater one
 // is made that of a majority: no release of an attempt that failed has it.
-func (s *Store) pin(ctx context.Context, r lock.Renewal) (lock.Fence, error) {
-	c := lock.Claim{Name: r.Name, Kind: r.Kind, Owner: r.Owner, Count: 1}
-	one, err := survey(ctx, s, func(ctx context.Context, m *member) (pinnedAt, error) {
+func (s *Store) pin(ctx context.Context, c lock.Claim) (lock.Fence, error) {
+	one, err := survey(ctx, s, "see the fence of", c.Name, c.Kind, func(ctx context.Context, m *member) (pinnedAt, error) {
 		f, err := m.Raise(ctx, c)
 		if errors.Is(err, lock.ErrNotHeld) {
 			return pinnedAt{}, nil
@@ -51,7 +51,7 @@ func (s *Store) pin(ctx context.Context, r lock.Renewal) (lock.Fence, error) {
 	case one.votes && one.held:
 		return one.fence, nil
 	case one.votes:
-		return 0, lock.ErrNotHeld
+		return 0, fmt.Errorf("%q: %w", c.Name, lock.ErrNotHeld)
 	}
 	c.Fence = s.fences.propose(time.Now())
 	return s.raise(ctx, c)

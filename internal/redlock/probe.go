@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -28,33 +27,29 @@ type health struct {
 // Probe implements lock.Store. The identity changes when a majority of the members are others: fewer lose no hold, and
 // the renewals of what they have notice.
 func (s *Store) Probe(ctx context.Context) (identity string, err error) {
-	if err := begin(ctx, lock.Exclusive); err != nil {
-		return "", fmt.Errorf("probe: %w", err)
-	}
-	_, err = wait(ctx, func(done func(string, error)) {
-		b := &ballot[string]{reads: true}
-		b.decide = func(last bool) func() {
-			if !last && len(s.marked()) >= s.quorum {
-				return nil // no majority votes unless the others are new, too
-			}
-			return b.oneWord(last, func(err error) { done("", err) })
-		}
-		b.open(s)
-		s.each(ctx, func(ctx context.Context, m *member) {
+	_, err = question[string, struct{}]{
+		what: "probe", name: "members", kind: lock.Exclusive, quiet: true,
+		ask: func(ctx context.Context, m *member) (string, error) {
 			id, err := m.Probe(ctx)
 			s.probed(m, id, err)
 			s.found(ctx)
 			if err == nil {
 				s.tell(m)
 			}
-			b.answer(m, id, err)
-		})
-	})
+			return id, err
+		},
+		verdict: func(b *ballot[string], last bool) (none struct{}, over bool, err error) {
+			if !last && len(s.marked()) >= s.quorum {
+				return none, false, nil // no majority votes unless the others are new, too
+			}
+			return oneWord(b, last)
+		},
+	}.put(ctx, s)
 	if err != nil {
 		if !errors.Is(err, lock.ErrUnavailable) {
 			err = errors.Join(lock.ErrNoQuorum, err)
 		}
-		return "", fmt.Errorf("probe: %w", err)
+		return "", err
 	}
 	return s.health.identity(), nil
 }
@@ -64,9 +59,7 @@ func (s *Store) Meet(ctx context.Context) {
 	if _, err := s.Probe(ctx); err != nil {
 		s.log.Warn("no majority can be reached yet", zap.Error(err))
 	}
-	for s.underWay.Load() > 0 && ctx.Err() == nil {
-		time.Sleep(closePause)
-	}
+	s.calm(ctx)
 }
 
 // probed notes a member.
@@ -92,13 +85,7 @@ func (s *Store) probed(m *member, identity string, err error) {
 	}
 	s.log.Warn("a member is another server, or was restarted", zap.String(observe.KeyMember, m.name))
 	h.changed.add(m.number)
-	n := 0
-	for i := range s.members {
-		if h.changed.has(i) {
-			n++
-		}
-	}
-	if n >= s.quorum {
+	if h.changed.len() >= s.quorum {
 		h.changed = 0
 		h.epoch++
 	}
@@ -119,8 +106,16 @@ type metrics struct {
 
 // newMetrics makes the metrics and registers them, unless reg is nil.
 func newMetrics(s *Store, reg prometheus.Registerer) (*metrics, error) {
+	opts := func(name, help string) prometheus.Opts {
+		return prometheus.Opts{Namespace: "lockd", Subsystem: "redlock", Name: name, Help: help}
+	}
 	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "lockd", Subsystem: "redlock", Name: name, Help: help})
+		return prometheus.NewCounter(prometheus.CounterOpts(opts(name, help)))
+	}
+	gauge := func(name, help string, labels prometheus.Labels, value func() float64) prometheus.GaugeFunc {
+		o := prometheus.GaugeOpts(opts(name, help))
+		o.ConstLabels = labels
+		return prometheus.NewGaugeFunc(o, value)
 	}
 	m := &metrics{
 		raised: counter("fence_raises_total",
@@ -133,39 +128,22 @@ func newMetrics(s *Store, reg prometheus.Registerer) (*metrics, error) {
 	if reg == nil {
 		return m, nil
 	}
+	all := []prometheus.Collector{m.raised, m.restored, m.abandoned,
+		gauge("leftovers", "Releases that wait for another try at a member.", nil,
+			func() float64 { return float64(s.leftovers.waiting()) }),
+	}
+	for _, m := range s.members {
+		name := prometheus.Labels{"member": m.name}
+		all = append(all,
+			gauge("member_up", "1 if the member answered the last probe.", name, func() float64 { return oneIf(m.up.Load()) }),
+			gauge("member_quarantined", "1 if the member does not vote for new holds because it may have lost its data.",
+				name, func() float64 { return oneIf(s.quarantined(m)) }))
+	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.raised, m.restored, m.abandoned, collector{s}} {
+	for _, c := range all {
 		errs = append(errs, reg.Register(c))
 	}
 	return m, errors.Join(errs...)
-}
-
-// collector tells what is so at the moment.
-type collector struct{ s *Store }
-
-var (
-	upDesc = prometheus.NewDesc("lockd_redlock_member_up",
-		"1 if the member answered the last probe.", []string{"member"}, nil)
-	quarantineDesc = prometheus.NewDesc("lockd_redlock_member_quarantined",
-		"1 if the member does not vote for new holds because it may have lost its data.", []string{"member"}, nil)
-	leftoversDesc = prometheus.NewDesc("lockd_redlock_leftovers",
-		"Releases that wait for another try at a member.", nil, nil)
-)
-
-// Describe implements prometheus.Collector.
-func (c collector) Describe(ch chan<- *prometheus.Desc) {
-	ch <- upDesc
-	ch <- quarantineDesc
-	ch <- leftoversDesc
-}
-
-// Collect implements prometheus.Collector.
-func (c collector) Collect(ch chan<- prometheus.Metric) {
-	for _, m := range c.s.members {
-		ch <- prometheus.MustNewConstMetric(upDesc, prometheus.GaugeValue, oneIf(m.up.Load()), m.name)
-		ch <- prometheus.MustNewConstMetric(quarantineDesc, prometheus.GaugeValue, oneIf(c.s.quarantined(m)), m.name)
-	}
-	ch <- prometheus.MustNewConstMetric(leftoversDesc, prometheus.GaugeValue, float64(c.s.leftovers.waiting()))
 }
 
 func oneIf(yes bool) float64 {
@@ -178,9 +156,6 @@ func oneIf(yes bool) float64 {
 // Publish implements lock.Store. One member carries the message: the one that took the last, or the next one that takes
 // it.
 func (s *Store) Publish(ctx context.Context, topic string, message []byte) (heard int, err error) {
-	if err := begin(ctx, lock.Exclusive); err != nil {
-		return 0, fmt.Errorf("publish to %q: %w", topic, err)
-	}
 	first := int(s.publisher.Load())
 	err = errNoMember
 	for n := range s.members {

@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"errors"
-	"math/bits"
 
 	"github.com/lockd-io/lockd/internal/lock"
 )
@@ -58,8 +57,6 @@ func (p proof) verdict(members, quorum int) verdict {
 	}
 	return undecided
 }
-
-func (s set) len() int { return bits.OnesCount32(uint32(s)) }
 
 // proofOf says which Return it is.
 type proofOf struct {

@@ -83,7 +83,7 @@ func (a *attempt) held(st standing) *lock.HeldError {
 		}
 	}
 	slices.SortFunc(all, func(x, y *lock.HeldError) int {
-		return cmp.Compare(untilRetry(x), untilRetry(y))
+		return cmp.Compare(lasting(x.RetryAfter), lasting(y.RetryAfter))
 	})
 	lacking := min(max(a.s.quorum-st.yes-st.missing, 1), len(all))
 	held := *all[lacking-1]
@@ -94,25 +94,14 @@ func (a *attempt) held(st standing) *lock.HeldError {
 	}
 	held.RetryAfter = trusted(held.RetryAfter)
 	if most+st.missing+st.unknown+st.away+st.silent < a.s.quorum {
-		held.RetryAfter = min(untilRetry(&held), a.split())
+		held.RetryAfter = min(lasting(held.RetryAfter), a.split())
 	}
 	return &held
 }
-
-// untilRetry is when a name may be free by itself, in order.
-func untilRetry(h *lock.HeldError) time.Duration {
-	if h.RetryAfter == lock.NoTTL {
-		return 1<<63 - 1
-	}
-	return h.RetryAfter
-}
-
-// splitPause is the least random pause after an attempt that met others, none of which has a majority.
-const splitPause = 2 * time.Millisecond
 
 // split is when to try again if nobody has a majority: the others release what they have in the time that this attempt
 // took, and do not come back all at once.
 func (a *attempt) split() time.Duration {
 	took := time.Since(a.start)
-	return took + rand.N(3*took+splitPause) //nolint:gosec // it need not be a secret
+	return took + rand.N(3*took+fewPause/5) //nolint:gosec // it need not be a secret
 }

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,14 +10,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// longest bounds how long what is left of a release is looked after. A longer lease ends by itself.
-const longest = 10 * time.Minute
-
 // Release implements lock.Store.
 func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	if err := begin(ctx, r.Kind); err != nil {
-		return lock.Returned{}, releaseFailed(r.Name, err)
-	}
 	return wait(ctx, func(done func(lock.Returned, error)) { s.StartRelease(r, done) })
 }
 
@@ -24,7 +19,7 @@ func releaseFailed(name string, err error) error { return fmt.Errorf("release %q
 
 // StartRelease implements lock.Store.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	if err := begin(context.Background(), r.Kind); err != nil {
+	if err := decides(r.Kind); err != nil {
 		go done(lock.Returned{}, releaseFailed(r.Name, err))
 		return
 	}
@@ -93,7 +88,7 @@ func (x *release) verdict(last bool) (then func()) {
 	case x.refusals(lock.ErrNotHeld) >= q: // it is over, be it by an earlier call
 		return x.notHeld(lock.ErrNotHeld)
 	}
-	err := cmpError(x.preventing(lock.ErrStoreFull), noMajority(t))
+	err := cmp.Or(x.preventing(lock.ErrStoreFull), noMajority(t))
 	x.s.proofs.put(proofFor(x.r), known, proofTime)
 	return func() { x.told(lock.Returned{}, releaseFailed(x.r.Name, err)) }
 }

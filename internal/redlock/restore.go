@@ -3,13 +3,13 @@ package redlock
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// maxRestoring bounds how many holds are being put back. The others are when they are renewed again. Readers have half
-// of it: they may wait for a writer that is to be put back before.
+// maxRestoring bounds how many holds are being put back. The others are when they are renewed again.
 const maxRestoring = 256
 
 // restore puts a hold back at a member that has not got it, although a majority has. So masters that are restarted one
@@ -19,33 +19,59 @@ const maxRestoring = 256
 // to its own. If the hold is released meanwhile, the member has something that nobody holds: it is less than a
 // majority. Who releases it looks for that (restores), and it ends with its TTL at last.
 func (s *Store) restore(m *member, r lock.Renewal) {
-	most := int32(maxRestoring)
-	if r.Kind == lock.Read {
-		most /= 2
-	}
-	if r.Fence == 0 || s.closed.Load() || s.restoring.Load() >= most {
+	if r.Fence == 0 || s.closed.Load() || s.restoring.Load() >= maxRestoring {
 		return
 	}
 	s.restoring.Add(1)
 	s.run(context.Background(), func(ctx context.Context) {
 		defer s.restoring.Add(-1)
-		s.isRestored(m, r)
-		c := lock.Claim{Name: r.Name, Kind: r.Kind, Owner: r.Owner, Count: 1, Fence: r.Fence}
-		var left time.Duration
-		if r.Kind == lock.Read {
-			var ready bool
-			if c.WriteOwner, left, ready = s.clearWay(ctx, m, r); !ready {
-				return
-			}
-		}
-		if left <= 0 {
-			left = s.lasts(ctx, r)
-		}
-		if c.TTL = s.drifted(left); c.TTL > 0 && s.putBack(ctx, m, c) == nil {
+		if s.restoreAt(ctx, m, r) {
 			s.metrics.restored.Inc()
-			s.lookAgain(ctx, m, r, c.TTL)
 		}
 	})
+}
+
+// restoreAt says whether the member has the hold now.
+func (s *Store) restoreAt(ctx context.Context, m *member, r lock.Renewal) bool {
+	s.isRestored(m, r)
+	c := lock.Claim{Name: r.Name, Kind: r.Kind, Owner: r.Owner, Count: 1, Fence: r.Fence}
+	var left time.Duration
+	if r.Kind == lock.Read {
+		var ready bool
+		if c.WriteOwner, left, ready = s.writeHold(ctx, m, r); !ready {
+			return false
+		}
+	}
+	if left <= 0 {
+		left = s.lasts(ctx, r)
+	}
+	if c.TTL = s.drifted(left); c.TTL <= 0 || s.putBack(ctx, m, c) != nil {
+		return false
+	}
+	s.lookAgain(ctx, m, r, c.TTL)
+	return true
+}
+
+// writeHold is the owner of the write hold of a reader that writes as well. A member that has only the read hold would not
+// take that, so it is put back before; ready is false if it is not there. longest is for how long a majority has the
+// longest hold of the reader: 0 if none has it, or so many read that it is not known.
+func (s *Store) writeHold(ctx context.Context, m *member, r lock.Renewal) (
+	writer lock.Owner, longest time.Duration, ready bool,
+) {
+	sight, err := s.See(ctx, r.Name)
+	ready = err == nil
+	for _, h := range sight.Holds {
+		switch kind, owner, _ := strings.Cut(h.ID, " "); {
+		case h.Few:
+		case kind == lock.Write.String():
+			writer = lock.Owner(owner)
+			write := lock.Renewal{Name: r.Name, Kind: lock.Write, Owner: writer, Fence: h.Fence}
+			ready = s.restoreAt(ctx, m, write)
+		case owner == string(r.Owner):
+			longest = h.TTL
+		}
+	}
+	return writer, longest, ready
 }
 
 // lookAgain ends a hold that was put back if a majority has not got it any more: it was freed by force meanwhile, or
@@ -55,7 +81,8 @@ func (s *Store) lookAgain(ctx context.Context, m *member, r lock.Renewal, ttl ti
 		return
 	}
 	if _, err := s.extended(ctx, r); errors.Is(err, lock.ErrNotHeld) {
-		s.undo(m, lock.Return{Name: r.Name, Kind: r.Kind, Owner: r.Owner}, time.Now().Add(ttl), sure)
+		back := lock.Return{Name: r.Name, Kind: r.Kind, Owner: r.Owner}
+		s.undo(&leftover{m: m, r: back, end: time.Now().Add(ttl), again: sure})
 	}
 }
 
@@ -90,55 +117,4 @@ func (s *Store) lasts(ctx context.Context, r lock.Renewal) time.Duration {
 func (s *Store) extended(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
 	r.TTL = time.Millisecond
 	return s.Extend(ctx, r)
-}
-
-// Pauses before another look whether a writer has been put back.
-const (
-	firstLook = 10 * time.Millisecond
-	lastLook  = 64 * firstLook
-)
-
-// clearWay waits until a reader may be put back at a member: its holder may write as well, and then the write hold must
-// be there before. A member that has only the read hold does not take the write hold. writer is the owner of that, and
-// longest for how long a majority has the longest hold of the reader: 0 if none has it, or so many read that it is not
-// known.
-func (s *Store) clearWay(ctx context.Context, m *member, r lock.Renewal) (
-	writer lock.Owner, longest time.Duration, ready bool,
-) {
-	for wait := firstLook; ctx.Err() == nil && !s.closed.Load(); wait *= 2 {
-		hs, err := s.Holders(ctx, r.Name, lock.MaxSeen)
-		if err != nil {
-			return "", 0, false
-		}
-		writer, longest = "", 0
-		for _, h := range hs {
-			switch {
-			case h.Kind == lock.Write:
-				writer = h.Owner
-			case h.Owner == r.Owner:
-				longest = h.TTL
-			}
-		}
-		switch {
-		case writer == "" || s.writesAt(ctx, m, r.Name, writer):
-			return writer, longest, true
-		case wait > lastLook: // the next renewal finds it
-			return "", 0, false
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-		}
-	}
-	return "", 0, false
-}
-
-func (s *Store) writesAt(ctx context.Context, m *member, name string, o lock.Owner) bool {
-	hs, err := m.Holders(ctx, name, lock.MaxSeen)
-	for _, h := range hs {
-		if err == nil && h.Kind == lock.Write && h.Owner == o {
-			return true
-		}
-	}
-	return false
 }

@@ -28,14 +28,14 @@ var errForgot = fmt.Errorf("%w: the member may have lost its data", lock.ErrOutc
 
 // TakeSession implements lock.Store.
 func (s *Store) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.Duration) error {
-	return s.ask(ctx, "take the session", r.ID, lock.Exclusive, func(ctx context.Context, m *member) error {
+	return s.ask(ctx, "take the session", r.ID, lock.Exclusive, false, func(ctx context.Context, m *member) error {
 		return m.TakeSession(ctx, r, s.drifted(ttl))
 	})
 }
 
 // EndSession implements lock.Store. A member that is away may have the record until it runs out: no majority has.
 func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
-	return s.ask(ctx, "end the session", id, lock.Exclusive, func(ctx context.Context, m *member) error {
+	return s.ask(ctx, "end the session", id, lock.Exclusive, false, func(ctx context.Context, m *member) error {
 		return s.sworn(m, m.EndSession(ctx, id, epoch))
 	})
 }
@@ -45,48 +45,15 @@ func (s *Store) StartKeepSession(k lock.SessionKeep, done func(error)) {
 	k.TTL = s.drifted(k.TTL)
 	restored := k
 	restored.Again = true
-	restore := func(m *member) {
+	b := s.keep(func(err error) bool { return errors.Is(err, lock.ErrSessionGone) }, func(m *member) {
 		s.underWay.Add(1)
 		m.StartKeepSession(restored, func(error) { s.underWay.Add(-1) }) // the next time, if it failed
-	}
-	b := &ballot[struct{}]{}
-	kept := false // guarded by b.mu
-	b.decide = func(last bool) func() {
-		kept = b.tally().yes >= s.quorum
-		told := func(err error) {
-			if err != nil {
-				err = fmt.Errorf("keep the session %s: %w", k.ID, err)
-			}
-			done(err)
+	}, func(err error) {
+		if err != nil {
+			err = fmt.Errorf("keep the session %s: %w", k.ID, err)
 		}
-		then := b.oneWord(last, told)
-		if !kept || then == nil {
-			return then
-		}
-		var without []*member
-		for i, v := range b.votes {
-			if errors.Is(v.err, lock.ErrSessionGone) {
-				without = append(without, s.members[i])
-			}
-		}
-		return func() {
-			then()
-			for _, m := range without {
-				restore(m)
-			}
-		}
-	}
-	b.late = func(m *member, v vote[struct{}]) {
-		if errors.Is(v.err, lock.ErrSessionGone) {
-			b.mu.Lock()
-			lacks := kept
-			b.mu.Unlock()
-			if lacks {
-				restore(m)
-			}
-		}
-	}
-	b.open(s)
+		done(err)
+	})
 	for _, m := range s.members {
 		m.StartKeepSession(k, func(err error) {
 			if !k.Again { // who asks whose it is

@@ -60,20 +60,28 @@ func New(cfg Config, members []lock.Store, log *zap.Logger, reg prometheus.Regis
 	return s, nil
 }
 
-// closePause is how often Close looks whether all is over.
-const closePause = time.Millisecond
-
 // Close stops what goes on in the background, and waits for the members' answers as long as a call may last.
 func (s *Store) Close() error {
 	s.closed.Store(true)
 	s.leftovers.close()
-	for end := time.Now().Add(s.cfg.CallTimeout); s.underWay.Load() > 0; {
-		if time.Now().After(end) {
-			return errors.New("close redlock: a member has not answered")
-		}
-		time.Sleep(closePause)
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CallTimeout)
+	defer cancel()
+	if !s.calm(ctx) {
+		return errors.New("close redlock: a member has not answered")
 	}
 	return nil
+}
+
+// calm waits until no call is under way, and says whether that is so before ctx ends.
+func (s *Store) calm(ctx context.Context) bool {
+	for s.underWay.Load() > 0 {
+		select {
+		case <-time.After(fewPause):
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // Waiting is how many operations wait for their turn at the members, as a majority has it.
@@ -84,11 +92,7 @@ func (s *Store) Waiting() int {
 			waiting = append(waiting, w.Waiting())
 		}
 	}
-	if len(waiting) < s.quorum {
-		return 0
-	}
-	slices.Sort(waiting)
-	return waiting[s.quorum-1]
+	return s.asMajority(waiting)
 }
 
 // Share is how many of them a session has, as a majority has it, and how many sessions have any at most.
@@ -100,15 +104,20 @@ func (s *Store) Share(session string) (its, all int) {
 			some, all = append(some, n), max(all, sessions)
 		}
 	}
-	if len(some) < s.quorum {
-		return 0, all
-	}
-	slices.Sort(some)
-	return some[s.quorum-1], all
+	return s.asMajority(some), all
 }
 
-// begin says whether a call may begin: not with a cancelled ctx, and only for the kinds that a majority can decide.
-func begin(ctx context.Context, kind lock.Kind) error {
+// asMajority is the number that a majority of members does not exceed, 0 if fewer told one.
+func (s *Store) asMajority(told []int) int {
+	if len(told) < s.quorum {
+		return 0
+	}
+	slices.Sort(told)
+	return told[s.quorum-1]
+}
+
+// decides says whether a majority can decide on a kind.
+func decides(kind lock.Kind) error {
 	switch kind {
 	case lock.Exclusive, lock.Read, lock.Write:
 	case lock.Semaphore:
@@ -117,9 +126,6 @@ func begin(ctx context.Context, kind lock.Kind) error {
 		return fmt.Errorf("a fair lock over several stores: %w", lock.ErrKindUnsupported)
 	default:
 		return fmt.Errorf("kind %v: %w", kind, lock.ErrUnsupported)
-	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", lock.ErrUnavailable, context.Cause(ctx))
 	}
 	return nil
 }
@@ -145,8 +151,19 @@ func (s *Store) run(ctx context.Context, f func(ctx context.Context)) {
 
 var errSlow = errors.New("a member did not answer in time")
 
+// ended is the error of a call whose ctx has ended before it began.
+func ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", lock.ErrUnavailable, context.Cause(ctx))
+}
+
 // wait waits for an outcome that start tells to done.
 func wait[T any](ctx context.Context, start func(done func(T, error))) (T, error) {
+	if err := ended(ctx); err != nil {
+		return *new(T), err
+	}
 	type outcome struct {
 		v   T
 		err error

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -13,44 +15,37 @@ import (
 
 // survey asks all members for a view. merge makes one of what they say; agreed says that more answers would not change
 // it. Without a majority there is none.
-func survey[T any](ctx context.Context, s *Store,
+func survey[T any](ctx context.Context, s *Store, what, name string, kind lock.Kind,
 	read func(context.Context, *member) (T, error), merge func([]T) (one T, agreed bool),
 ) (T, error) {
-	if err := begin(ctx, lock.Exclusive); err != nil {
-		return *new(T), err
-	}
-	return wait(ctx, func(done func(T, error)) {
-		b := &ballot[T]{reads: true}
-		b.decide = func(last bool) func() {
-			var said []T
-			for _, v := range b.votes {
-				if v.cast && v.err == nil {
-					said = append(said, v.v)
-				}
-			}
+	return question[T, T]{
+		what: what, name: name, kind: kind, ask: read, quiet: true,
+		verdict: func(b *ballot[T], last bool) (none T, over bool, err error) {
+			said := b.said()
 			if err := b.preventing(lock.ErrKindMismatch, lock.ErrInvalid); err != nil {
-				return func() { done(*new(T), err) }
+				return none, true, err
 			}
 			if len(said) >= s.quorum {
 				if one, agreed := merge(said); agreed || last {
-					return func() { done(one, nil) }
+					return one, true, nil
 				}
 			}
-			if !last {
-				return nil
-			}
-			err := lock.ErrNoQuorum
 			if mismatch := b.refusals(lock.ErrKindMismatch); mismatch > 0 && mismatch+len(said) >= s.quorum {
-				err = b.first(lock.ErrKindMismatch)
+				return none, last, b.first(lock.ErrKindMismatch)
 			}
-			return func() { done(*new(T), err) }
+			return none, last, lock.ErrNoQuorum
+		},
+	}.put(ctx, s)
+}
+
+// said is what those say that answered. mu is held.
+func (b *ballot[T]) said() (all []T) {
+	for _, v := range b.votes {
+		if v.cast && v.err == nil {
+			all = append(all, v.v)
 		}
-		b.open(s)
-		s.each(ctx, func(ctx context.Context, m *member) {
-			v, err := read(ctx, m)
-			b.answer(m, v, err)
-		})
-	})
+	}
+	return all
 }
 
 // seen is what a member says of a name.
@@ -61,11 +56,8 @@ type seen struct {
 
 // Look implements lock.Store.
 func (s *Store) Look(ctx context.Context, name string) (lock.State, error) {
-	one, err := survey(ctx, s, looking(name), s.state)
-	if err != nil {
-		return lock.State{}, fmt.Errorf("look at %q: %w", name, err)
-	}
-	return one.State, nil
+	one, err := survey(ctx, s, "look at", name, lock.Exclusive, looking(name), s.state)
+	return one.State, err
 }
 
 // looking asks a member for what it knows of a name.
@@ -144,13 +136,10 @@ func (s *Store) fenceOf(fences []lock.Fence, missing int) (f lock.Fence, final b
 	return f, len(fences)-above+missing < s.quorum
 }
 
-// forever is in place of NoTTL where times are compared.
-const forever time.Duration = 1<<63 - 1
-
 // lasting is a remaining time that can be compared.
 func lasting(ttl time.Duration) time.Duration {
 	if ttl == lock.NoTTL {
-		return forever
+		return math.MaxInt64
 	}
 	return ttl
 }
@@ -159,7 +148,7 @@ func lasting(ttl time.Duration) time.Duration {
 func ofMajority(left []time.Duration, quorum int) time.Duration {
 	slices.Sort(left)
 	most := left[max(len(left)-quorum, 0)]
-	if most == forever {
+	if most == math.MaxInt64 {
 		return lock.NoTTL
 	}
 	return trusted(most)
@@ -168,11 +157,8 @@ func ofMajority(left []time.Duration, quorum int) time.Duration {
 // Holders implements lock.Store.
 func (s *Store) Holders(ctx context.Context, name string, size int) ([]lock.Holder, error) {
 	read := func(ctx context.Context, m *member) ([]lock.Holder, error) { return m.Holders(ctx, name, size) }
-	hs, err := survey(ctx, s, read, func(said [][]lock.Holder) ([]lock.Holder, bool) { return s.holders(said, size) })
-	if err != nil {
-		return nil, fmt.Errorf("holders of %q: %w", name, err)
-	}
-	return hs, nil
+	return survey(ctx, s, "holders of", name, lock.Exclusive, read,
+		func(said [][]lock.Holder) ([]lock.Holder, bool) { return s.holders(said, size) })
 }
 
 // holders are those that a majority names. If there are more than were asked for, members may name others, and each is
@@ -221,11 +207,8 @@ func (s *Store) See(ctx context.Context, name string) (lock.Sight, error) {
 		st, err := m.See(ctx, name)
 		return sighted{st, !s.quarantined(m)}, err
 	}
-	sight, err := survey(ctx, s, look, s.sight)
-	if err != nil {
-		return lock.Sight{}, fmt.Errorf("look who holds %q: %w", name, err)
-	}
-	return sight.Sight, nil
+	sight, err := survey(ctx, s, "look who holds", name, lock.Exclusive, look, s.sight)
+	return sight.Sight, err
 }
 
 // sighted is what a member sees.
@@ -315,9 +298,6 @@ func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]lo
 }
 
 func (s *Store) list(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
-	if err := begin(ctx, lock.Exclusive); err != nil {
-		return nil, "", err
-	}
 	at, err := s.placeOf(cursor)
 	if err != nil {
 		return nil, "", err
@@ -383,17 +363,11 @@ func (s *Store) confirmed(ctx context.Context, at place, found []lock.State) (pa
 	states := make([]lock.State, len(found))
 	errs := make([]error, len(found))
 	for from := 0; from < len(found); from += confirming {
-		to := min(from+confirming, len(found))
-		done := make(chan struct{})
-		for i := from; i < to; i++ {
-			go func() {
-				states[i], errs[i] = s.confirm(ctx, at, found[i].Name)
-				done <- struct{}{}
-			}()
+		var all sync.WaitGroup
+		for i := from; i < min(from+confirming, len(found)); i++ {
+			all.Go(func() { states[i], errs[i] = s.confirm(ctx, at, found[i].Name) })
 		}
-		for range to - from {
-			<-done
-		}
+		all.Wait()
 	}
 	for i, st := range states {
 		if errs[i] != nil {
@@ -408,7 +382,7 @@ func (s *Store) confirmed(ctx context.Context, at place, found []lock.State) (pa
 
 // confirm looks at a name that was found at a member.
 func (s *Store) confirm(ctx context.Context, at place, name string) (lock.State, error) {
-	one, err := survey(ctx, s, looking(name), func(said []seen) (seen, bool) {
+	one, err := survey(ctx, s, "look at", name, lock.Exclusive, looking(name), func(said []seen) (seen, bool) {
 		earlier := func(st seen) bool { return st.from.number < at.member && st.Held }
 		one, agreed := s.state(said)
 		one.Held = one.Held && !slices.ContainsFunc(said, earlier)

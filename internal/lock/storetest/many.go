@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
 )
@@ -138,7 +139,9 @@ var listContract = []contract{
 		for i := range 4096 {
 			names = append(names, fmt.Sprintf("%04d%s", i, strings.Repeat("é", 254)))
 			taken.Add(1)
-			s.Store.StartAcquire(claim(names[i], "o"), func(_ lock.Grant, err error) {
+			c := claim(names[i], "o")
+			c.TTL = time.Hour // a busy machine takes minutes
+			s.Store.StartAcquire(c, func(_ lock.Grant, err error) {
 				defer taken.Done()
 				if err != nil {
 					s.Error(err)
