@@ -10,7 +10,7 @@ import (
 const (
 	// retryPause is the pause after a failed attempt, doubled up to maxRetryPause.
 	retryPause    = 50 * time.Millisecond
-	maxRetryPause = 2 * time.Second
+	maxRetryPause = placeInterval
 )
 
 // Backoff is the pause after the n-th failure in a row.

@@ -13,7 +13,7 @@ const (
 	// placeInterval is how often it is kept, and how often the head of a queue with places is asked for.
 	placeInterval = PlaceTime / 3
 	// placeRetry is the pause after a failed attempt to keep places.
-	placeRetry = 500 * time.Millisecond
+	placeRetry = placeInterval / 4
 	// placePiece is how many places are kept at a time. The mutex is held for so many only.
 	placePiece = 500
 	// heardPlaces is how many of its first waiters a queue listens for, each on its own. The others take over in time.

@@ -104,7 +104,7 @@ func (q *Queue[R]) listensTo(w *Waiter[R]) lock.Kind {
 }
 
 // BlindPause is how often the head is asked for while the store does not confirm that it is listened to.
-const BlindPause = time.Second
+const BlindPause = pollInterval / 10
 
 // TryWithin bounds the time until the head is asked for.
 func (q *Queue[R]) TryWithin(d time.Duration, now time.Time) {

@@ -78,13 +78,9 @@ func (g *graph) shortest(from int, group []int) []edge {
 	return nil
 }
 
-// groups numbers the strongly connected components of the stuck actors (Tarjan). It does not call itself: a chain may
-// be long.
+// groups numbers the strongly connected components of the stuck actors (Tarjan).
 func (g *graph) groups() []int {
-	t := &tarjan{
-		g: g, index: make([]int, len(g.of)), low: make([]int, len(g.of)), on: make([]bool, len(g.of)),
-		group: make([]int, len(g.of)),
-	}
+	t := &tarjan{g: g, index: make([]int, len(g.of)), low: make([]int, len(g.of)), group: make([]int, len(g.of))}
 	for n := range g.of {
 		if !g.live[n] && t.index[n] == 0 {
 			t.visit(n)
@@ -96,68 +92,33 @@ func (g *graph) groups() []int {
 type tarjan struct {
 	g          *graph
 	index, low []int // from 1 on; 0 for one that was not visited
-	on         []bool
-	group      []int
+	group      []int // from 1 on; 0 for one whose group is not known yet
 	stack      []int
 	last       int // index
 	groups     int
 }
 
-// frame is an actor whose successors are being visited.
-type frame struct {
-	n    int
-	to   []int
-	next int
-}
-
-func (t *tarjan) enter(n int) frame {
+// visit calls itself for each actor of a chain. There are as many at most as requests that wait.
+func (t *tarjan) visit(n int) {
 	t.last++
-	t.index[n], t.low[n], t.on[n] = t.last, t.last, true
+	t.index[n], t.low[n] = t.last, t.last
 	t.stack = append(t.stack, n)
-	f := frame{n: n}
 	t.g.edges(n, func(_ edge, to int) bool {
-		f.to = append(f.to, to)
+		if t.index[to] == 0 {
+			t.visit(to)
+			t.low[n] = min(t.low[n], t.low[to])
+		} else if t.group[to] == 0 {
+			t.low[n] = min(t.low[n], t.index[to])
+		}
 		return true
 	})
-	return f
-}
-
-func (t *tarjan) visit(n int) {
-	path := []frame{t.enter(n)}
-	for len(path) > 0 {
-		f := &path[len(path)-1]
-		if f.next < len(f.to) {
-			to := f.to[f.next]
-			f.next++
-			switch {
-			case t.index[to] == 0:
-				path = append(path, t.enter(to))
-			case t.on[to]:
-				t.low[f.n] = min(t.low[f.n], t.index[to])
-			}
-			continue
-		}
-		t.leave(f.n)
-		path = path[:len(path)-1]
-		if len(path) > 0 {
-			above := path[len(path)-1].n
-			t.low[above] = min(t.low[above], t.low[f.n])
-		}
-	}
-}
-
-// leave ends a visit. If the actor was the first one of its group that was visited, the group is on the stack above it.
-func (t *tarjan) leave(n int) {
-	if t.low[n] != t.index[n] {
+	if t.low[n] < t.index[n] {
 		return
 	}
-	t.groups++
-	for {
-		m := t.stack[len(t.stack)-1]
+	t.groups++ // n is the first one of its group that was visited: the group is on the stack above it
+	for m := -1; m != n; {
+		m = t.stack[len(t.stack)-1]
 		t.stack = t.stack[:len(t.stack)-1]
-		t.on[m], t.group[m] = false, t.groups
-		if m == n {
-			return
-		}
+		t.group[m] = t.groups
 	}
 }

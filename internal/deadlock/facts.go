@@ -2,6 +2,7 @@ package deadlock
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -122,12 +123,7 @@ func (f facts) suspects(cs []circle) (s suspect) {
 			}
 		}
 	}
-	for a := range actors {
-		s.actors = append(s.actors, a)
-	}
-	for n := range s.kinds {
-		s.names = append(s.names, n)
-	}
+	s.actors, s.names = slices.Collect(maps.Keys(actors)), slices.Collect(maps.Keys(s.kinds))
 	return s
 }
 

@@ -20,12 +20,12 @@ const (
 	// period is how often somebody looks while requests wait, give or take a fifth. Three questions and the store have
 	// to fit in beside it within two seconds.
 	period = 700 * time.Millisecond
-	// ripe is how long a request has waited before it is told of. Most have their lock by then.
-	ripe = 200 * time.Millisecond
 	// answerTime is how long answers are waited for.
 	answerTime = 400 * time.Millisecond
 	// lookTime bounds a look, and what the store is asked for in it.
-	lookTime = 4 * time.Second
+	lookTime = 10 * answerTime
+	// ripe is how long a request has waited before it is told of. Most have their lock by then.
+	ripe = period / 3
 
 	// maxWaits is how many requests one replica tells of, maxNames and nameBytes how many names are asked for at a
 	// time, maxHolders how many holds of one name a replica tells of.
@@ -38,9 +38,9 @@ const (
 	maxLooks = 256
 
 	// fresh is for how long what was found is told again.
-	fresh = 300 * time.Millisecond
+	fresh = period / 2
 	// lasting is for how long a deadlock is counted that is not found again.
-	lasting = 5 * time.Second
+	lasting = 7 * period
 )
 
 // Local is what this replica knows.
@@ -119,14 +119,15 @@ func (f *Finder) Run(ctx context.Context, waiting func() bool) {
 		f.asleep.Store(true)
 		if waiting() {
 			f.asleep.Store(false)
-		} else if !f.sleep(ctx) {
-			return
+		} else {
+			select {
+			case <-f.wake:
+			case <-ctx.Done():
+			}
 		}
-		pause := time.NewTimer(period*4/5 + rand.N(period*2/5)) //nolint:gosec // not a secret
 		select {
-		case <-pause.C:
+		case <-time.After(period*4/5 + rand.N(period*2/5)): //nolint:gosec // not a secret
 		case <-ctx.Done():
-			pause.Stop()
 			return
 		}
 		if time.Since(f.began)-time.Duration(f.heard.Load()) < period*4/5 ||
@@ -136,15 +137,6 @@ func (f *Finder) Run(ctx context.Context, waiting func() bool) {
 		if _, err := f.Look(ctx); err != nil {
 			f.cfg.Log.Debug("no deadlocks could be looked for", zap.Error(err))
 		}
-	}
-}
-
-func (f *Finder) sleep(ctx context.Context) bool {
-	select {
-	case <-f.wake:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
