@@ -3,6 +3,7 @@ package redlock
 import (
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"sync"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -111,7 +112,7 @@ func (t *tail) grow(s *Store, at set, of ...holding) {
 			if len(cs) == 0 {
 				return t.alone[:]
 			}
-			return append(cs[:len(cs):len(cs)], t)
+			return append(slices.Clip(cs), t)
 		})
 	}
 }

@@ -128,7 +128,8 @@ func newMetrics(s *Store, reg prometheus.Registerer) (*metrics, error) {
 	if reg == nil {
 		return m, nil
 	}
-	all := []prometheus.Collector{m.raised, m.restored, m.abandoned,
+	all := []prometheus.Collector{
+		m.raised, m.restored, m.abandoned,
 		gauge("leftovers", "Releases that wait for another try at a member.", nil,
 			func() float64 { return float64(s.leftovers.waiting()) }),
 	}

@@ -92,8 +92,6 @@ func once(op string, f fate) func(string) fate {
 	}
 }
 
-func onceNoReply(op string) func(string) fate { return once(op, fate{noReply: true}) }
-
 func TestWithoutAMajorityNothingIsTaken(t *testing.T) {
 	inWorld(t, 5, Config{}, func(w *world) {
 		for i := range 3 {

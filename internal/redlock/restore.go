@@ -52,9 +52,9 @@ func (s *Store) restoreAt(ctx context.Context, m *member, r lock.Renewal) bool {
 	return true
 }
 
-// writeHold is the owner of the write hold of a reader that writes as well. A member that has only the read hold would not
-// take that, so it is put back before; ready is false if it is not there. longest is for how long a majority has the
-// longest hold of the reader: 0 if none has it, or so many read that it is not known.
+// writeHold is the owner of the write hold of a reader that writes as well. A member that has only the read hold would
+// not take that, so it is put back before; ready is false if it is not there. longest is for how long a majority has
+// the longest hold of the reader: 0 if none has it, or so many read that it is not known.
 func (s *Store) writeHold(ctx context.Context, m *member, r lock.Renewal) (
 	writer lock.Owner, longest time.Duration, ready bool,
 ) {
