@@ -37,7 +37,7 @@ func (p prompt) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 	go done(left, err)
 }
 
-// settled is a Store that returns when all members have answered: what a test does to them next comes after that.
+// settled is a Store that returns when all members have answered what each is asked in a goroutine of its own.
 type settled struct{ *Store }
 
 func (s settled) settle() {
@@ -46,31 +46,9 @@ func (s settled) settle() {
 	}
 }
 
-func (s settled) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	defer s.settle()
-	return s.Store.Acquire(ctx, c)
-}
-
 func (s settled) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	defer s.settle()
 	return s.Store.AcquireAll(ctx, cs)
-}
-
-func (s settled) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	defer s.settle()
-	return s.Store.Release(ctx, r)
-}
-
-func (s settled) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	s.Store.StartAcquire(c, func(g lock.Grant, err error) { go func() { s.settle(); done(g, err) }() })
-}
-
-func (s settled) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	s.Store.StartRelease(r, func(res lock.Returned, err error) { go func() { s.settle(); done(res, err) }() })
-}
-
-func (s settled) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
-	s.Store.StartExtend(r, func(left time.Duration, err error) { go func() { s.settle(); done(left, err) }() })
 }
 
 func (s settled) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
@@ -86,11 +64,6 @@ func (s settled) Extend(ctx context.Context, r lock.Renewal) (time.Duration, err
 func (s settled) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 	defer s.settle()
 	return s.Store.Raise(ctx, c)
-}
-
-func (s settled) ForceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
-	defer s.settle()
-	return s.Store.ForceRelease(ctx, name, kind)
 }
 
 func (s settled) Leave(ctx context.Context, name string, kind lock.Kind, os []lock.Owner) error {
@@ -119,6 +92,7 @@ func rig(t testing.TB, members int) storetest.Rig {
 		}
 	})
 	each := func(do func(*memstore.Store)) error {
+		settled{s}.settle() // what a test does to the members comes after all that was asked before
 		for _, m := range stores {
 			do(m)
 		}

@@ -3,7 +3,6 @@ package redlock
 import (
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -249,83 +248,4 @@ func TestForcedReleasesAreHeard(t *testing.T) {
 			t.Error("a forced release could have been missed by a majority, and nobody says so")
 		}
 	})
-}
-
-// While so many members do not vote that nobody can have a name, what attempts leave and give back there wakes nobody:
-// those would try, and wake each other.
-func TestNobodyIsWokenForWhatNobodyCanHave(t *testing.T) {
-	inWorld(t, 5, Config{Quarantine: time.Minute}, func(w *world) {
-		for _, n := range w.nodes[:3] {
-			n.restart()
-		}
-		for _, n := range w.nodes {
-			n.lag(time.Millisecond)
-		}
-		var woken atomic.Int64
-		try := func() { _, _ = w.Store.Acquire(w.Context(), claimOf("n", "o")) }
-		defer w.Store.Listen("n", lock.Exclusive, func(n lock.Notice) {
-			if n.What == lock.NoticeReleased {
-				woken.Add(1)
-				go try()
-			}
-		})()
-		try()
-		time.Sleep(30 * time.Second)
-		if n := woken.Load(); n > 0 {
-			t.Errorf("it was woken %d times in 30 s", n)
-		}
-		time.Sleep(40 * time.Second) // they vote
-		f := w.take(w.Store, claimOf("n", "o")).Fence
-		w.give(w.Store, returnOf("n", "o", f))
-		synctest.Wait()
-		if n := woken.Load(); n != 1 {
-			t.Errorf("woken %d times by a release", n)
-		}
-		time.Sleep(11 * time.Second)
-	})
-}
-
-// One of three members is away and one is held. Whoever waits takes the third in vain, and is not woken by giving that
-// back; but by the release of what is in the way.
-func TestNobodyIsWokenByWhatAMinorityGivesBack(t *testing.T) {
-	for _, kind := range []lock.Kind{lock.Exclusive, lock.Write} {
-		inWorld(t, 3, Config{}, func(w *world) {
-			for _, n := range w.nodes[1:] {
-				n.lag(time.Millisecond)
-			}
-			w.nodes[0].becomes(down)
-			other := claimOf("n", "other")
-			other.Kind, other.TTL = kind, time.Minute
-			w.puts(2, other)
-			c := claimOf("n", "o")
-			c.Kind = kind
-			var woken atomic.Int64
-			var had atomic.Bool
-			try := func() {
-				if _, err := w.Store.Acquire(w.Context(), c); err == nil {
-					had.Store(true)
-				}
-			}
-			defer w.Store.Listen("n", kind, func(n lock.Notice) {
-				if n.What == lock.NoticeReleased {
-					woken.Add(1)
-					go try()
-				}
-			})()
-			try()
-			time.Sleep(30 * time.Second)
-			if n := woken.Load(); n > 0 {
-				t.Errorf("%v: woken %d times in 30 s", kind, n)
-			}
-			r := returnOf("n", "other", 0)
-			r.Kind = kind
-			if _, err := w.nodes[2].Store.Release(w.Context(), r); err != nil {
-				t.Error(err)
-			}
-			time.Sleep(100 * time.Millisecond)
-			if !had.Load() {
-				t.Errorf("%v: woken %d times, and the name is free", kind, woken.Load())
-			}
-		})
-	}
 }

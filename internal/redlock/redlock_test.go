@@ -64,22 +64,6 @@ func lapOf(t *testing.T, fault func(w *world)) (took time.Duration) {
 	return took
 }
 
-// The lease at the members is longer than what is told, by what their clocks may be fast.
-func TestMembersAreAskedForTheDriftAsWell(t *testing.T) {
-	inWorld(t, 3, Config{}, func(w *world) {
-		g := w.take(w.Store, claimOf("n", "o"))
-		if g.TTL != 10*time.Second {
-			t.Errorf("got %v, want what was asked for", g.TTL)
-		}
-		synctest.Wait()
-		for _, n := range w.nodes {
-			if st, _ := n.Store.Look(w.Context(), "n"); st.TTL != 10*time.Second+102*time.Millisecond {
-				t.Errorf("a member has it for %v", st.TTL)
-			}
-		}
-	})
-}
-
 // once has the first call of an operation meet a fate.
 func once(op string, f fate) func(string) fate {
 	met := false
@@ -90,34 +74,6 @@ func once(op string, f fate) func(string) fate {
 		met = true
 		return f
 	}
-}
-
-func TestWithoutAMajorityNothingIsTaken(t *testing.T) {
-	inWorld(t, 5, Config{}, func(w *world) {
-		for i := range 3 {
-			w.nodes[i].becomes(down)
-		}
-		for _, do := range []func() error{
-			func() error { _, err := w.Store.Acquire(w.Context(), claimOf("n", "o")); return err },
-			func() error {
-				_, err := w.Store.AcquireAll(w.Context(), []lock.Claim{claimOf("n", "o"), claimOf("m", "o")})
-				return err
-			},
-			func() error { _, err := w.Store.Probe(w.Context()); return err },
-			func() error { _, err := w.Store.Look(w.Context(), "n"); return err },
-		} {
-			if err := do(); !errors.Is(err, lock.ErrNoQuorum) && !errors.Is(err, lock.ErrOutcomeUnknown) {
-				t.Errorf("got %v, want no majority", err)
-			}
-		}
-		_, err := w.Store.Acquire(w.Context(), claimOf("n", "o"))
-		if !errors.Is(err, lock.ErrNoQuorum) {
-			t.Errorf("got %v, want no majority", err)
-		}
-		synctest.Wait()
-		w.wantHolders("n", "", "", "", "", "")
-		w.wantHolders("m", "", "", "", "", "")
-	})
 }
 
 // Several claimants that meet do not meet for ever.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,6 +87,7 @@ type player struct {
 	last     map[string]lock.Fence // of each name
 	under    map[string]chan result
 	took     time.Duration // the last call
+	woken    atomic.Int64  // how often those who wait were
 }
 
 // fates are what becomes of the calls of a member.
@@ -171,6 +173,10 @@ func (p *player) play(words []string) {
 		if !p.Store.restores.none() {
 			p.wrong("holds are being put back")
 		}
+	case "woken":
+		if n := p.woken.Load(); fmt.Sprint(n) != words[1] {
+			p.wrong("%d times", n)
+		}
 	case "hears": // of forced releases, as a broker does
 		p.Cleanup(p.by(words).ListenForced(func(string) {}))
 	case "ahead":
@@ -219,7 +225,8 @@ func (p *player) member(words []string) {
 			st, err := n.Store.Look(p.Context(), "n")
 			known := p.told["n "+rest[0]].Fence
 			if err != nil || st.Owner != owner(rest[0]) || slices.Contains(rest, "told") && st.Fence != known ||
-				after(rest, "for") != "" && st.TTL < p.duration(after(rest, "for")) {
+				after(rest, "for") != "" && st.TTL < p.duration(after(rest, "for")) ||
+				after(rest, "left") != "" && st.TTL != p.duration(after(rest, "left")) {
 				p.wrong("it has %+v, %v; told was %d", st, err, known)
 			}
 		case "lacks":
@@ -339,6 +346,10 @@ func (p *player) call(words []string) {
 		words, want = words[:at], words[at+1:]
 	}
 	who, s := words[0], p.by(words)
+	if words[1] == "waits" {
+		p.wait(s, p.claim(who, words))
+		return
+	}
 	if words[1] == "begins" {
 		told := make(chan result, 1)
 		p.under[who] = told
@@ -358,6 +369,18 @@ func (p *player) call(words []string) {
 	if got.word == "ok" || got.word == "handed" {
 		p.note(got, who, words)
 	}
+}
+
+// wait makes an attempt now, and another one whenever a release is told.
+func (p *player) wait(s *Store, c lock.Claim) {
+	try := func() { _, _ = s.Acquire(p.Context(), c) }
+	p.Cleanup(s.Listen(c.Name, c.Kind, func(n lock.Notice) {
+		if n.What == lock.NoticeReleased {
+			p.woken.Add(1)
+			go try()
+		}
+	}))
+	try()
 }
 
 func (p *player) compare(got result, want []string) {

@@ -3,6 +3,7 @@ package redlock
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -150,6 +151,78 @@ func TestATenantsAbandonedAttemptsLeaveRoomForOthers(t *testing.T) {
 		}
 		if len(a.of) != 1 {
 			t.Errorf("%d tenants are known", len(a.of))
+		}
+	})
+}
+
+// To note one hold more costs the same however many there are.
+func TestManyHoldsAreInDoubtQuickly(t *testing.T) {
+	d := memory[holdingAt, struct{}]{most: maxKnown}
+	begun := time.Now()
+	for i := range maxKnown {
+		d.put(holdingAt{0, holding{name: strconv.Itoa(i)}}, struct{}{}, underWay)
+	}
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if !d.has(holdingAt{0, holding{name: "0"}}) {
+		t.Error("the first one is forgotten")
+	}
+}
+
+// To free one name more by force costs the same however many were a moment ago: all who acquire wait for it.
+func TestManyNamesAreFreedByForceQuickly(t *testing.T) {
+	var s Store
+	begun := time.Now()
+	for i := range 20_000 {
+		for range 5 { // members
+			s.forced.put(strconv.Itoa(i), time.Now(), time.Hour)
+		}
+	}
+	if took := time.Since(begun); took > 20*time.Second { // minutes if each looked at all
+		t.Errorf("it took %v", took)
+	}
+	if !s.forcedSince([]lock.Claim{{Name: "0"}}, begun) || s.forcedSince([]lock.Claim{{Name: "0"}}, time.Now()) {
+		t.Error("a name that was freed is forgotten, or when")
+	}
+}
+
+// Names that were freed by force are forgotten when nobody asked before, but not while they were freed again since.
+func TestNamesThatWereFreedByForceAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s Store
+		begun := time.Now()
+		s.forced.put("again", time.Now(), time.Second)
+		s.forced.put("once", time.Now(), time.Second)
+		time.Sleep(900 * time.Millisecond)
+		s.forced.put("again", time.Now(), time.Second)
+		time.Sleep(900 * time.Millisecond)
+		s.forced.put("other", time.Now(), time.Second)
+		for name, want := range map[string]bool{"again": true, "once": false, "other": true} {
+			if got := s.forcedSince([]lock.Claim{{Name: name}}, begun); got != want {
+				t.Errorf("%s is known: %v", name, got)
+			}
+		}
+	})
+}
+
+const unary = lock.Owner("00000000-0000-0000-0000-000000000000" + lock.UnarySuffix)
+
+// What is known of releases whose outcome is unknown is looked at for a minute, and no longer: other calls share it.
+func TestWhatIsKnownOfAReleaseIsForgottenInTime(t *testing.T) {
+	inWorld(t, 5, Config{}, func(w *world) {
+		f := w.take(w.Store, claimOf("n", "o")).Fence
+		for _, n := range w.nodes[:3] {
+			n.choose(once("release", silent))
+		}
+		if _, err := w.Store.Release(w.Context(), returnOf("n", "o", f)); !errors.Is(err, lock.ErrOutcomeUnknown) {
+			t.Errorf("got %v", err)
+		}
+		if time.Sleep(proofTime - time.Second); w.Store.proofs.none() {
+			t.Error("it is forgotten too early")
+		}
+		if time.Sleep(2 * time.Second); !w.Store.proofs.none() {
+			t.Error("it is not forgotten")
 		}
 	})
 }
