@@ -16,13 +16,8 @@ var forwarded = []syscall.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 }
 
-const (
-	// leftoverGrace is how long processes that the command left behind may take to end. It delays the release.
-	leftoverGrace = 20 * time.Millisecond
-	leftoverPoll  = time.Millisecond
-	// stopTimeout bounds the wait for the command to stop.
-	stopTimeout = 100 * time.Millisecond
-)
+// grace is how long a process group may take to do what a signal asks of it, where nothing else bounds that.
+const grace = 200 * time.Millisecond
 
 // child is the command's process group.
 type child struct {
@@ -90,7 +85,7 @@ func (c *child) stop() event {
 	select {
 	case e := <-c.events:
 		return e
-	case <-time.After(stopTimeout):
+	case <-time.After(grace):
 		return stopped
 	}
 }
@@ -133,7 +128,7 @@ func (c *child) cleanUp() (status syscall.WaitStatus, left bool) {
 			}
 		}
 	}
-	for end := time.Now().Add(leftoverGrace); c.alive(); time.Sleep(leftoverPoll) {
+	for end := time.Now().Add(grace); c.alive(); time.Sleep(grace / 100) {
 		left = true
 		if time.Now().After(end) {
 			c.signal(syscall.SIGKILL)

@@ -45,7 +45,7 @@ func TestDoctorPutsTheWorstFirst(t *testing.T) {
 	finding := func(s lockdv1.Finding_Severity, check string) *lockdv1.Finding {
 		return &lockdv1.Finding{Severity: s, Check: check, Node: "n", Detail: "what is \x1b so"}
 	}
-	v := viewDoctor(&lockdv1.ExamineResponse{Findings: []*lockdv1.Finding{
+	v, code := viewDoctor(&lockdv1.ExamineResponse{Findings: []*lockdv1.Finding{
 		finding(lockdv1.Finding_SEVERITY_OK, "A"), finding(lockdv1.Finding_SEVERITY_WARNING, "B"),
 		finding(lockdv1.Finding_SEVERITY_INFO, "C"),
 		finding(lockdv1.Finding_SEVERITY_ERROR, "D"), finding(lockdv1.Finding_SEVERITY_WARNING, "E"),
@@ -54,20 +54,20 @@ func TestDoctorPutsTheWorstFirst(t *testing.T) {
 	for _, f := range v.Findings {
 		order += f.Check
 	}
-	if order != "DBECA" || v.Worst != "error" || v.code() != exitWrong {
-		t.Errorf("got %s, %s, code %d", order, v.Worst, v.code())
+	if order != "DBECA" || v.Worst != "error" || code != exitWrong {
+		t.Errorf("got %s, %s, code %d", order, v.Worst, code)
 	}
 	for worst, want := range map[lockdv1.Finding_Severity]int{
 		lockdv1.Finding_SEVERITY_OK: 0, lockdv1.Finding_SEVERITY_INFO: 0, lockdv1.Finding_SEVERITY_WARNING: 2,
 		lockdv1.Finding_SEVERITY_ERROR:     3,
 		lockdv1.Finding_SEVERITY_ERROR + 1: 3, // of a newer server
 	} {
-		if got := viewDoctor(&lockdv1.ExamineResponse{Findings: []*lockdv1.Finding{finding(worst,
-			"A")}}).code(); got != want {
+		r := &lockdv1.ExamineResponse{Findings: []*lockdv1.Finding{finding(worst, "A")}}
+		if _, got := viewDoctor(r); got != want {
 			t.Errorf("%v: got code %d, want %d", worst, got, want)
 		}
 	}
-	if got := viewDoctor(&lockdv1.ExamineResponse{}).code(); got != 0 {
+	if _, got := viewDoctor(&lockdv1.ExamineResponse{}); got != 0 {
 		t.Errorf("nothing found: got code %d", got)
 	}
 	var out screen

@@ -23,36 +23,27 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// unlockTimeout bounds the release after the command's end. If it does not succeed the lease ends by itself.
-const unlockTimeout = 2 * time.Second
+// tellPause is the shortest time between two things that people are told while exec waits.
+const tellPause = time.Second
 
-// queuedPause is the shortest time between two positions that are told.
-const queuedPause = time.Second
-
-const execHelp = `exec waits for the lock NAME, runs the command while holding it, and exits with the command's
-code, or 128+n if signal n killed it. The command finds LOCKD_NAME and LOCKD_FENCE in its environment, and
-LOCKD_ACTOR, by which the server knows that an exec inside the command waits on its behalf.
+const execHelp = `exec waits for the lock NAME, runs the command while it holds the lock, and exits with the command's
+code, or 128+n if signal n killed it. The command finds LOCKD_NAME and LOCKD_FENCE in its environment.
 
 Without --wait exec waits for ever: while somebody else holds the lock, and while the server or its Redis is
-away. It tells on stderr what it waits for, who holds the lock and how many are before it, and tells it again
-when that changes. With --connect-timeout it gives up when the server, or its Redis, cannot be reached for so
-long.
+away. It tells on stderr what it waits for. With --connect-timeout it gives up when the server, or its Redis, cannot be
+reached for so long.
 
-With --also it waits for all the locks and holds none until it has all. LOCKD_NAMES and LOCKD_FENCES have one
-line for each lock: those of this exec, NAME being the first, then those of the execs around it. If one is lost
-that counts as the loss of all. An exec inside the command must not ask for a name of LOCKD_NAMES: it would wait
-for itself, and is refused.
+With --also it waits for all the locks and holds none until it has all. LOCKD_NAMES and LOCKD_FENCES have one line for
+each lock: those of this exec, NAME being the first, then those of the execs around it. If one is lost that counts as
+the loss of all. An exec inside the command is refused a name of LOCKD_NAMES: it would wait for itself.
 
-The command runs in a process group of its own. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 sent to lockctl
-are passed on to that group. What the command leaves behind in the group when it ends is ended too: it would work
-without the lock. A daemon that is meant to live on must leave the group, as by setsid.
+The command runs in a process group of its own, to which SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are
+passed on. What the command leaves behind in the group when it ends is ended too. A daemon that is meant to live on must
+leave the group, as by setsid.
 
-When the lock is lost the group gets SIGTERM, and SIGKILL 0.2 s later. When lockctl is cut off from the server and the
-lease comes to its end the group gets SIGTERM, and SIGKILL before the lease can be given to somebody else. A lockctl
-that was stopped past the end of the lease kills the group before it does anything else. In all these cases it exits
-with code 70.
-
-When lockctl itself is killed, Linux kills the command with it, but not the command's own children.
+When the lock is lost the group gets SIGTERM, and SIGKILL 0.2 s later. When lockctl is cut off from the server both come
+before the lease can be given to somebody else. Then it exits with code 70. When lockctl itself is killed, Linux kills
+the command with it, but not the command's own children.
 
 Exit codes of exec itself: 64 wrong usage; 69 server unavailable; 70 the lock was lost; 75 the lock was not obtained in
 time; 77 not allowed; 126 and 127 the command cannot be run or is not found; 128+n ended by signal n.`
@@ -116,7 +107,7 @@ func newExec(o *options) *cobra.Command {
 			if err := refuseNested(x.items, os.Getenv(namesEnv)); err != nil {
 				return err
 			}
-			s, err := o.dial(cmd.Context())
+			s, err := o.dial()
 			if err != nil {
 				return err
 			}
@@ -148,7 +139,7 @@ func (x *execution) session(ttl time.Duration, fail bool) []client.Option {
 		opts = append(opts, client.WithFailOnDeadlock())
 	}
 	if x.patient {
-		opts = append(opts, client.WithConnectWait(toldAfter))
+		opts = append(opts, client.WithConnectWait(2*tellPause))
 	}
 	return opts
 }
@@ -172,7 +163,7 @@ func (x *execution) tell(st client.Status) {
 func (x *execution) queued() func(position int) {
 	last, at := -1, time.Time{}
 	return func(position int) {
-		if position == last || position > 0 && time.Since(at) < queuedPause {
+		if position == last || position > 0 && time.Since(at) < tellPause {
 			return
 		}
 		last, at = position, time.Now()
@@ -276,7 +267,7 @@ func (x *execution) obtain(ctx context.Context) (*client.Locks, error) {
 // guard watches over the command until it ends, and ends it when one of its locks does; then it returns why. What the
 // locks say is looked at first whatever happened.
 func (x *execution) guard(ls *client.Locks, c *child) error {
-	g := newGuard(ls, c)
+	g := newGuard(ls, c, time.Now())
 	lost := ls.Lost()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -332,7 +323,7 @@ func (x *execution) end(ls *client.Locks, c *child, lost error) error {
 }
 
 func (x *execution) release(ls *client.Locks) error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), unlockTimeout,
+	ctx, cancel := context.WithTimeoutCause(context.Background(), releaseTimeout,
 		errors.New("the server did not answer in time"))
 	defer cancel()
 	return ls.Unlock(ctx)

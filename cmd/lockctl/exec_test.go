@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -22,6 +21,77 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
+// process is a lockctl that runs.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout *os.File
+	out    *bufio.Reader
+	stderr proctest.Buffer
+}
+
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: lockctl(t, args...)}
+	p.cmd.Stderr = &p.stderr
+	p.cmd.WaitDelay = 5 * time.Second // when something that inherited its streams lives on
+	stdin, err := p.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stdin, p.stdout, p.out = stdin, stdout.(*os.File), bufio.NewReader(stdout)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if p.cmd.ProcessState == nil {
+			_ = p.cmd.Process.Signal(syscall.SIGTERM) // so that it ends its command, too
+			_ = p.cmd.Process.Signal(syscall.SIGCONT)
+		}
+	})
+	return p
+}
+
+func (p *process) line(want string) {
+	p.t.Helper()
+	if line, err := p.out.ReadString('\n'); line != want+"\n" {
+		p.t.Fatalf("got %q, %v; want %q; stderr %q", line, err, want, p.stderr.String())
+	}
+}
+
+// says waits until it has said something to people.
+func (p *process) says(text string) {
+	p.t.Helper()
+	harness.Until(p.t, "it says "+text, func() bool { return strings.Contains(p.stderr.String(), text) })
+}
+
+func (p *process) signal(sig syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// wait waits for the end of all that have its stdout, the command and what that left behind, and checks the exit code
+// and the rest of the output.
+func (p *process) wait(code int, stdout string) {
+	p.t.Helper()
+	_ = p.stdout.SetReadDeadline(time.Now().Add(time.Minute))
+	out, err := io.ReadAll(p.out)
+	if err != nil {
+		p.t.Error(err)
+	}
+	if got := codeOf(p.t, p.cmd.Wait()); got != code || string(out) != stdout {
+		p.t.Errorf("%q: got code %d, stdout %q, stderr %q; want %d, %q", p.cmd.Args[1:], got, out, p.stderr.String(), code,
+			stdout)
+	}
+}
+
 func TestExecPassesOnTheCode(t *testing.T) {
 	t.Parallel()
 	rows := []struct {
@@ -29,10 +99,8 @@ func TestExecPassesOnTheCode(t *testing.T) {
 		code int
 	}{
 		{[]string{"true"}, 0},
-		{[]string{"sh", "-c", "exit 3"}, 3},
 		{[]string{"sh", "-c", "exit 70"}, 70},
 		{[]string{"sh", "-c", "kill -KILL $$"}, 137},
-		{[]string{"sh", "-c", "kill -TERM $$"}, 143},
 		{[]string{"no-such-program"}, exitNotFound},
 		{[]string{"/no/such/program"}, exitNotFound},
 		{[]string{"/dev/null"}, exitNotRunnable},
@@ -68,329 +136,109 @@ func TestExecWhenTheLockIsHeld(t *testing.T) {
 	hold(t, "busy")
 	call(t, "exec", "busy", "--wait", "0", "--", "echo", "ran").want(t, exitNotObtained, "", "LOCK_BUSY: ")
 	call(t, "exec", "busy", "--wait", "100ms", "--", "echo", "ran").want(t, exitNotObtained, "", "WAIT_TIMEOUT: ")
-}
-
-func TestExecIsInterruptedWhileItWaits(t *testing.T) {
-	t.Parallel()
-	hold(t, "wait-int")
-	r := start(t, "exec", "wait-int", "--", "echo", "ran")
-	awaitWaiters(t, "wait-int", 1)
-	r.signal(syscall.SIGINT)
-	if code, out := r.wait(); code != exitSignal+int(syscall.SIGINT) || out != "" {
-		t.Errorf("code %d, output %q", code, out)
-	}
-	awaitWaiters(t, "wait-int", 0)
-}
-
-// inTime fails if what must be over in time never is, in a few tries: the machine does other things, too. A try has
-// names of its own, and says how much too long it took.
-func inTime(t *testing.T, try func(t *testing.T, n string) (late time.Duration)) {
-	t.Helper()
-	for n := range 3 {
-		late := try(t, strconv.Itoa(n))
-		if late <= 0 || t.Failed() {
-			return
-		}
-		t.Logf("%v too long", late)
-	}
-	t.Error("it took too long each time")
-}
-
-func TestExecReleasesAtOnce(t *testing.T) {
-	t.Parallel()
-	inTime(t, releasesAtOnce)
-}
-
-func releasesAtOnce(t *testing.T, n string) (late time.Duration) {
-	c, name := dial(t), "at-once"+n
-	r := start(t, "exec", name, "--", "sh", "-c", "echo ready; read x; date +%s%N")
-	r.line("ready")
-	got := make(chan time.Time, 1)
-	go func() {
-		if _, err := c.Lock(t.Context(), name); err != nil {
-			t.Error(err)
-		}
-		got <- time.Now()
-	}()
-	awaitWaiters(t, name, 1)
-	r.stdin.Close()
-	code, out := r.wait()
-	ns, err := strconv.ParseInt(strings.TrimSpace(out), 10, 64)
-	if code != 0 || err != nil {
-		t.Fatalf("code %d, output %q", code, out)
-	}
-	return (<-got).Sub(time.Unix(0, ns)) - 500*time.Millisecond // 50 ms on a machine with nothing else to do
+	p := start(t, "exec", "busy", "--", "echo", "ran")
+	awaitWaiters(t, "busy", 1)
+	p.signal(syscall.SIGINT)
+	p.wait(exitSignal+int(syscall.SIGINT), "")
+	awaitWaiters(t, "busy", 0)
 }
 
 func TestExecForwardsSignals(t *testing.T) {
 	t.Parallel()
-	for i, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1} {
+	for i, sig := range forwarded {
 		if signal.Ignored(sig) { // as below nohup: nobody can hear it
 			continue
 		}
-		r := start(t, "exec", "forward"+strconv.Itoa(i), "--", "sh", "-c",
-			`trap 'echo got; exit 9' INT TERM HUP USR1; echo ready; while :; do sleep 0.01; done`)
-		r.line("ready")
-		r.signal(sig)
-		if code, out := r.wait(); code != 9 || out != "got\n" {
-			t.Errorf("%v: code %d, output %q", sig, code, out)
-		}
+		p := start(t, "exec", "forward"+strconv.Itoa(i), "--", "sh", "-c",
+			`trap 'echo got; exit 9' INT TERM HUP QUIT USR1 USR2; echo ready; while :; do sleep 0.01; done`)
+		p.line("ready")
+		p.signal(sig)
+		p.wait(9, "got\n")
 	}
 }
 
-// stubborn is a command with a child of its own. Both ignore SIGTERM and write down every few milliseconds that they
-// live, in a file each.
-func stubborn(dir string) []string {
-	return []string{"sh", "-c", `
-		trap '' TERM
-		(while :; do date +%s%N > "$0/inner.tmp"; mv "$0/inner.tmp" "$0/inner"; sleep 0.01; done) &
-		while ! test -f "$0/inner"; do sleep 0.01; done
-		date +%s%N > "$0/outer"
-		echo ready
-		while :; do date +%s%N > "$0/outer.tmp"; mv "$0/outer.tmp" "$0/outer"; sleep 0.01; done`, dir}
+// stubborn is a command with a child of its own. Both ignore SIGTERM.
+var stubborn = []string{"sh", "-c", "trap '' TERM; sleep 100 & echo ready; sleep 100"}
+
+// scene is a lockctl that runs the stubborn command, with a lockd and a Redis of its own.
+type scene struct {
+	*process
+	lockd *harness.Lockd
+	redis *redistest.Server
 }
 
-// lastSign is when the stubborn command last lived.
-func lastSign(t *testing.T, dir, who string) time.Time {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, who))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ns, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return time.Unix(0, ns)
+func (s scene) call(args ...string) result {
+	return call(s.t, append([]string{"--addr", s.lockd.Addr, "--admin-addr", s.lockd.Admin}, args...)...)
 }
 
-// outlived is for how long the stubborn command lived after a time.
-func outlived(t *testing.T, dir string, since time.Time, who ...string) (longest time.Duration) {
-	t.Helper()
-	time.Sleep(100 * time.Millisecond) // if it lives it shows
-	for _, w := range who {
-		longest = max(longest, lastSign(t, dir, w).Sub(since))
-	}
-	return longest
-}
-
-func TestExecWhenTheLockIsTaken(t *testing.T) {
+// However a lock is lost, the command and its children are ended. When they are is a matter of the guard.
+func TestExecEndsTheCommandWithTheLock(t *testing.T) {
 	t.Parallel()
-	inTime(t, whenTaken)
-}
-
-func whenTaken(t *testing.T, n string) (late time.Duration) {
-	dir, name := t.TempDir(), "taken"+n
-	r := start(t, append([]string{"exec", name, "--"}, stubborn(dir)...)...)
-	r.line("ready")
-	call(t, "unlock", name, "--force", "--reason", "stuck").want(t, 0, "unlocked "+name+"\n", "")
-	taken := time.Now()
-	if code, _ := r.wait(); code != exitLost || !strings.Contains(r.stderr.String(), "LOCK_LOST: ") {
-		t.Errorf("code %d, stderr %q", code, r.stderr.String())
+	for name, row := range map[string]struct {
+		args []string
+		lose func(scene)
+		says string
+	}{
+		"it is taken": {
+			lose: func(s scene) { s.call("unlock", "n", "--force", "--reason", "stuck") }, says: "LOCK_LOST: ",
+		},
+		"one of two is taken": {
+			args: []string{"--also", "m"},
+			lose: func(s scene) { s.call("unlock", "m", "--force", "--reason", "stuck") }, says: "LOCK_LOST: ",
+		},
+		"the lease ends":      {args: []string{"--lease", "2s"}, lose: func(scene) {}, says: "LOCK_LOST: "},
+		"lockd crashed":       {args: []string{"--ttl", "3s"}, lose: func(s scene) { s.lockd.Kill() }},
+		"lockd is silent":     {args: []string{"--ttl", "2s"}, lose: func(s scene) { s.lockd.Signal(syscall.SIGSTOP) }},
+		"the store is silent": {args: []string{"--ttl", "4s"}, lose: func(s scene) { s.redis.Pause() }, says: "AT_RISK: "},
+		"the store forgot it": {lose: func(s scene) { s.redis.Restart() }, says: "LOCK_LOST: "},
+		"lockctl was stopped": {args: []string{"--ttl", "2s"}, lose: func(s scene) {
+			s.signal(syscall.SIGSTOP)
+			s.call("acquire", "n", "--lease", "1m", "--wait", "1m")
+			s.signal(syscall.SIGCONT)
+		}},
+		"lockctl was suspended": {args: []string{"--ttl", "2s"}, lose: func(s scene) {
+			s.signal(syscall.SIGTSTP)
+			s.call("acquire", "n", "--lease", "1m", "--wait", "1m")
+			s.signal(syscall.SIGCONT)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			redis := redistest.Start(t)
+			lockd := harness.StartLockdWith(t, "--redis", redis.Addr)
+			args := append([]string{"--addr", lockd.Addr, "exec", "n"}, row.args...)
+			s := scene{start(t, append(append(args, "--"), stubborn...)...), lockd, redis}
+			s.line("ready")
+			row.lose(s)
+			s.wait(exitLost, "")
+			s.says(row.says)
+			redis.Resume()
+		})
 	}
-	return outlived(t, dir, taken.Add(lostGrace+300*time.Millisecond), "outer", "inner")
 }
 
 func TestExecEndsPolitelyFirst(t *testing.T) {
 	t.Parallel()
-	r := start(t, "exec", "polite", "--lease", "2s", "--", "sh", "-c",
+	p := start(t, "exec", "polite", "--lease", "3s", "--", "sh", "-c",
 		`trap 'echo tidy; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
-	r.line("ready")
-	if code, out := r.wait(); code != exitLost || out != "tidy\n" {
-		t.Errorf("code %d, output %q, stderr %q", code, out, r.stderr.String())
-	}
+	p.line("ready")
+	p.wait(exitLost, "tidy\n")
 }
 
-// The server is there but answers nothing: the command must be dead before the lease is given to somebody else.
-func TestExecWhenCutOff(t *testing.T) {
-	t.Parallel()
-	inTime(t, whenCutOff)
-}
-
-func whenCutOff(t *testing.T, _ string) (late time.Duration) {
-	s := harness.StartLockdWith(t)
-	dir := t.TempDir()
-	r := start(t, append([]string{"exec", "cut-off", "--addr", s.Addr, "--ttl", "2s", "--"}, stubborn(dir)...)...)
-	r.line("ready")
-	time.Sleep(time.Second) // so that heartbeats have moved the deadline
-	s.Signal(syscall.SIGSTOP)
-	stopped := time.Now()
-	if code, _ := r.wait(); code != exitLost || !strings.Contains(r.stderr.String(), "LOCK_LOST: ") {
-		t.Errorf("code %d, stderr %q", code, r.stderr.String())
-	}
-	// The last renewal was before the stop, so the lease ends 2 s after it at the latest.
-	return outlived(t, dir, stopped.Add(2*time.Second), "outer", "inner")
-}
-
-// The server is there but its store is not.
-func TestExecWhenTheStoreIsAway(t *testing.T) {
-	t.Parallel()
-	inTime(t, whenTheStoreIsAway)
-}
-
-func whenTheStoreIsAway(t *testing.T, _ string) (late time.Duration) {
-	redis := redistest.Start(t)
-	s := harness.StartLockdWith(t, "--redis", redis.Addr)
-	dir := t.TempDir()
-	r := start(t, append([]string{"exec", "store", "--addr", s.Addr, "--ttl", "4s", "--"}, stubborn(dir)...)...)
-	r.line("ready")
-	redis.Pause()
-	paused := time.Now()
-	code, _ := r.wait()
-	redis.Resume()
-	if stderr := r.stderr.String(); code != exitLost || !strings.Contains(stderr, "AT_RISK: ") ||
-		!strings.Contains(stderr, "LOCK_LOST: ") {
-		t.Errorf("code %d, stderr %q", code, stderr)
-	}
-	return outlived(t, dir, paused.Add(4*time.Second), "outer", "inner")
-}
-
-// With --connect-timeout exec waits for so long for a store that is away, as for a server.
-func TestExecWaitsForTheStoreAsLongAsItIsTold(t *testing.T) {
-	t.Parallel()
-	redis := redistest.Start(t)
-	s := harness.StartLockdWith(t, "--redis", redis.Addr)
-	redis.Pause()
-	t.Cleanup(redis.Resume)
-	const timeout = 4 * time.Second
-	args := []string{"--addr", s.Addr, "--connect-timeout", timeout.String(), "--", "true"}
-	begun := time.Now()
-	waits := start(t, append([]string{"exec", "waits", "--wait", "1m"}, args...)...)
-	if code, _ := waits.wait(); code != exitUnavailable {
-		t.Errorf("code %d, want %d; stderr %q", code, exitUnavailable, waits.stderr.String())
-	}
-	if took := time.Since(begun); took < timeout || took > 2*timeout {
-		t.Errorf("gave up after %v, want about %v", took, timeout)
-	}
-	gets := start(t, append([]string{"exec", "gets"}, args...)...)
-	for !strings.Contains(gets.stderr.String(), "WAITING: for the server") {
-		if time.Since(begun) > 4*timeout {
-			t.Fatalf("it does not say that it waits: %q", gets.stderr.String())
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	redis.Resume()
-	if code, _ := gets.wait(); code != 0 {
-		t.Errorf("code %d although the store came back; stderr %q", code, gets.stderr.String())
-	}
-}
-
-// While no server takes the session the lease counts, and all is over before it ends.
-func TestExecWhenTheServerCrashes(t *testing.T) {
-	t.Parallel()
-	inTime(t, whenTheServerCrashes)
-}
-
-func whenTheServerCrashes(t *testing.T, _ string) (late time.Duration) {
-	const ttl = 3 * time.Second
-	s := harness.StartLockdWith(t)
-	dir := t.TempDir()
-	r := start(t, append([]string{"exec", "crash", "--ttl", ttl.String(), "--addr", s.Addr, "--"}, stubborn(dir)...)...)
-	r.line("ready")
-	s.Kill()
-	crashed := time.Now()
-	if code, _ := r.wait(); code != exitLost {
-		t.Errorf("code %d, stderr %q", code, r.stderr.String())
-	}
-	return outlived(t, dir, crashed.Add(ttl), "outer", "inner")
-}
-
-// A server that comes back without its memory says that the session is gone.
-func TestExecWhenTheServerForgets(t *testing.T) {
-	t.Parallel()
-	inTime(t, whenTheServerForgets)
-}
-
-func whenTheServerForgets(t *testing.T, _ string) (late time.Duration) {
-	s := harness.StartLockdWith(t)
-	dir := t.TempDir()
-	r := start(t, append([]string{"exec", "crash", "--addr", s.Addr, "--"}, stubborn(dir)...)...)
-	r.line("ready")
-	s.Restart()
-	back := time.Now()
-	if code, _ := r.wait(); code != exitLost {
-		t.Errorf("code %d, stderr %q", code, r.stderr.String())
-	}
-	// after the longest pause of the client
-	return outlived(t, dir, back.Add(3*time.Second+lostGrace+300*time.Millisecond), "outer", "inner")
-}
-
-func TestExecStoppedPastTheLease(t *testing.T) {
-	t.Parallel()
-	inTime(t, stoppedPastTheLease)
-}
-
-func stoppedPastTheLease(t *testing.T, n string) (late time.Duration) {
-	dir, name := t.TempDir(), "paused"+n
-	r := start(t, append([]string{"exec", name, "--ttl", "2s", "--"}, stubborn(dir)...)...)
-	r.line("ready")
-	r.signal(syscall.SIGSTOP)
-	hold(t, name) // after the lease ran out
-	continued := time.Now()
-	r.signal(syscall.SIGCONT)
-	if code, _ := r.wait(); code != exitLost {
-		t.Errorf("code %d, stderr %q", code, r.stderr.String())
-	}
-	return outlived(t, dir, continued.Add(150*time.Millisecond), "outer", "inner")
-}
-
+// The kernel kills the command of a lockctl that is killed, but not the command's children.
 func TestExecKilled(t *testing.T) {
 	t.Parallel()
-	inTime(t, whenKilled)
-}
-
-func whenKilled(t *testing.T, n string) (late time.Duration) {
-	dir := t.TempDir()
-	r := start(t, append([]string{"exec", "killed" + n, "--"}, stubborn(dir)...)...)
-	defer endStubborn(t, dir)
-	r.line("ready")
-	r.signal(syscall.SIGKILL)
-	killed := time.Now()
-	_, _ = r.cmd.Process.Wait()
-	return outlived(t, dir, killed.Add(100*time.Millisecond), "outer")
-}
-
-// endStubborn ends the inner process, which outlives a killed lockctl: without its directory it can do nothing, but
-// it would go on trying.
-func endStubborn(t *testing.T, dir string) {
-	t.Helper()
-	found, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range found {
-		if data, err := os.ReadFile(f); err == nil && strings.HasSuffix(string(data), "\x00"+dir+"\x00") {
-			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			_ = syscall.Kill(pid, syscall.SIGKILL) // a process of this test: it has its directory as an argument
-		}
-	}
+	p := start(t, "exec", "killed", "--", "sh", "-c", "trap '' TERM; echo ready; exec sleep 100")
+	p.line("ready")
+	p.signal(syscall.SIGKILL)
+	p.wait(-1, "")
 }
 
 func TestExecEndsWhatIsLeftBehind(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	r := start(t, "exec", "left", "--", "sh", "-c", `
-		(trap '' TERM; while :; do date +%s%N > "$0/inner.tmp"; mv "$0/inner.tmp" "$0/inner"; sleep 0.01; done
-		) </dev/null >/dev/null 2>&1 &
-		while ! test -f "$0/inner"; do sleep 0.01; done`, dir)
-	if code, _ := r.wait(); code != 0 || !strings.Contains(r.stderr.String(), "LEFT_BEHIND: ") {
-		t.Errorf("code %d, stderr %q", code, r.stderr.String())
-	}
-	if d := outlived(t, dir, time.Now(), "inner"); d > 0 {
-		t.Errorf("the inner process lived for %v after the end", d)
-	}
-}
-
-// process is a lockctl that runs.
-type process struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	stdin  io.Closer
-	out    *bufio.Reader
-	stderr proctest.Buffer
+	p := start(t, "exec", "left", "--", "sh", "-c", "trap '' TERM; sleep 100 & exit 3")
+	p.wait(3, "")
+	p.says("LEFT_BEHIND: ")
 }
 
 // TestNestedExecsAreOneActor has two scripts take two locks in different orders, each by an exec inside of another. It
@@ -401,70 +249,50 @@ func TestNestedExecsAreOneActor(t *testing.T) {
 	a, b := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
 	first := start(t, "exec", "nested-a", "--", "sh", "-c", script, bin, a, b, "nested-b")
 	second := start(t, "exec", "nested-b", "--", "sh", "-c", script, bin, b, a, "nested-a", "--fail-on-deadlock")
-	if code, _ := second.wait(); code != exitNotObtained || !strings.Contains(second.stderr.String(), "DEADLOCK: ") {
-		t.Errorf("the one that may fail: code %d, %q", code, second.stderr.String())
-	}
-	if code, out := first.wait(); code != 0 || out != "done\n" {
-		t.Errorf("the other one: code %d, %q, %q", code, out, first.stderr.String())
+	second.wait(exitNotObtained, "")
+	second.says("DEADLOCK: ")
+	first.wait(0, "done\n")
+}
+
+func TestNestedExecOfTheSameNameIsRefused(t *testing.T) {
+	t.Parallel()
+	const script = `"$0" exec nested:b -- sh -c 'echo $LOCKD_NAMES; test $(echo "$LOCKD_FENCES" | wc -l) = 2 && "$0" exec nested:a -- echo ran' "$0"`
+	call(t, "exec", "nested:a", "--", "sh", "-c", script, bin).want(t, exitUsage, "nested:b nested:a\n",
+		`NESTED: exec "nested:a"`)
+}
+
+func TestExecSaysWhoHoldsTheLock(t *testing.T) {
+	t.Parallel()
+	first := start(t, "exec", "who", "--client-name", "nightly", "--annotation", "back up", "--", "sh", "-c",
+		"echo ready; read x")
+	first.line("ready")
+	second := start(t, "exec", "who", "--", "echo", "ran")
+	second.says(`WAITING: for "who"`)
+	first.stdin.Close()
+	second.wait(0, "ran\n")
+	if text := second.stderr.String(); strings.Count(text, `WAITING: for "who", held by nightly (back up)`) != 1 {
+		t.Errorf("stderr %q", text)
 	}
 }
 
-func start(t *testing.T, args ...string) *process {
-	t.Helper()
-	p := &process{t: t, cmd: lockctl(t, args...)}
-	p.cmd.Stderr = &p.stderr
-	p.cmd.WaitDelay = 5 * time.Second // when something that inherited its streams lives on
-	stdin, err := p.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.stdin, p.out = stdin, bufio.NewReader(stdout)
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if p.cmd.ProcessState == nil {
-			_ = p.cmd.Process.Signal(syscall.SIGTERM) // so that it ends its command, too
-			_ = p.cmd.Process.Signal(syscall.SIGCONT)
+// Without --connect-timeout exec waits for a server, or a store, as long as that is away; with it, or with --wait, no
+// longer than that says.
+func TestExecWaitsForAServerThatIsAway(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	s := harness.StartLockdWith(t, "--redis", redis.Addr)
+	for _, row := range []struct{ away, back func() }{{s.Kill, s.Restart}, {redis.Pause, redis.Resume}} {
+		row.away()
+		p := start(t, "--addr", s.Addr, "exec", "n", "--", "echo", "ran")
+		p.says("WAITING: for the server")
+		for _, args := range [][]string{{"--wait", "3s"}, {"--wait", "1m", "--connect-timeout", "3s"}} {
+			begun := time.Now()
+			r := call(t, append(append([]string{"--addr", s.Addr, "exec", "n"}, args...), "--", "echo", "ran")...)
+			if r.code != exitUnavailable && r.code != exitNotObtained || r.stdout != "" || time.Since(begun) < 2*time.Second {
+				t.Errorf("%q: got %+v after %v", args, r, time.Since(begun))
+			}
 		}
-	})
-	return p
-}
-
-func (p *process) line(want string) {
-	p.t.Helper()
-	if line, err := p.out.ReadString('\n'); line != want+"\n" {
-		p.t.Fatalf("got %q, %v; want %q; stderr %q", line, err, want, p.stderr.String())
+		row.back()
+		p.wait(0, "ran\n")
 	}
-}
-
-// says waits until it has said something to people.
-func (p *process) says(text string) {
-	p.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(p.stderr.String(), text); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			p.t.Fatalf("it does not say %q: %q", text, p.stderr.String())
-		}
-	}
-}
-
-func (p *process) signal(sig syscall.Signal) {
-	p.t.Helper()
-	if err := p.cmd.Process.Signal(sig); err != nil {
-		p.t.Fatal(err)
-	}
-}
-
-// wait waits for the end and returns the code and the rest of the output.
-func (p *process) wait() (int, string) {
-	p.t.Helper()
-	out, err := io.ReadAll(p.out)
-	if err != nil && !errors.Is(err, os.ErrClosed) {
-		p.t.Error(err)
-	}
-	return codeOf(p.t, p.cmd.Wait()), string(out)
 }

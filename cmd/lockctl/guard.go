@@ -4,23 +4,15 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"syscall"
 	"time"
 
 	"github.com/lockd-io/lockd/client"
 )
 
-const (
-	// lostGrace is the time between SIGTERM and SIGKILL when the lock is lost already.
-	lostGrace = 200 * time.Millisecond
-	// maxGrace bounds the time for which SIGTERM comes before the end of a lease.
-	maxGrace = 10 * time.Second
-	// minMargin and maxMargin bound the time for which SIGKILL comes before the end of a lease.
-	minMargin = 20 * time.Millisecond
-	maxMargin = 500 * time.Millisecond
-	// idle is how long the guard sleeps when nothing is to be done any more.
-	idle = time.Hour
-)
+// longestNotice bounds the time for which SIGTERM comes before the end of a lease.
+const longestNotice = 10 * time.Second
 
 // guarded is what the guard needs to know of a lock, or of several.
 type guarded interface {
@@ -36,47 +28,46 @@ type group interface{ signal(sig syscall.Signal) }
 // A lease that is renewed is told to be valid for at least a third of its length at any time. The guard therefore
 // begins to act at a sixth: by then two answers of the server are missing.
 //
-//	SIGTERM at deadline - grace,  grace  = validity at the start / 6
-//	SIGKILL at deadline - margin, margin = validity at the start / 20
+//	SIGTERM at deadline - notice,     notice = validity at the start / 6
+//	SIGKILL at deadline - notice / 5
 type guard struct {
-	lock          guarded
-	group         group
-	grace, margin time.Duration
+	lock   guarded
+	group  group
+	notice time.Duration
 
 	terminated bool
 	killAt     time.Time // once terminated
 	killed     bool
 }
 
-func newGuard(lock guarded, g group) *guard {
-	validity := time.Until(lock.Deadline())
-	return &guard{
-		lock: lock, group: g,
-		grace:  min(validity/6, maxGrace),
-		margin: min(max(validity/20, minMargin), maxMargin),
-	}
+func newGuard(lock guarded, g group, now time.Time) *guard {
+	return &guard{lock: lock, group: g, notice: min(lock.Deadline().Sub(now)/6, longestNotice)}
 }
 
 // step does what is due and says when to look again.
 func (g *guard) step(now time.Time) time.Duration {
 	deadline := g.lock.Deadline()
+	last := deadline.Add(-g.notice / 5)
 	switch {
 	case g.killed:
-		return idle
+		return never
 	case !now.Before(deadline):
 		return g.kill() // somebody else may hold the lock: there is no time to be polite
 	case g.lock.Err() != nil:
-		g.terminate(earlier(now.Add(lostGrace), deadline.Add(-g.margin)))
-	case !now.Before(deadline.Add(-g.grace)):
-		g.terminate(deadline.Add(-g.margin))
+		g.terminate(earlier(now.Add(grace), last))
+	case !now.Before(deadline.Add(-g.notice)):
+		g.terminate(last)
 	case !g.terminated:
-		return deadline.Add(-g.grace).Sub(now)
+		return deadline.Add(-g.notice).Sub(now)
 	}
 	if !now.Before(g.killAt) {
 		return g.kill()
 	}
 	return g.killAt.Sub(now)
 }
+
+// never is when to look again once nothing is to be done any more.
+const never = math.MaxInt64
 
 // why says why the group was ended, nil if it was not.
 func (g *guard) why() error {
@@ -103,7 +94,7 @@ func (g *guard) terminate(killAt time.Time) {
 func (g *guard) kill() time.Duration {
 	g.killed = true
 	g.group.signal(syscall.SIGKILL)
-	return idle
+	return never
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -41,9 +41,7 @@ func drive(t *testing.T, at map[time.Duration]func(*fakeLock), want ...string) {
 	now := begun
 	l := &fakeLock{deadline: begun.Add(30 * time.Second)}
 	grp := &fakeGroup{now: func() time.Duration { return now.Sub(begun) }}
-	g := newGuard(l, grp)
-	// The margins count from a real clock that goes on; this test's stands still.
-	g.grace, g.margin = 5*time.Second, 500*time.Millisecond
+	g := newGuard(l, grp, begun)
 	for now.Sub(begun) < 2*time.Minute {
 		next := now.Add(g.step(now))
 		for d := range at {
@@ -62,13 +60,13 @@ func drive(t *testing.T, at map[time.Duration]func(*fakeLock), want ...string) {
 }
 
 func TestGuardAtTheEndOfTheLease(t *testing.T) {
-	drive(t, nil, "25s terminated", "29.5s killed")
+	drive(t, nil, "25s terminated", "29s killed")
 }
 
 func TestGuardOfALeaseThatIsRenewed(t *testing.T) {
 	renew := func(l *fakeLock) { l.deadline = l.deadline.Add(20 * time.Second) }
 	drive(t, map[time.Duration]func(*fakeLock){10 * time.Second: renew, 30 * time.Second: renew}, "1m5s terminated",
-		"1m9.5s killed")
+		"1m9s killed")
 }
 
 func TestGuardWhenTheLockIsLost(t *testing.T) {
@@ -78,14 +76,15 @@ func TestGuardWhenTheLockIsLost(t *testing.T) {
 	drive(t, map[time.Duration]func(*fakeLock){26 * time.Second: lose}, "25s terminated", "26.2s killed")
 	drive(t, map[time.Duration]func(*fakeLock){
 		26 * time.Second: func(l *fakeLock) { l.deadline = l.deadline.Add(time.Minute) },
-	}, "25s terminated", "29.5s killed")
+	}, "25s terminated", "29s killed")
 }
 
 func TestGuardAfterAPause(t *testing.T) {
-	l := &fakeLock{deadline: time.Now().Add(time.Second)}
+	now := time.Now()
+	l := &fakeLock{deadline: now.Add(time.Second)}
 	grp := &fakeGroup{now: func() time.Duration { return 0 }}
-	g := newGuard(l, grp)
-	g.step(time.Now())
+	g := newGuard(l, grp, now)
+	g.step(now)
 	g.step(l.deadline.Add(time.Minute)) // stopped in between
 	if want := []string{"0s killed"}; !slices.Equal(grp.seen, want) {
 		t.Errorf("got %q, want %q: there is no time for SIGTERM", grp.seen, want)

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,15 +19,14 @@ type leaseView struct {
 	Name     string `json:"name"`
 	LeaseID  string `json:"lease_id"`
 	Fence    uint64 `json:"fence"`
-	ValidFor int64  `json:"valid_for_ms"`
+	ValidFor millis `json:"valid_for_ms"`
 }
 
-// printLease prints a lease. Its validity counts from begun; what has passed since then is taken off.
-func printLease(w io.Writer, l *lockdv1.Lease, begun time.Time) error {
-	left := max(l.GetValidFor().AsDuration()-time.Since(begun), 0)
-	return printJSON(w, leaseView{
-		Name: l.GetName(), LeaseID: l.GetLeaseId(), Fence: l.GetFence(), ValidFor: left.Milliseconds(),
-	})
+// showLease shows a lease. Its validity counts from begun; what has passed since then is taken off.
+func showLease(l *lockdv1.Lease, begun time.Time) shown {
+	v := view[leaseView](l)
+	v.ValidFor = millis(max(l.GetValidFor().AsDuration()-time.Since(begun), 0).Milliseconds())
+	return shown{json: v}
 }
 
 func newAcquire(o *options) *cobra.Command {
@@ -56,7 +54,7 @@ twice. An acquire that fails or is interrupted releases what it may have taken, 
 				Wait: durationpb.New(wait), Lease: durationpb.New(lease),
 				LeaseId: rand.Text(), ClientName: o.client("acquire"), Annotation: annotation,
 			}
-			return o.call(cmd, func(ctx context.Context, s *services) error { return s.acquire(ctx, cmd.OutOrStdout(), req) })
+			return o.asks(func(ctx context.Context, s *services, _ []string) (shown, error) { return s.acquire(ctx, req) })(cmd, args)
 		},
 	}
 	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait for the lock")
@@ -66,40 +64,37 @@ twice. An acquire that fails or is interrupted releases what it may have taken, 
 	return cmd
 }
 
-func (s *services) acquire(ctx context.Context, out io.Writer, req *lockdv1.AcquireRequest) error {
+func (s *services) acquire(ctx context.Context, req *lockdv1.AcquireRequest) (shown, error) {
 	wait := req.GetWait().AsDuration()
 	until := time.Now().Add(wait)
 	var begun time.Time
-	resp, unsure, err := change(ctx, s, wait, func(ctx context.Context) (*lockdv1.AcquireResponse, error) {
+	resp, unsure, err := retry(ctx, s, wait, func(ctx context.Context) (*lockdv1.AcquireResponse, error) {
 		begun = time.Now()
 		req.Wait = durationpb.New(max(time.Until(until), 0))
 		return s.locks.Acquire(ctx, req)
 	})
 	if refused := resp.GetNotGranted(); err == nil && refused != nil {
 		err = notGranted(req.GetName(), refused)
-		if s.releaseTaken(req) != nil && unsure {
+		if !s.releaseTaken(req) && unsure {
 			err = mayBeHeld(req)
 		}
 	} else if unsure && err != nil {
 		err = s.undo(req, err)
 	}
-	if err != nil {
-		return wrap("acquire", []string{req.GetName()}, err)
-	}
 	if wait > 0 {
 		begun = time.Now() // the server counts from when the lock was granted
 	}
-	return printLease(out, resp.GetGranted(), begun)
+	return showLease(resp.GetGranted(), begun), err
 }
 
-// releaseTime bounds releaseTaken.
-const releaseTime = 2 * time.Second
+// releaseTimeout bounds the release of what is held when lockctl ends. If it does not succeed the lease ends by itself.
+const releaseTimeout = 2 * time.Second
 
 // undo releases what an acquire without an answer may have taken, and returns what is true then: why it failed, if
 // nothing can be held; else that the outcome is unknown.
 func (s *services) undo(req *lockdv1.AcquireRequest, err error) error {
 	_, interrupted := errors.AsType[signalError](err)
-	switch released := s.releaseTaken(req) == nil; {
+	switch released := s.releaseTaken(req); {
 	case !released && interrupted:
 		return errors.Join(err, mayBeHeld(req))
 	case !released:
@@ -115,20 +110,17 @@ func mayBeHeld(req *lockdv1.AcquireRequest) error {
 		duration(req.GetLease().AsDuration()))
 }
 
-// releaseTaken releases what an acquire that was not granted may have taken all the same: an answer may have been lost,
-// and a server may have said no while an attempt was under way. Nobody else knows the lease id, so nothing
-// else can be hit.
-func (s *services) releaseTaken(req *lockdv1.AcquireRequest) error {
-	ctx, cancel := context.WithTimeout(context.Background(), releaseTime)
+// releaseTaken releases what an acquire that was not granted may have taken all the same, and says whether nothing is
+// held: an answer may have been lost, and a server may have said no while an attempt was under way. Nobody else knows
+// the lease id, so nothing else can be hit.
+func (s *services) releaseTaken(req *lockdv1.AcquireRequest) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
 	_, err := ask(ctx, s, s.locks.Release, &lockdv1.ReleaseRequest{
 		Name: req.GetName(), Kind: req.GetKind(), LeaseId: req.GetLeaseId(),
 	})
-	if err == nil || errors.Is(err, client.ErrNotHeld) || errors.Is(err, client.ErrInvalid) ||
-		errors.Is(err, client.ErrKindMismatch) {
-		return nil
-	}
-	return err
+	return err == nil || errors.Is(err, client.ErrNotHeld) || errors.Is(err, client.ErrInvalid) ||
+		errors.Is(err, client.ErrKindMismatch)
 }
 
 func notGranted(name string, n *lockdv1.NotGranted) error {
@@ -146,23 +138,17 @@ func newExtend(o *options) *cobra.Command {
 		Use:   "extend NAME LEASE_ID --lease DURATION",
 		Short: "Make a lease last longer, or shorter with --shorten, and print it as JSON",
 		Args:  exactly(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.call(cmd, func(ctx context.Context, s *services) error {
-				var begun time.Time
-				var resp *lockdv1.ExtendResponse
-				err := kind.each(func(k lockdv1.LockKind) (err error) {
-					begun = time.Now()
-					resp, err = certain(ctx, s, s.locks.Extend, &lockdv1.ExtendRequest{
-						Name: args[0], Kind: k, LeaseId: args[1], Lease: durationpb.New(lease), MayShorten: shorten,
-					})
-					return err
+		RunE: o.asks(func(ctx context.Context, s *services, args []string) (shown, error) {
+			var begun time.Time
+			resp, err := ofKind(ctx, s, args[0], kind, func(k lockdv1.LockKind) (*lockdv1.ExtendResponse, error) {
+				begun = time.Now()
+				resp, _, err := change(ctx, s, s.locks.Extend, &lockdv1.ExtendRequest{
+					Name: args[0], Kind: k, LeaseId: args[1], Lease: durationpb.New(lease), MayShorten: shorten,
 				})
-				if err != nil {
-					return wrap("extend", args, err)
-				}
-				return printLease(cmd.OutOrStdout(), resp.GetLease(), begun)
+				return resp, err
 			})
-		},
+			return showLease(resp.GetLease(), begun), err
+		}),
 	}
 	leaseFlag(cmd, &lease)
 	cmd.Flags().BoolVar(&shorten, "shorten", false, "let the lease end then also if it would have ended later")
@@ -187,18 +173,14 @@ func newRelease(o *options) *cobra.Command {
 			if keep > 0 && kind != 0 && client.Kind(kind) != client.Semaphore {
 				return usagef("--keep is for a semaphore, not for --kind %s", client.Kind(kind))
 			}
-			if keep > 0 {
-				return o.asks(func(ctx context.Context, s *services, args []string) (shown, error) {
-					v, err := s.keep(ctx, args[0], args[1], keep)
-					return shown{json: v, text: v.text}, err
-				})(cmd, args)
-			}
-			return o.call(cmd, func(ctx context.Context, s *services) error {
-				if err := s.release(ctx, args[0], args[1], kind); err != nil {
-					return wrap("release", args, err)
+			return o.asks(func(ctx context.Context, s *services, args []string) (shown, error) {
+				left, err := s.release(ctx, args[0], args[1], kind, keep)
+				if keep == 0 {
+					return shown{}, err
 				}
-				return nil
-			})
+				v := keptView{Name: args[0], Remaining: left}
+				return shown{json: v, text: v.text}, err
+			})(cmd, args)
 		},
 	}
 	cmd.Flags().Uint32Var(&keep, "keep", 0, "of a semaphore: keep so many permits and release the others")
@@ -214,34 +196,21 @@ func (v keptView) text(p *screen) {
 	p.line("%s of %s %s kept", counted(v.Remaining, "permit"), v.Name, are)
 }
 
-// keep releases all permits of a lease but some. It says what stays, so it can be repeated.
-func (s *services) keep(ctx context.Context, name, leaseID string, keep uint32) (keptView, error) {
-	resp, err := certain(ctx, s, s.locks.Release, &lockdv1.ReleaseRequest{
-		Name: name, Kind: lockdv1.LockKind_LOCK_KIND_SEMAPHORE, LeaseId: leaseID, Keep: keep,
-	})
-	if err == nil && resp.GetRemaining() == 0 { // of a server that cannot do that
-		err = fmt.Errorf("%w: all permits were released", client.ErrUnsupported)
+// release ends a lease, or all of its permits but some. When an answer was lost, a lease that is gone afterwards was
+// released by that try.
+func (s *services) release(ctx context.Context, name, leaseID string, kind kindFlag, keep uint32) (uint32, error) {
+	if keep > 0 {
+		kind = kindFlag(client.Semaphore)
 	}
-	return keptView{Name: name, Remaining: resp.GetRemaining()}, err
-}
-
-// release ends a lease. When an answer was lost, a lease that is gone afterwards was released by that try.
-func (s *services) release(ctx context.Context, name, leaseID string, kind kindFlag) error {
-	unsure := false
-	err := kind.each(func(k lockdv1.LockKind) error {
-		_, maybe, err := change(ctx, s, 0, func(ctx context.Context) (*lockdv1.ReleaseResponse, error) {
-			return s.locks.Release(ctx, &lockdv1.ReleaseRequest{Name: name, Kind: k, LeaseId: leaseID})
-		})
-		unsure = unsure || maybe
-		return err
+	resp, err := ofKind(ctx, s, name, kind, func(k lockdv1.LockKind) (*lockdv1.ReleaseResponse, error) {
+		resp, unsure, err := change(ctx, s, s.locks.Release,
+			&lockdv1.ReleaseRequest{Name: name, Kind: k, LeaseId: leaseID, Keep: keep})
+		if unsure && keep == 0 && errors.Is(err, client.ErrNotHeld) {
+			err = nil
+		}
+		return resp, err
 	})
-	switch {
-	case unsure && errors.Is(err, client.ErrNotHeld):
-		return nil
-	case unsure:
-		return outcome(err)
-	}
-	return err
+	return resp.GetRemaining(), err
 }
 
 // checkWait refuses what the protocol refuses, too: a negative wait may be meant as none or as one for ever.

@@ -5,11 +5,16 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	// The authorities of the web, for where the system has none: the container image has no files but the programs.
 	_ "golang.org/x/crypto/x509roots/fallback"
@@ -34,7 +39,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(context.Background())
-	printError(stderr, err, o.format(args))
+	printError(stderr, err, format(args))
 	return exitCode(err)
 }
 
@@ -50,17 +55,12 @@ type options struct {
 }
 
 // format is that of errors, which may be about the flags themselves.
-func (o *options) format(args []string) string {
-	for i, arg := range args {
-		if arg == "--" {
-			break
-		}
-		if arg == "-ojson" || arg == "-o=json" || arg == "--output=json" || (arg == "-o" || arg == "--output") &&
-			i+1 < len(args) && args[i+1] == outputJSON {
-			return outputJSON
-		}
-	}
-	return o.output
+func format(args []string) string {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.Usage, flags.ParseErrorsAllowlist.UnknownFlags = func() {}, true
+	format := flags.StringP("output", "o", outputText, "")
+	_ = flags.Parse(args) // what is wrong is told already
+	return *format
 }
 
 func newRoot(o *options) *cobra.Command {
@@ -86,7 +86,9 @@ machine-readable reason in front.`,
 		},
 		SuggestionsMinimumDistance: 2,
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE:          func(*cobra.Command, []string) error { return checkOutput(o.output) },
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
+			return cmp.Or(checkTexts(cmd, args), checkOutput(o.output))
+		},
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&o.addr, "addr", cmp.Or(os.Getenv(addrEnv), defaultAddr),
@@ -108,4 +110,33 @@ machine-readable reason in front.`,
 		newUnlock(o), newDrain(o), newBench(o), newVersion(o),
 	)
 	return root
+}
+
+// checkTexts refuses what is not UTF-8 before anything is asked: no message can have such a text. The command of exec
+// may have any.
+func checkTexts(cmd *cobra.Command, args []string) error {
+	if cmd.Name() == "exec" && len(args) > 1 {
+		args = args[:1]
+	}
+	args = slices.Clip(args)
+	cmd.Flags().Visit(func(f *pflag.Flag) { args = append(args, f.Value.String()) })
+	if i := slices.IndexFunc(args, func(text string) bool { return !utf8.ValidString(text) }); i >= 0 {
+		return usagef("%s is not valid UTF-8", quoted(args[i]))
+	}
+	return nil
+}
+
+// flagError is the usage error for a mistake in the flags.
+func flagError(cmd *cobra.Command, err error) error {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return usagef("invalid argument %s for --%s: %w", quoted(bad.GetValue()), bad.GetFlag().Name, bad.Unwrap())
+	}
+	return usagef("%w; see %s --help", err, cmd.CommandPath())
+}
+
+func didYouMean(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(words, " or ") + "?"
 }

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"flag"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"google.golang.org/grpc"
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/test/harness"
@@ -242,4 +245,36 @@ func TestServerAway(t *testing.T) {
 			r.want(t, exitUnavailable, "", "UNAVAILABLE: ")
 		})
 	}
+}
+
+// serve runs a server of a test's own, and returns its address.
+func serve(t *testing.T, register func(*grpc.Server), opts ...grpc.ServerOption) string {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := grpc.NewServer(opts...)
+	register(srv)
+	go func() { _ = srv.Serve(lis) }()
+	t.Cleanup(srv.Stop)
+	return lis.Addr().String()
+}
+
+// Texts that no message can have are refused before anything is sent. A command may be called anything.
+func TestTextsThatAreNotUTF8(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"acquire", "n\xff", "--lease", "1s"},
+		{"release", "n", "n\xff"},
+		{"watch", "n\xff"},
+		{"ls", "--prefix", "n\xff"},
+		{"exec", "n", "--also", "n\xff", "--", "true"},
+		{"exec", "n", "--label", "a=n\xff", "--", "true"},
+		{"limit", "--", "n\xff"},
+	} {
+		nowhere := []string{"--addr", "127.0.0.1:1", "--admin-addr", "127.0.0.1:1", "--connect-timeout", "1h"}
+		call(t, append(nowhere, args...)...).want(t, exitUsage, "", "UTF-8")
+	}
+	call(t, "exec", "n", "--annotation", "a", "--", "true", "n\xff").want(t, 0, "", "")
 }

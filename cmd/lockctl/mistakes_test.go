@@ -110,14 +110,14 @@ func TestAPortThatSpeaksSomethingElseIsNamed(t *testing.T) {
 		_, err := lockdv1.NewInspectServiceClient(o).GetStatus(ctx, &lockdv1.GetStatusRequest{})
 		return message(client.FromStatus(err))
 	}
-	plain, err := newReplicas(lis.Addr().String(), 1, insecure.NewCredentials(), &sentRequests{})
+	plain, err := newReplicas(lis.Addr().String(), 1, insecure.NewCredentials())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := ask(plain); !strings.Contains(got, "this is an HTTP port") || strings.Contains(got, "want TLS") {
 		t.Errorf("got %s", got)
 	}
-	with, err := newReplicas(lis.Addr().String(), 1, secure, &sentRequests{})
+	with, err := newReplicas(lis.Addr().String(), 1, secure)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,16 +12,6 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-const (
-	// toldAfter is how long the server may be away until people are told.
-	toldAfter = 2 * time.Second
-	// awayPause is the time between two requests while the server's store is away.
-	awayPause = 500 * time.Millisecond
-	// lookEvery is how often exec looks who holds what it waits for, and lookFirst when it looks for the first time.
-	lookEvery = 5 * time.Second
-	lookFirst = 100 * time.Millisecond
-)
-
 // lockAll waits for the locks, no longer than --wait says. A server or a store that is away is waited for as a holder
 // is.
 func (x *execution) lockAll(ctx context.Context) (*client.Locks, error) {
@@ -48,14 +38,11 @@ func (x *execution) lockAll(ctx context.Context) (*client.Locks, error) {
 		if failing.IsZero() || time.Since(begun) > x.connect+client.DefaultAnswerTimeout {
 			failing = time.Now()
 		}
-		if err == nil || !x.goesOn(err, time.Since(failing)) || x.bounded && time.Until(until) <= awayPause {
+		if err == nil || !x.goesOn(err, time.Since(failing)) || x.bounded && time.Until(until) <= retryPause {
 			return ls, err
 		}
 		x.waitsFor("the server: " + message(err))
-		select {
-		case <-time.After(awayPause):
-		case <-ctx.Done():
-		}
+		sleep(ctx, retryPause)
 	}
 }
 
@@ -70,7 +57,7 @@ func (x *execution) goesOn(err error, away time.Duration) bool {
 			errors.Is(err, client.ErrDraining)
 	}
 	reason := client.Reason(err)
-	return (reason == "BACKEND_UNAVAILABLE" || reason == "OUTCOME_UNKNOWN") && away+awayPause < x.connect
+	return (reason == "BACKEND_UNAVAILABLE" || reason == "OUTCOME_UNKNOWN") && away+retryPause < x.connect
 }
 
 // waitsFor tells what exec waits for, once and when it changes.
@@ -87,10 +74,8 @@ func (x *execution) waitsFor(what string) {
 // tellHolders tells who holds what exec waits for, until ctx ends. It looks now and then: not everything that matters
 // here is told to those who wait.
 func (x *execution) tellHolders(ctx context.Context) {
-	for pause := lookFirst; ; pause = lookEvery {
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+	for pause := retryPause; ; pause = 5 * tellPause {
+		if sleep(ctx, pause); ctx.Err() != nil {
 			return
 		}
 		if what := x.holders(ctx); what != "" && ctx.Err() == nil {
@@ -118,10 +103,10 @@ func (x *execution) holders(ctx context.Context) string {
 // heldBy says who holds a lock: the first one, and how many others.
 func (v inspectView) heldBy() string {
 	if len(v.Holds) == 0 {
-		return fmt.Sprintf("%s holders", v.lockView.holders())
+		return v.holders() + " holders"
 	}
 	first := v.Holds[0]
-	who := first.by()
+	who := holder(first.Client, first.Origin)
 	if first.Client == "" && first.Owner != "" {
 		who += " " + first.Owner
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -78,21 +79,14 @@ func printJSON(w io.Writer, v any) error {
 		return err
 	}
 	line := strings.TrimSuffix(buf.String(), "\n")
-	if isPrintable(line) {
-		_, err := io.WriteString(w, line+"\n")
-		return err
-	}
 	var out strings.Builder
 	for _, r := range line {
-		switch {
-		case visible(r):
+		if visible(r) {
 			out.WriteRune(r)
-		case r > 0xffff:
-			// A pair of surrogates, as JSON wants it.
-			r -= 0x10000
-			fmt.Fprintf(&out, `\u%04x\u%04x`, 0xd800+(r>>10), 0xdc00+(r&0x3ff))
-		default:
-			fmt.Fprintf(&out, `\u%04x`, r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&out, `\u%04x`, unit)
 		}
 	}
 	_, err := io.WriteString(w, out.String()+"\n")

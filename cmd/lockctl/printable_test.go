@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"net"
 	"os/exec"
 	"strings"
 	"testing"
@@ -76,8 +75,8 @@ func wantSafe(t *testing.T, what, out string) {
 	}
 }
 
-// fill sets all texts of a message to what is hostile, in all messages inside.
-func fill(m protoreflect.Message, depth int) {
+// spoil sets all texts of a message to what is hostile, in all messages inside.
+func spoil(m protoreflect.Message, depth int) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
 		f := fields.Get(i)
@@ -86,11 +85,11 @@ func fill(m protoreflect.Message, depth int) {
 		case f.IsMap():
 			m.Mutable(f).Map().Set(protoreflect.ValueOfString(hostile).MapKey(), protoreflect.ValueOfString(hostile))
 		case f.IsList() && f.Message() != nil:
-			fill(m.Mutable(f).List().AppendMutable().Message(), depth-1)
+			spoil(m.Mutable(f).List().AppendMutable().Message(), depth-1)
 		case f.Message() != nil && f.Message().FullName() == "google.protobuf.Duration":
 			m.Set(f, protoreflect.ValueOfMessage(durationpb.New(1e9).ProtoReflect()))
 		case f.Message() != nil:
-			fill(m.Mutable(f).Message(), depth-1)
+			spoil(m.Mutable(f).Message(), depth-1)
 		case f.Kind() == protoreflect.StringKind && !f.IsList():
 			m.Set(f, protoreflect.ValueOfString(hostile))
 		case f.Kind() == protoreflect.BoolKind:
@@ -135,7 +134,7 @@ func (h *hostileServer) intercept(_ context.Context, _ any, info *grpc.UnaryServ
 		return nil, err
 	}
 	m := out.New()
-	fill(m, 5)
+	spoil(m, 5)
 	return m.Interface(), nil
 }
 
@@ -178,19 +177,13 @@ func (h *hostileServer) Session(stream grpc.BidiStreamingServer[lockdv1.SessionR
 
 func startHostile(t *testing.T, fails bool) string {
 	t.Helper()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	h := &hostileServer{fails: fails}
-	srv := grpc.NewServer(grpc.UnaryInterceptor(h.intercept))
-	lockdv1.RegisterLockServiceServer(srv, h)
-	lockdv1.RegisterInspectServiceServer(srv, h)
-	lockdv1.RegisterAdminServiceServer(srv, h)
-	lockdv1.RegisterSessionServiceServer(srv, h)
-	go func() { _ = srv.Serve(lis) }()
-	t.Cleanup(srv.Stop)
-	return lis.Addr().String()
+	return serve(t, func(s *grpc.Server) {
+		lockdv1.RegisterLockServiceServer(s, h)
+		lockdv1.RegisterInspectServiceServer(s, h)
+		lockdv1.RegisterAdminServiceServer(s, h)
+		lockdv1.RegisterSessionServiceServer(s, h)
+	}, grpc.UnaryInterceptor(h.intercept))
 }
 
 // Every command, against a server that tells hostile texts wherever it can, prints nothing but visible characters.

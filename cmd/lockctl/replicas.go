@@ -4,35 +4,32 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"google.golang.org/grpc"
 	grpccodes "google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/lockd-io/lockd/client"
 )
 
-// replicas are the connections to the servers of a list, of which one is used until it does not answer.
+// replicas are the connections to the servers of a list, of which one is used until it does not answer. One goroutine
+// uses them.
 type replicas struct {
 	conns []*grpc.ClientConn
-
-	mu sync.Mutex // guards the field below
-	at int
+	at    int
+	sent  bool // a request was sent to a server that could be reached, since this was last set back
 }
 
-func newReplicas(list string, port int, creds credentials.TransportCredentials, sent *sentRequests) (*replicas, error) {
+func newReplicas(list string, port int, creds credentials.TransportCredentials) (*replicas, error) {
 	addrs, err := client.Addresses(list, port)
 	if err != nil {
 		return nil, err
 	}
 	r := &replicas{}
 	for _, addr := range addrs {
-		conn, err := grpc.NewClient(addr,
-			grpc.WithTransportCredentials(creds), grpc.WithDisableServiceConfig(), grpc.WithStatsHandler(sent))
+		conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(creds), grpc.WithDisableServiceConfig())
 		if err != nil {
 			r.close()
 			return nil, err
@@ -51,18 +48,12 @@ func (r *replicas) close() {
 // Invoke is for the generated stubs. A call that fails because its server is away is not repeated here, but the next
 // one goes to another server.
 func (r *replicas) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
-	if err := checkTexts(args); err != nil {
-		return err
-	}
-	r.mu.Lock()
-	at := r.at
-	r.mu.Unlock()
-	err := r.conns[at].Invoke(ctx, method, args, reply, opts...)
+	conn, to := r.conns[r.at], peer.Peer{}
+	err := conn.Invoke(ctx, method, args, reply, append(opts, grpc.Peer(&to))...)
+	r.sent = r.sent || to.Addr != nil
 	if c := status.Code(err); c == grpccodes.Unavailable || c == grpccodes.DeadlineExceeded {
-		err = located(err, r.conns[at].Target())
-		r.mu.Lock()
-		r.at = (at + 1) % len(r.conns)
-		r.mu.Unlock()
+		err = located(err, conn.Target())
+		r.at = (r.at + 1) % len(r.conns)
 	}
 	return err
 }
@@ -80,22 +71,3 @@ func located(err error, server string) error {
 func (*replicas) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
 	return nil, errors.ErrUnsupported
 }
-
-// sentRequests knows whether a request was sent to a server that could be reached, since any was last set back.
-type sentRequests struct{ any atomic.Bool }
-
-// HandleRPC is for package grpc.
-func (s *sentRequests) HandleRPC(_ context.Context, e stats.RPCStats) {
-	if _, ok := e.(*stats.OutHeader); ok {
-		s.any.Store(true)
-	}
-}
-
-// TagRPC is for package grpc.
-func (*sentRequests) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
-
-// HandleConn is for package grpc.
-func (*sentRequests) HandleConn(context.Context, stats.ConnStats) {}
-
-// TagConn is for package grpc.
-func (*sentRequests) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }

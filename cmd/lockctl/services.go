@@ -16,58 +16,52 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// answerTimeout is how long the server may take for what needs no waiting.
-const answerTimeout = 5 * time.Second
-
-// retryPause is the time between two tries.
+// retryPause is the time between two tries of anything.
 const retryPause = 200 * time.Millisecond
 
-// services are the server's calls that need no session.
+// services are the server's calls that need no session. One goroutine makes them.
 type services struct {
-	conns []*replicas
-	locks lockdv1.LockServiceClient
-	reads lockdv1.InspectServiceClient
-	// At the address for operators.
-	admin      lockdv1.AdminServiceClient
-	adminReads lockdv1.InspectServiceClient
+	conn, admin *replicas // admin is at the address for operators, and so is what is called so
+	locks       lockdv1.LockServiceClient
+	reads       lockdv1.InspectServiceClient
+	admins      lockdv1.AdminServiceClient
+	adminReads  lockdv1.InspectServiceClient
 
 	connectTimeout time.Duration
-	sent           sentRequests
 }
 
 // dial does not connect yet: the first call does.
-func (o *options) dial(context.Context) (*services, error) {
-	s := &services{connectTimeout: o.connectTimeout}
+func (o *options) dial() (*services, error) {
 	creds, err := o.credentials()
 	if err != nil {
 		return nil, err
 	}
-	conn, err := newReplicas(o.addr, client.DefaultPort, creds, &s.sent)
+	conn, err := newReplicas(o.addr, client.DefaultPort, creds)
 	if err != nil {
 		return nil, usagef("--addr %s: %w", quoted(o.addr), err)
 	}
-	admin, err := newReplicas(o.adminAddr, adminPort, creds, &s.sent)
+	admin, err := newReplicas(o.adminAddr, adminPort, creds)
 	if err != nil {
 		conn.close()
 		return nil, usagef("--admin-addr %s: %w", quoted(o.adminAddr), err)
 	}
-	s.conns = []*replicas{conn, admin}
-	s.locks, s.reads = lockdv1.NewLockServiceClient(conn), lockdv1.NewInspectServiceClient(conn)
-	s.admin, s.adminReads = lockdv1.NewAdminServiceClient(admin), lockdv1.NewInspectServiceClient(admin)
-	return s, nil
+	return &services{
+		conn: conn, locks: lockdv1.NewLockServiceClient(conn), reads: lockdv1.NewInspectServiceClient(conn),
+		admin: admin, admins: lockdv1.NewAdminServiceClient(admin), adminReads: lockdv1.NewInspectServiceClient(admin),
+		connectTimeout: o.connectTimeout,
+	}, nil
 }
 
 func (s *services) close() {
-	for _, conn := range s.conns {
-		conn.close()
-	}
+	s.conn.close()
+	s.admin.close()
 }
 
 // call runs f with the services, until a signal comes.
 func (o *options) call(cmd *cobra.Command, f func(ctx context.Context, s *services) error) error {
 	ctx, stop := interruptible(cmd.Context())
 	defer stop()
-	s, err := o.dial(ctx)
+	s, err := o.dial()
 	if err != nil {
 		return err
 	}
@@ -109,49 +103,54 @@ type method[Q, R any] func(ctx context.Context, request Q, opts ...grpc.CallOpti
 
 // ask makes a call that changes nothing.
 func ask[Q, R any](ctx context.Context, s *services, m method[Q, R], request Q) (R, error) {
-	return retry(ctx, s, 0, func(ctx context.Context) (R, error) { return m(ctx, request) })
+	r, _, err := retry(ctx, s, 0, func(ctx context.Context) (R, error) { return m(ctx, request) })
+	return r, err
+}
+
+// change makes a call that changes something and need not be undone. unsure says that a try which failed may have been
+// executed: then the outcome is unknown, and not that the server is away.
+func change[Q, R any](ctx context.Context, s *services, m method[Q, R], request Q) (r R, unsure bool, err error) {
+	r, unsure, err = retry(ctx, s, 0, func(ctx context.Context) (R, error) { return m(ctx, request) })
+	if unsure && (errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrDraining)) {
+		err = client.ErrOutcomeUnknown
+	}
+	return r, unsure, err
 }
 
 // retry makes a call, which may wait for some time, and repeats it while the server cannot be reached or the outcome
-// is unknown, no longer than the connect timeout. The call must be one that can be repeated.
+// is unknown, no longer than the connect timeout. The call must be one that can be repeated. unsure says that a try
+// which failed may have been executed, whatever later ones were told.
 func retry[T any](ctx context.Context, s *services, wait time.Duration,
 	call func(context.Context) (T, error),
-) (T, error) {
+) (t T, unsure bool, err error) {
 	var failing time.Time // since when
 	for {
-		t, err := once(ctx, wait+answerTimeout, call)
+		s.conn.sent, s.admin.sent = false, false
+		t, err = once(ctx, wait+client.DefaultAnswerTimeout, call)
+		unsure = unsure || (s.conn.sent || s.admin.sent) && mayHaveActed(err)
 		switch {
 		case err == nil:
-			return t, nil
+			return t, unsure, nil
 		case ctx.Err() != nil:
-			return t, context.Cause(ctx)
+			return t, unsure, context.Cause(ctx)
 		case !errors.Is(err, client.ErrUnavailable) && !errors.Is(err, client.ErrOutcomeUnknown) &&
 			!errors.Is(err, client.ErrDraining):
-			return t, err
+			return t, unsure, err
 		case failing.IsZero():
 			failing = time.Now()
 		case time.Since(failing) >= s.connectTimeout:
-			return t, err
+			return t, unsure, err
 		}
-		select {
-		case <-time.After(retryPause):
-		case <-ctx.Done():
-		}
+		sleep(ctx, retryPause)
 	}
 }
 
-// change is retry for a call that changes something. unsure says that a try which is not known to have done nothing may
-// have been executed, whatever later ones were told.
-func change[T any](ctx context.Context, s *services, wait time.Duration,
-	call func(context.Context) (T, error),
-) (t T, unsure bool, err error) {
-	t, err = retry(ctx, s, wait, func(ctx context.Context) (T, error) {
-		s.sent.any.Store(false)
-		t, err := call(ctx)
-		unsure = unsure || s.sent.any.Load() && mayHaveActed(client.FromStatus(err))
-		return t, err
-	})
-	return t, unsure, err
+// sleep waits for a time, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
 }
 
 // mayHaveActed says whether a call that was sent may have been executed although it failed: nobody answered it, or the
@@ -165,24 +164,6 @@ func mayHaveActed(err error) bool {
 		return true
 	}
 	return false
-}
-
-// certain makes a call that changes something and need not be undone. What an earlier try may have done counts: then
-// the outcome is unknown, and not that the server is away.
-func certain[Q, R any](ctx context.Context, s *services, m method[Q, R], request Q) (R, error) {
-	r, unsure, err := change(ctx, s, 0, func(ctx context.Context) (R, error) { return m(ctx, request) })
-	if unsure {
-		err = outcome(err)
-	}
-	return r, err
-}
-
-// outcome is the error of a change of which an earlier try may have been executed.
-func outcome(err error) error {
-	if errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrDraining) {
-		return client.ErrOutcomeUnknown
-	}
-	return err
 }
 
 func once[T any](ctx context.Context, bound time.Duration, call func(context.Context) (T, error)) (T, error) {
@@ -224,16 +205,6 @@ func exactly(n int) cobra.PositionalArgs {
 			return usagef("usage: lockctl %s", cmd.Use)
 		}
 		return nil
-	}
-}
-
-// page calls next until there are no more pages.
-func page(next func(token string) (string, error)) error {
-	for token := ""; ; {
-		var err error
-		if token, err = next(token); err != nil || token == "" {
-			return err
-		}
 	}
 }
 

@@ -3,14 +3,17 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // openPTY makes a terminal: what is written to ours is typed, what is read from it is shown.
@@ -78,20 +81,17 @@ func (s *session) line(want string) {
 	}
 }
 
-// state waits until lockctl has a state as in /proc: T is stopped, S and R are not.
-func (s *session) state(want string) {
-	s.t.Helper()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+// awaitState waits until a process has a state as in /proc: T is stopped, S and R are not.
+func awaitState(t *testing.T, pid int, want string) {
+	t.Helper()
+	harness.Until(t, "the state "+want, func() bool {
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {
-			s.t.Fatal(err)
+			t.Fatal(err)
 		}
 		_, rest, _ := strings.Cut(string(data), ") ")
-		if strings.Contains(want, rest[:1]) {
-			return
-		}
-	}
-	s.t.Fatalf("lockctl did not get into the state %q", want)
+		return strings.Contains(want, rest[:1])
+	})
 }
 
 func (s *session) foreground() int {
@@ -125,14 +125,14 @@ func TestExecIsSuspendedWithTheCommand(t *testing.T) {
 	s := startSession(t, "exec", "tty-stop", "--", "sh", "-c", `echo ready; read x; echo "read $x"`)
 	s.line("ready")
 	s.typed("\x1a") // Ctrl-Z
-	s.state("T")
+	awaitState(t, s.cmd.Process.Pid, "T")
 	if fg := s.foreground(); fg != s.cmd.Process.Pid {
 		t.Errorf("the terminal belongs to group %d while lockctl is stopped, want it at lockctl's", fg)
 	}
 	if err := s.cmd.Process.Signal(syscall.SIGCONT); err != nil { // as fg does
 		t.Fatal(err)
 	}
-	s.state("SR")
+	awaitState(t, s.cmd.Process.Pid, "SR")
 	s.typed("on\n")
 	s.line("read on")
 	if code := codeOf(t, s.cmd.Wait()); code != 0 {
@@ -140,42 +140,22 @@ func TestExecIsSuspendedWithTheCommand(t *testing.T) {
 	}
 }
 
-func TestExecIsSuspendedPastTheLease(t *testing.T) {
-	t.Parallel()
-	s := startSession(t, "exec", "tty-late", "--ttl", "3s", "--", "sh", "-c", `trap '' TERM; echo ready; exec sleep 1000`)
-	s.line("ready")
-	s.typed("\x1a")
-	s.state("T")
-	hold(t, "tty-late")
-	if err := s.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	if code := codeOf(t, s.cmd.Wait()); code != exitLost {
-		t.Errorf("code %d", code)
-	}
-}
-
 // Without a terminal Ctrl-Z does not come, but SIGTSTP may. The command must not work on while lockctl sleeps.
 func TestExecIsSuspendedBySignal(t *testing.T) {
 	t.Parallel()
-	inTime(t, suspendedBySignal)
-}
-
-func suspendedBySignal(t *testing.T, n string) (late time.Duration) {
-	dir, name := t.TempDir(), "tstp"+n
-	r := start(t, append([]string{"exec", name, "--"}, stubborn(dir)...)...)
-	r.line("ready")
-	r.signal(syscall.SIGTSTP)
-	(&session{t: t, cmd: r.cmd}).state("T")
-	stopped := time.Now()
-	late = outlived(t, dir, stopped.Add(50*time.Millisecond), "outer", "inner")
-	r.signal(syscall.SIGCONT)
-	for lastSign(t, dir, "outer").Before(stopped) {
-		time.Sleep(time.Millisecond)
+	p := start(t, "exec", "tstp", "--", "sh", "-c", "echo $$; read x; echo $x")
+	text, err := p.out.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
 	}
-	call(t, "unlock", name, "--force", "--reason", "stuck").want(t, 0, "unlocked "+name+"\n", "")
-	if code, _ := r.wait(); code != exitLost {
-		t.Errorf("code %d", code)
+	p.signal(syscall.SIGTSTP)
+	awaitState(t, p.cmd.Process.Pid, "T")
+	pid, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return late
+	awaitState(t, pid, "T")
+	p.signal(syscall.SIGCONT)
+	_, _ = io.WriteString(p.stdin, "on\n")
+	p.wait(0, "on\n")
 }

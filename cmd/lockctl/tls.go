@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc/credentials"
 
@@ -41,20 +43,8 @@ func (f *tlsFlags) use() (*client.TLS, error) {
 	case t == nil:
 		t = &client.TLS{}
 	}
-	for _, v := range []struct {
-		flag string
-		from string
-		to   *string
-	}{
-		{"cacert", f.files.CACert, &t.CACert},
-		{"cert", f.files.Cert, &t.Cert},
-		{"key", f.files.Key, &t.Key},
-		{"server-name", f.files.ServerName, &t.ServerName},
-	} {
-		if f.set.Changed(v.flag) {
-			*v.to = v.from
-		}
-	}
+	t.CACert, t.Cert = cmp.Or(f.files.CACert, t.CACert), cmp.Or(f.files.Cert, t.Cert)
+	t.Key, t.ServerName = cmp.Or(f.files.Key, t.Key), cmp.Or(f.files.ServerName, t.ServerName)
 	return t, nil
 }
 

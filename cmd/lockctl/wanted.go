@@ -1,7 +1,7 @@
 package main
 
 import (
-	"cmp"
+	"context"
 	"errors"
 	"strings"
 
@@ -35,29 +35,29 @@ func (k *kindFlag) optional(cmd *cobra.Command) {
 	cmd.Flags().Lookup("kind").DefValue = ""
 }
 
-// each calls f with the kind, or, if none was given, with one after the other until the lease is held with that. Only
-// its caller knows a lease id, so that no other lease can be hit.
-func (k *kindFlag) each(f func(lockdv1.LockKind) error) error {
-	if *k != 0 {
-		return f(k.proto())
+// ofKind calls f with the kind of a lease. If none was given, it is that of the name, which is asked for.
+func ofKind[R any](ctx context.Context, s *services, name string, kind kindFlag,
+	f func(lockdv1.LockKind) (R, error),
+) (r R, err error) {
+	if kind != 0 {
+		return f(kind.proto())
 	}
-	var err error
+	resp, err := ask(ctx, s, s.locks.Get, &lockdv1.GetRequest{Name: name})
+	k := resp.GetLock().GetKind()
+	switch {
+	case err != nil:
+		return r, err
+	case k == lockdv1.LockKind_LOCK_KIND_UNSPECIFIED:
+		return r, client.ErrNotHeld
+	case k != lockdv1.LockKind_LOCK_KIND_EXCLUSIVE:
+		return f(k)
+	}
 	// Fair stands for exclusive, too: it is the same hold in Redis, and the next of the queue is told.
-	for _, kind := range []client.Kind{client.Fair, client.Read, client.Write, client.Semaphore} {
-		e := f(lockdv1.LockKind(kind))
-		if kind == client.Fair && errors.Is(e, client.ErrUnsupported) { // a majority of stores has none, and no semaphores
-			e = f(lockdv1.LockKind(client.Exclusive))
-		}
-		switch {
-		case e != nil && errors.Is(e, client.ErrUnsupported):
-			err = cmp.Or(err, e)
-		case e == nil || !errors.Is(e, client.ErrNotHeld) && !errors.Is(e, client.ErrKindMismatch):
-			return e
-		case err == nil || errors.Is(e, client.ErrNotHeld):
-			err = e
-		}
+	r, err = f(lockdv1.LockKind_LOCK_KIND_FAIR)
+	if errors.Is(err, client.ErrUnsupported) { // a majority of stores has none
+		r, err = f(k)
 	}
-	return err
+	return r, err
 }
 
 func (k *kindFlag) proto() lockdv1.LockKind { return lockdv1.LockKind(*k) }
