@@ -27,13 +27,10 @@ type places[R any] struct {
 	fresh  []*Waiter[R] // have no place yet
 	failed bool         // others have none either: they come first
 	keepAt time.Time    // when the next round begins, which keeps all
-	round  Cursor[R]    // where the round goes on; at the end between rounds
+	round  *Waiter[R]   // where the round goes on; nil between rounds
 	early  []*Waiter[R] // came to the front during the round, which would miss them
 	tried  bool         // an attempt was made since the last piece of the round
 }
-
-// HasPlaces says whether there are fair waiters.
-func (q *Queue[R]) HasPlaces() bool { return q.places != nil }
 
 // Placed is the waiter that has the place of an owner; nil if there is none.
 func (q *Queue[R]) Placed(o lock.Owner) *Waiter[R] {
@@ -73,13 +70,13 @@ func (p *places[R]) due(q *Queue[R], now time.Time, idle bool) (due []*Waiter[R]
 	switch {
 	case p == nil:
 		return nil
-	case p.round.at != nil && !idle && !p.tried:
+	case p.round != nil && !idle && !p.tried:
 		p.tried = true
 		return nil
-	case p.round.at != nil:
+	case p.round != nil:
 	case !now.Before(p.keepAt):
 		p.fresh, p.failed, p.keepAt = nil, false, now.Add(placeInterval)
-		p.round.at = q.waiters.front
+		p.round = q.waiters.front
 	case p.failed || !idle:
 		return nil
 	default:
@@ -114,10 +111,11 @@ func (p *places[R]) piece() (due []*Waiter[R]) {
 	}
 	p.early, p.tried = nil, false
 	for range placePiece {
-		w := p.round.Next()
+		w := p.round
 		if w == nil {
 			break
 		}
+		p.round = w.behind
 		add(w)
 	}
 	return due
@@ -125,12 +123,12 @@ func (p *places[R]) piece() (due []*Waiter[R]) {
 
 // more says whether another piece follows at once.
 func (p *places[R]) more() bool {
-	return p != nil && (p.round.at != nil || !p.failed && len(p.fresh) > 0)
+	return p != nil && (p.round != nil || !p.failed && len(p.fresh) > 0)
 }
 
 // cameEarly notes a waiter that came to the front.
 func (p *places[R]) cameEarly(w *Waiter[R]) {
-	if p != nil && p.round.at != nil && !slices.Contains(p.early, w) {
+	if p != nil && p.round != nil && !slices.Contains(p.early, w) {
 		p.early = append(p.early, w)
 	}
 }
@@ -170,7 +168,7 @@ func (q *Queue[R]) NotEnlisted(now time.Time) {
 	if p == nil {
 		return
 	}
-	p.failed, p.round.at, p.early = true, nil, nil
+	p.failed, p.round, p.early = true, nil, nil
 	if at := now.Add(placeRetry); at.Before(p.keepAt) {
 		p.keepAt = at
 	}

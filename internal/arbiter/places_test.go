@@ -32,7 +32,7 @@ func newFairLine(n int) *fairLine {
 // begin begins a round, and returns the waiters of its first piece.
 func (l *fairLine) begin() []lock.Owner {
 	l.now = l.now.Add(PlaceTime)
-	l.q.places.round.at = nil
+	l.q.places.round = nil
 	return l.next()
 }
 

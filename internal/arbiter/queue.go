@@ -33,7 +33,6 @@ type Queue[R any] struct {
 	waiters  line[R]
 	tryAt    time.Time  // when the head is asked for next
 	places   *places[R] // of the fair waiters; nil if there are none
-	walk     *Cursor[R] // of whoever walks along the waiters; nil if nobody does
 }
 
 // Init names a queue.
@@ -52,7 +51,17 @@ func (q *Queue[R]) Idle() bool { return !q.alone && !q.passing && q.sharers == 0
 func (q *Queue[R]) Head() *Waiter[R] { return q.waiters.front }
 
 // All are the waiters in their order. One of them may leave while it is looked at.
-func (q *Queue[R]) All() iter.Seq[*Waiter[R]] { return (&Cursor[R]{q, q.waiters.front}).Rest() }
+func (q *Queue[R]) All() iter.Seq[*Waiter[R]] {
+	return func(yield func(*Waiter[R]) bool) {
+		for w := q.waiters.front; w != nil; {
+			next := w.behind
+			if !yield(w) {
+				return
+			}
+			w = next
+		}
+	}
+}
 
 // Held notes whether a session of this replica holds the name for itself alone, and how many share it.
 func (q *Queue[R]) Held(alone bool, sharers int) {
@@ -165,7 +174,7 @@ func (q *Queue[R]) Move(w *Waiter[R], to *Queue[R], c lock.Claim) {
 
 // unlink takes a waiter out of the list.
 func (q *Queue[R]) unlink(w *Waiter[R]) {
-	q.moveCursors(w)
+	q.moveRound(w)
 	q.waiters.remove(w)
 	if w.counted {
 		w.counted = false
@@ -173,57 +182,22 @@ func (q *Queue[R]) unlink(w *Waiter[R]) {
 	}
 }
 
-// Cursor is a place in a queue that lasts while others have the mutex.
-type Cursor[R any] struct {
-	q  *Queue[R]
-	at *Waiter[R]
-}
-
-// Walk begins to walk along the queue, from its head on. One at a time can do so. Call End afterwards.
-func (q *Queue[R]) Walk() *Cursor[R] {
-	q.walk = &Cursor[R]{q, q.waiters.front}
-	return q.walk
-}
-
-// Next is the next waiter; nil at the end.
-func (c *Cursor[R]) Next() *Waiter[R] {
-	w := c.at
-	if w != nil {
-		c.at = w.behind
-	}
-	return w
-}
-
-// Rest are the waiters from the next one on.
-func (c *Cursor[R]) Rest() iter.Seq[*Waiter[R]] {
-	return func(yield func(*Waiter[R]) bool) {
-		for w := c.Next(); w != nil && yield(w); w = c.Next() {
-		}
-	}
-}
-
-// End ends the walk.
-func (c *Cursor[R]) End() { c.q.walk = nil }
-
-// moveCursors takes cursors from a waiter that is about to leave its place.
-func (q *Queue[R]) moveCursors(w *Waiter[R]) {
-	if q.places != nil && q.places.round.at == w {
-		q.places.round.at = w.behind
-	}
-	if q.walk != nil && q.walk.at == w {
-		q.walk.at = w.behind
+// moveRound takes the round from a waiter that is about to leave its place.
+func (q *Queue[R]) moveRound(w *Waiter[R]) {
+	if q.places != nil && q.places.round == w {
+		q.places.round = w.behind
 	}
 }
 
 // toFront and toBack make a waiter the first or the last one.
 func (q *Queue[R]) toFront(w *Waiter[R]) {
 	q.places.cameEarly(w)
-	q.moveCursors(w)
+	q.moveRound(w)
 	q.waiters.toFront(w)
 }
 
 func (q *Queue[R]) toBack(w *Waiter[R]) {
-	q.moveCursors(w)
+	q.moveRound(w)
 	q.waiters.toBack(w)
 }
 

@@ -51,10 +51,6 @@ func TestWhileTheStoreIsAwayThisReplicaTellsWhatItRemembers(t *testing.T) {
 				if h := in.Holders[0]; h.Client.Name != "billing" || h.Fence != g.Hold.Fence || h.TTL <= 0 || h.Replica != "east" {
 					t.Errorf("the holder is told as %+v", h)
 				}
-				ws, why, err := east.b.Waiters(w.t.Context(), "door", 0, 10)
-				if err != nil || why == "" || len(ws) != waiting {
-					t.Errorf("the waiters are %+v, %q, %v", ws, why, err)
-				}
 				all, asking, err := east.b.WaitersEverywhere(w.t.Context(), inspect.Filter{}, 10)
 				if err != nil || asking.Unasked == "" || len(all) != waiting {
 					t.Errorf("all waiters are %+v, %+v, %v", all, asking, err)

@@ -61,7 +61,7 @@ func (w *world) refusals(c *client, name string) map[string]error {
 	errs["limit"] = told(func(id uint64) { c.SetLimit(id, request.SetLimit{Name: name, Limit: 1}) })
 	_, errs["limit once"] = w.b.SetLimit(request.SetLimit{Name: name, Limit: 1})
 	_, errs["lock"] = w.b.Lock(w.t.Context(), name)
-	_, _, errs["waiters"] = w.b.Waiters(w.t.Context(), name, 0, 1)
+	_, errs["waiters"] = w.b.Inspect(w.t.Context(), name, 1, 1)
 	return errs
 }
 

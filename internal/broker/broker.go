@@ -56,8 +56,6 @@ type Broker struct {
 	finder   *deadlock.Finder
 	acting   atomic.Int64 // how many wait whose actors are known
 
-	walking sync.Mutex // held by the one who walks along the waiters of a queue; locked before the mutex of a shard
-
 	mu       sync.Mutex // guards the fields below. With it held only a session or the tenants are locked
 	sessions *btree.BTreeG[sessionAt]
 	streams  int // sessions that have one

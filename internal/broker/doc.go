@@ -68,11 +68,10 @@
 //
 // Whoever locks several of them does so in this order:
 //
-//  1. Broker.walking
-//  2. shards, by their numbers
-//  3. Broker.mu
-//  4. the mutex of a session
-//  5. those that lock no other one of this list: of an outbox, the Keeper, watched names, undos, and the tenants
+//  1. shards, by their numbers
+//  2. Broker.mu
+//  3. the mutex of a session
+//  4. those that lock no other one of this list: of an outbox, the Keeper, watched names, undos, and the tenants
 //
 // Nothing slow happens under them: Store calls are only started, and answers are appended to outboxes.
 //

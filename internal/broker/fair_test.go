@@ -86,12 +86,12 @@ func TestFairQueueIsShownWithAllReplicasWaiters(t *testing.T) {
 		w.alive().queueKind("job", lock.Fair)
 		there.alive().queueKind("job", lock.Fair)
 		w.alive().queueKind("job", lock.Fair)
-		infos, _, err := w.b.Waiters(t.Context(), "job", 0, 10)
+		in, err := w.b.Inspect(t.Context(), "job", 1, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var seen []string
-		for _, i := range infos {
+		for _, i := range in.Waiters {
 			seen = append(seen, fmt.Sprint(i.Position, i.Kind, i.Session != "", i.Owner != ""))
 		}
 		if want := []string{"0 fair true true", "1 fair false true", "2 fair true true"}; !slices.Equal(seen, want) {

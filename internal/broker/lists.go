@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,7 +39,14 @@ func (o local) Know(about inspect.Question) (k inspect.Knowledge) {
 			}
 			k.Holders = append(k.Holders, l.holderLocked(time.Now()))
 		}
-		k.Waiters = pageLocked(q.All(), 0, about.Waiters)
+		for w := range q.All() {
+			if len(k.Waiters) >= about.Waiters {
+				break
+			}
+			info := w.For.infoLocked()
+			info.Position = len(k.Waiters)
+			k.Waiters = append(k.Waiters, info)
+		}
 	})
 	return k
 }
@@ -89,28 +95,6 @@ func (w *waiter) info() (info inspect.Waiter, waits bool) {
 		return info, false
 	}
 	return w.infoLocked(), true
-}
-
-// Waiting implements inspect.Local.
-func (o local) Waiting(name string, from, size int) (infos []inspect.Waiter) {
-	o.b.walking.Lock()
-	defer o.b.walking.Unlock()
-	o.withQueue(name, func(q *queue) { infos = q.walkWaiters(from, size) })
-	return infos
-}
-
-// Placed implements inspect.Local.
-func (o local) Placed(name string, owners []lock.Owner) (known map[lock.Owner]inspect.Waiter, fair bool) {
-	known = make(map[lock.Owner]inspect.Waiter)
-	o.withQueue(name, func(q *queue) {
-		fair = q.HasPlaces()
-		for _, owner := range owners {
-			if w := q.Placed(owner); w != nil {
-				known[owner] = w.For.infoLocked()
-			}
-		}
-	})
-	return known, fair
 }
 
 // withQueue calls f with the queue of a name, if there is one.
@@ -180,43 +164,6 @@ func (b *Broker) Leases(prefix, after string, size int) (page []inspect.Leased) 
 		})
 	})
 	return page
-}
-
-// walkPiece is how many waiters are passed before others have the mutex.
-const walkPiece = 256
-
-// walkWaiters returns those who wait here. It is called with the queue's mutex and Broker.walking held, and gives the
-// mutex to others between two pieces of its way to the first of them.
-func (q *queue) walkWaiters(from, size int) []inspect.Waiter {
-	if from >= q.Len() {
-		return nil
-	}
-	c := q.Walk()
-	defer c.End()
-	for i := range from {
-		if c.Next() == nil {
-			return nil
-		}
-		if i%walkPiece == walkPiece-1 {
-			q.shard.mu.Unlock()
-			runtime.Gosched()
-			q.shard.mu.Lock()
-		}
-	}
-	return pageLocked(c.Rest(), from, size)
-}
-
-// pageLocked describes up to size waiters, the first of them at a position.
-func pageLocked(ws iter.Seq[*arbiter.Waiter[waiter]], position, size int) (infos []inspect.Waiter) {
-	for w := range ws {
-		if len(infos) == size {
-			break
-		}
-		info := w.For.infoLocked()
-		info.Position = position + len(infos)
-		infos = append(infos, info)
-	}
-	return infos
 }
 
 func (w *waiter) infoLocked() inspect.Waiter {

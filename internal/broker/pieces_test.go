@@ -19,11 +19,11 @@ func TestManyFairWaitersKeepTheirPlacesAndOrder(t *testing.T) {
 			c.Acquire(uint64(i+1), request.Acquire{Name: "job", Kind: lock.Fair})
 		}
 		order := func() (owners []lock.Owner) {
-			infos, _, err := w.b.Waiters(t.Context(), "job", 0, 2*n)
+			in, err := w.b.Inspect(t.Context(), "job", 1, 2*n)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, i := range infos {
+			for _, i := range in.Waiters {
 				owners = append(owners, i.Owner)
 			}
 			return owners

@@ -437,10 +437,10 @@ func (s *scenario) ttl(words []string) {
 }
 
 func (s *scenario) waiters(name string) {
-	all, _, err := s.b.Waiters(s.t.Context(), name, 0, 100)
+	in, err := s.b.Inspect(s.t.Context(), name, 1, 100)
 	s.check(err)
 	text := ""
-	for _, i := range all {
+	for _, i := range in.Waiters {
 		for _, c := range s.clients {
 			if i.Session == c.ID() {
 				text += fmt.Sprintf(" %s %d", c.name, i.Position)

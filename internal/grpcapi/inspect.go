@@ -2,7 +2,6 @@ package grpcapi
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -76,38 +75,6 @@ func (h *inspectService) ListLocks(_ context.Context, r *lockdv1.ListLocksReques
 	resp.Leases = fitting(resp.GetLeases(), pageBytes)
 	if n := len(resp.GetLeases()); n < len(infos) || n >= size {
 		resp.NextPageToken = infos[n-1].Key
-	}
-	return resp, nil
-}
-
-// ListWaiters lists the requests that wait. The page token is the next position.
-func (h *inspectService) ListWaiters(ctx context.Context,
-	r *lockdv1.ListWaitersRequest,
-) (*lockdv1.ListWaitersResponse, error) {
-	if r.GetName() == "" {
-		return h.waitersEverywhere(ctx, r)
-	}
-	size, from := pageSize(r.GetPageSize()), 0
-	if t := r.GetPageToken(); t != "" {
-		var err error
-		if from, err = strconv.Atoi(t); err != nil || from < 0 {
-			return nil, &lock.InvalidError{
-				Field: "page_token", Reason: lock.ReasonPage,
-				Detail: "not a token of this list",
-			}
-		}
-	}
-	infos, why, err := h.b.Waiters(ctx, r.GetName(), from, size)
-	if err != nil {
-		return nil, err
-	}
-	resp := &lockdv1.ListWaitersResponse{StoreError: why}
-	for _, i := range infos {
-		resp.Waiters = append(resp.Waiters, fromWaiter(i))
-	}
-	resp.Waiters = fitting(resp.GetWaiters(), pageBytes)
-	if n := len(resp.GetWaiters()); n < len(infos) || n == size {
-		resp.NextPageToken = strconv.Itoa(from + n)
 	}
 	return resp, nil
 }

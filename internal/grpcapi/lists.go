@@ -64,26 +64,34 @@ func (h *inspectService) sessionsEverywhere(
 	return resp, nil
 }
 
-// waitersEverywhere lists the requests that wait for any name.
-func (h *inspectService) waitersEverywhere(
+// ListWaiters lists the requests that wait for a name, or for any.
+func (h *inspectService) ListWaiters(
 	ctx context.Context, r *lockdv1.ListWaitersRequest,
 ) (*lockdv1.ListWaitersResponse, error) {
-	f, err := toFilter(r.GetPrefix(), r)
-	if err != nil {
-		return nil, err
-	}
-	infos, asking, err := h.b.WaitersEverywhere(ctx, f, pageSize(r.GetPageSize()))
+	in, err := h.waiters(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	resp := &lockdv1.ListWaitersResponse{
-		ReplicasAnswered: count(asking.Answered), ReplicasAsked: count(asking.Asked), StoreError: asking.Unasked,
+		ReplicasAnswered: count(in.Answered), ReplicasAsked: count(in.Asked), StoreError: in.Unasked,
 	}
-	for _, i := range infos {
+	for _, i := range in.Waiters {
 		resp.Waiters = append(resp.Waiters, fromWaiter(i))
 	}
 	resp.Waiters = fitting(resp.GetWaiters(), pageBytes)
 	return resp, nil
+}
+
+func (h *inspectService) waiters(ctx context.Context, r *lockdv1.ListWaitersRequest) (in inspect.Inspection, err error) {
+	size := pageSize(r.GetPageSize())
+	if name := r.GetName(); name != "" {
+		return h.b.Inspect(ctx, name, 1, size)
+	}
+	f, err := toFilter(r.GetPrefix(), r)
+	if err == nil {
+		in.Waiters, in.Asking, err = h.b.WaitersEverywhere(ctx, f, size)
+	}
+	return in, err
 }
 
 // Page tokens of ListHolds say which of its lists they are of.

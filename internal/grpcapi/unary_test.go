@@ -278,9 +278,9 @@ func TestHealthSpeaksForAllServices(t *testing.T) {
 
 func waiting(t *testing.T, b *broker.Broker, name string) []inspect.Waiter {
 	t.Helper()
-	infos, _, err := b.Waiters(t.Context(), name, 0, 10)
+	in, err := b.Inspect(t.Context(), name, 1, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return infos
+	return in.Waiters
 }

@@ -28,8 +28,6 @@ type Local interface {
 	Describe(st lock.State) session.LockInfo
 	// Know tells who holds a name and who waits for it, at most so many.
 	Know(q Question) Knowledge
-	// Waiting are those who wait here, from a position on.
-	Waiting(name string, from, size int) []Waiter
 	// WaitersOf is how many wait here for a name.
 	WaitersOf(name string) int
 	// Sessions are up to size sessions of this replica, ordered by id, from the one after the given id on.
@@ -39,8 +37,6 @@ type Local interface {
 	Leased(prefix, after string, size int) []Leased
 	// Requests are those that wait here, the longest waiting first.
 	Requests() iter.Seq[Waiter]
-	// Placed describes those of these fair waiters that wait here, and says whether any fair one does.
-	Placed(name string, owners []lock.Owner) (known map[lock.Owner]Waiter, fair bool)
 }
 
 // Config is what a Desk works with.
@@ -120,41 +116,6 @@ func (d *Desk) Locks(ctx context.Context, prefix, cursor string, size int) ([]se
 		infos = append(infos, d.Local.Describe(st))
 	}
 	return infos, next, nil
-}
-
-// Waiters lists up to size requests that wait for a name, the next one first, from a position on: for a fair lock all
-// there are anywhere, for others those of this replica.
-//
-// If the store does not answer, they are those of this replica, and why says so.
-func (d *Desk) Waiters(ctx context.Context, name string, from, size int) (ws []Waiter, why string, err error) {
-	if err := d.CheckName(name); err != nil {
-		return nil, "", err
-	}
-	owners, err := d.Store.Queue(ctx, name, from, size)
-	placed, fair := d.Local.Placed(name, owners)
-	why = unasked(err)
-	if len(owners) == 0 && (err == nil || why != "" || !fair) {
-		infos := d.Local.Waiting(name, from, size)
-		for i := range infos {
-			infos[i].Replica = d.Replica
-		}
-		return infos, why, nil
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	infos := make([]Waiter, 0, len(owners))
-	for i, o := range owners {
-		info, here := placed[o]
-		if here {
-			info.Replica = d.Replica
-		} else {
-			info = Waiter{Name: name, Kind: lock.Fair, Owner: o}
-		}
-		info.Position = from + i
-		infos = append(infos, info)
-	}
-	return infos, "", nil
 }
 
 // Inspect tells who holds a name and who waits for it, wherever they are, at most so many of each. It asks all replicas

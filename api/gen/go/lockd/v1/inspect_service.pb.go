@@ -1183,11 +1183,11 @@ func (x *HoldInfo) GetHolder() *HolderInfo {
 // ListWaitersRequest asks for waiting requests.
 type ListWaitersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The lock. Empty = any, of all replicas, the one that waits longest first. There is one page then.
+	// The lock. Empty = any.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// About how many to return, at most 1,000. 0 = 100.
 	PageSize uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// From the page before.
+	// Not used.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Without a name: only names that begin with this.
 	Prefix string `protobuf:"bytes,4,opt,name=prefix,proto3" json:"prefix,omitempty"`
@@ -1285,9 +1285,9 @@ type ListWaitersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The waiters, the next one first.
 	Waiters []*WaiterInfo `protobuf:"bytes,1,rep,name=waiters,proto3" json:"waiters,omitempty"`
-	// Empty at the end.
+	// Not used.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// Without a name: how many replicas answered, this one included.
+	// How many replicas answered, this one included.
 	ReplicasAnswered uint32 `protobuf:"varint,3,opt,name=replicas_answered,json=replicasAnswered,proto3" json:"replicas_answered,omitempty"`
 	// How many were asked. If fewer answered, what they know is missing.
 	ReplicasAsked uint32 `protobuf:"varint,4,opt,name=replicas_asked,json=replicasAsked,proto3" json:"replicas_asked,omitempty"`

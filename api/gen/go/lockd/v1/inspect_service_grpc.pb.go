@@ -44,8 +44,8 @@ type InspectServiceClient interface {
 	ListLocks(ctx context.Context, in *ListLocksRequest, opts ...grpc.CallOption) (*ListLocksResponse, error)
 	// ListHolds lists what is held, and by whom, on all replicas and by other programs. The replicas are asked for what they know.
 	ListHolds(ctx context.Context, in *ListHoldsRequest, opts ...grpc.CallOption) (*ListHoldsResponse, error)
-	// ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
-	// others those of the replica that answers. Without a name it lists those that wait for any name, on all replicas.
+	// ListWaiters lists the requests of all replicas that wait: for a name in their order, as Inspect does; without a name
+	// for any, the one that waits longest first. There is one page.
 	ListWaiters(ctx context.Context, in *ListWaitersRequest, opts ...grpc.CallOption) (*ListWaitersResponse, error)
 	// ListDeadlocks looks for requests of any replicas that wait for each other in a circle.
 	ListDeadlocks(ctx context.Context, in *ListDeadlocksRequest, opts ...grpc.CallOption) (*ListDeadlocksResponse, error)
@@ -145,8 +145,8 @@ type InspectServiceServer interface {
 	ListLocks(context.Context, *ListLocksRequest) (*ListLocksResponse, error)
 	// ListHolds lists what is held, and by whom, on all replicas and by other programs. The replicas are asked for what they know.
 	ListHolds(context.Context, *ListHoldsRequest) (*ListHoldsResponse, error)
-	// ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
-	// others those of the replica that answers. Without a name it lists those that wait for any name, on all replicas.
+	// ListWaiters lists the requests of all replicas that wait: for a name in their order, as Inspect does; without a name
+	// for any, the one that waits longest first. There is one page.
 	ListWaiters(context.Context, *ListWaitersRequest) (*ListWaitersResponse, error)
 	// ListDeadlocks looks for requests of any replicas that wait for each other in a circle.
 	ListDeadlocks(context.Context, *ListDeadlocksRequest) (*ListDeadlocksResponse, error)

@@ -112,8 +112,8 @@ class InspectServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListWaiters(self, request, context):
-        """ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
-        others those of the replica that answers. Without a name it lists those that wait for any name, on all replicas.
+        """ListWaiters lists the requests of all replicas that wait: for a name in their order, as Inspect does; without a name
+        for any, the one that waits longest first. There is one page.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
