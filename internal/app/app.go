@@ -40,10 +40,10 @@ type App struct {
 	broker *broker.Broker
 	api    *grpcapi.Server
 	ops    *opsServer
-	listen net.Listener
-	admin  net.Listener // nil without admin_listen
 	guard  *guard.Guard // nil if the store is not shared, and so is names
 	names  *guard.Names
+	// Of atOps, atAdmin and atClients; nil where nobody listens.
+	listeners [3]net.Listener
 
 	stopping atomic.Bool
 	failed   chan error     // the first part that ended by itself
@@ -68,22 +68,19 @@ func New(cfg config.Config, log *zap.Logger) (*App, error) {
 }
 
 // Addr is where clients connect.
-func (a *App) Addr() string { return a.listen.Addr().String() }
+func (a *App) Addr() string { return a.addr(atClients) }
 
 // OpsAddr is where metrics and probes are, "" if nowhere.
-func (a *App) OpsAddr() string {
-	if a.ops == nil {
-		return ""
-	}
-	return a.ops.listen.Addr().String()
-}
+func (a *App) OpsAddr() string { return a.addr(atOps) }
 
 // AdminAddr is where operators connect, "" if nowhere.
-func (a *App) AdminAddr() string {
-	if a.admin == nil {
+func (a *App) AdminAddr() string { return a.addr(atAdmin) }
+
+func (a *App) addr(i int) string {
+	if a.listeners[i] == nil {
 		return ""
 	}
-	return a.admin.Addr().String()
+	return a.listeners[i].Addr().String()
 }
 
 // Run serves until ctx ends or a part fails, then stops everything. It returns what went wrong, nil after a clean stop.
@@ -92,9 +89,9 @@ func (a *App) Run(ctx context.Context) error {
 	if a.ops != nil {
 		a.serve("ops", a.ops.serve)
 	}
-	a.serve("grpc", func() error { return a.api.Serve(a.listen) })
-	if a.admin != nil {
-		a.serve("operators", func() error { return a.api.ServeAdmin(a.admin) })
+	a.serve("grpc", func() error { return a.api.Serve(a.listeners[atClients]) })
+	if l := a.listeners[atAdmin]; l != nil {
+		a.serve("operators", func() error { return a.api.ServeAdmin(l) })
 	}
 	a.log.Info("lockd serves", zap.String(observe.KeyListen, a.Addr()), zap.String(observe.KeyOpsListen, a.OpsAddr()),
 		zap.String(observe.KeyAdminListen, a.AdminAddr()), zap.String(observe.KeyReplica, a.cfg.Replica),

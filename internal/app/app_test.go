@@ -269,21 +269,12 @@ func TestNewLeavesNothingBehindAfterAnError(t *testing.T) {
 	_ = again.Close()
 }
 
-func TestAMissingSecretIsAnError(t *testing.T) {
-	cfg := testConfig()
-	cfg.Store.Kind, cfg.Redis.Addr = config.StoreStandalone, "127.0.0.1:1"
-	cfg.Redis.PasswordFile = config.SecretFile(t.TempDir() + "/none")
-	if _, err := New(cfg, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "redis.password_file") {
-		t.Errorf("got %v", err)
-	}
-}
-
 func TestRunEndsWhenAServerFails(t *testing.T) {
 	a, err := New(testConfig(), zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = a.ops.listen.Close()
+	_ = a.listeners[atOps].Close()
 	if err := a.Run(t.Context()); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("got %v, want %v", err, net.ErrClosed)
 	}

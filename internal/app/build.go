@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
-	"net"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,22 +18,15 @@ import (
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
-const (
-	// openTimeout is how long a new stream may take to say Open.
-	openTimeout = 5 * time.Second
-	// closeTimeout bounds the steps of a stop that should take no time.
-	closeTimeout = 2 * time.Second
-)
+// closeTimeout bounds the steps of a stop that should take no time.
+const closeTimeout = 2 * time.Second
 
 // build makes the parts, inner ones first, and notes how each is closed.
 func (a *App) build() error {
 	a.cleanups.add("servers", closeTimeout, func(context.Context) error { a.servers.Wait(); return nil })
 	reg := newRegistry()
-	secure, err := a.loadCerts(reg)
+	secure, err := a.bind(reg)
 	if err != nil {
-		return err
-	}
-	if err := a.bind(reg, secure.ops); err != nil {
 		return err
 	}
 	store, err := a.openStore(reg)
@@ -60,7 +51,7 @@ func (a *App) build() error {
 	a.cleanups.add("broker", a.share(), a.broker.Close)
 
 	api := grpcConfig(a.cfg)
-	api.TLS, api.AdminTLS = secure.clients, secure.admin
+	api.TLS, api.AdminTLS = secure[atClients], secure[atAdmin]
 	if traces != nil {
 		api.Spans = traces.Spans()
 	}
@@ -76,45 +67,30 @@ func (a *App) build() error {
 	return nil
 }
 
-// bind opens the listeners. The one of probes is the first to open and the last to close.
-func (a *App) bind(reg *prometheus.Registry, opsTLS *tls.Config) (err error) {
-	bounded := newListeners(a.log, reg)
-	few := room{all: fewConnections, each: fewOfOneAddress, makesRoom: true}
-	if a.cfg.OpsListen != "" {
-		l, err := listen("ops_listen", a.cfg.OpsListen)
-		if err != nil {
-			return err
+// bind reads all certificates and opens the listeners. The gRPC server closes its own, unless it never came to serve.
+func (a *App) bind(reg *prometheus.Registry) (secure [3]*tls.Config, err error) {
+	all := endpoints(a.cfg)
+	for i, e := range all {
+		if secure[i], err = e.load(a.log, reg); err != nil {
+			return secure, err
 		}
-		l = bounded.open("ops_listen", l, few)
-		a.ops = newOpsServer(l, opsHandler(a.cfg.Ops.Pprof, a.ready, reg), opsTLS, a.log)
-		a.cleanups.add("ops", closeTimeout, a.ops.stop)
 	}
-	if a.cfg.AdminListen != "" {
-		if a.admin, err = listen("admin_listen", a.cfg.AdminListen); err != nil {
-			return err
+	for i, e := range all {
+		l, err := e.listen(a.log, reg)
+		switch {
+		case err != nil:
+			return secure, err
+		case l == nil:
+			continue
+		case i == atOps:
+			a.ops = newOpsServer(l, opsHandler(a.cfg.Ops.Pprof, a.ready, reg), secure[i], a.log)
+			a.cleanups.add("ops", closeTimeout, a.ops.stop)
+		default:
+			a.cleanups.add(e.key, closeTimeout, func(context.Context) error { _ = l.Close(); return nil })
 		}
-		a.admin = bounded.open("admin_listen", a.admin, few)
-		a.closeLater("admin_listen", a.admin)
+		a.listeners[i] = l
 	}
-	if a.listen, err = listen("listen", a.cfg.Listen); err != nil {
-		return err
-	}
-	a.listen = bounded.open("listen", a.listen, roomForClients(a.cfg, openFiles()))
-	a.closeLater("listen", a.listen)
-	return nil
-}
-
-func listen(key, addr string) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("bind %s: %w", key, err)
-	}
-	return l, nil
-}
-
-// closeLater is for when the gRPC server, which closes the listener, never came to serve.
-func (a *App) closeLater(name string, l net.Listener) {
-	a.cleanups.add(name, closeTimeout, func(context.Context) error { _ = l.Close(); return nil })
+	return secure, nil
 }
 
 // drain asks the clients to move and waits until all have, or the window is over. Sessions that are still here are
@@ -142,9 +118,6 @@ func (a *App) drain(ctx context.Context) error {
 // gRPC, closing the broker.
 func (a *App) share() time.Duration { return (a.cfg.Shutdown.Timeout - a.cfg.Shutdown.DrainWindow) / 4 }
 
-// answerMargin is how much longer than a call of Redis a request may last that does not wait any more.
-const answerMargin = 500 * time.Millisecond
-
 func brokerConfig(c config.Config) broker.Config {
 	if q := c.Redlock.Quarantine; c.Store.Kind == config.StoreRedlock && q > 0 {
 		// A member that lost its data does not vote for so long, so no lease may last longer.
@@ -160,12 +133,14 @@ func brokerConfig(c config.Config) broker.Config {
 	}
 }
 
-// answerTime is how much longer than its wait a request lasts at most. Over several members it may take two rounds.
+// answerTime is how much longer than its wait a request lasts at most: as long as a call of Redis, over several members
+// two of them, and a half of one for lockd itself.
 func answerTime(c config.Config) time.Duration {
+	calls := c.Redis.OpTimeout
 	if c.Store.Kind == config.StoreRedlock {
-		return 2*c.Redis.OpTimeout + answerMargin
+		calls *= 2
 	}
-	return c.Redis.OpTimeout + answerMargin
+	return calls + c.Redis.OpTimeout/2
 }
 
 func grpcConfig(c config.Config) grpcapi.Config {
@@ -176,7 +151,7 @@ func grpcConfig(c config.Config) grpcapi.Config {
 		KeepaliveTimeout:     c.GRPC.KeepaliveTimeout,
 		KeepaliveMinTime:     c.GRPC.KeepaliveMinTime,
 		DrainWindow:          c.Shutdown.DrainWindow,
-		OpenTimeout:          openTimeout,
+		OpenTimeout:          5 * time.Second, // from a new stream to its Open
 		Version:              Version,
 		Store:                c.Store.Kind,
 	}

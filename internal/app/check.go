@@ -1,7 +1,6 @@
 package app
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -35,54 +34,26 @@ func Check(cfg config.Config, out io.Writer) error {
 		}
 		say(e.section+".cert_file", server.Expires())
 	}
-	shown, err := checkRedis(cfg)
+	all, err := backends(cfg)
 	if err != nil {
-		errs = append(errs, err)
+		return errors.Join(append(errs, err)...)
 	}
-	if shown != nil {
-		expires := shown.Leaf.NotAfter
-		if now.After(expires) {
-			errs = append(errs, fmt.Errorf("redis.tls.cert_file: the certificate expired at %s", expires.Format(time.RFC3339)))
-		} else {
-			say("redis.tls.cert_file", expires)
+	for _, b := range all {
+		if b.TLS == nil || b.TLS.GetClientCertificate == nil {
+			continue
 		}
+		shown, err := b.TLS.GetClientCertificate(nil)
+		if err == nil && now.After(shown.Leaf.NotAfter) {
+			err = fmt.Errorf("redis.tls.cert_file: the certificate expired at %s", shown.Leaf.NotAfter.Format(time.RFC3339))
+		}
+		if err != nil {
+			errs = append(errs, err)
+		} else {
+			say("redis.tls.cert_file", shown.Leaf.NotAfter)
+		}
+		break // all members of a majority have the same one
 	}
 	return errors.Join(errs...)
-}
-
-// checkRedis reads what is needed to reach Redis, and returns our certificate there. All members of a majority have the
-// same files, but not all of them need each one.
-func checkRedis(cfg config.Config) (shown *tls.Certificate, err error) {
-	type one struct {
-		kind string
-		config.Redis
-	}
-	var all []one
-	switch cfg.Store.Kind {
-	case config.StoreMemory:
-	case config.StoreRedlock:
-		for _, text := range cfg.Redlock.Members {
-			kind, redis, err := cfg.Redis.Member(text)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, one{kind, redis})
-		}
-	default:
-		all = append(all, one{cfg.Store.Kind, cfg.Redis})
-	}
-	for _, r := range all {
-		c, err := redisConfig(r.kind, r.Redis)
-		if err != nil {
-			return nil, err
-		}
-		if c.TLS != nil && c.TLS.GetClientCertificate != nil {
-			if shown, err = c.TLS.GetClientCertificate(nil); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return shown, nil
 }
 
 // days is a duration for people.

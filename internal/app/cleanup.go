@@ -48,14 +48,11 @@ func (s cleanup) run(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 	}
-	// It has a moment to notice.
+	// It has a moment to notice that its time is over.
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(grace):
+	case <-time.After(closeTimeout / 20):
 		return context.Cause(ctx)
 	}
 }
-
-// grace is how long a step has to return after its time is over.
-const grace = 100 * time.Millisecond

@@ -45,7 +45,7 @@ func TestAStuckCleanupDoesNotHoldUpTheOthers(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "stop stuck: not done within 1s") {
 			t.Errorf("got %v", err)
 		}
-		if took := time.Since(began); !reached || took != time.Second+grace {
+		if took := time.Since(began); !reached || took != time.Second+closeTimeout/20 {
 			t.Errorf("the other step was reached: %v, after %v", reached, took)
 		}
 		close(unstick)

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/gate"
 	"github.com/lockd-io/lockd/internal/guard"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
@@ -80,12 +81,32 @@ func differs(err error) error {
 	return err
 }
 
-// lateBound is how late renewals may be.
-const lateBound = 250 * time.Millisecond
-
 // examine looks at this replica.
 func (a *App) examine(late time.Duration, shut bool) []lock.Finding {
-	found := []lock.Finding{a.examineReady(), examineRenewals(late), examineGate(shut)}
+	found := []lock.Finding{
+		{Severity: lock.SeverityOK, Check: "READY", Detail: "it serves"},
+		{Severity: lock.SeverityOK, Check: "RENEWALS", Detail: "renewals are in time"},
+		{Severity: lock.SeverityOK, Check: "GATE", Detail: "requests are read as they come"},
+	}
+	wrong := func(i int, s lock.Severity, detail, remedy string) {
+		found[i].Severity, found[i].Detail, found[i].Remedy = s, detail, remedy
+	}
+	switch err := a.ready(); {
+	case errors.Is(err, session.ErrDraining):
+		wrong(0, lock.SeverityWarning, "it sends its clients away",
+			"lockctl drain --undo takes that back, unless lockd is stopping")
+	case err != nil:
+		wrong(0, lock.SeverityError, err.Error(), "see what is found at the store")
+	}
+	if late > gate.LateBound {
+		wrong(1, lock.SeverityWarning, fmt.Sprintf("renewals are %v late", late.Round(time.Millisecond)),
+			"give lockd or its store more processor time, or spread the clients over more replicas")
+	}
+	if shut {
+		wrong(2, lock.SeverityWarning,
+			"requests of sessions are read more slowly: too many wait for the store, or renewals are late",
+			"see why the store is slow, or give lockd more processor time")
+	}
 	if a.guard != nil {
 		found = append(append(found, a.guard.Examine()...), a.names.Examine())
 	}
@@ -100,35 +121,4 @@ func examineStore(ctx context.Context, store lock.Store) []lock.Finding {
 		return s.Examine(ctx)
 	}
 	return nil
-}
-
-func (a *App) examineReady() lock.Finding {
-	f := lock.Finding{Severity: lock.SeverityOK, Check: "READY", Detail: "it serves"}
-	switch err := a.ready(); {
-	case errors.Is(err, session.ErrDraining):
-		f.Severity, f.Detail, f.Remedy = lock.SeverityWarning, "it sends its clients away",
-			"lockctl drain --undo takes that back, unless lockd is stopping"
-	case err != nil:
-		f.Severity, f.Detail, f.Remedy = lock.SeverityError, err.Error(), "see what is found at the store"
-	}
-	return f
-}
-
-func examineRenewals(late time.Duration) lock.Finding {
-	f := lock.Finding{Severity: lock.SeverityOK, Check: "RENEWALS", Detail: "renewals are in time"}
-	if late > lateBound {
-		f.Severity, f.Detail = lock.SeverityWarning, fmt.Sprintf("renewals are %v late", late.Round(time.Millisecond))
-		f.Remedy = "give lockd or its store more processor time, or spread the clients over more replicas"
-	}
-	return f
-}
-
-func examineGate(shut bool) lock.Finding {
-	f := lock.Finding{Severity: lock.SeverityOK, Check: "GATE", Detail: "requests are read as they come"}
-	if shut {
-		f.Severity, f.Detail = lock.SeverityWarning,
-			"requests of sessions are read more slowly: too many wait for the store, or renewals are late"
-		f.Remedy = "see why the store is slow, or give lockd more processor time"
-	}
-	return f
 }

@@ -54,14 +54,11 @@ func escape(text string, which func(rune) bool) string {
 			out.WriteString(`\ufffd`)
 		case !which(r):
 			out.WriteRune(r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			out.WriteString(unit(high) + unit(low))
 		default:
-			out.WriteString(unit(r))
+			for _, unit := range utf16.AppendRune(nil, r) {
+				fmt.Fprintf(&out, `\u%04x`, unit)
+			}
 		}
 	}
 	return out.String()
 }
-
-func unit(r rune) string { return fmt.Sprintf(`\u%04x`, r) }

@@ -71,34 +71,24 @@ type accepted struct {
 	number  uint64
 }
 
-// listeners count who came to our addresses, and who was sent away.
-type listeners struct {
-	log     *zap.Logger
-	reg     prometheus.Registerer
-	refused *prometheus.CounterVec
-	closed  *prometheus.CounterVec
-}
-
-func newListeners(log *zap.Logger, reg prometheus.Registerer) *listeners {
-	d := &listeners{log: log, reg: reg, refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "lockd", Name: "connections_refused_total",
-		Help: "Connections that were closed at once, as there were too many, by our address.",
-	}, []string{"endpoint"}), closed: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "lockd", Name: "connections_displaced_total",
-		Help: "Connections that were closed to make room for one that came, by our address.",
-	}, []string{"endpoint"})}
-	reg.MustRegister(d.refused, d.closed)
-	return d
-}
-
-// open bounds one of our addresses, by its key of the configuration.
-func (d *listeners) open(key string, l net.Listener, r room) net.Listener {
-	out := &listener{
-		Listener: l, room: r, all: make(map[lock.Tenant]map[*accepted]struct{}), refused: d.refused.WithLabelValues(key),
-		closed: d.closed.WithLabelValues(key),
-		log:    d.log.With(zap.String(observe.KeyEndpoint, key)),
+// bounded bounds one of our addresses, by its key of the configuration.
+func bounded(key string, l net.Listener, r room, log *zap.Logger, reg prometheus.Registerer) net.Listener {
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "lockd", Name: name, Help: help, ConstLabels: prometheus.Labels{"endpoint": key},
+		})
+		reg.MustRegister(c)
+		return c
 	}
-	d.reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	out := &listener{
+		Listener: l, room: r, all: make(map[lock.Tenant]map[*accepted]struct{}),
+		log: log.With(zap.String(observe.KeyEndpoint, key)),
+		refused: counter("connections_refused_total",
+			"Connections that were closed at once, as there were too many, by our address."),
+		closed: counter("connections_displaced_total",
+			"Connections that were closed to make room for one that came, by our address."),
+	}
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "lockd", Name: "connections", Help: "Open connections, by our address.",
 		ConstLabels: prometheus.Labels{"endpoint": key},
 	}, out.count))

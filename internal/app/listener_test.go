@@ -92,7 +92,7 @@ func TestAConnectionThatEndsMakesRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	at := newListeners(zap.NewNop(), newRegistry()).open("listen", l, room{all: 3, each: 2})
+	at := bounded("listen", l, room{all: 3, each: 2}, zap.NewNop(), newRegistry())
 	inside := make(chan net.Conn, 10)
 	go func() {
 		for {

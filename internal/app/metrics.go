@@ -12,15 +12,15 @@ import (
 // newRegistry has what is known of every process, and which build this one is.
 func newRegistry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
-	build := prometheus.NewGauge(prometheus.GaugeOpts{
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "lockd_build_info",
 		Help: "Always 1; the labels say which build this is.",
 		ConstLabels: prometheus.Labels{
 			"version": Version, "revision": revision(), "go_version": runtime.Version(),
 		},
 	})
-	build.Set(1)
-	reg.MustRegister(build, collectors.NewGoCollector(),
+	info.Set(1)
+	reg.MustRegister(info, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return reg
 }
@@ -28,22 +28,19 @@ func newRegistry() *prometheus.Registry {
 // Version is what this build calls itself. main sets it before anything else, if it knows better.
 var Version = moduleVersion()
 
-// moduleVersion is what the go command says of this build.
-func moduleVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+// build is what the go command says of this build.
+func build() debug.BuildInfo {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return *info
 	}
-	return cmp.Or(info.Main.Version, "unknown")
+	return debug.BuildInfo{}
 }
+
+func moduleVersion() string { return cmp.Or(build().Main.Version, "unknown") }
 
 // revision is the commit of this build.
 func revision() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, s := range info.Settings {
+	for _, s := range build().Settings {
 		if s.Key == "vcs.revision" {
 			return s.Value
 		}

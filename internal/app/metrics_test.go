@@ -147,26 +147,6 @@ func TestMetricsAreThoseThatAreDocumentedAndExistFromTheStart(t *testing.T) {
 	}
 }
 
-// What grows by one can be seen only if it was 0 before.
-func TestCountersBeginWithZero(t *testing.T) {
-	text := freshMetrics(t)
-	for _, want := range []string{
-		`lockd_lost_total{reason="data_loss"} 0`,
-		`lockd_renew_total{result="failed"} 0`,
-		`lockd_redis_errors_total{kind="outcome_unknown"} 0`,
-		`lockd_quota_denied_total{subject="locks"} 0`,
-		`lockd_wakeup_by_total{by="timer"} 0`,
-		`lockd_acquire_total{kind="semaphore",result="timed_out"} 0`,
-		`lockd_acquire_wait_seconds_count{kind="fair"} 0`,
-		`lockd_redis_cmd_seconds_count{script="release_write"} 0`,
-		`lockd_unary_calls_total{code="Unavailable",method="/lockd.v1.LockService/Acquire"} 0`,
-	} {
-		if !strings.Contains(text, want+"\n") {
-			t.Errorf("no %s in /metrics", want)
-		}
-	}
-}
-
 // Buckets that are too wide hide what a 99th percentile is.
 func TestHistogramsResolveTheirPercentiles(t *testing.T) {
 	bounds := map[string][]string{}

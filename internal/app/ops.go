@@ -60,9 +60,6 @@ func (s *opsServer) stop(ctx context.Context) error {
 // scrapes is how many may read the metrics at a time. It takes some milliseconds of a processor.
 const scrapes = 4
 
-// scrapeTime is how long making the page may take.
-const scrapeTime = 30 * time.Second
-
 // opsHandler answers probes and metrics. /healthz says that the process lives, whatever else is down: a restart would
 // not bring Redis back. /readyz says whether new clients should come here.
 func opsHandler(withPprof bool, ready func() error, reg *prometheus.Registry) http.Handler {
@@ -70,7 +67,7 @@ func opsHandler(withPprof bool, ready func() error, reg *prometheus.Registry) ht
 	// Who does not read the page keeps nobody else from it: it is made before it is sent.
 	mux.Handle("GET /metrics", http.TimeoutHandler(promhttp.HandlerFor(reg, promhttp.HandlerOpts{
 		Registry: reg, EnableOpenMetrics: true, MaxRequestsInFlight: scrapes,
-	}), scrapeTime, ""))
+	}), 30*time.Second, ""))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := ready(); err != nil {

@@ -1,19 +1,13 @@
 package app
 
 import (
-	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/config"
 )
 
@@ -62,50 +56,28 @@ func TestTheCertificateOfLockdIsReadAgain(t *testing.T) {
 	c := config.Default().Redis.TLS
 	c.Enabled, c.CertFile, c.KeyFile = true, filepath.Join(dir, "tls.crt"),
 		config.SecretFile(filepath.Join(dir, "tls.key"))
-	issue := func(serial int64) []byte {
-		t.Helper()
-		der, certificate, key := issued(t, serial)
-		write(t, c.CertFile, certificate)
-		write(t, string(c.KeyFile), key)
-		return der
+	authority := certstest.NewAuthority(t, "the authority")
+	issue := func(name string) string {
+		pair := authority.Issue(t, time.Hour, name)
+		write(t, c.CertFile, string(pair.Cert))
+		write(t, string(c.KeyFile), string(pair.Key))
+		return name
 	}
-	first := issue(1)
+	first := issue("first")
 	cfg, err := redisTLS(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := func(der []byte) {
+	want := func(name string) {
 		t.Helper()
 		pair, err := cfg.Clone().GetClientCertificate(new(tls.CertificateRequestInfo))
-		if err != nil || !bytes.Equal(pair.Certificate[0], der) {
+		if err != nil || pair.Leaf.Subject.CommonName != name {
 			t.Errorf("got %v and another certificate", err)
 		}
 	}
 	want(first)
-	second := issue(2)
+	second := issue("second")
 	want(second)
 	write(t, c.CertFile, "half")
 	want(second)
-}
-
-// issued is a certificate that signs itself, and its files.
-func issued(t *testing.T, serial int64) (der []byte, certificate, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), NotBefore: time.Now(),
-		NotAfter: time.Now().Add(time.Hour),
-	}
-	if der, err = x509.CreateCertificate(rand.Reader, template, template, private.Public(), private); err != nil {
-		t.Fatal(err)
-	}
-	text, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return der, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
-		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text}))
 }

@@ -19,34 +19,40 @@ import (
 	"github.com/lockd-io/lockd/internal/redlock"
 )
 
-// openStore opens the place where leases live. A Redis that is away is no error.
-func (a *App) openStore(reg *prometheus.Registry) (lock.Store, error) {
-	kind := a.cfg.Store.Kind
-	if kind == config.StoreMemory {
-		return a.openMemory(), nil
-	}
-	m, err := redisstore.NewMetrics(reg)
-	if err != nil {
-		return nil, err
-	}
-	if kind == config.StoreRedlock {
-		return a.openMajority(m, reg)
-	}
-	s, err := a.openOne(kind, a.cfg.Redis, m)
-	if err != nil {
-		return nil, err
-	}
-	a.cleanups.add("store", a.storeTimeout(), func(context.Context) error { return s.Close() })
-	return s, nil
+// backend is one Redis or one Redis Cluster.
+type backend struct {
+	redisstore.Config
+
+	kind   string
+	nodes  []string // of a cluster
+	member bool     // of a majority
 }
 
-// storeTimeout bounds the end of a store: a server that is silent then is waited for as long as an operation may take.
-func (a *App) storeTimeout() time.Duration { return closeTimeout + a.cfg.Redis.OpTimeout }
-
-func (a *App) openMemory() lock.Store {
-	a.log.Warn("leases live in the memory of this process: it must be the only replica, and its end frees every lock",
-		zap.String(observe.KeyStore, config.StoreMemory))
-	return memstore.New()
+// backends are where a configuration keeps leases: none for memory, and several for a majority. It reads the files that
+// the configuration names.
+func backends(c config.Config) (all []backend, err error) {
+	add := func(kind string, r config.Redis, member bool) error {
+		cfg, err := redisConfig(kind, r)
+		cfg.Vouch = member && c.Redlock.Quarantine > 0
+		all = append(all, backend{cfg, kind, r.Cluster.Addrs, member})
+		return err
+	}
+	switch c.Store.Kind {
+	case config.StoreMemory:
+	case config.StoreRedlock:
+		for i, text := range c.Redlock.Members {
+			kind, one, err := c.Redis.Member(text)
+			if err == nil {
+				err = add(kind, one, true)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("member %d: %w", i+1, err)
+			}
+		}
+	default:
+		err = add(c.Store.Kind, c.Redis, false)
+	}
+	return all, err
 }
 
 // closing is a store that has connections.
@@ -55,84 +61,98 @@ type closing interface {
 	Close() error
 }
 
-// openOne opens a store that is one Redis or one Redis Cluster. It fails if that is there and cannot be used.
-func (a *App) openOne(kind string, c config.Redis, m *redisstore.Metrics) (closing, error) {
-	cfg, err := redisConfig(kind, c)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+// open opens the store. It fails if that is there and cannot be used; a majority does without such a member. A server
+// that is no node of a cluster will not become one: then the configuration is wrong.
+func (b backend) open(log *zap.Logger, m *redisstore.Metrics) (s closing, err error) {
+	ctx := context.Background()
+	switch {
+	case b.kind == config.StoreCluster:
+		s, err = cluster.Open(ctx, cluster.Config{Node: b.Config, Addrs: b.nodes}, log, m)
+	case b.member:
+		s, err = redisstore.New(b.Config, log, m)
+	default:
+		s, err = redisstore.Open(ctx, b.Config, log, m)
 	}
-	var s closing
-	if kind == config.StoreCluster {
-		s, err = openCluster(cluster.Config{Node: cfg, Addrs: c.Cluster.Addrs}, a.log, m)
-	} else {
-		s, err = redisstore.Open(context.Background(), cfg, a.log, m)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open the %s store: %w", kind, err)
-	}
-	return s, nil
-}
-
-// openCluster opens a cluster. A server that is no node of one will not become one: the configuration is wrong.
-func openCluster(c cluster.Config, log *zap.Logger, m *redisstore.Metrics) (closing, error) {
-	s, err := cluster.Open(context.Background(), c, log, m)
 	if errors.Is(err, cluster.ErrNoCluster) {
-		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+		err = fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	return s, err
 }
 
-// openMember is openOne for a member of a majority, which does without one that cannot be used.
-func (a *App) openMember(text string, m *redisstore.Metrics) (closing, error) {
-	kind, one, err := a.cfg.Redis.Member(text)
+// openStore opens the place where leases live. A Redis that is away is no error.
+func (a *App) openStore(reg *prometheus.Registry) (lock.Store, error) {
+	all, err := backends(a.cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	cfg, err := redisConfig(kind, one)
+	if len(all) == 0 {
+		a.log.Warn("leases live in the memory of this process: it must be the only replica, and its end frees every lock",
+			zap.String(observe.KeyStore, config.StoreMemory))
+		return memstore.New(), nil
+	}
+	m, err := redisstore.NewMetrics(reg)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+		return nil, err
 	}
-	cfg.Vouch = a.cfg.Redlock.Quarantine > 0
-	log := a.log.With(zap.String(observe.KeyMember, text))
-	if kind == config.StoreCluster {
-		return openCluster(cluster.Config{Node: cfg, Addrs: one.Cluster.Addrs}, log, m)
+	opened, err := a.openAll(all, m)
+	if err != nil {
+		return nil, fmt.Errorf("open the %s store: %w", a.cfg.Store.Kind, err)
 	}
-	return redisstore.New(cfg, log, m)
+	if a.cfg.Store.Kind == config.StoreRedlock {
+		return a.openMajority(opened, reg)
+	}
+	a.cleanups.add("store", a.storeTimeout(), func(context.Context) error { return opened[0].Close() })
+	return opened[0], nil
+}
+
+// storeTimeout bounds the end of a store: a server that is silent then is waited for as long as an operation may take.
+func (a *App) storeTimeout() time.Duration { return closeTimeout + a.cfg.Redis.OpTimeout }
+
+// openAll opens stores at the same time, all or none.
+func (a *App) openAll(all []backend, m *redisstore.Metrics) ([]closing, error) {
+	opened := make([]closing, len(all))
+	err := together(len(all), func(i int) (err error) {
+		log := a.log
+		if all[i].member {
+			log = log.With(zap.String(observe.KeyMember, a.cfg.Redlock.Members[i]))
+		}
+		if opened[i], err = all[i].open(log, m); err != nil {
+			opened[i] = nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, closeAll(opened))
+	}
+	return opened, nil
+}
+
+func closeAll(stores []closing) error {
+	return together(len(stores), func(i int) error {
+		if stores[i] == nil {
+			return nil
+		}
+		return stores[i].Close()
+	})
 }
 
 var errSilentMember = errors.New("a member did not answer in time")
 
-// openMajority opens all members, at the same time, and the majority over them.
-func (a *App) openMajority(m *redisstore.Metrics, reg *prometheus.Registry) (lock.Store, error) {
+// openMajority opens the majority over its members.
+func (a *App) openMajority(members []closing, reg *prometheus.Registry) (lock.Store, error) {
 	c := a.cfg.Redlock
-	opened, errs := make([]closing, len(c.Members)), make([]error, len(c.Members))
-	var wg sync.WaitGroup
-	for i, text := range c.Members {
-		wg.Go(func() {
-			if opened[i], errs[i] = a.openMember(text, m); errs[i] != nil {
-				errs[i] = fmt.Errorf("member %d: %w", i+1, errs[i])
-			}
-		})
-	}
-	wg.Wait()
-	var members []lock.Store
-	var ends []func() error
-	for i, s := range opened {
-		if errs[i] == nil {
-			members, ends = append(members, s), append(ends, s.Close)
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, errors.Join(err, together(ends))
+	stores := make([]lock.Store, len(members))
+	for i, s := range members {
+		stores[i] = s
 	}
 	s, err := redlock.New(redlock.Config{
 		Names: c.Members, NodeTimeout: c.NodeTimeout, CallTimeout: a.cfg.Redis.ConnectTimeout, Quarantine: c.Quarantine,
-	}, members, a.log, reg)
+	}, stores, a.log, reg)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the %s store: %w", config.StoreRedlock, err), together(ends))
+		return nil, errors.Join(fmt.Errorf("open the %s store: %w", config.StoreRedlock, err), closeAll(members))
 	}
 	// The majority waits for what is under way at its members, which ends when they are closed.
-	a.cleanups.add("store", a.storeTimeout(), func(context.Context) error { return together(append(ends, s.Close)) })
+	a.cleanups.add("store", a.storeTimeout(), func(context.Context) error { return closeAll(append(members, s)) })
 	ctx, cancel := context.WithTimeoutCause(context.Background(), 2*a.cfg.Redis.OpTimeout, errSilentMember)
 	defer cancel()
 	s.Meet(ctx)
@@ -142,12 +162,12 @@ func (a *App) openMajority(m *redisstore.Metrics, reg *prometheus.Registry) (loc
 	return s, nil
 }
 
-// together makes some calls at the same time: servers that are silent are waited for once.
-func together(calls []func() error) error {
-	errs := make([]error, len(calls))
+// together makes n calls at the same time: servers that are silent are waited for once.
+func together(n int, call func(i int) error) error {
+	errs := make([]error, n)
 	var wg sync.WaitGroup
-	for i, call := range calls {
-		wg.Go(func() { errs[i] = call() })
+	for i := range n {
+		wg.Go(func() { errs[i] = call(i) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)

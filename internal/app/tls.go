@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -14,37 +15,34 @@ import (
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
-// endpoint is one of our addresses, by its keys of the configuration.
+// endpoint is one of our addresses.
 type endpoint struct {
 	key     string // "listen"
 	section string // "listen_tls"
+	addr    string // empty: nowhere
 	tls     config.TLS
+	room    room
 }
 
-// serving is the TLS of our addresses; each is nil without.
-type serving struct{ clients, ops, admin *tls.Config }
+// The addresses of lockd, in the order in which they are opened: that of probes is the first to open and the last to
+// close.
+const (
+	atOps = iota
+	atAdmin
+	atClients
+)
 
-// loadCerts reads the certificates of all addresses, and shows when they expire.
-func (a *App) loadCerts(reg prometheus.Registerer) (s serving, err error) {
-	to := []**tls.Config{&s.clients, &s.ops, &s.admin}
-	for i, e := range endpoints(a.cfg) {
-		if *to[i], err = e.load(a.log, reg); err != nil {
-			return s, err
-		}
-	}
-	return s, nil
-}
-
-// endpoints are those for clients, for probes and for operators.
+// endpoints are those for probes, for operators and for clients.
 func endpoints(c config.Config) [3]endpoint {
+	few := room{all: fewConnections, each: fewOfOneAddress, makesRoom: true}
 	return [...]endpoint{
-		{"listen", "listen_tls", c.ListenTLS},
-		{"ops_listen", "ops_tls", c.OpsTLS},
-		{"admin_listen", "admin_tls", c.AdminTLS},
+		atOps:     {"ops_listen", "ops_tls", c.OpsListen, c.OpsTLS, few},
+		atAdmin:   {"admin_listen", "admin_tls", c.AdminListen, c.AdminTLS, few},
+		atClients: {"listen", "listen_tls", c.Listen, c.ListenTLS, roomForClients(c, openFiles())},
 	}
 }
 
-// load is nil for an address without TLS.
+// load reads the certificate of an address, and shows when it expires. It is nil without TLS.
 func (e endpoint) load(log *zap.Logger, reg prometheus.Registerer) (*tls.Config, error) {
 	expires := func() float64 { return 0 }
 	var out *tls.Config
@@ -64,6 +62,37 @@ func (e endpoint) load(log *zap.Logger, reg prometheus.Registerer) (*tls.Config,
 	return out, nil
 }
 
+// listen opens an address; nil if there is none.
+func (e endpoint) listen(log *zap.Logger, reg prometheus.Registerer) (net.Listener, error) {
+	if e.addr == "" {
+		return nil, nil
+	}
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", e.addr)
+	if err != nil {
+		return nil, fmt.Errorf("bind %s: %w", e.key, err)
+	}
+	return bounded(e.key, l, e.room, log, reg), nil
+}
+
+// warnOfClearText says loudly which addresses others can reach and read. Of the one for probes only profiles matter.
+func (a *App) warnOfClearText() {
+	var open []string
+	for i, e := range endpoints(a.cfg) {
+		if l := a.listeners[i]; l != nil && !e.tls.Enabled() && !isLoopback(l.Addr()) && (i != atOps || a.cfg.Ops.Pprof) {
+			open = append(open, e.key)
+		}
+	}
+	if len(open) > 0 {
+		a.log.Warn("NO TLS: others can read and change what is said at these addresses; see docs/tls.md",
+			zap.String(observe.KeyEndpoint, strings.Join(open, ", ")))
+	}
+}
+
+func isLoopback(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
 func filesOf(c config.TLS) certs.Files {
 	f := certs.Files{Cert: c.CertFile, Key: string(c.KeyFile), ClientCA: c.ClientCAFile, MinVersion: tls.VersionTLS13}
 	if c.MinVersion == "1.2" {
@@ -76,39 +105,4 @@ func filesOf(c config.TLS) certs.Files {
 		f.ClientCerts = tls.RequireAndVerifyClientCert
 	}
 	return f
-}
-
-// warnOfClearText says loudly which addresses others can reach and read. Of the one for probes only profiles matter.
-func (a *App) warnOfClearText() {
-	var open []string
-	for _, e := range []struct {
-		key string
-		at  net.Listener
-		tls config.TLS
-	}{
-		{"listen", a.listen, a.cfg.ListenTLS},
-		{"admin_listen", a.admin, a.cfg.AdminTLS},
-		{"ops_listen", a.profiles(), a.cfg.OpsTLS},
-	} {
-		if e.at != nil && !e.tls.Enabled() && !isLoopback(e.at.Addr()) {
-			open = append(open, e.key)
-		}
-	}
-	if len(open) > 0 {
-		a.log.Warn("NO TLS: others can read and change what is said at these addresses; see docs/tls.md",
-			zap.String(observe.KeyEndpoint, strings.Join(open, ", ")))
-	}
-}
-
-// profiles is where profiles are served, nil if nowhere.
-func (a *App) profiles() net.Listener {
-	if a.ops == nil || !a.cfg.Ops.Pprof {
-		return nil
-	}
-	return a.ops.listen
-}
-
-func isLoopback(addr net.Addr) bool {
-	tcp, ok := addr.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
 }

@@ -17,9 +17,9 @@ const (
 	// most is how many requests wait for the store before others wait here. Batches are full with far fewer, and so
 	// many are done in a tenth of a second by a store that is not in trouble.
 	most = 512
-	// lateBound is how late renewals may be before nobody is let in. It is much more than they are late in an ordinary
+	// LateBound is how late renewals may be before nobody is let in. It is much more than they are late in an ordinary
 	// hurry, and little beside a TTL.
-	lateBound = 250 * time.Millisecond
+	LateBound = 250 * time.Millisecond
 	// lookEvery is how often it is looked whether somebody may enter, while somebody waits.
 	lookEvery = 2 * time.Millisecond
 	// looks is how many of those who wait it is looked at for that, so that it costs little however many they are.
@@ -60,12 +60,12 @@ func New(store Store, late func() time.Duration) *Gate {
 
 // Shut says whether a session has to wait here that has more than an even share of what waits for the store.
 func (g *Gate) Shut() bool {
-	return g != nil && (g.inLine.Load() > 0 || g.late() > lateBound || g.store.Waiting() >= most)
+	return g != nil && (g.inLine.Load() > 0 || g.late() > LateBound || g.store.Waiting() >= most)
 }
 
 // Stops says whether so many requests of a session have to wait here.
 func (g *Gate) Stops(session string, requests int) bool {
-	return g.Shut() && (g.late() > lateBound || !g.even(session, requests))
+	return g.Shut() && (g.late() > LateBound || !g.even(session, requests))
 }
 
 // even says whether a session has no more than an even share of the room before the store, with so many requests more.
@@ -108,7 +108,7 @@ func (g *Gate) Enter(session string, requests int, patience time.Duration, over 
 func (g *Gate) look() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	room, late, now := most-g.store.Waiting(), g.late() > lateBound, time.Now()
+	room, late, now := most-g.store.Waiting(), g.late() > LateBound, time.Now()
 	some := min(len(g.line), looks)
 	wait := g.line[:0]
 	for _, v := range g.line[:some] {
