@@ -99,255 +99,135 @@ func TestOnlyTheValueThatCountsIsRead(t *testing.T) {
 	}
 }
 
-func TestRedisFlagTurnsTheStoreOn(t *testing.T) {
-	got, err := load(t, "store: {kind: memory}", nil, "--redis", "cache:6379")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Store.Kind != StoreStandalone || got.Redis.Addr != "cache:6379" {
-		t.Errorf("got %+v %+v", got.Store, got.Redis)
-	}
-}
-
-func ok(t *testing.T, so bool) {
-	t.Helper()
-	if !so {
-		t.Error("a member is read wrongly")
-	}
-}
-
 func TestLoadRefuses(t *testing.T) {
-	rows := map[string]struct {
-		file string
-		env  []string
-		args []string
-		want []string // each is in the error
-	}{
-		"a typo":                  {file: "sesion: {ttl: 3s}", want: []string{"sesion.ttl: "}},
-		"a typo in a section":     {file: "session: {tll: 3s}", want: []string{"session.tll: "}},
-		"an unknown variable":     {env: []string{"LOCKD_SESION_TTL=3s"}, want: []string{"LOCKD_SESION_TTL: "}},
-		"a value for a section":   {file: "session: 3s", want: []string{"session: "}},
-		"a list for a value":      {file: "listen: [':1', ':2']", want: []string{"listen"}},
-		"a duration without unit": {file: "session: {ttl: 30}", want: []string{"session.ttl", "unit"}},
-		"a variable without unit": {env: []string{"LOCKD_SESSION_TTL=30"}, want: []string{"session.ttl", "unit"}},
-		"half a lock": {
-			file: "limits: {locks_per_session: 1.5}",
-			want: []string{"limits.locks_per_session", "whole"},
+	for _, row := range [][]string{ // a file, variables and flags, and what the error has
+		{"sesion: {ttl: 3s}", "", "sesion.ttl: "},
+		{"session: {tll: 3s}", "", "session.tll: "},
+		{"", "LOCKD_SESION_TTL=3s", "LOCKD_SESION_TTL: "},
+		{"session: 3s", "", "session: "},
+		{"listen: [':1', ':2']", "", "listen"},
+		{"session: {ttl: 30}", "", "session.ttl", "unit"},
+		{"", "LOCKD_SESSION_TTL=30", "session.ttl", "unit"},
+		{"limits: {locks_per_session: 1.5}", "", "limits.locks_per_session", "whole"},
+		{"limits: {names_per_acquire: 0}", "", "limits.names_per_acquire"},
+		{"", "LOCKD_LIMITS_SESSIONS=many", "limits.sessions"},
+		{"listen: [", "", "yaml"},
+		{"session: {ttl: 3s}\nsession: {min_ttl: 2s}", "", `"session" already defined at line 1`},
+		{"listen: ':1'\nlisten: ':2'\n", "", "already defined"},
+		{"", "--listen 0.0.0.0:7421", "ops_listen: "},
+		{"", "--admin-listen 127.0.0.1:7420", "admin_listen: ", "of listen"},
+		{"", "--admin-listen :7421", "admin_listen: ", "ops_listen"},
+		{"", "--admin-listen localhost", "admin_listen: "},
+		{"", "--listen localhost", "listen: "},
+		{"session: {ttl: 11m}", "", "session.ttl: "},
+		{"redis: {addr: 'r:6379'}", "", "redis.addr: is only for store.kind standalone, which is memory"},
+		{"store: {kind: standalone}", "", "redis.addr: "},
+		{"", "--redis cache", "redis.addr: "},
+		{"redis: {prefix: '{a}'}", "--redis r:1", "redis.prefix: "},
+		{"store: {kind: sentinel}", "", "redis.sentinel.master: is needed", "redis.sentinel.addrs: is needed"},
+		{"", "--redis-sentinel locks@a:1,b", "redis.sentinel.addrs: ", "word 2"},
+		{"", "--redis-sentinel locks@a:1,b:2,a:1", "redis.sentinel.addrs: lists a server twice: word 3"},
+		{"", "--redis-sentinel locks@redis://a:1", "redis.sentinel.addrs: "},
+		{
+			"store: {kind: sentinel}\nredis: {sentinel: {master: a b, addrs: 'a:1'}}", "",
+			"redis.sentinel.master: is",
 		},
-		"no name for a request": {file: "limits: {names_per_acquire: 0}", want: []string{"limits.names_per_acquire"}},
-		"a word for a count":    {env: []string{"LOCKD_LIMITS_SESSIONS=many"}, want: []string{"limits.sessions"}},
-		"no YAML":               {file: "listen: [", want: []string{"yaml"}},
-		"two sections of a name": {
-			file: "session: {ttl: 3s}\nsession: {min_ttl: 2s}",
-			want: []string{"\"session\" already defined at line 1"},
+		{
+			"redis: {sentinel: {addrs: ['a:1']}}", "--redis r:1",
+			"redis.sentinel.addrs: is only for store.kind sentinel, which is standalone",
 		},
-		"two keys of a name":  {file: "listen: ':1'\nlisten: ':2'\n", want: []string{"already defined"}},
-		"one address for two": {args: []string{"--listen", "0.0.0.0:7421"}, want: []string{"ops_listen: "}},
-		"operators among clients": {
-			args: []string{"--admin-listen", "127.0.0.1:7420"},
-			want: []string{"admin_listen: ", "of listen"},
+		{
+			"redis: {addr: 'r:1'}", "--redis-sentinel m@a:1",
+			"redis.addr: is only for store.kind standalone, which is sentinel",
 		},
-		"operators among probes": {
-			args: []string{"--admin-listen", ":7421"},
-			want: []string{"admin_listen: ", "ops_listen"},
+		{"redis: {sentinel: {master: m}}", "", "redis.sentinel.master: is only for"},
+		{"redis: {tls: {ca_file: f}}", "--redis-sentinel m@a:1", "redis.tls.enabled: "},
+		{"redis: {prefix: '{a}'}", "--redis-sentinel m@a:1", "redis.prefix: "},
+		{"admin_tls: {key_file: f}", "", "admin_tls.cert_file: and admin_tls.key_file need each other"},
+		{
+			"ops_listen: ''\nops_tls: {cert_file: f, key_file: g}", "",
+			"ops_tls.cert_file: is set, but nothing is served there",
 		},
-		"no port for operators": {args: []string{"--admin-listen", "localhost"}, want: []string{"admin_listen: "}},
-		"no port":               {args: []string{"--listen", "localhost"}, want: []string{"listen: "}},
-		"ttl beyond max":        {file: "session: {ttl: 11m}", want: []string{"session.ttl: "}},
-		"redis unused": {
-			file: "redis: {addr: 'r:6379'}",
-			want: []string{"redis.addr: is only for store.kind standalone, which is memory"},
+		{
+			"listen_tls: {cert_file: f, key_file: g, client_certs: required}", "",
+			"listen_tls.client_ca_file: is needed",
 		},
-		"redis missing":      {file: "store: {kind: standalone}", want: []string{"redis.addr: "}},
-		"redis without port": {args: []string{"--redis", "cache"}, want: []string{"redis.addr: "}},
-		"braces in a prefix": {
-			file: "redis: {prefix: '{a}'}", args: []string{"--redis", "r:1"},
-			want: []string{"redis.prefix: "},
+		{"listen_tls: {cert_file: f, key_file: g, client_ca_file: h}", "", "listen_tls.client_ca_file: is needed"},
+		{"listen_tls: {client_certs: optional, client_ca_file: h}", "", "listen_tls.client_certs: is"},
+		{
+			"listen_tls: {min_version: 1.1, client_certs: always}", "",
+			"listen_tls.min_version: ", "listen_tls.client_certs: ",
 		},
-		"no sentinels": {
-			file: "store: {kind: sentinel}",
-			want: []string{"redis.sentinel.master: is needed", "redis.sentinel.addrs: is needed"},
+		{"store: {kind: cluster}", "", "redis.cluster.addrs: is needed"},
+		{"", "--redis-cluster a:1,b", "redis.cluster.addrs: ", "word 2"},
+		{"redis: {db: 1}", "--redis-cluster a:1", "redis.db: must not name a database"},
+		{
+			"store: {kind: redlock}", "",
+			"redlock.members: is needed", "redlock.members: lists 0 servers, must list 3",
 		},
-		"a sentinel without port": {
-			args: []string{"--redis-sentinel", "locks@a:1,b"},
-			want: []string{"redis.sentinel.addrs: ", "word 2"},
+		{"", "--redlock a:1,b:1", "redlock.members: lists 2 servers"},
+		{"", "--redlock a:1,b:1,a:1", "redlock.members: lists a server twice: word 3"},
+		{"", "--redlock a:1,b:1,c", "redlock.members: word 3 must be HOST:PORT"},
+		{"", "--redlock a:1,b:1,redis://u:secret@c:1", "redlock.members: word 3 must not contain a password"},
+		{
+			"store: {kind: redlock}\nredlock: {members: ['a:1', 'b:1', 'sentinel://c:1']}", "",
+			"redlock.members: word 3 must be",
 		},
-		"a sentinel twice": {
-			args: []string{"--redis-sentinel", "locks@a:1,b:2,a:1"},
-			want: []string{"redis.sentinel.addrs: lists a server twice: word 3"},
+		{"store: {kind: redlock}\nredlock: {members: ['a:1', 'b:1', 'cluster://']}", "", "redlock.members: "},
+		{
+			"redlock: {members: ['a:1']}", "--redis r:1",
+			"redlock.members: is only for store.kind redlock, which is standalone",
 		},
-		"a URL of a sentinel": {
-			args: []string{"--redis-sentinel", "locks@redis://a:1"},
-			want: []string{"redis.sentinel.addrs: "},
+		{"redlock: {members: ['a:1']}", "", "redlock"},
+		{
+			"redis: {sentinel: {addrs: [[a]]}}", "",
+			"redis.sentinel.addrs: must be one value, or a list of words where words are asked for (line 1)",
 		},
-		"two words for a master": {
-			file: "redis: {sentinel: {master: a b}}", args: []string{"--redis-sentinel", "a b@a:1"},
-			want: []string{"redis.sentinel.master: "},
+		{"redis: {sentinel: {addrs: {a: 1}}}", "", "redis.sentinel.addrs.a: "},
+		{
+			"redlock: {members: ['a:1', 'b:1', 'c:1', ~]}", "",
+			"redlock.members: must be one value, or a list of words",
 		},
-		"sentinels unused": {
-			file: "redis: {sentinel: {addrs: ['a:1']}}", args: []string{"--redis", "r:1"},
-			want: []string{"redis.sentinel.addrs: is only for store.kind sentinel, which is standalone"},
+		{"", "--redis redis://h/-1", "must be HOST:PORT"},
+		{"redis: {prefix: p}", "", "redis: is configured, but store.kind is memory"},
+		{
+			"redis: {sentinel: {username: u}}", "--redis r:1",
+			"redis.sentinel: is only for store.kind sentinel and redlock, which is standalone",
 		},
-		"an address unused": {
-			file: "redis: {addr: 'r:1'}", args: []string{"--redis-sentinel", "m@a:1"},
-			want: []string{"redis.addr: is only for store.kind standalone, which is sentinel"},
+		{"store: {kind: redis}", "", "redlock; did you mean standalone?"},
+		{"store: {kind: paper}", "", "store.kind: "},
+		{"log:\n  levl: info", "", "log.levl: there is no such key (line 2); did you mean log.level?"},
+		{"fence_ttl: 1h", "", "did you mean redis.fence_ttl?"},
+		{"", "LOCKD_REDIS_PASSWORD=x", "did you mean LOCKD_REDIS_PASSWORD_FILE?"},
+		{"sesion: {}\nlimit:\n", "", "sesion: ", "limit: "},
+		{"", "LOCKD_SESSION=3s", "LOCKD_SESSION: there is no such key"},
+		{"\n\nsession: {ttl: 30}", "", `session.ttl: is "30", must be`, "(line 3)"},
+		{"limits: {sessions: 0}", "", "limits.sessions: is 0, must be at least 1"},
+		{"", "--log-level loud", `is "loud", must be one of debug, info, warn, error`},
+		{"store: {kind: redis}", "", "one of memory, standalone, sentinel, cluster, redlock"},
+		{"- listen", "", "line 1"},
+		{"a: &a {b: *a}", "", "contains itself"},
+		{"limits: {max_lease: 1700000h}\nredis: {fence_ttl: 2500000h}", "--redis r:1", "redis.fence_ttl"},
+		{"limits: {name_bytes: 9223372036854775807, holder_bytes: 9223372036854775807}", "", "limits.frame_bytes"},
+		{
+			"sesion: {ttl: 3s}\nsession: {ttl: x}\nlimits: {sessions: 0}\nshutdown: {timeout: 1s}\n", "LOCKD_OOPS=1 LOCKD_LOG_FORMAT=xml --listen nowhere",
+			"sesion.ttl", "session.ttl", "limits.sessions", "shutdown.timeout", "LOCKD_OOPS", "log.format", "listen",
 		},
-		"sentinels and no store": {
-			file: "redis: {sentinel: {master: m}}",
-			want: []string{"redis.sentinel.master: is only for"},
-		},
-		"TLS half off": {
-			file: "redis: {tls: {ca_file: f}}", args: []string{"--redis-sentinel", "m@a:1"},
-			want: []string{"redis.tls.enabled: "},
-		},
-		"no prefix of sentinels": {
-			file: "redis: {prefix: '{a}'}", args: []string{"--redis-sentinel", "m@a:1"},
-			want: []string{"redis.prefix: "},
-		},
-		"half of a certificate": {
-			file: "admin_tls: {key_file: f}",
-			want: []string{"admin_tls.cert_file: and admin_tls.key_file need each other"},
-		},
-		"a certificate nowhere": {
-			file: "ops_listen: ''\nops_tls: {cert_file: f, key_file: g}",
-			want: []string{"ops_tls.cert_file: is set, but nothing is served there"},
-		},
-		"no authorities": {
-			file: "listen_tls: {cert_file: f, key_file: g, client_certs: required}",
-			want: []string{"listen_tls.client_ca_file: is needed"},
-		},
-		"authorities unused": {
-			file: "listen_tls: {cert_file: f, key_file: g, client_ca_file: h}",
-			want: []string{"listen_tls.client_ca_file: is needed"},
-		},
-		"clients asked in vain": {
-			file: "listen_tls: {client_certs: optional, client_ca_file: h}",
-			want: []string{"listen_tls.client_certs: is"},
-		},
-		"an old version of TLS": {
-			file: "listen_tls: {min_version: 1.1, client_certs: always}",
-			want: []string{"listen_tls.min_version: ", "listen_tls.client_certs: "},
-		},
-		"no nodes": {file: "store: {kind: cluster}", want: []string{"redis.cluster.addrs: is needed"}},
-		"a node without port": {
-			args: []string{"--redis-cluster", "a:1,b"},
-			want: []string{"redis.cluster.addrs: ", "word 2"},
-		},
-		"a database of a cluster": {
-			file: "redis: {db: 1}", args: []string{"--redis-cluster", "a:1"},
-			want: []string{"redis.db: must not name a database"},
-		},
-		"no members": {
-			file: "store: {kind: redlock}",
-			want: []string{"redlock.members: is needed", "redlock.members: lists 0 servers, must list 3"},
-		},
-		"two members": {
-			args: []string{"--redlock", "a:1,b:1"},
-			want: []string{"redlock.members: lists 2 servers"},
-		},
-		"a member twice": {
-			args: []string{"--redlock", "a:1,b:1,a:1"},
-			want: []string{"redlock.members: lists a server twice: word 3"},
-		},
-		"a member without port": {
-			args: []string{"--redlock", "a:1,b:1,c"},
-			want: []string{"redlock.members: word 3 must be HOST:PORT"},
-		},
-		"a member with password": {
-			args: []string{"--redlock", "a:1,b:1,redis://u:secret@c:1"},
-			want: []string{"redlock.members: word 3 must not contain a password"},
-		},
-		"a member without master": {
-			file: "store: {kind: redlock}\nredlock: {members: ['a:1', 'b:1', 'sentinel://c:1']}",
-			want: []string{"redlock.members: word 3 must be"},
-		},
-		"a cluster without nodes": {
-			file: "store: {kind: redlock}\nredlock: {members: ['a:1', 'b:1', 'cluster://']}",
-			want: []string{"redlock.members: "},
-		},
-		"members unused": {
-			file: "redlock: {members: ['a:1']}", args: []string{"--redis", "r:1"},
-			want: []string{"redlock.members: is only for store.kind redlock, which is standalone"},
-		},
-		"members and no store": {file: "redlock: {members: ['a:1']}", want: []string{"redlock"}},
-		"a list of lists": {
-			file: "redis: {sentinel: {addrs: [[a]]}}",
-			want: []string{"redis.sentinel.addrs: must be one value, or a list of words where words are asked for (line 1)"},
-		},
-		"a section for a list": {file: "redis: {sentinel: {addrs: {a: 1}}}", want: []string{"redis.sentinel.addrs.a: "}},
-		"nothing in a list": {
-			file: "redlock: {members: ['a:1', 'b:1', 'c:1', ~]}",
-			want: []string{"redlock.members: must be one value, or a list of words"},
-		},
-		"a database below none": {args: []string{"--redis", "redis://h/-1"}, want: []string{"must be HOST:PORT"}},
-		"other keys unused": {
-			file: "redis: {prefix: p}", want: []string{"redis: is configured, but store.kind is memory"},
-		},
-		"a user of sentinels unused": {
-			file: "redis: {sentinel: {username: u}}", args: []string{"--redis", "r:1"},
-			want: []string{"redis.sentinel: is only for store.kind sentinel and redlock, which is standalone"},
-		},
-		"a store that is meant": {file: "store: {kind: redis}", want: []string{"redlock; did you mean standalone?"}},
-		"an unknown store":      {file: "store: {kind: paper}", want: []string{"store.kind: "}},
-		"a typo and its place": {
-			file: "log:\n  levl: info",
-			want: []string{"log.levl: there is no such key (line 2); did you mean log.level?"},
-		},
-		"a key without section": {file: "fence_ttl: 1h", want: []string{"did you mean redis.fence_ttl?"}},
-		"half of a key": {
-			env:  []string{"LOCKD_REDIS_PASSWORD=x"},
-			want: []string{"did you mean LOCKD_REDIS_PASSWORD_FILE?"},
-		},
-		"an empty typo":         {file: "sesion: {}\nlimit:\n", want: []string{"sesion: ", "limit: "}},
-		"a section as variable": {env: []string{"LOCKD_SESSION=3s"}, want: []string{"LOCKD_SESSION: there is no such key"}},
-		"a value and its place": {
-			file: "\n\nsession: {ttl: 30}",
-			want: []string{`session.ttl: is "30", must be`, "(line 3)"},
-		},
-		"a value and its bound": {
-			file: "limits: {sessions: 0}",
-			want: []string{"limits.sessions: is 0, must be at least 1"},
-		},
-		"a value and its words": {
-			args: []string{"--log-level", "loud"},
-			want: []string{`is "loud", must be one of debug, info, warn, error`},
-		},
-		"a store's words": {
-			file: "store: {kind: redis}",
-			want: []string{"one of memory, standalone, sentinel, cluster, redlock"},
-		},
-		"no keys at all":      {file: "- listen", want: []string{"line 1"}},
-		"an anchor in itself": {file: "a: &a {b: *a}", want: []string{"contains itself"}},
-		"a longest lease": {
-			file: "limits: {max_lease: 1700000h}\nredis: {fence_ttl: 2500000h}",
-			args: []string{"--redis", "r:1"}, want: []string{"redis.fence_ttl"},
-		},
-		"names for no frame": {
-			file: "limits: {name_bytes: 9223372036854775807, holder_bytes: 9223372036854775807}",
-			want: []string{"limits.frame_bytes"},
-		},
-		"all at once": {
-			file: "sesion: {ttl: 3s}\nsession: {ttl: x}\nlimits: {sessions: 0}\nshutdown: {timeout: 1s}\n",
-			env:  []string{"LOCKD_OOPS=1", "LOCKD_LOG_FORMAT=xml"},
-			args: []string{"--listen", "nowhere"},
-			want: []string{
-				"sesion.ttl", "session.ttl", "limits.sessions", "shutdown.timeout", "LOCKD_OOPS", "log.format",
-				"listen",
-			},
-		},
-	}
-	for name, row := range rows {
-		t.Run(name, func(t *testing.T) {
-			_, err := load(t, row.file, row.env, row.args...)
-			if err == nil {
-				t.Fatal("accepted")
+	} {
+		var env, args []string
+		for _, word := range strings.Fields(row[1]) {
+			if strings.HasPrefix(word, "LOCKD_") {
+				env = append(env, word)
+			} else {
+				args = append(args, word)
 			}
-			for _, want := range row.want {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("the error does not mention %q:\n%v", want, err)
-				}
+		}
+		_, err := load(t, row[0], env, args...)
+		for _, want := range row[2:] {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q %s: the error does not mention %q:\n%v", row[0], row[1], want, err)
 			}
-		})
+		}
 	}
 }
 

@@ -45,21 +45,18 @@ func TestMembers(t *testing.T) {
 	if err != nil || len(c.Redlock.Members) != 4 {
 		t.Fatalf("got %q, %v", c.Redlock.Members, err)
 	}
-	kinds := []string{StoreStandalone, StoreStandalone, StoreSentinel, StoreCluster}
-	for i, text := range c.Redlock.Members {
-		kind, one, err := c.Redis.Member(text)
-		if err != nil || kind != kinds[i] {
-			t.Errorf("%s: got %s, %v", text, kind, err)
-		}
-		switch i {
-		case 0:
-			ok(t, one.Addr == "a:1")
-		case 1:
-			ok(t, one.Addr == "b:2" && one.DB == 3 && one.Username == "u" && one.TLS.Enabled)
-		case 2:
-			ok(t, one.Sentinel.Master == "locks" && slices.Equal(one.Sentinel.Addrs, []string{"c:1", "d:2"}))
-		case 3:
-			ok(t, slices.Equal(one.Cluster.Addrs, []string{"e:1", "f:2"}))
+	for i, want := range []struct {
+		kind string
+		one  Redis
+	}{
+		{StoreStandalone, Redis{Addr: "a:1"}},
+		{StoreStandalone, Redis{Addr: "b:2", DB: 3, Username: "u", TLS: RedisTLS{Enabled: true}}},
+		{StoreSentinel, Redis{Sentinel: Sentinel{Master: "locks", Addrs: []string{"c:1", "d:2"}}}},
+		{StoreCluster, Redis{Cluster: Cluster{Addrs: []string{"e:1", "f:2"}}}},
+	} {
+		if kind, one, err := (Redis{}).Member(c.Redlock.Members[i]); err != nil || kind != want.kind ||
+			!reflect.DeepEqual(one, want.one) {
+			t.Errorf("member %d: got %s, %+v, %v", i, kind, one, err)
 		}
 	}
 	want := []string{"a:1", "b:2", "c:3"}
