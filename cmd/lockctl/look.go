@@ -305,13 +305,16 @@ NAME it lists the requests of all replicas that wait for any, the one that waits
 
 // waitersOfAny lists the requests that wait for any name.
 func (s *services) waitersOfAny(ctx context.Context, f filter, most uint32) (shown, error) {
-	all, missing, err := pages[waitingView]("waiters", func(string) (proto.Message, error) {
-		return ask(ctx, s, s.reads.ListWaiters, &lockdv1.ListWaitersRequest{
-			PageSize: most, Prefix: f.prefix, Client: f.client, Replica: f.replica, MinAge: f.minAge(),
-		})
+	resp, err := ask(ctx, s, s.reads.ListWaiters, &lockdv1.ListWaitersRequest{
+		PageSize: most, Prefix: f.prefix, Client: f.client, Replica: f.replica, MinAge: f.minAge(),
 	})
-	return shown{json: all, missing: missing, text: func(p *screen) {
-		list(p, all, func(w waitingView) []any { return append([]any{w.Name}, w.columns()...) },
+	v := view[struct {
+		Waiters []waitingView `of:"waiters"`
+		silence
+	}](resp)
+	v.count()
+	return shown{json: v.Waiters, missing: v.silence, text: func(p *screen) {
+		list(p, v.Waiters, func(w waitingView) []any { return append([]any{w.Name}, w.columns()...) },
 			append([]any{"NAME"}, waiterTitles...)...)
 	}}, err
 }
@@ -344,7 +347,7 @@ back. With --detached only those are listed, and --min-age then is for how long 
 		RunE: o.asks(func(ctx context.Context, s *services, _ []string) (shown, error) {
 			all, missing, err := pages[sessionView]("sessions", func(token string) (proto.Message, error) {
 				return ask(ctx, s, s.reads.ListSessions, &lockdv1.ListSessionsRequest{
-					PageSize: pageSize, PageToken: token, Everywhere: true, Client: f.client, Replica: f.replica,
+					PageSize: pageSize, PageToken: token, Client: f.client, Replica: f.replica,
 					MinAge: f.minAge(), Detached: detached,
 				})
 			})

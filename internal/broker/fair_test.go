@@ -86,7 +86,7 @@ func TestFairQueueIsShownWithAllReplicasWaiters(t *testing.T) {
 		w.alive().queueKind("job", lock.Fair)
 		there.alive().queueKind("job", lock.Fair)
 		w.alive().queueKind("job", lock.Fair)
-		in, err := w.b.Inspect(t.Context(), "job", 1, 10)
+		in, err := w.b.Inspect(w.t.Context(), "job", 1, 10)
 		if err != nil {
 			t.Fatal(err)
 		}

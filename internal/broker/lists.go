@@ -62,12 +62,7 @@ func (o local) Sessions(after string, size int) []inspect.Session { return o.b.S
 
 // Leased implements inspect.Local.
 func (o local) Leased(prefix, after string, size int) []inspect.Leased {
-	page := o.b.Leases(prefix, after, size)
-	for i := range page {
-		h := &page[i].Holder
-		h.Annotation = inspect.Shortened(h.Annotation)
-	}
-	return page
+	return o.b.Leases(prefix, after, size)
 }
 
 // Requests implements inspect.Local. It asks each session for what waits, so that its cost does not depend on what is
@@ -146,7 +141,7 @@ func (s *Session) info() inspect.Session {
 	return inspect.Session{ID: s.ID(), Client: s.Client(), Info: s.Info()}
 }
 
-// leaseAt is a lease with such a key, or with a name alone.
+// leaseAt is a lease with a key as Leases makes them, or with a name alone.
 func leaseAt(key string) *Lease {
 	name, rest, _ := strings.Cut(key, "\x00")
 	number, owner, _ := strings.Cut(rest, "\x00")
@@ -154,14 +149,14 @@ func leaseAt(key string) *Lease {
 	return &Lease{name: name, fence: lock.Fence(fence), owner: lock.Owner(owner)}
 }
 
-// Leases lists up to size leases of this replica's sessions whose names begin with prefix, ordered by their keys, from
-// the key after the given one on.
+// Leases lists up to size leases of this replica's sessions, ordered by name and then by fence, from the key after the
+// given one on.
 func (b *Broker) Leases(prefix, after string, size int) (page []inspect.Leased) {
 	lockEach(b.inOrder(prefix, leaseAt(max(prefix, after)), size), func(_ int, l *Lease) {
-		page = append(page, inspect.Leased{
-			Key: fmt.Sprintf("%s\x00%d\x00%s", l.name, l.fence, l.owner), Name: l.name, Hold: l.hold(),
-			Holder: l.holderLocked(time.Now()),
-		})
+		h := l.holderLocked(time.Now())
+		h.Annotation = inspect.Shortened(h.Annotation)
+		key := fmt.Sprintf("%s\x00%d\x00%s", l.name, l.fence, l.owner)
+		page = append(page, inspect.Leased{Key: key, Name: l.name, Holder: h})
 	})
 	return page
 }

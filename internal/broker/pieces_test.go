@@ -19,7 +19,7 @@ func TestManyFairWaitersKeepTheirPlacesAndOrder(t *testing.T) {
 			c.Acquire(uint64(i+1), request.Acquire{Name: "job", Kind: lock.Fair})
 		}
 		order := func() (owners []lock.Owner) {
-			in, err := w.b.Inspect(t.Context(), "job", 1, 2*n)
+			in, err := w.b.Inspect(w.t.Context(), "job", 1, 2*n)
 			if err != nil {
 				t.Fatal(err)
 			}

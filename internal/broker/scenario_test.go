@@ -373,7 +373,7 @@ func (s *scenario) ask(what string, words []string) {
 	case "leases":
 		kinds := ""
 		for _, l := range s.b.Leases(words[0], "", 10) {
-			kinds += " " + l.Hold.Kind.String()
+			kinds += " " + l.Holder.Kind.String()
 			if l.Holder.Permits > 0 {
 				kinds += fmt.Sprint(" ", l.Holder.Permits)
 			}

@@ -38,47 +38,6 @@ func (h *inspectService) GetStatus(context.Context, *lockdv1.GetStatusRequest) (
 	return resp, nil
 }
 
-// ListSessions lists the open sessions. The page token is the last id.
-func (h *inspectService) ListSessions(ctx context.Context,
-	r *lockdv1.ListSessionsRequest,
-) (*lockdv1.ListSessionsResponse, error) {
-	if r.GetEverywhere() {
-		return h.sessionsEverywhere(ctx, r)
-	}
-	size := pageSize(r.GetPageSize())
-	infos := h.b.Sessions(r.GetPageToken(), size)
-	resp := &lockdv1.ListSessionsResponse{}
-	for _, i := range infos {
-		i.Replica = h.b.Replica()
-		resp.Sessions = append(resp.Sessions, fromSessionInfo(i))
-	}
-	resp.Sessions = fitting(resp.GetSessions(), pageBytes)
-	if n := len(resp.GetSessions()); n < len(infos) || n == size {
-		resp.NextPageToken = infos[n-1].ID
-	}
-	return resp, nil
-}
-
-// ListLocks lists the leases of this replica's sessions. The page token is the last one's key.
-func (h *inspectService) ListLocks(_ context.Context, r *lockdv1.ListLocksRequest) (*lockdv1.ListLocksResponse, error) {
-	size := pageSize(r.GetPageSize())
-	infos := h.b.Leases(r.GetPrefix(), r.GetPageToken(), size)
-	resp := &lockdv1.ListLocksResponse{}
-	for _, i := range infos {
-		h := i.Holder
-		resp.Leases = append(resp.Leases, &lockdv1.LeaseInfo{
-			Hold: fromHold(i.Hold), SessionId: h.Session, ClientName: h.Client.Name, Age: durationpb.New(h.Age),
-			ValidFor: durationpb.New(h.TTL), Auto: h.Auto, HoldCount: h.Count, Annotation: h.Annotation,
-			Permits: h.Permits,
-		})
-	}
-	resp.Leases = fitting(resp.GetLeases(), pageBytes)
-	if n := len(resp.GetLeases()); n < len(infos) || n >= size {
-		resp.NextPageToken = infos[n-1].Key
-	}
-	return resp, nil
-}
-
 func fromWaiter(i inspect.Waiter) *lockdv1.WaiterInfo {
 	return &lockdv1.WaiterInfo{
 		Name: i.Name, Kind: fromKind(i.Kind), SessionId: i.Session, ClientName: i.Client,

@@ -122,9 +122,9 @@ func TestPermitsAndTheirLimit(t *testing.T) {
 		if reasonOf(status.Convert(err)) != "LOCK_CONFIG_MISMATCH" {
 			t.Errorf("got %v", err)
 		}
-		leases, err := inspect.ListLocks(ctx, &lockdv1.ListLocksRequest{})
-		if err != nil || len(leases.GetLeases()) != 1 || leases.GetLeases()[0].GetPermits() != 2 {
-			t.Errorf("got %v, %v", leases, err)
+		in, err := inspect.Inspect(ctx, &lockdv1.InspectRequest{Name: "pool"})
+		if err != nil || len(in.GetHolders()) != 2 || in.GetHolders()[0].GetPermits() != 2 {
+			t.Errorf("got %v, %v", in, err)
 		}
 		_, err = locks.Release(ctx, &lockdv1.ReleaseRequest{
 			Name: "pool", Kind: semaphore,
@@ -139,9 +139,9 @@ func TestPermitsAndTheirLimit(t *testing.T) {
 	})
 }
 
-func TestListLocksGoesOnInsideOfAName(t *testing.T) {
+func TestListHoldsGoesOnInsideOfAName(t *testing.T) {
 	inBubble(t, func(s *server) {
-		c, inspect := s.open(&lockdv1.Open{}), lockdv1.NewInspectServiceClient(s.conn)
+		c, inspect := s.open(&lockdv1.Open{ClientName: "reader"}), lockdv1.NewInspectServiceClient(s.conn)
 		for id := range uint64(3) {
 			if c.ask(id+1, &lockdv1.Acquire{Name: "rw", Kind: read}).GetGranted() == nil {
 				t.Fatal("not granted")
@@ -149,12 +149,13 @@ func TestListLocksGoesOnInsideOfAName(t *testing.T) {
 		}
 		fences, token := map[uint64]bool{}, ""
 		for range 10 {
-			r, err := inspect.ListLocks(s.t.Context(), &lockdv1.ListLocksRequest{PageSize: 1, PageToken: token})
+			r, err := inspect.ListHolds(s.t.Context(),
+				&lockdv1.ListHoldsRequest{PageSize: 1, PageToken: token, Client: "reader"})
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, l := range r.GetLeases() {
-				fences[l.GetHold().GetFence()] = true
+			for _, h := range r.GetHolds() {
+				fences[h.GetHolder().GetFence()] = true
 			}
 			if token = r.GetNextPageToken(); token == "" {
 				break

@@ -37,8 +37,8 @@ func fromSessionInfo(i inspect.Session) *lockdv1.SessionInfo {
 	}
 }
 
-// sessionsEverywhere lists the sessions of all replicas.
-func (h *inspectService) sessionsEverywhere(
+// ListSessions lists the sessions of all replicas. The page token is the last id.
+func (h *inspectService) ListSessions(
 	ctx context.Context, r *lockdv1.ListSessionsRequest,
 ) (*lockdv1.ListSessionsResponse, error) {
 	f, err := toFilter("", r)

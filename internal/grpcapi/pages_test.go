@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
@@ -73,8 +74,9 @@ func TestNoPageIsLargerThanAClientAccepts(t *testing.T) {
 			t.Errorf("%d sessions, want 450", n)
 		}
 		if n := count(t, func(token string) (int, string, error) {
-			r, err := c.inspect.ListLocks(ctx, &lockdv1.ListLocksRequest{PageSize: 1000, PageToken: token}, limit)
-			return len(r.GetLeases()), r.GetNextPageToken(), err
+			r, err := c.inspect.ListHolds(ctx,
+				&lockdv1.ListHoldsRequest{PageSize: 1000, PageToken: token, MinAge: durationpb.New(1)}, limit)
+			return len(r.GetHolds()), r.GetNextPageToken(), err
 		}); n != 1000 {
 			t.Errorf("%d leases, want 1000", n)
 		}

@@ -115,7 +115,7 @@ func TestAClientTellsWhatIsOlderThanItsStream(t *testing.T) {
 		if l := s.b.Leases("", "", 1)[0].Holder; l.Age != time.Minute || l.Annotation != "nightly" {
 			t.Errorf("got %+v, want a lease a minute old with its annotation", l)
 		}
-		in, err := s.b.Inspect(t.Context(), "kept", 1, 1)
+		in, err := s.b.Inspect(s.t.Context(), "kept", 1, 1)
 		if ws := in.Waiters; err != nil || len(ws) != 1 || ws[0].Age != time.Second {
 			t.Errorf("got %+v, %v; want a waiter of a second", ws, err)
 		}

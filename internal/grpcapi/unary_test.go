@@ -98,7 +98,7 @@ func TestUnaryWaitEndsWithItsDeadlineAndKeepsNothing(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		synctest.Wait()
-		if n := len(waiting(t, s.b, "job")); n != 0 {
+		if n := len(waiting(s.t, s.b, "job")); n != 0 {
 			t.Errorf("%d still wait", n)
 		}
 	})
@@ -122,10 +122,9 @@ func TestAdministration(t *testing.T) {
 		if err != nil || len(more.GetSessions()) != 1 || more.GetNextPageToken() != "" {
 			t.Errorf("second page: %v, %v", more, err)
 		}
-		leases, err := inspect.ListLocks(ctx, &lockdv1.ListLocksRequest{})
-		if err != nil || len(leases.GetLeases()) != 1 || leases.GetLeases()[0].GetClientName() != "alice" ||
-			leases.GetLeases()[0].GetAnnotation() != "nightly" {
-			t.Errorf("locks: %v, %v", leases, err)
+		holds, err := inspect.ListHolds(ctx, &lockdv1.ListHoldsRequest{Client: "alice"})
+		if err != nil || len(holds.GetHolds()) != 1 || holds.GetHolds()[0].GetHolder().GetAnnotation() != "nightly" {
+			t.Errorf("holds: %v, %v", holds, err)
 		}
 		waiters, err := inspect.ListWaiters(ctx, &lockdv1.ListWaitersRequest{Name: "job"})
 		if err != nil || len(waiters.GetWaiters()) != 1 || waiters.GetWaiters()[0].GetClientName() != "bob" {
@@ -179,8 +178,8 @@ func TestClientsCannotDoWhatOperatorsDo(t *testing.T) {
 		}
 		// Whoever may only look can look at both.
 		for _, conn := range []*grpc.ClientConn{s.conn, s.admin} {
-			r, err := lockdv1.NewInspectServiceClient(conn).ListLocks(ctx, &lockdv1.ListLocksRequest{})
-			if err != nil || len(r.GetLeases()) != 1 {
+			r, err := lockdv1.NewInspectServiceClient(conn).ListHolds(ctx, &lockdv1.ListHoldsRequest{})
+			if err != nil || len(r.GetHolds()) != 1 {
 				t.Errorf("got %v, %v", r, err)
 			}
 		}
@@ -276,7 +275,7 @@ func TestHealthSpeaksForAllServices(t *testing.T) {
 	})
 }
 
-func waiting(t *testing.T, b *broker.Broker, name string) []inspect.Waiter {
+func waiting(t testing.TB, b *broker.Broker, name string) []inspect.Waiter {
 	t.Helper()
 	in, err := b.Inspect(t.Context(), name, 1, 10)
 	if err != nil {

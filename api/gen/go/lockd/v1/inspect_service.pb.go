@@ -80,7 +80,7 @@ func (x HolderInfo_Origin) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use HolderInfo_Origin.Descriptor instead.
 func (HolderInfo_Origin) EnumDescriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{2, 0}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{1, 0}
 }
 
 // SessionInfo describes a session.
@@ -219,124 +219,6 @@ func (x *SessionInfo) GetDetached() *durationpb.Duration {
 	return nil
 }
 
-// LeaseInfo describes a lease of a session.
-type LeaseInfo struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The lock.
-	Hold *Hold `protobuf:"bytes,1,opt,name=hold,proto3" json:"hold,omitempty"`
-	// The session.
-	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// The client's name for itself.
-	ClientName string `protobuf:"bytes,3,opt,name=client_name,json=clientName,proto3" json:"client_name,omitempty"`
-	// How long it is held.
-	Age *durationpb.Duration `protobuf:"bytes,4,opt,name=age,proto3" json:"age,omitempty"`
-	// How long it can be trusted.
-	ValidFor *durationpb.Duration `protobuf:"bytes,5,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
-	// Whether it is renewed.
-	Auto bool `protobuf:"varint,6,opt,name=auto,proto3" json:"auto,omitempty"`
-	// How often it is held.
-	HoldCount uint32 `protobuf:"varint,7,opt,name=hold_count,json=holdCount,proto3" json:"hold_count,omitempty"`
-	// The holder's annotation.
-	Annotation string `protobuf:"bytes,8,opt,name=annotation,proto3" json:"annotation,omitempty"`
-	// For a semaphore: how many permits.
-	Permits       uint32 `protobuf:"varint,9,opt,name=permits,proto3" json:"permits,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *LeaseInfo) Reset() {
-	*x = LeaseInfo{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *LeaseInfo) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*LeaseInfo) ProtoMessage() {}
-
-func (x *LeaseInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use LeaseInfo.ProtoReflect.Descriptor instead.
-func (*LeaseInfo) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *LeaseInfo) GetHold() *Hold {
-	if x != nil {
-		return x.Hold
-	}
-	return nil
-}
-
-func (x *LeaseInfo) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-func (x *LeaseInfo) GetClientName() string {
-	if x != nil {
-		return x.ClientName
-	}
-	return ""
-}
-
-func (x *LeaseInfo) GetAge() *durationpb.Duration {
-	if x != nil {
-		return x.Age
-	}
-	return nil
-}
-
-func (x *LeaseInfo) GetValidFor() *durationpb.Duration {
-	if x != nil {
-		return x.ValidFor
-	}
-	return nil
-}
-
-func (x *LeaseInfo) GetAuto() bool {
-	if x != nil {
-		return x.Auto
-	}
-	return false
-}
-
-func (x *LeaseInfo) GetHoldCount() uint32 {
-	if x != nil {
-		return x.HoldCount
-	}
-	return 0
-}
-
-func (x *LeaseInfo) GetAnnotation() string {
-	if x != nil {
-		return x.Annotation
-	}
-	return ""
-}
-
-func (x *LeaseInfo) GetPermits() uint32 {
-	if x != nil {
-		return x.Permits
-	}
-	return 0
-}
-
 // HolderInfo describes a hold of a name, whoever's it is.
 type HolderInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -376,7 +258,7 @@ type HolderInfo struct {
 
 func (x *HolderInfo) Reset() {
 	*x = HolderInfo{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[2]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -388,7 +270,7 @@ func (x *HolderInfo) String() string {
 func (*HolderInfo) ProtoMessage() {}
 
 func (x *HolderInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[2]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -401,7 +283,7 @@ func (x *HolderInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HolderInfo.ProtoReflect.Descriptor instead.
 func (*HolderInfo) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{2}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *HolderInfo) GetOwner() string {
@@ -540,7 +422,7 @@ type WaiterInfo struct {
 
 func (x *WaiterInfo) Reset() {
 	*x = WaiterInfo{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[3]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -552,7 +434,7 @@ func (x *WaiterInfo) String() string {
 func (*WaiterInfo) ProtoMessage() {}
 
 func (x *WaiterInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[3]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -565,7 +447,7 @@ func (x *WaiterInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaiterInfo.ProtoReflect.Descriptor instead.
 func (*WaiterInfo) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{3}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *WaiterInfo) GetName() string {
@@ -652,8 +534,6 @@ type ListSessionsRequest struct {
 	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// From the page before.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Whether those of all replicas are listed, and not only those of the one that answers.
-	Everywhere bool `protobuf:"varint,3,opt,name=everywhere,proto3" json:"everywhere,omitempty"`
 	// Only clients whose name contains this.
 	Client string `protobuf:"bytes,4,opt,name=client,proto3" json:"client,omitempty"`
 	// Only the replica with this name.
@@ -668,7 +548,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[4]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -680,7 +560,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[4]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -693,7 +573,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{4}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ListSessionsRequest) GetPageSize() uint32 {
@@ -708,13 +588,6 @@ func (x *ListSessionsRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
-}
-
-func (x *ListSessionsRequest) GetEverywhere() bool {
-	if x != nil {
-		return x.Everywhere
-	}
-	return false
 }
 
 func (x *ListSessionsRequest) GetClient() string {
@@ -766,7 +639,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[5]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -778,7 +651,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[5]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -791,7 +664,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{5}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListSessionsResponse) GetSessions() []*SessionInfo {
@@ -829,125 +702,6 @@ func (x *ListSessionsResponse) GetStoreError() string {
 	return ""
 }
 
-// ListLocksRequest asks for leases.
-type ListLocksRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only names that begin with this.
-	Prefix string `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
-	// About how many to return, at most 1,000. 0 = 100.
-	PageSize uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// From the page before.
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListLocksRequest) Reset() {
-	*x = ListLocksRequest{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListLocksRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListLocksRequest) ProtoMessage() {}
-
-func (x *ListLocksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListLocksRequest.ProtoReflect.Descriptor instead.
-func (*ListLocksRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *ListLocksRequest) GetPrefix() string {
-	if x != nil {
-		return x.Prefix
-	}
-	return ""
-}
-
-func (x *ListLocksRequest) GetPageSize() uint32 {
-	if x != nil {
-		return x.PageSize
-	}
-	return 0
-}
-
-func (x *ListLocksRequest) GetPageToken() string {
-	if x != nil {
-		return x.PageToken
-	}
-	return ""
-}
-
-// ListLocksResponse is one page.
-type ListLocksResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The leases, ordered by name.
-	Leases []*LeaseInfo `protobuf:"bytes,1,rep,name=leases,proto3" json:"leases,omitempty"`
-	// Empty at the end.
-	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListLocksResponse) Reset() {
-	*x = ListLocksResponse{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListLocksResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListLocksResponse) ProtoMessage() {}
-
-func (x *ListLocksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListLocksResponse.ProtoReflect.Descriptor instead.
-func (*ListLocksResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{7}
-}
-
-func (x *ListLocksResponse) GetLeases() []*LeaseInfo {
-	if x != nil {
-		return x.Leases
-	}
-	return nil
-}
-
-func (x *ListLocksResponse) GetNextPageToken() string {
-	if x != nil {
-		return x.NextPageToken
-	}
-	return ""
-}
-
 // ListHoldsRequest asks for holds.
 type ListHoldsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -969,7 +723,7 @@ type ListHoldsRequest struct {
 
 func (x *ListHoldsRequest) Reset() {
 	*x = ListHoldsRequest{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[8]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -981,7 +735,7 @@ func (x *ListHoldsRequest) String() string {
 func (*ListHoldsRequest) ProtoMessage() {}
 
 func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[8]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -994,7 +748,7 @@ func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHoldsRequest.ProtoReflect.Descriptor instead.
 func (*ListHoldsRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{8}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListHoldsRequest) GetPrefix() string {
@@ -1062,7 +816,7 @@ type ListHoldsResponse struct {
 
 func (x *ListHoldsResponse) Reset() {
 	*x = ListHoldsResponse{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[9]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1074,7 +828,7 @@ func (x *ListHoldsResponse) String() string {
 func (*ListHoldsResponse) ProtoMessage() {}
 
 func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[9]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1087,7 +841,7 @@ func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHoldsResponse.ProtoReflect.Descriptor instead.
 func (*ListHoldsResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{9}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListHoldsResponse) GetHolds() []*HoldInfo {
@@ -1138,7 +892,7 @@ type HoldInfo struct {
 
 func (x *HoldInfo) Reset() {
 	*x = HoldInfo{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[10]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1150,7 +904,7 @@ func (x *HoldInfo) String() string {
 func (*HoldInfo) ProtoMessage() {}
 
 func (x *HoldInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[10]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1163,7 +917,7 @@ func (x *HoldInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldInfo.ProtoReflect.Descriptor instead.
 func (*HoldInfo) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{10}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *HoldInfo) GetLock() *LockState {
@@ -1187,8 +941,6 @@ type ListWaitersRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// About how many to return, at most 1,000. 0 = 100.
 	PageSize uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// Not used.
-	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Without a name: only names that begin with this.
 	Prefix string `protobuf:"bytes,4,opt,name=prefix,proto3" json:"prefix,omitempty"`
 	// Without a name: only clients whose name contains this.
@@ -1203,7 +955,7 @@ type ListWaitersRequest struct {
 
 func (x *ListWaitersRequest) Reset() {
 	*x = ListWaitersRequest{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[11]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1215,7 +967,7 @@ func (x *ListWaitersRequest) String() string {
 func (*ListWaitersRequest) ProtoMessage() {}
 
 func (x *ListWaitersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[11]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1228,7 +980,7 @@ func (x *ListWaitersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWaitersRequest.ProtoReflect.Descriptor instead.
 func (*ListWaitersRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{11}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListWaitersRequest) GetName() string {
@@ -1243,13 +995,6 @@ func (x *ListWaitersRequest) GetPageSize() uint32 {
 		return x.PageSize
 	}
 	return 0
-}
-
-func (x *ListWaitersRequest) GetPageToken() string {
-	if x != nil {
-		return x.PageToken
-	}
-	return ""
 }
 
 func (x *ListWaitersRequest) GetPrefix() string {
@@ -1285,8 +1030,6 @@ type ListWaitersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The waiters, the next one first.
 	Waiters []*WaiterInfo `protobuf:"bytes,1,rep,name=waiters,proto3" json:"waiters,omitempty"`
-	// Not used.
-	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// How many replicas answered, this one included.
 	ReplicasAnswered uint32 `protobuf:"varint,3,opt,name=replicas_answered,json=replicasAnswered,proto3" json:"replicas_answered,omitempty"`
 	// How many were asked. If fewer answered, what they know is missing.
@@ -1301,7 +1044,7 @@ type ListWaitersResponse struct {
 
 func (x *ListWaitersResponse) Reset() {
 	*x = ListWaitersResponse{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[12]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1313,7 +1056,7 @@ func (x *ListWaitersResponse) String() string {
 func (*ListWaitersResponse) ProtoMessage() {}
 
 func (x *ListWaitersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[12]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1326,7 +1069,7 @@ func (x *ListWaitersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWaitersResponse.ProtoReflect.Descriptor instead.
 func (*ListWaitersResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{12}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListWaitersResponse) GetWaiters() []*WaiterInfo {
@@ -1334,13 +1077,6 @@ func (x *ListWaitersResponse) GetWaiters() []*WaiterInfo {
 		return x.Waiters
 	}
 	return nil
-}
-
-func (x *ListWaitersResponse) GetNextPageToken() string {
-	if x != nil {
-		return x.NextPageToken
-	}
-	return ""
 }
 
 func (x *ListWaitersResponse) GetReplicasAnswered() uint32 {
@@ -1373,7 +1109,7 @@ type ListDeadlocksRequest struct {
 
 func (x *ListDeadlocksRequest) Reset() {
 	*x = ListDeadlocksRequest{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[13]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1385,7 +1121,7 @@ func (x *ListDeadlocksRequest) String() string {
 func (*ListDeadlocksRequest) ProtoMessage() {}
 
 func (x *ListDeadlocksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[13]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1398,7 +1134,7 @@ func (x *ListDeadlocksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadlocksRequest.ProtoReflect.Descriptor instead.
 func (*ListDeadlocksRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{13}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{10}
 }
 
 // ListDeadlocksResponse is what was found.
@@ -1416,7 +1152,7 @@ type ListDeadlocksResponse struct {
 
 func (x *ListDeadlocksResponse) Reset() {
 	*x = ListDeadlocksResponse{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[14]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1428,7 +1164,7 @@ func (x *ListDeadlocksResponse) String() string {
 func (*ListDeadlocksResponse) ProtoMessage() {}
 
 func (x *ListDeadlocksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[14]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1441,7 +1177,7 @@ func (x *ListDeadlocksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeadlocksResponse.ProtoReflect.Descriptor instead.
 func (*ListDeadlocksResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{14}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListDeadlocksResponse) GetDeadlocks() []*Deadlock {
@@ -1474,7 +1210,7 @@ type GetStatusRequest struct {
 
 func (x *GetStatusRequest) Reset() {
 	*x = GetStatusRequest{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[15]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1222,7 @@ func (x *GetStatusRequest) String() string {
 func (*GetStatusRequest) ProtoMessage() {}
 
 func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[15]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1235,7 @@ func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{15}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{12}
 }
 
 // GetStatusResponse is the replica's status.
@@ -1531,7 +1267,7 @@ type GetStatusResponse struct {
 
 func (x *GetStatusResponse) Reset() {
 	*x = GetStatusResponse{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[16]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1543,7 +1279,7 @@ func (x *GetStatusResponse) String() string {
 func (*GetStatusResponse) ProtoMessage() {}
 
 func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[16]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1556,7 +1292,7 @@ func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetStatusResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{16}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetStatusResponse) GetReplica() string {
@@ -1644,7 +1380,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[17]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1656,7 +1392,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[17]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1669,7 +1405,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{17}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *InspectRequest) GetName() string {
@@ -1716,7 +1452,7 @@ type InspectResponse struct {
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[18]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1728,7 +1464,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[18]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1741,7 +1477,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{18}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *InspectResponse) GetLock() *LockState {
@@ -1808,22 +1544,7 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\bdetached\x18\v \x01(\v2\x19.google.protobuf.DurationR\bdetached\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc1\x02\n" +
-	"\tLeaseInfo\x12\"\n" +
-	"\x04hold\x18\x01 \x01(\v2\x0e.lockd.v1.HoldR\x04hold\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x1f\n" +
-	"\vclient_name\x18\x03 \x01(\tR\n" +
-	"clientName\x12+\n" +
-	"\x03age\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03age\x126\n" +
-	"\tvalid_for\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\x12\x12\n" +
-	"\x04auto\x18\x06 \x01(\bR\x04auto\x12\x1d\n" +
-	"\n" +
-	"hold_count\x18\a \x01(\rR\tholdCount\x12\x1e\n" +
-	"\n" +
-	"annotation\x18\b \x01(\tR\n" +
-	"annotation\x12\x18\n" +
-	"\apermits\x18\t \x01(\rR\apermits\"\xae\x05\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xae\x05\n" +
 	"\n" +
 	"HolderInfo\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x123\n" +
@@ -1873,14 +1594,11 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"annotation\x18\n" +
 	" \x01(\tR\n" +
 	"annotation\x126\n" +
-	"\ttime_left\x18\v \x01(\v2\x19.google.protobuf.DurationR\btimeLeft\"\xf3\x01\n" +
+	"\ttime_left\x18\v \x01(\v2\x19.google.protobuf.DurationR\btimeLeft\"\xd3\x01\n" +
 	"\x13ListSessionsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x1e\n" +
-	"\n" +
-	"everywhere\x18\x03 \x01(\bR\n" +
-	"everywhere\x12\x16\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x16\n" +
 	"\x06client\x18\x04 \x01(\tR\x06client\x12\x18\n" +
 	"\areplica\x18\x05 \x01(\tR\areplica\x122\n" +
 	"\amin_age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06minAge\x12\x1a\n" +
@@ -1891,15 +1609,7 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\x11replicas_answered\x18\x03 \x01(\rR\x10replicasAnswered\x12%\n" +
 	"\x0ereplicas_asked\x18\x04 \x01(\rR\rreplicasAsked\x12\x1f\n" +
 	"\vstore_error\x18\x05 \x01(\tR\n" +
-	"storeError\"f\n" +
-	"\x10ListLocksRequest\x12\x16\n" +
-	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1b\n" +
-	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
-	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"h\n" +
-	"\x11ListLocksResponse\x12+\n" +
-	"\x06leases\x18\x01 \x03(\v2\x13.lockd.v1.LeaseInfoR\x06leases\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xcc\x01\n" +
+	"storeError\"\xcc\x01\n" +
 	"\x10ListHoldsRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
@@ -1917,19 +1627,16 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"storeError\"a\n" +
 	"\bHoldInfo\x12'\n" +
 	"\x04lock\x18\x01 \x01(\v2\x13.lockd.v1.LockStateR\x04lock\x12,\n" +
-	"\x06holder\x18\x02 \x01(\v2\x14.lockd.v1.HolderInfoR\x06holder\"\xe2\x01\n" +
+	"\x06holder\x18\x02 \x01(\v2\x14.lockd.v1.HolderInfoR\x06holder\"\xc3\x01\n" +
 	"\x12ListWaitersRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
-	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
-	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x16\n" +
+	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x16\n" +
 	"\x06prefix\x18\x04 \x01(\tR\x06prefix\x12\x16\n" +
 	"\x06client\x18\x05 \x01(\tR\x06client\x12\x18\n" +
 	"\areplica\x18\x06 \x01(\tR\areplica\x122\n" +
-	"\amin_age\x18\a \x01(\v2\x19.google.protobuf.DurationR\x06minAge\"\xe2\x01\n" +
+	"\amin_age\x18\a \x01(\v2\x19.google.protobuf.DurationR\x06minAge\"\xba\x01\n" +
 	"\x13ListWaitersResponse\x12.\n" +
-	"\awaiters\x18\x01 \x03(\v2\x14.lockd.v1.WaiterInfoR\awaiters\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12+\n" +
+	"\awaiters\x18\x01 \x03(\v2\x14.lockd.v1.WaiterInfoR\awaiters\x12+\n" +
 	"\x11replicas_answered\x18\x03 \x01(\rR\x10replicasAnswered\x12%\n" +
 	"\x0ereplicas_asked\x18\x04 \x01(\rR\rreplicasAsked\x12\x1f\n" +
 	"\vstore_error\x18\x05 \x01(\tR\n" +
@@ -1966,12 +1673,11 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\x11replicas_answered\x18\x04 \x01(\rR\x10replicasAnswered\x12%\n" +
 	"\x0ereplicas_asked\x18\x05 \x01(\rR\rreplicasAsked\x12\x1f\n" +
 	"\vstore_error\x18\x06 \x01(\tR\n" +
-	"storeError2\x8f\x04\n" +
+	"storeError2\xc9\x03\n" +
 	"\x0eInspectService\x12D\n" +
 	"\tGetStatus\x12\x1a.lockd.v1.GetStatusRequest\x1a\x1b.lockd.v1.GetStatusResponse\x12>\n" +
 	"\aInspect\x12\x18.lockd.v1.InspectRequest\x1a\x19.lockd.v1.InspectResponse\x12M\n" +
 	"\fListSessions\x12\x1d.lockd.v1.ListSessionsRequest\x1a\x1e.lockd.v1.ListSessionsResponse\x12D\n" +
-	"\tListLocks\x12\x1a.lockd.v1.ListLocksRequest\x1a\x1b.lockd.v1.ListLocksResponse\x12D\n" +
 	"\tListHolds\x12\x1a.lockd.v1.ListHoldsRequest\x1a\x1b.lockd.v1.ListHoldsResponse\x12J\n" +
 	"\vListWaiters\x12\x1c.lockd.v1.ListWaitersRequest\x1a\x1d.lockd.v1.ListWaitersResponse\x12P\n" +
 	"\rListDeadlocks\x12\x1e.lockd.v1.ListDeadlocksRequest\x1a\x1f.lockd.v1.ListDeadlocksResponseB[\n" +
@@ -1990,85 +1696,75 @@ func file_lockd_v1_inspect_service_proto_rawDescGZIP() []byte {
 }
 
 var file_lockd_v1_inspect_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lockd_v1_inspect_service_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_lockd_v1_inspect_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_lockd_v1_inspect_service_proto_goTypes = []any{
 	(HolderInfo_Origin)(0),        // 0: lockd.v1.HolderInfo.Origin
 	(*SessionInfo)(nil),           // 1: lockd.v1.SessionInfo
-	(*LeaseInfo)(nil),             // 2: lockd.v1.LeaseInfo
-	(*HolderInfo)(nil),            // 3: lockd.v1.HolderInfo
-	(*WaiterInfo)(nil),            // 4: lockd.v1.WaiterInfo
-	(*ListSessionsRequest)(nil),   // 5: lockd.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),  // 6: lockd.v1.ListSessionsResponse
-	(*ListLocksRequest)(nil),      // 7: lockd.v1.ListLocksRequest
-	(*ListLocksResponse)(nil),     // 8: lockd.v1.ListLocksResponse
-	(*ListHoldsRequest)(nil),      // 9: lockd.v1.ListHoldsRequest
-	(*ListHoldsResponse)(nil),     // 10: lockd.v1.ListHoldsResponse
-	(*HoldInfo)(nil),              // 11: lockd.v1.HoldInfo
-	(*ListWaitersRequest)(nil),    // 12: lockd.v1.ListWaitersRequest
-	(*ListWaitersResponse)(nil),   // 13: lockd.v1.ListWaitersResponse
-	(*ListDeadlocksRequest)(nil),  // 14: lockd.v1.ListDeadlocksRequest
-	(*ListDeadlocksResponse)(nil), // 15: lockd.v1.ListDeadlocksResponse
-	(*GetStatusRequest)(nil),      // 16: lockd.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),     // 17: lockd.v1.GetStatusResponse
-	(*InspectRequest)(nil),        // 18: lockd.v1.InspectRequest
-	(*InspectResponse)(nil),       // 19: lockd.v1.InspectResponse
-	nil,                           // 20: lockd.v1.SessionInfo.LabelsEntry
-	nil,                           // 21: lockd.v1.HolderInfo.LabelsEntry
-	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
-	(*Hold)(nil),                  // 23: lockd.v1.Hold
-	(LockKind)(0),                 // 24: lockd.v1.LockKind
-	(*LockState)(nil),             // 25: lockd.v1.LockState
-	(*Deadlock)(nil),              // 26: lockd.v1.Deadlock
+	(*HolderInfo)(nil),            // 2: lockd.v1.HolderInfo
+	(*WaiterInfo)(nil),            // 3: lockd.v1.WaiterInfo
+	(*ListSessionsRequest)(nil),   // 4: lockd.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),  // 5: lockd.v1.ListSessionsResponse
+	(*ListHoldsRequest)(nil),      // 6: lockd.v1.ListHoldsRequest
+	(*ListHoldsResponse)(nil),     // 7: lockd.v1.ListHoldsResponse
+	(*HoldInfo)(nil),              // 8: lockd.v1.HoldInfo
+	(*ListWaitersRequest)(nil),    // 9: lockd.v1.ListWaitersRequest
+	(*ListWaitersResponse)(nil),   // 10: lockd.v1.ListWaitersResponse
+	(*ListDeadlocksRequest)(nil),  // 11: lockd.v1.ListDeadlocksRequest
+	(*ListDeadlocksResponse)(nil), // 12: lockd.v1.ListDeadlocksResponse
+	(*GetStatusRequest)(nil),      // 13: lockd.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),     // 14: lockd.v1.GetStatusResponse
+	(*InspectRequest)(nil),        // 15: lockd.v1.InspectRequest
+	(*InspectResponse)(nil),       // 16: lockd.v1.InspectResponse
+	nil,                           // 17: lockd.v1.SessionInfo.LabelsEntry
+	nil,                           // 18: lockd.v1.HolderInfo.LabelsEntry
+	(*durationpb.Duration)(nil),   // 19: google.protobuf.Duration
+	(LockKind)(0),                 // 20: lockd.v1.LockKind
+	(*LockState)(nil),             // 21: lockd.v1.LockState
+	(*Deadlock)(nil),              // 22: lockd.v1.Deadlock
 }
 var file_lockd_v1_inspect_service_proto_depIdxs = []int32{
-	20, // 0: lockd.v1.SessionInfo.labels:type_name -> lockd.v1.SessionInfo.LabelsEntry
-	22, // 1: lockd.v1.SessionInfo.age:type_name -> google.protobuf.Duration
-	22, // 2: lockd.v1.SessionInfo.silence:type_name -> google.protobuf.Duration
-	22, // 3: lockd.v1.SessionInfo.detached:type_name -> google.protobuf.Duration
-	23, // 4: lockd.v1.LeaseInfo.hold:type_name -> lockd.v1.Hold
-	22, // 5: lockd.v1.LeaseInfo.age:type_name -> google.protobuf.Duration
-	22, // 6: lockd.v1.LeaseInfo.valid_for:type_name -> google.protobuf.Duration
-	0,  // 7: lockd.v1.HolderInfo.origin:type_name -> lockd.v1.HolderInfo.Origin
-	24, // 8: lockd.v1.HolderInfo.kind:type_name -> lockd.v1.LockKind
-	21, // 9: lockd.v1.HolderInfo.labels:type_name -> lockd.v1.HolderInfo.LabelsEntry
-	22, // 10: lockd.v1.HolderInfo.age:type_name -> google.protobuf.Duration
-	22, // 11: lockd.v1.HolderInfo.ttl:type_name -> google.protobuf.Duration
-	24, // 12: lockd.v1.WaiterInfo.kind:type_name -> lockd.v1.LockKind
-	22, // 13: lockd.v1.WaiterInfo.age:type_name -> google.protobuf.Duration
-	22, // 14: lockd.v1.WaiterInfo.time_left:type_name -> google.protobuf.Duration
-	22, // 15: lockd.v1.ListSessionsRequest.min_age:type_name -> google.protobuf.Duration
-	1,  // 16: lockd.v1.ListSessionsResponse.sessions:type_name -> lockd.v1.SessionInfo
-	2,  // 17: lockd.v1.ListLocksResponse.leases:type_name -> lockd.v1.LeaseInfo
-	22, // 18: lockd.v1.ListHoldsRequest.min_age:type_name -> google.protobuf.Duration
-	11, // 19: lockd.v1.ListHoldsResponse.holds:type_name -> lockd.v1.HoldInfo
-	25, // 20: lockd.v1.HoldInfo.lock:type_name -> lockd.v1.LockState
-	3,  // 21: lockd.v1.HoldInfo.holder:type_name -> lockd.v1.HolderInfo
-	22, // 22: lockd.v1.ListWaitersRequest.min_age:type_name -> google.protobuf.Duration
-	4,  // 23: lockd.v1.ListWaitersResponse.waiters:type_name -> lockd.v1.WaiterInfo
-	26, // 24: lockd.v1.ListDeadlocksResponse.deadlocks:type_name -> lockd.v1.Deadlock
-	22, // 25: lockd.v1.GetStatusResponse.uptime:type_name -> google.protobuf.Duration
-	25, // 26: lockd.v1.InspectResponse.lock:type_name -> lockd.v1.LockState
-	3,  // 27: lockd.v1.InspectResponse.holders:type_name -> lockd.v1.HolderInfo
-	4,  // 28: lockd.v1.InspectResponse.waiters:type_name -> lockd.v1.WaiterInfo
-	16, // 29: lockd.v1.InspectService.GetStatus:input_type -> lockd.v1.GetStatusRequest
-	18, // 30: lockd.v1.InspectService.Inspect:input_type -> lockd.v1.InspectRequest
-	5,  // 31: lockd.v1.InspectService.ListSessions:input_type -> lockd.v1.ListSessionsRequest
-	7,  // 32: lockd.v1.InspectService.ListLocks:input_type -> lockd.v1.ListLocksRequest
-	9,  // 33: lockd.v1.InspectService.ListHolds:input_type -> lockd.v1.ListHoldsRequest
-	12, // 34: lockd.v1.InspectService.ListWaiters:input_type -> lockd.v1.ListWaitersRequest
-	14, // 35: lockd.v1.InspectService.ListDeadlocks:input_type -> lockd.v1.ListDeadlocksRequest
-	17, // 36: lockd.v1.InspectService.GetStatus:output_type -> lockd.v1.GetStatusResponse
-	19, // 37: lockd.v1.InspectService.Inspect:output_type -> lockd.v1.InspectResponse
-	6,  // 38: lockd.v1.InspectService.ListSessions:output_type -> lockd.v1.ListSessionsResponse
-	8,  // 39: lockd.v1.InspectService.ListLocks:output_type -> lockd.v1.ListLocksResponse
-	10, // 40: lockd.v1.InspectService.ListHolds:output_type -> lockd.v1.ListHoldsResponse
-	13, // 41: lockd.v1.InspectService.ListWaiters:output_type -> lockd.v1.ListWaitersResponse
-	15, // 42: lockd.v1.InspectService.ListDeadlocks:output_type -> lockd.v1.ListDeadlocksResponse
-	36, // [36:43] is the sub-list for method output_type
-	29, // [29:36] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	17, // 0: lockd.v1.SessionInfo.labels:type_name -> lockd.v1.SessionInfo.LabelsEntry
+	19, // 1: lockd.v1.SessionInfo.age:type_name -> google.protobuf.Duration
+	19, // 2: lockd.v1.SessionInfo.silence:type_name -> google.protobuf.Duration
+	19, // 3: lockd.v1.SessionInfo.detached:type_name -> google.protobuf.Duration
+	0,  // 4: lockd.v1.HolderInfo.origin:type_name -> lockd.v1.HolderInfo.Origin
+	20, // 5: lockd.v1.HolderInfo.kind:type_name -> lockd.v1.LockKind
+	18, // 6: lockd.v1.HolderInfo.labels:type_name -> lockd.v1.HolderInfo.LabelsEntry
+	19, // 7: lockd.v1.HolderInfo.age:type_name -> google.protobuf.Duration
+	19, // 8: lockd.v1.HolderInfo.ttl:type_name -> google.protobuf.Duration
+	20, // 9: lockd.v1.WaiterInfo.kind:type_name -> lockd.v1.LockKind
+	19, // 10: lockd.v1.WaiterInfo.age:type_name -> google.protobuf.Duration
+	19, // 11: lockd.v1.WaiterInfo.time_left:type_name -> google.protobuf.Duration
+	19, // 12: lockd.v1.ListSessionsRequest.min_age:type_name -> google.protobuf.Duration
+	1,  // 13: lockd.v1.ListSessionsResponse.sessions:type_name -> lockd.v1.SessionInfo
+	19, // 14: lockd.v1.ListHoldsRequest.min_age:type_name -> google.protobuf.Duration
+	8,  // 15: lockd.v1.ListHoldsResponse.holds:type_name -> lockd.v1.HoldInfo
+	21, // 16: lockd.v1.HoldInfo.lock:type_name -> lockd.v1.LockState
+	2,  // 17: lockd.v1.HoldInfo.holder:type_name -> lockd.v1.HolderInfo
+	19, // 18: lockd.v1.ListWaitersRequest.min_age:type_name -> google.protobuf.Duration
+	3,  // 19: lockd.v1.ListWaitersResponse.waiters:type_name -> lockd.v1.WaiterInfo
+	22, // 20: lockd.v1.ListDeadlocksResponse.deadlocks:type_name -> lockd.v1.Deadlock
+	19, // 21: lockd.v1.GetStatusResponse.uptime:type_name -> google.protobuf.Duration
+	21, // 22: lockd.v1.InspectResponse.lock:type_name -> lockd.v1.LockState
+	2,  // 23: lockd.v1.InspectResponse.holders:type_name -> lockd.v1.HolderInfo
+	3,  // 24: lockd.v1.InspectResponse.waiters:type_name -> lockd.v1.WaiterInfo
+	13, // 25: lockd.v1.InspectService.GetStatus:input_type -> lockd.v1.GetStatusRequest
+	15, // 26: lockd.v1.InspectService.Inspect:input_type -> lockd.v1.InspectRequest
+	4,  // 27: lockd.v1.InspectService.ListSessions:input_type -> lockd.v1.ListSessionsRequest
+	6,  // 28: lockd.v1.InspectService.ListHolds:input_type -> lockd.v1.ListHoldsRequest
+	9,  // 29: lockd.v1.InspectService.ListWaiters:input_type -> lockd.v1.ListWaitersRequest
+	11, // 30: lockd.v1.InspectService.ListDeadlocks:input_type -> lockd.v1.ListDeadlocksRequest
+	14, // 31: lockd.v1.InspectService.GetStatus:output_type -> lockd.v1.GetStatusResponse
+	16, // 32: lockd.v1.InspectService.Inspect:output_type -> lockd.v1.InspectResponse
+	5,  // 33: lockd.v1.InspectService.ListSessions:output_type -> lockd.v1.ListSessionsResponse
+	7,  // 34: lockd.v1.InspectService.ListHolds:output_type -> lockd.v1.ListHoldsResponse
+	10, // 35: lockd.v1.InspectService.ListWaiters:output_type -> lockd.v1.ListWaitersResponse
+	12, // 36: lockd.v1.InspectService.ListDeadlocks:output_type -> lockd.v1.ListDeadlocksResponse
+	31, // [31:37] is the sub-list for method output_type
+	25, // [25:31] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_lockd_v1_inspect_service_proto_init() }
@@ -2083,7 +1779,7 @@ func file_lockd_v1_inspect_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockd_v1_inspect_service_proto_rawDesc), len(file_lockd_v1_inspect_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   21,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,7 +22,6 @@ const (
 	InspectService_GetStatus_FullMethodName     = "/lockd.v1.InspectService/GetStatus"
 	InspectService_Inspect_FullMethodName       = "/lockd.v1.InspectService/Inspect"
 	InspectService_ListSessions_FullMethodName  = "/lockd.v1.InspectService/ListSessions"
-	InspectService_ListLocks_FullMethodName     = "/lockd.v1.InspectService/ListLocks"
 	InspectService_ListHolds_FullMethodName     = "/lockd.v1.InspectService/ListHolds"
 	InspectService_ListWaiters_FullMethodName   = "/lockd.v1.InspectService/ListWaiters"
 	InspectService_ListDeadlocks_FullMethodName = "/lockd.v1.InspectService/ListDeadlocks"
@@ -38,10 +37,8 @@ type InspectServiceClient interface {
 	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
 	// Inspect tells who holds a name and who waits for it, wherever they are. The replicas are asked for what they know.
 	Inspect(ctx context.Context, in *InspectRequest, opts ...grpc.CallOption) (*InspectResponse, error)
-	// ListSessions lists the open sessions: those of the replica that answers, or those of all replicas.
+	// ListSessions lists the open sessions of all replicas.
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
-	// ListLocks lists the leases that sessions of the replica that answers hold.
-	ListLocks(ctx context.Context, in *ListLocksRequest, opts ...grpc.CallOption) (*ListLocksResponse, error)
 	// ListHolds lists what is held, and by whom, on all replicas and by other programs. The replicas are asked for what they know.
 	ListHolds(ctx context.Context, in *ListHoldsRequest, opts ...grpc.CallOption) (*ListHoldsResponse, error)
 	// ListWaiters lists the requests of all replicas that wait: for a name in their order, as Inspect does; without a name
@@ -89,16 +86,6 @@ func (c *inspectServiceClient) ListSessions(ctx context.Context, in *ListSession
 	return out, nil
 }
 
-func (c *inspectServiceClient) ListLocks(ctx context.Context, in *ListLocksRequest, opts ...grpc.CallOption) (*ListLocksResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListLocksResponse)
-	err := c.cc.Invoke(ctx, InspectService_ListLocks_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func (c *inspectServiceClient) ListHolds(ctx context.Context, in *ListHoldsRequest, opts ...grpc.CallOption) (*ListHoldsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListHoldsResponse)
@@ -139,10 +126,8 @@ type InspectServiceServer interface {
 	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
 	// Inspect tells who holds a name and who waits for it, wherever they are. The replicas are asked for what they know.
 	Inspect(context.Context, *InspectRequest) (*InspectResponse, error)
-	// ListSessions lists the open sessions: those of the replica that answers, or those of all replicas.
+	// ListSessions lists the open sessions of all replicas.
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
-	// ListLocks lists the leases that sessions of the replica that answers hold.
-	ListLocks(context.Context, *ListLocksRequest) (*ListLocksResponse, error)
 	// ListHolds lists what is held, and by whom, on all replicas and by other programs. The replicas are asked for what they know.
 	ListHolds(context.Context, *ListHoldsRequest) (*ListHoldsResponse, error)
 	// ListWaiters lists the requests of all replicas that wait: for a name in their order, as Inspect does; without a name
@@ -168,9 +153,6 @@ func (UnimplementedInspectServiceServer) Inspect(context.Context, *InspectReques
 }
 func (UnimplementedInspectServiceServer) ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSessions not implemented")
-}
-func (UnimplementedInspectServiceServer) ListLocks(context.Context, *ListLocksRequest) (*ListLocksResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListLocks not implemented")
 }
 func (UnimplementedInspectServiceServer) ListHolds(context.Context, *ListHoldsRequest) (*ListHoldsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListHolds not implemented")
@@ -256,24 +238,6 @@ func _InspectService_ListSessions_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
-func _InspectService_ListLocks_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListLocksRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(InspectServiceServer).ListLocks(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: InspectService_ListLocks_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(InspectServiceServer).ListLocks(ctx, req.(*ListLocksRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _InspectService_ListHolds_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListHoldsRequest)
 	if err := dec(in); err != nil {
@@ -346,10 +310,6 @@ var InspectService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListSessions",
 			Handler:    _InspectService_ListSessions_Handler,
-		},
-		{
-			MethodName: "ListLocks",
-			Handler:    _InspectService_ListLocks_Handler,
 		},
 		{
 			MethodName: "ListHolds",

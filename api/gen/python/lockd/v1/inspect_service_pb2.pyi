@@ -42,28 +42,6 @@ class SessionInfo(_message.Message):
     detached: _duration_pb2.Duration
     def __init__(self, session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., peer: _Optional[str] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., silence: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., locks: _Optional[int] = ..., waiters: _Optional[int] = ..., replica: _Optional[str] = ..., watches: _Optional[int] = ..., detached: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
-class LeaseInfo(_message.Message):
-    __slots__ = ("hold", "session_id", "client_name", "age", "valid_for", "auto", "hold_count", "annotation", "permits")
-    HOLD_FIELD_NUMBER: _ClassVar[int]
-    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
-    CLIENT_NAME_FIELD_NUMBER: _ClassVar[int]
-    AGE_FIELD_NUMBER: _ClassVar[int]
-    VALID_FOR_FIELD_NUMBER: _ClassVar[int]
-    AUTO_FIELD_NUMBER: _ClassVar[int]
-    HOLD_COUNT_FIELD_NUMBER: _ClassVar[int]
-    ANNOTATION_FIELD_NUMBER: _ClassVar[int]
-    PERMITS_FIELD_NUMBER: _ClassVar[int]
-    hold: _lock_pb2.Hold
-    session_id: str
-    client_name: str
-    age: _duration_pb2.Duration
-    valid_for: _duration_pb2.Duration
-    auto: bool
-    hold_count: int
-    annotation: str
-    permits: int
-    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., valid_for: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., auto: bool = ..., hold_count: _Optional[int] = ..., annotation: _Optional[str] = ..., permits: _Optional[int] = ...) -> None: ...
-
 class HolderInfo(_message.Message):
     __slots__ = ("owner", "origin", "kind", "session_id", "client_name", "labels", "peer", "replica", "age", "ttl", "auto", "fence", "hold_count", "permits", "annotation")
     class Origin(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
@@ -144,22 +122,20 @@ class WaiterInfo(_message.Message):
     def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., position: _Optional[int] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., peer: _Optional[str] = ..., replica: _Optional[str] = ..., annotation: _Optional[str] = ..., time_left: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ListSessionsRequest(_message.Message):
-    __slots__ = ("page_size", "page_token", "everywhere", "client", "replica", "min_age", "detached")
+    __slots__ = ("page_size", "page_token", "client", "replica", "min_age", "detached")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    EVERYWHERE_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     REPLICA_FIELD_NUMBER: _ClassVar[int]
     MIN_AGE_FIELD_NUMBER: _ClassVar[int]
     DETACHED_FIELD_NUMBER: _ClassVar[int]
     page_size: int
     page_token: str
-    everywhere: bool
     client: str
     replica: str
     min_age: _duration_pb2.Duration
     detached: bool
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., everywhere: bool = ..., client: _Optional[str] = ..., replica: _Optional[str] = ..., min_age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., detached: bool = ...) -> None: ...
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., client: _Optional[str] = ..., replica: _Optional[str] = ..., min_age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., detached: bool = ...) -> None: ...
 
 class ListSessionsResponse(_message.Message):
     __slots__ = ("sessions", "next_page_token", "replicas_answered", "replicas_asked", "store_error")
@@ -174,24 +150,6 @@ class ListSessionsResponse(_message.Message):
     replicas_asked: int
     store_error: str
     def __init__(self, sessions: _Optional[_Iterable[_Union[SessionInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ..., store_error: _Optional[str] = ...) -> None: ...
-
-class ListLocksRequest(_message.Message):
-    __slots__ = ("prefix", "page_size", "page_token")
-    PREFIX_FIELD_NUMBER: _ClassVar[int]
-    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
-    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    prefix: str
-    page_size: int
-    page_token: str
-    def __init__(self, prefix: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
-
-class ListLocksResponse(_message.Message):
-    __slots__ = ("leases", "next_page_token")
-    LEASES_FIELD_NUMBER: _ClassVar[int]
-    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    leases: _containers.RepeatedCompositeFieldContainer[LeaseInfo]
-    next_page_token: str
-    def __init__(self, leases: _Optional[_Iterable[_Union[LeaseInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class ListHoldsRequest(_message.Message):
     __slots__ = ("prefix", "page_size", "page_token", "client", "replica", "min_age")
@@ -232,36 +190,32 @@ class HoldInfo(_message.Message):
     def __init__(self, lock: _Optional[_Union[_lock_pb2.LockState, _Mapping]] = ..., holder: _Optional[_Union[HolderInfo, _Mapping]] = ...) -> None: ...
 
 class ListWaitersRequest(_message.Message):
-    __slots__ = ("name", "page_size", "page_token", "prefix", "client", "replica", "min_age")
+    __slots__ = ("name", "page_size", "prefix", "client", "replica", "min_age")
     NAME_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
-    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     PREFIX_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     REPLICA_FIELD_NUMBER: _ClassVar[int]
     MIN_AGE_FIELD_NUMBER: _ClassVar[int]
     name: str
     page_size: int
-    page_token: str
     prefix: str
     client: str
     replica: str
     min_age: _duration_pb2.Duration
-    def __init__(self, name: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., prefix: _Optional[str] = ..., client: _Optional[str] = ..., replica: _Optional[str] = ..., min_age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., page_size: _Optional[int] = ..., prefix: _Optional[str] = ..., client: _Optional[str] = ..., replica: _Optional[str] = ..., min_age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ListWaitersResponse(_message.Message):
-    __slots__ = ("waiters", "next_page_token", "replicas_answered", "replicas_asked", "store_error")
+    __slots__ = ("waiters", "replicas_answered", "replicas_asked", "store_error")
     WAITERS_FIELD_NUMBER: _ClassVar[int]
-    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_ANSWERED_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_ASKED_FIELD_NUMBER: _ClassVar[int]
     STORE_ERROR_FIELD_NUMBER: _ClassVar[int]
     waiters: _containers.RepeatedCompositeFieldContainer[WaiterInfo]
-    next_page_token: str
     replicas_answered: int
     replicas_asked: int
     store_error: str
-    def __init__(self, waiters: _Optional[_Iterable[_Union[WaiterInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ..., store_error: _Optional[str] = ...) -> None: ...
+    def __init__(self, waiters: _Optional[_Iterable[_Union[WaiterInfo, _Mapping]]] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ..., store_error: _Optional[str] = ...) -> None: ...
 
 class ListDeadlocksRequest(_message.Message):
     __slots__ = ()

@@ -50,11 +50,6 @@ class InspectServiceStub(object):
                 request_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListSessionsRequest.SerializeToString,
                 response_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListSessionsResponse.FromString,
                 _registered_method=True)
-        self.ListLocks = channel.unary_unary(
-                '/lockd.v1.InspectService/ListLocks',
-                request_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListLocksRequest.SerializeToString,
-                response_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListLocksResponse.FromString,
-                _registered_method=True)
         self.ListHolds = channel.unary_unary(
                 '/lockd.v1.InspectService/ListHolds',
                 request_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListHoldsRequest.SerializeToString,
@@ -91,14 +86,7 @@ class InspectServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListSessions(self, request, context):
-        """ListSessions lists the open sessions: those of the replica that answers, or those of all replicas.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListLocks(self, request, context):
-        """ListLocks lists the leases that sessions of the replica that answers hold.
+        """ListSessions lists the open sessions of all replicas.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -143,11 +131,6 @@ def add_InspectServiceServicer_to_server(servicer, server):
                     servicer.ListSessions,
                     request_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListSessionsRequest.FromString,
                     response_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListSessionsResponse.SerializeToString,
-            ),
-            'ListLocks': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListLocks,
-                    request_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListLocksRequest.FromString,
-                    response_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListLocksResponse.SerializeToString,
             ),
             'ListHolds': grpc.unary_unary_rpc_method_handler(
                     servicer.ListHolds,
@@ -247,33 +230,6 @@ class InspectService(object):
             '/lockd.v1.InspectService/ListSessions',
             lockd_dot_v1_dot_inspect__service__pb2.ListSessionsRequest.SerializeToString,
             lockd_dot_v1_dot_inspect__service__pb2.ListSessionsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListLocks(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/lockd.v1.InspectService/ListLocks',
-            lockd_dot_v1_dot_inspect__service__pb2.ListLocksRequest.SerializeToString,
-            lockd_dot_v1_dot_inspect__service__pb2.ListLocksResponse.FromString,
             options,
             channel_credentials,
             insecure,
