@@ -181,9 +181,9 @@ func (x *execution) run(ctx context.Context) error {
 	path, err := exec.LookPath(x.argv[0])
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
-		return codeError{exitNotFound, err}
+		return failure{exitNotFound, "", err}
 	case err != nil:
-		return codeError{exitNotRunnable, err}
+		return failure{exitNotRunnable, "", err}
 	}
 	x.signals = make(chan os.Signal, 16)
 	notify(x.signals, forwarded...)
@@ -198,7 +198,7 @@ func (x *execution) run(ctx context.Context) error {
 	runtime.LockOSThread()
 	c, err := startChild(path, x.argv, append(environment(ls.All()), actorEnv+"="+x.actor))
 	if err != nil {
-		return errors.Join(codeError{exitNotRunnable, err}, x.release(ls))
+		return errors.Join(failure{exitNotRunnable, "", err}, x.release(ls))
 	}
 	return x.end(ls, c, x.guard(ls, c))
 }
@@ -230,11 +230,13 @@ func lines(text string) []string {
 	return strings.Split(text, "\n")
 }
 
+var errNested = errors.New("an exec around this one holds it, so this one would wait for its own end")
+
 // refuseNested refuses names that are held around this exec: it would wait for its own end.
 func refuseNested(items []client.Item, held string) error {
 	for _, i := range items {
 		if slices.Contains(lines(held), i.Name) {
-			return usageError{wrap("exec", []string{i.Name}, errNested)}
+			return failure{exitUsage, reasonNested, wrap("exec", []string{i.Name}, errNested)}
 		}
 	}
 	return nil
@@ -257,7 +259,7 @@ func (x *execution) obtain(ctx context.Context) (*client.Locks, error) {
 	case r := <-results:
 		return r.locks, r.err
 	case sig := <-x.signals:
-		err := signalError{sig.(syscall.Signal)}
+		err := endedBy(sig)
 		cancel(err)
 		<-results
 		return nil, err
@@ -310,14 +312,14 @@ func (x *execution) end(ls *client.Locks, c *child, lost error) error {
 	}
 	switch {
 	case lost != nil:
-		return codeError{exitLost, lost}
+		return failure{exitLost, "", lost}
 	case errors.Is(released, client.ErrLost), errors.Is(released, client.ErrNotHeld), errors.Is(released, client.ErrStale):
-		return codeError{exitLost, released}
+		return failure{exitLost, "", released}
 	case released != nil:
 		x.logf("%s", message(released)) // and that is all: the command was guarded to its end
 	}
 	if code := statusCode(status); code != 0 {
-		return codeError{code: code}
+		return failure{code: code}
 	}
 	return nil
 }

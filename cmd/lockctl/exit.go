@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,30 +31,38 @@ const (
 	exitSignal      = 128
 )
 
-// usageError is a mistake in the command line.
-type usageError struct{ error }
+// The reasons that lockctl gives itself.
+const (
+	reasonUsage       = "USAGE"
+	reasonInterrupted = "INTERRUPTED"
+	reasonNested      = "NESTED"
+	reasonUnknownName = "UNKNOWN_NAME"
+)
 
-func (e usageError) Unwrap() error { return e.error }
-
-// codeError ends lockctl with a code, and in silence if err is nil.
-type codeError struct {
-	code int
-	err  error
+// failure ends lockctl with a code, and in silence if err is nil.
+type failure struct {
+	code   int
+	reason string // empty if the error has one of its own
+	err    error
 }
 
-func (e codeError) Error() string {
+func (e failure) Error() string {
 	if e.err == nil {
 		return ""
 	}
 	return e.err.Error()
 }
 
-func (e codeError) Unwrap() error { return e.err }
+func (e failure) Unwrap() error { return e.err }
 
-// signalError: lockctl was asked to end.
-type signalError struct{ sig syscall.Signal }
+func usage(err error) error { return failure{exitUsage, reasonUsage, err} }
 
-func (e signalError) Error() string { return "ended by signal: " + e.sig.String() }
+func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, args...)) }
+
+// endedBy is that lockctl was asked to end.
+func endedBy(sig os.Signal) error {
+	return failure{exitSignal + int(sig.(syscall.Signal)), reasonInterrupted, errors.New("ended by signal: " + sig.String())}
+}
 
 // codes gives each error its exit code. The first row that matches counts: a lost lock is lost whatever the cause,
 // and a wait that ended without a connection says more about the server than about the lock.
@@ -79,14 +88,8 @@ func exitCode(err error) int {
 	if err == nil {
 		return 0
 	}
-	if e, ok := errors.AsType[codeError](err); ok {
+	if e, ok := errors.AsType[failure](err); ok {
 		return e.code
-	}
-	if e, ok := errors.AsType[signalError](err); ok {
-		return exitSignal + int(e.sig)
-	}
-	if _, ok := errors.AsType[usageError](err); ok {
-		return exitUsage
 	}
 	for _, row := range codes {
 		if errors.Is(err, row.err) {
@@ -96,29 +99,14 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// errNested is a lock that an exec around this one holds.
-var errNested = errors.New("an exec around this one holds it, so this one would wait for its own end")
-
-// reason is the machine-readable reason of an error, empty if there is none.
+// reason is the machine-readable reason of an error, empty if there is none. What is wrong with a value says more than
+// that the usage is.
 func reason(err error) string {
-	if _, ok := errors.AsType[signalError](err); ok {
-		return "INTERRUPTED"
+	e, _ := errors.AsType[failure](err)
+	if e.reason != "" && e.reason != reasonUsage {
+		return e.reason
 	}
-	for _, row := range []struct {
-		err    error
-		reason string
-	}{{errNested, "NESTED"}, {errUnknownName, "UNKNOWN_NAME"}} {
-		if errors.Is(err, row.err) {
-			return row.reason
-		}
-	}
-	if text := client.Reason(err); text != "" {
-		return text
-	}
-	if _, ok := errors.AsType[usageError](err); ok {
-		return "USAGE"
-	}
-	return ""
+	return cmp.Or(client.Reason(err), e.reason)
 }
 
 // message is what people are told of an error: the reason first, if there is one. It is one line.
@@ -158,8 +146,7 @@ type errorView struct {
 // knows it, and nothing was left behind.
 func printError(w io.Writer, err error, format string) {
 	text := message(err)
-	_, interrupted := errors.AsType[signalError](err)
-	interrupted = interrupted && !errors.Is(err, client.ErrOutcomeUnknown)
+	interrupted := reason(err) == reasonInterrupted && !errors.Is(err, client.ErrOutcomeUnknown)
 	switch {
 	case text == "":
 	case format == outputJSON:
@@ -169,9 +156,7 @@ func printError(w io.Writer, err error, format string) {
 	}
 }
 
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-// interruptible is a context that ends, with a signalError as its cause, when lockctl is asked to end.
+// interruptible is a context that ends, with endedBy as its cause, when lockctl is asked to end.
 func interruptible(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
@@ -179,7 +164,7 @@ func interruptible(parent context.Context) (context.Context, func()) {
 	go func() {
 		select {
 		case sig := <-signals:
-			cancel(signalError{sig.(syscall.Signal)})
+			cancel(endedBy(sig))
 		case <-ctx.Done():
 		}
 	}()

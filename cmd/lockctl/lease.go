@@ -93,9 +93,8 @@ const releaseTimeout = 2 * time.Second
 // undo releases what an acquire without an answer may have taken, and returns what is true then: why it failed, if
 // nothing can be held; else that the outcome is unknown.
 func (s *services) undo(req *lockdv1.AcquireRequest, err error) error {
-	_, interrupted := errors.AsType[signalError](err)
 	switch released := s.releaseTaken(req); {
-	case !released && interrupted:
+	case !released && reason(err) == reasonInterrupted:
 		return errors.Join(err, mayBeHeld(req))
 	case !released:
 		return mayBeHeld(req)

@@ -144,7 +144,8 @@ each first.`,
 }
 
 // errUnknownName is a name that is free and left no trace.
-var errUnknownName = errors.New("nothing is known of this name: nobody holds it or waits for it, and nobody did lately")
+var errUnknownName = failure{exitFailed, reasonUnknownName,
+	errors.New("nothing is known of this name: nobody holds it or waits for it, and nobody did lately")}
 
 func (v inspectView) unknown() bool {
 	return !v.Held && v.Fence == 0 && v.Limit == 0 && v.Holders == 0 && v.waiting() == 0

@@ -124,62 +124,49 @@ func hold(t *testing.T, name string, opts ...client.LockOption) *client.Lock {
 
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	rows := [][]string{
-		{"no-such-command"},
-		{"ls", "--no-such-flag"},
-		{"ls", "word"},
-		{"ls", "-o", "yaml"},
-		{"inspect"},
-		{"exec", "n", "true"},
-		{"exec", "--", "true"},
-		{"exec", "n", "--"},
-		{"exec", "n", "--kind", "odd", "--", "true"},
-		{"exec", "n", "--wait", "soon", "--", "true"},
-		{"exec", "n", "--kind", "fair", "--permits", "2", "--", "true"},
-		{"exec", "n", "--permits", "-1", "--", "true"},
-		{"exec", "n", "--also", "", "--", "true"},
-		{"exec", "n", "--also", ":", "--", "true"},
-		{"exec", "n", "--also", "read:", "--", "true"},
-		{"acquire", "n", "--lease", "1s", "--kind", "write", "--limit", "2"},
-		{"acquire", "n", "--lease", "1s", "--also", "m"},
-		{"acquire", "n"},
-		{"acquire", "n", "--lease", "0s"},
-		{"acquire", "", "--lease", "1s"},
-		{"unlock", "n"},
-		{"bench", "--callers", "0"},
+	for line, want := range map[string]string{
+		"acquires n":                             "did you mean acquire?",
+		"relaese":                                "did you mean release?",
+		"--bogus ls":                             "unknown flag: --bogus; see lockctl --help",
+		"ls --bogus":                             "unknown flag: --bogus; see lockctl ls --help",
+		"ls word":                                "usage: lockctl ls",
+		"ls -o yaml":                             "--output must be",
+		"ls --addr a:x":                          "the port must be a number",
+		"watch n --addr a,,b":                    "it is empty",
+		"inspect":                                "usage: lockctl inspect",
+		"exec n true":                            "usage: lockctl exec",
+		"exec -- true":                           "usage: lockctl exec",
+		"exec n --":                              "usage: lockctl exec",
+		"exec n --kind mutex -- true":            "the kinds are exclusive, fair, read, write and semaphore",
+		"exec n --wait soon -- true":             "--wait",
+		"exec n --wait -1s -- true":              "--wait must not be negative",
+		"exec n --kind fair --permits 2 -- true": "are for a semaphore",
+		"exec n --permits -1 -- true":            "--permits",
+		"exec n --also : -- true":                "INVALID_NAME",
+		"exec n --also read: -- true":            "INVALID_NAME",
+		"exec n --also mutex:x -- true":          `":mutex:x"`,
+		"acquire n":                              "--lease is missing",
+		"acquire n --lease 0s":                   "--lease must be more than 0",
+		"acquire n --lease 1s --wait -1s":        "--wait must not be negative",
+		"acquire n --lease 1s --kind write --limit 2": "are for a semaphore",
+		"acquire n --lease 1s --also m":               "--also",
+		"extend n id":                                 "--lease is missing",
+		"release n id --keep 1 --kind read":           "--keep is for a semaphore",
+		"unlock n":                                    "say --force",
+		"unlock n --force":                            "--reason",
+		"drain --undo --within 1s":                    "lockctl drain --undo",
+		"limit":                                       "usage: lockctl limit NAME [N]",
+		"limit n 0":                                   "the limit must be a number",
+		"limit n 2147483648":                          "the limit must be a number",
+		"limit n 2 --remove":                          "usage: lockctl limit NAME --remove",
+		"limit n --adopt":                             "usage: lockctl limit NAME --remove",
+		"bench --callers 0":                           "must be positive",
+	} {
+		call(t, strings.Fields(line)...).want(t, exitUsage, "", want)
 	}
-	for _, args := range rows {
-		if r := call(t, args...); r.code != exitUsage || r.stdout != "" || r.stderr == "" {
-			t.Errorf("lockctl %q: got %+v, want code %d", args, r, exitUsage)
-		}
-	}
+	call(t, "acquire", "", "--lease", "1s").want(t, exitUsage, "", "INVALID_NAME")
 	if r := call(t, "--help"); r.code != 0 || !strings.Contains(r.stdout, "exec") {
 		t.Errorf("--help: %+v", r)
-	}
-}
-
-func TestUsageSaysWhatIsMeant(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"acquire", "n"}, "--lease is missing"},
-		{[]string{"extend", "n", "id"}, "--lease is missing"},
-		{[]string{"acquire", "n", "--lease", "0s"}, "--lease must be more than 0"},
-		{[]string{"acquire", "n", "--lease", "1s", "--wait", "-1s"}, "--wait must not be negative"},
-		{[]string{"exec", "n", "--wait", "-1s", "--", "true"}, "--wait must not be negative"},
-		{[]string{"exec", "n", "--also", "mutex:x", "--", "true"}, `":mutex:x"`},
-		{[]string{"acquires", "n"}, "did you mean acquire?"},
-		{[]string{"relaese"}, "did you mean release?"},
-		{[]string{"--bogus", "ls"}, "unknown flag: --bogus; see lockctl --help"},
-		{[]string{"ls", "--bogus"}, "unknown flag: --bogus; see lockctl ls --help"},
-		{[]string{"exec", "n", "--kind", "mutex", "--", "true"}, "the kinds are exclusive, fair, read, write and semaphore"},
-		{[]string{"ls", "--addr", "a:x"}, "the port must be a number"},
-		{[]string{"watch", "n", "--addr", "a,,b"}, "it is empty"},
-		{[]string{"drain", "--undo", "--within", "1s"}, "lockctl drain --undo"},
-	} {
-		call(t, row.args...).want(t, exitUsage, "", row.want)
 	}
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// failure runs lockctl and returns its error.
-func failure(t *testing.T, args ...string) error {
+// errorOf runs lockctl and returns its error.
+func errorOf(t *testing.T, args ...string) error {
 	t.Helper()
 	root := newRoot(&options{})
 	root.SetArgs(append([]string{"--connect-timeout", "1ms"}, args...))
@@ -39,17 +39,17 @@ func TestOperatorsAddressIsNotGuessed(t *testing.T) {
 		{"limit", "n", "3", "--adopt"},
 	}
 	for _, args := range commands {
-		err := failure(t, append([]string{"--addr", "127.0.0.1:1"}, args...)...)
+		err := errorOf(t, append([]string{"--addr", "127.0.0.1:1"}, args...)...)
 		if exitCode(err) != exitUsage || !strings.Contains(message(err), "say --admin-addr") {
 			t.Errorf("%q: got %v, want to be asked for --admin-addr", args, err)
 		}
 	}
 	t.Setenv(addrEnv, "127.0.0.1:1")
-	if err := failure(t, "doctor"); exitCode(err) != exitUsage {
+	if err := errorOf(t, "doctor"); exitCode(err) != exitUsage {
 		t.Errorf("got %v with %s, want to be asked for --admin-addr", err, addrEnv)
 	}
 	for _, args := range commands { // which need no other address than this one
-		err := failure(t, append([]string{"--admin-addr", "127.0.0.1:2"}, args...)...)
+		err := errorOf(t, append([]string{"--admin-addr", "127.0.0.1:2"}, args...)...)
 		if exitCode(err) != exitUnavailable || !strings.Contains(message(err), "127.0.0.1:2") {
 			t.Errorf("%q: got %v, want nobody to answer at 127.0.0.1:2", args, err)
 		}
@@ -76,7 +76,7 @@ func TestALongNameIsNotRepeatedWhole(t *testing.T) {
 			{"limit", "n", name},
 			{"exec", "--kind", name, "n", "--", "true"},
 		} {
-			err := failure(t, append([]string{"--addr", "127.0.0.1:1"}, args...)...)
+			err := errorOf(t, append([]string{"--addr", "127.0.0.1:1"}, args...)...)
 			if text := message(err); len(text) > 700 || !strings.Contains(text, "(5000 bytes)") {
 				t.Errorf("got %d bytes: %.200s", len(text), text)
 			}

@@ -49,7 +49,7 @@ func (o *options) show(cmd *cobra.Command, v shown) error {
 		err = printLine(cmd.ErrOrStderr(), "%s", text)
 	}
 	if err == nil && v.code != 0 {
-		err = codeError{code: v.code}
+		err = failure{code: v.code}
 	}
 	return err
 }

@@ -175,18 +175,13 @@ func once[T any](ctx context.Context, bound time.Duration, call func(context.Con
 
 // dialSession makes the SDK's client, for what needs a session. The command is what the client is named after.
 func (o *options) dialSession(command string, opts ...client.Option) (*client.Client, error) {
-	secure, err := o.tls.use()
+	creds, err := o.credentials()
 	if err != nil {
 		return nil, err
 	}
-	if secure != nil {
-		if _, err := secure.Credentials(); err != nil { // not a mistake in --addr
-			return nil, usageError{err}
-		}
-		opts = append(opts, client.WithTLS(*secure))
-	}
 	opts = append([]client.Option{
 		client.WithName(o.client(command)), client.WithLabels(o.labels), client.WithConnectWait(o.connectTimeout),
+		client.WithDialOptions(grpc.WithTransportCredentials(creds)),
 	}, opts...)
 	c, err := client.Dial(o.addr, opts...)
 	switch {

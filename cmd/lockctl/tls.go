@@ -29,34 +29,23 @@ func (f *tlsFlags) add(to *pflag.FlagSet) {
 		"the `name` expected in the server's certificate (LOCKD_SERVER_NAME)")
 }
 
-// use is how to speak to the server: nil is clear text. Flags override variables, one by one.
-func (f *tlsFlags) use() (*client.TLS, error) {
-	t, err := client.TLSFromEnv()
-	if err != nil && !f.set.Changed("tls") {
-		return nil, usageError{err}
-	}
-	switch {
-	case f.set.Changed("tls") && !f.on:
-		return nil, nil
-	case t == nil && !f.on && f.files == client.TLS{}:
-		return nil, nil
-	case t == nil:
-		t = &client.TLS{}
-	}
-	t.CACert, t.Cert = cmp.Or(f.files.CACert, t.CACert), cmp.Or(f.files.Cert, t.Cert)
-	t.Key, t.ServerName = cmp.Or(f.files.Key, t.Key), cmp.Or(f.files.ServerName, t.ServerName)
-	return t, nil
-}
-
-// credentials are those of connections without a session.
+// credentials are how to speak to the server. Flags override variables, one by one.
 func (o *options) credentials() (credentials.TransportCredentials, error) {
-	t, err := o.tls.use()
-	if err != nil {
-		return nil, err
+	f := &o.tls
+	t, err := client.TLSFromEnv()
+	switch {
+	case err != nil && !f.set.Changed("tls"):
+		return nil, usage(err)
+	case f.set.Changed("tls") && !f.on:
+		t = nil
+	case t != nil || f.on || f.files != client.TLS{}:
+		t = cmp.Or(t, &client.TLS{})
+		t.CACert, t.Cert = cmp.Or(f.files.CACert, t.CACert), cmp.Or(f.files.Cert, t.Cert)
+		t.Key, t.ServerName = cmp.Or(f.files.Key, t.Key), cmp.Or(f.files.ServerName, t.ServerName)
 	}
 	creds, err := t.Credentials()
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usage(err)
 	}
 	return creds, nil
 }

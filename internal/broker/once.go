@@ -30,7 +30,7 @@ type onceAnswer struct {
 // onceOwner is the owner of a unary lease. It can be shown to anybody: the lease id cannot be found from it.
 func onceOwner(leaseID string) lock.Owner {
 	sum := sha256.Sum256([]byte("lockd unary lease " + leaseID))
-	return lock.Owner(formatID([16]byte(sum[:16])) + inspect.UnarySuffix)
+	return lock.Owner(formatID([16]byte(sum[:16])) + lock.UnarySuffix)
 }
 
 // AcquireOnce takes a lock for a fixed time. It returns NotGranted if it is not granted. When ctx ends the request is
@@ -186,7 +186,7 @@ func (b *Broker) ExtendOnce(req request.ExtendOnce) (OnceLease, error) {
 		return OnceLease{}, err
 	}
 	lease := OnceLease{Name: name, LeaseID: req.LeaseID}
-	b.Desk.Notes.Extended(name, owner, until)
+	b.Desk.Notes.Change(name, owner, func(n *inspect.Note) { n.Until = until })
 	if k != lock.Semaphore { // nobody keeps that of permits
 		own := lock.Claim{Name: name, Kind: k, Owner: owner, Count: 1}
 		if lease.Fence, err = b.store.Raise(b.ctx, own); err != nil {
@@ -211,14 +211,14 @@ func (b *Broker) ReleaseOnce(req request.ReleaseOnce) (left uint32, err error) {
 	h := &handover{r: lock.Return{
 		Name: req.Name, Kind: req.Kind, Owner: owner, Remaining: req.Keep, Tenant: req.Tenant.Unary(),
 	}}
-	h.lapsed = !b.Desk.Notes.Lasts(req.Name, owner)
+	h.lapsed = !b.Desk.Notes.Of(req.Name, owner).Until.After(time.Now())
 	b.makeReturn(h)
 	switch {
 	case h.err != nil:
 	case h.res.Left == 0:
 		b.Desk.Notes.Remove(req.Name, owner)
 	default:
-		b.Desk.Notes.Kept(req.Name, owner, h.res.Left)
+		b.Desk.Notes.Change(req.Name, owner, func(n *inspect.Note) { n.Info.Permits = h.res.Left })
 	}
 	return h.res.Left, h.err
 }

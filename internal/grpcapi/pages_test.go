@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
@@ -38,7 +37,7 @@ func newCrowd(s *server, name func(i int) string) *crowd {
 		labels[fmt.Sprintf("%02d", i)] = strings.Repeat("v", 250)
 	}
 	for i := range 450 {
-		c := s.open(&lockdv1.Open{Labels: labels})
+		c := s.open(&lockdv1.Open{ClientName: "crowd", Labels: labels})
 		for j := range 50 {
 			if i < 20 {
 				c.send(acquire(uint64(j+1), &lockdv1.Acquire{Name: name(i*50 + j), Annotation: strings.Repeat("a", 4096)}))
@@ -75,7 +74,7 @@ func TestNoPageIsLargerThanAClientAccepts(t *testing.T) {
 		}
 		if n := count(t, func(token string) (int, string, error) {
 			r, err := c.inspect.ListHolds(ctx,
-				&lockdv1.ListHoldsRequest{PageSize: 1000, PageToken: token, MinAge: durationpb.New(1)}, limit)
+				&lockdv1.ListHoldsRequest{PageSize: 1000, PageToken: token, Client: "crowd"}, limit)
 			return len(r.GetHolds()), r.GetNextPageToken(), err
 		}); n != 1000 {
 			t.Errorf("%d leases, want 1000", n)

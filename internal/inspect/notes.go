@@ -64,29 +64,18 @@ func (ns *Notes) Add(n *Note) {
 	}
 }
 
-// Extended notes that a lease ends later.
-func (ns *Notes) Extended(name string, o lock.Owner, until time.Time) {
+// Of is what is known of a lease; zero if nothing is.
+func (ns *Notes) Of(name string, o lock.Owner) (n Note) {
+	ns.Change(name, o, func(known *Note) { n = *known })
+	return n
+}
+
+// Change changes what is known of a lease, if anything is.
+func (ns *Notes) Change(name string, o lock.Owner, change func(*Note)) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	if e := ns.byName[name][o]; e != nil {
-		e.Value.(*Note).Until = until
-	}
-}
-
-// Lasts says whether a lease lasts yet, as far as is known here.
-func (ns *Notes) Lasts(name string, o lock.Owner) bool {
-	ns.mu.Lock()
-	defer ns.mu.Unlock()
-	e := ns.byName[name][o]
-	return e != nil && e.Value.(*Note).Until.After(time.Now())
-}
-
-// Kept notes how many permits a lease still has.
-func (ns *Notes) Kept(name string, o lock.Owner, permits uint32) {
-	ns.mu.Lock()
-	defer ns.mu.Unlock()
-	if e := ns.byName[name][o]; e != nil {
-		e.Value.(*Note).Info.Permits = permits
+		change(e.Value.(*Note))
 	}
 }
 
@@ -106,17 +95,6 @@ func (ns *Notes) removeLocked(name string, o lock.Owner) {
 	if delete(ns.byName[name], o); len(ns.byName[name]) == 0 {
 		delete(ns.byName, name)
 	}
-}
-
-// About is what the caller that has a lease said of itself.
-func (ns *Notes) About(name string, o lock.Owner) (client, annotation string) {
-	ns.mu.Lock()
-	defer ns.mu.Unlock()
-	if e := ns.byName[name][o]; e != nil {
-		info := e.Value.(*Note).Info
-		client, annotation = info.Client.Name, info.Annotation
-	}
-	return client, annotation
 }
 
 // of returns at most so many leases of a name. Those of permits must not have ended: the store cannot tell whose they

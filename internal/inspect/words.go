@@ -99,15 +99,12 @@ var ownerOfSession = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{
 // ownerOfRedisson is what owners of Redisson look like: a UUID and the id of a thread.
 var ownerOfRedisson = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+$`)
 
-// UnarySuffix ends the owners of unary leases.
-const UnarySuffix = lock.UnarySuffix
-
 // originOf tells by an owner alone which program's it is.
 func originOf(o lock.Owner) Origin {
 	switch {
 	case ownerOfSession.MatchString(string(o)):
 		return OriginSession
-	case strings.HasSuffix(string(o), UnarySuffix):
+	case strings.HasSuffix(string(o), lock.UnarySuffix):
 		return OriginUnary
 	case ownerOfRedisson.MatchString(string(o)):
 		return OriginRedisson
