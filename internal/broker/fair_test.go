@@ -94,7 +94,7 @@ func TestFairQueueIsShownWithAllReplicasWaiters(t *testing.T) {
 		for _, i := range in.Waiters {
 			seen = append(seen, fmt.Sprint(i.Position, i.Kind, i.Session != "", i.Owner != ""))
 		}
-		if want := []string{"0 fair true true", "1 fair false true", "2 fair true true"}; !slices.Equal(seen, want) {
+		if want := []string{"0 fair true true", "1 fair true true", "2 fair true true"}; !slices.Equal(seen, want) {
 			t.Errorf("got %q, want %q", seen, want)
 		}
 		if info, err := w.b.Lock(t.Context(), "job"); err != nil || info.Queued != 3 || info.Kind != lock.Fair {

@@ -3,7 +3,6 @@ package inspect
 import (
 	"cmp"
 	"context"
-	"errors"
 	"iter"
 	"slices"
 
@@ -57,7 +56,6 @@ type Desk struct {
 	Notes    Notes
 	forced   forcedNames
 	peers    *peers.Peers[Question, Knowledge]
-	lists    *peers.Peers[Asked, Page]
 	listings limits.Room
 }
 
@@ -65,16 +63,12 @@ type Desk struct {
 func New(cfg Config) *Desk {
 	d := &Desk{Config: cfg, listings: limits.NewRoom("listings", limits.Listings, cfg.Denied)}
 	failed := func(err error) { cfg.Log.Debug("a question of another replica was not answered", zap.Error(err)) }
-	d.peers = peers.Join(cfg.Store, "ask", cfg.ID, d.know, failed)
-	d.lists = peers.Join(cfg.Store, "list", cfg.ID, d.page, failed)
+	d.peers = peers.Join(cfg.Store, "ask", cfg.ID, d.answer, failed)
 	return d
 }
 
 // Leave answers no more questions.
-func (d *Desk) Leave() {
-	d.peers.Leave()
-	d.lists.Leave()
-}
+func (d *Desk) Leave() { d.peers.Leave() }
 
 // know is what this replica knows of a name.
 func (d *Desk) know(q Question) Knowledge {
@@ -130,18 +124,15 @@ func (d *Desk) inspect(ctx context.Context, q Question) (Inspection, error) {
 	if err != nil && away == "" {
 		return Inspection{}, err
 	}
-	known, asked, err := d.peers.Ask(ctx, q)
-	if errors.Is(err, peers.ErrBusy) {
-		err = d.Denied("inspections", peers.MaxQuestions)
-	}
-	why := unasked(err)
-	if err != nil && (why == "" || len(known) == 0) {
+	known, asking, err := d.ask(ctx, q)
+	if err != nil {
 		return Inspection{}, err
 	}
 	if info.Kind == lock.Semaphore && away == "" {
 		d.dropReturned(ctx, q.Name, known)
 	}
-	in := Inspection{Lock: info, Asking: Asking{len(known), asked, cmp.Or(away, why)}}
+	in := Inspection{Lock: info, Asking: asking}
+	in.Unasked = cmp.Or(away, in.Unasked)
 	if away == "" {
 		in.Holders = whoHolds(info.State, held, known)
 	} else {

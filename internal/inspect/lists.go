@@ -32,31 +32,39 @@ type Filter struct {
 	Detached bool          `json:"detached,omitempty"` // of sessions; MinAge then is for how long
 }
 
-// List is what a list is of.
-type List uint8
+// About is what a question is about.
+type About uint8
 
-// The lists.
+// What replicas are asked about.
 const (
-	ListSessions List = iota + 1
-	ListLeases
-	ListWaiters
-	ListNames // a description of these names
+	AboutName     About = iota // who holds Question.Name, and who waits for it
+	AboutSessions              // a page of the list of them
+	AboutLeases                // of sessions
+	AboutWaiters
+	AboutNames // a description of Question.Names
 )
 
-// Asked asks a replica for a page.
-type Asked struct {
-	List   List     `json:"list"`
-	After  string   `json:"after,omitempty"` // the key of the last thing on the page before
+// Question asks a replica what it knows.
+type Question struct {
+	About About `json:"about,omitempty"`
+	// About a name: how many are told at most, and whether it is about to be released by force.
+	Name    string          `json:"name,omitempty"`
+	Holders int             `json:"holders,omitempty"`
+	Waiters int             `json:"waiters,omitempty"`
+	Forced  *session.Forced `json:"forced,omitempty"`
+	// Of a list: the key of the last thing on the page before, and how many there may be on this one.
+	After  string   `json:"after,omitempty"`
 	Size   int      `json:"size,omitempty"`
 	Filter Filter   `json:"filter"`
 	Names  []string `json:"names,omitempty"`
 }
 
-// Page is what a replica has.
-type Page struct {
+// Knowledge is what a replica knows.
+type Knowledge struct {
+	Holders  []Holder       `json:"holders,omitempty"`
+	Waiters  []Waiter       `json:"waiters,omitempty"`
 	Sessions []Session      `json:"sessions,omitempty"`
 	Leases   []Leased       `json:"leases,omitempty"`
-	Waiters  []Waiter       `json:"waiters,omitempty"`
 	Names    map[string]Tip `json:"names,omitempty"`
 	// Reached is the key up to which it looked, if there may be more behind that.
 	Reached string `json:"reached,omitempty"`
@@ -119,8 +127,8 @@ func LessKey(a, b string) int {
 func (d *Desk) SessionsEverywhere(ctx context.Context, f Filter, after string,
 	size int,
 ) ([]Session, string, Asking, error) {
-	pages, asking, err := d.askAll(ctx, Asked{List: ListSessions, After: after, Size: size, Filter: f})
-	merged, next := merge(pages, size, func(p Page) []Session { return p.Sessions },
+	pages, asking, err := d.askAll(ctx, Question{About: AboutSessions, After: after, Size: size, Filter: f})
+	merged, next := merge(pages, size, func(p Knowledge) []Session { return p.Sessions },
 		func(s Session) string { return s.ID }, strings.Compare)
 	return merged, next, asking, err
 }
@@ -129,15 +137,15 @@ func (d *Desk) SessionsEverywhere(ctx context.Context, f Filter, after string,
 func (d *Desk) LeasesEverywhere(ctx context.Context, f Filter, after string,
 	size int,
 ) ([]Leased, string, Asking, error) {
-	pages, asking, err := d.askAll(ctx, Asked{List: ListLeases, After: after, Size: size, Filter: f})
-	merged, next := merge(pages, size, func(p Page) []Leased { return p.Leases }, func(l Leased) string { return l.Key },
+	pages, asking, err := d.askAll(ctx, Question{About: AboutLeases, After: after, Size: size, Filter: f})
+	merged, next := merge(pages, size, func(p Knowledge) []Leased { return p.Leases }, func(l Leased) string { return l.Key },
 		LessKey)
 	return merged, next, asking, err
 }
 
 // WaitersEverywhere lists requests that wait at any replica, those that wait longest first.
 func (d *Desk) WaitersEverywhere(ctx context.Context, f Filter, size int) ([]Waiter, Asking, error) {
-	pages, asking, err := d.askAll(ctx, Asked{List: ListWaiters, Size: size, Filter: f})
+	pages, asking, err := d.askAll(ctx, Question{About: AboutWaiters, Size: size, Filter: f})
 	var all []Waiter
 	for _, p := range pages {
 		all = append(all, p.Waiters...)
@@ -153,7 +161,7 @@ func (d *Desk) NamesEverywhere(ctx context.Context, prefix, cursor string, size 
 	if err != nil || len(states) == 0 {
 		return nil, next, Asking{}, err
 	}
-	q := Asked{List: ListNames}
+	q := Question{About: AboutNames}
 	for _, st := range states {
 		q.Names = append(q.Names, st.Name)
 	}
@@ -170,7 +178,7 @@ func (d *Desk) NamesEverywhere(ctx context.Context, prefix, cursor string, size 
 
 // listed puts together what the store and the replicas know of a name. Where the store names the holder, only that one
 // counts.
-func listed(st session.LockInfo, pages []Page) Listed {
+func listed(st session.LockInfo, pages []Knowledge) Listed {
 	l := Listed{Lock: st, Holder: Holder{
 		Owner: st.Owner, Origin: originOf(st.Owner), Kind: st.Kind, Session: sessionOf(st.Owner), TTL: st.TTL,
 		Fence: st.Fence,
@@ -192,24 +200,29 @@ func listed(st session.LockInfo, pages []Page) Listed {
 }
 
 // askAll collects a page of each replica. Few do so at a time.
-func (d *Desk) askAll(ctx context.Context, q Asked) ([]Page, Asking, error) {
+func (d *Desk) askAll(ctx context.Context, q Question) ([]Knowledge, Asking, error) {
 	if err := d.listings.Enter(ctx, limits.ListingPatience); err != nil {
 		return nil, Asking{}, err
 	}
 	defer d.listings.Leave()
-	pages, asked, err := d.lists.Ask(ctx, q)
+	return d.ask(ctx, q)
+}
+
+// ask asks all replicas. What some of them know is better than nothing.
+func (d *Desk) ask(ctx context.Context, q Question) ([]Knowledge, Asking, error) {
+	known, asked, err := d.peers.Ask(ctx, q)
 	if errors.Is(err, peers.ErrBusy) {
 		err = d.Denied("inspections", peers.MaxQuestions)
 	}
 	why := unasked(err)
-	if why != "" && len(pages) > 0 {
+	if why != "" && len(known) > 0 {
 		err = nil
 	}
-	return pages, Asking{len(pages), asked, why}, err
+	return known, Asking{len(known), asked, why}, err
 }
 
 // merge makes one page of those of the replicas. It ends where one that has more did not look any further.
-func merge[T any](pages []Page, size int, of func(Page) []T, key func(T) string,
+func merge[T any](pages []Knowledge, size int, of func(Knowledge) []T, key func(T) string,
 	order func(a, b string) int,
 ) (all []T, next string) {
 	for _, p := range pages {
@@ -229,29 +242,31 @@ func merge[T any](pages []Page, size int, of func(Page) []T, key func(T) string,
 	return all, next
 }
 
-// page is what this replica has of a list.
-func (d *Desk) page(q Asked) Page {
+// answer is what this replica knows.
+func (d *Desk) answer(q Question) Knowledge {
 	if q.Filter.Replica != "" && q.Filter.Replica != d.Replica {
-		return Page{}
+		return Knowledge{}
 	}
 	q.Size = min(max(q.Size, 1), maxPage)
-	switch q.List {
-	case ListSessions:
+	switch q.About {
+	case AboutName:
+		return d.know(q)
+	case AboutSessions:
 		found, reached := collect(q, d.Local.Sessions, Filter.session, func(s Session) string { return s.ID }, sizeOfSession)
 		for i := range found {
 			found[i].Replica = d.Replica
 		}
-		return Page{Sessions: found, Reached: reached}
-	case ListLeases:
+		return Knowledge{Sessions: found, Reached: reached}
+	case AboutLeases:
 		leases := func(after string, size int) []Leased { return d.Local.Leased(q.Filter.Prefix, after, size) }
 		found, reached := collect(q, leases, Filter.lease, func(l Leased) string { return l.Key }, sizeOfLeased)
-		return Page{Leases: found, Reached: reached}
-	case ListWaiters:
-		return Page{Waiters: d.waiting(q)}
-	case ListNames:
-		return Page{Names: d.tips(q.Names)}
+		return Knowledge{Leases: found, Reached: reached}
+	case AboutWaiters:
+		return Knowledge{Waiters: d.waiting(q)}
+	case AboutNames:
+		return Knowledge{Names: d.tips(q.Names)}
 	default: // a newer replica knows
-		return Page{}
+		return Knowledge{}
 	}
 }
 
@@ -260,7 +275,7 @@ const maxPage = 1000
 
 // collect takes what passes a filter from an ordered list, until there is enough or enough was looked at.
 func collect[T any](
-	q Asked, list func(after string, size int) []T, passes func(Filter, *T) bool, key func(T) string, bytes func(T) int,
+	q Question, list func(after string, size int) []T, passes func(Filter, *T) bool, key func(T) string, bytes func(T) int,
 ) (found []T, reached string) {
 	after, room, looked := q.After, listBytes, 0
 	for looked < examined {
@@ -312,7 +327,7 @@ func sizeOfLeased(l Leased) int {
 }
 
 // waiting are the requests that wait here and pass a filter, those that wait longest.
-func (d *Desk) waiting(q Asked) (ws []Waiter) {
+func (d *Desk) waiting(q Question) (ws []Waiter) {
 	room := listBytes
 	for w := range d.Local.Requests() {
 		if !q.Filter.waiter(w) {

@@ -78,21 +78,6 @@ type Waiter struct {
 	TimeLeft   time.Duration `json:"time_left,omitempty"` // 0: it waits for ever
 }
 
-// Question asks a replica who holds a name and who waits for it.
-type Question struct {
-	Name    string `json:"name"`
-	Holders int    `json:"holders"` // at most so many
-	Waiters int    `json:"waiters"`
-	// Forced says that the name is about to be released by force.
-	Forced *session.Forced `json:"forced,omitempty"`
-}
-
-// Knowledge is what one replica knows of a name.
-type Knowledge struct {
-	Holders []Holder `json:"holders"`
-	Waiters []Waiter `json:"waiters"`
-}
-
 // ownerOfSession is what owners of sessions look like, see lock.Owner. Redisson's have no '#'.
 var ownerOfSession = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:.*#[0-9]+$`)
 
