@@ -132,7 +132,7 @@ func notGranted(name string, n *lockdv1.NotGranted) error {
 func newExtend(o *options) *cobra.Command {
 	var lease time.Duration
 	var shorten bool
-	var kind kindFlag
+	var kind client.Kind
 	cmd := &cobra.Command{
 		Use:   "extend NAME LEASE_ID --lease DURATION",
 		Short: "Make a lease last longer, or shorter with --shorten, and print it as JSON",
@@ -151,7 +151,7 @@ func newExtend(o *options) *cobra.Command {
 	}
 	leaseFlag(cmd, &lease)
 	cmd.Flags().BoolVar(&shorten, "shorten", false, "let the lease end then also if it would have ended later")
-	kind.optional(cmd)
+	kindFlag(cmd, &kind, foundOut)
 	return cmd
 }
 
@@ -162,15 +162,15 @@ type keptView struct {
 }
 
 func newRelease(o *options) *cobra.Command {
-	var kind kindFlag
+	var kind client.Kind
 	var keep uint32
 	cmd := &cobra.Command{
 		Use:   "release NAME LEASE_ID",
 		Short: "Release a lease, or some permits of it",
 		Args:  exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if keep > 0 && kind != 0 && client.Kind(kind) != client.Semaphore {
-				return usagef("--keep is for a semaphore, not for --kind %s", client.Kind(kind))
+			if keep > 0 && kind != 0 && kind != client.Semaphore {
+				return usagef("--keep is for a semaphore, not for --kind %s", kind)
 			}
 			return o.asks(func(ctx context.Context, s *services, args []string) (shown, error) {
 				left, err := s.release(ctx, args[0], args[1], kind, keep)
@@ -183,7 +183,7 @@ func newRelease(o *options) *cobra.Command {
 		},
 	}
 	cmd.Flags().Uint32Var(&keep, "keep", 0, "of a semaphore: keep so many permits and release the others")
-	kind.optional(cmd)
+	kindFlag(cmd, &kind, foundOut)
 	return cmd
 }
 
@@ -197,9 +197,9 @@ func (v keptView) text(p *screen) {
 
 // release ends a lease, or all of its permits but some. When an answer was lost, a lease that is gone afterwards was
 // released by that try.
-func (s *services) release(ctx context.Context, name, leaseID string, kind kindFlag, keep uint32) (uint32, error) {
+func (s *services) release(ctx context.Context, name, leaseID string, kind client.Kind, keep uint32) (uint32, error) {
 	if keep > 0 {
-		kind = kindFlag(client.Semaphore)
+		kind = client.Semaphore
 	}
 	resp, err := ofKind(ctx, s, name, kind, func(k lockdv1.LockKind) (*lockdv1.ReleaseResponse, error) {
 		resp, unsure, err := change(ctx, s, s.locks.Release,

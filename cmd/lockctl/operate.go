@@ -233,7 +233,7 @@ type unlockView struct {
 func newUnlock(o *options) *cobra.Command {
 	var force bool
 	var reason string
-	var kind kindFlag
+	var kind client.Kind
 	cmd := &cobra.Command{
 		Use:   "unlock NAME --force --reason TEXT",
 		Short: "Take a lock from whoever holds it",
@@ -254,7 +254,7 @@ writer keeps the lock, with --kind write readers do.`,
 			}
 			return o.operates("unlock", func(ctx context.Context, s *services, args []string) (shown, error) {
 				released, err := s.unlock(ctx, &lockdv1.ForceReleaseRequest{
-					Name: args[0], Kind: kind.proto(), Why: reason, By: person(),
+					Name: args[0], Kind: lockdv1.LockKind(kind), Why: reason, By: person(),
 				})
 				if err == nil && !released {
 					err = client.ErrNotHeld
@@ -266,7 +266,7 @@ writer keeps the lock, with --kind write readers do.`,
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "say that this is meant")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, in `words` for the holder and the log")
-	kind.optional(cmd)
+	kindFlag(cmd, &kind, foundOut)
 	return cmd
 }
 

@@ -17,9 +17,6 @@ import (
 // and invisible characters they could look like something else. All those are shown as escapes of Go, such as \x1b and
 // \u202e. Every text that lockctl prints goes through it.
 func printable(text string) string {
-	if isPrintable(text) {
-		return text
-	}
 	var out strings.Builder
 	for len(text) > 0 {
 		r, size := utf8.DecodeRuneInString(text)
@@ -35,15 +32,6 @@ func printable(text string) string {
 		text = text[size:]
 	}
 	return out.String()
-}
-
-func isPrintable(text string) bool {
-	for _, r := range text {
-		if !visible(r) {
-			return false
-		}
-	}
-	return utf8.ValidString(text)
 }
 
 // visible says whether a rune shows as itself. Of spaces only the common one does.

@@ -14,33 +14,23 @@ import (
 // kindNames are the kinds as flags explain them.
 const kindNames = "exclusive, fair, read, write or semaphore"
 
-// kindFlag is a kind as a flag.
-type kindFlag client.Kind
-
-func (k *kindFlag) String() string { return client.Kind(*k).String() }
-
-// Set is for package pflag.
-func (k *kindFlag) Set(name string) error {
-	kind, err := client.ParseKind(name)
-	*k = kindFlag(kind)
-	return err
+// kindFlag adds --kind.
+func kindFlag(cmd *cobra.Command, k *client.Kind, otherwise string) {
+	cmd.Flags().Func("kind", kindNames+"; "+otherwise, func(text string) (err error) {
+		*k, err = client.ParseKind(text)
+		return err
+	})
 }
 
-// Type is for package pflag.
-func (k *kindFlag) Type() string { return "kind" }
-
-// optional is for commands that can find the kind out.
-func (k *kindFlag) optional(cmd *cobra.Command) {
-	cmd.Flags().Var(k, "kind", kindNames+"; found out if it is not given")
-	cmd.Flags().Lookup("kind").DefValue = ""
-}
+// foundOut is for commands that can find the kind out.
+const foundOut = "found out if it is not given"
 
 // ofKind calls f with the kind of a lease. If none was given, it is that of the name, which is asked for.
-func ofKind[R any](ctx context.Context, s *services, name string, kind kindFlag,
+func ofKind[R any](ctx context.Context, s *services, name string, kind client.Kind,
 	f func(lockdv1.LockKind) (R, error),
 ) (r R, err error) {
 	if kind != 0 {
-		return f(kind.proto())
+		return f(lockdv1.LockKind(kind))
 	}
 	resp, err := ask(ctx, s, s.locks.Get, &lockdv1.GetRequest{Name: name})
 	k := resp.GetLock().GetKind()
@@ -60,18 +50,16 @@ func ofKind[R any](ctx context.Context, s *services, name string, kind kindFlag,
 	return r, err
 }
 
-func (k *kindFlag) proto() lockdv1.LockKind { return lockdv1.LockKind(*k) }
-
 // wanted is what is to be locked, as flags say it.
 type wanted struct {
-	kind           kindFlag
+	kind           client.Kind
 	permits, limit uint32
 	also           []string
 }
 
 func (w *wanted) flags(cmd *cobra.Command) {
-	w.kind = kindFlag(client.Exclusive)
-	cmd.Flags().Var(&w.kind, "kind", kindNames)
+	w.kind = client.Exclusive
+	kindFlag(cmd, &w.kind, "exclusive if it is not given")
 	cmd.Flags().Uint32Var(&w.permits, "permits", 0, "how many permits of a semaphore (default 1)")
 	cmd.Flags().Uint32Var(&w.limit, "limit", 0,
 		"how many permits the semaphore has, if this request is the first to say so")
@@ -85,7 +73,7 @@ func (w *wanted) alsoFlag(cmd *cobra.Command) {
 
 // items are the locks that are wanted, first the one with this name. Who speaks of permits means a semaphore.
 func (w *wanted) items(cmd *cobra.Command, name string) ([]client.Item, error) {
-	kind := client.Kind(w.kind)
+	kind := w.kind
 	if cmd.Flags().Changed("permits") || cmd.Flags().Changed("limit") {
 		if cmd.Flags().Changed("kind") && kind != client.Semaphore {
 			return nil, usagef("--permits and --limit are for a semaphore, not for --kind %s", kind)
