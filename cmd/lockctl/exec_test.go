@@ -52,6 +52,8 @@ func start(t *testing.T, args ...string) *process {
 		if p.cmd.ProcessState == nil {
 			_ = p.cmd.Process.Signal(syscall.SIGTERM) // so that it ends its command, too
 			_ = p.cmd.Process.Signal(syscall.SIGCONT)
+			defer time.AfterFunc(time.Minute, func() { _ = p.cmd.Process.Kill() }).Stop()
+			_ = p.cmd.Wait()
 		}
 	})
 	return p

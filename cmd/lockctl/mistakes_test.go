@@ -1,21 +1,14 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	grpccodes "google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
-
-	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/client"
 )
 
 // errorOf runs lockctl and returns its error.
@@ -86,42 +79,14 @@ func TestALongNameIsNotRepeatedWhole(t *testing.T) {
 
 // A port that speaks something else is named as what it is.
 func TestAPortThatSpeaksSomethingElseIsNamed(t *testing.T) {
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	at := web.Listener.Addr().String()
+	plain := message(errorOf(t, "status", "--addr", at))
+	if !strings.Contains(plain, "this is an HTTP port") || strings.Contains(plain, "want TLS") {
+		t.Errorf("got %s", plain)
 	}
-	web := &http.Server{Handler: http.NotFoundHandler(), ReadHeaderTimeout: time.Minute}
-	served := make(chan error, 1)
-	go func() { served <- web.Serve(lis) }()
-	defer func() {
-		_ = web.Close()
-		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-			t.Error(err)
-		}
-	}()
-	secure, err := (&client.TLS{}).Credentials()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask := func(o *replicas) string {
-		defer o.close()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		_, err := lockdv1.NewInspectServiceClient(o).GetStatus(ctx, &lockdv1.GetStatusRequest{})
-		return message(client.FromStatus(err))
-	}
-	plain, err := newReplicas(lis.Addr().String(), 1, insecure.NewCredentials())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := ask(plain); !strings.Contains(got, "this is an HTTP port") || strings.Contains(got, "want TLS") {
-		t.Errorf("got %s", got)
-	}
-	with, err := newReplicas(lis.Addr().String(), 1, secure)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := ask(with); !strings.Contains(got, "does not speak TLS") {
-		t.Errorf("got %s", got)
+	if secure := message(errorOf(t, "status", "--addr", at, "--tls")); !strings.Contains(secure, "does not speak TLS") {
+		t.Errorf("got %s", secure)
 	}
 }

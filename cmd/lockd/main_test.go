@@ -119,7 +119,6 @@ func TestTheSecondSignalEndsItAtOnce(t *testing.T) {
 	if _, err := c.Lock(t.Context(), "name"); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	send(t, cmd, syscall.SIGTERM)
 	for log.Scan() && !strings.Contains(log.Text(), "asked the sessions to move") {
 	}
@@ -136,8 +135,5 @@ func TestTheSecondSignalEndsItAtOnce(t *testing.T) {
 	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if !status.Signaled() || status.Signal() != syscall.SIGTERM {
 		t.Errorf("got %v, want that the signal ended it", err)
-	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it took %v, as if it waited for the drain window", took)
 	}
 }
