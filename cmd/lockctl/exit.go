@@ -61,7 +61,8 @@ func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, 
 
 // endedBy is that lockctl was asked to end.
 func endedBy(sig os.Signal) error {
-	return failure{exitSignal + int(sig.(syscall.Signal)), reasonInterrupted, errors.New("ended by signal: " + sig.String())}
+	code := exitSignal + int(sig.(syscall.Signal))
+	return failure{code, reasonInterrupted, errors.New("ended by signal: " + sig.String())}
 }
 
 // codes gives each error its exit code. The first row that matches counts: a lost lock is lost whatever the cause,

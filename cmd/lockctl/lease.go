@@ -54,7 +54,9 @@ twice. An acquire that fails or is interrupted releases what it may have taken, 
 				Wait: durationpb.New(wait), Lease: durationpb.New(lease),
 				LeaseId: rand.Text(), ClientName: o.client("acquire"), Annotation: annotation,
 			}
-			return o.asks(func(ctx context.Context, s *services, _ []string) (shown, error) { return s.acquire(ctx, req) })(cmd, args)
+			return o.asks(func(ctx context.Context, s *services, _ []string) (shown, error) {
+				return s.acquire(ctx, req)
+			})(cmd, args)
 		},
 	}
 	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait for the lock")

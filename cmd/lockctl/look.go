@@ -144,8 +144,10 @@ each first.`,
 }
 
 // errUnknownName is a name that is free and left no trace.
-var errUnknownName = failure{exitFailed, reasonUnknownName,
-	errors.New("nothing is known of this name: nobody holds it or waits for it, and nobody did lately")}
+var errUnknownName = failure{
+	exitFailed, reasonUnknownName,
+	errors.New("nothing is known of this name: nobody holds it or waits for it, and nobody did lately"),
+}
 
 func (v inspectView) unknown() bool {
 	return !v.Held && v.Fence == 0 && v.Limit == 0 && v.Holders == 0 && v.waiting() == 0
@@ -162,7 +164,12 @@ func (s *services) inspect(ctx context.Context, name string, most uint32) (inspe
 
 func (v inspectView) text(p *screen) {
 	rows := [][]any{
-		{"name", v.Name}, {"kind", v.Kind}, {"held", v.Held}, {"holders", v.holders()}, {"fence", v.Fence}, {"ttl", v.TTL},
+		{"name", v.Name},
+		{"kind", v.Kind},
+		{"held", v.Held},
+		{"holders", v.holders()},
+		{"fence", v.Fence},
+		{"ttl", v.TTL},
 		{"waiters", v.waiting()},
 	}
 	if v.Members > 0 {
@@ -267,7 +274,8 @@ func printLocks(p *screen, locks []listedView) {
 			l.Name, l.Kind, l.Age, l.TTL, l.Fence, l.holders(), l.waiting(), holder(l.Client, l.Origin), l.Address, l.Replica,
 			l.Annotation, l.Holder,
 		}
-	}, "NAME", "KIND", "SINCE", "TTL", "FENCE", "HOLDERS", "WAITERS", "HELD BY", "ADDRESS", "REPLICA", "ANNOTATION", "OWNER")
+	}, "NAME", "KIND", "SINCE", "TTL", "FENCE", "HOLDERS", "WAITERS", "HELD BY", "ADDRESS", "REPLICA", "ANNOTATION",
+		"OWNER")
 }
 
 // waitingView is one line of waiters without a name.

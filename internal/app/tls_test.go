@@ -289,7 +289,7 @@ func TestClearTextOnANetworkIsSaidLoudly(t *testing.T) {
 		edit                func(*config.Config)
 	}{
 		"listen":                   {"", "127.0.0.1", "10.0.0.1", func(*config.Config) {}},
-		"":                         {"::", "127.0.0.1", "10.0.0.1", func(c *config.Config) { c.ListenTLS.CertFile = "there is one" }},
+		"":                         {"::", "127.0.0.1", "10.0.0.1", func(c *config.Config) { c.ListenTLS.CertFile = "f" }},
 		"ops_listen, admin_listen": {"::", "0.0.0.0", "::1", func(c *config.Config) { c.Ops.Pprof = true }},
 	} {
 		core, log := observer.New(zapcore.WarnLevel)

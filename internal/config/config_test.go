@@ -210,12 +210,13 @@ func TestLoadRefuses(t *testing.T) {
 		{"limits: {max_lease: 1700000h}\nredis: {fence_ttl: 2500000h}", "--redis r:1", "redis.fence_ttl"},
 		{"limits: {name_bytes: 9223372036854775807, holder_bytes: 9223372036854775807}", "", "limits.frame_bytes"},
 		{
-			"sesion: {ttl: 3s}\nsession: {ttl: x}\nlimits: {sessions: 0}\nshutdown: {timeout: 1s}\n", "LOCKD_OOPS=1 LOCKD_LOG_FORMAT=xml --listen nowhere",
+			"sesion: {ttl: 3s}\nsession: {ttl: x}\nlimits: {sessions: 0}\nshutdown: {timeout: 1s}\n",
+			"LOCKD_OOPS=1 LOCKD_LOG_FORMAT=xml --listen nowhere",
 			"sesion.ttl", "session.ttl", "limits.sessions", "shutdown.timeout", "LOCKD_OOPS", "log.format", "listen",
 		},
 	} {
 		var env, args []string
-		for _, word := range strings.Fields(row[1]) {
+		for word := range strings.FieldsSeq(row[1]) {
 			if strings.HasPrefix(word, "LOCKD_") {
 				env = append(env, word)
 			} else {

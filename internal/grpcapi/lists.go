@@ -82,7 +82,9 @@ func (h *inspectService) ListWaiters(
 	return resp, nil
 }
 
-func (h *inspectService) waiters(ctx context.Context, r *lockdv1.ListWaitersRequest) (in inspect.Inspection, err error) {
+func (h *inspectService) waiters(
+	ctx context.Context, r *lockdv1.ListWaitersRequest,
+) (in inspect.Inspection, err error) {
 	size := pageSize(r.GetPageSize())
 	if name := r.GetName(); name != "" {
 		return h.b.Inspect(ctx, name, 1, size)

@@ -138,8 +138,8 @@ func (d *Desk) LeasesEverywhere(ctx context.Context, f Filter, after string,
 	size int,
 ) ([]Leased, string, Asking, error) {
 	pages, asking, err := d.askAll(ctx, Question{About: AboutLeases, After: after, Size: size, Filter: f})
-	merged, next := merge(pages, size, func(p Knowledge) []Leased { return p.Leases }, func(l Leased) string { return l.Key },
-		LessKey)
+	merged, next := merge(pages, size, func(p Knowledge) []Leased { return p.Leases },
+		func(l Leased) string { return l.Key }, LessKey)
 	return merged, next, asking, err
 }
 
