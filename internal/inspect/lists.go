@@ -75,8 +75,6 @@ type Leased struct {
 	Key    string `json:"key"`
 	Name   string `json:"name"`
 	Holder Holder `json:"holder"`
-	// Hold is known at the replica that has it only.
-	Hold session.Hold `json:"-"`
 }
 
 // Tip is what a replica knows of a name in a list.
