@@ -84,7 +84,7 @@ func TestNoScriptKeepsRedisBusyForLong(t *testing.T) {
 			}
 		},
 		"20,000 permits that have ended": func() (func(), func()) {
-			return func() { endedPermits(t, c, 20_000) }, func() {
+			return func() { endedPermits(t, c, "n", 20_000) }, func() {
 				_, _ = s.Acquire(t.Context(), permitsClaim("n", "u:7", 1, 0))
 				_, _ = s.ForceRelease(t.Context(), "n", lock.Semaphore)
 			}
@@ -164,13 +164,13 @@ func TestNoScriptKeepsRedisBusyForLong(t *testing.T) {
 	}
 }
 
-func endedPermits(t *testing.T, c *redis.Client, n int) {
+func endedPermits(t *testing.T, c *redis.Client, name string, n int) {
 	zs := make([]redis.Z, n)
 	for i := range zs {
 		zs[i] = redis.Z{Score: 1, Member: fmt.Sprintf("permit %09d", i)}
 	}
-	must(t, c.Set(t.Context(), "n", 0, 0).Err())
-	must(t, c.ZAdd(t.Context(), layout.PermitsOut("n"), zs...).Err())
+	must(t, c.Set(t.Context(), name, 0, 0).Err())
+	must(t, c.ZAdd(t.Context(), layout.PermitsOut(name), zs...).Err())
 }
 
 func deepReaders(t *testing.T, c *redis.Client, readers, holds int) {

@@ -60,7 +60,7 @@ type Config struct {
 	// Hook is what happens to batches. It is for tests.
 	Hook redis.Hook
 
-	// Of tests: from how many ordinary operations on they go as one call, and whether all tenants wait in one line.
+	// Of tests: from how many ordinary operations on they go as one call, and whether all tenants are one.
 	fewTogether int
 	oneLine     bool
 }

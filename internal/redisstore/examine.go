@@ -2,16 +2,12 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/examine"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
-	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 )
 
 var (
@@ -45,17 +41,9 @@ func (s *Store) Declare(ctx context.Context, text string, ttl time.Duration) (ke
 	ctx, cancel := s.Bounded(ctx)
 	defer cancel()
 	key := layout.Declaration(s.Prefix)
-	kept, err = s.declared(ctx, key)
-	if errors.Is(err, redis.Nil) {
-		set := redis.NewCmd(ctx, "set", key, text, "px", ttl.Milliseconds(), "nx")
-		if err = s.steady.Do(ctx, set, pipe.ProbeCost); errors.Is(err, redis.Nil) {
-			kept, err = s.declared(ctx, key) // another replica was quicker
-		} else {
-			kept = text
-		}
-	}
-	if err == nil && kept == text {
-		err = s.steady.Do(ctx, redis.NewCmd(ctx, "pexpire", key, ttl.Milliseconds()), pipe.ProbeCost)
+	cmd, err := s.Scripts.Declare.With([]string{key}, text, ttl.Milliseconds()).Run(ctx, s.steady.Do)
+	if err == nil {
+		kept, err = cmd.Text()
 	}
 	if err != nil {
 		return "", fmt.Errorf("declare how locks are kept: %w", s.Failed(err))
@@ -76,12 +64,4 @@ func (s *Store) Overlaps(ctx context.Context, ttl time.Duration) ([]string, erro
 		return nil, fmt.Errorf("see which prefixes are in use: %w", s.Failed(err))
 	}
 	return others, nil
-}
-
-func (s *Store) declared(ctx context.Context, key string) (string, error) {
-	get := redis.NewCmd(ctx, "get", key)
-	if err := s.steady.Do(ctx, get, pipe.ProbeCost); err != nil {
-		return "", err
-	}
-	return get.Text()
 }

@@ -89,59 +89,34 @@ func fillUp(t *testing.T, c *redis.Client, most int) {
 
 func TestWhatIsWrongWithAServerIsFound(t *testing.T) {
 	t.Parallel()
-	const fill = 3 << 20
-	for name, one := range map[string]struct {
-		args  []string
-		check string
-		s     lock.Severity
-		says  string
+	const good, warning, bad = lock.SeverityOK, lock.SeverityWarning, lock.SeverityError
+	for _, one := range []struct {
+		settings []string
+		check    string
+		s        lock.Severity
+		says     string
 	}{
-		"eviction": {
-			[]string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"},
-			examine.Policy,
-			lock.SeverityError, "allkeys-lru",
-		},
-		"nearly full": {[]string{"--maxmemory", "7mb"}, examine.Memory, lock.SeverityWarning, "STORE_FULL"},
-		"full":        {[]string{"--maxmemory", "2mb"}, examine.Memory, lock.SeverityError, "STORE_FULL"},
-		"no disk":     {nil, examine.Persistence, lock.SeverityWarning, "forgets all"},
-		"snapshots":   {[]string{"set save", "3600 1"}, examine.Persistence, lock.SeverityWarning, "snapshots"},
-		"no fsync": {
-			[]string{"--appendonly", "yes", "--appendfsync", "no"},
-			examine.Persistence, lock.SeverityWarning,
-			"appendfsync no",
-		},
-		"fsync always": {
-			[]string{"--appendonly", "yes", "--appendfsync", "always"},
-			examine.Persistence, lock.SeverityOK,
-			"always",
-		},
-		"no replicas": {[]string{"--min-replicas-to-write", "1"}, examine.Replication, lock.SeverityError, "refuses"},
-		"buffer": {
-			[]string{"set client-output-buffer-limit", "pubsub 65536 32768 10"},
-			examine.OutputBuffer,
-			lock.SeverityWarning, "65536",
-		},
-		"short timeout": {[]string{"--timeout", "5"}, examine.IdleTimeout, lock.SeverityWarning, "5 s"},
-		"long timeout":  {[]string{"--timeout", "300"}, examine.IdleTimeout, lock.SeverityOK, "300"},
+		{[]string{"maxmemory", "100mb", "maxmemory-policy", "allkeys-lru"}, examine.Policy, bad, "allkeys-lru"},
+		{[]string{"maxmemory", "7mb"}, examine.Memory, warning, "STORE_FULL"},
+		{[]string{"maxmemory", "2mb"}, examine.Memory, bad, "STORE_FULL"},
+		{nil, examine.Persistence, warning, "forgets all"},
+		{[]string{"save", "3600 1"}, examine.Persistence, warning, "snapshots"},
+		{[]string{"appendonly", "yes", "appendfsync", "no"}, examine.Persistence, warning, "appendfsync no"},
+		{[]string{"appendonly", "yes", "appendfsync", "always"}, examine.Persistence, good, "always"},
+		{[]string{"min-replicas-to-write", "1"}, examine.Replication, bad, "refuses"},
+		{[]string{"client-output-buffer-limit", "pubsub 65536 32768 10"}, examine.OutputBuffer, warning, "65536"},
+		{[]string{"timeout", "5"}, examine.IdleTimeout, warning, "5 s"},
+		{[]string{"timeout", "300"}, examine.IdleTimeout, good, "300"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(strings.Join(one.settings, " "), func(t *testing.T) {
 			t.Parallel()
-			setting, later := "", false
-			if len(one.args) > 0 {
-				setting, later = strings.CutPrefix(one.args[0], "set ")
-			}
-			args := one.args
-			if later {
-				args = nil
-			}
-			srv := redistest.Start(t, args...)
-			s := open(t, quick(srv))
-			c := srv.Client()
-			if later && c.ConfigSet(t.Context(), setting, one.args[1]).Err() != nil {
-				t.Fatalf("the setting %v is refused", one.args)
+			srv := redistest.Start(t)
+			s, c := open(t, quick(srv)), srv.Client()
+			for i := 0; i < len(one.settings); i += 2 {
+				must(t, c.ConfigSet(t.Context(), one.settings[i], one.settings[i+1]).Err())
 			}
 			if one.check == examine.Memory {
-				fillUp(t, c, fill)
+				fillUp(t, c, 3<<20)
 			}
 			wantFound(t, s.Examine(t.Context()), one.check, one.s, one.says)
 		})

@@ -23,12 +23,6 @@ func fairClaim(name string, o lock.Owner) lock.Claim {
 	return c
 }
 
-func fairReturn(name string, o lock.Owner, f lock.Fence) lock.Return {
-	r := giveBack(name, o, f)
-	r.Kind = lock.Fair
-	return r
-}
-
 // refused makes an acquisition that must be refused.
 func refused(t testing.TB, s *Store, c lock.Claim) *lock.HeldError {
 	t.Helper()
@@ -102,7 +96,7 @@ func wantQueue(t testing.TB, c *redis.Client, s *Store, name string, want ...str
 // near checks a time, which was to be reached in so long when it was set a moment ago.
 func near(t testing.TB, what string, got, want time.Duration) {
 	t.Helper()
-	if got > want || got < want-5*time.Second {
+	if got > want || got < want*2/3 { // on a busy machine a moment is long
 		t.Errorf("%s: got %v, want about %v", what, got, want)
 	}
 }
@@ -139,19 +133,19 @@ func TestAFairWaiterLooksAsRedissonExpects(t *testing.T) {
 
 			// The release goes to the next one alone, and what the queue was made of ends with the last grant.
 			sub := subscribe(t, c, layout.NewsChannel(name))
-			r, err := s.Release(t.Context(), fairReturn(name, "o", f))
+			r, err := s.Release(t.Context(), kindReturn(lock.Fair, name, "o", f))
 			if want := (lock.Returned{Listeners: 1, Turn: whole("w")}); err != nil || r != want {
 				t.Errorf("got %+v, %v, want %+v", r, err, want)
 			}
 			wantMessage(t, sub, fmt.Sprintf("released %d 0 %s", f, whole("w")))
 			f = acquire(t, s, fairClaim(name, "w")).Fence
 			wantMessage(t, sub, fmt.Sprintf("turn %d 0 %s", lease.Milliseconds(), whole("w2"))) // its turn is next
-			r, err = s.Release(t.Context(), fairReturn(name, "w", f))
+			r, err = s.Release(t.Context(), kindReturn(lock.Fair, name, "w", f))
 			if err != nil || r.Turn != whole("w2") {
 				t.Errorf("got %+v, %v, want that it is the turn of w2", r, err)
 			}
 			f = acquire(t, s, fairClaim(name, "w2")).Fence
-			release(t, s, fairReturn(name, "w2", f))
+			release(t, s, kindReturn(lock.Fair, name, "w2", f))
 			if all := lockKeys(t, c); len(all) != 1 || all[0] != layout.Token(name) {
 				t.Errorf("got keys %q, want only the token", all)
 			}
@@ -254,7 +248,7 @@ func TestALivingWaiterOfRedissonIsNeverEvicted(t *testing.T) {
 	// It is told when the name is free, and nobody else gets it meanwhile.
 	c.HSet(t.Context(), "n", wholeID("o"), 1)
 	c.PExpire(t.Context(), "n", lease)
-	r := handingOver(fairReturn("n", "o", 0), "w")
+	r := handingOver(kindReturn(lock.Fair, "n", "o", 0), "w")
 	res, err := s.Release(t.Context(), r)
 	if want := (lock.Returned{Listeners: 1, Turn: whole("r:1")}); err != nil || res != want {
 		t.Errorf("got %+v, %v, want %+v", res, err, want)

@@ -170,10 +170,11 @@ func (g *gate) runLate(ctx context.Context, c *redis.Client) error {
 	return nil
 }
 
-// gated is a Store behind a gate. What waits together goes in its order, whosever it is.
-func gated(t testing.TB, srv *redistest.Server) (*Store, *gate) {
+// gated is a Store behind a gate, on a server of its own. What waits together goes in its order, whosever it is.
+func gated(t testing.TB) (*Store, *gate, *redis.Client) {
+	srv := redistest.Start(t)
 	g := new(gate)
 	cfg := quick(srv)
 	cfg.Hook, cfg.oneLine = g, true
-	return open(t, cfg), g
+	return open(t, cfg), g, srv.Client()
 }

@@ -75,7 +75,7 @@ func (s *Store) together(group []pipe.Job) pipe.Packet {
 		c.Grants = c.Grants || op.grants()
 	}
 	c.Keys = len(c.Words)
-	c.Words = append(c.Words, ops, &s.FenceText)
+	c.Words = append(c.Words, ops, s.FenceMillis)
 	for _, j := range group {
 		c.Words = operationOf(j).wordsTo(c.Words)
 	}

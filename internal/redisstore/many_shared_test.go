@@ -189,13 +189,12 @@ func sharedAll(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 // Who listens hears of each that ended in one call, in Redisson's words once for all of them.
 func TestWhoListensHearsOfManyThatShare(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
-	s, g := gated(t, srv)
+	s, g, c := gated(t)
 	f, h := acquire(t, s, kindClaim(lock.Read, "n", "a")).Fence, acquire(t, s, kindClaim(lock.Read, "n", "b")).Fence
 	for _, o := range wholes("a", "b") {
 		acquire(t, s, permitsClaim("sem", o, 1, 2))
 	}
-	sub := srv.Client().Subscribe(t.Context(), layout.RWChannel("n"), layout.NewsChannel("n"),
+	sub := c.Subscribe(t.Context(), layout.RWChannel("n"), layout.NewsChannel("n"),
 		layout.PermitChannel("sem"), layout.NewsChannel("sem"))
 	t.Cleanup(func() { _ = sub.Close() })
 	for range 4 {
@@ -233,8 +232,9 @@ func TestWhoListensHearsOfManyThatShare(t *testing.T) {
 // A call for many is bounded, however little in it is ordinary.
 func TestACallForManyThatShareKeepsRedisBusyForAShortTime(t *testing.T) {
 	srv := redistest.Start(t)
-	s, g := gated(t, srv)
-	c := srv.Client()
+	g, cfg := new(gate), quick(srv)
+	cfg.Hook = g
+	s, c := open(t, cfg), srv.Client()
 	for what, worst := range map[string]func(name string) *request{
 		"the longest of 128 readers leaves": func(name string) *request {
 			fields := []any{"mode", "read"}
@@ -251,12 +251,7 @@ func TestACallForManyThatShareKeepsRedisBusyForAShortTime(t *testing.T) {
 			return readDone(name, "u:0", 7)
 		},
 		"300 permits have ended": func(name string) *request {
-			zs := make([]redis.Z, 300)
-			for i := range zs {
-				zs[i] = redis.Z{Score: 1, Member: fmt.Sprintf("permit %09d", i)}
-			}
-			must(t, c.Set(t.Context(), name, 0, 0).Err())
-			must(t, c.ZAdd(t.Context(), layout.PermitsOut(name), zs...).Err())
+			endedPermits(t, c, name, 300)
 			return permit(name, "o", 0)
 		},
 	} {
@@ -264,7 +259,13 @@ func TestACallForManyThatShareKeepsRedisBusyForAShortTime(t *testing.T) {
 			notForLong(t, srv, func() func() {
 				var rs []*request
 				for i := range maxTogether {
-					rs = append(rs, worst(fmt.Sprint("n", i)))
+					r := worst(fmt.Sprint("n", i))
+					if r.claim != nil {
+						r.claim.Tenant = fmt.Sprint(i)
+					} else {
+						r.back.Tenant = fmt.Sprint(i)
+					}
+					rs = append(rs, r)
 				}
 				return func() {
 					g.seen()

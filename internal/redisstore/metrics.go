@@ -25,36 +25,32 @@ type Metrics struct {
 
 // NewMetrics makes the metrics and registers them, unless reg is nil.
 func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
+	opts := func(name, help string) prometheus.Opts {
+		return prometheus.Opts{Namespace: "lockd", Name: name, Help: help}
+	}
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts(opts(name, help)))
+	}
+	counters := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts(opts(name, help)), []string{"kind"})
+	}
 	m := &Metrics{
 		Metrics: script.Metrics{
 			Seconds: prometheus.NewHistogramVec(observe.Brief("redis_cmd_seconds",
 				"Time from sending a script to its answer, waiting for a place in a pipeline included."), []string{"script"}),
-			Failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-				Namespace: "lockd", Name: "redis_errors_total",
-				Help: "Calls that failed, by what is known of their outcome.",
-			}, []string{"kind"}),
-			Loads: prometheus.NewCounter(prometheus.CounterOpts{
-				Namespace: "lockd", Name: "redis_script_loads_total",
-				Help: "Scripts sent in full because Redis did not know them (any more).",
-			}),
+			Failures: counters("redis_errors_total", "Calls that failed, by what is known of their outcome."),
+			Loads: counter("redis_script_loads_total",
+				"Scripts sent in full because Redis did not know them (any more)."),
 		},
-		Redirections: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "lockd", Name: "redis_redirections_total",
-			Help: "Calls that a node of a Redis Cluster did not take, by what it said.",
-		}, []string{"kind"}),
-		restarts: prometheus.NewCounter(prometheus.CounterOpts{
-			Namespace: "lockd", Name: "redis_run_id_changes_total",
-			Help: "Times another server answered at the address: a restart or a fail-over.",
-		}),
+		Redirections: counters("redis_redirections_total",
+			"Calls that a node of a Redis Cluster did not take, by what it said."),
+		restarts: counter("redis_run_id_changes_total",
+			"Times another server answered at the address: a restart or a fail-over."),
 		hub: hub.Metrics{
-			Channels: prometheus.NewGauge(prometheus.GaugeOpts{
-				Namespace: "lockd", Name: "redis_pubsub_channels",
-				Help: "Channels that are subscribed, or about to be.",
-			}),
-			Interruptions: prometheus.NewCounter(prometheus.CounterOpts{
-				Namespace: "lockd", Name: "redis_pubsub_resubscribe_total",
-				Help: "Interruptions of the connection that hears of releases.",
-			}),
+			Channels: prometheus.NewGauge(prometheus.GaugeOpts(
+				opts("redis_pubsub_channels", "Channels that are subscribed, or about to be."))),
+			Interruptions: counter("redis_pubsub_resubscribe_total",
+				"Interruptions of the connection that hears of releases."),
 		},
 	}
 	observe.Known(m.Failures, script.FailureKinds...)

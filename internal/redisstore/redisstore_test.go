@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -68,13 +69,10 @@ func quick(srv *redistest.Server) Config {
 func TestContract(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
-	c := srv.Client()
-	storetest.Run(t, func(t *testing.T) storetest.Rig {
-		cfg := ofContract(t, c, quick(srv))
-		cfg.Prefix = "app:"
-		cfg.Username, cfg.PasswordNow = documentedUser(t, c)
-		return storetest.Rig{Store: open(t, cfg), Hooks: rig.Hooks(t.Context(), c, cfg.Prefix)}
-	})
+	cfg := quick(srv)
+	cfg.Prefix = "app:"
+	cfg.Username, cfg.PasswordNow = documentedUser(t, srv.Client())
+	runContract(t, cfg, srv.Client())
 }
 
 // Other set-ups keep it as well.
@@ -88,22 +86,29 @@ func TestContractInOtherWays(t *testing.T) {
 		"calls for many": func(cfg *Config) { cfg.fewTogether = 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := srv.Client()
-			storetest.Run(t, func(t *testing.T) storetest.Rig {
-				cfg := ofContract(t, c, quick(srv))
-				set(&cfg)
-				return storetest.Rig{Store: open(t, cfg), Hooks: rig.Hooks(t.Context(), c, cfg.Prefix)}
-			})
+			cfg := quick(srv)
+			set(&cfg)
+			runContract(t, cfg, srv.Client())
 		})
 	}
 }
 
-// ofContract is the configuration for a test of the contract, on a server that is empty.
-func ofContract(t *testing.T, c *redis.Client, cfg Config) Config {
-	t.Helper()
-	must(t, c.FlushAll(t.Context()).Err())
-	cfg.Linger = 50 * time.Millisecond
-	return cfg
+// runContract runs the contract with one Store, whose data are lost before each test.
+func runContract(t *testing.T, cfg Config, c *redis.Client) {
+	cfg.Linger, cfg.HearTimeout = time.Millisecond, time.Minute // a busy machine is silent at times
+	s := open(t, cfg)
+	storetest.Run(t, func(t *testing.T) storetest.Rig {
+		until(t, "nobody listens any more", func() error {
+			if left := c.PubSubChannels(t.Context(), "*").Val(); len(left) > 0 {
+				return fmt.Errorf("%q are heard", left)
+			}
+			return nil
+		})
+		must(t, c.FlushAll(t.Context()).Err())
+		_, err := s.Probe(t.Context()) // sees that they are
+		must(t, err)
+		return storetest.Rig{Store: s, Hooks: rig.Hooks(t.Context(), c, cfg.Prefix)}
+	})
 }
 
 // The scripts do what memstore says, whatever the order.
@@ -113,9 +118,8 @@ func TestScriptsAgreeWithMemory(t *testing.T) {
 	if again, err := strconv.ParseUint(os.Getenv("LOCKD_SEED"), 10, 64); err == nil { // of a failure
 		seed = again
 	}
-	srv := redistest.Start(t)
-	s, gate := gated(t, srv)
-	memory, scripts := comparedRigs(t, srv, s, gate)
+	s, gate, c := gated(t)
+	memory, scripts := comparedRigs(t, s, gate, c)
 	if err := storetest.Compare(t.Context(), memory, scripts, seed, steps); err != nil {
 		t.Error(err)
 	}
@@ -125,8 +129,7 @@ func TestScriptsAgreeWithMemory(t *testing.T) {
 }
 
 // comparedRigs are a store in memory and one behind a gate.
-func comparedRigs(t *testing.T, srv *redistest.Server, s *Store, gate *gate) (memory, scripts storetest.Rig) {
-	c := srv.Client()
+func comparedRigs(t *testing.T, s *Store, gate *gate, c *redis.Client) (memory, scripts storetest.Rig) {
 	mem := memstore.New()
 	memory = storetest.Rig{Store: mem, Hooks: storetest.HooksOf(mem)}
 	scripts = storetest.Rig{Store: s, Hooks: rig.Hooks(t.Context(), c, "")}

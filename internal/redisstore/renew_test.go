@@ -13,29 +13,15 @@ import (
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
-// TestRenewingKeepsTheFenceKey renews for several times the TTL of the fence key. It lives all the while, although most
-// renewals do not look after it.
+// Most renewals do not look after the fence key, but the first of a hold does.
 func TestRenewingKeepsTheFenceKey(t *testing.T) {
-	t.Parallel()
+	_, s, c := begin(t)
 	for _, sole := range []bool{true, false} {
-		t.Run(fmt.Sprint("sole ", sole), func(t *testing.T) {
-			t.Parallel()
-			srv := redistest.Start(t)
-			cfg := quick(srv)
-			cfg.FenceTTL = 800 * time.Millisecond
-			s := open(t, cfg)
-			r := lock.Renewal{Name: "n", Kind: lock.Exclusive, Owner: whole("o"), TTL: lease, Sole: sole, Seen: time.Now()}
-			r.Fence = acquire(t, s, claim("n", "o")).Fence
-			for begun, n := time.Now(), 0; time.Since(begun) < 4*cfg.FenceTTL; n++ {
-				seen := time.Now()
-				s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
-				r.Seen = seen
-				if left := srv.Client().PTTL(t.Context(), layout.Token("n")).Val(); left+time.Since(seen) < cfg.FenceTTL/4 {
-					t.Fatalf("after %d renewals the fence key lives for %v", n, left)
-				}
-				time.Sleep(2 * time.Millisecond)
-			}
-		})
+		r := renewal(claim("n", "o"), acquire(t, s, claim("n", "o")).Fence)
+		r.Sole = sole
+		must(t, c.PExpire(t.Context(), layout.Token("n"), lease).Err())
+		s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
+		near(t, "fence key", c.PTTL(t.Context(), layout.Token("n")).Val(), defaultFenceTTL)
 	}
 }
 

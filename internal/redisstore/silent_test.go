@@ -45,7 +45,7 @@ func TestDeadWaitersOfRedissonBetweenLivingOnesCostOneWaitAltogether(t *testing.
 	silentLonger(t, c, 4*time.Second)
 	last := lock.Owner("o")
 	for _, o := range living {
-		release(t, s, fairReturn("n", last, f))
+		release(t, s, kindReturn(lock.Fair, "n", last, f))
 		g, err := s.Acquire(t.Context(), fairClaim("n", o))
 		if err != nil {
 			t.Fatalf("%s: got %v, want its turn at once: all before it are dead", o, err)

@@ -27,8 +27,8 @@ type Hooks struct {
 	Lose func() error
 	// Occupy puts something under a name that is no lock.
 	Occupy func(name string) error
-	// Together has the acquisitions and releases that start begins reach the server at the same time, in their order
-	// and with one fate. It may be nil; then Compare makes one after the other.
+	// Together has the acquisitions and releases that start begins reach the server at the same time, in their order for
+	// each tenant and with one fate. It may be nil; then Compare makes one after the other.
 	Together func(fate Fate, start func()) error
 	// RunLate executes what Together delayed. It is nil if Together is.
 	RunLate func() error

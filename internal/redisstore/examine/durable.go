@@ -1,6 +1,7 @@
 package examine
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -32,7 +33,7 @@ func (s Server) checkPersistence(r *report, v *view) {
 		r.ok(Persistence, "append-only file, appendfsync always")
 	case aof:
 		r.ok(Persistence, "append-only file, appendfsync %s: a crash of the machine forgets the locks of the last second "+
-			"or two", known(fsync.value))
+			"or two", cmp.Or(fsync.value, "not known"))
 	case save.err != nil:
 		r.add(lock.SeverityWarning, Persistence, "there is no append-only file: a restart forgets locks", appendOn)
 	case save.value != "":
@@ -51,13 +52,6 @@ func (s Server) emptied() string {
 		return "; a master that restarts before it is replaced empties its replicas, too"
 	}
 	return ""
-}
-
-func known(text string) string {
-	if text == "" {
-		return "not known"
-	}
-	return text
 }
 
 // maxLag is how many seconds a replica may be behind.

@@ -71,9 +71,6 @@ func cut(err error) bool {
 	return err != nil && !replied
 }
 
-// noRight says whether the server refused a command because of its ACLs.
-func noRight(err error) bool { return redis.HasErrorPrefix(err, "NOPERM") }
-
 // clock is what was measured.
 type clock struct {
 	shortest, longest time.Duration // of the round trips
@@ -196,7 +193,7 @@ func (r *report) ok(check, format string, args ...any) {
 // unseen tells that a check could not be made. right is what the user of Redis needs for it.
 func (r *report) unseen(check string, err error, right string) {
 	remedy := ""
-	if noRight(err) {
+	if redis.IsPermissionError(err) {
 		remedy = "give lockd's user the right " + right + ", to have it looked at"
 	}
 	if err == nil {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 )
@@ -60,7 +62,7 @@ func command(words string) string { return strings.ReplaceAll(words, " ", "\n") 
 
 func (s Server) checkRights(r *report, v *view) {
 	switch {
-	case noRight(v.rightErr):
+	case redis.IsPermissionError(v.rightErr):
 		r.add(lock.SeverityError, Rights, "lockd's user may not run scripts: "+v.rightErr.Error(),
 			"give it the rights +eval +evalsha +script|load")
 		return

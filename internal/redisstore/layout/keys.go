@@ -61,12 +61,12 @@ const (
 // helperKey is prefix:{N}, in the cluster slot of N. A key with a '{' has its slot in its braces already, and Redisson
 // adds none then.
 func helperKey(prefix, n string) string {
-	open, shut := Around(n)
+	open, shut := around(n)
 	return prefix + open + n + shut
 }
 
-// Around is what stands before and behind N in a helper key.
-func Around(n string) (open, shut string) {
+// around is what stands before and behind N in a helper key.
+func around(n string) (open, shut string) {
 	if strings.Contains(n, "{") {
 		return ":", ""
 	}
@@ -77,10 +77,10 @@ func Around(n string) (open, shut string) {
 //
 // By Redisson's rule "a" and "{a}" share one key, which does no harm to it, as it never compares fences. We do, and
 // a grant of the one would make holds of the other stale. The odd one therefore has a key of its own.
-func Token(n string) string { return helperKey(TokenStem(n), n) }
+func Token(n string) string { return helperKey(tokenStem(n), n) }
 
-// TokenStem is what Token begins with.
-func TokenStem(n string) string {
+// tokenStem is what Token begins with.
+func tokenStem(n string) string {
 	if odd(n) {
 		return bracedTokenPrefix
 	}
@@ -89,8 +89,8 @@ func TokenStem(n string) string {
 
 // TokenAndChannel are Token and Channel in one text: they are made for each release.
 func TokenAndChannel(n string) (token, channel string) {
-	open, shut := Around(n)
-	stem := TokenStem(n)
+	open, shut := around(n)
+	stem := tokenStem(n)
 	both := stem + open + n + shut + channelPrefix + open + n + shut
 	end := len(stem) + len(open) + len(n) + len(shut)
 	return both[:end], both[end:]

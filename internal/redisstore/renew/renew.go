@@ -194,7 +194,7 @@ func (s *Renewer) renewSoleCall(rs renewals, w *words) script.Call {
 	if keep > 0 {
 		keys += n
 		for _, i := range rs.chunk {
-			w.token(s.Prefix + rs.all[i].Name)
+			w.text(layout.Token(s.Prefix + rs.all[i].Name))
 		}
 	}
 	w.number(keep)
@@ -262,7 +262,7 @@ func (s *Renewer) renewCall(rs renewals) script.Call {
 	for _, i := range chunk {
 		n := s.Prefix + rs.all[i].Name
 		w.text(n)
-		w.token(n)
+		w.text(layout.Token(n))
 	}
 	w.number(s.fencesToKeep(rs))
 	w.number(int64(plain))

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-
-	"github.com/lockd-io/lockd/internal/redisstore/layout"
 )
 
 // words are those of a call with very many of them. All texts that have to be made are parts of one, and the words only
@@ -47,16 +45,6 @@ func (w *words) end() { w.text("") }
 
 func (w *words) number(n int64) {
 	w.made = strconv.AppendInt(w.made, n, 10)
-	w.end()
-}
-
-// token adds the fence key of a name.
-func (w *words) token(n string) {
-	open, shut := layout.Around(n)
-	w.made = append(w.made, layout.TokenStem(n)...)
-	w.made = append(w.made, open...)
-	w.made = append(w.made, n...)
-	w.made = append(w.made, shut...)
 	w.end()
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,8 +20,7 @@ type Caller struct {
 	Metrics   *Metrics
 	Demoted   func() // is told that this server is not the master any more; may be nil
 
-	FenceMillis int64  // the TTL of fence keys
-	FenceText   string // the same
+	FenceMillis int64 // the TTL of fence keys
 }
 
 // Config says how scripts are called.
@@ -35,10 +33,9 @@ type Config struct {
 
 // NewCaller makes a Caller. Its pipeline is set afterwards, as that needs the scripts.
 func NewCaller(c Config, m *Metrics) *Caller {
-	ms := Millis(c.FenceTTL)
 	return &Caller{
 		Scripts: newScripts(m, c.Sharded), Prefix: c.Prefix, OpTimeout: c.OpTimeout, Metrics: m,
-		FenceMillis: ms, FenceText: strconv.FormatInt(ms, 10),
+		FenceMillis: Millis(c.FenceTTL),
 	}
 }
 

@@ -70,7 +70,7 @@ type Scripts struct {
 	Look, Holders, Sight                        *Script
 	Enlist, LeaveFair, LeaveWrite, SucceedFair  *Script
 	TakeSession, KeepSession, EndSession        *Script
-	Overlaps                                    *Script
+	Declare, Overlaps                           *Script
 
 	all []*Script
 }
@@ -131,6 +131,7 @@ func newScripts(m *Metrics, sharded bool) Scripts {
 		TakeSession:    load("take_session", "session"),
 		KeepSession:    load("keep_session", "session"),
 		EndSession:     load("end_session", "session"),
+		Declare:        load("declare"),
 		Overlaps:       load("overlaps", "clock", "shape"),
 	}
 	s.all = all
