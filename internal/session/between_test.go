@@ -16,9 +16,13 @@ import (
 type lease struct {
 	entry session.Entry
 	until time.Time
+	looks int
 }
 
-func (l *lease) Entry() *session.Entry { return &l.entry }
+func (l *lease) Entry() *session.Entry {
+	l.looks++
+	return &l.entry
+}
 
 // port is a broker that does nothing by itself.
 type port struct {
@@ -125,5 +129,34 @@ func TestAtRiskCountsWhatChangesMeanwhile(t *testing.T) {
 				t.Errorf("%#v is told, want that leases last a minute", told)
 			}
 		})
+	}
+}
+
+// TestAHeartbeatCostsTheSameHoweverMuchIsHeld counts how often leases are looked at.
+func TestAHeartbeatCostsTheSameHoweverMuchIsHeld(t *testing.T) {
+	s, ls := open(new(port)), make([]*lease, 1000)
+	looks := func() (n int) {
+		for _, l := range ls {
+			n += l.looks
+		}
+		return n
+	}
+	for i := range ls {
+		ls[i] = &lease{until: time.Now().Add(s.TTL())}
+		taken := session.Taken[*lease]{Leases: ls[i : i+1], Auto: true, Until: ls[i].until}
+		s.Take(uint64(i), i, taken, func(session.Validity) session.Event { return session.Done{} })
+	}
+	before := looks()
+	if before > 10*len(ls) {
+		t.Errorf("leases were looked at %d times while %d were taken", before, len(ls))
+	}
+	for range 100 {
+		s.Heartbeat(0, 1)
+	}
+	if n := looks() - before; n > 0 {
+		t.Errorf("leases were looked at %d times for 100 heartbeats", n)
+	}
+	if s.Soonest().IsZero() {
+		t.Error("no lease counts")
 	}
 }

@@ -105,7 +105,7 @@ func (s *shard[L]) takePiece(due []item[L]) []item[L] {
 	return s.takePieceLocked(due, r.id, now)
 }
 
-// due adds what is hurried, and what the wheel has for now.
+// due adds what is hurried, and what the timeline has for now.
 func (s *shard[L]) due(due []item[L]) []item[L] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,39 +132,35 @@ func (s *shard[L]) readyLocked(due []item[L], now moment) []item[L] {
 	return due
 }
 
-// nearLocked adds what the wheel has.
+// nearLocked adds what the timeline has for now. It looks at a piece of it before others have the mutex.
 func (s *shard[L]) nearLocked(due []item[L], now moment) []item[L] {
-	for len(s.wheel.near) > 0 && len(due) < maxBatch {
-		i, known, now := s.nearestLocked(now, len(due) > 0)
-		if !now {
+	for looks := 0; looks < maxBatch && len(s.near) > 0 && len(due) < maxBatch; looks++ {
+		t := s.near[0]
+		e := s.entries.at(t.id)
+		renew, until := e.renews(), now
+		if known := e.at == t.at; known && renew && len(due) > 0 {
+			until += int64(e.lease.Interval() / batchWindow)
+		}
+		if t.at > until {
 			break
 		}
-		s.wheel.near.pop()
-		switch e := s.entries.at(i.id); {
-		case !known:
-		case i.renew && e.group != 0: // once more after a failure
+		s.near.pop()
+		switch {
+		case e.at != t.at: // planned anew
+		case e.planned() > until: // it was renewed, or dropped
+			e.met()
+			s.planLocked(t.id, e)
+		case renew && e.group != 0: // once more after a failure
+			e.met()
 			e.renewAt = never
-			s.hurryLocked(i.id, e)
-			s.planLocked(i.id, e)
+			s.hurryLocked(t.id, e)
+			s.planLocked(t.id, e)
 		default:
-			due = append(due, i)
+			e.met()
+			due = append(due, item[L]{e.lease, s, t.id, renew, false, e.renewAt})
 		}
 	}
 	return due
-}
-
-// nearestLocked is the first entry of those that are near, unless it is not known there any more, and says whether it
-// is to be looked at now.
-func (s *shard[L]) nearestLocked(now moment, share bool) (i item[L], known, due bool) {
-	t := s.wheel.near[0]
-	e := s.entries.at(t.id)
-	if e.slot != outside || e.at != t.at {
-		return i, false, true
-	}
-	if renewal := !e.busy && e.renewAt < e.until; renewal && share {
-		now += int64(e.lease.Interval() / batchWindow)
-	}
-	return item[L]{e.lease, s, t.id, !e.busy && e.renewAt <= now, false, e.renewAt}, true, t.at <= now
 }
 
 // takePieceLocked adds a piece of a group's round. A lease that is being renewed anyway is so once more if the round

@@ -8,9 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
-
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/tier"
 )
@@ -42,15 +39,9 @@ func (s *narrow) Renew(ctx context.Context, rs []lock.Renewal, done func(int, er
 
 // crowded is a client with many leases on a slow store.
 func crowded(t *testing.T, s lock.Holds, n int) (w *Watchdog[*fake], c *crew, ls []*fake) {
-	w = New[*fake](s, zap.NewNop(), prometheus.NewRegistry())
-	t.Cleanup(w.Close)
-	c = &crew{ttl: 30 * time.Second, heard: time.Now()}
-	for range n {
-		l := &fake{crew: c, until: time.Now().Add(c.ttl)}
-		ls = append(ls, l)
-		w.Keep(l, l.until)
-	}
-	return w, c, ls
+	w = watching(t, s)
+	c = newCrew(30 * time.Second)
+	return w, c, c.take(w, n)
 }
 
 // TestARoundThatIsSlowerThanSignsOfLifeLeavesNoLeaseOut has a client be heard much more often than all of its leases
@@ -121,9 +112,8 @@ func TestLeasesThatEndDoNotDelayRenewals(t *testing.T) {
 		for _, l := range ls {
 			l.told = func() { time.Sleep(10 * time.Millisecond) } // more than a minute for all
 		}
-		c := &crew{ttl: silent.ttl, heard: time.Now()}
-		l := &fake{crew: c, until: time.Now().Add(c.ttl)}
-		w.Keep(l, l.until)
+		c := newCrew(silent.ttl)
+		l := c.take(w, 1)[0]
 		for range 20 {
 			time.Sleep(c.ttl / 3)
 			c.hear(w)
@@ -148,15 +138,11 @@ func TestAllClientsHaveTheirShareOfASlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients, each = 64, 700
 		s := newNarrow(12 * time.Second / clients / each)
-		w := New[*fake](s, zap.NewNop(), prometheus.NewRegistry())
-		t.Cleanup(w.Close)
+		w := watching(t, s)
 		crews, first := make([]*crew, clients), make([]*fake, clients)
 		for i := range crews {
-			crews[i] = &crew{ttl: 30 * time.Second, heard: time.Now()}
-			for range each {
-				first[i] = &fake{crew: crews[i], until: time.Now().Add(crews[i].ttl)}
-				w.Keep(first[i], first[i].until)
-			}
+			crews[i] = newCrew(30 * time.Second)
+			first[i] = crews[i].take(w, each)[0]
 		}
 		for range 40 {
 			time.Sleep(7500 * time.Millisecond)

@@ -13,16 +13,38 @@ type entry[L any] struct {
 	lease   L
 	until   moment // validity, as last read
 	renewAt moment // by itself; never if its group's round comes first
-	at      moment // when it is looked at: not later than both, maybe earlier
+	at      moment // when it is looked at: not later than both, maybe earlier; never if it is not in the timeline
+	behind  moment // another time at which it is in the timeline, later than at; never if there is none
 	group   uint32 // 0 for a lease that is renewed by itself
 	index   uint32 // in the group
-	next    uint32 // in the wheel's slot, or in the list of free entries
-	prev    uint32
-	slot    int32 // of the wheel, or outside
-	busy    bool  // a renewal is under way
-	again   bool  // renew once more after it
-	ready   bool  // in shard.ready
+	free    uint32 // the next one in the list of free entries
+	busy    bool   // a renewal is under way
+	again   bool   // renew once more after it
+	ready   bool   // in shard.ready
 }
+
+// renews says whether what is to be done for it next is a renewal of its own.
+func (e *entry[L]) renews() bool { return !e.busy && e.renewAt < e.until }
+
+// planned is when something is to be done for it: its renewal or, if that is under way or its group's, the end of its
+// validity.
+func (e *entry[L]) planned() moment {
+	if e.renews() {
+		return e.renewAt
+	}
+	return e.until
+}
+
+// plan notes that it is put into the timeline, at an earlier time than it is there.
+func (e *entry[L]) plan(at moment) {
+	if e.behind == never {
+		e.behind = e.at
+	}
+	e.at = at
+}
+
+// met notes that it was taken out of the timeline.
+func (e *entry[L]) met() { e.at, e.behind = e.behind, never }
 
 // chunkSize is how many entries are allocated at once.
 const chunkSize = 256
@@ -48,7 +70,8 @@ func (es *entries[L]) at(id uint32) *entry[L] {
 func (es *entries[L]) add(e entry[L]) (id uint32) {
 	es.live++
 	if id = es.free; id != 0 {
-		es.free = es.at(id).next
+		es.free = es.at(id).free
+		e.at, e.behind = es.at(id).at, es.at(id).behind // it is in the timeline already
 	} else {
 		es.used++
 		id = es.used
@@ -61,7 +84,8 @@ func (es *entries[L]) add(e entry[L]) (id uint32) {
 }
 
 func (es *entries[L]) remove(id uint32) {
-	*es.at(id) = entry[L]{next: es.free}
+	gone := es.at(id)
+	*gone = entry[L]{until: never, renewAt: never, at: gone.at, behind: gone.behind, free: es.free}
 	es.free = id
 	if es.live--; es.live == 0 && len(es.chunks) > 1 { // let go of what many once needed
 		*es = entries[L]{}

@@ -22,6 +22,19 @@ type crew struct {
 	mark  lock.Mark
 }
 
+// take has a client take some leases.
+func (c *crew) take(w *Watchdog[*fake], n int) (ls []*fake) {
+	for range n {
+		l := &fake{crew: c, until: time.Now().Add(c.ttl)}
+		ls = append(ls, l)
+		w.Keep(l, l.until)
+	}
+	return ls
+}
+
+// newCrew is a client that was just heard.
+func newCrew(ttl time.Duration) *crew { return &crew{ttl: ttl, heard: time.Now()} }
+
 // fake is a lease.
 type fake struct {
 	*crew
@@ -96,8 +109,11 @@ func (renewer) Renew(_ context.Context, rs []lock.Renewal, done func(int, error)
 	}
 }
 
-func newWatchdog(t testing.TB) *Watchdog[*fake] {
-	w := New[*fake](renewer{}, zap.NewNop(), prometheus.NewRegistry())
+func newWatchdog(t testing.TB) *Watchdog[*fake] { return watching(t, renewer{}) }
+
+// watching is a watchdog on a store.
+func watching(t testing.TB, s lock.Holds) *Watchdog[*fake] {
+	w := New[*fake](s, zap.NewNop(), prometheus.NewRegistry())
 	t.Cleanup(w.Close)
 	return w
 }
@@ -107,9 +123,9 @@ func (w *Watchdog[L]) left() (left string) {
 	for i := range w.shards {
 		s := &w.shards[i]
 		s.mu.Lock()
-		if s.wheel.count+s.entries.live+len(s.rounds)+len(s.wheel.near)+len(s.ready) != 0 {
-			left += fmt.Sprintf("shard %d: %d in the wheel, %d entries, %d rounds, %d near, %d ready; ", i, s.wheel.count,
-				s.entries.live, len(s.rounds), len(s.wheel.near), len(s.ready))
+		if s.entries.live+len(s.rounds)+len(s.near)+len(s.ready) != 0 {
+			left += fmt.Sprintf("shard %d: %d entries, %d rounds, %d near, %d ready; ", i, s.entries.live, len(s.rounds),
+				len(s.near), len(s.ready))
 		}
 		s.mu.Unlock()
 	}

@@ -10,9 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
-
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/tier"
 )
@@ -24,16 +21,8 @@ func TestARoundMissesNoLeaseWhateverComesAndGoes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			w := newWatchdog(t)
-			c := &crew{ttl: 30 * time.Second, heard: time.Now()}
-			var held []*fake
-			take := func() {
-				l := &fake{crew: c, until: time.Now().Add(c.ttl)}
-				held = append(held, l)
-				w.Keep(l, l.until)
-			}
-			for range 1000 {
-				take()
-			}
+			c := newCrew(30 * time.Second)
+			held := c.take(w, 1000)
 			time.Sleep(9 * time.Second)
 			before := slices.Clone(held)
 			began := time.Now()
@@ -45,7 +34,7 @@ func TestARoundMissesNoLeaseWhateverComesAndGoes(t *testing.T) {
 						w.Drop(held[i])
 						held = slices.Delete(held, i, i+1)
 					} else {
-						take()
+						held = append(held, c.take(w, 1)...)
 					}
 				}
 			}
@@ -73,9 +62,8 @@ func TestASignOfLifeEveryIntervalRenewsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatchdog(t)
 		r := rand.New(rand.NewPCG(1, 1))
-		c := &crew{ttl: 30 * time.Second, heard: time.Now()}
-		l := &fake{crew: c, until: time.Now().Add(c.ttl)}
-		w.Keep(l, l.until)
+		c := newCrew(30 * time.Second)
+		l := c.take(w, 1)[0]
 		const rounds = 1000
 		begin := time.Now()
 		for i := range rounds {
@@ -95,7 +83,7 @@ func TestASignOfLifeEveryIntervalRenewsOnce(t *testing.T) {
 func TestASilentClientsLeasesAreRenewedAtEveryInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatchdog(t)
-		c := &crew{ttl: 30 * time.Second, heard: time.Now()}
+		c := newCrew(30 * time.Second)
 		l := &fake{crew: c, until: time.Now().Add(c.ttl)}
 		begin := time.Now()
 		w.Keep(l, l.until)
@@ -117,11 +105,8 @@ func TestASilentClientsLeasesAreRenewedAtEveryInterval(t *testing.T) {
 func BenchmarkSignOfLife(b *testing.B) {
 	for _, leases := range []int{10, 200_000} {
 		w := newWatchdog(b)
-		c := &crew{ttl: time.Hour, heard: time.Now()}
-		for range leases {
-			l := &fake{crew: c, until: time.Now().Add(c.ttl)}
-			w.Keep(l, l.until)
-		}
+		c := newCrew(time.Hour)
+		c.take(w, leases)
 		b.Run(fmt.Sprint("leases=", leases), func(b *testing.B) {
 			for b.Loop() {
 				w.Heard(&c.mark)
@@ -134,20 +119,10 @@ func BenchmarkSignOfLife(b *testing.B) {
 // under way than a few, and all leases are renewed as the store answers.
 func TestAMillionHurriedLeasesAreNotSentAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var under, most atomic.Int32
-		store := slow{rest: func() {
-			most.Store(max(most.Load(), under.Add(1)))
-			time.Sleep(100 * time.Millisecond)
-			under.Add(-1)
-		}}
-		w := New[*fake](store, zap.NewNop(), prometheus.NewRegistry())
-		t.Cleanup(w.Close)
-		c := &crew{ttl: 10 * time.Minute, heard: time.Now()}
-		ls := make([]*fake, 20_500)
-		for i := range ls {
-			ls[i] = &fake{crew: c, until: time.Now().Add(c.ttl)}
-			w.Keep(ls[i], ls[i].until)
-		}
+		store := &slow{each: 100 * time.Millisecond}
+		w := watching(t, store)
+		c := newCrew(10 * time.Minute)
+		ls := c.take(w, 20_500)
 		time.Sleep(time.Second)
 		for _, l := range ls {
 			w.Hurry(l)
@@ -159,42 +134,38 @@ func TestAMillionHurriedLeasesAreNotSentAtOnce(t *testing.T) {
 				t.Fatalf("lease %d was renewed %d times, want 1", i, len(l.renewed))
 			}
 		}
-		if n := most.Load(); n > maxHurried {
+		if n := store.most.Load(); n > maxHurried {
 			t.Errorf("%d calls were under way at once", n)
 		}
 	})
 }
 
-// slow is a store that takes its time.
+// slow is a store that takes its time for each call, and knows how many were under way at once.
 type slow struct {
 	lock.Holds
-	rest func()
+	each        time.Duration
+	err         error // of each renewal
+	under, most atomic.Int32
 }
 
-func (s slow) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
-	s.rest()
-	renewer{}.Renew(ctx, rs, done)
+func (s *slow) Renew(_ context.Context, rs []lock.Renewal, done func(int, error)) {
+	s.most.Store(max(s.most.Load(), s.under.Add(1)))
+	time.Sleep(s.each)
+	s.under.Add(-1)
+	for i := range rs {
+		done(i, s.err)
+	}
 }
 
 // TestRenewalsThatFailAreNotAllTriedAgainAtOnce has a store that answers nothing: besides the rounds only a few calls
 // are under way, and the leases end in time.
 func TestRenewalsThatFailAreNotAllTriedAgainAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var under, most atomic.Int32
-		store := failing{rest: func() {
-			most.Store(max(most.Load(), under.Add(1)))
-			time.Sleep(time.Second)
-			under.Add(-1)
-		}}
-		w := New[*fake](store, zap.NewNop(), prometheus.NewRegistry())
-		t.Cleanup(w.Close)
-		c := &crew{ttl: 30 * time.Second, heard: time.Now()}
+		store := &slow{each: time.Second, err: lock.ErrUnavailable}
+		w := watching(t, store)
+		c := newCrew(30 * time.Second)
 		end := time.Now().Add(c.ttl)
-		ls := make([]*fake, 8000)
-		for i := range ls {
-			ls[i] = &fake{crew: c, until: end}
-			w.Keep(ls[i], end)
-		}
+		ls := c.take(w, 8000)
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
 		for i, l := range ls {
@@ -203,22 +174,10 @@ func TestRenewalsThatFailAreNotAllTriedAgainAtOnce(t *testing.T) {
 			}
 		}
 		// A round has a call each 3 s / 20, each of which takes a second.
-		if n := most.Load(); n > maxHurried+8 {
+		if n := store.most.Load(); n > maxHurried+8 {
 			t.Errorf("%d calls were under way at once", n)
 		}
 	})
-}
-
-type failing struct {
-	lock.Holds
-	rest func()
-}
-
-func (s failing) Renew(_ context.Context, rs []lock.Renewal, done func(int, error)) {
-	s.rest()
-	for i := range rs {
-		done(i, lock.ErrUnavailable)
-	}
 }
 
 // TestHurryCountsFromItsCallOn hurries a lease that is just about to be renewed anyway: what is to be known afterwards
@@ -226,7 +185,7 @@ func (s failing) Renew(_ context.Context, rs []lock.Renewal, done func(int, erro
 func TestHurryCountsFromItsCallOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatchdog(t)
-		c := &crew{ttl: 30 * time.Second, heard: time.Now()}
+		c := newCrew(30 * time.Second)
 		l := &fake{crew: c, until: time.Now().Add(c.ttl)}
 		var hurried time.Time
 		l.asked = func() {
@@ -243,5 +202,45 @@ func TestHurryCountsFromItsCallOn(t *testing.T) {
 			t.Errorf("renewed at %v, but hurried at %v", l.renewed, hurried)
 		}
 		w.Drop(l)
+	})
+}
+
+// TestRenewalsCostWhatIsDueAndNotWhatIsHeld counts how often a lease, or the loop, is looked at while very many leases
+// are held, alone and in a group, and few are due.
+func TestRenewalsCostWhatIsDueAndNotWhatIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatchdog(t)
+		asked := 0
+		count := func(ls []*fake) {
+			for _, l := range ls {
+				l.asked = func() { asked++ }
+			}
+		}
+		idle := newCrew(10 * time.Hour)
+		ls := idle.take(w, 50_000)
+		for i, l := range ls {
+			if i%2 == 0 {
+				l.alone = true
+				w.Keep(l, l.until)
+			}
+		}
+		count(ls)
+		const few, beats = 10, 100
+		c := newCrew(30 * time.Second)
+		count(c.take(w, few))
+		synctest.Wait()
+		asked = 0
+		turns := w.first
+		for range beats {
+			time.Sleep(c.ttl / 3)
+			c.hear(w)
+		}
+		synctest.Wait()
+		if asked < few*beats || asked > 2*few*beats {
+			t.Errorf("leases were asked %d times what they need, want about %d", asked, few*beats)
+		}
+		if turns = w.first - turns; turns > 10*beats {
+			t.Errorf("the loop looked %d times after %d signs of life", turns, beats)
+		}
 	})
 }

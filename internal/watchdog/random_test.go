@@ -8,9 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
-
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/tier"
 )
@@ -53,11 +50,10 @@ func TestWhateverHappensToItALeaseEndsWithItsValidity(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			ttl := []time.Duration{time.Second, 10 * time.Second, 10 * time.Minute}[seed%3]
 			s := &unsure{r: rand.New(rand.NewPCG(seed, 2)), slow: ttl / 40}
-			w := New[*fake](s, zap.NewNop(), prometheus.NewRegistry())
-			t.Cleanup(w.Close)
+			w := watching(t, s)
 			var crews []*crowd
 			for range 1 + r.IntN(20) {
-				crews = append(crews, &crowd{w: w, r: r, c: &crew{ttl: ttl, heard: time.Now()}})
+				crews = append(crews, &crowd{w: w, r: r, c: newCrew(ttl)})
 			}
 			many := []int{1, 30, 3000}[r.IntN(3)]
 			for range tier.Pick(150, 400) {

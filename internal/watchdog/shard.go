@@ -21,7 +21,7 @@ type shard[L Lease[L]] struct {
 	// guards the fields below; taken after the mutexes of leases and groups, never before one of them
 	mu         sync.Mutex
 	entries    entries[L]
-	wheel      wheel
+	near       timeline // of entries
 	groups     []*group // by number, from 1 on
 	freeGroups []uint32
 	rounds     timeline // of groups
@@ -46,7 +46,7 @@ func (s *shard[L]) keepLocked(l L, group *lock.Mark, until time.Time) bool {
 	id := numberOf(mark.Load())
 	fresh := id == 0
 	if fresh {
-		id = s.entries.add(entry[L]{lease: l, renewAt: never, slot: outside})
+		id = s.entries.add(entry[L]{lease: l, renewAt: never, at: never, behind: never})
 		mark.Store(s.markOf(id))
 	}
 	e := s.entries.at(id)
@@ -72,7 +72,6 @@ func (s *shard[L]) dropLocked(l L) {
 	}
 	mark.Store(0)
 	e := s.entries.at(id)
-	s.unlinkLocked(e)
 	s.leaveLocked(e)
 	s.entries.remove(id)
 }
@@ -88,14 +87,14 @@ func (s *shard[L]) hurryLocked(id uint32, e *entry[L]) {
 	}
 }
 
-// planLocked has an entry looked at when something is to be done for it: its renewal or, if that is under way or its
-// group's, the end of its validity.
+// planLocked has an entry looked at when something is to be done for it, or earlier. Nearly every lease is renewed, or
+// released, before its time comes: the entry stays in the timeline then, for what comes after.
 func (s *shard[L]) planLocked(id uint32, e *entry[L]) {
-	at := e.until
-	if !e.busy {
-		at = min(at, e.renewAt)
+	if at := e.planned(); at < e.at {
+		e.plan(at)
+		s.near.push(timed{at, id})
+		s.wakeLocked(at)
 	}
-	s.lookAtLocked(id, e, at)
 }
 
 // wakeLocked has the loop look at a time, unless it does so anyway.
@@ -107,20 +106,11 @@ func (s *shard[L]) wakeLocked(at moment) {
 	s.w.rouse()
 }
 
-// turn opens the wheel's slots that have begun.
-func (s *shard[L]) turn() {
-	for done := false; !done; {
-		s.mu.Lock()
-		done = s.turnLocked(s.w.now())
-		s.mu.Unlock()
-	}
-}
-
 // next is when the loop has to look again.
 func (s *shard[L]) next(now moment) moment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.wakeAt = min(now+int64(time.Hour), s.wheel.near.first(), s.wheel.nextSlot())
+	s.wakeAt = min(now+int64(time.Hour), s.near.first())
 	if s.w.hasRoom() {
 		s.wakeAt = min(s.wakeAt, s.rounds.first())
 	}

@@ -6,8 +6,8 @@ type timed struct {
 	id uint32
 }
 
-// timeline is a heap of what is due, the earliest first. What is planned anew is put in once more: who takes it out has
-// to look whether its time still is that.
+// timeline is a heap of what is due, the earliest first. What is planned for an earlier time is put in once more: who
+// takes it out has to look whether its time still is that.
 type timeline []timed
 
 func (h *timeline) push(t timed) {

@@ -13,7 +13,7 @@ func TestEachLeaseEndsWithItsValidity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatchdog(t)
 		r := rand.New(rand.NewPCG(1, 1))
-		c := &crew{ttl: 10 * time.Minute, heard: time.Now()}
+		c := newCrew(10 * time.Minute)
 		later := func() time.Time {
 			scale := []time.Duration{time.Second, time.Minute, 3 * time.Hour}[r.IntN(3)]
 			return time.Now().Add(time.Millisecond + time.Duration(r.Int64N(int64(scale))))
