@@ -40,8 +40,7 @@ type App struct {
 	broker *broker.Broker
 	api    *grpcapi.Server
 	ops    *opsServer
-	guard  *guard.Guard // nil if the store is not shared, and so is names
-	names  *guard.Names
+	guard  *guard.Guard // nil if the store is not shared
 	// Of atOps, atAdmin and atClients; nil where nobody listens.
 	listeners [3]net.Listener
 

@@ -55,22 +55,17 @@ func memberName(c config.Redis, text string) string {
 // beginGuard has replicas that keep the same locks in another way not serve beside this one, and notices those that
 // have the same name.
 func (a *App) beginGuard(store lock.Store, reg prometheus.Registerer) error {
-	shared, ok := store.(lock.Declarer)
+	shared, ok := store.(guard.Store)
 	if !ok {
 		return nil
 	}
-	g, err := guard.Begin(shared, declaration(a.cfg), a.log, reg, func(err error) { a.fail(differs(err)) })
+	r := guard.Replica{Text: declaration(a.cfg), Name: a.cfg.Replica, ID: rand.Text()}
+	g, err := guard.Begin(shared, r, a.log, reg, func(err error) { a.fail(differs(err)) })
 	if err != nil {
 		return differs(err)
 	}
 	a.guard = g
 	a.cleanups.add("guard", closeTimeout, func(context.Context) error { g.Close(); return nil })
-	names, err := guard.BeginNames(store, a.cfg.Replica, rand.Text(), a.log, reg)
-	if err != nil {
-		return err
-	}
-	a.names = names
-	a.cleanups.add("names", closeTimeout, func(context.Context) error { names.Close(); return nil })
 	return nil
 }
 
@@ -108,7 +103,7 @@ func (a *App) examine(late time.Duration, shut bool) []lock.Finding {
 			"see why the store is slow, or give lockd more processor time")
 	}
 	if a.guard != nil {
-		found = append(append(found, a.guard.Examine()...), a.names.Examine())
+		found = append(found, a.guard.Examine()...)
 	}
 	for i := range found {
 		found[i].Node = a.cfg.Replica

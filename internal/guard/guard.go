@@ -30,28 +30,45 @@ import (
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
+	"github.com/lockd-io/lockd/internal/peers"
 )
 
 const (
 	// Lasts is for how long a declaration is kept that nobody repeats.
 	Lasts = time.Minute
 	// every is how often it is repeated. It may fail a few times.
-	every = 10 * time.Second
+	every = Lasts / 6
 	// soon is how often until the store has agreed: lockd serves meanwhile.
-	soon = time.Second
-	// within bounds a declaration.
-	within = 5 * time.Second
+	soon = every / 10
+	// within bounds a call.
+	within = every / 2
 )
 
 // ErrDiffers: other replicas keep the same locks in another way.
 var ErrDiffers = errors.New("other replicas of lockd keep the locks of this store in another way")
 
+// Replica is what a replica tells the others of itself.
+type Replica struct {
+	Text string // how it keeps locks
+	Name string
+	ID   string // of this process, never the same again
+}
+
+// Store is where replicas tell each other.
+type Store interface {
+	lock.Declarer
+	lock.Peers
+}
+
 // Guard declares how this replica keeps locks.
 type Guard struct {
-	store   lock.Declarer
-	text    string
+	Replica
+
+	store   Store
 	log     *zap.Logger
 	differs prometheus.Gauge
+	shared  prometheus.Gauge // the name, by so many others
+	peers   *peers.Peers[struct{}, named]
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 
@@ -60,23 +77,23 @@ type Guard struct {
 	last    error      // of the last declaration
 	others  []string   // prefixes of others that overlap with this one's
 	looked  error      // of the last look for them
+	names   names
 }
 
-// Begin declares a text until Close. It returns ErrDiffers if there is another one. If the store cannot be reached,
-// that is found out later, and told to failed, which must not block. reg may be nil.
-func Begin(store lock.Declarer, text string, log *zap.Logger, reg prometheus.Registerer,
-	failed func(error),
-) (*Guard, error) {
+// Begin declares a replica until Close. It returns ErrDiffers if another one keeps locks in another way. If the store
+// cannot be reached, that is found out later, and told to failed, which must not block. reg may be nil.
+func Begin(store Store, r Replica, log *zap.Logger, reg prometheus.Registerer, failed func(error)) (*Guard, error) {
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "lockd", Name: name, Help: help})
+	}
 	g := &Guard{
-		store: store, text: text, log: log.Named("guard"),
-		differs: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: "lockd", Name: "config_differs",
-			Help: "1 if other replicas keep the locks of this store in another way.",
-		}),
+		Replica: r, store: store, log: log.Named("guard"),
+		differs: gauge("config_differs", "1 if other replicas keep the locks of this store in another way."),
+		shared:  gauge("replica_name_shared", "How many other replicas of this store have the name of this one."),
 	}
 	if reg != nil {
-		if err := reg.Register(g.differs); err != nil {
-			return nil, fmt.Errorf("register the metric of the guard: %w", err)
+		if err := errors.Join(reg.Register(g.differs), reg.Register(g.shared)); err != nil {
+			return nil, fmt.Errorf("register the metrics of the guard: %w", err)
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -87,13 +104,28 @@ func Begin(store lock.Declarer, text string, log *zap.Logger, reg prometheus.Reg
 	}
 	g.lookAround(ctx)
 	g.wg.Go(func() { g.keep(ctx, failed) })
+	g.peers = peers.Join(store, "names", r.ID, func(struct{}) named { return named{r.Name, r.ID} }, func(err error) {
+		g.log.Debug("another replica was not told the name of this one", zap.Error(err))
+	})
+	g.wg.Go(func() { g.keepNames(ctx) })
 	return g, nil
 }
 
 // Close ends it. What was declared is kept for a while: the leases are.
 func (g *Guard) Close() {
 	g.cancel()
+	g.peers.Leave()
 	g.wg.Wait()
+}
+
+// sleep says whether a pause is over, and not ctx.
+func sleep(ctx context.Context, pause time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(pause):
+		return true
+	}
 }
 
 // keep repeats the declaration.
@@ -103,10 +135,8 @@ func (g *Guard) keep(ctx context.Context, failed func(error)) {
 		if !g.agreed() {
 			pause = soon
 		}
-		select {
-		case <-ctx.Done():
+		if !sleep(ctx, pause) {
 			return
-		case <-time.After(pause):
 		}
 		if err := g.declare(ctx); errors.Is(err, ErrDiffers) && !g.agreed() {
 			failed(err)
@@ -148,11 +178,11 @@ func (g *Guard) agreed() bool {
 func (g *Guard) declare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errors.New("the store did not answer in time"))
 	defer cancel()
-	kept, err := g.store.Declare(ctx, g.text, Lasts)
-	if err == nil && kept != g.text {
+	kept, err := g.store.Declare(ctx, g.Text, Lasts)
+	if err == nil && kept != g.Text {
 		err = fmt.Errorf("%w: they say %q, this one is configured as %q; give all replicas the same configuration. To "+
 			"change it, stop all of them, "+
-			"and wait %v and until their leases have ended", ErrDiffers, kept, g.text, Lasts)
+			"and wait %v and until their leases have ended", ErrDiffers, kept, g.Text, Lasts)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -181,7 +211,7 @@ func (g *Guard) declare(ctx context.Context) error {
 func (g *Guard) Examine() []lock.Finding {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return []lock.Finding{g.agreementLocked(), g.overlapLocked()}
+	return []lock.Finding{g.agreementLocked(), g.overlapLocked(), g.names.finding()}
 }
 
 func (g *Guard) overlapLocked() lock.Finding {
@@ -200,7 +230,7 @@ func (g *Guard) overlapLocked() lock.Finding {
 }
 
 func (g *Guard) agreementLocked() lock.Finding {
-	f := lock.Finding{Severity: lock.SeverityOK, Check: "CONFIG_AGREES", Detail: "all replicas say " + g.text}
+	f := lock.Finding{Severity: lock.SeverityOK, Check: "CONFIG_AGREES", Detail: "all replicas say " + g.Text}
 	switch {
 	case errors.Is(g.last, ErrDiffers):
 		f.Severity, f.Detail = lock.SeverityError, g.last.Error()

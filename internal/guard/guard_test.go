@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"strings"
 	"sync"
@@ -15,10 +16,13 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/memstore"
 )
 
 // shared is what Declare is of a store that several replicas use.
 type shared struct {
+	lock.Peers
+
 	mu    sync.Mutex // guards the fields below
 	text  string
 	until time.Time
@@ -59,7 +63,8 @@ func (s *shared) setAway(away bool) {
 
 func begin(t *testing.T, s *shared, text string, failed func(error)) *Guard {
 	t.Helper()
-	g, err := Begin(s, text, zaptest.NewLogger(t), prometheus.NewRegistry(), failed)
+	g, err := Begin(s, Replica{Text: text, Name: text, ID: rand.Text()}, zaptest.NewLogger(t), prometheus.NewRegistry(),
+		failed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,20 +90,20 @@ const three, five = "redlock quorum 2 of a:1 b:2 c:3", "redlock quorum 3 of a:1 
 
 func TestAReplicaWithOtherMembersDoesNotBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &shared{}
+		s := &shared{Peers: memstore.New()}
 		first := begin(t, s, three, never(t))
 		same := begin(t, s, three, never(t))
-		_, err := Begin(s, five, zaptest.NewLogger(t), nil, never(t))
+		_, err := Begin(s, Replica{Text: five}, zaptest.NewLogger(t), nil, never(t))
 		if !errors.Is(err, ErrDiffers) || !strings.Contains(err.Error(), three) || !strings.Contains(err.Error(), five) {
 			t.Errorf("got %v, want that it differs, and how", err)
 		}
 		time.Sleep(time.Hour) // it is repeated
 		same.Close()
-		if _, err := Begin(s, five, zaptest.NewLogger(t), nil, never(t)); !errors.Is(err, ErrDiffers) {
+		if _, err := Begin(s, Replica{Text: five}, zaptest.NewLogger(t), nil, never(t)); !errors.Is(err, ErrDiffers) {
 			t.Errorf("got %v beside the first replica after an hour", err)
 		}
 		first.Close()
-		if _, err := Begin(s, five, zaptest.NewLogger(t), nil, never(t)); !errors.Is(err, ErrDiffers) {
+		if _, err := Begin(s, Replica{Text: five}, zaptest.NewLogger(t), nil, never(t)); !errors.Is(err, ErrDiffers) {
 			t.Errorf("got %v just after the last replica ended: its leases last", err)
 		}
 		time.Sleep(Lasts + time.Millisecond)
@@ -110,7 +115,7 @@ func TestAReplicaWithOtherMembersDoesNotBegin(t *testing.T) {
 // differs.
 func TestAReplicaThatBeganWithoutTheStoreEndsWhenItDiffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &shared{}
+		s := &shared{Peers: memstore.New()}
 		first := begin(t, s, three, never(t))
 		defer first.Close()
 		s.setAway(true)
@@ -135,7 +140,7 @@ func TestAReplicaThatBeganWithoutTheStoreEndsWhenItDiffers(t *testing.T) {
 // A replica that serves goes on, and says so, whoever was first after the store forgot.
 func TestAReplicaThatServesGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &shared{}
+		s := &shared{Peers: memstore.New()}
 		g := begin(t, s, three, never(t))
 		defer g.Close()
 		if f := g.Examine()[0]; f.Severity != lock.SeverityOK || !strings.Contains(f.Detail, three) {
@@ -160,8 +165,8 @@ func TestAReplicaThatServesGoesOn(t *testing.T) {
 func TestPrefixesThatOverlapAreToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.WarnLevel)
-		s := &shared{others: []string{""}}
-		g, err := Begin(s, "a", zap.New(core), nil, never(t))
+		s := &shared{Peers: memstore.New(), others: []string{""}}
+		g, err := Begin(s, Replica{Text: "a"}, zap.New(core), nil, never(t))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,38 +3,22 @@ package guard
 import (
 	"context"
 	"fmt"
-	"sync"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
-	"github.com/lockd-io/lockd/internal/peers"
 )
 
-const (
-	// lookFirst is when the others are asked for their names again after the start, and lookEvery how often in the end:
-	// in between, the pause doubles.
-	lookFirst = time.Second
-	lookEvery = 30 * time.Second
-)
+// namesEvery is how often the others are asked for their names in the end. At first it is soon, and in between the
+// pause doubles.
+const namesEvery = Lasts / 2
 
 const nameRemedy = "give each replica a name of its own: replica in its file, or LOCKD_REPLICA"
 
-// Names asks the other replicas for their names. Lists, logs and traces tell replicas apart by name alone, so two of
-// one name look like one. No lock depends on it.
-type Names struct {
-	replica string
-	id      string // of this process, never the same again
-	log     *zap.Logger
-	shared  prometheus.Gauge
-	peers   *peers.Peers[struct{}, named]
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup
-
-	mu     sync.Mutex // guards the fields below
+// names are what this replica knows of the names of the others. Lists, logs and traces tell replicas apart by name
+// alone, so two of one name look like one. No lock depends on it.
+type names struct {
 	looked bool
 	others int   // that have the same name
 	last   error // of the last look
@@ -46,80 +30,47 @@ type named struct {
 	ID      string `json:"id"`
 }
 
-// BeginNames looks until Close. reg may be nil.
-func BeginNames(store lock.Peers, replica, id string, log *zap.Logger, reg prometheus.Registerer) (*Names, error) {
-	n := &Names{
-		replica: replica, id: id, log: log.Named("guard"),
-		shared: prometheus.NewGauge(prometheus.GaugeOpts{
-			Namespace: "lockd", Name: "replica_name_shared",
-			Help: "How many other replicas of this store have the name of this one.",
-		}),
-	}
-	if reg != nil {
-		if err := reg.Register(n.shared); err != nil {
-			return nil, fmt.Errorf("register the metric of names: %w", err)
-		}
-	}
-	n.peers = peers.Join(store, "names", id, func(struct{}) named { return named{replica, id} }, func(err error) {
-		n.log.Debug("another replica was not told the name of this one", zap.Error(err))
-	})
-	ctx, cancel := context.WithCancel(context.Background())
-	n.cancel = cancel
-	n.wg.Go(func() { n.keep(ctx) })
-	return n, nil
-}
-
-// Close ends it.
-func (n *Names) Close() {
-	n.cancel()
-	n.peers.Leave()
-	n.wg.Wait()
-}
-
-func (n *Names) keep(ctx context.Context) {
-	for pause := lookFirst; ; pause = min(2*pause, lookEvery) {
-		n.look(ctx)
-		select {
-		case <-ctx.Done():
+func (g *Guard) keepNames(ctx context.Context) {
+	for pause := soon; ; pause = min(2*pause, namesEvery) {
+		g.lookForNames(ctx)
+		if !sleep(ctx, pause) {
 			return
-		case <-time.After(pause):
 		}
 	}
 }
 
-// look asks once. If not all answer, nobody of the same name among them is no news.
-func (n *Names) look(ctx context.Context) {
+// lookForNames asks once. If not all answer, nobody of the same name among them is no news.
+func (g *Guard) lookForNames(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	answers, asked, err := n.peers.Ask(ctx, struct{}{})
+	answers, asked, err := g.peers.Ask(ctx, struct{}{})
 	others := 0
 	for _, a := range answers {
-		if a.Replica == n.replica && a.ID != n.id {
+		if a.Replica == g.Name && a.ID != g.ID {
 			others++
 		}
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := &g.names
 	n.last = err
 	if err != nil || others == 0 && len(answers) < asked {
 		return
 	}
 	before := n.others
 	n.others, n.looked = others, true
-	n.shared.Set(float64(others))
+	g.shared.Set(float64(others))
 	switch {
 	case others > 0 && before == 0:
-		n.log.Warn("other replicas have the name of this one", zap.String(observe.KeyReplica, n.replica),
+		g.log.Warn("other replicas have the name of this one", zap.String(observe.KeyReplica, g.Name),
 			zap.Int(observe.KeyCount, others), zap.String(observe.KeyRemedy, nameRemedy))
 	case others == 0 && before > 0:
-		n.log.Info("no other replica has the name of this one any more", zap.String(observe.KeyReplica, n.replica))
+		g.log.Info("no other replica has the name of this one any more", zap.String(observe.KeyReplica, g.Name))
 	}
 }
 
-// Examine tells what the last look showed.
-func (n *Names) Examine() lock.Finding {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+// finding tells what the last look showed.
+func (n names) finding() lock.Finding {
 	f := lock.Finding{Severity: lock.SeverityOK, Check: "REPLICA_NAME", Detail: "no other replica has this name"}
 	switch {
 	case n.others > 0:

@@ -17,14 +17,15 @@ import (
 
 // called is a replica with a name.
 type called struct {
-	*Names
+	*Guard
 	log *observer.ObservedLogs
 }
 
-func beginNames(t *testing.T, store lock.Peers, name, id string) called {
+func beginNames(t *testing.T, store Store, name, id string) called {
 	t.Helper()
 	core, log := observer.New(zapcore.InfoLevel)
-	n, err := BeginNames(store, name, id, zap.New(core), prometheus.NewRegistry())
+	r := Replica{Text: "the same", Name: name, ID: id}
+	n, err := Begin(store, r, zap.New(core), prometheus.NewRegistry(), never(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,14 +43,14 @@ func (c called) tells(t *testing.T, others int) {
 	if others > 0 {
 		want = lock.SeverityWarning
 	}
-	if f := c.Examine(); m.GetGauge().GetValue() != float64(others) || f.Severity != want || f.Check != "REPLICA_NAME" {
+	if f := c.Examine()[2]; m.GetGauge().GetValue() != float64(others) || f.Severity != want || f.Check != "REPLICA_NAME" {
 		t.Errorf("got %v and %+v, want %d others", m.GetGauge().GetValue(), f, others)
 	}
 }
 
 func TestTwoReplicasOfOneNameNoticeEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memstore.New()
+		store := &shared{Peers: memstore.New()}
 		first, other := beginNames(t, store, "east", "1"), beginNames(t, store, "west", "2")
 		defer first.Close()
 		defer other.Close()
