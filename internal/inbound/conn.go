@@ -18,11 +18,11 @@ import (
 
 const (
 	// settleAt: less work than this is not paid for at once.
-	settleAt = 100 * time.Microsecond
+	settleAt = Burst / 2000
 	// graceTime is how long the rest of a frame may take after which a call is to end.
-	graceTime = 250 * time.Millisecond
+	graceTime = Burst
 	// longWait: who is read later by so much is told of in the log.
-	longWait = 100 * time.Millisecond
+	longWait = Burst / 2
 )
 
 // errTooMuch ends a connection that holds more than it may, and neither sends the rest of a frame nor may be read.

@@ -23,20 +23,36 @@ const (
 	headBytes = 9  // of a frame
 )
 
-// What frames cost a processor, measured with gRPC 1.85. The price of what is part of any request is none.
-const (
-	resetPrice   = 12 * time.Microsecond // a call that began and was reset or refused
-	framePrice   = time.Microsecond      // pings, window updates, small parts of messages
-	settingPrice = 10 * time.Microsecond
-	settingByte  = time.Microsecond // each setting may change all streams
-	headerByte   = 13 * time.Nanosecond
-	dataByte     = time.Nanosecond
+// cost is what a frame costs a processor, in ns.
+type cost struct{ frame, perByte time.Duration }
 
-	// freeHeader is how many bytes of headers a call may have for nothing.
-	freeHeader = 1 << 10
-	// smallData: a frame with less that does not even end a message is no honest part of one.
-	smallData = 1 << 10
+// What frames cost, measured with gRPC 1.85. What is part of any request costs nothing.
+var (
+	costs = [...]cost{
+		frameData:         {0, 1},
+		frameHeaders:      {0, 13},        // above freeBytes
+		frameSettings:     {11_000, 1000}, // each setting may change all streams
+		frameContinuation: {1000, 13},
+	}
+	otherCost   = cost{1000, 1}       // pings, window updates, resets, small parts of messages
+	refusedCost = cost{frame: 12_000} // a call that began and was reset or refused
 )
+
+// freeBytes is how many bytes of headers a call may have for nothing, and less than a frame of data that is an honest
+// part of a message has: one with less ends a message.
+const freeBytes = 1 << 10
+
+// of is what a frame costs whose header is there.
+func costOf(f *head) time.Duration {
+	c, size := otherCost, f.size
+	if int(f.kind) < len(costs) && costs[f.kind] != (cost{}) && (f.kind != frameSettings || f.flags&flagAck == 0) {
+		c = costs[f.kind]
+	}
+	if f.kind == frameHeaders {
+		size = max(0, size-freeBytes)
+	}
+	return c.frame + time.Duration(size)*c.perByte
+}
 
 // head is the header of a frame.
 type head struct {

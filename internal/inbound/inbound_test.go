@@ -148,7 +148,7 @@ func TestAMessageThatTakesTooLongEnds(t *testing.T) {
 		done := put(nil, frameHeaders, flagEndHeaders, 3, nil)
 		slow.say(t, put(done, frameData, 0, 3, []byte{0, 0, 0, 0, 1, 9})) // a session that has nothing to say
 		slow.heard()
-		time.Sleep(wide.Time + 2*sweepTime)
+		time.Sleep(wide.Time + 2*wide.Time/sweepPart)
 		for _, k := range []*link{slow, silent} {
 			if got := k.heard(); !bytes.HasSuffix(got, ended(1)) || bytes.Contains(got, ended(3)) {
 				t.Errorf("gRPC read % x", got)
@@ -169,7 +169,7 @@ func TestWhoStopsInTheMiddleOfAFrameIsCut(t *testing.T) {
 		k := open()
 		all := begun(nil, 1, 1<<20, 1<<10)
 		k.say(t, all[:len(all)-1])
-		time.Sleep(wide.Time + 2*sweepTime + graceTime)
+		time.Sleep(wide.Time + 2*wide.Time/sweepPart + graceTime)
 		synctest.Wait()
 		select {
 		case err := <-k.err:
@@ -226,7 +226,7 @@ func TestHonestCallsOweNothing(t *testing.T) {
 			_, _ = k.Write(answers[:n])
 			answers = answers[n:]
 		}
-		if got := time.Duration(k.owed.Load() - before); got > 100*20*dataByte {
+		if got := time.Duration(k.owed.Load() - before); got > 100*20*costs[frameData].perByte {
 			t.Errorf("100 calls owe %v", got)
 		}
 		if n := len(k.streams); n > 0 || in.total() != 0 {
@@ -253,7 +253,7 @@ func TestWorkWithoutARequestIsPaidFor(t *testing.T) {
 				got += len(<-k.read)
 			}
 		}
-		least := time.Duration(float64(calls*resetPrice-Burst) / Share)
+		least := time.Duration(float64(calls*refusedCost.frame-Burst) / Share)
 		if took := time.Since(began); took < least || took > least*5/4 {
 			t.Errorf("%d resets took %v, want about %v", calls, took, least)
 		}
@@ -264,7 +264,7 @@ func TestWorkWithoutARequestIsPaidFor(t *testing.T) {
 			t.Error("another connection waited")
 		}
 		_, _ = other.Write(put(nil, frameHeaders, flagEndHeaders|flagEndStream, 1, nil))
-		if got := time.Duration(other.owed.Load()); got < resetPrice {
+		if got := time.Duration(other.owed.Load()); got < refusedCost.frame {
 			t.Errorf("a call that is refused owes %v", got)
 		}
 	})

@@ -33,8 +33,9 @@ const (
 	// mostDebt bounds what an address owes, as the time that it takes to pay: who caused work is forgiven some day.
 	mostDebt = 10 * time.Minute
 
-	// sweepTime is the time between two looks for messages that take too long. Nobody looks while there are none.
-	sweepTime = time.Second
+	// sweepPart is the part of Limits.Time between two looks for messages that take too long. Nobody looks while there
+	// are none.
+	sweepPart = 20
 	// fewAccounts are so many that nobody looks which of them have nothing in them.
 	fewAccounts = 1024
 )
@@ -203,7 +204,7 @@ func (in *Intake) endLocked(s *stream, why int) {
 func (in *Intake) beginSweepLocked() {
 	if !in.sweeping {
 		in.sweeping = true
-		time.AfterFunc(sweepTime, in.endLate)
+		time.AfterFunc(in.limits.Time/sweepPart, in.endLate)
 	}
 }
 

@@ -33,29 +33,17 @@ func (s *stream) arrives() bool { return !s.spoke || !s.message.between() }
 // beginLocked is for a frame of the client whose header is there.
 func (c *Conn) beginLocked() {
 	f := &c.in
+	c.owe(costOf(&f.head))
 	switch f.kind {
 	case frameData:
 		c.beginDataLocked()
 	case frameHeaders:
 		c.headers = f.flags&flagEndHeaders == 0
-		c.owe(time.Duration(max(0, f.size-freeHeader)) * headerByte)
 		c.callLocked(f.stream, f.flags&flagEndStream != 0)
 	case frameContinuation:
 		c.headers = f.flags&flagEndHeaders == 0
-		c.owe(framePrice + time.Duration(f.size)*headerByte)
 	case frameReset:
-		if s := c.streams[f.stream]; s != nil {
-			c.owe(resetPrice)
-			c.dropLocked(s)
-		}
-		c.owe(framePrice)
-	case frameSettings:
-		if f.flags&flagAck == 0 {
-			c.owe(settingPrice + time.Duration(f.size)*settingByte)
-		}
-		c.owe(framePrice)
-	default:
-		c.owe(framePrice + time.Duration(f.size)*dataByte)
+		c.refuseLocked(c.streams[f.stream])
 	}
 	if f.left == 0 {
 		c.endLocked()
@@ -63,7 +51,6 @@ func (c *Conn) beginLocked() {
 }
 
 func (c *Conn) beginDataLocked() {
-	c.owe(time.Duration(c.in.size) * dataByte)
 	if c.data = c.streams[c.in.stream]; c.data != nil {
 		c.data.bytes += heldFor(c.in.size)
 		c.touchLocked(c.data)
@@ -110,8 +97,8 @@ func (c *Conn) endLocked() {
 	}
 	s := c.data
 	c.data = nil
-	if !c.ended && c.in.size < smallData {
-		c.owe(framePrice)
+	if !c.ended && c.in.size < freeBytes {
+		c.owe(otherCost.frame)
 	}
 	switch {
 	case s == nil:
@@ -141,6 +128,14 @@ func (c *Conn) dropLocked(s *stream) {
 	}
 }
 
+// refuseLocked is for a call that is reset by its client, refused, or not understood, if it is open.
+func (c *Conn) refuseLocked(s *stream) {
+	if s != nil {
+		c.owe(refusedCost.frame)
+		c.dropLocked(s)
+	}
+}
+
 // settleLocked has a stream counted if it waits for the rest of a message, and no longer if it was and does not. It
 // returns connections that are to end calls.
 func (c *Conn) settleLocked(s *stream) []*Conn {
@@ -161,8 +156,7 @@ func (c *Conn) answerLocked(f *head) {
 	}
 	switch {
 	case f.kind == frameReset, f.kind == frameHeaders && f.flags&flagEndStream != 0 && !s.answered:
-		c.owe(resetPrice) // refused, or not understood
-		c.dropLocked(s)
+		c.refuseLocked(s)
 	case f.kind == frameHeaders || f.kind == frameData:
 		if s.answered = true; f.flags&flagEndStream != 0 {
 			c.dropLocked(s)
