@@ -173,7 +173,7 @@ func TestAnExtensionDoesNotTellTheFenceOfAnotherHold(t *testing.T) {
 			w.mustOnce(request.Once{Name: "job", LeaseID: strings.Repeat("x", 22)})
 			return next()
 		})
-		got, err := w.b.ExtendOnce(request.ExtendOnce{
+		got, err := w.b.ExtendOnce(request.Once{
 			Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID,
 			Lease: time.Minute,
 		})

@@ -158,7 +158,7 @@ func TestUnaryHoldersAreNamedWhereverTheyAre(t *testing.T) {
 			h.Replica != "there" || h.Annotation != "backup" || h.Fence != l.Fence || h.Age != time.Second {
 			t.Errorf("got %+v", h)
 		}
-		if _, err := w.b.ExtendOnce(request.ExtendOnce{
+		if _, err := w.b.ExtendOnce(request.Once{
 			Name: "door", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour,
 		}); err != nil { // elsewhere
 			t.Fatal(err)
@@ -167,7 +167,7 @@ func TestUnaryHoldersAreNamedWhereverTheyAre(t *testing.T) {
 		if h := w.inspectWhole("door", 2).Holders[0]; h.Client.Name != "cron" || h.TTL < 50*time.Minute {
 			t.Errorf("extended by another replica: got %+v", h)
 		}
-		if _, err := there.b.ReleaseOnce(request.ReleaseOnce{
+		if _, err := there.b.ReleaseOnce(request.Once{
 			Name: "door", Kind: lock.Exclusive, LeaseID: l.LeaseID,
 		}); err != nil {
 			t.Fatal(err)
@@ -190,12 +190,12 @@ func TestUnaryPermitsAreToldAsLongAsTheyAreHeld(t *testing.T) {
 			return l
 		}
 		first, second := take("first"), take("second")
-		if left, err := there.b.ReleaseOnce(request.ReleaseOnce{
+		if left, err := there.b.ReleaseOnce(request.Once{
 			Name: "pool", Kind: lock.Semaphore, LeaseID: second.LeaseID, Keep: 1,
 		}); left != 1 || err != nil {
 			t.Fatalf("got %d, %v", left, err)
 		}
-		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{
+		if _, err := w.b.ReleaseOnce(request.Once{
 			Name: "pool", Kind: lock.Semaphore, LeaseID: first.LeaseID,
 		}); err != nil { // "there" is not told
 			t.Fatal(err)

@@ -21,7 +21,7 @@ const mostFormer = 16
 // checkInstead says whether a request can have had these ids before.
 func (s *Session) checkInstead(ids []uint64) error {
 	invalid := func(field, detail string) error {
-		return &lock.InvalidError{Field: field, Reason: lock.ReasonMessage, Detail: detail}
+		return lock.Invalid(field, lock.ReasonMessage, detail)
 	}
 	if len(ids) > mostFormer {
 		return invalid("instead_of", fmt.Sprintf("has more than %d ids", mostFormer))

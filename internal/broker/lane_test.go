@@ -25,7 +25,7 @@ func TestNothingThatClientsAskForUsesTheWayOfRenewals(t *testing.T) {
 		if _, refused, err := w.b.AcquireOnce(w.t.Context(), once); refused != nil || err != nil {
 			w.t.Fatal(refused, err)
 		}
-		if _, err := w.b.ExtendOnce(request.ExtendOnce{
+		if _, err := w.b.ExtendOnce(request.Once{
 			Name: once.Name, Kind: once.Kind, LeaseID: once.LeaseID,
 			Lease: time.Minute,
 		}); err != nil {

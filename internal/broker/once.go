@@ -173,7 +173,7 @@ func (b *Broker) joinOnce(w *waiter, req request.Once) error {
 
 // ExtendOnce has a unary lease end so long from now. ErrNotHeld: it has ended. ErrOutcomeUnknown: repeat it; until that
 // is answered the earlier end counts.
-func (b *Broker) ExtendOnce(req request.ExtendOnce) (OnceLease, error) {
+func (b *Broker) ExtendOnce(req request.Once) (OnceLease, error) {
 	name, k, owner := req.Name, req.Kind, onceOwner(req.LeaseID)
 	err := cmp.Or(b.rules.NameKind(name, k), b.rules.Lease(&req.Lease), request.LeaseID(req.LeaseID))
 	if err != nil {
@@ -202,7 +202,7 @@ func (b *Broker) ExtendOnce(req request.ExtendOnce) (OnceLease, error) {
 // ReleaseOnce gives a unary lease back, or the permits of one that it does not keep, and returns how many are left.
 // ErrNotHeld: it had ended. ErrOutcomeUnknown: repeat it. Or it is there no more, and whether it ended before nobody
 // knows: a call was not answered, and this replica does not know that the lease lasted.
-func (b *Broker) ReleaseOnce(req request.ReleaseOnce) (left uint32, err error) {
+func (b *Broker) ReleaseOnce(req request.Once) (left uint32, err error) {
 	err = cmp.Or(b.rules.NameKind(req.Name, req.Kind), request.LeaseID(req.LeaseID), request.Keep(req.Kind, req.Keep))
 	if err != nil {
 		return 0, err

@@ -40,12 +40,12 @@ func TestUnaryLeaseIDStaysSecret(t *testing.T) {
 		if refused == nil || !errors.Is(refused.Cause, lock.ErrHeld) || strings.Contains(string(refused.HeldBy), l.LeaseID) {
 			t.Errorf("got %+v, want held, without the lease id", refused)
 		}
-		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{
+		if _, err := w.b.ReleaseOnce(request.Once{
 			Name: "job", Kind: lock.Exclusive, LeaseID: strings.Repeat("x", 26),
 		}); !errors.Is(err, lock.ErrNotHeld) {
 			t.Errorf("release with another id: got %v", err)
 		}
-		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{
+		if _, err := w.b.ReleaseOnce(request.Once{
 			Name: "job", Kind: lock.Exclusive, LeaseID: "short",
 		}); !errors.Is(err, lock.ErrInvalid) {
 			t.Errorf("release with a bad id: got %v", err)

@@ -176,10 +176,7 @@ func (b *Broker) checkResume(req ResumeRequest, ttl time.Duration) error {
 	case !idForm.MatchString(req.ID), req.Token == "", len(req.Token) > 256:
 		return session.ErrSessionExpired
 	case req.Epoch < 2 || req.Epoch >= maxEpoch:
-		return &lock.InvalidError{
-			Field: "resume.epoch", Reason: lock.ReasonMessage,
-			Detail: "must be greater than in each stream before, which began with 1",
-		}
+		return lock.Invalid("resume.epoch", lock.ReasonMessage, "must be greater than in each stream before, which began with 1")
 	case len(req.Holds) > most:
 		return b.metrics.denied("locks", most)
 	}
@@ -207,7 +204,7 @@ func (b *Broker) checkResume(req ResumeRequest, ttl time.Duration) error {
 }
 
 func badHold(field, what string) error {
-	return &lock.InvalidError{Field: field, Reason: lock.ReasonMessage, Detail: what}
+	return lock.Invalid(field, lock.ReasonMessage, what)
 }
 
 // checkHold says whether a session can have such a hold. Fields are those of a HeldLock.

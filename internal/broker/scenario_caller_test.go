@@ -145,7 +145,7 @@ func (s *scenario) useOnce(c *caller, l unaryLease, verb string, words []string)
 		return n
 	}
 	if verb == "release" {
-		req := request.ReleaseOnce{
+		req := request.Once{
 			Name: l.Name, Kind: l.kind, LeaseID: l.LeaseID, Keep: uint32(number("keep")), //nolint:gosec // small
 		}
 		go func() {
@@ -159,7 +159,7 @@ func (s *scenario) useOnce(c *caller, l unaryLease, verb string, words []string)
 		}()
 		return
 	}
-	req := request.ExtendOnce{
+	req := request.Once{
 		Name: l.Name, Kind: l.kind, LeaseID: l.LeaseID, Lease: s.duration(words[slices.Index(words, "lease")+1]),
 		MayShorten: slices.Contains(words, "shorten"),
 	}

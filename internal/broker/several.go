@@ -41,9 +41,7 @@ func (w *waiter) overlapLocked() error {
 		return nil
 	}
 	i := slices.IndexFunc(w.all, func(c lock.Claim) bool { return c.Name == held[0].name })
-	return w.list.Within(i, &lock.InvalidError{
-		Field: "name", Reason: lock.ReasonAlreadyHeld, Detail: "the holder holds this lock already",
-	})
+	return w.list.Within(i, lock.Invalid("name", lock.ReasonAlreadyHeld, "the holder holds this lock already"))
 }
 
 // holdersLeasesLocked are the leases that its holder, if it is a named one, has of what a waiter asks for.

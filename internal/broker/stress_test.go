@@ -307,7 +307,7 @@ func (s *storm) beUnary(i int, rng *mrand.Rand) {
 		if err == nil && refused == nil && l.ValidFor > 0 {
 			s.useUnary(b, fmt.Sprintf("unary %d.%d", i, n), item, l, rng)
 		} else if own {
-			_, _ = b.ReleaseOnce(request.ReleaseOnce{Name: req.Name, Kind: req.Kind, LeaseID: req.LeaseID})
+			_, _ = b.ReleaseOnce(request.Once{Name: req.Name, Kind: req.Kind, LeaseID: req.LeaseID})
 		}
 	}
 }
@@ -317,7 +317,7 @@ func (s *storm) useUnary(b *broker.Broker, who string, item request.Item, l brok
 	t := s.o.granted(hold, item.Permits, who, time.Now().Add(l.ValidFor))
 	for range rng.IntN(3) {
 		time.Sleep(s.upTo(rng, time.Second))
-		more, err := b.ExtendOnce(request.ExtendOnce{Name: l.Name, Kind: item.Kind, LeaseID: l.LeaseID, Lease: s.lease(rng)})
+		more, err := b.ExtendOnce(request.Once{Name: l.Name, Kind: item.Kind, LeaseID: l.LeaseID, Lease: s.lease(rng)})
 		switch {
 		case errors.Is(err, lock.ErrNotHeld), err == nil && more.ValidFor <= 0:
 			s.o.ended(t)
@@ -334,7 +334,7 @@ func (s *storm) useUnary(b *broker.Broker, who string, item request.Item, l brok
 	}
 	s.o.ended(t)
 	if rng.IntN(3) > 0 {
-		_, _ = b.ReleaseOnce(request.ReleaseOnce{Name: l.Name, Kind: item.Kind, LeaseID: l.LeaseID})
+		_, _ = b.ReleaseOnce(request.Once{Name: l.Name, Kind: item.Kind, LeaseID: l.LeaseID})
 	}
 }
 

@@ -148,12 +148,12 @@ func TestUnaryCallsUseTheShareOfTheirTenant(t *testing.T) {
 		if err != nil || refused != nil {
 			t.Fatal(refused, err)
 		}
-		if _, err := w.b.ExtendOnce(request.ExtendOnce{
+		if _, err := w.b.ExtendOnce(request.Once{
 			Tenant: tenant, Name: "n", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Minute,
 		}); err != nil {
 			t.Error(err)
 		}
-		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{
+		if _, err := w.b.ReleaseOnce(request.Once{
 			Tenant: tenant, Name: "n", Kind: lock.Exclusive, LeaseID: l.LeaseID,
 		}); err != nil {
 			t.Error(err)

@@ -70,21 +70,29 @@ func (c frameCodec) limitOf(data mem.BufferSlice, m proto.Message) int {
 	return c.unary
 }
 
-// opens says whether a SessionRequest is an Open and nothing else.
-func opens(data mem.BufferSlice) (is bool) {
+// eachField goes over the fields of an encoded message, as far as it can be read.
+func eachField(data mem.BufferSlice, each func(n protowire.Number, t protowire.Type, field []byte)) (whole bool) {
 	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buf.Free()
 	for b := buf.ReadOnlyData(); len(b) > 0; {
 		n, t, size := protowire.ConsumeField(b)
-		switch {
-		case size < 0, n > 2, n == 2 && t != protowire.BytesType:
+		if size < 0 {
 			return false
-		case n == 2:
-			is = true
 		}
+		each(n, t, b[:size])
 		b = b[size:]
 	}
-	return is
+	return true
+}
+
+// opens says whether a SessionRequest is an Open and nothing else.
+func opens(data mem.BufferSlice) bool {
+	is, only := false, true
+	whole := eachField(data, func(n protowire.Number, t protowire.Type, _ []byte) {
+		is = is || n == 2
+		only = only && (n == 1 || n == 2 && t == protowire.BytesType)
+	})
+	return whole && is && only
 }
 
 // passOver reads no more of a message than its request id.
@@ -101,19 +109,12 @@ func passOver(data mem.BufferSlice, m proto.Message, why protowire.Number) {
 
 // requestID is that of a SessionRequest, 0 if there is none. It makes nothing of the rest.
 func requestID(data mem.BufferSlice) (id uint64) {
-	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
-	defer buf.Free()
-	for b := buf.ReadOnlyData(); len(b) > 0; {
-		n, t, size := protowire.ConsumeField(b)
-		if size < 0 {
-			break
-		}
+	eachField(data, func(n protowire.Number, t protowire.Type, field []byte) {
 		if n == 1 && t == protowire.VarintType {
-			_, _, tag := protowire.ConsumeTag(b)
-			id, _ = protowire.ConsumeVarint(b[tag:])
+			_, _, tag := protowire.ConsumeTag(field)
+			id, _ = protowire.ConsumeVarint(field[tag:])
 		}
-		b = b[size:]
-	}
+	})
 	return id
 }
 

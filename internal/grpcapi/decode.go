@@ -22,10 +22,7 @@ func toDuration(field string, d *durationpb.Duration) (*time.Duration, error) {
 		return nil, nil
 	}
 	if !d.IsValid() {
-		return nil, &lock.InvalidError{
-			Field: field, Reason: lock.ReasonDuration,
-			Detail: "no duration, or one of more than 10,000 years",
-		}
+		return nil, lock.Invalid(field, lock.ReasonDuration, "no duration, or one of more than 10,000 years")
 	}
 	v := d.AsDuration()
 	return &v, nil
@@ -38,34 +35,30 @@ func toRequired(field string, d *durationpb.Duration) (time.Duration, error) {
 		return 0, err
 	}
 	if v == nil {
-		return 0, &lock.InvalidError{Field: field, Reason: lock.ReasonDuration, Detail: "is required"}
+		return 0, lock.Invalid(field, lock.ReasonDuration, "is required")
 	}
 	return *v, nil
 }
 
 func toOpen(o *lockdv1.Open) (broker.OpenRequest, error) {
-	req := broker.OpenRequest{Client: session.Client{Name: o.GetClientName(), Labels: o.GetLabels()}}
-	req.ComesBack = slices.Contains(o.GetFeatures(), lockdv1.Feature_FEATURE_RESUME)
-	switch o.GetOnDisconnect() {
-	case lockdv1.OnDisconnect_ON_DISCONNECT_UNSPECIFIED, lockdv1.OnDisconnect_ON_DISCONNECT_EXPIRE:
-	case lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE:
-		req.ReleaseOnEnd = true
-	default:
-		return req, &lock.InvalidError{Field: "on_disconnect", Reason: lock.ReasonMessage, Detail: "no such choice"}
-	}
-	if err := setDeadlock(&req, o); err != nil {
-		return req, err
+	req := broker.OpenRequest{
+		Client: session.Client{Name: o.GetClientName(), Labels: o.GetLabels()}, Actor: o.GetActor(),
+		ComesBack:       slices.Contains(o.GetFeatures(), lockdv1.Feature_FEATURE_RESUME),
+		ReleaseOnEnd:    o.GetOnDisconnect() == lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE,
+		FailsInDeadlock: o.GetDeadlock() == lockdv1.DeadlockPolicy_DEADLOCK_POLICY_FAIL,
 	}
 	ttl, err := toDuration("session_ttl", o.GetSessionTtl())
-	if err != nil {
+	switch {
+	case o.GetOnDisconnect() > lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE, o.GetOnDisconnect() < 0:
+		return req, lock.Invalid("on_disconnect", lock.ReasonMessage, "no such choice")
+	case o.GetDeadlock() > lockdv1.DeadlockPolicy_DEADLOCK_POLICY_FAIL, o.GetDeadlock() < 0:
+		return req, lock.Invalid("deadlock", lock.ReasonMessage, "no such choice")
+	case err != nil || ttl == nil:
 		return req, err
+	case *ttl == 0:
+		return req, lock.Invalid("session_ttl", lock.ReasonDuration, "must not be 0")
 	}
-	if ttl != nil {
-		req.TTL = *ttl
-		if req.TTL == 0 {
-			return req, &lock.InvalidError{Field: "session_ttl", Reason: lock.ReasonDuration, Detail: "must not be 0"}
-		}
-	}
+	req.TTL = *ttl
 	return req, nil
 }
 
@@ -81,6 +74,7 @@ func toResume(open broker.OpenRequest, r *lockdv1.Resume) (broker.ResumeRequest,
 			Hold: toHold(h.GetHold()), Count: h.GetHoldCount(), Auto: h.GetAuto(), Permits: h.GetPermits(),
 			Annotation: h.GetAnnotation(),
 		}
+		hold.Hold.AcquiredBy = h.GetHold().GetAcquiredBy()
 		if bad := setPast(&hold.Age, "age", h.GetAge()); bad != nil {
 			err = cmp.Or(err, lock.Within(fmt.Sprintf("resume.holds[%d]", i), bad))
 		}
@@ -98,10 +92,17 @@ func setPast(to *time.Duration, field string, m *durationpb.Duration) error {
 	return err
 }
 
-func toHold(h *lockdv1.Hold) session.Hold {
+// named is how a hold is named, in a Hold, a Release and an Extend.
+type named interface {
+	GetName() string
+	GetKind() lockdv1.LockKind
+	GetHolder() string
+	GetFence() uint64
+}
+
+func toHold(h named) session.Hold {
 	return session.Hold{
 		Name: h.GetName(), Kind: toKind(h.GetKind()), Holder: h.GetHolder(), Fence: lock.Fence(h.GetFence()),
-		AcquiredBy: h.GetAcquiredBy(),
 	}
 }
 
@@ -150,7 +151,7 @@ func setItems(req *request.Acquire, a *lockdv1.Acquire) error {
 func toItems(a *lockdv1.Acquire) ([]request.Item, error) {
 	names, items := a.GetNames(), a.GetItems()
 	if a.GetName() != "" && len(names)+len(items) > 0 || len(names) > 0 && len(items) > 0 {
-		return nil, &lock.InvalidError{Field: "name", Reason: lock.ReasonName, Detail: "only one of name, names and items"}
+		return nil, lock.Invalid("name", lock.ReasonName, "only one of name, names and items")
 	}
 	if len(items) == 0 {
 		common, err := toItem(a.GetName(), a)
@@ -164,7 +165,7 @@ func toItems(a *lockdv1.Acquire) ([]request.Item, error) {
 		return all, nil
 	}
 	if a.GetKind() != lockdv1.LockKind_LOCK_KIND_UNSPECIFIED {
-		return nil, &lock.InvalidError{Field: "kind", Reason: lock.ReasonKind, Detail: "each of the items has its own"}
+		return nil, lock.Invalid("kind", lock.ReasonKind, "each of the items has its own")
 	}
 	if _, err := toItem("", a); err != nil { // permits that belong to none of them
 		return nil, err
@@ -197,22 +198,13 @@ func toItem(name string, a asked) (request.Item, error) {
 		if i.Limit > 0 {
 			field = "limit"
 		}
-		return i, &lock.InvalidError{Field: field, Reason: lock.ReasonPermits, Detail: "only a semaphore has permits"}
+		return i, lock.Invalid(field, lock.ReasonPermits, "only a semaphore has permits")
 	}
 	i.Permits = 0
 	return i, nil
 }
 
-func toRelease(r *lockdv1.Release) request.Release {
-	return request.Release{Keep: r.GetKeep(), Hold: session.Hold{
-		Name: r.GetName(), Kind: toKind(r.GetKind()), Holder: r.GetHolder(), Fence: lock.Fence(r.GetFence()),
-	}}
-}
-
 func toExtend(e *lockdv1.Extend) (request.Extend, error) {
 	d, err := toDuration("lease", e.GetLease())
-	hold := session.Hold{
-		Name: e.GetName(), Kind: toKind(e.GetKind()), Holder: e.GetHolder(), Fence: lock.Fence(e.GetFence()),
-	}
-	return request.Extend{Hold: hold, Lease: d, MayShorten: e.GetMayShorten()}, err
+	return request.Extend{Hold: toHold(e), Lease: d, MayShorten: e.GetMayShorten()}, err
 }

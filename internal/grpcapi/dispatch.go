@@ -22,16 +22,15 @@ var turns = sync.Pool{New: func() any { return new([turnSize]request.Request) }}
 // dispatch hands one message to the session. Whatever its content, the stream lives on, unless it cannot even be told
 // which request is refused.
 func (c *conn) dispatch(m *lockdv1.SessionRequest) {
+	c.sess.Hear() // what is done later may have waited here
 	if err := marked(m); err != nil {
 		if id := m.GetRequestId(); id != 0 {
-			c.sess.Hear()
 			c.sess.Refuse(id, err)
 		} else {
 			c.sess.End(err)
 		}
 		return
 	}
-	c.heard = false
 	if batch := m.GetBatch(); batch != nil {
 		c.dispatchAll(batch.GetRequests())
 	} else {
@@ -43,11 +42,8 @@ func (c *conn) dispatch(m *lockdv1.SessionRequest) {
 // dispatchAll hands the requests of a batch to the session.
 func (c *conn) dispatchAll(batch []*lockdv1.SessionRequest) {
 	if n := len(batch); n > limits.Requests {
-		c.sess.Hear()
-		c.sess.End(&lock.InvalidError{
-			Field: "batch", Reason: lock.ReasonMessage,
-			Detail: fmt.Sprintf("%d requests, at most %d are allowed", n, limits.Requests),
-		})
+		c.sess.End(lock.Invalid("batch", lock.ReasonMessage,
+			fmt.Sprintf("%d requests, at most %d are allowed", n, limits.Requests)))
 		return
 	}
 	if len(batch) == 0 {
@@ -63,10 +59,8 @@ func (c *conn) dispatchAll(batch []*lockdv1.SessionRequest) {
 		}
 		if r.GetBatch() != nil || r.GetOpen() != nil {
 			next := c.next(r.GetRequestId(), request.VerbRefuse)
-			next.Err = &lock.InvalidError{
-				Field: fmt.Sprintf("batch.requests[%d]", i), Reason: lock.ReasonMessage,
-				Detail: "Open and batches are not allowed in a batch",
-			}
+			next.Err = lock.Invalid(fmt.Sprintf("batch.requests[%d]", i), lock.ReasonMessage,
+				"Open and batches are not allowed in a batch")
 			continue
 		}
 		c.request(r)
@@ -84,7 +78,7 @@ func (c *conn) request(m *lockdv1.SessionRequest) {
 			next.Verb, next.Err = request.VerbRefuse, err
 		}
 	case *lockdv1.SessionRequest_Release:
-		c.next(id, request.VerbRelease).Release = toRelease(r.Release)
+		c.next(id, request.VerbRelease).Release = request.Release{Hold: toHold(r.Release), Keep: r.Release.GetKeep()}
 	case *lockdv1.SessionRequest_Extend:
 		next := c.next(id, request.VerbExtend)
 		if next.Extend, next.Err = toExtend(r.Extend); next.Err != nil {
@@ -138,27 +132,14 @@ func (c *conn) next(id uint64, verb request.Verb) *request.Request {
 	return &c.turn[len(c.turn)-1]
 }
 
-// pass hands what was collected to the session. Only the first time it counts as a sign of life: what comes later may
-// have waited here.
+// pass hands what was collected to the session. It may have to wait at the gate.
 func (c *conn) pass() {
 	if len(c.turn) > 0 && c.cfg.Gate.Stops(c.sess.ID(), len(c.turn)) {
-		c.wait()
-	}
-	if !c.heard {
-		c.heard = true
-		c.sess.Hear()
+		patience := patience(time.Now(), c.beat, c.sess.TTL())
+		c.cfg.Gate.Enter(c.sess.ID(), len(c.turn), patience, c.stream.Context().Done())
 	}
 	c.sess.Requests(c.turn)
 	c.forget()
-}
-
-// wait waits at the gate with what was collected. It is a sign of life that it came.
-func (c *conn) wait() {
-	if !c.heard {
-		c.heard = true
-		c.sess.Hear()
-	}
-	c.cfg.Gate.Enter(c.sess.ID(), len(c.turn), patience(time.Now(), c.beat, c.sess.TTL()), c.stream.Context().Done())
 }
 
 // patience is for how long a turn may wait at the gate.

@@ -1,13 +1,16 @@
 package grpcapi
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/deadlock"
 	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/lock"
 )
@@ -57,13 +60,8 @@ func (h *inspectService) Inspect(ctx context.Context, r *lockdv1.InspectRequest)
 		Lock: fromLock(in.Lock), ReplicasAnswered: count(in.Answered), ReplicasAsked: count(in.Asked),
 		StoreError: in.Unasked,
 	}
-	for _, i := range in.Holders {
-		resp.Holders = append(resp.Holders, fromHolder(i))
-	}
-	for _, i := range in.Waiters {
-		resp.Waiters = append(resp.Waiters, fromWaiter(i))
-	}
-	resp.Holders, resp.Waiters = fitting(resp.GetHolders(), pageBytes/2), fitting(resp.GetWaiters(), pageBytes/2)
+	resp.Holders, _ = listed(in.Holders, pageBytes/2, fromHolder)
+	resp.Waiters, _ = listed(in.Waiters, pageBytes/2, fromWaiter)
 	return resp, nil
 }
 
@@ -86,4 +84,33 @@ var origins = map[inspect.Origin]lockdv1.HolderInfo_Origin{
 	inspect.OriginUnary:    lockdv1.HolderInfo_ORIGIN_UNARY,
 	inspect.OriginRedisson: lockdv1.HolderInfo_ORIGIN_REDISSON,
 	inspect.OriginOther:    lockdv1.HolderInfo_ORIGIN_OTHER,
+}
+
+// ListDeadlocks looks for deadlocks. The oldest, whose youngest request waits longest, comes first.
+func (h *inspectService) ListDeadlocks(
+	ctx context.Context, _ *lockdv1.ListDeadlocksRequest,
+) (*lockdv1.ListDeadlocksResponse, error) {
+	found, err := h.b.Deadlocks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	resp := &lockdv1.ListDeadlocksResponse{ReplicasAnswered: count(found.Answered), ReplicasAsked: count(found.Asked)}
+	oldest := slices.SortedFunc(slices.Values(found.Deadlocks), func(d, e deadlock.Deadlock) int {
+		return cmp.Compare(e.Members[0].Age, d.Members[0].Age)
+	})
+	resp.Deadlocks, _ = listed(oldest, pageBytes, fromDeadlock)
+	return resp, nil
+}
+
+func fromDeadlock(d deadlock.Deadlock) *lockdv1.Deadlock {
+	m := &lockdv1.Deadlock{Omitted: count(d.Omitted)}
+	for _, i := range d.Members {
+		m.Members = append(m.Members, &lockdv1.DeadlockMember{
+			Name: i.Want.Name, Kind: fromKind(i.Want.Kind), Owner: string(i.Owner), SessionId: i.About.Session,
+			ClientName: i.About.Client, Peer: i.About.Peer, Replica: i.About.Replica, Annotation: i.About.Annotation,
+			Age: optional(max(i.Age, time.Nanosecond)), TimeLeft: optional(i.About.TimeLeft),
+			HeldBy: string(i.HeldBy), Fence: uint64(i.Fence), Fails: i.About.Fails,
+		})
+	}
+	return m
 }

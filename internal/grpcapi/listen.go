@@ -15,14 +15,14 @@ import (
 // after the handshake, see telling.
 type listener struct {
 	net.Listener
-	intake *inbound.Intake // nil with TLS
+	intake *inbound.Intake
 }
 
 // Accept is for gRPC.
 func (l listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
-	if err != nil || l.intake == nil {
-		return c, err
+	if err != nil {
+		return nil, err
 	}
 	bounded := l.intake.Watch(c)
 	if socket, ok := c.(syscall.Conn); ok {

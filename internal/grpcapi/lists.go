@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"context"
+	"math"
 	"strings"
 	"time"
 
@@ -50,18 +51,14 @@ func (h *inspectService) ListSessions(
 	if err != nil {
 		return nil, err
 	}
-	resp := &lockdv1.ListSessionsResponse{
-		NextPageToken: next, ReplicasAnswered: count(asking.Answered), ReplicasAsked: count(asking.Asked),
-		StoreError: asking.Unasked,
+	sessions, whole := listed(infos, pageBytes, fromSessionInfo)
+	if !whole {
+		next = infos[len(sessions)-1].ID
 	}
-	for _, i := range infos {
-		resp.Sessions = append(resp.Sessions, fromSessionInfo(i))
-	}
-	resp.Sessions = fitting(resp.GetSessions(), pageBytes)
-	if n := len(resp.GetSessions()); n < len(infos) {
-		resp.NextPageToken = infos[n-1].ID
-	}
-	return resp, nil
+	return &lockdv1.ListSessionsResponse{
+		Sessions: sessions, NextPageToken: next,
+		ReplicasAnswered: count(asking.Answered), ReplicasAsked: count(asking.Asked), StoreError: asking.Unasked,
+	}, nil
 }
 
 // ListWaiters lists the requests that wait for a name, or for any.
@@ -72,14 +69,11 @@ func (h *inspectService) ListWaiters(
 	if err != nil {
 		return nil, err
 	}
-	resp := &lockdv1.ListWaitersResponse{
+	waiters, _ := listed(in.Waiters, pageBytes, fromWaiter)
+	return &lockdv1.ListWaitersResponse{
+		Waiters:          waiters,
 		ReplicasAnswered: count(in.Answered), ReplicasAsked: count(in.Asked), StoreError: in.Unasked,
-	}
-	for _, i := range in.Waiters {
-		resp.Waiters = append(resp.Waiters, fromWaiter(i))
-	}
-	resp.Waiters = fitting(resp.GetWaiters(), pageBytes)
-	return resp, nil
+	}, nil
 }
 
 func (h *inspectService) waiters(
@@ -117,10 +111,7 @@ func (h *inspectService) ListHolds(ctx context.Context,
 	}
 	after, ours := strings.CutPrefix(token, kind)
 	if token != "" && !ours {
-		return nil, &lock.InvalidError{
-			Field: "page_token", Reason: lock.ReasonPage,
-			Detail: "not a token of this list",
-		}
+		return nil, errNoToken
 	}
 	if kind == leasesToken {
 		return h.leasesEverywhere(ctx, f, after, size)
@@ -136,18 +127,20 @@ func (h *inspectService) ListHolds(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	resp := holdsPage(asking)
-	for _, i := range infos {
-		resp.Holds = append(resp.Holds, &lockdv1.HoldInfo{Lock: fromLock(i.Lock), Holder: fromHolder(i.Holder)})
-	}
-	if next != "" {
-		resp.NextPageToken = namesToken + next
-	}
-	return resp, nil
+	holds, _ := listed(infos, math.MaxInt, func(i inspect.Listed) *lockdv1.HoldInfo { return fromHeld(i.Lock, i.Holder) })
+	return holdsPage(holds, namesToken, next, asking), nil
 }
 
-func holdsPage(asking inspect.Asking) *lockdv1.ListHoldsResponse {
+func fromHeld(of session.LockInfo, by inspect.Holder) *lockdv1.HoldInfo {
+	return &lockdv1.HoldInfo{Lock: fromLock(of), Holder: fromHolder(by)}
+}
+
+func holdsPage(holds []*lockdv1.HoldInfo, kind, next string, asking inspect.Asking) *lockdv1.ListHoldsResponse {
+	if next != "" {
+		next = kind + next
+	}
 	return &lockdv1.ListHoldsResponse{
+		Holds: holds, NextPageToken: next,
 		ReplicasAnswered: count(asking.Answered), ReplicasAsked: count(asking.Asked), StoreError: asking.Unasked,
 	}
 }
@@ -159,18 +152,13 @@ func (h *inspectService) leasesEverywhere(
 	if err != nil {
 		return nil, err
 	}
-	resp := holdsPage(asking)
-	for _, i := range infos {
-		resp.Holds = append(resp.Holds, &lockdv1.HoldInfo{Lock: fromLock(lockOf(i)), Holder: fromHolder(i.Holder)})
+	holds, whole := listed(infos, pageBytes, func(i inspect.Leased) *lockdv1.HoldInfo {
+		return fromHeld(lockOf(i), i.Holder)
+	})
+	if !whole {
+		next = infos[len(holds)-1].Key
 	}
-	resp.Holds = fitting(resp.GetHolds(), pageBytes)
-	if n := len(resp.GetHolds()); n < len(infos) {
-		next = infos[n-1].Key
-	}
-	if next != "" {
-		resp.NextPageToken = leasesToken + next
-	}
-	return resp, nil
+	return holdsPage(holds, leasesToken, next, asking), nil
 }
 
 // lockOf is what a lease tells of its name.

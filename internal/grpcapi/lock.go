@@ -60,7 +60,7 @@ func (h *lockService) Extend(ctx context.Context, r *lockdv1.ExtendRequest) (*lo
 	if err != nil {
 		return nil, err
 	}
-	lease, err := h.b.ExtendOnce(request.ExtendOnce{
+	lease, err := h.b.ExtendOnce(request.Once{
 		Tenant: tenantOf(ctx),
 		Name:   r.GetName(), Kind: toKind(r.GetKind()), LeaseID: r.GetLeaseId(), Lease: d, MayShorten: r.GetMayShorten(),
 	})
@@ -69,7 +69,7 @@ func (h *lockService) Extend(ctx context.Context, r *lockdv1.ExtendRequest) (*lo
 
 // Release gives a lease back.
 func (h *lockService) Release(ctx context.Context, r *lockdv1.ReleaseRequest) (*lockdv1.ReleaseResponse, error) {
-	left, err := h.b.ReleaseOnce(request.ReleaseOnce{
+	left, err := h.b.ReleaseOnce(request.Once{
 		Tenant: tenantOf(ctx), Name: r.GetName(), Kind: toKind(r.GetKind()), LeaseID: r.GetLeaseId(), Keep: r.GetKeep(),
 	})
 	return &lockdv1.ReleaseResponse{Remaining: left}, err
@@ -95,12 +95,8 @@ func (h *lockService) List(ctx context.Context, r *lockdv1.ListRequest) (*lockdv
 		if err != nil {
 			return nil, err
 		}
-		resp := &lockdv1.ListResponse{NextPageToken: next}
-		for _, i := range infos {
-			resp.Locks = append(resp.Locks, fromLock(i))
-		}
-		if size == 1 || len(fitting(resp.GetLocks(), pageBytes)) == len(infos) {
-			return resp, nil
+		if locks, whole := listed(infos, pageBytes, fromLock); whole || size == 1 {
+			return &lockdv1.ListResponse{Locks: locks, NextPageToken: next}, nil
 		}
 	}
 }

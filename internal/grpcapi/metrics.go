@@ -1,13 +1,9 @@
 package grpcapi
 
 import (
-	"context"
-
 	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/lockd-io/lockd/internal/observe"
 )
@@ -52,24 +48,5 @@ func (m *metrics) beginAtZero(services map[string]grpc.ServiceInfo) {
 				m.calls.WithLabelValues("/"+service+"/"+method.Name, code.String())
 			}
 		}
-	}
-}
-
-// unary refuses marked messages, makes a status of an error, tells its reason in the trailer, and counts the calls by
-// method, which is a registered one, and code.
-func (m *metrics) unary(log *zap.Logger) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-		var resp any
-		err := marked(req)
-		if err == nil {
-			resp, err = next(ctx, req)
-		}
-		if err = toStatus(err); err != nil {
-			resp = nil
-		}
-		_ = grpc.SetTrailer(ctx, trailer(err)) // fails when the call is over
-		m.calls.WithLabelValues(info.FullMethod, status.Code(err).String()).Inc()
-		traceCall(ctx, log, call{info.FullMethod, req, resp, err})
-		return resp, err
 	}
 }

@@ -1,6 +1,10 @@
 package grpcapi
 
-import "google.golang.org/protobuf/proto"
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
 
 const (
 	defaultPage = 100
@@ -8,6 +12,8 @@ const (
 	// pageBytes bounds an answer with many things: a client of gRPC refuses 4 MiB and more unless it is told otherwise.
 	pageBytes = 3 << 20
 )
+
+var errNoToken = lock.Invalid("page_token", lock.ReasonPage, "not a token of this list")
 
 // pageSize is a usable page size.
 func pageSize(n uint32) int {
@@ -17,13 +23,15 @@ func pageSize(n uint32) int {
 	return int(min(n, maxPage))
 }
 
-// fitting is the first part of a page that has no more than so many bytes. It has one thing at least, so that a list
-// goes on.
-func fitting[M proto.Message](page []M, bytes int) []M {
-	for i, m := range page {
-		if bytes -= proto.Size(m); bytes < 0 && i > 0 {
-			return page[:i]
+// listed translates the first of all, as many as have no more than so many bytes together. It has one thing at least,
+// so that a list goes on. It says whether all are there.
+func listed[T any, M proto.Message](all []T, bytes int, to func(T) M) (page []M, whole bool) {
+	for _, t := range all {
+		m := to(t)
+		if bytes -= proto.Size(m); bytes < 0 && len(page) > 0 {
+			return page, false
 		}
+		page = append(page, m)
 	}
-	return page
+	return page, true
 }

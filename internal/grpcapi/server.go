@@ -96,9 +96,9 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	codec := newFrameCodec(b.Limits().FrameBytes, unaryBytes(b.Limits()))
 	in := inbound.New(bounds(b.Limits().FrameBytes), log, reg)
 	s := &Server{health: health.NewServer(), intake: in, secure: cfg.TLS != nil, secureAdmin: cfg.AdminTLS != nil}
-	clients := append(serverOptions(cfg, codec, m.unary(log), admit(b)), speak(cfg.TLS, "listen", log, m, in))
+	clients := append(serverOptions(cfg, codec, unary(b, log, m)), speak(cfg.TLS, "listen", log, m, in))
 	s.clients = grpc.NewServer(append(clients, traceCalls(cfg.Spans)...)...)
-	s.operators = grpc.NewServer(append(serverOptions(cfg, codec, m.unary(log)),
+	s.operators = grpc.NewServer(append(serverOptions(cfg, codec, unary(nil, log, m)),
 		speak(cfg.AdminTLS, "admin_listen", log, m, in))...)
 	lockdv1.RegisterSessionServiceServer(s.clients,
 		&sessionService{cfg: cfg, b: b, log: log, metrics: m, workers: &s.streams})
@@ -123,7 +123,7 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	return s
 }
 
-func serverOptions(cfg Config, codec frameCodec, unary ...grpc.UnaryServerInterceptor) []grpc.ServerOption {
+func serverOptions(cfg Config, codec frameCodec, unary grpc.UnaryServerInterceptor) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(grace * codec.limit),
 		grpc.ForceServerCodecV2(codec),
@@ -139,7 +139,7 @@ func serverOptions(cfg Config, codec frameCodec, unary ...grpc.UnaryServerInterc
 			MinTime:             cfg.KeepaliveMinTime,
 			PermitWithoutStream: true,
 		}),
-		grpc.ChainUnaryInterceptor(unary...),
+		grpc.UnaryInterceptor(unary),
 	}
 }
 
@@ -157,27 +157,20 @@ func traceCalls(spans trace.TracerProvider) []grpc.ServerOption {
 }
 
 // Serve accepts connections of clients until Stop, which may have come before. It takes over the listener.
-func (s *Server) Serve(lis net.Listener) error {
-	if err := s.clients.Serve(s.bounded(lis, s.secure)); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+func (s *Server) Serve(lis net.Listener) error { return s.serve(s.clients, lis, s.secure) }
+
+// ServeAdmin is Serve for operators.
+func (s *Server) ServeAdmin(lis net.Listener) error { return s.serve(s.operators, lis, s.secureAdmin) }
+
+// serve bounds connections in clear text. With TLS they are bounded after the handshake.
+func (s *Server) serve(g *grpc.Server, lis net.Listener, secure bool) error {
+	if !secure {
+		lis = listener{lis, s.intake}
+	}
+	if err := g.Serve(lis); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve grpc: %w", err)
 	}
 	return nil
-}
-
-// ServeAdmin is Serve for operators.
-func (s *Server) ServeAdmin(lis net.Listener) error {
-	if err := s.operators.Serve(s.bounded(lis, s.secureAdmin)); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-		return fmt.Errorf("serve operators: %w", err)
-	}
-	return nil
-}
-
-// bounded is a listener whose connections in clear text are bounded. With TLS they are after the handshake.
-func (s *Server) bounded(lis net.Listener, secure bool) net.Listener {
-	if secure {
-		return listener{Listener: lis}
-	}
-	return listener{Listener: lis, intake: s.intake}
 }
 
 // unaryBytes is how large the message of a unary call may be: twice what it can name, and some room.

@@ -28,10 +28,6 @@ import (
 // heartbeat may have come.
 const mostPatience = time.Second
 
-// openPatience is for how long a stream waits to become a session while its tenant owes work. All clients of a site may
-// come at once.
-const openPatience = 5 * time.Second
-
 type (
 	sessionStream = grpc.BidiStreamingServer[lockdv1.SessionRequest, lockdv1.SessionResponse]
 
@@ -42,7 +38,6 @@ type (
 		log     *zap.Logger
 		metrics *metrics
 		workers *sync.WaitGroup
-		rounds  rounds
 	}
 )
 
@@ -64,7 +59,8 @@ func (h *sessionService) session(stream sessionStream) error {
 		return err
 	}
 	defer slot.Leave()
-	if err := h.b.Tenants().Work(stream.Context(), tenant, limits.Opening, openPatience); err != nil {
+	// All clients of a site may come at once.
+	if err := h.b.Tenants().Work(stream.Context(), tenant, limits.Opening, h.cfg.OpenTimeout); err != nil {
 		return err
 	}
 	c := &conn{
@@ -115,10 +111,9 @@ type conn struct {
 	batches bool        // the client understands ResponseBatch
 
 	// Of the reader.
-	turn  []request.Request // collected from the message at hand, in room
-	room  *[turnSize]request.Request
-	heard bool      // the message at hand was told to the session as a sign of life
-	beat  time.Time // about when the last heartbeat was sent, or Open
+	turn []request.Request // collected from the message at hand, in room
+	room *[turnSize]request.Request
+	beat time.Time // about when the last heartbeat was sent, or Open
 
 	// Of the writer.
 	last  chan *lockdv1.SessionResponse // size 1: what is to be sent last, or nil; closed when the stream is over
@@ -167,14 +162,17 @@ func (c *conn) broke(err error) {
 
 // settle waits for what the session made lockd do without the store.
 func (c *conn) settle() {
-	wait := c.sess.Owes()
-	if wait == 0 {
-		return
+	if wait := c.sess.Owes(); wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		until(c, timer.C)
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
+}
+
+// until waits for something, or for the end.
+func until[T any](c *conn, what <-chan T) {
 	select {
-	case <-timer.C:
+	case <-what:
 	case <-c.sess.Done():
 	case <-c.stream.Context().Done():
 	}
@@ -189,11 +187,7 @@ func (c *conn) awaitRoom() {
 	}
 	c.sess.Unread(true)
 	defer c.sess.Unread(false)
-	select {
-	case <-relief:
-	case <-c.sess.Done():
-	case <-c.stream.Context().Done():
-	}
+	until(c, relief)
 }
 
 func (c *conn) open(m *lockdv1.SessionRequest) error {

@@ -66,20 +66,25 @@ var table = []struct {
 
 // toFailure says why something failed, with its code, its reason and what else is known: the typed form, for streams.
 func toFailure(err error) *lockdv1.Failure {
+	f, _ := failure(err)
+	return f
+}
+
+// failure is toFailure with the detail of google.rpc that tells what the error carries, nil if there is none.
+func failure(err error) (f *lockdv1.Failure, detail protoadapt.MessageV1) {
 	for _, row := range table {
 		if !errors.Is(err, row.err) {
 			continue
 		}
 		code := int32(row.code) //nolint:gosec // at most 16
-		f := &lockdv1.Failure{Code: code, Message: text(err, row.err), Reason: row.reason}
-		specify(f, err)
+		f = &lockdv1.Failure{Code: code, Message: row.err.Error(), Reason: row.reason}
 		if row.retry >= 0 {
 			f.RetryAfter = durationpb.New(row.retry)
 		}
-		return f
+		return f, specify(f, err)
 	}
 	st := status.Convert(withoutRow(err))
-	return &lockdv1.Failure{Code: int32(st.Code()), Message: st.Message()} //nolint:gosec // at most 16
+	return &lockdv1.Failure{Code: int32(st.Code()), Message: st.Message()}, nil //nolint:gosec // at most 16
 }
 
 // withoutRow is for an error that has no row. One of gRPC itself is passed on, any other is Internal with a neutral
@@ -94,21 +99,30 @@ func withoutRow(err error) error {
 	return status.Error(codes.Internal, "internal error")
 }
 
-// toStatus is toFailure as the status of a call or of a stream: the typed form of google.rpc.
+// toStatus is toFailure as the status of a call or of a stream: the typed form of google.rpc. Its first detail is always
+// the ErrorInfo.
 func toStatus(err error) error {
 	if err == nil {
 		return nil
 	}
-	f := toFailure(err)
+	f, detail := failure(err)
 	if f.GetReason() == "" {
 		return withoutRow(err)
 	}
-	plain := status.New(codes.Code(f.GetCode()), f.GetMessage()) //nolint:gosec // at most 16
-	detailed, failed := plain.WithDetails(details(err, f)...)
-	if failed != nil { // cannot be: all details are messages
-		return plain.Err()
+	details := []protoadapt.MessageV1{
+		&errdetails.ErrorInfo{Domain: errorDomain, Reason: f.GetReason(), Metadata: f.GetMetadata()},
 	}
-	return detailed.Err()
+	if detail != nil {
+		details = append(details, detail)
+	}
+	if f.GetRetryAfter() != nil {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: f.GetRetryAfter()})
+	}
+	plain := status.New(codes.Code(f.GetCode()), f.GetMessage()) //nolint:gosec // at most 16
+	if detailed, err := plain.WithDetails(details...); err == nil {
+		return detailed.Err()
+	}
+	return plain.Err() // cannot be: all details are messages
 }
 
 // reasonTrailer has the reason as plain text, for clients that cannot read the details of google.rpc.
@@ -124,64 +138,37 @@ func trailer(err error) metadata.MD {
 	return nil
 }
 
-// text is what people read: the store's own words stay in the log.
-func text(err, sentinel error) string {
-	if limit, ok := errors.AsType[*lock.LimitError](err); ok {
-		return limit.Error()
-	}
-	if invalid, ok := errors.AsType[*lock.InvalidError](err); ok {
-		return invalid.Error()
-	}
-	if circle, ok := errors.AsType[*deadlock.Error](err); ok {
-		return circle.Error()
-	}
-	if errors.Is(err, lock.ErrInvalid) || errors.Is(err, session.ErrQuota) {
-		return err.Error()
-	}
-	return sentinel.Error()
-}
-
-// specify adds what an error carries, and its own reason.
-func specify(f *lockdv1.Failure, err error) {
+// specify adds what an error carries: what people read of it, its own reason, and the detail of google.rpc for it. The
+// store's own words stay in the log.
+func specify(f *lockdv1.Failure, err error) (detail protoadapt.MessageV1) {
 	var invalid *lock.InvalidError
 	var quota *session.QuotaError
 	var limit *lock.LimitError
 	var circle *deadlock.Error
 	switch {
 	case errors.As(err, &circle):
-		f.Deadlock = fromDeadlock(circle.Deadlock)
+		f.Message, f.Deadlock = circle.Error(), fromDeadlock(circle.Deadlock)
+		return protoadapt.MessageV1Of(f.GetDeadlock())
 	case errors.Is(err, lock.ErrNotReplicated):
 		f.Metadata = map[string]string{"cause": "NOT_REPLICATED"}
 	case errors.As(err, &limit):
-		f.Metadata = map[string]string{"limit": strconv.FormatUint(uint64(limit.Limit), 10)}
+		f.Message, f.Metadata = limit.Error(), map[string]string{"limit": strconv.FormatUint(uint64(limit.Limit), 10)}
 	case errors.As(err, &invalid):
-		f.Reason = invalid.Reason
+		f.Message, f.Reason = invalid.Error(), invalid.Reason
 		if invalid.Field != "" {
 			f.Metadata = map[string]string{"field": invalid.Field}
 		}
-	case errors.As(err, &quota):
-		f.Reason = "QUOTA_" + strings.ToUpper(quota.Subject)
-		f.Metadata = map[string]string{"limit": strconv.Itoa(quota.Limit)}
-	}
-}
-
-// details tell a failure in the messages of google.rpc. The first is always the ErrorInfo.
-func details(err error, f *lockdv1.Failure) []protoadapt.MessageV1 {
-	info := &errdetails.ErrorInfo{Domain: errorDomain, Reason: f.GetReason(), Metadata: f.GetMetadata()}
-	all := []protoadapt.MessageV1{info}
-	if f.GetDeadlock() != nil {
-		all = append(all, protoadapt.MessageV1Of(f.GetDeadlock()))
-	} else if invalid, ok := errors.AsType[*lock.InvalidError](err); ok {
-		all = append(all, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{
+		return &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{
 			{Field: invalid.Field, Description: invalid.Detail, Reason: invalid.Reason},
-		}})
-	} else if quota, ok := errors.AsType[*session.QuotaError](err); ok {
-		all = append(all, &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
+		}}
+	case errors.As(err, &quota):
+		f.Message, f.Reason = err.Error(), "QUOTA_"+strings.ToUpper(quota.Subject)
+		f.Metadata = map[string]string{"limit": strconv.Itoa(quota.Limit)}
+		return &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
 			{Subject: quota.Subject, Description: quota.Error()},
-		}})
+		}}
+	case errors.Is(err, lock.ErrInvalid), errors.Is(err, session.ErrQuota):
+		f.Message = err.Error()
 	}
-	if f.GetRetryAfter() != nil {
-		all = append(all, &errdetails.RetryInfo{RetryDelay: f.GetRetryAfter()})
-	}
-	return all
+	return nil
 }

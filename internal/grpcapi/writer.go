@@ -10,17 +10,16 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// lingerTime is how long a writer stays that has nothing to write, or up to twice as long, if the one before it ended
-// as short a time ago. An idle session does without its stack.
-const lingerTime = time.Second
-
-// flushTime is how long an ended session waits for its client to read the last messages.
-const flushTime = time.Second
+const (
+	// flushTime is how long an ended session waits for its client to read the last messages.
+	flushTime = time.Second
+	// lingerTime is how long a writer stays that has nothing to write. An idle session does without its stack.
+	lingerTime = flushTime / 10
+)
 
 // serve has a writer send what the outbox has until the session or the stream ends.
 func (c *conn) serve() error {
 	writing := false
-	var ended time.Time // of the last writer
 	for {
 		wake := c.sess.Outbox().Wake()
 		if writing {
@@ -29,10 +28,9 @@ func (c *conn) serve() error {
 		select {
 		case <-wake:
 			writing = true
-			stay := time.Since(ended) < lingerTime
-			c.workers.Go(func() { c.wrote <- c.write(stay) })
+			c.workers.Go(func() { c.wrote <- c.write() })
 		case err := <-c.wrote:
-			writing, ended = false, time.Now()
+			writing = false
 			if err != nil {
 				c.broke(err)
 				return err
@@ -62,7 +60,7 @@ func (c *conn) finish(writing bool) error {
 	c.last <- last
 	for len(c.last) > 0 || writing { // a writer that was just ending did not take it
 		if !writing {
-			c.workers.Go(func() { c.wrote <- c.write(true) })
+			c.workers.Go(func() { c.wrote <- c.write() })
 		}
 		select {
 		case failed := <-c.wrote:
@@ -76,38 +74,32 @@ func (c *conn) finish(writing bool) error {
 	return cause
 }
 
-// write sends what the outbox has. If it is to stay, it goes on until there was nothing for a while, or it is told what
-// comes last, or the stream is over.
-func (c *conn) write(stay bool) error {
-	err := c.writeAll()
-	if err != nil || !stay {
-		return err
-	}
-	for round, busy := c.rounds.end(), true; err == nil && stay; {
+// write sends what the outbox has until there was nothing for a while, or it is told what comes last, or the stream is
+// over.
+func (c *conn) write() error {
+	idle := time.NewTimer(lingerTime)
+	defer idle.Stop()
+	for {
+		if err := c.writeAll(); err != nil {
+			return err
+		}
+		idle.Reset(lingerTime)
 		select {
 		case <-c.sess.Outbox().Wake():
 			runtime.Gosched() // the answers that come with this one go into the same frame
-			err, busy = c.writeAll(), true
-		case <-round:
-			stay = busy
-			round, busy = c.rounds.end(), false
+		case <-idle.C:
+			return nil
 		case last, ok := <-c.last:
-			if ok {
-				err = c.writeLast(last)
+			if !ok {
+				return nil
+			}
+			err := c.writeAll()
+			if err == nil && last != nil {
+				err = c.stream.Send(last)
 			}
 			return err
 		}
 	}
-	return err
-}
-
-// writeLast sends what is left and a last message, if there is one.
-func (c *conn) writeLast(last *lockdv1.SessionResponse) error {
-	err := c.writeAll()
-	if err == nil && last != nil {
-		err = c.stream.Send(last)
-	}
-	return err
 }
 
 // writeAll converts and sends some events at a time: what the client does not read stays small, and remaining times are
@@ -172,28 +164,4 @@ func (f *frame) empty(n int) {
 	f.answers.Again()
 	f.batch.Responses = nil
 	clear(f.all[:n])
-}
-
-// rounds tell writers that some time has passed, all with one timer.
-type rounds struct {
-	mu  sync.Mutex // guards the field below
-	now chan struct{}
-}
-
-// end is closed when the round ends that is going on now.
-func (r *rounds) end() <-chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.now == nil {
-		r.now = make(chan struct{})
-		time.AfterFunc(lingerTime, r.over)
-	}
-	return r.now
-}
-
-func (r *rounds) over() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	close(r.now)
-	r.now = nil
 }

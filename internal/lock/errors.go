@@ -81,6 +81,9 @@ type InvalidError struct {
 	Detail string
 }
 
+// Invalid is an *InvalidError.
+func Invalid(field, reason, detail string) error { return &InvalidError{field, reason, detail} }
+
 func (e *InvalidError) Error() string { return e.Field + ": " + e.Detail }
 func (e *InvalidError) Unwrap() error { return ErrInvalid }
 

@@ -13,7 +13,7 @@ import (
 // `prefix:name`, and Redis hashes what stands between the first '{' and the next '}'.
 func checkName(name string, maxBytes int) error {
 	bad := func(detail string) error {
-		return &lock.InvalidError{Field: "name", Reason: lock.ReasonName, Detail: detail}
+		return lock.Invalid("name", lock.ReasonName, detail)
 	}
 	switch {
 	case name == "":
@@ -41,10 +41,8 @@ func oneSlot(name string) bool {
 // checkHolder says whether a client may use this name for a holder. '#' is for the holders made by the broker.
 func checkHolder(holder string, maxBytes int) error {
 	if len(holder) > maxBytes || !readable(holder) || strings.HasPrefix(holder, "#") {
-		return &lock.InvalidError{
-			Field: "holder", Reason: lock.ReasonHolder,
-			Detail: "the holder must be short, valid UTF-8 without control characters, and not begin with '#'",
-		}
+		return lock.Invalid("holder", lock.ReasonHolder,
+			"the holder must be short, valid UTF-8 without control characters, and not begin with '#'")
 	}
 	return nil
 }
@@ -52,7 +50,7 @@ func checkHolder(holder string, maxBytes int) error {
 // checkText says whether a text for people may be kept.
 func checkText(field, reason, text string, maxBytes int) error {
 	if len(text) > maxBytes || !utf8.ValidString(text) {
-		return &lock.InvalidError{Field: field, Reason: reason, Detail: "too long, or not valid UTF-8"}
+		return lock.Invalid(field, reason, "too long, or not valid UTF-8")
 	}
 	return nil
 }

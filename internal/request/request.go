@@ -79,15 +79,6 @@ type Extend struct {
 	MayShorten bool
 }
 
-// ReleaseOnce gives a unary lease back, or the permits of one that it does not keep.
-type ReleaseOnce struct {
-	Tenant  lock.Tenant
-	Name    string
-	Kind    lock.Kind
-	LeaseID string
-	Keep    uint32 // 0: none
-}
-
 // SetLimit asks for a limit of a semaphore.
 type SetLimit struct {
 	Tenant lock.Tenant
@@ -102,29 +93,24 @@ type Holds struct {
 	Size   int
 }
 
-// Once asks for a fixed lease without a session.
+// Once asks for a unary lease: for a new one, or that it lasts until another time, or ends.
 type Once struct {
-	Name       string
-	Kind       lock.Kind
+	Tenant  lock.Tenant
+	Name    string
+	Kind    lock.Kind
+	LeaseID string        // of a new one: chosen by a caller that wants to repeat safely; empty: the broker chooses
+	Lease   time.Duration // from now
+
+	// Of a new lease.
 	Permits    uint32         // of a semaphore; 0 is 1
 	Limit      uint32         // of a semaphore; 0 is whatever was set
 	Wait       *time.Duration // nil or 0: try once
-	Lease      time.Duration
-	LeaseID    string // chosen by a caller that wants to repeat safely; empty: the broker chooses
 	Client     string
 	Peer       string // where the call comes from, for people
-	Tenant     lock.Tenant
 	Annotation string
-}
 
-// ExtendOnce asks that a unary lease lasts until another time.
-type ExtendOnce struct {
-	Tenant     lock.Tenant
-	Name       string
-	Kind       lock.Kind
-	LeaseID    string
-	Lease      time.Duration // from now
-	MayShorten bool          // else a longer remaining time is kept
+	MayShorten bool   // an extended lease may end earlier than it would have
+	Keep       uint32 // how many permits of a released one are kept
 }
 
 // Request is one request of a message: to acquire, to release, to extend, or one that is refused because it could not

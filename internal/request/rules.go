@@ -3,9 +3,9 @@ package request
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"math"
 	"regexp"
-	"strconv"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/limits"
@@ -54,7 +54,7 @@ const mostPast = 365 * 24 * time.Hour
 // on it.
 func Past(field string, d time.Duration) error {
 	if d < 0 {
-		return &lock.InvalidError{Field: field, Reason: lock.ReasonDuration, Detail: "must not be negative"}
+		return lock.Invalid(field, lock.ReasonDuration, "must not be negative")
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (r Rules) NameKind(name string, k lock.Kind) error {
 		return err
 	}
 	if k < lock.Exclusive || k > lock.Semaphore {
-		return &lock.InvalidError{Field: "kind", Reason: lock.ReasonKind, Detail: "no such kind of lock"}
+		return lock.Invalid("kind", lock.ReasonKind, "no such kind of lock")
 	}
 	return nil
 }
@@ -107,15 +107,15 @@ func (r Rules) item(i Item) error {
 		return err
 	}
 	bad := func(detail string) error {
-		return &lock.InvalidError{Field: "permits", Reason: lock.ReasonPermits, Detail: detail}
+		return lock.Invalid("permits", lock.ReasonPermits, detail)
 	}
 	switch {
 	case i.Kind != lock.Semaphore && (i.Permits > 0 || i.Limit > 0):
 		return bad("only a semaphore has permits and a limit")
 	case i.Permits > lock.MaxPermits:
-		return bad("one request can have at most " + strconv.Itoa(lock.MaxPermits) + " permits")
+		return bad(fmt.Sprintf("one request can have at most %d permits", lock.MaxPermits))
 	case i.Limit > maxLimit:
-		return bad("a semaphore can have at most " + strconv.Itoa(maxLimit) + " permits")
+		return bad(fmt.Sprintf("a semaphore can have at most %d permits", maxLimit))
 	case i.Limit > 0 && i.Permits > i.Limit:
 		return bad("more permits than the limit can never be had")
 	}
@@ -136,7 +136,7 @@ func (r Rules) items(req Acquire) error {
 	for n, i := range req.More {
 		err := r.heldItem(i, req.Holder)
 		if err == nil && seen[i.Name] {
-			err = &lock.InvalidError{Field: "name", Reason: lock.ReasonName, Detail: "comes twice"}
+			err = lock.Invalid("name", lock.ReasonName, "comes twice")
 		}
 		if err != nil {
 			return req.List.Within(n+1, err)
@@ -153,7 +153,7 @@ func (r Rules) items(req Acquire) error {
 // heldItem is item for a named holder.
 func (r Rules) heldItem(i Item, holder string) error {
 	if i.Kind == lock.Semaphore && holder != "" {
-		return &lock.InvalidError{Field: "holder", Reason: lock.ReasonHolder, Detail: "a semaphore has no named holders"}
+		return lock.Invalid("holder", lock.ReasonHolder, "a semaphore has no named holders")
 	}
 	return r.item(i)
 }
@@ -168,10 +168,7 @@ func (r Rules) Lease(lease *time.Duration) error {
 
 func checkDuration(field string, d, least, most time.Duration) error {
 	if d < least || d > most {
-		return &lock.InvalidError{
-			Field: field, Reason: lock.ReasonDuration,
-			Detail: "must be between " + least.String() + " and " + most.String(),
-		}
+		return lock.Invalid(field, lock.ReasonDuration, fmt.Sprintf("must be between %v and %v", least, most))
 	}
 	return nil
 }
@@ -183,10 +180,8 @@ func (r Rules) reserved(name string) error {
 	if !lock.Reserved(name) && (prefix == "" || !lock.Reserved(prefix+name)) {
 		return nil
 	}
-	return &lock.InvalidError{
-		Field: "name", Reason: lock.ReasonReserved,
-		Detail: "the name reads as a key in which the store keeps the state of another lock",
-	}
+	return lock.Invalid("name", lock.ReasonReserved,
+		"the name reads as a key in which the store keeps the state of another lock")
 }
 
 var leaseIDs = regexp.MustCompile(`^[A-Za-z0-9_-]{22,64}$`)
@@ -194,10 +189,8 @@ var leaseIDs = regexp.MustCompile(`^[A-Za-z0-9_-]{22,64}$`)
 // LeaseID checks a lease id.
 func LeaseID(id string) error {
 	if !leaseIDs.MatchString(id) {
-		return &lock.InvalidError{
-			Field: "lease_id", Reason: lock.ReasonLeaseID,
-			Detail: "must be 22 to 64 letters, digits, '-' or '_', with at least 128 random bits",
-		}
+		return lock.Invalid("lease_id", lock.ReasonLeaseID,
+			"must be 22 to 64 letters, digits, '-' or '_', with at least 128 random bits")
 	}
 	return nil
 }
@@ -226,7 +219,7 @@ func (r Rules) Once(req *Once) error {
 // Keep checks how many permits are to be kept.
 func Keep(k lock.Kind, keep uint32) error {
 	if keep > 0 && k != lock.Semaphore {
-		return &lock.InvalidError{Field: "keep", Reason: lock.ReasonPermits, Detail: "only a semaphore has permits"}
+		return lock.Invalid("keep", lock.ReasonPermits, "only a semaphore has permits")
 	}
 	return nil
 }
@@ -237,9 +230,7 @@ func (r Rules) Limit(req SetLimit) error {
 		return err
 	}
 	if req.Limit == 0 || req.Limit > maxLimit {
-		return &lock.InvalidError{
-			Field: "limit", Reason: lock.ReasonPermits, Detail: "must be between 1 and " + strconv.Itoa(math.MaxInt32),
-		}
+		return lock.Invalid("limit", lock.ReasonPermits, fmt.Sprint("must be between 1 and ", maxLimit))
 	}
 	return nil
 }
@@ -252,7 +243,7 @@ func (r Rules) Open(client session.Client, ttl time.Duration, actor string) (tim
 		checkText("actor", lock.ReasonActor, actor, limits.ActorBytes),
 	)
 	if len(client.Labels) > limits.Labels {
-		err = errors.Join(err, &lock.InvalidError{Field: "labels", Reason: lock.ReasonClient, Detail: "too many"})
+		err = errors.Join(err, lock.Invalid("labels", lock.ReasonClient, "too many"))
 	}
 	for k, v := range client.Labels {
 		err = errors.Join(err, checkText("labels", lock.ReasonClient, k+v, limits.LabelBytes))
@@ -260,11 +251,5 @@ func (r Rules) Open(client session.Client, ttl time.Duration, actor string) (tim
 	if ttl == 0 {
 		ttl = r.Session.TTL
 	}
-	if ttl < r.Session.MinTTL || ttl > r.Session.MaxTTL {
-		err = errors.Join(err, &lock.InvalidError{
-			Field: "session_ttl", Reason: lock.ReasonDuration,
-			Detail: "must be between " + r.Session.MinTTL.String() + " and " + r.Session.MaxTTL.String(),
-		})
-	}
-	return ttl, err
+	return ttl, errors.Join(err, checkDuration("session_ttl", ttl, r.Session.MinTTL, r.Session.MaxTTL))
 }

@@ -228,7 +228,7 @@ func (s *Session[L, W]) Admit(id uint64) error {
 	case s.ended:
 		return ErrSessionExpired
 	case id == 0:
-		return &lock.InvalidError{Field: "request_id", Reason: lock.ReasonRequestID, Detail: "must be greater than 0"}
+		return lock.Invalid("request_id", lock.ReasonRequestID, "must be greater than 0")
 	case !s.ids.use(id):
 		return ErrRepeated
 	}
