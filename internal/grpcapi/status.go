@@ -99,8 +99,8 @@ func withoutRow(err error) error {
 	return status.Error(codes.Internal, "internal error")
 }
 
-// toStatus is toFailure as the status of a call or of a stream: the typed form of google.rpc. Its first detail is always
-// the ErrorInfo.
+// toStatus is toFailure as the status of a call or of a stream: the typed form of google.rpc. Its first
+// detail is the ErrorInfo.
 func toStatus(err error) error {
 	if err == nil {
 		return nil
