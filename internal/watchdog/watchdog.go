@@ -18,8 +18,8 @@
 // One loop plans everything; there is no goroutine, no timer and no allocation for a lease. Groups (group.go) know
 // whose renewal is due without looking at those whose is not. The end of each validity, and the renewals of leases
 // without a group and of those that failed, are in a timeline (timed.go). What is due is asked what it needs
-// (batch.go), and renewed by a store call in a goroutine of its own. All that is kept in shards (shard.go), so that sessions do not
-// meet in one mutex.
+// (batch.go), and renewed by a store call in a goroutine of its own. All that is kept in shards (shard.go), so that
+// sessions do not meet in one mutex.
 package watchdog
 
 import (
