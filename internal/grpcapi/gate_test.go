@@ -21,14 +21,8 @@ func TestWhatCostsTheStoreACallWaitsAtTheGate(t *testing.T) {
 		"acquire": func(id uint64, _ *lockdv1.Hold) *lockdv1.SessionRequest {
 			return acquire(id, &lockdv1.Acquire{Name: "other", Wait: seconds(0)})
 		},
-		"release": func(id uint64, h *lockdv1.Hold) *lockdv1.SessionRequest {
-			return &lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Release{Release: &lockdv1.Release{
-				Name: h.GetName(), Holder: h.GetHolder(), Fence: h.GetFence(),
-			}}}
-		},
-		"extend": func(id uint64, h *lockdv1.Hold) *lockdv1.SessionRequest {
-			return extendHold(id, h, 60)
-		},
+		"release": func(id uint64, h *lockdv1.Hold) *lockdv1.SessionRequest { return release(id, h, 0) },
+		"extend":  func(id uint64, h *lockdv1.Hold) *lockdv1.SessionRequest { return extendHold(id, h, 60) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -38,12 +32,12 @@ func TestWhatCostsTheStoreACallWaitsAtTheGate(t *testing.T) {
 				c := s.open(&lockdv1.Open{})
 				h := c.take(1, "door").GetHolds()[0]
 				busy.Store(1 << 20)
-				batch := &lockdv1.RequestBatch{}
+				var batch []*lockdv1.SessionRequest
 				for id := range uint64(requests) {
-					batch.Requests = append(batch.Requests, request(id+2, h))
+					batch = append(batch, request(id+2, h))
 				}
 				begun := time.Now()
-				c.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Batch{Batch: batch}})
+				c.send(inBatch(batch...))
 				time.AfterFunc(500*time.Millisecond, func() { busy.Store(0) })
 				c.recv()
 				if took := time.Since(begun); took < 500*time.Millisecond || took > 510*time.Millisecond {
@@ -73,15 +67,7 @@ func TestExtendingKeepsItsPlaceInAMessage(t *testing.T) {
 		h := c.take(1, "door").GetHolds()[0]
 		bad := extendHold(4, h, 60)
 		bad.GetExtend().Lease = seconds(-1)
-		c.send(&lockdv1.SessionRequest{
-			Message: &lockdv1.SessionRequest_Batch{Batch: &lockdv1.RequestBatch{Requests: []*lockdv1.SessionRequest{
-				extendHold(2, h, 60), extendHold(3, h, 90), bad,
-				{RequestId: 5, Message: &lockdv1.SessionRequest_Release{Release: &lockdv1.Release{
-					Name: h.GetName(), Holder: h.GetHolder(), Fence: h.GetFence(),
-				}}},
-				extendHold(6, h, 60),
-			}}},
-		})
+		c.send(inBatch(extendHold(2, h, 60), extendHold(3, h, 90), bad, release(5, h, 0), extendHold(6, h, 60)))
 		got := map[uint64]*lockdv1.SessionResponse{}
 		for range 5 {
 			m := c.recv()

@@ -3,6 +3,7 @@ package grpcapi_test
 import (
 	"context"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
@@ -140,6 +142,8 @@ func (c *stream) recv() *lockdv1.SessionResponse {
 	return m
 }
 
+type acq = lockdv1.Acquire
+
 func acquire(id uint64, a *lockdv1.Acquire) *lockdv1.SessionRequest {
 	return &lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Acquire{Acquire: a}}
 }
@@ -152,6 +156,42 @@ func (c *stream) take(id uint64, name string) *lockdv1.Granted {
 		c.t.Fatalf("got %v, want a grant for %d", m, id)
 	}
 	return m.GetGranted()
+}
+
+// ask sends an Acquire and returns its first answer.
+func (c *stream) ask(id uint64, a *acq) *lockdv1.SessionResponse {
+	c.t.Helper()
+	return c.call(acquire(id, a))
+}
+
+func (s *server) get(name string) *lockdv1.LockState {
+	s.t.Helper()
+	r, err := lockdv1.NewLockServiceClient(s.conn).Get(s.t.Context(), &lockdv1.GetRequest{Name: name})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r.GetLock()
+}
+
+func look(id uint64, name string) *lockdv1.SessionRequest {
+	return &lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Look{Look: &lockdv1.Look{Name: name}}}
+}
+
+func release(id uint64, h *lockdv1.Hold, keep uint32) *lockdv1.SessionRequest {
+	return &lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Release{Release: &lockdv1.Release{
+		Name: h.GetName(), Kind: h.GetKind(), Holder: h.GetHolder(), Fence: h.GetFence(), Keep: keep,
+	}}}
+}
+
+// call sends a request and returns its answer.
+func (c *stream) call(m *lockdv1.SessionRequest) *lockdv1.SessionResponse {
+	c.t.Helper()
+	c.send(m)
+	got := c.recv()
+	if got.GetRequestId() != m.GetRequestId() {
+		c.t.Fatalf("got %v, want the answer to %d", got, m.GetRequestId())
+	}
+	return got
 }
 
 // end reads the stream to its end and returns its error.
@@ -173,6 +213,37 @@ func reasonOf(st *status.Status) string {
 		}
 	}
 	return "no ErrorInfo"
+}
+
+// codeOf is the code that comes with a reason.
+func codeOf(reason string) codes.Code {
+	switch {
+	case strings.HasPrefix(reason, "INVALID_"), reason == "NAME_RESERVED":
+		return codes.InvalidArgument
+	case strings.HasPrefix(reason, "QUOTA_"):
+		return codes.ResourceExhausted
+	}
+	return map[string]codes.Code{
+		"SESSION_NOT_OPEN": codes.FailedPrecondition, "SESSION_ALREADY_OPEN": codes.FailedPrecondition,
+		"LOCK_CONFIG_MISMATCH": codes.FailedPrecondition, "LOCK_NOT_HELD": codes.FailedPrecondition,
+		"LOCK_UPGRADE": codes.FailedPrecondition, "KIND_UNSUPPORTED": codes.FailedPrecondition,
+		"FRAME_TOO_LARGE": codes.ResourceExhausted, "STREAM_BACKLOG": codes.ResourceExhausted,
+		"NO_QUORUM": codes.Unavailable, "OUTCOME_UNKNOWN": codes.Unavailable, "BACKEND_UNAVAILABLE": codes.Unavailable,
+		"DRAINING": codes.Unavailable, "SESSION_EXPIRED": codes.NotFound, "REQUEST_NOT_WAITING": codes.NotFound,
+		"FENCE_STALE": codes.Aborted, "SUPERSEDED": codes.Aborted, "DEADLOCK": codes.Aborted,
+		"SESSION_SILENT": codes.DeadlineExceeded, "UNIMPLEMENTED": codes.Unimplemented,
+		"REQUEST_ID_REPEATED": codes.AlreadyExists, "ADMIN_ONLY": codes.PermissionDenied,
+	}[reason]
+}
+
+// wantReason checks the reason of an error, and its code.
+func wantReason(t testing.TB, err error, reason string) *status.Status {
+	t.Helper()
+	st := status.Convert(err)
+	if reasonOf(st) != reason || st.Code() != codeOf(reason) {
+		t.Errorf("got %v with %s, want %s", st, reasonOf(st), reason)
+	}
+	return st
 }
 
 func seconds(n float64) *durationpb.Duration {

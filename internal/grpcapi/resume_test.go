@@ -73,13 +73,7 @@ func TestAClientGoesOnInAnotherStream(t *testing.T) {
 		if got := reasonOf(status.Convert(second.end())); got != "SUPERSEDED" {
 			t.Errorf("the older stream ended with %v", got)
 		}
-		m := fourth.call(&lockdv1.SessionRequest{
-			RequestId: 3,
-			Message: &lockdv1.SessionRequest_Release{Release: &lockdv1.Release{
-				Name: "kept", Holder: kept.GetHolder(), Fence: kept.GetFence(),
-			}},
-		})
-		if m.GetReleased() == nil {
+		if m := fourth.call(release(3, kept, 0)); m.GetReleased() == nil {
 			t.Errorf("the release was answered %v", m)
 		}
 		fourth.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Goodbye{Goodbye: &lockdv1.Goodbye{}}})

@@ -31,44 +31,26 @@ func TestOpenedTellsTheRules(t *testing.T) {
 }
 
 func TestOpenIsRefused(t *testing.T) {
+	noDuration := &durationpb.Duration{Nanos: -1, Seconds: 1}
 	for name, row := range map[string]struct {
 		first  *lockdv1.SessionRequest
-		code   codes.Code
 		reason string
 	}{
-		"a message before Open": {acquire(1, &lockdv1.Acquire{Name: "job"}), codes.FailedPrecondition, "SESSION_NOT_OPEN"},
-		"an empty message":      {&lockdv1.SessionRequest{}, codes.FailedPrecondition, "SESSION_NOT_OPEN"},
-		"a short TTL": {
-			openWith(&lockdv1.Open{SessionTtl: seconds(0.5)}), codes.InvalidArgument,
-			"INVALID_DURATION",
-		},
-		"a TTL of zero": {openWith(&lockdv1.Open{SessionTtl: seconds(0)}), codes.InvalidArgument, "INVALID_DURATION"},
-		"a negative TTL": {
-			openWith(&lockdv1.Open{SessionTtl: seconds(-5)}), codes.InvalidArgument,
-			"INVALID_DURATION",
-		},
-		"a TTL that is none": {
-			openWith(&lockdv1.Open{SessionTtl: &durationpb.Duration{Nanos: -1, Seconds: 1}}),
-			codes.InvalidArgument, "INVALID_DURATION",
-		},
-		"a long client name": {
-			openWith(&lockdv1.Open{ClientName: strings.Repeat("x", 129)}), codes.InvalidArgument,
-			"INVALID_CLIENT",
-		},
-		"an unknown choice": {openWith(&lockdv1.Open{OnDisconnect: 99}), codes.InvalidArgument, "INVALID_MESSAGE"},
-		"a session to resume": {
-			openWith(&lockdv1.Open{Resume: &lockdv1.Resume{SessionId: "x"}}), codes.NotFound,
-			"SESSION_EXPIRED",
-		},
+		"a message before Open": {acquire(1, &acq{Name: "job"}), "SESSION_NOT_OPEN"},
+		"an empty message":      {&lockdv1.SessionRequest{}, "SESSION_NOT_OPEN"},
+		"a short TTL":           {openWith(&lockdv1.Open{SessionTtl: seconds(0.5)}), "INVALID_DURATION"},
+		"a TTL of zero":         {openWith(&lockdv1.Open{SessionTtl: seconds(0)}), "INVALID_DURATION"},
+		"a negative TTL":        {openWith(&lockdv1.Open{SessionTtl: seconds(-5)}), "INVALID_DURATION"},
+		"a TTL that is none":    {openWith(&lockdv1.Open{SessionTtl: noDuration}), "INVALID_DURATION"},
+		"a long client name":    {openWith(&lockdv1.Open{ClientName: strings.Repeat("x", 129)}), "INVALID_CLIENT"},
+		"an unknown choice":     {openWith(&lockdv1.Open{OnDisconnect: 99}), "INVALID_MESSAGE"},
+		"a session to resume":   {openWith(&lockdv1.Open{Resume: &lockdv1.Resume{SessionId: "x"}}), "SESSION_EXPIRED"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(s *server) {
 				c := s.raw()
 				c.send(row.first)
-				st := status.Convert(c.end())
-				if st.Code() != row.code || reasonOf(st) != row.reason {
-					t.Errorf("got %v %s, want %v %s", st.Code(), reasonOf(st), row.code, row.reason)
-				}
+				wantReason(t, c.end(), row.reason)
 				s.open(&lockdv1.Open{}).take(1, "job") // the server stands
 			})
 		})
@@ -83,9 +65,9 @@ func TestAStreamWithoutOpenIsClosed(t *testing.T) {
 	inBubble(t, func(s *server) {
 		c := s.raw()
 		began := time.Now()
-		st := status.Convert(c.end())
-		if st.Code() != codes.FailedPrecondition || reasonOf(st) != "SESSION_NOT_OPEN" || time.Since(began) != 5*time.Second {
-			t.Errorf("got %v after %v", st, time.Since(began))
+		wantReason(t, c.end(), "SESSION_NOT_OPEN")
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("closed after %v", took)
 		}
 	})
 }
@@ -100,131 +82,54 @@ func unknownArm(id uint64) *lockdv1.SessionRequest {
 
 func TestABadRequestIsAnsweredAndTheStreamLives(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
+	on := func(a *acq) *lockdv1.SessionRequest { return acquire(9, a) }
 	release := func(id uint64, r *lockdv1.Release) *lockdv1.SessionRequest {
 		return &lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Release{Release: r}}
 	}
+	nine := func(m *lockdv1.SessionRequest) *lockdv1.SessionRequest { m.RequestId = 9; return m }
+	cancel, watch := nine(&lockdv1.SessionRequest{}), nine(&lockdv1.SessionRequest{})
+	cancel.Message = &lockdv1.SessionRequest_Cancel{Cancel: &lockdv1.Cancel{TargetId: 1}}
+	watch.Message = &lockdv1.SessionRequest_Watch{Watch: &lockdv1.Watch{}}
+	items := []*lockdv1.AcquireItem{item("a", 0, 0, 0), item("b", 77, 0, 0)}
 	for name, row := range map[string]struct {
 		req    *lockdv1.SessionRequest
-		code   codes.Code
 		reason string
 	}{
-		"no name":            {acquire(9, &lockdv1.Acquire{}), codes.InvalidArgument, "INVALID_NAME"},
-		"a long name":        {acquire(9, &lockdv1.Acquire{Name: long(513)}), codes.InvalidArgument, "INVALID_NAME"},
-		"control characters": {acquire(9, &lockdv1.Acquire{Name: "a\nb"}), codes.InvalidArgument, "INVALID_NAME"},
-		"braces":             {acquire(9, &lockdv1.Acquire{Name: "a{b"}), codes.InvalidArgument, "INVALID_NAME"},
-		"name and names": {
-			acquire(9, &lockdv1.Acquire{Name: "a", Names: []string{"b"}}), codes.InvalidArgument,
-			"INVALID_NAME",
-		},
-		"a long holder": {
-			acquire(9, &lockdv1.Acquire{Name: "a", Holder: long(129)}), codes.InvalidArgument,
-			"INVALID_HOLDER",
-		},
-		"a reserved holder": {
-			acquire(9, &lockdv1.Acquire{Name: "a", Holder: "#1"}), codes.InvalidArgument,
-			"INVALID_HOLDER",
-		},
-		"a long actor": {
-			acquire(9, &lockdv1.Acquire{Name: "a", Actor: long(129)}), codes.InvalidArgument,
-			"INVALID_ACTOR",
-		},
-		"a long annotation": {
-			acquire(9, &lockdv1.Acquire{Name: "a", Annotation: long(4097)}), codes.InvalidArgument,
-			"INVALID_ANNOTATION",
-		},
-		"an unknown kind": {acquire(9, &lockdv1.Acquire{Name: "a", Kind: 77}), codes.InvalidArgument, "INVALID_KIND"},
-		"permits of a lock": {
-			acquire(9, &lockdv1.Acquire{Name: "a", Permits: 2}), codes.InvalidArgument,
-			"INVALID_PERMITS",
-		},
-		"a negative wait": {
-			acquire(9, &lockdv1.Acquire{Name: "a", Wait: seconds(-1)}), codes.InvalidArgument,
-			"INVALID_DURATION",
-		},
-		"an absurd wait": {
-			acquire(9, &lockdv1.Acquire{Name: "a", Wait: &durationpb.Duration{Seconds: 1 << 60}}),
-			codes.InvalidArgument, "INVALID_DURATION",
-		},
-		"a wait over the max": {
-			acquire(9, &lockdv1.Acquire{Name: "a", Wait: seconds(1e6)}), codes.InvalidArgument,
-			"INVALID_DURATION",
-		},
-		"a negative lease": {
-			acquire(9, &lockdv1.Acquire{Name: "a", Lease: seconds(-1)}), codes.InvalidArgument,
-			"INVALID_DURATION",
-		},
-		"a lease of zero": {
-			acquire(9, &lockdv1.Acquire{Name: "a", Lease: seconds(0)}), codes.InvalidArgument,
-			"INVALID_DURATION",
-		},
-		"an absurd lease": {
-			acquire(9, &lockdv1.Acquire{Name: "a", Lease: seconds(1e9)}), codes.InvalidArgument,
-			"INVALID_DURATION",
-		},
-		"a limit of a lock": {acquire(9, &lockdv1.Acquire{Name: "a", Limit: 2}), codes.InvalidArgument, "INVALID_PERMITS"},
-		"too many permits": {
-			acquire(9, &lockdv1.Acquire{Name: "a", Kind: semaphore, Permits: 3, Limit: 2}),
-			codes.InvalidArgument, "INVALID_PERMITS",
-		},
-		"permits of nothing": {
-			acquire(9, &lockdv1.Acquire{Name: "a", Kind: semaphore}), codes.FailedPrecondition,
-			"LOCK_CONFIG_MISMATCH",
-		},
-		"a name twice": {
-			acquire(9, &lockdv1.Acquire{Names: []string{"a", "b", "a"}}), codes.InvalidArgument,
-			"INVALID_NAME",
-		},
-		"an empty name": {
-			acquire(9, &lockdv1.Acquire{Names: []string{"a", ""}}), codes.InvalidArgument,
-			"INVALID_NAME",
-		},
-		"too many names": {
-			acquire(9, &lockdv1.Acquire{Names: []string{"a", "b", "c", "d", "e"}}),
-			codes.ResourceExhausted, "QUOTA_NAMES",
-		},
-		"a bad item": {
-			acquire(9,
-				&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("a", 0, 0, 0), item("b", 77, 0, 0)}}), codes.InvalidArgument,
-			"INVALID_KIND",
-		},
-		"a holder of permits": {
-			acquire(9, &lockdv1.Acquire{Name: "a", Kind: semaphore, Limit: 1, Holder: "h"}),
-			codes.InvalidArgument, "INVALID_HOLDER",
-		},
-		"a repeated id": {acquire(1, &lockdv1.Acquire{Name: "a"}), codes.AlreadyExists, "REQUEST_ID_REPEATED"},
-		"no id":         {acquire(0, &lockdv1.Acquire{Name: "a"}), codes.InvalidArgument, "INVALID_REQUEST_ID"},
-		"a second Open": {&lockdv1.SessionRequest{
-			RequestId: 9,
-			Message:   &lockdv1.SessionRequest_Open{Open: &lockdv1.Open{}},
-		}, codes.FailedPrecondition, "SESSION_ALREADY_OPEN"},
-		"an unknown arm": {unknownArm(9), codes.Unimplemented, "UNIMPLEMENTED"},
-		"not held": {
-			release(9, &lockdv1.Release{Name: "free", Holder: "#1"}), codes.FailedPrecondition,
-			"LOCK_NOT_HELD",
-		},
-		"a stale fence": {
-			release(9, &lockdv1.Release{Name: "mine", Holder: "#1", Fence: 1}), codes.Aborted,
-			"FENCE_STALE",
-		},
-		"cancel of nothing": {
-			&lockdv1.SessionRequest{
-				RequestId: 9,
-				Message:   &lockdv1.SessionRequest_Cancel{Cancel: &lockdv1.Cancel{TargetId: 1}},
-			}, codes.NotFound,
-			"REQUEST_NOT_WAITING",
-		},
-		"a watch of no name": {&lockdv1.SessionRequest{
-			RequestId: 9,
-			Message:   &lockdv1.SessionRequest_Watch{Watch: &lockdv1.Watch{}},
-		}, codes.InvalidArgument, "INVALID_NAME"},
-		"a batch in a batch": {
-			inBatch(&lockdv1.SessionRequest{RequestId: 9, Message: inBatch().Message}),
-			codes.InvalidArgument, "INVALID_MESSAGE",
-		},
-		"Open in a batch": {
-			inBatch(&lockdv1.SessionRequest{RequestId: 9, Message: openWith(&lockdv1.Open{}).Message}),
-			codes.InvalidArgument, "INVALID_MESSAGE",
-		},
+		"no name":             {on(&acq{}), "INVALID_NAME"},
+		"a long name":         {on(&acq{Name: long(513)}), "INVALID_NAME"},
+		"control characters":  {on(&acq{Name: "a\nb"}), "INVALID_NAME"},
+		"braces":              {on(&acq{Name: "a{b"}), "INVALID_NAME"},
+		"name and names":      {on(&acq{Name: "a", Names: []string{"b"}}), "INVALID_NAME"},
+		"a long holder":       {on(&acq{Name: "a", Holder: long(129)}), "INVALID_HOLDER"},
+		"a reserved holder":   {on(&acq{Name: "a", Holder: "#1"}), "INVALID_HOLDER"},
+		"a long actor":        {on(&acq{Name: "a", Actor: long(129)}), "INVALID_ACTOR"},
+		"a long annotation":   {on(&acq{Name: "a", Annotation: long(4097)}), "INVALID_ANNOTATION"},
+		"an unknown kind":     {on(&acq{Name: "a", Kind: 77}), "INVALID_KIND"},
+		"permits of a lock":   {on(&acq{Name: "a", Permits: 2}), "INVALID_PERMITS"},
+		"a negative wait":     {on(&acq{Name: "a", Wait: seconds(-1)}), "INVALID_DURATION"},
+		"an absurd wait":      {on(&acq{Name: "a", Wait: &durationpb.Duration{Seconds: 1 << 60}}), "INVALID_DURATION"},
+		"a wait over the max": {on(&acq{Name: "a", Wait: seconds(1e6)}), "INVALID_DURATION"},
+		"a negative lease":    {on(&acq{Name: "a", Lease: seconds(-1)}), "INVALID_DURATION"},
+		"a lease of zero":     {on(&acq{Name: "a", Lease: seconds(0)}), "INVALID_DURATION"},
+		"an absurd lease":     {on(&acq{Name: "a", Lease: seconds(1e9)}), "INVALID_DURATION"},
+		"a limit of a lock":   {on(&acq{Name: "a", Limit: 2}), "INVALID_PERMITS"},
+		"too many permits":    {on(&acq{Name: "a", Kind: semaphore, Permits: 3, Limit: 2}), "INVALID_PERMITS"},
+		"permits of nothing":  {on(&acq{Name: "a", Kind: semaphore}), "LOCK_CONFIG_MISMATCH"},
+		"a name twice":        {on(&acq{Names: []string{"a", "b", "a"}}), "INVALID_NAME"},
+		"an empty name":       {on(&acq{Names: []string{"a", ""}}), "INVALID_NAME"},
+		"too many names":      {on(&acq{Names: []string{"a", "b", "c", "d", "e"}}), "QUOTA_NAMES"},
+		"a bad item":          {on(&acq{Items: items}), "INVALID_KIND"},
+		"a holder of permits": {on(&acq{Name: "a", Kind: semaphore, Limit: 1, Holder: "h"}), "INVALID_HOLDER"},
+		"a repeated id":       {acquire(1, &acq{Name: "a"}), "REQUEST_ID_REPEATED"},
+		"no id":               {acquire(0, &acq{Name: "a"}), "INVALID_REQUEST_ID"},
+		"a second Open":       {nine(openWith(&lockdv1.Open{})), "SESSION_ALREADY_OPEN"},
+		"an unknown arm":      {unknownArm(9), "UNIMPLEMENTED"},
+		"not held":            {release(9, &lockdv1.Release{Name: "free", Holder: "#1"}), "LOCK_NOT_HELD"},
+		"a stale fence":       {release(9, &lockdv1.Release{Name: "mine", Holder: "#1", Fence: 1}), "FENCE_STALE"},
+		"cancel of nothing":   {cancel, "REQUEST_NOT_WAITING"},
+		"a watch of no name":  {watch, "INVALID_NAME"},
+		"a batch in a batch":  {inBatch(nine(inBatch())), "INVALID_MESSAGE"},
+		"Open in a batch":     {inBatch(nine(openWith(&lockdv1.Open{}))), "INVALID_MESSAGE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(s *server) {
@@ -233,8 +138,8 @@ func TestABadRequestIsAnsweredAndTheStreamLives(t *testing.T) {
 				c.send(row.req)
 				m := c.recv()
 				f := m.GetResult().GetFailure()
-				if codes.Code(f.GetCode()) != row.code || f.GetReason() != row.reason {
-					t.Errorf("got %v, want %v %s", m, row.code, row.reason)
+				if codes.Code(f.GetCode()) != codeOf(row.reason) || f.GetReason() != row.reason {
+					t.Errorf("got %v, want %s", m, row.reason)
 				}
 				if want := row.req.GetRequestId(); want != 0 && m.GetRequestId() != want {
 					t.Errorf("answered request %d, want %d", m.GetRequestId(), want)
@@ -260,29 +165,25 @@ func badText(id uint64) *lockdv1.SessionRequest {
 }
 
 func TestAMessageThatCannotBeReadIsRefused(t *testing.T) {
-	large := &lockdv1.Acquire{Name: strings.Repeat("x", 1<<20)}
+	large := &acq{Name: strings.Repeat("x", 1<<20)}
 	for name, row := range map[string]struct {
 		with, without *lockdv1.SessionRequest
-		code          codes.Code
 		reason        string
 	}{
-		"invalid UTF-8": {badText(9), badText(0), codes.InvalidArgument, "INVALID_MESSAGE"},
-		"too large":     {acquire(9, large), acquire(0, large), codes.ResourceExhausted, "FRAME_TOO_LARGE"},
+		"invalid UTF-8": {badText(9), badText(0), "INVALID_MESSAGE"},
+		"too large":     {acquire(9, large), acquire(0, large), "FRAME_TOO_LARGE"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(s *server) {
 				c := s.open(&lockdv1.Open{})
 				c.send(row.with)
 				m := c.recv()
-				if f := m.GetResult().GetFailure(); m.GetRequestId() != 9 || codes.Code(f.GetCode()) != row.code ||
-					f.GetReason() != row.reason {
+				if f := m.GetResult().GetFailure(); m.GetRequestId() != 9 || f.GetReason() != row.reason {
 					t.Errorf("with an id: got %v", m)
 				}
 				c.take(10, "job")
 				c.send(row.without)
-				if st := status.Convert(c.end()); st.Code() != row.code || reasonOf(st) != row.reason {
-					t.Errorf("without an id: got %v %s", st, reasonOf(st))
-				}
+				wantReason(t, c.end(), row.reason)
 				s.open(&lockdv1.Open{}).take(1, "other")
 			})
 		})
@@ -292,7 +193,7 @@ func TestAMessageThatCannotBeReadIsRefused(t *testing.T) {
 func TestAFrameFarOverTheLimitEndsOnlyItsStream(t *testing.T) {
 	inBubble(t, func(s *server) {
 		c := s.open(&lockdv1.Open{})
-		_ = c.Send(acquire(1, &lockdv1.Acquire{Name: strings.Repeat("x", 5<<20)}))
+		_ = c.Send(acquire(1, &acq{Name: strings.Repeat("x", 5<<20)}))
 		if st := status.Convert(c.end()); st.Code() != codes.ResourceExhausted {
 			t.Errorf("got %v", st)
 		}
@@ -302,8 +203,8 @@ func TestAFrameFarOverTheLimitEndsOnlyItsStream(t *testing.T) {
 
 func TestBatchesAreAnsweredInBatchesToThoseWhoAsked(t *testing.T) {
 	requests := []*lockdv1.SessionRequest{
-		acquire(1, &lockdv1.Acquire{Name: "a"}), acquire(2, &lockdv1.Acquire{Name: ""}),
-		acquire(3, &lockdv1.Acquire{Name: "c"}),
+		acquire(1, &acq{Name: "a"}), acquire(2, &acq{Name: ""}),
+		acquire(3, &acq{Name: "c"}),
 	}
 	inBubble(t, func(s *server) {
 		for _, features := range [][]lockdv1.Feature{nil, {lockdv1.Feature_FEATURE_BATCH, 99}} {
@@ -331,38 +232,31 @@ func TestBatchesAreAnsweredInBatchesToThoseWhoAsked(t *testing.T) {
 	})
 }
 
-func TestHalfCloseReleasesAll(t *testing.T) {
-	inBubble(t, func(s *server) {
-		a, b := s.open(&lockdv1.Open{}), s.open(&lockdv1.Open{})
-		a.take(1, "job")
-		b.send(acquire(1, &lockdv1.Acquire{Name: "job"}))
-		if b.recv().GetQueued() == nil {
-			t.Fatal("want Queued")
-		}
-		if err := a.CloseSend(); err != nil {
-			t.Fatal(err)
-		}
-		if err := a.end(); !errors.Is(err, io.EOF) {
-			t.Errorf("got %v, want a clean end", err)
-		}
-		if b.recv().GetGranted() == nil {
-			t.Error("want the lock granted to the next")
-		}
-	})
-}
-
-func TestABrokenStreamReleasesIfAskedTo(t *testing.T) {
-	inBubble(t, func(s *server) {
-		a := s.open(&lockdv1.Open{OnDisconnect: lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE})
-		b := s.open(&lockdv1.Open{})
-		a.take(1, "job")
-		b.send(acquire(1, &lockdv1.Acquire{Name: "job"}))
-		b.recv()
-		a.cancel()
-		if b.recv().GetGranted() == nil {
-			t.Error("want the lock granted to the next")
-		}
-	})
+func TestTheEndOfAStreamReleasesAllIfItIsAskedTo(t *testing.T) {
+	for name, end := range map[string]func(c *stream) error{
+		"half-close": func(c *stream) error { return c.CloseSend() },
+		"broken":     func(c *stream) error { c.cancel(); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(s *server) {
+				a := s.open(&lockdv1.Open{OnDisconnect: lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE})
+				b := s.open(&lockdv1.Open{})
+				a.take(1, "job")
+				if b.ask(1, &acq{Name: "job"}).GetQueued() == nil {
+					t.Fatal("want Queued")
+				}
+				if err := end(a); err != nil {
+					t.Fatal(err)
+				}
+				if err := a.end(); name == "half-close" && !errors.Is(err, io.EOF) {
+					t.Errorf("got %v, want a clean end", err)
+				}
+				if b.recv().GetGranted() == nil {
+					t.Error("want the lock granted to the next")
+				}
+			})
+		})
+	}
 }
 
 func TestASilentClientIsToldWhy(t *testing.T) {
@@ -376,9 +270,7 @@ func TestASilentClientIsToldWhy(t *testing.T) {
 		if closing.GetFailure().GetReason() != "SESSION_SILENT" {
 			t.Errorf("got %v", closing)
 		}
-		if st := status.Convert(c.end()); st.Code() != codes.DeadlineExceeded || reasonOf(st) != "SESSION_SILENT" {
-			t.Errorf("got %v", st)
-		}
+		wantReason(t, c.end(), "SESSION_SILENT")
 	})
 }
 
@@ -386,11 +278,11 @@ func TestAClientThatDoesNotReadIsClosed(t *testing.T) {
 	inBubble(t, func(s *server) {
 		c := s.open(&lockdv1.Open{SessionTtl: seconds(9)})
 		for range 5000 {
-			c.send(acquire(0, &lockdv1.Acquire{Name: "a"}))
+			c.send(acquire(0, &acq{Name: "a"}))
 		}
 		for range 2 { // it goes on beating, but is not heard any more
 			time.Sleep(4 * time.Second)
-			c.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{}}})
+			c.send(beat(0, 0))
 		}
 		if n := len(s.b.Sessions("", 10)); n != 1 {
 			t.Errorf("got %d sessions before the end of the TTL, want 1", n)
@@ -399,9 +291,7 @@ func TestAClientThatDoesNotReadIsClosed(t *testing.T) {
 		if n := len(s.b.Sessions("", 10)); n != 0 {
 			t.Errorf("got %d sessions, want none", n)
 		}
-		if st := status.Convert(c.end()); st.Code() != codes.ResourceExhausted || reasonOf(st) != "STREAM_BACKLOG" {
-			t.Errorf("got %v %s", st.Code(), reasonOf(st))
-		}
+		wantReason(t, c.end(), "STREAM_BACKLOG")
 	})
 }
 
@@ -410,7 +300,7 @@ func TestAClientThatReadsLateGetsAllAnswers(t *testing.T) {
 		c := s.open(&lockdv1.Open{SessionTtl: seconds(9)})
 		const requests = 5000
 		for i := range requests {
-			c.send(acquire(uint64(i)+1, &lockdv1.Acquire{}))
+			c.send(acquire(uint64(i)+1, &acq{}))
 		}
 		time.Sleep(8 * time.Second)
 		for i := range requests {
@@ -425,27 +315,26 @@ func TestAClientThatReadsLateGetsAllAnswers(t *testing.T) {
 func TestABatchOfTooManyRequestsEndsTheSession(t *testing.T) {
 	inBubble(t, func(s *server) {
 		c := s.open(&lockdv1.Open{})
-		batch := &lockdv1.RequestBatch{}
-		for i := range 1025 {
-			batch.Requests = append(batch.Requests, acquire(uint64(i)+1, &lockdv1.Acquire{}))
+		batch := make([]*lockdv1.SessionRequest, 1025)
+		for i := range batch {
+			batch[i] = acquire(uint64(i)+1, &acq{})
 		}
-		c.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Batch{Batch: batch}})
+		c.send(inBatch(batch...))
 		if st := status.Convert(c.end()); reasonOf(st) != "INVALID_MESSAGE" || !strings.Contains(st.Message(), "1024") {
 			t.Errorf("got %v", st)
 		}
 	})
 }
 
+func beat(id, sent uint64) *lockdv1.SessionRequest {
+	m := &lockdv1.Heartbeat{SentId: sent}
+	return &lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Heartbeat{Heartbeat: m}}
+}
+
 func TestHeartbeatAndValidity(t *testing.T) {
 	inBubble(t, func(s *server) {
 		c := s.open(&lockdv1.Open{})
-		beat := func(id uint64) *lockdv1.HeartbeatAck {
-			c.send(&lockdv1.SessionRequest{
-				Message: &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{SentId: id}},
-			})
-			return c.recv().GetHeartbeatAck()
-		}
-		if ack := beat(1); ack.GetSentId() != 1 || ack.ValidFor != nil {
+		if ack := c.call(beat(0, 1)).GetHeartbeatAck(); ack.GetSentId() != 1 || ack.ValidFor != nil {
 			t.Errorf("got %v, want an ack without validity", ack)
 		}
 		time.Sleep(3 * time.Second)
@@ -456,7 +345,7 @@ func TestHeartbeatAndValidity(t *testing.T) {
 		if r := v.GetRemaining().AsDuration(); r <= 29*time.Second || r >= 30*time.Second {
 			t.Errorf("got %v remaining, want a little less than 30s", r)
 		}
-		if ack := beat(2); ack.GetValidFor().AsDuration() != v.GetRemaining().AsDuration() {
+		if ack := c.call(beat(0, 2)).GetHeartbeatAck(); ack.GetValidFor().AsDuration() != v.GetRemaining().AsDuration() {
 			t.Errorf("got %v, want %v", ack.GetValidFor().AsDuration(), v.GetRemaining().AsDuration())
 		}
 	})
@@ -469,15 +358,7 @@ func TestEveryAnswerRepeatsTheIDOfItsRequest(t *testing.T) {
 		if m := c.recv(); m.GetOpened() == nil || m.GetRequestId() != 7 {
 			t.Errorf("got %v, want Opened for 7", m)
 		}
-		beat := func(id, sent uint64) *lockdv1.SessionRequest {
-			return &lockdv1.SessionRequest{
-				RequestId: id,
-				Message:   &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{SentId: sent}},
-			}
-		}
-		c.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Batch{Batch: &lockdv1.RequestBatch{
-			Requests: []*lockdv1.SessionRequest{beat(8, 1), beat(9, 2)},
-		}}})
+		c.send(inBatch(beat(8, 1), beat(9, 2)))
 		for id := uint64(8); id < 10; id++ {
 			if m := c.recv(); m.GetRequestId() != id || m.GetHeartbeatAck().GetSentId() != id-7 {
 				t.Errorf("got %v, want the ack for %d", m, id)

@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"strings"
 	"testing"
+	"time"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/deadlock"
@@ -62,38 +63,43 @@ func TestEachBrokerErrorHasARow(t *testing.T) {
 	}
 }
 
-// What only several stores answer is told from what any may: a client can take another kind, or wait for the others.
-func TestWhatAMajorityRefusesHasReasonsOfItsOwn(t *testing.T) {
+func TestWhatIsToldOfAnError(t *testing.T) {
 	for err, want := range map[error]struct {
-		reason string
-		code   codes.Code
+		reason     string
+		key, value string // of the metadata, if there is any
 	}{
-		lock.ErrNoQuorum:        {"NO_QUORUM", codes.Unavailable},
-		lock.ErrKindUnsupported: {"KIND_UNSUPPORTED", codes.FailedPrecondition},
+		lock.ErrNoQuorum:           {"NO_QUORUM", "", ""}, // what only several stores answer is told from what any may
+		lock.ErrKindUnsupported:    {"KIND_UNSUPPORTED", "", ""},
+		lock.ErrNotReplicated:      {"BACKEND_UNAVAILABLE", "cause", "NOT_REPLICATED"},
+		&lock.LimitError{}:         {"LOCK_CONFIG_MISMATCH", "limit", "0"},
+		&lock.LimitError{Limit: 5}: {"LOCK_CONFIG_MISMATCH", "limit", "5"},
+		lock.ErrKindMismatch:       {"LOCK_CONFIG_MISMATCH", "", ""}, // in use for something else
+		session.ErrUpgrade:         {"LOCK_UPGRADE", "", ""},
+		// An unknown outcome stays unknown.
+		errors.Join(lock.ErrUnavailable, lock.ErrNotHeld, lock.ErrOutcomeUnknown): {"OUTCOME_UNKNOWN", "", ""},
 	} {
-		st := status.Convert(grpcapi.ToStatus(fmt.Errorf("acquire: %w", err)))
-		if st.Code() != want.code || reasonOf(st) != want.reason {
-			t.Errorf("%v: got %v %s, want %+v", err, st.Code(), reasonOf(st), want)
+		st := wantReason(t, grpcapi.ToStatus(fmt.Errorf("secret: %w", err)), want.reason)
+		data := st.Details()[0].(*errdetails.ErrorInfo).GetMetadata()
+		if data[want.key] != want.value || want.key == "" && data != nil || strings.Contains(st.Message(), "secret") {
+			t.Errorf("%v: got %v", err, st)
 		}
 	}
 }
 
-func TestAnUnknownOutcomeStaysUnknown(t *testing.T) {
-	err := errors.Join(lock.ErrUnavailable, lock.ErrNotHeld, lock.ErrOutcomeUnknown)
-	if got := reasonOf(status.Convert(grpcapi.ToStatus(err))); got != "OUTCOME_UNKNOWN" {
-		t.Errorf("got %s", got)
-	}
-}
-
-func TestAGrantThatWasNotReplicatedIsUnavailableWithItsCause(t *testing.T) {
-	st := status.Convert(grpcapi.ToStatus(fmt.Errorf("acquire: %w", lock.ErrNotReplicated)))
-	if got := reasonOf(st); got != "BACKEND_UNAVAILABLE" {
-		t.Errorf("got %s", got)
-	}
-	for _, d := range st.Details() {
-		if info, ok := d.(*errdetails.ErrorInfo); ok && info.GetMetadata()["cause"] != "NOT_REPLICATED" {
-			t.Errorf("got %v", info)
-		}
+func TestADeadlockIsToldWithItsCircle(t *testing.T) {
+	circle := deadlock.Deadlock{Omitted: 3, Members: []deadlock.Member{{
+		Owner: "s:#1", Want: deadlock.Want{Name: "door", Kind: lock.Fair}, Age: time.Second, HeldBy: "r:#2", Fence: 7,
+		About: deadlock.About{
+			Session: "s", Client: "billing", Peer: "host:1", Replica: "east", Annotation: "nightly", Fails: true,
+		},
+	}}}
+	st := wantReason(t, grpcapi.ToStatus(fmt.Errorf("acquire: %w", &deadlock.Error{Deadlock: circle})), "DEADLOCK")
+	want := &lockdv1.Deadlock{Omitted: 3, Members: []*lockdv1.DeadlockMember{{
+		Name: "door", Kind: lockdv1.LockKind_LOCK_KIND_FAIR, Owner: "s:#1", SessionId: "s", ClientName: "billing",
+		Peer: "host:1", Replica: "east", Annotation: "nightly", Age: seconds(1), HeldBy: "r:#2", Fence: 7, Fails: true,
+	}}}
+	if got, ok := st.Details()[1].(*lockdv1.Deadlock); !ok || !proto.Equal(got, want) {
+		t.Errorf("got %v, want %v", st.Details(), want)
 	}
 }
 

@@ -7,9 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
@@ -31,45 +29,38 @@ func item(name string, k lockdv1.LockKind, permits, limit uint32) *lockdv1.Acqui
 	return &lockdv1.AcquireItem{Name: name, Kind: k, Permits: permits, Limit: limit}
 }
 
+type (
+	ais = []*lockdv1.AcquireItem
+	its = []request.Item
+)
+
 func TestWhatAnAcquireAsksFor(t *testing.T) {
+	one := func(name string, k lock.Kind, permits, limit uint32) request.Item {
+		return request.Item{Name: name, Kind: k, Permits: permits, Limit: limit}
+	}
+	x := lock.Exclusive
 	for name, row := range map[string]struct {
-		acquire *lockdv1.Acquire
-		want    []request.Item
+		acquire *acq
+		want    its
 	}{
-		"nothing":    {&lockdv1.Acquire{}, []request.Item{{Kind: lock.Exclusive}}},
-		"a name":     {&lockdv1.Acquire{Name: "a", Kind: fair}, []request.Item{{Name: "a", Kind: lock.Fair}}},
-		"one permit": {&lockdv1.Acquire{Name: "a", Permits: 1}, []request.Item{{Name: "a", Kind: lock.Exclusive}}},
-		"permits": {
-			&lockdv1.Acquire{Name: "a", Kind: semaphore, Permits: 3, Limit: 9},
-			[]request.Item{{Name: "a", Kind: lock.Semaphore, Permits: 3, Limit: 9}},
-		},
-		"one of names": {&lockdv1.Acquire{Names: []string{"a"}, Kind: read}, []request.Item{{Name: "a", Kind: lock.Read}}},
-		"names": {
-			&lockdv1.Acquire{Names: []string{"b", "a"}, Kind: write},
-			[]request.Item{{Name: "b", Kind: lock.Write}, {Name: "a", Kind: lock.Write}},
-		},
+		"nothing":      {&acq{}, its{one("", x, 0, 0)}},
+		"a name":       {&acq{Name: "a", Kind: fair}, its{one("a", lock.Fair, 0, 0)}},
+		"one permit":   {&acq{Name: "a", Permits: 1}, its{one("a", x, 0, 0)}},
+		"permits":      {&acq{Name: "a", Kind: semaphore, Permits: 3, Limit: 9}, its{one("a", lock.Semaphore, 3, 9)}},
+		"one of names": {&acq{Names: []string{"a"}, Kind: read}, its{one("a", lock.Read, 0, 0)}},
+		"names":        {&acq{Names: []string{"b", "a"}}, its{one("b", x, 0, 0), one("a", x, 0, 0)}},
+		"one of items": {&acq{Items: ais{item("a", read, 0, 0)}}, its{one("a", lock.Read, 0, 0)}},
 		"names, permits": {
-			&lockdv1.Acquire{Names: []string{"a", "b"}, Kind: semaphore, Permits: 2},
-			[]request.Item{{Name: "a", Kind: lock.Semaphore, Permits: 2}, {Name: "b", Kind: lock.Semaphore, Permits: 2}},
-		},
-		"one of items": {
-			&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("a", read, 0, 0)}},
-			[]request.Item{{Name: "a", Kind: lock.Read}},
+			&acq{Names: []string{"a", "b"}, Kind: semaphore, Permits: 2},
+			its{one("a", lock.Semaphore, 2, 0), one("b", lock.Semaphore, 2, 0)},
 		},
 		"items": {
-			&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{
-				item("c", semaphore, 0, 4), item("a", 0, 0, 0),
-				item("b", exclusive, 1, 0),
-			}},
-			[]request.Item{
-				{Name: "c", Kind: lock.Semaphore, Limit: 4},
-				{Name: "a", Kind: lock.Exclusive},
-				{Name: "b", Kind: lock.Exclusive},
-			},
+			&acq{Items: ais{item("c", semaphore, 0, 4), item("a", 0, 0, 0), item("b", exclusive, 1, 0)}},
+			its{one("c", lock.Semaphore, 0, 4), one("a", x, 0, 0), one("b", x, 0, 0)},
 		},
 		"the same name twice": { // the broker's to judge
-			&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("a", read, 0, 0), item("a", write, 0, 0)}},
-			[]request.Item{{Name: "a", Kind: lock.Read}, {Name: "a", Kind: lock.Write}},
+			&acq{Items: ais{item("a", read, 0, 0), item("a", write, 0, 0)}},
+			its{one("a", lock.Read, 0, 0), one("a", lock.Write, 0, 0)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +68,7 @@ func TestWhatAnAcquireAsksFor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := append([]request.Item{{Name: r.Name, Kind: r.Kind, Permits: r.Permits, Limit: r.Limit}}, r.More...)
+			got := append(its{{Name: r.Name, Kind: r.Kind, Permits: r.Permits, Limit: r.Limit}}, r.More...)
 			if !reflect.DeepEqual(got, row.want) {
 				t.Errorf("got %+v, want %+v", got, row.want)
 			}
@@ -86,44 +77,23 @@ func TestWhatAnAcquireAsksFor(t *testing.T) {
 }
 
 func TestWhatAnAcquireMustNotAskFor(t *testing.T) {
-	items := func(i ...*lockdv1.AcquireItem) *lockdv1.Acquire { return &lockdv1.Acquire{Items: i} }
+	b, sem := ais{item("b", 0, 0, 0)}, ais{item("b", semaphore, 0, 0)}
+	items := func(i ...*lockdv1.AcquireItem) *acq { return &acq{Items: i} }
 	for name, row := range map[string]struct {
 		acquire       *lockdv1.Acquire
 		field, reason string
 	}{
-		"name and names": {&lockdv1.Acquire{Name: "a", Names: []string{"b"}}, "name", "INVALID_NAME"},
-		"name and items": {
-			&lockdv1.Acquire{Name: "a", Items: items(item("b", 0, 0, 0)).Items}, "name",
-			"INVALID_NAME",
-		},
-		"names and items": {
-			&lockdv1.Acquire{Names: []string{"a"}, Items: items(item("b", 0, 0, 0)).Items}, "name",
-			"INVALID_NAME",
-		},
-		"a kind for all items": {
-			&lockdv1.Acquire{Kind: fair, Items: items(item("b", 0, 0, 0)).Items}, "kind",
-			"INVALID_KIND",
-		},
-		"permits for all items": {
-			&lockdv1.Acquire{Permits: 2, Items: items(item("b", semaphore, 0, 0)).Items}, "permits",
-			"INVALID_PERMITS",
-		},
-		"a limit for all items": {
-			&lockdv1.Acquire{Limit: 2, Items: items(item("b", semaphore, 0, 0)).Items}, "limit",
-			"INVALID_PERMITS",
-		},
-		"permits of a lock": {&lockdv1.Acquire{Name: "a", Permits: 2}, "permits", "INVALID_PERMITS"},
-		"a limit of a lock": {&lockdv1.Acquire{Name: "a", Kind: write, Limit: 1}, "limit", "INVALID_PERMITS"},
-		"permits of several": {
-			&lockdv1.Acquire{Names: []string{"a", "b"}, Kind: read, Permits: 2}, "permits",
-			"INVALID_PERMITS",
-		},
-		"permits of one of items": {
-			items(item("a", semaphore, 2, 2), item("b", fair, 2, 0)), "items[1].permits", "INVALID_PERMITS",
-		},
-		"a limit of one of items": {
-			items(item("a", semaphore, 2, 2), item("b", 0, 0, 2)), "items[1].limit", "INVALID_PERMITS",
-		},
+		"name and names":          {&acq{Name: "a", Names: []string{"b"}}, "name", "INVALID_NAME"},
+		"name and items":          {&acq{Name: "a", Items: b}, "name", "INVALID_NAME"},
+		"names and items":         {&acq{Names: []string{"a"}, Items: b}, "name", "INVALID_NAME"},
+		"a kind for all items":    {&acq{Kind: fair, Items: b}, "kind", "INVALID_KIND"},
+		"permits for all items":   {&acq{Permits: 2, Items: sem}, "permits", "INVALID_PERMITS"},
+		"a limit for all items":   {&acq{Limit: 2, Items: sem}, "limit", "INVALID_PERMITS"},
+		"permits of a lock":       {&acq{Name: "a", Permits: 2}, "permits", "INVALID_PERMITS"},
+		"a limit of a lock":       {&acq{Name: "a", Kind: write, Limit: 1}, "limit", "INVALID_PERMITS"},
+		"permits of several":      {&acq{Names: []string{"a", "b"}, Kind: read, Permits: 2}, "permits", "INVALID_PERMITS"},
+		"permits of one of items": {items(sem[0], item("b", fair, 2, 0)), "items[1].permits", "INVALID_PERMITS"},
+		"a limit of one of items": {items(sem[0], item("b", 0, 0, 2)), "items[1].limit", "INVALID_PERMITS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := grpcapi.ToAcquire(row.acquire)
@@ -162,28 +132,6 @@ func TestAGrantHasItsHoldsInOrder(t *testing.T) {
 	}
 	if q := grpcapi.FromEvent(session.Queued{ID: 1, Position: 12}).GetQueued(); q.GetPosition() != 12 {
 		t.Errorf("got %v", q)
-	}
-}
-
-func TestALimitErrorTellsTheLimit(t *testing.T) {
-	for _, limit := range []uint32{0, 5} {
-		st := status.Convert(grpcapi.ToStatus(fmt.Errorf("secret: %w", &lock.LimitError{Limit: limit})))
-		if st.Code() != codes.FailedPrecondition || reasonOf(st) != "LOCK_CONFIG_MISMATCH" ||
-			st.Message() != (&lock.LimitError{Limit: limit}).Error() {
-			t.Errorf("got %v", st)
-		}
-		info, ok := st.Details()[0].(*errdetails.ErrorInfo)
-		if !ok || info.GetMetadata()["limit"] != fmt.Sprint(limit) {
-			t.Errorf("got %v, want the limit %d", st.Details(), limit)
-		}
-	}
-	st := status.Convert(grpcapi.ToStatus(lock.ErrKindMismatch))
-	if st.Details()[0].(*errdetails.ErrorInfo).GetMetadata() != nil {
-		t.Errorf("a name in use for something else has no limit: %v", st.Details())
-	}
-	if st := status.Convert(grpcapi.ToStatus(session.ErrUpgrade)); reasonOf(st) != "LOCK_UPGRADE" ||
-		st.Code() != codes.FailedPrecondition {
-		t.Errorf("got %v", st)
 	}
 }
 

@@ -104,56 +104,6 @@ func TestUnaryWaitEndsWithItsDeadlineAndKeepsNothing(t *testing.T) {
 	})
 }
 
-func TestAdministration(t *testing.T) {
-	inBubble(t, func(s *server) {
-		admin, ctx := lockdv1.NewAdminServiceClient(s.admin), s.t.Context()
-		inspect := lockdv1.NewInspectServiceClient(s.conn)
-		a, b := s.open(&lockdv1.Open{ClientName: "alice", Labels: map[string]string{"k": "v"}}),
-			s.open(&lockdv1.Open{ClientName: "bob"})
-		a.send(acquire(1, &lockdv1.Acquire{Name: "job", Annotation: "nightly"}))
-		a.recv()
-		b.send(acquire(1, &lockdv1.Acquire{Name: "job"}))
-		b.recv()
-		sessions, err := inspect.ListSessions(ctx, &lockdv1.ListSessionsRequest{PageSize: 1})
-		if err != nil || len(sessions.GetSessions()) != 1 || sessions.GetNextPageToken() == "" {
-			t.Fatalf("first page: %v, %v", sessions, err)
-		}
-		more, err := inspect.ListSessions(ctx, &lockdv1.ListSessionsRequest{PageToken: sessions.GetNextPageToken()})
-		if err != nil || len(more.GetSessions()) != 1 || more.GetNextPageToken() != "" {
-			t.Errorf("second page: %v, %v", more, err)
-		}
-		holds, err := inspect.ListHolds(ctx, &lockdv1.ListHoldsRequest{Client: "alice"})
-		if err != nil || len(holds.GetHolds()) != 1 || holds.GetHolds()[0].GetHolder().GetAnnotation() != "nightly" {
-			t.Errorf("holds: %v, %v", holds, err)
-		}
-		waiters, err := inspect.ListWaiters(ctx, &lockdv1.ListWaitersRequest{Name: "job"})
-		if err != nil || len(waiters.GetWaiters()) != 1 || waiters.GetWaiters()[0].GetClientName() != "bob" {
-			t.Errorf("waiters: %v, %v", waiters, err)
-		}
-		forced, err := admin.ForceRelease(ctx, &lockdv1.ForceReleaseRequest{Name: "job"})
-		if err != nil || !forced.GetReleased() {
-			t.Errorf("force: %v, %v", forced, err)
-		}
-		if lost := a.recv().GetLost(); lost.GetReason() != lockdv1.Lost_REASON_FORCED {
-			t.Errorf("the holder heard %v", lost)
-		}
-		if b.recv().GetGranted() == nil {
-			t.Error("the waiter was not granted")
-		}
-		drain, err := admin.Drain(ctx, &lockdv1.DrainRequest{Within: seconds(4)})
-		if err != nil || drain.GetSessions() != 2 {
-			t.Errorf("drain: %v, %v", drain, err)
-		}
-		if a.recv().GetDraining() == nil {
-			t.Error("want Draining")
-		}
-		health, err := grpc_health_v1.NewHealthClient(s.conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
-		if err != nil || health.GetStatus() != grpc_health_v1.HealthCheckResponse_NOT_SERVING {
-			t.Errorf("health of a draining server: %v, %v", health, err)
-		}
-	})
-}
-
 func TestClientsCannotDoWhatOperatorsDo(t *testing.T) {
 	inBubble(t, func(s *server) {
 		admin, ctx := lockdv1.NewAdminServiceClient(s.conn), s.t.Context()
@@ -205,10 +155,27 @@ func TestADrainCanBeTakenBack(t *testing.T) {
 		if undrain() {
 			t.Error("what does not drain was drained")
 		}
-		for range 2 {
-			if _, err := admin.Drain(ctx, &lockdv1.DrainRequest{}); err != nil {
-				t.Fatal(err)
+		health := func(want grpc_health_v1.HealthCheckResponse_ServingStatus) {
+			t.Helper()
+			for _, service := range []string{"", "lockd.v1.SessionService", "lockd.v1.LockService"} {
+				r, err := grpc_health_v1.NewHealthClient(s.conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: service})
+				if err != nil || r.GetStatus() != want {
+					t.Errorf("health of %q: %v, %v", service, r, err)
+				}
 			}
+		}
+		health(grpc_health_v1.HealthCheckResponse_SERVING)
+		for range 2 {
+			c := s.open(&lockdv1.Open{})
+			drain, err := admin.Drain(ctx, &lockdv1.DrainRequest{Within: seconds(4)})
+			if err != nil || drain.GetSessions() != 1 {
+				t.Fatal(drain, err)
+			}
+			if got := c.recv().GetDraining(); got.GetReconnectWithin().AsDuration() > 4*time.Second {
+				t.Errorf("got %v", got)
+			}
+			health(grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+			c.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Goodbye{}})
 			if err := s.b.Ready(); !errors.Is(err, session.ErrDraining) {
 				t.Errorf("got %v, want ErrDraining", err)
 			}
@@ -221,12 +188,7 @@ func TestADrainCanBeTakenBack(t *testing.T) {
 			if err := s.b.Ready(); err != nil {
 				t.Error(err)
 			}
-			for _, service := range []string{"", "lockd.v1.SessionService"} {
-				r, err := grpc_health_v1.NewHealthClient(s.conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: service})
-				if err != nil || r.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
-					t.Errorf("health: %v, %v", r, err)
-				}
-			}
+			health(grpc_health_v1.HealthCheckResponse_SERVING)
 		}
 		s.srv.NotServing()
 		_, err := admin.Undrain(ctx, &lockdv1.UndrainRequest{})
@@ -258,18 +220,6 @@ func TestStatus(t *testing.T) {
 			}
 			if !proto.Equal(got, want) {
 				t.Errorf("got %v, want %v", got, want)
-			}
-		}
-	})
-}
-
-func TestHealthSpeaksForAllServices(t *testing.T) {
-	inBubble(t, func(s *server) {
-		for _, service := range []string{"", "lockd.v1.LockService", "lockd.v1.SessionService"} {
-			r, err := grpc_health_v1.NewHealthClient(s.conn).Check(s.t.Context(),
-				&grpc_health_v1.HealthCheckRequest{Service: service})
-			if err != nil || r.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
-				t.Errorf("%q: %v, %v", service, r, err)
 			}
 		}
 	})

@@ -6,47 +6,10 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
-
-func look(id uint64, name string) *lockdv1.SessionRequest {
-	return &lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Look{Look: &lockdv1.Look{Name: name}}}
-}
-
-func release(id uint64, h *lockdv1.Hold, keep uint32) *lockdv1.SessionRequest {
-	return &lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Release{Release: &lockdv1.Release{
-		Name: h.GetName(), Kind: h.GetKind(), Holder: h.GetHolder(), Fence: h.GetFence(), Keep: keep,
-	}}}
-}
-
-// call sends a request and returns its answer.
-func (c *stream) call(m *lockdv1.SessionRequest) *lockdv1.SessionResponse {
-	c.t.Helper()
-	c.send(m)
-	got := c.recv()
-	if got.GetRequestId() != m.GetRequestId() {
-		c.t.Fatalf("got %v, want the answer to %d", got, m.GetRequestId())
-	}
-	return got
-}
-
-func TestALookOnTheStreamIsThatOfTheService(t *testing.T) {
-	inBubble(t, func(s *server) {
-		c, other := s.open(&lockdv1.Open{}), s.open(&lockdv1.Open{ClientName: "holder"})
-		fence := other.take(1, "door").GetHolds()[0].GetFence()
-		got := c.call(look(1, "door")).GetLooked().GetLock()
-		if !got.GetHeld() || got.GetFence() != fence || got.GetClient() != "holder" || got.GetHolders() != 1 {
-			t.Errorf("got %v", got)
-		}
-		if want := s.get("door"); got.String() != want.String() {
-			t.Errorf("got %v, the service tells %v", got, want)
-		}
-		if f := c.call(look(2, "\n")).GetResult().GetFailure(); f.GetReason() != "INVALID_NAME" {
-			t.Errorf("got %v", f)
-		}
-	})
-}
 
 func TestTheHoldsOfASessionInPages(t *testing.T) {
 	inBubble(t, func(s *server) {
@@ -132,6 +95,43 @@ func TestALimitAndPermitsByUnaryCalls(t *testing.T) {
 			if err != nil || r.GetRemaining() != keep {
 				t.Errorf("got %v and %v, want %d left", r, err, keep)
 			}
+		}
+	})
+}
+
+func TestALeaseIsChangedOnTheStreamAndByAUnaryCall(t *testing.T) {
+	inBubble(t, func(s *server) {
+		c := s.open(&lockdv1.Open{})
+		h := c.take(1, "door").GetHolds()[0]
+		id := uint64(1)
+		extend := func(lease *durationpb.Duration, mayShorten bool, want time.Duration) {
+			t.Helper()
+			id++
+			left := c.call(&lockdv1.SessionRequest{
+				RequestId: id,
+				Message: &lockdv1.SessionRequest_Extend{Extend: &lockdv1.Extend{
+					Name: "door", Holder: h.GetHolder(), Fence: h.GetFence(), Lease: lease, MayShorten: mayShorten,
+				}},
+			}).GetExtended().GetValidity().GetRemaining().AsDuration()
+			if left > want || left < want*9/10 {
+				t.Errorf("valid for %v, want about %v", left, want)
+			}
+		}
+		extend(seconds(600), false, 10*time.Minute)
+		extend(seconds(60), false, 10*time.Minute)
+		extend(seconds(60), true, time.Minute)
+		extend(nil, true, 30*time.Second)
+		locks := lockdv1.NewLockServiceClient(s.conn)
+		a, err := locks.Acquire(s.t.Context(), &lockdv1.AcquireRequest{Name: "job", Lease: seconds(600)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := locks.Extend(s.t.Context(), &lockdv1.ExtendRequest{
+			Name: "job", LeaseId: a.GetGranted().GetLeaseId(), Lease: seconds(5), MayShorten: true,
+		})
+		if err != nil || e.GetLease().GetValidFor().AsDuration() > 5*time.Second ||
+			s.get("job").GetTtl().AsDuration() > 5*time.Second {
+			t.Errorf("got %v and %v", e, err)
 		}
 	})
 }
