@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ type crew struct {
 	ttl   time.Duration
 	heard time.Time
 	mark  lock.Mark
+	asks  atomic.Int64 // how often its leases were asked what they need
 }
 
 // take has a client take some leases.
@@ -62,6 +64,7 @@ func (f *fake) Reduced(time.Time) bool  { return false }
 
 func (f *fake) Renewals(now time.Time, ls []*fake, rs []lock.Renewal, until []time.Time) {
 	for i, l := range ls {
+		l.asks.Add(1)
 		if l.asked != nil {
 			l.asked()
 		}
