@@ -176,7 +176,8 @@ func (b *Broker) checkResume(req ResumeRequest, ttl time.Duration) error {
 	case !idForm.MatchString(req.ID), req.Token == "", len(req.Token) > 256:
 		return session.ErrSessionExpired
 	case req.Epoch < 2 || req.Epoch >= maxEpoch:
-		return lock.Invalid("resume.epoch", lock.ReasonMessage, "must be greater than in each stream before, which began with 1")
+		return lock.Invalid("resume.epoch", lock.ReasonMessage,
+			"must be greater than in each stream before, which began with 1")
 	case len(req.Holds) > most:
 		return b.metrics.denied("locks", most)
 	}
