@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,6 +37,26 @@ func (c *crew) take(w *Watchdog[*fake], n int) (ls []*fake) {
 
 // newCrew is a client that was just heard.
 func newCrew(ttl time.Duration) *crew { return &crew{ttl: ttl, heard: time.Now()} }
+
+// hearOften has it be heard some times, an interval apart, a little before renewals are due.
+func (c *crew) hearOften(w *Watchdog[*fake], times int) {
+	for range times {
+		time.Sleep(c.ttl/3 - 10*time.Millisecond)
+		c.hear(w)
+	}
+	synctest.Wait()
+}
+
+// lost counts those that are.
+func lost(ls []*fake) (n int) {
+	synctest.Wait()
+	for _, l := range ls {
+		if _, at := l.seen(); !at.IsZero() {
+			n++
+		}
+	}
+	return n
+}
 
 // fake is a lease.
 type fake struct {
@@ -110,6 +131,47 @@ func (renewer) Renew(_ context.Context, rs []lock.Renewal, done func(int, error)
 	for i := range rs {
 		done(i, nil)
 	}
+}
+
+// slow is a store that takes its time for each call, and knows what was asked of it.
+type slow struct {
+	lock.Holds
+	each time.Duration
+
+	mu          sync.Mutex // guards the fields below
+	err         error      // of each renewal
+	calls       []call
+	under, most int // calls that are under way, now and at most
+}
+
+type call struct {
+	at time.Time
+	n  int
+}
+
+func (s *slow) Renew(_ context.Context, rs []lock.Renewal, done func(int, error)) {
+	s.mu.Lock()
+	s.calls = append(s.calls, call{time.Now(), len(rs)})
+	s.under++
+	s.most = max(s.most, s.under)
+	err := s.err
+	s.mu.Unlock()
+	time.Sleep(s.each)
+	s.mu.Lock()
+	s.under--
+	s.mu.Unlock()
+	for i := range rs {
+		done(i, err)
+	}
+}
+
+// fail has renewals fail from now on, or be done, and returns the calls until now.
+func (s *slow) fail(err error) []call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	calls := s.calls
+	s.calls, s.err = nil, err
+	return calls
 }
 
 func newWatchdog(t testing.TB) *Watchdog[*fake] { return watching(t, renewer{}) }

@@ -1,11 +1,9 @@
 package watchdog
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,27 +132,10 @@ func TestAMillionHurriedLeasesAreNotSentAtOnce(t *testing.T) {
 				t.Fatalf("lease %d was renewed %d times, want 1", i, len(l.renewed))
 			}
 		}
-		if n := store.most.Load(); n > maxHurried {
+		if n := store.most; n > maxHurried {
 			t.Errorf("%d calls were under way at once", n)
 		}
 	})
-}
-
-// slow is a store that takes its time for each call, and knows how many were under way at once.
-type slow struct {
-	lock.Holds
-	each        time.Duration
-	err         error // of each renewal
-	under, most atomic.Int32
-}
-
-func (s *slow) Renew(_ context.Context, rs []lock.Renewal, done func(int, error)) {
-	s.most.Store(max(s.most.Load(), s.under.Add(1)))
-	time.Sleep(s.each)
-	s.under.Add(-1)
-	for i := range rs {
-		done(i, s.err)
-	}
 }
 
 // TestRenewalsThatFailAreNotAllTriedAgainAtOnce has a store that answers nothing: besides the rounds only a few calls
@@ -174,7 +155,7 @@ func TestRenewalsThatFailAreNotAllTriedAgainAtOnce(t *testing.T) {
 			}
 		}
 		// A round has a call each 3 s / 20, each of which takes a second.
-		if n := store.most.Load(); n > maxHurried+8 {
+		if n := store.most; n > maxHurried+8 {
 			t.Errorf("%d calls were under way at once", n)
 		}
 	})
