@@ -27,7 +27,7 @@ func (l listener) Accept() (net.Conn, error) {
 	bounded := l.intake.Watch(c)
 	if socket, ok := c.(syscall.Conn); ok {
 		if raw, err := socket.SyscallConn(); err == nil {
-			return newReadyConn(bounded, raw), nil
+			return &readyConn{bounded, raw}, nil
 		}
 	}
 	return bounded, nil
@@ -37,72 +37,45 @@ func (l listener) Accept() (net.Conn, error) {
 // by itself with connections of package net only. It reads one at a time.
 type readyConn struct {
 	*inbound.Conn
-
-	raw  syscall.RawConn
-	pool mem.BufferPool
-	size int
-	buf  *[]byte // nil while there is nothing to read
-	n    int
-	err  error
-
-	try    func(fd uintptr) (over bool)
-	read   func() (int, error)
-	buffer func() []byte
-}
-
-func newReadyConn(c *inbound.Conn, raw syscall.RawConn) *readyConn {
-	r := &readyConn{Conn: c, raw: raw}
-	r.try, r.read, r.buffer = r.once, r.wait, r.lent // made here once, and not for each read
-	return r
+	raw syscall.RawConn
 }
 
 // ReadOnReady is what gRPC looks for in a connection. It puts the buffer back into the pool.
 func (c *readyConn) ReadOnReady(size int, pool mem.BufferPool) (buf *[]byte, n int, err error) {
-	c.size, c.pool = size, pool
-	n, err = c.ReadBy(c.read, c.buffer)
-	if err != nil {
-		c.back()
-		n = 0
+	lent := func() []byte {
+		if buf == nil {
+			buf = pool.Get(size)
+		}
+		return *buf
 	}
-	buf, c.buf, c.pool = c.buf, nil, nil
-	return buf, n, err
-}
-
-// lent is the buffer.
-func (c *readyConn) lent() []byte {
-	if c.buf == nil {
-		c.buf = c.pool.Get(c.size)
+	back := func() {
+		if buf != nil {
+			pool.Put(buf)
+			buf = nil
+		}
 	}
-	return *c.buf
-}
-
-func (c *readyConn) back() {
-	if c.buf != nil {
-		c.pool.Put(c.buf)
-		c.buf = nil
+	read := func() (n int, err error) {
+		closed := c.raw.Read(func(fd uintptr) (over bool) {
+			for n, err = syscall.Read(int(fd), lent()); errors.Is(err, syscall.EINTR); {
+				n, err = syscall.Read(int(fd), lent())
+			}
+			if errors.Is(err, syscall.EAGAIN) {
+				back() // and wait in the poller
+				return false
+			}
+			return true
+		})
+		switch {
+		case closed != nil:
+			return 0, closed
+		case n == 0 && err == nil:
+			return 0, io.EOF
+		}
+		return n, err
 	}
-}
-
-// wait waits in the poller until something was read.
-func (c *readyConn) wait() (int, error) {
-	if err := c.raw.Read(c.try); err != nil {
-		return 0, err
+	if n, err = c.ReadBy(read, lent); err != nil {
+		back()
+		return nil, 0, err
 	}
-	if c.n == 0 && c.err == nil {
-		return 0, io.EOF
-	}
-	return c.n, c.err
-}
-
-// once reads what there is.
-func (c *readyConn) once(fd uintptr) (over bool) {
-	c.n, c.err = syscall.Read(int(fd), c.lent())
-	for errors.Is(c.err, syscall.EINTR) {
-		c.n, c.err = syscall.Read(int(fd), c.lent())
-	}
-	if errors.Is(c.err, syscall.EAGAIN) {
-		c.back()
-		return false
-	}
-	return true
+	return buf, n, nil
 }
