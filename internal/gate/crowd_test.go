@@ -179,23 +179,23 @@ func pourIn(t *testing.T, gated bool) *crowd {
 	return c
 }
 
-// take takes a client's leases, a turn of requests after the other, as a stream's reader hands them on.
+// take takes a client's leases, a piece of requests after the other, as a stream's reader hands them on.
 func (c *crowd) take(s *broker.Session, g *gate.Gate, n int, beat *heart) {
 	id, under := uint64(0), 0
 	for under > 0 || id < leases/clients {
-		var turn []request.Request
-		for under+len(turn) < inFlight && id < leases/clients {
+		var piece []request.Request
+		for under+len(piece) < inFlight && id < leases/clients {
 			id++
-			turn = append(turn, request.Request{ID: id, Verb: request.VerbAcquire, Acquire: request.Acquire{
+			piece = append(piece, request.Request{ID: id, Verb: request.VerbAcquire, Acquire: request.Acquire{
 				Name: fmt.Sprintf("%d:%d", n, id), Kind: lock.Exclusive,
 			}})
 		}
-		if len(turn) > 0 && g.Stops(s.ID(), len(turn)) {
-			g.Enter(s.ID(), len(turn), beat.patience(), nil)
+		if len(piece) > 0 && g.Stops(s.ID(), len(piece)) {
+			g.Enter(s.ID(), len(piece), beat.patience(), nil)
 		}
 		s.Hear()
-		s.Requests(turn)
-		under += len(turn)
+		s.Requests(piece)
+		under += len(piece)
 		<-s.Outbox().Wake()
 		for _, e := range s.Outbox().Take() {
 			switch e.(type) {

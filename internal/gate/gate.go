@@ -36,12 +36,12 @@ type Store interface {
 
 // Gate is where requests wait. A nil Gate is always open.
 type Gate struct {
-	store  Store
-	late   func() time.Duration
-	inLine atomic.Int32
+	store   Store
+	late    func() time.Duration
+	waiting atomic.Int32
 
-	mu   sync.Mutex // guards the field below
-	line []*visitor
+	mu       sync.Mutex // guards the field below
+	visitors []*visitor
 }
 
 // visitor is who waits, with some requests.
@@ -60,7 +60,7 @@ func New(store Store, late func() time.Duration) *Gate {
 
 // Shut says whether a session has to wait here that has more than an even share of what waits for the store.
 func (g *Gate) Shut() bool {
-	return g != nil && (g.inLine.Load() > 0 || g.late() > LateBound || g.store.Waiting() >= most)
+	return g != nil && (g.waiting.Load() > 0 || g.late() > LateBound || g.store.Waiting() >= most)
 }
 
 // Stops says whether so many requests of a session have to wait here.
@@ -86,8 +86,8 @@ func (g *Gate) Enter(session string, requests int, patience time.Duration, over 
 	}
 	v := &visitor{session: session, requests: requests, until: time.Now().Add(patience), entered: make(chan struct{})}
 	g.mu.Lock()
-	g.line = append(g.line, v)
-	if g.inLine.Add(1) == 1 {
+	g.visitors = append(g.visitors, v)
+	if g.waiting.Add(1) == 1 {
 		time.AfterFunc(lookEvery, g.look)
 	}
 	g.mu.Unlock()
@@ -109,9 +109,9 @@ func (g *Gate) look() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	room, late, now := most-g.store.Waiting(), g.late() > LateBound, time.Now()
-	some := min(len(g.line), looks)
-	wait := g.line[:0]
-	for _, v := range g.line[:some] {
+	some := min(len(g.visitors), looks)
+	wait := g.visitors[:0]
+	for _, v := range g.visitors[:some] {
 		switch {
 		case v.left:
 		case late && now.Before(v.until), room <= 0 && !g.even(v.session, v.requests):
@@ -121,13 +121,13 @@ func (g *Gate) look() {
 			close(v.entered)
 		}
 	}
-	wait = append(wait, g.line[some:]...)
-	gone := len(g.line) - len(wait)
-	clear(g.line[len(wait):])
-	g.line = wait
-	if g.inLine.Add(int32(-gone)) > 0 { //nolint:gosec // bounded by the streams
+	wait = append(wait, g.visitors[some:]...)
+	gone := len(g.visitors) - len(wait)
+	clear(g.visitors[len(wait):])
+	g.visitors = wait
+	if g.waiting.Add(int32(-gone)) > 0 { //nolint:gosec // bounded by the streams
 		time.AfterFunc(lookEvery, g.look)
 	} else {
-		g.line = nil
+		g.visitors = nil
 	}
 }

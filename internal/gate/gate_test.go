@@ -39,7 +39,7 @@ func (s *store) serve(each int64) {
 	}
 }
 
-const turn = 64
+const piece = 64
 
 // TestNoMoreWaitForAStoreThanItSoonTakes has very many clients ask all the time. Not many more requests wait for the
 // store than it should have, all clients get their turn, and the store always has something to do.
@@ -47,31 +47,31 @@ func TestNoMoreWaitForAStoreThanItSoonTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s store
 		g := New(&s, s.lateness)
-		const clients, turns, each = 500, 20, 50
+		const clients, pieces, each = 500, 20, 50
 		var longest atomic.Int64
 		var wg sync.WaitGroup
 		began := time.Now()
 		for range clients {
 			wg.Go(func() {
-				for range turns {
+				for range pieces {
 					asked := time.Now()
-					g.Enter("", turn, time.Minute, nil)
+					g.Enter("", piece, time.Minute, nil)
 					longest.Store(max(longest.Load(), int64(time.Since(asked))))
-					s.put(turn)
+					s.put(piece)
 					time.Sleep(time.Millisecond)
 				}
 			})
 		}
 		go s.serve(each)
 		wg.Wait()
-		if n := s.most.Load(); n > 2*most { // without the gate, clients*turn
+		if n := s.most.Load(); n > 2*most { // without the gate, clients*piece
 			t.Errorf("%d requests waited for the store", n)
 		}
-		fair := time.Duration(clients*turn/each) * time.Millisecond
+		fair := time.Duration(clients*piece/each) * time.Millisecond
 		if d := time.Duration(longest.Load()); d > 3*fair {
 			t.Errorf("somebody waited %v, while all wait about %v", d, fair)
 		}
-		if took, best := time.Since(began), time.Duration(clients*turns*turn/each)*time.Millisecond; took > best*11/10 {
+		if took, best := time.Since(began), time.Duration(clients*pieces*piece/each)*time.Millisecond; took > best*11/10 {
 			t.Errorf("took %v, the store could do it in %v", took, best)
 		}
 		time.Sleep(2 * time.Second)
@@ -83,7 +83,7 @@ func TestNobodyEntersWhileRenewalsAreLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s store
 		g := New(&s, s.lateness)
-		if g.Enter("", turn, time.Minute, nil); g.Shut() {
+		if g.Enter("", piece, time.Minute, nil); g.Shut() {
 			t.Error("the gate is shut although nobody waits")
 		}
 		s.late.Store(int64(time.Second))
@@ -91,7 +91,7 @@ func TestNobodyEntersWhileRenewalsAreLate(t *testing.T) {
 		over := make(chan struct{})
 		enter := func(patience time.Duration, over <-chan struct{}) {
 			go func() {
-				g.Enter("", turn, patience, over)
+				g.Enter("", piece, patience, over)
 				entered.Add(1)
 			}()
 		}
@@ -146,20 +146,20 @@ func TestWhoHasLittleWaitingPassesWhoHasMuch(t *testing.T) {
 		s.waits.Store(most)
 		var flood atomic.Bool
 		go func() {
-			g.Enter("flood", turn, time.Minute, nil)
+			g.Enter("flood", piece, time.Minute, nil)
 			flood.Store(true)
 		}()
 		enter := func() time.Duration {
 			begun := time.Now()
-			g.Enter("other", turn, 3*time.Second, nil)
+			g.Enter("other", piece, 3*time.Second, nil)
 			return time.Since(begun)
 		}
-		for range most / 2 / turn {
+		for range most / 2 / piece {
 			if d := enter(); d > 0 {
 				t.Fatalf("the other one waited %v with %d requests before the store", d, s.others.Load())
 			}
-			s.waits.Add(turn)
-			s.others.Add(turn)
+			s.waits.Add(piece)
+			s.others.Add(piece)
 		}
 		if d := enter(); d != 4*time.Second {
 			t.Errorf("the other one waited %v, want as long as it may: it has an even share", d)

@@ -12,12 +12,12 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// turnSize is how many requests the session takes in one turn. The session's answers may fill the outbox by as many
+// pieceSize is how many requests of a message the session takes at once. Its answers may fill the outbox by as many
 // above what awaitRoom allows.
-const turnSize = 64
+const pieceSize = 64
 
-// turns are room for the requests of a turn. A stream has it only while it reads a message.
-var turns = sync.Pool{New: func() any { return new([turnSize]request.Request) }}
+// pieces are room for the requests of a piece. A stream has it only while it reads a message.
+var pieces = sync.Pool{New: func() any { return new([pieceSize]request.Request) }}
 
 // dispatch hands one message to the session. Whatever its content, the stream lives on, unless it cannot even be told
 // which request is refused.
@@ -50,10 +50,10 @@ func (c *conn) dispatchAll(batch []*lockdv1.SessionRequest) {
 		c.sess.Spend(limits.Sign)
 	}
 	for i, r := range batch {
-		if len(c.turn) == turnSize {
+		if len(c.piece) == pieceSize {
 			c.pass()
 		}
-		if len(c.turn) == 0 {
+		if len(c.piece) == 0 {
 			c.settle()
 			c.awaitRoom()
 		}
@@ -86,12 +86,12 @@ func (c *conn) request(m *lockdv1.SessionRequest) {
 		}
 	default:
 		c.pass() // first, what came before
-		c.rarely(id, m)
+		c.alone(id, m)
 	}
 }
 
-// rarely hands a request to the session that has a turn of its own.
-func (c *conn) rarely(id uint64, m *lockdv1.SessionRequest) {
+// alone hands a request to the session that is in no piece.
+func (c *conn) alone(id uint64, m *lockdv1.SessionRequest) {
 	s := c.sess
 	switch r := m.GetMessage().(type) {
 	case *lockdv1.SessionRequest_Open:
@@ -122,27 +122,27 @@ func (c *conn) rarely(id uint64, m *lockdv1.SessionRequest) {
 	}
 }
 
-// next is one more request of the turn, to be filled in.
+// next is one more request of the piece, to be filled in.
 func (c *conn) next(id uint64, verb request.Verb) *request.Request {
 	if c.room == nil {
-		c.room = turns.Get().(*[turnSize]request.Request)
-		c.turn = c.room[:0]
+		c.room = pieces.Get().(*[pieceSize]request.Request)
+		c.piece = c.room[:0]
 	}
-	c.turn = append(c.turn, request.Request{ID: id, Verb: verb})
-	return &c.turn[len(c.turn)-1]
+	c.piece = append(c.piece, request.Request{ID: id, Verb: verb})
+	return &c.piece[len(c.piece)-1]
 }
 
 // pass hands what was collected to the session. It may have to wait at the gate.
 func (c *conn) pass() {
-	if len(c.turn) > 0 && c.cfg.Gate.Stops(c.sess.ID(), len(c.turn)) {
+	if len(c.piece) > 0 && c.cfg.Gate.Stops(c.sess.ID(), len(c.piece)) {
 		patience := patience(time.Now(), c.beat, c.sess.TTL())
-		c.cfg.Gate.Enter(c.sess.ID(), len(c.turn), patience, c.stream.Context().Done())
+		c.cfg.Gate.Enter(c.sess.ID(), len(c.piece), patience, c.stream.Context().Done())
 	}
-	c.sess.Requests(c.turn)
+	c.sess.Requests(c.piece)
 	c.forget()
 }
 
-// patience is for how long a turn may wait at the gate.
+// patience is for how long a piece may wait at the gate.
 func patience(now, beat time.Time, ttl time.Duration) time.Duration {
 	return min(beat.Add(ttl*11/30).Sub(now), mostPatience)
 }
@@ -160,11 +160,11 @@ func sentAt(now, before time.Time, ttl time.Duration) time.Time {
 	return sent
 }
 
-// forget empties the turn.
+// forget empties the piece.
 func (c *conn) forget() {
 	if c.room != nil {
-		clear(c.turn)
-		turns.Put(c.room)
-		c.room, c.turn = nil, nil
+		clear(c.piece)
+		pieces.Put(c.room)
+		c.room, c.piece = nil, nil
 	}
 }

@@ -64,7 +64,7 @@ func (t *Translation) Read(frame []byte) int {
 		t.c.request(r)
 	}
 	defer t.c.forget()
-	return len(t.c.turn)
+	return len(t.c.piece)
 }
 
 // Write writes events and returns in how many frames.

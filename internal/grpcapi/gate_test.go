@@ -16,7 +16,7 @@ import (
 // TestWhatCostsTheStoreACallWaitsAtTheGate has requests of each kind come while the store has too much to do. A client
 // must not be able to add to that without end: that keeps all others waiting at the gate.
 func TestWhatCostsTheStoreACallWaitsAtTheGate(t *testing.T) {
-	const requests = 100 // in one message, more than a turn
+	const requests = 100 // in one message, more than a piece
 	for name, request := range map[string]func(id uint64, h *lockdv1.Hold) *lockdv1.SessionRequest{
 		"acquire": func(id uint64, _ *lockdv1.Hold) *lockdv1.SessionRequest {
 			return acquire(id, &lockdv1.Acquire{Name: "other", Wait: seconds(0)})

@@ -16,7 +16,7 @@ type lockService struct {
 }
 
 // Acquire takes a lock for a fixed time. It never is told later than the caller's deadline: what was taken in that
-// moment is given back, unless the caller chose the lease id.
+// moment is undone, unless the caller chose the lease id.
 func (h *lockService) Acquire(ctx context.Context, r *lockdv1.AcquireRequest) (*lockdv1.AcquireResponse, error) {
 	wait, err := toDuration("wait", r.GetWait())
 	if err != nil {
@@ -67,7 +67,7 @@ func (h *lockService) Extend(ctx context.Context, r *lockdv1.ExtendRequest) (*lo
 	return &lockdv1.ExtendResponse{Lease: fromOnce(lease)}, err
 }
 
-// Release gives a lease back.
+// Release ends a lease, or releases some of its permits.
 func (h *lockService) Release(ctx context.Context, r *lockdv1.ReleaseRequest) (*lockdv1.ReleaseResponse, error) {
 	left, err := h.b.ReleaseOnce(request.Once{
 		Tenant: tenantOf(ctx), Name: r.GetName(), Kind: toKind(r.GetKind()), LeaseID: r.GetLeaseId(), Keep: r.GetKeep(),

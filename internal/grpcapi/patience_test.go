@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// TestHeartbeatsDoNotFallBehindAtTheGate has heartbeats come in time and stand behind many turns of requests, each of
+// TestHeartbeatsDoNotFallBehindAtTheGate has heartbeats come in time and stand behind many pieces of requests, each of
 // which waits as long as it may. The delay of each heartbeat is bounded, and does not add up.
 func TestHeartbeatsDoNotFallBehindAtTheGate(t *testing.T) {
 	const ttl = 30 * time.Second
-	const turns = 64
+	const pieces = 64
 	open := time.Now()
 	beat, now := open, open
 	for n := 1; n <= 100; n++ {
 		sent := open.Add(time.Duration(n) * ttl / 3)
-		for ahead := 0; ahead < turns || now.Before(sent); ahead++ {
+		for ahead := 0; ahead < pieces || now.Before(sent); ahead++ {
 			now = now.Add(max(patience(now, beat, ttl)*4/3, time.Millisecond))
 		}
 		if delay := now.Sub(sent); delay > ttl/30+mostPatience {

@@ -24,7 +24,7 @@ import (
 )
 
 // Heartbeats come every third of a session TTL, on the same stream as requests. While requests wait at the gate, a
-// heartbeat may be unread behind them. So each turn of requests waits for mostPatience at most, and none when a
+// heartbeat may be unread behind them. So each piece of requests waits for mostPatience at most, and none when a
 // heartbeat may have come.
 const mostPatience = time.Second
 
@@ -111,9 +111,9 @@ type conn struct {
 	batches bool        // the client understands ResponseBatch
 
 	// Of the reader.
-	turn []request.Request // collected from the message at hand, in room
-	room *[turnSize]request.Request
-	beat time.Time // about when the last heartbeat was sent, or Open
+	piece []request.Request // collected from the message at hand, in room
+	room  *[pieceSize]request.Request
+	beat  time.Time // about when the last heartbeat was sent, or Open
 
 	// Of the writer.
 	last  chan *lockdv1.SessionResponse // size 1: what is to be sent last, or nil; closed when the stream is over
@@ -211,7 +211,7 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 		return err
 	}
 	c.resumed = true
-	c.awaitTurn(open.TTL, req.GetResume())
+	c.awaitGate(open.TTL, req.GetResume())
 	resume, err := toResume(open, req.GetResume())
 	if err == nil {
 		c.sess, c.lost, err = c.b.Resume(c.stream.Context(), resume)
@@ -219,9 +219,9 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 	return err
 }
 
-// awaitTurn waits at the gate before a session goes on: renewals of those that are here come first. It waits for a part
+// awaitGate waits at the gate before a session goes on: renewals of those that are here come first. It waits for a part
 // of the time only that is left to the locks of the one that comes.
-func (c *conn) awaitTurn(ttl time.Duration, r *lockdv1.Resume) {
+func (c *conn) awaitGate(ttl time.Duration, r *lockdv1.Resume) {
 	ttl = cmp.Or(ttl, c.b.SessionTTL())
 	c.cfg.Gate.Enter(r.GetSessionId(), len(r.GetHolds())+1, min(ttl/12, mostPatience), c.stream.Context().Done())
 }

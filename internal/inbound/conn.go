@@ -134,7 +134,7 @@ func (c *Conn) arrived(b []byte) error {
 	return c.sleep(wait)
 }
 
-// sleep ends early with an error if the connection is closed, or is to give back memory: what was read before comes
+// sleep ends early with an error if the connection is closed, or holds too much: what was read before comes
 // first, so that has to wait as well.
 func (c *Conn) sleep(d time.Duration) error {
 	t := time.NewTimer(d)

@@ -64,7 +64,7 @@ type Item struct {
 	Permits, Limit uint32 // as in Acquire
 }
 
-// Release gives permits back, and keeps some.
+// Release asks that a hold ends, or that of its permits only some are kept.
 type Release struct {
 	Hold session.Hold
 	Keep uint32 // 0: none

@@ -5,7 +5,7 @@
 //
 // What a session is told comes in its order, and is never dropped; a client that does not read loses its session. The
 // answer to a heartbeat holds for all that was told before it. From the first step of its end on, nothing is listed as
-// a session's own. What is counted for it is given back when it has ended.
+// a session's own. What is counted for it counts no more when it has ended.
 //
 // # What it does not promise
 //

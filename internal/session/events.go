@@ -73,7 +73,7 @@ type (
 		ID       uint64
 		Position int
 	}
-	// Released: one hold was given back. Validity is that of what remains, if anything does.
+	// Released: one hold was released. Validity is that of what remains, if anything does.
 	Released struct {
 		ID        uint64
 		Remaining uint32

@@ -200,8 +200,8 @@ func (w *Watchdog[L]) batchFor(leases int) *batch[L] {
 	return b
 }
 
-// giveBack lets a batch be used again. If leases were hurried, others are.
-func (w *Watchdog[L]) giveBack(b *batch[L]) {
+// reuse lets a batch be used again. If leases were hurried, others are.
+func (w *Watchdog[L]) reuse(b *batch[L]) {
 	w.landed(b, b.under)
 	if b.hurried {
 		b.hurried = false
@@ -283,10 +283,10 @@ type outcome struct {
 	err error
 }
 
-// renew sends renewals, in a goroutine of their own. Outcomes are taken note of together as far as they come together.
+// renew sends renewals, in a goroutine of their own. Outcomes that come together are noted together.
 func (w *Watchdog[L]) renew(b *batch[L]) {
 	if len(b.items) == 0 {
-		w.giveBack(b)
+		w.reuse(b)
 		return
 	}
 	b.under = len(b.items)
@@ -302,7 +302,7 @@ func (w *Watchdog[L]) renew(b *batch[L]) {
 		for first := range outcomes {
 			w.note(b, first, outcomes)
 		}
-		w.giveBack(b)
+		w.reuse(b)
 	})
 }
 
