@@ -1,6 +1,7 @@
 package request
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -24,27 +25,15 @@ type Rules struct {
 
 // Acquire checks what asks for locks.
 func (r Rules) Acquire(req Acquire) error {
-	if err := r.items(req); err != nil {
-		return err
-	}
-	if err := checkHolder(req.Holder, r.HolderBytes); err != nil {
-		return err
-	}
-	if err := checkText("actor", lock.ReasonActor, req.Actor, limits.ActorBytes); err != nil {
-		return err
-	}
-	if err := r.Annotation(req.Annotation); err != nil {
-		return err
-	}
-	if req.Wait != nil {
-		if err := checkDuration("wait", *req.Wait, 0, r.MaxWait); err != nil {
-			return err
-		}
-	}
-	if err := Past("waited", req.Waited); err != nil {
-		return err
-	}
-	return r.Lease(req.Lease)
+	return cmp.Or(
+		r.items(req),
+		checkHolder(req.Holder, r.HolderBytes),
+		checkText("actor", lock.ReasonActor, req.Actor, limits.ActorBytes),
+		r.Annotation(req.Annotation),
+		checkDuration("wait", req.Wait, 0, r.MaxWait),
+		Past("waited", req.Waited),
+		r.Lease(req.Lease),
+	)
 }
 
 // mostPast is how much a client may say of the past. What is more counts as so much.
@@ -73,10 +62,7 @@ func (r Rules) Holder(holder string) error { return checkHolder(holder, r.Holder
 // Name says whether a name can be that of a lock. Each request that has a name is checked by it, also
 // one that only looks.
 func (r Rules) Name(name string) error {
-	if err := checkName(name, r.NameBytes); err != nil {
-		return err
-	}
-	return r.reserved(name)
+	return cmp.Or(checkName(name, r.NameBytes), r.reserved(name))
 }
 
 // NameKind checks a name and a kind.
@@ -92,17 +78,18 @@ func (r Rules) NameKind(name string, k lock.Kind) error {
 
 // Forced checks what is said of a forced release.
 func (r Rules) Forced(f session.Forced) error {
-	if err := checkText("by", lock.ReasonForced, f.By, limits.ByBytes); err != nil {
-		return err
-	}
-	return checkText("why", lock.ReasonForced, f.Why, limits.WhyBytes)
+	return cmp.Or(checkText("by", lock.ReasonForced, f.By, limits.ByBytes),
+		checkText("why", lock.ReasonForced, f.Why, limits.WhyBytes))
 }
 
 // maxLimit bounds the permits of a semaphore: Redisson counts them with 32 bits.
 const maxLimit = math.MaxInt32
 
 // item checks one of the locks of a request.
-func (r Rules) item(i Item) error {
+func (r Rules) item(i Item, holder string) error {
+	if i.Kind == lock.Semaphore && holder != "" {
+		return lock.Invalid("holder", lock.ReasonHolder, "a semaphore has no named holders")
+	}
 	if err := r.NameKind(i.Name, i.Kind); err != nil {
 		return err
 	}
@@ -125,8 +112,11 @@ func (r Rules) item(i Item) error {
 // items checks what a request asks for.
 func (r Rules) items(req Acquire) error {
 	first := Item{req.Name, req.Kind, req.Permits, req.Limit}
-	if err := r.heldItem(first, req.Holder); err != nil || len(req.More) == 0 {
+	if err := r.item(first, req.Holder); err != nil {
 		return req.List.Within(0, err)
+	}
+	if len(req.More) == 0 {
+		return nil
 	}
 	if most := r.NamesPerAcquire; len(req.More) >= most {
 		return r.Denied("names", most)
@@ -134,7 +124,7 @@ func (r Rules) items(req Acquire) error {
 	permits := PermitsOf(first.Kind, first.Permits)
 	seen := map[string]bool{req.Name: true}
 	for n, i := range req.More {
-		err := r.heldItem(i, req.Holder)
+		err := r.item(i, req.Holder)
 		if err == nil && seen[i.Name] {
 			err = lock.Invalid("name", lock.ReasonName, "comes twice")
 		}
@@ -150,24 +140,14 @@ func (r Rules) items(req Acquire) error {
 	return nil
 }
 
-// heldItem is item for a named holder.
-func (r Rules) heldItem(i Item, holder string) error {
-	if i.Kind == lock.Semaphore && holder != "" {
-		return lock.Invalid("holder", lock.ReasonHolder, "a semaphore has no named holders")
-	}
-	return r.item(i)
-}
-
 // Lease checks the time of a fixed lease; nil is an auto lease.
 func (r Rules) Lease(lease *time.Duration) error {
-	if lease == nil {
-		return nil
-	}
-	return checkDuration("lease", *lease, r.MinLease, r.MaxLease)
+	return checkDuration("lease", lease, r.MinLease, r.MaxLease)
 }
 
-func checkDuration(field string, d, least, most time.Duration) error {
-	if d < least || d > most {
+// checkDuration checks a time that may be left out.
+func checkDuration(field string, d *time.Duration, least, most time.Duration) error {
+	if d != nil && (*d < least || *d > most) {
 		return lock.Invalid(field, lock.ReasonDuration, fmt.Sprintf("must be between %v and %v", least, most))
 	}
 	return nil
@@ -203,17 +183,14 @@ func (r Rules) Once(req *Once) error {
 	if req.LeaseID == "" {
 		req.LeaseID = rand.Text()
 	}
-	err := r.Acquire(Acquire{
-		Name: req.Name, Kind: req.Kind, Permits: req.Permits, Limit: req.Limit,
-		Wait: req.Wait, Lease: &req.Lease, Annotation: req.Annotation,
-	})
-	if err == nil {
-		err = checkText("client_name", lock.ReasonClient, req.Client, limits.ClientNameBytes)
-	}
-	if err == nil {
-		err = LeaseID(req.LeaseID)
-	}
-	return err
+	return cmp.Or(
+		r.Acquire(Acquire{
+			Name: req.Name, Kind: req.Kind, Permits: req.Permits, Limit: req.Limit,
+			Wait: req.Wait, Lease: &req.Lease, Annotation: req.Annotation,
+		}),
+		checkText("client_name", lock.ReasonClient, req.Client, limits.ClientNameBytes),
+		LeaseID(req.LeaseID),
+	)
 }
 
 // Keep checks how many permits are to be kept.
@@ -251,5 +228,5 @@ func (r Rules) Open(client session.Client, ttl time.Duration, actor string) (tim
 	if ttl == 0 {
 		ttl = r.Session.TTL
 	}
-	return ttl, errors.Join(err, checkDuration("session_ttl", ttl, r.Session.MinTTL, r.Session.MaxTTL))
+	return ttl, errors.Join(err, checkDuration("session_ttl", &ttl, r.Session.MinTTL, r.Session.MaxTTL))
 }
