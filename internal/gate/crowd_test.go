@@ -1,8 +1,10 @@
 package gate_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,78 +31,54 @@ const (
 	tooLong     = time.Second            // what has waited so long is not done any more
 )
 
-// oneByOne is a store that does one thing after the other, as Redis does: some acquisitions and some renewals in turn.
+// oneByOne is a store that does one thing after the other, as Redis does.
 type oneByOne struct {
 	lock.Store
-	acquire, renew chan func()
-	over           chan struct{}
-	waiting        atomic.Int64 // acquisitions
-}
+	waiting atomic.Int64 // acquisitions
 
-func newOneByOne() *oneByOne {
-	s := &oneByOne{
-		Store: memstore.New(), over: make(chan struct{}),
-		acquire: make(chan func(), 1<<20), renew: make(chan func(), 1<<20),
-	}
-	go s.work()
-	return s
+	mu   sync.Mutex // guards the field below
+	free time.Time  // when all is done that was asked for
 }
 
 // Waiting and Share are for the gate: all is of one session.
 func (s *oneByOne) Waiting() int            { return int(s.waiting.Load()) }
 func (s *oneByOne) Share(string) (int, int) { return s.Waiting(), 1 }
 
-func (s *oneByOne) work() {
-	for {
-		for range min(inFlight, len(s.acquire)) {
-			(<-s.acquire)()
-		}
-		if len(s.renew) > 0 {
-			(<-s.renew)()
-			continue
-		}
-		select {
-		case work := <-s.acquire:
-			work()
-		case work := <-s.renew:
-			work()
-		case <-s.over:
-			return
-		}
+// ask has something done when all is done that was asked for before, or refused if that takes too long.
+func (s *oneByOne) ask(takes time.Duration, done func(refused error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wait, refused := max(time.Until(s.free), 0), error(nil)
+	if wait > tooLong {
+		takes, refused = 0, lock.ErrUnavailable
 	}
+	s.free = time.Now().Add(wait + takes)
+	time.AfterFunc(wait+takes, func() { done(refused) })
 }
 
 func (s *oneByOne) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	asked := time.Now()
 	s.waiting.Add(1)
-	s.acquire <- func() {
+	s.ask(acquireTime, func(refused error) {
 		s.waiting.Add(-1)
-		if time.Since(asked) > tooLong {
-			done(lock.Grant{}, lock.ErrUnavailable)
+		if refused != nil {
+			done(lock.Grant{}, refused)
 			return
 		}
-		time.Sleep(acquireTime)
 		done(s.Store.Acquire(context.Background(), c))
-	}
+	})
 }
 
 func (s *oneByOne) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
 	var wg sync.WaitGroup
-	const chunk = 100
-	for from := 0; from < len(rs); from += chunk {
-		some, asked := rs[from:min(from+chunk, len(rs))], time.Now()
+	from := 0
+	for some := range slices.Chunk(rs, 100) {
+		first := from
+		from += len(some)
 		wg.Add(1)
-		s.renew <- func() {
+		s.ask(renewTime*time.Duration(len(some)), func(refused error) {
 			defer wg.Done()
-			if time.Since(asked) > tooLong {
-				for i := range some {
-					done(from+i, lock.ErrUnavailable)
-				}
-				return
-			}
-			time.Sleep(renewTime * time.Duration(len(some)))
-			s.Store.Renew(ctx, some, func(i int, err error) { done(from+i, err) })
-		}
+			s.Store.Renew(ctx, some, func(i int, err error) { done(first+i, cmp.Or(refused, err)) })
+		})
 	}
 	wg.Wait()
 }
@@ -141,7 +119,7 @@ const (
 
 func pourIn(t *testing.T, gated bool) *crowd {
 	t.Helper()
-	store, reg := newOneByOne(), prometheus.NewRegistry()
+	store, reg := &oneByOne{Store: memstore.New()}, prometheus.NewRegistry()
 	dog := watchdog.New[*broker.Lease](store, zap.NewNop(), reg)
 	cfg := brokertest.Config()
 	cfg.Session.TTL = ttl
@@ -175,7 +153,6 @@ func pourIn(t *testing.T, gated bool) *crowd {
 	if err := b.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	close(store.over)
 	return c
 }
 
@@ -213,16 +190,11 @@ func (c *crowd) take(s *broker.Session, g *gate.Gate, n int, beat *heart) {
 }
 
 // heart knows when a client's last heartbeat was.
-type heart struct {
-	mu   sync.Mutex // guards the field below
-	last time.Time
-}
+type heart struct{ last atomic.Int64 }
 
 func (h *heart) beat(s *broker.Session, over <-chan struct{}) {
 	for {
-		h.mu.Lock()
-		h.last = time.Now()
-		h.mu.Unlock()
+		h.last.Store(time.Now().UnixNano())
 		s.Heartbeat(0, 1)
 		select {
 		case <-over:
@@ -234,9 +206,7 @@ func (h *heart) beat(s *broker.Session, over <-chan struct{}) {
 
 // patience is that of a stream's reader.
 func (h *heart) patience() time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return min(time.Until(h.last.Add(ttl*11/30)), time.Second)
+	return min(time.Until(time.Unix(0, h.last.Load()).Add(ttl*11/30)), time.Second)
 }
 
 // watch looks how late renewals are.
