@@ -111,7 +111,7 @@ func (q *Queue[R]) refused(w *Waiter[R], begun Begun, held *lock.HeldError, now 
 		a.Verdict = RefuseLate
 	case elsewhere:
 		a.Verdict = Elsewhere
-	case q.giveWay(w), q.instead(w, held.HeldBy):
+	case q.giveWay(w), q.askOther(w, held.HeldBy):
 	case q.Head() == w && begun.wakeups == q.wakeups:
 		q.tryAt = now.Add(pauseFor(held, w.Claim.Kind))
 	}

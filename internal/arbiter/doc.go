@@ -15,7 +15,7 @@
 //	Gone      was answered
 //
 // Leave makes Left of a request for which the store is being asked, and Gone of any other one. Whatever the store gives
-// to a request that was answered is given back by the caller.
+// to a request that was answered is undone by the caller.
 //
 // # Who is asked for
 //

@@ -50,7 +50,7 @@ func (q *Queue[R]) Place(w *Waiter[R], now time.Time) {
 	}
 	q.places.of[w.Claim.Owner] = w
 	q.places.fresh = append(q.places.fresh, w)
-	q.stirred = true
+	q.changed = true
 }
 
 // unplace keeps the place of a waiter that leaves no more.
@@ -174,9 +174,9 @@ func (q *Queue[R]) NotEnlisted(now time.Time) {
 	}
 }
 
-// instead has another fair waiter of this replica asked for instead of one that was refused because of it: it holds the
-// name by an attempt that was not answered, or it is its turn.
-func (q *Queue[R]) instead(w *Waiter[R], o lock.Owner) bool {
+// askOther has another fair waiter of this replica asked for, because of which one was refused: it holds the name by an
+// attempt that was not answered, or it is its turn.
+func (q *Queue[R]) askOther(w *Waiter[R], o lock.Owner) bool {
 	if p := q.Placed(o); p == nil || p == w || !q.meant(o) {
 		return false
 	}

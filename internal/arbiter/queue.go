@@ -29,7 +29,7 @@ type Queue[R any] struct {
 	refusals int32 // how often the store refused one of the waiters, who then waited on
 	burst    int32 // hand-overs since the last real release
 	yield    bool  // others listen for the release just made: let them try first
-	stirred  bool  // something changed since Stirred was asked
+	changed  bool  // something changed since Changed was asked
 	waiters  line[R]
 	tryAt    time.Time  // when the head is asked for next
 	places   *places[R] // of the fair waiters; nil if there are none
@@ -149,7 +149,7 @@ func (q *Queue[R]) Leave(w *Waiter[R]) (leavePlace bool) {
 	q.StepOut(w)
 	leavePlace = w.placed && !w.Asking() && !w.enlisting
 	w.leave()
-	q.stirred = true
+	q.changed = true
 	return leavePlace
 }
 
@@ -162,7 +162,7 @@ func (q *Queue[R]) StepOut(w *Waiter[R]) {
 		q.unlink(w)
 	}
 	q.unplace(w)
-	q.stirred = true
+	q.changed = true
 }
 
 // Move takes a request for several names to the queue of the one that is in the way.
@@ -213,16 +213,16 @@ func (q *Queue[R]) TryNext(w *Waiter[R]) {
 func (q *Queue[R]) Wake() {
 	q.tryAt = time.Time{}
 	q.wakeups++
-	q.stirred = true
+	q.changed = true
 }
 
-// Stir has the next Stirred say so.
-func (q *Queue[R]) Stir() { q.stirred = true }
+// NoteChange has the next Changed say so.
+func (q *Queue[R]) NoteChange() { q.changed = true }
 
-// Stirred says whether there may be something to do earlier than the last Turn said.
-func (q *Queue[R]) Stirred() bool {
-	was := q.stirred
-	q.stirred = false
+// Changed says whether there may be something to do earlier than the last Turn said.
+func (q *Queue[R]) Changed() bool {
+	was := q.changed
+	q.changed = false
 	return was
 }
 

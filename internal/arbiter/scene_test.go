@@ -55,7 +55,7 @@ func (s *scene) say(format string, a ...any) { s.said = append(s.said, fmt.Sprin
 // drive does what a queue asks for, as far as no answer is missing.
 func (s *scene) drive(q *driven) {
 	if q.running {
-		q.woken = q.Stirred() || q.woken
+		q.woken = q.Changed() || q.woken
 		if q.woken && q.doing == nil && q.keeping == nil && !q.until.IsZero() {
 			q.woken = false
 			s.next(q)
@@ -68,7 +68,7 @@ func (s *scene) drive(q *driven) {
 		s.ask(t.Ask.For)
 	default:
 		q.running = true
-		q.Stirred()
+		q.Changed()
 		s.next(q)
 	}
 }
@@ -206,7 +206,7 @@ func (s *scene) answered(r *request, err error) {
 		s.next(q)
 		return
 	}
-	q.Stir()
+	q.NoteChange()
 	s.drive(q)
 }
 

@@ -62,7 +62,7 @@ func (q *Queue[R]) Next(now time.Time) Turn[R] {
 	if w == nil || q.Blocked(w.Claim.Kind) && q.places == nil {
 		return Turn[R]{Do: Stop}
 	}
-	asleep := q.Blocked(w.Claim.Kind) || w.Asking() // whoever ends that stirs the queue
+	asleep := q.Blocked(w.Claim.Kind) || w.Asking() // whoever ends that notes a change
 	ready := !asleep && !now.Before(q.tryAt)
 	if due := q.places.due(q, now, !ready); len(due) > 0 {
 		return Turn[R]{Do: Keep, Keep: due}
@@ -132,7 +132,7 @@ func (q *Queue[R]) Heard(n lock.Notice, now time.Time) {
 		q.Wake()
 	case now.Add(within).Before(q.tryAt):
 		q.tryAt = now.Add(within)
-		q.stirred = true
+		q.changed = true
 	}
 }
 

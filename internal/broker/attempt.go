@@ -122,7 +122,7 @@ func (b *Broker) finish(w *waiter, a attempt) {
 func (b *Broker) finishLocked(w *waiter, a attempt) {
 	q := w.q
 	b.concludeLocked(w, a)
-	q.Stir()
+	q.NoteChange()
 	b.driveLocked(q)
 	q.dropIdleLocked()
 }

@@ -29,7 +29,7 @@ func (b *Broker) driveLocked(q *queue) {
 
 // signalLocked has the driver look what is to be done now, if that may have changed.
 func (q *queue) signalLocked() {
-	if !q.driving || !q.Stirred() {
+	if !q.driving || !q.Changed() {
 		return
 	}
 	select {
@@ -43,7 +43,7 @@ func (b *Broker) goDriveLocked(q *queue) {
 	if q.wake == nil {
 		q.wake = make(chan struct{}, 1)
 	}
-	q.Stirred()
+	q.Changed()
 	b.goTaking(func() { b.drive(q) })
 }
 

@@ -299,7 +299,7 @@ func (a *attempt) leftAt(m *member, c lock.Claim, again certainty) *leftover {
 
 // contended says whether a majority has answered, and nothing but others is in the way there. If all of them kept what
 // they have, nobody would get the name as long as the rest is silent. Who repeats asks elsewhere for the same owner,
-// and must not find there what is being given back.
+// and must not find there what is being undone.
 func (a *attempt) contended(st standing) bool {
 	others := a.refusals(lock.ErrHeld)
 	return !a.nest && a.why == nil && others > 0 && others+st.yes >= a.s.quorum &&

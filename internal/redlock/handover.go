@@ -12,7 +12,7 @@ import (
 // successor in one step.
 //
 // For the successor it is an attempt as any other (acquire.go), with a fence of its own: it has the name when a
-// majority gave it that fence. Else what a minority gave is given back. For the owner it is a release: what members may
+// majority gave it that fence. Else what a minority gave is undone. For the owner it is a release: what members may
 // have left of its hold is ended, and never handed over any more.
 type handOver struct {
 	*attempt

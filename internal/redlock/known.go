@@ -59,7 +59,7 @@ func (s *Store) returnAt(m *member, r lock.Return) lock.Return {
 // underWay is for how long a command may be on its way when nobody waits for its answer any more.
 const underWay = 3 * defaultCallTimeout
 
-// released remembers a hold of a reader that a member may end late: it was given back there while an older one stays,
+// released remembers a hold of a reader that a member may end late: it was released there while an older one stays,
 // and the answer never came. Holds of a reader are told apart by their number alone. So what comes late takes a newer
 // hold of the same number, and such a member does not count for a newer one.
 func (s *Store) released(m *member, r lock.Return, err error) {

@@ -146,7 +146,7 @@ func (l *listener) released(i int) bool {
 	return false
 }
 
-// check looks whether a release that few told of is worth another attempt. An attempt that failed gives back what it
+// check looks whether a release that few told of is worth another attempt. An attempt that failed undoes what it
 // has from less than a majority: if that woke those who wait, their attempts would fail as well, and so on.
 func (l *listener) check() {
 	l.mu.Lock()

@@ -57,43 +57,38 @@ func (a *attempt) clear(st standing) bool {
 	if st.no <= a.spare() {
 		return false
 	}
-	owners := map[lock.Owner]int{}
-	most, all := 0, 0
-	for _, v := range a.votes {
-		if held, ok := errors.AsType[*lock.HeldError](v.err); ok {
-			owners[kin(held.HeldBy)]++
-			most = max(most, owners[kin(held.HeldBy)])
-			all++
-		}
-	}
-	return most > a.spare() && (most == all || most >= a.s.quorum) ||
+	all, most := a.inTheWay()
+	return len(most) > a.spare() && (len(most) == len(all) || len(most) >= a.s.quorum) ||
 		a.preventing(misfits...) != nil || a.why != nil && a.refusals(errFreed) > 0
 }
 
-// held is who is in the way. A majority may be free when so many holds have ended as it lacks.
-func (a *attempt) held(st standing) *lock.HeldError {
-	var all []*lock.HeldError
-	owners := map[lock.Owner]int{}
-	most := 0
+// inTheWay are the holds in the way, those that end first in front, and those of the owner that has most of them.
+func (a *attempt) inTheWay() (all, most []*lock.HeldError) {
+	of := map[lock.Owner][]*lock.HeldError{}
 	for _, v := range a.votes {
 		if held, ok := errors.AsType[*lock.HeldError](v.err); ok {
 			all = append(all, held)
-			owners[kin(held.HeldBy)]++
-			most = max(most, owners[kin(held.HeldBy)])
 		}
 	}
 	slices.SortFunc(all, func(x, y *lock.HeldError) int {
 		return cmp.Compare(lasting(x.RetryAfter), lasting(y.RetryAfter))
 	})
-	lacking := min(max(a.s.quorum-st.yes-st.missing, 1), len(all))
-	held := *all[lacking-1]
-	for _, h := range all {
-		if owners[kin(h.HeldBy)] == most {
-			held.HeldBy = h.HeldBy
+	for _, held := range all {
+		o := kin(held.HeldBy)
+		if of[o] = append(of[o], held); len(of[o]) >= len(most) {
+			most = of[o]
 		}
 	}
+	return all, most
+}
+
+// held is who is in the way. A majority may be free when so many holds have ended as it lacks.
+func (a *attempt) held(st standing) *lock.HeldError {
+	all, most := a.inTheWay()
+	held := *all[min(max(a.s.quorum-st.yes-st.missing, 1), len(all))-1]
+	held.HeldBy = most[0].HeldBy
 	held.RetryAfter = trusted(held.RetryAfter)
-	if most+st.missing+st.unknown+st.away+st.silent < a.s.quorum {
+	if len(most)+st.missing+st.unknown+st.away+st.silent < a.s.quorum {
 		held.RetryAfter = min(lasting(held.RetryAfter), a.split())
 	}
 	return &held
