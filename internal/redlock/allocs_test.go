@@ -25,45 +25,31 @@ func (instant) StartRelease(_ lock.Return, done func(lock.Returned, error)) {
 const mostAllocs = 2*5 + 20
 
 func TestAFanOutAllocatesLittle(t *testing.T) {
-	pair := instantPair(t)
-	if got := testing.AllocsPerRun(100, pair); got > mostAllocs {
-		t.Errorf("got %v allocations, want at most %d", got, mostAllocs)
-	}
-}
-
-func BenchmarkAPairOverFive(b *testing.B) {
-	pair := instantPair(b)
-	b.ReportAllocs()
-	for b.Loop() {
-		pair()
-	}
-}
-
-// instantPair locks and unlocks a name over five members.
-func instantPair(tb testing.TB) func() {
-	tb.Helper()
 	members := make([]lock.Store, 5)
 	for i := range members {
 		members[i] = instant{}
 	}
 	s, err := New(Config{}, members, zap.NewNop(), nil)
 	if err != nil {
-		tb.Fatal(err)
+		t.Fatal(err)
 	}
 	claim := lock.Claim{Name: "n", Kind: lock.Exclusive, Owner: "s:#1", Count: 1, TTL: time.Minute}
-	return func() {
+	got := testing.AllocsPerRun(100, func() {
 		var g lock.Grant
 		s.StartAcquire(claim, func(got lock.Grant, err error) {
 			if err != nil {
-				tb.Fatal(err)
+				t.Fatal(err)
 			}
 			g = got
 		})
 		s.StartRelease(lock.Return{Name: "n", Kind: lock.Exclusive, Owner: "s:#1", Fence: g.Fence},
 			func(_ lock.Returned, err error) {
 				if err != nil {
-					tb.Fatal(err)
+					t.Fatal(err)
 				}
 			})
+	})
+	if got > mostAllocs {
+		t.Errorf("got %v allocations, want at most %d", got, mostAllocs)
 	}
 }

@@ -32,19 +32,19 @@ func (s *Store) Examine(ctx context.Context) []lock.Finding {
 			found[m.number] = e.Examine(ctx)
 		}
 	})
-	up, away, mute := 0, 0, 0
+	up, away, out := 0, 0, 0
 	for _, m := range s.members {
 		if m.up.Load() {
 			up++
 			if s.quarantined(m) {
-				mute++
+				out++
 			}
 		}
 		if isAway(found[m.number]) {
 			away++
 		}
 	}
-	all := []lock.Finding{s.examineQuorum(min(up, len(s.members)-away), mute)}
+	all := []lock.Finding{s.examineQuorum(min(up, len(s.members)-away), out)}
 	for _, m := range s.members {
 		for _, f := range found[m.number] {
 			if f.Check == checkReachable && f.Severity == lock.SeverityError && len(s.members)-away >= s.quorum {
@@ -53,7 +53,7 @@ func (s *Store) Examine(ctx context.Context) []lock.Finding {
 			all = append(all, f)
 		}
 		all = append(all, s.examineSameServer(m)...)
-		if left := s.mute(m); left > 0 {
+		if left := s.quarantine(m); left > 0 {
 			all = append(all, lock.Finding{
 				Severity: lock.SeverityWarning, Check: checkQuarantine, Node: m.name,
 				Detail: fmt.Sprintf("it may have lost its data, and does not vote for new locks until every lease it may have "+
@@ -76,7 +76,7 @@ func isAway(found []lock.Finding) bool {
 	return false
 }
 
-func (s *Store) examineQuorum(up, mute int) lock.Finding {
+func (s *Store) examineQuorum(up, out int) lock.Finding {
 	n := len(s.members)
 	f := lock.Finding{
 		Severity: lock.SeverityOK, Check: checkQuorum, Node: "redlock",
@@ -85,8 +85,8 @@ func (s *Store) examineQuorum(up, mute int) lock.Finding {
 	switch {
 	case up < s.quorum:
 		f.Severity, f.Remedy = lock.SeverityError, "start the members that are missing: nothing can be locked, and leases end"
-	case up-mute < s.quorum:
-		f.Severity, f.Detail = lock.SeverityError, f.Detail+fmt.Sprintf(", and %d of those do not vote", mute)
+	case up-out < s.quorum:
+		f.Severity, f.Detail = lock.SeverityError, f.Detail+fmt.Sprintf(", and %d of those do not vote", out)
 		f.Remedy = "start members that are missing, or wait until a majority votes again: nothing new can be locked, and " +
 			"holders keep what they have"
 	case up < n:

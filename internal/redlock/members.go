@@ -67,7 +67,7 @@ type member struct {
 	up     atomic.Bool // the last probe was answered
 	silent atomic.Bool // a request that writes waited for it in vain, and none was answered since
 	// What the log was told of it: that a probe was over, that it does not vote, that it is another one as well.
-	met, muted, doubled atomic.Bool
+	met, out, doubled atomic.Bool
 }
 
 // heard notes the answer to a request that writes: whether the member is silent.
@@ -81,7 +81,7 @@ func (m *member) heard(err error) {
 // quarantined says whether a member does not vote for new holds. It is asked all the same, and what it holds excludes
 // others. Holds that a majority has may be prolonged and put back there: they are known to be true.
 func (s *Store) quarantined(m *member) bool {
-	return s.mute(m) > 0
+	return s.quarantine(m) > 0
 }
 
 // voters is how many of some members vote for new holds.

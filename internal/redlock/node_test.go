@@ -222,6 +222,7 @@ func (n *node) has(name string) lock.Owner {
 type world struct {
 	*testing.T
 	nodes []*node
+	new   time.Time // since when they are, if they are marked as new
 	*Store
 }
 
@@ -243,7 +244,11 @@ func inWorld(t *testing.T, nodes int, cfg Config, test func(w *world)) {
 func (w *world) another(cfg Config) *Store {
 	var all []lock.Store
 	for _, n := range w.nodes {
-		all = append(all, n)
+		if w.new.IsZero() {
+			all = append(all, n)
+		} else {
+			all = append(all, newcomer{n, w.new})
+		}
 	}
 	s, err := New(cfg, all, zap.NewNop(), nil)
 	if err != nil {
@@ -335,4 +340,24 @@ func (n *node) away() {
 		go tell()
 	}
 	n.deaf = nil
+}
+
+// newcomer is a node that can be marked as new. The mark is lost with the data.
+type newcomer struct {
+	*node
+	marked time.Time // as it has been since then, if it has not lost its data since
+}
+
+func (n newcomer) Marked() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.lost && n.since.Equal(n.marked)
+}
+
+func (n newcomer) Found(ctx context.Context) error {
+	_, err := meet(ctx, n.node, "found", func() (int, error) { return 0, nil })
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lost = n.lost && err != nil
+	return err
 }

@@ -36,7 +36,7 @@ var plants = []struct {
 		{here + "fences.go", "case a.asked[n].Fence != 0:", "case true:"},
 	}},
 	{"members vote when empty", storm100, []proctest.Plant{
-		{here + "members.go", "return s.mute(m) > 0", "return false"},
+		{here + "members.go", "return s.quarantine(m) > 0", "return false"},
 	}},
 	{"an extension by one member", storm100, []proctest.Plant{
 		{here + "extend.go", "if len(left) >= s.quorum {", "if len(left) >= 1 {"},

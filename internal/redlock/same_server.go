@@ -62,8 +62,8 @@ func (s *Store) tell(m *member) {
 	if b, ok := m.Store.(Marked); ok && b.Marked() {
 		return // it may be new, which is not known yet
 	}
-	left := s.mute(m)
-	switch was := m.muted.Swap(left > 0); {
+	left := s.quarantine(m)
+	switch was := m.out.Swap(left > 0); {
 	case left > 0 && !was:
 		s.log.Warn("a member may have lost its data, and does not vote for new locks for a time",
 			zap.String(observe.KeyMember, m.name), zap.Duration(observe.KeyWithin, left))
@@ -85,8 +85,8 @@ func (s *Store) examineSameServer(m *member) (found []lock.Finding) {
 	return found
 }
 
-// mute is for how much longer a member does not vote for new holds.
-func (s *Store) mute(m *member) time.Duration {
+// quarantine is for how much longer a member does not vote for new holds.
+func (s *Store) quarantine(m *member) time.Duration {
 	if s.cfg.Quarantine == 0 {
 		return 0
 	}

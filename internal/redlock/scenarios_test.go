@@ -54,10 +54,17 @@ func vary(t *testing.T, body string) {
 		cfg.Quarantine, _ = time.ParseDuration(at)
 	}
 	members, err := strconv.Atoi(words[0])
-	if err != nil || len(words) > 1 && cfg.Quarantine == 0 || len(words) > 3 {
+	if err != nil || len(words) > 1 && cfg.Quarantine == 0 || len(words) > 4 {
 		t.Fatalf("how many members? %q", first)
 	}
 	inWorld(t, members, cfg, func(w *world) {
+		if slices.Contains(words, "new") {
+			w.new = time.Now()
+			for _, n := range w.nodes {
+				n.since, n.lost = w.new, true
+			}
+			w.Store = w.another(cfg)
+		}
 		p := &player{
 			world: w, cfg: cfg, body: body, replicas: map[string]*Store{"": w.Store}, told: map[string]lock.Claim{},
 			last: map[string]lock.Fence{}, under: map[string]chan result{},

@@ -16,9 +16,9 @@ import (
 	"github.com/lockd-io/lockd/internal/watching"
 )
 
-// tardy is a store that is slow to tell and to show: messages take up to 20 ms and keep their order, looks take up to 4
-// ms, and until what was said before is heard.
-type tardy struct {
+// slowStore is slow to tell and to show: messages take up to 20 ms and keep their order, looks take up to 4 ms, and
+// until what was said before is heard.
+type slowStore struct {
 	watching.Store
 	bug   func(name string) // happens before each message, unless nil
 	hasty bool              // a planted bug: looks do not wait for messages
@@ -28,13 +28,13 @@ type tardy struct {
 	last time.Time // when the last message arrives
 }
 
-func (s *tardy) upTo(d time.Duration) time.Duration {
+func (s *slowStore) upTo(d time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Duration(s.rng.Int64N(int64(d)))
 }
 
-func (s *tardy) Watch(name string, notify func(lock.Notice)) (stop func()) {
+func (s *slowStore) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	return s.Store.Watch(name, func(n lock.Notice) {
 		at := time.Now().Add(s.upTo(20 * time.Millisecond))
 		s.mu.Lock()
@@ -52,7 +52,7 @@ func (s *tardy) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	})
 }
 
-func (s *tardy) See(ctx context.Context, name string) (lock.Sight, error) {
+func (s *slowStore) See(ctx context.Context, name string) (lock.Sight, error) {
 	time.Sleep(s.upTo(2 * time.Millisecond))
 	st, err := s.Store.See(ctx, name)
 	time.Sleep(s.upTo(2 * time.Millisecond))
@@ -132,7 +132,7 @@ type replica struct {
 var endingKinds = []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Semaphore}
 
 func newReplica(t *testing.T, store *memstore.Store, rng *mrand.Rand, b bug) *replica {
-	slow := &tardy{Store: store, rng: rng, hasty: b.hasty}
+	slow := &slowStore{Store: store, rng: rng, hasty: b.hasty}
 	r := &replica{store: store, hub: watching.New(slow)}
 	if b.happens != nil {
 		slow.bug = func(name string) { b.happens(r.hub, name) }
