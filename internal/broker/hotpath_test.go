@@ -94,6 +94,7 @@ func (l *lane) answer() {
 				q.released(lock.Returned{}, nil)
 			}
 		}
+		clear(asked)
 		if spare = asked; cap(asked) > 16*hotBatch { // what many once needed is not the broker's
 			spare = nil
 		}

@@ -83,11 +83,14 @@ func (es *entries[L]) add(e entry[L]) (id uint32) {
 	return id
 }
 
-func (es *entries[L]) remove(id uint32) {
+// remove says whether it let go of what many once needed: the timeline has nothing that is due any more then.
+func (es *entries[L]) remove(id uint32) (fresh bool) {
 	gone := es.at(id)
 	*gone = entry[L]{until: never, renewAt: never, at: gone.at, behind: gone.behind, free: es.free}
 	es.free = id
-	if es.live--; es.live == 0 && len(es.chunks) > 1 { // let go of what many once needed
+	es.live--
+	if fresh = es.live == 0 && len(es.chunks) > 1; fresh {
 		*es = entries[L]{}
 	}
+	return fresh
 }

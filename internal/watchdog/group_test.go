@@ -216,3 +216,21 @@ func TestRenewalsCostWhatIsDueAndNotWhatIsHeld(t *testing.T) {
 		}
 	})
 }
+
+// TestTheTimelineIsAsLongAsLeasesAreHeldAtOnce has very many leases come and go before the time of their renewal.
+func TestTheTimelineIsAsLongAsLeasesAreHeldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, c := newWatchdog(t), newCrew(30*time.Second)
+		const atOnce = 1_000
+		for range 10 {
+			for _, l := range c.take(w, atOnce) {
+				w.Drop(l)
+			}
+		}
+		for i := range w.shards {
+			if s := &w.shards[i]; len(s.near) > atOnce {
+				t.Errorf("%d plans for %d leases", len(s.near), atOnce)
+			}
+		}
+	})
+}

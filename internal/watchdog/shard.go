@@ -73,7 +73,9 @@ func (s *shard[L]) dropLocked(l L) {
 	mark.Store(0)
 	e := s.entries.at(id)
 	s.leaveLocked(e)
-	s.entries.remove(id)
+	if s.entries.remove(id) {
+		s.near = nil
+	}
 }
 
 func (s *shard[L]) hurryLocked(id uint32, e *entry[L]) {
