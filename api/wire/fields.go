@@ -81,17 +81,26 @@ func (f *fields) value(n protowire.Number, v uint64) uint64 {
 	return v
 }
 
-func (f *fields) uint64(n protowire.Number, v *uint64) { *v = f.value(n, *v) }
+// set stores what was read. A message that is written is not touched: others may read it meanwhile.
+func set[T any](f *fields, at *T, v T) {
+	if !f.writing {
+		*at = v
+	}
+}
+
+func (f *fields) uint64(n protowire.Number, v *uint64) { set(f, v, f.value(n, *v)) }
 
 func (f *fields) uint32(n protowire.Number, v *uint32) {
-	*v = uint32(f.value(n, uint64(*v))) //nolint:gosec // as package proto does
+	set(f, v, uint32(f.value(n, uint64(*v)))) //nolint:gosec // as package proto does
 }
 
 func (f *fields) lockKind(n protowire.Number, v *lockdv1.LockKind) {
-	*v = lockdv1.LockKind(int32(f.value(n, uint64(int64(*v))))) //nolint:gosec // as package proto does
+	set(f, v, lockdv1.LockKind(int32(f.value(n, uint64(int64(*v)))))) //nolint:gosec // as package proto does
 }
 
-func (f *fields) bool(n protowire.Number, v *bool) { *v = f.value(n, protowire.EncodeBool(*v)) != 0 }
+func (f *fields) bool(n protowire.Number, v *bool) {
+	set(f, v, f.value(n, protowire.EncodeBool(*v)) != 0)
+}
 
 func (f *fields) text(n protowire.Number, v *string) {
 	switch {
@@ -134,8 +143,8 @@ func (f *fields) duration(n protowire.Number, d **durationpb.Duration, room *dur
 		*d = &room[part]
 	}
 	v := *d
-	v.Seconds = int64(f.value(1, uint64(v.GetSeconds())))    //nolint:gosec // as package proto does
-	v.Nanos = int32(f.value(2, uint64(int64(v.GetNanos())))) //nolint:gosec // as package proto does
+	set(f, &v.Seconds, int64(f.value(1, uint64(v.GetSeconds()))))    //nolint:gosec // as package proto does
+	set(f, &v.Nanos, int32(f.value(2, uint64(int64(v.GetNanos()))))) //nolint:gosec // as package proto does
 	f.leave(out)
 }
 
