@@ -20,10 +20,10 @@ import (
 
 func TestAfterARestartWithoutDataUnlockIsRefusedAndTheNextLockIsRenewed(t *testing.T) {
 	t.Parallel()
-	rs, d := oneReplica(t)
-	c := d.Dial(t, client.WithSessionTTL(20*time.Second))
+	rs, d := oneReplica(t, soonOver)
+	c := d.Dial(t, client.WithSessionTTL(9*time.Second))
 	for range 2 { // in a row
-		before, after := map[string]*client.Lock{}, map[string]*client.Lock{}
+		before, after := map[string]*client.Lock{}, map[*client.Lock]time.Time{}
 		for kind, opts := range kinds {
 			before[kind] = mustLock(t, c, "job "+kind, opts...)
 		}
@@ -41,11 +41,10 @@ func TestAfterARestartWithoutDataUnlockIsRefusedAndTheNextLockIsRenewed(t *testi
 			if err != nil || next.Fence() <= l.Fence() {
 				t.Fatalf("%s: %v, fence %d after %d", kind, err, next.Fence(), l.Fence())
 			}
-			after[kind] = next
+			after[next] = next.Deadline()
 		}
-		for kind, l := range after {
-			end := l.Deadline()
-			harness.Until(t, kind+" is renewed", func() bool { return l.Deadline().After(end) || l.Err() != nil })
+		for l, end := range after {
+			harness.Until(t, l.Name()+" is renewed", func() bool { return l.Deadline().After(end) || l.Err() != nil })
 			mustUnlock(t, l)
 		}
 	}

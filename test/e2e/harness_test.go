@@ -153,6 +153,17 @@ func has(t *testing.T, rs *redistest.Server, name string) bool {
 	return rs.Client().Exists(t.Context(), name).Val() == 1
 }
 
+// recordOf is the key of a session's record.
+func recordOf(session string) string { return "lockd:session:{" + session + "}" }
+
+// recorded waits until a session can go on at another replica.
+func recorded(t *testing.T, masters []*redistest.Server, session string) {
+	t.Helper()
+	for _, m := range masters {
+		harness.Until(t, "the session has a record", func() bool { return has(t, m, recordOf(session)) })
+	}
+}
+
 // statuses are what a client was told.
 type statuses chan client.Status
 

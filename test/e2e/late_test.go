@@ -60,14 +60,12 @@ func belate(t *testing.T, n, late int) *belated {
 	l.Client = harness.Dial(t, l.front.Addr+","+l.b.Addr, told.option(), client.WithSessionTTL(lateTTL))
 	mustUnlock(t, mustLock(t, l.Client, "the first"))
 	l.id = told.await(t, client.Connected).Session
-	harness.Until(t, "the session has a record", func() bool {
-		return !slices.ContainsFunc(l.masters, func(m *redistest.Server) bool { return !has(t, m, l.record()) })
-	})
+	recorded(t, l.masters, l.id)
 	return l
 }
 
 // record is the key of the session's record.
-func (l *belated) record() string { return "lockd:session:{" + l.id + "}" }
+func (l *belated) record() string { return recordOf(l.id) }
 
 // hold has what the first replica sends stand still, once a text is in it.
 func (l *belated) hold(text string) {
@@ -114,11 +112,12 @@ func (l *belated) late(what string, ask func() error) {
 }
 
 // keeps has the command arrive, and watches that the client has what it believes to have, for as long as it believes,
-// and that nobody else gets it. It does so until each lease would have ended.
+// and that nobody else gets it. It does so while leases are renewed; in the second tier until each would have ended.
 func (l *belated) keeps(locks ...*client.Lock) {
 	l.Helper()
 	l.deliver()
-	for end := time.Now().Add(lateTTL * 3 / 2); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	end := time.Now().Add(tier.Pick(lateTTL/3, lateTTL*3/2))
+	for ; time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		for _, k := range locks {
 			until := k.Deadline()
 			left := l.left(k.Name())

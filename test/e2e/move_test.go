@@ -20,14 +20,15 @@ func TestHoldersGoOnAtAnotherReplica(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			ds := startReplicas(t, []*redistest.Server{redistest.Start(t)}, 2)
+			masters := []*redistest.Server{redistest.Start(t)}
+			ds := startReplicas(t, masters, 2)
 			var locks [10]*client.Lock
 			var told [len(locks)]statuses
 			for i := range locks {
 				told[i] = make(statuses, 100)
 				c := harness.Dial(t, ds[0].Addr+","+ds[1].Addr, told[i].option(), client.WithSessionTTL(20*time.Second))
 				locks[i] = mustLock(t, c, fmt.Sprint("job ", i))
-				told[i].await(t, client.Connected)
+				recorded(t, masters, told[i].await(t, client.Connected).Session)
 			}
 			ds[0].Signal(sig)
 			other := ds[1].Dial(t)
