@@ -17,7 +17,7 @@ import (
 
 // sessionTTL is short, so that a program without heartbeats is found out, and long enough for a cold JVM on a busy
 // machine: a program counts from when it begins to send its Open.
-const sessionTTL = 15 * time.Second
+const sessionTTL = 9 * time.Second
 
 // A program takes a lock from the lockd at an address, says so, and gives it back at the end of a line.
 type program func(addr, name string) *proctest.Process
@@ -75,7 +75,7 @@ func holdsWhatItSays(t *testing.T, p program) {
 		t.Error(err)
 	}
 	run.says(t, "locked ")
-	time.Sleep(sessionTTL + sessionTTL/4) // without heartbeats it would be over
+	time.Sleep(sessionTTL + sessionTTL/8) // without heartbeats it would be over
 	if !held(t, c, "door") {
 		t.Error("the program says that it has the lock, and somebody else got it")
 	}

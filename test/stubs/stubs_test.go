@@ -87,7 +87,7 @@ func TestJavaProgramKeepsToTheProtocol(t *testing.T) {
 			t.Parallel()
 			client := filepath.Join(buildJava(t, runtimes, versions), "test/stubs/java/client/target")
 			keepsToTheProtocol(t, func(addr, name string) *proctest.Process {
-				return proctest.Command("java", []string{"LOCKD_ADDR=" + addr}, "-cp",
+				return proctest.Command("java", []string{"LOCKD_ADDR=" + addr}, "-XX:TieredStopAtLevel=1", "-cp",
 					filepath.Join(client, "classes")+":"+filepath.Join(client, "lib/*"), "io.lockd.stubs.Client", name)
 			})
 		})
