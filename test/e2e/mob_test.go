@@ -200,7 +200,8 @@ func (m *mob) act(c *client.Client, rng *rand.Rand) bool {
 		return false
 	}
 	for _, l := range locks {
-		if err := l.Unlock(m.t.Context()); err != nil && !m.names[l.Name()].forced && !errors.Is(err, client.ErrLost) {
+		// Of a session that was over because the machine was slow the outcome is unknown.
+		if err := l.Unlock(m.t.Context()); !excused(err) && !m.names[l.Name()].forced && !errors.Is(err, client.ErrLost) {
 			m.t.Errorf("release of %s: %v", l.Name(), err)
 		}
 	}
@@ -342,13 +343,12 @@ func TestAMobIsServedAndLeavesNothing(t *testing.T) {
 	}
 	t.Logf("seed %d", seed)
 	rs, a, b := twoReplicas(t, soonOver)
-	t.Run("warm up", func(t *testing.T) { newMob(t, time.Second, a, b).play(seed) })
-	settle(t, rs.Client(), a, b)
 	before := []float64{a.Metric("go_goroutines"), b.Metric("go_goroutines")}
-	t.Run("use", func(t *testing.T) { newMob(t, tier.Pick(2*time.Second, 6*time.Second), a, b).play(seed + 1) })
+	t.Run("use", func(t *testing.T) { newMob(t, tier.Pick(3*time.Second, 8*time.Second), a, b).play(seed) })
 	settle(t, rs.Client(), a, b)
+	const more = 10 // for connections to Redis
 	for i, d := range []*harness.Lockd{a, b} {
-		harness.Until(t, "the goroutines are back", func() bool { return d.Metric("go_goroutines") <= before[i] })
+		harness.Until(t, "the goroutines are back", func() bool { return d.Metric("go_goroutines") <= before[i]+more })
 	}
 }
 
@@ -365,6 +365,11 @@ func (m *mob) play(seed uint64) {
 	}
 	all.Go(func() { m.beOperator(rng(200)) })
 	all.Wait()
+	defer func() {
+		if m.t.Failed() {
+			m.t.Log(m.untold())
+		}
+	}()
 	harness.Until(m.t, "each end is told once", func() bool { return len(m.untold()) == 0 })
 	for name, n := range m.names {
 		m.t.Logf("%s: %d grants", name, len(n.given))

@@ -47,7 +47,7 @@ type player struct {
 	rec    *record
 	holds  time.Duration // as a rule no longer
 	waits  time.Duration // the longest bounded one
-	leases bool          // fixed ones
+	leases time.Duration // the longest of fixed ones; 0 = renewed
 	late   int           // one in so many of them is not released in time
 	cut    func()        // breaks its connection now and then; nil = never
 
@@ -77,15 +77,15 @@ func (p *player) play(ctx context.Context, stop <-chan struct{}) {
 // some asks in one of the ways.
 func (p *player) some(ctx context.Context, name string) {
 	a := ask{}
-	if p.leases {
-		a.lease = 200*time.Millisecond + p.upTo(1500*time.Millisecond)
+	if p.leases > 0 {
+		a.lease = p.leases/10 + p.upTo(p.leases*9/10)
 	}
 	held := p.upTo(p.holds)
 	if p.rand.IntN(20) == 0 {
 		held = p.upTo(time.Second)
 	}
-	if p.leases && p.rand.IntN(p.late) == 0 { // and never releases it in time
-		held = a.lease + time.Second
+	if p.leases > 0 && p.rand.IntN(p.late) == 0 { // and never releases it in time
+		held = a.lease + p.leases*2/3
 	}
 	switch p.rand.IntN(8) {
 	case 0, 1:

@@ -233,7 +233,7 @@ func playWith(t *testing.T, bug bug, nth uint64) error {
 		players = append(players, &player{
 			id: fmt.Sprint("client ", i), locks: &toy{rc: rc, link: link, bug: bug},
 			rand: random(first + 1 + uint64(i)), rec: rec, names: []string{"job 0", "job 1", "job 2"},
-			holds: 150 * time.Millisecond, waits: time.Second, leases: i%2 == 1, late: 2,
+			holds: 150 * time.Millisecond, waits: time.Second, leases: time.Duration(i%2) * toyLease, late: 2,
 		})
 	}
 	crowd := begin(t.Context(), players)

@@ -195,8 +195,11 @@ func (w *world) players() []*player {
 	for i := range clients {
 		p := &player{
 			id: fmt.Sprint("client ", i), rand: random(uint64(i + 1)), rec: w.rec, holds: 10 * time.Millisecond,
-			waits: 2 * time.Second, leases: i%4 == 1, late: 10,
+			waits: 2 * time.Second, late: 10,
 			names: []string{"job 0", "job 1", "job 2", "job 3"},
+		}
+		if i%4 == 1 {
+			p.leases = 1700 * time.Millisecond
 		}
 		own := []string{addrs[i%2], addrs[1-i%2]}
 		if i%4 == 2 {
