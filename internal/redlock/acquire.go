@@ -261,8 +261,8 @@ func (a *attempt) lose(st standing) (then func()) {
 	}
 	err := why(st)
 	nobodys := st.mayHold()+st.away < a.s.quorum
-	if st.mayHold() >= a.s.quorum && !a.s.abandon(a.sent...) { // some do not vote yet, or are silent
-		return a.tell(nil, errUnclear)
+	if st.mayHold() >= a.s.quorum { // some do not vote yet, or are silent
+		a.s.abandon(a.s.undoneWithin(a.sent[0].TTL), a.sent...)
 	}
 	if err == nil { // nothing is left once members have undone what they said yes to
 		err = noMajority(tally{unknown: st.unknown, missing: st.missing})
@@ -273,7 +273,9 @@ func (a *attempt) lose(st standing) (then func()) {
 		for n, c := range a.sent {
 			l := a.leftAt(a.s.members[i], c, sure)
 			switch {
-			case v.cast && v.err == nil && (v.v[n].Fence == c.Fence || (nobodys || !c.Owner.Repeats()) && a.s.abandon(c)):
+			case v.cast && v.err == nil && v.v[n].Fence == c.Fence:
+			case v.cast && v.err == nil && (nobodys || !c.Owner.Repeats()):
+				a.s.abandon(a.s.undoneWithin(a.sent[0].TTL), c)
 				l.r.Fence = v.v[n].Fence
 			case v.cast && isUnknown(v.err):
 				l.again = unsure

@@ -117,7 +117,7 @@ func (a *attempt) own(n int, f lock.Fence) bool {
 	case f > proposal:
 		return false
 	case f < proposal:
-		return !a.s.abandoned.has(holdingOf(a.sent[n]))
+		return !a.s.isAbandoned(holdingOf(a.sent[n]))
 	}
 	return true
 }
@@ -184,7 +184,8 @@ func (a *attempt) raised(b *ballot[struct{}], last bool) (gs []lock.Grant, over 
 		a.repeated(0)
 		return a.grants(voters), true, nil
 	case last || yes+b.tally().missing < a.s.quorum:
-		a.s.abandonRaised(a.sent) // some may be raised yet, so no later attempt is told the fences that there are now
+		// Some may be raised yet, so no later attempt is told the fences that there are now.
+		a.s.abandon(2*a.s.cfg.CallTimeout+underWay, a.sent...)
 		return nil, true, errUnclear
 	}
 	return nil, false, nil

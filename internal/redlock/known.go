@@ -56,6 +56,33 @@ func (s *Store) returnAt(m *member, r lock.Return) lock.Return {
 	return r
 }
 
+// maxAbandoned bounds the owners of failed attempts that are known. One takes some 200 B.
+const maxAbandoned = 100_000
+
+// abandon remembers the owners of an attempt that failed, for which members may yet carry out a call: a release, or one
+// that raises a fence. A later attempt of the same owner must not take such a fence for that of its own hold. Most
+// attempts that fail are not here, because too few members have their fence.
+func (s *Store) abandon(keep time.Duration, cs ...lock.Claim) {
+	for _, c := range cs {
+		if !s.abandoned.put(holdingOf(c), struct{}{}, keep) {
+			s.overflow.put(struct{}{}, struct{}{}, keep)
+		}
+	}
+}
+
+// isAbandoned says whether an owner may be such a one. If too many are, everybody may: who asks again for what it has
+// is told a greater fence then.
+func (s *Store) isAbandoned(h holding) bool { return s.abandoned.has(h) || s.overflow.has(struct{}{}) }
+
+// undoneWithin is how long after an attempt failed its last release may be carried out:
+//
+//	CallTimeout              until the last member answers the attempt, and is asked to undo it
+//	the TTL, or maxTries     for as long the release is repeated (leftovers.go)
+//	CallTimeout + underWay   until the last one is over, and what nobody waits for any more
+func (s *Store) undoneWithin(ttl time.Duration) time.Duration {
+	return 2*s.cfg.CallTimeout + min(ttl, maxTries*(maxRetry+s.cfg.CallTimeout)) + underWay
+}
+
 // underWay is for how long a command may be on its way when nobody waits for its answer any more.
 const underWay = 3 * defaultCallTimeout
 

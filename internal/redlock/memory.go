@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,9 +11,8 @@ import (
 
 // memory remembers things for a while. While it knows nothing, it costs a caller no more than one atomic read.
 type memory[K comparable, V any] struct {
-	most   int          // how many are known; 0 for any number
-	forgot func(K)      // is told of each that is forgotten, with mu held; may be nil
-	until  atomic.Int64 // when the last one may be forgotten, in ns since 1970; 0 if there is none
+	most  int          // how many are known; 0 for any number
+	until atomic.Int64 // when the last one may be forgotten, in ns since 1970; 0 if there is none
 
 	mu    sync.Mutex // guards the fields below
 	known map[K]remembered[V]
@@ -71,27 +71,25 @@ func (m *memory[K, V]) has(k K) bool {
 	return known
 }
 
-// put has something be known for so long, unless too much is known already.
-func (m *memory[K, V]) put(k K, v V, keep time.Duration) {
+// put has something be known for so long, and never makes it be forgotten earlier. It says no if too much is known.
+func (m *memory[K, V]) put(k K, v V, keep time.Duration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.sweepLocked(len(m.known) >= max(m.room, fewKnown))
-	if _, there := m.known[k]; there || m.most == 0 || len(m.known) < m.most {
-		m.putLocked(k, v, keep)
+	m.sweepLocked()
+	before, there := m.known[k]
+	if !there && m.most > 0 && len(m.known) >= m.most {
+		return false
 	}
-}
-
-// putLocked never makes what is known already be forgotten earlier.
-func (m *memory[K, V]) putLocked(k K, v V, keep time.Duration) {
 	end := time.Now().Add(keep)
-	if before := m.known[k].end; before.After(end) {
-		end = before
+	if before.end.After(end) {
+		end = before.end
 	}
 	if m.known == nil {
 		m.known = make(map[K]remembered[V])
 	}
 	m.known[k] = remembered[V]{v, end}
 	m.until.Store(max(m.until.Load(), end.UnixNano()))
+	return true
 }
 
 // change changes what is known under a key, if it is.
@@ -115,33 +113,28 @@ func (m *memory[K, V]) forget(ks ...K) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, k := range ks {
-		m.forgetLocked(k)
+		delete(m.known, k)
 	}
+	m.emptyLocked()
 }
 
-func (m *memory[K, V]) forgetLocked(k K) {
-	if _, there := m.known[k]; there && m.forgot != nil {
-		m.forgot(k)
-	}
-	delete(m.known, k)
+// emptyLocked has nothing be kept if nothing is known.
+func (m *memory[K, V]) emptyLocked() {
 	if len(m.known) == 0 {
 		m.known = nil // a map keeps its size
 		m.until.Store(0)
 	}
 }
 
-// sweepLocked forgets what is over, if that is needed and was not done a moment ago.
-func (m *memory[K, V]) sweepLocked(needed bool) {
+// sweepLocked forgets what is over, if there is no room for more and it was not done a moment ago.
+func (m *memory[K, V]) sweepLocked() {
 	now := time.Now()
-	if !needed || now.Sub(m.swept) < sweepPause {
+	if len(m.known) < max(m.room, fewKnown) || now.Sub(m.swept) < sweepPause {
 		return
 	}
 	m.swept = now
-	for k, r := range m.known {
-		if now.After(r.end) {
-			m.forgetLocked(k)
-		}
-	}
+	maps.DeleteFunc(m.known, func(_ K, r remembered[V]) bool { return now.After(r.end) })
+	m.emptyLocked()
 	m.room = 2 * len(m.known)
 	if m.most > 0 {
 		m.room = min(m.room, m.most)

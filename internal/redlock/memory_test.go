@@ -86,71 +86,21 @@ func TestAnAbandonedAttemptIsRememberedUntilItsLastRelease(t *testing.T) {
 	}
 }
 
-// If too many are known none is added, but for one that is known already, and they are not looked through each time.
-func TestAbandonedAttemptsAreBounded(t *testing.T) {
+// If too many owners are abandoned to be known, all count as such until those that are not known would be forgotten.
+// They are not looked through each time.
+func TestMoreAbandonedAttemptsThanAreKnownMakeAllOwnersSuch(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		a := newAbandoned()
-		claims := func(first, n int) (cs []lock.Claim) {
-			for i := range n {
-				cs = append(cs, claimOf("n", lock.Owner(fmt.Sprint("o#", first+i))))
-			}
-			return cs
+	inWorld(t, 3, Config{}, func(w *world) {
+		for i := range maxAbandoned + 1000 {
+			w.Store.abandon(time.Minute, claimOf("n", lock.Owner(fmt.Sprint("o#", i))))
 		}
-		for i := range maxAbandoned - 1 {
-			if !a.add(claims(i, 1), time.Minute, false) {
-				t.Fatalf("%d of %d are too many", i, maxAbandoned)
-			}
+		if !w.Store.isAbandoned(holding{"n", "other"}) || w.Store.abandoned.len() > maxAbandoned {
+			t.Errorf("%d are known, and who is not is told as its own what is being undone", w.Store.abandoned.len())
 		}
-		if a.add(claims(maxAbandoned, 1), time.Minute, false) || !a.add(claims(7, 1), time.Minute, false) {
-			t.Error("one more was noted, or one that is known was not")
-		}
-		if !a.add(claims(maxAbandoned, 5), time.Minute, true) ||
-			a.add(claims(2*maxAbandoned, maxAbandoned), time.Minute, true) {
-			t.Error("so many more were not noted, or too many were")
-		}
-		time.Sleep(59 * time.Second)
-		for range 1000 { // would take a second
-			a.add(claims(3*maxAbandoned, 1), time.Minute, false)
-		}
-		time.Sleep(2 * time.Second)
-		if !a.add(claims(3*maxAbandoned, 1), time.Minute, false) || a.len() > 3 {
-			t.Errorf("%d are known when they are over", a.len())
-		}
-		if a.len() == 0 || a.known == nil {
-			t.Error("the last one is not known")
-		}
-	})
-}
-
-// A tenant whose attempts fail all the time leaves room for those of others, and has room again when its own are over.
-func TestATenantsAbandonedAttemptsLeaveRoomForOthers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		a := newAbandoned()
-		fill := func(tenant string) (n int) {
-			for a.add([]lock.Claim{claimOf("n", lock.Owner(fmt.Sprint(tenant, ":#", n)))}, time.Minute, false) {
-				n++
-			}
-			return n
-		}
-		if n := fill("a"); n < maxAbandoned/4 {
-			t.Errorf("a tenant alone has room for %d", n)
-		}
-		for tenants := 1; tenants < 10; tenants++ {
-			if n := fill(fmt.Sprint("b", tenants)); n < maxAbandoned/1000 {
-				t.Errorf("beside %d tenants there is room for %d", tenants, n)
-			}
-		}
-		if a.len() > maxAbandoned {
-			t.Errorf("%d are known", a.len())
-		}
-		time.Sleep(61 * time.Second)
-		if n := fill("a"); n < maxAbandoned/4 {
-			t.Errorf("when all are over a tenant has room for %d", n)
-		}
-		if len(a.of) != 1 {
-			t.Errorf("%d tenants are known", len(a.of))
+		time.Sleep(time.Minute + time.Second)
+		w.Store.abandon(time.Minute, claimOf("n", "last"))
+		if w.Store.isAbandoned(holding{"n", "other"}) || w.Store.abandoned.len() > 1 {
+			t.Errorf("%d are known when they are over", w.Store.abandoned.len())
 		}
 	})
 }

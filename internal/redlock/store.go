@@ -28,7 +28,8 @@ type Store struct {
 	restores  memory[holdingAt, struct{}]
 	proofs    memory[proofOf, proof]
 	forced    memory[string, time.Time] // when each name was freed by force
-	abandoned *abandoned
+	abandoned memory[holding, struct{}]
+	overflow  memory[struct{}, struct{}] // more are abandoned than are known
 	leftovers leftovers
 	late      *late
 	health    health
@@ -47,8 +48,9 @@ func New(cfg Config, members []lock.Store, log *zap.Logger, reg prometheus.Regis
 		return nil, err
 	}
 	s := &Store{
-		cfg: cfg, log: log.Named("redlock"), quorum: len(members)/2 + 1, late: newLate(), abandoned: newAbandoned(),
+		cfg: cfg, log: log.Named("redlock"), quorum: len(members)/2 + 1, late: newLate(),
 	}
+	s.abandoned.most = maxAbandoned
 	s.odd.most, s.doubts.most, s.restores.most, s.proofs.most = maxKnown, maxKnown, maxKnown, maxKnown
 	for i, m := range members {
 		s.members = append(s.members, &member{Store: m, number: i, name: cfg.Names[i]})
