@@ -96,9 +96,7 @@ type attempt struct {
 	// granted are the fences that are told. They are nil until it is decided, and when it is decided otherwise.
 	granted []lock.Fence
 	// undo says that what members do late is to be undone.
-	undo    bool
-	raising set  // the members at which the fences are raised after it was decided
-	tail    tail // see late.go
+	undo bool
 }
 
 func (s *Store) attempt(cs []lock.Claim, told func([]lock.Grant, error)) *attempt {
@@ -116,7 +114,7 @@ func (s *Store) attempt(cs []lock.Claim, told func([]lock.Grant, error)) *attemp
 			c.Fence = s.fences.propose(a.start)
 		}
 	}
-	a.decide, a.late = a.afterVote, a.tooLate
+	a.of, a.decide, a.late = holdings(a.sent), a.verdict, a.tooLate
 	a.open(s)
 	return a
 }
@@ -157,18 +155,7 @@ func (a *attempt) standing() standing {
 	return st
 }
 
-// afterVote is called with mu after each vote.
-func (a *attempt) afterVote(last bool) (then func()) {
-	then = a.verdict(last)
-	if then == nil || a.missing == 0 && a.raising == 0 {
-		return then
-	}
-	if at := a.leaveOut(false) | a.raising; at != 0 {
-		a.tail.grow(a.s, at, holdings(a.sent)...)
-	}
-	return then
-}
-
+// verdict is what the votes amount to, as ballot.decide has it. mu is held.
 func (a *attempt) verdict(last bool) (then func()) {
 	st, q := a.standing(), a.s.quorum
 	last = last || (a.contended(st) || st.no > a.spare()) && !a.expected()

@@ -28,6 +28,10 @@ type ballot[T any] struct {
 	late func(m *member, v vote[T])
 	// patient: all members are waited for.
 	patient bool
+	// of are the holds that it is about: what comes later about them waits for it (late.go). eager: members whose turn
+	// has not come when it is decided are not asked.
+	of    []holding
+	eager bool
 	// quiet: it does not say which members are silent. One that answers what reads or renews may not answer requests
 	// that write.
 	quiet bool
@@ -38,7 +42,9 @@ type ballot[T any] struct {
 	over    bool
 	sentTo  set         // the members that were asked, or are when it is open
 	leftOut set         // those that are never asked, as it was decided before their turn
+	busy    set         // those at which something goes on when it is decided
 	timer   *time.Timer // ends the wait for those that are missing
+	tail    tail        // what is left of it when it is decided
 }
 
 // open makes room for the votes.
@@ -98,6 +104,9 @@ func (b *ballot[T]) unlock(then func()) {
 		b.over = true
 		if b.timer != nil {
 			b.timer.Stop()
+		}
+		if at := b.leaveOut() | b.busy; at != 0 && len(b.of) > 0 {
+			b.tail.grow(b.s, at, b.of)
 		}
 	}
 	b.mu.Unlock()

@@ -130,7 +130,7 @@ func (a *attempt) raise() (then func()) {
 	for i, v := range a.votes {
 		if v.cast && v.err == nil { // its fences were seen
 			at = append(at, a.s.members[i])
-			a.raising.add(i)
+			a.busy.add(i)
 		}
 	}
 	granted := make([]lock.Fence, len(a.sent))

@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 
@@ -16,32 +15,33 @@ import (
 // have left of its hold is ended, and never handed over any more.
 type handOver struct {
 	*attempt
-	of   release // the owner's hold; members are not asked by it
-	told func(lock.Returned, error)
-	// The members that had no hold to hand over when a majority had. Guarded by mu.
-	without set
-	heard   int // how many listeners heard of the end of the owner's hold; guarded by mu
+	end      ending // of the owner's hold
+	returned func(lock.Returned, error)
+	// Guarded by mu:
+	without set  // the members that had no hold to hand over when a majority had
+	heard   int  // how many listeners heard of the end of the owner's hold
+	known   bool // the outcome
 }
 
 // errFreed is what a member that ended the hold, and handed nothing over, says to the successor.
 var errFreed = errors.New("it was freed and not handed over")
 
-func (s *Store) startHandOver(r lock.Return, told func(lock.Returned, error)) {
+func (s *Store) startHandOver(r lock.Return, returned func(lock.Returned, error)) {
 	successor := [...]lock.Claim{{
 		Name: r.Name, Kind: r.Kind, Owner: r.Next.Owner, Count: 1, Fence: r.Next.Fence,
 		TTL: r.Next.TTL,
 	}}
 	r.Next = nil
-	h := &handOver{told: told}
+	h := &handOver{returned: returned}
 	h.attempt = s.attempt(successor[:], h.outcome)
-	h.of = release{ballot: ballot[lock.Returned]{s: s}, r: r, start: h.start, before: s.proofBefore(r)}
-	h.decide, h.late, h.why = h.afterVote, h.answeredLate, h.refusal
+	h.end = ending{s: s, r: r, start: h.start, before: s.proofBefore(r)}
+	h.decide, h.late, h.why, h.eager = h.afterVote, h.answeredLate, h.refusal, true
 	h.inTurn(s.late.of(releasedBy(r)), h.ask) // what is to be handed over must have been acquired
 }
 
 func (h *handOver) ask(m *member) {
 	successor := h.sent[0]
-	r := h.s.returnAt(m, h.of.r)
+	r := h.s.returnAt(m, h.end.r)
 	r.Next = &lock.Successor{Owner: successor.Owner, TTL: successor.TTL, Fence: successor.Fence}
 	m.StartRelease(r, func(res lock.Returned, err error) {
 		if err == nil && res.HandedOver == 0 {
@@ -61,19 +61,15 @@ func (h *handOver) ask(m *member) {
 // afterVote is called with mu after each vote. What is asked next for the successor waits for the members at which it
 // may be.
 func (h *handOver) afterVote(last bool) (then func()) {
-	if last || h.proof(h.of.r, h.of.before).verdict(len(h.votes), h.s.quorum) != undecided {
+	if last || h.proof(&h.end).verdict(len(h.votes), h.s.quorum) != undecided {
 		then = h.verdict(last)
 	}
 	if then == nil {
 		return nil
 	}
-	at := h.leaveOut(true) | h.raising
 	if h.granted != nil {
 		h.without = h.lacks()
-		at |= h.without
-	}
-	if at != 0 {
-		h.tail.grow(h.s, at, holdings(h.sent)...)
+		h.busy |= h.without
 	}
 	return then
 }
@@ -91,77 +87,33 @@ func (h *handOver) lacks() (at set) {
 // refusal is why the successor has not got the name, when it is known that no majority handed it over: errFreed if the
 // owner's hold has ended. mu is held.
 func (h *handOver) refusal(st standing) error {
-	known := h.proof(h.of.r, h.of.before)
-	switch v := known.verdict(len(h.votes), h.s.quorum); {
-	case v == hadIt:
-		return errFreed
-	case v == lackedIt:
-		return h.lacking(known)
-	case h.refusals(lock.ErrNotHeld) >= h.s.quorum:
-		return lock.ErrNotHeld
-	}
-	t := st.tally
-	t.yes += st.silent
-	return cmp.Or(h.preventing(lock.ErrStoreFull), noMajority(t))
+	st.yes += st.silent
+	return h.ended(&h.end, st.tally, true)
 }
 
 // outcome is called when it is decided, and tells it.
 func (h *handOver) outcome(gs []lock.Grant, err error) {
 	h.mu.Lock()
-	heard := h.heard
-	if failed(err) {
-		h.s.proofs.put(proofFor(h.of.r), h.proof(h.of.r, h.of.before), proofTime)
-	} else {
-		h.s.proofs.forget(proofFor(h.of.r))
-	}
+	h.end.conclude(err, h.proof(&h.end))
+	votes, without, heard := slices.Clone(h.votes), h.without, h.heard
+	h.known = true
 	h.mu.Unlock()
-	freed := errors.Is(err, errFreed)
-	gone := errors.Is(err, lock.ErrNotHeld) && !h.of.r.Owner.Repeats() // as in release.notHeld
-	h.of.mu.Lock()
-	h.of.freed, h.of.gone = freed || err == nil || gone, gone
-	h.of.mu.Unlock()
 	switch {
 	case err == nil:
-		h.told(lock.Returned{HandedOver: gs[0].Fence}, nil)
-	case freed:
-		h.told(lock.Returned{Listeners: heard}, nil)
+		h.returned(lock.Returned{HandedOver: gs[0].Fence}, nil)
+	case errors.Is(err, errFreed):
+		h.returned(lock.Returned{Listeners: heard}, nil)
 	default:
-		h.told(lock.Returned{}, releaseFailed(h.of.r.Name, err))
+		h.returned(lock.Returned{}, releaseFailed(h.end.r.Name, err))
 	}
-	h.mu.Lock()
-	votes, without := slices.Clone(h.votes), h.without
-	h.mu.Unlock()
 	for i, m := range h.s.members {
 		if votes[i].cast {
-			h.lookAfterOwner(m, votes[i].err)
+			h.end.lookAfter(m, votes[i].err)
 		}
 		if without.has(i) {
 			h.heal(m, err == nil)
 		}
 	}
-	h.forget()
-}
-
-// forget is called when a member has answered and was looked after. Until the last one has, members may have to be
-// asked with the fences that they know.
-func (h *handOver) forget() {
-	h.mu.Lock()
-	missing := h.missing
-	h.mu.Unlock()
-	h.of.mu.Lock()
-	over := h.of.freed && missing == 0
-	h.of.mu.Unlock()
-	if over {
-		h.s.notOdd(h.of.r)
-	}
-}
-
-// lookAfterOwner has the owner's hold ended at a member that may have it yet, once it is known to be over.
-func (h *handOver) lookAfterOwner(m *member, err error) {
-	if errors.Is(err, errFreed) {
-		err = nil
-	}
-	h.of.tooLate(m, vote[lock.Returned]{cast: true, err: err})
 }
 
 // heal has the successor hold the name at a member that had no hold to hand over, once a majority has given it the
@@ -185,15 +137,16 @@ func (h *handOver) heal(m *member, hold bool) {
 
 // answeredLate looks after what a member did when it was decided.
 func (h *handOver) answeredLate(m *member, v vote[[]lock.Grant]) {
-	h.s.answeredBefore(h.of.r, m, v.err)
+	h.s.answeredBefore(h.end.r, m, v.err)
 	h.mu.Lock()
-	empty := h.granted != nil && errors.Is(v.err, lock.ErrNotHeld)
+	empty, known := h.granted != nil && errors.Is(v.err, lock.ErrNotHeld), h.known
 	h.mu.Unlock()
 	if empty {
 		h.heal(m, true)
 	} else {
 		h.tooLate(m, v)
 	}
-	h.lookAfterOwner(m, v.err)
-	h.forget()
+	if known { // else it is done with the outcome
+		h.end.lookAfter(m, v.err)
+	}
 }

@@ -102,7 +102,7 @@ type afterwards struct {
 }
 
 // grow is called when the call is decided, with the members that have yet to answer.
-func (t *tail) grow(s *Store, at set, of ...holding) {
+func (t *tail) grow(s *Store, at set, of []holding) {
 	t.s, t.of, t.alone[0] = s, of, t
 	t.mu.Lock()
 	t.at = at
@@ -202,12 +202,12 @@ func (b *ballot[T]) passed(m *member) bool {
 	return false
 }
 
-// leaveOut is called when it is decided. Of the members whose turn has not come it leaves out all, or those that are
-// silent, and returns those that have yet to answer. mu is held.
-func (b *ballot[T]) leaveOut(all bool) (at set) {
+// leaveOut is called when it is decided. Of the members whose turn has not come it leaves out those that are silent, or
+// all, and returns those that have yet to answer. mu is held.
+func (b *ballot[T]) leaveOut() (at set) {
 	at = b.absent()
 	for i, m := range b.s.members {
-		if at.has(i) && !b.sentTo.has(i) && (all || m.silent.Load()) {
+		if at.has(i) && !b.sentTo.has(i) && (b.eager || m.silent.Load()) {
 			b.leftOut.add(i)
 		}
 	}

@@ -87,9 +87,9 @@ func (s *Store) answeredBefore(r lock.Return, m *member, err error) {
 
 // proof is what is known of who had a hold, with what earlier calls of the same release learned. Who has not answered
 // may have it, and earlier calls may be answered late. mu is held.
-func (b *ballot[T]) proof(of lock.Return, before proof) proof {
-	p := before
-	p.had |= b.s.proofBefore(of).had
+func (b *ballot[T]) proof(of *ending) proof {
+	p := of.before
+	p.had |= b.s.proofBefore(of.r).had
 	for i, v := range b.votes {
 		if v.cast {
 			p.take(i, v.err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -15,7 +16,12 @@ func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, erro
 	return wait(ctx, func(done func(lock.Returned, error)) { s.StartRelease(r, done) })
 }
 
-func releaseFailed(name string, err error) error { return fmt.Errorf("release %q: %w", name, err) }
+func releaseFailed(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("release %q: %w", name, err)
+}
 
 // StartRelease implements lock.Store.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
@@ -28,11 +34,12 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 		return
 	}
 	r.Next = nil
-	x := &release{r: r, start: time.Now(), told: done, before: s.proofBefore(r)}
-	x.decide, x.late = x.afterVote, x.answeredLate
+	x := &release{end: ending{s: s, r: r, start: time.Now(), before: s.proofBefore(r)}, told: done}
+	x.decide, x.late = x.verdict, x.answeredLate
 	x.open(s)
 	earlier := s.late.of(releasedBy(r)) // what is to be released must have been acquired
 	if r.Remaining > 0 {
+		x.of = []holding{releasedBy(r)}
 		x.inTurn(earlier, x.ask)
 	} else {
 		earlier.each(s.members, x.ask)
@@ -42,74 +49,80 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 // release is one Return at all members.
 type release struct {
 	ballot[lock.Returned]
-	r      lock.Return
-	start  time.Time
-	told   func(lock.Returned, error)
-	before proof // what earlier calls of the same Return learned
-	// freed says that the hold is over: members that may have it are asked again. gone says that it was so already.
-	freed, gone bool
-	tail        tail // see late.go
+	end  ending
+	told func(lock.Returned, error)
 }
 
 func (x *release) ask(m *member) {
-	m.StartRelease(x.s.returnAt(m, x.r), func(res lock.Returned, err error) {
-		x.s.released(m, x.r, err)
+	m.StartRelease(x.s.returnAt(m, x.end.r), func(res lock.Returned, err error) {
+		x.s.released(m, x.end.r, err)
 		x.answer(m, res, err)
 	})
 }
 
-// afterVote is called with mu after each vote.
-func (x *release) afterVote(last bool) (then func()) {
-	then = x.verdict(last)
-	if then == nil || x.missing == 0 || x.r.Remaining == 0 {
-		return then
-	}
-	if at := x.leaveOut(false); at != 0 {
-		x.tail.grow(x.s, at, releasedBy(x.r))
-	}
-	return then
-}
-
+// verdict is what the votes amount to, as ballot.decide has it. mu is held.
 func (x *release) verdict(last bool) (then func()) {
-	t, q := x.tally(), x.s.quorum
-	if x.r.Remaining > 0 {
-		return x.countedDown(t, last)
+	var err error
+	if x.end.r.Remaining > 0 {
+		err = x.countedDown(last)
+	} else {
+		err = x.ended(&x.end, x.tally(), last)
 	}
-	known := x.proof(x.r, x.before)
-	switch v := known.verdict(len(x.s.members), q); {
-	case v == hadIt:
-		return x.succeed()
-	case v == lackedIt && errors.Is(x.lacking(known), lock.ErrNotHeld):
-		return x.notHeld(lock.ErrOver)
-	case v == lackedIt:
-		return x.fail(x.lacking(known))
-	case !last:
+	if err == nil {
 		return nil
-	case x.refusals(lock.ErrNotHeld) >= q: // it is over, be it by an earlier call
-		return x.notHeld(lock.ErrNotHeld)
 	}
-	err := cmp.Or(x.preventing(lock.ErrStoreFull), noMajority(t))
-	x.s.proofs.put(proofFor(x.r), known, proofTime)
-	return func() { x.told(lock.Returned{}, releaseFailed(x.r.Name, err)) }
+	x.end.conclude(err, x.proof(&x.end))
+	votes, absent, res := x.votes, x.absent(), lock.Returned{}
+	if errors.Is(err, errFreed) {
+		err = nil
+		for _, v := range votes {
+			res.Listeners = max(res.Listeners, v.v.Listeners)
+		}
+	}
+	return func() {
+		x.told(res, releaseFailed(x.end.r.Name, err))
+		for i, m := range x.s.members {
+			if !absent.has(i) {
+				x.end.lookAfter(m, votes[i].err)
+			}
+		}
+	}
 }
 
-// countedDown is verdict for a hold that goes on.
-func (x *release) countedDown(t tally, last bool) (then func()) {
-	switch q := x.s.quorum; {
-	case t.yes >= q:
-		return x.succeed()
-	case x.refusals(lock.ErrNotHeld) >= q:
-		return x.notHeld(lock.ErrNotHeld)
-	case x.refusals(lock.ErrStale) >= q:
-		return x.fail(lock.ErrStale)
-	case x.refusals(lock.ErrKindMismatch) >= q:
-		return x.fail(lock.ErrKindMismatch)
+// ended is errFreed if a majority ended a hold, or why it did not; nil if that is not known yet. mu is held.
+func (b *ballot[T]) ended(e *ending, t tally, last bool) error {
+	known := b.proof(e)
+	switch v := known.verdict(len(b.votes), b.s.quorum); {
+	case v == hadIt:
+		return errFreed
+	case v == lackedIt:
+		return b.lacking(known)
 	case !last:
 		return nil
-	case t.definite() >= q && t.yes == 0:
-		return x.fail(x.commonest())
+	case b.refusals(lock.ErrNotHeld) >= b.s.quorum: // it is over, be it by an earlier call
+		return lock.ErrNotHeld
 	}
-	return x.fail(noMajority(t))
+	return cmp.Or(b.preventing(lock.ErrStoreFull), noMajority(t))
+}
+
+// countedDown is that for a hold that goes on.
+func (x *release) countedDown(last bool) error {
+	t := x.tally()
+	if t.yes >= x.s.quorum {
+		return errFreed
+	}
+	for _, err := range []error{lock.ErrNotHeld, lock.ErrStale, lock.ErrKindMismatch} {
+		if x.refusals(err) >= x.s.quorum {
+			return err
+		}
+	}
+	switch {
+	case !last:
+		return nil
+	case t.definite() >= x.s.quorum && t.yes == 0:
+		return x.commonest()
+	}
+	return noMajority(t)
 }
 
 // lacking is the error of a release when no majority can have had the hold. It was over, if a member had it or most
@@ -132,89 +145,78 @@ func (b *ballot[T]) commonest() error {
 	return best
 }
 
-// succeed is called with mu. A majority has not got the hold any more, so nobody has it.
-func (x *release) succeed() (then func()) {
-	x.freed = x.r.Remaining == 0
-	var res lock.Returned
-	for _, v := range x.votes {
-		if v.cast && v.err == nil {
-			res.Listeners = max(res.Listeners, v.v.Listeners)
-		}
+// ending is the end of the hold of an owner at all members, by a release or a hand-over.
+type ending struct {
+	s      *Store
+	r      lock.Return
+	start  time.Time
+	before proof // what earlier calls of the same Return learned
+
+	mu sync.Mutex // guards the fields below
+	// freed says that the hold is over: members that may have it are asked again. gone says that it was so already.
+	freed, gone bool
+	done        set // the members that were looked after
+}
+
+// conclude notes the outcome of the call. If the hold is gone a majority lost it, or freed it for an earlier call whose
+// outcome was unknown. So nobody has it, and those that did not say so are asked again. A caller without a session may
+// have asked for the hold at the same time.
+func (e *ending) conclude(err error, known proof) {
+	if e.r.Remaining > 0 {
+		return
 	}
-	return x.after(res, nil)
+	if failed(err) || errors.Is(err, lock.ErrStoreFull) {
+		e.s.proofs.put(proofFor(e.r), known, proofTime)
+	} else {
+		e.s.proofs.forget(proofFor(e.r))
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.gone = errors.Is(err, lock.ErrNotHeld) && !e.r.Owner.Repeats()
+	e.freed = e.gone || err == nil || errors.Is(err, errFreed)
 }
 
-// notHeld is called with mu. A majority has not got the hold: it lost it, or freed it for an earlier call whose outcome
-// was unknown. So nobody has it, and those that did not say so are asked again. A caller without a session may have
-// asked for the hold at the same time.
-func (x *release) notHeld(err error) (then func()) {
-	x.freed = x.r.Remaining == 0 && !x.r.Owner.Repeats()
-	x.gone = x.freed
-	return x.after(lock.Returned{}, releaseFailed(x.r.Name, err))
-}
-
-// after tells the outcome and then looks after the members that have answered. mu is held.
-func (x *release) after(res lock.Returned, err error) (then func()) {
-	votes, absent, freed := x.votes, x.absent(), x.freed
-	return func() {
-		x.s.proofs.forget(proofFor(x.r))
-		x.told(res, err)
-		for i, m := range x.s.members {
-			if !absent.has(i) {
-				x.tooLate(m, votes[i])
-			}
-		}
-		if freed && absent == 0 {
-			x.s.notOdd(x.r)
-		}
+// lookAfter is called when a member has answered and the outcome is known, and does something once for each. It has the
+// hold released there if the member did not confirm that it is not there. One that says that it never was may be about to take it:
+// the acquisition is under way, or another try to put the hold back. One that says that it has another fence, because
+// its own could not be raised, is asked whatever the fence: the owner has nothing any more. One at which the hold was
+// put back lately is asked in the same way.
+func (e *ending) lookAfter(m *member, err error) {
+	e.mu.Lock()
+	again := e.done.has(m.number)
+	e.done.add(m.number)
+	freed, gone, last := e.freed, e.gone, e.done.len() == len(e.s.members)
+	e.mu.Unlock()
+	if !freed || again {
+		return
+	}
+	r := e.s.returnAt(m, e.r)
+	switch {
+	case !r.Owner.Repeats() &&
+		(errors.Is(err, lock.ErrStale) || e.s.restores.has(holdingAt{m.number, releasedBy(r)})):
+		r.Fence = 0
+		e.undoLater(m, r, 0)
+	case failed(err):
+		e.undoLater(m, r, 0)
+	case errors.Is(err, lock.ErrNotHeld) && !gone:
+		e.undoLater(m, r, 1)
+	}
+	if last { // until then members may have to be asked with the fences that they know
+		e.s.notOdd(e.r)
 	}
 }
 
-// fail is called with mu. What an unclear release has left is for the caller, who repeats it.
-func (x *release) fail(err error) (then func()) {
-	return func() { x.told(lock.Returned{}, releaseFailed(x.r.Name, err)) }
+// undoLater has a member asked again for what it may have. It has found nothing so often.
+func (e *ending) undoLater(m *member, r lock.Return, found int) {
+	pause := firstRetry
+	if found > 0 {
+		pause = againAfter[found-1]
+	}
+	e.s.undoLater(&leftover{m: m, r: r, end: e.start.Add(longest), again: unsure, found: found}, pause)
 }
 
 func (x *release) answeredLate(m *member, v vote[lock.Returned]) {
-	x.s.answeredBefore(x.r, m, v.err)
-	x.tooLate(m, v)
-	x.mu.Lock()
-	over := x.freed && x.missing == 0 // until then members may have to be asked with the fences that they know
-	x.mu.Unlock()
-	if over {
-		x.s.notOdd(x.r)
-	}
+	x.s.answeredBefore(x.end.r, m, v.err)
+	x.end.lookAfter(m, v.err)
 	x.tail.settled(m)
-}
-
-// tooLate has the hold released at a member that did not confirm that it is not there. One that says that it never was
-// may be about to take it: the acquisition is under way, or another try to put the hold back. One that says that it has
-// another fence, because its own could not be raised, is asked whatever the fence: the owner has nothing any more. One
-// at which the hold was put back lately is asked in the same way.
-func (x *release) tooLate(m *member, v vote[lock.Returned]) {
-	x.mu.Lock()
-	freed, gone := x.freed, x.gone
-	x.mu.Unlock()
-	switch {
-	case freed && !x.r.Owner.Repeats() && x.s.restores.has(holdingAt{m.number, releasedBy(x.r)}):
-		l := x.leftAt(m)
-		l.r.Fence = 0
-		x.s.undoLater(l, firstRetry)
-	case !freed || v.err == nil || gone && errors.Is(v.err, lock.ErrNotHeld):
-	case failed(v.err):
-		x.s.undoLater(x.leftAt(m), firstRetry)
-	case errors.Is(v.err, lock.ErrNotHeld):
-		l := x.leftAt(m)
-		l.found = 1
-		x.s.undoLater(l, againAfter[0])
-	case errors.Is(v.err, lock.ErrStale) && !x.r.Owner.Repeats():
-		l := x.leftAt(m)
-		l.r.Fence = 0
-		x.s.undoLater(l, firstRetry)
-	}
-}
-
-// leftAt is what may be left of the hold at a member.
-func (x *release) leftAt(m *member) *leftover {
-	return &leftover{m: m, r: x.s.returnAt(m, x.r), end: x.start.Add(longest), again: unsure}
 }
