@@ -92,6 +92,7 @@ type attempt struct {
 	told  func([]lock.Grant, error)
 	why   func(standing) error // it is refused, if that is not refusal
 	one   [2]lock.Claim        // what asked and sent are of, if it is one name
+	hold  [1]holding           // and of
 	given []lock.Grant         // what each member granted, if it is one name
 	// granted are the fences that are told. They are nil until it is decided, and when it is decided otherwise.
 	granted []lock.Fence
@@ -114,7 +115,11 @@ func (s *Store) attempt(cs []lock.Claim, told func([]lock.Grant, error)) *attemp
 			c.Fence = s.fences.propose(a.start)
 		}
 	}
-	a.of, a.decide, a.late = holdings(a.sent), a.verdict, a.tooLate
+	a.of = a.hold[:0]
+	for _, c := range a.sent {
+		a.of = append(a.of, holdingOf(c))
+	}
+	a.decide, a.late = a.verdict, a.tooLate
 	a.open(s)
 	return a
 }

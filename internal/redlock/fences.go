@@ -59,18 +59,11 @@ func (f *fences) follow(ahead int64) {
 func (a *attempt) agreed(voters set) []lock.Fence {
 	fences := make([]lock.Fence, len(a.sent))
 	for n := range fences {
-		counts := map[lock.Fence]int{}
-		for i, v := range a.votes {
-			if voters.has(i) && a.own(n, v.v[n].Fence) {
-				f := v.v[n].Fence
-				if counts[f]++; counts[f] >= a.s.quorum {
-					fences[n] = f
-				}
-			}
-		}
-		if fences[n] == 0 {
+		f, times := commonest(a.ownFences(n, voters))
+		if times < a.s.quorum {
 			return nil
 		}
+		fences[n] = f
 	}
 	return fences
 }
@@ -82,15 +75,9 @@ func (a *attempt) mayBeTold(voters set) bool {
 	if !c.Owner.Repeats() {
 		return false
 	}
-	counts := map[lock.Fence]int{}
-	for i, v := range a.votes {
-		if f := v.v; voters.has(i) && f[0].Fence < c.Fence && a.own(0, f[0].Fence) {
-			if counts[f[0].Fence]++; counts[f[0].Fence]+a.missing >= a.s.quorum {
-				return true
-			}
-		}
-	}
-	return false
+	older := slices.DeleteFunc(a.ownFences(0, voters), func(f lock.Fence) bool { return f >= c.Fence })
+	_, n := commonest(older)
+	return n > 0 && n+a.missing >= a.s.quorum
 }
 
 // repeated is called when an owner that repeats itself is told fences that a majority has. Where it has a greater one,
@@ -109,17 +96,21 @@ func (a *attempt) repeated(voters set) {
 	}
 }
 
-// own says whether a fence is of this attempt alone, or of a hold that the owner has already.
-func (a *attempt) own(n int, f lock.Fence) bool {
-	switch proposal := a.sent[n].Fence; {
-	case a.asked[n].Fence != 0: // the caller's
-		return true
-	case f > proposal:
-		return false
-	case f < proposal:
-		return !a.s.isAbandoned(holdingOf(a.sent[n]))
+// ownFences are the fences that some members gave for a name and that are of this attempt alone, or of a hold that the
+// owner has already. mu is held.
+func (a *attempt) ownFences(n int, voters set) (own []lock.Fence) {
+	own = make([]lock.Fence, 0, len(a.votes))
+	proposal, abandoned := a.sent[n].Fence, a.s.isAbandoned(holdingOf(a.sent[n]))
+	for i, v := range a.votes {
+		if !voters.has(i) {
+			continue
+		}
+		f := v.v[n].Fence
+		if f == proposal || f < proposal && !abandoned || a.asked[n].Fence != 0 { // the caller's
+			own = append(own, f)
+		}
 	}
-	return true
+	return own
 }
 
 // raise has all members that granted it have the same fence, which is told when a majority has it. It is more than any

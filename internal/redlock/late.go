@@ -216,12 +216,3 @@ func (b *ballot[T]) leaveOut() (at set) {
 
 // errPassed: when the member's turn came, the outcome was known.
 var errPassed = fmt.Errorf("%w: a majority decided without it", lock.ErrUnavailable)
-
-// holdings are whose holds some claims are about.
-func holdings(cs []lock.Claim) []holding {
-	hs := make([]holding, len(cs))
-	for i, c := range cs {
-		hs[i] = holdingOf(c)
-	}
-	return hs
-}

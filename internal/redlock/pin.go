@@ -67,19 +67,23 @@ type pinnedAt struct {
 // alike is what a majority has of a hold with the same fence, or that it is not held: no majority has it. It does not
 // vote if they differ.
 func (s *Store) alike(said []pinnedAt) (one pinnedAt, agreed bool) {
-	counts, without := map[lock.Fence]int{}, 0
+	var fences []lock.Fence
+	without := 0
 	for _, p := range said {
 		s.fences.saw(p.fence)
 		switch {
 		case !p.held:
-			if without++; without > len(s.members)-s.quorum {
-				return pinnedAt{votes: true}, true
-			}
+			without++
 		case p.votes && p.fence != 0:
-			if counts[p.fence]++; counts[p.fence] >= s.quorum {
-				return pinnedAt{p.fence, true, true}, true
-			}
+			fences = append(fences, p.fence)
 		}
+	}
+	f, n := commonest(fences)
+	switch {
+	case without > len(s.members)-s.quorum:
+		return pinnedAt{votes: true}, true
+	case n >= s.quorum:
+		return pinnedAt{f, true, true}, true
 	}
 	return pinnedAt{}, false
 }

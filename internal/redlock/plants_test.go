@@ -32,8 +32,8 @@ var plants = []struct {
 		{here + "acquire.go", "case undo && isUnknown(v.err):", "case false:"},
 	}},
 	{"fences as they are", storm100, []proctest.Plant{
-		{here + "fences.go", "counts[f] >= a.s.quorum {", "counts[f] > 0 {"},
-		{here + "fences.go", "case a.asked[n].Fence != 0:", "case true:"},
+		{here + "fences.go", "if times < a.s.quorum {", "if times == 0 {"},
+		{here + "fences.go", "|| a.asked[n].Fence != 0 {", "|| true {"},
 	}},
 	{"members vote when empty", storm100, []proctest.Plant{
 		{here + "members.go", "return s.quarantine(m) > 0", "return false"},
@@ -52,8 +52,8 @@ var plants = []struct {
 	if then == nil {
 `}}},
 	{"the fence of a minority's hand-over", storm100, []proctest.Plant{
-		{here + "fences.go", "counts[f] >= a.s.quorum {", "counts[f] >= a.s.quorum || a.why != nil {"},
-		{here + "fences.go", "case a.asked[n].Fence != 0:", "case a.asked[n].Fence != 0 || a.why != nil:"},
+		{here + "fences.go", "if times < a.s.quorum {", "if times < a.s.quorum && a.why == nil {"},
+		{here + "fences.go", "|| a.asked[n].Fence != 0 {", "|| a.asked[n].Fence != 0 || a.why != nil {"},
 	}},
 	{"what a minority handed over is left", "TestScenarios/AHandOverOfAMinorityFreesTheName", []proctest.Plant{
 		{here + "acquire.go", "	a.undo = true\n", "	if a.why != nil {\n		return a.tell(nil, err)\n	}\n	a.undo = true\n"},

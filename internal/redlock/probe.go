@@ -136,9 +136,9 @@ func newMetrics(s *Store, reg prometheus.Registerer) (*metrics, error) {
 	for _, m := range s.members {
 		name := prometheus.Labels{"member": m.name}
 		all = append(all,
-			gauge("member_up", "1 if the member answered the last probe.", name, func() float64 { return oneIf(m.up.Load()) }),
+			gauge("member_up", "1 if the member answered the last probe.", name, func() float64 { return float64(count(m.up.Load())) }),
 			gauge("member_quarantined", "1 if the member does not vote for new holds because it may have lost its data.",
-				name, func() float64 { return oneIf(s.quarantined(m)) }))
+				name, func() float64 { return float64(count(s.quarantined(m))) }))
 	}
 	var errs []error
 	for _, c := range all {
@@ -147,7 +147,8 @@ func newMetrics(s *Store, reg prometheus.Registerer) (*metrics, error) {
 	return m, errors.Join(errs...)
 }
 
-func oneIf(yes bool) float64 {
+// count is 1 for what is to be counted.
+func count(yes bool) int {
 	if yes {
 		return 1
 	}

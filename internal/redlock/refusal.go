@@ -64,7 +64,6 @@ func (a *attempt) clear(st standing) bool {
 
 // inTheWay are the holds in the way, those that end first in front, and those of the owner that has most of them.
 func (a *attempt) inTheWay() (all, most []*lock.HeldError) {
-	of := map[lock.Owner][]*lock.HeldError{}
 	for _, v := range a.votes {
 		if held, ok := errors.AsType[*lock.HeldError](v.err); ok {
 			all = append(all, held)
@@ -73,6 +72,7 @@ func (a *attempt) inTheWay() (all, most []*lock.HeldError) {
 	slices.SortFunc(all, func(x, y *lock.HeldError) int {
 		return cmp.Compare(lasting(x.RetryAfter), lasting(y.RetryAfter))
 	})
+	of := map[lock.Owner][]*lock.HeldError{}
 	for _, held := range all {
 		o := kin(held.HeldBy)
 		if of[o] = append(of[o], held); len(of[o]) >= len(most) {

@@ -120,7 +120,7 @@ func (x *release) countedDown(last bool) error {
 	case !last:
 		return nil
 	case t.definite() >= x.s.quorum && t.yes == 0:
-		return x.commonest()
+		return x.commonestRefusal()
 	}
 	return noMajority(t)
 }
@@ -128,14 +128,14 @@ func (x *release) countedDown(last bool) error {
 // lacking is the error of a release when no majority can have had the hold. It was over, if a member had it or most
 // give no other reason. mu is held.
 func (b *ballot[T]) lacking(known proof) error {
-	if err := b.commonest(); known.had == 0 && !errors.Is(err, lock.ErrNotHeld) {
+	if err := b.commonestRefusal(); known.had == 0 && !errors.Is(err, lock.ErrNotHeld) {
 		return err
 	}
 	return lock.ErrOver
 }
 
-// commonest is the refusal that most members gave. mu is held.
-func (b *ballot[T]) commonest() error {
+// commonestRefusal is what most members gave. mu is held.
+func (b *ballot[T]) commonestRefusal() error {
 	best, most := lock.ErrNotHeld, 0
 	for _, err := range []error{lock.ErrStale, lock.ErrNotHeld, lock.ErrKindMismatch, lock.ErrStoreFull} {
 		if n := b.refusals(err); n > most {

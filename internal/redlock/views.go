@@ -82,18 +82,12 @@ func whose(st seen) lock.State {
 // state is what a majority says of a name. If there is none, nobody holds it.
 func (s *Store) state(said []seen) (one seen, agreed bool) {
 	var same []seen
-	for _, st := range said {
-		var like []seen
-		for _, other := range said {
-			if whose(other) == whose(st) {
-				like = append(like, other)
-			}
-		}
-		if len(like) > len(same) {
+	for _, like := range grouped(said, whose) {
+		if len(like) >= s.quorum {
 			same = like
 		}
 	}
-	if len(same) < s.quorum {
+	if same == nil {
 		one.Name = said[0].Name
 		for _, st := range said {
 			one.Fence = max(one.Fence, st.Fence)
@@ -169,31 +163,28 @@ func (s *Store) holders(said [][]lock.Holder, size int) (one []lock.Holder, agre
 		k lock.Kind
 	}
 	need, agreed := s.quorum, true
-	left := map[key][]time.Duration{}
-	all := map[key]lock.Holder{}
 	for _, hs := range said {
 		if len(hs) == max(size, 1) {
 			need = 1
 		}
-		for _, h := range hs {
-			k := key{h.Owner, h.Kind}
-			if h.Kind != lock.Read { // as in kinHold
-				k.o = kin(h.Owner)
-			}
-			left[k] = append(left[k], lasting(h.TTL))
-			if other, there := all[k]; there {
-				h.Owner, h.Count = min(h.Owner, other.Owner), max(h.Count, other.Count)
-			}
-			all[k] = h
-		}
 	}
-	for k, ttls := range left {
-		agreed = agreed && len(ttls) == len(said)
-		if len(ttls) >= need {
-			h := all[k]
-			h.TTL = ofMajority(ttls, s.quorum)
-			one = append(one, h)
+	for _, hs := range grouped(slices.Concat(said...), func(h lock.Holder) key {
+		if h.Kind != lock.Read { // as in kinHold
+			return key{kin(h.Owner), h.Kind}
 		}
+		return key{h.Owner, h.Kind}
+	}) {
+		agreed = agreed && len(hs) == len(said)
+		if len(hs) < need {
+			continue
+		}
+		h, left := hs[len(hs)-1], make([]time.Duration, 0, len(hs))
+		for _, other := range hs {
+			h.Owner, h.Count = min(h.Owner, other.Owner), max(h.Count, other.Count)
+			left = append(left, lasting(other.TTL))
+		}
+		h.TTL = ofMajority(left, s.quorum)
+		one = append(one, h)
 	}
 	slices.SortFunc(one, func(a, b lock.Holder) int {
 		return cmp.Or(-cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Owner, b.Owner))
@@ -222,46 +213,50 @@ type sighted struct {
 // an attempt also leaves its fence at some members. All are waited for if none has a hold: it may end at one after the
 // other.
 func (s *Store) sight(said []sighted) (one sighted, agreed bool) {
-	left := map[string][]time.Duration{}
-	fences := map[string][]lock.Fence{} // of those that vote
-	last := map[string]lock.SeenHold{}
-	given := map[lock.Fence]int{}
+	type hold struct {
+		lock.SeenHold
+		votes bool
+	}
+	var holds []hold
+	var fences []lock.Fence // of those that vote
 	tracked, many := 0, 0
 	for _, st := range said {
 		one.Tried = max(one.Tried, st.Fence)
-		if given[st.Fence] += int(oneIf(st.votes)); given[st.Fence] >= s.quorum {
-			one.Fence = st.Fence
+		if st.votes {
+			fences = append(fences, st.Fence)
 		}
-		if st.Tracked {
-			tracked++
-		}
-		if st.Many {
-			many++
-		}
+		tracked, many = tracked+count(st.Tracked), many+count(st.Many)
 		for _, h := range st.Holds {
 			h.ID = kinHold(h)
-			left[h.ID] = append(left[h.ID], lasting(h.TTL))
-			if st.votes {
-				fences[h.ID] = append(fences[h.ID], h.Fence)
-			}
-			last[h.ID] = h
+			holds = append(holds, hold{h, st.votes})
 		}
 	}
+	if f, n := commonest(fences); n >= s.quorum {
+		one.Fence = f
+	}
 	one.Tracked, one.Many = tracked >= s.quorum, many >= s.quorum
-	agreed = many == len(said) || many == 0 && (len(left) > 0 || len(said) == len(s.members))
-	for id, ttls := range left {
-		agreed = agreed && len(ttls) == len(said)
-		if !one.Many {
-			h := last[id]
-			h.TTL = ofMajority(ttls, s.quorum)
-			h.Few = len(ttls)+len(s.members)-len(said) < s.quorum // members that do not answer may have it
-			if len(fences[id]) > 0 {
-				h.Fence, _ = s.fenceOf(fences[id], 0)
-			}
-			h.Unsure, h.Rising = len(ttls) < s.quorum || !s.given(fences[id], h.Fence), true
-			agreed = agreed && !h.Unsure
-			one.Holds = append(one.Holds, h)
+	agreed = many == len(said) || many == 0 && (len(holds) > 0 || len(said) == len(s.members))
+	for _, hs := range grouped(holds, func(h hold) string { return h.ID }) {
+		agreed = agreed && len(hs) == len(said)
+		if one.Many {
+			continue
 		}
+		h, left, fences := hs[len(hs)-1].SeenHold, make([]time.Duration, 0, len(hs)), []lock.Fence(nil)
+		for _, other := range hs {
+			left = append(left, lasting(other.TTL))
+			if other.votes {
+				fences = append(fences, other.Fence)
+			}
+		}
+		h.TTL = ofMajority(left, s.quorum)
+		h.Few = len(hs)+len(s.members)-len(said) < s.quorum // members that do not answer may have it
+		if len(fences) > 0 {
+			h.Fence, _ = s.fenceOf(fences, 0)
+		}
+		told, n := commonest(fences) // it may have been told (agreed)
+		h.Unsure, h.Rising = len(hs) < s.quorum || told != h.Fence || n < s.quorum, true
+		agreed = agreed && !h.Unsure
+		one.Holds = append(one.Holds, h)
 	}
 	if one.Tried == one.Fence {
 		one.Tried = 0
@@ -270,15 +265,28 @@ func (s *Store) sight(said []sighted) (one sighted, agreed bool) {
 	return one, agreed
 }
 
-// given says whether so many have a fence that it may have been told (agreed).
-func (s *Store) given(fences []lock.Fence, f lock.Fence) bool {
-	n := 0
-	for _, other := range fences {
-		if other == f {
-			n++
+// grouped puts together what is alike.
+func grouped[T any, K comparable](all []T, key func(T) K) map[K][]T {
+	groups := make(map[K][]T)
+	for _, v := range all {
+		k := key(v)
+		groups[k] = append(groups[k], v)
+	}
+	return groups
+}
+
+// commonest is the fence that most of some have, and how many have it.
+func commonest(fences []lock.Fence) (f lock.Fence, n int) {
+	for _, one := range fences {
+		times := 0
+		for _, other := range fences {
+			times += count(other == one)
+		}
+		if times > n {
+			f, n = one, times
 		}
 	}
-	return n >= s.quorum
+	return f, n
 }
 
 // errNoCursor: the cursor is not one of List.
@@ -360,22 +368,17 @@ const confirming = 32
 
 // confirmed are the names of a page that a majority holds and no member before has.
 func (s *Store) confirmed(ctx context.Context, at place, found []lock.State) (page []lock.State, err error) {
-	states := make([]lock.State, len(found))
-	errs := make([]error, len(found))
-	for from := 0; from < len(found); from += confirming {
+	for some := range slices.Chunk(found, confirming) {
+		states, errs := make([]lock.State, len(some)), make([]error, len(some))
 		var all sync.WaitGroup
-		for i := from; i < min(from+confirming, len(found)); i++ {
-			all.Go(func() { states[i], errs[i] = s.confirm(ctx, at, found[i].Name) })
+		for i, st := range some {
+			all.Go(func() { states[i], errs[i] = s.confirm(ctx, at, st.Name) })
 		}
 		all.Wait()
-	}
-	for i, st := range states {
-		if errs[i] != nil {
-			return nil, errs[i]
+		if err := errors.Join(errs...); err != nil {
+			return nil, err
 		}
-		if st.Held {
-			page = append(page, st)
-		}
+		page = append(page, slices.DeleteFunc(states, func(st lock.State) bool { return !st.Held })...)
 	}
 	return page, nil
 }
