@@ -136,7 +136,8 @@ func newMetrics(s *Store, reg prometheus.Registerer) (*metrics, error) {
 	for _, m := range s.members {
 		name := prometheus.Labels{"member": m.name}
 		all = append(all,
-			gauge("member_up", "1 if the member answered the last probe.", name, func() float64 { return float64(count(m.up.Load())) }),
+			gauge("member_up", "1 if the member answered the last probe.", name,
+				func() float64 { return float64(count(m.up.Load())) }),
 			gauge("member_quarantined", "1 if the member does not vote for new holds because it may have lost its data.",
 				name, func() float64 { return float64(count(s.quarantined(m))) }))
 	}

@@ -177,10 +177,11 @@ func (e *ending) conclude(err error, known proof) {
 }
 
 // lookAfter is called when a member has answered and the outcome is known, and does something once for each. It has the
-// hold released there if the member did not confirm that it is not there. One that says that it never was may be about to take it:
-// the acquisition is under way, or another try to put the hold back. One that says that it has another fence, because
-// its own could not be raised, is asked whatever the fence: the owner has nothing any more. One at which the hold was
-// put back lately is asked in the same way.
+// hold released there if the member did not confirm that it is not there:
+//
+//   - One that says that it never was may be about to take it, by the acquisition or another try to put it back.
+//   - One that says that it has another fence, because its own could not be raised, is asked whatever the fence: the
+//     owner has nothing any more. So is one at which the hold was put back lately.
 func (e *ending) lookAfter(m *member, err error) {
 	e.mu.Lock()
 	again := e.done.has(m.number)
