@@ -25,7 +25,7 @@ func TestAClusterThatIsDownRefusesUntilItIsBack(t *testing.T) {
 	held := holding(t, s, "{x}held")
 	holding(t, patient, "{x}warm")
 	stays := c.MasterOf(layout.Slot("{x}"))
-	goes := c.MasterOf(otherSlot(t, c, stays))
+	_, goes := elsewhere(t, c, stays)
 	direct := stays.Client()
 	down := func() bool { return redis.IsClusterDownError(direct.Get(t.Context(), "{x}any").Err()) }
 

@@ -142,12 +142,10 @@ func TestASilentNodeDoesNotDelayRenewalsThatAreSentElsewhere(t *testing.T) {
 	c := redistest.StartCluster(t, "--cluster-node-timeout", "60000") // nobody takes its place
 	const timeout = 4 * time.Second
 	s := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: timeout}})
-	slot := layout.Slot("{x}")
-	from := c.MasterOf(slot)
-	to := c.MasterOf(otherSlot(t, c, from))
-	name, at := elsewhere(t, c, from, to)
-	moved, elsewhere := holding(t, s, "{x}a"), holding(t, s, name)
-	m := c.Migrate(slot, to)
+	moved := holding(t, s, "{x}a")
+	m := c.Migrate(layout.Slot("{x}"))
+	name, at := elsewhere(t, c, m.From, m.To)
+	elsewhere := holding(t, s, name)
 	m.MoveKeys(layout.PlainKeys("{x}a")...)
 	if err := renewed(t, s, moved)[0]; err != nil { // connections are there from now on
 		t.Fatal(err)

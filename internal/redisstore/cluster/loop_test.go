@@ -27,10 +27,8 @@ func TestNodesThatSendACallToEachOtherAreNotFlooded(t *testing.T) {
 	}
 	s := open(t, c)
 	s.within = time.Second
-	slot := layout.Slot("{x}")
-	from := c.MasterOf(slot)
-	c.Migrate(slot, c.MasterOf(otherSlot(t, c, from)))
-	calls := func() int { return refused(t, from.Client()) }
+	m := c.Migrate(layout.Slot("{x}"))
+	calls := func() int { return refused(t, m.From.Client()) }
 	before := calls()
 	if _, err := s.Acquire(t.Context(), claim("{x}new", "o")); !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("got %v", err)
