@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/resolver"
 
 	"github.com/lockd-io/lockd/client"
 )
@@ -103,4 +104,32 @@ func TestToConnectAsksForTheAddressOnly(t *testing.T) {
 			t.Errorf("it asks for %s, too", name)
 		}
 	}
+}
+
+// silentDNS resolves an address, and then asks again for 5 s whenever the connection is to be closed: gRPC waits for
+// that.
+type silentDNS struct{}
+
+func (silentDNS) Scheme() string { return "passthrough" }
+func (silentDNS) Build(at resolver.Target, conn resolver.ClientConn,
+	_ resolver.BuildOptions,
+) (resolver.Resolver, error) {
+	return silentDNS{}, conn.UpdateState(resolver.State{Addresses: []resolver.Address{{Addr: at.Endpoint()}}})
+}
+func (silentDNS) ResolveNow(resolver.ResolveNowOptions) {}
+func (silentDNS) Close()                                { time.Sleep(5 * time.Second) }
+
+// A stream that breaks is followed by the next one at once, also while DNS does not answer the connection that broke.
+func TestTheNextStreamDoesNotWaitForDNS(t *testing.T) {
+	bubble(t, 10*time.Minute, func(t *testing.T, f *fake) {
+		c := f.dial(t, client.WithDialOptions(grpc.WithResolvers(silentDNS{})))
+		l := mustLock(t, c, "n")
+		f.stream(0).stop <- errCut
+		time.Sleep(time.Second)
+		if err := l.Err(); err != nil || len(f.streams) != 2 {
+			t.Errorf("%v; %d streams within a second", err, len(f.streams))
+		}
+		_ = c.Close()
+		time.Sleep(6 * time.Second) // until all connections are closed
+	})
 }

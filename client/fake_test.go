@@ -1,20 +1,40 @@
 package client_test
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
+)
+
+const (
+	addrA, addrB = "10.0.0.1:7420", "10.0.0.2:7420"
+	both         = addrA + "," + addrB
+)
+
+var (
+	// errCut ends a stream as if the connection broke, errGone ends its session, too.
+	errCut  = status.Error(codes.Unavailable, "cable cut")
+	errGone = refusal(codes.Aborted, "SUPERSEDED")
 )
 
 // fake is a server for the faults that a real one cannot be made to show. It grants locks to whoever is first, all as
@@ -23,45 +43,51 @@ type fake struct {
 	lockdv1.UnimplementedSessionServiceServer
 	ttl  time.Duration
 	grpc *grpc.Server
-	lis  *bufconn.Listener
 
-	mu       sync.Mutex
-	hook     func(*fakeSession, *lockdv1.SessionRequest) bool // true: the hook has dealt with it
-	sessions []*fakeSession
+	mu       sync.Mutex // guards the fields below
+	lis      *bufconn.Listener
+	hook     func(*fakeStream, *lockdv1.SessionRequest) bool // true: the hook has dealt with it
+	streams  []*fakeStream
+	records  map[string]*fakeRecord // by session
 	fence    uint64
 	held     map[string]*fakeHold
-	several  []fakeWaiter // for more than one name
-	watched  string       // the last name; empty after Unwatch
-
-	records  map[string]*fakeRecord
+	waiting  []fakeWaiter
+	watched  string          // the last name; empty after Unwatch
 	down     map[string]bool // addresses that cannot be reached
 	far      time.Duration   // what a connection takes
+	valid    time.Duration   // what a heartbeat is answered with, if it is not the TTL
 	dialled  []string
 	frames   int // messages received
 	requests int
 }
 
+// fakeRecord is what the fake keeps of a session.
+type fakeRecord struct {
+	epoch  uint64
+	last   uint64 // the greatest request id
+	stream *fakeStream
+}
+
 type fakeHold struct {
-	session *fakeSession
-	holder  string
-	fence   uint64
-	count   uint32
-	waiting []fakeWaiter
+	session    string
+	holder     string
+	fence      uint64
+	count      uint32
+	acquiredBy uint64
 }
 
 type fakeWaiter struct {
-	session *fakeSession
+	stream  *fakeStream
 	id      uint64
 	acquire *lockdv1.Acquire
 }
 
-type fakeSession struct {
+type fakeStream struct {
 	fake   *fake
 	stream grpc.BidiStreamingServer[lockdv1.SessionRequest, lockdv1.SessionResponse]
 	open   *lockdv1.Open
 	stop   chan error
-	id     string      // if it can be resumed
-	gone   atomic.Bool // it ended by Goodbye
+	id     string // of its session
 
 	sendMu sync.Mutex
 
@@ -71,11 +97,17 @@ type fakeSession struct {
 }
 
 func startFake(t testing.TB, ttl time.Duration) *fake {
-	t.Helper()
-	f := &fake{ttl: ttl, held: map[string]*fakeHold{}}
+	f := &fake{
+		ttl: ttl, held: make(map[string]*fakeHold), records: make(map[string]*fakeRecord), down: make(map[string]bool),
+	}
 	f.start()
 	t.Cleanup(func() { f.grpc.Stop() })
 	return f
+}
+
+// bubble runs a test against a fake server with a clock of its own.
+func bubble(t *testing.T, ttl time.Duration, test func(t *testing.T, f *fake)) {
+	synctest.Test(t, func(t *testing.T) { test(t, startFake(t, ttl)) })
 }
 
 func (f *fake) start() {
@@ -88,64 +120,63 @@ func (f *fake) start() {
 }
 
 func (f *fake) dial(t testing.TB, opts ...client.Option) *client.Client {
-	t.Helper()
 	return f.dialAt(t, "passthrough:fake", opts...)
 }
 
 // dialAt is dial for several addresses, which all lead to this fake.
 func (f *fake) dialAt(t testing.TB, addr string, opts ...client.Option) *client.Client {
 	t.Helper()
-	opts = append([]client.Option{client.WithDialOptions(grpc.WithContextDialer(f.connect))}, opts...)
-	c, err := client.Dial(addr, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return dial(t, addr, append(opts, client.WithDialOptions(grpc.WithContextDialer(f.connect)))...)
 }
 
-func (f *fake) setHook(hook func(*fakeSession, *lockdv1.SessionRequest) bool) {
+// connect is how a client comes to an address.
+func (f *fake) connect(ctx context.Context, at string) (net.Conn, error) {
+	f.mu.Lock()
+	lis, down, far := f.lis, f.down[at], f.far
+	f.dialled = append(f.dialled, at)
+	f.mu.Unlock()
+	if down {
+		return nil, errors.New("cannot be reached")
+	}
+	select {
+	case <-time.After(far):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return lis.DialContext(ctx)
+}
+
+func (f *fake) setHook(hook func(*fakeStream, *lockdv1.SessionRequest) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.hook = hook
 }
 
-// session is the n-th one that was opened.
-func (f *fake) session(n int) *fakeSession {
+// stream is the n-th one on which a session began or went on, or the last one if n is negative.
+func (f *fake) stream(n int) *fakeStream {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.sessions[n]
-}
-
-func (f *fake) watching() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.watched
-}
-
-func (f *fake) holder(name string) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if h := f.held[name]; h != nil {
-		return h.holder
+	if n < 0 {
+		n = len(f.streams) - 1
 	}
-	return ""
+	return f.streams[n]
 }
 
-// Session is one session.
+// names are those that are held.
+func (f *fake) names() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Sorted(maps.Keys(f.held))
+}
+
+// Session is one stream.
 func (f *fake) Session(stream grpc.BidiStreamingServer[lockdv1.SessionRequest, lockdv1.SessionResponse]) error {
 	m, err := stream.Recv()
 	if err != nil {
 		return err
 	}
-	s := &fakeSession{fake: f, stream: stream, open: m.GetOpen(), stop: make(chan error, 1), heardAt: time.Now()}
-	if d := s.open.GetSessionTtl(); d != nil {
-		f.ttl = d.AsDuration()
-	}
-	f.mu.Lock()
-	hook := f.hook
-	f.mu.Unlock()
-	if hook != nil && hook(s, m) {
+	s := &fakeStream{fake: f, stream: stream, open: m.GetOpen(), stop: make(chan error, 1), heardAt: time.Now()}
+	if s.hooked(m) {
 		select {
 		case err = <-s.stop:
 			return err
@@ -153,29 +184,81 @@ func (f *fake) Session(stream grpc.BidiStreamingServer[lockdv1.SessionRequest, l
 			return nil
 		}
 	}
-	opened := &lockdv1.Opened{
-		SessionTtl: durationpb.New(f.ttl), HeartbeatInterval: durationpb.New(f.ttl / 3),
-		Limits: &lockdv1.Limits{NameBytes: 512, NamesPerAcquire: 4},
-	}
-	if err := f.begin(s, opened); err != nil {
+	if err := f.begin(s, m.GetRequestId()); err != nil {
 		return err
 	}
-	s.send(m.GetRequestId(), opened)
 	received := make(chan error, 1)
 	go func() { received <- s.receive() }()
 	select {
 	case err = <-received:
 	case err = <-s.stop:
 	}
-	if s.gone.Load() || status.Code(err) == codes.Aborted { // what went on in another stream is not its own any more
-		f.releaseAll(s)
-	} else {
-		f.withdraw(s)
+	f.end(s, status.Code(err) == codes.Aborted)
+	if errors.Is(err, errGoodbye) {
+		return nil
 	}
 	return err
 }
 
-func (s *fakeSession) receive() error {
+// begin opens a session, or has one go on in another stream.
+func (f *fake) begin(s *fakeStream, id uint64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ttl := f.ttl
+	if d := s.open.GetSessionTtl(); d != nil {
+		ttl = d.AsDuration()
+	}
+	opened := &lockdv1.Opened{
+		SessionTtl: durationpb.New(ttl), HeartbeatInterval: durationpb.New(ttl / 3),
+		Limits: &lockdv1.Limits{NameBytes: 512, NamesPerAcquire: 4},
+	}
+	if r := s.open.GetResume(); r != nil {
+		if err := f.resumeLocked(s, r, opened); err != nil {
+			return err
+		}
+	} else {
+		s.id = fmt.Sprint("session ", len(f.records)+1)
+		f.records[s.id] = &fakeRecord{epoch: 1, stream: s}
+	}
+	opened.SessionId, opened.ResumeToken = s.id, "token of "+s.id
+	f.streams = append(f.streams, s)
+	s.send(id, opened)
+	return nil
+}
+
+func (f *fake) resumeLocked(s *fakeStream, r *lockdv1.Resume, opened *lockdv1.Opened) error {
+	record := f.records[r.GetSessionId()]
+	switch {
+	case record == nil || r.GetResumeToken() != "token of "+r.GetSessionId():
+		return refusal(codes.NotFound, "SESSION_EXPIRED")
+	case r.GetEpoch() <= record.epoch:
+		return errGone
+	case r.GetLastRequestId() < record.last:
+		return refusal(codes.InvalidArgument, "INVALID_MESSAGE")
+	}
+	before := record.stream
+	s.id, *record = r.GetSessionId(), fakeRecord{r.GetEpoch(), r.GetLastRequestId(), s}
+	for _, claim := range r.GetHolds() {
+		hold := claim.GetHold()
+		if h := f.held[hold.GetName()]; h == nil || h.session != s.id || h.holder != hold.GetHolder() ||
+			h.fence != hold.GetFence() || h.acquiredBy != hold.GetAcquiredBy() {
+			opened.Lost = append(opened.Lost, &lockdv1.Lost{Hold: hold, Reason: lockdv1.Lost_REASON_FORCED})
+			continue
+		}
+		f.held[hold.GetName()].count = claim.GetHoldCount()
+		claim.Validity = s.validity(f.ttl)
+		opened.Resumed = append(opened.Resumed, claim)
+	}
+	select {
+	case before.stop <- errGone:
+	default:
+	}
+	return nil
+}
+
+var errGoodbye = refusal(codes.Aborted, "GOODBYE")
+
+func (s *fakeStream) receive() error {
 	for {
 		m, err := s.stream.Recv()
 		if err != nil {
@@ -190,55 +273,77 @@ func (s *fakeSession) receive() error {
 		}
 		for _, r := range requests {
 			if r.GetGoodbye() != nil {
-				s.gone.Store(true)
-				return nil
+				return errGoodbye
 			}
 			s.handle(r)
 		}
 	}
 }
 
-func (s *fakeSession) handle(r *lockdv1.SessionRequest) {
+// end ends what the session of a stream waits for, and if it is over what it holds.
+func (f *fake) end(s *fakeStream, over bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.waiting = slices.DeleteFunc(f.waiting, func(w fakeWaiter) bool { return w.stream == s })
+	if over && f.records[s.id].stream == s {
+		maps.DeleteFunc(f.held, func(_ string, h *fakeHold) bool { return h.session == s.id })
+		f.passOnLocked()
+	}
+}
+
+func (f *fake) passOnLocked() { f.waiting = slices.DeleteFunc(f.waiting, f.grantLocked) }
+
+func (s *fakeStream) hooked(r *lockdv1.SessionRequest) bool {
 	s.fake.mu.Lock()
-	s.fake.requests++
 	hook := s.fake.hook
 	s.fake.mu.Unlock()
+	return hook != nil && hook(s, r)
+}
+
+func (s *fakeStream) handle(r *lockdv1.SessionRequest) {
 	if b := r.GetHeartbeat(); b != nil {
 		s.mu.Lock()
 		s.heartbeat, s.heardAt = b.GetSentId(), time.Now()
 		s.mu.Unlock()
 	}
-	if hook != nil && hook(s, r) {
-		return
+	if !s.hooked(r) {
+		s.serve(r)
 	}
+}
+
+func (s *fakeStream) serve(r *lockdv1.SessionRequest) {
+	f := s.fake
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.requests++
 	switch t := r.GetMessage().(type) {
 	case *lockdv1.SessionRequest_Heartbeat:
-		s.send(0, &lockdv1.HeartbeatAck{SentId: t.Heartbeat.GetSentId(), ValidFor: durationpb.New(s.fake.ttl)})
+		s.send(0, &lockdv1.HeartbeatAck{SentId: t.Heartbeat.GetSentId(), ValidFor: durationpb.New(cmp.Or(f.valid, f.ttl))})
 	case *lockdv1.SessionRequest_Acquire:
-		s.acquire(r.GetRequestId(), t.Acquire)
+		f.acquireLocked(fakeWaiter{s, r.GetRequestId(), t.Acquire})
 	case *lockdv1.SessionRequest_Release:
-		s.release(r.GetRequestId(), t.Release)
+		s.send(r.GetRequestId(), f.releaseLocked(s, t.Release))
 	case *lockdv1.SessionRequest_Cancel:
-		s.cancel(r.GetRequestId(), t.Cancel)
+		f.unqueueLocked(s, t.Cancel.GetTargetId(), lockdv1.NotGranted_CAUSE_CANCELLED)
+		s.send(r.GetRequestId(), &lockdv1.Result{})
 	case *lockdv1.SessionRequest_Extend:
-		lease := s.fake.ttl
-		if t.Extend.GetLease() != nil {
-			lease = t.Extend.GetLease().AsDuration()
-		}
-		s.send(r.GetRequestId(), &lockdv1.Extended{Validity: s.validity(lease)})
+		s.send(r.GetRequestId(), &lockdv1.Extended{Validity: s.validity(f.lease(t.Extend))})
 	case *lockdv1.SessionRequest_SetLimit:
 		s.send(r.GetRequestId(), &lockdv1.LimitSet{Previous: t.SetLimit.GetLimit() + 1})
 	case *lockdv1.SessionRequest_Look:
 		s.send(r.GetRequestId(), &lockdv1.Looked{Lock: &lockdv1.LockState{Name: t.Look.GetName()}})
 	case *lockdv1.SessionRequest_Watch, *lockdv1.SessionRequest_Unwatch:
-		s.fake.mu.Lock()
-		s.fake.watched = r.GetWatch().GetName()
-		s.fake.mu.Unlock()
+		f.watched = r.GetWatch().GetName()
 		s.send(r.GetRequestId(), &lockdv1.Result{})
 	}
 }
 
-func (s *fakeSession) validity(remaining time.Duration) *lockdv1.Validity {
+// lease is how long a lease is that was asked for.
+func (f *fake) lease(r interface{ GetLease() *durationpb.Duration }) time.Duration {
+	return cmp.Or(r.GetLease().AsDuration(), f.ttl)
+}
+
+func (s *fakeStream) validity(remaining time.Duration) *lockdv1.Validity {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return &lockdv1.Validity{
@@ -246,230 +351,108 @@ func (s *fakeSession) validity(remaining time.Duration) *lockdv1.Validity {
 	}
 }
 
-func (s *fakeSession) acquire(id uint64, a *lockdv1.Acquire) {
-	f := s.fake
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	h := f.held[a.GetName()]
-	if len(a.GetItems()) > 0 {
-		f.acquireAllLocked(fakeWaiter{s, id, a})
-		return
-	}
+func (f *fake) acquireLocked(w fakeWaiter) {
+	wait := w.acquire.GetWait()
 	switch {
-	case h == nil:
-		h = &fakeHold{}
-		f.held[a.GetName()] = h
-		f.grantLocked(h, fakeWaiter{s, id, a})
-	case h.session == s && a.GetHolder() != "" && h.holder == a.GetHolder():
-		h.count++
-		f.tellGrant(h, fakeWaiter{s, id, a})
-	case a.GetWait() != nil && a.GetWait().AsDuration() == 0:
-		s.send(id, &lockdv1.NotGranted{
-			Cause: lockdv1.NotGranted_CAUSE_HELD, RetryAfter: durationpb.New(f.ttl), HeldBy: "s:" + h.holder,
+	case f.grantLocked(w):
+	case wait != nil && wait.AsDuration() == 0:
+		w.stream.send(w.id, &lockdv1.NotGranted{
+			Cause: lockdv1.NotGranted_CAUSE_HELD, RetryAfter: durationpb.New(f.ttl), HeldBy: "s:x",
 		})
 	default:
-		h.waiting = append(h.waiting, fakeWaiter{s, id, a})
-		s.send(id, &lockdv1.Queued{Position: uint32(len(h.waiting) - 1)})
-		if a.GetWait() != nil {
-			time.AfterFunc(a.GetWait().AsDuration(), func() { f.unqueue(s, id, lockdv1.NotGranted_CAUSE_TIMED_OUT) })
+		w.stream.send(w.id, &lockdv1.Queued{Position: uint32(len(f.waiting))})
+		f.waiting = append(f.waiting, w)
+		if wait != nil {
+			time.AfterFunc(wait.AsDuration(), func() {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				f.unqueueLocked(w.stream, w.id, lockdv1.NotGranted_CAUSE_TIMED_OUT)
+			})
 		}
 	}
 }
 
-func (f *fake) acquireAllLocked(w fakeWaiter) {
-	if f.grantAllLocked(w) {
-		return
+// grantLocked grants all that a request asks for if it is free.
+func (f *fake) grantLocked(w fakeWaiter) bool {
+	a, s := w.acquire, w.stream
+	items := a.GetItems()
+	if len(items) == 0 {
+		items = []*lockdv1.AcquireItem{{Name: a.GetName(), Kind: a.GetKind()}}
 	}
-	if w.acquire.GetWait() != nil && w.acquire.GetWait().AsDuration() == 0 {
-		w.session.send(w.id, &lockdv1.NotGranted{
-			Cause: lockdv1.NotGranted_CAUSE_HELD, RetryAfter: durationpb.New(f.ttl),
-			HeldBy: "s:x",
-		})
-		return
-	}
-	f.several = append(f.several, w)
-	w.session.send(w.id, &lockdv1.Queued{Position: uint32(len(f.several) - 1)})
-	if w.acquire.GetWait() != nil {
-		time.AfterFunc(w.acquire.GetWait().AsDuration(),
-			func() { f.unqueue(w.session, w.id, lockdv1.NotGranted_CAUSE_TIMED_OUT) })
-	}
-}
-
-// grantAllLocked grants all names of a request if they are free.
-func (f *fake) grantAllLocked(w fakeWaiter) bool {
-	for _, i := range w.acquire.GetItems() {
-		if f.held[i.GetName()] != nil {
+	for _, i := range items {
+		if h := f.held[i.GetName()]; h != nil && (a.GetHolder() == "" || h.holder != a.GetHolder() || h.session != s.id) {
 			return false
 		}
 	}
-	g := &lockdv1.Granted{Validity: w.session.validity(f.ttl), HoldCount: 1, Auto: true}
-	if w.acquire.GetLease() != nil {
-		g.Validity, g.Auto = w.session.validity(w.acquire.GetLease().AsDuration()), false
-	}
-	for _, i := range w.acquire.GetItems() {
-		f.fence++
-		h := &fakeHold{session: w.session, holder: w.acquire.GetHolder(), fence: f.fence, count: 1}
-		if h.holder == "" {
-			h.holder = "#" + time.Duration(w.id).String()
+	g := &lockdv1.Granted{Validity: s.validity(f.lease(a)), Auto: a.GetLease() == nil}
+	for _, i := range items {
+		h := f.held[i.GetName()]
+		if h == nil {
+			f.fence++
+			h = &fakeHold{s.id, cmp.Or(a.GetHolder(), fmt.Sprint("#", w.id)), f.fence, 0, w.id}
+			f.held[i.GetName()] = h
 		}
-		f.held[i.GetName()] = h
-		g.Holds = append(g.Holds, &lockdv1.Hold{Name: i.GetName(), Kind: i.GetKind(), Holder: h.holder, Fence: h.fence})
+		h.count++
+		g.HoldCount = h.count
+		g.Holds = append(g.Holds, &lockdv1.Hold{
+			Name: i.GetName(), Kind: i.GetKind(), Holder: h.holder, Fence: h.fence, AcquiredBy: h.acquiredBy,
+		})
 	}
-	w.session.send(w.id, g)
+	s.send(w.id, g)
 	return true
 }
 
-func (f *fake) grantLocked(h *fakeHold, w fakeWaiter) {
-	f.fence++
-	h.session, h.fence, h.count = w.session, f.fence, 1
-	h.holder = w.acquire.GetHolder()
-	if h.holder == "" {
-		h.holder = "#" + time.Duration(w.id).String()
+func (f *fake) releaseLocked(s *fakeStream, r *lockdv1.Release) proto.Message {
+	h := f.held[r.GetName()]
+	switch {
+	case h == nil || h.session != s.id || h.holder != r.GetHolder():
+		return failure(codes.FailedPrecondition, "LOCK_NOT_HELD")
+	case r.GetKeep() > 0:
+		return &lockdv1.Released{Remaining: r.GetKeep()}
 	}
-	f.tellGrant(h, w)
+	if h.count--; h.count == 0 {
+		delete(f.held, r.GetName())
+		f.passOnLocked()
+	}
+	return &lockdv1.Released{Remaining: h.count}
 }
 
-func (f *fake) tellGrant(h *fakeHold, w fakeWaiter) {
-	remaining, auto := f.ttl, true
-	if w.acquire.GetLease() != nil {
-		remaining, auto = w.acquire.GetLease().AsDuration(), false
-	}
-	w.session.send(w.id, &lockdv1.Granted{
-		Holds: []*lockdv1.Hold{{
-			Name: w.acquire.GetName(), Kind: w.acquire.GetKind(), Holder: h.holder, Fence: h.fence, AcquiredBy: w.id,
-		}},
-		Validity: w.session.validity(remaining), HoldCount: h.count, Auto: auto,
+func (f *fake) unqueueLocked(s *fakeStream, id uint64, cause lockdv1.NotGranted_Cause) {
+	f.waiting = slices.DeleteFunc(f.waiting, func(w fakeWaiter) bool {
+		mine := w.stream == s && w.id == id
+		if mine {
+			s.send(id, &lockdv1.NotGranted{Cause: cause})
+		}
+		return mine
 	})
 }
 
-func (s *fakeSession) release(id uint64, r *lockdv1.Release) {
-	f := s.fake
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	h := f.held[r.GetName()]
-	if h == nil || h.session != s || h.holder != r.GetHolder() {
-		s.send(id, failure(codes.FailedPrecondition, "LOCK_NOT_HELD"))
-		return
-	}
-	if r.GetKeep() > 0 {
-		s.send(id, &lockdv1.Released{Remaining: r.GetKeep()})
-		return
-	}
-	h.count--
-	s.send(id, &lockdv1.Released{Remaining: h.count})
-	if h.count == 0 {
-		f.passOnLocked(r.GetName(), h)
-	}
-}
-
-func (f *fake) passOnLocked(name string, h *fakeHold) {
-	if len(h.waiting) == 0 {
-		delete(f.held, name)
-		f.several = slices.DeleteFunc(f.several, f.grantAllLocked)
-		return
-	}
-	next := h.waiting[0]
-	h.waiting = h.waiting[1:]
-	f.grantLocked(h, next)
-}
-
-func (s *fakeSession) cancel(id uint64, c *lockdv1.Cancel) {
-	if s.fake.unqueue(s, c.GetTargetId(), lockdv1.NotGranted_CAUSE_CANCELLED) {
-		s.send(id, &lockdv1.Result{})
-		return
-	}
-	s.send(id, failure(codes.NotFound, "REQUEST_NOT_WAITING"))
-}
-
-func (f *fake) unqueue(s *fakeSession, id uint64, cause lockdv1.NotGranted_Cause) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for i, w := range f.several {
-		if w.session == s && w.id == id {
-			f.several = slices.Delete(f.several, i, i+1)
-			s.send(id, &lockdv1.NotGranted{Cause: cause})
-			return true
-		}
-	}
-	for _, h := range f.held {
-		for i, w := range h.waiting {
-			if w.session == s && w.id == id {
-				h.waiting = append(h.waiting[:i:i], h.waiting[i+1:]...)
-				s.send(id, &lockdv1.NotGranted{Cause: cause})
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func (f *fake) releaseAll(s *fakeSession) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.several = slices.DeleteFunc(f.several, func(w fakeWaiter) bool { return w.session == s })
-	for name, h := range f.held {
-		var others []fakeWaiter
-		for _, w := range h.waiting {
-			if w.session != s {
-				others = append(others, w)
-			}
-		}
-		h.waiting = others
-		if h.session == s {
-			f.passOnLocked(name, h)
-		}
-	}
-}
-
 // send sends an answer, or a push if id is 0.
-func (s *fakeSession) send(id uint64, message any) {
-	m := &lockdv1.SessionResponse{RequestId: id}
-	switch t := message.(type) {
-	case *lockdv1.Opened:
-		m.Message = &lockdv1.SessionResponse_Opened{Opened: t}
-	case *lockdv1.HeartbeatAck:
-		m.Message = &lockdv1.SessionResponse_HeartbeatAck{HeartbeatAck: t}
-	case *lockdv1.Granted:
-		m.Message = &lockdv1.SessionResponse_Granted{Granted: t}
-	case *lockdv1.NotGranted:
-		m.Message = &lockdv1.SessionResponse_NotGranted{NotGranted: t}
-	case *lockdv1.Queued:
-		m.Message = &lockdv1.SessionResponse_Queued{Queued: t}
-	case *lockdv1.Released:
-		m.Message = &lockdv1.SessionResponse_Released{Released: t}
-	case *lockdv1.Extended:
-		m.Message = &lockdv1.SessionResponse_Extended{Extended: t}
-	case *lockdv1.LimitSet:
-		m.Message = &lockdv1.SessionResponse_LimitSet{LimitSet: t}
-	case *lockdv1.Looked:
-		m.Message = &lockdv1.SessionResponse_Looked{Looked: t}
-	case *lockdv1.Result:
-		m.Message = &lockdv1.SessionResponse_Result{Result: t}
-	case *lockdv1.Lost:
-		m.Message = &lockdv1.SessionResponse_Lost{Lost: t}
-	case *lockdv1.AtRisk:
-		m.Message = &lockdv1.SessionResponse_AtRisk{AtRisk: t}
-	case *lockdv1.Safe:
-		m.Message = &lockdv1.SessionResponse_Safe{Safe: t}
-	case *lockdv1.Unlocked:
-		m.Message = &lockdv1.SessionResponse_Unlocked{Unlocked: t}
-	case *lockdv1.Draining:
-		m.Message = &lockdv1.SessionResponse_Draining{Draining: t}
-	case *lockdv1.Closing:
-		m.Message = &lockdv1.SessionResponse_Closing{Closing: t}
+func (s *fakeStream) send(id uint64, message proto.Message) {
+	m, of := &lockdv1.SessionResponse{RequestId: id}, message.ProtoReflect()
+	fields := m.ProtoReflect().Descriptor().Oneofs().Get(0).Fields()
+	for i := range fields.Len() {
+		if fields.Get(i).Message() == of.Descriptor() {
+			m.ProtoReflect().Set(fields.Get(i), protoreflect.ValueOfMessage(of))
+		}
 	}
 	s.sendRaw(m)
 }
 
-func (s *fakeSession) sendRaw(m *lockdv1.SessionResponse) {
+func (s *fakeStream) sendRaw(m *lockdv1.SessionResponse) {
 	s.sendMu.Lock()
 	defer s.sendMu.Unlock()
 	_ = s.stream.Send(m) // fails when the stream is over, and then nobody needs it
 }
 
-// end ends the stream with an error, as if the connection broke.
-func (s *fakeSession) end(err error) { s.stop <- err }
-
 func failure(code codes.Code, reason string) *lockdv1.Result {
 	return &lockdv1.Result{Failure: &lockdv1.Failure{Code: int32(code), Message: "no", Reason: reason}}
+}
+
+func refusal(code codes.Code, reason string) error {
+	st, err := status.New(code, "no").WithDetails(&errdetails.ErrorInfo{Reason: reason, Domain: "lockd.io"})
+	if err != nil {
+		panic(err)
+	}
+	return st.Err()
 }

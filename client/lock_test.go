@@ -11,64 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
 )
-
-// bubble runs a test against a fake server with a clock of its own.
-func bubble(t *testing.T, ttl time.Duration, test func(t *testing.T, f *fake)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, startFake(t, ttl)) })
-}
-
-func mustLock(t testing.TB, c *client.Client, name string, opts ...client.LockOption) *client.Lock {
-	t.Helper()
-	l, err := c.Lock(t.Context(), name, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-func wantError(t testing.TB, got error, want ...error) {
-	t.Helper()
-	for _, w := range want {
-		if !errors.Is(got, w) {
-			t.Errorf("got error %v, want it to be %q", got, w)
-		}
-	}
-}
-
-func TestLockIsHeldUntilUnlock(t *testing.T) {
-	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
-		c := f.dial(t)
-		first := mustLock(t, c, "n")
-		if _, err := c.TryLock(t.Context(), "n"); true {
-			held, ok := errors.AsType[*client.HeldError](err)
-			if !ok || held.HeldBy == "" || held.RetryAfter == 0 {
-				t.Errorf("got %#v, want a HeldError with all it can tell", err)
-			}
-		}
-		time.Sleep(time.Hour)
-		if err := first.Err(); err != nil {
-			t.Errorf("after an hour: %v", err)
-		}
-		if v := first.ValidFor(); v < 20*time.Second || v > 30*time.Second {
-			t.Errorf("valid for %v, want what the last heartbeat told", v)
-		}
-		if err := first.Unlock(t.Context()); err != nil {
-			t.Error(err)
-		}
-		wantError(t, first.Unlock(t.Context()), client.ErrNotHeld)
-		second := mustLock(t, c, "n")
-		if second.Fence() <= first.Fence() {
-			t.Errorf("fence %d after %d", second.Fence(), first.Fence())
-		}
-	})
-}
 
 func TestContextEndsWithUnlock(t *testing.T) {
 	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
@@ -76,161 +24,33 @@ func TestContextEndsWithUnlock(t *testing.T) {
 		c := f.dial(t)
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
 		l, err := c.Lock(ctx, "n")
-		if err != nil {
+		ls, errs := c.LockAll(ctx, items("a", "b"))
+		if err := errors.Join(err, errs); err != nil {
 			t.Fatal(err)
 		}
 		cancel()
-		held := l.Context()
-		child, stop := context.WithCancel(held)
-		defer stop()
-		if held.Err() != nil || held.Value(key{}) != "value" {
-			t.Errorf("err %v, value %v; want the value and not the end of the context given to Lock", held.Err(),
-				held.Value(key{}))
-		}
-		if err := l.Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		<-held.Done()
-		<-child.Done()
-		wantError(t, context.Cause(held), client.ErrUnlocked)
-		wantError(t, context.Cause(child), client.ErrUnlocked)
-		select {
-		case <-l.Lost():
-			t.Error("Lost is closed after Unlock")
-		default:
-		}
-	})
-}
-
-func TestWaiterGetsTheLockOnUnlock(t *testing.T) {
-	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
-		a, b := f.dial(t), f.dial(t)
-		l := mustLock(t, a, "n")
-		got := make(chan *client.Lock, 1)
-		go func() { got <- mustLock(t, b, "n", client.Wait(time.Minute)) }()
-		synctest.Wait()
-		if err := l.Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if next := <-got; next.Fence() != l.Fence()+1 {
-			t.Errorf("fence %d after %d", next.Fence(), l.Fence())
-		}
-	})
-}
-
-func TestWaitEnds(t *testing.T) {
-	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
-		c := f.dial(t)
-		mustLock(t, c, "n")
-		start := time.Now()
-		_, err := c.Lock(t.Context(), "n", client.Wait(time.Minute))
-		wantError(t, err, client.ErrTimedOut)
-		if d := time.Since(start); d != time.Minute {
-			t.Errorf("waited %v", d)
-		}
-		_, err = c.Lock(t.Context(), "n", client.Wait(0))
-		wantError(t, err, client.ErrHeld)
-	})
-}
-
-func TestWaitEndsWithoutTheServer(t *testing.T) {
-	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
-		f.setHook(func(_ *fakeSession, r *lockdv1.SessionRequest) bool { return r.GetAcquire() != nil })
-		c := f.dial(t)
-		start := time.Now()
-		_, err := c.Lock(t.Context(), "n", client.Wait(time.Minute))
-		wantError(t, err, client.ErrTimedOut, client.ErrOutcomeUnknown)
-		if d := time.Since(start); d != time.Minute+client.DefaultAnswerTimeout {
-			t.Errorf("waited %v", d)
-		}
-	})
-}
-
-func TestCancelledWaitIsTakenBack(t *testing.T) {
-	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
-		c := f.dial(t)
-		l := mustLock(t, c, "n")
-		cause := errors.New("no longer wanted")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(time.Second, func() { cancel(cause) })
-		_, err := c.Lock(ctx, "n")
-		wantError(t, err, client.ErrCancelled, context.Canceled, cause)
-		synctest.Wait()
-		if err := l.Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if h := f.holder("n"); h != "" {
-			t.Errorf("the name went to %q, want nobody", h)
-		}
-	})
-}
-
-func TestGrantThatCrossesACancelIsGivenBack(t *testing.T) {
-	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
-		f.setHook(func(s *fakeSession, r *lockdv1.SessionRequest) bool {
-			if r.GetCancel() == nil {
-				return false
+		for _, h := range []held{l, ls} {
+			ctx := h.Context()
+			child, stop := context.WithCancel(ctx)
+			defer stop()
+			if ctx.Err() != nil || ctx.Value(key{}) != "value" {
+				t.Errorf("err %v, value %v; want the value and not the end of the context given to Lock", ctx.Err(),
+					ctx.Value(key{}))
 			}
-			// The lock is freed before the Cancel is looked at.
-			f.session(0).release(99, &lockdv1.Release{Name: "n", Holder: f.holder("n")})
-			return false
-		})
-		a := f.dial(t)
-		mustLock(t, a, "n")
-		b := f.dial(t)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := b.Lock(ctx, "n")
-		wantError(t, err, client.ErrCancelled, context.DeadlineExceeded)
-		synctest.Wait()
-		if h := f.holder("n"); h != "" {
-			t.Errorf("%q holds the name, want nobody", h)
+			if err := h.Unlock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			<-ctx.Done()
+			<-child.Done()
+			wantError(t, ctx.Err(), context.Canceled)
+			wantError(t, context.Cause(ctx), client.ErrUnlocked)
+			wantError(t, context.Cause(child), client.ErrUnlocked)
+			select {
+			case <-h.Lost():
+				t.Error("Lost is closed after Unlock")
+			default:
+			}
 		}
-	})
-}
-
-func TestReentrantHolder(t *testing.T) {
-	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
-		c := f.dial(t)
-		outer := mustLock(t, c, "n", client.Holder("job"))
-		inner := mustLock(t, c, "n", client.Holder("job"))
-		if outer.Fence() != inner.Fence() {
-			t.Errorf("fences %d and %d, want the same", outer.Fence(), inner.Fence())
-		}
-		if err := outer.Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Hour)
-		if inner.Err() != nil || outer.Err() == nil || f.holder("n") != "job" {
-			t.Errorf("inner %v, outer %v, held by %q", inner.Err(), outer.Err(), f.holder("n"))
-		}
-		again := mustLock(t, c, "n", client.Holder("job"))
-		f.session(0).send(0, &lockdv1.Lost{
-			Hold: &lockdv1.Hold{
-				Name: "n", Kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE, Holder: "job", Fence: inner.Fence(),
-			},
-			Reason: lockdv1.Lost_REASON_FORCED,
-		})
-		<-inner.Lost()
-		<-again.Lost()
-	})
-}
-
-func TestFixedLeaseEndsUnlessExtended(t *testing.T) {
-	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
-		c := f.dial(t)
-		l := mustLock(t, c, "n", client.Lease(time.Minute))
-		time.Sleep(50 * time.Second)
-		if err := l.Extend(t.Context(), time.Minute); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(59 * time.Second)
-		if err := l.Err(); err != nil {
-			t.Errorf("before the extended end: %v", err)
-		}
-		time.Sleep(time.Second)
-		wantLost(t, l, client.LostDeadline)
-		wantError(t, l.Extend(t.Context(), time.Minute), client.ErrLost)
 	})
 }
 
@@ -251,69 +71,119 @@ func TestLossIsFoundByManyAtOnce(t *testing.T) {
 	})
 }
 
-func wantLost(t testing.TB, l *client.Lock, reason client.LostReason) {
-	t.Helper()
-	lost, ok := errors.AsType[*client.LostError](l.Err())
-	if !ok || lost.Reason != reason || lost.Name != l.Name() {
-		t.Errorf("got %v, want it lost: %s", l.Err(), reason)
-	}
-	if l.Err() == nil {
-		return
-	}
-	<-l.Lost()
-	wantError(t, context.Cause(l.Context()), client.ErrLost)
-}
-
-func TestErrorsOfTheServer(t *testing.T) {
-	rows := []struct {
-		reason string
-		code   codes.Code
-		want   error
-	}{
-		{"LOCK_CONFIG_MISMATCH", codes.FailedPrecondition, client.ErrKindMismatch},
-		{"LOCK_UPGRADE", codes.FailedPrecondition, client.ErrUpgrade},
-		{"BACKEND_UNAVAILABLE", codes.Unavailable, client.ErrUnavailable},
-		{"OUTCOME_UNKNOWN", codes.Unavailable, client.ErrOutcomeUnknown},
-		{"UNIMPLEMENTED", codes.Unimplemented, client.ErrUnsupported},
-		{"STORE_FULL", codes.ResourceExhausted, client.ErrStoreFull},
-		{"QUOTA_WAITERS", codes.ResourceExhausted, client.ErrQuota},
-		{"INVALID_NAME", codes.InvalidArgument, client.ErrInvalid},
-		{"SESSION_EXPIRED", codes.NotFound, client.ErrSessionExpired},
-	}
+// A grant comes in the moment in which the wait for it ends: it is told, or nothing is left of it.
+func TestAGrantAtTheEndOfItsWait(t *testing.T) {
 	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
 		c := f.dial(t)
-		for _, row := range rows {
-			f.setHook(func(s *fakeSession, r *lockdv1.SessionRequest) bool {
-				if r.GetAcquire() != nil {
-					s.send(r.GetRequestId(), failure(row.code, row.reason))
-				}
-				return r.GetAcquire() != nil
-			})
-			_, err := c.Lock(t.Context(), "n")
-			wantError(t, err, row.want)
-			if got := client.Reason(err); got != row.reason {
-				t.Errorf("reason %q, want %q", got, row.reason)
+		f.setHook(func(s *fakeStream, r *lockdv1.SessionRequest) bool {
+			if r.GetAcquire() != nil {
+				time.AfterFunc(time.Second, func() { s.serve(r) })
 			}
-			if st, _ := status.FromError(err); st.Code() != row.code {
-				t.Errorf("code %v, want %v", st.Code(), row.code)
+			return r.GetAcquire() != nil
+		})
+		for range 20 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			ls, err := c.LockAll(ctx, items("a", "b"))
+			cancel()
+			if err == nil {
+				err = ls.Unlock(t.Context())
+			} else {
+				wantError(t, err, client.ErrCancelled, context.DeadlineExceeded)
+				err = nil
+			}
+			time.Sleep(time.Second)
+			if names := f.names(); err != nil || len(names) > 0 {
+				t.Errorf("%v, still held: %q", err, names)
 			}
 		}
 	})
 }
 
-func TestTextsThatWouldBreakTheStreamAreRefused(t *testing.T) {
+func TestWhatIsAskedFor(t *testing.T) {
+	const (
+		fair      = lockdv1.LockKind_LOCK_KIND_FAIR
+		read      = lockdv1.LockKind_LOCK_KIND_READ
+		write     = lockdv1.LockKind_LOCK_KIND_WRITE
+		exclusive = lockdv1.LockKind_LOCK_KIND_EXCLUSIVE
+		semaphore = lockdv1.LockKind_LOCK_KIND_SEMAPHORE
+	)
+	type opts = []client.LockOption
 	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
 		c := f.dial(t)
-		held := mustLock(t, c, "n")
-		for _, name := range []string{strings.Repeat("x", 513), "\xff"} {
-			_, err := c.Lock(t.Context(), name)
-			wantError(t, err, client.ErrInvalid)
-			_, err = c.Watch(t.Context(), name)
-			wantError(t, err, client.ErrInvalid)
+		var got *lockdv1.Acquire
+		f.setHook(func(_ *fakeStream, r *lockdv1.SessionRequest) bool {
+			if r.GetAcquire() != nil {
+				got = r.GetAcquire()
+			}
+			return false
+		})
+		for _, row := range []struct {
+			items []client.Item
+			opts  opts
+			want  *lockdv1.Acquire
+		}{
+			{nil, opts{client.As(client.Fair)}, &lockdv1.Acquire{Name: "n", Kind: fair}},
+			{nil, opts{client.Permits(3, 7)}, &lockdv1.Acquire{Name: "n", Kind: semaphore, Permits: 3, Limit: 7}},
+			{nil, opts{client.Actor("x")}, &lockdv1.Acquire{Name: "n", Kind: exclusive, Actor: "x"}},
+			{ // as a server asked for one lock wants it
+				[]client.Item{{Name: "n", Kind: client.Semaphore, Permits: 2}},
+				nil,
+				&lockdv1.Acquire{Name: "n", Kind: semaphore, Permits: 2},
+			},
+			{items("n"), opts{client.As(client.Read)}, &lockdv1.Acquire{Name: "n", Kind: read}},
+			{
+				[]client.Item{{Name: "a"}, {Name: "b", Permits: 2}, {Name: "c", Limit: 9}, {Name: "d", Kind: client.Write}},
+				opts{client.Holder("h"), client.Annotation("x"), client.Wait(time.Second), client.Lease(time.Minute)},
+				&lockdv1.Acquire{
+					Items: []*lockdv1.AcquireItem{
+						{Name: "a", Kind: exclusive},
+						{Name: "b", Kind: semaphore, Permits: 2},
+						{Name: "c", Kind: semaphore, Limit: 9},
+						{Name: "d", Kind: write},
+					},
+					Holder: "h", Annotation: "x", Wait: durationpb.New(time.Second), Lease: durationpb.New(time.Minute),
+				},
+			},
+			{items("a", "b:fair"), opts{client.Permits(2, 4)}, &lockdv1.Acquire{Items: []*lockdv1.AcquireItem{
+				{Name: "a", Kind: semaphore, Permits: 2, Limit: 4}, {Name: "b", Kind: fair},
+			}}},
+		} {
+			var h held
+			if row.items == nil {
+				h = mustLock(t, c, "n", row.opts...)
+			} else {
+				h = mustLockAll(t, c, row.items, row.opts...)
+			}
+			if err := h.Unlock(t.Context()); err != nil || !proto.Equal(got, row.want) {
+				t.Errorf("got %v, %v, want %v", got, err, row.want)
+			}
 		}
-		time.Sleep(time.Minute)
-		if err := held.Err(); err != nil {
-			t.Errorf("another lock: %v", err)
+	})
+}
+
+// The server is told what the options say, and is told it again when the session goes on.
+func TestOptionsReachTheServer(t *testing.T) {
+	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
+		actor := client.NewActor()
+		if again := client.NewActor(); len(actor) < 20 || again == actor {
+			t.Errorf("actors are %q and %q", actor, again)
+		}
+		c := f.dial(t, client.WithName("billing"), client.WithLabels(map[string]string{"zone": "a"}),
+			client.WithSessionTTL(12*time.Second), client.WithActor(actor), client.WithFailOnDeadlock())
+		mustLock(t, c, "n")
+		want := &lockdv1.Open{
+			ClientName: "billing", Labels: map[string]string{"zone": "a"}, SessionTtl: durationpb.New(12 * time.Second),
+			Actor: actor, Deadlock: lockdv1.DeadlockPolicy_DEADLOCK_POLICY_FAIL,
+			Features: []lockdv1.Feature{lockdv1.Feature_FEATURE_BATCH, lockdv1.Feature_FEATURE_RESUME},
+		}
+		f.stream(0).stop <- errCut
+		time.Sleep(time.Second)
+		again := proto.CloneOf(f.stream(1).open)
+		again.Resume = nil
+		for _, got := range []*lockdv1.Open{f.stream(0).open, again} {
+			if !proto.Equal(got, want) {
+				t.Errorf("the server was told %v, want %v", got, want)
+			}
 		}
 	})
 }
@@ -321,24 +191,24 @@ func TestTextsThatWouldBreakTheStreamAreRefused(t *testing.T) {
 // TestTextsThatNoMessageCanHave are refused before anything is connected: the server is away.
 func TestTextsThatNoMessageCanHave(t *testing.T) {
 	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
-		f.setDown(addrA, true)
+		f.down[addrA] = true
 		c := f.dialAt(t, addrA)
 		const bad = "n\xff"
 		_, lock := c.Lock(t.Context(), bad)
 		_, try := c.TryLock(t.Context(), "n", client.Holder(bad))
 		_, note := c.Lock(t.Context(), "n", client.Annotation(bad))
-		_, all := c.LockAll(t.Context(), []client.Item{{Name: "n"}, {Name: bad}})
+		_, all := c.LockAll(t.Context(), items("n", bad))
+		_, none := c.LockAll(t.Context(), nil)
 		_, look := c.Look(t.Context(), bad)
 		_, limit := c.SetLimit(t.Context(), bad, 1)
 		_, watch := c.Watch(t.Context(), bad)
-		var holds error
-		for _, holds = range c.Holds(t.Context(), bad) {
-		}
+		_, holds := holds(c, bad)
 		_, named := client.Dial(addrA, client.WithName(bad))
 		_, labels := client.Dial(addrA, client.WithLabels(map[string]string{"a": bad}))
 		_, actor := client.Dial(addrA, client.WithActor(bad))
 		for reason, errs := range map[string][]error{
-			"INVALID_NAME": {lock, all, look, limit, watch, holds}, "INVALID_HOLDER": {try}, "INVALID_ANNOTATION": {note},
+			"INVALID_NAME":   {lock, all, none, look, limit, watch, holds},
+			"INVALID_HOLDER": {try}, "INVALID_ANNOTATION": {note},
 			"INVALID_CLIENT": {named, labels}, "INVALID_ACTOR": {actor},
 		} {
 			for i, err := range errs {
@@ -375,4 +245,61 @@ func TestManyCallersShareFrames(t *testing.T) {
 	if f.frames >= f.requests {
 		t.Errorf("%d requests in %d frames", f.requests, f.frames)
 	}
+}
+
+// A reader that is slow is told several events as one.
+func TestASlowWatcherIsToldOfAll(t *testing.T) {
+	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
+		events, err := f.dial(t).Watch(t.Context(), "n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			f.stream(0).send(0, &lockdv1.Unlocked{Name: "n"})
+		}
+		synctest.Wait()
+		told, merged := len(events), 0
+		for range told {
+			merged += int((<-events).Merged)
+		}
+		if told+merged != 100 || told < 10 || told == 100 {
+			t.Errorf("100 unlocks were told in %d events, with %d merged", told, merged)
+		}
+	})
+}
+
+// TestAnnotationsDoNotKeepASessionFromGoingOn has more of them than a frame may have.
+func TestAnnotationsDoNotKeepASessionFromGoingOn(t *testing.T) {
+	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
+		c := f.dial(t)
+		for i := range 400 {
+			mustLock(t, c, fmt.Sprint("n", i), client.Annotation(strings.Repeat("x", 4096)))
+		}
+		f.stream(0).stop <- errCut
+		time.Sleep(time.Second)
+		holds, size := f.stream(1).open.GetResume().GetHolds(), 0
+		for _, h := range holds {
+			size += len(h.GetAnnotation())
+		}
+		if len(holds) != 400 || size > 1<<20 || size < 1<<19 {
+			t.Errorf("%d holds with annotations of %d bytes, want all, and no more than a frame has", len(holds), size)
+		}
+	})
+}
+
+// Clients that leave a replica together spread over the others.
+func TestThoseWhoLeaveAReplicaSpread(t *testing.T) {
+	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
+		first := map[string]int{}
+		for i := range 40 {
+			mustLock(t, f.dialAt(t, both+",10.0.0.3:7420"), fmt.Sprint("n", i))
+			before := len(f.dialled)
+			f.stream(-1).send(0, &lockdv1.Draining{ReconnectWithin: durationpb.New(time.Minute)})
+			synctest.Wait()
+			first[f.dialled[before]]++
+		}
+		if len(first) != 2 || first[addrA] > 0 {
+			t.Errorf("they went to %v", first)
+		}
+	})
 }

@@ -24,16 +24,6 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
-func dial(t testing.TB, addr string, opts ...client.Option) *client.Client {
-	t.Helper()
-	c, err := client.Dial(addr, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
 func TestRealOptions(t *testing.T) {
 	t.Parallel()
 	c, other := dial(t, addr, client.WithSessionTTL(2*time.Second)), dial(t, addr)
@@ -124,7 +114,7 @@ func TestRealDrain(t *testing.T) {
 	c := dial(t, s.Addr, client.WithOnStatus(seen.add), client.WithConnectWait(time.Second))
 	l := mustLock(t, c, "n")
 	s.Signal(syscall.SIGTERM)
-	for seen.last().State != client.Draining {
+	for !seen.had(client.Draining) {
 		time.Sleep(time.Millisecond)
 	}
 	if err := l.Err(); err != nil {
@@ -152,10 +142,34 @@ func TestRealStoreAway(t *testing.T) {
 	l := mustLock(t, c, "n")
 	redis.Pause()
 	defer redis.Resume()
-	for seen.last().State != client.AtRisk {
+	for !seen.had(client.AtRisk) {
 		time.Sleep(time.Millisecond)
 	}
 	<-l.Lost()
+}
+
+// A server that is stopped in the middle, and goes on: calls do not wait for it, and nothing is left behind.
+func TestRealStoppedServer(t *testing.T) {
+	t.Parallel()
+	s := harness.StartLockdWith(t)
+	opts := []client.Option{client.WithSessionTTL(time.Minute), client.WithAnswerTimeout(300 * time.Millisecond)}
+	c, closed, ctx := dial(t, s.Addr, opts...), dial(t, s.Addr, opts...), t.Context()
+	l := mustLock(t, c, "held")
+	mustLock(t, closed, "closed")
+	s.Signal(syscall.SIGSTOP)
+	_, tried := c.TryLock(ctx, "tried")
+	_, waited := c.Lock(ctx, "waited", client.Wait(100*time.Millisecond))
+	for _, err := range []error{tried, waited, l.Unlock(ctx), closed.Close()} {
+		wantError(t, err, client.ErrOutcomeUnknown)
+	}
+	s.Signal(syscall.SIGCONT)
+	other := dial(t, s.Addr)
+	for _, name := range []string{"held", "tried", "waited", "closed"} {
+		mustLock(t, other, name, client.Wait(30*time.Second))
+	}
+	if err := l.Unlock(ctx); err != nil {
+		t.Errorf("Unlock after the server went on: %v", err)
+	}
 }
 
 // A connection that is there but carries nothing: the deadline decides.

@@ -1,6 +1,8 @@
 package client_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"testing"
@@ -24,11 +26,7 @@ func TestEveryReasonOfTheServerIsKnown(t *testing.T) {
 	}
 	for _, row := range rows {
 		reason := string(row[1])
-		st, err := status.New(codes.Unknown, "text").WithDetails(&errdetails.ErrorInfo{Domain: "lockd.io", Reason: reason})
-		if err != nil {
-			t.Fatal(err)
-		}
-		mapped := client.FromStatus(st.Err())
+		mapped := client.FromStatus(refusal(codes.Unknown, reason))
 		if got := client.Reason(mapped); got != reason {
 			t.Errorf("%s: got the reason %q", reason, got)
 		}
@@ -37,6 +35,30 @@ func TestEveryReasonOfTheServerIsKnown(t *testing.T) {
 		}
 		if status.Code(mapped) != codes.Unknown {
 			t.Errorf("%s: the status was lost: %v", reason, mapped)
+		}
+	}
+}
+
+func TestReasonsStandForErrors(t *testing.T) {
+	for reason, want := range map[string]error{
+		"LOCK_CONFIG_MISMATCH": client.ErrKindMismatch, "BACKEND_UNAVAILABLE": client.ErrUnavailable,
+		"OUTCOME_UNKNOWN": client.ErrOutcomeUnknown, "QUOTA_WAITERS": client.ErrQuota, "INVALID_NAME": client.ErrInvalid,
+		"UNIMPLEMENTED": client.ErrUnsupported,
+	} {
+		wantError(t, client.FromStatus(refusal(codes.Unknown, reason)), want)
+	}
+	if r := client.Reason(&client.LostError{Err: client.ErrBacklog}); r != "LOCK_LOST" {
+		t.Errorf("a lost lock has the reason %q", r)
+	}
+	for _, limit := range []uint32{0, 5} {
+		st, _ := status.New(codes.FailedPrecondition, "no").WithDetails(&errdetails.ErrorInfo{
+			Domain: "lockd.io", Reason: "LOCK_CONFIG_MISMATCH", Metadata: map[string]string{"limit": fmt.Sprint(limit)},
+		})
+		err := client.FromStatus(st.Err())
+		wantError(t, err, client.ErrLimitMismatch)
+		if mismatch, ok := errors.AsType[*client.LimitError](err); !ok || mismatch.Limit != limit ||
+			errors.Is(err, client.ErrKindMismatch) || client.Reason(err) != "LOCK_CONFIG_MISMATCH" {
+			t.Errorf("got %v", err)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func TestATryThatWasAnsweredSaysSo(t *testing.T) {
 		c := f.dial(t)
 		mustLock(t, c, "n")
 		var over atomic.Bool
-		f.setHook(func(s *fakeSession, r *lockdv1.SessionRequest) bool {
+		f.setHook(func(s *fakeStream, r *lockdv1.SessionRequest) bool {
 			over.Store(over.Load() || r.GetAcquire() != nil)
 			return false
 		})

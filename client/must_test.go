@@ -1,0 +1,98 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lockd-io/lockd/client"
+)
+
+func dial(t testing.TB, addr string, opts ...client.Option) *client.Client {
+	t.Helper()
+	c, err := client.Dial(addr, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func mustLock(t testing.TB, c *client.Client, name string, opts ...client.LockOption) *client.Lock {
+	t.Helper()
+	l, err := c.Lock(t.Context(), name, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func mustLockAll(t testing.TB, c *client.Client, is []client.Item, opts ...client.LockOption) *client.Locks {
+	t.Helper()
+	ls, err := c.LockAll(t.Context(), is, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ls
+}
+
+// items are those of some names, with a kind after a colon.
+func items(names ...string) (all []client.Item) {
+	for _, name := range names {
+		name, kind, _ := strings.Cut(name, ":")
+		k, _ := client.ParseKind(kind)
+		all = append(all, client.Item{Name: name, Kind: k})
+	}
+	return all
+}
+
+// holds is what the server says that a client holds.
+func holds(c *client.Client, prefix string) (all []client.Held, err error) {
+	for h, err := range c.Holds(context.Background(), prefix) {
+		if err != nil {
+			return all, err
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+func wantError(t testing.TB, got error, want ...error) {
+	t.Helper()
+	for _, w := range want {
+		if !errors.Is(got, w) {
+			t.Errorf("got error %v, want it to be %q", got, w)
+		}
+	}
+}
+
+func wantLost(t testing.TB, l *client.Lock, reason client.LostReason) {
+	t.Helper()
+	lost, ok := errors.AsType[*client.LostError](l.Err())
+	if !ok || lost.Reason != reason || lost.Name != l.Name() {
+		t.Fatalf("got %v, want it lost: %s", l.Err(), reason)
+	}
+	<-l.Lost()
+	wantError(t, context.Cause(l.Context()), client.ErrLost)
+}
+
+// statuses collects what WithOnStatus is told.
+type statuses struct {
+	mu   sync.Mutex
+	seen []client.State
+}
+
+func (s *statuses) add(st client.Status) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = append(s.seen, st.State)
+}
+
+func (s *statuses) had(state client.State) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.seen, state)
+}
