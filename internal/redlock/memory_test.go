@@ -4,52 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
 )
-
-// Owners that contend for half an hour while members are silent are all refused, and give back what they got.
-func TestContentionMayLastWhileMembersAreSilent(t *testing.T) {
-	t.Parallel()
-	inWorld(t, 5, Config{}, func(w *world) {
-		w.nodes[3].becomes(silent)
-		w.nodes[4].becomes(silent)
-		names := []string{"a", "b", "c", "d", "e", "f"}
-		for _, name := range names {
-			other := claimOf(name, "other")
-			other.TTL = time.Hour
-			w.puts(2, other)
-		}
-		var all sync.WaitGroup
-		most := 0
-		for i := range 30 * 60 * 20 {
-			all.Go(func() {
-				c := claimOf(names[i%len(names)], lock.Owner(fmt.Sprintf("o#%d", i)))
-				c.TTL = time.Second
-				if _, err := w.Store.Acquire(w.Context(), c); !errors.Is(err, lock.ErrHeld) {
-					t.Errorf("after %v: got %v", time.Duration(i)*50*time.Millisecond, err)
-				}
-			})
-			time.Sleep(50 * time.Millisecond)
-			most = max(most, w.Store.abandoned.len())
-			if t.Failed() {
-				break
-			}
-		}
-		all.Wait()
-		if most > 2000 {
-			t.Errorf("%d owners were remembered", most)
-		}
-		time.Sleep(time.Minute)
-		for _, name := range names {
-			w.wantHolders(name, "", "", "other", "", "")
-		}
-	})
-}
 
 // An owner is remembered for as long as releases of its attempt may be carried out.
 func TestAnAbandonedAttemptIsRememberedUntilItsLastRelease(t *testing.T) {
@@ -103,21 +63,6 @@ func TestMoreAbandonedAttemptsThanAreKnownMakeAllOwnersSuch(t *testing.T) {
 			t.Errorf("%d are known when they are over", w.Store.abandoned.len())
 		}
 	})
-}
-
-// To note one hold more costs the same however many there are.
-func TestManyHoldsAreInDoubtQuickly(t *testing.T) {
-	d := memory[holdingAt, struct{}]{most: maxKnown}
-	begun := time.Now()
-	for i := range maxKnown {
-		d.put(holdingAt{0, holding{name: strconv.Itoa(i)}}, struct{}{}, underWay)
-	}
-	if took := time.Since(begun); took > 10*time.Second {
-		t.Errorf("it took %v", took)
-	}
-	if !d.has(holdingAt{0, holding{name: "0"}}) {
-		t.Error("the first one is forgotten")
-	}
 }
 
 // To free one name more by force costs the same however many were a moment ago: all who acquire wait for it.

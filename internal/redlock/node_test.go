@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -38,7 +39,8 @@ type node struct {
 	fate  func(op string) fate
 	since time.Time // when it lost its data
 	lost  bool
-	deaf  []func() // tell those who watch that nothing is heard
+	mute  bool                // nothing is heard of it, whether or not that is known
+	ears  []func(lock.Notice) // of those who listen or watch
 	calls map[string]int
 }
 
@@ -185,6 +187,35 @@ func (n *node) Look(ctx context.Context, name string) (lock.State, error) {
 	return meet(ctx, n, "look", func() (lock.State, error) { return n.Store.Look(context.Background(), name) })
 }
 
+func (n *node) See(ctx context.Context, name string) (lock.Sight, error) {
+	return meet(ctx, n, "see", func() (lock.Sight, error) { return n.Store.See(context.Background(), name) })
+}
+
+func (n *node) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.Duration) error {
+	_, err := meet(ctx, n, "take session", func() (int, error) {
+		return 0, n.Store.TakeSession(context.Background(), r, ttl)
+	})
+	return err
+}
+
+func (n *node) EndSession(ctx context.Context, id string, epoch uint64) error {
+	_, err := meet(ctx, n, "end session", func() (int, error) {
+		return 0, n.Store.EndSession(context.Background(), id, epoch)
+	})
+	return err
+}
+
+func (n *node) StartKeepSession(k lock.SessionKeep, done func(error)) {
+	go func() {
+		_, err := meet(context.Background(), n, "keep session", func() (int, error) {
+			told := make(chan error, 1)
+			n.Store.StartKeepSession(k, func(err error) { told <- err })
+			return 0, <-told
+		})
+		done(err)
+	}()
+}
+
 func (n *node) List(ctx context.Context, prefix, cursor string, size int) (page []lock.State, next string, err error) {
 	page, err = meet(ctx, n, "list", func() (page []lock.State, err error) {
 		page, next, err = n.Store.List(context.Background(), prefix, cursor, size)
@@ -323,23 +354,43 @@ func (w *world) puts(node int, c lock.Claim) {
 	}
 }
 
-// Watch has an ear that can be stopped: a member that is away is not heard.
-func (n *node) Watch(name string, notify func(lock.Notice)) (stop func()) {
+// ear is one that hears of a node, unless that is mute.
+func (n *node) ear(notify func(lock.Notice)) func(lock.Notice) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.deaf = append(n.deaf, func() { notify(lock.Notice{What: lock.NoticeDeaf}) })
-	return n.Store.Watch(name, notify)
+	n.ears = append(n.ears, notify)
+	return func(notice lock.Notice) {
+		n.mu.Lock()
+		mute := n.mute
+		n.mu.Unlock()
+		if !mute {
+			notify(notice)
+		}
+	}
+}
+
+func (n *node) Watch(name string, notify func(lock.Notice)) (stop func()) {
+	return n.Store.Watch(name, n.ear(notify))
+}
+
+func (n *node) Listen(name string, kind lock.Kind, notify func(lock.Notice)) (stop func()) {
+	return n.Store.Listen(name, kind, n.ear(notify))
+}
+
+// says tells all who listen or watch.
+func (n *node) says(what lock.What) {
+	n.mu.Lock()
+	ears := slices.Clone(n.ears)
+	n.mu.Unlock()
+	for _, notify := range ears {
+		notify(lock.Notice{What: what})
+	}
 }
 
 // away has all calls refused from now on, and nothing heard.
 func (n *node) away() {
 	n.becomes(down)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, tell := range n.deaf {
-		go tell()
-	}
-	n.deaf = nil
+	n.says(lock.NoticeDeaf)
 }
 
 // newcomer is a node that can be marked as new. The mark is lost with the data.

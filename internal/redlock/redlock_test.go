@@ -119,26 +119,3 @@ func TestASplitVoteEnds(t *testing.T) {
 		}
 	})
 }
-
-func TestSeveralNamesAreAllOrNone(t *testing.T) {
-	inWorld(t, 3, Config{}, func(w *world) {
-		w.puts(0, claimOf("m", "other"))
-		w.puts(1, claimOf("m", "other"))
-		cs := []lock.Claim{claimOf("n", "o"), claimOf("m", "o")}
-		_, err := w.Store.AcquireAll(w.Context(), cs)
-		if held, ok := errors.AsType[*lock.HeldError](err); !ok || held.Name != "m" {
-			t.Errorf("got %v, want m to be in the way", err)
-		}
-		synctest.Wait()
-		w.wantHolders("n", "", "", "")
-		w.wantHolders("m", "other", "other", "")
-		w.give(w.Store, returnOf("m", "other", 0))
-		gs, err := w.Store.AcquireAll(w.Context(), cs)
-		if err != nil || len(gs) != 2 {
-			t.Fatalf("got %v, %v", gs, err)
-		}
-		for i, c := range cs {
-			w.give(w.Store, returnOf(c.Name, "o", gs[i].Fence))
-		}
-	})
-}

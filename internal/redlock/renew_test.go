@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -43,60 +42,5 @@ func TestRenewalsOfManyHolds(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// inOrder has the members answer one after the other, from a certain one on.
-func (w *world) inOrder(first int, fates map[int]fate) {
-	for i, n := range w.nodes {
-		f := fates[i]
-		f.before = time.Duration(1+(i-first+len(w.nodes))%len(w.nodes)) * time.Millisecond
-		n.becomes(f)
-	}
-}
-
-// Members refuse for different reasons. Who asks is told that the name is held, unless something else alone prevents a
-// majority: else a member that is full would have all waits for names that are held elsewhere fail.
-func TestAHeldNameIsHeldWhateverAFewMembersSay(t *testing.T) {
-	for _, row := range []struct {
-		members, hold, refuse int
-		held                  bool
-	}{
-		{3, 2, 1, true},
-		{3, 1, 1, true}, // the others contend
-		{3, 1, 2, false},
-		{5, 4, 1, true},
-		{5, 3, 2, true},
-		{5, 2, 2, true},
-		{5, 2, 3, false},
-	} {
-		for what, err := range map[string]error{"full": lock.ErrStoreFull, "mismatched": lock.ErrKindMismatch} {
-			for first := range row.members {
-				name := fmt.Sprintf("%d of %d %s, %d hold, from %d", row.refuse, row.members, what, row.hold, first)
-				inWorld(t, row.members, Config{}, func(w *world) {
-					fates := map[int]fate{}
-					for i := range row.refuse {
-						fates[i] = fate{says: err}
-					}
-					for i := range row.hold {
-						w.puts(row.refuse+i, claimOf("n", "holder"))
-						w.puts(row.refuse+i, claimOf("m", "holder"))
-					}
-					w.inOrder(first, fates)
-					want := err
-					if row.held {
-						want = lock.ErrHeld
-					}
-					if _, err := w.Store.Acquire(w.Context(), claimOf("n", "o")); !errors.Is(err, want) {
-						t.Errorf("%s: got %v, want %v", name, err, want)
-					}
-					both := []lock.Claim{claimOf("m", "o"), claimOf("n", "o")}
-					if _, err := w.Store.AcquireAll(w.Context(), both); !errors.Is(err, want) {
-						t.Errorf("%s, several names: got %v, want %v", name, err, want)
-					}
-					synctest.Wait()
-				})
-			}
-		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/watching"
 )
 
 //go:embed testdata/*.txt
@@ -68,6 +69,7 @@ func vary(t *testing.T, body string) {
 		p := &player{
 			world: w, cfg: cfg, body: body, replicas: map[string]*Store{"": w.Store}, told: map[string]lock.Claim{},
 			last: map[string]lock.Fence{}, under: map[string]chan result{},
+			given: map[lock.Fence]string{}, hubs: map[*Store]*watching.Hub{}, ears: map[string]*ear{},
 		}
 		for _, n := range w.nodes {
 			f := &fates{once: map[string][]fate{}, each: map[string]fate{}}
@@ -93,8 +95,11 @@ type player struct {
 	told     map[string]lock.Claim // the holds of owners, by name and owner, with their fences
 	last     map[string]lock.Fence // of each name
 	under    map[string]chan result
-	took     time.Duration // the last call
-	woken    atomic.Int64  // how often those who wait were
+	took     time.Duration         // the last call
+	woken    atomic.Int64          // how often those who wait were
+	given    map[lock.Fence]string // whom
+	hubs     map[*Store]*watching.Hub
+	ears     map[string]*ear // of those who listen or watch
 }
 
 // fates are what becomes of the calls of a member.
@@ -149,6 +154,17 @@ func (p *player) duration(text string) time.Duration {
 }
 
 func (p *player) play(words []string) {
+	if len(words) > 2 && words[1] == "times" {
+		n, _ := strconv.Atoi(words[0])
+		begun := time.Now()
+		for range n {
+			for one := range strings.SplitSeq(strings.Join(words[2:], " "), ";") {
+				p.play(strings.Fields(one))
+			}
+		}
+		p.took = time.Since(begun)
+		return
+	}
 	switch words[0] {
 	case "sleep":
 		time.Sleep(p.duration(words[1]))
@@ -172,7 +188,7 @@ func (p *player) play(words []string) {
 		}
 	case "forgotten":
 		for _, s := range p.replicas {
-			if n, m, calls := s.late.waiting(), s.odd.len(), s.underWay.Load(); n != 0 || m != 0 || calls != 0 {
+			if n, m, calls := s.late.waiting(), s.odd.len(), s.underWay.Load(); n != 0 || len(words) == 1 && (m != 0 || calls != 0) {
 				p.wrong("%d late calls, %d odd fences, %d calls under way", n, m, calls)
 			}
 		}
@@ -229,15 +245,26 @@ func (p *player) member(words []string) {
 				p.wrong("%s", got)
 			}
 		case "has":
-			st, err := n.Store.Look(p.Context(), "n")
-			known := p.told["n "+rest[0]].Fence
+			name := cmp.Or(after(rest, "on"), "n")
+			st, err := n.Store.Look(p.Context(), name)
+			known := p.told[name+" "+rest[0]].Fence
 			if err != nil || st.Owner != owner(rest[0]) || slices.Contains(rest, "told") && st.Fence != known ||
 				after(rest, "for") != "" && st.TTL < p.duration(after(rest, "for")) ||
 				after(rest, "left") != "" && st.TTL != p.duration(after(rest, "left")) {
 				p.wrong("it has %+v, %v; told was %d", st, err, known)
 			}
+		case "mutes", "unmutes":
+			n.mu.Lock()
+			n.mute = words[1] == "mutes"
+			n.mu.Unlock()
+		case "says":
+			n.says(noticed[rest[0]])
+		case "answers":
+			if p.Store.members[i].silent.Load() {
+				p.wrong("it counts as silent")
+			}
 		case "lacks":
-			if o := n.has("n"); o == owner(rest[0]) {
+			if o := n.has(cmp.Or(after(rest, "on"), "n")); o == owner(rest[0]) {
 				p.wrong("it has it")
 			}
 		case "asked":
@@ -285,6 +312,8 @@ func (p *player) fate(words []string) (f fate) {
 			f.after = p.duration(words[i+1])
 		case "full":
 			f.says = lock.ErrStoreFull
+		case "mismatched":
+			f.says = lock.ErrKindMismatch
 		}
 	}
 	return f
@@ -329,7 +358,7 @@ func owner(name string) lock.Owner {
 // back is a release of what an owner was told.
 func (p *player) back(o string, words []string) lock.Return {
 	c := p.claim(o, words)
-	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: p.told["n "+o].Fence}
+	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: p.told[c.Name+" "+o].Fence}
 	if c.Owner.Repeats() {
 		r.Fence = 0
 	}
@@ -353,18 +382,28 @@ func (p *player) call(words []string) {
 		words, want = words[:at], words[at+1:]
 	}
 	who, s := words[0], p.by(words)
-	if words[1] == "waits" {
+	switch words[1] {
+	case "waits":
 		p.wait(s, p.claim(who, words))
 		return
-	}
-	if words[1] == "begins" {
+	case "listens":
+		e := p.ear(who)
+		p.Cleanup(s.Listen("n", lock.Exclusive, e.noticed))
+		return
+	case "watches":
+		p.hub(s).Watch("n", p.ear(who), 1)
+		return
+	case "heard":
+		p.heard(p.ears[who], words[2:])
+		return
+	case "begins":
 		told := make(chan result, 1)
 		p.under[who] = told
 		go func() { told <- p.do(s, who, words[2], words) }()
 		synctest.Wait()
 		return
 	}
-	begun := time.Now()
+	begun, fence := time.Now(), p.told["n "+who].Fence
 	var got result
 	if words[1] == "ends" {
 		got = <-p.under[who]
@@ -373,6 +412,9 @@ func (p *player) call(words []string) {
 	}
 	p.took = time.Since(begun)
 	p.compare(got, want)
+	if hub := p.hubs[s]; hub != nil && slices.Contains(words, "releases") && got.word == "ok" {
+		hub.Ended("n", watching.End{Cause: lock.EndReleased, Fence: fence}) // as a broker does
+	}
 	if got.word == "ok" || got.word == "handed" {
 		p.note(got, who, words)
 	}
@@ -396,6 +438,9 @@ func (p *player) compare(got result, want []string) {
 	}
 	other := after(want, "by")
 	fence := after(want, "fence")
+	if want[0] == "any" || want[0] == "failed" && got.word != "ok" && got.word != "handed" {
+		return
+	}
 	if got.word != want[0] || other != "" && string(got.by) != other ||
 		!within("<", func(a, b time.Duration) bool { return a <= b }) ||
 		!within(">", func(a, b time.Duration) bool { return a >= b }) ||
@@ -411,11 +456,11 @@ func (p *player) note(got result, who string, words []string) {
 	c := p.claim(who, words)
 	switch {
 	case slices.Contains(words, "releases") && got.word == "handed":
-		delete(p.told, "n "+who)
+		delete(p.told, c.Name+" "+who)
 		who = after(words, "to")
 		c.Owner = owner(who)
 	case slices.Contains(words, "releases") && after(words, "remaining") == "":
-		delete(p.told, "n "+who)
+		delete(p.told, c.Name+" "+who)
 		return
 	case !slices.Contains(words, "takes"):
 		return
@@ -429,6 +474,6 @@ func (p *player) note(got result, who string, words []string) {
 		p.wrong("granted with fence %d; before it was %d, and the last one %d", got.fence, before.Fence, p.last[c.Name])
 	}
 	c.Fence = got.fence
-	p.told[key] = c
+	p.told[key], p.given[c.Fence] = c, who
 	p.last[c.Name] = max(p.last[c.Name], got.fence)
 }

@@ -15,34 +15,6 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// What a minority has is held by nobody.
-func TestWhatAMinorityHasIsNotShown(t *testing.T) {
-	inWorld(t, 5, Config{}, func(w *world) {
-		w.puts(0, claimOf("n", "o"))
-		w.puts(4, claimOf("n", "o"))
-		if st, err := w.Store.Look(w.Context(), "n"); err != nil || st.Held || st.Members != 0 {
-			t.Errorf("got %+v, %v", st, err)
-		}
-		if hs, err := w.Store.Holders(w.Context(), "n", 10); err != nil || len(hs) > 0 {
-			t.Errorf("got %+v, %v", hs, err)
-		}
-		if sight, err := w.Store.See(w.Context(), "n"); err != nil || len(sight.Holds) != 1 || !sight.Holds[0].Few {
-			t.Errorf("got %+v, %v", sight, err)
-		}
-		w.puts(2, claimOf("n", "o"))
-		if st, err := w.Store.Look(w.Context(), "n"); err != nil || !st.Held || st.Members != 3 || st.Owner != "o" {
-			t.Errorf("got %+v, %v, want it on three members", st, err)
-		}
-		if hs, err := w.Store.Holders(w.Context(), "n", 10); err != nil || len(hs) != 1 {
-			t.Errorf("got %+v, %v", hs, err)
-		}
-		sight, err := w.Store.See(w.Context(), "n")
-		if err != nil || len(sight.Holds) != 1 || sight.Holds[0].Few || !sight.Tracked {
-			t.Errorf("got %+v, %v", sight, err)
-		}
-	})
-}
-
 // Each name that a majority holds is listed once, whichever members have it, and though a minority is away.
 func TestEachNameIsListedOnce(t *testing.T) {
 	inWorld(t, 5, Config{}, func(w *world) {
@@ -88,33 +60,6 @@ func TestEachNameIsListedOnce(t *testing.T) {
 		}
 		if _, _, err := w.Store.List(w.Context(), "", "member 9 0 ", 1); !errors.Is(err, lock.ErrInvalid) {
 			t.Errorf("got %v", err)
-		}
-	})
-}
-
-// The whole is another one only when so many members are that a majority may have lost its holds.
-func TestTheIdentityIsThatOfAMajority(t *testing.T) {
-	inWorld(t, 5, Config{}, func(w *world) {
-		probe := func() string {
-			id, err := w.Store.Probe(w.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
-			return id
-		}
-		time.Sleep(time.Second)
-		first := probe()
-		for i := range 2 {
-			w.nodes[i].restart()
-			if id := probe(); id != first {
-				t.Errorf("%d others: got %q, want %q yet", i+1, id, first)
-			}
-		}
-		w.nodes[4].restart()
-		probe()
-		if probe() == first {
-			t.Error("three others, and it is the same")
 		}
 	})
 }
