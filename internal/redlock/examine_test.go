@@ -175,7 +175,8 @@ func TestOneServerIsNotTwoMembers(t *testing.T) {
 		if a, b := w.SameServer(); a != "0" || b != "2" {
 			t.Errorf("got %q and %q as one server, want 0 and 2", a, b)
 		}
-		if found := w.finds(checkSameServer); len(found) != 2 || severity(found) != lock.SeverityError || found[0].Remedy == "" {
+		found := w.finds(checkSameServer)
+		if len(found) != 2 || severity(found) != lock.SeverityError || found[0].Remedy == "" {
 			t.Errorf("got %+v, want one for each of both", found)
 		}
 		if n := w.told("same server"); n < 1 || n > 2 {

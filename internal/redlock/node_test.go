@@ -338,14 +338,6 @@ func (w *world) holders(name string) (os []lock.Owner) {
 	return os
 }
 
-// wantHolders checks them.
-func (w *world) wantHolders(name string, want ...lock.Owner) {
-	w.Helper()
-	if got := w.holders(name); fmt.Sprint(got) != fmt.Sprint(want) {
-		w.Errorf("%q is held by %q, want %q", name, got, want)
-	}
-}
-
 // puts has a node hold a name for somebody whom no majority knows.
 func (w *world) puts(node int, c lock.Claim) {
 	w.Helper()

@@ -103,6 +103,8 @@ func TestWhoIsSlowToHearLearnsInOrderWhatIsHeard(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		l.hears(0, false)
 		time.Sleep(time.Second)
+		mu.Lock()
+		defer mu.Unlock()
 		if want := []lock.What{lock.NoticeListening, lock.NoticeDeaf}; !slices.Equal(heard, want) {
 			t.Errorf("heard %v, want %v", heard, want)
 		}

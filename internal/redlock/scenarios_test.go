@@ -188,7 +188,8 @@ func (p *player) play(words []string) {
 		}
 	case "forgotten":
 		for _, s := range p.replicas {
-			if n, m, calls := s.late.waiting(), s.odd.len(), s.underWay.Load(); n != 0 || len(words) == 1 && (m != 0 || calls != 0) {
+			n, m, calls := s.late.waiting(), s.odd.len(), s.underWay.Load()
+			if n != 0 || len(words) == 1 && (m != 0 || calls != 0) {
 				p.wrong("%d late calls, %d odd fences, %d calls under way", n, m, calls)
 			}
 		}
