@@ -11,7 +11,7 @@
 // # What it does not promise
 //
 // A fail-over may lose what the old master had not sent to its replica yet, as behind Sentinel. Several names in
-// different slots are not taken at one instant but one slot after the other, and all are given back if one is refused:
+// different slots are not taken at one instant but one slot after the other, and all are released if one is refused:
 // nothing waits while it holds some. While a slot moves, a call for a name of which some keys are here and some there
 // is refused by both nodes; it is repeated until its time is up.
 //

@@ -42,7 +42,7 @@ func TestAClusterThatIsDownRefusesUntilItIsBack(t *testing.T) {
 	if took > 10*within {
 		t.Errorf("refused after %v, want about %v", took, within)
 	}
-	if n := count(t, s.metrics.Redirections.WithLabelValues("clusterdown")); n < 3 {
+	if n := redirections(t, s, kindDown); n < 3 {
 		t.Errorf("asked %v times again within %v", n, took)
 	}
 	if err := renewed(t, s, held)[0]; !errors.Is(err, lock.ErrUnavailable) {
@@ -64,13 +64,11 @@ func TestAClusterThatIsDownRefusesUntilItIsBack(t *testing.T) {
 	holding(t, s, "{x}new")
 }
 
-// count is the value of a counter.
-func count(t testing.TB, c prometheus.Collector) float64 {
+// redirections is how many calls were sent elsewhere for a reason.
+func redirections(t testing.TB, s *Store, kind string) float64 {
 	t.Helper()
 	reg := prometheus.NewRegistry()
-	if err := reg.Register(c); err != nil {
-		t.Fatal(err)
-	}
+	reg.MustRegister(s.metrics.Redirections.WithLabelValues(kind))
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -223,61 +223,6 @@ func TestOpen(t *testing.T) {
 	s.Listen("n", lock.Exclusive, func(lock.Notice) {})()
 }
 
-// One node does not answer. What waits for it holds up nobody who asks others, and the store is closed soon all the
-// same.
-func TestASilentNodeIsInNobodysWay(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t, "--cluster-node-timeout", "60000") // nobody takes its place
-	const timeout = 2 * time.Second
-	s, err := Open(t.Context(), Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: timeout}},
-		zaptest.NewLogger(t), metrics(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	slot := layout.Slot("{x}")
-	silent := c.MasterOf(slot)
-	other, _ := elsewhere(t, c, silent)
-	holding(t, s, "{x}warm")
-	holding(t, s, other)
-	silent.Pause()
-	defer silent.Resume()
-	stop := make(chan struct{})
-	var asking sync.WaitGroup
-	for w := range 600 {
-		asking.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					_, _ = s.Acquire(context.Background(), claim(fmt.Sprint("{x}", w), "o")) // which is refused in its time
-				}
-			}
-		})
-	}
-	soon(t, "very many wait for the silent node", func() bool {
-		at := s.slots[slot].Load()
-		return !at.Connected() && at.Waiting() > 500
-	})
-	if n := s.Waiting(); n > 100 {
-		t.Errorf("%d count as waiting, want those that wait for the others only", n)
-	}
-	for range 20 { // one that waited for the silent node would be refused
-		if _, err := s.Acquire(t.Context(), claim(other, "o")); err != nil {
-			t.Errorf("got %v at a node that answers", err)
-		}
-	}
-	close(stop)
-	asking.Wait()
-	begun := time.Now()
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	if took := time.Since(begun); took > 10*timeout {
-		t.Errorf("closed after %v", took)
-	}
-}
-
 // Connections that were made for names on their way are closed when no name is.
 func TestConnectionsForAMovingSlotAreClosedAfterIt(t *testing.T) {
 	t.Parallel()
