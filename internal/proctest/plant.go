@@ -17,7 +17,7 @@ type Plant [3]string
 
 // Planted are the sources with plants, by file. It fails if the place of a plant is gone.
 func Planted(plants []Plant) (sources map[string]string, err error) {
-	root, err := moduleRoot()
+	root, err := ModuleRoot()
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +71,8 @@ func BuildPlanted(ctx context.Context, dir string, plants []Plant, goCommand ...
 	return bin, nil
 }
 
-// moduleRoot is the directory of go.mod.
-func moduleRoot() (string, error) {
+// ModuleRoot is the directory of go.mod.
+func ModuleRoot() (string, error) {
 	dir, err := os.Getwd()
 	for ; err == nil; dir = filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {

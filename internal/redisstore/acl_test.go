@@ -1,10 +1,7 @@
 package redisstore
 
 import (
-	"context"
 	"errors"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,32 +20,10 @@ func always(password string) func() string {
 	return func() string { return password }
 }
 
-// documentedUser makes the user of docs/redis-keys.md, and is its name and password. At its end the test fails if the
-// user was refused something.
+// documentedUser is the user of docs/redis-keys.md, and its password.
 func documentedUser(t *testing.T, c *redis.Client) (name string, password func() string) {
-	t.Helper()
-	page, err := os.ReadFile("../../docs/redis-keys.md")
-	must(t, err)
-	_, command, _ := strings.Cut(string(page), "redis-cli ACL SETUSER ")
-	command, _, _ = strings.Cut(command, "```")
-	words := strings.Fields(strings.NewReplacer("'", "", "\\\n", " ").Replace(command))
-	if len(words) < 10 {
-		t.Fatalf("got %q from docs/redis-keys.md, want the rules of a user", words)
-	}
-	args := []any{"ACL", "SETUSER"}
-	for _, word := range words {
-		args = append(args, word)
-		if after, ok := strings.CutPrefix(word, ">"); ok {
-			password = always(after)
-		}
-	}
-	must(t, c.Do(t.Context(), args...).Err())
-	t.Cleanup(func() {
-		if refused, err := c.Do(context.WithoutCancel(t.Context()), "ACL", "LOG").Slice(); err != nil || len(refused) > 0 {
-			t.Errorf("got %v, %v, want a user that may do all that lockd does", refused, err)
-		}
-	})
-	return words[0], password
+	name, text := redistest.DocumentedUser(t, c)
+	return name, always(text)
 }
 
 // A queue that waiters of Redisson share has no end, see fair_bound in script/fair.lua: that takes a right of its own.

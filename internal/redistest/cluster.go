@@ -102,9 +102,7 @@ func (c *Cluster) Addrs() []string { return Addrs(c.Nodes) }
 // Slot is the slot of a key.
 func (c *Cluster) Slot(key string) int {
 	c.t.Helper()
-	client := c.anyNode().newClient()
-	defer client.Close()
-	slot, err := client.ClusterKeySlot(context.Background(), key).Result()
+	slot, err := c.anyNode().own.ClusterKeySlot(context.Background(), key).Result()
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -214,11 +212,9 @@ func (c *Cluster) id(s *Server) string { return c.ids[slices.Index(c.Nodes, s)] 
 
 func (c *Cluster) node(id string) *Server { return c.Nodes[slices.Index(c.ids, id)] }
 
-// ask runs a command on a connection of its own. The answer is a text.
+// ask runs a command. The answer is a text.
 func (s *Server) ask(command ...any) (string, error) {
-	c := s.newClient()
-	defer c.Close()
-	return c.Do(context.Background(), command...).Text()
+	return s.own.Do(context.Background(), command...).Text()
 }
 
 // Proxies stand before the nodes, in their order. The nodes tell clients to connect there.

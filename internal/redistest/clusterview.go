@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -86,27 +87,20 @@ func (s *Server) canReadBack() error {
 	return oneShardEach(string(text))
 }
 
-// oneShardEach says which replica is of another shard than its master in a file of nodes. Its lines are those of
-// CLUSTER NODES, with more after the address: ADDR,HOSTNAME,shard-id=SHARD. Servers before 7.2 have no shards.
+// shardLine is a node in its file: ID ADDR,HOSTNAME,...,shard-id=SHARD FLAGS MASTER|- ... Servers before 7.2 have no
+// shards.
+var shardLine = regexp.MustCompile(`(?m)^(\w+) \S*shard-id=(\w+)\S* \S+ (\w+|-) `)
+
+// oneShardEach says which replica is of another shard than its master in a file of nodes.
 func oneShardEach(text string) error {
-	shards, masters := map[string]string{}, map[string]string{}
-	for line := range strings.Lines(text) {
-		f := strings.Fields(line)
-		if len(f) < 8 {
-			continue // it is about epochs
-		}
-		for about := range strings.SplitSeq(f[1], ",") {
-			if shard, ok := strings.CutPrefix(about, "shard-id="); ok {
-				shards[f[0]] = shard
-			}
-		}
-		if f[3] != "-" {
-			masters[f[0]] = f[3]
-		}
+	nodes := shardLine.FindAllStringSubmatch(text, -1)
+	shards := map[string]string{}
+	for _, n := range nodes {
+		shards[n[1]] = n[2]
 	}
-	for replica, master := range masters {
-		if shards[master] != "" && shards[replica] != shards[master] {
-			return fmt.Errorf("in its file %s is of another shard than its master %s", replica, master)
+	for _, n := range nodes {
+		if of := shards[n[3]]; of != "" && of != n[2] {
+			return fmt.Errorf("in its file %s is of another shard than its master %s", n[1], n[3])
 		}
 	}
 	return nil

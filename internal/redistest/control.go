@@ -2,9 +2,10 @@ package redistest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -16,9 +17,17 @@ import (
 
 // Client returns a client of the test's own, closed when the test ends.
 func (s *Server) Client() *redis.Client {
-	c := s.newClient()
+	c := s.newClient(-1)
 	s.t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+// newClient makes a client that gives up soon. -1 is no retry.
+func (s *Server) newClient(retries int) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: s.Addr, Protocol: 2, MaxRetries: retries, DialerRetries: 1, DisableIdentity: true, PoolSize: 4,
+		DialTimeout: 2 * time.Second, ReadTimeout: 5 * time.Second,
+	})
 }
 
 // Stop ends the server in good order, as an operator does; data is saved if it is configured to be.
@@ -72,22 +81,15 @@ func (s *Server) ScriptCalls() int { s.t.Helper(); return s.Calls("evalsha") + s
 // Calls is how many times a command was executed so far, inside scripts or not.
 func (s *Server) Calls(command string) int {
 	s.t.Helper()
-	c := s.newClient()
-	defer c.Close()
-	info, err := c.Info(context.Background(), "commandstats").Result()
+	info, err := s.own.Info(context.Background(), "commandstats").Result()
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	// cmdstat_get:calls=3,usec=5,...
-	stats := infoField(info, "cmdstat_"+command)
-	if stats == "" {
-		return 0
-	}
-	_, rest, _ := strings.Cut(stats, "calls=")
-	calls, _, _ := strings.Cut(rest, ",")
-	n, err := strconv.Atoi(calls)
-	if err != nil {
-		s.t.Fatalf("commandstats of %s: %q: %v", command, stats, err)
+	var n int
+	if stats := infoField(info, "cmdstat_"+command); stats != "" {
+		if _, err := fmt.Sscanf(stats, "calls=%d,", &n); err != nil {
+			s.t.Fatalf("commandstats of %s: %q: %v", command, stats, err)
+		}
 	}
 	return n
 }
@@ -111,8 +113,9 @@ func (s *Server) process() *proctest.Process {
 // Replicated waits until so many replicas have what the server has.
 func (s *Server) Replicated(replicas int) {
 	s.t.Helper()
-	c := s.newClient() // WAIT is about what was written before the last command of its connection
+	c := s.own.Conn()
 	defer c.Close()
+	c.Ping(context.Background()) // WAIT is about what was written before the last command of its connection
 	n, err := c.Wait(context.Background(), replicas, replicateWithin).Result()
 	if err != nil || n < int64(replicas) {
 		s.t.Fatalf("%d replicas have what %s has, %v, want %d", n, s.Addr, err, replicas)
@@ -135,16 +138,13 @@ func (s *Server) setPaused(paused bool) {
 // LongestScript is how long the server was busy with the longest script that it ran during f.
 func (s *Server) LongestScript(f func()) (longest time.Duration) {
 	s.t.Helper()
-	c, ctx := s.newClient(), context.Background()
-	defer c.Close()
-	if err := c.ConfigSet(ctx, "slowlog-log-slower-than", "0").Err(); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := c.Do(ctx, "slowlog", "reset").Err(); err != nil {
+	ctx := context.Background()
+	err := errors.Join(s.own.ConfigSet(ctx, "slowlog-log-slower-than", "0").Err(), s.own.Do(ctx, "slowlog", "reset").Err())
+	if err != nil {
 		s.t.Fatal(err)
 	}
 	f()
-	entries, err := c.SlowLogGet(ctx, -1).Result()
+	entries, err := s.own.SlowLogGet(ctx, -1).Result()
 	if err != nil {
 		s.t.Fatal(err)
 	}

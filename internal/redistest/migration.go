@@ -39,9 +39,7 @@ func (c *Cluster) Migrate(slot int) *Migration {
 // Move moves at most n keys of the slot, and says how many it moved.
 func (m *Migration) Move(n int) int {
 	m.c.t.Helper()
-	client := m.From.newClient()
-	defer client.Close()
-	keys, err := client.ClusterGetKeysInSlot(m.c.t.Context(), m.slot, n).Result()
+	keys, err := m.From.own.ClusterGetKeysInSlot(m.c.t.Context(), m.slot, n).Result()
 	if err != nil {
 		m.c.t.Fatal(err)
 	}

@@ -44,6 +44,7 @@ type Server struct {
 	t    testing.TB
 	dir  string
 	args []string
+	own  *redis.Client // for what is asked here
 
 	mu     sync.Mutex        // guards the fields below
 	proc   *proctest.Process // nil before the first start
@@ -63,6 +64,8 @@ func Start(t testing.TB, args ...string) *Server {
 		bus = []int{busOffset}
 	}
 	s.tryToStart(func() { s.Addr = proctest.FreeAddr(t, bus...) })
+	s.own = s.newClient(1) // a test may have cut a connection
+	t.Cleanup(func() { _ = s.own.Close() })
 	return s
 }
 
@@ -104,15 +107,15 @@ func (s *Server) hostPort() (host, port string) {
 	return host, port
 }
 
-// awaitReady waits until the server answers PING; an answer from another process's server does not count.
+// awaitReady waits until the server has loaded its data; an answer from another process's server does not count.
 func (s *Server) awaitReady(p *proctest.Process) error {
-	c := s.newClient()
+	c := s.newClient(-1)
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
 	defer cancel()
 	for {
-		info, err := c.Info(ctx, "server").Result()
-		if err == nil && infoField(info, "process_id") == fmt.Sprint(p.PID()) {
+		info, err := c.Info(ctx).Result()
+		if err == nil && infoField(info, "process_id") == fmt.Sprint(p.PID()) && infoField(info, "loading") == "0" {
 			return nil
 		}
 		select {
@@ -144,14 +147,6 @@ func infoField(info, field string) string {
 		}
 	}
 	return ""
-}
-
-// newClient makes a client that tries once and gives up soon.
-func (s *Server) newClient() *redis.Client {
-	return redis.NewClient(&redis.Options{
-		Addr: s.Addr, Protocol: 2, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, PoolSize: 4,
-		DialTimeout: 2 * time.Second, ReadTimeout: 5 * time.Second,
-	})
 }
 
 // MostlyWaits has more tests run beside each other than there are processors: those of a package that wait for servers

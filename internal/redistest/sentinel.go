@@ -67,14 +67,10 @@ func StartSentinels(t testing.TB, args ...string) *Sentinels {
 // it takes alone.
 func (k *Sentinels) CutOff(master *Server) {
 	k.t.Helper()
-	c := master.newClient()
-	defer c.Close()
-	for _, args := range [][]any{
-		{"acl", "setuser", "default", "-psync", "-sync"}, {"client", "kill", "type", "replica"},
-	} {
-		if err := c.Do(context.Background(), args...).Err(); err != nil {
-			k.t.Fatal(err)
-		}
+	_, err := master.ask("acl", "setuser", "default", "-psync", "-sync")
+	killed := master.own.Do(context.Background(), "client", "kill", "type", "replica").Err()
+	if err := errors.Join(err, killed); err != nil {
+		k.t.Fatal(err)
 	}
 }
 
@@ -253,9 +249,7 @@ func (w *Watcher) client() *redis.SentinelClient {
 
 // role is "master", or whose replica it is if it follows that.
 func (s *Server) role() (string, error) {
-	c := s.newClient()
-	defer c.Close()
-	info, err := c.Info(context.Background(), "replication").Result()
+	info, err := s.ask("info", "replication")
 	if err != nil {
 		return "", err
 	}

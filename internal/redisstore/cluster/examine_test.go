@@ -2,17 +2,12 @@ package cluster
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"go.uber.org/zap/zaptest"
-
-	"github.com/lockd-io/lockd/internal/redisstore"
-
 	"github.com/lockd-io/lockd/internal/lock"
-	"github.com/lockd-io/lockd/internal/lock/storetest"
+	"github.com/lockd-io/lockd/internal/redisstore"
 	"github.com/lockd-io/lockd/internal/redisstore/examine"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redistest"
@@ -93,62 +88,25 @@ func TestWhatIsDeclaredIsKeptByTheWholeCluster(t *testing.T) {
 // The user of docs/redis-keys.md may do all that lockd does in a cluster.
 func TestTheDocumentedUserMayUseACluster(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/redis-keys.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, command, _ := strings.Cut(string(page), "redis-cli ACL SETUSER ")
-	command, _, _ = strings.Cut(command, "```")
-	user := []any{"ACL", "SETUSER"}
-	for word := range strings.FieldsSeq(strings.NewReplacer("'", "", "\\\n", " ").Replace(command)) {
-		user = append(user, word)
-	}
 	c := redistest.StartCluster(t)
+	cfg := Config{Addrs: c.Addrs()[:2], Node: redisstore.Config{OpTimeout: 5 * time.Second, Prefix: "app:"}}
 	for _, n := range c.Nodes {
-		if err := n.Client().Do(t.Context(), user...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		name, password := redistest.DocumentedUser(t, n.Client())
+		cfg.Node.Username, cfg.Node.PasswordNow = name, func() string { return password }
 	}
-	cfg := Config{
-		Addrs: c.Addrs()[:2],
-		Node: redisstore.Config{
-			OpTimeout: 5 * time.Second, Prefix: "app:", Username: "lockd",
-			PasswordNow: func() string { return "PASSWORD" },
-		},
-	}
-	s, err := Open(t.Context(), cfg, zaptest.NewLogger(t), metrics(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	owner := storetest.Full("o")
-	claim := lock.Claim{Name: "job", Kind: lock.Exclusive, Owner: owner, Count: 1, TTL: time.Minute}
-	g, err := s.Acquire(t.Context(), claim)
-	if err != nil {
-		t.Error(err)
-	}
-	move := c.Migrate(layout.Slot("job"))
+	s := openWith(t, cfg)
+	r := holding(t, s, "job")
+	move := c.Migrate(layout.Slot("app:job"))
 	move.Move(10)
-	released := make(chan error, 1)
-	go func() { // by ASKING, until all of its keys are there
-		_, err := s.Release(t.Context(), lock.Return{Name: "job", Kind: lock.Exclusive, Owner: owner, Fence: g.Fence})
-		released <- err
-	}()
+	released := make(chan struct{})
+	go func() { giveBack(t, s, r); close(released) }() // by ASKING, until all of its keys are there
 	time.Sleep(200 * time.Millisecond)
 	move.Finish()
-	if err := <-released; err != nil {
-		t.Error(err)
-	}
-	stop := s.Listen("job", lock.Exclusive, func(lock.Notice) {})
-	defer stop()
+	<-released
+	listen(t, s, "job")
 	for _, f := range s.Examine(t.Context()) {
 		if f.Severity >= lock.SeverityError || strings.Contains(f.Detail, "could not be looked at: NOPERM") {
 			t.Errorf("got %+v", f)
-		}
-	}
-	for _, n := range c.Nodes {
-		if refused, err := n.Client().Do(t.Context(), "ACL", "LOG").Slice(); err != nil || len(refused) > 0 {
-			t.Errorf("%s: got %v, %v, want a user that may do all that lockd does", n.Addr, refused, err)
 		}
 	}
 }
