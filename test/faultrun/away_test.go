@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"fmt"
 	"net"
 	"net/http"
 	"slices"
@@ -41,50 +40,24 @@ func TestClientsOfReplicasElsewhere(t *testing.T) {
 	if *away == "" {
 		t.Skip("needs replicas that run elsewhere: make test-cluster, or -away ADDRESS")
 	}
-	f := &fleet{
-		t: t, away: strings.Fields(*away), ttl: 30 * time.Second, rec: newRecord(),
-		rules: rules{lease: 31 * time.Second},
-	}
-	r := &rollout{f: f, load: awayLoad, over: make(chan struct{})}
-	k := keep(f, r.load.keepers)
-	for i := range r.load.lockers {
-		r.work.Go(func() { r.lockAndUnlock(i) })
-	}
-	for i := range r.load.readers {
-		r.work.Go(func() { r.read(i) })
-	}
+	w := newWorld(t, 30*time.Second, func(w *world) { w.away, w.at, w.rec = true, strings.Fields(*away), newRecord() })
+	r := &rollout{world: w, load: awayLoad, over: make(chan struct{})}
+	k := w.keepers(r.load.keepers)
+	r.begin()
 	r.awaitEnd(k)
 	close(r.over)
 	r.work.Wait()
-	s := r.status(k)
-	f.must(errors.Join(r.errs...), k.verify(), k.give())
-	t.Logf("%d calls, the longest %v; moves: %s; %d streams broke", r.calls, r.longest, f.howLong(), s.Cuts)
+	w.must(errors.Join(r.errs...), k.verify(), k.give())
+	t.Logf("%d calls, the longest %v; %s", r.calls, r.longest, howLong(w.moves()))
 	if !*cuts {
-		r.noneCut()
+		w.must(w.noneCut())
 	}
-	f.noneLost()
-}
-
-// howLong says how long moves from one stream to another took.
-func (f *fleet) howLong() string {
-	var took []time.Duration
-	for _, m := range f.all() {
-		for _, mv := range m.moves() {
-			took = append(took, mv.to-mv.from)
-		}
-	}
-	if len(took) == 0 {
-		return "none"
-	}
-	slices.Sort(took)
-	at := func(part int) time.Duration { return took[(len(took)-1)*part/100].Round(time.Millisecond) }
-	return fmt.Sprintf("%d, half of them within %v, 90 %% within %v, 99 %% within %v, all within %v", len(took), at(50),
-		at(90), at(99), at(100))
+	w.noneLost()
 }
 
 // awaitEnd serves those who ask how it goes, until one says that it is over.
 func (r *rollout) awaitEnd(k *keepers) {
-	r.f.t.Helper()
+	r.t.Helper()
 	end := make(chan struct{}, 1)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
@@ -98,35 +71,29 @@ func (r *rollout) awaitEnd(k *keepers) {
 	})
 	l, err := net.Listen("tcp", *control)
 	if err != nil {
-		r.f.t.Fatal(err)
+		r.t.Fatal(err)
 	}
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: harness.Patience}
 	go func() { _ = s.Serve(l) }()
-	r.f.t.Cleanup(func() { _ = s.Close() })
-	r.f.t.Logf("%d clients of %q use locks, %d keep %d each; the status is at %v",
-		r.load.lockers+r.load.readers, r.f.away, len(k.each), perSession, l.Addr())
-	harness.Within(r.f.t, *length, "somebody says that it is over", func() bool {
+	r.t.Cleanup(func() { _ = s.Close() })
+	r.t.Logf("%d clients of %q use locks, %d keep %d each; the status is at %v",
+		r.load.lockers+r.load.readers, r.at, len(k.each), perSession, l.Addr())
+	harness.Within(r.t, *length, "somebody says that it is over", func() bool {
 		time.Sleep(50 * time.Millisecond)
 		return len(end) > 0
 	})
 }
 
 func (r *rollout) status(k *keepers) (s status) {
-	for _, m := range r.f.all() {
+	for _, m := range r.all() {
 		s.Cuts += int(m.cuts.Load())
 		s.Ends += int(m.ends.Load())
 	}
-	for _, locks := range k.locks {
-		for _, l := range locks {
-			if l.Err() != nil {
-				s.Lost++
-			}
-		}
-	}
-	n, slowest := r.f.moves()
+	moves := r.moves()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.Calls, s.Moves, s.Longest, s.Slowest = r.calls, n, r.longest.String(), slowest.String()
+	s.Calls, s.Lost, s.Moves, s.Longest = r.calls, k.lost(), len(moves), r.longest.String()
+	s.Slowest = slices.Max(append(moves, 0)).String()
 	for _, err := range r.errs {
 		s.Errors = append(s.Errors, err.Error())
 	}

@@ -42,7 +42,7 @@ func (r *record) check(rules rules) *verdict {
 	defer r.mu.Unlock()
 	v := &verdict{}
 	slices.SortFunc(r.holds, func(a, b hold) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.got, b.got)) })
-	forgotten := map[granted]fault{}
+	forgotten := map[nameAndFence]fault{}
 	for i, h := range r.holds {
 		for _, next := range r.holds[i+1:] {
 			if next.name != h.name {
@@ -67,7 +67,7 @@ func (r *record) check(rules rules) *verdict {
 }
 
 // compare looks at two holds of a name, of which the second was told later.
-func (r *record) compare(v *verdict, rules rules, forgotten map[granted]fault, h, next hold) {
+func (r *record) compare(v *verdict, rules rules, forgotten map[nameAndFence]fault, h, next hold) {
 	if next.asked >= h.got && next.fence <= h.fence {
 		v.fail("fences do not rise: %v, then %v", h, next)
 	}
@@ -81,7 +81,7 @@ func (r *record) compare(v *verdict, rules rules, forgotten map[granted]fault, h
 	}
 	for _, f := range r.faults {
 		if f.forgets && older.got <= f.to && next.got >= f.from && next.got+both <= f.to+rules.window {
-			forgotten[older.granted()] = f
+			forgotten[older.key()] = f
 			v.longest = max(v.longest, both)
 			return
 		}
@@ -89,13 +89,13 @@ func (r *record) compare(v *verdict, rules rules, forgotten map[granted]fault, h
 	v.fail("two holders for %v: %v and %v", both, h, next)
 }
 
-// granted is one hold of one name. Two names may have the same fence: it is a time, and one call grants many.
-type granted struct {
+// nameAndFence are one hold. Two names may have the same fence: it is a time, and one call grants many.
+type nameAndFence struct {
 	name  string
 	fence uint64
 }
 
-func (h hold) granted() granted { return granted{h.name, h.fence} }
+func (h hold) key() nameAndFence { return nameAndFence{h.name, h.fence} }
 
 func (h hold) String() string {
 	return fmt.Sprintf("%s has %s with fence %d from %v to %v (asked at %v, %v at %v)",
@@ -103,14 +103,14 @@ func (h hold) String() string {
 }
 
 // events are the record as package history needs it.
-func (r *record) events(rules rules, forgotten map[granted]fault) []history.Event {
+func (r *record) events(rules rules, forgotten map[nameAndFence]fault) []history.Event {
 	var events []history.Event
 	for _, h := range r.holds {
 		end := history.Event{Client: h.client, Name: h.name, What: h.how, Fence: h.fence, From: h.sure, To: h.ended}
 		if h.how == history.Lost || h.how == history.MaybeReleased {
 			end.To += rules.lease // until then the lease is in Redis
 		}
-		if f, yes := forgotten[h.granted()]; yes {
+		if f, yes := forgotten[h.key()]; yes {
 			end.What, end.From = history.Lost, max(h.asked, f.from)
 		}
 		events = append(events, h.keptUntil(end.From)...)

@@ -58,7 +58,7 @@ func TestARollingRestartFindsPlantedBugs(t *testing.T) {
 			}
 			l := shortLoad
 			l.rounds = 2
-			err = newFleet(t, bin, oneRedis, 30*time.Second).roll(l)
+			err = newFleet(t, 30*time.Second, func(w *world) { oneRedis(w); w.bin = bin }).roll(l)
 			if err == nil || !contains(err.Error(), row.want) {
 				t.Errorf("got %v, want one of %q", err, row.want)
 			}

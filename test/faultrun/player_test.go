@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/client"
-	"github.com/lockd-io/lockd/test/faultrun/history"
 )
 
 // look is how often a holder looks whether it still holds.
@@ -18,15 +17,8 @@ const look = 2 * time.Millisecond
 
 // locker is what a player uses: the SDK, or locks with planted bugs.
 type locker interface {
-	// lock takes a name. The error is errHeld if somebody else has it. After any other the outcome is unknown.
+	// lock takes a name. The error is client.ErrHeld if somebody else has it. After any other the outcome is unknown.
 	lock(ctx context.Context, name string, a ask) (lock, error)
-}
-
-// lock is a lock that was granted.
-type lock interface {
-	Fence() uint64
-	Err() error // nil while it is valid
-	Unlock(ctx context.Context) error
 }
 
 // ask is how a player asks.
@@ -36,15 +28,12 @@ type ask struct {
 	lease time.Duration // 0 = renewed
 }
 
-var errHeld = errors.New("somebody else has it")
-
 // player is a client that does things at random.
 type player struct {
-	id     string
+	*witness
 	locks  locker
 	rand   *rand.Rand
 	names  []string
-	rec    *record
 	holds  time.Duration // as a rule no longer
 	waits  time.Duration // the longest bounded one
 	leases time.Duration // the longest of fixed ones; 0 = renewed
@@ -113,59 +102,24 @@ func (p *player) once(ctx context.Context, name string, a ask, held time.Duratio
 		cut = true
 		defer time.AfterFunc(p.upTo(200*time.Millisecond), p.cut).Stop()
 	}
-	h := hold{client: p.id, name: name, asked: p.rec.now()}
-	l, err := p.locks.lock(ctx, name, a)
-	h.got = p.rec.now()
-	if err != nil || cut { // a request that was cut off and repeated may have left a lease
-		e := history.Event{Client: p.id, Name: name, What: history.MaybeGranted, From: h.asked, To: h.got}
-		if errors.Is(err, errHeld) && !cut {
-			e.What = history.Refused
+	l, err := p.take(name, func() (lock, error) {
+		l, err := p.locks.lock(ctx, name, a)
+		if err != nil && cut {
+			err = errors.New("cut off") // a request that was repeated may have left a lease
 		}
-		p.rec.other(e)
+		return l, err
+	})
+	if err != nil {
+		return false
 	}
-	if err == nil {
-		h.fence = l.Fence()
-		p.hold(l, &h, held)
-		h.ended = max(p.rec.now(), h.sure)
-		p.rec.hold(h)
+	if cut {
+		p.rec.other(l.h.without(nil))
 	}
-	return err == nil
-}
-
-// hold keeps a lock for a time, unless it is lost before, and releases it.
-func (p *player) hold(l lock, h *hold, d time.Duration) {
-	h.sure = h.asked
-	for end := h.got + d; ; time.Sleep(look) {
-		now := p.rec.now()
-		if l.Err() != nil {
-			break
-		}
-		if h.sure = now; now >= end {
-			break
-		}
+	for end := l.h.got + held; l.valid() && l.h.sure < end; time.Sleep(look) {
 	}
 	// A lock that was lost is released, too: that must harm nobody.
-	h.how = howEnded(l.Unlock(context.Background()))
-	if m, ok := p.locks.(mover); ok {
-		h.kept = m.moves()
-	}
-}
-
-// mover is a locker whose holds go on in other streams.
-type mover interface{ moves() []move }
-
-// howEnded is how a hold ended, by what its release was told.
-func howEnded(err error) history.What {
-	switch {
-	case err == nil:
-		return history.Released
-	case errors.Is(err, client.ErrLost):
-		return history.Lost
-	case errors.Is(err, client.ErrNotHeld), errors.Is(err, client.ErrStale):
-		return history.NotHeld
-	default:
-		return history.MaybeReleased
-	}
+	_ = l.give(context.Background())
+	return true
 }
 
 // crowd are the players of a run.
@@ -208,7 +162,7 @@ func (c *crowd) end(within time.Duration) (err error) {
 }
 
 // sdk is the Go SDK.
-type sdk struct{ *member }
+type sdk struct{ *client.Client }
 
 func (s sdk) lock(ctx context.Context, name string, a ask) (lock, error) {
 	var opts []client.LockOption
@@ -222,12 +176,5 @@ func (s sdk) lock(ctx context.Context, name string, a ask) (lock, error) {
 	case a.wait > 0:
 		opts = append(opts, client.Wait(a.wait))
 	}
-	l, err := take(ctx, name, opts...)
-	if errors.Is(err, client.ErrHeld) {
-		return nil, errHeld
-	}
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
+	return granted(take(ctx, name, opts...))
 }

@@ -42,7 +42,7 @@ var (
 
 // rollout is a rolling restart under load.
 type rollout struct {
-	f    *fleet
+	*world
 	load load
 	over chan struct{} // closed when all replicas are restarted
 	work sync.WaitGroup
@@ -82,24 +82,19 @@ func (r *rollout) isOver() bool {
 
 // roll restarts all replicas, one after the other, while clients use locks. An error is what a client should not have
 // seen.
-func (f *fleet) roll(l load) error {
-	f.t.Helper()
-	r := &rollout{f: f, load: l, over: make(chan struct{})}
-	k := keep(f, l.keepers)
+func (w *world) roll(l load) error {
+	w.t.Helper()
+	r := &rollout{world: w, load: l, over: make(chan struct{})}
+	k := w.keepers(l.keepers)
 	lines := r.form()
-	for i := range l.lockers {
-		r.work.Go(func() { r.lockAndUnlock(i) })
-	}
-	for i := range l.readers {
-		r.work.Go(func() { r.read(i) })
-	}
+	r.begin()
 	if l.tool != "" {
 		r.work.Go(r.useTool)
 	}
 	var stops []time.Duration
 	for range l.rounds {
-		for i := range f.replicas {
-			took, err := f.restart(i)
+		for i := range w.replicas {
+			took, err := w.restart(i)
 			if err != nil {
 				r.fail("%w", err)
 			}
@@ -112,62 +107,44 @@ func (f *fleet) roll(l load) error {
 	for _, line := range lines {
 		r.inOrder(line)
 	}
-	n, slowest := f.moves()
-	f.t.Logf("the stops took %v; %d calls, the longest %v; %d moves, the slowest %v", stops, r.calls, r.longest, n,
-		slowest)
-	r.noneCut()
-	return errors.Join(errors.Join(r.errs...), kept, f.judge().err())
+	w.t.Logf("the stops took %v; %d calls, the longest %v; %s", stops, r.calls, r.longest, howLong(w.moves()))
+	return errors.Join(append(r.errs, w.noneCut(), kept, w.judge())...)
 }
 
-// noneCut checks that streams were left for others, and none broke.
-func (r *rollout) noneCut() {
-	for _, m := range r.f.all() {
-		if cuts, ends := m.cuts.Load(), m.ends.Load(); cuts > 0 || ends > 0 {
-			r.fail("%s: %d streams broke, %d sessions ended", m.id, cuts, ends)
+// begin has clients lock and unlock, and read, until all is over.
+func (r *rollout) begin() {
+	for i := range r.load.lockers {
+		name := fmt.Sprint("own ", i)
+		if i%2 == 1 {
+			name = fmt.Sprint("shared ", i%8)
 		}
+		r.work.Go(func() { r.use(fmt.Sprint("locker ", i), i, name, i%2 == 0, 0, client.Exclusive) })
+	}
+	for i := range r.load.readers {
+		r.work.Go(func() {
+			r.use(fmt.Sprint("reader ", i), i, fmt.Sprint("read ", i%5), true, 50*time.Millisecond, client.Read)
+		})
 	}
 }
 
-// lockAndUnlock goes on until all is over.
-func (r *rollout) lockAndUnlock(i int) {
-	m, ctx := r.f.dial(fmt.Sprint("locker ", i), i%3), r.f.t.Context()
-	alone := i%2 == 0
-	name := fmt.Sprint("own ", i)
-	if !alone {
-		name = fmt.Sprint("shared ", i%8)
-	}
+// use locks and unlocks a name until all is over. alone says that only lockd can hold it up.
+func (r *rollout) use(id string, at int, name string, alone bool, stay time.Duration, kind client.Kind) {
+	m, ctx := r.dial(id, at), r.t.Context()
 	for !r.isOver() {
 		begun := time.Now()
-		l, err := m.take(ctx, name)
+		l, err := m.lock(ctx, name, client.As(kind))
 		if err != nil {
 			r.fail("%s: %w", m.id, err)
 			continue
 		}
 		r.took(time.Since(begun), alone)
+		time.Sleep(stay)
 		begun = time.Now()
 		if err := l.give(ctx); err != nil {
 			r.fail("%s: %w", m.id, err)
 		}
 		r.took(time.Since(begun), alone)
 		time.Sleep(r.load.rest) // without it this is a load for the machine only
-	}
-}
-
-// read shares a name with others.
-func (r *rollout) read(i int) {
-	m, ctx := r.f.dial(fmt.Sprint("reader ", i), i%3), r.f.t.Context()
-	for !r.isOver() {
-		begun := time.Now()
-		l, err := m.take(ctx, fmt.Sprint("read ", i%5), client.As(client.Read))
-		if err != nil {
-			r.fail("%s: %w", m.id, err)
-			continue
-		}
-		r.took(time.Since(begun), true)
-		time.Sleep(50 * time.Millisecond)
-		if err := l.give(ctx); err != nil {
-			r.fail("%s: %w", m.id, err)
-		}
 	}
 }
 
@@ -186,7 +163,7 @@ func (r *rollout) useTool() {
 // runTool returns what lockctl wrote.
 func (r *rollout) runTool(args ...string) string {
 	begun := time.Now()
-	p := proctest.Start(r.f.t, r.load.tool, []string{"LOCKD_ADDR=" + r.f.addrs(0)}, args...)
+	p := proctest.Start(r.t, r.load.tool, []string{"LOCKD_ADDR=" + strings.Join(r.at, ",")}, args...)
 	if p.Code() != 0 {
 		r.fail("lockctl %q: code %d, %s", args, p.Code(), p.Stderr.String())
 	}
@@ -203,7 +180,7 @@ type line struct {
 
 // form has lines formed, and begins to serve them.
 func (r *rollout) form() (lines []*line) {
-	r.f.t.Helper()
+	r.t.Helper()
 	for n := range r.load.lines {
 		l := &line{
 			name: fmt.Sprint("line ", n), fences: make([]uint64, r.load.waiters), who: make([]*member, r.load.waiters),
@@ -211,17 +188,17 @@ func (r *rollout) form() (lines []*line) {
 		lines = append(lines, l)
 		var members []*member
 		for i := range max(1, r.load.waiters/5) {
-			members = append(members, r.f.dial(fmt.Sprintf("waiter %d of %s", i, l.name), i%3))
+			members = append(members, r.dial(fmt.Sprintf("waiter %d of %s", i, l.name), i%3))
 		}
-		first, err := members[0].take(r.f.t.Context(), l.name, client.As(client.Fair))
+		first, err := members[0].lock(r.t.Context(), l.name, client.As(client.Fair))
 		if err != nil {
-			r.f.t.Fatal(err)
+			r.t.Fatal(err)
 		}
 		for i := range l.fences {
 			r.join(l, i, members[i%len(members)])
 		}
 		r.work.Go(func() {
-			if err := first.give(r.f.t.Context()); err != nil {
+			if err := first.give(r.t.Context()); err != nil {
 				r.fail("the first of %s: %w", l.name, err)
 			}
 		})
@@ -235,7 +212,7 @@ func (r *rollout) join(l *line, i int, m *member) {
 	first := sync.OnceFunc(func() { close(queued) })
 	l.who[i] = m
 	r.work.Go(func() {
-		h, err := m.take(r.f.t.Context(), l.name, client.As(client.Fair), client.OnQueued(func(int) { first() }))
+		h, err := m.lock(r.t.Context(), l.name, client.As(client.Fair), client.OnQueued(func(int) { first() }))
 		if err != nil {
 			r.fail("%s, the %d. in %s: %w", m.id, i, l.name, err)
 			return
@@ -249,7 +226,7 @@ func (r *rollout) join(l *line, i int, m *member) {
 			r.fail("%s, the %d. in %s: %w", m.id, i, l.name, err)
 		}
 	})
-	harness.Soon(r.f.t, "somebody waits in line", queued)
+	harness.Soon(r.t, "somebody waits in line", queued)
 }
 
 // inOrder checks that those of a line were served in their order.
@@ -269,20 +246,15 @@ func (r *rollout) inOrder(l *line) {
 // All replicas are restarted one after the other, under load. Nobody loses anything, no call fails, no stream breaks,
 // and lines keep their order.
 func TestARollingRestartIsNotNoticed(t *testing.T) {
-	onEachStore(t, 30*time.Second, func(f *fleet, s store) {
-		l := shortLoad
-		if *length > 0 {
-			l = fullLoad
-		}
+	onEachStore(t, 30*time.Second, func(w *world) {
+		l := pickLength(shortLoad, fullLoad)
 		var err error
 		if l.tool, err = harness.Build("lockctl"); err != nil {
 			t.Fatal(err)
 		}
-		if !s.fair {
+		if w.rules.votes { // there are no fair locks
 			l.lines = 0
 		}
-		if err := f.roll(l); err != nil {
-			f.t.Error(err)
-		}
+		w.must(w.roll(l))
 	})
 }

@@ -1,6 +1,8 @@
 package faultrun
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,15 +11,60 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
+// shortTTL is the TTL of sessions while everything fails, and the longest lease.
+const shortTTL = 3 * time.Second
+
+// topology starts the store of a world, and says what can fail of it.
+type topology func(w *world)
+
 // durable are the arguments of a server that has every write on its disk.
 var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
-func TestStandalone(t *testing.T) {
-	w := newWorld(t)
-	s := redistest.Start(t, durable...)
-	link := redistest.StartProxy(t, s.Addr)
+var topologies = map[string]topology{
+	"standalone": standalone, "sentinel": sentinel, "cluster": cluster, "redlock": redlock,
+}
+
+// Clients of two replicas use locks while all that a topology has fails. When they have left, nobody knows of them.
+func TestEverythingFails(t *testing.T) {
+	if *length == 0 {
+		t.Skip("takes a while: make test-faults, or -length 10s")
+	}
+	for name, over := range topologies {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, shortTTL, over)
+			// Holders may believe in what was forgotten until they are renewed after the store serves again: each second,
+			// which may take an attempt or two of a second.
+			w.rules.window = w.ttl
+			w.start(2)
+			for i, d := range w.replicas {
+				w.fronts = append(w.fronts, redistest.StartProxy(t, d.Addr))
+				w.at[i] = w.fronts[i].Addr
+			}
+			w.faults = append(w.faults,
+				trouble{what: "SCRIPT FLUSH", do: w.flushScripts},
+				trouble{what: "a replica of lockd is killed", do: w.killReplica},
+				trouble{what: "the network of clients fails", do: func() { w.spoil(w.fronts[w.rand.IntN(len(w.fronts))]) }})
+			calm := w.goroutines()
+			// Somebody may have to wait until leases end of which nobody knows, and until he has tried all replicas.
+			w.play(w.players(true), *length, 3*w.ttl)
+			for _, m := range w.all() {
+				_ = m.Close()
+			}
+			w.must(w.judge())
+			if len(w.rec.holds) < 100 {
+				t.Error("too little happened for this run to mean anything")
+			}
+			w.settle(calm)
+		})
+	}
+}
+
+func standalone(w *world) {
+	s := redistest.Start(w.t, durable...)
+	link := redistest.StartProxy(w.t, s.Addr)
 	w.servers = []*redistest.Server{s}
-	w.env = []string{"LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR=" + link.Addr}
+	w.env = append(w.env, "LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR="+link.Addr)
 	w.faults = []trouble{
 		{what: "Redis is killed", do: func() { w.killed(s, (*redistest.Server).Restart) }},
 		{
@@ -26,72 +73,49 @@ func TestStandalone(t *testing.T) {
 		},
 		{what: "Redis stops", do: func() { w.pause(s) }},
 		{what: "the network of Redis fails", do: func() { w.spoil(link) }},
-		{what: "SCRIPT FLUSH", do: w.flushScripts},
-		{what: "FLUSHALL", forgets: true, do: func() {
-			if err := s.Client().FlushAll(t.Context()).Err(); err != nil {
-				t.Error(err)
-			}
-		}},
+		{what: "FLUSHALL", forgets: true, do: func() { w.must(s.Client().FlushAll(w.t.Context()).Err()) }},
 	}
-	w.run()
 }
 
-// killed kills a server, and restarts it after a while.
-func (w *world) killed(s *redistest.Server, restart func(*redistest.Server)) {
-	s.Kill()
-	w.sleep(0, 2*time.Second)
-	restart(s)
-}
-
-func TestSentinel(t *testing.T) {
-	w := newWorld(t)
-	k := redistest.StartSentinels(t, durable...)
-	link := redistest.StartProxy(t, k.Addrs[0])
+func sentinel(w *world) {
+	k := redistest.StartSentinels(w.t, durable...)
+	link := redistest.StartProxy(w.t, k.Addrs[0])
 	w.servers = k.Servers
-	w.env = []string{
-		"LOCKD_STORE_KIND=sentinel", "LOCKD_REDIS_SENTINEL_MASTER=" + redistest.MasterName,
-		"LOCKD_REDIS_SENTINEL_ADDRS=" + strings.Join([]string{link.Addr, k.Addrs[1], k.Addrs[2]}, ","),
+	w.env = append(w.env, "LOCKD_STORE_KIND=sentinel", "LOCKD_REDIS_SENTINEL_MASTER="+redistest.MasterName,
+		"LOCKD_REDIS_SENTINEL_ADDRS="+strings.Join([]string{link.Addr, k.Addrs[1], k.Addrs[2]}, ","))
+	killMaster := func(restart func(*redistest.Server)) func() {
+		return func() {
+			m := k.Master()
+			m.Kill()
+			k.Settle(m.Addr)
+			restart(m)
+			k.Settle("")
+		}
 	}
 	w.faults = []trouble{
-		{what: "the master is killed", forgets: true, do: func() {
-			m := k.Master()
-			m.Kill()
-			k.Settle(m.Addr)
-			m.Restart()
-			k.Settle("")
-		}},
-		{what: "the master is killed, and its data are lost", forgets: true, do: func() {
-			m := k.Master()
-			m.Kill()
-			k.Settle(m.Addr)
-			m.RestartEmpty()
-			k.Settle("")
-		}},
+		{what: "the master is killed", forgets: true, do: killMaster((*redistest.Server).Restart)},
+		{
+			what: "the master is killed, and its data are lost", forgets: true,
+			do: killMaster((*redistest.Server).RestartEmpty),
+		},
 		{what: "the master stops", forgets: true, do: func() {
 			w.pause(k.Master())
 			k.Settle("")
 		}},
 		{what: "a replica stops", do: func() {
-			for _, s := range k.Servers {
-				if s != k.Master() {
-					w.pause(s)
-					break
-				}
-			}
+			master := k.Master()
+			w.pause(k.Servers[slices.IndexFunc(k.Servers, func(s *redistest.Server) bool { return s != master })])
 			k.Settle("")
 		}},
 		{what: "a fail-over", forgets: true, do: func() { k.FailOver() }},
 		{what: "the network of a sentinel fails", do: func() { w.spoil(link) }},
-		{what: "SCRIPT FLUSH", do: w.flushScripts},
 	}
-	w.run()
 }
 
-func TestCluster(t *testing.T) {
-	w := newWorld(t)
-	k := redistest.StartCluster(t, append([]string{"--cluster-require-full-coverage", "no"}, durable...)...)
+func cluster(w *world) {
+	k := redistest.StartCluster(w.t, append([]string{"--cluster-require-full-coverage", "no"}, durable...)...)
 	w.servers = k.Nodes
-	w.env = []string{"LOCKD_STORE_KIND=cluster", "LOCKD_REDIS_CLUSTER_ADDRS=" + strings.Join(k.Addrs(), ",")}
+	w.env = append(w.env, "LOCKD_STORE_KIND=cluster", "LOCKD_REDIS_CLUSTER_ADDRS="+strings.Join(k.Addrs(), ","))
 	slot := func() int { return k.Slot([]string{"job 0", "job 1", "job 2", "job 3"}[w.rand.IntN(4)]) }
 	w.faults = []trouble{
 		{what: "a master is killed", forgets: true, do: func() {
@@ -112,9 +136,7 @@ func TestCluster(t *testing.T) {
 		}},
 		{what: "a fail-over", do: func() { k.FailOver(k.ReplicaOf(k.MasterOf(slot()))) }},
 		{what: "a slot moves", do: func() { w.moveSlot(k, slot()) }},
-		{what: "SCRIPT FLUSH", do: w.flushScripts},
 	}
-	w.run()
 }
 
 func (w *world) moveSlot(k *redistest.Cluster, slot int) {
@@ -125,71 +147,110 @@ func (w *world) moveSlot(k *redistest.Cluster, slot int) {
 	m.Finish()
 }
 
-func TestRedlock(t *testing.T) {
-	w := newWorld(t)
-	w.servers = redistest.StartMasters(t, 5, durable...)
+func redlock(w *world) {
+	w.servers = redistest.StartMasters(w.t, 5, durable...)
 	w.rules.votes = true
-	links := make([]*redistest.Proxy, len(w.servers))
+	var links []*redistest.Proxy
 	var addrs []string
-	for i, s := range w.servers {
-		links[i] = redistest.StartProxy(t, s.Addr)
-		addrs = append(addrs, links[i].Addr)
+	for _, s := range w.servers {
+		links = append(links, redistest.StartProxy(w.t, s.Addr))
+		addrs = append(addrs, links[len(links)-1].Addr)
 	}
-	w.env = []string{
-		"LOCKD_STORE_KIND=redlock", "LOCKD_REDLOCK_MEMBERS=" + strings.Join(addrs, ","),
-		"LOCKD_REDLOCK_QUARANTINE=" + (ttl + time.Second).String(),
-	}
-	minority := func(do func(i int)) func() {
+	w.env = append(w.env, "LOCKD_STORE_KIND=redlock", "LOCKD_REDLOCK_MEMBERS="+strings.Join(addrs, ","),
+		"LOCKD_REDLOCK_QUARANTINE="+(w.ttl+time.Second).String())
+	// A minority at a time: what forgot votes again before the next.
+	minority := func(do func(some []int)) func() {
 		return func() {
-			for _, i := range w.rand.Perm(len(links))[:1+w.rand.IntN(2)] {
-				do(i)
-			}
+			do(w.rand.Perm(len(links))[:1+w.rand.IntN(2)])
+			w.allVote()
 		}
 	}
-	// Two that stop at a time.
-	paused := func() {
-		some := w.rand.Perm(len(links))[:1+w.rand.IntN(2)]
-		for _, i := range some {
-			w.servers[i].Pause()
-		}
-		time.Sleep(w.lasts())
-		for _, i := range some {
-			w.servers[i].Resume()
-		}
+	oneByOne := func(restart func(*redistest.Server)) func() {
+		return minority(func(some []int) {
+			for _, i := range some {
+				w.killed(w.servers[i], restart)
+			}
+		})
 	}
 	w.faults = []trouble{
-		{what: "masters are killed", do: minority(func(i int) { w.killed(w.servers[i], (*redistest.Server).Restart) })},
-		{what: "masters are killed and their data are lost", do: minority(func(i int) {
-			w.killed(w.servers[i], (*redistest.Server).RestartEmpty)
-		})},
-		{what: "masters stop", do: paused},
-		{what: "the network of masters fails", do: func() {
-			i := w.rand.Perm(len(links))
-			w.spoil(links[i[0]], links[i[1]])
-		}},
-		{what: "SCRIPT FLUSH", do: w.flushScripts},
+		{what: "masters are killed", do: oneByOne((*redistest.Server).Restart)},
+		{what: "masters are killed and their data are lost", do: oneByOne((*redistest.Server).RestartEmpty)},
+		{what: "masters stop", do: minority(func(some []int) { w.pause(pick(w.servers, some)...) })},
+		{what: "the network of masters fails", do: minority(func(some []int) { w.spoil(pick(links, some)...) })},
 	}
-	for i := range w.faults { // a minority at a time: what forgot votes again before the next
-		do := w.faults[i].do
-		w.faults[i].do = func() { do(); w.allVote() }
+}
+
+func pick[T any](all []T, some []int) (picked []T) {
+	for _, i := range some {
+		picked = append(picked, all[i])
 	}
-	w.run()
+	return picked
 }
 
 // allVote waits until all masters are there and vote.
 func (w *world) allVote() {
 	w.t.Helper()
 	harness.Until(w.t, "all masters vote", func() bool {
-		for _, d := range w.replicas {
-			_, body := d.Get("/metrics")
-			for line := range strings.Lines(body) {
-				line = strings.TrimSpace(line)
-				if strings.HasPrefix(line, "lockd_redlock_member_up{") && strings.HasSuffix(line, " 0") ||
-					strings.HasPrefix(line, "lockd_redlock_member_quarantined{") && strings.HasSuffix(line, " 1") {
-					return false
-				}
+		return !slices.ContainsFunc(w.replicas, func(d *harness.Lockd) bool {
+			return sum(d, "lockd_redlock_member_up") < float64(len(w.servers)) || sum(d, "lockd_redlock_member_quarantined") > 0
+		})
+	})
+}
+
+func (w *world) goroutines() (n []float64) {
+	for _, d := range w.replicas {
+		n = append(n, d.Metric("go_goroutines"))
+	}
+	return n
+}
+
+// settle waits until nobody knows of any client any more.
+func (w *world) settle(calm []float64) {
+	w.t.Helper()
+	begun := time.Now()
+	var left string
+	for end := begun.Add(3*w.ttl + 10*time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if left = w.left(calm); left == "" {
+			w.t.Logf("all clean after %v", time.Since(begun))
+			return
+		}
+		if time.Now().After(end) {
+			w.t.Errorf("left after %v: %s", time.Since(begun), left)
+			return
+		}
+	}
+}
+
+// leftovers is how many goroutines of a replica may be left beyond those of its start: of connections to Redis.
+const leftovers = 40
+
+// left is what somebody still knows of clients.
+func (w *world) left(calm []float64) string {
+	for i, d := range w.replicas {
+		for _, m := range []string{
+			"lockd_sessions", "lockd_streams", "lockd_waiters", "lockd_watched_names", "lockd_locks_held",
+		} {
+			if n := sum(d, m); n != 0 {
+				return fmt.Sprintf("%s of replica %d is %v", m, i, n)
 			}
 		}
-		return true
-	})
+		if n := d.Metric("go_goroutines"); n > calm[i]+leftovers {
+			return fmt.Sprintf("%v goroutines of replica %d, and %v at its start", n, i, calm[i])
+		}
+	}
+	for _, s := range w.servers {
+		rc := s.Client()
+		keys, err := rc.Keys(w.t.Context(), "*").Result()
+		if err != nil {
+			return err.Error()
+		}
+		keys = slices.DeleteFunc(keys, func(k string) bool {
+			return strings.HasPrefix(k, "redisson_lock_token:{") || strings.HasPrefix(k, "lockd:")
+		})
+		channels, err := rc.PubSubChannels(w.t.Context(), "redisson*").Result()
+		if err != nil || len(keys)+len(channels) > 0 {
+			return fmt.Sprintf("in %s the keys %q and channels %q, %v", s.Addr, keys, channels, err)
+		}
+	}
+	return ""
 }

@@ -2,12 +2,16 @@ package faultrun
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,38 +22,82 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
-const (
-	ttl     = 3 * time.Second // of sessions, and the longest lease
-	clients = 16
-	// window is how long after a fault in which a store forgot holds, and after it serves again, the holders may
-	// believe in them: they are renewed each second, which may take an attempt or two of a second.
-	window = ttl
-	// servedWithin is how long somebody may wait after the last fault: until the leases end of which nobody knows, and
-	// until a client has tried all replicas.
-	servedWithin = 3 * ttl
-	// leftovers is how many goroutines of a replica may be left beyond those of its start: of connections to Redis.
-	leftovers = 40
-)
+// clients is how many play.
+const clients = 16
 
-// world is a topology with what can fail in it.
+// world are replicas of lockd on one store, with what can fail in it, and what clients saw of them.
 type world struct {
 	t       *testing.T
 	rand    *rand.Rand
-	env     []string // of lockd, for its store
+	bin     string
+	ttl     time.Duration // of sessions
+	env     []string
 	servers []*redistest.Server
 	rules   rules
 	faults  []trouble
+	rec     *record
 
 	replicas []*harness.Lockd
-	fronts   []*redistest.Proxy // before replicas
-	rec      *record
+	fronts   []*redistest.Proxy // before replicas, where the network of clients fails
+	at       []string           // the addresses for clients
+	away     bool               // each client uses one of them: the replicas are elsewhere
+
+	mu      sync.Mutex // guards the field below
+	members []*member
 }
 
 // trouble is a kind of fault. do returns when it is over.
 type trouble struct {
 	what    string
 	forgets bool // see fault
+	spares  bool // nothing is excused because of it
 	do      func()
+}
+
+// newWorld begins one, over a store.
+func newWorld(t *testing.T, ttl time.Duration, over topology, env ...string) *world {
+	t.Helper()
+	t.Logf("seed %d", *seed)
+	w := &world{
+		t: t, rand: random(0), bin: lockdBin, ttl: ttl, rules: rules{lease: ttl + time.Second},
+		env: append([]string{"LOCKD_SESSION_TTL=" + ttl.String()}, env...),
+	}
+	over(w)
+	return w
+}
+
+// start starts so many replicas. They can be restarted.
+func (w *world) start(n int) {
+	w.t.Helper()
+	for i := range n {
+		env := append([]string{fmt.Sprint("LOCKD_REPLICA=replica-", i)}, w.env...)
+		for _, name := range []string{"LOCKD_LISTEN", "LOCKD_OPS_LISTEN", "LOCKD_ADMIN_LISTEN"} {
+			env = append(env, name+"="+proctest.FreeAddr(w.t))
+		}
+		d := harness.StartLockdOn(w.t, w.bin, env...)
+		w.replicas, w.at = append(w.replicas, d), append(w.at, d.Addr)
+	}
+	w.rec = newRecord()
+}
+
+// restart has a replica stop as in a rolling update, and starts it again. It says how long the stop took.
+func (w *world) restart(i int) (stop time.Duration, err error) {
+	w.t.Helper()
+	d, begun := w.replicas[i], time.Now()
+	d.Signal(syscall.SIGTERM)
+	if code := d.Code(); code != 0 {
+		err = fmt.Errorf("replica %d ended with %d: %s", i, code, d.Stderr.String())
+	}
+	stop = time.Since(begun)
+	d.Restart()
+	return stop, err
+}
+
+func (w *world) killReplica() {
+	d := w.replicas[w.rand.IntN(len(w.replicas))]
+	d.Kill()
+	w.sleep(0, 2*time.Second)
+	d.Restart()
 }
 
 // lasts is how long a fault lasts: in a long run it is longer.
@@ -65,41 +113,6 @@ func (w *world) between(from, to time.Duration) time.Duration {
 }
 
 func (w *world) sleep(from, to time.Duration) { time.Sleep(w.between(from, to)) }
-
-// newWorld begins one. The topology fills in the rest.
-func newWorld(t *testing.T) *world {
-	if *length == 0 {
-		t.Skip("takes a while: make test-faults, or -length 10s")
-	}
-	t.Helper()
-	t.Parallel()
-	t.Logf("seed %d", *seed)
-	return &world{t: t, rand: random(0), rules: rules{lease: ttl + time.Second, window: window}}
-}
-
-// startReplicas runs two, each behind a proxy.
-func (w *world) startReplicas() {
-	w.t.Helper()
-	for range 2 {
-		d := harness.StartLockdOn(w.t, lockdBin, w.environment(proctest.FreeAddr(w.t))...)
-		w.replicas = append(w.replicas, d)
-		w.fronts = append(w.fronts, redistest.StartProxy(w.t, d.Addr))
-	}
-	w.faults = append(w.faults, trouble{what: "a replica of lockd is killed", do: w.killReplica},
-		trouble{what: "the network of clients fails", do: func() { w.spoil(w.fronts[w.rand.IntN(len(w.fronts))]) }})
-}
-
-func (w *world) environment(listen string) []string {
-	return append([]string{"LOCKD_LISTEN=" + listen, "LOCKD_SESSION_TTL=" + ttl.String()}, w.env...)
-}
-
-func (w *world) killReplica() {
-	i := w.rand.IntN(len(w.replicas))
-	old := w.replicas[i]
-	old.Kill()
-	w.sleep(0, 2*time.Second)
-	w.replicas[i] = harness.StartLockdOn(w.t, lockdBin, w.environment(old.Addr)...)
-}
 
 // spoil has a network be slow, lose connections, or lose one direction, for a while.
 func (w *world) spoil(ps ...*redistest.Proxy) {
@@ -134,11 +147,22 @@ func (w *world) spoil(ps ...*redistest.Proxy) {
 	}
 }
 
-// pause stops a server for a while.
-func (w *world) pause(s *redistest.Server) {
-	s.Pause()
+// pause stops servers for a while.
+func (w *world) pause(servers ...*redistest.Server) {
+	for _, s := range servers {
+		s.Pause()
+	}
 	time.Sleep(w.lasts())
-	s.Resume()
+	for _, s := range servers {
+		s.Resume()
+	}
+}
+
+// killed kills a server, and restarts it after a while.
+func (w *world) killed(s *redistest.Server, restart func(*redistest.Server)) {
+	s.Kill()
+	w.sleep(0, 2*time.Second)
+	restart(s)
 }
 
 // flushScripts has all servers that answer forget the scripts.
@@ -152,93 +176,140 @@ func (w *world) flushScripts() {
 	}
 }
 
-// run has clients use locks while things fail, and checks what they saw.
-func (w *world) run() {
+// member is a client of the SDK.
+type member struct {
+	*client.Client
+	*witness
+}
+
+// dial makes a client that tries the replica i first.
+func (w *world) dial(id string, i int) *member {
 	w.t.Helper()
-	w.startReplicas()
+	addrs := w.at[i%len(w.at):]
+	if addrs = append(slices.Clone(addrs), w.at[:i%len(w.at)]...); w.away {
+		addrs = addrs[:1]
+	}
+	return w.dialAt(id, addrs...)
+}
+
+func (w *world) dialAt(id string, addrs ...string) *member {
+	w.t.Helper()
+	m := &member{witness: &witness{id: id, rec: w.rec}}
+	var err error
+	m.Client, err = client.Dial(strings.Join(addrs, ","), client.WithName(id), client.WithOnStatus(m.told))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = m.Close() })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.members = append(w.members, m)
+	return m
+}
+
+func (w *world) all() []*member {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.members)
+}
+
+// lock asks for a name, and records what becomes of that.
+func (m *member) lock(ctx context.Context, name string, opts ...client.LockOption) (*held, error) {
+	return m.take(name, func() (lock, error) { return granted(m.Lock(ctx, name, opts...)) })
+}
+
+// granted is a lock or none.
+func granted(l *client.Lock, err error) (lock, error) {
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// moves is how often all clients together went on in another stream, and for how long each was on none, the quickest
+// first.
+func (w *world) moves() (took []time.Duration) {
+	for _, m := range w.all() {
+		for _, mv := range m.moves() {
+			took = append(took, mv.to-mv.from)
+		}
+	}
+	slices.Sort(took)
+	return took
+}
+
+// howLong says how long moves from one stream to another took.
+func howLong(took []time.Duration) string {
+	if len(took) == 0 {
+		return "no moves"
+	}
+	at := func(part int) time.Duration { return took[(len(took)-1)*part/100].Round(time.Millisecond) }
+	return fmt.Sprintf("%d moves, half of them within %v, 90 %% within %v, 99 %% within %v, all within %v", len(took),
+		at(50), at(90), at(99), at(100))
+}
+
+// players use a few names at random. Where much fails, some have short leases, and some a network that breaks.
+func (w *world) players(muchFails bool) (all []*player) {
+	for i := range clients {
+		p := &player{
+			rand: random(uint64(i + 1)), holds: 10 * time.Millisecond, waits: 2 * time.Second, late: 10,
+			names: []string{"job 0", "job 1", "job 2", "job 3"},
+		}
+		var m *member
+		switch id := fmt.Sprint("client ", i); {
+		case muchFails && i%4 == 2:
+			link := redistest.StartProxy(w.t, w.replicas[i/4%2].Addr)
+			m, p.cut = w.dialAt(id, link.Addr), link.CutAll
+		case muchFails && i%4 == 1:
+			p.leases = 1700 * time.Millisecond
+			fallthrough
+		default:
+			m = w.dial(id, i)
+		}
+		p.witness, p.locks = m.witness, sdk{m.Client}
+		all = append(all, p)
+	}
+	return all
+}
+
+// play has players use locks while things fail for so long. Afterwards all are served within a bound.
+func (w *world) play(players []*player, lasts, served time.Duration) {
+	w.t.Helper()
 	w.t.Cleanup(func() {
 		if w.t.Failed() {
-			w.t.Logf("again: go test ./test/faultrun -run %s -seed %d -length %v", w.t.Name(), *seed, *length)
+			w.t.Logf("again: go test ./test/faultrun -run '%s' -seed %d -length %v", w.t.Name(), *seed, *length)
 		}
 	})
-	w.rec = newRecord()
-	calm := w.goroutines()
-	players := w.players()
-	crowd := begin(w.t.Context(), players)
-	for w.rec.now() < *length {
-		w.sleep(100*time.Millisecond, time.Second)
+	crowd, failed := begin(w.t.Context(), players), map[string]int{}
+	for w.rec.now() < lasts {
+		w.sleep(0, time.Second)
 		f := w.faults[w.rand.IntN(len(w.faults))]
 		if testing.Verbose() {
 			w.t.Logf("after %v: %s", w.rec.now(), f.what)
 		}
-		w.rec.during(fault{what: f.what, forgets: f.forgets}, f.do)
+		if f.spares {
+			f.do()
+		} else {
+			w.rec.during(fault{what: f.what, forgets: f.forgets}, f.do)
+		}
+		failed[f.what]++
 	}
-	w.logFaults()
+	w.t.Logf("what failed: %v", failed)
 	quiet := w.rec.now()
-	if err := crowd.end(servedWithin); err != nil {
+	if err := crowd.end(served); err != nil {
 		w.t.Errorf("after the last fault: %v", err)
 	}
 	w.t.Logf("all were served %v after the last fault", w.rec.now()-quiet)
-	for _, p := range players {
-		_ = p.locks.(sdk).Close()
-	}
-	w.judge()
-	w.settle(calm)
-}
-
-func (w *world) players() []*player {
-	var addrs []string
-	for _, p := range w.fronts {
-		addrs = append(addrs, p.Addr)
-	}
-	var players []*player
-	for i := range clients {
-		p := &player{
-			id: fmt.Sprint("client ", i), rand: random(uint64(i + 1)), rec: w.rec, holds: 10 * time.Millisecond,
-			waits: 2 * time.Second, late: 10,
-			names: []string{"job 0", "job 1", "job 2", "job 3"},
-		}
-		if i%4 == 1 {
-			p.leases = 1700 * time.Millisecond
-		}
-		own := []string{addrs[i%2], addrs[1-i%2]}
-		if i%4 == 2 {
-			proxy := redistest.StartProxy(w.t, w.replicas[i/4%2].Addr)
-			own, p.cut = []string{proxy.Addr}, proxy.CutAll
-		}
-		m := &member{id: p.id, rec: w.rec}
-		var err error
-		if m.Client, err = client.Dial(strings.Join(own, ","), client.WithOnStatus(m.told)); err != nil {
-			w.t.Fatal(err)
-		}
-		p.locks = sdk{m}
-		players = append(players, p)
-	}
-	return players
-}
-
-func (w *world) logFaults() {
-	count := map[string]int{}
-	for _, f := range w.rec.faults {
-		count[f.what]++
-	}
-	w.t.Logf("what failed: %v", count)
 }
 
 // searched is how many steps a search has for each name. It either decides soon, or has far too much to try.
 const searched = 500_000
 
-func (w *world) judge() {
+// judge checks what all clients saw. Who holds something still is not asked: what is judged was released.
+func (w *world) judge() error {
 	w.t.Helper()
 	v := w.rec.check(w.rules)
-	if err := v.err(); err != nil {
-		w.t.Error(err)
-		w.keep(v.events)
-	}
 	confirmed, err := history.Confirm(v.events, searched)
-	if err != nil {
-		w.t.Error(err)
-	}
 	w.t.Logf("the history of %d events was decided in %v; a search says the same of %d names", len(v.events), v.decided,
 		confirmed)
 	if v.forgotten > 0 {
@@ -248,10 +319,12 @@ func (w *world) judge() {
 	for _, h := range w.rec.holds {
 		ends[h.how.String()]++
 	}
-	w.t.Logf("%d holds in %v: %v, %d requests without one", len(w.rec.holds), w.rec.now(), ends, len(w.rec.others))
-	if len(w.rec.holds) < 100 {
-		w.t.Error("too little happened for this run to mean anything")
+	w.t.Logf("%d holds in %v, kept %d times over resumes: %v, %d requests without one", len(w.rec.holds), w.rec.now(),
+		v.kept, ends, len(w.rec.others))
+	if err = errors.Join(v.err(), err); err != nil {
+		w.keep(v.events)
 	}
+	return err
 }
 
 // keep writes the events of a run that failed to a file: the same seed does not make the same history again.
@@ -269,28 +342,11 @@ func (w *world) keep(events []history.Event) {
 	w.t.Logf("the history is in %s, if -artifacts was given", file)
 }
 
-func (w *world) goroutines() []float64 {
-	var n []float64
-	for _, d := range w.replicas {
-		n = append(n, d.Metric("go_goroutines"))
-	}
-	return n
-}
-
-// settle waits until nobody knows of any client any more.
-func (w *world) settle(calm []float64) {
+// must takes the outcomes of checks.
+func (w *world) must(errs ...error) {
 	w.t.Helper()
-	begun := time.Now()
-	var left string
-	for end := begun.Add(3*ttl + 10*time.Second); ; time.Sleep(50 * time.Millisecond) {
-		if left = w.left(calm); left == "" {
-			w.t.Logf("all clean after %v", time.Since(begun))
-			return
-		}
-		if time.Now().After(end) {
-			w.t.Errorf("left after %v: %s", time.Since(begun), left)
-			return
-		}
+	if err := errors.Join(errs...); err != nil {
+		w.t.Error(err)
 	}
 }
 
@@ -306,36 +362,4 @@ func sum(d *harness.Lockd, name string) (total float64) {
 		}
 	}
 	return total
-}
-
-// left is what somebody still knows of clients.
-func (w *world) left(calm []float64) string {
-	for i, d := range w.replicas {
-		for _, m := range []string{
-			"lockd_sessions", "lockd_streams", "lockd_waiters", "lockd_watched_names",
-			"lockd_locks_held",
-		} {
-			if n := sum(d, m); n != 0 {
-				return fmt.Sprintf("%s of replica %d is %v", m, i, n)
-			}
-		}
-		if n := d.Metric("go_goroutines"); n > calm[i]+leftovers {
-			return fmt.Sprintf("%v goroutines of replica %d, and %v at its start", n, i, calm[i])
-		}
-	}
-	for _, s := range w.servers {
-		rc := s.Client()
-		keys, err := rc.Keys(w.t.Context(), "*").Result()
-		if err != nil {
-			return err.Error()
-		}
-		keys = slices.DeleteFunc(keys, func(k string) bool {
-			return strings.HasPrefix(k, "redisson_lock_token:{") || strings.HasPrefix(k, "lockd:")
-		})
-		channels, err := rc.PubSubChannels(w.t.Context(), "redisson*").Result()
-		if err != nil || len(keys)+len(channels) > 0 {
-			return fmt.Sprintf("in %s the keys %q and channels %q, %v", s.Addr, keys, channels, err)
-		}
-	}
-	return ""
 }
