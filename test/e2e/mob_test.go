@@ -325,6 +325,9 @@ func (m *mob) untold() (found []string) {
 				often++
 			}
 		}
+		if n.forced && n.kind == client.Semaphore { // what is taken of it at once is told once, see package watching
+			never = 0
+		}
 		if often > 0 || never > 0 && !n.merged {
 			found = append(found, fmt.Sprintf("%s: of %d grants %d ends were never told, and %d more than once", name,
 				len(n.given), never, often))

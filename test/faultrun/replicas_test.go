@@ -218,7 +218,7 @@ func (w *world) rivals(keepers int) (stop func()) {
 // awaitNoSessions waits until a replica has understood that its sessions are elsewhere.
 func (w *world) awaitNoSessions(i int) {
 	w.t.Helper()
-	harness.Within(w.t, 2*w.ttl, "the replica knows of no session any more", func() bool {
+	harness.Until(w.t, "the replica knows of no session any more", func() bool {
 		return w.replicas[i].Metric("lockd_sessions") == 0 && sum(w.replicas[i], "lockd_locks_held") == 0
 	})
 }
