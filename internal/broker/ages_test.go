@@ -55,24 +55,6 @@ func TestAgesGoOnElsewhere(t *testing.T) {
 	})
 }
 
-// TestTheOldestWaiterIsSeenBehindAYoungerOne fails if only the heads of queues are looked at.
-func TestTheOldestWaiterIsSeenBehindAYoungerOne(t *testing.T) {
-	inWorld(t, func(w *world) {
-		holder, young, old := w.alive(), w.alive(), w.alive()
-		holder.take("busy")
-		young.queue("busy")
-		id := old.acquire(request.Acquire{Name: "busy", Waited: time.Hour})
-		one[session.Queued](old)
-		if s := w.metric("lockd_oldest_waiter_seconds"); s != 3600 {
-			t.Errorf("the oldest waiter waits for %v s, want 3600", s)
-		}
-		old.Cancel(old.id(), id)
-		if s := w.metric("lockd_oldest_waiter_seconds"); s != 0 {
-			t.Errorf("the oldest waiter waits for %v s, want that of the young one", s)
-		}
-	})
-}
-
 // TestWhatIsSaidOfThePastIsBounded has clients say what cannot be, and that a bounded wait does not depend on it.
 func TestWhatIsSaidOfThePastIsBounded(t *testing.T) {
 	const century = 100 * 365 * 24 * time.Hour

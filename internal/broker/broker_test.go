@@ -3,7 +3,6 @@ package broker_test
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -12,88 +11,6 @@ import (
 )
 
 func isError(got, want error) bool { return errors.Is(got, want) }
-
-func TestTryOfALockHeldHereAsksNobody(t *testing.T) {
-	inWorld(t, func(w *world) {
-		a, b := w.open(), w.open()
-		g := a.take("job")
-		b.acquire(request.Acquire{Name: "job", Wait: new(time.Duration(0))})
-		n := b.notGranted(lock.ErrHeld)
-		if want := lock.Owner(a.ID() + ":" + g.Hold.Holder); n.HeldBy != want || n.RetryAfter <= 0 {
-			t.Errorf("got %+v, want the holder %q and a time", n, want)
-		}
-		if calls := w.store.acquires.Load(); calls != 1 {
-			t.Errorf("got %d store calls, want 1", calls)
-		}
-	})
-}
-
-func TestTryOfALockHeldElsewhere(t *testing.T) {
-	inWorld(t, func(w *world) {
-		other := w.replica()
-		other.open().take("job")
-		c := w.open()
-		c.acquire(request.Acquire{Name: "job", Wait: new(time.Duration(0))})
-		if n := c.notGranted(lock.ErrHeld); n.RetryAfter != 30*time.Second {
-			t.Errorf("got retry after %v, want the TTL of 30s", n.RetryAfter)
-		}
-	})
-}
-
-func TestWaiterGetsTheLockOnRelease(t *testing.T) {
-	inWorld(t, func(w *world) {
-		a, b := w.open(), w.open()
-		g := a.take("job")
-		b.queue("job")
-		before := w.store.acquires.Load() + w.store.releases.Load()
-		a.release(g.Hold)
-		if got := one[session.Granted](b); got.Hold.Fence <= g.Hold.Fence {
-			t.Errorf("got fence %d after %d", got.Hold.Fence, g.Hold.Fence)
-		}
-		if calls := w.store.acquires.Load() + w.store.releases.Load() - before; calls != 1 {
-			t.Errorf("the hand-over cost %d store calls, want 1", calls)
-		}
-	})
-}
-
-func TestWaitersAreGrantedInTheirOrder(t *testing.T) {
-	const waiters = 1000
-	inWorld(t, func(w *world) {
-		first := w.alive()
-		g := first.take("job")
-		c := w.alive()
-		for range waiters {
-			c.acquire(request.Acquire{Name: "job"})
-		}
-		synctest.Wait()
-		if got := len(c.Outbox().Take()); got != waiters {
-			t.Fatalf("got %d Queued, want %d", got, waiters)
-		}
-		before := w.store.acquires.Load() + w.store.releases.Load()
-		first.release(g.Hold)
-		granted := one[session.Granted](c)
-		for want := uint64(1); ; want++ {
-			if granted.ID != want {
-				t.Fatalf("got a grant for request %d, want %d", granted.ID, want)
-			}
-			time.Sleep(time.Millisecond)
-			c.Release(waiters+want, granted.Hold)
-			synctest.Wait()
-			if want == waiters {
-				break
-			}
-			for _, e := range c.Outbox().Take() { // Released of this one, Granted of the next
-				if g, ok := e.(session.Granted); ok {
-					granted = g
-				}
-			}
-		}
-		calls := w.store.acquires.Load() + w.store.releases.Load() - before
-		if limit := int64(waiters * 11 / 10); calls > limit {
-			t.Errorf("%d grants cost %d store calls, want at most %d", waiters, calls, limit)
-		}
-	})
-}
 
 func TestHeartbeatTellsTheSmallestValidityOfAutoLeases(t *testing.T) {
 	inWorld(t, func(w *world) {

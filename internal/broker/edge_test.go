@@ -27,27 +27,6 @@ func TestTheGreatestRequestIDsAreIDsLikeAllOthers(t *testing.T) {
 	})
 }
 
-func TestAHandOverIsTrustedFromTheCallThatMayHaveMadeIt(t *testing.T) {
-	inWorld(t, func(w *world) {
-		a, b := w.open(), w.open()
-		g := a.take("job")
-		b.acquire(request.Acquire{Name: "job", Lease: new(10 * time.Second)})
-		one[session.Queued](b)
-		w.store.on("Release", func(next func() error) error {
-			w.store.onCall("Release", nil)
-			_ = next() // hands over, and the reply is lost
-			time.Sleep(2 * time.Second)
-			return errUnknown
-		})
-		a.Release(a.id(), g.Hold)
-		time.Sleep(2 * time.Second)
-		got := one[session.Granted](b)
-		if ends := time.Now().Add(w.look("job").TTL); got.Validity.Until.After(ends) {
-			t.Errorf("trusted %v longer than it lasts", got.Validity.Until.Sub(ends))
-		}
-	})
-}
-
 // heldOn checks that a grant is still what the store has.
 func (w *world) heldOn(g session.Granted) {
 	w.t.Helper()

@@ -84,6 +84,11 @@ func of(name string, k lock.Kind) request.Acquire {
 	return req
 }
 
+// permits is a request for permits of a semaphore.
+func permits(n, limit uint32) request.Acquire {
+	return request.Acquire{Name: "pool", Kind: lock.Semaphore, Permits: n, Limit: limit}
+}
+
 func eachKind(t *testing.T, kinds []lock.Kind, test func(w *world, k lock.Kind)) {
 	for _, k := range kinds {
 		t.Run(k.String(), func(t *testing.T) { inWorld(t, func(w *world) { test(w, k) }) })

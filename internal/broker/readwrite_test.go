@@ -2,13 +2,10 @@ package broker_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
-	"github.com/lockd-io/lockd/internal/session"
 )
 
 // holder is a request of a named holder.
@@ -69,50 +66,5 @@ func streamOf(w *world, n int, k lock.Kind) (stop func()) {
 		for range n {
 			<-done
 		}
-	}
-}
-
-// TestReadBesideAWriteHoldMeetsTheEndOfEverything ends it in all ways while the store is at it.
-func TestReadBesideAWriteHoldMeetsTheEndOfEverything(t *testing.T) {
-	force := func(w *world) { _, _ = w.b.ForceRelease(w.t.Context(), "doc", lock.Write) }
-	for what, end := range map[string]func(w *world, c *client, id uint64){
-		"cancel":  func(_ *world, c *client, id uint64) { c.Cancel(c.id(), id) },
-		"goodbye": func(_ *world, c *client, _ uint64) { c.Goodbye() },
-		"end":     func(_ *world, c *client, _ uint64) { c.End(session.ErrSilent) },
-		"loss":    func(w *world, _ *client, _ uint64) { w.lose() },
-		"force, and ask again": func(w *world, c *client, _ uint64) {
-			force(w)
-			synctest.Wait()
-			c.acquire(holder("doc", lock.Read))
-		},
-		"force once it reads, and ask again": func(w *world, c *client, _ uint64) {
-			time.Sleep(1500 * time.Millisecond)
-			force(w)
-			synctest.Wait()
-			c.acquire(holder("doc", lock.Read))
-		},
-	} {
-		t.Run(what, func(t *testing.T) {
-			inWorld(t, func(w *world) {
-				c := w.openWith(broker.OpenRequest{ReleaseOnEnd: true})
-				c.takeAs(holder("doc", lock.Write))
-				w.store.on("Acquire", func(next func() error) error {
-					time.Sleep(time.Second)
-					err := next()
-					time.Sleep(time.Second)
-					return err
-				})
-				id := c.acquire(holder("doc", lock.Read))
-				c.none()
-				end(w, c, id)
-				time.Sleep(5 * time.Second)
-				c.Goodbye()
-				time.Sleep(12 * time.Second)
-				if r := c.Residue() + w.b.Residue(); r != "" {
-					t.Error(r)
-				}
-				w.free("doc")
-			})
-		})
 	}
 }

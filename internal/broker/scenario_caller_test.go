@@ -90,6 +90,7 @@ func (s *scenario) acquireOnce(c *caller, words []string) {
 	a := s.acquireRequest(slices.DeleteFunc(words, func(w string) bool { return w == "own" }))
 	req := request.Once{
 		Name: a.Name, Kind: a.Kind, Permits: a.Permits, Limit: a.Limit, Lease: time.Hour, Wait: a.Wait,
+		Client: c.name, Peer: c.name + ":1", Annotation: a.Annotation,
 	}
 	if a.Lease != nil {
 		req.Lease = *a.Lease

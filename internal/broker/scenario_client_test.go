@@ -52,7 +52,7 @@ func (s *scenario) text(c *player, e session.Event) string {
 	case session.Queued:
 		return fmt.Sprint("queued ", e.Position)
 	case session.NotGranted:
-		return strings.TrimSpace(failureOf(e.Cause) + " " + e.Name)
+		return s.refused(e)
 	case session.Released:
 		c.released(e)
 		s.until[c.leaves[e.ID]] = e.Validity.Until
@@ -69,7 +69,7 @@ func (s *scenario) text(c *player, e session.Event) string {
 		return "safe"
 	case session.Lost:
 		c.holds = slices.DeleteFunc(c.holds, func(h session.HeldLock) bool { return h.Hold == e.Hold })
-		return fmt.Sprint("lost ", e.Hold.Name, " ", e.Reason)
+		return strings.TrimSpace(fmt.Sprint("lost ", e.Hold.Name, " ", e.Reason, " ", e.Forced.By, " ", e.Forced.Why))
 	case session.Unlocked:
 		return s.heard(c, e)
 	case session.Done:
@@ -282,6 +282,12 @@ func (s *scenario) acquireRequest(words []string) request.Acquire {
 		}
 	}
 	req := allOf(kind, names...)
+	for i, more := range names[1:] {
+		name, other, mixed := strings.Cut(more, ":")
+		if k, ok := s.kind(other); mixed && ok {
+			req.More[i] = request.Item{Name: name, Kind: k}
+		}
+	}
 	for i := 1; i < len(words); i++ {
 		switch words[i] {
 		case "try":
@@ -300,10 +306,22 @@ func (s *scenario) acquireRequest(words []string) request.Acquire {
 			req.Holder = value
 		case "actor":
 			req.Actor = value
+		case "note":
+			if req.Annotation = value; value == "long" {
+				req.Annotation = longNote
+			}
+		case "waited":
+			req.Waited = s.duration(value)
 		case "permits":
 			req.Permits = uint32(s.number(value)) //nolint:gosec // small
 		case "of":
-			req.Limit = uint32(s.number(value)) //nolint:gosec // small
+			limit := &req.Limit
+			for i := range req.More {
+				if req.Kind != lock.Semaphore && req.More[i].Kind == lock.Semaphore {
+					limit = &req.More[i].Limit
+				}
+			}
+			*limit = uint32(s.number(value)) //nolint:gosec // small
 		default:
 			s.fatalf("nobody knows %s", words[i])
 		}

@@ -44,7 +44,7 @@ func TestScenarios(t *testing.T) {
 func playForKinds(t *testing.T, p script) {
 	if texts, ok := strings.CutPrefix(p.lines[0], "each "); ok {
 		for each := range strings.SplitSeq(texts, " | ") {
-			text := strings.ReplaceAll(strings.Join(p.lines[1:], "\n"), "EACH", each)
+			text := strings.ReplaceAll(strings.Join(p.lines[1:], "\n"), "EACH", strings.ReplaceAll(each, " ; ", "\n"))
 			t.Run(each, script{p.file, p.at + 1, strings.Split(text, "\n")}.start)
 		}
 		return
@@ -73,6 +73,7 @@ type script struct {
 // start plays a script in a world of its own, whose limits its first line may say.
 func (p script) start(t *testing.T) {
 	cfg := testConfig()
+	cfg.Replica = "here"
 	if limits, ok := strings.CutPrefix(p.lines[0], "limits "); ok {
 		for pair := range slices.Chunk(strings.Fields(limits), 2) {
 			n, err := strconv.Atoi(pair[1])
@@ -82,6 +83,7 @@ func (p script) start(t *testing.T) {
 			*map[string]*int{
 				"locks": &cfg.Limits.LocksPerSession, "waiters": &cfg.Limits.WaitersPerSession,
 				"watches": &cfg.Limits.WatchesPerSession, "queue": &cfg.Limits.QueueLength, "handovers": &cfg.HandoffBurst,
+				"sessions": &cfg.Limits.Sessions,
 			}[pair[0]] = n
 		}
 		p.lines[0] = ""
@@ -139,6 +141,8 @@ func (s *scenario) play(p script) {
 				s.play(script{p.file, p.at + i + 1, p.lines[i+1 : i+n]})
 			}
 			i += n
+		case p.lines[i] == "> ...":
+			s.said = nil
 		case words[0] == "~>":
 			want := strings.Join(words[1:], " ") + " "
 			at := slices.IndexFunc(s.said, func(said string) bool { return strings.HasPrefix(said+" ", want) })
@@ -214,9 +218,9 @@ func (s *scenario) do(what string, words []string) {
 // replica is one with a way to the store that can be broken.
 func (s *scenario) replica(name string) *world {
 	if s.replicas[name] == nil {
-		w, store := s.severable()
-		w.store = store
-		s.replicas[name] = w
+		cfg := s.cfg
+		cfg.Replica = name
+		s.replicas[name] = start(s.t, cfg, &faults{Store: s.store})
 	}
 	return s.replicas[name]
 }
@@ -242,6 +246,9 @@ func (s *scenario) open(w *world, names []string) {
 		case "failing":
 			how.FailsInDeadlock = true
 			continue
+		case "ttl":
+			how.TTL, names = s.duration(names[1]), names[1:]
+			continue
 		}
 		break
 	}
@@ -249,8 +256,14 @@ func (s *scenario) open(w *world, names []string) {
 		if how.FailsInDeadlock {
 			how.Actor = name
 		}
+		how.Client = session.Client{Name: name, Peer: name + ":1", Labels: map[string]string{"name": name}}
+		opened, err := w.b.Open(how)
+		if err != nil {
+			s.say("%s fails %s", name, failureOf(err))
+			continue
+		}
 		c := &player{
-			client: w.openWith(how), name: name, epoch: 1, stop: func() {},
+			client: &client{Session: opened, t: s.t}, name: name, epoch: 1, stop: func() {},
 			takes: make(map[uint64]request.Acquire), leaves: make(map[uint64]session.Hold), heard: make(map[string]bool),
 		}
 		if beats {
@@ -316,7 +329,7 @@ func (s *scenario) fault(w *world, words []string) {
 		s.store.Store.(*memstore.Store).Expire(words[1])
 	case "loses": // N replies of a verb
 		for _, verb := range storeVerbs[words[len(words)-1]] {
-			w.store.on(verb, lose(s.number(words[1])))
+			w.store.on(verb, lose(s.number(words[1]), 0))
 		}
 	default:
 		for _, verb := range storeVerbs[words[0]] {
@@ -350,7 +363,11 @@ func (s *scenario) fate(words []string) func(func() error) error {
 	case "fails":
 		return fails(s.failure(words[1:]))
 	case "hidden": // done, and nobody hears of it
-		return lose(1 << 20)
+		n, d := 1<<20, time.Duration(0)
+		if len(words) > 2 { // after a while, times
+			n, d = s.number(words[2]), s.duration(words[1])
+		}
+		return lose(n, d)
 	default:
 		s.fatalf("no such fault")
 		return nil
@@ -367,6 +384,9 @@ func (s *scenario) ask(what string, words []string) {
 	case "queue":
 		all, err := s.store.Queue(s.t.Context(), words[0], 0, 100)
 		s.check(err)
+		if info, err := s.b.Lock(s.t.Context(), words[0]); err != nil || int(info.Queued) != len(all) {
+			s.fatalf("shown as %+v, %v", info, err)
+		}
 		s.say("%d queue", len(all))
 	case "waiters":
 		s.waiters(words[0])
@@ -384,8 +404,31 @@ func (s *scenario) ask(what string, words []string) {
 		freed, err := s.b.ForceRelease(s.t.Context(), words[0], k)
 		s.check(err)
 		s.say("forced %v", freed)
-	case "attempts", "looks":
-		count := map[string]*atomic.Int64{"attempts": &s.store.acquires, "looks": &s.store.looks}[what]
+	case "inspect":
+		most := 100
+		if len(words) > 1 {
+			most = s.number(words[1])
+		}
+		s.inspect(words[0], most)
+	case "list":
+		s.list(words[0], words[1:])
+	case "stranger":
+		s.stranger(words)
+	case "drop":
+		s.drop(words[0])
+	case "announce":
+		s.announce(words)
+	case "metric":
+		s.say("%v", s.metric(words[0]))
+	case "ready":
+		s.say("ready %t", s.b.Ready() == nil)
+	case "nothing":
+		s.nothingRemains()
+	case "attempts", "looks", "releases", "renewals":
+		count := map[string]*atomic.Int64{
+			"attempts": &s.store.acquires, "looks": &s.store.looks, "releases": &s.store.releases,
+			"renewals": &s.store.renewals,
+		}[what]
 		if n := count.Swap(0); len(words) > 0 && n > int64(s.number(words[2])) { // at most
 			s.fatalf("%d %s were made", n, what)
 		}

@@ -20,50 +20,6 @@ func allOf(k lock.Kind, names ...string) request.Acquire {
 	return req
 }
 
-func TestSeveralOfMixedKinds(t *testing.T) {
-	inWorld(t, func(w *world) {
-		a, b := w.alive(), w.replica().alive()
-		mixed := request.Acquire{Name: "x", Kind: lock.Exclusive, More: []request.Item{
-			{Name: "doc", Kind: lock.Read}, {Name: "f", Kind: lock.Fair}, {Name: "pool", Kind: lock.Semaphore, Limit: 2},
-		}}
-		ga, gdoc := a.takeAs(mixed), b.takeKind("doc", lock.Read)
-		b.busy(of("x", lock.Exclusive))
-		b.busy(of("doc", lock.Write))
-		b.busy(of("f", lock.Fair))
-		gp := b.takeKind("pool", lock.Semaphore)
-		b.busy(request.Acquire{Name: "pool", Kind: lock.Semaphore})
-		b.release(gdoc.Hold)
-		b.release(gp.Hold)
-		for _, h := range append(ga.More, ga.Hold) {
-			a.release(h)
-		}
-		b.takeAs(mixed)
-	})
-}
-
-func TestSeveralThatCannotBeAreRefused(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.alive()
-		c.refused(allOf(lock.Exclusive, "a", "b", "a"), lock.ErrInvalid)
-		c.refused(allOf(lock.Exclusive, "a", ""), lock.ErrInvalid)
-		many := allOf(lock.Exclusive, "a")
-		for i := range 64 {
-			many.More = append(many.More, request.Item{Name: name(i), Kind: lock.Exclusive})
-		}
-		c.refused(many, session.ErrQuota)
-		own := holder("b", lock.Exclusive)
-		c.takeAs(own)
-		req := allOf(lock.Exclusive, "a", "b")
-		req.Holder = "h"
-		c.refused(req, lock.ErrInvalid)
-		w.free("a")
-		pool := allOf(lock.Semaphore, "p", "q")
-		pool.More[0].Permits = 5
-		c.refused(pool, lock.ErrInvalid)
-		w.free("p")
-	})
-}
-
 // asHolder makes a request that of a named holder.
 func asHolder(req request.Acquire) request.Acquire {
 	req.Holder = "h"

@@ -133,12 +133,13 @@ func (f *faults) ListenForced(notify func(string)) (stop func()) {
 // fails is a hook with which nothing is done.
 func fails(err error) func(func() error) error { return func(func() error) error { return err } }
 
-// lose is a hook with which the first n calls are carried out, and their replies are lost.
-func lose(n int) func(func() error) error {
+// lose is a hook with which the first n calls are carried out, and after a while their replies are lost.
+func lose(n int, d time.Duration) func(func() error) error {
 	return func(next func() error) error {
 		err := next()
 		if n > 0 {
 			n--
+			time.Sleep(d)
 			return errUnknown
 		}
 		return err

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
-	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
@@ -34,41 +33,6 @@ func TestASessionHoldsAsManyLocksAsItsTTLLeavesTimeToRenew(t *testing.T) {
 
 		if usual := w.open(); usual.MaxLocks() != testConfig().Limits.LocksPerSession {
 			t.Errorf("a session with the usual TTL may hold %d locks, want what is configured", usual.MaxLocks())
-		}
-	})
-}
-
-// A permit costs as much to renew as a lock.
-func TestPermitsCountAsRenewals(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.openWith(broker.OpenRequest{TTL: time.Second})
-		ask := func(name string, permits uint32) {
-			c.acquire(request.Acquire{Name: name, Kind: lock.Semaphore, Permits: permits, Limit: 1000})
-		}
-		ask("a", 600)
-		first := one[session.Granted](c)
-		ask("b", 401)
-		c.full(1000)
-		ask("b", 400)
-		second := one[session.Granted](c)
-		c.acquire(request.Acquire{Name: "job"})
-		c.full(1000)
-		c.release(first.Hold)
-		c.take("job")
-		ask("c", 600)
-		c.full(1000)
-		ask("c", 599)
-		one[session.Granted](c)
-		c.ReleasePermits(c.id(), request.Release{Hold: second.Hold, Keep: 100})
-		one[session.Released](c)
-		ask("d", 301)
-		c.full(1000)
-		ask("d", 300)
-		one[session.Granted](c)
-		c.Goodbye()
-		c.events()
-		if left := c.Residue(); left != "" {
-			t.Error(left)
 		}
 	})
 }

@@ -48,6 +48,10 @@ func TestWorkersComeThrough(t *testing.T) {
 			kinds: alone, workers: 16, times: tier.Pick(20, 100), replicas: 2, room: 1,
 			stay: 10 * time.Millisecond, request: plain,
 		},
+		"a thousand at one replica, in their order": {
+			kinds: []lock.Kind{lock.Exclusive}, workers: 1000, times: 1, replicas: 1, room: 1,
+			stay: 10 * time.Millisecond, request: plain, apart: time.Millisecond,
+		},
 		"ten with a lease of 2 s": {
 			kinds: alone, workers: 10, times: 5, replicas: 2, room: 1, stay: 10 * time.Millisecond,
 			request: with(4*time.Second, 2*time.Second),
