@@ -31,27 +31,6 @@ func (c *client) queueAs(req request.Acquire) (id uint64, position int) {
 	return id, one[session.Queued](c).Position
 }
 
-func (c *client) queueKind(name string, k lock.Kind) uint64 {
-	c.t.Helper()
-	id, _ := c.queueAs(request.Acquire{Name: name, Kind: k})
-	return id
-}
-
-// refused makes a request that fails at once.
-func (c *client) refused(req request.Acquire, want error) {
-	c.t.Helper()
-	c.acquire(req)
-	c.failed(want)
-}
-
-// busy tries, and is refused because the lock is held.
-func (c *client) busy(req request.Acquire) {
-	c.t.Helper()
-	req.Wait = new(time.Duration)
-	c.acquire(req)
-	c.notGranted(lock.ErrHeld)
-}
-
 // granted takes the only event, which must be a grant; it waits for it for at most so long.
 func (c *client) grantedWithin(d time.Duration) session.Granted {
 	c.t.Helper()
