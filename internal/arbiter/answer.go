@@ -137,7 +137,7 @@ func (q *Queue[R]) giveWay(w *Waiter[R]) bool {
 	if !w.Several || next == nil || q.places == nil && !next.placed {
 		return false
 	}
-	q.toBack(w)
+	q.waiters.toBack(w)
 	return true
 }
 

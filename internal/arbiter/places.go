@@ -24,11 +24,13 @@ const (
 // in one queue there; a place lives as long as it is kept.
 type places[R any] struct {
 	of     map[lock.Owner]*Waiter[R]
-	fresh  []*Waiter[R] // have no place yet
+	all    []*Waiter[R] // in the order in which they came; also some that left since the last round
+	fresh  int          // those from here on have no place yet
 	failed bool         // others have none either: they come first
 	keepAt time.Time    // when the next round begins, which keeps all
-	round  *Waiter[R]   // where the round goes on; nil between rounds
-	early  []*Waiter[R] // came to the front during the round, which would miss them
+	round  bool         // one is under way
+	at     int          // where it goes on
+	stay   int          // how many of those before that are left; they stand in front
 	tried  bool         // an attempt was made since the last piece of the round
 }
 
@@ -48,9 +50,11 @@ func (q *Queue[R]) Place(w *Waiter[R], now time.Time) {
 	if q.places == nil {
 		q.places = &places[R]{of: make(map[lock.Owner]*Waiter[R]), keepAt: now.Add(placeInterval)}
 	}
-	q.places.of[w.Claim.Owner] = w
-	q.places.fresh = append(q.places.fresh, w)
 	q.changed = true
+	if p := q.places; p.of[w.Claim.Owner] != w {
+		p.of[w.Claim.Owner] = w
+		p.all = append(p.all, w)
+	}
 }
 
 // unplace keeps the place of a waiter that leaves no more.
@@ -63,20 +67,18 @@ func (q *Queue[R]) unplace(w *Waiter[R]) {
 	}
 }
 
-// due are some of the waiters whose places are to be kept now. Every placeInterval a round begins that keeps all, in
-// the order of the queue; an attempt may be made between two pieces of it. Otherwise the new ones are due, if there is
-// nothing better to do.
-func (p *places[R]) due(q *Queue[R], now time.Time, idle bool) (due []*Waiter[R]) {
+// due are some of the waiters whose places are to be kept now. Every placeInterval a round begins that keeps all; an
+// attempt may be made between two pieces of it. Otherwise the new ones are due, if there is nothing better to do.
+func (p *places[R]) due(now time.Time, idle bool) (due []*Waiter[R]) {
 	switch {
 	case p == nil:
 		return nil
-	case p.round != nil && !idle && !p.tried:
+	case p.round && !idle && !p.tried:
 		p.tried = true
 		return nil
-	case p.round != nil:
+	case p.round:
 	case !now.Before(p.keepAt):
-		p.fresh, p.failed, p.keepAt = nil, false, now.Add(placeInterval)
-		p.round = q.waiters.front
+		p.round, p.failed, p.keepAt = true, false, now.Add(placeInterval)
 	case p.failed || !idle:
 		return nil
 	default:
@@ -87,50 +89,45 @@ func (p *places[R]) due(q *Queue[R], now time.Time, idle bool) (due []*Waiter[R]
 
 // newOnes are some of those that have no place yet.
 func (p *places[R]) newOnes() (due []*Waiter[R]) {
-	n := min(len(p.fresh), placePiece)
-	for _, w := range p.fresh[:n] {
+	end := min(p.fresh+placePiece, len(p.all))
+	for _, w := range p.all[p.fresh:end] {
 		if !w.Answered() && !w.placed && !w.Asking() {
 			due = append(due, w)
 		}
 	}
-	if p.fresh = p.fresh[n:]; len(p.fresh) == 0 {
-		p.fresh = nil
-	}
+	p.fresh = end
 	return due
 }
 
 // piece goes on with the round.
 func (p *places[R]) piece() (due []*Waiter[R]) {
-	add := func(w *Waiter[R]) {
-		if p.of[w.Claim.Owner] == w && !w.Asking() {
+	p.tried = false
+	for end := min(p.at+placePiece, len(p.all)); p.at < end; p.at++ {
+		w := p.all[p.at]
+		if p.of[w.Claim.Owner] != w {
+			continue
+		}
+		p.all[p.stay] = w
+		p.stay++
+		if !w.Asking() {
 			due = append(due, w)
 		}
 	}
-	for _, w := range p.early {
-		add(w)
-	}
-	p.early, p.tried = nil, false
-	for range placePiece {
-		w := p.round
-		if w == nil {
-			break
-		}
-		p.round = w.behind
-		add(w)
+	if p.at == len(p.all) {
+		p.endRound()
 	}
 	return due
 }
 
-// more says whether another piece follows at once.
-func (p *places[R]) more() bool {
-	return p != nil && (p.round != nil || !p.failed && len(p.fresh) > 0)
+// endRound drops those that left.
+func (p *places[R]) endRound() {
+	p.all = slices.Delete(p.all, p.stay, p.at)
+	p.round, p.at, p.stay, p.fresh = false, 0, 0, len(p.all)
 }
 
-// cameEarly notes a waiter that came to the front.
-func (p *places[R]) cameEarly(w *Waiter[R]) {
-	if p != nil && p.round != nil && !slices.Contains(p.early, w) {
-		p.early = append(p.early, w)
-	}
+// more says whether another piece follows at once.
+func (p *places[R]) more() bool {
+	return p != nil && (p.round || !p.failed && p.fresh < len(p.all))
 }
 
 // Enlist notes that the caller asks the store to keep the places of some waiters, and returns their owners. Call
@@ -154,7 +151,7 @@ func (q *Queue[R]) Enlisted(w *Waiter[R], position int, err error) (tell int, le
 		return -1, true
 	case err != nil:
 	case position == lock.PlaceHolds:
-		q.toFront(w)
+		q.waiters.toFront(w)
 		q.Wake()
 	default:
 		return position, false
@@ -162,13 +159,14 @@ func (q *Queue[R]) Enlisted(w *Waiter[R], position int, err error) (tell int, le
 	return -1, false
 }
 
-// NotEnlisted has all places kept soon, in the order of the queue.
+// NotEnlisted has all places kept soon, in their order.
 func (q *Queue[R]) NotEnlisted(now time.Time) {
 	p := q.places
 	if p == nil {
 		return
 	}
-	p.failed, p.round, p.early = true, nil, nil
+	p.failed = true
+	p.endRound()
 	if at := now.Add(placeRetry); at.Before(p.keepAt) {
 		p.keepAt = at
 	}
@@ -192,7 +190,7 @@ func (q *Queue[R]) meant(o lock.Owner) bool {
 	}
 	w := q.Placed(o)
 	if w != nil && w.lined {
-		q.toFront(w)
+		q.waiters.toFront(w)
 	}
 	return w != nil
 }

@@ -174,7 +174,6 @@ func (q *Queue[R]) Move(w *Waiter[R], to *Queue[R], c lock.Claim) {
 
 // unlink takes a waiter out of the list.
 func (q *Queue[R]) unlink(w *Waiter[R]) {
-	q.moveRound(w)
 	q.waiters.remove(w)
 	if w.counted {
 		w.counted = false
@@ -182,29 +181,10 @@ func (q *Queue[R]) unlink(w *Waiter[R]) {
 	}
 }
 
-// moveRound takes the round from a waiter that is about to leave its place.
-func (q *Queue[R]) moveRound(w *Waiter[R]) {
-	if q.places != nil && q.places.round == w {
-		q.places.round = w.behind
-	}
-}
-
-// toFront and toBack make a waiter the first or the last one.
-func (q *Queue[R]) toFront(w *Waiter[R]) {
-	q.places.cameEarly(w)
-	q.moveRound(w)
-	q.waiters.toFront(w)
-}
-
-func (q *Queue[R]) toBack(w *Waiter[R]) {
-	q.moveRound(w)
-	q.waiters.toBack(w)
-}
-
 // TryNext has a waiter asked for next, unless the store is being asked for it.
 func (q *Queue[R]) TryNext(w *Waiter[R]) {
 	if w.lined && !w.Asking() {
-		q.toFront(w)
+		q.waiters.toFront(w)
 		q.Wake()
 	}
 }

@@ -64,7 +64,7 @@ func (q *Queue[R]) Next(now time.Time) Turn[R] {
 	}
 	asleep := q.Blocked(w.Claim.Kind) || w.Asking() // whoever ends that notes a change
 	ready := !asleep && !now.Before(q.tryAt)
-	if due := q.places.due(q, now, !ready); len(due) > 0 {
+	if due := q.places.due(now, !ready); len(due) > 0 {
 		return Turn[R]{Do: Keep, Keep: due}
 	}
 	if ready {
