@@ -23,6 +23,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/broker"
@@ -37,6 +38,7 @@ import (
 type App struct {
 	cfg    config.Config
 	log    *zap.Logger
+	reg    *prometheus.Registry
 	broker *broker.Broker
 	api    *grpcapi.Server
 	ops    *opsServer
@@ -52,7 +54,7 @@ type App struct {
 
 // New builds everything and binds the addresses. After an error nothing is left behind; else Run must follow.
 func New(cfg config.Config, log *zap.Logger) (*App, error) {
-	a := &App{cfg: cfg, log: log, failed: make(chan error, 1)}
+	a := &App{cfg: cfg, log: log, reg: newRegistry(), failed: make(chan error, 1)}
 	if a.cfg.Replica == "" {
 		host, err := os.Hostname()
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
@@ -120,12 +122,11 @@ func TestItStartsAnswersAndStopsAtOnceWithoutSessions(t *testing.T) {
 }
 
 func TestProfilesOnRequest(t *testing.T) {
-	cfg := testConfig()
-	cfg.Ops.Pprof = true
-	a, _ := start(t, cfg)
-	if code, body := get(t, a, "/debug/pprof/goroutine?debug=1"); code != http.StatusOK ||
-		!strings.Contains(body, "goroutine") {
-		t.Errorf("got %d %.200s", code, body)
+	w := httptest.NewRecorder()
+	opsHandler(true, nil, newRegistry()).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet,
+		"/debug/pprof/goroutine?debug=1", nil))
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "goroutine") {
+		t.Errorf("got %d %.200s", w.Code, w.Body)
 	}
 }
 
@@ -204,7 +205,7 @@ func TestReadinessFollowsRedis(t *testing.T) {
 	}
 	redis.Restart()
 	await(t, a, http.StatusOK)
-	if got := statusOf(t, a); got.GetStore() != config.StoreStandalone || !got.GetReady() {
+	if got := statusOf(t, a, insecure.NewCredentials()); got.GetStore() != config.StoreStandalone || !got.GetReady() {
 		t.Errorf("got the status %v", got)
 	}
 	redis.Kill()
@@ -214,10 +215,10 @@ func TestReadinessFollowsRedis(t *testing.T) {
 	}
 }
 
-// statusOf is what the replica tells of itself.
-func statusOf(t *testing.T, a *App) *lockdv1.GetStatusResponse {
+// statusOf is what the replica tells an operator of itself.
+func statusOf(t *testing.T, a *App, as credentials.TransportCredentials) *lockdv1.GetStatusResponse {
 	t.Helper()
-	conn, err := grpc.NewClient(a.AdminAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(a.AdminAddr(), grpc.WithTransportCredentials(as))
 	if err != nil {
 		t.Fatal(err)
 	}

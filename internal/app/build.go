@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/broker"
@@ -24,19 +23,18 @@ const closeTimeout = 2 * time.Second
 // build makes the parts, inner ones first, and notes how each is closed.
 func (a *App) build() error {
 	a.cleanups.add("servers", closeTimeout, func(context.Context) error { a.servers.Wait(); return nil })
-	reg := newRegistry()
-	secure, err := a.bind(reg)
+	secure, err := a.bind()
 	if err != nil {
 		return err
 	}
-	store, err := a.openStore(reg)
+	store, err := a.openStore()
 	if err != nil {
 		return err
 	}
-	if err := a.beginGuard(store, reg); err != nil {
+	if err := a.beginGuard(store); err != nil {
 		return err
 	}
-	keeper := watchdog.New[*broker.Lease](store, a.log, reg)
+	keeper := watchdog.New[*broker.Lease](store, a.log, a.reg)
 	a.cleanups.add("watchdog", closeTimeout, func(context.Context) error { keeper.Close(); return nil })
 
 	traces, err := a.trace()
@@ -47,7 +45,7 @@ func (a *App) build() error {
 	if traces != nil {
 		core.Tracer = traces
 	}
-	a.broker = broker.New(core, store, keeper, a.log, reg)
+	a.broker = broker.New(core, store, keeper, a.log, a.reg)
 	a.cleanups.add("broker", a.share(), a.broker.Close)
 
 	api := grpcConfig(a.cfg)
@@ -61,29 +59,29 @@ func (a *App) build() error {
 	api.Examine = func(ctx context.Context) []lock.Finding {
 		return append(a.examine(keeper.Late(), api.Gate.Shut()), examineStore(ctx, store)...)
 	}
-	a.api = grpcapi.New(api, a.broker, a.log, reg)
+	a.api = grpcapi.New(api, a.broker, a.log, a.reg)
 	a.cleanups.add("grpc", a.share(), func(ctx context.Context) error { a.api.Stop(ctx); return nil })
 	a.cleanups.add("sessions", a.cfg.Shutdown.Timeout, a.drain)
 	return nil
 }
 
 // bind reads all certificates and opens the listeners. The gRPC server closes its own, unless it never came to serve.
-func (a *App) bind(reg *prometheus.Registry) (secure [3]*tls.Config, err error) {
+func (a *App) bind() (secure [3]*tls.Config, err error) {
 	all := endpoints(a.cfg)
 	for i, e := range all {
-		if secure[i], err = e.load(a.log, reg); err != nil {
+		if secure[i], err = e.load(a.log, a.reg); err != nil {
 			return secure, err
 		}
 	}
 	for i, e := range all {
-		l, err := e.listen(a.log, reg)
+		l, err := e.listen(a.log, a.reg)
 		switch {
 		case err != nil:
 			return secure, err
 		case l == nil:
 			continue
 		case i == atOps:
-			a.ops = newOpsServer(l, opsHandler(a.cfg.Ops.Pprof, a.ready, reg), secure[i], a.log)
+			a.ops = newOpsServer(l, opsHandler(a.cfg.Ops.Pprof, a.ready, a.reg), secure[i], a.log)
 			a.cleanups.add("ops", closeTimeout, a.ops.stop)
 		default:
 			a.cleanups.add(e.key, closeTimeout, func(context.Context) error { _ = l.Close(); return nil })

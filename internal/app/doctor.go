@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/gate"
 	"github.com/lockd-io/lockd/internal/guard"
@@ -54,13 +52,13 @@ func memberName(c config.Redis, text string) string {
 
 // beginGuard has replicas that keep the same locks in another way not serve beside this one, and notices those that
 // have the same name.
-func (a *App) beginGuard(store lock.Store, reg prometheus.Registerer) error {
+func (a *App) beginGuard(store lock.Store) error {
 	shared, ok := store.(guard.Store)
 	if !ok {
 		return nil
 	}
 	r := guard.Replica{Text: declaration(a.cfg), Name: a.cfg.Replica, ID: rand.Text()}
-	g, err := guard.Begin(shared, r, a.log, reg, func(err error) { a.fail(differs(err)) })
+	g, err := guard.Begin(shared, r, a.log, a.reg, func(err error) { a.fail(differs(err)) })
 	if err != nil {
 		return differs(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/config"
@@ -80,7 +79,7 @@ func (b backend) open(log *zap.Logger, m *redisstore.Metrics) (s closing, err er
 }
 
 // openStore opens the place where leases live. A Redis that is away is no error.
-func (a *App) openStore(reg *prometheus.Registry) (lock.Store, error) {
+func (a *App) openStore() (lock.Store, error) {
 	all, err := backends(a.cfg)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
@@ -90,7 +89,7 @@ func (a *App) openStore(reg *prometheus.Registry) (lock.Store, error) {
 			zap.String(observe.KeyStore, config.StoreMemory))
 		return memstore.New(), nil
 	}
-	m, err := redisstore.NewMetrics(reg)
+	m, err := redisstore.NewMetrics(a.reg)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +98,7 @@ func (a *App) openStore(reg *prometheus.Registry) (lock.Store, error) {
 		return nil, fmt.Errorf("open the %s store: %w", a.cfg.Store.Kind, err)
 	}
 	if a.cfg.Store.Kind == config.StoreRedlock {
-		return a.openMajority(opened, reg)
+		return a.openMajority(opened)
 	}
 	a.cleanups.add("store", a.storeTimeout(), func(context.Context) error { return opened[0].Close() })
 	return opened[0], nil
@@ -139,7 +138,7 @@ func closeAll(stores []closing) error {
 var errSilentMember = errors.New("a member did not answer in time")
 
 // openMajority opens the majority over its members.
-func (a *App) openMajority(members []closing, reg *prometheus.Registry) (lock.Store, error) {
+func (a *App) openMajority(members []closing) (lock.Store, error) {
 	c := a.cfg.Redlock
 	stores := make([]lock.Store, len(members))
 	for i, s := range members {
@@ -147,7 +146,7 @@ func (a *App) openMajority(members []closing, reg *prometheus.Registry) (lock.St
 	}
 	s, err := redlock.New(redlock.Config{
 		Names: c.Members, NodeTimeout: c.NodeTimeout, CallTimeout: a.cfg.Redis.ConnectTimeout, Quarantine: c.Quarantine,
-	}, stores, a.log, reg)
+	}, stores, a.log, a.reg)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open the %s store: %w", config.StoreRedlock, err), closeAll(members))
 	}

@@ -14,10 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 
-	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/config"
@@ -73,85 +70,42 @@ func take(t *testing.T, addr string, opts ...client.Option) error {
 	return l.Unlock(t.Context())
 }
 
-func TestClientsAreLetInWithTheRightCertificates(t *testing.T) {
+// Both sides say why somebody is refused. Who is let in is so as a client and as an operator.
+func TestWhoIsLetInOverTLS(t *testing.T) {
 	w := newWorld(t)
 	pair := w.ca.Issue(t, time.Hour, "127.0.0.1", "lockd.test")
-	bare := client.TLS{CACert: w.good.CACert}
-	named := client.TLS{CACert: w.good.CACert, ServerName: "lockd.test"}
-	for _, row := range []struct {
-		clientCerts string
-		as          []client.TLS
-	}{
-		{config.ClientCertsNone, []client.TLS{bare, named, w.good}},
-		{config.ClientCertsOptional, []client.TLS{bare, named, w.good}},
-		{config.ClientCertsRequired, []client.TLS{w.good}},
-	} {
-		a, log := startSecure(t, w.server(t, pair, row.clientCerts))
-		for i, as := range row.as {
-			if err := take(t, a.Addr(), client.WithTLS(as)); err != nil {
-				t.Errorf("%s: client %d: %v", row.clientCerts, i, err)
-			}
-			conn, err := grpc.NewClient(a.AdminAddr(), grpc.WithTransportCredentials(must(t, &as)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := lockdv1.NewInspectServiceClient(conn).GetStatus(t.Context(), &lockdv1.GetStatusRequest{}); err != nil {
-				t.Errorf("%s: operator %d: %v", row.clientCerts, i, err)
-			}
-			_ = conn.Close()
-		}
-		if log.FilterLevelExact(zapcore.WarnLevel).FilterMessageSnippet("handshake").Len() > 0 {
-			t.Errorf("%s: got the log %v", row.clientCerts, log.All())
-		}
-	}
-}
-
-// Both sides say why somebody is refused.
-func TestRefusalsAreClear(t *testing.T) {
-	w := newWorld(t)
-	good := w.ca.Issue(t, time.Hour, "127.0.0.1")
-	withPair := func(p certstest.Pair) client.TLS {
-		c := client.TLS{CACert: w.good.CACert}
+	none, optional, required := w.server(t, pair, config.ClientCertsNone), w.server(t, pair, config.ClientCertsOptional),
+		w.server(t, pair, config.ClientCertsRequired)
+	trusting := func(ca string) *client.TLS { return &client.TLS{CACert: ca} }
+	named := func(name string) *client.TLS { return &client.TLS{CACert: w.good.CACert, ServerName: name} }
+	bare := trusting(w.good.CACert)
+	with := func(p certstest.Pair) *client.TLS {
+		c := trusting(w.good.CACert)
 		c.Cert, c.Key = p.Files(t)
 		return c
 	}
-	plain := func(s config.TLS) config.TLS { s.ClientCerts, s.ClientCAFile = config.ClientCertsNone, ""; return s }
-	mutual := w.server(t, good, config.ClientCertsRequired)
-	optional := w.server(t, good, config.ClientCertsOptional)
+	strange := with(w.stranger.Issue(t, time.Hour, "x"))
 	for name, row := range map[string]struct {
 		server         config.TLS
 		as             *client.TLS // nil: clear text
-		client, logged string
+		client, logged string      // empty for who is let in
 	}{
-		"no certificate of the client": {
-			mutual, &client.TLS{CACert: w.good.CACert}, "certificate required",
-			"didn't provide a certificate",
-		},
-		"an expired one": {
-			mutual, new(withPair(w.ca.Issue(t, -time.Minute, "late"))), "expired certificate",
-			"has expired",
-		},
-		"one of a stranger": {
-			mutual, new(withPair(w.stranger.Issue(t, time.Hour, "x"))),
-			"unknown certificate authority", "unknown authority",
-		},
-		"one of a stranger, not required": {
-			optional, new(withPair(w.stranger.Issue(t, time.Hour, "x"))),
-			"unknown certificate authority", "unknown authority",
-		},
-		"a server of another authority": {
-			plain(mutual), &client.TLS{CACert: w.stranger.File(t)}, "unknown authority",
-			"bad certificate",
-		},
-		"a server the system distrusts": {plain(mutual), &client.TLS{}, "unknown authority", "bad certificate"},
-		"another name": {
-			plain(mutual), &client.TLS{CACert: w.good.CACert, ServerName: "other.test"},
-			"other.test", "bad certificate",
-		},
-		"clear text to a server with TLS": {
-			plain(mutual), nil, "does this server want TLS",
-			"does not look like a TLS handshake",
-		},
+		"nobody is asked":            {none, bare, "", ""},
+		"by its name":                {none, named("lockd.test"), "", ""},
+		"nobody is asked, one shows": {none, &w.good, "", ""},
+		"who wants is asked":         {optional, bare, "", ""},
+		"who wants shows":            {optional, &w.good, "", ""},
+		"the right certificate":      {required, &w.good, "", ""},
+
+		"no certificate":      {required, bare, "certificate required", "didn't provide a certificate"},
+		"an expired one":      {required, with(w.ca.Issue(t, -time.Minute, "late")), "expired certificate", "has expired"},
+		"one of a stranger":   {required, strange, "unknown certificate authority", "unknown authority"},
+		"that, not required":  {optional, strange, "unknown certificate authority", "unknown authority"},
+		"another authority":   {none, trusting(w.stranger.File(t)), "unknown authority", "bad certificate"},
+		"the system's":        {none, trusting(""), "unknown authority", "bad certificate"},
+		"another name":        {none, named("other.test"), "other.test", "bad certificate"},
+		"clear text":          {none, nil, "does this server want TLS", "does not look like a TLS handshake"},
+		"TLS to a clear text": {config.TLS{}, &w.good, "does not look like a TLS handshake", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, log := startSecure(t, row.server)
@@ -160,8 +114,25 @@ func TestRefusalsAreClear(t *testing.T) {
 				opts = append(opts, client.WithTLS(*row.as))
 			}
 			err := take(t, a.Addr(), opts...)
+			if row.client == "" {
+				if err != nil {
+					t.Errorf("the client: %v", err)
+				}
+				creds, err := row.as.Credentials()
+				if err != nil {
+					t.Fatal(err)
+				}
+				statusOf(t, a, creds)
+				if log.FilterLevelExact(zapcore.WarnLevel).FilterMessageSnippet("handshake").Len() > 0 {
+					t.Errorf("got the log %v", log.All())
+				}
+				return
+			}
 			if !errors.Is(err, client.ErrUnavailable) || !strings.Contains(err.Error(), row.client) {
 				t.Errorf("the client says %v, want %q", err, row.client)
+			}
+			if row.logged == "" {
+				return
 			}
 			line := failedHandshake(t, log)
 			if cause, _ := line["cause"].(string); !strings.Contains(cause, row.logged) || line["endpoint"] != "listen" {
@@ -185,15 +156,6 @@ func failedHandshake(t *testing.T, log *observer.ObservedLogs) map[string]any {
 	}
 	t.Fatalf("the log has only %v", log.All())
 	return nil
-}
-
-func TestAClientWithTLSIsToldThatTheServerHasNone(t *testing.T) {
-	w := newWorld(t)
-	a, _ := start(t, testConfig())
-	if err := take(t, a.Addr(), client.WithTLS(w.good)); err == nil ||
-		!strings.Contains(err.Error(), "does not look like a TLS handshake") {
-		t.Errorf("got %v", err)
-	}
 }
 
 func TestTheOldestVersionOfTLS(t *testing.T) {
@@ -326,13 +288,4 @@ func (w *world) pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(w.ca.PEM())
 	return pool
-}
-
-func must(t *testing.T, as *client.TLS) credentials.TransportCredentials {
-	t.Helper()
-	creds, err := as.Credentials()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return creds
 }
