@@ -141,7 +141,7 @@ func (s *Session) info() inspect.Session {
 	return inspect.Session{ID: s.ID(), Client: s.Client(), Info: s.Info()}
 }
 
-// leaseAt is a lease with a key as Leases makes them, or with a name alone.
+// leaseAt is a lease with a key as Leases makes them, or with a name alone. Texts of keys have the order of the leases.
 func leaseAt(key string) *Lease {
 	name, rest, _ := strings.Cut(key, "\x00")
 	number, owner, _ := strings.Cut(rest, "\x00")
@@ -155,7 +155,7 @@ func (b *Broker) Leases(prefix, after string, size int) (page []inspect.Leased) 
 	lockEach(b.inOrder(prefix, leaseAt(max(prefix, after)), size), func(_ int, l *Lease) {
 		h := l.holderLocked(time.Now())
 		h.Annotation = inspect.Shortened(h.Annotation)
-		key := fmt.Sprintf("%s\x00%d\x00%s", l.name, l.fence, l.owner)
+		key := fmt.Sprintf("%s\x00%020d\x00%s", l.name, l.fence, l.owner)
 		page = append(page, inspect.Leased{Key: key, Name: l.name, Holder: h})
 	})
 	return page

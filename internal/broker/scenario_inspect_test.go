@@ -119,7 +119,7 @@ func (s *scenario) list(what string, words []string) {
 	}
 	var whose []string
 	for i, l := range told {
-		if i > 0 && inspect.LessKey(told[i-1].key, l.key) >= 0 {
+		if i > 0 && told[i-1].key >= l.key {
 			s.fatalf("listed %v", told)
 		}
 		whose = append(whose, l.whose)

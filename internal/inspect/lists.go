@@ -3,9 +3,9 @@ package inspect
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -110,24 +110,12 @@ func unasked(err error) string {
 	return ""
 }
 
-// LessKey orders the keys of leases: by name, then by fence, then by owner.
-func LessKey(a, b string) int {
-	nameA, restA, _ := strings.Cut(a, "\x00")
-	nameB, restB, _ := strings.Cut(b, "\x00")
-	numberA, ownerA, _ := strings.Cut(restA, "\x00")
-	numberB, ownerB, _ := strings.Cut(restB, "\x00")
-	fenceA, _ := strconv.ParseUint(numberA, 10, 64)
-	fenceB, _ := strconv.ParseUint(numberB, 10, 64)
-	return cmp.Or(strings.Compare(nameA, nameB), cmp.Compare(fenceA, fenceB), strings.Compare(ownerA, ownerB))
-}
-
 // SessionsEverywhere lists sessions of all replicas, ordered by id, and says after which one the next page begins.
 func (d *Desk) SessionsEverywhere(ctx context.Context, f Filter, after string,
 	size int,
 ) ([]Session, string, Asking, error) {
 	pages, asking, err := d.askAll(ctx, Question{About: AboutSessions, After: after, Size: size, Filter: f})
-	merged, next := merge(pages, size, func(p Knowledge) []Session { return p.Sessions },
-		func(s Session) string { return s.ID }, strings.Compare)
+	merged, next := merge(pages, size, func(p Knowledge) []Session { return p.Sessions })
 	return merged, next, asking, err
 }
 
@@ -136,8 +124,7 @@ func (d *Desk) LeasesEverywhere(ctx context.Context, f Filter, after string,
 	size int,
 ) ([]Leased, string, Asking, error) {
 	pages, asking, err := d.askAll(ctx, Question{About: AboutLeases, After: after, Size: size, Filter: f})
-	merged, next := merge(pages, size, func(p Knowledge) []Leased { return p.Leases },
-		func(l Leased) string { return l.Key }, LessKey)
+	merged, next := merge(pages, size, func(p Knowledge) []Leased { return p.Leases })
 	return merged, next, asking, err
 }
 
@@ -169,14 +156,14 @@ func (d *Desk) NamesEverywhere(ctx context.Context, prefix, cursor string, size 
 	}
 	all := make([]Listed, 0, len(states))
 	for _, st := range states {
-		all = append(all, listed(st, pages))
+		all = append(all, named(st, pages))
 	}
 	return all, next, asking, nil
 }
 
-// listed puts together what the store and the replicas know of a name. Where the store names the holder, only that one
+// named puts together what the store and the replicas know of a name. Where the store names the holder, only that one
 // counts.
-func listed(st session.LockInfo, pages []Knowledge) Listed {
+func named(st session.LockInfo, pages []Knowledge) Listed {
 	l := Listed{Lock: st, Holder: Holder{
 		Owner: st.Owner, Origin: originOf(st.Owner), Kind: st.Kind, Session: sessionOf(st.Owner), TTL: st.TTL,
 		Fence: st.Fence,
@@ -219,23 +206,27 @@ func (d *Desk) ask(ctx context.Context, q Question) ([]Knowledge, Asking, error)
 	return known, Asking{len(known), asked, why}, err
 }
 
+// listed is a thing in a list that has pages.
+type listed interface {
+	key() string // the things are ordered by it
+	passes(f Filter) bool
+}
+
 // merge makes one page of those of the replicas. It ends where one that has more did not look any further.
-func merge[T any](pages []Knowledge, size int, of func(Knowledge) []T, key func(T) string,
-	order func(a, b string) int,
-) (all []T, next string) {
+func merge[T listed](pages []Knowledge, size int, of func(Knowledge) []T) (all []T, next string) {
 	for _, p := range pages {
 		all = append(all, of(p)...)
-		if p.Reached != "" && (next == "" || order(p.Reached, next) < 0) {
+		if p.Reached != "" && (next == "" || p.Reached < next) {
 			next = p.Reached
 		}
 	}
-	slices.SortFunc(all, func(a, b T) int { return order(key(a), key(b)) })
+	slices.SortFunc(all, func(a, b T) int { return strings.Compare(a.key(), b.key()) })
 	if next != "" {
-		all = slices.DeleteFunc(all, func(t T) bool { return order(key(t), next) > 0 })
+		all = slices.DeleteFunc(all, func(t T) bool { return t.key() > next })
 	}
 	if len(all) > size {
 		all = all[:size]
-		next = key(all[size-1])
+		next = all[size-1].key()
 	}
 	return all, next
 }
@@ -250,14 +241,14 @@ func (d *Desk) answer(q Question) Knowledge {
 	case AboutName:
 		return d.know(q)
 	case AboutSessions:
-		found, reached := collect(q, d.Local.Sessions, Filter.session, func(s Session) string { return s.ID }, sizeOfSession)
+		found, reached := collect(q, d.Local.Sessions)
 		for i := range found {
 			found[i].Replica = d.Replica
 		}
 		return Knowledge{Sessions: found, Reached: reached}
 	case AboutLeases:
 		leases := func(after string, size int) []Leased { return d.Local.Leased(q.Filter.Prefix, after, size) }
-		found, reached := collect(q, leases, Filter.lease, func(l Leased) string { return l.Key }, sizeOfLeased)
+		found, reached := collect(q, leases)
 		return Knowledge{Leases: found, Reached: reached}
 	case AboutWaiters:
 		return Knowledge{Waiters: d.waiting(q)}
@@ -272,20 +263,18 @@ func (d *Desk) answer(q Question) Knowledge {
 const maxPage = 1000
 
 // collect takes what passes a filter from an ordered list, until there is enough or enough was looked at.
-func collect[T any](
-	q Question, list func(after string, size int) []T, passes func(Filter, *T) bool, key func(T) string, bytes func(T) int,
-) (found []T, reached string) {
+func collect[T listed](q Question, list func(after string, size int) []T) (found []T, reached string) {
 	after, room, looked := q.After, listBytes, 0
 	for looked < examined {
 		some := list(after, q.Size)
-		for i := range some {
-			after = key(some[i])
+		for _, one := range some {
+			after = one.key()
 			looked++
-			if !passes(q.Filter, &some[i]) {
+			if !one.passes(q.Filter) {
 				continue
 			}
-			found = append(found, some[i])
-			if room -= bytes(some[i]); room < 0 || len(found) == q.Size {
+			found = append(found, one)
+			if room -= bytesOf(one); room < 0 || len(found) == q.Size {
 				return found, after
 			}
 		}
@@ -296,7 +285,15 @@ func collect[T any](
 	return found, after
 }
 
-func (f Filter) session(s *Session) bool {
+// bytesOf is how long a thing is in an answer.
+func bytesOf(thing any) int {
+	text, _ := json.Marshal(thing) // what cannot be written is not in the answer either
+	return len(text)
+}
+
+func (s Session) key() string { return s.ID }
+
+func (s Session) passes(f Filter) bool {
 	age := s.Age
 	if f.Detached {
 		age = s.Detached
@@ -304,36 +301,26 @@ func (f Filter) session(s *Session) bool {
 	return strings.Contains(s.Client.Name, f.Client) && age >= f.MinAge && (!f.Detached || s.Detached > 0)
 }
 
-func (f Filter) lease(l *Leased) bool {
+func (l Leased) key() string { return l.Key }
+
+func (l Leased) passes(f Filter) bool {
 	return strings.Contains(l.Holder.Client.Name, f.Client) && l.Holder.Age >= f.MinAge
 }
 
-func (f Filter) waiter(w Waiter) bool {
+func (w Waiter) passes(f Filter) bool {
 	return strings.HasPrefix(w.Name, f.Prefix) && strings.Contains(w.Client, f.Client) && w.Age >= f.MinAge
-}
-
-func sizeOfSession(s Session) int {
-	n := 200 + len(s.Client.Name)
-	for k, v := range s.Client.Labels {
-		n += len(k) + len(v)
-	}
-	return n
-}
-
-func sizeOfLeased(l Leased) int {
-	return 400 + 2*len(l.Key) + len(l.Holder.Client.Name) + len(l.Holder.Annotation)
 }
 
 // waiting are the requests that wait here and pass a filter, those that wait longest.
 func (d *Desk) waiting(q Question) (ws []Waiter) {
 	room := listBytes
 	for w := range d.Local.Requests() {
-		if !q.Filter.waiter(w) {
+		if !w.passes(q.Filter) {
 			continue
 		}
 		w.Replica, w.Annotation = d.Replica, Shortened(w.Annotation)
 		ws = append(ws, w)
-		if room -= 300 + len(w.Name) + len(w.Owner) + len(w.Client) + len(w.Annotation); room < 0 || len(ws) == q.Size {
+		if room -= bytesOf(w); room < 0 || len(ws) == q.Size {
 			break
 		}
 	}
