@@ -29,51 +29,43 @@ const (
 	mobLimit = 3           // of its semaphores
 )
 
-// mob are clients of two replicas that do all that clients can do with few names, at once, and what is known of it.
-type mob struct {
-	t     *testing.T
-	at    []*harness.Lockd
-	over  time.Time
-	names map[string]*mobName
-
-	mu     sync.Mutex // guards the fields below, and those of names
-	counts map[string]int
+// ledger is what is known of names that many use at once. Who was told that a hold is lost does not count.
+type ledger struct {
+	mu    sync.Mutex // guards the fields below
+	names map[string]*entry
 }
 
-// mobName is what is known of a name.
-type mobName struct {
+// entry is what is known of a name.
+type entry struct {
 	kind   client.Kind // Read stands for readers and writers
 	forced bool        // is released by force: nobody surely has it
 
 	holds  map[key]share
 	given  map[uint64]bool // fences of grants
+	last   uint64          // the greatest of those who had it alone
 	told   map[uint64]int  // how often the end of a fence was told
 	merged bool            // ends were told without their fences
 }
 
-func newMob(t *testing.T, d time.Duration, at ...*harness.Lockd) *mob {
-	m := &mob{t: t, at: at, over: time.Now().Add(d), counts: map[string]int{}, names: map[string]*mobName{
-		"exclusive": {kind: client.Exclusive},
-		"fair":      {kind: client.Fair},
-		"book":      {kind: client.Read},
-		"pool":      {kind: client.Semaphore},
-		"forced":    {kind: client.Exclusive, forced: true},
-		"taken":     {kind: client.Read, forced: true},
-		"robbed":    {kind: client.Fair, forced: true},
-		"drained":   {kind: client.Semaphore, forced: true},
-	}}
-	for _, n := range m.names {
-		n.holds, n.told, n.given = map[key]share{}, map[uint64]int{}, map[uint64]bool{}
-	}
-	return m
+// key is a grant, such as a lock of the SDK.
+type key interface {
+	Fence() uint64
+	Err() error
 }
 
-func (m *mob) lasts() bool { return time.Now().Before(m.over) }
+// forged is a key that the SDK did not give.
+type forged struct{ fence uint64 }
 
-func (m *mob) count(what string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.counts[what]++
+func (f *forged) Fence() uint64 { return f.fence }
+func (f *forged) Err() error    { return nil }
+
+func (l *ledger) name(name string, kind client.Kind, forced bool) {
+	if l.names == nil {
+		l.names = map[string]*entry{}
+	}
+	l.names[name] = &entry{
+		kind: kind, forced: forced, holds: map[key]share{}, told: map[uint64]int{}, given: map[uint64]bool{},
+	}
 }
 
 // share is what a hold takes of a name: it is there alone, or is so many that share it.
@@ -90,16 +82,22 @@ func shareOf(k client.Kind, permits int) share {
 	}
 }
 
-// granted notes a hold. Who was told that his is lost does not count.
-func (m *mob) granted(name string, k client.Kind, permits int, by key) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	n := m.names[name]
-	if n.given[by.Fence()] && k != client.Semaphore {
-		m.t.Errorf("fence %d of %s was given twice", by.Fence(), name)
+// granted notes a hold, and says what is wrong with it.
+func (l *ledger) granted(name string, k client.Kind, permits int, by key) (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, fence, takes := l.names[name], by.Fence(), shareOf(k, permits)
+	if n.given[fence] && k != client.Semaphore {
+		err = fmt.Errorf("fence %d of %s was given twice", fence, name)
 	}
-	n.given[by.Fence()] = true
-	n.holds[by] = shareOf(k, permits)
+	if takes.alone > 0 && !n.forced && by.Err() == nil {
+		if fence <= n.last {
+			err = fmt.Errorf("fence %d of %s after %d", fence, name, n.last)
+		}
+		n.last = fence
+	}
+	n.given[fence] = true
+	n.holds[by] = takes
 	var sum share
 	for holder, s := range n.holds {
 		if holder.Err() == nil {
@@ -107,15 +105,83 @@ func (m *mob) granted(name string, k client.Kind, permits int, by key) {
 		}
 	}
 	if !n.forced && (sum.alone > 1 || sum.alone == 1 && sum.shared > 0 || k == client.Semaphore && sum.shared > mobLimit) {
-		m.t.Errorf("%d have %s for themselves, %d share it", sum.alone, name, sum.shared)
+		err = errors.Join(err, fmt.Errorf("%d have %s for themselves, %d share it", sum.alone, name, sum.shared))
 	}
+	return err
 }
 
 // leaves notes that somebody does not surely have a hold any more.
-func (m *mob) leaves(name string, by key) {
+func (l *ledger) leaves(name string, by key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.names[name].holds, by)
+}
+
+// A checker that cannot fail proves nothing.
+func TestALedgerCatchesALockThatDoesNotLock(t *testing.T) {
+	for what, row := range map[string]struct {
+		kinds  []client.Kind
+		fences []uint64
+		leaves bool
+		wrong  bool
+	}{
+		"one after the other":  {[]client.Kind{client.Fair, client.Fair}, []uint64{5, 6}, true, false},
+		"two holders":          {[]client.Kind{client.Fair, client.Fair}, []uint64{5, 6}, false, true},
+		"a fence of before":    {[]client.Kind{client.Fair, client.Fair}, []uint64{5, 4}, true, true},
+		"a fence given twice":  {[]client.Kind{client.Read, client.Read}, []uint64{5, 5}, true, true},
+		"two readers":          {[]client.Kind{client.Read, client.Read}, []uint64{5, 6}, false, false},
+		"a reader at a writer": {[]client.Kind{client.Write, client.Read}, []uint64{5, 6}, false, true},
+		"too many permits":     {[]client.Kind{client.Semaphore, client.Semaphore}, []uint64{5, 6}, false, true},
+	} {
+		var l ledger
+		l.name("job", row.kinds[0], false)
+		var err error
+		for i, k := range row.kinds {
+			by := &forged{row.fences[i]}
+			err = errors.Join(err, l.granted("job", k, 2, by))
+			if row.leaves {
+				l.leaves("job", by)
+			}
+		}
+		if (err != nil) != row.wrong {
+			t.Errorf("%s: got %v", what, err)
+		}
+	}
+}
+
+// mob are clients of two replicas that do all that clients can do with few names, at once.
+type mob struct {
+	ledger
+	t      *testing.T
+	at     []*harness.Lockd
+	over   time.Time
+	counts map[string]int // guarded by mu
+}
+
+func newMob(t *testing.T, d time.Duration, at ...*harness.Lockd) *mob {
+	m := &mob{t: t, at: at, over: time.Now().Add(d), counts: map[string]int{}}
+	for name, kind := range map[string]client.Kind{
+		"exclusive": client.Exclusive, "fair": client.Fair, "book": client.Read, "pool": client.Semaphore,
+	} {
+		m.name(name, kind, false)
+		m.name(name+" by force", kind, true)
+	}
+	return m
+}
+
+func (m *mob) lasts() bool { return time.Now().Before(m.over) }
+
+func (m *mob) count(what string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.names[name].holds, by)
+	m.counts[what]++
+}
+
+// note takes what is wrong.
+func (m *mob) note(err error) {
+	if err != nil {
+		m.t.Error(err)
+	}
 }
 
 // pick is some names with what to ask for of each.
@@ -190,7 +256,7 @@ func (m *mob) act(c *client.Client, rng *rand.Rand) bool {
 	}
 	m.count("granted")
 	for i, l := range locks {
-		m.granted(l.Name(), l.Kind(), int(items[i].Permits), l)
+		m.note(m.granted(l.Name(), l.Kind(), int(items[i].Permits), l))
 	}
 	time.Sleep(upTo(rng, 2*time.Millisecond))
 	for _, l := range locks {
@@ -256,7 +322,7 @@ func (m *mob) take(ctx context.Context, c *client.Client, items []client.Item, o
 func (m *mob) beShell(i int, rng *rand.Rand) {
 	locks := lockdv1.NewLockServiceClient(m.at[i%len(m.at)].Connect(m.t))
 	for m.lasts() {
-		name := []string{"exclusive", "fair", "forced", "robbed"}[rng.IntN(4)]
+		name := []string{"exclusive", "fair", "exclusive by force", "fair by force"}[rng.IntN(4)]
 		req := &lockdv1.AcquireRequest{
 			Name: name, Kind: lockdv1.LockKind(m.names[name].kind), Lease: durationpb.New(time.Minute),
 			Wait: durationpb.New(upTo(rng, 300*time.Millisecond)),
@@ -264,7 +330,7 @@ func (m *mob) beShell(i int, rng *rand.Rand) {
 		got, err := locks.Acquire(m.t.Context(), req)
 		if l := got.GetGranted(); err == nil && l != nil {
 			by := &forged{l.GetFence()}
-			m.granted(name, m.names[name].kind, 0, by)
+			m.note(m.granted(name, m.names[name].kind, 0, by))
 			m.leaves(name, by)
 			_, err = locks.Release(m.t.Context(),
 				&lockdv1.ReleaseRequest{Name: name, Kind: req.GetKind(), LeaseId: l.GetLeaseId()})
@@ -347,6 +413,7 @@ func TestAMobIsServedAndLeavesNothing(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rs, a, b := twoReplicas(t, soonOver)
 	before := []float64{a.Metric("go_goroutines"), b.Metric("go_goroutines")}
+	// When this ends its clients leave.
 	t.Run("use", func(t *testing.T) { newMob(t, tier.Pick(3*time.Second, 8*time.Second), a, b).play(seed) })
 	settle(t, rs.Client(), a, b)
 	const more = 10 // for connections to Redis
@@ -387,6 +454,12 @@ func (m *mob) play(seed uint64) {
 // What semaphores keep of their limits ends by itself.
 func settle(t *testing.T, rc *redis.Client, ds ...*harness.Lockd) {
 	t.Helper()
+	var left []string
+	defer func() {
+		if t.Failed() {
+			t.Logf("left are %q", left)
+		}
+	}()
 	harness.Until(t, "no lock, no session and no subscription is left", func() bool {
 		channels, err := rc.PubSubChannels(t.Context(), "*").Result()
 		if err != nil {
@@ -395,14 +468,17 @@ func settle(t *testing.T, rc *redis.Client, ds ...*harness.Lockd) {
 		channels = slices.DeleteFunc(channels, func(c string) bool { // what all replicas always hear
 			return c == "lockd:control" || strings.HasPrefix(c, "lockd:peers:")
 		})
-		left := slices.DeleteFunc(keys(t, rc), func(key string) bool {
-			return (strings.Contains(key, "pool") || strings.Contains(key, "drained")) && rc.PTTL(t.Context(), key).Val() != -1
+		left = slices.DeleteFunc(keys(t, rc), func(key string) bool {
+			return strings.Contains(key, "pool") && rc.PTTL(t.Context(), key).Val() != -1
 		})
-		clean := len(channels) == 0 && len(left) == 0
+		left = append(left, channels...)
 		for _, d := range ds {
-			clean = clean && d.Metric("lockd_sessions") == 0 && d.Metric("lockd_waiters") == 0 &&
-				d.Metric("lockd_watched_names") == 0
+			for _, metric := range []string{"lockd_sessions", "lockd_waiters", "lockd_watched_names"} {
+				if n := d.Metric(metric); n != 0 {
+					left = append(left, fmt.Sprint(n, " ", metric))
+				}
+			}
 		}
-		return clean
+		return len(left) == 0
 	})
 }

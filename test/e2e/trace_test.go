@@ -3,9 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -65,27 +63,24 @@ func collectSpans(t *testing.T) *spans {
 	return s
 }
 
-// below are the spans of a name below another one.
-func (s *spans) below(parent []byte, name string) (found []*otlp.Span) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, span := range s.all {
-		if string(span.GetParentSpanId()) == string(parent) && span.GetName() == name {
-			found = append(found, span)
-		}
-	}
-	return found
-}
-
-// one waits for the only span of a name below another one.
-func (s *spans) one(t *testing.T, parent []byte, name string) *otlp.Span {
+// below waits for the only span of a name below another one.
+func (s *spans) below(t *testing.T, parent []byte, name string) (found *otlp.Span) {
 	t.Helper()
-	harness.Until(t, "a span "+name, func() bool { return len(s.below(parent, name)) > 0 })
-	found := s.below(parent, name)
-	if len(found) != 1 {
-		t.Fatalf("got %v, want one", found)
-	}
-	return found[0]
+	harness.Until(t, "a span "+name, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		n := 0
+		for _, span := range s.all {
+			if string(span.GetParentSpanId()) == string(parent) && span.GetName() == name {
+				found, n = span, n+1
+			}
+		}
+		if n > 1 {
+			t.Fatalf("got %d spans %s, want one", n, name)
+		}
+		return n == 1
+	})
+	return found
 }
 
 // caller is a span of a client, sampled.
@@ -133,19 +128,19 @@ func TestRequestsAreTracedBelowTheirCallers(t *testing.T) {
 		t.Fatalf("got %v, %v", r, err)
 	}
 
-	granted := s.one(t, idOf(caller(1)), "lockd acquire")
+	granted := s.below(t, idOf(caller(1)), "lockd acquire")
 	if attribute(granted, "lockd.name") != "job" || attribute(granted, "lockd.kind") != "exclusive" ||
 		attribute(granted, "lockd.result") != "granted" {
 		t.Errorf("got %v", granted)
 	}
-	s.one(t, granted.GetSpanId(), "lockd store")
-	handed := s.one(t, idOf(caller(2)), "lockd acquire")
-	wait, over := s.one(t, handed.GetSpanId(), "lockd wait"), s.one(t, handed.GetSpanId(), "lockd hand-over")
+	s.below(t, granted.GetSpanId(), "lockd store")
+	handed := s.below(t, idOf(caller(2)), "lockd acquire")
+	wait, over := s.below(t, handed.GetSpanId(), "lockd wait"), s.below(t, handed.GetSpanId(), "lockd hand-over")
 	if over.GetStartTimeUnixNano() < wait.GetEndTimeUnixNano() {
 		t.Errorf("it was handed over, %v, while it waited, %v", over, wait)
 	}
-	call := s.one(t, idOf(caller(3)), "lockd.v1.LockService/Acquire")
-	if r := attribute(s.one(t, call.GetSpanId(), "lockd acquire"), "lockd.result"); !strings.Contains(r, "held") {
+	call := s.below(t, idOf(caller(3)), "lockd.v1.LockService/Acquire")
+	if r := attribute(s.below(t, call.GetSpanId(), "lockd acquire"), "lockd.result"); !strings.Contains(r, "held") {
 		t.Errorf("the unary call was told %q", r)
 	}
 	if got := s.from["service.name"] + s.from["service.instance.id"] + s.from["deployment.environment.name"]; got !=
@@ -159,22 +154,8 @@ func TestRequestsAreTracedBelowTheirCallers(t *testing.T) {
 // wantExemplar looks for a trace in the metrics, as Prometheus reads them.
 func wantExemplar(t *testing.T, d *harness.Lockd, metric string, of trace.SpanContext) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+d.Ops+"/metrics", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
-	hc := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := hc.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
+	_, text := d.Get("/metrics", "application/openmetrics-text;version=1.0.0")
+	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, metric) && strings.Contains(line, `# {trace_id="`+of.TraceID().String()+`"}`) {
 			return
 		}

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -114,10 +115,15 @@ func (d *Lockd) Logged(message string) map[string]any {
 	return nil
 }
 
-// Get asks the server's page for operators; the code is 0 if nobody answers.
-func (d *Lockd) Get(path string) (code int, body string) {
+// Get asks the server's page for operators, for some type of content; the code is 0 if nobody answers.
+func (d *Lockd) Get(path string, accept ...string) (code int, body string) {
 	hc := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: Patience}
-	resp, err := hc.Get("http://" + d.Ops + path)
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://"+d.Ops+path, http.NoBody)
+	if err != nil {
+		return 0, err.Error()
+	}
+	req.Header["Accept"] = accept
+	resp, err := hc.Do(req)
 	if err != nil {
 		return 0, err.Error()
 	}
