@@ -1,10 +1,10 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 	"unicode/utf8"
 
@@ -16,14 +16,14 @@ import (
 
 // request is what one Lock or LockAll asks for, or its Try.
 type request struct {
+	terms
 	acquire  lockdv1.Acquire // is not changed any more once it was sent
 	values   context.Context // of the call: for its Locks
 	several  bool            // the answer is Locks
 	bounded  bool            // whether wait counts
 	begun    instant         // when it was made
 	wait     time.Duration   // 0 = try once
-	until    instant         // when wait ends
-	answerBy instant         // when the answer of the server must have come, 0 = that does not matter
+	end      instant         // when wait ends
 	onQueued func(position int)
 	first    acquireCall // its first sending
 	room     [1]*Lock    // for the Locks
@@ -36,14 +36,7 @@ type acquireCall struct {
 	arm     lockdv1.SessionRequest_Acquire
 }
 
-// asked is one lock that is asked for.
-type asked interface {
-	GetName() string
-	GetKind() lockdv1.LockKind
-	GetPermits() uint32
-}
-
-func (c *Client) newRequest(name string, opts []LockOption, more ...LockOption) *request {
+func newRequest(name string, opts []LockOption, more ...LockOption) *request {
 	r := &request{}
 	r.acquire.Name, r.acquire.Kind = name, lockdv1.LockKind(Exclusive)
 	for _, o := range opts {
@@ -59,47 +52,34 @@ func (c *Client) newRequest(name string, opts []LockOption, more ...LockOption) 
 func (r *request) begin(ctx context.Context, c *Client) {
 	r.values, r.acquire.Traceparent = ctx, traceparent(ctx)
 	r.begun = c.now()
-	r.until = r.begun + instant(r.wait)
+	r.end = r.begun + instant(r.wait)
+	r.changes, r.once, r.patient = true, r.try(), !r.try()
 	switch {
 	case r.try():
-		r.answerBy = c.answerBy(ctx)
+		r.by = c.answerBy(ctx)
+		r.until, r.late = r.by, ErrUnavailable
 	case r.bounded:
-		r.answerBy = r.until + instant(c.settings.answerWithin)
+		r.by = r.end + instant(c.settings.answerWithin)
+		r.until, r.late = r.end, ErrTimedOut
 	}
 }
 
 // try says whether the request is to be answered at once.
 func (r *request) try() bool { return r.bounded && r.wait == 0 }
 
-// all are the locks that the request asks for: one, or its items.
-func (r *request) all() iter.Seq[asked] {
-	return func(yield func(asked) bool) {
-		if len(r.acquire.GetItems()) == 0 {
-			yield(&r.acquire)
-			return
-		}
-		for _, i := range r.acquire.GetItems() {
-			if !yield(i) {
-				return
-			}
-		}
-	}
-}
-
 // call is the request as it is sent now: with what is left of its wait. Each sending has a message of its own, as an
 // earlier one may still be under way.
-func (r *request) call(now instant) *call {
-	c, a := &r.first, &r.acquire
+func (r *request) call(s *session) *call {
+	c, a, now := &r.first, &r.acquire, s.client.now()
 	if c.call.request != nil {
 		c, a = &acquireCall{}, r.again(a, now)
 	}
 	if r.bounded {
-		a.Wait = durationpb.New(time.Duration(max(r.until-now, 0)))
+		a.Wait = durationpb.New(time.Duration(max(r.end-now, 0)))
 	}
 	c.arm.Acquire = a
 	c.request.Message = &c.arm
-	c.call.request = &c.request
-	c.asks = r
+	c.call.request, c.call.answer, c.asks = &c.request, s.channel(), r
 	return &c.call
 }
 
@@ -110,7 +90,7 @@ func (r *request) call(now instant) *call {
 // ends the request is taken back; if it was granted in that moment the grant is given back, so a Lock that returned an
 // error leaves nothing behind, or nothing that outlives its lease.
 func (c *Client) Lock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
-	return c.lockOne(ctx, "lock", c.newRequest(name, opts))
+	return c.lockOne(ctx, "lock", newRequest(name, opts))
 }
 
 // TryLock takes the lock if it is free, or returns a *HeldError. It returns ErrUnavailable if there is no
@@ -118,7 +98,7 @@ func (c *Client) Lock(ctx context.Context, name string, opts ...LockOption) (*Lo
 // WithAnswerTimeout had passed before the answer came. A grant that comes later is released. If the session ends before
 // that, the name may stay taken until the lease has run out.
 func (c *Client) TryLock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
-	return c.lockOne(ctx, "try lock", c.newRequest(name, opts, Wait(0)))
+	return c.lockOne(ctx, "try lock", newRequest(name, opts, Wait(0)))
 }
 
 func (c *Client) lockOne(ctx context.Context, verb string, r *request) (*Lock, error) {
@@ -138,26 +118,63 @@ func (c *Client) lock(ctx context.Context, r *request) ([]*Lock, error) {
 		return nil, err
 	}
 	r.begin(ctx, c)
-	for {
-		by, late := r.answerBy, ErrUnavailable
-		if r.bounded && !r.try() {
-			by, late = r.until, ErrTimedOut
-		}
-		s, err := c.usable(ctx, !r.try(), by, late)
-		if err != nil && ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", ErrCancelled, err)
+	a, err := c.ask(ctx, r)
+	switch {
+	case err == nil:
+		return a.locks, nil
+	case !r.try() && errors.Is(err, errNoAnswer):
+		return nil, fmt.Errorf("%w: %w", ErrTimedOut, err)
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()) && !errors.Is(err, ErrOutcomeUnknown):
+		return nil, fmt.Errorf("%w: %w", ErrCancelled, err)
+	}
+	return nil, err
+}
+
+// terms are how something is asked for.
+type terms struct {
+	until   instant // when there must be a session to ask in, or late is the error; 0 is no bound
+	late    error
+	by      instant // when the answer must have come; 0 is for as long as the context
+	patient bool    // it waits on when an attempt to connect fails
+	changes bool    // an answer that does not come leaves the outcome unknown
+	once    bool    // it is not asked again if it may have been done
+}
+
+func (t *terms) how() *terms { return t }
+
+// question is what is asked in whatever session there is: a request, or an inquiry.
+type question interface {
+	how() *terms
+	check(limits *lockdv1.Limits) error
+	call(s *session) *call
+}
+
+// ask asks until it is answered. What was surely not done is asked again in the next session, and so is what may be
+// done twice.
+func (c *Client) ask(ctx context.Context, q question) (answer, error) {
+	for t := q.how(); ; {
+		s, err := c.usable(ctx, t)
+		switch {
+		case err != nil:
+		case t.until != 0 && t.until <= c.now():
+			err = t.late
+		default:
+			err = q.check(s.limits.Load())
 		}
 		if err != nil {
-			return nil, err
+			return answer{}, err
 		}
-		if err := r.check(s.limits.Load()); err != nil {
-			return nil, err
+		a := s.do(ctx, q.call(s), t.by)
+		over := errors.Is(a.err, errSessionOver)
+		switch {
+		case errors.Is(a.err, ErrDraining), over && (a.unsent || !t.once):
+			c.move(s, true)
+			continue
+		case over, errors.Is(a.err, errNoAnswer), errors.Is(a.err, errBroken),
+			t.once && ctx.Err() != nil && errors.Is(a.err, ctx.Err()):
+			a.err = a.missing(t.changes)
 		}
-		ls, again, err := s.lock(ctx, r)
-		if !again {
-			return ls, err
-		}
-		c.move(s, true)
+		return a, a.err
 	}
 }
 
@@ -173,11 +190,11 @@ func (r *request) check(limits *lockdv1.Limits) error {
 		checkText("INVALID_ACTOR", "the actor", r.acquire.GetActor(), actorBytes),
 		checkText("INVALID_ANNOTATION", "the annotation", r.acquire.GetAnnotation(), limits.GetAnnotationBytes()),
 	)
-	for a := range r.all() {
-		if err != nil {
-			break
-		}
-		err = checkName(a.GetName(), limits)
+	if len(r.acquire.GetItems()) == 0 {
+		err = cmp.Or(err, checkName(r.acquire.GetName(), limits))
+	}
+	for _, i := range r.acquire.GetItems() {
+		err = cmp.Or(err, checkName(i.GetName(), limits))
 	}
 	return err
 }
@@ -196,33 +213,6 @@ func checkText(reason, what, text string, limit uint32) error {
 		return invalid(reason, what+" is not valid UTF-8")
 	}
 	return nil
-}
-
-// lock makes a request in this session. again means that nothing came of it and another session should be asked.
-func (s *session) lock(ctx context.Context, r *request) (ls []*Lock, again bool, err error) {
-	now := s.client.now()
-	if r.bounded && !r.try() && r.until <= now {
-		return nil, false, ErrTimedOut
-	}
-	c := r.call(now)
-	c.answer = s.channel()
-	a := s.do(ctx, c, s.client.until(r.answerBy))
-	// A try that was answered says what it was answered, also if ctx ended then.
-	over := ctx.Err() != nil && (!r.try() || errors.Is(a.err, ctx.Err()))
-	lost := errors.Is(a.err, errSessionOver) || errors.Is(a.err, errNoAnswer) || r.try() && over && !a.unsent
-	switch {
-	case a.err == nil:
-		return a.locks, false, nil
-	case errors.Is(a.err, ErrDraining), errors.Is(a.err, errSessionOver) && (a.unsent || !r.try()):
-		return nil, true, a.err
-	case lost && r.try():
-		return nil, false, a.missing(true)
-	case lost:
-		return nil, false, fmt.Errorf("%w: %w", ErrTimedOut, a.missing(true))
-	case over:
-		return nil, false, fmt.Errorf("%w: %w", ErrCancelled, a.err)
-	}
-	return nil, false, a.err
 }
 
 // missing is the error of a request whose answer did not come. If it changes something, the outcome may be unknown.

@@ -54,18 +54,18 @@ type Client struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	watches watches
-
-	mu         sync.Mutex // guards the fields below; comes before session.mu, after watches.mu
-	session    *session   // nil while there is none
-	open       bool       // the session takes new requests
-	at         int        // which of targets is tried first
+	mu         sync.Mutex          // guards the fields below, and those of the session; comes before those of endings
+	watched    map[string]*watched // by name
+	session    *session            // nil while there is none
+	open       bool                // the session takes new requests
 	connecting bool
 	connectErr error         // of the last attempt to connect
 	failures   int           // attempts or short streams in a row
-	unreached  int           // attempts in a row whose connection took too long
 	changed    chan struct{} // closed and replaced when a field above changes
 	closed     bool
+	// While there is a goroutine that connects they are its own.
+	at        int // which of targets is tried first
+	unreached int // attempts in a row whose connection took too long
 }
 
 // Dial makes a Client for a server such as "lockd.example.com:7420", or for several replicas, separated by commas: they
@@ -78,9 +78,7 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("dial %q: %w", addr, err)
 	}
 	c := &Client{
-		targets: targets,
-		base:    time.Now(),
-		changed: make(chan struct{}),
+		targets: targets, base: time.Now(), changed: make(chan struct{}), watched: make(map[string]*watched),
 	}
 	for _, o := range opts {
 		o(&c.settings)
@@ -107,10 +105,12 @@ func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	s := c.session
+	for name := range c.watched {
+		c.endWatchLocked(name)
+	}
 	c.changeLocked()
 	c.mu.Unlock()
 	c.cancel()
-	c.watches.end(c.watches.names()...)
 	released := s == nil || s.leave()
 	c.wg.Wait()
 	if !released {
@@ -134,16 +134,17 @@ func (c *Client) changeLocked() {
 }
 
 // usable returns the session that takes new requests. It waits for one if there is none: a patient caller until ctx
-// ends, the others until an attempt to connect has failed. Unless by is 0 it waits no longer, and late is the error.
-func (c *Client) usable(ctx context.Context, patient bool, by instant, late error) (*session, error) {
+// ends, the others until an attempt to connect has failed.
+func (c *Client) usable(ctx context.Context, t *terms) (*session, error) {
 	var timeout <-chan time.Time
+	late := t.late
 	for waited := false; ; waited = true {
-		s, changed, err := c.ask(patient, waited)
+		s, changed, err := c.find(t.patient, waited)
 		if s != nil || err != nil {
 			return s, err
 		}
 		if !waited {
-			bound := c.until(by)
+			bound := c.until(t.until)
 			if d := c.settings.connectWait; d > 0 && (bound == 0 || d < bound) {
 				bound, late = d, ErrUnavailable
 			}
@@ -161,8 +162,8 @@ func (c *Client) usable(ctx context.Context, patient bool, by instant, late erro
 	}
 }
 
-// ask looks for a session, begins to connect if nobody does, and returns what to wait for.
-func (c *Client) ask(patient, waited bool) (*session, <-chan struct{}, error) {
+// find looks for a session, begins to connect if nobody does, and returns what to wait for.
+func (c *Client) find(patient, waited bool) (*session, <-chan struct{}, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {

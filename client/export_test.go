@@ -11,10 +11,7 @@ func init() { firstBeat = func(interval time.Duration) time.Duration { return in
 // StopAlarms has no timer end a lock of the session any more, as when the process was stopped over its deadline.
 func (c *Client) StopAlarms() {
 	c.mu.Lock()
-	s := c.session
-	c.mu.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.alarm.stop()
-	s.alarm.at = 1
+	defer c.mu.Unlock()
+	c.session.alarm.stop()
+	c.session.alarm.at = 1
 }

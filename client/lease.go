@@ -55,9 +55,9 @@ func (l *Lock) change(ctx context.Context, verb string, e *lockdv1.Extend) error
 		return l.fail(verb, notHeld(err))
 	}
 	e.Name, e.Kind, e.Holder, e.Fence = l.hold.key.name, l.hold.key.kind, l.hold.key.holder, l.fence
-	c := newCall(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Extend{Extend: e}})
+	c := l.session.newCall(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Extend{Extend: e}})
 	c.extends = l
-	return l.asked(ctx, verb, l.session.do(ctx, c, l.session.client.answerBound(ctx)))
+	return l.asked(ctx, verb, l.session.do(ctx, c, l.session.client.answerBy(ctx)))
 }
 
 // KeepPermits gives back all permits of a semaphore's Lock but n, at least 1, and returns how many are left. Fewer than
@@ -76,7 +76,7 @@ func (l *Lock) KeepPermits(ctx context.Context, n uint32) (left uint32, err erro
 	c := l.releaseCall()
 	c.request.GetRelease().Keep = n
 	c.answer = l.session.channel()
-	a := l.session.do(ctx, c, l.session.client.answerBound(ctx))
+	a := l.session.do(ctx, c, l.session.client.answerBy(ctx))
 	return a.left, l.asked(ctx, verb, a)
 }
 

@@ -78,7 +78,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	if err != nil {
 		return l.fail("unlock", notHeld(err))
 	}
-	return l.awaitUnlock(ctx, release, l.session.client.answerBound(ctx))
+	return l.awaitUnlock(ctx, release, l.session.client.answerBy(ctx))
 }
 
 // beginUnlock begins an Unlock, or goes on with one whose answer did not come, or returns what ended the lock before.
@@ -99,8 +99,8 @@ func (l *Lock) beginUnlock() (*call, error) {
 }
 
 // awaitUnlock waits for the answer of an Unlock.
-func (l *Lock) awaitUnlock(ctx context.Context, release *call, bound time.Duration) error {
-	a, came := l.session.await(ctx, release, bound)
+func (l *Lock) awaitUnlock(ctx context.Context, release *call, by instant) error {
+	a, came := l.session.await(ctx, release, by)
 	switch over := errors.Is(a.err, errSessionOver); {
 	case over || !came:
 		if over {

@@ -30,12 +30,12 @@ type Item struct {
 // The options are those of Lock and mean all the locks. So does what Lock says of interruptions and of ctx: a grant
 // that nobody waits for any more is given back, all of it.
 func (c *Client) LockAll(ctx context.Context, items []Item, opts ...LockOption) (*Locks, error) {
-	return c.lockAll(ctx, "lock", items, c.newRequest("", opts))
+	return c.lockAll(ctx, "lock", items, newRequest("", opts))
 }
 
 // TryLockAll takes all the locks if they are free, or none and returns a *HeldError. Otherwise it is like TryLock.
 func (c *Client) TryLockAll(ctx context.Context, items []Item, opts ...LockOption) (*Locks, error) {
-	return c.lockAll(ctx, "try lock", items, c.newRequest("", opts, Wait(0)))
+	return c.lockAll(ctx, "try lock", items, newRequest("", opts, Wait(0)))
 }
 
 func (c *Client) lockAll(ctx context.Context, verb string, items []Item, r *request) (*Locks, error) {
@@ -145,11 +145,10 @@ func (ls *Locks) Unlock(ctx context.Context) error {
 			errs[i] = l.fail("unlock", err)
 		}
 	}
-	c := ls.all[0].session.client
-	by := c.answerBy(ctx)
+	by := ls.all[0].session.client.answerBy(ctx)
 	for i, release := range releases {
 		if release != nil {
-			errs[i] = ls.all[i].awaitUnlock(ctx, release, c.until(by))
+			errs[i] = ls.all[i].awaitUnlock(ctx, release, by)
 		}
 	}
 	return errors.Join(errs...)

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -60,7 +59,7 @@ type Held struct {
 // when it arrives. A server that does not answer in time is ErrUnavailable.
 func (c *Client) Look(ctx context.Context, name string) (Info, error) {
 	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Look{Look: &lockdv1.Look{Name: name}}}
-	a, err := c.inquire(ctx, inquiry{name: name, request: request, by: c.answerBy(ctx)})
+	a, err := c.inquire(ctx, &inquiry{name: name, request: request}, c.answerBy(ctx))
 	if err != nil {
 		return Info{}, fmt.Errorf("look at %s: %w", quoted(name), err)
 	}
@@ -82,7 +81,8 @@ func (c *Client) SetLimit(ctx context.Context, name string, n uint32) (previous 
 	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_SetLimit{
 		SetLimit: &lockdv1.SetLimit{Name: name, Limit: n},
 	}}
-	a, err := c.inquire(ctx, inquiry{name: name, request: request, by: c.answerBy(ctx), changes: true})
+	q := inquiry{name: name, request: request, terms: terms{changes: true, once: true}}
+	a, err := c.inquire(ctx, &q, c.answerBy(ctx))
 	if err != nil {
 		return 0, fmt.Errorf("set the limit of %s: %w", quoted(name), err)
 	}
@@ -99,9 +99,9 @@ func (c *Client) Holds(ctx context.Context, prefix string) iter.Seq2[Held, error
 		nothing := c.session == nil && utf8.ValidString(prefix)
 		c.mu.Unlock()
 		for page := ""; !nothing; {
-			a, err := c.inquire(ctx, inquiry{name: prefix, by: c.answerBy(ctx), request: &lockdv1.SessionRequest{
+			a, err := c.inquire(ctx, &inquiry{name: prefix, request: &lockdv1.SessionRequest{
 				Message: &lockdv1.SessionRequest_ListHolds{ListHolds: &lockdv1.ListHolds{Prefix: prefix, PageToken: page}},
-			}})
+			}}, c.answerBy(ctx))
 			if err != nil {
 				yield(Held{}, fmt.Errorf("list holds: %w", err))
 				return
@@ -132,41 +132,26 @@ func (st *stream) heldOf(h *lockdv1.HeldLock) Held {
 
 // inquiry is a question about a name, or a prefix, that needs no lock.
 type inquiry struct {
+	terms
 	name    string
 	request *lockdv1.SessionRequest
-	by      instant // when the answer must have come, connecting included; 0 is for as long as ctx
-	patient bool    // it waits on when an attempt to connect fails
-	changes bool    // the outcome of asking may be unknown
-	each    func()  // called before each time that it is asked, or nil
+	each    func() // called before each time that it is asked, or nil
 }
 
-// inquire asks in whatever session there is. What was surely not done is asked again in the next session, and so is
-// what only looks.
-func (c *Client) inquire(ctx context.Context, q inquiry) (answer, error) {
-	if err := checkName(q.name, nil); err != nil {
+func (q *inquiry) check(limits *lockdv1.Limits) error { return checkName(q.name, limits) }
+
+func (q *inquiry) call(s *session) *call {
+	if q.each != nil {
+		q.each()
+	}
+	return s.newCall(&lockdv1.SessionRequest{Message: q.request.GetMessage()}) // with an id of its own
+}
+
+// inquire asks until some time has passed, connecting included, or for as long as ctx if that is 0.
+func (c *Client) inquire(ctx context.Context, q *inquiry, by instant) (answer, error) {
+	if err := q.check(nil); err != nil {
 		return answer{}, err
 	}
-	for {
-		s, err := c.usable(ctx, q.patient, q.by, ErrUnavailable)
-		if err == nil {
-			err = checkName(q.name, s.limits.Load())
-		}
-		if err != nil {
-			return answer{}, err
-		}
-		if q.each != nil {
-			q.each()
-		}
-		call := newCall(&lockdv1.SessionRequest{Message: q.request.GetMessage()}) // with an id of its own
-		a := s.do(ctx, call, c.until(q.by))
-		over := errors.Is(a.err, errSessionOver)
-		switch {
-		case errors.Is(a.err, ErrDraining), over && (a.unsent || !q.changes):
-			c.move(s, true)
-		case over, errors.Is(a.err, errNoAnswer), errors.Is(a.err, errBroken), q.changes && a.err != nil && ctx.Err() != nil:
-			return a, a.missing(q.changes)
-		default:
-			return a, a.err
-		}
-	}
+	q.by, q.until, q.late = by, by, ErrUnavailable
+	return c.ask(ctx, q)
 }

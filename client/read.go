@@ -62,11 +62,11 @@ func (st *stream) handleLocked(m *lockdv1.SessionResponse) {
 	case *lockdv1.SessionResponse_Safe:
 		st.tellLocked(Status{State: Safe})
 	case *lockdv1.SessionResponse_Unlocked:
-		st.laterLocked(func() { s.client.unlocked(unlockedOf(t.Unlocked), t.Unlocked.GetHold()) })
+		s.client.unlockedLocked(unlockedOf(t.Unlocked), t.Unlocked.GetHold())
 	case *lockdv1.SessionResponse_Draining:
 		st.draining = true
 		within := t.Draining.GetReconnectWithin().AsDuration()
-		st.laterLocked(func() { s.client.streamDraining(st, within) })
+		st.laterLocked(func() { s.client.draining(s, within) })
 		s.leaveIfIdleLocked()
 	case *lockdv1.SessionResponse_Closing:
 		st.closing = cmp.Or(fromFailure(t.Closing.GetFailure()), errEnded)

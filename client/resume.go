@@ -27,13 +27,22 @@ var (
 // overAndUnlock takes the session off a stream that ended. It goes on in another one, unless the end of the stream was
 // its end.
 func (st *stream) overAndUnlock(err error) {
-	s := st.session
+	s, c := st.session, st.session.client
 	cause := st.whyLocked(err)
 	keep := s.resumableLocked() && st.brokeLocked(cause)
 	s.stream = nil
+	c.failures++
+	if c.now()-st.beats.opened > instant(st.interval) { // after a success connecting begins without a pause
+		c.failures = 0
+	}
 	s.mu.Unlock()
 	st.close(cause)
-	s.client.streamOver(st, cause, keep)
+	if !keep {
+		c.sessionOver(s, cause)
+		return
+	}
+	c.tell(Status{State: Interrupted, Err: cause})
+	c.move(s, true)
 }
 
 // brokeLocked says whether a stream ended for a reason that leaves the session what it is.
@@ -50,26 +59,11 @@ func (st *stream) brokeLocked(cause error) bool {
 	return true
 }
 
-// resumable says whether the session can go on in another stream.
-func (s *session) resumable() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.resumableLocked()
-}
-
+// resumableLocked says whether the session can go on in another stream.
 func (s *session) resumableLocked() bool { return !s.leaving && !s.over }
 
-// attached says whether the session is on a stream.
-func (s *session) attached() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stream != nil
-}
-
-// displaced says whether the session needs another stream: there is none, the server asked for it, or is silent.
-func (s *session) displaced() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// displacedLocked says whether the session needs another stream: there is none, the server asked for it, or is silent.
+func (s *session) displacedLocked() bool {
 	return s.stream == nil || s.stream.draining || s.stream.silent
 }
 
@@ -164,17 +158,20 @@ func (s *session) unpark() {
 	}
 }
 
-// attach has the session go on in a stream. What it had asked for on the one before and has no answer for is asked
-// again.
+// attach has the session begin, or go on, in a stream, which is watched for silence. What it had asked for on the one
+// before and has no answer for is asked again.
 func (s *session) attach(st *stream, b *bid, opened *lockdv1.Opened) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
 		return false
 	}
-	s.stream = st
+	s.stream, s.at, s.ttl = st, st.at, st.ttl
+	s.id, s.token = cmp.Or(s.id, opened.GetSessionId()), cmp.Or(opened.GetResumeToken(), s.token)
 	s.limits.Store(opened.GetLimits())
-	s.token = cmp.Or(opened.GetResumeToken(), s.token)
+	st.heard.Store(int64(s.client.now()))
+	st.beat = time.NewTicker(firstBeat(st.interval))
+	st.quiet = time.AfterFunc(st.patience(), st.listen)
 	s.resumedLocked(st, b, opened)
 	s.askAgainLocked()
 	st.rouse()
@@ -299,7 +296,7 @@ func (s *session) acquireAgainLocked(c *call, a *lockdv1.Acquire) {
 	case c.abandoned:
 		again.Wait = durationpb.New(0)
 	case r.bounded && !r.try():
-		again.Wait = durationpb.New(max(time.Duration(r.until-now), 1))
+		again.Wait = durationpb.New(max(time.Duration(r.end-now), 1))
 	}
 	c.request = &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Acquire{Acquire: again}}
 	c.seen, c.sent, c.waits = c.seen || c.sent, false, false

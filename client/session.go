@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,10 +23,8 @@ var (
 // and goes on in another one when that breaks.
 type session struct {
 	client *Client
-	id     string
-	token  string // what resuming it needs
-	ttl    time.Duration
-	opened instant // first
+	mu     *sync.Mutex // the client's
+	opened instant     // first
 	limits atomic.Pointer[lockdv1.Limits]
 
 	done chan struct{} // closed when the session is over
@@ -36,10 +33,14 @@ type session struct {
 	spare  sync.Pool // of chan answer; a session has its own, because channels must not leave a synctest bubble
 	timers sync.Pool // of *time.Timer
 
-	mu      sync.Mutex // guards the fields below, and some of its streams; comes before those of endings
-	stream  *stream    // nil while there is none
-	parked  *stream    // the one that it was on, while another one is tried
-	epoch   uint64     // of the last attempt to open a stream
+	// Guarded by mu.
+	id      string // empty until it is open
+	token   string // what resuming it needs
+	ttl     time.Duration
+	at      int     // which of the client's targets it was on last
+	stream  *stream // nil while there is none
+	parked  *stream // the one that it was on, while another one is tried
+	epoch   uint64  // of the last attempt to open a stream
 	nextID  uint64
 	queue   []*call
 	pending map[uint64]*call // sent or queued, not answered
@@ -66,6 +67,15 @@ type call struct {
 	abandoned bool
 }
 
+func (c *Client) newSession() *session {
+	s := &session{
+		client: c, mu: &c.mu, opened: c.now(), ttl: c.settings.ttl, done: make(chan struct{}),
+		pending: make(map[uint64]*call), holds: make(map[holdKey]*hold),
+	}
+	s.alarm.ring = s.ring
+	return s
+}
+
 // tracked says whether the answer of a call matters to anybody.
 func (c *call) tracked() bool {
 	return c.answer != nil || c.then != nil || c.frees != nil || c.abandoned
@@ -81,8 +91,8 @@ type answer struct {
 	unsent   bool
 }
 
-func newCall(request *lockdv1.SessionRequest) *call {
-	return &call{request: request, answer: make(chan answer, 1)}
+func (s *session) newCall(request *lockdv1.SessionRequest) *call {
+	return &call{request: request, answer: s.channel()}
 }
 
 // channel is one for an answer, a used one if there is.
@@ -96,13 +106,13 @@ func (s *session) channel() chan answer {
 // answered takes back the channel of a call whose answer was received: nothing is sent on it any more.
 func (s *session) answered(c *call) { s.spare.Put(c.answer) }
 
-// do sends a call and waits for its answer, until ctx ends or, if bound is not 0, that time has passed. A call given up
-// like this is abandoned. It is not to be used again.
-func (s *session) do(ctx context.Context, c *call, bound time.Duration) answer {
+// do sends a call and waits for its answer, until ctx ends or that time comes, if it is not 0. A call given up like this
+// is abandoned. It is not to be used again.
+func (s *session) do(ctx context.Context, c *call, by instant) answer {
 	if !s.submit(c) {
 		return answer{err: errSessionOver, unsent: true}
 	}
-	a, came := s.await(ctx, c, bound)
+	a, came := s.await(ctx, c, by)
 	if !came {
 		return s.abandon(c, a.err)
 	}
@@ -111,9 +121,9 @@ func (s *session) do(ctx context.Context, c *call, bound time.Duration) answer {
 }
 
 // await waits for the answer of a call that was submitted. If none came in time the call goes on.
-func (s *session) await(ctx context.Context, c *call, bound time.Duration) (a answer, came bool) {
+func (s *session) await(ctx context.Context, c *call, by instant) (a answer, came bool) {
 	var late <-chan time.Time
-	if bound > 0 {
+	if bound := s.client.until(by); bound > 0 {
 		timer, used := s.timers.Get().(*time.Timer)
 		if used {
 			timer.Reset(bound)
@@ -135,20 +145,12 @@ func (s *session) await(ctx context.Context, c *call, bound time.Duration) (a an
 	}
 }
 
-// answerBound is how long an answer that is due at once is waited for: 0 is for as long as ctx, which has a deadline.
-func (c *Client) answerBound(ctx context.Context) time.Duration {
+// answerBy is when an answer that is due at once must have come: 0 if ctx says that.
+func (c *Client) answerBy(ctx context.Context) instant {
 	if _, ok := ctx.Deadline(); ok {
 		return 0
 	}
-	return c.settings.answerWithin
-}
-
-// answerBy is when an answer that is due at once must have come: 0 if ctx says that.
-func (c *Client) answerBy(ctx context.Context) instant {
-	if bound := c.answerBound(ctx); bound > 0 {
-		return c.now() + instant(bound)
-	}
-	return 0
+	return c.now() + instant(c.settings.answerWithin)
 }
 
 // until is the bound of what must be over at a time. 0 is none.
@@ -280,16 +282,6 @@ func (s *session) leaveIfIdleLocked() {
 	}
 }
 
-// stuck notes that no other replica took the session.
-func (s *session) stuck() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stream != nil {
-		s.stream.stuck = true
-		s.leaveIfIdleLocked()
-	}
-}
-
 // leave ends all locks and says Goodbye. It waits for the end of the session, or cuts it off, and says whether all is
 // released.
 func (s *session) leave() bool {
@@ -301,7 +293,7 @@ func (s *session) leave() bool {
 	alone := s.stream == nil && s.parked == nil
 	s.mu.Unlock()
 	if alone { // nobody to say it to
-		s.finish(ErrClosed)
+		s.client.sessionOver(s, ErrClosed)
 		return !busy
 	}
 	within := closeTimeout
@@ -312,20 +304,15 @@ func (s *session) leave() bool {
 	case <-s.done:
 		return true
 	case <-time.After(within):
-		s.cutOff(ErrClosed)
+		s.mu.Lock()
+		for _, st := range []*stream{s.stream, s.parked} {
+			if st != nil {
+				st.cancel(ErrClosed)
+			}
+		}
+		s.mu.Unlock()
 		<-s.done
 		return !busy
-	}
-}
-
-// cutOff ends its stream.
-func (s *session) cutOff(cause error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, st := range []*stream{s.stream, s.parked} {
-		if st != nil {
-			st.cancel(cause)
-		}
 	}
 }
 
@@ -342,26 +329,6 @@ func (s *session) finishAllLocked(cause error) {
 		h.locks = nil
 	}
 	clear(s.holds)
-}
-
-// finish ends the session, which is on no stream any more: all its locks are lost, all its calls unanswered.
-func (s *session) finish(cause error) {
-	s.mu.Lock()
-	if s.over {
-		s.mu.Unlock()
-		return
-	}
-	s.over = true
-	s.alarm.stop()
-	s.finishAllLocked(cause)
-	pending := s.pending
-	s.pending, s.queue = nil, nil
-	s.mu.Unlock()
-
-	close(s.done)
-	for _, c := range pending {
-		c.reply(answer{err: fmt.Errorf("%w: %w", errSessionOver, cause), unsent: !c.sent && !c.seen})
-	}
 }
 
 func (c *call) reply(a answer) {

@@ -100,33 +100,32 @@ func (st *stream) close(cause error) {
 func (st *stream) patience() time.Duration { return st.ttl * 5 / 12 }
 
 // listen looks whether the stream is silent, and again by itself. If nothing was heard for a while, the session looks
-// for another stream and keeps this one until then. If nothing was heard for the session's TTL, that is its end.
+// for another stream: the replica may stand still, or be cut off from here. It keeps this one until then, and goes on in
+// it if it is heard again before. If nothing was heard for the session's TTL, that is its end.
 func (st *stream) listen() {
-	silence := time.Duration(st.session.client.now() - instant(st.heard.Load()))
+	s := st.session
+	silence := time.Duration(s.client.now() - instant(st.heard.Load()))
 	if silence >= st.ttl {
 		st.cancel(ErrSilent)
 		return
 	}
 	next := st.patience() - silence
+	s.mu.Lock()
+	suspect := next <= 0 && s.stream == st && !st.silent && s.resumableLocked()
+	if suspect {
+		st.silent = true
+	}
 	if next <= 0 {
-		st.session.client.streamSilent(st)
 		next = min(st.patience(), st.ttl-silence)
 	}
-	st.session.mu.Lock()
-	defer st.session.mu.Unlock()
 	if st.ctx.Err() == nil {
 		st.quiet.Reset(next)
 	}
-}
-
-// suspectLocked notes that the stream is silent, and says whether the session should go on elsewhere.
-func (st *stream) suspectLocked() bool {
-	s := st.session
-	if s.stream != st || st.silent || !s.resumableLocked() {
-		return false
+	s.mu.Unlock()
+	if suspect {
+		s.client.tell(Status{State: Interrupted, Err: ErrSilent})
+		s.client.move(s, false)
 	}
-	st.silent = true
-	return true
 }
 
 // heardLocked notes a message.

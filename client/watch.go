@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
@@ -46,12 +44,6 @@ type Unlocked struct {
 	Gap bool
 }
 
-// watches knows who watches what.
-type watches struct {
-	mu     sync.Mutex // guards the field below; comes before Client.mu
-	byName map[string]*watched
-}
-
 // watched is a name that is watched.
 type watched struct {
 	watchers map[chan Unlocked]struct{}
@@ -80,11 +72,10 @@ const maxUnread = 64
 // Watch is for display, caches and the like. To get a lock use Lock: it is woken in turn, Watch wakes everybody.
 func (c *Client) Watch(ctx context.Context, name string) (<-chan Unlocked, error) {
 	events := make(chan Unlocked, maxUnread)
-	_, err := c.inquire(ctx, inquiry{
-		name: name, request: watchRequest(name), patient: true,
-		by:   c.now() + instant(max(c.settings.answerWithin, c.settings.connectWait)),
-		each: func() { c.watches.add(name, events) }, // so that a session that begins meanwhile is asked, too
-	})
+	q := inquiry{name: name, request: watchRequest(name)}
+	q.each = func() { c.watch(name, events) } // so that a session that begins meanwhile is asked, too
+	q.patient = true
+	_, err := c.inquire(ctx, &q, c.now()+instant(max(c.settings.answerWithin, c.settings.connectWait)))
 	if err != nil {
 		c.unwatch(name, events)
 		return nil, fmt.Errorf("watch %s: %w", quoted(name), err)
@@ -97,25 +88,26 @@ func watchRequest(name string) *lockdv1.SessionRequest {
 	return &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Watch{Watch: &lockdv1.Watch{Name: name}}}
 }
 
-// watchAgain asks a new session for all that was watched before.
-func (c *Client) watchAgain(s *session, names []string) {
-	for _, name := range names {
-		s.submit(&call{request: watchRequest(name), then: func(a answer) {
+// watchAgainLocked asks a session that begins, or goes on, for all that was watched before.
+func (s *session) watchAgainLocked() {
+	c := s.client
+	for name := range c.watched {
+		s.submitLocked(&call{request: watchRequest(name), then: func(a answer) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
 			switch {
 			case a.err == nil:
-				c.unlocked(Unlocked{Name: name, Cause: UnlockUnknown, Gap: true}, "")
+				c.unlockedLocked(Unlocked{Name: name, Cause: UnlockUnknown, Gap: true}, "")
 			case !errors.Is(a.err, errSessionOver):
-				c.watches.end(name)
+				c.endWatchLocked(name)
 			}
 		}})
 	}
 }
 
-// unlocked tells the watchers of a name, unless it is a repeat.
-func (c *Client) unlocked(e Unlocked, hold string) {
-	c.watches.mu.Lock()
-	defer c.watches.mu.Unlock()
-	w := c.watches.byName[e.Name]
+// unlockedLocked tells the watchers of a name, unless it is a repeat.
+func (c *Client) unlockedLocked(e Unlocked, hold string) {
+	w := c.watched[e.Name]
 	if w == nil || w.repeats(e, hold) {
 		return
 	}
@@ -140,7 +132,7 @@ func (w *watched) repeats(e Unlocked, hold string) bool {
 	return false
 }
 
-// put gives an event to a watcher, in place of the oldest one if too many were not read. Only the owner of watches.mu
+// put gives an event to a watcher, in place of the oldest one if too many were not read. Only the owner of Client.mu
 // puts.
 func put(events chan Unlocked, e Unlocked) {
 	for {
@@ -166,11 +158,21 @@ func unlockedOf(u *lockdv1.Unlocked) Unlocked {
 	return Unlocked{Name: u.GetName(), Cause: cause, Fence: u.GetFence(), Merged: u.GetMerged()}
 }
 
+// watch notes a Watch.
+func (c *Client) watch(name string, events chan Unlocked) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watched[name] == nil {
+		c.watched[name] = &watched{watchers: make(map[chan Unlocked]struct{})}
+	}
+	c.watched[name].watchers[events] = struct{}{}
+}
+
 // unwatch ends a Watch, and tells the server if it was the last of its name.
 func (c *Client) unwatch(name string, events chan Unlocked) {
-	c.watches.mu.Lock()
-	defer c.watches.mu.Unlock()
-	w := c.watches.byName[name]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.watched[name]
 	if w == nil {
 		return
 	}
@@ -182,45 +184,22 @@ func (c *Client) unwatch(name string, events chan Unlocked) {
 	if len(w.watchers) > 0 {
 		return
 	}
-	delete(c.watches.byName, name)
-	c.mu.Lock()
-	s := c.session
-	c.mu.Unlock()
-	if s != nil {
-		s.submit(&call{request: &lockdv1.SessionRequest{
+	delete(c.watched, name)
+	if c.session != nil {
+		c.session.submitLocked(&call{request: &lockdv1.SessionRequest{
 			Message: &lockdv1.SessionRequest_Unwatch{Unwatch: &lockdv1.Unwatch{Name: name}},
 		}})
 	}
 }
 
-func (ws *watches) add(name string, events chan Unlocked) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	if ws.byName == nil {
-		ws.byName = make(map[string]*watched)
+// endWatchLocked closes the channels of a name that is not watched any more.
+func (c *Client) endWatchLocked(name string) {
+	w := c.watched[name]
+	delete(c.watched, name)
+	if w == nil {
+		return
 	}
-	if ws.byName[name] == nil {
-		ws.byName[name] = &watched{watchers: make(map[chan Unlocked]struct{})}
-	}
-	ws.byName[name].watchers[events] = struct{}{}
-}
-
-func (ws *watches) names() []string {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	return slices.Collect(maps.Keys(ws.byName))
-}
-
-// end closes the channels of some names.
-func (ws *watches) end(names ...string) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	for _, name := range names {
-		if w := ws.byName[name]; w != nil {
-			for events := range w.watchers {
-				close(events)
-			}
-			delete(ws.byName, name)
-		}
+	for events := range w.watchers {
+		close(events)
 	}
 }
