@@ -170,8 +170,7 @@ func (c *Client) ask(ctx context.Context, q question) (answer, error) {
 		case errors.Is(a.err, ErrDraining), over && (a.unsent || !t.once):
 			c.move(s, true)
 			continue
-		case over, errors.Is(a.err, errNoAnswer), errors.Is(a.err, errBroken),
-			t.once && ctx.Err() != nil && errors.Is(a.err, ctx.Err()):
+		case over, is(a.err, errNoAnswer, errBroken), t.once && ctx.Err() != nil && errors.Is(a.err, ctx.Err()):
 			a.err = a.missing(t.changes)
 		}
 		return a, a.err

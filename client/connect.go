@@ -77,9 +77,7 @@ func (c *Client) attempt() bool {
 }
 
 // sessionGone says whether an attempt to resume a session found that nobody can.
-func sessionGone(err error) bool {
-	return errors.Is(err, ErrSessionExpired) || errors.Is(err, ErrSuperseded)
-}
+func sessionGone(err error) bool { return is(err, ErrSessionExpired, ErrSuperseded) }
 
 // pause waits before an attempt, longer after each failure, and says whether the attempt is still wanted. The
 // randomness keeps the clients of a restarted server from coming all at once.

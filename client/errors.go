@@ -133,7 +133,7 @@ func (e *LimitError) Unwrap() error { return ErrLimitMismatch }
 // LostReason says why a lock was lost.
 type LostReason string
 
-// The reasons.
+// The reasons. Others may come with a newer lockd.
 const (
 	// LostExpired: the server could not renew the lease in time, or it was a fixed one.
 	LostExpired LostReason = "expired"

@@ -1,9 +1,9 @@
 package client
 
 import (
-	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -151,19 +151,12 @@ func (s *session) endLocked(h *hold, fence uint64, cause error) {
 	s.leaveIfIdleLocked()
 }
 
-var lostReasons = map[lockdv1.Lost_Reason]LostReason{
-	lockdv1.Lost_REASON_EXPIRED:       LostExpired,
-	lockdv1.Lost_REASON_FORCED:        LostForced,
-	lockdv1.Lost_REASON_DATA_LOSS:     LostData,
-	lockdv1.Lost_REASON_SESSION_ENDED: LostSession,
-	lockdv1.Lost_REASON_NO_QUORUM:     LostQuorum,
-}
-
 // lostLocked ends the Locks of a hold that the server lost.
 func (s *session) lostLocked(lost *lockdv1.Lost) {
 	key := keyOf(lost.GetHold())
+	reason := LostReason(strings.ToLower(strings.TrimPrefix(lost.GetReason().String(), "REASON_")))
 	s.endLocked(s.holds[key], lost.GetHold().GetFence(), &LostError{
-		Name: key.name, Reason: cmp.Or(lostReasons[lost.GetReason()], LostExpired), By: lost.GetBy(), Why: lost.GetWhy(),
+		Name: key.name, Reason: reason, By: lost.GetBy(), Why: lost.GetWhy(),
 	})
 }
 

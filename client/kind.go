@@ -2,6 +2,7 @@ package client
 
 import (
 	"strconv"
+	"strings"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
@@ -26,24 +27,21 @@ const (
 	Semaphore = Kind(lockdv1.LockKind_LOCK_KIND_SEMAPHORE)
 )
 
-var kindNames = map[Kind]string{
-	Exclusive: "exclusive", Fair: "fair", Read: "read", Write: "write", Semaphore: "semaphore",
-}
+// kindPrefix begins the names of kinds in the protocol.
+const kindPrefix = "LOCK_KIND_"
 
 // String is the kind's name, as lockctl spells it.
 func (k Kind) String() string {
-	if name, ok := kindNames[k]; ok {
-		return name
+	if name, ok := lockdv1.LockKind_name[int32(k)]; ok && k != 0 {
+		return strings.ToLower(strings.TrimPrefix(name, kindPrefix))
 	}
 	return "kind " + strconv.Itoa(int(k))
 }
 
 // ParseKind is the reverse of String.
 func ParseKind(name string) (Kind, error) {
-	for k, n := range kindNames {
-		if n == name {
-			return k, nil
-		}
+	if k := Kind(lockdv1.LockKind_value[kindPrefix+strings.ToUpper(name)]); k != 0 && k.String() == name {
+		return k, nil
 	}
 	return 0, invalid("INVALID_KIND",
 		"there is no kind "+quoted(name)+"; the kinds are exclusive, fair, read, write and semaphore")

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,10 +17,7 @@ import (
 // still held until the old deadline at least. Doing it twice is fine.
 func (l *Lock) Extend(ctx context.Context, d time.Duration) error {
 	if l.isAuto() { // the server would make it fixed
-		if err := l.Err(); err != nil {
-			return l.fail("extend", notHeld(err))
-		}
-		return l.fail("extend", ErrAutoLease)
+		return l.fail("extend", cmp.Or(notHeld(l.Err()), ErrAutoLease))
 	}
 	return l.change(ctx, "extend", &lockdv1.Extend{Lease: durationpb.New(d)})
 }
@@ -51,49 +49,48 @@ func (l *Lock) Shorten(ctx context.Context, d time.Duration) error {
 
 // change asks for another lease.
 func (l *Lock) change(ctx context.Context, verb string, e *lockdv1.Extend) error {
-	if err := l.Err(); err != nil {
-		return l.fail(verb, notHeld(err))
-	}
 	e.Name, e.Kind, e.Holder, e.Fence = l.hold.key.name, l.hold.key.kind, l.hold.key.holder, l.fence
-	c := l.session.newCall(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Extend{Extend: e}})
-	c.extends = l
-	return l.asked(ctx, verb, l.session.do(ctx, c, l.session.client.answerBy(ctx)))
+	_, err := l.ask(ctx, verb, &call{
+		request: &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Extend{Extend: e}}, extends: l,
+	})
+	return err
 }
 
 // KeepPermits gives back all permits of a semaphore's Lock but n, at least 1, and returns how many are left. Fewer than
 // n stay as they are. With ErrOutcomeUnknown it may have been done. Doing it twice is fine, as n says what stays.
 func (l *Lock) KeepPermits(ctx context.Context, n uint32) (left uint32, err error) {
 	const verb = "keep permits of"
-	if n == 0 {
+	switch {
+	case n == 0:
 		return 0, l.fail(verb, invalid("INVALID_PERMITS", "to keep no permit is Unlock"))
-	}
-	if l.Kind() != Semaphore {
+	case l.Kind() != Semaphore:
 		return 0, l.fail(verb, invalid("INVALID_PERMITS", "only a semaphore has permits"))
-	}
-	if err := l.Err(); err != nil {
-		return 0, l.fail(verb, notHeld(err))
 	}
 	c := l.releaseCall()
 	c.request.GetRelease().Keep = n
-	c.answer = l.session.channel()
-	a := l.session.do(ctx, c, l.session.client.answerBy(ctx))
-	return a.left, l.asked(ctx, verb, a)
+	a, err := l.ask(ctx, verb, c)
+	return a.left, err
 }
 
-// asked is what became of a request about a lock that may have ended meanwhile.
-func (l *Lock) asked(ctx context.Context, verb string, a answer) error {
+// ask asks something about the lock, which may end meanwhile.
+func (l *Lock) ask(ctx context.Context, verb string, c *call) (a answer, err error) {
 	lost := l.Err()
-	switch {
-	case lost != nil && errors.Is(a.err, errNoAnswer): // both are true
-		return l.fail(verb, fmt.Errorf("%w: %w: %w", ErrOutcomeUnknown, notHeld(lost), a.err))
-	case lost != nil:
-		return l.fail(verb, notHeld(lost))
-	case a.err == nil:
-		return nil
-	case ctx.Err() != nil, errors.Is(a.err, errNoAnswer):
-		a.err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, a.err)
+	if lost == nil {
+		c.answer = l.session.channel()
+		a = l.session.do(ctx, c, l.session.client.answerBy(ctx))
+		lost = l.Err()
 	}
-	return l.fail(verb, a.err)
+	switch err = a.err; {
+	case lost != nil && errors.Is(err, errNoAnswer): // both are true
+		err = fmt.Errorf("%w: %w: %w", ErrOutcomeUnknown, notHeld(lost), err)
+	case lost != nil:
+		err = notHeld(lost)
+	case err == nil:
+		return a, nil
+	case ctx.Err() != nil, errors.Is(err, errNoAnswer):
+		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	}
+	return a, l.fail(verb, err)
 }
 
 func (l *Lock) isAuto() bool {
@@ -149,9 +146,5 @@ func (c *call) decidedLocked() {
 
 // surelyNot says whether an error of the server means that nothing was done and the lock is what it was.
 func surelyNot(err error) bool {
-	if errors.Is(err, ErrOutcomeUnknown) {
-		return false
-	}
-	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrDraining) ||
-		errors.Is(err, ErrQuota)
+	return !errors.Is(err, ErrOutcomeUnknown) && is(err, ErrUnavailable, ErrInvalid, ErrDraining, ErrQuota)
 }

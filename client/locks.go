@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
@@ -72,20 +70,13 @@ func (r *request) ask(items []Item) {
 	a.Kind, a.Permits, a.Limit, a.Items = 0, 0, 0, asked
 }
 
-// shownNames bounds how many names an error shows.
-const shownNames = 4
-
 // names are the names of some items as an error shows them.
 func names(items []Item) string {
-	quoted := make([]string, 0, shownNames+1)
-	for n, i := range items {
-		if n == shownNames {
-			quoted = append(quoted, fmt.Sprintf("and %d more", len(items)-n))
-			break
-		}
-		quoted = append(quoted, strconv.Quote(i.Name))
+	first := quoted(items[0].Name)
+	if len(items) == 1 {
+		return first
 	}
-	return strings.Join(quoted, ", ")
+	return fmt.Sprintf("%s and %d more", first, len(items)-1)
 }
 
 // Locks are locks that were granted together. From then on each lives by itself: it can be lost, and unlocked, without

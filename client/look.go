@@ -144,7 +144,7 @@ func (q *inquiry) call(s *session) *call {
 	if q.each != nil {
 		q.each()
 	}
-	return s.newCall(&lockdv1.SessionRequest{Message: q.request.GetMessage()}) // with an id of its own
+	return &call{request: &lockdv1.SessionRequest{Message: q.request.GetMessage()}, answer: s.channel()}
 }
 
 // inquire asks until some time has passed, connecting included, or for as long as ctx if that is 0.

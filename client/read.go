@@ -2,7 +2,6 @@ package client
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"time"
 
@@ -156,8 +155,7 @@ func (st *stream) answerLocked(m *lockdv1.SessionResponse) {
 // unlessDone is the error that a call was answered with. A release that was sent on an earlier stream, too, may have
 // been carried out by the replica there, after the one here saw the hold: that the hold is gone is what was asked for.
 func (c *call) unlessDone(err error) error {
-	gone := errors.Is(err, ErrNotHeld) || errors.Is(err, ErrStale)
-	if gone && c.seen && c.frees != nil && c.request.GetRelease().GetKeep() == 0 {
+	if is(err, ErrNotHeld, ErrStale) && c.seen && c.frees != nil && c.request.GetRelease().GetKeep() == 0 {
 		return nil
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -190,10 +191,13 @@ func fromStream(err error) error {
 // errEnded: the server ended the stream without an error.
 var errEnded = errors.New("the server ended the session")
 
-// permanent says whether trying again soon is without hope.
-func permanent(err error) bool {
-	return errors.Is(err, ErrDenied) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrUnsupported)
+// is says whether an error is any of some others.
+func is(err error, others ...error) bool {
+	return slices.ContainsFunc(others, func(other error) bool { return errors.Is(err, other) })
 }
+
+// permanent says whether trying again soon is without hope.
+func permanent(err error) bool { return is(err, ErrDenied, ErrInvalid, ErrUnsupported) }
 
 // refused is an error of ours that looks like one of the server.
 func refused(code codes.Code, reason, text string) error {

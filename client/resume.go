@@ -48,10 +48,8 @@ func (st *stream) overAndUnlock(err error) {
 // brokeLocked says whether a stream ended for a reason that leaves the session what it is.
 func (st *stream) brokeLocked(cause error) bool {
 	switch {
-	case st.session.client.settings.onDisconnect == lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE,
-		errors.Is(cause, ErrClosed), errors.Is(cause, ErrSilent), errors.Is(cause, ErrBacklog),
-		errors.Is(cause, ErrSessionExpired),
-		errors.Is(cause, ErrQuota), errors.Is(cause, errProtocol), permanent(cause):
+	case st.session.client.settings.onDisconnect == lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE, permanent(cause),
+		is(cause, ErrClosed, ErrSilent, ErrBacklog, ErrSessionExpired, ErrQuota, errProtocol):
 		return false
 	case errors.Is(cause, ErrSuperseded): // perhaps by an attempt of ours that we have not heard of
 		return st.session.epoch > st.epoch
@@ -83,10 +81,7 @@ func (s *session) bid() (b *bid, ok bool) {
 	if !s.resumableLocked() {
 		return nil, false
 	}
-	if s.stream != nil {
-		s.stream.decided = make(chan struct{})
-		s.parked, s.stream = s.stream, nil
-	}
+	s.parked, s.stream = s.stream, nil
 	s.epoch++
 	s.nextID++ // that of Open
 	b = &bid{claimed: make(map[holdKey]*lockdv1.HeldLock, len(s.holds)), now: s.client.now()}
@@ -153,7 +148,7 @@ func (s *session) unpark() {
 	defer s.mu.Unlock()
 	if st := s.parked; st != nil {
 		s.stream, s.parked = st, nil
-		close(st.decided)
+		s.decided.Broadcast()
 		st.rouse()
 	}
 }
@@ -177,7 +172,7 @@ func (s *session) attach(st *stream, b *bid, opened *lockdv1.Opened) bool {
 	st.rouse()
 	if old := s.parked; old != nil {
 		s.parked = nil
-		close(old.decided)
+		s.decided.Broadcast()
 		old.cancel(errLeft)
 	}
 	return true

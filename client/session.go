@@ -37,10 +37,11 @@ type session struct {
 	id      string // empty until it is open
 	token   string // what resuming it needs
 	ttl     time.Duration
-	at      int     // which of the client's targets it was on last
-	stream  *stream // nil while there is none
-	parked  *stream // the one that it was on, while another one is tried
-	epoch   uint64  // of the last attempt to open a stream
+	at      int        // which of the client's targets it was on last
+	stream  *stream    // nil while there is none
+	parked  *stream    // the one that it was on, while another one is tried
+	decided *sync.Cond // that is over
+	epoch   uint64     // of the last attempt to open a stream
 	nextID  uint64
 	queue   []*call
 	pending map[uint64]*call // sent or queued, not answered
@@ -70,7 +71,7 @@ type call struct {
 func (c *Client) newSession() *session {
 	s := &session{
 		client: c, mu: &c.mu, opened: c.now(), ttl: c.settings.ttl, done: make(chan struct{}),
-		pending: make(map[uint64]*call), holds: make(map[holdKey]*hold),
+		pending: make(map[uint64]*call), holds: make(map[holdKey]*hold), decided: sync.NewCond(&c.mu),
 	}
 	s.alarm.ring = s.ring
 	return s
@@ -89,10 +90,6 @@ type answer struct {
 	left     uint32 // of a hold that was released
 	err      error
 	unsent   bool
-}
-
-func (s *session) newCall(request *lockdv1.SessionRequest) *call {
-	return &call{request: request, answer: s.channel()}
 }
 
 // channel is one for an answer, a used one if there is.

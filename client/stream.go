@@ -36,7 +36,6 @@ type stream struct {
 	frames  []*lockdv1.SessionRequest // what the writer sends, used again; guarded by sending
 
 	// Guarded by session.mu.
-	decided  chan struct{} // while it is parked: closed when that is over
 	beats    heartbeats
 	beatDue  bool
 	hasty    bool   // a heartbeat is to be sent early
@@ -62,19 +61,15 @@ func (st *stream) rouse() {
 // session has left it.
 func (st *stream) enter(ack bool) bool {
 	s := st.session
-	for {
-		s.mu.Lock()
-		parked := s.parked == st
-		if s.stream == st || parked && ack {
-			return true
-		}
-		decided := st.decided
-		s.mu.Unlock()
-		if !parked {
-			return false
-		}
-		<-decided
+	s.mu.Lock()
+	for s.parked == st && !ack {
+		s.decided.Wait()
 	}
+	if s.stream == st || s.parked == st {
+		return true
+	}
+	s.mu.Unlock()
+	return false
 }
 
 // whyLocked finds the best explanation for the end of the stream: our own, the server's, that of gRPC.
