@@ -14,7 +14,7 @@ import (
 // Lock is a lock that was granted. It ends by Unlock or by being lost, once and for good. All methods may be called
 // at any time from any goroutine.
 type Lock struct {
-	ending     ending
+	ending
 	session    *session
 	own        hold   // the first Lock of a hold has it
 	set        *Locks // that of LockAll, or nil
@@ -41,30 +41,15 @@ func (l *Lock) Fence() uint64 { return l.fence }
 
 // Deadline is until when the lock is surely held, as far as it is known now. It moves on while the lease is renewed,
 // and back only by Shorten.
-func (l *Lock) Deadline() time.Time { return l.session.client.base.Add(time.Duration(l.end())) }
+func (l *Lock) Deadline() time.Time { return l.session.client.base.Add(time.Duration(l.hold.end())) }
 
 // ValidFor is the time until Deadline, 0 if the lock has ended.
 func (l *Lock) ValidFor() time.Duration {
 	if l.Err() != nil {
 		return 0
 	}
-	return max(time.Duration(l.end()-l.session.client.now()), 0)
+	return max(time.Duration(l.hold.end()-l.session.client.now()), 0)
 }
-
-// Err is nil while the lock is held, then a *LostError or ErrUnlocked. It looks at the clock: a process that was
-// stopped past the deadline is told so by its first call.
-func (l *Lock) Err() error {
-	l.check()
-	return l.ending.err()
-}
-
-// Context ends when the lock ends; its Cause is then what Err returns. It carries the values of the context given
-// to Lock, but neither its end nor its deadline. Like Err it looks at the clock in its own Err and Done; contexts
-// made from it are told by a timer.
-func (l *Lock) Context() context.Context { return l.ending.context(l) }
-
-// Lost is closed when the lock is lost, but not by Unlock.
-func (l *Lock) Lost() <-chan struct{} { return l.ending.wasLost(l) }
 
 // Unlock releases the lock. The lock's context ends before the server is asked, so nobody else can hold the name
 // while it still looks held here.
@@ -127,20 +112,17 @@ func (l *Lock) fail(verb string, err error) error {
 	return fmt.Errorf("%s %s: %w", verb, quoted(l.Name()), err)
 }
 
-func (l *Lock) end() instant { return l.hold.end() }
-
-// check ends the lock if its deadline has passed, without waiting for any timer.
 func (l *Lock) check() {
-	if l.ending.cause.Load() == nil && l.session.client.now() >= l.end() {
+	if l.cause.Load() == nil && l.session.client.now() >= l.hold.end() {
 		l.session.expire(l)
 	}
 }
 
 // finish ends the lock, and tells the set that it is in.
 func (l *Lock) finish(cause error) {
-	l.ending.end(cause)
+	l.end(cause)
 	if l.set != nil {
-		l.set.ending.end(cause)
+		l.set.end(cause)
 	}
 }
 
@@ -171,6 +153,7 @@ func (l *Lock) releaseCall() *call {
 
 // ending tells of the end of a Lock, or of Locks, to those who asked.
 type ending struct {
+	of     held
 	values context.Context       // of the call that took it; only its values are used
 	cause  atomic.Pointer[error] // nil while held; written under mu
 
@@ -178,6 +161,51 @@ type ending struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	lost   chan struct{}
+}
+
+// held is a Lock, or Locks.
+type held interface {
+	check() // ends what is over its deadline, without waiting for any timer
+}
+
+// Err is nil while the lock, or all of several, is held. Then it is the *LostError of one that was lost, or else
+// ErrUnlocked. It looks at the clock: a process that was stopped past the deadline is told so by its first call.
+func (e *ending) Err() error {
+	e.of.check()
+	return e.err()
+}
+
+// Context ends when the lock, or any of several, ends; its Cause is then what Err returns. It carries the values of the
+// context given to Lock, but neither its end nor its deadline. Like Err it looks at the clock in its own Err and Done;
+// contexts made from it are told by a timer.
+func (e *ending) Context() context.Context {
+	e.mu.Lock()
+	if e.ctx == nil {
+		inner, cancel := context.WithCancelCause(context.WithoutCancel(e.values))
+		e.ctx, e.cancel = &lockContext{inner, e}, cancel
+		if err := e.err(); err != nil {
+			cancel(err)
+		}
+	}
+	ctx := e.ctx
+	e.mu.Unlock()
+	e.of.check()
+	return ctx
+}
+
+// Lost is closed when the lock, or any of several, is lost, but not by Unlock.
+func (e *ending) Lost() <-chan struct{} {
+	e.mu.Lock()
+	if e.lost == nil {
+		e.lost = make(chan struct{})
+		if errors.Is(e.err(), ErrLost) {
+			close(e.lost)
+		}
+	}
+	lost := e.lost
+	e.mu.Unlock()
+	e.of.check()
+	return lost
 }
 
 // unlocked is the cause of all that ended by Unlock.
@@ -212,58 +240,23 @@ func (e *ending) end(cause error) {
 	}
 }
 
-func (e *ending) context(h held) context.Context {
-	e.mu.Lock()
-	if e.ctx == nil {
-		inner, cancel := context.WithCancelCause(context.WithoutCancel(e.values))
-		e.ctx, e.cancel = &lockContext{Context: inner, held: h}, cancel
-		if err := e.err(); err != nil {
-			cancel(err)
-		}
-	}
-	ctx := e.ctx
-	e.mu.Unlock()
-	h.check()
-	return ctx
-}
-
-func (e *ending) wasLost(h held) <-chan struct{} {
-	e.mu.Lock()
-	if e.lost == nil {
-		e.lost = make(chan struct{})
-		if errors.Is(e.err(), ErrLost) {
-			close(e.lost)
-		}
-	}
-	lost := e.lost
-	e.mu.Unlock()
-	h.check()
-	return lost
-}
-
 // lockContext looks at the deadline before it says that all is well. Its Done is the channel of the context inside, so
 // that package context finds that one and needs no goroutine for contexts made from this one. It has no Deadline of
 // its own: that of a lock moves, and package context would trust the first answer.
 type lockContext struct {
 	context.Context
-	held held
-}
-
-// held is a Lock, or Locks.
-type held interface {
-	Err() error
-	check()
+	ending *ending
 }
 
 // Done is closed when the lock has ended.
 func (c *lockContext) Done() <-chan struct{} {
-	c.held.check()
+	c.ending.of.check()
 	return c.Context.Done()
 }
 
 // Err is context.Canceled when the lock has ended.
 func (c *lockContext) Err() error {
-	if c.held.Err() != nil {
+	if c.ending.Err() != nil {
 		return context.Canceled
 	}
 	return c.Context.Err()

@@ -82,23 +82,16 @@ func names(items []Item) string {
 // Locks are locks that were granted together. From then on each lives by itself: it can be lost, and unlocked, without
 // the others. All methods may be called at any time from any goroutine.
 type Locks struct {
-	ending ending
-	all    []*Lock
+	ending
+	all []*Lock
 }
 
 // All are the locks, in the order in which they were asked for.
 func (ls *Locks) All() []*Lock { return slices.Clone(ls.all) }
 
-// Err is nil while all locks are held. Then it is the *LostError of one that was lost, or else ErrUnlocked. Like that
-// of a Lock it looks at the clock.
-func (ls *Locks) Err() error {
-	ls.check()
-	return ls.ending.err()
-}
-
 // Deadline is until when all locks are surely held: the earliest of their deadlines.
 func (ls *Locks) Deadline() time.Time {
-	first := slices.MinFunc(ls.all, func(a, b *Lock) int { return cmp.Compare(a.end(), b.end()) })
+	first := slices.MinFunc(ls.all, func(a, b *Lock) int { return cmp.Compare(a.hold.end(), b.hold.end()) })
 	return first.Deadline()
 }
 
@@ -111,14 +104,6 @@ func (ls *Locks) ValidFor() time.Duration {
 	return least
 }
 
-// Context ends when any of the locks ends; its Cause is then what that one's Err returns. Otherwise it is like the
-// Context of a Lock.
-func (ls *Locks) Context() context.Context { return ls.ending.context(ls) }
-
-// Lost is closed when any of the locks is lost, but not by Unlock.
-func (ls *Locks) Lost() <-chan struct{} { return ls.ending.wasLost(ls) }
-
-// check ends the locks whose deadline has passed, without waiting for any timer.
 func (ls *Locks) check() {
 	for _, l := range ls.all {
 		l.check()

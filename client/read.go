@@ -186,6 +186,7 @@ func (st *stream) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
 	var set *Locks
 	if c.asks.several {
 		set = &Locks{ending: ending{values: values}}
+		set.of = set
 	}
 	for i, h := range g.GetHolds() {
 		l := &Lock{
@@ -193,7 +194,7 @@ func (st *stream) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
 			granted:    s.client.now(),
 			annotation: asked.GetAnnotation(), permits: asked.GetPermits(),
 		}
-		l.hold = &l.own
+		l.of, l.hold = l, &l.own
 		l.own.key = keyOf(h)
 		if c.abandoned || !right {
 			s.submitLocked(l.releaseCall())
