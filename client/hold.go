@@ -32,7 +32,7 @@ type hold struct {
 	key      holdKey
 	deadline atomic.Int64 // instant; moves earlier only by Shorten, and when one of several readers is unlocked
 
-	// Guarded by session.mu.
+	// Guarded by Client.mu.
 	locks      []*Lock  // those that have not ended, in the order of their grants
 	room       [1]*Lock // for locks
 	auto       bool

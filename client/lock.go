@@ -15,7 +15,6 @@ import (
 // at any time from any goroutine.
 type Lock struct {
 	ending
-	session    *session
 	own        hold   // the first Lock of a hold has it
 	set        *Locks // that of LockAll, or nil
 	fence      uint64
@@ -24,7 +23,7 @@ type Lock struct {
 	annotation string
 	release    atomic.Pointer[call] // of an Unlock with an unknown outcome
 
-	// Guarded by session.mu.
+	// Guarded by Client.mu.
 	hold    *hold  // does not change once the Lock was granted
 	permits uint32 // of a semaphore
 }
@@ -38,18 +37,6 @@ func (l *Lock) Kind() Kind { return Kind(l.hold.key.kind) }
 // Fence is the token of this grant. Give it to the resource with each access: later grants of the name have greater
 // ones, so a resource that refuses a fence smaller than the greatest it has seen is safe from late holders.
 func (l *Lock) Fence() uint64 { return l.fence }
-
-// Deadline is until when the lock is surely held, as far as it is known now. It moves on while the lease is renewed,
-// and back only by Shorten.
-func (l *Lock) Deadline() time.Time { return l.session.client.base.Add(time.Duration(l.hold.end())) }
-
-// ValidFor is the time until Deadline, 0 if the lock has ended.
-func (l *Lock) ValidFor() time.Duration {
-	if l.Err() != nil {
-		return 0
-	}
-	return max(time.Duration(l.hold.end()-l.session.client.now()), 0)
-}
 
 // Unlock releases the lock. The lock's context ends before the server is asked, so nobody else can hold the name
 // while it still looks held here.
@@ -112,8 +99,10 @@ func (l *Lock) fail(verb string, err error) error {
 	return fmt.Errorf("%s %s: %w", verb, quoted(l.Name()), err)
 }
 
+func (l *Lock) until() instant { return l.hold.end() }
+
 func (l *Lock) check() {
-	if l.cause.Load() == nil && l.session.client.now() >= l.hold.end() {
+	if l.cause.Load() == nil && l.session.client.now() >= l.until() {
 		l.session.expire(l)
 	}
 }
@@ -153,9 +142,10 @@ func (l *Lock) releaseCall() *call {
 
 // ending tells of the end of a Lock, or of Locks, to those who asked.
 type ending struct {
-	of     held
-	values context.Context       // of the call that took it; only its values are used
-	cause  atomic.Pointer[error] // nil while held; written under mu
+	of      held
+	session *session
+	values  context.Context       // of the call that took it; only its values are used
+	cause   atomic.Pointer[error] // nil while held; written under mu
 
 	mu     sync.Mutex // guards the fields below, which are made when somebody asks for them
 	ctx    context.Context
@@ -165,7 +155,20 @@ type ending struct {
 
 // held is a Lock, or Locks.
 type held interface {
-	check() // ends what is over its deadline, without waiting for any timer
+	check()         // ends what is over its deadline, without waiting for any timer
+	until() instant // it is surely held
+}
+
+// Deadline is until when the lock, or all of several, is surely held, as far as it is known now. It moves on while the
+// lease is renewed, and back only by Shorten.
+func (e *ending) Deadline() time.Time { return e.session.client.base.Add(time.Duration(e.of.until())) }
+
+// ValidFor is the time until Deadline, 0 if the lock, or any of several, has ended.
+func (e *ending) ValidFor() time.Duration {
+	if e.Err() != nil {
+		return 0
+	}
+	return max(time.Duration(e.of.until()-e.session.client.now()), 0)
 }
 
 // Err is nil while the lock, or all of several, is held. Then it is the *LostError of one that was lost, or else

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
@@ -89,19 +88,8 @@ type Locks struct {
 // All are the locks, in the order in which they were asked for.
 func (ls *Locks) All() []*Lock { return slices.Clone(ls.all) }
 
-// Deadline is until when all locks are surely held: the earliest of their deadlines.
-func (ls *Locks) Deadline() time.Time {
-	first := slices.MinFunc(ls.all, func(a, b *Lock) int { return cmp.Compare(a.hold.end(), b.hold.end()) })
-	return first.Deadline()
-}
-
-// ValidFor is the time until Deadline, 0 if any of the locks has ended.
-func (ls *Locks) ValidFor() time.Duration {
-	least := ls.all[0].ValidFor()
-	for _, l := range ls.all[1:] {
-		least = min(least, l.ValidFor())
-	}
-	return least
+func (ls *Locks) until() instant {
+	return slices.MinFunc(ls.all, func(a, b *Lock) int { return cmp.Compare(a.until(), b.until()) }).until()
 }
 
 func (ls *Locks) check() {
@@ -121,7 +109,7 @@ func (ls *Locks) Unlock(ctx context.Context) error {
 			errs[i] = l.fail("unlock", err)
 		}
 	}
-	by := ls.all[0].session.client.answerBy(ctx)
+	by := ls.session.client.answerBy(ctx)
 	for i, release := range releases {
 		if release != nil {
 			errs[i] = ls.all[i].awaitUnlock(ctx, release, by)

@@ -185,14 +185,13 @@ func (st *stream) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
 	values, locks := c.asks.values, c.asks.room[:0]
 	var set *Locks
 	if c.asks.several {
-		set = &Locks{ending: ending{values: values}}
+		set = &Locks{ending: ending{session: s, values: values}}
 		set.of = set
 	}
 	for i, h := range g.GetHolds() {
 		l := &Lock{
-			ending: ending{values: values}, session: s, set: set, fence: h.GetFence(), acquiredBy: h.GetAcquiredBy(),
-			granted:    s.client.now(),
-			annotation: asked.GetAnnotation(), permits: asked.GetPermits(),
+			ending: ending{session: s, values: values}, set: set, fence: h.GetFence(), acquiredBy: h.GetAcquiredBy(),
+			granted: s.client.now(), annotation: asked.GetAnnotation(), permits: asked.GetPermits(),
 		}
 		l.of, l.hold = l, &l.own
 		l.own.key = keyOf(h)

@@ -186,7 +186,7 @@ func (s *session) resumedLocked(st *stream, b *bid, opened *lockdv1.Opened) {
 		if h := s.holds[key]; h != nil && h.locks[len(h.locks)-1].fence == fence {
 			s.raiseLocked(h, st.beats.deadline(r.GetValidity()))
 		} else if !s.freeingLocked(key) {
-			l := &Lock{session: s, fence: fence, acquiredBy: r.GetHold().GetAcquiredBy()}
+			l := &Lock{ending: ending{session: s}, fence: fence, acquiredBy: r.GetHold().GetAcquiredBy()}
 			l.hold, l.own.key = &l.own, key
 			s.queueLocked(l.releaseCall())
 		}

@@ -60,7 +60,7 @@ type call struct {
 	extends *Lock        // of an Extend
 	frees   *Lock        // of a Release
 
-	// Guarded by session.mu.
+	// Guarded by Client.mu.
 	was       instant // of an Extend that shortens: the deadline before
 	sent      bool    // on the stream at hand
 	seen      bool    // it was sent on an earlier stream
@@ -103,8 +103,8 @@ func (s *session) channel() chan answer {
 // answered takes back the channel of a call whose answer was received: nothing is sent on it any more.
 func (s *session) answered(c *call) { s.spare.Put(c.answer) }
 
-// do sends a call and waits for its answer, until ctx ends or that time comes, if it is not 0. A call given up like this
-// is abandoned. It is not to be used again.
+// do sends a call and waits for its answer, until ctx ends or, if by is not 0, that time comes. Then the call is
+// abandoned. It is not to be used again.
 func (s *session) do(ctx context.Context, c *call, by instant) answer {
 	if !s.submit(c) {
 		return answer{err: errSessionOver, unsent: true}

@@ -31,11 +31,11 @@ type stream struct {
 	heard atomic.Int64  // instant of the last message
 	quiet *time.Timer   // ends it when nothing is heard
 
-	// held by who takes from the queue and sends; comes before session.mu, but for TryLock
+	// held by who takes from the queue and sends; comes before Client.mu, but for TryLock
 	sending sync.Mutex
 	frames  []*lockdv1.SessionRequest // what the writer sends, used again; guarded by sending
 
-	// Guarded by session.mu.
+	// Guarded by Client.mu.
 	beats    heartbeats
 	beatDue  bool
 	hasty    bool   // a heartbeat is to be sent early
@@ -94,9 +94,9 @@ func (st *stream) close(cause error) {
 //	patience = interval of heartbeats (TTL/3) + TTL/12
 func (st *stream) patience() time.Duration { return st.ttl * 5 / 12 }
 
-// listen looks whether the stream is silent, and again by itself. If nothing was heard for a while, the session looks
-// for another stream: the replica may stand still, or be cut off from here. It keeps this one until then, and goes on in
-// it if it is heard again before. If nothing was heard for the session's TTL, that is its end.
+// listen looks whether the stream is silent, and again by itself. If nothing was heard for a while, the replica may
+// stand still, or be cut off from here: the session looks for another stream, and keeps this one until then. If nothing
+// was heard for the session's TTL, that is its end.
 func (st *stream) listen() {
 	s := st.session
 	silence := time.Duration(s.client.now() - instant(st.heard.Load()))
