@@ -34,6 +34,7 @@ type fate struct {
 // node is a member in memory with faults. Its calls take time, also those that are started.
 type node struct {
 	*memstore.Store
+	hasty bool // its clock is 1 % fast
 
 	mu    sync.Mutex // guards the fields below
 	fate  func(op string) fate
@@ -138,15 +139,40 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
+// sooner is when a time is over by the clock of a node, and later what that counts in a time.
+func (n *node) sooner(d time.Duration) time.Duration {
+	if n.hasty {
+		return d * 100 / 101
+	}
+	return d
+}
+
+func (n *node) later(d time.Duration) time.Duration {
+	if n.hasty {
+		return d * 101 / 100
+	}
+	return d
+}
+
 func (n *node) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
+	c.TTL = n.sooner(c.TTL)
 	return meet(ctx, n, "acquire", func() (lock.Grant, error) { return n.Store.Acquire(context.Background(), c) })
 }
 
 func (n *node) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
+	cs = slices.Clone(cs)
+	for i := range cs {
+		cs[i].TTL = n.sooner(cs[i].TTL)
+	}
 	return meet(ctx, n, "acquire", func() ([]lock.Grant, error) { return n.Store.AcquireAll(context.Background(), cs) })
 }
 
 func (n *node) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
+	if r.Next != nil {
+		next := *r.Next
+		next.TTL = n.sooner(next.TTL)
+		r.Next = &next
+	}
 	return meet(ctx, n, "release", func() (lock.Returned, error) { return n.Store.Release(context.Background(), r) })
 }
 
@@ -155,10 +181,16 @@ func (n *node) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 }
 
 func (n *node) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
-	return meet(ctx, n, "extend", func() (time.Duration, error) { return n.Store.Extend(context.Background(), r) })
+	r.TTL = n.sooner(r.TTL)
+	left, err := meet(ctx, n, "extend", func() (time.Duration, error) { return n.Store.Extend(context.Background(), r) })
+	return n.later(left), err
 }
 
 func (n *node) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
+	rs = slices.Clone(rs)
+	for i := range rs {
+		rs[i].TTL = n.sooner(rs[i].TTL)
+	}
 	results, err := meet(ctx, n, "renew", func() ([]error, error) {
 		results := make([]error, len(rs))
 		n.Store.Renew(context.Background(), rs, func(i int, err error) { results[i] = err })
@@ -174,6 +206,7 @@ func (n *node) Renew(ctx context.Context, rs []lock.Renewal, done func(int, erro
 }
 
 func (n *node) Shorten(ctx context.Context, r lock.Renewal) error {
+	r.TTL = n.sooner(r.TTL)
 	_, err := meetOnce(ctx, n, "shorten", func() (int, error) { return 0, n.Store.Shorten(context.Background(), r) })
 	return err
 }

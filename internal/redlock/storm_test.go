@@ -3,15 +3,10 @@ package redlock
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"go.uber.org/zap"
-
-	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // climate is what happens in a storm.
@@ -100,82 +95,12 @@ func (s *storm) trouble(ctx context.Context) {
 
 // replica is a new one with a clock that is up to two hours wrong.
 func (s *storm) replica() *Store {
-	var all []lock.Store
-	for _, n := range s.world.nodes {
-		all = append(all, hasty{n})
-	}
-	store, err := New(s.cfg, all, zap.NewNop(), nil)
-	if err != nil {
-		s.Fatal(err)
-	}
-	deaf := store.ListenForced(func(string) {}) // as a broker does
-	s.Cleanup(func() {
-		deaf()
-		_ = store.Close()
-	})
+	store := s.another(s.cfg)
+	s.Cleanup(store.ListenForced(func(string) {})) // as a broker does
 	if hours := s.intN(4); hours < 3 {
 		store.hours(hours)
 	}
 	return store
-}
-
-// hasty is a member whose clock is 1 % fast.
-type hasty struct{ *node }
-
-func sooner(ttl time.Duration) time.Duration { return ttl * 100 / 101 }
-
-func (h hasty) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	c.TTL = sooner(c.TTL)
-	h.node.StartAcquire(c, done)
-}
-
-func (h hasty) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	c.TTL = sooner(c.TTL)
-	return h.node.Acquire(ctx, c)
-}
-
-func (h hasty) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	if r.Next != nil {
-		next := *r.Next
-		next.TTL = sooner(next.TTL)
-		r.Next = &next
-	}
-	h.node.StartRelease(r, done)
-}
-
-func (h hasty) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
-	mine := slices.Clone(cs)
-	for i := range mine {
-		mine[i].TTL = sooner(mine[i].TTL)
-	}
-	return h.node.AcquireAll(ctx, mine)
-}
-
-// longer is what the clock of such a member counts in a time.
-func longer(left time.Duration, err error) (time.Duration, error) { return left * 101 / 100, err }
-
-func (h hasty) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
-	r.TTL = sooner(r.TTL)
-	h.node.StartExtend(r, func(left time.Duration, err error) { done(longer(left, err)) })
-}
-
-func (h hasty) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
-	r.TTL = sooner(r.TTL)
-	return longer(h.node.Extend(ctx, r))
-}
-
-func (h hasty) Shorten(ctx context.Context, r lock.Renewal) error {
-	r.TTL = sooner(r.TTL)
-	return h.node.Shorten(ctx, r)
-}
-
-func (h hasty) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
-	mine := make([]lock.Renewal, len(rs))
-	for i, r := range rs {
-		r.TTL = sooner(r.TTL)
-		mine[i] = r
-	}
-	h.node.Renew(ctx, mine, done)
 }
 
 // clients is how many there are, and runs is for how long.
@@ -190,6 +115,7 @@ func (c climate) blow(t *testing.T, seed uint64, aftermath func(*storm)) (wrong 
 		s := &storm{world: &world{T: t}, climate: c, rand: rand.New(rand.NewPCG(seed, seed))} //nolint:gosec // no secret
 		for range 5 {
 			n := newNode()
+			n.hasty = true
 			n.choose(s.fate)
 			s.world.nodes = append(s.world.nodes, n)
 		}
