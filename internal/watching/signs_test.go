@@ -3,6 +3,8 @@ package watching_test
 import (
 	"context"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -44,12 +46,6 @@ func (s *shown) See(context.Context, string) (lock.Sight, error) {
 	return st, nil
 }
 
-// show has the name held by these from now on, and waits until that is seen.
-func (s *shown) show(holds ...lock.SeenHold) {
-	s.change(holds...)
-	time.Sleep(50 * time.Millisecond)
-}
-
 // change has the name held by these from now on.
 func (s *shown) change(holds ...lock.SeenHold) {
 	s.mu.Lock()
@@ -58,245 +54,176 @@ func (s *shown) change(holds ...lock.SeenHold) {
 		s.sight.Fence = max(s.sight.Fence, h.Fence)
 	}
 	s.mu.Unlock()
-	s.says(lock.NoticeChanged)
+	s.says(lock.Notice{What: lock.NoticeChanged})
 }
 
-func (s *shown) says(what ...lock.What) {
-	for _, w := range what {
-		s.notify(lock.Notice{What: w})
-	}
-}
+func (s *shown) says(n lock.Notice) { s.notify(n) }
 
-// frees sends a message of Redisson's and shows who is left.
-func (s *shown) frees(holds ...lock.SeenHold) {
-	s.mu.Lock()
-	s.bare++
-	s.mu.Unlock()
-	s.change(holds...)
-}
+// fence is that of lockd's hold.
+const fence = 7
 
-// ends sends a message of lockd's.
-func (s *shown) ends(c lock.EndCause, f lock.Fence, unsure bool) {
-	s.notify(lock.Notice{What: lock.NoticeEnded, Cause: c, Fence: f, Unsure: unsure})
-}
-
-// hears has something happen to a name that is free, and compares what who watches it is told.
-func hears(t *testing.T, do func(s *shown), want ...end) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		t.Helper()
-		store := &shown{look: time.Millisecond, sight: lock.Sight{Tracked: true}}
-		hub := watching.New(store)
-		defer hub.Close()
-		w := &watcher{}
-		hub.Watch("n", w, 1)
-		time.Sleep(20 * time.Millisecond)
-		store.show()
-		do(store)
-		time.Sleep(3 * time.Second)
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for i := range want {
-			want[i].name = "n"
-		}
-		if !slices.Equal(w.all, want) {
-			t.Errorf("told %v, want %v", w.all, want)
-		}
-	})
-}
-
-func TestWhatIsToldOfAHold(t *testing.T) {
-	const f = 7
-	ours := lock.SeenHold{ID: "exclusive a#1", TTL: time.Minute, Fence: f}
-	short := ours
-	short.TTL = 100 * time.Millisecond
-	unsure := ours
-	unsure.Unsure, unsure.Fence = true, f+2
-	rising := ours
-	rising.Rising = true
-	for what, row := range map[string]struct {
-		do   func(s *shown)
-		want []end
-	}{
-		"the message comes before the look": {func(s *shown) {
-			s.show(ours)
-			s.ends(lock.EndReleased, f, false)
-			s.show()
-			s.ends(lock.EndReleased, f, false) // repeated
-		}, []end{{fence: f, cause: lock.EndReleased}}},
-		"the message comes during a look that sees the hold": {func(s *shown) {
-			s.change(ours)
-			time.Sleep(5*time.Millisecond + 500*time.Microsecond)
-			s.ends(lock.EndReleased, f, false)
-			s.show()
-		}, []end{{fence: f, cause: lock.EndReleased}}},
-		"a deleted key": {func(s *shown) { s.show(ours); s.show() }, []end{{fence: f, cause: lock.EndForced}}},
-		"a lease that runs out": {func(s *shown) {
-			s.show(short)
-			s.mu.Lock()
-			s.sight.Holds = nil
-			s.mu.Unlock()
-		}, []end{{fence: f, cause: lock.EndExpired}}},
-		"a hold too short to be seen": {func(s *shown) {
-			s.mu.Lock()
-			s.sight.Fence = f
-			s.mu.Unlock()
-			s.show()
-		}, []end{{fence: f, cause: lock.EndExpired}}},
-		"lost data": {func(s *shown) {
-			s.show(ours)
-			s.says(lock.NoticeFlushed)
-			s.show()
-		}, []end{{fence: f, cause: lock.EndDataLoss}}},
-		"during an outage": {func(s *shown) {
-			s.show(ours)
-			s.says(lock.NoticeDeaf)
-			s.show()
-			s.says(lock.NoticeListening)
-			s.ends(lock.EndReleased, f, false) // it knows more, and is a repeat
-		}, []end{{fence: f}}},
-		"just before it is known that messages are heard again": {func(s *shown) {
-			s.show(ours)
-			s.says(lock.NoticeDeaf)
-			time.Sleep(2 * time.Second)
-			s.mu.Lock()
-			s.sight.Holds = nil
-			s.mu.Unlock()
-			s.says(lock.NoticeListening)
-		}, []end{{fence: f}}},
-		"a few of several stores tell, and it stands": {func(s *shown) {
-			s.show(ours)
-			s.ends(lock.EndForced, f, true)
-			s.show(ours)
-			s.ends(lock.EndReleased, f, false)
-			s.show()
-		}, []end{{fence: f, cause: lock.EndReleased}}},
-		"a few of several stores tell, and it is gone": {func(s *shown) {
-			s.show(ours)
-			s.ends(lock.EndReleased, f, true)
-			s.show()
-		}, []end{{fence: f, cause: lock.EndReleased}}},
-		"a few of several stores tell of an attempt that failed": {func(s *shown) {
-			s.ends(lock.EndReleased, f, true)
-			s.mu.Lock()
-			s.sight.Fence = f
-			s.mu.Unlock()
-			s.show()
-		}, nil},
-		"it may last": {func(s *shown) {
-			s.show(ours)
-			for range 5 {
-				s.show(unsure)
+// holds are those that a script names, separated by commas. Those of lockd are an "a" with a fence; in capitals are those
+// of another program.
+func holds(names string) (all []lock.SeenHold) {
+	for name := range strings.SplitSeq(names, ",") {
+		h := lock.SeenHold{ID: "exclusive a#1", TTL: time.Minute, Fence: fence}
+		switch name {
+		case "":
+			continue
+		case "a":
+		case "short":
+			h.TTL = 100 * time.Millisecond
+		case "unsure":
+			h.Unsure, h.Fence = true, fence+2
+		case "rising":
+			h.Rising = true
+		default:
+			h.ID, h.Fence, h.Foreign, h.Permit = name, 0, true, name == "PERMIT"
+			if name == "SHORT" {
+				h.TTL = 50 * time.Millisecond
 			}
-			s.show()
-		}, []end{{fence: f}}},
-		"its fence is raised": {func(s *shown) {
-			s.show(rising)
-			s.ends(lock.EndReleased, f+1, false)
-			s.mu.Lock()
-			s.sight.Fence = f + 1
-			s.mu.Unlock()
-			s.show()
-		}, []end{{fence: f + 1, cause: lock.EndReleased}}},
-		"it was lost and put back": {func(s *shown) {
-			s.show(ours)
-			s.says(lock.NoticeFlushed)
-			s.show()
-			s.show(ours)
-			s.ends(lock.EndReleased, f, false)
-			s.show()
-		}, []end{{fence: f, cause: lock.EndDataLoss}, {fence: f, cause: lock.EndReleased}}},
-	} {
-		t.Run(what, func(t *testing.T) { hears(t, row.do, row.want...) })
-	}
-}
-
-// theirs are holds of another program.
-func theirs(ids ...string) (all []lock.SeenHold) {
-	for _, id := range ids {
-		all = append(all, lock.SeenHold{ID: id, TTL: time.Minute, Foreign: true})
+		}
+		all = append(all, h)
 	}
 	return all
 }
 
-// Messages of another program say nothing but that something was released.
-func TestWhatIsToldOfAHoldOfAnotherProgram(t *testing.T) {
-	released, forced := end{cause: lock.EndReleased}, end{cause: lock.EndForced}
-	permit := lock.SeenHold{ID: "permit x", TTL: time.Minute, Foreign: true, Permit: true}
-	expiring := theirs("exclusive a")
-	expiring[0].TTL = 50 * time.Millisecond
-	a, b := theirs("exclusive a"), theirs("exclusive b")
-	during := 5*time.Millisecond + 500*time.Microsecond // after a change the look has seen, and is under way
-	for what, row := range map[string]struct {
-		do   func(s *shown)
-		want []end
-	}{
-		"one after the other": {func(s *shown) {
-			for range 20 {
-				s.show(a...)
-				s.frees()
-				time.Sleep(10 * time.Millisecond)
-			}
-		}, slices.Repeat([]end{released}, 20)},
-		"to the next one": {func(s *shown) { s.show(a...); s.frees(b...) }, []end{released}},
-		"during a look":   {func(s *shown) { s.change(a...); time.Sleep(during); s.frees() }, []end{released}},
-		"during a look that sees the next one": {func(s *shown) {
-			s.show(a...)
-			s.frees(b...)
-			time.Sleep(during)
-			s.frees()
-		}, []end{released, released}},
-		"too short to be seen":                     {func(s *shown) { s.frees(); s.frees() }, []end{released, released}},
-		"too short to be seen, beside another one": {func(s *shown) { s.show(a...); s.frees(a...) }, []end{released}},
-		"without a word":                           {func(s *shown) { s.show(a...); s.show() }, []end{released}},
-		"a reader leaves others behind": {func(s *shown) {
-			s.show(theirs("read a", "read b")...)
-			s.show(theirs("read b")...)
-			s.frees()
-		}, []end{released, released}},
-		"just before its lease ends": {func(s *shown) {
-			s.show(expiring...)
-			s.frees()
-		}, []end{released}},
-		"its lease ends": {func(s *shown) {
-			s.show(expiring...)
-			s.show()
-		}, []end{{cause: lock.EndExpired}}},
-		"by force": {func(s *shown) {
-			s.show(a...)
-			s.ends(lock.EndForced, 0, false)
-			s.show()
-		}, []end{forced}},
-		"by force during a look": {func(s *shown) {
-			s.show(a...)
-			s.change()
-			time.Sleep(during)
-			s.ends(lock.EndForced, 0, false)
-		}, []end{forced}},
-		"by force, too short to be seen": {func(s *shown) { s.ends(lock.EndForced, 0, false) }, []end{forced}},
-		"by force at one of several stores": {func(s *shown) {
-			s.show(a...)
-			s.ends(lock.EndForced, 0, true)
-			s.show(a...)
-		}, nil},
-		"by force just after a release": {func(s *shown) {
-			s.show(a...)
-			s.frees(b...)
-			time.Sleep(10 * time.Millisecond)
-			s.ends(lock.EndForced, 0, false)
-			s.show()
-		}, []end{released, forced}},
-		"permits by force, of which one was not seen": {func(s *shown) {
-			s.show(permit)
-			s.ends(lock.EndForced, 0, false)
-			s.show()
-		}, []end{forced, forced}},
-		"a permit during an outage": {func(s *shown) {
-			s.show(permit)
-			s.says(lock.NoticeDeaf, lock.NoticeListening)
-			s.show()
-		}, []end{{}}},
+// do does what a line of a script says:
+//
+//	show a,B      the name is held by these from now on, and that is seen
+//	change a,B    it is not seen yet
+//	quietly a,B   nobody tells that something changed; a number is the last fence
+//	frees B       Redisson tells of a release, and these are left
+//	ends CAUSE N  lockd tells of an end, with a fence that is N more; "few" if less than a majority does, "bare" without
+//	              a fence
+//	hears WHAT    something else is told
+//	wait D        time passes; "look" is until a look has seen, and is under way
+func (s *shown) do(t *testing.T, line string) {
+	words := strings.Fields(line + " .")
+	switch what, of := words[0], strings.Trim(words[1], "."); what {
+	case "show":
+		s.change(holds(of)...)
+		time.Sleep(50 * time.Millisecond)
+	case "change":
+		s.change(holds(of)...)
+	case "quietly":
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if n, err := strconv.Atoi(of); err == nil {
+			s.sight.Fence = lock.Fence(n) //nolint:gosec // small
+		} else {
+			s.sight.Holds = holds(of)
+		}
+	case "frees":
+		s.mu.Lock()
+		s.bare++
+		s.mu.Unlock()
+		s.change(holds(of)...)
+	case "ends":
+		n := lock.Notice{What: lock.NoticeEnded, Cause: causes[of], Fence: fence, Unsure: slices.Contains(words, "few")}
+		if slices.Contains(words, "+1") {
+			n.Fence++
+		}
+		if slices.Contains(words, "bare") {
+			n.Fence = 0
+		}
+		s.says(n)
+	case "hears":
+		s.says(lock.Notice{What: map[string]lock.What{
+			"flushed": lock.NoticeFlushed, "deaf": lock.NoticeDeaf, "listening": lock.NoticeListening,
+		}[of]})
+	case "wait":
+		d, _ := time.ParseDuration(of)
+		if of == "look" {
+			d = 5*time.Millisecond + 500*time.Microsecond
+		}
+		time.Sleep(d)
+	default:
+		t.Fatalf("nobody knows %q", line)
+	}
+}
+
+var causes = map[string]lock.EndCause{
+	"unknown": lock.EndUnknown, "released": lock.EndReleased, "expired": lock.EndExpired, "forced": lock.EndForced,
+	"lost": lock.EndDataLoss,
+}
+
+// In each row something happens to a name that is free, and who watches it is told of these ends, each with the fence of
+// lockd's hold, that plus one, or none.
+func TestWhatIsToldOfAHold(t *testing.T) {
+	for what, row := range map[string]struct{ script, want string }{
+		"the message comes before the look": {"show a; ends released; show; ends released", "released"},
+		"the message comes during a look that sees the hold": {
+			"change a; wait look; ends released; show", "released",
+		},
+		"a deleted key":               {"show a; show", "forced"},
+		"a lease that runs out":       {"show short; quietly", "expired"},
+		"a hold too short to be seen": {"quietly 7; show", "expired"},
+		"lost data":                   {"show a; hears flushed; show", "lost"},
+		// The message knows more, and is a repeat.
+		"during an outage": {"show a; hears deaf; show; hears listening; ends released", "unknown"},
+		"just before it is known that messages are heard again": {
+			"show a; hears deaf; wait 2s; quietly; hears listening", "unknown",
+		},
+		"a few of several stores tell, and it stands":            {"show a; ends forced few; show a; ends released; show", "released"},
+		"a few of several stores tell, and it is gone":           {"show a; ends released few; show", "released"},
+		"a few of several stores tell of an attempt that failed": {"ends released few; quietly 7; show", ""},
+		"it may last":         {"show a; show unsure; show unsure; show unsure; show unsure; show", "unknown"},
+		"its fence is raised": {"show rising; ends released +1; quietly 8; show", "released+1"},
+		"it was lost and put back": {
+			"show a; hears flushed; show; show a; ends released; show", "lost released",
+		},
+		// Messages of another program say nothing but that something was released.
+		"theirs, one after the other":                      {strings.Repeat("show B; frees; wait 10ms; ", 20), strings.Repeat("released- ", 20)},
+		"theirs, to the next one":                          {"show B; frees C", "released-"},
+		"theirs, during a look":                            {"change B; wait look; frees", "released-"},
+		"theirs, during a look that sees the next one":     {"show B; frees C; wait look; frees", "released- released-"},
+		"theirs, too short to be seen":                     {"frees; frees", "released- released-"},
+		"theirs, too short to be seen, beside another one": {"show B; frees B", "released-"},
+		"theirs, without a word":                           {"show B; show", "released-"},
+		"theirs, a reader leaves others behind":            {"show READ-B,READ-C; show READ-C; frees", "released- released-"},
+		"theirs, just before its lease ends":               {"show SHORT; frees", "released-"},
+		"theirs, its lease ends":                           {"show SHORT; show", "expired-"},
+		"theirs, by force":                                 {"show B; ends forced bare; show", "forced-"},
+		"theirs, by force during a look":                   {"show B; change; wait look; ends forced bare", "forced-"},
+		"theirs, by force, too short to be seen":           {"ends forced bare", "forced-"},
+		"theirs, by force at one of several stores":        {"show B; ends forced bare few; show B", ""},
+		"theirs, by force just after a release": {
+			"show B; frees C; wait 10ms; ends forced bare; show", "released- forced-",
+		},
+		"permits by force, of which one was not seen": {"show PERMIT; ends forced bare; show", "forced- forced-"},
+		"a permit during an outage":                   {"show PERMIT; hears deaf; hears listening; show", "unknown-"},
 	} {
-		t.Run(what, func(t *testing.T) { hears(t, row.do, row.want...) })
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &shown{look: time.Millisecond, sight: lock.Sight{Tracked: true}}
+				hub := watching.New(store)
+				defer hub.Close()
+				w := &watcher{}
+				hub.Watch("n", w, 1)
+				time.Sleep(20 * time.Millisecond)
+				store.do(t, "show")
+				for line := range strings.SplitSeq(strings.TrimSuffix(row.script, "; "), ";") {
+					store.do(t, line)
+				}
+				time.Sleep(3 * time.Second)
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				var want []end
+				for word := range strings.FieldsSeq(row.want) {
+					e := end{name: "n", fence: fence, cause: causes[strings.TrimRight(word, "+1-")]}
+					switch {
+					case strings.HasSuffix(word, "-"):
+						e.fence = 0
+					case strings.HasSuffix(word, "+1"):
+						e.fence++
+					}
+					want = append(want, e)
+				}
+				if !slices.Equal(w.all, want) {
+					t.Errorf("told %v, want %v", w.all, want)
+				}
+			})
+		})
 	}
 }
