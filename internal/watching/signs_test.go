@@ -62,8 +62,8 @@ func (s *shown) says(n lock.Notice) { s.notify(n) }
 // fence is that of lockd's hold.
 const fence = 7
 
-// holds are those that a script names, separated by commas. Those of lockd are an "a" with a fence; in capitals are those
-// of another program.
+// holds are those that a script names, separated by commas. That of lockd is "a", "short", "unsure" or "rising"; in
+// capitals are those of another program.
 func holds(names string) (all []lock.SeenHold) {
 	for name := range strings.SplitSeq(names, ",") {
 		h := lock.SeenHold{ID: "exclusive a#1", TTL: time.Minute, Fence: fence}
@@ -148,8 +148,8 @@ var causes = map[string]lock.EndCause{
 	"lost": lock.EndDataLoss,
 }
 
-// In each row something happens to a name that is free, and who watches it is told of these ends, each with the fence of
-// lockd's hold, that plus one, or none.
+// In each row something happens to a name that is free, and who watches it is told of these ends: with the fence of
+// lockd's hold, with one more (+1), or without any (-).
 func TestWhatIsToldOfAHold(t *testing.T) {
 	for what, row := range map[string]struct{ script, want string }{
 		"the message comes before the look": {"show a; ends released; show; ends released", "released"},
@@ -165,7 +165,9 @@ func TestWhatIsToldOfAHold(t *testing.T) {
 		"just before it is known that messages are heard again": {
 			"show a; hears deaf; wait 2s; quietly; hears listening", "unknown",
 		},
-		"a few of several stores tell, and it stands":            {"show a; ends forced few; show a; ends released; show", "released"},
+		"a few of several stores tell, and it stands": {
+			"show a; ends forced few; show a; ends released; show", "released",
+		},
 		"a few of several stores tell, and it is gone":           {"show a; ends released few; show", "released"},
 		"a few of several stores tell of an attempt that failed": {"ends released few; quietly 7; show", ""},
 		"it may last":         {"show a; show unsure; show unsure; show unsure; show unsure; show", "unknown"},
@@ -174,7 +176,9 @@ func TestWhatIsToldOfAHold(t *testing.T) {
 			"show a; hears flushed; show; show a; ends released; show", "lost released",
 		},
 		// Messages of another program say nothing but that something was released.
-		"theirs, one after the other":                      {strings.Repeat("show B; frees; wait 10ms; ", 20), strings.Repeat("released- ", 20)},
+		"theirs, one after the other": {
+			strings.Repeat("show B; frees; wait 10ms; ", 20), strings.Repeat("released- ", 20),
+		},
 		"theirs, to the next one":                          {"show B; frees C", "released-"},
 		"theirs, during a look":                            {"change B; wait look; frees", "released-"},
 		"theirs, during a look that sees the next one":     {"show B; frees C; wait look; frees", "released- released-"},
