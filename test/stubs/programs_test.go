@@ -1,7 +1,6 @@
 package stubs
 
 import (
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -60,11 +59,7 @@ func start(t *testing.T) *harness.Lockd {
 func holdsWhatItSays(t *testing.T, p program) {
 	t.Helper()
 	server := start(t)
-	c, err := client.Dial(server.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
+	c := server.Dial(t)
 	mine, err := c.Lock(t.Context(), "door")
 	if err != nil {
 		t.Fatal(err)
@@ -76,14 +71,14 @@ func holdsWhatItSays(t *testing.T, p program) {
 	}
 	run.says(t, "locked ")
 	time.Sleep(sessionTTL + sessionTTL/8) // without heartbeats it would be over
-	if !held(t, c, "door") {
+	if !held(t, c) {
 		t.Error("the program says that it has the lock, and somebody else got it")
 	}
 	if _, err := io.WriteString(run.Stdin, "\n"); err != nil {
 		t.Fatal(err)
 	}
 	run.says(t, "released")
-	if held(t, c, "door") {
+	if held(t, c) {
 		t.Error("the program says that it released the lock, and it is held")
 	}
 	if code := run.Code(); code != 0 {
@@ -117,47 +112,29 @@ func begin(t *testing.T, p *proctest.Process) *running {
 // says reads a line.
 func (r *running) says(t *testing.T, want string) {
 	t.Helper()
-	select {
-	case line := <-r.lines:
-		if !strings.HasPrefix(line, want) {
-			t.Fatalf("the program said %q, want %q", line, want)
-		}
-	case <-time.After(runTime):
-		t.Fatalf("the program did not say %q", want)
+	if line := harness.Soon(t, "the program says "+want, r.lines); !strings.HasPrefix(line, want) {
+		t.Fatalf("the program said %q, want %q", line, want)
 	}
 }
 
 // awaitsIts waits until the program waits for the lock "door", and says nothing.
 func (r *running) awaitsIts(t *testing.T, c *client.Client) {
 	t.Helper()
-	for end := time.Now().Add(runTime); ; time.Sleep(10 * time.Millisecond) {
-		select {
-		case line := <-r.lines:
-			t.Fatalf("the program said %q, and should wait", line)
-		default:
-		}
+	harness.Until(t, "the program waits", func() bool {
 		info, err := c.Look(t.Context(), "door")
-		if err != nil || time.Now().After(end) {
-			t.Fatalf("the program does not wait: %+v, %v", info, err)
+		if err != nil || len(r.lines) > 0 {
+			t.Fatalf("the program should wait: %+v, %v, %s", info, err, r.Stderr.String())
 		}
-		if info.Waiters == 1 {
-			return
-		}
-	}
+		return info.Waiters == 1
+	})
 }
 
 // held says whether somebody has the lock.
-func held(t *testing.T, c *client.Client, name string) bool {
+func held(t *testing.T, c *client.Client) bool {
 	t.Helper()
-	l, err := c.TryLock(t.Context(), name)
-	if errors.Is(err, client.ErrHeld) {
-		return true
-	}
+	info, err := c.Look(t.Context(), "door")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Unlock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return false
+	return info.Held
 }

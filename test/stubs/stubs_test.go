@@ -2,6 +2,7 @@ package stubs
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"os/exec"
@@ -19,8 +20,6 @@ const (
 	root = "../.."
 	// buildTime bounds a build, which may have to fetch the runtimes.
 	buildTime = 10 * time.Minute
-	// runTime bounds a client.
-	runTime = time.Minute
 )
 
 func TestMain(m *testing.M) {
@@ -37,7 +36,7 @@ var javaRuntimes = map[string][]string{
 
 func TestPythonProgramsOfThePagesKeepToTheProtocol(t *testing.T) {
 	t.Parallel()
-	needs(t, filepath.Join(root, "api/gen/python"), "python")
+	needs(t, "python")
 	for _, runtimes := range []string{"oldest", "newest"} {
 		t.Run(runtimes, func(t *testing.T) {
 			if runtimes != "newest" {
@@ -45,17 +44,12 @@ func TestPythonProgramsOfThePagesKeepToTheProtocol(t *testing.T) {
 			}
 			t.Parallel()
 			python, installed := installPython(t, runtimes)
-			for _, page := range []string{"stubs.md"} {
-				t.Run(page, func(t *testing.T) {
-					t.Parallel()
-					file := save(t, "hold.py", pageProgram(t, page, "python"))
-					keepsToTheProtocol(t, func(addr, name string) *proctest.Process {
-						return proctest.Command(python, []string{
-							"PYTHONPATH=" + installed, "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=error", "LOCKD_ADDR=" + addr,
-						}, file, name)
-					})
-				})
-			}
+			file := pageProgram(t, "hold.py", "python")
+			keepsToTheProtocol(t, func(addr, name string) *proctest.Process {
+				return proctest.Command(python, []string{
+					"PYTHONPATH=" + installed, "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=error", "LOCKD_ADDR=" + addr,
+				}, file, name)
+			})
 		})
 	}
 }
@@ -98,17 +92,13 @@ func TestJavaProgramKeepsToTheProtocol(t *testing.T) {
 func buildJava(t *testing.T, runtimes string, versions []string) (tree string) {
 	t.Helper()
 	sources := []string{"api/proto", "api/gen/java", "test/stubs/java"}
-	for _, dir := range sources {
-		needs(t, filepath.Join(root, dir))
-	}
 	tree = filepath.Join("target", runtimes+strings.Join(versions, ""))
 	err := harness.BuildOnce(tree, root, sources, func() error {
 		for _, dir := range sources {
 			to := filepath.Join(tree, dir)
-			if err := os.RemoveAll(to); err != nil {
+			if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(filepath.Join(root, dir)))); err != nil {
 				return err
 			}
-			copyTree(t, filepath.Join(root, dir), to)
 		}
 		run(t, "mvn", append([]string{"--quiet", "--batch-mode", "--file", filepath.Join(tree, "test/stubs/java"), "package"},
 			versions...)...)
@@ -122,7 +112,8 @@ func buildJava(t *testing.T, runtimes string, versions []string) (tree string) {
 
 func TestNodeProgramKeepsToTheProtocol(t *testing.T) {
 	t.Parallel()
-	needs(t, filepath.Join(root, "api/proto"), "node")
+	needs(t, filepath.Join(root, "api/proto"))
+	needs(t, "node")
 	modules, err := filepath.Abs(filepath.Join(root, ".cache/stubs/node/node_modules"))
 	if err != nil {
 		t.Fatal(err)
@@ -130,56 +121,16 @@ func TestNodeProgramKeepsToTheProtocol(t *testing.T) {
 	if _, err := os.Stat(modules); err != nil {
 		t.Fatalf("the modules are missing; run: scripts/ensure stubs (%v)", err)
 	}
-	file := save(t, "hold.js", pageProgram(t, "stubs.md", "js"))
+	file := pageProgram(t, "hold.js", "js")
 	keepsToTheProtocol(t, func(addr, name string) *proctest.Process {
 		return proctest.Command("node", []string{"NODE_PATH=" + modules, "LOCKD_ADDR=" + addr}, file, name).In(root)
 	})
 }
 
-// needs opens what a test depends on, so that go test does not take a cached result after a change.
-func needs(t *testing.T, dirs ...string) {
+// needs reads what a test depends on, so that go test does not take a cached result after a change.
+func needs(t *testing.T, dir string) {
 	t.Helper()
-	for _, dir := range dirs {
-		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return err
-			}
-			f, err := os.Open(path)
-			if err == nil {
-				err = f.Close()
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// copyTree copies sources without what was built of them.
-func copyTree(t *testing.T, from, to string) {
-	t.Helper()
-	err := filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && d.Name() == "target" {
-			return filepath.SkipDir
-		}
-		rel, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			return os.MkdirAll(filepath.Join(to, rel), 0o755)
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(to, rel), text, 0o644)
-	})
-	if err != nil {
+	if err := os.CopyFS(t.TempDir(), os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -191,4 +142,20 @@ func run(t *testing.T, name string, args ...string) {
 	if out, err := exec.CommandContext(ctx, name, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	}
+}
+
+// pageProgram saves the first program of docs/stubs.md in a language, as its readers do.
+func pageProgram(t *testing.T, name, language string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "docs/stubs.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, program, _ := strings.Cut(string(text), "```"+language+"\n")
+	program, _, found := strings.Cut(program, "```")
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(program), 0o600); err != nil || !found {
+		t.Fatalf("docs/stubs.md has no program in %s: %v", language, err)
+	}
+	return file
 }
