@@ -3,24 +3,20 @@ package archtest
 import (
 	"go/ast"
 	"go/token"
-	"strings"
 	"testing"
 )
 
 // What is sorted is compared, not subtracted: a difference may be more than an int can be, on a machine of 32 bits
 // already that of two times 2.2 s apart.
 func TestNothingIsComparedBySubtraction(t *testing.T) {
-	eachFile(t, func(path string) {
-		if !strings.HasSuffix(path, ".go") {
-			return
-		}
-		ast.Inspect(parsed(t, path), func(n ast.Node) bool {
-			if f, ok := n.(*ast.FuncLit); ok && subtracts(f) {
-				t.Errorf("%s: a function that compares subtracts: use cmp.Compare", path)
+	for _, f := range goFiles(t) {
+		ast.Inspect(f.code, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.FuncLit); ok && subtracts(lit) {
+				t.Errorf("%s: a function that compares subtracts: use cmp.Compare", position(n.Pos()))
 			}
 			return true
 		})
-	})
+	}
 }
 
 // subtracts says whether a function of two things returns a difference, as an int.

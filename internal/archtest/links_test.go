@@ -18,20 +18,20 @@ var (
 // TestLinksOfPagesLeadSomewhere follows the links between pages: the file is there, and has the heading.
 func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 	followed := 0
-	eachFile(t, func(path string) {
-		if filepath.Ext(path) != ".md" {
-			return
+	for _, f := range sources(t) {
+		if !f.is(".md") {
+			continue
 		}
-		for _, m := range pageLink.FindAllStringSubmatch(proseOf(t, path), -1) {
+		for _, m := range pageLink.FindAllStringSubmatch(prose(f.text), -1) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}
 			followed++
-			if why := broken(t, path, m[1]); why != "" {
-				t.Errorf("%s: the link to %s: %s", path, m[1], why)
+			if why := broken(t, f.path, m[1]); why != "" {
+				t.Errorf("%s: the link to %s: %s", f.path, m[1], why)
 			}
 		}
-	})
+	}
 	if followed < 200 {
 		t.Errorf("only %d links were found", followed)
 	}
@@ -45,13 +45,13 @@ func broken(t *testing.T, page, link string) string {
 	if file != "" {
 		target = filepath.Join(filepath.Dir(page), file)
 	}
-	if _, err := os.Stat(target); err != nil {
+	if _, err := os.Stat(filepath.Join(root, target)); err != nil {
 		return "there is no such file"
 	}
 	if anchor == "" {
 		return ""
 	}
-	for _, h := range heading.FindAllStringSubmatch(proseOf(t, target), -1) {
+	for _, h := range heading.FindAllStringSubmatch(prose(textOf(t, target)), -1) {
 		if slug(h[1]) == anchor {
 			return ""
 		}
@@ -64,12 +64,5 @@ func slug(heading string) string {
 	return strings.ReplaceAll(notInSlug.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
 
-// proseOf is a page without its blocks of code.
-func proseOf(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return codeBlock.ReplaceAllString(string(text), "")
-}
+// prose is a page without its blocks of code.
+func prose(text string) string { return codeBlock.ReplaceAllString(text, "") }

@@ -4,8 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -33,25 +31,20 @@ var elsewhere = map[string]bool{"bin/hello.go": true, "isLocked": true, "TestNam
 // TestCommentsNameWhatIsThere looks for files, methods and tests that a comment or a page speaks of and that are gone.
 // The pages of decisions are as old as their date.
 func TestCommentsNameWhatIsThere(t *testing.T) {
-	readSources(t)
 	known := knownNames(t)
-	eachFile(t, func(path string) {
-		page := filepath.Ext(path) == ".md" && !strings.Contains(path, "/decisions/") && filepath.Base(path) != "CHANGELOG.md"
+	for _, f := range sources(t) {
+		page := f.is(".md") && !strings.Contains(f.path, "/decisions/") && filepath.Base(f.path) != "CHANGELOG.md"
 		var unknown []string
 		switch {
-		case filepath.Ext(path) == ".go":
-			unknown = known.missingFromGo(parsed(t, path), filepath.Dir(path))
-		case page, filepath.Ext(path) == ".lua":
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			unknown = known.missing(string(text), "")
+		case f.code != nil:
+			unknown = known.missingFromGo(f.code, filepath.Dir(f.path))
+		case page, f.is(".lua"):
+			unknown = known.missing(f.text, "")
 		}
 		for _, name := range unknown {
-			t.Errorf("%s speaks of %s, which is not there", path, name)
+			t.Errorf("%s speaks of %s, which is not there", f.path, name)
 		}
-	})
+	}
 }
 
 func TestAMissingNameIsFound(t *testing.T) {
@@ -100,7 +93,7 @@ func (n names) missing(text, dir string) (missing []string) {
 	for _, file := range fileName.FindAllString(text, -1) {
 		path := strings.TrimLeft(file, "./")
 		if dir != "" && !strings.Contains(path, "/") {
-			path = strings.TrimPrefix(dir+"/"+path, root+"/")
+			path = dir + "/" + path
 		}
 		want(file, n.files[path])
 	}
@@ -118,52 +111,23 @@ func (n names) missing(text, dir string) (missing []string) {
 func knownNames(t *testing.T) names {
 	t.Helper()
 	n := names{map[string]bool{}, map[string]bool{}, map[string]map[string]bool{}}
-	eachFile(t, func(path string) {
-		for end := strings.TrimPrefix(path, root+"/"); end != ""; _, end, _ = strings.Cut(end, "/") {
+	for _, f := range sources(t) {
+		for end := f.path; end != ""; _, end, _ = strings.Cut(end, "/") {
 			n.files[end] = true
 		}
-		if filepath.Ext(path) != ".go" {
-			return
+		if f.code == nil {
+			continue
 		}
-		file := parsed(t, path)
-		pkg := file.Name.Name
+		pkg := f.code.Name.Name
 		if n.of[pkg] == nil {
 			n.of[pkg] = map[string]bool{}
 		}
-		ast.Inspect(file, func(node ast.Node) bool {
+		ast.Inspect(f.code, func(node ast.Node) bool {
 			if id, ok := node.(*ast.Ident); ok {
 				n.declared[id.Name], n.of[pkg][id.Name] = true, true
 			}
 			return true
 		})
-	})
+	}
 	return n
-}
-
-func parsed(t *testing.T, path string) *ast.File {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
-// eachFile calls f for all files that are neither generated stubs nor build products.
-func eachFile(t *testing.T, f func(path string)) {
-	t.Helper()
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (isForeign(path, entry.Name()) || path == root+"/api/gen" || path == root+"/bin"):
-			return filepath.SkipDir
-		case !entry.IsDir():
-			f(path)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
