@@ -259,18 +259,26 @@ func TestOneSilentConnectionDelaysOnlyItsOwnChunk(t *testing.T) {
 	}
 }
 
-func TestReplicaIsUnavailableAndRefusedAtStart(t *testing.T) {
+func TestAReplicaIsUnavailableAndRefusedAtStart(t *testing.T) {
 	srv, s, c := begin(t)
-	f := acquire(t, s, claim("n", "o")).Fence
+	var rs []lock.Renewal
+	for _, kind := range kinds {
+		held := usual(kind, kind.String(), "o")
+		r := renewal(held, acquire(t, s, held).Fence)
+		verify := r
+		verify.TTL = 0
+		rs = append(rs, r, verify)
+	}
 	must(t, c.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
+	for _, r := range rs {
+		s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, lock.ErrUnavailable) })
+	}
 	_, err := s.Acquire(t.Context(), claim("m", "o"))
 	wantErr(t, err, lock.ErrUnavailable)
-	wantErr(t, renewOne(t.Context(), s, "n", "o", f), lock.ErrUnavailable)
 	_, err = s.Probe(t.Context())
 	wantErr(t, err, lock.ErrUnavailable)
-	if _, err := Open(t.Context(), quick(srv), zap.NewNop(), nil); !errors.Is(err, renew.ErrUnfit) {
-		t.Errorf("open: got %v, want a refusal", err)
-	}
+	_, err = Open(t.Context(), quick(srv), zap.NewNop(), nil)
+	wantErr(t, err, renew.ErrUnfit)
 
 	must(t, c.ReplicaOf(t.Context(), "NO", "ONE").Err())
 	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("m", "o")); return err })

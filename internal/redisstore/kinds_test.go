@@ -156,21 +156,6 @@ func TestForgottenScriptsOfEachKindAreSentAgain(t *testing.T) {
 	}
 }
 
-func TestReplicasConfirmNoHoldOfAnyKind(t *testing.T) {
-	srv, s, _ := begin(t)
-	var rs []lock.Renewal
-	for _, kind := range kinds {
-		c := usual(kind, kind.String(), "o")
-		r := renewal(c, acquire(t, s, c).Fence)
-		r.TTL = 0 // only verifies
-		rs = append(rs, r)
-	}
-	must(t, srv.Client().ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
-	for _, r := range rs {
-		s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, lock.ErrUnavailable) })
-	}
-}
-
 func TestAFullRedisGrantsNoneOfSeveral(t *testing.T) {
 	srv, s, _ := begin(t)
 	var cs []lock.Claim

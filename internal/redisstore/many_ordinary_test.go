@@ -2,9 +2,9 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -164,32 +164,22 @@ func TestOrdinaryRequestsAreRefusedByAFullRedis(t *testing.T) {
 	must(t, fullOrdinary(t, s, g, c))
 }
 
-func fullOrdinary(t testing.TB, s *Store, g *gate, c *redis.Client) error {
+func fullOrdinary(t testing.TB, s *Store, g *gate, c *redis.Client) (failed error) {
 	t.Helper()
-	for first := range 2 {
+	for _, first := range []int{0, 1} {
 		must(t, c.FlushAll(t.Context()).Err())
-		f := acquire(t, s, claim("held", "a")).Fence
+		all := []wanted{
+			{releasing("held", "a", acquire(t, s, claim("held", "a")).Fence), nil},
+			{acquiring("n", "a"), lock.ErrStoreFull},
+			{acquiring("m", "a"), lock.ErrStoreFull},
+		}
+		all[0], all[first] = all[first], all[0]
 		must(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
-		rs := []*request{releasing("held", "a", f), acquiring("n", "a"), acquiring("m", "a")}
-		if first == 1 {
-			rs = []*request{rs[1], rs[0], rs[2]}
-		}
-		goTogether(t, s, g, storetest.Deliver, rs...)
+		failed = errors.Join(failed, oneCall(t, s, g, all))
 		must(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
-		for i, r := range rs {
-			want := lock.ErrStoreFull
-			if r.back != nil {
-				want = nil
-			}
-			if (r.err == nil) != (want == nil) {
-				return wrong(i, r.err, want)
-			}
-		}
-		if names := c.Keys(t.Context(), "*").Val(); slices.Contains(names, "n") || slices.Contains(names, "m") {
-			return fmt.Errorf("a full Redis has %q", names)
-		}
+		failed = errors.Join(failed, leaves(t, s, map[string]left{"n": {}, "m": {}}))
 	}
-	return nil
+	return failed
 }
 
 // A user who may not set the end of a fence key has the error it has alone, and no lock that never ends.

@@ -37,25 +37,6 @@ func permitDone(name string, o lock.Owner) *request {
 	return &request{back: &r}
 }
 
-// held is how many hold a name afterwards, and with which request's fence.
-type held struct {
-	holders uint32
-	last    *request
-}
-
-// holding says what is wrong with some names.
-func holding(t testing.TB, s *Store, names map[string]held) error {
-	t.Helper()
-	for name, want := range names {
-		st, err := s.Look(t.Context(), name)
-		if err != nil || st.Holders != want.holders || want.last != nil && st.Fence != want.last.grant.Fence {
-			return fmt.Errorf("%s is %+v, %w, want %d holders, the last of them granted %+v", name, st, err, want.holders,
-				want.last)
-		}
-	}
-	return nil
-}
-
 // sharedMixed has every case of readers and permits in one call, and says what is wrong with the outcomes.
 func sharedMixed(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	t.Helper()
@@ -106,56 +87,10 @@ func sharedMixed(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	if first.grant.Fence >= second.grant.Fence || permitA.grant.Fence >= permitB.grant.Fence {
 		return fmt.Errorf("fences %v after %v, %v after %v", second.grant, first.grant, permitB.grant, permitA.grant)
 	}
-	return holding(t, s, map[string]held{
-		"rw": {2, rw}, "new": {2, second}, "sem": {2, permitB}, "made": {2, nil}, "last": {1, taken}, "again": {0, nil},
-		"waited": {1, nil},
+	return leaves(t, s, map[string]left{
+		"rw": {2, "", rw}, "new": {2, "", second}, "sem": {2, "", permitB}, "made": {2, "", nil}, "last": {1, "a", taken},
+		"again": {}, "waited": {1, "x", nil},
 	})
-}
-
-// sharedFull is the same at a Redis without memory.
-func sharedFull(t testing.TB, s *Store, g *gate, c *redis.Client) error {
-	t.Helper()
-	must(t, c.FlushAll(t.Context()).Err())
-	x := acquire(t, s, kindClaim(lock.Read, "rw", "x")).Fence
-	y := acquire(t, s, kindClaim(lock.Read, "rw", "y")).Fence
-	acquire(t, s, permitsClaim("sem", "x", 1, 3))
-	acquire(t, s, permitsClaim("sem", "y", 1, 3))
-	must(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
-	defer func() { must(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err()) }()
-	again := reading("rw", "y")
-	err := oneCall(t, s, g, []wanted{
-		{readDone("rw", "x", x), nil},
-		{reading("rw", "a"), lock.ErrStoreFull},
-		{reading("new", "a"), lock.ErrStoreFull},
-		{again, nil},
-		{permitDone("sem", "x"), nil},
-		{permit("sem", "a", 0), lock.ErrStoreFull},
-		{permit("sem", "y", 0), nil},
-		{permit("new", "a", 1), lock.ErrStoreFull},
-	})
-	if err == nil && again.grant.Fence != y {
-		err = fmt.Errorf("y reads again with %v, want fence %d", again.grant, y)
-	}
-	return errors.Join(err, holding(t, s, map[string]held{"rw": {1, nil}, "sem": {1, nil}, "new": {0, nil}}))
-}
-
-// sharedReplica is the same at a Redis that became a replica.
-func sharedReplica(t testing.TB, s *Store, g *gate, c *redis.Client) error {
-	t.Helper()
-	must(t, c.FlushAll(t.Context()).Err())
-	x := acquire(t, s, kindClaim(lock.Read, "rw", "x")).Fence
-	acquire(t, s, permitsClaim("sem", "x", 1, 3))
-	must(t, c.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
-	defer func() { must(t, c.ReplicaOf(t.Context(), "NO", "ONE").Err()) }()
-	err := oneCall(t, s, g, []wanted{
-		{readDone("rw", "x", x), lock.ErrUnavailable},
-		{reading("rw", "x"), lock.ErrUnavailable},
-		{reading("rw", "a"), lock.ErrUnavailable},
-		{permit("sem", "a", 0), lock.ErrUnavailable},
-		{permitDone("sem", "x"), lock.ErrUnavailable},
-		{permitDone("sem", "y"), lock.ErrNotHeld},
-	})
-	return errors.Join(err, holding(t, s, map[string]held{"rw": {1, nil}, "sem": {1, nil}}))
 }
 
 // A hash ends with its longest hold, and with its last reader, whoever left in one call.
@@ -179,11 +114,6 @@ func sharedLives(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 		err = errors.New("the lock is still there without readers")
 	}
 	return err
-}
-
-func sharedAll(t testing.TB, s *Store, g *gate, c *redis.Client) error {
-	t.Helper()
-	return errors.Join(sharedMixed(t, s, g, c), sharedFull(t, s, g, c), sharedReplica(t, s, g, c), sharedLives(t, s, g, c))
 }
 
 // Who listens hears of each that ended in one call, in Redisson's words once for all of them.

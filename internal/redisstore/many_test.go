@@ -95,68 +95,92 @@ func oneCall(t testing.TB, s *Store, g *gate, wants []wanted) error {
 	return nil
 }
 
-// owned says which name has another owner than it should.
-func owned(t testing.TB, s *Store, owners map[string]lock.Owner) error {
+// left is what there is of a name after a call for many. An owner or a request that is not given is not looked at.
+type left struct {
+	holders uint32
+	owner   lock.Owner
+	granted *request // the one with the last fence
+}
+
+// leaves says which name is not left as it should be.
+func leaves(t testing.TB, s *Store, names map[string]left) error {
 	t.Helper()
-	for name, want := range owners {
-		if st, err := s.Look(t.Context(), name); err != nil && !errors.Is(err, lock.ErrKindMismatch) ||
-			st.Owner != whole(want) {
-			return fmt.Errorf("%s is held by %q, %w, want %q", name, st.Owner, err, want)
+	for name, want := range names {
+		st, err := s.Look(t.Context(), name)
+		if err != nil && !errors.Is(err, lock.ErrKindMismatch) || st.Holders != want.holders ||
+			want.owner != "" && st.Owner != whole(want.owner) || want.granted != nil && st.Fence != want.granted.grant.Fence {
+			return fmt.Errorf("%s is %+v, %w, want %+v", name, st, err, want)
 		}
 	}
 	return nil
 }
 
-// full has a call for many reach a Redis without memory, and says what is wrong with the outcomes.
-func full(t testing.TB, s *Store, g *gate, c *redis.Client) error {
+// fullOrReplica has a call for many reach a Redis without memory, or one that became a replica, and says what is wrong
+// with the outcomes.
+func fullOrReplica(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	t.Helper()
-	must(t, c.FlushAll(t.Context()).Err())
-	f := acquire(t, s, claim("freed", "a")).Fence
-	h := acquire(t, s, claim("handed", "a")).Fence
-	mine := acquire(t, s, claim("mine", "a")).Fence
-	acquire(t, s, claim("held", "x"))
+	held := func() (freed, handed, x, y lock.Fence) {
+		must(t, c.FlushAll(t.Context()).Err())
+		freed, handed = acquire(t, s, claim("freed", "a")).Fence, acquire(t, s, claim("handed", "a")).Fence
+		acquire(t, s, claim("held", "x"))
+		x, y = acquire(t, s, kindClaim(lock.Read, "rw", "x")).Fence, acquire(t, s, kindClaim(lock.Read, "rw", "y")).Fence
+		acquire(t, s, permitsClaim("sem", "x", 1, 3))
+		acquire(t, s, permitsClaim("sem", "y", 1, 3))
+		return freed, handed, x, y
+	}
+	freed, handed, x, y := held()
 	must(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
-	defer func() { must(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err()) }()
-	again := acquiring("mine", "a")
+	mine, reads := acquiring("held", "x"), reading("rw", "y")
 	err := oneCall(t, s, g, []wanted{
-		{releasing("freed", "a", f), nil},
+		{releasing("freed", "a", freed), nil},
 		{acquiring("new", "a"), lock.ErrStoreFull},
 		{acquiring("freed", "b"), lock.ErrStoreFull},
-		{again, nil},
+		{mine, nil},
 		{acquiring("held", "a"), lock.ErrHeld},
-		{handing("handed", "a", h, "b"), nil},
+		{handing("handed", "a", handed, "b"), nil},
+		{readDone("rw", "x", x), nil},
+		{reading("rw", "a"), lock.ErrStoreFull},
+		{reading("new read", "a"), lock.ErrStoreFull},
+		{reads, nil},
+		{permitDone("sem", "x"), nil},
+		{permit("sem", "a", 0), lock.ErrStoreFull},
+		{permit("sem", "y", 0), nil},
+		{permit("new permits", "a", 1), lock.ErrStoreFull},
 		{acquiring("last", "a"), lock.ErrStoreFull},
 	})
-	if err == nil && again.grant.Fence != mine {
-		err = fmt.Errorf("mine has fence %d, want %d", again.grant.Fence, mine)
+	if err == nil && reads.grant.Fence != y {
+		err = fmt.Errorf("y reads again with %v, want fence %d", reads.grant, y)
 	}
-	return errors.Join(err, owned(t, s, map[string]lock.Owner{
-		"freed": "", "new": "", "mine": "a", "held": "x", "handed": "b", "last": "",
+	err = errors.Join(err, leaves(t, s, map[string]left{
+		"freed": {}, "new": {}, "held": {1, "x", mine}, "handed": {1, "b", nil}, "last": {},
+		"rw": {1, "y", reads}, "sem": {1, "", nil}, "new read": {}, "new permits": {},
 	}))
-}
+	must(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
 
-// replica has a call for many reach a Redis that became a replica.
-func replica(t testing.TB, s *Store, g *gate, c *redis.Client) error {
-	t.Helper()
-	must(t, c.FlushAll(t.Context()).Err())
-	f := acquire(t, s, claim("mine", "a")).Fence
-	acquire(t, s, claim("held", "x"))
+	freed, _, x, _ = held()
 	must(t, c.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
 	defer func() { must(t, c.ReplicaOf(t.Context(), "NO", "ONE").Err()) }()
-	err := oneCall(t, s, g, []wanted{
+	return errors.Join(err, oneCall(t, s, g, []wanted{
 		{acquiring("new", "a"), lock.ErrUnavailable},
-		{releasing("mine", "a", f), lock.ErrUnavailable},
+		{releasing("freed", "a", freed), lock.ErrUnavailable},
 		{acquiring("held", "a"), lock.ErrHeld},
-		{acquiring("mine", "a"), lock.ErrUnavailable},
-		{handing("mine", "a", f, "b"), lock.ErrUnavailable},
-	})
-	return errors.Join(err, owned(t, s, map[string]lock.Owner{"new": "", "mine": "a", "held": "x"}))
+		{acquiring("freed", "a"), lock.ErrUnavailable},
+		{handing("freed", "a", freed, "b"), lock.ErrUnavailable},
+		{readDone("rw", "x", x), lock.ErrUnavailable},
+		{reading("rw", "x"), lock.ErrUnavailable},
+		{reading("rw", "a"), lock.ErrUnavailable},
+		{permit("sem", "a", 0), lock.ErrUnavailable},
+		{permitDone("sem", "x"), lock.ErrUnavailable},
+		{permitDone("sem", "a"), lock.ErrNotHeld},
+	}), leaves(t, s, map[string]left{
+		"new": {}, "freed": {1, "a", nil}, "held": {1, "x", nil}, "rw": {2, "x", nil}, "sem": {2, "", nil},
+	}))
 }
 
 func TestEachOfManyHasItsOwnAnswer(t *testing.T) {
 	t.Parallel()
 	s, g, c := gated(t)
-	must(t, errors.Join(full(t, s, g, c), replica(t, s, g, c), sharedAll(t, s, g, c)))
+	must(t, errors.Join(fullOrReplica(t, s, g, c), sharedMixed(t, s, g, c), sharedLives(t, s, g, c)))
 }
 
 // Whatever is not wholly an answer of script/many.lua says nothing of anybody.
@@ -372,7 +396,7 @@ func TestPlantedBugsInCallsForManyAreFound(t *testing.T) {
 			t.Parallel()
 			s, g, c := gated(t)
 			p.plant(s, g, c)
-			found := errors.Join(full(t, s, g, c), replica(t, s, g, c), sharedAll(t, s, g, c),
+			found := errors.Join(fullOrReplica(t, s, g, c), sharedMixed(t, s, g, c), sharedLives(t, s, g, c),
 				oddOnes(t, s, g, c), fullOrdinary(t, s, g, c))
 			if found == nil {
 				t.Error("the bug was not found")

@@ -26,7 +26,7 @@ type misfitCall struct {
 
 // misfitCalls are calls that reach every script.
 func misfitCalls() (calls []misfitCall) {
-	for _, k := range allKindsHere {
+	for _, k := range kinds {
 		calls = append(calls, misfitCallsOf(k)...)
 	}
 	permits := misfitKeys(lock.Semaphore)
@@ -140,8 +140,6 @@ func misfitCallsOf(k lock.Kind) (calls []misfitCall) {
 	}
 	return calls
 }
-
-var allKindsHere = []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore}
 
 // misfitKeys are all keys that the scripts of a kind use for n.
 func misfitKeys(k lock.Kind, owners ...string) []string {

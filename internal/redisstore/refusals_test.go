@@ -65,7 +65,9 @@ var troubles = []trouble{
 				do(t, c, "set", fmt.Sprint("ballast", i), text)
 			}
 			do(t, c, "save")
-			srv.Restart()
+			loaded := make(chan struct{})
+			go func() { srv.Restart(); close(loaded) }()
+			t.Cleanup(func() { <-loaded })
 		},
 		end: func(*testing.T, *redistest.Server, *redis.Client) {}, // by itself
 	},

@@ -95,7 +95,7 @@ func refuseWithout(t *testing.T, replica *redistest.Server, s *Store) {
 		t.Helper()
 		wantHeld(t, s, name, false)
 	}
-	for _, k := range allKindsHere {
+	for _, k := range kinds {
 		c := kindClaim(k, k.String(), "o")
 		if k == lock.Semaphore {
 			c = permitsClaim(k.String(), "o", 3, 5)
