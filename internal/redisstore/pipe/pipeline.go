@@ -425,31 +425,21 @@ func (p *Pipeline) begin(b *batch) {
 }
 
 // pack makes packets of jobs. Singles go first, and together.
-func (p *Pipeline) pack(jobs []Job) []Packet {
-	others := make([]Packet, 0, 1)
-	singles := jobs
+func (p *Pipeline) pack(jobs []Job) (packets []Packet) {
+	singles := 0
 	for i := range jobs {
-		if jobs[i].Single == nil {
-			singles, others = p.divide(jobs)
-			break
+		if jobs[i].Single != nil {
+			jobs[i], jobs[singles] = jobs[singles], jobs[i]
+			singles++
 		}
 	}
-	if len(singles) == 0 {
-		return others
+	if singles > 0 {
+		packets = p.Gather(jobs[:singles:singles])
 	}
-	return append(p.Gather(singles), others...)
-}
-
-// divide makes packets of those that are no singles.
-func (p *Pipeline) divide(jobs []Job) (singles []Job, others []Packet) {
-	for _, j := range jobs {
-		if j.Single != nil {
-			singles = append(singles, j)
-		} else {
-			others = append(others, Packet{j.Cmd, j.Done, j.Grants})
-		}
+	for _, j := range jobs[singles:] {
+		packets = append(packets, Packet{j.Cmd, j.Done, j.Grants})
 	}
-	return singles, others
+	return packets
 }
 
 // tell says what became of the packets of a batch, and returns whether all were answered. few is why nothing of it may

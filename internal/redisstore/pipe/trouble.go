@@ -67,36 +67,48 @@ func (t *Trouble) note(err error) error {
 	return fmt.Errorf("%w (%s)", err, remedy)
 }
 
-// remedies says what to do about an error reply, by how it begins.
-var remedies = []struct{ begins, remedy string }{
-	{"WRONGPASS ", "check redis.username and redis.password_file"},
-	{"NOAUTH ", "redis wants a password: set redis.password_file, and redis.username for a user of its ACLs"},
-	{"ERR invalid password", "check redis.password_file"},
-	{"ERR AUTH ", "redis has no password: leave redis.password_file and redis.username empty"},
-	{"ERR Client sent AUTH", "redis has no password: leave redis.password_file and redis.username empty"},
-	{"ERR DB index is out of range", "check redis.db: redis has fewer databases"},
-	{"ERR SELECT is not allowed", "check redis.db: a cluster has database 0 only"},
-	{"NOPERM ", "the user of redis.username lacks rights; docs/redis-keys.md lists the commands"},
+// Remedies say what to do about error replies, by how those begin.
+type Remedies map[string]string
+
+var remedies = Remedies{
+	"WRONGPASS ":                   "check redis.username and redis.password_file",
+	"NOAUTH ":                      "redis wants a password: set redis.password_file, and redis.username for an ACL user",
+	"ERR invalid password":         "check redis.password_file",
+	"ERR AUTH ":                    "redis has no password: leave redis.password_file and redis.username empty",
+	"ERR Client sent AUTH":         "redis has no password: leave redis.password_file and redis.username empty",
+	"ERR DB index is out of range": "check redis.db: redis has fewer databases",
+	"ERR SELECT is not allowed":    "check redis.db: a cluster has database 0 only",
+	"NOPERM ":                      "the user of redis.username lacks rights; docs/redis-keys.md lists the commands",
 }
 
-// Remedied is an error that knows what to do about it.
-type Remedied interface {
-	error
-	Remedy() string
+// For is what to do about an error, or nothing if it may heal by itself.
+func (rs Remedies) For(err error) string {
+	if reply, ok := errors.AsType[redis.Error](err); ok {
+		for begins, remedy := range rs {
+			if strings.HasPrefix(reply.Error(), begins) {
+				return remedy
+			}
+		}
+	}
+	return ""
 }
+
+// WrongError does not heal by itself.
+type WrongError struct {
+	Err    error
+	Remedy string
+}
+
+func (e *WrongError) Error() string { return e.Err.Error() }
+func (e *WrongError) Unwrap() error { return e.Err }
 
 // remedy is what to do about an error of an attempt to connect, or nothing if it may heal by itself.
 func (t *Trouble) remedy(err error) string {
-	if wise, ok := errors.AsType[Remedied](err); ok {
-		return wise.Remedy()
+	if wrong, ok := errors.AsType[*WrongError](err); ok {
+		return wrong.Remedy
 	}
-	if reply, ok := errors.AsType[redis.Error](err); ok {
-		for _, r := range remedies {
-			if strings.HasPrefix(reply.Error(), r.begins) {
-				return r.remedy
-			}
-		}
-		return ""
+	if _, ok := errors.AsType[redis.Error](err); ok {
+		return remedies.For(err)
 	}
 	if t.secure {
 		return tlsRemedy(err)

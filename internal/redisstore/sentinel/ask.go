@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -38,19 +37,6 @@ type answer struct {
 	place
 	err error
 }
-
-// wrongError is an error that does not heal by itself.
-type wrongError struct {
-	error
-	remedy string
-}
-
-// Remedy implements pipe.Remedied.
-func (e wrongError) Remedy() string { return e.remedy }
-
-func (e wrongError) Unwrap() error { return e.error }
-
-var _ pipe.Remedied = wrongError{}
 
 // client is a client of one sentinel. Its connections end with the guide.
 func (g *Guide) client(addr string) *redis.Client {
@@ -89,7 +75,7 @@ func (g *Guide) find(ctx context.Context) (place, error) {
 	var errs []error
 	var enough <-chan time.Time
 	said := 0
-	for said <= len(g.sentinels)/2 && said+len(errs) < len(g.sentinels) {
+	for open := true; open && said <= len(g.sentinels)/2 && said+len(errs) < len(g.sentinels); {
 		select {
 		case a := <-answers:
 			if a.err != nil {
@@ -103,24 +89,19 @@ func (g *Guide) find(ctx context.Context) (place, error) {
 				enough = time.After(g.Timeout / others)
 			}
 		case <-enough:
-			return g.newest(best), nil
+			open = false
 		case <-ctx.Done():
 			errs = append(errs, context.Cause(ctx))
-			return g.found(best, said, errs)
+			open = false
 		}
 	}
-	return g.found(best, said, errs)
-}
-
-var errSilent = errors.New("the sentinels do not answer in time")
-
-// found is what the answers come to.
-func (g *Guide) found(best place, said int, errs []error) (place, error) {
 	if said == 0 {
 		return place{}, fmt.Errorf("no sentinel says where the master is: %w", errors.Join(errs...))
 	}
 	return g.newest(best), nil
 }
+
+var errSilent = errors.New("the sentinels do not answer in time")
 
 // newest is p, unless a newer place was heard of a short time ago. In the end what the sentinels say counts: they may
 // have begun to count anew. Connections to what is not the master any more are cut.
@@ -150,28 +131,24 @@ func (g *Guide) ask(ctx context.Context, s *redis.Client) answer {
 	if err == nil && len(addr.Val()) != 2 {
 		err = errors.New("this is no address")
 	}
+	if remedy := remedies.For(err); remedy != "" {
+		err = &pipe.WrongError{Err: err, Remedy: remedy}
+	}
 	if err != nil {
-		return answer{err: fmt.Errorf("ask the sentinel %s: %w", s.Options().Addr, explained(err))}
+		return answer{err: fmt.Errorf("ask the sentinel %s: %w", s.Options().Addr, err)}
 	}
 	a.addr = net.JoinHostPort(addr.Val()[0], addr.Val()[1])
 	return a
 }
 
-// explained adds what to do about an error that does not heal by itself.
-func explained(err error) error {
-	const password = "check redis.sentinel.username and redis.sentinel.password_file"
-	for _, wrong := range []struct{ begins, remedy string }{
-		{"ERR No such master", "check redis.sentinel.master: the sentinels call no master so"},
-		{redis.Nil.Error(), "check redis.sentinel.master: the sentinels call no master so"},
-		{"WRONGPASS ", password},
-		{"NOAUTH ", password},
-		{"ERR AUTH ", password},
-		{"NOPERM ", "the user of redis.sentinel.username may not run SENTINEL"},
-		{"ERR unknown command", "check redis.sentinel.addrs: this is no sentinel"},
-	} {
-		if reply, ok := errors.AsType[redis.Error](err); ok && strings.HasPrefix(reply.Error(), wrong.begins) {
-			return wrongError{err, wrong.remedy}
-		}
-	}
-	return err
+const password = "check redis.sentinel.username and redis.sentinel.password_file"
+
+var remedies = pipe.Remedies{
+	"ERR No such master":  "check redis.sentinel.master: the sentinels call no master so",
+	redis.Nil.Error():     "check redis.sentinel.master: the sentinels call no master so",
+	"WRONGPASS ":          password,
+	"NOAUTH ":             password,
+	"ERR AUTH ":           password,
+	"NOPERM ":             "the user of redis.sentinel.username may not run SENTINEL",
+	"ERR unknown command": "check redis.sentinel.addrs: this is no sentinel",
 }

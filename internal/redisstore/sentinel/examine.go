@@ -1,8 +1,10 @@
 package sentinel
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -40,10 +42,7 @@ func (g *Guide) Examine(ctx context.Context) []lock.Finding {
 		wg.Go(func() { found[i] = g.examine(ctx, s) })
 	}
 	wg.Wait()
-	var all []lock.Finding
-	for _, some := range found {
-		all = append(all, some...)
-	}
+	all := slices.Concat(found...)
 	if n := len(g.sentinels); n < fewest {
 		all = append(all, lock.Finding{
 			Severity: lock.SeverityWarning, Check: checkQuorum, Node: g.Master,
@@ -59,14 +58,10 @@ func (g *Guide) examine(ctx context.Context, s *redis.Client) []lock.Finding {
 	told := redis.NewMapStringStringCmd(ctx, "sentinel", "master", g.Master)
 	err := s.Process(ctx, told)
 	if err != nil {
-		f := lock.Finding{
+		return []lock.Finding{{
 			Severity: lock.SeverityWarning, Check: checkSentinel, Node: addr, Detail: err.Error(),
-			Remedy: "start it, or see the network",
-		}
-		if wise, ok := explained(err).(wrongError); ok { //nolint:errorlint // it was made just now
-			f.Remedy = wise.remedy
-		}
-		return []lock.Finding{f}
+			Remedy: cmp.Or(remedies.For(err), "start it, or see the network"),
+		}}
 	}
 	m := told.Val()
 	known := lock.Finding{Severity: lock.SeverityOK, Check: checkSentinel, Node: addr, Detail: "the master is " + m["ip"] +

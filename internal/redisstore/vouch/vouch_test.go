@@ -37,16 +37,7 @@ func (o *observer) do(err error) {
 	}
 }
 
-// meet waits while the server reads its disk.
-func (o *observer) meet() {
-	o.t.Helper()
-	err := o.Meet(o.t.Context(), o.c)
-	for end := time.Now().Add(10 * time.Second); redis.HasErrorPrefix(err, "LOADING") && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-		err = o.Meet(o.t.Context(), o.c)
-	}
-	o.do(err)
-}
+func (o *observer) meet() { o.t.Helper(); o.do(o.Meet(o.t.Context(), o.c)) }
 
 // mark has the server be known as new.
 func (o *observer) mark() { o.t.Helper(); o.do(o.c.Set(o.t.Context(), "v", Mark, 0).Err()) }
