@@ -37,13 +37,24 @@ func (p prompt) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 	go done(left, err)
 }
 
-// settled is a Store that returns when all members have answered what each is asked in a goroutine of its own.
+// settled is a Store that returns when all members have answered: what each is asked in a goroutine of its own, and
+// acquisitions and releases, for whose answers the next call about a hold waits.
 type settled struct{ *Store }
 
 func (s settled) settle() {
 	for s.underWay.Load() > 0 {
 		time.Sleep(20 * time.Microsecond)
 	}
+}
+
+func (s settled) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
+	defer s.settle()
+	return s.Store.Acquire(ctx, c)
+}
+
+func (s settled) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
+	defer s.settle()
+	return s.Store.Release(ctx, r)
 }
 
 func (s settled) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {

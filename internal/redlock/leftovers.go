@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"sync"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -33,13 +32,6 @@ const (
 
 // againAfter are the pauses before a release that found nothing is made again.
 var againAfter = [unsure]time.Duration{time.Second, 10 * time.Second}
-
-// leftovers are those that wait for another try. They take no goroutines.
-type leftovers struct {
-	mu     sync.Mutex // guards the fields below
-	timers map[*leftover]*time.Timer
-	closed bool
-}
 
 // leftover is a release at one member. Only one call of it is under way.
 type leftover struct {
@@ -80,38 +72,15 @@ func (l *leftover) answered(err error) (pause time.Duration, again bool) {
 	return againAfter[l.found-1], true
 }
 
+// undoLater takes no goroutine while it waits.
 func (s *Store) undoLater(l *leftover, pause time.Duration) {
-	ls := &s.leftovers
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if ls.closed || len(ls.timers) >= maxLeftovers {
+	if s.leftovers.Add(1) > maxLeftovers {
+		s.leftovers.Add(-1)
 		s.metrics.abandoned.Inc()
 		return
 	}
-	if ls.timers == nil {
-		ls.timers = make(map[*leftover]*time.Timer)
-	}
-	ls.timers[l] = time.AfterFunc(pause, func() {
-		ls.mu.Lock()
-		delete(ls.timers, l)
-		ls.mu.Unlock()
+	time.AfterFunc(pause, func() {
+		s.leftovers.Add(-1)
 		s.undo(l)
 	})
-}
-
-// waiting is how many leftovers wait.
-func (ls *leftovers) waiting() int {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return len(ls.timers)
-}
-
-func (ls *leftovers) close() {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ls.closed = true
-	for l, t := range ls.timers {
-		t.Stop()
-		delete(ls.timers, l)
-	}
 }

@@ -16,8 +16,7 @@ type memory[K comparable, V any] struct {
 
 	mu    sync.Mutex // guards the fields below
 	known map[K]remembered[V]
-	room  int       // how many there are when it next looks which of them are over
-	swept time.Time // when it last did so
+	swept time.Time // when it was last looked which of them are over
 }
 
 type remembered[V any] struct {
@@ -40,9 +39,8 @@ type holdingAt struct {
 const (
 	// maxKnown bounds most memories. What is more is as if it were not known.
 	maxKnown = 10_000
-	// sweepPause is the least time between two looks at all that is known, and fewKnown is how many are not looked at.
+	// sweepPause is the least time between two looks at all that is known.
 	sweepPause = time.Second
-	fewKnown   = 1000
 )
 
 // none says that nothing is known.
@@ -126,19 +124,15 @@ func (m *memory[K, V]) emptyLocked() {
 	}
 }
 
-// sweepLocked forgets what is over, if there is no room for more and it was not done a moment ago.
+// sweepLocked forgets what is over, if that was not done a moment ago.
 func (m *memory[K, V]) sweepLocked() {
 	now := time.Now()
-	if len(m.known) < max(m.room, fewKnown) || now.Sub(m.swept) < sweepPause {
+	if now.Sub(m.swept) < sweepPause {
 		return
 	}
 	m.swept = now
 	maps.DeleteFunc(m.known, func(_ K, r remembered[V]) bool { return now.After(r.end) })
 	m.emptyLocked()
-	m.room = 2 * len(m.known)
-	if m.most > 0 {
-		m.room = min(m.room, m.most)
-	}
 }
 
 // len is how many are known.

@@ -26,7 +26,7 @@ func TestAnAbandonedAttemptIsRememberedUntilItsLastRelease(t *testing.T) {
 				t.Fatal(err)
 			}
 			begun, last, asked := time.Now(), time.Now(), w.nodes[3].called("release")
-			for time.Since(begun) < time.Hour && w.Store.leftovers.waiting()+int(w.Store.underWay.Load()) > 0 {
+			for time.Since(begun) < time.Hour && w.Store.leftovers.Load()+w.Store.underWay.Load() > 0 {
 				time.Sleep(100 * time.Millisecond)
 				if n := w.nodes[3].called("release"); n > asked {
 					asked, last = n, time.Now()

@@ -131,7 +131,7 @@ func newMetrics(s *Store, reg prometheus.Registerer) (*metrics, error) {
 	all := []prometheus.Collector{
 		m.raised, m.restored, m.abandoned,
 		gauge("leftovers", "Releases that wait for another try at a member.", nil,
-			func() float64 { return float64(s.leftovers.waiting()) }),
+			func() float64 { return float64(s.leftovers.Load()) }),
 	}
 	for _, m := range s.members {
 		name := prometheus.Labels{"member": m.name}
@@ -188,15 +188,11 @@ func (s *Store) Subscribe(topic string, notify func(message []byte)) (stop func(
 
 // all calls each once.
 func all(stops []func()) func() {
-	var once atomic.Bool
-	return func() {
-		if once.Swap(true) {
-			return
-		}
+	return sync.OnceFunc(func() {
 		for _, stop := range stops {
 			stop()
 		}
-	}
+	})
 }
 
 var errNoMember = fmt.Errorf("%w: no member took it", lock.ErrUnavailable)

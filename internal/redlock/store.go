@@ -30,7 +30,7 @@ type Store struct {
 	forced    memory[string, time.Time] // when each name was freed by force
 	abandoned memory[holding, struct{}]
 	overflow  memory[struct{}, struct{}] // more are abandoned than are known
-	leftovers leftovers
+	leftovers atomic.Int64               // that wait for another try
 	late      *late
 	health    health
 	publisher atomic.Int32 // the member that took the last message
@@ -65,7 +65,6 @@ func New(cfg Config, members []lock.Store, log *zap.Logger, reg prometheus.Regis
 // Close stops what goes on in the background, and waits for the members' answers as long as a call may last.
 func (s *Store) Close() error {
 	s.closed.Store(true)
-	s.leftovers.close()
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CallTimeout)
 	defer cancel()
 	if !s.calm(ctx) {
