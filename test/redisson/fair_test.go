@@ -92,47 +92,6 @@ func (q *line) turn(i int) {
 	q.served = append(q.served, i)
 }
 
-// Redisson alone would wait for minutes: a dead waiter has 5 of them.
-func TestDeadRedissonAtTheHeadOfAFairQueueDelaysBySeconds(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, short)
-	l := s.lock(s.lockd.Dial(s.t), fair, "line")
-	victim := startAgent(t)
-	r := victim.connect(t, "redis://"+s.redis.Addr, short)
-	r.worker("dead").tell("acquire", "fair", "line", 0)
-	s.queued("line", 1)
-	waiter := s.wait(s.lockd.Dial(s.t), fair, "line")
-	s.queued("line", 2)
-	last := s.redisson.worker("last").tell("acquire", "fair", "line", 0)
-	s.queued("line", 3)
-	victim.Kill()
-	s.unlock(l)
-	s.unlock(s.soon(waiter))
-	last.must()
-}
-
-func TestDeadLockdAtTheHeadOfAFairQueueDelaysBySeconds(t *testing.T) {
-	t.Parallel()
-	for _, who := range []string{"client", "server"} {
-		t.Run(who, func(t *testing.T) {
-			t.Parallel()
-			s := newStage(t, short)
-			boss := s.redisson.worker("boss")
-			boss.ask("acquire", "fair", "line", 0)
-			victim := startPuppet(s, "fair:line").Process
-			s.queued("line", 1)
-			next := s.redisson.worker("next").tell("acquire", "fair", "line", 0)
-			s.queued("line", 2)
-			if who == "server" {
-				victim = s.lockd.Process
-			}
-			victim.Kill()
-			boss.ask("release", "fair", "line")
-			next.must()
-		})
-	}
-}
-
 // queued waits until so many are in the queue of a fair lock, as Redisson keeps it.
 func (s *stage) queued(name string, n int64) {
 	s.t.Helper()

@@ -88,25 +88,6 @@ func TestPermitsOfBothSidesCountTogether(t *testing.T) {
 	r.want(2, "available", "semaphore", "pool")
 }
 
-func TestPermitsOfTheDeadReturn(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, short)
-	c, r := s.lockd.Dial(s.t), s.redisson.worker("main")
-	s.theirs("pool", 2)
-	victim := startAgent(t)
-	victim.connect(t, "redis://"+s.redis.Addr, short).worker("dead").ask("acquire", "semaphore", "pool",
-		short.Milliseconds())
-	mortal := startPuppet(s, "permit:pool")
-	mortal.holds(1)
-	waiter := s.wait(c, permits(2, 2), "pool")
-	s.waiting("pool", 1)
-	victim.Kill()
-	mortal.Kill()
-	s.unlock(s.soon(waiter))
-	r.want(2, "permits", "semaphore", "pool")
-	r.want(2, "available", "semaphore", "pool")
-}
-
 // A limit that lockd changes is the limit of Redisson as well, also while more permits are out than there are any more.
 func TestALimitThatLockdChangesIsSeenByRedisson(t *testing.T) {
 	t.Parallel()
