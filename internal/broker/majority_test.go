@@ -14,30 +14,57 @@ import (
 	"github.com/lockd-io/lockd/internal/redlock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
+	"github.com/lockd-io/lockd/internal/tier"
 )
 
 // group is some replicas on a majority of stores.
 type group struct {
 	*testing.T
 	members  []*faults
+	seen     []*distant // by all replicas
 	replicas []*world
 }
 
-// inGroup runs a test with five members and so many replicas, each with a majority of its own over them.
+// distant is a member as one replica sees it: what is asked and told takes so long on its way.
+type distant struct {
+	faults
+	way time.Duration
+}
+
+func (d *distant) across(next func() error) error {
+	time.Sleep(d.way)
+	err := next()
+	time.Sleep(d.way)
+	return err
+}
+
+func (d *distant) Listen(name string, k lock.Kind, notify func(lock.Notice)) (stop func()) {
+	return d.Store.Listen(name, k, func(n lock.Notice) { time.AfterFunc(d.way, func() { notify(n) }) })
+}
+
+// inGroup runs a test with five members and so many replicas, each with a majority of its own over them. One member is
+// farther away than the one before.
 func inGroup(t *testing.T, replicas int, test func(g *group)) {
+	way := func(_, member int) time.Duration { return time.Duration(1+member) * 150 * time.Microsecond }
+	inGroupAt(t, replicas, way, test)
+}
+
+// inGroupAt is inGroup for members that are so far away from each replica.
+func inGroupAt(t *testing.T, replicas int, way func(replica, member int) time.Duration, test func(g *group)) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &group{T: t}
-		var all []lock.Store
-		for i := range 5 {
-			m := &faults{Store: memstore.New()}
-			g.members = append(g.members, m)
-			lag := time.Duration(1+i) * 300 * time.Microsecond
-			for _, verb := range []string{"Acquire", "Release"} {
-				m.on(verb, late(lag))
-			}
-			all = append(all, m)
+		for range 5 {
+			g.members = append(g.members, &faults{Store: memstore.New()})
 		}
-		for range replicas {
+		for r := range replicas {
+			var all []lock.Store
+			for i, m := range g.members {
+				d := &distant{faults: faults{Store: m}, way: way(r, i)}
+				for _, verb := range []string{"Acquire", "Release", "Raise", "Look"} {
+					d.on(verb, d.across)
+				}
+				g.seen, all = append(g.seen, d), append(all, d)
+			}
 			s, err := redlock.New(redlock.Config{}, all, zap.NewNop(), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -72,6 +99,47 @@ func TestReplicasShareAMajority(t *testing.T) {
 					request: func(int, lock.Kind) request.Acquire { return request.Acquire{Name: "job"} },
 				}.work(g.T, g.replicas, lock.Exclusive)
 			})
+		}
+	}
+}
+
+// Replicas each of which is nearer to another member than the others are all get the name, though each comes first at
+// its member. Members that are silent make it no slower than such that are gone.
+func TestReplicasNearOtherMembersShareAMajority(t *testing.T) {
+	span := tier.Pick(2*time.Second, 10*time.Second)
+	for _, distance := range []time.Duration{time.Millisecond, 0, 10 * time.Millisecond}[:tier.Pick(1, 3)] {
+		contend := func(spoil func(m *faults)) (grants int) {
+			way := func(replica, member int) time.Duration {
+				if replica == member {
+					return time.Millisecond / 2
+				}
+				return (time.Millisecond + distance) / 2
+			}
+			inGroupAt(t, 3, way, func(g *group) {
+				for _, m := range g.members[3:] {
+					spoil(m)
+				}
+				served := crew{
+					workers: 3, span: span, room: 1, stay: 2 * time.Millisecond,
+					request: func(int, lock.Kind) request.Acquire { return request.Acquire{Name: "job"} },
+				}.work(g.T, g.replicas, lock.Exclusive)
+				grants = len(served)
+				attempts := int64(0)
+				for _, d := range g.seen {
+					attempts += d.acquires.Load() / int64(len(g.members))
+				}
+				slices.Sort(served)
+				if all := slices.Compact(served); len(all) != 3 || attempts > int64(1500*span/time.Second) {
+					t.Errorf("%v apart: in %v %d were granted to %v, in %d attempts", distance, span, grants, all, attempts)
+				}
+				time.Sleep(time.Minute) // until what is left is over
+			})
+			return grants
+		}
+		contend(func(*faults) {})
+		gone := contend(func(m *faults) { m.setDown(lock.ErrUnavailable) })
+		if silent := contend(func(m *faults) { m.fallSilent(false) }); silent < gone/2 {
+			t.Errorf("%v apart: %d were granted with members that are silent, and %d without them", distance, silent, gone)
 		}
 	}
 }

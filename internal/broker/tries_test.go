@@ -16,52 +16,38 @@ import (
 // request until the answer to the release. A try that is refused although the request itself, all of these, and all
 // who wait would have had room at any moment of it, was refused without a reason.
 type crowded struct {
-	mu     sync.Mutex // guards the fields below
-	out    int        // asked for or held
-	waits  int        // requests that may wait
-	tries  map[*try]bool
-	wrong  []string
-	grants int
-}
-
-type try struct {
-	permits int
-	reason  bool // there was a moment without room, or with somebody who may wait
+	mu       sync.Mutex // guards the fields below
+	out      int        // asked for or held
+	waits    int        // requests that may wait
+	now      int        // counts changes
+	hindered int        // the last change without room afterwards, or with somebody who may wait
+	wrong    []string
+	grants   int
 }
 
 const crowdedRoom = 12
 
-// add notes permits that may be out from now on, or are surely not any more.
-func (c *crowded) add(permits, waits int) {
+// add notes permits that may be out from now on, or are surely not any more. It returns the number of the change.
+func (c *crowded) add(permits, waits int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.now++
 	c.out += permits
 	c.waits += waits
-	for t := range c.tries {
-		c.judgeLocked(t)
+	if c.out > crowdedRoom || c.waits > 0 {
+		c.hindered = c.now
 	}
+	return c.now
 }
 
-func (c *crowded) judgeLocked(t *try) { t.reason = t.reason || c.out > crowdedRoom || c.waits > 0 }
-
-func (c *crowded) begin(permits int) *try {
-	c.add(permits, 0)
+// end judges a try that began with a change.
+func (c *crowded) end(begun int, granted bool, who string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := &try{permits: permits}
-	c.tries[t] = true
-	c.judgeLocked(t)
-	return t
-}
-
-func (c *crowded) end(t *try, granted bool, who string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.tries, t)
 	switch {
 	case granted:
 		c.grants++
-	case !t.reason:
+	case c.hindered < begun:
 		c.wrong = append(c.wrong, who+" was refused although there was room")
 	}
 }
@@ -89,7 +75,7 @@ func runCrowd(t *testing.T, seed uint64, plant bool) (grants int, wrong []string
 		if plant {
 			w.stingy(seed)
 		}
-		c := &crowded{tries: make(map[*try]bool)}
+		c := new(crowded)
 		var wg sync.WaitGroup
 		for i := range 8 {
 			rng := mrand.New(mrand.NewPCG(seed, uint64(1+i))) //nolint:gosec // a test
@@ -120,10 +106,10 @@ func (c *client) useCrowd(crowd *crowded, rng *mrand.Rand, who string) {
 		return
 	}
 	req.Wait = new(time.Duration)
-	t := crowd.begin(permits)
+	begun := crowd.add(permits, 0)
 	c.Acquire(id, req)
 	g, granted := c.await().(session.Granted)
-	if crowd.end(t, granted, who); granted {
+	if crowd.end(begun, granted, who); granted {
 		c.leaveCrowd(crowd, g.Hold, permits, rng)
 	} else {
 		crowd.add(-permits, 0)

@@ -28,6 +28,7 @@ type crew struct {
 	request        func(i int, k lock.Kind) request.Acquire
 	apart          time.Duration // they come one after the other, and are served in this order
 	within         time.Duration // all are done, if that is not 0
+	span           time.Duration // they work for so long, however often
 }
 
 func TestWorkersComeThrough(t *testing.T) {
@@ -106,10 +107,11 @@ func TestWorkersComeThrough(t *testing.T) {
 	}
 }
 
-// work has all work, and counts those inside in a way that would show one too many, or a name held twice.
-func (c crew) work(t *testing.T, worlds []*world, k lock.Kind) {
+// work has all work, and counts those inside in a way that would show one too many, or a name held twice. It says who
+// worked, one after the other.
+func (c crew) work(t *testing.T, worlds []*world, k lock.Kind) (served []int) {
 	var mu sync.Mutex
-	inside, most, total, served := map[string]int{}, 0, 0, []int(nil)
+	inside, most := map[string]int{}, 0
 	come := func(name string, by int) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -128,14 +130,20 @@ func (c crew) work(t *testing.T, worlds []*world, k lock.Kind) {
 	for i := range c.workers {
 		worker, req := worlds[i%len(worlds)].alive(), c.request(i, k)
 		wg.Go(func() {
-			for range c.times {
+			for n := 0; n < c.times || time.Since(begin) < c.span; n++ {
+				if c.span > 0 {
+					req.Wait = new(c.span - time.Since(begin))
+				}
 				worker.acquire(req)
-				g := worker.awaitGrant()
+				g, ok := worker.await().(session.Granted)
+				if !ok && c.span > 0 {
+					return
+				}
 				come(req.Name, 1)
 				time.Sleep(c.stay)
 				come(req.Name, -1)
 				mu.Lock()
-				total, served = total+1, append(served, i)
+				served = append(served, i)
 				mu.Unlock()
 				worker.giveBack(append(g.More, g.Hold)...)
 			}
@@ -143,8 +151,8 @@ func (c crew) work(t *testing.T, worlds []*world, k lock.Kind) {
 		time.Sleep(c.apart)
 	}
 	wg.Wait()
-	if most != c.room || total != c.workers*c.times {
-		t.Errorf("%d visits of %d, at most %d at once, want %d", total, c.workers*c.times, most, c.room)
+	if most != c.room || c.span == 0 && len(served) != c.workers*c.times {
+		t.Errorf("%d visits of %d, at most %d at once, want %d", len(served), c.workers*c.times, most, c.room)
 	}
 	if c.apart > 0 && !slices.IsSorted(served) {
 		t.Errorf("served %v, want them in their order", served)
@@ -152,6 +160,7 @@ func (c crew) work(t *testing.T, worlds []*world, k lock.Kind) {
 	if d := time.Since(begin); c.within > 0 && d > c.within {
 		t.Errorf("it took %v", d)
 	}
+	return served
 }
 
 // giveBack releases locks and waits for the answers.
