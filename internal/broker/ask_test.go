@@ -13,29 +13,6 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-func TestASessionLooksAtAName(t *testing.T) {
-	inWorld(t, func(w *world) {
-		a, c := w.alive(), w.alive()
-		c.Look(c.id(), "door")
-		if l := one[session.Looked](c); l.Lock.Held || l.ID != c.lastID {
-			t.Errorf("got %+v, want nobody", l)
-		}
-		g := a.take("door")
-		c.Look(c.id(), "door")
-		if l := one[session.Looked](c).Lock; !l.Held || l.Fence != g.Hold.Fence || l.Holders != 1 || l.TTL <= 0 {
-			t.Errorf("got %+v, want the hold of the other", l)
-		}
-		c.Look(c.id(), "")
-		c.failed(lock.ErrInvalid)
-		c.Look(c.lastID, "door")
-		c.failed(session.ErrRepeated)
-		w.store.setDown(lock.ErrUnavailable)
-		c.Look(c.id(), "door")
-		c.events()
-		w.store.setDown(nil)
-	})
-}
-
 // A store that does not answer delays neither the caller nor other requests, and what waits for it is bounded.
 func TestLooksThatWaitForTheStoreAreBounded(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -112,46 +89,6 @@ func (c *client) allHolds(prefix string, size int) (all []session.HeldLock) {
 			return all
 		}
 	}
-}
-
-func TestASessionListsWhatItHolds(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c, other := w.alive(), w.alive()
-		if got := c.allHolds("", 10); len(got) != 0 {
-			t.Errorf("got %+v, want nothing", got)
-		}
-		other.take("b0")
-		lease := time.Hour
-		c.takeAs(request.Acquire{Name: "b2", Holder: "h"})
-		c.takeAs(request.Acquire{Name: "b2", Holder: "h"})
-		c.takeAs(request.Acquire{Name: "b1", Kind: lock.Fair, Lease: &lease})
-		c.takeAs(permits(2, 3))
-		c.takeAs(request.Acquire{Name: "a", Kind: lock.Read})
-		var got []string
-		for _, l := range c.allHolds("", 2) {
-			got = append(got, fmt.Sprintf("%s %v %s x%d auto=%v permits=%d", l.Hold.Name, l.Hold.Kind, l.Hold.Holder, l.Count,
-				l.Auto, l.Permits))
-			left := time.Until(l.Validity.Until)
-			if l.Hold.Fence == 0 || left < 20*time.Second || !l.Auto && left < 50*time.Minute {
-				t.Errorf("got %+v", l)
-			}
-		}
-		want := []string{
-			"a read #4 x1 auto=true permits=0", "b1 fair #2 x1 auto=false permits=0",
-			"b2 exclusive h x2 auto=true permits=0", "pool semaphore #3 x1 auto=true permits=2",
-		}
-		for i := range want { // the ids of requests do not matter here
-			if i < len(got) && got[i][:2] != want[i][:2] {
-				t.Errorf("got %q, want %q", got[i], want[i])
-			}
-		}
-		if len(got) != len(want) || got[2] != want[2] {
-			t.Errorf("got %q, want %q", got, want)
-		}
-		if got := c.allHolds("b", 10); len(got) != 2 || got[0].Hold.Name != "b1" {
-			t.Errorf("got %+v, want b1 and b2", got)
-		}
-	})
 }
 
 // What is held all the while is listed exactly once, whatever comes and goes during the walk.

@@ -34,30 +34,6 @@ func (w *world) several(n int) (clients []*client) {
 	return clients
 }
 
-func TestDrainAsksAllClientsToMoveAtDifferentMoments(t *testing.T) {
-	inWorld(t, func(w *world) {
-		clients := w.several(4)
-		if n := w.b.Drain(8 * time.Second); n != 4 {
-			t.Errorf("got %d sessions, want 4", n)
-		}
-		if _, err := w.b.Open(broker.OpenRequest{}); !errors.Is(err, session.ErrDraining) {
-			t.Errorf("got %v, want ErrDraining", err)
-		}
-		time.Sleep(time.Second)
-		moments := map[time.Duration]bool{}
-		for _, c := range clients {
-			moments[one[session.Draining](c).Within] = true
-		}
-		if len(moments) != 4 {
-			t.Errorf("got moments %v, want four different ones", moments)
-		}
-		for _, c := range clients {
-			c.Goodbye()
-		}
-		<-w.b.Idle()
-	})
-}
-
 // Very many are not asked at once, but all in the first half of their time; and each has time left then.
 func TestDrainAsksVeryManyOneAfterTheOther(t *testing.T) {
 	const n, window = 300, 600 * time.Millisecond
@@ -151,6 +127,9 @@ func TestADrainDoesNotWaitForSessionsWithoutAStream(t *testing.T) {
 		c.take("job")
 		if n := w.b.Drain(time.Minute); n != 1 {
 			t.Errorf("%d were asked, want the one with a stream", n)
+		}
+		if _, err := w.b.Open(broker.OpenRequest{}); !errors.Is(err, session.ErrDraining) {
+			t.Errorf("got %v, want ErrDraining", err)
 		}
 		if idle() {
 			t.Error("idle while a session has a stream")

@@ -167,7 +167,7 @@ func TestASessionThatEndsWhileItsReleaseBeginsEndsOnce(t *testing.T) {
 	l := &cfg.Limits
 	l.LocksPerSession, l.WaitersPerSession, l.WatchesPerSession = 2, 2, 2
 	inWorldWith(t, cfg, func(w *world) {
-		w.store.on("Renew", fails(lock.ErrUnavailable))
+		w.store.on("Renew", fails(lock.ErrUnavailable, 0))
 		c := w.open()
 		g := c.take("job")
 		w.store.setDown(lock.ErrUnavailable)

@@ -188,7 +188,7 @@ func (b *Broker) ExtendOnce(req request.Once) (OnceLease, error) {
 	lease := OnceLease{Name: name, LeaseID: req.LeaseID}
 	b.Desk.Notes.Change(name, owner, func(n *inspect.Note) { n.Until = until })
 	if k != lock.Semaphore { // nobody keeps that of permits
-		own := lock.Claim{Name: name, Kind: k, Owner: owner, Count: 1}
+		own := lock.Claim{Name: name, Kind: k, Owner: owner, Count: 1, Tenant: req.Tenant.Unary()}
 		if lease.Fence, err = b.store.Raise(b.ctx, own); err != nil {
 			return OnceLease{}, err
 		}

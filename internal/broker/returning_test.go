@@ -16,29 +16,6 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// A replica that still serves a session leaves it at once when it goes on elsewhere, without a sign of life.
-func TestAReplicaHearsThatASessionMoved(t *testing.T) {
-	inWorld(t, func(w *world) {
-		for _, detached := range []bool{false, true} {
-			c := w.leaving()
-			hold := c.take(fmt.Sprint("job ", detached)).Hold
-			if detached {
-				c.Detach(errCut)
-			}
-			_, lost := w.replica().resume(c.resumption(2, claims(true, hold)))
-			synctest.Wait()
-			select {
-			case <-c.Done():
-			default:
-				t.Fatal("it is still served")
-			}
-			if len(lost) > 0 || !errors.Is(c.Cause(), session.ErrSuperseded) {
-				t.Errorf("lost %+v; it ended with %v", lost, c.Cause())
-			}
-		}
-	})
-}
-
 // What anybody publishes ends nothing by itself.
 func TestAMessageAloneEndsNoSession(t *testing.T) {
 	inWorld(t, func(w *world) {

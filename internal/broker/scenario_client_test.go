@@ -74,6 +74,10 @@ func (s *scenario) text(c *player, e session.Event) string {
 		return s.heard(c, e)
 	case session.Done:
 		return "done"
+	case session.Looked:
+		return s.looked(e)
+	case session.HoldList:
+		return s.held(c, e)
 	case session.HeartbeatAck:
 		return ""
 	case session.Failed:
@@ -206,6 +210,11 @@ func (s *scenario) request(c *player, verb string, words []string) {
 		c.Unwatch(c.id(), words[0])
 	case "hear":
 		c.Hear()
+	case "look":
+		c.Look(c.id(), strings.Join(words, " "))
+	case "holds":
+		c.ListHolds(c.id(), request.Holds{Prefix: strings.Join(words, " "), Size: 2})
+		time.Sleep(time.Second) // long lists make pauses
 	case "leaves": // it comes back
 		c.stop()
 		c.Detach(errCut)
@@ -232,6 +241,36 @@ func (s *scenario) trusts(got time.Duration, word string) {
 	if want := s.duration(word); got > want || got < want-want/50-3*time.Millisecond {
 		s.fatalf("valid for %v, want about %v", got, want)
 	}
+}
+
+// looked is what a session sees of a name.
+func (s *scenario) looked(e session.Looked) string {
+	if !e.Lock.Held {
+		return "sees " + e.Lock.Name + " free"
+	}
+	if e.Lock.Fence != s.fences[e.Lock.Name] || e.Lock.TTL <= 0 {
+		s.fatalf("sees %+v", e.Lock)
+	}
+	return fmt.Sprint("sees ", e.Lock.Name, " held by ", e.Lock.Holders)
+}
+
+// held is a page of what a session holds, and until when. The next ones follow.
+func (s *scenario) held(c *player, e session.HoldList) string {
+	text := "holds"
+	for _, l := range e.Locks {
+		s.until[l.Hold] = l.Validity.Until
+		if l.Hold.Fence > s.fences[l.Hold.Name] {
+			s.fatalf("holds %+v", l)
+		}
+		text += " " + words(l.Hold.Name, l.Hold.Kind.String(), lease(l.Auto), if0("permits", l.Permits),
+			if0("more", l.Count-1)) + ","
+	}
+	if e.Next == "" {
+		return text
+	}
+	c.ListHolds(c.id(), request.Holds{After: e.Next, Size: 2})
+	time.Sleep(time.Second)
+	return text + " then " + s.held(c, one[session.HoldList](c.client))
 }
 
 // heard is the end of a hold that a session watches, and its cause. Something tells it from each other end.

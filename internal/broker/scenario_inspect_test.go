@@ -55,6 +55,13 @@ func if0[T comparable](text string, value T) string {
 	return strings.TrimSpace(fmt.Sprint(text, " ", value))
 }
 
+func lease(auto bool) string {
+	if auto {
+		return "auto"
+	}
+	return "fixed"
+}
+
 func (s *scenario) holder(name string, h inspect.Holder) string {
 	asSaid := h.Client.Name == "" || h.Client.Peer == h.Client.Name+":1" &&
 		(h.Origin == inspect.OriginUnary || h.Client.Labels["name"] == h.Client.Name)
@@ -62,14 +69,10 @@ func (s *scenario) holder(name string, h inspect.Holder) string {
 		h.Fence > s.fences[name] {
 		s.fatalf("a holder is told as %+v", h)
 	}
-	lease := "fixed"
-	if h.Auto {
-		lease = "auto"
-	}
 	origin := map[inspect.Origin]string{
 		inspect.OriginUnary: "unary", inspect.OriginRedisson: "redisson", inspect.OriginOther: "other",
 	}[h.Origin]
-	return words(h.Client.Name, if0("at", h.Replica), origin, h.Kind.String(), lease, if0("permits", h.Permits),
+	return words(h.Client.Name, if0("at", h.Replica), origin, h.Kind.String(), lease(h.Auto), if0("permits", h.Permits),
 		if0("for", h.Age), noted(h.Annotation))
 }
 

@@ -278,7 +278,9 @@ func (s *scenario) open(w *world, names []string) {
 func (s *scenario) resumes(w *world, c *player) {
 	c.stop()
 	c.epoch++
-	back, lost, err := w.b.Resume(s.t.Context(), c.resumption(c.epoch, slices.Clone(c.holds)))
+	req := c.resumption(c.epoch, slices.Clone(c.holds))
+	req.Client = c.Client()
+	back, lost, err := w.b.Resume(s.t.Context(), req)
 	if err != nil {
 		s.say("%s fails %s", c.name, failureOf(err))
 		return
@@ -361,7 +363,11 @@ func (s *scenario) fate(words []string) func(func() error) error {
 		}
 		return afterwards(n, s.duration(words[1]))
 	case "fails":
-		return fails(s.failure(words[1:]))
+		d := time.Duration(0)
+		if len(words) > 2 {
+			d = s.duration(words[2])
+		}
+		return fails(s.failure(words[1:]), d)
 	case "hidden": // done, and nobody hears of it
 		n, d := 1<<20, time.Duration(0)
 		if len(words) > 2 { // after a while, times

@@ -130,8 +130,13 @@ func (f *faults) ListenForced(notify func(string)) (stop func()) {
 	})
 }
 
-// fails is a hook with which nothing is done.
-func fails(err error) func(func() error) error { return func(func() error) error { return err } }
+// fails is a hook with which nothing is done, which is known after a while.
+func fails(err error, d time.Duration) func(func() error) error {
+	return func(func() error) error {
+		time.Sleep(d)
+		return err
+	}
+}
 
 // lose is a hook with which the first n calls are carried out, and after a while their replies are lost.
 func lose(n int, d time.Duration) func(func() error) error {

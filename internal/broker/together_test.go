@@ -147,40 +147,6 @@ func (w *world) crowd(at []*world, req func(i int) request.Acquire) (granted, an
 	return granted, answered
 }
 
-// TestATryIsNotRefusedForOneThatIsRefusedItself has a reader try while a writer does, behind a reader.
-func TestATryIsNotRefusedForOneThatIsRefusedItself(t *testing.T) {
-	inWorld(t, func(w *world) {
-		there := w.replica()
-		there.alive().takeKind("doc", lock.Read)
-		writer, reader := w.alive(), w.alive()
-		w.far()
-		writer.acquire(request.Acquire{Name: "doc", Kind: lock.Write, Wait: new(time.Duration)})
-		reader.acquire(request.Acquire{Name: "doc", Kind: lock.Read, Wait: new(time.Duration)})
-		time.Sleep(2 * time.Millisecond)
-		writer.notGranted(lock.ErrHeld)
-		one[session.Granted](reader)
-	})
-}
-
-// TestReadersThatWaitedAreLetInSideBySide has a writer leave a thousand readers.
-func TestReadersThatWaitedAreLetInSideBySide(t *testing.T) {
-	inWorld(t, func(w *world) {
-		writer, readers := w.alive(), w.alive()
-		g := writer.takeKind("doc", lock.Write)
-		const n = 1000
-		for range n {
-			readers.acquire(request.Acquire{Name: "doc", Kind: lock.Read})
-		}
-		readers.events()
-		w.far()
-		writer.release(g.Hold)
-		time.Sleep(40 * time.Millisecond) // one at a time it would be a second
-		if got := len(readers.events()); got != n {
-			t.Errorf("%d of %d readers are let in", got, n)
-		}
-	})
-}
-
 // TestNobodyPassesByOneThatWasRefused has small requests come all the time while one for all permits waits, and readers
 // while a writer does.
 func TestNobodyPassesByOneThatWasRefused(t *testing.T) {

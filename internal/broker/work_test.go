@@ -2,12 +2,10 @@ package broker_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
-	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
@@ -124,45 +122,28 @@ func TestWhoWatchesIsNotSlowedDownByStrangers(t *testing.T) {
 }
 
 func TestUnaryCallsUseTheShareOfTheirTenant(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := &faults{Store: memstore.New()}
-		w := start(t, testConfig(), store)
+	inWorld(t, func(w *world) {
 		var shares []string
-		for _, verb := range []string{"Acquire", "Extend", "Release"} {
-			store.onCall(verb, func(c call) error {
-				switch asked := c.arg.(type) {
-				case lock.Claim:
-					shares = append(shares, asked.For())
-				case lock.Renewal:
-					shares = append(shares, asked.For())
-				case lock.Return:
-					shares = append(shares, asked.For())
-				}
-				return c.do()
-			})
-		}
-		const tenant = lock.Tenant("10.0.0.1")
-		l, refused, err := w.b.AcquireOnce(t.Context(), request.Once{
-			Tenant: tenant, Name: "n", Kind: lock.Exclusive, Lease: time.Minute,
+		w.store.onCall("", func(c call) error {
+			switch asked := c.arg.(type) {
+			case lock.Claim:
+				shares = append(shares, asked.For())
+			case lock.Renewal:
+				shares = append(shares, asked.For())
+			case lock.Return:
+				shares = append(shares, asked.For())
+			}
+			return c.do()
 		})
-		if err != nil || refused != nil {
-			t.Fatal(refused, err)
-		}
-		if _, err := w.b.ExtendOnce(request.Once{
-			Tenant: tenant, Name: "n", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Minute,
-		}); err != nil {
-			t.Error(err)
-		}
-		if _, err := w.b.ReleaseOnce(request.Once{
-			Tenant: tenant, Name: "n", Kind: lock.Exclusive, LeaseID: l.LeaseID,
-		}); err != nil {
-			t.Error(err)
-		}
-		if len(shares) < 3 {
-			t.Errorf("%d calls of the store", len(shares))
+		req := request.Once{Tenant: "10.0.0.1", Name: "n", Kind: lock.Exclusive, Lease: time.Minute}
+		req.LeaseID = w.mustOnce(req).LeaseID
+		_, extended := w.b.ExtendOnce(req)
+		_, released := w.b.ReleaseOnce(req)
+		if extended != nil || released != nil || len(shares) < 3 {
+			t.Errorf("%v, %v, %d calls of the store", extended, released, len(shares))
 		}
 		for _, of := range shares {
-			if of != tenant.Unary() {
+			if of != req.Tenant.Unary() {
 				t.Errorf("a call uses the share of %q", of)
 			}
 		}
