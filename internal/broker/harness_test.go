@@ -236,16 +236,6 @@ func (c *client) failed(want error) {
 	}
 }
 
-// notGranted takes the only event, which must be NotGranted for this cause.
-func (c *client) notGranted(want error) session.NotGranted {
-	c.t.Helper()
-	got := one[session.NotGranted](c)
-	if !isError(got.Cause, want) {
-		c.t.Fatalf("got %v, want %v", got.Cause, want)
-	}
-	return got
-}
-
 func (w *world) look(name string) lock.State {
 	w.t.Helper()
 	st, err := w.store.Store.Look(w.t.Context(), name)
