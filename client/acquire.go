@@ -67,6 +67,17 @@ func (r *request) begin(ctx context.Context, c *Client) {
 // try says whether the request is to be answered at once.
 func (r *request) try() bool { return r.bounded && r.wait == 0 }
 
+// left is what is left of its wait: nil if there is no bound, 0 for a try only.
+func (r *request) left(now instant) *durationpb.Duration {
+	switch {
+	case !r.bounded:
+		return nil
+	case r.try():
+		return durationpb.New(0)
+	}
+	return durationpb.New(time.Duration(max(r.end-now, 1)))
+}
+
 // call is the request as it is sent now: with what is left of its wait. Each sending has a message of its own, as an
 // earlier one may still be under way.
 func (r *request) call(s *session) *call {
@@ -74,9 +85,7 @@ func (r *request) call(s *session) *call {
 	if c.call.request != nil {
 		c, a = &acquireCall{}, r.again(a, now)
 	}
-	if r.bounded {
-		a.Wait = durationpb.New(time.Duration(max(r.end-now, 0)))
-	}
+	a.Wait = r.left(now)
 	c.arm.Acquire = a
 	c.request.Message = &c.arm
 	c.call.request, c.call.answer, c.asks = &c.request, s.channel(), r

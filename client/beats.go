@@ -1,11 +1,15 @@
 package client
 
 import (
+	"math"
+
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
 // instant is a time on the monotonic clock: nanoseconds since the Client was made. Wall clocks play no role.
 type instant int64
+
+const never instant = math.MaxInt64
 
 // heartbeats remembers when the last heartbeats were sent, because what the server tells about validity counts from
 // there. Its zero value plus opened is ready for use.

@@ -154,11 +154,17 @@ func (c *Client) usable(ctx context.Context, t *terms) (*session, error) {
 		}
 		select {
 		case <-changed:
+			continue
 		case <-ctx.Done():
-			return nil, c.gaveUp(ended(ctx))
+			late = ended(ctx)
 		case <-timeout:
-			return nil, c.gaveUp(late)
 		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.connectErr != nil && !errors.Is(late, ErrUnavailable) {
+			return nil, fmt.Errorf("%w: %w", late, unavailable(c.connectErr))
+		}
+		return nil, cmp.Or(unavailable(c.connectErr), late)
 	}
 }
 
@@ -171,32 +177,16 @@ func (c *Client) find(patient, waited bool) (*session, <-chan struct{}, error) {
 		return nil, nil, ErrClosed
 	case c.open:
 		return c.session, nil, nil
-	case c.connecting && c.connectErr != nil && !patient, !c.connecting && c.connectErr != nil && waited:
+	case c.connectErr != nil && (c.connecting && !patient || !c.connecting && waited):
 		return nil, nil, unavailable(c.connectErr)
 	}
 	c.connectLocked()
 	return nil, c.changed, nil
 }
 
-// gaveUp is the error of a caller that stopped to wait for a session.
-func (c *Client) gaveUp(cause error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case errors.Is(cause, ErrUnavailable):
-		return unavailable(c.connectErr)
-	case c.connectErr == nil:
-		return cause
-	}
-	return fmt.Errorf("%w: %w", cause, unavailable(c.connectErr))
-}
-
 // unavailable makes sure that an error is ErrUnavailable, unless waiting will not help.
 func unavailable(err error) error {
-	switch {
-	case err == nil:
-		return ErrUnavailable
-	case permanent(err), errors.Is(err, ErrUnavailable):
+	if err == nil || permanent(err) || errors.Is(err, ErrUnavailable) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)

@@ -149,7 +149,7 @@ func (c *Client) sessionOver(s *session, cause error) {
 		return
 	}
 	s.over = true
-	s.alarm.stop()
+	s.alarm.Stop()
 	s.finishAllLocked(cause)
 	pending := s.pending
 	s.pending, s.queue = nil, nil

@@ -12,6 +12,6 @@ func init() { firstBeat = func(interval time.Duration) time.Duration { return in
 func (c *Client) StopAlarms() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.session.alarm.stop()
-	c.session.alarm.at = 1
+	c.session.alarm.Stop()
+	c.session.alarmAt = 0
 }

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -44,9 +43,8 @@ func (h *hold) end() instant { return instant(h.deadline.Load()) }
 
 // addLocked takes a Lock in that was granted with a lease.
 func (s *session) addLocked(l *Lock, granted lease) {
-	now := s.client.now()
 	h := s.holds[l.hold.key]
-	if h != nil && h.end() <= now {
+	if h != nil && h.end() <= s.client.now() {
 		s.expireLocked(h)
 		h = nil
 	}
@@ -63,7 +61,7 @@ func (s *session) addLocked(l *Lock, granted lease) {
 		s.raiseLocked(h, granted.deadline)
 	}
 	h.locks = append(h.locks, l)
-	s.alarm.set(now, h.end())
+	s.alarmLocked(h.end())
 }
 
 // removeLocked takes a Lock out and says whether it was there. Of a reader the server takes back the newest lease,
@@ -102,7 +100,7 @@ func (s *session) raiseLocked(h *hold, deadline instant) {
 func (s *session) lowerLocked(h *hold, deadline instant) {
 	if deadline < h.end() {
 		h.deadline.Store(int64(deadline))
-		s.alarm.set(s.client.now(), deadline)
+		s.alarmLocked(deadline)
 	}
 }
 
@@ -160,31 +158,12 @@ func (s *session) lostLocked(lost *lockdv1.Lost) {
 	})
 }
 
-// alarm is the one timer of a session for the deadlines of all its holds. It may ring early, never late. A deadline
-// that moved later is noticed when it rings. The session's mutex guards it.
-type alarm struct {
-	ring  func()
-	timer *time.Timer
-	at    instant // when it rings, 0 if it is not set
-}
-
-// set has the alarm ring at a time if it would not ring earlier anyway.
-func (a *alarm) set(now, at instant) {
-	if a.at != 0 && a.at <= at {
-		return
-	}
-	a.at = at
-	wait := time.Duration(max(at-now, 0))
-	if a.timer == nil {
-		a.timer = time.AfterFunc(wait, a.ring)
-		return
-	}
-	a.timer.Reset(wait)
-}
-
-func (a *alarm) stop() {
-	if a.timer != nil {
-		a.timer.Stop()
+// alarmLocked has the alarm ring at a time if it would not ring earlier anyway. It is the one timer of a session for the
+// deadlines of all its holds, and may ring early, never late: a deadline that moved later is noticed when it rings.
+func (s *session) alarmLocked(at instant) {
+	if at < s.alarmAt {
+		s.alarmAt = at
+		s.alarm.Reset(time.Duration(max(at-s.client.now(), 0)))
 	}
 }
 
@@ -192,16 +171,13 @@ func (a *alarm) stop() {
 func (s *session) ring() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.alarm.at = 0
-	now, next := s.client.now(), instant(math.MaxInt64)
+	s.alarmAt = never
+	now := s.client.now()
 	for _, h := range s.holds {
 		if h.end() <= now {
 			s.expireLocked(h)
 		} else {
-			next = min(next, h.end())
+			s.alarmLocked(h.end())
 		}
-	}
-	if len(s.holds) > 0 {
-		s.alarm.set(now, next)
 	}
 }

@@ -28,6 +28,15 @@ type Lock struct {
 	permits uint32 // of a semaphore
 }
 
+func (s *session) newLock(h *lockdv1.Hold) *Lock {
+	l := &Lock{
+		ending: ending{session: s}, fence: h.GetFence(), acquiredBy: h.GetAcquiredBy(), granted: s.client.now(),
+		own: hold{key: keyOf(h)},
+	}
+	l.of, l.hold = l, &l.own
+	return l
+}
+
 // Name is the name that is locked.
 func (l *Lock) Name() string { return l.hold.key.name }
 

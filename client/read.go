@@ -155,7 +155,7 @@ func (st *stream) answerLocked(m *lockdv1.SessionResponse) {
 // unlessDone is the error that a call was answered with. A release that was sent on an earlier stream, too, may have
 // been carried out by the replica there, after the one here saw the hold: that the hold is gone is what was asked for.
 func (c *call) unlessDone(err error) error {
-	if is(err, ErrNotHeld, ErrStale) && c.seen && c.frees != nil && c.request.GetRelease().GetKeep() == 0 {
+	if is(err, ErrNotHeld, ErrStale) && c.seen && c.freesAll() {
 		return nil
 	}
 	return err
@@ -189,12 +189,8 @@ func (st *stream) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
 		set.of = set
 	}
 	for i, h := range g.GetHolds() {
-		l := &Lock{
-			ending: ending{session: s, values: values}, set: set, fence: h.GetFence(), acquiredBy: h.GetAcquiredBy(),
-			granted: s.client.now(), annotation: asked.GetAnnotation(), permits: asked.GetPermits(),
-		}
-		l.of, l.hold = l, &l.own
-		l.own.key = keyOf(h)
+		l := s.newLock(h)
+		l.values, l.set, l.annotation, l.permits = values, set, asked.GetAnnotation(), asked.GetPermits()
 		if c.abandoned || !right {
 			s.submitLocked(l.releaseCall())
 			continue

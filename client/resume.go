@@ -95,20 +95,18 @@ func (s *session) bid() (b *bid, ok bool) {
 		}
 	}
 	for _, c := range s.pending {
-		if c.frees != nil && c.request.GetRelease().GetKeep() == 0 {
+		if c.freesAll() {
 			b.name(c.frees)
 		}
 	}
 	for _, c := range s.pending {
-		keep := c.request.GetRelease().GetKeep()
-		if c.frees == nil || keep == 0 {
-			continue
-		}
-		if h := b.claimed[c.frees.hold.key]; h != nil { // the others may be gone
-			h.Permits = min(max(h.GetPermits(), 1), keep)
+		if keep := c.request.GetRelease().GetKeep(); c.frees != nil && keep > 0 {
+			if h := b.claimed[c.frees.hold.key]; h != nil { // the others may be gone
+				h.Permits = min(max(h.GetPermits(), 1), keep)
+			}
 		}
 	}
-	b.trim(int(cmp.Or(s.limits.Load().GetFrameBytes(), defaultFrame)))
+	b.trim(s.frameBytes())
 	return b, true
 }
 
@@ -186,9 +184,7 @@ func (s *session) resumedLocked(st *stream, b *bid, opened *lockdv1.Opened) {
 		if h := s.holds[key]; h != nil && h.locks[len(h.locks)-1].fence == fence {
 			s.raiseLocked(h, st.beats.deadline(r.GetValidity()))
 		} else if !s.freeingLocked(key) {
-			l := &Lock{ending: ending{session: s}, fence: fence, acquiredBy: r.GetHold().GetAcquiredBy()}
-			l.hold, l.own.key = &l.own, key
-			s.queueLocked(l.releaseCall())
+			s.queueLocked(s.newLock(r.GetHold()).releaseCall())
 		}
 	}
 	for _, lost := range opened.GetLost() {
@@ -207,7 +203,7 @@ func (s *session) resumedLocked(st *stream, b *bid, opened *lockdv1.Opened) {
 // freeingLocked says whether a hold is being released.
 func (s *session) freeingLocked(key holdKey) bool {
 	for _, c := range s.pending {
-		if c.frees != nil && c.frees.hold.key == key && c.request.GetRelease().GetKeep() == 0 {
+		if c.freesAll() && c.frees.hold.key == key {
 			return true
 		}
 	}
@@ -287,11 +283,8 @@ func (s *session) acquireAgainLocked(c *call, a *lockdv1.Acquire) {
 	r, now := c.asks, s.client.now()
 	again := r.again(a, now)
 	again.InsteadOf = former
-	switch {
-	case c.abandoned:
+	if c.abandoned {
 		again.Wait = durationpb.New(0)
-	case r.bounded && !r.try():
-		again.Wait = durationpb.New(max(time.Duration(r.end-now), 1))
 	}
 	c.request = &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Acquire{Acquire: again}}
 	c.seen, c.sent, c.waits = c.seen || c.sent, false, false
@@ -316,6 +309,6 @@ func (c *call) formerLocked(a *lockdv1.Acquire) []uint64 {
 // again is the message of a request that was sent before: it says for how long that has waited.
 func (r *request) again(a *lockdv1.Acquire, now instant) *lockdv1.Acquire {
 	again := proto.CloneOf(a)
-	again.InsteadOf, again.Waited = nil, durationpb.New(time.Duration(now-r.begun))
+	again.InsteadOf, again.Wait, again.Waited = nil, r.left(now), durationpb.New(time.Duration(now-r.begun))
 	return again
 }

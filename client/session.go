@@ -46,8 +46,9 @@ type session struct {
 	queue   []*call
 	pending map[uint64]*call // sent or queued, not answered
 	holds   map[holdKey]*hold
-	alarm   alarm
-	leaving bool // nothing new is sent; Goodbye follows what is queued
+	alarm   *time.Timer
+	alarmAt instant // when it rings
+	leaving bool    // nothing new is sent; Goodbye follows what is queued
 	over    bool
 }
 
@@ -71,9 +72,10 @@ type call struct {
 func (c *Client) newSession() *session {
 	s := &session{
 		client: c, mu: &c.mu, opened: c.now(), ttl: c.settings.ttl, done: make(chan struct{}),
-		pending: make(map[uint64]*call), holds: make(map[holdKey]*hold), decided: sync.NewCond(&c.mu),
+		pending: make(map[uint64]*call), holds: make(map[holdKey]*hold), decided: sync.NewCond(&c.mu), alarmAt: never,
 	}
-	s.alarm.ring = s.ring
+	s.alarm = time.AfterFunc(time.Hour, s.ring)
+	s.alarm.Stop()
 	return s
 }
 
@@ -81,6 +83,9 @@ func (c *Client) newSession() *session {
 func (c *call) tracked() bool {
 	return c.answer != nil || c.then != nil || c.frees != nil || c.abandoned
 }
+
+// freesAll says whether it is a Release, and not of some permits only.
+func (c *call) freesAll() bool { return c.frees != nil && c.request.GetRelease().GetKeep() == 0 }
 
 // answer is what became of a call. unsent says that the server surely never saw it.
 type answer struct {
@@ -222,7 +227,7 @@ func (s *session) abandon(c *call, err error) answer {
 		a.err = err
 		return a
 	}
-	a = <-c.answer // without the mutex: finish answers without it too
+	a = <-c.answer // without the mutex: sessionOver answers without it, too
 	if c.request.GetAcquire() == nil || errors.Is(err, errNoAnswer) {
 		return a
 	}

@@ -1,7 +1,7 @@
 package client
 
 import (
-	"math"
+	"cmp"
 	"math/rand/v2"
 	"runtime"
 	"time"
@@ -15,8 +15,8 @@ import (
 // work side by side; one frame with everything would go round and keep two of the three waiting.
 const maxBatch = 64
 
-// defaultFrame is assumed of a server that does not tell its limit, in bytes.
-const defaultFrame = 1 << 20
+// frameBytes is how large a frame may be. A server that does not tell is assumed to have a usual limit.
+func (s *session) frameBytes() int { return int(cmp.Or(s.limits.Load().GetFrameBytes(), 1<<20)) }
 
 // write sends what is queued, a heartbeat in each interval, and Goodbye at the end. What comes while a frame is
 // being sent goes into the next one: the busier the client, the fuller the frames.
@@ -142,11 +142,7 @@ func (st *stream) send(requests []*lockdv1.SessionRequest) bool {
 
 // fit says how many requests go into one frame: at least one. Half of the limit is used, the rest is for framing.
 func (st *stream) fit(requests []*lockdv1.SessionRequest) int {
-	room := int(min(st.session.limits.Load().GetFrameBytes(), math.MaxInt32))
-	if room == 0 {
-		room = defaultFrame
-	}
-	room /= 2
+	room := st.session.frameBytes() / 2
 	for n, r := range requests {
 		room -= proto.Size(r) + 8
 		if n > 0 && (room < 0 || n == maxBatch) {
