@@ -96,8 +96,8 @@ func (r *request) call(s *session) *call {
 // meaning for the lock once it is held: that is held until Unlock.
 //
 // It outlives interruptions: a request that waits when the connection breaks is made again on the next one. When ctx
-// ends the request is taken back; if it was granted in that moment the grant is given back, so a Lock that returned an
-// error leaves nothing behind, or nothing that outlives its lease.
+// ends the request is taken back, and a grant of that moment is released: a Lock that returned an error leaves nothing
+// behind, or nothing that outlives its lease.
 func (c *Client) Lock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	return c.lockOne(ctx, "lock", newRequest(name, opts))
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
 // closeTimeout bounds Close. A tenth of it is enough if the server's answer is not expected, or means nothing.
@@ -80,6 +82,7 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 	c := &Client{
 		targets: targets, base: time.Now(), changed: make(chan struct{}), watched: make(map[string]*watched),
 	}
+	c.settings.open.Features = []lockdv1.Feature{lockdv1.Feature_FEATURE_BATCH, lockdv1.Feature_FEATURE_RESUME}
 	for _, o := range opts {
 		o(&c.settings)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/api/wire"
@@ -255,7 +256,7 @@ func (c *Client) begin(st *stream) error {
 	}
 	defer s.unpark() // nothing to do after attach
 	st.epoch, st.heardID = b.resume.GetEpoch(), b.resume.GetLastRequestId()
-	open := c.settings.open()
+	open := proto.CloneOf(&c.settings.open)
 	if b.resume.GetSessionId() != "" {
 		open.Resume = b.resume
 	}

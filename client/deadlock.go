@@ -13,11 +13,11 @@ import (
 // What the caller holds it keeps: it should release that, so that the others go on. The server only finds deadlocks of
 // callers that it can tell apart, see Actor.
 func WithFailOnDeadlock() Option {
-	return func(s *settings) { s.deadlock = lockdv1.DeadlockPolicy_DEADLOCK_POLICY_FAIL }
+	return func(s *settings) { s.open.Deadlock = lockdv1.DeadlockPolicy_DEADLOCK_POLICY_FAIL }
 }
 
 // WithActor says that all that this client asks for is asked for by one thread of work, see Actor.
-func WithActor(id string) Option { return func(s *settings) { s.actor = id } }
+func WithActor(id string) Option { return func(s *settings) { s.open.Actor = id } }
 
 // Actor says who asks, so that the server finds deadlocks: one thread of work, which does nothing else while its Lock
 // waits. The id may be used in several Clients, and in several programs that work for each other, but not by what goes

@@ -87,7 +87,7 @@ func TestToConnectAsksForTheAddressOnly(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	go func() { _, _ = c.Lock(ctx, "door") }()
+	go func() { _, _ = c.Lock(ctx, "n") }()
 	select {
 	case addr := <-dialed:
 		if addr != "127.0.0.1:7420" {

@@ -13,17 +13,15 @@
 //
 // # What it promises
 //
-// A Lock knows by itself until when it is surely held, also when it is cut off from the server: no later than at
-// that moment its Err, its Context and Lost say that it is lost. That time counts on the monotonic clock, from when a
-// message was sent and not from when its answer came, so that a slow network shortens it and never stretches it. Err
-// and Context look at the clock whenever they are asked: a process that was stopped and continues is told of the loss
-// by its first question, before any timer had a chance.
+// A Lock knows by itself until when it is surely held, also when it is cut off from the server: from that moment on its
+// Err, its Context and Lost say that it is lost. The time counts on the monotonic clock, from when a message was sent
+// and not from when its answer came: a slow network shortens it, and never stretches it. Err and Context look at the
+// clock whenever they are asked, so that a process that was stopped is told of the loss by its first question.
 //
-// A Lock ends once. After it was lost it is not found to be held after all, and the name has to be locked again,
-// which gives a greater fence.
+// A Lock ends once. After it was lost the name has to be locked again, which gives a greater fence.
 //
-// A Lock or LockAll call that returns an error leaves nothing behind that outlives a lease: a request that is given up
-// is taken back, and a grant that was under way in that moment is given back.
+// A Lock or LockAll call that returns an error leaves nothing behind that outlives a lease: the request is taken back,
+// and a grant that was under way in that moment is released.
 //
 // # What it does not promise
 //
@@ -32,41 +30,37 @@
 //
 // # When the stream breaks
 //
-// The Client goes on with its session in another stream, at once at another address if it knows one, and later again
+// The Client goes on with its session in another stream, at once at another address if it knows one, and tries again
 // and again. Locks stay held, with their fences, if that succeeds before their deadlines; what the store does not have
 // any more is lost. A session that cannot go on ends, and all its locks are lost: it was silent for too long, or a copy
-// of this process took it.
+// of this process took it. When a server drains, the old stream is left once the new one is there.
+//
+// What is under way is asked again on the next stream, and done once. A Fair request keeps its place. If the session
+// ends, Lock begins anew in the next one, at the end of the queue with what is left of its wait. TryLock does not: when
+// it cannot know, it says ErrOutcomeUnknown. A grant that comes after that is released at once; if the session ends
+// before it comes, the name is free when the lease has run out.
 //
 // # Leases
 //
-// By default a lease is renewed by the server for as long as it hears this client, which beats every third of the
-// session TTL in the background. With the option Lease it has a fixed end that Extend and Shorten
-// move. MakeFixed and MakeAuto change one into the other. The context given to
-// Lock is for waiting only; neither its deadline nor its end means anything to a lock that is held.
+// By default the server renews a lease for as long as it hears this client, which beats every third of the session TTL
+// in the background. With the option Lease it has a fixed end that Extend and Shorten move. MakeFixed and MakeAuto
+// change one into the other. The context given to Lock is for waiting only, and means nothing to a lock that is held.
 //
 // # Kinds, and several at once
 //
 // The option As asks for another Kind than Exclusive: Fair, Read, Write, or Semaphore, which Permits asks for, too.
-// LockAll takes locks of any kinds together, all or none. What it returns is one Lock for each, and Locks, which look
-// after all of them: they are over as soon as one is.
+// LockAll takes locks of any kinds together, all or none. It returns Locks, which look after all of them: they are over
+// as soon as one is.
 //
-// # Repeating, cancelling, losing
+// # Bounds
 //
-// What is under way when the stream breaks is asked again on the next one, and done once. A Fair request keeps its
-// place. If the session ends, Lock begins anew in the next one, at the end of the queue with what is left of its wait.
-// TryLock does not: when it cannot know, it says ErrOutcomeUnknown. A grant that comes after that is released at once;
-// if the session ends before it comes, the name is free when the lease has run out.
-//
-// Every call is bounded while the server is silent: an answer that is due is waited for 5 s, or what WithAnswerTimeout
-// says. That counts from the call, or for Lock from the end of the time of Wait. A context with a deadline is waited
-// for instead, but not by Watch, nor by Lock. Close waits for 2 s at most. Then they return ErrOutcomeUnknown, or
-// ErrUnavailable if they only ask. Lock without Wait waits until its context ends.
+// An answer that is due is waited for 5 s, or what WithAnswerTimeout says: from the call on, or for Lock from the end
+// of the time of Wait. A context with a deadline is waited for instead, but not by Watch, nor by Lock. Close waits for
+// 2 s at most. Then they return ErrOutcomeUnknown, or ErrUnavailable if they only ask. Lock without Wait waits until
+// its context ends.
 //
 // All but Lock and TryLock may be repeated. An Unlock with an unknown outcome leaves a lease that nobody renews, so
 // that it ends by itself; the Lock is over in any case. Another Unlock waits for the answer again.
-//
-// When the server drains, the session goes on at another replica, with all its locks. The old stream is left once the
-// new one is there.
 //
 // # Cost
 //

@@ -64,7 +64,7 @@ func (s *session) addLocked(l *Lock, granted lease) {
 	s.alarmLocked(h.end())
 }
 
-// removeLocked takes a Lock out and says whether it was there. Of a reader the server takes back the newest lease,
+// removeLocked takes a Lock out and says whether it was there. Of a reader the server ends the newest lease,
 // whichever Lock is unlocked, so nothing longer is trusted from the moment of asking.
 func (s *session) removeLocked(l *Lock) bool {
 	h := l.hold
@@ -158,8 +158,8 @@ func (s *session) lostLocked(lost *lockdv1.Lost) {
 	})
 }
 
-// alarmLocked has the alarm ring at a time if it would not ring earlier anyway. It is the one timer of a session for the
-// deadlines of all its holds, and may ring early, never late: a deadline that moved later is noticed when it rings.
+// alarmLocked has the alarm ring at a time if it would not ring earlier anyway. It is the one timer of a session for
+// the deadlines of all its holds, and may ring early, never late: a deadline that moved later is noticed when it rings.
 func (s *session) alarmLocked(at instant) {
 	if at < s.alarmAt {
 		s.alarmAt = at

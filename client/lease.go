@@ -56,7 +56,7 @@ func (l *Lock) change(ctx context.Context, verb string, e *lockdv1.Extend) error
 	return err
 }
 
-// KeepPermits gives back all permits of a semaphore's Lock but n, at least 1, and returns how many are left. Fewer than
+// KeepPermits releases all permits of a semaphore's Lock but n, at least 1, and returns how many are left. Fewer than
 // n stay as they are. With ErrOutcomeUnknown it may have been done. Doing it twice is fine, as n says what stays.
 func (l *Lock) KeepPermits(ctx context.Context, n uint32) (left uint32, err error) {
 	const verb = "keep permits of"

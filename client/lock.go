@@ -28,10 +28,10 @@ type Lock struct {
 	permits uint32 // of a semaphore
 }
 
-func (s *session) newLock(h *lockdv1.Hold) *Lock {
+func (s *session) newLock(values context.Context, h *lockdv1.Hold) *Lock {
 	l := &Lock{
-		ending: ending{session: s}, fence: h.GetFence(), acquiredBy: h.GetAcquiredBy(), granted: s.client.now(),
-		own: hold{key: keyOf(h)},
+		ending: ending{session: s, values: values}, own: hold{key: keyOf(h)},
+		fence: h.GetFence(), acquiredBy: h.GetAcquiredBy(), granted: s.client.now(),
 	}
 	l.of, l.hold = l, &l.own
 	return l

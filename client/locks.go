@@ -24,8 +24,7 @@ type Item struct {
 // for one it holds none, so callers that lock the same names in another order cannot block each other; but it has no
 // place in the queue of a Fair lock, and those who want a single name may go before it.
 //
-// The options are those of Lock and mean all the locks. So does what Lock says of interruptions and of ctx: a grant
-// that nobody waits for any more is given back, all of it.
+// The options are those of Lock and mean all the locks. So does what Lock says of interruptions and of ctx.
 func (c *Client) LockAll(ctx context.Context, items []Item, opts ...LockOption) (*Locks, error) {
 	return c.lockAll(ctx, "lock", items, newRequest("", opts))
 }

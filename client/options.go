@@ -20,12 +20,7 @@ const DefaultAnswerTimeout = 5 * time.Second
 type Option func(*settings)
 
 type settings struct {
-	name         string
-	labels       map[string]string
-	ttl          time.Duration
-	onDisconnect lockdv1.OnDisconnect
-	deadlock     lockdv1.DeadlockPolicy
-	actor        string
+	open         lockdv1.Open // what the server is told
 	connectWait  time.Duration
 	answerWithin time.Duration
 	onStatus     func(Status)
@@ -34,22 +29,28 @@ type settings struct {
 }
 
 // WithName tells people who look at locks which program this is. At most 128 bytes.
-func WithName(name string) Option { return func(s *settings) { s.name = name } }
+func WithName(name string) Option { return func(s *settings) { s.open.ClientName = name } }
 
 // WithLabels tells people more about this program. At most 32.
-func WithLabels(labels map[string]string) Option { return func(s *settings) { s.labels = labels } }
+func WithLabels(labels map[string]string) Option { return func(s *settings) { s.open.Labels = labels } }
 
 // WithSessionTTL asks for how long leases outlive the last sign of life of this client. Short: a crashed client's
 // locks are free soon. Long: a holder survives longer interruptions between server and store. The default is the
 // server's, usually 30 s.
-func WithSessionTTL(ttl time.Duration) Option { return func(s *settings) { s.ttl = ttl } }
+func WithSessionTTL(ttl time.Duration) Option {
+	return func(s *settings) {
+		if ttl > 0 {
+			s.open.SessionTtl = durationpb.New(ttl)
+		}
+	}
+}
 
 // WithReleaseOnDisconnect has the server release everything as soon as the stream breaks, instead of letting the
 // leases run out. Others get the locks sooner; but this client may need a moment longer than the server to notice
 // that its stream broke, and in that moment a lock can have two holders. Use it where a resource checks fences or
 // where being fast matters more.
 func WithReleaseOnDisconnect() Option {
-	return func(s *settings) { s.onDisconnect = lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE }
+	return func(s *settings) { s.open.OnDisconnect = lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE }
 }
 
 // WithConnectWait bounds how long Lock waits for a connection before it returns ErrUnavailable. The default 0 is no
@@ -106,28 +107,13 @@ func (s *settings) conn(target string) (*grpc.ClientConn, error) {
 // readable refuses texts that no message can have: no session could ever be opened with them.
 func (s *settings) readable() error {
 	err := errors.Join(
-		checkText("INVALID_CLIENT", "the client's name", s.name, 0),
-		checkText("INVALID_ACTOR", "the actor", s.actor, 0),
+		checkText("INVALID_CLIENT", "the client's name", s.open.GetClientName(), 0),
+		checkText("INVALID_ACTOR", "the actor", s.open.GetActor(), 0),
 	)
-	for key, value := range s.labels {
+	for key, value := range s.open.GetLabels() {
 		err = cmp.Or(err, checkText("INVALID_CLIENT", "a label of the client", key+" "+value, 0))
 	}
 	return err
-}
-
-func (s *settings) open() *lockdv1.Open {
-	open := &lockdv1.Open{
-		ClientName:   s.name,
-		Labels:       s.labels,
-		OnDisconnect: s.onDisconnect,
-		Deadlock:     s.deadlock,
-		Actor:        s.actor,
-		Features:     []lockdv1.Feature{lockdv1.Feature_FEATURE_BATCH, lockdv1.Feature_FEATURE_RESUME},
-	}
-	if s.ttl > 0 {
-		open.SessionTtl = durationpb.New(s.ttl)
-	}
-	return open
 }
 
 // LockOption changes what one Lock or LockAll asks for, or its Try.

@@ -85,7 +85,7 @@ func (st *stream) tellLocked(status Status) {
 // told is what is to be told when the session's mutex is free, in the order in which it came: an answer, or else what
 // a function tells.
 type told struct {
-	to     chan<- answer
+	call   *call
 	answer answer
 	f      func()
 }
@@ -95,7 +95,7 @@ func (t *told) tell() {
 		t.f()
 		return
 	}
-	t.to <- t.answer
+	t.call.reply(t.answer)
 }
 
 func (st *stream) laterLocked(f func()) { st.told = append(st.told, told{f: f}) }
@@ -144,11 +144,8 @@ func (st *stream) answerLocked(m *lockdv1.SessionResponse) {
 		a.response, a.stream = &lockdv1.SessionResponse{Message: m.GetMessage()}, st
 	}
 	s.leaveIfIdleLocked()
-	switch {
-	case c.then != nil:
-		st.laterLocked(func() { c.then(a) })
-	case !c.abandoned && c.answer != nil:
-		st.told = append(st.told, told{to: c.answer, answer: a})
+	if !c.abandoned {
+		st.told = append(st.told, told{call: c, answer: a})
 	}
 }
 
@@ -189,8 +186,8 @@ func (st *stream) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
 		set.of = set
 	}
 	for i, h := range g.GetHolds() {
-		l := s.newLock(h)
-		l.values, l.set, l.annotation, l.permits = values, set, asked.GetAnnotation(), asked.GetPermits()
+		l := s.newLock(values, h)
+		l.set, l.annotation, l.permits = set, asked.GetAnnotation(), asked.GetPermits()
 		if c.abandoned || !right {
 			s.submitLocked(l.releaseCall())
 			continue

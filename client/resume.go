@@ -2,6 +2,7 @@ package client
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -48,7 +49,7 @@ func (st *stream) overAndUnlock(err error) {
 // brokeLocked says whether a stream ended for a reason that leaves the session what it is.
 func (st *stream) brokeLocked(cause error) bool {
 	switch {
-	case st.session.client.settings.onDisconnect == lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE, permanent(cause),
+	case st.session.client.settings.open.GetOnDisconnect() == lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE, permanent(cause),
 		is(cause, ErrClosed, ErrSilent, ErrBacklog, ErrSessionExpired, ErrQuota, errProtocol):
 		return false
 	case errors.Is(cause, ErrSuperseded): // perhaps by an attempt of ours that we have not heard of
@@ -184,7 +185,7 @@ func (s *session) resumedLocked(st *stream, b *bid, opened *lockdv1.Opened) {
 		if h := s.holds[key]; h != nil && h.locks[len(h.locks)-1].fence == fence {
 			s.raiseLocked(h, st.beats.deadline(r.GetValidity()))
 		} else if !s.freeingLocked(key) {
-			s.queueLocked(s.newLock(r.GetHold()).releaseCall())
+			s.queueLocked(s.newLock(context.Background(), r.GetHold()).releaseCall())
 		}
 	}
 	for _, lost := range opened.GetLost() {

@@ -71,7 +71,7 @@ type call struct {
 
 func (c *Client) newSession() *session {
 	s := &session{
-		client: c, mu: &c.mu, opened: c.now(), ttl: c.settings.ttl, done: make(chan struct{}),
+		client: c, mu: &c.mu, opened: c.now(), ttl: c.settings.open.GetSessionTtl().AsDuration(), done: make(chan struct{}),
 		pending: make(map[uint64]*call), holds: make(map[holdKey]*hold), decided: sync.NewCond(&c.mu), alarmAt: never,
 	}
 	s.alarm = time.AfterFunc(time.Hour, s.ring)
@@ -105,7 +105,7 @@ func (s *session) channel() chan answer {
 	return make(chan answer, 1)
 }
 
-// answered takes back the channel of a call whose answer was received: nothing is sent on it any more.
+// answered keeps the channel of a call whose answer was received: nothing is sent on it any more.
 func (s *session) answered(c *call) { s.spare.Put(c.answer) }
 
 // do sends a call and waits for its answer, until ctx ends or, if by is not 0, that time comes. Then the call is
@@ -248,7 +248,7 @@ func (s *session) disown(c *call) (a answer, answered bool) {
 	c.abandoned = true
 	switch {
 	case c.request.GetAcquire() == nil:
-	case !c.sent && c.seen: // it asks for nothing any more, but has what it took before given back
+	case !c.sent && c.seen: // it asks for nothing any more, but has undone what it took before
 		c.request.GetAcquire().Wait = durationpb.New(0)
 	case !c.sent:
 		a.unsent = true
