@@ -1,7 +1,6 @@
 package redisson
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -18,20 +17,29 @@ const sleepOfWriters = 10 * time.Second
 
 func TestBothExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	for _, k := range []kind{plain, fenced, fair, write, semaphore} {
-		t.Run(k.name, func(t *testing.T) {
+	for what, row := range map[string]struct {
+		begin func(t *testing.T) *stage
+		kinds []kind
+	}{
+		"one Redis": {func(t *testing.T) *stage { return newStage(t, long) }, []kind{plain, fenced, fair, semaphore}},
+		"writers":   {func(t *testing.T) *stage { return newStage(t, sleepOfWriters) }, []kind{write}},
+		"a cluster": {func(t *testing.T) *stage {
+			s, _ := clusterStage(t, sleepOfWriters)
+			return s
+		}, []kind{plain, fenced, fair, write, semaphore}},
+		"a majority": {func(t *testing.T) *stage { return redlockStage(t, long) }, []kind{redPlain}},
+	} {
+		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			ttl := long
-			if k.name == write.name {
-				ttl = sleepOfWriters
+			s := row.begin(t)
+			for _, k := range row.kinds {
+				name := "room-" + k.name
+				s.prepare(k, name)
+				cs := s.dialAll()
+				s.exclude(newRoom(t, 1), visits, visitors{kind: k.name, name: name, visits: visits, lock: func(i, _ int) locker {
+					return s.lockerOf(cs[i], k, name)
+				}})
 			}
-			s := newStage(t, ttl)
-			s.prepare(k, "room")
-			r := newRoom(t, 1)
-			cs := s.dialAll()
-			s.exclude(r, visits, visitors{kind: k.name, name: "room", visits: visits, lock: func(i, _ int) locker {
-				return s.lockerOf(cs[i], k, "room")
-			}})
 		})
 	}
 }
@@ -109,56 +117,35 @@ func (s *stage) exclude(r *room, alone int, v visitors) {
 	s.t.Error("the sides hardly met")
 }
 
-// A checker that cannot fail proves nothing: one of eight visitors of a side does not lock, or locks something else.
-func TestRoomCatchesWhoComesInWithoutTheLock(t *testing.T) {
-	t.Parallel()
-	t.Run("lockd", func(t *testing.T) {
-		s := newStage(t, long)
-		r := newRoom(t, 1)
-		cs := s.dialAll()
-		s.visit(r, visitors{kind: "lock", name: "room", visits: 160, lock: func(i, _ int) locker {
-			if i > 0 {
-				return s.lockerOf(cs[i], plain, "room")
-			}
-			return locker{kind: "lock", take: func() (uint64, func() error, error) {
-				return 1 << 60, func() error { return nil }, nil
-			}}
-		}})
-		if _, err := r.verdict(160); err == nil {
-			t.Error("nothing was noticed")
-		}
-	})
-	t.Run("Redisson", func(t *testing.T) {
-		s := newStage(t, long)
-		r := newRoom(t, 1)
-		cs := s.dialAll()
-		s.visit(r, visitors{kind: "lock", name: "another", visits: 480, lock: func(i, _ int) locker {
-			return s.lockerOf(cs[i], plain, "room")
-		}})
-		if _, err := r.verdict(480); err == nil {
-			t.Error("nothing was noticed")
-		}
-	})
-}
-
-// A lock that excludes but whose fences do not rise is caught, too.
-func TestRoomCatchesFencesThatDoNotRise(t *testing.T) {
+// A checker that cannot fail proves nothing: one of eight visitors does not lock, all of a side lock something else, or
+// fences do not rise.
+func TestRoomCatchesALockThatDoesNotLock(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, long)
-	r := newRoom(t, 1)
-	c := s.lockd.Dial(s.t)
-	for i := range 10 {
-		l := s.lockerOf(c, fenced, "room")
-		take := l.take
-		l.take = func() (uint64, func() error, error) {
-			fence, unlock, err := take()
+	cs := s.dialAll()
+	for what, row := range map[string]struct {
+		name string // that Redisson locks
+		take func(i int, l locker) (uint64, func() error, error)
+	}{
+		"lockd does not lock": {"room", func(i int, l locker) (uint64, func() error, error) {
+			if i == 0 {
+				return 1 << 60, func() error { return nil }, nil
+			}
+			return l.take()
+		}},
+		"Redisson locks something else": {"another", func(_ int, l locker) (uint64, func() error, error) { return l.take() }},
+		"fences do not rise": {"room", func(_ int, l locker) (uint64, func() error, error) {
+			fence, unlock, err := l.take()
 			return min(fence, 5), unlock, err
+		}},
+	} {
+		r := newRoom(t, 1)
+		s.visit(r, visitors{kind: "lock", name: row.name, visits: 320, lock: func(i, _ int) locker {
+			l := s.lockerOf(cs[i], plain, "room")
+			return locker{kind: l.kind, take: func() (uint64, func() error, error) { return row.take(i, l) }}
+		}})
+		if _, err := r.verdict(320); err == nil {
+			t.Errorf("%s: nothing was noticed", what)
 		}
-		if err := r.visit(l, fmt.Sprint(i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := r.verdict(10); err == nil {
-		t.Error("nothing was noticed")
 	}
 }

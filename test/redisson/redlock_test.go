@@ -160,13 +160,3 @@ func (s *stage) tokens(name string) (all []int64) {
 	}
 	return all
 }
-
-func TestBothExcludeEachOtherOnAMajority(t *testing.T) {
-	t.Parallel()
-	s := redlockStage(t, long)
-	r := newRoom(t, 1)
-	cs := s.dialAll()
-	s.exclude(r, visits, visitors{kind: "red-lock", name: "room", visits: visits, lock: func(i, _ int) locker {
-		return s.lockerOf(cs[i], plain, "room")
-	}})
-}

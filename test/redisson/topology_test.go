@@ -228,17 +228,3 @@ func TestBothMeetBehindSentinels(t *testing.T) {
 	passAll(all)
 	s.meetAll("then")
 }
-
-// Long histories with an oracle of their own.
-func TestBothExcludeEachOtherOnACluster(t *testing.T) {
-	t.Parallel()
-	s, _ := clusterStage(t, sleepOfWriters)
-	for _, k := range []kind{plain, fenced, fair, write, semaphore} {
-		s.prepare(k, "room-"+k.name)
-		r := newRoom(t, 1)
-		cs := s.dialAll()
-		s.exclude(r, visits, visitors{kind: k.name, name: "room-" + k.name, visits: visits, lock: func(i, _ int) locker {
-			return s.lockerOf(cs[i], k, "room-"+k.name)
-		}})
-	}
-}
