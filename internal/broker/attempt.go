@@ -166,7 +166,7 @@ func (b *Broker) refusalLocked(w *waiter, held *lock.HeldError) session.NotGrant
 // aboutLocked is what a holder of a name says of itself, if it holds it by way of this replica.
 func (b *Broker) aboutLocked(name string, o lock.Owner) (client, annotation string) {
 	if o.Repeats() { // only then: the notes of all names share a mutex
-		about := b.Desk.Notes.Of(name, o).Info
+		about := b.Notes.Of(name, o).Info
 		client, annotation = about.Client.Name, about.Annotation
 	} else if q := b.shardOf(name).queues[name]; q != nil {
 		if l := b.ownedLocked(q, o); l != nil {

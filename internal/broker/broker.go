@@ -25,7 +25,7 @@ import (
 
 // Broker serves sessions and unary calls on one Store.
 type Broker struct {
-	*inspect.Desk // tells people what is known
+	*inspect.Inspector // tells people what is known
 
 	cfg      Config
 	rules    request.Rules
@@ -92,7 +92,7 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 	b.rules = request.Rules{Limits: cfg.Limits, Session: cfg.Session, KeyPrefix: cfg.KeyPrefix, Denied: b.metrics.denied}
 	b.moves, b.resumes = limits.NewRoom("moves", limits.Moves, b.metrics.denied), newResumes(b.metrics.denied)
 	b.tenants = limits.NewTenants(cfg.Limits, b.metrics.denied)
-	b.Desk = inspect.New(inspect.Config{
+	b.Inspector = inspect.New(inspect.Config{
 		Replica: cfg.Replica, ID: newID(), Store: store, Local: local{b}, CheckName: b.rules.Name, Denied: b.metrics.denied,
 		Log: b.log,
 	})

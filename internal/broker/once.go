@@ -106,7 +106,7 @@ func (b *Broker) newOnceWaiter(req request.Once, ownID bool) *waiter {
 // noteOnce remembers a unary lease for people who look.
 func (b *Broker) noteOnce(w *waiter, l OnceLease) {
 	now := time.Now()
-	b.Desk.Notes.Add(&inspect.Note{Name: l.Name, Until: now.Add(l.ValidFor), Info: inspect.Holder{
+	b.Notes.Add(&inspect.Note{Name: l.Name, Until: now.Add(l.ValidFor), Info: inspect.Holder{
 		Owner: w.Claim.Owner, Origin: inspect.OriginUnary, Kind: w.Claim.Kind,
 		Client:  session.Client{Name: w.client, Peer: w.peer},
 		Replica: b.cfg.Replica, Fence: l.Fence, Count: 1, Permits: w.Claim.Permits, Annotation: w.annotation,
@@ -186,7 +186,7 @@ func (b *Broker) ExtendOnce(req request.Once) (OnceLease, error) {
 		return OnceLease{}, err
 	}
 	lease := OnceLease{Name: name, LeaseID: req.LeaseID}
-	b.Desk.Notes.Change(name, owner, func(n *inspect.Note) { n.Until = until })
+	b.Notes.Change(name, owner, func(n *inspect.Note) { n.Until = until })
 	if k != lock.Semaphore { // nobody keeps that of permits
 		own := lock.Claim{Name: name, Kind: k, Owner: owner, Count: 1, Tenant: req.Tenant.Unary()}
 		if lease.Fence, err = b.store.Raise(b.ctx, own); err != nil {
@@ -211,14 +211,14 @@ func (b *Broker) ReleaseOnce(req request.Once) (left uint32, err error) {
 	h := &handover{r: lock.Return{
 		Name: req.Name, Kind: req.Kind, Owner: owner, Remaining: req.Keep, Tenant: req.Tenant.Unary(),
 	}}
-	h.lapsed = !b.Desk.Notes.Of(req.Name, owner).Until.After(time.Now())
+	h.lapsed = !b.Notes.Of(req.Name, owner).Until.After(time.Now())
 	b.makeReturn(h)
 	switch {
 	case h.err != nil:
 	case h.res.Left == 0:
-		b.Desk.Notes.Remove(req.Name, owner)
+		b.Notes.Remove(req.Name, owner)
 	default:
-		b.Desk.Notes.Change(req.Name, owner, func(n *inspect.Note) { n.Info.Permits = h.res.Left })
+		b.Notes.Change(req.Name, owner, func(n *inspect.Note) { n.Info.Permits = h.res.Left })
 	}
 	return h.res.Left, h.err
 }

@@ -24,7 +24,7 @@ const (
 
 // Announce tells all replicas that a name is about to be released by force, and returns who holds it, at most 20. A
 // replica that it does not reach cannot tell its clients by whom and why.
-func (d *Desk) Announce(ctx context.Context, name string, f session.Forced) ([]Holder, error) {
+func (d *Inspector) Announce(ctx context.Context, name string, f session.Forced) ([]Holder, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, announceTime, errors.New("it took too long to find out who holds it"))
 	defer cancel()
 	in, err := d.inspect(ctx, Question{Name: name, Holders: forcedHolders, Forced: &f})
@@ -32,7 +32,7 @@ func (d *Desk) Announce(ctx context.Context, name string, f session.Forced) ([]H
 }
 
 // ForcedBy says who released a name by force a moment ago, and why: zero if that is not known.
-func (d *Desk) ForcedBy(name string) session.Forced { return d.forced.of(name) }
+func (d *Inspector) ForcedBy(name string) session.Forced { return d.forced.of(name) }
 
 // forcedNames remember why names were released by force, for their holders. Nothing else depends on them.
 type forcedNames struct {

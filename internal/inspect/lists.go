@@ -111,7 +111,7 @@ func unasked(err error) string {
 }
 
 // SessionsEverywhere lists sessions of all replicas, ordered by id, and says after which one the next page begins.
-func (d *Desk) SessionsEverywhere(ctx context.Context, f Filter, after string,
+func (d *Inspector) SessionsEverywhere(ctx context.Context, f Filter, after string,
 	size int,
 ) ([]Session, string, Asking, error) {
 	pages, asking, err := d.askAll(ctx, Question{About: AboutSessions, After: after, Size: size, Filter: f})
@@ -120,7 +120,7 @@ func (d *Desk) SessionsEverywhere(ctx context.Context, f Filter, after string,
 }
 
 // LeasesEverywhere lists leases of sessions of all replicas, ordered by their keys.
-func (d *Desk) LeasesEverywhere(ctx context.Context, f Filter, after string,
+func (d *Inspector) LeasesEverywhere(ctx context.Context, f Filter, after string,
 	size int,
 ) ([]Leased, string, Asking, error) {
 	pages, asking, err := d.askAll(ctx, Question{About: AboutLeases, After: after, Size: size, Filter: f})
@@ -129,7 +129,7 @@ func (d *Desk) LeasesEverywhere(ctx context.Context, f Filter, after string,
 }
 
 // WaitersEverywhere lists requests that wait at any replica, those that wait longest first.
-func (d *Desk) WaitersEverywhere(ctx context.Context, f Filter, size int) ([]Waiter, Asking, error) {
+func (d *Inspector) WaitersEverywhere(ctx context.Context, f Filter, size int) ([]Waiter, Asking, error) {
 	pages, asking, err := d.askAll(ctx, Question{About: AboutWaiters, Size: size, Filter: f})
 	var all []Waiter
 	for _, p := range pages {
@@ -141,7 +141,9 @@ func (d *Desk) WaitersEverywhere(ctx context.Context, f Filter, size int) ([]Wai
 
 // NamesEverywhere lists some of the names that are held, anywhere, and one who holds each of them. Only the store knows
 // them all.
-func (d *Desk) NamesEverywhere(ctx context.Context, prefix, cursor string, size int) ([]Listed, string, Asking, error) {
+func (d *Inspector) NamesEverywhere(ctx context.Context, prefix, cursor string,
+	size int,
+) ([]Listed, string, Asking, error) {
 	states, next, err := d.Locks(ctx, prefix, cursor, size)
 	if err != nil || len(states) == 0 {
 		return nil, next, Asking{}, err
@@ -185,7 +187,7 @@ func named(st session.LockInfo, pages []Knowledge) Listed {
 }
 
 // askAll collects a page of each replica. Few do so at a time.
-func (d *Desk) askAll(ctx context.Context, q Question) ([]Knowledge, Asking, error) {
+func (d *Inspector) askAll(ctx context.Context, q Question) ([]Knowledge, Asking, error) {
 	if err := d.listings.Enter(ctx, limits.ListingPatience); err != nil {
 		return nil, Asking{}, err
 	}
@@ -194,7 +196,7 @@ func (d *Desk) askAll(ctx context.Context, q Question) ([]Knowledge, Asking, err
 }
 
 // ask asks all replicas. What some of them know is better than nothing.
-func (d *Desk) ask(ctx context.Context, q Question) ([]Knowledge, Asking, error) {
+func (d *Inspector) ask(ctx context.Context, q Question) ([]Knowledge, Asking, error) {
 	known, asked, err := d.peers.Ask(ctx, q)
 	if errors.Is(err, peers.ErrBusy) {
 		err = d.Denied("inspections", peers.MaxQuestions)
@@ -232,7 +234,7 @@ func merge[T listed](pages []Knowledge, size int, of func(Knowledge) []T) (all [
 }
 
 // answer is what this replica knows.
-func (d *Desk) answer(q Question) Knowledge {
+func (d *Inspector) answer(q Question) Knowledge {
 	if q.Filter.Replica != "" && q.Filter.Replica != d.Replica {
 		return Knowledge{}
 	}
@@ -312,7 +314,7 @@ func (w Waiter) passes(f Filter) bool {
 }
 
 // waiting are the requests that wait here and pass a filter, those that wait longest.
-func (d *Desk) waiting(q Question) (ws []Waiter) {
+func (d *Inspector) waiting(q Question) (ws []Waiter) {
 	room := listBytes
 	for w := range d.Local.Requests() {
 		if !w.passes(q.Filter) {
@@ -328,7 +330,7 @@ func (d *Desk) waiting(q Question) (ws []Waiter) {
 }
 
 // tips describe names.
-func (d *Desk) tips(names []string) map[string]Tip {
+func (d *Inspector) tips(names []string) map[string]Tip {
 	tips := make(map[string]Tip)
 	for _, name := range names {
 		var tip Tip

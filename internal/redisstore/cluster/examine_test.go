@@ -99,7 +99,7 @@ func TestTheDocumentedUserMayUseACluster(t *testing.T) {
 	move := c.Migrate(layout.Slot("app:job"))
 	move.Move(10)
 	released := make(chan struct{})
-	go func() { giveBack(t, s, r); close(released) }() // by ASKING, until all of its keys are there
+	go func() { release(t, s, r); close(released) }() // by ASKING, until all of its keys are there
 	time.Sleep(200 * time.Millisecond)
 	move.Finish()
 	<-released

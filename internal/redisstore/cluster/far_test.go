@@ -43,7 +43,7 @@ func TestAFarClusterWorks(t *testing.T) {
 			break
 		}
 	}
-	soon(t, "it is given back", func() bool {
+	soon(t, "it is released", func() bool {
 		_, err := s.Release(t.Context(), lock.Return{Name: "a", Kind: lock.Exclusive, Owner: storetest.Full("o"), Fence: f})
 		return err == nil || errors.Is(err, lock.ErrNotHeld) // an answer was late; that it was released is heard
 	})

@@ -88,7 +88,7 @@ func TestASlotMovesWhileItsNamesAreUsed(t *testing.T) {
 	}
 	holding(t, s, "{x}new")
 	soon(t, "the name is listened to at the new node", func() bool { return heard(lock.NoticeListening) > before })
-	giveBack(t, s, here)
+	release(t, s, here)
 	soon(t, "the release is heard", func() bool { return heard(lock.NoticeReleased) > 0 })
 }
 

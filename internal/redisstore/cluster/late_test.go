@@ -38,7 +38,7 @@ func bySlots(t testing.TB, s *Store, n int) []string {
 	return names
 }
 
-func giveBack(t *testing.T, s *Store, r lock.Renewal) {
+func release(t *testing.T, s *Store, r lock.Renewal) {
 	t.Helper()
 	back := lock.Return{Name: r.Name, Kind: r.Kind, Owner: r.Owner, Fence: r.Fence}
 	if _, err := s.Release(t.Context(), back); err != nil {
@@ -46,7 +46,7 @@ func giveBack(t *testing.T, s *Store, r lock.Renewal) {
 	}
 }
 
-// Of two names the first one is taken and the second one held. The first one is given back, and that comes late: after
+// Of two names the first one is taken and the second one held. The first one is undone, and that comes late: after
 // the owner was told that it has both.
 func TestALateRollBackEndsNoLaterHold(t *testing.T) {
 	t.Parallel()
@@ -62,7 +62,7 @@ func TestALateRollBackEndsNoLaterHold(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	late.Hold(nil)
-	giveBack(t, s, way)
+	release(t, s, way)
 	var gs []lock.Grant
 	soon(t, "both are taken", func() bool {
 		var err error
@@ -106,7 +106,7 @@ func TestANameWhoseReplyWasLostIsGivenBackWithTheOthers(t *testing.T) {
 			t.Errorf("%s: got %+v and %v, want it free", name, st, err)
 		}
 	}
-	giveBack(t, s, way)
+	release(t, s, way)
 }
 
 // Slow nodes: what is taken first must not end before the last name is taken.

@@ -35,7 +35,7 @@ func TestNodesThatSendACallToEachOtherAreNotFlooded(t *testing.T) {
 // Each of very many slots moves while very many listen in others.
 func TestASlotThatMovesCostsOnlyThoseWhoListenInIt(t *testing.T) {
 	t.Parallel()
-	s := &Store{ctx: t.Context(), ears: make(map[int]map[*ear]struct{})}
+	s := &Store{ctx: t.Context(), listeners: make(map[int]map[*listener]struct{})}
 	from, to := new(node), new(node)
 	heard := 0
 	for i := range 100_000 {
@@ -48,7 +48,7 @@ func TestASlotThatMovesCostsOnlyThoseWhoListenInIt(t *testing.T) {
 	s.mu.Lock()
 	for slot := range 5000 {
 		s.slots[slot].Store(to)
-		s.moveEarsLocked(slot)
+		s.moveListenersLocked(slot)
 	}
 	s.mu.Unlock()
 	if took := time.Since(begun); took > time.Second { // 5,000 times all of them would take many

@@ -8,8 +8,8 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 )
 
-// ear is somebody who listens to what is told in a slot, at the node that has it.
-type ear struct {
+// listener is somebody who listens to what is told in a slot, at the node that has it.
+type listener struct {
 	slot   int
 	listen func(*redisstore.Store) (stop func())
 	at     *node // nil while nobody has the slot
@@ -18,27 +18,27 @@ type ear struct {
 
 // hear listens until stop is called, wherever the slot goes.
 func (s *Store) hear(slot int, listen func(*redisstore.Store) (stop func())) (stop func()) {
-	e := &ear{slot: slot, listen: listen, stop: func() {}}
+	e := &listener{slot: slot, listen: listen, stop: func() {}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ears[slot] == nil {
-		s.ears[slot] = make(map[*ear]struct{})
+	if s.listeners[slot] == nil {
+		s.listeners[slot] = make(map[*listener]struct{})
 	}
-	s.ears[slot][e] = struct{}{}
+	s.listeners[slot][e] = struct{}{}
 	s.moveLocked(e)
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if delete(s.ears[slot], e); len(s.ears[slot]) == 0 {
-			delete(s.ears, slot)
+		if delete(s.listeners[slot], e); len(s.listeners[slot]) == 0 {
+			delete(s.listeners, slot)
 		}
 		e.stop()
 		e.stop = func() {}
 	}
 }
 
-// moveLocked has an ear listen to the node that has its slot now.
-func (s *Store) moveLocked(e *ear) {
+// moveLocked has a listener listen to the node that has its slot now.
+func (s *Store) moveLocked(e *listener) {
 	n := s.slots[e.slot].Load()
 	if n == e.at || n == nil || s.ctx.Err() != nil {
 		return
@@ -47,16 +47,16 @@ func (s *Store) moveLocked(e *ear) {
 	e.at, e.stop = n, e.listen(n.Store)
 }
 
-// moveEarsLocked moves those of one slot. There may be very many others, and slots may go one after the other.
-func (s *Store) moveEarsLocked(slot int) {
-	for e := range s.ears[slot] {
+// moveListenersLocked moves those of one slot. There may be very many others, and slots may go one after the other.
+func (s *Store) moveListenersLocked(slot int) {
+	for e := range s.listeners[slot] {
 		s.moveLocked(e)
 	}
 }
 
-func (s *Store) moveAllEarsLocked() {
-	for slot := range s.ears {
-		s.moveEarsLocked(slot)
+func (s *Store) moveAllListenersLocked() {
+	for slot := range s.listeners {
+		s.moveListenersLocked(slot)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 )
 
 // AcquireAll implements lock.Store. Names of one slot are taken by one script. Of several slots one is taken after the
-// other, in the order of their numbers, which is the same for everybody; if one is refused, what was taken is given
-// back at once.
+// other, in the order of their numbers, which is the same for everybody; if one is refused, what was taken is
+// undone at once.
 func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	parts, err := s.bySlot(cs)
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *Store) bySlot(cs []lock.Claim) (parts [][]int, err error) {
 	return parts, nil
 }
 
-// undo gives back what was taken before an error, and returns the error. If that cannot be done for sure, the outcome
+// undo undoes what was taken before an error, and returns the error. If that cannot be done for sure, the outcome
 // of all is unknown.
 func (s *Store) undo(ctx context.Context, cs []lock.Claim, gs []lock.Grant, taken []int, cause error) error {
 	errs := make([]error, len(taken))
@@ -118,7 +118,7 @@ func (s *Store) undo(ctx context.Context, cs []lock.Claim, gs []lock.Grant, take
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
-		const said = "%w: some names were taken and not given back: %v, after %v"
+		const said = "%w: some names were taken and not undone: %v, after %v"
 		return fmt.Errorf(said, lock.ErrOutcomeUnknown, err, cause)
 	}
 	return cause

@@ -157,7 +157,7 @@ func (s *Store) learn(a answer) error {
 			s.slots[slot].Store(n)
 		}
 	}
-	s.moveAllEarsLocked()
+	s.moveAllListenersLocked()
 	s.dropLocked(used)
 	return nil
 }
@@ -229,7 +229,7 @@ func (s *Store) moved(slot int, addr string) (*redisstore.Store, error) {
 	}
 	if n != before {
 		s.slots[slot].Store(n)
-		s.moveEarsLocked(slot)
+		s.moveListenersLocked(slot)
 	}
 	return n.Store, nil
 }

@@ -53,10 +53,10 @@ type Store struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu      sync.Mutex // guards the fields below
-	nodes   map[string]*node
-	ears    map[int]map[*ear]struct{} // by their slots
-	sharded bool                      // channels have slots; known with the first look
+	mu        sync.Mutex // guards the fields below
+	nodes     map[string]*node
+	listeners map[int]map[*listener]struct{} // by their slots
+	sharded   bool                           // channels have slots; known with the first look
 }
 
 var _ lock.Store = (*Store)(nil)
@@ -70,7 +70,7 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, m *redisstore.Metric
 	cfg.Node = cfg.Node.WithDefaults()
 	s := &Store{
 		cfg: cfg, log: log.Named("cluster"), metrics: m, within: cfg.Node.OpTimeout, linger: lingering * cfg.Node.OpTimeout,
-		wake: make(chan struct{}, 1), nodes: make(map[string]*node), ears: make(map[int]map[*ear]struct{}),
+		wake: make(chan struct{}, 1), nodes: make(map[string]*node), listeners: make(map[int]map[*listener]struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	err := s.look(ctx)

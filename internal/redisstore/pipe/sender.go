@@ -45,23 +45,22 @@ func (d Dialer) Dial(ctx context.Context) (*redis.Client, error) {
 	defer cancel()
 	o := d.options
 	var dialed atomic.Bool
-	var made atomic.Pointer[net.Conn]
+	var outlives func() bool // has the connection outlive ctx, unless that has ended
 	o.Dialer = func(dialing context.Context, network, addr string) (net.Conn, error) {
 		if dialed.Swap(true) {
 			return nil, ErrNotConnected
 		}
 		conn, err := d.reach(dialing, network, addr)
-		if err != nil {
-			return nil, err
+		if err == nil { // go-redis would go on waiting for an answer
+			outlives = context.AfterFunc(ctx, func() { _ = conn.Close() })
 		}
-		made.Store(&conn)
-		if ctx.Err() != nil { // nobody else may have seen the connection yet
-			_ = conn.Close() // it can only be closed already
-		}
-		return conn, nil
+		return conn, err
 	}
 	client := redis.NewClient(&o)
-	err := greeted(ctx, &made, func() error { return d.greet(ctx, client) })
+	err := d.greet(ctx, client)
+	if err == nil && !outlives() {
+		err = context.Cause(ctx)
+	}
 	if err == nil {
 		if d.Hook != nil {
 			client.AddHook(d.Hook)
@@ -74,21 +73,6 @@ func (d Dialer) Dial(ctx context.Context) (*redis.Client, error) {
 		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
 	return nil, fmt.Errorf("%w: %w", ErrNotConnected, d.trouble.note(err))
-}
-
-// greeted closes the connection if ctx ends before the server has been greeted: go-redis would go on waiting for an
-// answer.
-func greeted(ctx context.Context, made *atomic.Pointer[net.Conn], greet func() error) error {
-	over := context.AfterFunc(ctx, func() {
-		if conn := made.Load(); conn != nil {
-			_ = (*conn).Close() // it can only be closed already
-		}
-	})
-	err := greet()
-	if !over() && err == nil {
-		return context.Cause(ctx)
-	}
-	return err
 }
 
 // reach makes the connection for TCP and TLS.

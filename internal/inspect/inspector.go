@@ -38,7 +38,7 @@ type Local interface {
 	Requests() iter.Seq[Waiter]
 }
 
-// Config is what a Desk works with.
+// Config is what an Inspector works with.
 type Config struct {
 	Replica string // this one's name for people
 	ID      string // and for the others
@@ -50,8 +50,8 @@ type Config struct {
 	Log       *zap.Logger
 }
 
-// Desk tells people what is known.
-type Desk struct {
+// Inspector tells people what is known.
+type Inspector struct {
 	Config
 	Notes    Notes
 	forced   forcedNames
@@ -59,19 +59,19 @@ type Desk struct {
 	listings limits.Room
 }
 
-// New is a Desk that answers the questions of other replicas. Leave ends that.
-func New(cfg Config) *Desk {
-	d := &Desk{Config: cfg, listings: limits.NewRoom("listings", limits.Listings, cfg.Denied)}
+// New is an Inspector that answers the questions of other replicas. Leave ends that.
+func New(cfg Config) *Inspector {
+	d := &Inspector{Config: cfg, listings: limits.NewRoom("listings", limits.Listings, cfg.Denied)}
 	failed := func(err error) { cfg.Log.Debug("a question of another replica was not answered", zap.Error(err)) }
 	d.peers = peers.Join(cfg.Store, "ask", cfg.ID, d.answer, failed)
 	return d
 }
 
 // Leave answers no more questions.
-func (d *Desk) Leave() { d.peers.Leave() }
+func (d *Inspector) Leave() { d.peers.Leave() }
 
 // know is what this replica knows of a name.
-func (d *Desk) know(q Question) Knowledge {
+func (d *Inspector) know(q Question) Knowledge {
 	if q.Forced != nil {
 		d.forced.add(q.Name, *q.Forced)
 	}
@@ -84,7 +84,7 @@ func (d *Desk) know(q Question) Knowledge {
 }
 
 // Lock tells what is known of a name.
-func (d *Desk) Lock(ctx context.Context, name string) (session.LockInfo, error) {
+func (d *Inspector) Lock(ctx context.Context, name string) (session.LockInfo, error) {
 	if err := d.CheckName(name); err != nil {
 		return session.LockInfo{}, err
 	}
@@ -96,7 +96,7 @@ func (d *Desk) Lock(ctx context.Context, name string) (session.LockInfo, error) 
 }
 
 // Locks reads some of the names that are held, anywhere, from the store.
-func (d *Desk) Locks(ctx context.Context, prefix, cursor string, size int) ([]session.LockInfo, string, error) {
+func (d *Inspector) Locks(ctx context.Context, prefix, cursor string, size int) ([]session.LockInfo, string, error) {
 	if err := d.listings.Enter(ctx, limits.ListingPatience); err != nil {
 		return nil, "", err
 	}
@@ -114,11 +114,11 @@ func (d *Desk) Locks(ctx context.Context, prefix, cursor string, size int) ([]se
 
 // Inspect tells who holds a name and who waits for it, wherever they are, at most so many of each. It asks all replicas
 // and waits up to a second for one that does not answer. If the store does not answer, it tells what replicas remember.
-func (d *Desk) Inspect(ctx context.Context, name string, holders, waiters int) (Inspection, error) {
+func (d *Inspector) Inspect(ctx context.Context, name string, holders, waiters int) (Inspection, error) {
 	return d.inspect(ctx, Question{Name: name, Holders: holders, Waiters: waiters})
 }
 
-func (d *Desk) inspect(ctx context.Context, q Question) (Inspection, error) {
+func (d *Inspector) inspect(ctx context.Context, q Question) (Inspection, error) {
 	info, held, queued, err := d.stored(ctx, q)
 	away := unasked(err)
 	if err != nil && away == "" {
@@ -145,7 +145,7 @@ func (d *Desk) inspect(ctx context.Context, q Question) (Inspection, error) {
 }
 
 // stored is what the store knows of a name.
-func (d *Desk) stored(ctx context.Context, q Question) (
+func (d *Inspector) stored(ctx context.Context, q Question) (
 	info session.LockInfo, held []lock.Holder, queued []lock.Owner, err error,
 ) {
 	if info, err = d.Lock(ctx, q.Name); err != nil {
@@ -178,7 +178,7 @@ func remembered(name string, known []Knowledge) (info session.LockInfo, holders 
 
 // dropReturned drops unary leases of permits that the store no longer has: another replica than the one that remembers
 // a lease may have released it. If the store does not tell, all are kept.
-func (d *Desk) dropReturned(ctx context.Context, name string, known []Knowledge) {
+func (d *Inspector) dropReturned(ctx context.Context, name string, known []Knowledge) {
 	sight, err := d.Store.See(ctx, name)
 	if err != nil || sight.Many {
 		return
