@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redistest"
 
@@ -24,28 +23,6 @@ func always(password string) func() string {
 func documentedUser(t *testing.T, c *redis.Client) (name string, password func() string) {
 	name, text := redistest.DocumentedUser(t, c)
 	return name, always(text)
-}
-
-// A queue that waiters of Redisson share has no end, see fair_bound in script/fair.lua: that takes a right of its own.
-func TestTheDocumentedUserMayShareAFairLockWithRedisson(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	c := srv.Client()
-	cfg := quick(srv)
-	cfg.Prefix = "app:"
-	cfg.Username, cfg.PasswordNow = documentedUser(t, c)
-	s := open(t, cfg)
-	const theirs = "0a5e1f0c-0000-4000-8000-000000000000:1"
-	acquire(t, s, lock.Claim{Name: "n", Kind: lock.Fair, Owner: whole("u:1"), Count: 1, TTL: lease})
-	err := errors.Join(
-		c.RPush(t.Context(), layout.Queue("app:n"), theirs).Err(),
-		c.ZAdd(t.Context(), layout.Timeouts("app:n"),
-			redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: theirs}).Err())
-	must(t, err)
-	_, err = s.Acquire(t.Context(), fairClaim("n", "u:2"))
-	if !errors.Is(err, lock.ErrHeld) {
-		t.Errorf("got %v behind a waiter of Redisson, want that it is held", err)
-	}
 }
 
 // The user has the keys of its prefix, and no others; and it lacks nothing.

@@ -3,15 +3,16 @@ package redisstore
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/lock"
-	"github.com/lockd-io/lockd/internal/redisstore/layout"
-
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap/zaptest"
 
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -47,46 +48,52 @@ func cycle(t *testing.T, s *Store, name string) {
 	release(t, s, giveBack(name, "o", g.Fence))
 }
 
+// Listeners are told that they missed something, whatever ended the connection, and hear again.
 func TestListenersAreToldWhenTheirConnectionWasCut(t *testing.T) {
-	_, s, c := begin(t)
-	a, b := listen(t, s, "a"), listen(t, s, "b")
-	for range 3 {
-		if n, err := c.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Result(); err != nil || n != 1 {
-			t.Fatalf("killed %d connections, %v, want one for all channels", n, err)
-		}
-		await(t, a, lock.NoticeListening)
-		await(t, b, lock.NoticeListening)
-		cycle(t, s, "a")
-		cycle(t, s, "b")
-		await(t, a, lock.NoticeReleased)
-		await(t, b, lock.NoticeReleased)
-	}
-}
-
-func TestListenersAreToldWhenTheirConnectionWasSilent(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t)
-	p := redistest.StartProxy(t, srv.Addr)
-	s := open(t, Config{Addr: p.Addr, HearTimeout: 100 * time.Millisecond})
-	direct := open(t, quick(srv))
-	heard := listen(t, s, "n")
-	p.Set(redistest.Mute)
-	cycle(t, direct, "n") // not heard
-	time.AfterFunc(500*time.Millisecond, func() { p.Set(redistest.Pass) })
-	await(t, heard, lock.NoticeListening)
-	until(t, "a release is heard", func() error { // on a busy machine it may be silent once more
-		cycle(t, direct, "n")
-		for over := time.After(time.Second); ; {
-			select {
-			case n := <-heard:
-				if n == lock.NoticeReleased {
-					return nil
+	for how, cut := range map[string]func(t *testing.T, c *redis.Client, p *redistest.Proxy){
+		"by an operator": func(t *testing.T, c *redis.Client, _ *redistest.Proxy) {
+			until(t, "one connection for all channels is cut", func() error {
+				if n, err := c.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Result(); err != nil || n != 1 {
+					return fmt.Errorf("%d were cut, %w", n, err)
 				}
-			case <-over:
-				return errors.New("it is not")
+				return nil
+			})
+		},
+		"by Redis, as too much waits to be read": func(t *testing.T, c *redis.Client, _ *redistest.Proxy) {
+			do(t, c, "publish", layout.Channel("a"), strings.Repeat("x", 1<<20))
+		},
+		"as it is silent": func(_ *testing.T, _ *redis.Client, p *redistest.Proxy) { p.Set(redistest.Mute) },
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t, "--client-output-buffer-limit", "pubsub", "64kb", "0", "0")
+			p := redistest.StartProxy(t, srv.Addr)
+			s, direct := open(t, Config{Addr: p.Addr, HearTimeout: 300 * time.Millisecond}), open(t, quick(srv))
+			for range 3 {
+				names := map[string]<-chan lock.What{"a": listen(t, s, "a"), "b": listen(t, s, "b")}
+				cut(t, srv.Client(), p)
+				for _, heard := range names {
+					await(t, heard, lock.NoticeDeaf)
+				}
+				p.Set(redistest.Pass)
+				for name, heard := range names {
+					await(t, heard, lock.NoticeListening)
+					until(t, "a release is heard", func() error { // on a busy machine it may be silent once more
+						cycle(t, direct, name)
+						select {
+						case n := <-heard:
+							if n == lock.NoticeReleased {
+								return nil
+							}
+						case <-time.After(time.Second):
+						}
+						return errors.New("it is not")
+					})
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 func TestASilentButLivingConnectionIsKept(t *testing.T) {

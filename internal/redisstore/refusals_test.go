@@ -14,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockd-io/lockd/internal/lock"
-	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redisstore/script"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
@@ -227,22 +226,4 @@ func TestARedisThatComesBackWithOldDataForgetsWhatCameSince(t *testing.T) {
 	if g := acquire(t, s, claim("lost", "q")); g.Fence <= lost {
 		t.Errorf("got fence %d, want more than %d, of which Redis has not heard", g.Fence, lost)
 	}
-}
-
-// Redis cuts the connection that hears, because too much waits to be read on it. Listeners are told that they missed
-// something.
-func TestListenersAreToldWhenRedisCutsThemForReadingTooLate(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t, "--client-output-buffer-limit", "pubsub", "64kb", "0", "0")
-	s := open(t, quick(srv))
-	c := srv.Client()
-	heard := make(chan lock.What, 100)
-	defer s.Listen("n", lock.Exclusive, func(n lock.Notice) { heard <- n.What })()
-	await(t, heard, lock.NoticeListening)
-	do(t, c, "publish", layout.Channel("n"), strings.Repeat("x", 1<<20))
-	await(t, heard, lock.NoticeDeaf)
-	await(t, heard, lock.NoticeListening)
-	f := acquire(t, s, claim("n", "o")).Fence
-	release(t, s, giveBack("n", "o", f))
-	await(t, heard, lock.NoticeReleased)
 }
