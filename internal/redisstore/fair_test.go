@@ -219,7 +219,8 @@ func TestDeadWaitersOfRedissonAreEvictedWithinSeconds(t *testing.T) {
 	}
 	for _, silent := range []time.Duration{0, time.Second} {
 		silentLonger(t, c, silent)
-		if h := refused(t, s, fairClaim("n", "w")); h.HeldBy != whole("dead:0") || h.RetryAfter != time.Second || h.Ahead != 20 {
+		if h := refused(t, s, fairClaim("n", "w")); h.HeldBy != whole("dead:0") ||
+			h.RetryAfter != time.Second || h.Ahead != 20 {
 			t.Errorf("got %+v, want that it looks again after a second", h)
 		}
 	}

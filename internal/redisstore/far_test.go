@@ -77,7 +77,7 @@ func useFar(t *testing.T, p *redistest.Proxy, cfg Config) {
 		case <-time.After(10 * time.Second):
 			t.Fatal("a watcher is not told that the name was taken")
 		}
-		until(t, "renew", func() error { return renewOne(t.Context(), s, "n", "o", g.Fence) })
+		until(t, "renew", func() error { return renewOne(t, s, "n", "o", g.Fence) })
 		until(t, "look", func() error { _, err := s.Look(t.Context(), "n"); return err })
 		until(t, "list", func() error {
 			page, _, err := s.List(t.Context(), "", "", 10)
@@ -117,7 +117,7 @@ func TestAConnectionThatIsNotMadeIsUnavailableInTime(t *testing.T) {
 			s.StartAcquire(claim("n", "o"), func(_ lock.Grant, err error) { done <- err })
 			return <-done
 		},
-		"renew": func() error { return renewOne(t.Context(), s, "n", "o", 1) },
+		"renew": func() error { return renewOne(t, s, "n", "o", 1) },
 		"probe": func() error { _, err := s.Probe(t.Context()); return err },
 	} {
 		begun := time.Now()

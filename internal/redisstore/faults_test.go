@@ -71,11 +71,30 @@ func acquire(t testing.TB, s *Store, c lock.Claim) lock.Grant {
 	return g
 }
 
-// renewOne renews one hold.
-func renewOne(ctx context.Context, s *Store, name string, o lock.Owner, f lock.Fence) (err error) {
-	r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: whole(o), Fence: f, TTL: lease}
-	s.Renew(ctx, []lock.Renewal{r}, func(_ int, e error) { err = e })
+// renewing makes one renewal.
+func renewing(t testing.TB, s *Store, r lock.Renewal) (err error) {
+	s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, e error) { err = e })
 	return err
+}
+
+// renewOne renews one exclusive hold.
+func renewOne(t testing.TB, s *Store, name string, o lock.Owner, f lock.Fence) error {
+	return renewing(t, s, renewal(claim(name, o), f))
+}
+
+// seenOne renews one that was seen before.
+func seenOne(t testing.TB, s *Store, name string, o lock.Owner, f lock.Fence, seen time.Time) error {
+	r := renewal(claim(name, o), f)
+	r.Seen = seen
+	return renewing(t, s, r)
+}
+
+// wantLost checks why a hold is gone.
+func wantLost(t testing.TB, got error, why lock.LostReason) {
+	t.Helper()
+	if gone, ok := errors.AsType[*lock.GoneError](got); !ok || gone.Reason != why {
+		t.Errorf("got %v, want it lost as %v", got, why)
+	}
 }
 
 func wantErr(t testing.TB, got, want error) {
@@ -126,7 +145,7 @@ func TestScriptFlushIsNotNoticed(t *testing.T) {
 				}
 				g, err := s.Acquire(t.Context(), claim(name, o))
 				if err == nil {
-					err = renewOne(t.Context(), s, name, o, g.Fence)
+					err = renewOne(t, s, name, o, g.Fence)
 				}
 				if err == nil {
 					_, err = s.Release(t.Context(), giveBack(name, o, g.Fence))
@@ -167,7 +186,7 @@ func TestRestartedRedisWithItsDataKeepsHolds(t *testing.T) {
 	srv.Kill()
 	until(t, "nothing is done without a server", func() error {
 		_, err := s.Probe(t.Context())
-		err = errors.Join(err, renewOne(t.Context(), s, "n", "o", f)) // the first may find a connection that looks alive
+		err = errors.Join(err, renewOne(t, s, "n", "o", f)) // the first may find a connection that looks alive
 		if err == nil || errors.Is(err, lock.ErrOutcomeUnknown) {
 			return fmt.Errorf("got %w, want unavailable", errors.Join(err, errors.New("not yet")))
 		}
@@ -175,7 +194,7 @@ func TestRestartedRedisWithItsDataKeepsHolds(t *testing.T) {
 		return nil
 	})
 	srv.Restart()
-	until(t, "renew", func() error { return renewOne(t.Context(), s, "n", "o", f) })
+	until(t, "renew", func() error { return renewOne(t, s, "n", "o", f) })
 	if after, err := s.Probe(t.Context()); err != nil || after == before {
 		t.Errorf("got identity %q after %q, %v", after, before, err)
 	}
@@ -205,7 +224,7 @@ func TestPausedRedisIsAnUnknownOutcomeInTime(t *testing.T) {
 	srv.Pause()
 	_, err := s.Acquire(t.Context(), claim("m", "o"))
 	wantErr(t, err, lock.ErrOutcomeUnknown)
-	wantErr(t, renewOne(t.Context(), s, "n", "o", f), lock.ErrOutcomeUnknown)
+	wantErr(t, renewOne(t, s, "n", "o", f), lock.ErrOutcomeUnknown)
 
 	// A caller that leaves is not kept.
 	ctx, cancel := context.WithCancel(t.Context())
@@ -217,7 +236,7 @@ func TestPausedRedisIsAnUnknownOutcomeInTime(t *testing.T) {
 
 	srv.Resume()
 	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("m", "o")); return err })
-	until(t, "renew", func() error { return renewOne(t.Context(), s, "n", "o", f) })
+	until(t, "renew", func() error { return renewOne(t, s, "n", "o", f) })
 }
 
 func TestOneSilentConnectionDelaysOnlyItsOwnChunk(t *testing.T) {
@@ -271,7 +290,7 @@ func TestAReplicaIsUnavailableAndRefusedAtStart(t *testing.T) {
 	}
 	must(t, c.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
 	for _, r := range rs {
-		s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, lock.ErrUnavailable) })
+		wantErr(t, renewing(t, s, r), lock.ErrUnavailable)
 	}
 	_, err := s.Acquire(t.Context(), claim("m", "o"))
 	wantErr(t, err, lock.ErrUnavailable)
@@ -304,7 +323,7 @@ func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
 	srv.Pause()
 	until(t, "it makes new connections", func() error {
 		_, err := s.Acquire(t.Context(), claim("n", "o"))
-		_ = renewOne(t.Context(), s, "n", "o", 1)
+		_ = renewOne(t, s, "n", "o", 1)
 		if s.Connected() {
 			return fmt.Errorf("got %w with a connection", errors.Join(err, errors.New("which is there")))
 		}

@@ -236,7 +236,7 @@ func TestCloseEndsListening(t *testing.T) {
 	stop()
 	_, err = s.Acquire(t.Context(), claim("n", "o"))
 	wantErr(t, err, lock.ErrUnavailable)
-	wantErr(t, renewOne(t.Context(), s, "n", "o", 1), lock.ErrUnavailable)
+	wantErr(t, renewOne(t, s, "n", "o", 1), lock.ErrUnavailable)
 }
 
 // Who asks whether all was passed on is answered, whatever becomes of the connection.

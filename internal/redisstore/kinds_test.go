@@ -103,7 +103,7 @@ func TestFullRedisKeepsHoldsOfEachKind(t *testing.T) {
 			}
 			r := renewal(held, again.Fence)
 			r.TTL = 2 * lease
-			s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
+			wantErr(t, renewing(t, s, r), nil)
 			if st, err := s.Look(t.Context(), "n"); err != nil || st.TTL <= lease {
 				t.Errorf("got %+v, %v, want it renewed", st, err)
 			}

@@ -16,17 +16,13 @@ func TestOnlyRenewalsUseTheirConnections(t *testing.T) {
 	s := open(t, quick(redistest.Start(t)))
 	f := acquire(t, s, claim("n", "o")).Fence
 	r := renewal(claim("n", "o"), f)
-	renew := func(r lock.Renewal) (err error) {
-		s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, e error) { err = e })
-		return err
-	}
-	wantErr(t, renew(r), nil)
+	wantErr(t, renewing(t, s, r), nil)
 	s.steady.Close()
-	wantErr(t, renew(r), lock.ErrUnavailable)
+	wantErr(t, renewing(t, s, r), lock.ErrUnavailable)
 	_, err := s.Extend(t.Context(), r)
 	wantErr(t, err, nil)
 	r.TTL = 0
-	wantErr(t, renew(r), nil)
+	wantErr(t, renewing(t, s, r), nil)
 	_, err = s.Extend(t.Context(), r)
 	wantErr(t, err, nil)
 }

@@ -1,7 +1,7 @@
 package redisstore
 
 import (
-	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -25,38 +25,22 @@ func TestALockLooksAsRedissonExpects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, s, c := begin(t)
-			sub := c.Subscribe(t.Context(), keys.channel)
-			defer sub.Close()
-			if _, err := sub.Receive(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-
+			sub := subscribe(t, c, keys.channel)
 			f := acquire(t, s, claim(name, "uuid:7")).Fence
 			two := claim(name, "uuid:7")
 			two.Count, two.Fence = 2, f
 			acquire(t, s, two)
-			hash, err := c.HGetAll(t.Context(), name).Result()
-			if want := map[string]string{wholeID("uuid:7"): "2"}; err != nil || !maps.Equal(hash, want) {
-				t.Errorf("got hash %v, %v, want %v", hash, err, want)
-			}
-			if d := c.PTTL(t.Context(), name).Val(); d > lease || d < lease-5*time.Second {
-				t.Errorf("got TTL %v, want about %v", d, lease)
-			}
+			wantHash(t, c, name, map[string]string{"uuid:7": "2"})
+			near(t, "lock", c.PTTL(t.Context(), name).Val(), lease)
 			if got := c.Get(t.Context(), keys.token).Val(); got != script.Decimal(f) {
 				t.Errorf("got token %q, want %d", got, f)
 			}
-			if d := c.PTTL(t.Context(), keys.token).Val(); d < defaultFenceTTL-time.Minute {
-				t.Errorf("got TTL %v of the token, want about %v", d, defaultFenceTTL)
-			}
+			near(t, "token", c.PTTL(t.Context(), keys.token).Val(), defaultFenceTTL)
 
-			res, err := s.Release(t.Context(), giveBack(name, "uuid:7", f))
-			if err != nil || res.Listeners != 1 {
-				t.Errorf("got %+v, %v, want one listener", res, err)
+			if res := release(t, s, giveBack(name, "uuid:7", f)); res.Listeners != 1 {
+				t.Errorf("got %+v, want one listener", res)
 			}
-			msg, err := sub.ReceiveMessage(t.Context())
-			if err != nil || msg.Payload != "0" {
-				t.Errorf("got message %v, %v, want 0", msg, err)
-			}
+			wantMessage(t, sub, "0")
 			if all := lockKeys(t, c); len(all) != 1 || all[0] != keys.token {
 				t.Errorf("got keys %q, want only the token", all)
 			}
@@ -67,40 +51,53 @@ func TestALockLooksAsRedissonExpects(t *testing.T) {
 func TestLocksOfRedissonAreRespected(t *testing.T) {
 	_, s, c := begin(t)
 	ctx := t.Context()
-	for name, do := range map[string]struct {
-		set   []any
-		pttl  time.Duration
-		by    lock.Owner
-		after time.Duration
+	alone, all := kinds[:1], kinds[:4] // no permits
+	for name, row := range map[string]struct {
+		fields  []any
+		ttl     time.Duration
+		kind    lock.Kind // as which it is seen
+		by      lock.Owner
+		holders uint32
+		refuses []lock.Kind
 	}{
-		"plain":       {[]any{wholeID("uuid:1"), 2}, time.Minute, "uuid:1", time.Minute},
-		"without TTL": {[]any{wholeID("uuid:1"), 1}, 0, "uuid:1", lock.NoTTL},
-		"one reader":  {[]any{"mode", "read", wholeID("uuid:1"), 1}, time.Minute, "uuid:1", time.Minute},
-		"two readers": {[]any{"mode", "read", wholeID("uuid:1"), 1, wholeID("uuid:2"), 1}, time.Minute, "", time.Minute},
-		"our reader":  {[]any{"mode", "read", wholeID("o"), 1}, time.Minute, "o", time.Minute},
+		"plain":       {[]any{wholeID("r:1"), 2}, lease, lock.Exclusive, "r:1", 1, all},
+		"without TTL": {[]any{wholeID("r:1"), 1}, lock.NoTTL, lock.Exclusive, "r:1", 1, alone},
+		"one reader":  {[]any{"mode", "read", wholeID("r:1"), 1}, lease, lock.Read, "r:1", 1, alone},
+		"two readers": {[]any{"mode", "read", wholeID("r:1"), 1, wholeID("r:2"), 1}, lease, lock.Read, "", 2, alone},
+		"our reader":  {[]any{"mode", "read", wholeID("o"), 1}, lease, lock.Read, "o", 1, alone},
+		"a writer":    {[]any{"mode", "write", wholeID("r:1:write"), 1}, lease, lock.Write, "r:1", 1, all},
 	} {
-		must(t, c.HSet(ctx, name, do.set...).Err())
-		if do.pttl > 0 {
-			c.PExpire(ctx, name, do.pttl)
+		must(t, c.HSet(ctx, name, row.fields...).Err())
+		for i := 0; row.kind == lock.Read && i < len(row.fields); i += 2 { // as a reader has it
+			c.Set(ctx, fmt.Sprint("{", name, "}:", row.fields[i], ":rwlock_timeout:1"), 1, lease)
+		}
+		if row.ttl > 0 {
+			c.PExpire(ctx, name, row.ttl)
 		}
 		before := c.HGetAll(ctx, name).Val()
-		_, err := s.Acquire(ctx, claim(name, "o"))
-		held, ok := errors.AsType[*lock.HeldError](err)
-		if !ok || held.HeldBy != whole(do.by) || held.RetryAfter > do.after || held.RetryAfter < do.after-5*time.Second {
-			t.Errorf("%s: got %v, want it held by %q for %v", name, err, do.by, do.after)
+		for _, kind := range row.refuses {
+			h := refused(t, s, kindClaim(kind, name, "o"))
+			if h.HeldBy != whole(row.by) || h.RetryAfter > row.ttl || h.RetryAfter < row.ttl-5*time.Second {
+				t.Errorf("%s as %v: got %+v, want it held by %q for %v", name, kind, h, row.by, row.ttl)
+			}
+			_, err := s.Release(ctx, kindReturn(kind, name, "o", 0))
+			wantErr(t, err, lock.ErrNotHeld)
 		}
-		_, err = s.Release(ctx, giveBack(name, "o", 0))
-		wantErr(t, err, lock.ErrNotHeld)
+		if st, err := s.Look(ctx, name); err != nil || st.Kind != row.kind || st.Holders != row.holders ||
+			row.by != "" && st.Owner != whole(row.by) {
+			t.Errorf("%s: got %+v, %v, want %v by %d, %q", name, st, err, row.kind, row.holders, row.by)
+		}
+		for _, kind := range all {
+			if kind == row.kind || kind == lock.Fair && row.kind == lock.Exclusive {
+				continue
+			}
+			held, err := s.ForceRelease(ctx, name, kind)
+			if held || err != nil != (kind <= lock.Fair || row.kind == lock.Exclusive) {
+				t.Errorf("%s forced as %v: got %v, %v", name, kind, held, err)
+			}
+		}
 		if after := c.HGetAll(ctx, name).Val(); !maps.Equal(before, after) {
 			t.Errorf("%s: got %v, want it as it was, %v", name, after, before)
-		}
-	}
-	c.Set(ctx, "{one reader}:"+wholeID("uuid:1")+":rwlock_timeout:1", 1, time.Minute) // as a reader of Redisson has it
-	_, err := s.ForceRelease(ctx, "one reader", lock.Exclusive)
-	wantErr(t, err, lock.ErrKindMismatch)
-	for name, want := range map[string]lock.Kind{"one reader": lock.Read, "plain": lock.Exclusive} {
-		if st, err := s.Look(ctx, name); err != nil || st.Kind != want || st.Owner != whole("uuid:1") {
-			t.Errorf("%s: got %+v, %v, want kind %v", name, st, err, want)
 		}
 	}
 }
@@ -143,7 +140,7 @@ func TestAHoldOutlivesItsFenceKey(t *testing.T) {
 	f := acquire(t, s, claim("n", "o")).Fence
 
 	forget()
-	wantErr(t, renewOne(t.Context(), s, "n", "o", f), nil)
+	wantErr(t, renewOne(t, s, "n", "o", f), nil)
 	two := claim("n", "o")
 	two.Count, two.Fence = 2, f
 	if got := acquire(t, s, two).Fence; got != f {
@@ -181,8 +178,7 @@ func TestOtherThingsInAChunkDoNotSpoilIt(t *testing.T) {
 	_, s, c := begin(t)
 	var rs []lock.Renewal
 	for _, name := range []string{"string", "fence", "good"} {
-		f := acquire(t, s, claim(name, "o")).Fence
-		rs = append(rs, lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: whole("o"), Fence: f, TTL: lease})
+		rs = append(rs, renewal(claim(name, "o"), acquire(t, s, claim(name, "o")).Fence))
 	}
 	c.Set(t.Context(), "string", "x", 0)
 	c.Del(t.Context(), layout.Token("fence"))
@@ -206,9 +202,9 @@ func TestAFenceKeyLivesForHalfOfItsTimeAfterEachGrant(t *testing.T) {
 			t.Errorf("after %s the fence key lives for %v, want %v at least", what, left, cfg.FenceTTL/2)
 		}
 	}
-	kinds := []lock.Kind{lock.Exclusive, lock.Exclusive, lock.Fair, lock.Write}
+	handed := []lock.Kind{lock.Exclusive, lock.Exclusive, lock.Fair, lock.Write}
 	for i, begun := 0, time.Now(); time.Since(begun) < 4*cfg.FenceTTL && !t.Failed(); i++ {
-		k := kinds[i%len(kinds)]
+		k := handed[i%len(handed)]
 		at := time.Now()
 		g := acquire(t, s, kindClaim(k, "n", "o"))
 		check("a grant", at)
@@ -223,26 +219,15 @@ func TestAFenceKeyLivesForHalfOfItsTimeAfterEachGrant(t *testing.T) {
 
 func TestAFenceKeyThatNeverEndsIsLeftSo(t *testing.T) {
 	_, s, c := begin(t)
-	ctx := t.Context()
-	for _, k := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {
-		c.Set(ctx, layout.Token("n"), 41, 0) // as an RFencedLock makes it
-		claim := lock.Claim{Name: "n", Kind: k, Owner: whole("o"), Count: 1, TTL: time.Minute}
+	for _, k := range kinds[:4] { // permits have no fence of their own
+		c.Set(t.Context(), layout.Token("n"), 41, 0) // as an RFencedLock makes it
 		for range 2 {
-			g, err := s.Acquire(ctx, claim)
-			if err != nil || g.Fence <= 41 {
-				t.Fatalf("%v: got %+v, %v", k, g, err)
-			}
-			s.Renew(ctx, []lock.Renewal{{Name: "n", Kind: k, Owner: whole("o"), TTL: time.Minute}}, func(_ int, err error) {
-				if err != nil {
-					t.Error(err)
-				}
-			})
-			if ttl := c.PTTL(ctx, layout.Token("n")).Val(); ttl != -1 {
-				t.Errorf("%v: the fence key ends in %v", k, ttl)
+			f := acquire(t, s, kindClaim(k, "n", "o")).Fence
+			wantErr(t, renewing(t, s, renewal(kindClaim(k, "n", "o"), f)), nil)
+			if ttl := c.PTTL(t.Context(), layout.Token("n")).Val(); ttl != -1 || f <= 41 {
+				t.Errorf("%v: with the fence %d the fence key ends in %v", k, f, ttl)
 			}
 		}
-		if _, err := s.Release(ctx, lock.Return{Name: "n", Kind: k, Owner: whole("o")}); err != nil {
-			t.Error(err)
-		}
+		release(t, s, kindReturn(k, "n", "o", 0))
 	}
 }

@@ -107,10 +107,7 @@ func misfitCallsOf(k lock.Kind) (calls []misfitCall) {
 		_, err := s.ForceRelease(t.Context(), "n", k)
 		return err
 	})
-	add("renew", held, func(t *testing.T, s *Store) (err error) {
-		s.Renew(t.Context(), []lock.Renewal{renewal(claim, 0)}, func(_ int, e error) { err = e })
-		return err
-	})
+	add("renew", held, func(t *testing.T, s *Store) error { return renewing(t, s, renewal(claim, 0)) })
 	add("look", held, func(t *testing.T, s *Store) error {
 		_, err := s.Look(t.Context(), "n")
 		return err

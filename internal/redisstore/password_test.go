@@ -61,7 +61,7 @@ func TestAPasswordChangesWhileLockdRuns(t *testing.T) {
 
 			run(p.set("second")...)
 			for range 20 {
-				wantErr(t, renewOne(t.Context(), s, "n", "o", f), nil)
+				wantErr(t, renewOne(t, s, "n", "o", f), nil)
 				acquire(t, s, claim("m", "o"))
 			}
 			run(p.cutOff...)
@@ -73,7 +73,7 @@ func TestAPasswordChangesWhileLockdRuns(t *testing.T) {
 				return nil
 			})
 			change("second")
-			until(t, "renewed", func() error { return renewOne(t.Context(), s, "n", "o", f) })
+			until(t, "renewed", func() error { return renewOne(t, s, "n", "o", f) })
 			until(t, "connections", s.connected)
 			if _, _, err := s.List(t.Context(), "", "", 10); err != nil {
 				t.Error(err)

@@ -152,7 +152,7 @@ func TestARedisThatRefusesIsUnavailable(t *testing.T) {
 			}
 
 			tr.end(t, srv, c)
-			until(t, "renewed", func() error { return seenOne(t, s, "held", held, begun) })
+			until(t, "renewed", func() error { return seenOne(t, s, "held", "o", held, begun) })
 			wantHeld(t, s, "n", false)
 			acquire(t, s, claim("n", "p"))
 		})
@@ -167,7 +167,7 @@ func refuseRest(t *testing.T, s *Store, held lock.Fence, begun time.Time, refuse
 		return err
 	})
 	refused("release", func() error { _, err := s.Release(t.Context(), giveBack("held", "o", held)); return err })
-	refused("renew", func() error { return seenOne(t, s, "held", held, begun) })
+	refused("renew", func() error { return seenOne(t, s, "held", "o", held, begun) })
 }
 
 // A script that was killed, which an operator may do before its first write, is an unknown outcome. The connection goes
@@ -202,18 +202,9 @@ func TestARedisThatComesBackWithOldDataForgetsWhatCameSince(t *testing.T) {
 	lost := acquire(t, s, claim("lost", "o")).Fence
 
 	srv.Restart()
-	until(t, "renew what was saved", func() error { return seenOne(t, s, "kept", kept, begun) })
-	dataLoss := func(name string, o lock.Owner, f lock.Fence) {
-		t.Helper()
-		var err error
-		r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: whole(o), Fence: f, TTL: lease, Seen: begun}
-		s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, e error) { err = e })
-		if gone, ok := errors.AsType[*lock.GoneError](err); !ok || gone.Reason != lock.LostData {
-			t.Errorf("%s: got %v, want a loss of data", name, err)
-		}
-	}
-	dataLoss("lost", "o", lost)
-	dataLoss("passed on", "p", f)
+	until(t, "renew what was saved", func() error { return seenOne(t, s, "kept", "o", kept, begun) })
+	wantLost(t, seenOne(t, s, "lost", "o", lost, begun), lock.LostData)
+	wantLost(t, seenOne(t, s, "passed on", "p", f, begun), lock.LostData)
 	if _, err := s.Acquire(t.Context(), claim("passed on", "q")); !errors.Is(err, lock.ErrHeld) {
 		t.Errorf("got %v, want that the old hold is there again", err)
 	}

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -20,7 +19,7 @@ func TestRenewingKeepsTheFenceKey(t *testing.T) {
 		r := renewal(claim("n", "o"), acquire(t, s, claim("n", "o")).Fence)
 		r.Sole = sole
 		must(t, c.PExpire(t.Context(), layout.Token("n"), lease).Err())
-		s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
+		wantErr(t, renewing(t, s, r), nil)
 		near(t, "fence key", c.PTTL(t.Context(), layout.Token("n")).Val(), defaultFenceTTL)
 	}
 }
@@ -43,12 +42,12 @@ func TestAHoldIsProlongedAlikeByAnOldRedis(t *testing.T) {
 		}
 		for _, sole := range []bool{true, false} {
 			name := fmt.Sprintf("old %v, sole %v", old, sole)
-			r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: whole("o"), Sole: sole}
-			r.Fence = acquire(t, s, claim(name, "o")).Fence
+			r := renewal(claim(name, "o"), acquire(t, s, claim(name, "o")).Fence)
+			r.Sole = sole
 			lasts := func(ttl, want time.Duration) {
 				t.Helper()
 				r.TTL = ttl
-				s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
+				wantErr(t, renewing(t, s, r), nil)
 				if left := c.PTTL(t.Context(), name).Val(); left > want || left < want-5*time.Second {
 					t.Errorf("%s: renewed for %v it lasts for %v, want %v", name, ttl, left, want)
 				}
@@ -59,17 +58,12 @@ func TestAHoldIsProlongedAlikeByAnOldRedis(t *testing.T) {
 			lasts(2*time.Hour, 2*time.Hour)
 			c.Persist(t.Context(), name)
 			lasts(time.Hour, time.Hour)
-			if left, err := s.Extend(t.Context(), lock.Renewal{
-				Name: name, Kind: lock.Exclusive, Owner: whole("o"), Fence: r.Fence, TTL: 3 * time.Hour,
-			}); err != nil || left != 3*time.Hour {
+			r.TTL = 3 * time.Hour
+			if left, err := s.Extend(t.Context(), r); err != nil || left != r.TTL {
 				t.Errorf("%s: extended to %v, %v", name, left, err)
 			}
 			c.HSet(t.Context(), name, "mode", "read")
-			s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) {
-				if lost, ok := errors.AsType[*lock.GoneError](err); !ok || lost.Reason != lock.LostForced {
-					t.Errorf("%s: got %v of what became a read-write lock", name, err)
-				}
-			})
+			wantLost(t, renewing(t, s, r), lock.LostForced)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func TestOneQuestionCoversABatchOfGrantsAndRenewalsAskNone(t *testing.T) {
 		t.Errorf("asked %d times for %d grants, want once for each batch", n, many)
 	}
 	before = master.Calls("wait")
-	_ = renewOne(t.Context(), s, "A", "o", f)
+	_ = renewOne(t, s, "A", "o", f)
 	if _, err := s.Look(t.Context(), "A"); err != nil {
 		t.Error(err)
 	}
@@ -129,7 +129,7 @@ func refuseWithout(t *testing.T, replica *redistest.Server, s *Store) {
 		}
 		free(r.Name)
 	}
-	wantErr(t, renewOne(t.Context(), s, "held", "o", first.Fence), nil)
+	wantErr(t, renewOne(t, s, "held", "o", first.Fence), nil)
 
 	replica.Resume()
 	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("after", "o")); return err })

@@ -161,7 +161,7 @@ func TestOurReadersAreAliveForRedisson(t *testing.T) {
 	// What Redisson looks at when r:1 leaves: the timeouts of the others.
 	near(t, "timeout", c.PTTL(t.Context(), "{n}:"+wholeID("o")+":rwlock_timeout:1").Val(), lease)
 	r := lock.Renewal{Name: "n", Kind: lock.Read, Owner: whole("o"), Fence: f, TTL: 2 * time.Hour}
-	s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
+	wantErr(t, renewing(t, s, r), nil)
 	near(t, "timeout", c.PTTL(t.Context(), "{n}:"+wholeID("o")+":rwlock_timeout:1").Val(), 2*time.Hour)
 	near(t, "lock", c.PTTL(t.Context(), "n").Val(), 2*time.Hour)
 	near(t, "the other", c.PTTL(t.Context(), "{n}:"+wholeID("r:1")+":rwlock_timeout:1").Val(), time.Hour)
@@ -184,30 +184,6 @@ func TestAWriterGoesOnReading(t *testing.T) {
 	near(t, "read lock", c.PTTL(t.Context(), "n").Val(), lease)
 }
 
-func TestAWriterOfRedissonIsRespected(t *testing.T) {
-	_, s, c := begin(t)
-	c.HSet(t.Context(), "n", "mode", "write", wholeID("r:1:write"), 1)
-	c.PExpire(t.Context(), "n", lease)
-	for _, kind := range []lock.Kind{lock.Read, lock.Write, lock.Exclusive, lock.Fair} {
-		if h := refused(t, s, kindClaim(kind, "n", "o")); h.HeldBy != whole("r:1") {
-			t.Errorf("%v: got %+v, want it held by r:1", kind, h)
-		}
-	}
-	st, err := s.Look(t.Context(), "n")
-	if err != nil || st.Kind != lock.Write || st.Owner != whole("r:1") || st.Holders != 1 {
-		t.Errorf("got %+v, %v, want the writer r:1", st, err)
-	}
-	held, err := s.ForceRelease(t.Context(), "n", lock.Read)
-	if err != nil || held {
-		t.Errorf("got %v, %v, want no read hold", held, err)
-	}
-	for kind, other := range map[lock.Kind]string{lock.Exclusive: "n", lock.Fair: "n", lock.Read: "plain"} {
-		c.HSet(t.Context(), "plain", wholeID("o"), 1)
-		_, err := s.ForceRelease(t.Context(), other, kind)
-		wantErr(t, err, lock.ErrKindMismatch)
-	}
-}
-
 func TestAForcedReadReleaseLeavesNoTimeouts(t *testing.T) {
 	_, s, c := begin(t)
 	f := acquire(t, s, kindClaim(lock.Read, "n", "o")).Fence
@@ -222,7 +198,7 @@ func TestAForcedReadReleaseLeavesNoTimeouts(t *testing.T) {
 		t.Errorf("got keys %q, want only the token", all)
 	}
 	r := renewal(kindClaim(lock.Read, "n", "o"), f)
-	s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, lock.ErrNotHeld) })
+	wantErr(t, renewing(t, s, r), lock.ErrNotHeld)
 }
 
 // TestOneOfManyReadersLeavesWithoutALookAtAll counts what its release looks at, and checks that nothing is left of
@@ -286,11 +262,11 @@ func TestTimeThatRedissonTookFromReadersIsGivenBack(t *testing.T) {
 	for what, next := range map[string]func(t *testing.T, s *Store, f lock.Fence){
 		"renewed": func(t *testing.T, s *Store, f lock.Fence) {
 			r := lock.Renewal{Name: "n", Kind: lock.Read, Owner: whole("u:1#1"), Fence: f, TTL: lease, Level: 1}
-			s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
+			wantErr(t, renewing(t, s, r), nil)
 		},
 		"verified": func(t *testing.T, s *Store, f lock.Fence) {
 			r := lock.Renewal{Name: "n", Kind: lock.Read, Owner: whole("u:1#1"), Fence: f}
-			s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
+			wantErr(t, renewing(t, s, r), nil)
 		},
 		"a writer waits": func(t *testing.T, s *Store, _ lock.Fence) {
 			w := kindClaim(lock.Write, "n", "u:1#2")

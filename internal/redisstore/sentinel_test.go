@@ -36,13 +36,6 @@ func TestContractBehindSentinel(t *testing.T) {
 	runContract(t, cfg, k.Master().Client())
 }
 
-// seenOne renews a hold that was seen before.
-func seenOne(t *testing.T, s *Store, name string, f lock.Fence, seen time.Time) (err error) {
-	r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: whole("o"), Fence: f, TTL: lease, Seen: seen}
-	s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, e error) { err = e })
-	return err
-}
-
 // The old master lives, and says that it is a replica. Nobody asks for anything meanwhile but the probes.
 func TestAnIdleStoreFollowsAForcedFailOver(t *testing.T) {
 	t.Parallel()
@@ -170,11 +163,8 @@ func TestAReplicaThatDidNotAcknowledgeTakesOver(t *testing.T) {
 	if to := k.Settle(master.Addr); to != k.Servers[1].Addr {
 		t.Fatalf("%s is the master, want the one that is behind", to)
 	}
-	until(t, "renew what both had", func() error { return seenOne(t, s, "kept", kept, seen) })
-	gone, ok := errors.AsType[*lock.GoneError](seenOne(t, s, "lost", lost, seen))
-	if !ok || gone.Reason != lock.LostData {
-		t.Errorf("got %v, want a loss of data", gone)
-	}
+	until(t, "renew what both had", func() error { return seenOne(t, s, "kept", "o", kept, seen) })
+	wantLost(t, seenOne(t, s, "lost", "o", lost, seen), lock.LostData)
 	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("lost", "p")); return err })
 	if g := acquire(t, s, claim("lost", "p")); g.Fence <= lost {
 		t.Errorf("got fence %d, want more than %d, of which the new master never heard", g.Fence, lost)
