@@ -2,12 +2,9 @@ package client_test
 
 import (
 	"slices"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/lockd-io/lockd/client"
-	"github.com/lockd-io/lockd/test/harness"
 )
 
 func TestAddresses(t *testing.T) {
@@ -49,37 +46,4 @@ func TestAddresses(t *testing.T) {
 	}
 	_, err := client.Dial("a:x")
 	wantError(t, err, client.ErrInvalid)
-}
-
-// Of several servers one that is there is found, and another one when it goes away.
-func TestSeveralAddresses(t *testing.T) {
-	t.Parallel()
-	first, second := harness.StartLockdWith(t), harness.StartLockdWith(t)
-	c := dial(t, "127.0.0.1:1,"+first.Addr+","+second.Addr)
-	l, err := c.TryLock(t.Context(), "n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	first.Kill()
-	<-l.Lost()
-	if l, err := c.TryLock(t.Context(), "n"); err != nil || l.Err() != nil {
-		t.Errorf("at the other server: %v", err)
-	}
-}
-
-// A server that drains is left for the next one while it is still there.
-func TestDrainingServerIsLeftForAnother(t *testing.T) {
-	t.Parallel()
-	first, second := harness.StartLockdWith(t), harness.StartLockdWith(t)
-	var seen statuses
-	c := dial(t, first.Addr+","+second.Addr, client.WithOnStatus(seen.add))
-	old := mustLock(t, c, "old")
-	first.Signal(syscall.SIGTERM)
-	for !seen.had(client.Draining) {
-		time.Sleep(time.Millisecond)
-	}
-	mustLock(t, c, "new")
-	if err := old.Err(); err != nil {
-		t.Errorf("the lock at the first server: %v", err)
-	}
 }

@@ -13,9 +13,6 @@ var addr, adminAddr string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if os.Getenv(heldEnv) != "" {
-		os.Exit(holdForParent())
-	}
 	os.Exit(harness.Run(m, harness.WithLockd(func(d *harness.Lockd) error {
 		addr, adminAddr = d.Addr, d.Admin
 		return nil

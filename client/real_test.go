@@ -1,16 +1,8 @@
 package client_test
 
 import (
-	"bufio"
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
-	"os/exec"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,46 +12,8 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
-	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/test/harness"
 )
-
-func TestRealOptions(t *testing.T) {
-	t.Parallel()
-	c, other := dial(t, addr, client.WithSessionTTL(2*time.Second)), dial(t, addr)
-	auto := mustLock(t, c, "auto")
-	fixed := mustLock(t, c, "fixed", client.Lease(3*time.Second))
-	outer := mustLock(t, c, "again", client.Holder("job"))
-	inner := mustLock(t, c, "again", client.Holder("job"))
-	if outer.Fence() != inner.Fence() {
-		t.Errorf("fences %d and %d", outer.Fence(), inner.Fence())
-	}
-	wantError(t, auto.Extend(t.Context(), time.Second), client.ErrAutoLease)
-	if err := fixed.Extend(t.Context(), 4*time.Second); err != nil {
-		t.Error(err)
-	}
-	_, err := other.Lock(t.Context(), "auto", client.Wait(300*time.Millisecond))
-	wantError(t, err, client.ErrTimedOut)
-	_, err = other.TryLock(t.Context(), "auto")
-	wantError(t, err, client.ErrHeld)
-	<-fixed.Lost()
-	time.Sleep(2 * time.Second) // longer than the session TTL: heartbeats and renewals are needed
-	if err := auto.Err(); err != nil {
-		t.Error(err)
-	}
-	for _, l := range []*client.Lock{inner, auto} {
-		if err := l.Unlock(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
-	if _, err := other.TryLock(t.Context(), "again"); err == nil {
-		t.Error("got a lock that is still held once")
-	}
-	if err := outer.Unlock(t.Context()); err != nil {
-		t.Error(err)
-	}
-	mustLock(t, other, "again")
-}
 
 func TestRealForcedLossAndWatch(t *testing.T) {
 	t.Parallel()
@@ -91,22 +45,6 @@ func TestRealForcedLossAndWatch(t *testing.T) {
 	}
 }
 
-func TestRealCrashAndRestart(t *testing.T) {
-	t.Parallel()
-	s := harness.StartLockdWith(t)
-	c := dial(t, s.Addr)
-	l := mustLock(t, c, "n")
-	waited := make(chan *client.Lock, 1)
-	go func() { waited <- mustLock(t, c, "n") }()
-	time.Sleep(50 * time.Millisecond) // so that it waits; if it does not yet, nothing is lost
-	s.Restart()
-	<-l.Lost()
-	wantLost(t, l, client.LostSession)
-	if again := <-waited; again.Fence() <= l.Fence() {
-		t.Errorf("fence %d after %d", again.Fence(), l.Fence())
-	}
-}
-
 func TestRealDrain(t *testing.T) {
 	t.Parallel()
 	s := harness.StartLockdWith(t)
@@ -123,29 +61,9 @@ func TestRealDrain(t *testing.T) {
 	if err := l.Unlock(t.Context()); err != nil {
 		t.Error(err)
 	}
-	select {
-	case <-s.Exited:
-	case <-time.After(5 * time.Second):
-		t.Error("the server still waits, although the session is idle")
-	}
+	harness.Soon(t, "it ends, as the session is idle", s.Exited)
 	_, err := c.Lock(t.Context(), "n")
 	wantError(t, err, client.ErrUnavailable)
-}
-
-// A store that is away: the holder hears of the risk, and of the loss at its deadline at the latest.
-func TestRealStoreAway(t *testing.T) {
-	t.Parallel()
-	redis := redistest.Start(t)
-	s := harness.StartLockdWith(t, "--redis", redis.Addr)
-	var seen statuses
-	c := dial(t, s.Addr, client.WithOnStatus(seen.add), client.WithSessionTTL(5*time.Second))
-	l := mustLock(t, c, "n")
-	redis.Pause()
-	defer redis.Resume()
-	for !seen.had(client.AtRisk) {
-		time.Sleep(time.Millisecond)
-	}
-	<-l.Lost()
 }
 
 // A server that is stopped in the middle, and goes on: calls do not wait for it, and nothing is left behind.
@@ -172,145 +90,182 @@ func TestRealStoppedServer(t *testing.T) {
 	}
 }
 
-// A connection that is there but carries nothing: the deadline decides.
-func TestRealCutOff(t *testing.T) {
-	t.Parallel()
-	p := startPipe(t, addr)
-	l := mustLock(t, dial(t, p.addr, client.WithSessionTTL(2*time.Second)), t.Name())
-	p.stall()
-	again := mustLock(t, dial(t, addr), t.Name())
-	if l.Err() == nil || again.Fence() <= l.Fence() {
-		t.Errorf("%v, fence %d after %d", l.Err(), again.Fence(), l.Fence())
-	}
-}
-
-// pipe passes connections on to a server until it is told to pass nothing any more.
-type pipe struct {
-	addr string
-	halt chan struct{}
-}
-
-func startPipe(t *testing.T, to string) *pipe {
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &pipe{addr: lis.Addr().String(), halt: make(chan struct{})}
-	var wg sync.WaitGroup
-	var conns []net.Conn
-	wg.Go(func() {
-		for {
-			in, err := lis.Accept()
-			if err != nil {
-				return
-			}
-			out, err := net.Dial("tcp", to)
-			if err != nil {
-				_ = in.Close()
-				continue
-			}
-			conns = append(conns, in, out)
-			wg.Go(func() { p.copy(in, out) })
-			wg.Go(func() { p.copy(out, in) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = lis.Close()
-		time.Sleep(10 * time.Millisecond)
-		for _, c := range conns {
-			_ = c.Close()
-		}
-		wg.Wait()
-	})
-	return p
-}
-
-func (p *pipe) stall() { close(p.halt) }
-
-func (p *pipe) copy(from, to net.Conn) {
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := from.Read(buf)
-		select {
-		case <-p.halt:
-			if err != nil {
-				return
-			}
-			continue // swallowed
-		default:
-		}
-		if err == nil {
-			_, err = to.Write(buf[:n])
-		}
+// waits locks in the background and returns when it is in the queue.
+func waits(t *testing.T, c *client.Client, name string, opts ...client.LockOption) <-chan *client.Lock {
+	t.Helper()
+	queued, got := make(chan int, 100), make(chan *client.Lock, 1)
+	opts = append(opts, client.OnQueued(func(position int) { queued <- position }))
+	go func() {
+		l, err := c.Lock(t.Context(), name, opts...)
 		if err != nil {
-			_ = to.Close()
-			return
+			t.Error(err)
 		}
+		got <- l
+	}()
+	select {
+	case <-queued:
+	case <-got:
+		t.Fatal("granted without having waited")
 	}
+	return got
 }
 
-const heldEnv = "LOCKD_TEST_HOLD"
-
-// holdForParent is a program that holds a lock: it works for as long as the lock's context lets it.
-func holdForParent() int {
-	c, err := client.Dial(os.Getenv(heldEnv), client.WithSessionTTL(time.Second))
-	if err != nil {
-		return 1
-	}
-	l, err := c.Lock(context.Background(), "stopped")
-	if err != nil {
-		return 1
-	}
-	for ctx := l.Context(); ; time.Sleep(time.Millisecond) {
-		if ctx.Err() != nil {
-			fmt.Println("lost")
-			return 0
-		}
-		fmt.Println("work")
-	}
-}
-
-// A process that is stopped past its lease and continues finds out before it works on. It may have been stopped
-// between asking and acting, so one step is forgiven.
-func TestRealStoppedProcess(t *testing.T) {
-	t.Parallel()
-	out, child, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	cmd := exec.Command(os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), heldEnv+"="+addr)
-	cmd.Stdout = child
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	_ = child.Close()
-	defer func() { _ = cmd.Process.Kill() }()
-	r := bufio.NewReader(out)
-	for range 10 {
-		if line, err := r.ReadString('\n'); err != nil || !strings.HasPrefix(line, "work") {
-			t.Fatalf("got %q, %v", line, err)
-		}
-	}
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	mustLock(t, dial(t, addr), "stopped") // after the lease ran out
-	if err := out.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(io.Discard, r); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Fatalf("reading what was written before: %v", err)
-	}
-	if err := errors.Join(out.SetReadDeadline(time.Time{}), cmd.Process.Signal(syscall.SIGCONT)); err != nil {
-		t.Fatal(err)
-	}
-	rest, err := io.ReadAll(r)
-	if err != nil || !strings.HasSuffix(string(rest), "lost\n") || strings.Count(string(rest), "work") > 1 {
-		t.Errorf("after the pause: %q, %v; want the loss before any work", rest, err)
-	}
-	if err := cmd.Wait(); err != nil {
+func unlock(t testing.TB, l interface{ Err() error }, give func() error) {
+	t.Helper()
+	if err := l.Err(); err != nil {
 		t.Error(err)
 	}
+	if err := give(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRealMixedKindsAtOnce(t *testing.T) {
+	t.Parallel()
+	c, other := dial(t, addr), dial(t, addr)
+	name := func(s string) string { return t.Name() + s }
+	ls := mustLockAll(t, c, []client.Item{
+		{Name: name("r"), Kind: client.Read},
+		{Name: name("e")},
+		{Name: name("s"), Permits: 2, Limit: 3},
+		{Name: name("f"), Kind: client.Fair},
+	})
+	for i, l := range ls.All() {
+		if l.Fence() == 0 || l.ValidFor() == 0 || l.Name() != name(string("resf"[i])) {
+			t.Errorf("got %s with fence %d, valid for %v", l.Name(), l.Fence(), l.ValidFor())
+		}
+	}
+	mustLock(t, other, name("r"), client.As(client.Read))
+	_, err := other.TryLockAll(t.Context(), []client.Item{{Name: name("free")}, {Name: name("s"), Permits: 2}})
+	wantError(t, err, client.ErrHeld)
+	if held, ok := errors.AsType[*client.HeldError](err); !ok || held.Name != name("s") {
+		t.Errorf("got %v, want the semaphore in the way", err)
+	}
+	mustLock(t, other, name("free"))
+	got := make(chan *client.Locks, 1)
+	go func() {
+		got <- mustLockAll(t, other, []client.Item{{Name: name("f"), Kind: client.Fair}, {Name: name("e")}})
+	}()
+	if err := ls.All()[1].Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-got:
+		t.Error("got both, of which one is held")
+	case <-time.After(50 * time.Millisecond):
+	}
+	if err := ls.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+	next := <-got
+	unlock(t, next, func() error { return next.Unlock(t.Context()) })
+}
+
+func TestRealLeasesChange(t *testing.T) {
+	t.Parallel()
+	c, other := dial(t, addr, client.WithSessionTTL(3*time.Second)), dial(t, addr)
+	name := t.Name()
+	l := mustLock(t, c, name, client.Lease(time.Minute))
+	if err := l.Shorten(t.Context(), 2*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if d := l.ValidFor(); d > 2*time.Second {
+		t.Errorf("valid for %v, want no more than 2 s", d)
+	}
+	begun := time.Now()
+	next := mustLock(t, other, name, client.Wait(30*time.Second))
+	if d := time.Since(begun); d > 30*time.Second {
+		t.Errorf("the next one had it after %v", d)
+	}
+	wantError(t, l.Err(), client.ErrLost)
+	unlock(t, next, func() error { return next.Unlock(t.Context()) })
+
+	l = mustLock(t, c, name)
+	if err := l.MakeFixed(t.Context(), 20*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if d := l.ValidFor(); d < 10*time.Second {
+		t.Errorf("valid for %v, want about 20 s", d)
+	}
+	if err := l.Shorten(t.Context(), 3*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.MakeAuto(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(5 * time.Second)
+	unlock(t, l, func() error { return l.Unlock(t.Context()) })
+}
+
+func TestRealPermitsAndLimits(t *testing.T) {
+	t.Parallel()
+	c, other, name := dial(t, addr), dial(t, addr), t.Name()
+	if previous, err := c.SetLimit(t.Context(), name, 3); err != nil || previous != 0 {
+		t.Errorf("first limit: %d, %v", previous, err)
+	}
+	l := mustLock(t, c, name, client.Permits(3, 3))
+	next := waits(t, other, name, client.Permits(2, 0))
+	for range 2 {
+		if left, err := l.KeepPermits(t.Context(), 1); err != nil || left != 1 {
+			t.Errorf("keep 1: %d left, %v", left, err)
+		}
+	}
+	if left, err := l.KeepPermits(t.Context(), 2); err != nil || left != 1 {
+		t.Errorf("keep 2 of 1: %d left, %v", left, err)
+	}
+	two := <-next
+	next = waits(t, other, name, client.Permits(1, 0))
+	if previous, err := c.SetLimit(t.Context(), name, 4); err != nil || previous != 3 {
+		t.Errorf("limit before: %d, %v", previous, err)
+	}
+	one := <-next
+	if previous, err := c.SetLimit(t.Context(), name, 1); err != nil || previous != 4 {
+		t.Errorf("limit before: %d, %v", previous, err)
+	}
+	info, err := c.Look(t.Context(), name)
+	if err != nil || info.Kind != client.Semaphore || info.Limit != 1 || info.Holders != 4 {
+		t.Errorf("got %+v, %v", info, err)
+	}
+	for _, held := range []*client.Lock{two, one} {
+		unlock(t, held, func() error { return held.Unlock(t.Context()) })
+	}
+	_, err = other.TryLock(t.Context(), name, client.Permits(1, 0))
+	wantError(t, err, client.ErrHeld)
+	unlock(t, l, func() error { return l.Unlock(t.Context()) })
+	mustLock(t, other, name, client.Permits(1, 1))
+	_, err = c.SetLimit(t.Context(), name, 0)
+	wantError(t, err, client.ErrInvalid)
+}
+
+func TestRealLooks(t *testing.T) {
+	t.Parallel()
+	c, name := dial(t, addr, client.WithName("looker")), t.Name()
+	const n = 150 // more than a page
+	for i := range n {
+		mustLock(t, c, fmt.Sprintf("%s/%03d", name, i), client.Annotation("why"))
+	}
+	mustLock(t, c, name+"-other", client.Lease(time.Minute))
+	for _, err := range c.Holds(t.Context(), name) {
+		wantError(t, err)
+		break // before the first page ends
+	}
+	all, err := holds(c, name+"/")
+	if err != nil || len(all) != n {
+		t.Fatalf("%d holds, %v", len(all), err)
+	}
+	for i, h := range all {
+		if h.Name != fmt.Sprintf("%s/%03d", name, i) || !h.Auto || h.Count != 1 || h.Fence == 0 ||
+			!h.Deadline.After(time.Now()) {
+			t.Fatalf("hold %d: %+v", i, h)
+		}
+	}
+	info, err := c.Look(t.Context(), name+"/007")
+	if err != nil || !info.Held || info.Client != "looker" || info.Annotation != "why" || info.Fence != all[7].Fence {
+		t.Errorf("got %+v, %v", info, err)
+	}
+	if info, err = c.Look(t.Context(), name+"/nobody"); err != nil || info.Held {
+		t.Errorf("got %+v, %v", info, err)
+	}
+	_, err = c.Look(t.Context(), "\xff")
+	wantError(t, err, client.ErrInvalid)
 }
