@@ -291,11 +291,10 @@ func (c *Client) handshake(st *stream, open *lockdv1.Open, within time.Duration)
 		// When sending fails Recv tells why.
 		_ = st.rpc.Send(&lockdv1.SessionRequest{RequestId: st.heardID, Message: &lockdv1.SessionRequest_Open{Open: open}})
 		m, err := st.rpc.Recv()
-		if err != nil {
-			return fromStream(err)
+		if err == nil {
+			opened, err = st.greeted(m)
 		}
-		opened, err = st.greeted(m)
-		return err
+		return fromStream(err)
 	})
 	return opened, err
 }

@@ -222,12 +222,13 @@ func (s *session) rouseLocked() {
 // abandon gives a call up. An Acquire is cancelled, and released if it is granted all the same. Its answer may be here
 // already: it is undone, too, if the caller's context has ended, else it counts.
 func (s *session) abandon(c *call, err error) answer {
-	a, answered := s.disown(c)
-	if !answered {
-		a.err = err
-		return a
+	s.mu.Lock()
+	if s.pending[c.request.GetRequestId()] == c {
+		defer s.mu.Unlock()
+		return answer{err: err, unsent: s.disownLocked(c)}
 	}
-	a = <-c.answer // without the mutex: sessionOver answers without it, too
+	s.mu.Unlock()
+	a := <-c.answer // without the mutex: sessionOver answers without it, too
 	if c.request.GetAcquire() == nil || errors.Is(err, errNoAnswer) {
 		return a
 	}
@@ -237,28 +238,23 @@ func (s *session) abandon(c *call, err error) answer {
 	return answer{err: err, unsent: a.unsent}
 }
 
-// disown marks a call as abandoned unless it is answered already.
-func (s *session) disown(c *call) (a answer, answered bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	id := c.request.GetRequestId()
-	if s.pending[id] != c {
-		return a, true
-	}
+// disownLocked marks a call as abandoned, and says whether the server surely never sees it.
+func (s *session) disownLocked(c *call) (unsent bool) {
 	c.abandoned = true
+	id := c.request.GetRequestId()
 	switch {
 	case c.request.GetAcquire() == nil:
 	case !c.sent && c.seen: // it asks for nothing any more, but has undone what it took before
 		c.request.GetAcquire().Wait = durationpb.New(0)
 	case !c.sent:
-		a.unsent = true
 		delete(s.pending, id) // the writer passes over it
+		return true
 	default:
 		s.submitLocked(&call{request: &lockdv1.SessionRequest{
 			Message: &lockdv1.SessionRequest_Cancel{Cancel: &lockdv1.Cancel{TargetId: id}},
 		}})
 	}
-	return a, false
+	return false
 }
 
 // unlock ends a lock by Unlock, sends its Release, and says whether it was still held.
