@@ -63,35 +63,35 @@ func (s *Session) routeLocked(w *waiter) error {
 	}
 	if w.all == nil && named(w.holder) {
 		if l := s.leaseLocked(w.key()); l != nil {
-			err := s.Operable()
-			if err == nil {
-				err = s.Wait(w.id, w, session.Want{})
-			}
-			if err == nil {
-				b.nestLocked(l, w)
-			}
-			return err
+			return s.operateLocked(w, session.Want{}, func() { b.nestLocked(l, w) })
 		}
 		if w.upgradeLocked() {
 			return session.ErrUpgrade
 		}
 	}
 	if l := w.ownWriteLocked(); l != nil {
-		err := s.Operable()
-		if err == nil {
-			err = s.Wait(w.id, w, w.want())
-		}
-		if err == nil {
+		return s.operateLocked(w, w.want(), func() {
 			w.q = l.q
 			b.boundLocked(w)
 			l.doLocked(func() { b.readUnderWriteLocked(l, w) })
-		}
-		return err
+		})
 	}
 	if err := s.Wait(w.id, w, w.want()); err != nil {
 		return err
 	}
 	return b.enterLocked(w)
+}
+
+// operateLocked has a request wait for an operation on a lease of its holder, if it may.
+func (s *Session) operateLocked(w *waiter, want session.Want, begin func()) error {
+	err := s.Operable()
+	if err == nil {
+		err = s.Wait(w.id, w, want)
+	}
+	if err == nil {
+		begin()
+	}
+	return err
 }
 
 // enterLocked puts a request into its queue, or answers it if it does not want to wait for others.
@@ -301,11 +301,13 @@ func (b *Broker) answerLocked(w *waiter, e session.Event) {
 // Cancel ends the wait of another request of the session. ErrNotWaiting says that its answer is in the outbox already,
 // or that there never was such a request.
 func (s *Session) Cancel(id, target uint64) {
-	err := s.Admit(id)
-	if err == nil && !s.cancelWait(target) {
-		err = session.ErrNotWaiting
-	}
-	s.Answer(id, session.Done{ID: id}, err)
+	s.begin(id, nil, func() error {
+		if !s.cancelWait(target) {
+			return session.ErrNotWaiting
+		}
+		s.Tell(session.Done{ID: id})
+		return nil
+	})
 }
 
 // cancelWait says whether a request waited. It may go on as another waiter.

@@ -71,7 +71,7 @@ func (l *Lease) actorLocked() string {
 
 // Waits implements deadlock.Local.
 func (o local) Waits(actors []string, since time.Duration, most int, about bool) (waits []deadlock.Wait) {
-	ws := o.b.actingSince(time.Now().Add(-since))
+	ws := o.actingSince(time.Now().Add(-since))
 	only := make(map[string]bool, len(actors))
 	for _, a := range actors {
 		only[a] = true
@@ -151,15 +151,15 @@ func (o local) Holds(name string, most int) (holds []deadlock.Hold) {
 
 // IsWaiting implements deadlock.Local.
 func (o local) IsWaiting(owner lock.Owner) (waits bool) {
-	o.b.withWaiter(owner, func(*waiter) { waits = true })
+	o.withWaiter(owner, func(*waiter) { waits = true })
 	return waits
 }
 
 // Fail implements deadlock.Local.
 func (o local) Fail(owner lock.Owner, because *deadlock.Error) (done bool) {
-	o.b.withWaiter(owner, func(w *waiter) {
+	o.withWaiter(owner, func(w *waiter) {
 		if w.sess.fails {
-			o.b.refuseLocked(w, session.Failed{ID: w.id, Err: because})
+			o.refuseLocked(w, session.Failed{ID: w.id, Err: because})
 			done = true
 		}
 	})

@@ -16,14 +16,14 @@ import (
 )
 
 // local is what package inspect asks of its broker.
-type local struct{ b *Broker }
+type local struct{ *Broker }
 
 // Describe implements inspect.Local.
 func (o local) Describe(st lock.State) session.LockInfo {
 	info := session.LockInfo{State: st}
 	o.withQueue(st.Name, func(q *queue) {
 		info.Waiters = q.Len()
-		if l := o.b.ownedLocked(q, st.Owner); l != nil {
+		if l := o.ownedLocked(q, st.Owner); l != nil {
 			info.Client, info.Annotation = l.sess.Client().Name, l.annotation
 		}
 	})
@@ -51,25 +51,11 @@ func (o local) Know(about inspect.Question) (k inspect.Knowledge) {
 	return k
 }
 
-// WaitersOf implements inspect.Local.
-func (o local) WaitersOf(name string) (n int) {
-	o.withQueue(name, func(q *queue) { n = q.Len() })
-	return n
-}
-
-// Sessions implements inspect.Local.
-func (o local) Sessions(after string, size int) []inspect.Session { return o.b.Sessions(after, size) }
-
-// Leased implements inspect.Local.
-func (o local) Leased(prefix, after string, size int) []inspect.Leased {
-	return o.b.Leases(prefix, after, size)
-}
-
 // Requests implements inspect.Local. It asks each session for what waits, so that its cost does not depend on what is
 // held.
 func (o local) Requests() iter.Seq[inspect.Waiter] {
 	var ws []*waiter
-	for _, s := range o.b.allSessions() {
+	for _, s := range o.allSessions() {
 		ws = append(ws, s.WaitingFor(func(*waiter) bool { return true })...)
 	}
 	slices.SortFunc(ws, func(v, w *waiter) int { return v.firstAsked().Compare(w.firstAsked()) })
@@ -94,7 +80,7 @@ func (w *waiter) info() (info inspect.Waiter, waits bool) {
 
 // withQueue calls f with the queue of a name, if there is one.
 func (o local) withQueue(name string, f func(q *queue)) {
-	h := o.b.shardOf(name)
+	h := o.shardOf(name)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if q := h.queues[name]; q != nil {

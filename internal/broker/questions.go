@@ -27,17 +27,9 @@ func (s *Session) SetLimit(id uint64, req request.SetLimit) {
 	})
 }
 
-// ask begins a question, or answers why it cannot be asked.
-func (s *Session) ask(id uint64, err error, question func()) {
-	if admit := s.Admit(id); admit != nil {
-		err = admit
-	}
-	if err == nil {
-		err = s.Ask(question)
-	}
-	if err != nil {
-		s.Fail(id, err)
-	}
+// ask begins a question.
+func (s *Session) ask(id uint64, wrong error, question func()) {
+	s.begin(id, wrong, func() error { return s.Ask(question) })
 }
 
 // SetLimit sets how many permits a semaphore has and returns how many it had, 0 if there was no limit. It is repeated

@@ -25,17 +25,20 @@ func (s *Session) Release(id uint64, h session.Hold) {
 	})
 }
 
-// withLease begins an operation on the lease that h names, or answers why it cannot.
-func (s *Session) withLease(id uint64, h session.Hold, err error, op func(*Lease) error) {
-	if admit := s.Admit(id); admit != nil {
-		err = admit
-	}
+// begin begins a request, unless something is wrong with it, and answers why it does not begin.
+func (s *Session) begin(id uint64, wrong error, run func() error) {
+	err := cmp.Or(s.Admit(id), wrong)
 	if err == nil {
-		err = s.operate(h, op)
+		err = run()
 	}
 	if err != nil {
 		s.Fail(id, err)
 	}
+}
+
+// withLease begins an operation on the lease that h names.
+func (s *Session) withLease(id uint64, h session.Hold, wrong error, op func(*Lease) error) {
+	s.begin(id, wrong, func() error { return s.operate(h, op) })
 }
 
 func (s *Session) operate(h session.Hold, op func(*Lease) error) error {

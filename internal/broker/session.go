@@ -122,11 +122,8 @@ func (p port) Heard(leases *lock.Mark) {
 	p.s.keepRecord()
 }
 
-// Silent implements session.Port.
-func (p port) Silent(cause error) { p.s.End(cause) }
-
-// Full implements session.Port.
-func (p port) Full() { p.s.End(session.ErrBacklog) }
+// End implements session.Port.
+func (p port) End(cause error) { p.s.End(cause) }
 
 // Safe implements session.Port.
 func (p port) Safe() bool { return p.s.b.safe.Load() }

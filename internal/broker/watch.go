@@ -11,28 +11,18 @@ import (
 
 // Watch tells the session from the answer on of each end of a hold of a name. The answer is Done or Failed.
 func (s *Session) Watch(id uint64, name string) {
-	err := s.Admit(id)
-	if err == nil {
-		err = s.b.rules.Name(name)
-	}
-	if err == nil {
-		err = s.Session.Watch(name, func() { s.b.watching.Watch(name, watcher{s}, id) })
-	}
-	if err != nil {
-		s.Fail(id, err)
-	}
+	s.begin(id, s.b.rules.Name(name), func() error {
+		return s.Session.Watch(name, func() { s.b.watching.Watch(name, watcher{s}, id) })
+	})
 }
 
 // Unwatch takes a Watch back. It is no error if there is none.
 func (s *Session) Unwatch(id uint64, name string) {
-	err := s.Admit(id)
-	if err == nil {
-		err = s.b.rules.Name(name)
-	}
-	if err == nil {
+	s.begin(id, s.b.rules.Name(name), func() error {
 		s.unwatch(name)
-	}
-	s.Answer(id, session.Done{ID: id}, err)
+		s.Tell(session.Done{ID: id})
+		return nil
+	})
 }
 
 func (s *Session) unwatch(name string) {

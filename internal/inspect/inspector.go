@@ -27,13 +27,11 @@ type Local interface {
 	Describe(st lock.State) session.LockInfo
 	// Know tells who holds a name and who waits for it, at most so many.
 	Know(q Question) Knowledge
-	// WaitersOf is how many wait here for a name.
-	WaitersOf(name string) int
 	// Sessions are up to size sessions of this replica, ordered by id, from the one after the given id on.
 	Sessions(after string, size int) []Session
-	// Leased are up to size leases of its sessions whose names begin with prefix, ordered by key, from the one after
+	// Leases are up to size leases of its sessions whose names begin with prefix, ordered by key, from the one after
 	// the given key on.
-	Leased(prefix, after string, size int) []Leased
+	Leases(prefix, after string, size int) []Leased
 	// Requests are those that wait here, the longest waiting first.
 	Requests() iter.Seq[Waiter]
 }

@@ -249,7 +249,7 @@ func (d *Inspector) answer(q Question) Knowledge {
 		}
 		return Knowledge{Sessions: found, Reached: reached}
 	case AboutLeases:
-		leases := func(after string, size int) []Leased { return d.Local.Leased(q.Filter.Prefix, after, size) }
+		leases := func(after string, size int) []Leased { return d.Local.Leases(q.Filter.Prefix, after, size) }
 		found, reached := collect(q, leases)
 		return Knowledge{Leases: found, Reached: reached}
 	case AboutWaiters:
@@ -346,7 +346,7 @@ func (d *Inspector) tips(names []string) map[string]Tip {
 			h.Annotation = Shortened(h.Annotation)
 			tip.Holder = &h
 		}
-		if tip.Waiters = d.Local.WaitersOf(name); tip.Waiters > 0 || tip.Holder != nil {
+		if tip.Waiters = d.Local.Describe(lock.State{Name: name}).Waiters; tip.Waiters > 0 || tip.Holder != nil {
 			tips[name] = tip
 		}
 	}

@@ -26,12 +26,11 @@ func (l *lease) Entry() *session.Entry {
 
 // port is a broker that does nothing by itself.
 type port struct {
-	silent func(cause error)
+	end func(cause error)
 }
 
 func (p *port) Heard(*lock.Mark)         {}
-func (p *port) Silent(cause error)       { p.silent(cause) }
-func (p *port) Full()                    {}
+func (p *port) End(cause error)          { p.end(cause) }
 func (p *port) Safe() bool               { return true }
 func (p *port) Told(session.Event)       {}
 func (p *port) Denied(string, int) error { return session.ErrQuota }
@@ -67,7 +66,7 @@ func TestWhoIsTooLateIsNotAnswered(t *testing.T) {
 		p := new(port)
 		s := open(p)
 		var cause error
-		p.silent = func(err error) {
+		p.end = func(err error) {
 			cause = err
 			s.Heartbeat(1, 1)
 			s.Retire(err, true)

@@ -40,10 +40,9 @@ type Config struct {
 type Port interface {
 	// Heard has the leases renewed. The mutex of the session is held.
 	Heard(leases *lock.Mark)
-	// Silent and Full say that the session is to end, because its client is silent, or does not read. They are called
-	// in a goroutine of their own.
-	Silent(cause error)
-	Full()
+	// End says that the session is to end, because its client is silent, or does not read. It is called in a goroutine
+	// of its own.
+	End(cause error)
 	// Safe says whether the store is there and all leases that are to be verified are known as such.
 	Safe() bool
 	// Told is told what the client is told. The mutex of the session is held.
@@ -194,7 +193,7 @@ func (s *Session[L, W]) checkSilence() {
 	s.doomed = s.doomed || !s.ended && left <= 0
 	s.mu.Unlock()
 	if left <= 0 {
-		s.port.Silent(cause)
+		s.port.End(cause)
 	}
 }
 
@@ -262,7 +261,7 @@ func (s *Session[L, W]) tellLocked(e Event) {
 	s.port.Told(e)
 	if !s.out.put(e) {
 		s.doomed = true
-		s.port.Go(s.port.Full) // that locks the mutexes of names
+		s.port.Go(func() { s.port.End(ErrBacklog) }) // that locks the mutexes of names
 	}
 }
 
