@@ -122,9 +122,10 @@ func (a *agent) tell(t *testing.T, client, worker string, words ...any) *call {
 
 // redisson is a Redisson client inside of an agent.
 type redisson struct {
-	t     *testing.T
-	agent *agent
-	name  string
+	t       *testing.T
+	agent   *agent
+	name    string
+	workers string // what the names of workers begin with
 }
 
 // connect makes a Redisson client for the time of the test. Agent.java says how servers are given.
@@ -148,7 +149,7 @@ type worker struct {
 	name string
 }
 
-func (r *redisson) worker(name any) *worker { return &worker{r: r, name: fmt.Sprint(name)} }
+func (r *redisson) worker(name any) *worker { return &worker{r: r, name: r.workers + fmt.Sprint(name)} }
 
 // tell gives a command to the thread; it is done after those given before.
 func (w *worker) tell(words ...any) *call {

@@ -10,80 +10,72 @@ import (
 )
 
 func TestRedissonSeesWhatLockdHoldsSeveralTimes(t *testing.T) {
-	t.Parallel()
-	for _, k := range []kind{plain, fenced, fair, read, write} {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			s := newStage(t, long)
-			c, r := s.lockd.Dial(s.t), s.redisson.worker("other")
-			named := k.with(client.Holder("me"))
-			r.want(false, "locked", k.name, "job")
-			r.want(-2, "ttl", k.name, "job")
-			var locks []*client.Lock
-			for n := 1; n <= 3; n++ {
-				locks = append(locks, s.lock(c, named, "job"))
-				s.wantCount(n)
+	onEach(t, long, []kind{plain, fenced, fair, read, write}, func(s *stage, k kind, name string) {
+		t := s.t
+		c, r := s.lockd.Dial(s.t), s.redisson.worker("other")
+		named := k.with(client.Holder("me"))
+		r.want(false, "locked", k.name, name)
+		r.want(-2, "ttl", k.name, name)
+		var locks []*client.Lock
+		for n := 1; n <= 3; n++ {
+			locks = append(locks, s.lock(c, named, name))
+			s.wantCount(name, n)
+		}
+		for n := 3; n >= 1; n-- {
+			r.want(true, "locked", k.name, name)
+			r.want(false, "mine", k.name, name)
+			r.want(0, "count", k.name, name) // of its own
+			r.want(false, "try", k.rival().name, name, 0, 0)
+			if ttl := r.number("ttl", k.name, name); ttl <= 0 || ttl > int(long.Milliseconds()) {
+				t.Errorf("Redisson: %d ms remain, want up to %v", ttl, long)
 			}
-			for n := 3; n >= 1; n-- {
-				r.want(true, "locked", k.name, "job")
-				r.want(false, "mine", k.name, "job")
-				r.want(0, "count", k.name, "job") // of its own
-				r.want(false, "try", k.rival().name, "job", 0, 0)
-				if ttl := r.number("ttl", k.name, "job"); ttl <= 0 || ttl > int(long.Milliseconds()) {
-					t.Errorf("Redisson: %d ms remain, want up to %v", ttl, long)
-				}
-				s.wantCount(n)
-				s.unlock(locks[n-1])
-			}
-			r.want(false, "locked", k.name, "job")
-			r.want(true, "try", k.name, "job", 0, 0)
-		})
-	}
+			s.wantCount(name, n)
+			s.unlock(locks[n-1])
+		}
+		r.want(false, "locked", k.name, name)
+		r.want(true, "try", k.name, name, 0, 0)
+	})
 }
 
 func TestLockdSeesWhatRedissonHoldsSeveralTimes(t *testing.T) {
-	t.Parallel()
-	for _, k := range []kind{plain, fenced, fair, read, write} {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			s := newStage(t, long)
-			c, r := s.lockd.Dial(s.t), s.redisson.worker("me")
-			for n := 1; n <= 3; n++ {
-				r.ask("acquire", k.name, "job", 0)
-				r.want(n, "count", k.name, "job")
+	onEach(t, long, []kind{plain, fenced, fair, read, write}, func(s *stage, k kind, name string) {
+		t := s.t
+		c, r := s.lockd.Dial(s.t), s.redisson.worker("me")
+		for n := 1; n <= 3; n++ {
+			r.ask("acquire", k.name, name, 0)
+			r.want(n, "count", k.name, name)
+		}
+		for n := 3; n >= 1; n-- {
+			st := s.get(name)
+			if !st.GetHeld() || int(st.GetHoldCount()) != n || st.GetHeldBy() != r.ask("owner") {
+				t.Errorf("lockd: got %v, want it held %d times by %s", st, n, r.ask("owner"))
 			}
-			for n := 3; n >= 1; n-- {
-				st := s.get("job")
-				if !st.GetHeld() || int(st.GetHoldCount()) != n || st.GetHeldBy() != r.ask("owner") {
-					t.Errorf("lockd: got %v, want it held %d times by %s", st, n, r.ask("owner"))
-				}
-				// Each time that Redisson takes a write lock it adds a lease.
-				if ttl := st.GetTtl().AsDuration(); ttl <= 0 || ttl > 3*long {
-					t.Errorf("lockd: %v remain, want up to %v", ttl, 3*long)
-				}
-				if l, err := c.TryLock(t.Context(), "job", k.rival().opts...); err == nil {
-					t.Errorf("lockd granted what Redisson holds: %d", l.Fence())
-				}
-				r.ask("release", k.name, "job")
+			// Each time that Redisson takes a write lock it adds a lease.
+			if ttl := st.GetTtl().AsDuration(); ttl <= 0 || ttl > 3*long {
+				t.Errorf("lockd: %v remain, want up to %v", ttl, 3*long)
 			}
-			if st := s.get("job"); st.GetHeld() {
-				t.Errorf("lockd: got %v, want it free", st)
+			if l, err := c.TryLock(t.Context(), name, k.rival().opts...); err == nil {
+				t.Errorf("lockd granted what Redisson holds: %d", l.Fence())
 			}
-			s.unlock(s.lock(c, k, "job"))
-		})
-	}
+			r.ask("release", k.name, name)
+		}
+		if st := s.get(name); st.GetHeld() {
+			t.Errorf("lockd: got %v, want it free", st)
+		}
+		s.unlock(s.lock(c, k, name))
+	})
 }
 
 // wantCount checks what is in Redis, and what lockd says of it.
-func (s *stage) wantCount(want int) {
+func (s *stage) wantCount(name string, want int) {
 	s.t.Helper()
-	hash, err := s.rc.HGetAll(s.t.Context(), "job").Result()
+	hash, err := s.rc.HGetAll(s.t.Context(), name).Result()
 	delete(hash, "mode")
 	counts := slices.Collect(maps.Values(hash))
 	if err != nil || !slices.Equal(counts, []string{strconv.Itoa(want)}) {
 		s.t.Errorf("Redis has the counts %q (%v), want %d", counts, err, want)
 	}
-	if got := int(s.get("job").GetHoldCount()); got != want {
+	if got := int(s.get(name).GetHoldCount()); got != want {
 		s.t.Errorf("lockd says it is held %d times, want %d", got, want)
 	}
 }

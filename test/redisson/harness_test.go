@@ -83,6 +83,22 @@ func newStageAt(t *testing.T, servers []*redistest.Server, ttl time.Duration, at
 	return s
 }
 
+// onEach runs a test for each kind, or pair of kinds, side by side on one stage, with a name of its own.
+func onEach[T fmt.Stringer](t *testing.T, ttl time.Duration, all []T, test func(s *stage, of T, name string)) {
+	t.Parallel()
+	s := newStage(t, ttl)
+	s.services()
+	for _, of := range all {
+		t.Run(of.String(), func(t *testing.T) {
+			t.Parallel()
+			own, r := *s, *s.redisson
+			own.t, r.t, r.workers = t, t, of.String()
+			own.redisson = &r
+			test(&own, of, "job-"+of.String())
+		})
+	}
+}
+
 // unary connects to lockd's unary services.
 func (s *stage) unary() (lockdv1.LockServiceClient, lockdv1.AdminServiceClient) {
 	s.t.Helper()

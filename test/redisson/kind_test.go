@@ -11,6 +11,8 @@ type kind struct {
 	opts []client.LockOption
 }
 
+func (k kind) String() string { return k.name }
+
 // with is the kind with more options for lockd.
 func (k kind) with(opts ...client.LockOption) kind {
 	return kind{name: k.name, opts: append(opts, k.opts...)}

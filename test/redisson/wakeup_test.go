@@ -14,33 +14,30 @@ import (
 const asleep = 2 * time.Second
 
 func TestReleasesWakeTheOtherSide(t *testing.T) {
-	t.Parallel()
-	for _, p := range pairs {
-		t.Run(p.String(), func(t *testing.T) {
-			t.Parallel()
-			s := newStage(t, long)
-			s.prepare(p.holder, "job")
-			w := &wakeups{s: s, pair: p, client: s.lockd.Dial(s.t), worker: s.redisson.worker("waiter")}
-			slept, rounds := 0, tier.Pick(20, 200)
-			for range rounds {
-				w.fromLockd()
-				began := time.Now()
-				w.fromRedisson()
-				if time.Since(began) > asleep {
-					slept++
-				}
+	onEach(t, long, pairs, func(s *stage, p pair, name string) {
+		t := s.t
+		s.prepare(p.holder, name)
+		w := &wakeups{s: s, pair: p, name: name, client: s.lockd.Dial(s.t), worker: s.redisson.worker("waiter")}
+		slept, rounds := 0, tier.Pick(20, 200)
+		for range rounds {
+			w.fromLockd()
+			began := time.Now()
+			w.fromRedisson()
+			if time.Since(began) > asleep {
+				slept++
 			}
-			if slept > rounds/2 {
-				t.Errorf("lockd slept %d of %d times instead of being told", slept, rounds)
-			}
-		})
-	}
+		}
+		if slept > rounds/2 {
+			t.Errorf("lockd slept %d of %d times instead of being told", slept, rounds)
+		}
+	})
 }
 
 // wakeups has one side release what the other waits for.
 type wakeups struct {
 	s      *stage
 	pair   pair
+	name   string
 	client *client.Client
 	worker *worker
 }
@@ -50,23 +47,23 @@ func hesitate() { time.Sleep(time.Duration(rand.Int64N(int64(8 * time.Millisecon
 
 func (w *wakeups) fromLockd() {
 	w.s.t.Helper()
-	l := w.s.lock(w.client, w.pair.holder, "job")
-	c := w.worker.tell("acquire", w.pair.waiter.name, "job", 0)
+	l := w.s.lock(w.client, w.pair.holder, w.name)
+	c := w.worker.tell("acquire", w.pair.waiter.name, w.name, 0)
 	hesitate()
 	if c.answered() {
 		w.s.t.Fatalf("Redisson got what lockd holds: %v", c.err)
 	}
 	w.s.unlock(l)
 	c.must()
-	w.worker.ask("release", w.pair.waiter.name, "job")
+	w.worker.ask("release", w.pair.waiter.name, w.name)
 }
 
 func (w *wakeups) fromRedisson() {
 	w.s.t.Helper()
-	w.worker.ask("acquire", w.pair.holder.name, "job", 0)
-	waiter := w.s.wait(w.client, w.pair.waiter, "job")
+	w.worker.ask("acquire", w.pair.holder.name, w.name, 0)
+	waiter := w.s.wait(w.client, w.pair.waiter, w.name)
 	hesitate()
 	w.s.none(waiter)
-	w.worker.ask("release", w.pair.holder.name, "job")
+	w.worker.ask("release", w.pair.holder.name, w.name)
 	w.s.unlock(w.s.soon(waiter))
 }
