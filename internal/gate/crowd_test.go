@@ -137,11 +137,10 @@ func pourIn(t *testing.T, gated bool) *crowd {
 			t.Fatal(err)
 		}
 		time.Sleep(ttl / 4 / clients) // else all are heard at the same times
-		beat := new(heart)
-		taking.Go(func() { c.take(s, g, i, beat) })
-		beating.Go(func() { beat.beat(s, over) })
+		taking.Go(func() { c.take(s, g, i) })
+		beating.Go(func() { every(ttl/3, over, func() { s.Heartbeat(0, 1) }) })
 	}
-	beating.Go(func() { c.watch(dog, over) })
+	beating.Go(func() { every(10*time.Millisecond, over, func() { c.latest = max(c.latest, dog.Late()) }) })
 	taking.Wait()
 	time.Sleep(2 * ttl)
 	close(over)
@@ -157,7 +156,7 @@ func pourIn(t *testing.T, gated bool) *crowd {
 }
 
 // take takes a client's leases, a piece of requests after the other, as a stream's reader hands them on.
-func (c *crowd) take(s *broker.Session, g *gate.Gate, n int, beat *heart) {
+func (c *crowd) take(s *broker.Session, g *gate.Gate, n int) {
 	id, under := uint64(0), 0
 	for under > 0 || id < leases/clients {
 		var piece []request.Request
@@ -168,7 +167,7 @@ func (c *crowd) take(s *broker.Session, g *gate.Gate, n int, beat *heart) {
 			}})
 		}
 		if len(piece) > 0 && g.Stops(s.ID(), len(piece)) {
-			g.Enter(s.ID(), len(piece), beat.patience(), nil)
+			g.Enter(s.ID(), len(piece), time.Second, nil) // as a stream's reader
 		}
 		s.Hear()
 		s.Requests(piece)
@@ -189,34 +188,14 @@ func (c *crowd) take(s *broker.Session, g *gate.Gate, n int, beat *heart) {
 	}
 }
 
-// heart knows when a client's last heartbeat was.
-type heart struct{ last atomic.Int64 }
-
-func (h *heart) beat(s *broker.Session, over <-chan struct{}) {
+// every does something now and each time after a pause, until it is over.
+func every(pause time.Duration, over <-chan struct{}, do func()) {
 	for {
-		h.last.Store(time.Now().UnixNano())
-		s.Heartbeat(0, 1)
+		do()
 		select {
 		case <-over:
 			return
-		case <-time.After(ttl / 3):
-		}
-	}
-}
-
-// patience is that of a stream's reader.
-func (h *heart) patience() time.Duration {
-	return min(time.Until(time.Unix(0, h.last.Load()).Add(ttl*11/30)), time.Second)
-}
-
-// watch looks how late renewals are.
-func (c *crowd) watch(dog *watchdog.Watchdog[*broker.Lease], over <-chan struct{}) {
-	for {
-		select {
-		case <-over:
-			return
-		case <-time.After(10 * time.Millisecond):
-			c.latest = max(c.latest, dog.Late())
+		case <-time.After(pause):
 		}
 	}
 }
