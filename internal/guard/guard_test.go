@@ -2,8 +2,8 @@ package guard
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -55,35 +56,63 @@ func (s *shared) Overlaps(context.Context, time.Duration) ([]string, error) {
 	return s.others, nil
 }
 
-func (s *shared) setAway(away bool) {
+// set changes it.
+func (s *shared) set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.away = away
+	change()
 }
 
-func begin(t *testing.T, s *shared, text string, failed func(error)) *Guard {
+// begun is a replica that declares itself, and what it logs.
+type begun struct {
+	*Guard
+	*testing.T
+	log *observer.ObservedLogs
+}
+
+func begin(t *testing.T, s *shared, r Replica, failed func(error)) begun {
 	t.Helper()
-	g, err := Begin(s, Replica{Text: text, Name: text, ID: rand.Text()}, zaptest.NewLogger(t), prometheus.NewRegistry(),
-		failed)
+	core, log := observer.New(zapcore.InfoLevel)
+	g, err := Begin(s, r, zap.New(core), prometheus.NewRegistry(), failed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return g
+	return begun{g, t, log}
+}
+
+// differs has another replica begin that must not.
+func differs(t *testing.T, s *shared, text, when string) {
+	t.Helper()
+	_, err := Begin(s, Replica{Text: text}, zap.NewNop(), nil, never(t))
+	if !errors.Is(err, ErrDiffers) || !strings.Contains(err.Error(), three) || !strings.Contains(err.Error(), five) {
+		t.Errorf("got %v %s, want that it differs, and how", err, when)
+	}
 }
 
 func never(t *testing.T) func(error) {
 	return func(err error) { t.Errorf("failed: %v", err) }
 }
 
-func metric(t *testing.T, g *Guard) float64 {
-	t.Helper()
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(g.differs)
-	all, err := reg.Gather()
-	if err != nil || len(all) != 1 {
-		t.Fatalf("got %v, %v", all, err)
+// tells checks a finding, and a metric.
+func (b begun) tells(check string, severity lock.Severity, of prometheus.Gauge, metric float64) {
+	b.Helper()
+	var m dto.Metric
+	if err := of.Write(&m); err != nil {
+		b.Fatal(err)
 	}
-	return all[0].GetMetric()[0].GetGauge().GetValue()
+	found := b.Examine()
+	i := slices.IndexFunc(found, func(f lock.Finding) bool { return f.Check == check && f.Severity == severity })
+	if i < 0 || severity >= lock.SeverityWarning && found[i].Remedy == "" || m.GetGauge().GetValue() != metric {
+		b.Errorf("got %+v and %v, want %s with severity %v and %v", found, m.GetGauge().GetValue(), check, severity, metric)
+	}
+}
+
+// logged checks how often something was.
+func (b begun) logged(message string, times int) {
+	b.Helper()
+	if got := b.log.FilterMessageSnippet(message).Len(); got != times {
+		b.Errorf("%q is logged %d times, want %d: %v", message, got, times, b.log.All())
+	}
 }
 
 const three, five = "redlock quorum 2 of a:1 b:2 c:3", "redlock quorum 3 of a:1 b:2 c:3 d:4 e:5"
@@ -91,23 +120,15 @@ const three, five = "redlock quorum 2 of a:1 b:2 c:3", "redlock quorum 3 of a:1 
 func TestAReplicaWithOtherMembersDoesNotBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shared{Peers: memstore.New()}
-		first := begin(t, s, three, never(t))
-		same := begin(t, s, three, never(t))
-		_, err := Begin(s, Replica{Text: five}, zaptest.NewLogger(t), nil, never(t))
-		if !errors.Is(err, ErrDiffers) || !strings.Contains(err.Error(), three) || !strings.Contains(err.Error(), five) {
-			t.Errorf("got %v, want that it differs, and how", err)
-		}
+		first, same := begin(t, s, Replica{Text: three}, never(t)), begin(t, s, Replica{Text: three}, never(t))
+		differs(t, s, five, "at first")
 		time.Sleep(time.Hour) // it is repeated
 		same.Close()
-		if _, err := Begin(s, Replica{Text: five}, zaptest.NewLogger(t), nil, never(t)); !errors.Is(err, ErrDiffers) {
-			t.Errorf("got %v beside the first replica after an hour", err)
-		}
+		differs(t, s, five, "beside the first replica after an hour")
 		first.Close()
-		if _, err := Begin(s, Replica{Text: five}, zaptest.NewLogger(t), nil, never(t)); !errors.Is(err, ErrDiffers) {
-			t.Errorf("got %v just after the last replica ended: its leases last", err)
-		}
+		differs(t, s, five, "just after the last replica ended: its leases last")
 		time.Sleep(Lasts + time.Millisecond)
-		begin(t, s, five, never(t)).Close()
+		begin(t, s, Replica{Text: five}, never(t)).Close()
 	})
 }
 
@@ -116,17 +137,15 @@ func TestAReplicaWithOtherMembersDoesNotBegin(t *testing.T) {
 func TestAReplicaThatBeganWithoutTheStoreEndsWhenItDiffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shared{Peers: memstore.New()}
-		first := begin(t, s, three, never(t))
+		first := begin(t, s, Replica{Text: three}, never(t))
 		defer first.Close()
-		s.setAway(true)
+		s.set(func() { s.away = true })
 		failed := make(chan error, 1)
-		late := begin(t, s, five, func(err error) { failed <- err })
+		late := begin(t, s, Replica{Text: five}, func(err error) { failed <- err })
 		defer late.Close()
 		time.Sleep(20 * time.Second)
-		if f := late.Examine()[0]; f.Severity != lock.SeverityInfo {
-			t.Errorf("got %+v without the store", f)
-		}
-		s.setAway(false)
+		late.tells("CONFIG_AGREES", lock.SeverityInfo, late.differs, 0)
+		s.set(func() { s.away = false })
 		begun := time.Now()
 		if err := <-failed; !errors.Is(err, ErrDiffers) {
 			t.Errorf("got %v", err)
@@ -141,62 +160,72 @@ func TestAReplicaThatBeganWithoutTheStoreEndsWhenItDiffers(t *testing.T) {
 func TestAReplicaThatServesGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shared{Peers: memstore.New()}
-		g := begin(t, s, three, never(t))
+		g := begin(t, s, Replica{Text: three}, never(t))
 		defer g.Close()
-		if f := g.Examine()[0]; f.Severity != lock.SeverityOK || !strings.Contains(f.Detail, three) {
-			t.Errorf("got %+v", f)
-		}
-		s.mu.Lock()
-		s.text, s.until = five, time.Now().Add(Lasts)
-		s.mu.Unlock()
+		g.tells("CONFIG_AGREES", lock.SeverityOK, g.differs, 0)
+		s.set(func() { s.text, s.until = five, time.Now().Add(Lasts) })
 		time.Sleep(every + time.Millisecond)
-		if f := g.Examine()[0]; f.Severity != lock.SeverityError || f.Remedy == "" || metric(t, g) != 1 {
-			t.Errorf("got %+v and the metric %v", f, metric(t, g))
-		}
+		g.tells("CONFIG_AGREES", lock.SeverityError, g.differs, 1)
 		time.Sleep(Lasts)
 		synctest.Wait()
-		if f := g.Examine()[0]; f.Severity != lock.SeverityOK || metric(t, g) != 0 {
-			t.Errorf("got %+v and the metric %v when the other one is gone", f, metric(t, g))
-		}
+		g.tells("CONFIG_AGREES", lock.SeverityOK, g.differs, 0) // the other one is gone
 	})
 }
 
 // Who shares names by accident is told at the start, and when another one comes.
 func TestPrefixesThatOverlapAreToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		core, logs := observer.New(zap.WarnLevel)
 		s := &shared{Peers: memstore.New(), others: []string{""}}
-		g, err := Begin(s, Replica{Text: "a"}, zap.New(core), nil, never(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := begin(t, s, Replica{Text: "a"}, never(t))
 		defer g.Close()
-		told := func(n int, severity lock.Severity) {
-			t.Helper()
-			if got := logs.FilterMessageSnippet("overlaps").Len(); got != n {
-				t.Errorf("told %d times, want %d", got, n)
-			}
-			if f := g.Examine()[1]; f.Check != "PREFIX_OVERLAPS" || f.Severity != severity {
-				t.Errorf("got %+v, want severity %v", f, severity)
-			}
+		for _, row := range []struct {
+			change   func()
+			logged   int
+			severity lock.Severity
+		}{
+			{func() {}, 1, lock.SeverityWarning},
+			{func() { s.others = []string{"", "b:"} }, 2, lock.SeverityWarning},
+			{func() { s.others = nil }, 2, lock.SeverityOK},
+			{func() { s.away = true }, 2, lock.SeverityInfo},
+		} {
+			s.set(row.change)
+			time.Sleep(time.Minute)
+			g.logged("overlaps", row.logged)
+			g.tells("PREFIX_OVERLAPS", row.severity, g.differs, 0)
 		}
-		told(1, lock.SeverityWarning)
-		time.Sleep(time.Minute)
-		told(1, lock.SeverityWarning)
-		s.setOthers("", "b:")
-		time.Sleep(time.Minute)
-		told(2, lock.SeverityWarning)
-		s.setOthers()
-		time.Sleep(time.Minute)
-		told(2, lock.SeverityOK)
-		s.setAway(true)
-		time.Sleep(time.Minute)
-		told(2, lock.SeverityInfo)
 	})
 }
 
-func (s *shared) setOthers(others ...string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.others = others
+func TestTwoReplicasOfOneNameNoticeEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shared{Peers: memstore.New()}
+		named := func(name, id string) begun {
+			return begin(t, s, Replica{Text: "the same", Name: name, ID: id}, never(t))
+		}
+		tells := func(b begun, severity lock.Severity, others float64) {
+			t.Helper()
+			b.tells("REPLICA_NAME", severity, b.shared, others)
+		}
+		first, other := named("east", "1"), named("west", "2")
+		defer first.Close()
+		defer other.Close()
+		time.Sleep(time.Minute)
+		tells(first, lock.SeverityOK, 0)
+		first.logged("", 0)
+
+		second := named("east", "3")
+		time.Sleep(time.Second) // at its start
+		tells(second, lock.SeverityWarning, 1)
+		time.Sleep(time.Minute) // while it runs
+		for _, b := range []begun{first, second} {
+			tells(b, lock.SeverityWarning, 1)
+			b.logged("other replicas have the name of this one", 1)
+		}
+		tells(other, lock.SeverityOK, 0)
+
+		second.Close()
+		time.Sleep(time.Minute)
+		tells(first, lock.SeverityOK, 0)
+		first.logged("no other replica has the name of this one any more", 1)
+	})
 }
