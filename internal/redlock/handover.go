@@ -18,9 +18,8 @@ type handOver struct {
 	end      ending // of the owner's hold
 	returned func(lock.Returned, error)
 	// Guarded by mu:
-	without set  // the members that had no hold to hand over when a majority had
-	heard   int  // how many listeners heard of the end of the owner's hold
-	known   bool // the outcome
+	heard int  // how many listeners heard of the end of the owner's hold
+	known bool // the outcome
 }
 
 // errFreed is what a member that ended the hold, and handed nothing over, says to the successor.
@@ -67,21 +66,12 @@ func (h *handOver) afterVote(last bool) (then func()) {
 	if then == nil {
 		return nil
 	}
-	if h.granted != nil {
-		h.without = h.lacks()
-		h.busy |= h.without
-	}
-	return then
-}
-
-// lacks are the members that had no hold to hand over. mu is held.
-func (h *handOver) lacks() (at set) {
 	for i, v := range h.votes {
-		if v.cast && errors.Is(v.err, lock.ErrNotHeld) {
-			at.add(i)
+		if h.granted != nil && errors.Is(v.err, lock.ErrNotHeld) {
+			h.busy.add(i)
 		}
 	}
-	return at
+	return then
 }
 
 // refusal is why the successor has not got the name, when it is known that no majority handed it over: errFreed if the
@@ -95,7 +85,7 @@ func (h *handOver) refusal(st standing) error {
 func (h *handOver) outcome(gs []lock.Grant, err error) {
 	h.mu.Lock()
 	h.end.conclude(err, h.proof(&h.end))
-	votes, without, heard := slices.Clone(h.votes), h.without, h.heard
+	votes, busy, heard := slices.Clone(h.votes), h.busy, h.heard
 	h.known = true
 	h.mu.Unlock()
 	switch {
@@ -110,7 +100,7 @@ func (h *handOver) outcome(gs []lock.Grant, err error) {
 		if votes[i].cast {
 			h.end.lookAfter(m, votes[i].err)
 		}
-		if without.has(i) {
+		if busy.has(i) && errors.Is(votes[i].err, lock.ErrNotHeld) {
 			h.heal(m, err == nil)
 		}
 	}

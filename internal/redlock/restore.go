@@ -42,8 +42,8 @@ func (s *Store) restoreAt(ctx context.Context, m *member, r lock.Renewal) bool {
 			return false
 		}
 	}
-	if left <= 0 {
-		left = s.lasts(ctx, r)
+	if left <= 0 { // what it has may last longer than the renewal asked for: its owner may have taken it once more
+		left, _ = s.extended(ctx, r)
 	}
 	if c.TTL = s.drifted(left); c.TTL <= 0 || s.putBack(ctx, m, c) != nil {
 		return false
@@ -103,17 +103,7 @@ func (s *Store) putBack(ctx context.Context, m *member, c lock.Claim) error {
 	return err
 }
 
-// lasts is for how long a majority has a hold, 0 if none has it any more. It may be longer than the renewal asked for:
-// a holder that is renewed may have taken it once more for a longer time.
-func (s *Store) lasts(ctx context.Context, r lock.Renewal) time.Duration {
-	left, err := s.extended(ctx, r)
-	if err != nil {
-		return 0
-	}
-	return left
-}
-
-// extended asks a majority for a hold, and changes nothing about it.
+// extended is for how long a majority has a hold. It changes nothing about it.
 func (s *Store) extended(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
 	r.TTL = time.Millisecond
 	return s.Extend(ctx, r)
