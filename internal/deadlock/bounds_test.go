@@ -18,6 +18,7 @@ import (
 // circles is a replica at which actors wait in circles of a size.
 type circles struct {
 	n, size int
+	one     bool // all are one actor, that waits for what it holds
 	asked   atomic.Int64
 }
 
@@ -33,10 +34,14 @@ func (c *circles) Waits(actors []string, _ time.Duration, most int, _ bool) (wai
 		only[a] = true
 	}
 	for i := range min(c.n, most) {
-		if actor := fmt.Sprint(i); len(only) == 0 || only[actor] {
+		actor, holds := fmt.Sprint(i), c.next(i)
+		if c.one {
+			actor, holds = "0", 0
+		}
+		if len(only) == 0 || only[actor] {
 			waits = append(waits, Wait{
-				Actor: actor, Owner: lock.Owner(actor), Age: time.Duration(1 + i),
-				Wants: []Want{{Name: c.name(c.next(i)), Kind: lock.Exclusive}},
+				Actor: actor, Owner: lock.Owner(fmt.Sprint(i)), Age: time.Duration(1 + i),
+				Wants: []Want{{Name: c.name(holds), Kind: lock.Exclusive}},
 				About: &About{Client: strings.Repeat("c", 128), Annotation: strings.Repeat("a", 256)},
 			})
 		}
@@ -115,33 +120,10 @@ func TestALookIsSharedByAllWhoAsk(t *testing.T) {
 func TestAnActorWithTooManyRequestsIsInNoDeadlock(t *testing.T) {
 	for n, want := range map[int]int{maxWaits - 1: 1, maxWaits: 0} {
 		synctest.Test(t, func(t *testing.T) {
-			f := New(Config{ID: "1", Store: memstore.New(), Local: busy(n), Log: zap.NewNop()})
-			defer f.Leave()
-			found, err := f.Look(t.Context())
+			found, err := finderOf(t, &circles{n: n, size: 1, one: true}).Look(t.Context())
 			if err != nil || len(found.Deadlocks) != want {
 				t.Errorf("%d requests: got %d deadlocks, %v, want %d", n, len(found.Deadlocks), err, want)
 			}
 		})
 	}
 }
-
-// busy is an actor with so many requests, all for what it holds.
-type busy int
-
-func (b busy) Waits(_ []string, _ time.Duration, most int, _ bool) (waits []Wait) {
-	for i := range min(int(b), most) {
-		w := Wait{
-			Actor: "a", Owner: lock.Owner(fmt.Sprint(i)), Age: time.Second,
-			Wants: []Want{{Name: "n", Kind: lock.Exclusive}},
-		}
-		waits = append(waits, w)
-	}
-	return waits
-}
-
-func (b busy) Holds(name string, _ int) []Hold {
-	return []Hold{{Actor: "a", Name: name, Kind: lock.Exclusive, Owner: "o", Fence: 1}}
-}
-
-func (b busy) IsWaiting(lock.Owner) bool    { return false }
-func (b busy) Fail(lock.Owner, *Error) bool { return false }
