@@ -7,11 +7,7 @@ import "github.com/lockd-io/lockd/internal/lock"
 // program, which has no fence: members may tell of different ones.
 func (s *Store) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	w := s.watcher(notify)
-	stops := make([]func(), 0, len(s.members)+1)
-	for i, m := range s.members {
-		stops = append(stops, m.Watch(name, func(n lock.Notice) { w.hear(i, n) }))
-	}
-	return w.stop(stops)
+	return w.at(func(m *member) func() { return m.Watch(name, func(n lock.Notice) { w.hear(m.number, n) }) })
 }
 
 func (s *Store) watcher(notify func(lock.Notice)) *watcher {

@@ -133,34 +133,27 @@ func (t *tail) settled(m *member) {
 	t.mu.Lock()
 	t.at.remove(m.number)
 	over := t.at == 0
-	var now, rest []afterwards
-	for _, a := range t.then {
+	var now []func()
+	t.then = slices.DeleteFunc(t.then, func(a afterwards) bool {
 		if a.m == m {
-			now = append(now, a)
-		} else {
-			rest = append(rest, a)
+			now = append(now, a.next)
 		}
-	}
-	t.then = rest
+		return a.m == m
+	})
 	t.mu.Unlock()
 	if over {
 		for _, h := range t.of {
 			t.s.late.change(h, t.outOf)
 		}
 	}
-	for _, a := range now {
-		a.next()
+	for _, next := range now {
+		next()
 	}
 }
 
 // outOf are those of some calls that this is not left of.
-func (t *tail) outOf(cs calls) (left calls) {
-	for _, other := range cs {
-		if other != t {
-			left = append(left, other)
-		}
-	}
-	return left
+func (t *tail) outOf(cs calls) calls {
+	return slices.DeleteFunc(slices.Clone(cs), func(other *tail) bool { return other == t })
 }
 
 // absent are the members that have not voted. mu is held.

@@ -76,24 +76,24 @@ func (l *listening) tell(n lock.Notice) {
 	}
 }
 
-// stop ends it.
-func (l *listening) stop(stops []func()) func() {
-	return all(append(stops, func() {
+// at begins to listen at all members, and returns what ends it.
+func (l *listening) at(begin func(m *member) (stop func())) (stop func()) {
+	stop = l.s.atAll(begin)
+	return func() {
+		stop()
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.stopped = true
-	}))
+	}
 }
 
 // Listen implements lock.Store. A release is told when a majority of the members told of it, or a little later if fewer
 // did and nobody has a majority of the name.
 func (s *Store) Listen(name string, kind lock.Kind, notify func(lock.Notice)) (stop func()) {
 	l := &listener{listening: listening{s: s, notify: notify}, name: name, kind: kind, told: make([]int, len(s.members))}
-	stops := make([]func(), 0, len(s.members)+1)
-	for i, m := range s.members {
-		stops = append(stops, m.Listen(name, kind, func(n lock.Notice) { l.hear(i, n) }))
-	}
-	return l.stop(stops)
+	return l.at(func(m *member) func() {
+		return m.Listen(name, kind, func(n lock.Notice) { l.hear(m.number, n) })
+	})
 }
 
 // listener counts what each member told of a name.
@@ -204,16 +204,14 @@ func (s *Store) ListenForced(notify func(name string)) (stop func()) {
 		interrupted = 0
 		return true
 	}
-	stops := make([]func(), len(s.members))
-	for i, m := range s.members {
-		stops[i] = m.ListenForced(func(name string) {
+	return s.atAll(func(m *member) func() {
+		return m.ListenForced(func(name string) {
 			if name != "" {
 				s.isForced(name)
 			}
-			if name != "" || missed(i) {
+			if name != "" || missed(m.number) {
 				notify(name)
 			}
 		})
-	}
-	return all(stops)
+	})
 }

@@ -179,15 +179,15 @@ func (s *Store) publishAt(ctx context.Context, i int, topic string, message []by
 
 // Subscribe implements lock.Store.
 func (s *Store) Subscribe(topic string, notify func(message []byte)) (stop func()) {
-	stops := make([]func(), len(s.members))
-	for i, m := range s.members {
-		stops[i] = m.Subscribe(topic, notify)
-	}
-	return all(stops)
+	return s.atAll(func(m *member) (stop func()) { return m.Subscribe(topic, notify) })
 }
 
-// all calls each once.
-func all(stops []func()) func() {
+// atAll begins something at all members, and returns what ends it.
+func (s *Store) atAll(begin func(m *member) (stop func())) (stop func()) {
+	var stops []func()
+	for _, m := range s.members {
+		stops = append(stops, begin(m))
+	}
 	return sync.OnceFunc(func() {
 		for _, stop := range stops {
 			stop()

@@ -85,31 +85,33 @@ func (s *Store) calm(ctx context.Context) bool {
 	return true
 }
 
-// Waiting is how many operations wait for their turn at the members, as a majority has it.
-func (s *Store) Waiting() int {
-	var waiting []int
-	for _, m := range s.members {
-		if w, ok := m.Store.(interface{ Waiting() int }); ok {
-			waiting = append(waiting, w.Waiting())
-		}
-	}
-	return s.asMajority(waiting)
+// queuing is what a member may tell besides: how much waits for its turn there.
+type queuing interface {
+	Waiting() int
+	Share(session string) (its, all int)
 }
+
+// Waiting is how many operations wait for their turn at the members, as a majority has it.
+func (s *Store) Waiting() int { return s.asMajority(queuing.Waiting) }
 
 // Share is how many of them a session has, as a majority has it, and how many sessions have any at most.
 func (s *Store) Share(session string) (its, all int) {
-	var some []int
-	for _, m := range s.members {
-		if w, ok := m.Store.(interface{ Share(string) (int, int) }); ok {
-			n, sessions := w.Share(session)
-			some, all = append(some, n), max(all, sessions)
-		}
-	}
-	return s.asMajority(some), all
+	its = s.asMajority(func(q queuing) int {
+		n, sessions := q.Share(session)
+		all = max(all, sessions)
+		return n
+	})
+	return its, all
 }
 
-// asMajority is the number that a majority of members does not exceed, 0 if fewer told one.
-func (s *Store) asMajority(told []int) int {
+// asMajority is the number that a majority of members does not exceed, 0 if fewer tell one.
+func (s *Store) asMajority(of func(queuing) int) int {
+	var told []int
+	for _, m := range s.members {
+		if q, ok := m.Store.(queuing); ok {
+			told = append(told, of(q))
+		}
+	}
 	if len(told) < s.quorum {
 		return 0
 	}
