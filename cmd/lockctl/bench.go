@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -44,29 +43,22 @@ func newBench(o *options) *cobra.Command {
 		Long: `bench has many callers lock and unlock as fast as they can, over one session, and tells how many pairs
 were done per second and how long Lock took. Each caller waits for its answer before it asks again.`,
 		Args: exactly(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if ld.names == 0 {
-				ld.names = ld.callers
-			}
+		RunE: o.runs(func(ctx context.Context, _ *cobra.Command, _ []string) (shown, error) {
+			ld.names = cmp.Or(ld.names, ld.callers)
 			if hot {
 				ld.names = 1
 			}
 			if ld.callers < 1 || ld.names < 1 || ld.duration <= 0 || ld.hold < 0 {
-				return usagef("--callers, --names and --duration must be positive")
+				return shown{}, usagef("--callers, --names and --duration must be positive")
 			}
-			ctx, stop := interruptible(cmd.Context())
-			defer stop()
 			c, err := o.dialSession("bench")
 			if err != nil {
-				return err
+				return shown{}, err
 			}
 			defer c.Close() //nolint:errcheck // all locks are released
 			v, err := ld.run(ctx, c)
-			if err != nil {
-				return fmt.Errorf("bench: %w", err)
-			}
-			return o.show(cmd, shown{json: v, text: v.text})
-		},
+			return shown{json: v, text: v.text}, err
+		}),
 	}
 	cmd.Flags().IntVar(&ld.callers, "callers", 64, "how many lock at the same time")
 	cmd.Flags().DurationVar(&ld.duration, "duration", 10*time.Second, "for how long")

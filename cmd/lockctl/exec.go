@@ -101,7 +101,7 @@ func newExec(o *options) *cobra.Command {
 				x.lock = append(x.lock, client.Lease(lease))
 			}
 			var err error
-			if x.items, err = want.items(cmd, args[0]); err != nil {
+			if x.items, err = want.items(args[0]); err != nil {
 				return err
 			}
 			if err := refuseNested(x.items, os.Getenv(namesEnv)); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -41,23 +42,17 @@ valid_for_ms. The lease ends by itself; extend and release need the lease_id. Wi
 the lock is not obtained the exit code is 75. A lost answer is asked for again, which cannot take the lock
 twice. An acquire that fails or is interrupted releases what it may have taken, or says that it could not.`,
 		Args: exactly(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkWait(wait); err != nil {
-				return err
+		RunE: o.asks(func(ctx context.Context, s *services, args []string) (shown, error) {
+			items, err := want.items(args[0])
+			if err = cmp.Or(checkWait(wait), err); err != nil {
+				return shown{}, err
 			}
-			items, err := want.items(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			req := &lockdv1.AcquireRequest{
+			return s.acquire(ctx, &lockdv1.AcquireRequest{
 				Name: items[0].Name, Kind: lockdv1.LockKind(items[0].Kind), Permits: items[0].Permits, Limit: items[0].Limit,
 				Wait: durationpb.New(wait), Lease: durationpb.New(lease),
 				LeaseId: rand.Text(), ClientName: o.client("acquire"), Annotation: annotation,
-			}
-			return o.asks(func(ctx context.Context, s *services, _ []string) (shown, error) {
-				return s.acquire(ctx, req)
-			})(cmd, args)
-		},
+			})
+		}),
 	}
 	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait for the lock")
 	leaseFlag(cmd, &lease)
@@ -170,19 +165,17 @@ func newRelease(o *options) *cobra.Command {
 		Use:   "release NAME LEASE_ID",
 		Short: "Release a lease, or some permits of it",
 		Args:  exactly(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: o.asks(func(ctx context.Context, s *services, args []string) (shown, error) {
 			if keep > 0 && kind != 0 && kind != client.Semaphore {
-				return usagef("--keep is for a semaphore, not for --kind %s", kind)
+				return shown{}, usagef("--keep is for a semaphore, not for --kind %s", kind)
 			}
-			return o.asks(func(ctx context.Context, s *services, args []string) (shown, error) {
-				left, err := s.release(ctx, args[0], args[1], kind, keep)
-				if keep == 0 {
-					return shown{}, err
-				}
-				v := keptView{Name: args[0], Remaining: left}
-				return shown{json: v, text: v.text}, err
-			})(cmd, args)
-		},
+			left, err := s.release(ctx, args[0], args[1], kind, keep)
+			if keep == 0 {
+				return shown{}, err
+			}
+			v := keptView{Name: args[0], Remaining: left}
+			return shown{json: v, text: v.text}, err
+		}),
 	}
 	cmd.Flags().Uint32Var(&keep, "keep", 0, "of a semaphore: keep so many permits and release the others")
 	kindFlag(cmd, &kind, foundOut)

@@ -28,10 +28,10 @@ func newVersion(o *options) *cobra.Command {
 		Use:   "version",
 		Short: "Show the version of lockctl; status shows that of the server",
 		Args:  exactly(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: o.runs(func(_ context.Context, cmd *cobra.Command, _ []string) (shown, error) {
 			v := versionView{Version: cmd.Root().Version, Go: runtime.Version()}
-			return o.show(cmd, shown{json: v, text: func(p *screen) { p.line("lockctl %s (%s)", v.Version, v.Go) }})
-		},
+			return shown{json: v, text: func(p *screen) { p.line("lockctl %s (%s)", v.Version, v.Go) }}, nil
+		}),
 	}
 }
 
@@ -107,7 +107,7 @@ ones until it is stopped or --undo takes that back. Locks that are held stay hel
 			}
 			return nil
 		},
-		RunE: o.operates("drain", func(ctx context.Context, s *services, _ []string) (shown, error) {
+		RunE: o.operates(func(ctx context.Context, s *services, _ []string) (shown, error) {
 			v, err := s.drain(ctx, undo, within)
 			return shown{json: v, text: v.text}, err
 		}),
@@ -168,7 +168,7 @@ they are as lockd needs them. It changes nothing. The worst findings come first,
 
 The exit code is 0 if all is well, 2 if the worst finding is a warning, 3 if it is an error.`,
 		Args: exactly(0),
-		RunE: o.operates("doctor", func(ctx context.Context, s *services, _ []string) (shown, error) {
+		RunE: o.operates(func(ctx context.Context, s *services, _ []string) (shown, error) {
 			const within = 2 * client.DefaultAnswerTimeout // each server is asked, and may be silent
 			resp, _, err := retry(ctx, s, within, func(ctx context.Context) (*lockdv1.ExamineResponse, error) {
 				return s.admins.Examine(ctx, &lockdv1.ExamineRequest{})
@@ -245,24 +245,19 @@ If nobody holds the name the exit code is 1.
 All readers lose a read lock, and all holders the permits of a semaphore, which keeps its limit. With --kind read a
 writer keeps the lock, with --kind write readers do.`,
 		Args: exactly(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: o.operates(func(ctx context.Context, s *services, args []string) (shown, error) {
 			switch {
 			case !force:
-				return usagef("unlock takes a lock from its holder, which may be in the middle of its work; say --force")
+				return shown{}, usagef("it takes a lock from its holder, which may be in the middle of its work; say --force")
 			case strings.TrimSpace(reason) == "":
-				return usagef("the holder and the log are told why a lock is taken; say it with --reason TEXT")
+				return shown{}, usagef("the holder and the log are told why a lock is taken; say it with --reason TEXT")
 			}
-			return o.operates("unlock", func(ctx context.Context, s *services, args []string) (shown, error) {
-				released, err := s.unlock(ctx, &lockdv1.ForceReleaseRequest{
-					Name: args[0], Kind: lockdv1.LockKind(kind), Why: reason, By: person(),
-				})
-				if err == nil && !released {
-					err = client.ErrNotHeld
-				}
-				v := unlockView{Name: args[0], Released: released}
-				return shown{json: v, text: func(p *screen) { p.line("unlocked %s", v.Name) }}, err
-			})(cmd, args)
-		},
+			err := s.unlock(ctx, &lockdv1.ForceReleaseRequest{
+				Name: args[0], Kind: lockdv1.LockKind(kind), Why: reason, By: person(),
+			})
+			v := unlockView{Name: args[0], Released: true}
+			return shown{json: v, text: func(p *screen) { p.line("unlocked %s", v.Name) }}, err
+		}),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "say that this is meant")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, in `words` for the holder and the log")
@@ -271,20 +266,23 @@ writer keeps the lock, with --kind write readers do.`,
 }
 
 // unlock asks for the kind first unless it is given.
-func (s *services) unlock(ctx context.Context, r *lockdv1.ForceReleaseRequest) (bool, error) {
+func (s *services) unlock(ctx context.Context, r *lockdv1.ForceReleaseRequest) error {
 	if r.GetKind() == lockdv1.LockKind_LOCK_KIND_UNSPECIFIED {
 		resp, err := ask(ctx, s, s.adminReads.Inspect,
 			&lockdv1.InspectRequest{Name: r.GetName(), MaxHolders: 1, MaxWaiters: 1})
 		if err != nil {
-			return false, err
+			return err
 		}
 		r.Kind = resp.GetLock().GetKind()
 	}
 	resp, unsure, err := change(ctx, s, s.admins.ForceRelease, r)
-	if err == nil && unsure && !resp.GetReleased() {
-		err = fmt.Errorf("%w: nobody holds it now, and an earlier try may have released it", client.ErrOutcomeUnknown)
+	switch {
+	case err != nil || resp.GetReleased():
+		return err
+	case unsure:
+		return fmt.Errorf("%w: nobody holds it now, and an earlier try may have released it", client.ErrOutcomeUnknown)
 	}
-	return resp.GetReleased(), err
+	return client.ErrNotHeld
 }
 
 // limitView is what limit prints.
@@ -315,34 +313,37 @@ asked of --admin-addr.`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var n uint64
-			var err error
-			if len(args) == 2 {
-				if n, err = strconv.ParseUint(args[1], 10, 31); err != nil || n == 0 {
-					return usagef("the limit must be a number between 1 and 2147483647, not %s", quoted(args[1]))
-				}
+		RunE: o.asks(func(ctx context.Context, s *services, args []string) (shown, error) {
+			n, err := numberOfPermits(args[1:])
+			if err == nil && (remove || adopt) {
+				err = o.namesOperators()
 			}
-			q := func(ctx context.Context, s *services, args []string) (shown, error) {
-				v, err := s.limit(ctx, args[0], uint32(n), remove, adopt)
-				code := 0
-				if v.Previous == nil && v.Limit == 0 {
-					code = exitFailed // the output says it
-				}
-				return shown{json: v, text: v.text, code: code}, err
+			if err != nil {
+				return shown{}, err
 			}
-			switch {
-			case remove:
-				return o.operates("limit --remove", q)(cmd, args)
-			case adopt:
-				return o.operates("limit --adopt", q)(cmd, args)
+			v, err := s.limit(ctx, args[0], n, remove, adopt)
+			code := 0
+			if v.Previous == nil && v.Limit == 0 {
+				code = exitFailed // the output says it
 			}
-			return o.asks(q)(cmd, args)
-		},
+			return shown{json: v, text: v.text, code: code}, err
+		}),
 	}
 	cmd.Flags().BoolVar(&remove, "remove", false, "forget the limit, if no permit is out")
 	cmd.Flags().BoolVar(&adopt, "adopt", false, "have a number that Redisson set be a semaphore")
 	return cmd
+}
+
+// numberOfPermits reads N, 0 if there is none.
+func numberOfPermits(args []string) (uint32, error) {
+	if len(args) == 0 {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(args[0], 10, 31)
+	if err != nil || n == 0 {
+		return 0, usagef("the limit must be a number between 1 and 2147483647, not %s", quoted(args[0]))
+	}
+	return uint32(n), nil
 }
 
 // limit shows a limit, sets it to n, removes it, or adopts n.

@@ -57,45 +57,54 @@ func (s *services) close() {
 	s.admin.close()
 }
 
-// call runs f with the services, until a signal comes.
-func (o *options) call(cmd *cobra.Command, f func(ctx context.Context, s *services) error) error {
-	ctx, stop := interruptible(cmd.Context())
-	defer stop()
-	s, err := o.dial()
-	if err != nil {
-		return err
+// runs has a command do something until a signal comes, and print what that shows.
+func (o *options) runs(
+	f func(ctx context.Context, cmd *cobra.Command, args []string) (shown, error),
+) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		ctx, stop := interruptible(cmd.Context())
+		defer stop()
+		v, err := f(ctx, cmd, args)
+		if err != nil {
+			return wrap(cmd.Name(), args, err)
+		}
+		return o.show(cmd, v)
 	}
-	defer s.close()
-	return f(ctx, s)
 }
 
 // question is what a command asks the server, and what it shows then.
 type question func(ctx context.Context, s *services, args []string) (shown, error)
 
-// asks runs a command that asks the server once.
+// asks runs a command that asks the server.
 func (o *options) asks(q question) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		return o.call(cmd, func(ctx context.Context, s *services) error {
-			v, err := q(ctx, s, args)
-			if err != nil {
-				return wrap(cmd.Name(), args, err)
-			}
-			return o.show(cmd, v)
-		})
-	}
+	return o.runs(func(ctx context.Context, _ *cobra.Command, args []string) (shown, error) {
+		s, err := o.dial()
+		if err != nil {
+			return shown{}, err
+		}
+		defer s.close()
+		return q(ctx, s, args)
+	})
 }
 
-// operates is asks for a command, as a user types it, that is asked at the operators' address. Who names a server for
-// clients alone means that one, and not the one that runs here.
-func (o *options) operates(typed string, q question) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		given := func(flag, env string) bool { return cmd.Flags().Changed(flag) || os.Getenv(env) != "" }
-		if given("addr", addrEnv) && !given("admin-addr", adminAddrEnv) {
-			return usagef("%s asks the server at its address for operators (admin_listen, port %d), and --addr %s is "+
-				"the one for clients; say --admin-addr HOST:PORT (%s)", typed, adminPort, quoted(o.addr), adminAddrEnv)
+// operates is asks for a command that is asked at the operators' address.
+func (o *options) operates(q question) func(*cobra.Command, []string) error {
+	return o.asks(func(ctx context.Context, s *services, args []string) (shown, error) {
+		if err := o.namesOperators(); err != nil {
+			return shown{}, err
 		}
-		return o.asks(q)(cmd, args)
+		return q(ctx, s, args)
+	})
+}
+
+// namesOperators refuses to guess: who names a server for clients alone means that one, and not the one that runs here.
+func (o *options) namesOperators() error {
+	given := func(flag, env string) bool { return o.tls.set.Changed(flag) || os.Getenv(env) != "" }
+	if given("addr", addrEnv) && !given("admin-addr", adminAddrEnv) {
+		return usagef("this is asked at the server's address for operators (admin_listen, port %d), and --addr %s is "+
+			"the one for clients; say --admin-addr HOST:PORT (%s)", adminPort, quoted(o.addr), adminAddrEnv)
 	}
+	return nil
 }
 
 // method is that of a generated stub.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
@@ -52,13 +53,14 @@ func ofKind[R any](ctx context.Context, s *services, name string, kind client.Ki
 
 // wanted is what is to be locked, as flags say it.
 type wanted struct {
+	set            *pflag.FlagSet
 	kind           client.Kind
 	permits, limit uint32
 	also           []string
 }
 
 func (w *wanted) flags(cmd *cobra.Command) {
-	w.kind = client.Exclusive
+	w.set, w.kind = cmd.Flags(), client.Exclusive
 	kindFlag(cmd, &w.kind, "exclusive if it is not given")
 	cmd.Flags().Uint32Var(&w.permits, "permits", 0, "how many permits of a semaphore (default 1)")
 	cmd.Flags().Uint32Var(&w.limit, "limit", 0,
@@ -72,10 +74,10 @@ func (w *wanted) alsoFlag(cmd *cobra.Command) {
 }
 
 // items are the locks that are wanted, first the one with this name. Who speaks of permits means a semaphore.
-func (w *wanted) items(cmd *cobra.Command, name string) ([]client.Item, error) {
+func (w *wanted) items(name string) ([]client.Item, error) {
 	kind := w.kind
-	if cmd.Flags().Changed("permits") || cmd.Flags().Changed("limit") {
-		if cmd.Flags().Changed("kind") && kind != client.Semaphore {
+	if w.set.Changed("permits") || w.set.Changed("limit") {
+		if w.set.Changed("kind") && kind != client.Semaphore {
 			return nil, usagef("--permits and --limit are for a semaphore, not for --kind %s", kind)
 		}
 		kind = client.Semaphore

@@ -28,17 +28,15 @@ func newWatch(o *options) *cobra.Command {
 		Long: `watch prints a line for each end of a hold of a name, until it is interrupted: what ended it, and the
 fence of the hold. After an interruption of the connection it says so, as it may have missed some.`,
 		Args: exactly(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible(cmd.Context())
-			defer stop()
+		RunE: o.runs(func(ctx context.Context, cmd *cobra.Command, args []string) (shown, error) {
 			c, err := o.dialSession("watch")
 			if err != nil {
-				return err
+				return shown{}, err
 			}
 			defer c.Close() //nolint:errcheck // there is nothing to release
 			events, err := c.Watch(ctx, args[0])
 			if err != nil {
-				return cmp.Or(context.Cause(ctx), err)
+				return shown{}, cmp.Or(context.Cause(ctx), err)
 			}
 			for e := range events {
 				v := eventView{
@@ -46,11 +44,11 @@ fence of the hold. After an interruption of the connection it says so, as it may
 					Time: time.Now(),
 				}
 				if err := o.show(cmd, shown{json: v, text: v.text}); err != nil {
-					return err
+					return shown{}, err
 				}
 			}
-			return context.Cause(ctx)
-		},
+			return shown{}, context.Cause(ctx)
+		}),
 	}
 }
 
