@@ -43,7 +43,6 @@
 //	an attempt granted a request that was answered    undoAttemptLocked: handed to the next waiter, or freed
 //	a hand-over reached a waiter that had left        undoGrant: handed to the one after it, or freed
 //	an attempt was not answered, twice                undoLater, again and again until it must have run out
-//	a nested hold came after its request was answered unnestLocked, else the next operation of the lease
 //	a release was not answered, three times           undoLeaseLocked, as undoLater
 //	a return of some permits was not answered         undoReturn, as undoLater
 //	a lost lease may last longer than was told        undoLostLocked, once its validity has ended by a margin

@@ -34,7 +34,7 @@ func TestAHeartbeatIsNeverAnsweredWithMoreThanTheStoreHolds(t *testing.T) {
 				store.calmDown()
 				h.live(int((10*time.Second+2*h.ttl)/h.pause()), true)
 				store.late.Wait()
-				if _, auto, _ := h.c.Soonest(); len(auto) == 0 || h.acks < 100 {
+				if _, auto := h.c.Soonest(); len(auto) == 0 || h.acks < 100 {
 					t.Errorf("%d auto leases and %d acks are too few to prove anything", len(auto), h.acks)
 				}
 			})
@@ -117,7 +117,7 @@ func (h *careless) lease() *time.Duration {
 	return new(100*time.Millisecond + time.Duration(h.Int64N(int64(most))))
 }
 
-// check looks at what is told at this moment. In the end all leases are to be known as renewed, but for a doubtful one.
+// check looks at what is told at this moment. In the end all leases are to be known as renewed.
 func (h *careless) check(renewed bool) {
 	for _, e := range h.c.events() {
 		switch e := e.(type) {
@@ -129,7 +129,7 @@ func (h *careless) check(renewed bool) {
 			h.acks++
 		}
 	}
-	told, auto, doubtful := h.c.Soonest()
+	told, auto := h.c.Soonest()
 	if told.IsZero() != (len(auto) == 0) {
 		h.t.Fatalf("told %v of %d auto leases", told, len(auto))
 	}
@@ -145,7 +145,7 @@ func (h *careless) check(renewed bool) {
 			h.t.Fatalf("%v is told, but the store holds %s for %v (%+v)", left, name, st.TTL, st)
 		}
 	}
-	if least := h.ttl * 4 / 10; renewed && !doubtful && len(auto) > 0 && time.Until(told) < least {
+	if least := h.ttl * 4 / 10; renewed && len(auto) > 0 && time.Until(told) < least {
 		h.t.Fatalf("%v is told of %d auto leases, want at least %v", time.Until(told), len(auto), least)
 	}
 }
@@ -175,7 +175,7 @@ func TestAReadHoldThatIsNotRenewedDoesNotShortenWhatIsToldOfOthers(t *testing.T)
 		c.take("other")
 		time.Sleep(5 * time.Minute)
 		c.none()
-		if told, auto, _ := c.Soonest(); len(auto) != 2 || time.Until(told) < c.TTL()/2 {
+		if told, auto := c.Soonest(); len(auto) != 2 || time.Until(told) < c.TTL()/2 {
 			t.Errorf("%v is told of %d auto leases, want about a session TTL of 2", time.Until(told), len(auto))
 		}
 	})

@@ -67,19 +67,14 @@ func (s *Session) Shared() map[string]*sync.Mutex {
 }
 
 // Soonest is what a heartbeat would be answered with, and the names of the auto leases with the ends of their validity.
-// One that is doubtful is not known to be renewed, because a repeated release of one of its holds may come late.
-func (s *Session) Soonest() (told time.Time, auto map[string]time.Time, doubtful bool) {
+func (s *Session) Soonest() (told time.Time, auto map[string]time.Time) {
 	auto = make(map[string]time.Time)
 	lockEach(s.Leases(), func(_ int, l *Lease) {
-		if !l.auto {
-			return
+		if at, there := auto[l.name]; l.auto && (!there || l.until.Before(at)) {
+			auto[l.name] = l.until
 		}
-		if at, there := auto[l.name]; !there || l.autoUntilLocked().Before(at) {
-			auto[l.name] = l.autoUntilLocked()
-		}
-		doubtful = doubtful || l.lateReturn && l.autoLevel() > 1
 	})
-	return s.Session.Soonest(), auto, doubtful
+	return s.Session.Soonest(), auto
 }
 
 // Quiet says whether nothing is under way that may take a lock.

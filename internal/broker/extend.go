@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -19,7 +18,6 @@ type extension struct {
 	shorten bool
 	r       lock.Renewal
 	was     time.Time   // the validity before
-	levels  []level     // before
 	noted   func(error) // from prolongingLocked
 }
 
@@ -97,8 +95,7 @@ func (b *Broker) startExtendLocked(l *Lease, id uint64, req request.Extend) {
 // extensionLocked begins an extension.
 func (l *Lease) extensionLocked(id uint64, req request.Extend) extension {
 	e := extension{
-		l: l, id: id, auto: req.Lease == nil, shorten: req.MayShorten, was: l.until, levels: slices.Clone(l.levels),
-		r: l.verification(),
+		l: l, id: id, auto: req.Lease == nil, shorten: req.MayShorten, was: l.until, r: l.verification(),
 	}
 	if e.auto {
 		e.r.TTL = max(time.Until(l.sess.AutoEnd()), time.Millisecond)
@@ -118,11 +115,6 @@ func (l *Lease) shorteningLocked(e extension) {
 	l.own().shortening = true
 	if until := time.Now().Add(e.r.TTL - margin(e.r.TTL)); until.Before(l.until) {
 		l.until = until
-		for i := range l.levels {
-			if l.levels[i].until.After(until) {
-				l.levels[i].until = until
-			}
-		}
 	}
 	l.keepLocked()
 }
@@ -161,12 +153,19 @@ func (l *Lease) changeLocked(e extension, end time.Time) {
 	if e.shorten || l.auto && !e.auto {
 		l.outlastLocked()
 	}
-	if e.shorten { // a read hold that had ended stays so
-		l.endLocked(end)
+	if e.shorten {
+		l.until = end
 	} else {
-		l.lastLocked(end, 0)
+		l.lastLocked(end)
 	}
-	l.makeAutoLocked(e.auto)
+	l.auto = e.auto
+}
+
+// lastLocked prolongs the validity to a time until which the store has the hold.
+func (l *Lease) lastLocked(until time.Time) {
+	if until.After(l.until) {
+		l.until = until
+	}
 }
 
 // notShortenedLocked notes a shortening that was not done, or perhaps was: then the earlier end stays. An auto
@@ -174,7 +173,7 @@ func (l *Lease) changeLocked(e extension, end time.Time) {
 func (l *Lease) notShortenedLocked(e extension, err error) {
 	l.own().changed = time.Now() // the renewal that follows counts
 	if !errors.Is(err, lock.ErrOutcomeUnknown) {
-		l.until, l.own().levels = e.was, e.levels
+		l.until = e.was
 	}
 	l.keepLocked()
 	if l.auto {

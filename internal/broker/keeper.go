@@ -46,7 +46,7 @@ func (l *Lease) Renewals(now time.Time, ls []*Lease, rs []lock.Renewal, until []
 		}
 		rs[i] = l.verification()
 		if l.auto {
-			rs[i].TTL, rs[i].Level = max(l.sess.AutoEnd().Sub(now), 0), l.autoLevel()
+			rs[i].TTL = max(l.sess.AutoEnd().Sub(now), 0)
 		}
 		until[i] = l.until
 	})
@@ -74,7 +74,7 @@ func (l *Lease) Renewed(start time.Time, ls []*Lease, rs []lock.Renewal, until [
 func (l *Lease) renewedLocked(start time.Time, r lock.Renewal) {
 	l.seen = max(l.seen, l.b.stamp(start))
 	if r.TTL > 0 && !l.shortening && !start.Before(l.changed) {
-		l.lastLocked(start.Add(r.TTL-margin(r.TTL)), r.Level)
+		l.lastLocked(start.Add(r.TTL - margin(r.TTL)))
 	}
 	l.sess.Renewed(l, l.countedLocked())
 }

@@ -45,14 +45,11 @@ type extras struct {
 	annotation string
 	before     time.Duration // for how long it was held elsewhere
 	actor      string        // that its request named
-	// lateReturn: one of several read holds was given back by a call that may come late, and then takes a newer one.
-	lateReturn bool
-	levels     []level   // of a reader that has several holds; until and auto are what they are together
-	reduced    time.Time // when permits were given back
-	shortening bool      // a call that shortens it is under way: renewals do not count
-	changed    time.Time // when the lease was shortened or made fixed: renewals that began before count no more
-	mayLast    time.Time // in the store, if a call whose outcome is not known yet prolonged it; else zero
-	ops        []func()  // operations that touch the hold, one after the other; the first one runs
+	reduced    time.Time     // when permits were given back
+	shortening bool          // a call that shortens it is under way: renewals do not count
+	changed    time.Time     // when the lease was shortened or made fixed: renewals that began before count no more
+	mayLast    time.Time     // in the store, if a call whose outcome is not known yet prolonged it; else zero
+	ops        []func()      // operations that touch the hold, one after the other; the first one runs
 }
 
 // nothing is what a lease has without extras. It is never written to.
@@ -210,7 +207,7 @@ func (l *Lease) countLocked() { l.sess.Count(l, l.countedLocked()) }
 // countedLocked is until when the session may count on it: zero if the lease is not auto.
 func (l *Lease) countedLocked() (until time.Time) {
 	if l.auto && !l.over {
-		until = l.autoUntilLocked()
+		until = l.until
 	}
 	return until
 }

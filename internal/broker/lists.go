@@ -24,7 +24,7 @@ func (o local) Describe(st lock.State) session.LockInfo {
 	o.withQueue(st.Name, func(q *queue) {
 		info.Waiters = q.Len()
 		if l := o.ownedLocked(q, st.Owner); l != nil {
-			info.Client, info.Annotation = l.sess.Client().Name, l.annotation
+			info.Client, info.Annotation, info.Count = l.sess.Client().Name, l.annotation, l.count
 		}
 	})
 	return info

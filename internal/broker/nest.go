@@ -10,12 +10,16 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// A named holder may take once more what it holds: it nests. The counts are kept here and are absolute in the store. A
-// nested hold that was taken there, but not told, is therefore undone by any later operation of the lease.
+// A named holder may take once more what it holds: it nests. How often it does is counted here. The store knows one
+// hold, which lasts as long as the longest lease that was asked for.
 
 // nestLocked holds a lock once more for a holder that has it. The request is in no queue.
 func (b *Broker) nestLocked(l *Lease, w *waiter) {
 	w.apart, w.q = true, l.q
+	if len(l.ops) == 0 && l.lackingLocked(w) == 0 {
+		b.nowNestLocked(l, w, time.Now())
+		return
+	}
 	b.boundLocked(w)
 	asked := time.Now()
 	l.doLocked(func() { b.nowNestLocked(l, w, asked) })
@@ -55,33 +59,9 @@ func (b *Broker) nowNestLocked(l *Lease, w *waiter, asked time.Time) {
 		return
 	}
 	w.Unsure = false
-	c := l.nestedLocked(w)
-	done := l.prolongingLocked(c.TTL)
-	l.unlock()
-	a := b.insist(b.attempt(attempt{claim: c}))
-	l.lock()
-	w.span.Asked(a.start, a.end, a.err)
-	w.Ended()
-	if w.Answered() && a.err == nil {
-		done(lock.ErrOutcomeUnknown)
-		b.unnestLocked(l)
-		return
-	}
-	done(a.err)
-	b.concludeNestLocked(l, w, a)
-}
-
-// nestedLocked is the claim of one hold more.
-func (l *Lease) nestedLocked(w *waiter) lock.Claim {
-	w.Begin()
-	ttl := max(w.ttl(time.Now()), time.Millisecond)
-	return lock.Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Count: l.count + 1, Fence: l.fence, TTL: ttl}
-}
-
-func (b *Broker) concludeNestLocked(l *Lease, w *waiter, a attempt) {
-	err := a.err
-	if !l.over && (errors.Is(err, lock.ErrNotHeld) || errors.Is(err, lock.ErrStale) || errors.Is(err, lock.ErrHeld)) {
-		l.verifyGoneLocked()
+	var err error
+	if ttl := l.lackingLocked(w); ttl > 0 {
+		err = b.outlastNestedLocked(l, w, ttl)
 	}
 	switch {
 	case w.Answered():
@@ -90,31 +70,57 @@ func (b *Broker) concludeNestLocked(l *Lease, w *waiter, a attempt) {
 	case err != nil:
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: err})
 	default:
-		w.spanGranted(l.fence)
-		b.removeLocked(w)
-		l.q.shard.figures.granted[l.kind]++
-		l.onceMoreLocked(a.until(), w.auto)
-		l.seen = max(l.seen, b.stamp(a.start))
-		s := l.sess
-		l.keepLocked()
-		s.ConcludeUntil(w.id, w, l.until, func(v session.Validity) session.Event {
-			return session.Granted{ID: w.id, Hold: l.hold(), Validity: v, Count: l.count, Auto: l.auto}
-		})
+		b.nestedLocked(l, w)
 	}
 }
 
-// unnestLocked sets the count in the store right after a nested hold that came too late to be told. What fails is left
-// to the next operation of the lease.
-func (b *Broker) unnestLocked(l *Lease) {
-	if l.over {
-		return
+// lackingLocked is how long the store has to keep a hold from now on for one request more, 0 if it does so anyway.
+func (l *Lease) lackingLocked(w *waiter) time.Duration {
+	now := time.Now()
+	ttl := max(w.ttl(now), time.Millisecond)
+	renewed := w.auto && l.auto && now.Before(l.until)
+	if renewed || !now.Add(ttl-margin(ttl)).After(l.until) {
+		return 0
 	}
-	r := l.returnAll()
-	r.Remaining = l.count
+	return ttl
+}
+
+// outlastNestedLocked has a hold last so long from now. The mutex is free meanwhile.
+func (b *Broker) outlastNestedLocked(l *Lease, w *waiter, ttl time.Duration) error {
+	r := l.verification()
+	r.TTL = ttl
+	done, start := l.prolongingLocked(ttl), time.Now()
 	l.unlock()
-	_, err := b.store.Release(b.ctx, r)
+	end, err := b.extendOne(b.ctx, r, false)
 	l.lock()
-	l.own().lateReturn = l.lateReturn || errors.Is(err, lock.ErrOutcomeUnknown)
+	w.span.Asked(start, time.Now(), err)
+	if w.Answered() && err == nil { // the client does not count on it
+		err = lock.ErrOutcomeUnknown
+	}
+	done(err)
+	gone, is := errors.AsType[*lock.GoneError](err)
+	switch {
+	case l.over:
+	case is:
+		l.loseLocked(gone.Reason)
+	case err == nil:
+		l.seen = max(l.seen, b.stamp(start))
+		l.lastLocked(end)
+	}
+	return err
+}
+
+// nestedLocked grants a request one more hold of its holder.
+func (b *Broker) nestedLocked(l *Lease, w *waiter) {
+	w.spanGranted(l.fence)
+	b.removeLocked(w)
+	l.q.shard.figures.granted[l.kind]++
+	l.count++
+	l.auto = l.auto || w.auto
+	l.keepLocked()
+	l.sess.ConcludeUntil(w.id, w, l.until, func(v session.Validity) session.Event {
+		return session.Granted{ID: w.id, Hold: l.hold(), Validity: v, Count: l.count, Auto: l.auto}
+	})
 }
 
 // ordinaryLocked has a request that stood in no queue go its way: what it came instead of is undone, or the lease it

@@ -16,12 +16,11 @@ import (
 // lease has ended by itself.
 func (s *Session) Release(id uint64, h session.Hold) {
 	s.withLease(id, h, nil, func(l *Lease) error {
-		if l.count == 1 && len(l.ops) == 0 {
-			s.b.startReleaseLocked(l, id)
+		if len(l.ops) == 0 {
+			s.b.releaseLocked(l, id)
 			return nil
 		}
-		asked := time.Now()
-		return l.requestLocked(func() { s.b.releaseLocked(l, id, asked) })
+		return l.requestLocked(func() { s.b.releaseLocked(l, id) })
 	})
 }
 
@@ -55,17 +54,17 @@ func (s *Session) operate(h session.Hold, op func(*Lease) error) error {
 	return op(l)
 }
 
-// releaseLocked runs as an operation of the lease.
-func (b *Broker) releaseLocked(l *Lease, id uint64, asked time.Time) {
+// releaseLocked gives back one of the holds of a holder. No other operation of the lease is under way.
+func (b *Broker) releaseLocked(l *Lease, id uint64) {
 	switch {
 	case l.over:
 		l.sess.Fail(id, lock.ErrNotHeld)
 	case l.count == 1:
 		b.startReleaseLocked(l, id)
-	case b.tooOld(asked):
-		l.sess.Fail(id, lock.ErrUnavailable)
 	default:
-		b.releaseOneLocked(l, id)
+		l.count--
+		l.traceReleased(id)
+		l.tellReleased(id, l.count)
 	}
 }
 
@@ -131,35 +130,6 @@ func (b *Broker) undoLeaseLocked(l *Lease) {
 		end = l.mayLast
 	}
 	b.undoClaim(l.claimLocked(max(time.Until(end), 0)), l.sess, 0)
-}
-
-// releaseOneLocked releases one of several holds of a holder. The mutex is free meanwhile.
-func (b *Broker) releaseOneLocked(l *Lease, id uint64) {
-	remaining := l.count - 1
-	h := &handover{r: l.returnAll()}
-	h.r.Remaining = remaining
-	prolonged := l.prolongingLocked(max(time.Until(l.until), 0)) // by the hold that is given back
-	after := l.distrustLocked()
-	l.unlock()
-	b.makeReturn(h)
-	err := h.err
-	l.lock()
-	after(err == nil, !errors.Is(err, lock.ErrOutcomeUnknown))
-	l.own().lateReturn = l.lateReturn || h.calls > 1
-	prolonged(err)
-	switch {
-	case l.over:
-		l.sess.Fail(id, lock.ErrNotHeld)
-	case err == nil:
-		l.count = remaining
-		l.traceReleased(id)
-		l.tellReleased(id, remaining)
-	case errors.Is(err, lock.ErrNotHeld), errors.Is(err, lock.ErrStale):
-		l.verifyGoneLocked()
-		l.sess.Fail(id, lock.ErrNotHeld)
-	default:
-		l.sess.Fail(id, err)
-	}
 }
 
 // tellReleased tells that so much of the hold is left.

@@ -306,9 +306,6 @@ func (b *Broker) claimedLease(s *Session, h session.HeldLock) *Lease {
 		owner: ownerOf(s.ID(), h.Hold.Holder, h.Hold.AcquiredBy), fence: h.Hold.Fence, permits: h.Permits,
 		auto: h.Auto, count: h.Count, lateGrant: true, extras: nothing,
 	}
-	if l.kind == lock.Read {
-		l.own().lateReturn = true
-	}
 	if h.Age > 0 || h.Annotation != "" {
 		l.own().before, l.own().annotation = request.PastOf(h.Age), h.Annotation
 	}
@@ -318,62 +315,15 @@ func (b *Broker) claimedLease(s *Session, h session.HeldLock) *Lease {
 // verify finds out whether the hold is there, and until when. An auto lease is prolonged.
 func (l *Lease) verify(ctx context.Context) (err error) {
 	defer func() { l.since = l.b.stamp(time.Now()) }()
-	if l.kind != lock.Read || l.count == 1 {
-		l.until, err = l.prolong(ctx, 0)
-		return err
+	r, start := l.verification(), time.Now()
+	r.TTL = time.Millisecond
+	if l.auto {
+		r.TTL = l.sess.TTL()
 	}
-	// Each of several read holds has a lease of its own. The owner reads as long as the longest.
-	all := make([]level, l.count)
-	for i := range all {
-		until, gone := l.prolong(ctx, uint32(i)+1) //nolint:gosec // at most MaxHolds
-		if _, ok := errors.AsType[*lock.GoneError](gone); gone != nil && !ok {
-			return gone
-		}
-		if gone != nil {
-			err = gone
-			continue
-		}
-		all[i] = level{until, l.auto}
-	}
-	l.own().levels = all
-	l.sumLocked()
-	if l.until.IsZero() {
-		return err
-	}
-	return l.leanOnFirst(ctx)
-}
-
-// leanOnFirst has the first of several read holds last as long as all together. The others may be given back late by
-// the replica that the session left.
-func (l *Lease) leanOnFirst(ctx context.Context) (err error) {
-	first := &l.levels[0]
-	if !first.until.Before(l.until) {
-		return nil
-	}
-	longest := time.Until(l.until)
-	first.until, err = l.prolongBy(ctx, 1, longest+margin(longest))
-	if err == nil {
-		l.sumLocked()
+	if l.until, err = l.b.extendOne(ctx, r, false); err == nil {
+		l.seen = l.b.stamp(start)
 	}
 	return err
-}
-
-// prolong asks the store for one hold, and says until when it lasts.
-func (l *Lease) prolong(ctx context.Context, level uint32) (until time.Time, err error) {
-	if l.auto {
-		return l.prolongBy(ctx, level, l.sess.TTL())
-	}
-	return l.prolongBy(ctx, level, time.Millisecond)
-}
-
-func (l *Lease) prolongBy(ctx context.Context, level uint32, ttl time.Duration) (until time.Time, err error) {
-	r, start := l.verification(), time.Now()
-	r.Level, r.TTL = level, ttl
-	if until, err = l.b.extendOne(ctx, r, false); err != nil {
-		return time.Time{}, err
-	}
-	l.seen = l.b.stamp(start)
-	return until, nil
 }
 
 // adopt makes a lease that was verified one of its session.

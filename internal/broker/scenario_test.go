@@ -446,16 +446,21 @@ func (s *scenario) ask(what string, words []string) {
 // look says what all replicas show of a name.
 func (s *scenario) look(name string) {
 	var all []string
+	var infos []session.LockInfo
+	count := uint32(0) // as the replica of its holder knows it
 	for _, w := range s.replicas {
 		i, err := w.b.Lock(s.t.Context(), name)
 		s.check(err)
+		infos, count = append(infos, i), max(count, i.Count)
+	}
+	for _, i := range infos {
 		text := "free"
 		if i.Held {
 			text = "held"
 		}
 		for _, c := range s.clients {
 			if strings.HasPrefix(string(i.Owner), c.ID()+":") {
-				text += fmt.Sprintf(" by %s count %d kind %v", c.name, i.Count, i.Kind)
+				text += fmt.Sprintf(" by %s count %d kind %v", c.name, count, i.Kind)
 			}
 		}
 		if i.Limit > 0 {

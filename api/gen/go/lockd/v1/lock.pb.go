@@ -405,7 +405,7 @@ type LockState struct {
 	Fence uint64 `protobuf:"varint,6,opt,name=fence,proto3" json:"fence,omitempty"`
 	// The remaining time of the lease.
 	Ttl *durationpb.Duration `protobuf:"bytes,7,opt,name=ttl,proto3" json:"ttl,omitempty"`
-	// How often its holder holds it.
+	// How often its holder holds it, if this replica serves the holder; else 1. Inspect asks all replicas.
 	HoldCount uint32 `protobuf:"varint,8,opt,name=hold_count,json=holdCount,proto3" json:"hold_count,omitempty"`
 	// How many requests wait for it on the replica that answers.
 	Waiters uint32 `protobuf:"varint,9,opt,name=waiters,proto3" json:"waiters,omitempty"`
