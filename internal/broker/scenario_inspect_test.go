@@ -237,3 +237,64 @@ func (s *scenario) nothingRemains() {
 		s.fatalf("left in the store: %+v", held)
 	}
 }
+
+// look says what all replicas show of a name.
+func (s *scenario) look(name string) {
+	var all []string
+	var infos []session.LockInfo
+	count := uint32(0) // as the replica of its holder knows it
+	for _, w := range s.replicas {
+		i, err := w.b.Lock(s.t.Context(), name)
+		s.check(err)
+		infos, count = append(infos, i), max(count, i.Count)
+	}
+	for _, i := range infos {
+		text := "free"
+		if i.Held {
+			text = "held"
+		}
+		for _, c := range s.clients {
+			if strings.HasPrefix(string(i.Owner), c.ID()+":") {
+				text += fmt.Sprintf(" by %s count %d kind %v", c.name, count, i.Kind)
+			}
+		}
+		if i.Limit > 0 {
+			text += fmt.Sprintf(" %d of %d", i.Holders, i.Limit)
+		}
+		if i.Held && i.Owner != "" && i.Fence != s.fences[name] && i.Kind != lock.Read {
+			text += fmt.Sprintf(" fence %d, not %d", i.Fence, s.fences[name])
+		}
+		if !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	s.say("%s %s", name, strings.Join(all, " or "))
+}
+
+// ttl says for how long a name is held yet, or checks that this is more than something.
+func (s *scenario) ttl(words []string) {
+	for n, w := range s.replicas {
+		i, err := w.b.Lock(s.t.Context(), words[0])
+		s.check(err)
+		switch {
+		case len(words) > 1 && i.TTL <= s.duration(words[2]): // over
+			s.fatalf("%v remain", i.TTL)
+		case len(words) == 1 && n == "here":
+			s.say("%v", i.TTL)
+		}
+	}
+}
+
+func (s *scenario) waiters(name string) {
+	in, err := s.b.Inspect(s.t.Context(), name, 1, 100)
+	s.check(err)
+	text := ""
+	for _, i := range in.Waiters {
+		for _, c := range s.clients {
+			if i.Session == c.ID() {
+				text += fmt.Sprintf(" %s %d", c.name, i.Position)
+			}
+		}
+	}
+	s.say("waiters%s", text)
+}
