@@ -223,19 +223,6 @@ func (b *Broker) dropHoldLocked(l *Lease) {
 	l.q.dropIdleLocked()
 }
 
-// verifyGoneLocked ends a lease whose hold a store call did not find. The store says why when it is asked to verify the
-// hold. The mutex is free meanwhile.
-func (l *Lease) verifyGoneLocked() {
-	r := l.verification()
-	var reason lock.LostReason
-	l.unlock()
-	l.b.store.Renew(l.b.ctx, []lock.Renewal{r}, func(_ int, err error) { reason = reasonOf(err) })
-	l.lock()
-	if !l.over {
-		l.loseLocked(reason)
-	}
-}
-
 // reasonOf is why a hold was not found.
 func reasonOf(err error) lock.LostReason {
 	if gone, ok := errors.AsType[*lock.GoneError](err); ok {
