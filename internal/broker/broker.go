@@ -90,7 +90,7 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 	}
 	b.metrics = newMetrics(reg, b)
 	b.rules = request.Rules{Limits: cfg.Limits, Session: cfg.Session, KeyPrefix: cfg.KeyPrefix, Denied: b.metrics.denied}
-	b.moves, b.resumes = limits.NewRoom("moves", limits.Moves, b.metrics.denied), newResumes(b.metrics.denied)
+	b.moves, b.resumes = make(limits.Room, limits.Moves), newResumes(b.metrics.denied)
 	b.tenants = limits.NewTenants(cfg.Limits, b.metrics.denied)
 	b.Inspector = inspect.New(inspect.Config{
 		Replica: cfg.Replica, ID: newID(), Store: store, Local: local{b}, CheckName: b.rules.Name, Denied: b.metrics.denied,

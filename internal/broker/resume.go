@@ -50,7 +50,7 @@ const (
 
 // resumes have the sessions that come.
 type resumes struct {
-	all, large limits.Room
+	all, large limits.Quota
 	returning  atomic.Int64 // how many are being resumed, or wait for that
 	holds      atomic.Int64 // that large ones bring, with those that wait
 	verifying  limits.Room  // holds that the store is asked for
@@ -58,17 +58,17 @@ type resumes struct {
 
 func newResumes(denied limits.Denied) resumes {
 	return resumes{
-		all:       limits.NewRoom("resumes", limits.Resumes, denied),
-		large:     limits.NewRoom("resumes", limits.LargeResumes, denied),
-		verifying: limits.NewRoom("resumes", limits.Verifying, denied),
+		all:       limits.NewQuota("resumes", limits.Resumes, denied),
+		large:     limits.NewQuota("resumes", limits.LargeResumes, denied),
+		verifying: make(limits.Room, limits.Verifying),
 	}
 }
 
 // mayReturn waits until one more session with so many holds may be resumed. Call left when it is.
 func (b *Broker) mayReturn(ctx context.Context, ttl time.Duration, holds int) (left func(), err error) {
-	rooms := []limits.Room{b.resumes.all}
+	rooms := []limits.Quota{b.resumes.all}
 	if holds > limits.VerifyingEach { // while it waits among those it is in nobody's way
-		rooms = []limits.Room{b.resumes.large, b.resumes.all}
+		rooms = []limits.Quota{b.resumes.large, b.resumes.all}
 	} else {
 		holds = 0
 	}
@@ -89,7 +89,7 @@ func (b *Broker) mayReturn(ctx context.Context, ttl time.Duration, holds int) (l
 	for in < len(rooms) {
 		if err = rooms[in].Enter(ctx, time.Until(late)); err != nil {
 			left()
-			if ctx.Err() != nil {
+			if !errors.Is(err, session.ErrQuota) { // ctx is over
 				err = fmt.Errorf("wait to resume: %w: %w", lock.ErrUnavailable, err)
 			}
 			return nil, err
@@ -290,7 +290,7 @@ func isFatal(err error) bool {
 
 // verify asks for a hold when it is its turn, of those of all sessions that come.
 func (b *Broker) verify(ctx context.Context, l *Lease) error {
-	if err := b.resumes.verifying.Enter(ctx, limits.Patient); err != nil {
+	if err := b.resumes.verifying.Enter(ctx); err != nil {
 		return err
 	}
 	defer b.resumes.verifying.Leave()

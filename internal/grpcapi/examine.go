@@ -8,7 +8,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
@@ -25,7 +24,7 @@ func (h *adminService) Examine(ctx context.Context, _ *lockdv1.ExamineRequest) (
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, examineTime, errors.New("the servers did not answer in time"))
 	defer cancel()
-	if h.examining.Enter(ctx, limits.Patient) != nil {
+	if h.examining.Enter(ctx) != nil {
 		return nil, lock.ErrUnavailable
 	}
 	defer h.examining.Leave()

@@ -106,7 +106,7 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	lockdv1.RegisterAdminServiceServer(s.clients, lockdv1.UnimplementedAdminServiceServer{}) // see admit
 	lockdv1.RegisterAdminServiceServer(s.operators, &adminService{
 		b: b, cfg: cfg, server: s, log: log, started: time.Now(),
-		examining: limits.NewRoom("examinations", limits.Examinations, nil),
+		examining: make(limits.Room, limits.Examinations),
 	})
 	for _, g := range []*grpc.Server{s.clients, s.operators} {
 		lockdv1.RegisterInspectServiceServer(g, &inspectService{

@@ -36,8 +36,6 @@ const (
 	// sweepPart is the part of Limits.Time between two looks for messages that take too long. Nobody looks while there
 	// are none.
 	sweepPart = 20
-	// fewAccounts are so many that nobody looks which of them have nothing in them.
-	fewAccounts = 1024
 )
 
 var rate = limits.Rate{Share: Share, Burst: Burst, MostDebt: mostDebt}
@@ -64,8 +62,7 @@ type Intake struct {
 
 	mu       sync.Mutex // after Conn.mu; guards the fields below
 	all      scope
-	accounts map[lock.Tenant]*account
-	sweep    int  // with so many accounts it is looked which are empty
+	accounts limits.Table[account]
 	sweeping bool // a timer runs
 }
 
@@ -74,6 +71,11 @@ type account struct {
 	scope
 
 	work limits.Account
+}
+
+// isEmpty says whether an account is as a new one.
+func isEmpty(_ lock.Tenant, a *account) bool {
+	return a.held == 0 && a.work.Owes(rate, time.Now()) == -Burst
 }
 
 // scope is where messages that have not arrived are counted together.
@@ -85,7 +87,7 @@ type scope struct {
 
 // New makes an Intake.
 func New(l Limits, log *zap.Logger, reg prometheus.Registerer) *Intake {
-	in := &Intake{limits: l, log: log.Named("inbound"), accounts: make(map[lock.Tenant]*account), sweep: fewAccounts}
+	in := &Intake{limits: l, log: log.Named("inbound"), accounts: limits.NewTable(isEmpty)}
 	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "lockd", Name: "calls_cut_total",
 		Help: "Calls that were ended before their message was there: too much was arriving, or it took too long.",
@@ -107,35 +109,11 @@ func New(l Limits, log *zap.Logger, reg prometheus.Registerer) *Intake {
 	return in
 }
 
-// accountLocked is that of an address.
-func (in *Intake) accountLocked(of lock.Tenant) *account {
-	a := in.accounts[of]
-	if a == nil {
-		if len(in.accounts) >= in.sweep {
-			in.forgetLocked()
-		}
-		a = &account{}
-		in.accounts[of] = a
-	}
-	return a
-}
-
-// forgetLocked drops the accounts that are as new ones.
-func (in *Intake) forgetLocked() {
-	now := time.Now()
-	for of, a := range in.accounts {
-		if a.held == 0 && a.work.Owes(rate, now) == -Burst {
-			delete(in.accounts, of)
-		}
-	}
-	in.sweep = 2*len(in.accounts) + fewAccounts
-}
-
 // pay counts work of a tenant, and says for how long the connection that caused it is not to be read.
 func (in *Intake) pay(of lock.Tenant, work time.Duration) time.Duration {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return rate.Wait(min(in.accountLocked(of).work.Spend(rate, work), manyConnections*work))
+	return rate.Wait(min(in.accounts.Of(of).work.Spend(rate, work), manyConnections*work))
 }
 
 // countLocked has the scopes of a stream hold more or less for its message. It returns the connections with calls that
@@ -168,7 +146,7 @@ func (in *Intake) countLocked(s *stream, held int64) (wake []*Conn) {
 }
 
 func (in *Intake) scopesLocked(s *stream) [scopes]*scope {
-	return [scopes]*scope{&s.conn.own, &in.accountLocked(s.conn.tenant).scope, &in.all}
+	return [scopes]*scope{&s.conn.own, &in.accounts.Of(s.conn.tenant).scope, &in.all}
 }
 
 // forgetStreamLocked takes a stream out of its scopes: its message has arrived, or its call has ended.

@@ -54,12 +54,12 @@ type Inspector struct {
 	Notes    Notes
 	forced   forcedNames
 	peers    *peers.Peers[Question, Knowledge]
-	listings limits.Room
+	listings limits.Quota
 }
 
 // New is an Inspector that answers the questions of other replicas. Leave ends that.
 func New(cfg Config) *Inspector {
-	d := &Inspector{Config: cfg, listings: limits.NewRoom("listings", limits.Listings, cfg.Denied)}
+	d := &Inspector{Config: cfg, listings: limits.NewQuota("listings", limits.Listings, cfg.Denied)}
 	failed := func(err error) { cfg.Log.Debug("a question of another replica was not answered", zap.Error(err)) }
 	d.peers = peers.Join(cfg.Store, "ask", cfg.ID, d.answer, failed)
 	return d

@@ -2,7 +2,6 @@ package limits
 
 import (
 	"context"
-	"math"
 	"sync"
 	"time"
 
@@ -10,43 +9,22 @@ import (
 )
 
 // Room is for so many of one thing at a time.
-type Room struct {
-	subject string
-	denied  Denied
-	inside  chan struct{} // has a value for each of them
-}
+type Room chan struct{} // has a value for each of them
 
-// NewRoom makes a Room. Who finds none is denied, with this subject.
-func NewRoom(subject string, most int, denied Denied) Room {
-	return Room{subject, denied, make(chan struct{}, most)}
-}
-
-// Patient is how long to wait for room that comes for sure.
-const Patient = time.Duration(math.MaxInt64)
-
-// Enter waits for room until its patience or ctx is over. Call Leave if it returns nil.
-func (r Room) Enter(ctx context.Context, patience time.Duration) error {
+// Enter waits for room until ctx is over. Call Leave if it returns nil.
+func (r Room) Enter(ctx context.Context) error {
 	select {
-	case r.inside <- struct{}{}:
+	case r <- struct{}{}:
 		return nil
-	default:
-	}
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	select {
-	case r.inside <- struct{}{}:
-		return nil
-	case <-late.C:
-		return r.denied(r.subject, cap(r.inside))
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// TryEnter is Enter without patience, and says whether there was room.
+// TryEnter is Enter for those who do not wait. It says whether there was room.
 func (r Room) TryEnter() bool {
 	select {
-	case r.inside <- struct{}{}:
+	case r <- struct{}{}:
 		return true
 	default:
 		return false
@@ -54,10 +32,42 @@ func (r Room) TryEnter() bool {
 }
 
 // Leave makes room for another one.
-func (r Room) Leave() { <-r.inside }
+func (r Room) Leave() { <-r }
 
-// rooms are a Room for each tenant that has something inside, or waits for it. Without a bound there is none.
-type rooms struct {
+// Quota is a Room for those who wait for a bounded time.
+type Quota struct {
+	Room
+	subject string
+	denied  Denied
+}
+
+// NewQuota makes a Quota. Who finds no room is denied, with this subject.
+func NewQuota(subject string, most int, denied Denied) Quota {
+	return Quota{make(Room, most), subject, denied}
+}
+
+// Enter waits for room until its patience or ctx is over. Without patience it waits for nothing. Call Leave if it
+// returns nil.
+func (q Quota) Enter(ctx context.Context, patience time.Duration) error {
+	if q.TryEnter() {
+		return nil
+	}
+	if patience <= 0 {
+		return q.denied(q.subject, cap(q.Room))
+	}
+	patient, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	switch {
+	case q.Room.Enter(patient) == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return q.denied(q.subject, cap(q.Room))
+}
+
+// quotas are a Quota for each tenant that has something inside, or waits for it. Without a bound there is none.
+type quotas struct {
 	subject string
 	most    int
 	denied  Denied
@@ -67,42 +77,42 @@ type rooms struct {
 }
 
 type shared struct {
-	Room
-	users int // guarded by rooms.mu
+	Quota
+	users int // guarded by quotas.mu
 }
 
-// enter is Room.Enter. Call leave if there is no error.
-func (r *rooms) enter(ctx context.Context, t lock.Tenant, patience time.Duration) (leave func(), err error) {
-	if r.most == 0 {
+// enter is Quota.Enter. Call leave if there is no error.
+func (q *quotas) enter(ctx context.Context, t lock.Tenant, patience time.Duration) (leave func(), err error) {
+	if q.most == 0 {
 		return func() {}, nil
 	}
-	room := r.use(t)
+	room := q.use(t)
 	if err := room.Enter(ctx, patience); err != nil {
-		r.drop(t, room)
+		q.drop(t, room)
 		return nil, err
 	}
-	return func() { room.Leave(); r.drop(t, room) }, nil
+	return func() { room.Leave(); q.drop(t, room) }, nil
 }
 
-func (r *rooms) use(t lock.Tenant) *shared {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	room := r.of[t]
+func (q *quotas) use(t lock.Tenant) *shared {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	room := q.of[t]
 	if room == nil {
-		room = &shared{Room: NewRoom(r.subject, r.most, r.denied)}
-		if r.of == nil {
-			r.of = make(map[lock.Tenant]*shared)
+		room = &shared{Quota: NewQuota(q.subject, q.most, q.denied)}
+		if q.of == nil {
+			q.of = make(map[lock.Tenant]*shared)
 		}
-		r.of[t] = room
+		q.of[t] = room
 	}
 	room.users++
 	return room
 }
 
-func (r *rooms) drop(t lock.Tenant, room *shared) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (q *quotas) drop(t lock.Tenant, room *shared) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if room.users--; room.users == 0 {
-		delete(r.of, t)
+		delete(q.of, t)
 	}
 }

@@ -14,29 +14,29 @@ type Tenants struct {
 	limits Limits
 	rate   Rate // of work
 	denied Denied
-	calls  rooms
-	waits  rooms
+	calls  quotas
+	waits  quotas
 	names  names
 
 	mu       sync.Mutex // guards the fields below
 	all      int        // slots of sessions
 	parted   int        // sessions that wait for their clients
 	sessions map[lock.Tenant]int
-	accounts map[lock.Tenant]*Account
-	// with so many of them it is looked whose tenants have left
-	manyAccounts int
+	accounts Table[Account]
 }
 
 // NewTenants makes Tenants.
 func NewTenants(l Limits, denied Denied) *Tenants {
 	share := float64(runtime.GOMAXPROCS(0)) / workPart
-	return &Tenants{
+	ts := &Tenants{
 		limits: l, rate: Rate{Share: share, Burst: workBurst, MostDebt: mostDebt}, denied: denied,
-		calls:    rooms{subject: "calls_per_address", most: l.CallsPerAddress, denied: denied},
-		waits:    rooms{subject: "waits_per_address", most: l.WaitsPerAddress, denied: denied},
+		calls:    quotas{subject: "calls_per_address", most: l.CallsPerAddress, denied: denied},
+		waits:    quotas{subject: "waits_per_address", most: l.WaitsPerAddress, denied: denied},
 		names:    names{tenants: make(map[lock.Tenant]*tenantNames), began: time.Now()},
-		sessions: make(map[lock.Tenant]int), accounts: make(map[lock.Tenant]*Account), manyAccounts: fewAccounts,
+		sessions: make(map[lock.Tenant]int),
 	}
+	ts.accounts = NewTable(ts.hasLeftLocked)
+	return ts
 }
 
 // unaryPatience is how long a unary call waits until its tenant may make it.

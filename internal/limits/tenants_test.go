@@ -102,11 +102,11 @@ func TestManySessionsOfATenantDoNotTakeAll(t *testing.T) {
 func TestWhoHasLeftIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ts := newTenants(Limits{})
-		for i := range 20 * fewAccounts {
+		for i := range 20 * fewTenants {
 			ts.Spend(lock.Tenant(fmt.Sprint(i)), Unary)
-			time.Sleep(2 * lately / fewAccounts)
+			time.Sleep(2 * lately / fewTenants)
 		}
-		if n := len(ts.accounts); n > 4*fewAccounts {
+		if n := len(ts.accounts.all); n > 4*fewTenants {
 			t.Errorf("%d accounts are left", n)
 		}
 	})
@@ -141,8 +141,8 @@ func TestATenantThatIsAloneWaitsForNobody(t *testing.T) {
 		if wait := spend(); wait > 0 {
 			t.Errorf("when the session has ended: it waits for %v", wait)
 		}
-		if len(ts.accounts) != 1 {
-			t.Errorf("%d accounts are left", len(ts.accounts))
+		if len(ts.accounts.all) != 1 {
+			t.Errorf("%d accounts are left", len(ts.accounts.all))
 		}
 	})
 }

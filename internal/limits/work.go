@@ -3,7 +3,6 @@ package limits
 import (
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -26,8 +25,6 @@ const (
 	// burst is what they do at a time.
 	together = 4
 	burst    = 64 * Refusal
-	// fewAccounts are so many that nobody looks which of them are of tenants that have left.
-	fewAccounts = 1024
 	// lately is for how long a tenant counts as one that is there, after it last did something or had a session.
 	lately = mostDebt
 )
@@ -86,34 +83,25 @@ func (ts *Tenants) SpendFor(t lock.Tenant, price, patience time.Duration) (wait 
 }
 
 func (ts *Tenants) spendLocked(t lock.Tenant, price time.Duration) (wait time.Duration) {
-	a := ts.accounts[t]
-	if a == nil {
-		if len(ts.accounts) >= ts.manyAccounts {
-			now := time.Now()
-			maps.DeleteFunc(ts.accounts, func(t lock.Tenant, a *Account) bool { return ts.hasLeftLocked(t, a, now) })
-			ts.manyAccounts = 2*len(ts.accounts) + fewAccounts
-		}
-		a = &Account{}
-		ts.accounts[t] = a
-	}
-	if wait = ts.rate.Wait(a.Spend(ts.rate, price)); wait > 0 && ts.aloneLocked(t, a.at) {
+	a := ts.accounts.Of(t)
+	if wait = ts.rate.Wait(a.Spend(ts.rate, price)); wait > 0 && ts.aloneLocked(t) {
 		a.owed, wait = 0, 0
 	}
 	return wait
 }
 
 // aloneLocked says whether no other tenant is there. On the way it forgets those who have left.
-func (ts *Tenants) aloneLocked(t lock.Tenant, now time.Time) bool {
+func (ts *Tenants) aloneLocked(t lock.Tenant) bool {
 	for other := range ts.sessions {
 		if other != t {
 			return false
 		}
 	}
-	for other, a := range ts.accounts {
+	for other, a := range ts.accounts.all {
 		switch {
 		case other == t:
-		case ts.hasLeftLocked(other, a, now):
-			delete(ts.accounts, other)
+		case ts.hasLeftLocked(other, a):
+			delete(ts.accounts.all, other)
 		default:
 			return false
 		}
@@ -122,8 +110,8 @@ func (ts *Tenants) aloneLocked(t lock.Tenant, now time.Time) bool {
 }
 
 // hasLeftLocked says whether a tenant has left. What it owed is paid by then.
-func (ts *Tenants) hasLeftLocked(t lock.Tenant, a *Account, now time.Time) bool {
-	return ts.sessions[t] == 0 && now.Sub(a.at) >= lately
+func (ts *Tenants) hasLeftLocked(t lock.Tenant, a *Account) bool {
+	return ts.sessions[t] == 0 && time.Since(a.at) >= lately
 }
 
 // Work lets a tenant have something done that has a price, later if it owes, or refuses that if it would wait for
@@ -132,7 +120,7 @@ func (ts *Tenants) Work(ctx context.Context, t lock.Tenant, price, patience time
 	ts.mu.Lock()
 	wait := ts.spendLocked(t, price)
 	if wait > patience {
-		ts.accounts[t].owed -= price
+		ts.accounts.Of(t).owed -= price
 		ts.mu.Unlock()
 		return fmt.Errorf("the clients of this address make lockd work too much: %w",
 			ts.denied("work", int(ts.rate.Share*100)))

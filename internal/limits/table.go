@@ -1,0 +1,36 @@
+package limits
+
+import (
+	"maps"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// fewTenants are so many that nobody looks which of them have left.
+const fewTenants = 1024
+
+// Table has something for each tenant. When many have come, it forgets those that are gone.
+type Table[V any] struct {
+	all  map[lock.Tenant]*V
+	gone func(lock.Tenant, *V) bool
+	many int // with so many it is looked who is gone
+}
+
+// NewTable makes a Table, with a function that says whether a tenant is as one that never came.
+func NewTable[V any](gone func(lock.Tenant, *V) bool) Table[V] {
+	return Table[V]{make(map[lock.Tenant]*V), gone, fewTenants}
+}
+
+// Of is what there is for a tenant: at first a zero value.
+func (t *Table[V]) Of(tenant lock.Tenant) *V {
+	v := t.all[tenant]
+	if v == nil {
+		if len(t.all) >= t.many {
+			maps.DeleteFunc(t.all, t.gone)
+			t.many = 2*len(t.all) + fewTenants
+		}
+		v = new(V)
+		t.all[tenant] = v
+	}
+	return v
+}
