@@ -36,7 +36,7 @@ func (r *requestRoom) read(b []byte, m *lockdv1.SessionRequest) bool {
 	f.read(b)
 	f.uint64(1, &m.RequestId)
 	if f.number != 11 {
-		r.readOne(f, m, 1)
+		r.readOne(f, m)
 		return f.over()
 	}
 	batch, _ := f.enter(11, true)
@@ -46,16 +46,16 @@ func (r *requestRoom) read(b []byte, m *lockdv1.SessionRequest) bool {
 	return f.over()
 }
 
-// readOne reads a request that is no batch, of which the id may have been read. So many are left.
-func (r *requestRoom) readOne(f *fields, m *lockdv1.SessionRequest, left int) {
+// readOne reads a request that is no batch, of which the id may have been read.
+func (r *requestRoom) readOne(f *fields, m *lockdv1.SessionRequest) {
 	f.uint64(1, &m.RequestId)
 	switch f.number {
 	case 4:
-		slot := r.acquires.next(left)
+		slot := r.acquires.next()
 		slot.arm.Acquire, m.Message = &slot.acquire, &slot.arm
 		f.acquire(&slot.acquire, &slot.durations)
 	case 6:
-		slot := r.releases.next(left)
+		slot := r.releases.next()
 		slot.arm.Release, m.Message = &slot.release, &slot.arm
 		f.release(&slot.release)
 	default: // of another kind: there are fields left

@@ -2,16 +2,35 @@ package wire
 
 import lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 
-// Answers makes the messages of a batch of answers with few allocations. Its zero value is ready for use.
+// Answers makes the messages of a batch of answers in the same memory again and again. Its zero value is ready for use.
 type Answers struct {
 	granted  slab[grantedSlot]
 	released slab[releasedSlot]
+	messages messages[lockdv1.SessionResponse, *lockdv1.SessionResponse]
+	arm      lockdv1.SessionResponse_Batch
+	batch    lockdv1.ResponseBatch
+	envelope lockdv1.SessionResponse
 }
 
 // Again takes all messages back, to make others of them.
 func (a *Answers) Again() {
 	a.granted.again()
 	a.released.again()
+	a.messages.again()
+	a.arm.Batch, a.batch.Responses = nil, nil
+}
+
+// Empty has so many messages, that are empty.
+func (a *Answers) Empty(n int) []*lockdv1.SessionResponse { return a.messages.empty(n) }
+
+// Batch is a message with all of these.
+func (a *Answers) Batch(all []*lockdv1.SessionResponse) *lockdv1.SessionResponse {
+	a.setBatch(&a.envelope, all)
+	return &a.envelope
+}
+
+func (a *Answers) setBatch(m *lockdv1.SessionResponse, all []*lockdv1.SessionResponse) {
+	a.batch.Responses, a.arm.Batch, m.Message = all, &a.batch, &a.arm
 }
 
 type (
@@ -29,16 +48,15 @@ type (
 	}
 )
 
-// Granted makes m a Granted with one Hold and a Validity, all of them empty. Of this and similar messages no more than
-// so many are left to make.
-func (a *Answers) Granted(m *lockdv1.SessionResponse, left int) *lockdv1.Granted {
-	s := a.grant(m, left)
+// Granted makes m a Granted with one Hold and a Validity, all of them empty.
+func (a *Answers) Granted(m *lockdv1.SessionResponse) *lockdv1.Granted {
+	s := a.grant(m)
 	s.granted.Validity, s.validity.Remaining, s.validity.AnchorAge = &s.validity, &s.durations[0], &s.durations[1]
 	return &s.granted
 }
 
-func (a *Answers) grant(m *lockdv1.SessionResponse, left int) *grantedSlot {
-	s := a.granted.next(left)
+func (a *Answers) grant(m *lockdv1.SessionResponse) *grantedSlot {
+	s := a.granted.next()
 	s.holds[0] = &s.hold
 	s.granted.Holds = s.holds[:]
 	s.arm.Granted, m.Message = &s.granted, &s.arm
@@ -46,8 +64,8 @@ func (a *Answers) grant(m *lockdv1.SessionResponse, left int) *grantedSlot {
 }
 
 // Released makes m an empty Released.
-func (a *Answers) Released(m *lockdv1.SessionResponse, left int) *lockdv1.Released {
-	s := a.released.next(left)
+func (a *Answers) Released(m *lockdv1.SessionResponse) *lockdv1.Released {
+	s := a.released.next()
 	s.arm.Released, m.Message = &s.released, &s.arm
 	return &s.released
 }
@@ -55,16 +73,7 @@ func (a *Answers) Released(m *lockdv1.SessionResponse, left int) *lockdv1.Releas
 // responseRoom is where an answer is read into, or a batch.
 type responseRoom struct {
 	Answers
-	fields   fields
-	messages messages[lockdv1.SessionResponse, *lockdv1.SessionResponse]
-	arm      lockdv1.SessionResponse_Batch
-	batch    lockdv1.ResponseBatch
-}
-
-func (r *responseRoom) again() {
-	r.Again()
-	r.messages.again()
-	r.arm.Batch, r.batch.Responses = nil, nil
+	fields fields
 }
 
 // read reads an answer, or a batch.
@@ -73,25 +82,24 @@ func (r *responseRoom) read(b []byte, m *lockdv1.SessionResponse) bool {
 	f.read(b)
 	f.uint64(1, &m.RequestId)
 	if f.number != 22 {
-		r.readOne(f, m, 1)
+		r.readOne(f, m)
 		return f.over()
 	}
 	batch, _ := f.enter(22, true)
-	r.batch.Responses = r.messages.read(f, r.readOne)
-	r.arm.Batch, m.Message = &r.batch, &r.arm
+	r.setBatch(m, r.messages.read(f, r.readOne))
 	f.leave(batch)
 	return f.over()
 }
 
-// readOne reads an answer that is no batch, of which the id may have been read. So many are left.
-func (r *responseRoom) readOne(f *fields, m *lockdv1.SessionResponse, left int) {
+// readOne reads an answer that is no batch, of which the id may have been read.
+func (r *responseRoom) readOne(f *fields, m *lockdv1.SessionResponse) {
 	f.uint64(1, &m.RequestId)
 	switch f.number {
 	case 4:
-		slot := r.grant(m, left)
+		slot := r.grant(m)
 		f.granted(&slot.granted, slot)
 	case 7:
-		f.released(r.Released(m, left))
+		f.released(r.Released(m))
 	default: // of another kind: there are fields left
 	}
 }

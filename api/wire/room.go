@@ -41,7 +41,7 @@ func (r *Request) Free() {
 func (r *Response) Free() {
 	if r.room != nil {
 		r.Message = nil
-		r.room.again()
+		r.room.Again()
 		responseRooms.Put(r.room)
 		r.room = nil
 	}
@@ -50,15 +50,15 @@ func (r *Response) Free() {
 // chunk is how many values of a slab are allocated together at most.
 const chunk = 64
 
-// slab makes values of a kind, of which no more than so many are left to make.
+// slab makes values of a kind, twice as many together each time.
 type slab[T any] struct {
 	all  []T
 	used int
 }
 
-func (s *slab[T]) next(left int) *T {
+func (s *slab[T]) next() *T {
 	if s.used == len(s.all) {
-		s.all, s.used = make([]T, min(left, chunk)), 0
+		s.all, s.used = make([]T, min(max(1, 2*s.used), chunk)), 0
 	}
 	s.used++
 	return &s.all[s.used-1]
@@ -78,29 +78,33 @@ type messages[M any, P interface {
 	encoded [][]byte
 	all     []M
 	batch   []P // each is at its place in all
+	used    int
 }
 
-// read reads the messages of a batch, with a function that is told how many are left. Package proto reads what that
-// does not.
-func (m *messages[M, P]) read(f *fields, one func(f *fields, m P, left int)) (batch []P) {
+// empty has so many messages, that are empty.
+func (m *messages[M, P]) empty(n int) []P {
+	if m.used = n; n > len(m.all) {
+		m.all, m.batch = make([]M, n), make([]P, n)
+		for i := range m.all {
+			m.batch[i] = &m.all[i]
+		}
+	}
+	return m.batch[:n:n]
+}
+
+// read reads the messages of a batch, with a function for one of them. Package proto reads what that does not.
+func (m *messages[M, P]) read(f *fields, one func(f *fields, m P)) (batch []P) {
 	m.encoded = m.encoded[:0]
 	for f.number == 1 {
 		m.encoded = append(m.encoded, f.bytes())
 		f.number-- // there may be more of them
 		f.next()
 	}
-	n := len(m.encoded)
-	if n > len(m.all) {
-		m.all, m.batch = make([]M, n), make([]P, n)
-		for i := range m.all {
-			m.batch[i] = &m.all[i]
-		}
-	}
-	batch = m.batch[:n:n]
+	batch = m.empty(len(m.encoded))
 	around := *f
 	for i, entry := range m.encoded {
 		f.read(entry)
-		if one(f, batch[i], n-i); !f.over() && proto.Unmarshal(entry, batch[i]) != nil {
+		if one(f, batch[i]); !f.over() && proto.Unmarshal(entry, batch[i]) != nil {
 			around.odd = true
 			break
 		}
@@ -115,7 +119,7 @@ func (m *messages[M, P]) again() {
 		*m = messages[M, P]{}
 		return
 	}
-	clear(m.all[:min(len(m.encoded), len(m.all))])
+	clear(m.all[:m.used])
 	clear(m.encoded)
-	m.encoded = m.encoded[:0]
+	m.encoded, m.used = m.encoded[:0], 0
 }

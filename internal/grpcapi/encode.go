@@ -94,23 +94,23 @@ func optional(d time.Duration) *durationpb.Duration {
 	return durationpb.New(d)
 }
 
-// setEvent translates an event into the message that tells it. So many are left, with this one.
-func setEvent(r *lockdv1.SessionResponse, e session.Event, answers *wire.Answers, left int) {
+// setEvent translates an event into the message that tells it, which is empty.
+func setEvent(r *lockdv1.SessionResponse, e session.Event, answers *wire.Answers) {
 	switch e := e.(type) {
 	case session.Granted:
 		if !e.Auto && !time.Now().Before(e.Validity.Until) { // it waited for too long: the lease ended by itself
-			setEvent(r, session.Failed{ID: e.ID, Err: lock.ErrOutcomeUnknown}, answers, left)
+			setEvent(r, session.Failed{ID: e.ID, Err: lock.ErrOutcomeUnknown}, answers)
 			return
 		}
 		r.RequestId = e.ID
-		setGranted(answers.Granted(r, left), e)
+		setGranted(answers.Granted(r), e)
 	case session.NotGranted:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_NotGranted{NotGranted: fromNotGranted(e)}
 	case session.Queued:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Queued{Queued: &lockdv1.Queued{Position: count(e.Position)}}
 	case session.Released:
 		r.RequestId = e.ID
-		setReleased(answers.Released(r, left), e)
+		setReleased(answers.Released(r), e)
 	case session.Extended:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Extended{
 			Extended: &lockdv1.Extended{Validity: fromValidity(e.Validity)},

@@ -32,7 +32,7 @@ func NewFrameCodec(limit int) encoding.CodecV2 { return newFrameCodec(limit, lim
 // FromEvent is a translation, for tests of what no broker does at will.
 func FromEvent(e session.Event) *lockdv1.SessionResponse {
 	m := &lockdv1.SessionResponse{}
-	setEvent(m, e, &wire.Answers{}, 1)
+	setEvent(m, e, &wire.Answers{})
 	return m
 }
 
@@ -69,9 +69,9 @@ func (t *Translation) Read(frame []byte) int {
 
 // Write writes events and returns in how many frames.
 func (t *Translation) Write(events []session.Event) (n int) {
-	f := frames.Get().(*frame)
-	defer frames.Put(f)
-	_ = f.send(events, true, func(m *lockdv1.SessionResponse) error {
+	answers := frames.Get().(*wire.Answers)
+	defer frames.Put(answers)
+	_ = sendAll(events, answers, true, func(m *lockdv1.SessionResponse) error {
 		data, err := t.codec.Marshal(m)
 		if err == nil {
 			data.Free()

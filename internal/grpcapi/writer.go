@@ -110,46 +110,30 @@ func (c *conn) writeAll() error {
 		if len(events) == 0 {
 			return nil
 		}
-		f := frames.Get().(*frame)
-		err := f.send(events, c.batches, c.stream.Send)
-		frames.Put(f)
+		answers := frames.Get().(*wire.Answers)
+		err := sendAll(events, answers, c.batches, c.stream.Send)
+		frames.Put(answers)
 		if err != nil {
 			return err
 		}
 	}
 }
 
-// frame is room for some messages. A message is not needed any more once it is sent, so the next ones are made in its
-// place.
-type frame struct {
-	answers  wire.Answers
-	all      [batchSize]lockdv1.SessionResponse
-	messages [batchSize]*lockdv1.SessionResponse
-	batch    lockdv1.ResponseBatch
-	arm      lockdv1.SessionResponse_Batch
-	envelope lockdv1.SessionResponse
-}
+// frames are room for the messages of a frame each. A message is not needed any more once it is sent, so the next ones
+// are made in its place. Streams that have nothing to send keep none.
+var frames = sync.Pool{New: func() any { return new(wire.Answers) }}
 
-// frames are not kept by streams that have nothing to send.
-var frames = sync.Pool{New: func() any {
-	f := &frame{}
-	f.arm.Batch, f.envelope.Message = &f.batch, &f.arm
-	for i := range f.all {
-		f.messages[i] = &f.all[i]
-	}
-	return f
-}}
-
-// send translates up to batchSize events and sends them, in a batch if the client understands it.
-func (f *frame) send(events []session.Event, batches bool, send func(*lockdv1.SessionResponse) error) error {
-	messages := f.messages[:len(events)]
-	defer f.empty(len(events))
+// sendAll translates events and sends them, in a batch if the client understands it.
+func sendAll(events []session.Event, answers *wire.Answers, batches bool,
+	send func(*lockdv1.SessionResponse) error,
+) error {
+	defer answers.Again()
+	messages := answers.Empty(len(events))
 	for i, e := range events {
-		setEvent(messages[i], e, &f.answers, len(events)-i)
+		setEvent(messages[i], e, answers)
 	}
 	if batches && len(messages) > 1 {
-		f.batch.Responses = messages
-		return send(&f.envelope)
+		return send(answers.Batch(messages))
 	}
 	for _, m := range messages {
 		if err := send(m); err != nil {
@@ -157,11 +141,4 @@ func (f *frame) send(events []session.Event, batches bool, send func(*lockdv1.Se
 		}
 	}
 	return nil
-}
-
-// empty lets go of the first n messages.
-func (f *frame) empty(n int) {
-	f.answers.Again()
-	f.batch.Responses = nil
-	clear(f.all[:n])
 }
