@@ -183,6 +183,21 @@ func release(id uint64, h *lockdv1.Hold, keep uint32) *lockdv1.SessionRequest {
 	}}}
 }
 
+func cancelOf(id, target uint64) *lockdv1.SessionRequest {
+	m := &lockdv1.Cancel{TargetId: target}
+	return &lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Cancel{Cancel: m}}
+}
+
+func watchOf(id uint64, name string) *lockdv1.SessionRequest {
+	m := &lockdv1.Watch{Name: name}
+	return &lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Watch{Watch: m}}
+}
+
+func limitOf(id uint64, name string, n uint32) *lockdv1.SessionRequest {
+	m := &lockdv1.SetLimit{Name: name, Limit: n}
+	return &lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_SetLimit{SetLimit: m}}
+}
+
 // call sends a request and returns its answer.
 func (c *stream) call(m *lockdv1.SessionRequest) *lockdv1.SessionResponse {
 	c.t.Helper()
@@ -233,6 +248,7 @@ func codeOf(reason string) codes.Code {
 		"FENCE_STALE": codes.Aborted, "SUPERSEDED": codes.Aborted, "DEADLOCK": codes.Aborted,
 		"SESSION_SILENT": codes.DeadlineExceeded, "UNIMPLEMENTED": codes.Unimplemented,
 		"REQUEST_ID_REPEATED": codes.AlreadyExists, "ADMIN_ONLY": codes.PermissionDenied,
+		"no ErrorInfo": codes.ResourceExhausted, // a word of gRPC itself
 	}[reason]
 }
 

@@ -1,14 +1,12 @@
 package grpcapi_test
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/grpcapi"
@@ -73,43 +71,6 @@ func TestWhatAnAcquireAsksFor(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, row.want)
 			}
 		})
-	}
-}
-
-func TestWhatAnAcquireMustNotAskFor(t *testing.T) {
-	b, sem := ais{item("b", 0, 0, 0)}, ais{item("b", semaphore, 0, 0)}
-	items := func(i ...*lockdv1.AcquireItem) *acq { return &acq{Items: i} }
-	for name, row := range map[string]struct {
-		acquire       *lockdv1.Acquire
-		field, reason string
-	}{
-		"name and names":          {&acq{Name: "a", Names: []string{"b"}}, "name", "INVALID_NAME"},
-		"name and items":          {&acq{Name: "a", Items: b}, "name", "INVALID_NAME"},
-		"names and items":         {&acq{Names: []string{"a"}, Items: b}, "name", "INVALID_NAME"},
-		"a kind for all items":    {&acq{Kind: fair, Items: b}, "kind", "INVALID_KIND"},
-		"permits for all items":   {&acq{Permits: 2, Items: sem}, "permits", "INVALID_PERMITS"},
-		"a limit for all items":   {&acq{Limit: 2, Items: sem}, "limit", "INVALID_PERMITS"},
-		"permits of a lock":       {&acq{Name: "a", Permits: 2}, "permits", "INVALID_PERMITS"},
-		"a limit of a lock":       {&acq{Name: "a", Kind: write, Limit: 1}, "limit", "INVALID_PERMITS"},
-		"permits of several":      {&acq{Names: []string{"a", "b"}, Kind: read, Permits: 2}, "permits", "INVALID_PERMITS"},
-		"permits of one of items": {items(sem[0], item("b", fair, 2, 0)), "items[1].permits", "INVALID_PERMITS"},
-		"a limit of one of items": {items(sem[0], item("b", 0, 0, 2)), "items[1].limit", "INVALID_PERMITS"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r, err := grpcapi.ToAcquire(row.acquire)
-			invalid, ok := errors.AsType[*lock.InvalidError](err)
-			if !ok || invalid.Field != row.field || invalid.Reason != row.reason {
-				t.Errorf("got %+v, %v; want %s for %s", r, err, row.reason, row.field)
-			}
-		})
-	}
-}
-
-// The text is part of what callers see, so it is ours and does not change from build to build.
-func TestAnInvalidDurationIsToldInOurWords(t *testing.T) {
-	_, err := grpcapi.ToAcquire(&lockdv1.Acquire{Name: "a", Wait: &durationpb.Duration{Seconds: 1, Nanos: -1}})
-	if want := "wait: no duration, or one of more than 10,000 years"; err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

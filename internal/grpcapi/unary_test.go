@@ -61,31 +61,6 @@ func TestUnaryLeaseFromAcquireToRelease(t *testing.T) {
 	})
 }
 
-func TestUnaryRequestsAreChecked(t *testing.T) {
-	inBubble(t, func(s *server) {
-		locks, ctx := lockdv1.NewLockServiceClient(s.conn), s.t.Context()
-		for reason, r := range map[string]*lockdv1.AcquireRequest{
-			"INVALID_NAME":         {Lease: seconds(1)},
-			"INVALID_DURATION":     {Name: "a"},
-			"INVALID_KIND":         {Name: "a", Kind: 50, Lease: seconds(1)},
-			"INVALID_LEASE_ID":     {Name: "a", Lease: seconds(1), LeaseId: "short"},
-			"INVALID_ANNOTATION":   {Name: "a", Lease: seconds(1), Annotation: string(make([]byte, 5000))},
-			"FRAME_TOO_LARGE":      {Name: strings.Repeat("x", 1<<20)},
-			"INVALID_PERMITS":      {Name: "a", Lease: seconds(1), Kind: fair, Permits: 2},
-			"LOCK_CONFIG_MISMATCH": {Name: "a", Lease: seconds(1), Kind: semaphore},
-		} {
-			_, err := locks.Acquire(ctx, r)
-			if got := reasonOf(status.Convert(err)); got != reason {
-				t.Errorf("%v: got %v, want %s", r, err, reason)
-			}
-		}
-		_, err := locks.List(ctx, &lockdv1.ListRequest{PageToken: "what?"})
-		if got := reasonOf(status.Convert(err)); got != "INVALID_PAGE" {
-			t.Errorf("bad page token: got %v", err)
-		}
-	})
-}
-
 func TestUnaryWaitEndsWithItsDeadlineAndKeepsNothing(t *testing.T) {
 	inBubble(t, func(s *server) {
 		locks := lockdv1.NewLockServiceClient(s.conn)
