@@ -1,15 +1,15 @@
 package observe
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
 
-// seldomPause is the time between two lines.
-const seldomPause = time.Second
-
-// Seldom is for lines of the log that anybody can cause: one in a second is enough. The zero value is ready.
+// Seldom is for lines of the log that anybody can cause. The zero value is ready.
 type Seldom struct {
+	Pause time.Duration // between two lines; 0 is a second
+
 	mu   sync.Mutex // guards the fields below
 	last time.Time  // when a line was logged
 	more int        // not logged since
@@ -20,7 +20,7 @@ func (s *Seldom) Now() (more int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	if now.Sub(s.last) < seldomPause {
+	if now.Sub(s.last) < cmp.Or(s.Pause, time.Second) {
 		s.more++
 		return 0, false
 	}

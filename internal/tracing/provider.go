@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -16,6 +15,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/observe"
 )
 
 // Config says whether and as whom to trace.
@@ -89,19 +90,12 @@ func (p *Provider) Spans() trace.TracerProvider { return p.spans }
 // Close sends what was not sent yet.
 func (p *Provider) Close(ctx context.Context) error { return p.spans.Shutdown(ctx) }
 
-// complaintPause is how often at most a collector that is away is told of.
-const complaintPause = time.Minute
-
 // complainTo has the libraries tell what goes wrong in the log. They have one place for that in a process.
 func complainTo(log *zap.Logger) {
-	var mu sync.Mutex // guards the variable below
-	var last time.Time
+	seldom := observe.Seldom{Pause: time.Minute}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if time.Since(last) > complaintPause {
-			last = time.Now()
-			log.Warn("spans cannot be sent", zap.Error(err))
+		if more, ok := seldom.Now(); ok {
+			log.Warn("spans cannot be sent", zap.Error(err), zap.Int(observe.KeyMore, more))
 		}
 	}))
 }
