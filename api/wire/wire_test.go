@@ -17,7 +17,7 @@ import (
 )
 
 // rounds is how many messages of each kind are made.
-const rounds = 3000
+const rounds = 1000
 
 // Whatever the messages are, they arrive as package proto writes and reads them.
 func TestMessagesAreWhatPackageProtoMakesOfThem(t *testing.T) {
