@@ -63,7 +63,8 @@ func refusals() map[string]refused {
 	items := func(i ...*lockdv1.AcquireItem) *lockdv1.SessionRequest { return on(&acq{Items: i}) }
 	nine := func(m *lockdv1.SessionRequest) *lockdv1.SessionRequest { m.RequestId = 9; return m }
 	b, sem, large := ais{item("b", 0, 0, 0)}, ais{item("b", semaphore, 0, 0)}, &acq{Name: long(1 << 20)}
-	noDuration, absurd := &durationpb.Duration{Nanos: -1, Seconds: 1}, &durationpb.Duration{Seconds: 1 << 60}
+	second, absurd := seconds(1), &durationpb.Duration{Seconds: 1 << 60}
+	noDuration := &durationpb.Duration{Nanos: -1, Seconds: 1}
 	mine := func(name string, fence uint64) *lockdv1.SessionRequest {
 		return release(9, &lockdv1.Hold{Name: name, Holder: "#1", Fence: fence}, 0)
 	}
@@ -137,14 +138,14 @@ func refusals() map[string]refused {
 		"too large for gRPC":   {last{acquire(1, &acq{Name: long(5 << 20)})}, "no ErrorInfo", ""},
 		"too long for a batch": {last{inBatch(make([]*lockdv1.SessionRequest, 1025)...)}, "INVALID_MESSAGE", "1024"},
 
-		"a call without a name":      {&once{Lease: seconds(1)}, "INVALID_NAME", "name: "},
+		"a call without a name":      {&once{Lease: second}, "INVALID_NAME", "name: "},
 		"a call without a lease":     {&once{Name: "a"}, "INVALID_DURATION", "lease: "},
-		"a call with a kind":         {&once{Name: "a", Kind: 50, Lease: seconds(1)}, "INVALID_KIND", "kind: "},
-		"a call with a lease id":     {&once{Name: "a", Lease: seconds(1), LeaseId: "short"}, "INVALID_LEASE_ID", "lease_id: "},
-		"a call with a long text":    {&once{Name: "a", Lease: seconds(1), Annotation: long(5000)}, "INVALID_ANNOTATION", ""},
-		"a call with much text":      {&once{Name: "a", Lease: seconds(1), Annotation: long(100 << 10)}, "FRAME_TOO_LARGE", ""},
-		"a call with permits":        {&once{Name: "a", Lease: seconds(1), Permits: 2}, "INVALID_PERMITS", "permits: "},
-		"a call for no semaphore":    {&once{Name: "a", Lease: seconds(1), Kind: semaphore}, "LOCK_CONFIG_MISMATCH", ""},
+		"a call with a kind":         {&once{Name: "a", Kind: 50, Lease: second}, "INVALID_KIND", "kind: "},
+		"a call with a lease id":     {&once{Name: "a", Lease: second, LeaseId: "x"}, "INVALID_LEASE_ID", "lease_id: "},
+		"a call with a long text":    {&once{Name: "a", Lease: second, Annotation: long(5000)}, "INVALID_ANNOTATION", ""},
+		"a call with much text":      {&once{Name: "a", Lease: second, Annotation: long(100 << 10)}, "FRAME_TOO_LARGE", ""},
+		"a call with permits":        {&once{Name: "a", Lease: second, Permits: 2}, "INVALID_PERMITS", "permits: "},
+		"a call for no semaphore":    {&once{Name: "a", Lease: second, Kind: semaphore}, "LOCK_CONFIG_MISMATCH", ""},
 		"a call for a limit of zero": {&lockdv1.SetLimitRequest{Name: "pool"}, "INVALID_PERMITS", "limit: "},
 		"a call for no page":         {&lockdv1.ListRequest{PageToken: "what?"}, "INVALID_PAGE", "page_token: "},
 	}
@@ -201,7 +202,8 @@ func (s *server) failure(r proto.Message) *lockdv1.Failure {
 
 func failureOf(err error) *lockdv1.Failure {
 	st := status.Convert(err)
-	return &lockdv1.Failure{Code: int32(st.Code()), Message: st.Message(), Reason: reasonOf(st)} //nolint:gosec // at most 16
+	code := int32(st.Code()) //nolint:gosec // at most 16
+	return &lockdv1.Failure{Code: code, Message: st.Message(), Reason: reasonOf(st)}
 }
 
 func TestAStreamWithoutOpenIsClosed(t *testing.T) {
