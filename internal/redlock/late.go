@@ -152,8 +152,13 @@ func (t *tail) settled(m *member) {
 }
 
 // outOf are those of some calls that this is not left of.
-func (t *tail) outOf(cs calls) calls {
-	return slices.DeleteFunc(slices.Clone(cs), func(other *tail) bool { return other == t })
+func (t *tail) outOf(cs calls) (left calls) {
+	for _, other := range cs {
+		if other != t {
+			left = append(left, other)
+		}
+	}
+	return left
 }
 
 // absent are the members that have not voted. mu is held.

@@ -77,8 +77,8 @@ func (l *listening) tell(n lock.Notice) {
 }
 
 // at begins to listen at all members, and returns what ends it.
-func (l *listening) at(begin func(m *member) (stop func())) (stop func()) {
-	stop = l.s.atAll(begin)
+func (l *listening) at(begin func(m *member) (stop func())) func() {
+	stop := l.s.atAll(begin)
 	return func() {
 		stop()
 		l.mu.Lock()
