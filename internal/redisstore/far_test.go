@@ -13,29 +13,38 @@ import (
 	"github.com/lockd-io/lockd/internal/tier"
 )
 
-// All works with a Redis in another region, whose connections take longer to make than an operation may take.
+// All works with a Redis in another region, whose connections take longer to make than an operation may take, and whose
+// sentinel is as far away.
 func TestAFarRedisWorks(t *testing.T) {
 	t.Parallel()
 	for _, far := range []struct {
 		late, timeout time.Duration
 		password      string
+		sentinel      bool
 		long          bool
 	}{
-		{150 * time.Millisecond, 300 * time.Millisecond, "", false},
-		{250 * time.Millisecond, time.Second, "secret", false},
-		{400 * time.Millisecond, time.Second, "secret", true},
-		{400 * time.Millisecond, time.Second, "", true},
+		{150 * time.Millisecond, 300 * time.Millisecond, "", false, false},
+		{200 * time.Millisecond, time.Second, "secret", true, false},
+		{400 * time.Millisecond, time.Second, "secret", false, true},
+		{400 * time.Millisecond, time.Second, "", false, true},
 	} {
-		t.Run(fmt.Sprintf("%v password %q", far.late, far.password), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%v password %q sentinel %v", far.late, far.password, far.sentinel), func(t *testing.T) {
 			if far.long {
 				tier.Long(t)
 			}
 			t.Parallel()
 			srv := redistest.Start(t)
 			p := redistest.StartProxy(t, srv.Addr)
+			cfg := Config{Addr: p.Addr, DB: 1, PasswordNow: always(far.password), OpTimeout: far.timeout}
+			if far.sentinel {
+				w := redistest.StartSentinel(t, p.Addr, "sentinel auth-pass "+redistest.MasterName+" "+far.password)
+				farther := redistest.StartProxy(t, w.Addr)
+				farther.Delay(far.late)
+				cfg.Addr, cfg.Sentinel = "", &Sentinel{Master: redistest.MasterName, Addrs: []string{farther.Addr}}
+			}
 			must(t, srv.Client().ConfigSet(t.Context(), "requirepass", far.password).Err())
 			p.Delay(far.late)
-			useFar(t, p, Config{Addr: p.Addr, DB: 1, PasswordNow: always(far.password), OpTimeout: far.timeout})
+			useFar(t, p, cfg)
 		})
 	}
 }

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"errors"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,7 +67,7 @@ func TestOneQuestionCoversABatchOfGrantsAndRenewalsAskNone(t *testing.T) {
 // A grant that too few replicas have is released and refused, whatever it is.
 func TestAGrantThatIsNotReplicatedIsNone(t *testing.T) {
 	t.Parallel()
-	for name, few := range map[string]int{"alone": 2, "together": 1} {
+	for name, few := range map[string]int{"alone": maxTogether + 1, "together": 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, replica, cfg := withReplica(t)
@@ -95,24 +96,20 @@ func refuseWithout(t *testing.T, replica *redistest.Server, s *Store) {
 		t.Helper()
 		wantHeld(t, s, name, false)
 	}
+	told := make(map[string]chan error)
 	for _, k := range kinds {
-		c := kindClaim(k, k.String(), "o")
-		if k == lock.Semaphore {
-			c = permitsClaim(k.String(), "o", 3, 5)
-		}
-		_, err := s.Acquire(t.Context(), c)
-		refused(k.String(), err)
-		free(k.String())
+		name := k.String()
+		told[name] = make(chan error, 1)
+		s.StartAcquire(usual(k, name, "o"), func(_ lock.Grant, err error) { told[name] <- err })
 	}
-	told := make(chan error, 1)
-	s.StartAcquire(claim("started", "o"), func(_ lock.Grant, err error) { told <- err })
-	refused("started", <-told)
-	free("started")
 	_, err := s.AcquireAll(t.Context(), []lock.Claim{claim("one", "o"), kindClaim(lock.Write, "two", "o")})
 	refused("several", err)
 	free("one")
 	free("two")
-
+	for name, err := range told {
+		refused(name, <-err)
+		free(name)
+	}
 	again := claim("held", "o")
 	again.Count, again.Fence = 2, first.Fence
 	_, err = s.Acquire(t.Context(), again)
@@ -122,12 +119,20 @@ func refuseWithout(t *testing.T, replica *redistest.Server, s *Store) {
 	}
 	_, err = s.Acquire(t.Context(), claim("held", "p"))
 	wantErr(t, err, lock.ErrHeld) // which is true, replicated or not
+	var overs sync.WaitGroup
+	overs.Add(len(handed))
 	for k, f := range handed {
 		r := handingOver(kindReturn(k, "over "+k.String(), "o", f), "successor")
-		if res, err := s.Release(t.Context(), r); err != nil || res.HandedOver != 0 {
-			t.Errorf("%v handed over: got %+v, %v, want the name freed", k, res, err)
-		}
-		free(r.Name)
+		s.StartRelease(r, func(res lock.Returned, err error) {
+			if err != nil || res.HandedOver != 0 {
+				t.Errorf("%v handed over: got %+v, %v, want the name freed", k, res, err)
+			}
+			overs.Done()
+		})
+	}
+	overs.Wait()
+	for k := range handed {
+		free("over " + k.String())
 	}
 	wantErr(t, renewOne(t, s, "held", "o", first.Fence), nil)
 

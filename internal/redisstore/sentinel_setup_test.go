@@ -70,37 +70,3 @@ func freePort(t *testing.T) (addr, port string) {
 	must(t, err)
 	return l.Addr().String(), port
 }
-
-// Connections take longer to make than an operation may take, and the sentinel is as far away as the server.
-func TestAFarRedisBehindASentinelWorks(t *testing.T) {
-	t.Parallel()
-	const late = 200 * time.Millisecond
-	p := redistest.StartProxy(t, redistest.Start(t).Addr)
-	w := redistest.StartSentinel(t, p.Addr)
-	far := redistest.StartProxy(t, w.Addr)
-	p.Delay(late)
-	far.Delay(late)
-	useFar(t, p, Config{
-		Sentinel:  &Sentinel{Master: redistest.MasterName, Addrs: []string{far.Addr}},
-		OpTimeout: time.Second,
-	})
-}
-
-// A sentinel that was cut off during a fail-over says what was true before, and the server there takes itself for a
-// master.
-func TestASentinelThatMissedAFailOverMisleadsNobody(t *testing.T) {
-	t.Parallel()
-	k := redistest.StartSentinels(t)
-	k.FailOver()
-	stale := redistest.StartSentinel(t, redistest.Start(t).Addr)
-	master := k.Master().Client()
-	for i, o := range []string{"a", "b", "c", "d"} {
-		cfg := behind(k)
-		cfg.Sentinel.Addrs = []string{stale.Addr, k.Addrs[1+i%2], k.Addrs[0]}
-		s := open(t, cfg)
-		acquire(t, s, claim(o, "o"))
-		if n := master.Exists(t.Context(), o).Val(); n != 1 {
-			t.Errorf("%s was not taken on the master", o)
-		}
-	}
-}

@@ -77,6 +77,17 @@ func TestAnIdleStoreFollowsAForcedFailOver(t *testing.T) {
 	if len(told) == 0 {
 		t.Error("not told that another server is the master")
 	}
+
+	// A sentinel that was cut off meanwhile says what was true before, and the server there takes itself for a master.
+	stale := redistest.StartSentinel(t, redistest.Start(t).Addr)
+	for i, name := range []string{"a", "b", "c", "d"} {
+		cfg := behind(k)
+		cfg.Sentinel.Addrs = []string{stale.Addr, k.Addrs[1+i%2], k.Addrs[0]}
+		acquire(t, open(t, cfg), claim(name, "o"))
+		if n := k.Master().Client().Exists(t.Context(), name).Val(); n != 1 {
+			t.Errorf("%s was not taken on the master", name)
+		}
+	}
 }
 
 // A master that turned into a replica is left at once, whatever the sentinels say, and not used while it is one.
