@@ -10,8 +10,9 @@ import (
 
 func (s *Store) acquireCall(c lock.Claim) script.Call {
 	n := s.Prefix + c.Name
+	keys := layout.Keys(c.Kind, n)
 	if c.Kind == lock.Semaphore {
-		permits := s.Scripts.AcquirePermits.With(layout.PermitKeys(n),
+		permits := s.Scripts.AcquirePermits.With(keys,
 			string(c.Owner), max(c.Permits, 1), script.Millis(c.TTL), c.Limit, s.FenceMillis, layout.PermitChannel(n))
 		permits.Cost += script.CostOfPermits(c.Permits)
 		return permits
@@ -19,13 +20,13 @@ func (s *Store) acquireCall(c lock.Claim) script.Call {
 	args := []any{string(c.Owner), c.Count, script.Millis(c.TTL), uint64(c.Fence), s.FenceMillis}
 	switch c.Kind {
 	case lock.Fair:
-		return s.Scripts.AcquireFair.With(layout.FairKeys(n), append(args, placeMillis(c), layout.Channel(n))...)
+		return s.Scripts.AcquireFair.With(keys, append(args, placeMillis(c), layout.Channel(n))...)
 	case lock.Read:
-		return s.Scripts.AcquireRead.With(layout.RWKeys(n), append(args, string(c.WriteOwner), layout.HoldBase(n))...)
+		return s.Scripts.AcquireRead.With(keys, append(args, string(c.WriteOwner), layout.HoldBase(n))...)
 	case lock.Write:
-		return s.Scripts.AcquireWrite.With(layout.RWKeys(n), append(args, placeMillis(c), layout.HoldBase(n))...)
+		return s.Scripts.AcquireWrite.With(keys, append(args, placeMillis(c), layout.HoldBase(n))...)
 	default:
-		return s.Scripts.Acquire.With(layout.PlainKeys(n), args...)
+		return s.Scripts.Acquire.With(keys, args...)
 	}
 }
 
@@ -39,23 +40,21 @@ func placeMillis(c lock.Claim) int64 {
 
 func (s *Store) raiseCall(c lock.Claim) script.Call {
 	n := s.Prefix + c.Name
-	keys := layout.PlainKeys(n)
-	if c.Kind == lock.Read || c.Kind == lock.Write {
-		keys = layout.RWKeys(n)
-	}
-	return s.Scripts.Raise.With(keys, c.Kind.String(), string(c.Owner), uint64(c.Fence), s.FenceMillis, layout.HoldBase(n))
+	return s.Scripts.Raise.With(layout.Keys(c.Kind, n), c.Kind.String(), string(c.Owner), uint64(c.Fence), s.FenceMillis,
+		layout.HoldBase(n))
 }
 
 func (s *Store) releaseCall(r lock.Return) script.Call {
 	n := s.Prefix + r.Name
+	keys := layout.Keys(r.Kind, n)
 	if r.Kind == lock.Semaphore {
-		permits := s.Scripts.ReleasePermits.With(layout.PermitKeys(n),
+		permits := s.Scripts.ReleasePermits.With(keys,
 			string(r.Owner), r.Permits, layout.PermitChannel(n), script.Decimal(r.Fence), r.Remaining)
 		permits.Cost += script.CostOfPermits(r.Permits)
 		return permits
 	}
 	if r.Kind == lock.Read {
-		return s.Scripts.ReleaseRead.With(layout.RWKeys(n), string(r.Owner), script.Decimal(r.Fence), r.Remaining,
+		return s.Scripts.ReleaseRead.With(keys, string(r.Owner), script.Decimal(r.Fence), r.Remaining,
 			layout.RWChannel(n), layout.HoldBase(n))
 	}
 	var next lock.Successor
@@ -68,25 +67,26 @@ func (s *Store) releaseCall(r lock.Return) script.Call {
 	}
 	switch r.Kind {
 	case lock.Fair:
-		return s.Scripts.ReleaseFair.With(layout.FairKeys(n), append(args, layout.Channel(n))...)
+		return s.Scripts.ReleaseFair.With(keys, append(args, layout.Channel(n))...)
 	case lock.Write:
-		return s.Scripts.ReleaseWrite.With(layout.RWKeys(n),
+		return s.Scripts.ReleaseWrite.With(keys,
 			append(args, layout.RWChannel(n), layout.HoldBase(n), uint64(next.Fence))...)
 	default:
-		return s.Scripts.Release.With([]string{n, layout.Token(n), layout.Channel(n)}, append(args, uint64(next.Fence))...)
+		return s.Scripts.Release.With(append(keys, layout.Channel(n)), append(args, uint64(next.Fence))...)
 	}
 }
 
 func (s *Store) forceCall(n string, kind lock.Kind, before int64) script.Call {
+	keys := layout.Keys(kind, n)
 	args := []any{layout.Control, s.forcedMark + n}
 	switch kind {
 	case lock.Fair:
-		return s.Scripts.ForceFair.With(layout.FairKeys(n), append(args, layout.Channel(n), before)...)
+		return s.Scripts.ForceFair.With(keys, append(args, layout.Channel(n), before)...)
 	case lock.Read, lock.Write:
-		return s.Scripts.ForceRW.With(layout.RWKeys(n),
+		return s.Scripts.ForceRW.With(keys,
 			append(args, layout.RWChannel(n), kind.String(), layout.HoldBase(n), before)...)
 	case lock.Semaphore:
-		return s.Scripts.ForcePermit.With(layout.PermitKeys(n), append(args, layout.PermitChannel(n), before)...)
+		return s.Scripts.ForcePermit.With(keys, append(args, layout.PermitChannel(n), before)...)
 	default:
 		return s.Scripts.Force.With([]string{n, layout.Channel(n), layout.Token(n)}, append(args, before)...)
 	}

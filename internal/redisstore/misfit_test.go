@@ -140,10 +140,7 @@ func misfitCallsOf(k lock.Kind) (calls []misfitCall) {
 
 // misfitKeys are all keys that the scripts of a kind use for n.
 func misfitKeys(k lock.Kind, owners ...string) []string {
-	keys := map[lock.Kind]func(string) []string{
-		lock.Exclusive: layout.PlainKeys, lock.Fair: layout.FairKeys, lock.Read: layout.RWKeys, lock.Write: layout.RWKeys,
-		lock.Semaphore: layout.PermitKeys,
-	}[k]("n")
+	keys := layout.Keys(k, "n")
 	for _, o := range owners {
 		switch k {
 		case lock.Read:

@@ -25,7 +25,7 @@ func (s *Store) Enlist(
 	n := s.Prefix + name
 	all := make([]int, 0, len(owners))
 	for some := range slices.Chunk(owners, placeChunk) {
-		q := question{"enlist waiters for", name, lock.Fair, s.Scripts.Enlist.With(layout.FairKeys(n),
+		q := question{"enlist waiters for", name, lock.Fair, s.Scripts.Enlist.With(layout.Keys(lock.Fair, n),
 			withOwners(some, script.Millis(place), layout.Channel(n))...).As(some[0].Tenant())}
 		_, err := answer(ctx, s, q, func(a *script.Answer) (struct{}, error) {
 			for i := range some {
@@ -73,7 +73,7 @@ func (s *Store) leaveCall(n string, kind lock.Kind, owners []lock.Owner, from in
 	if kind == lock.Write {
 		return s.Scripts.LeaveWrite.With([]string{layout.Writer(n), n}, withOwners(owners, layout.RWChannel(n))...)
 	}
-	return s.Scripts.LeaveFair.With(layout.FairKeys(n), withOwners(owners, layout.Channel(n), from)...)
+	return s.Scripts.LeaveFair.With(layout.Keys(lock.Fair, n), withOwners(owners, layout.Channel(n), from)...)
 }
 
 // withOwners are the arguments of a script for some waiters.
@@ -88,8 +88,8 @@ func withOwners(owners []lock.Owner, args ...any) []any {
 func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner,
 	place time.Duration,
 ) (int, error) {
-	q := question{"succeed waiters for", name, lock.Fair, s.Scripts.SucceedFair.With(layout.FairKeys(s.Prefix+name),
-		withOwners(from, string(to), script.Millis(place))...).As(to.Tenant())}
+	q := question{"succeed waiters for", name, lock.Fair, s.Scripts.SucceedFair.With(
+		layout.Keys(lock.Fair, s.Prefix+name), withOwners(from, string(to), script.Millis(place))...).As(to.Tenant())}
 	ahead, err := answer(ctx, s, q, func(a *script.Answer) (int, error) { return int(a.Int(1)), nil })
 	if err != nil {
 		return lock.PlaceUnknown, err

@@ -29,10 +29,10 @@ func (s *Store) acquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 			return nil, err
 		}
 		permits += c.Permits
-		ks, rest := s.partOfAll(c)
-		keys = append(keys, ks...)
-		args = append(args, c.Kind.String(), string(c.Owner), script.Millis(c.TTL), uint64(c.Fence), rest[0], rest[1],
-			rest[2])
+		n := s.Prefix + c.Name
+		keys = append(keys, layout.Keys(c.Kind, n)...)
+		args = append(args, c.Kind.String(), string(c.Owner), script.Millis(c.TTL), uint64(c.Fence))
+		args = append(args, partOfAll(c, n)...)
 	}
 	if len(cs) == 0 {
 		return nil, nil
@@ -58,19 +58,16 @@ func (s *Store) acquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 	return gs, cmp.Or(a.Err, a.Few)
 }
 
-// partOfAll is what script/acquire_all.lua is told of a claim besides its kind, owner and TTL.
-func (s *Store) partOfAll(c lock.Claim) (keys []string, rest [3]any) {
-	n := s.Prefix + c.Name
+// partOfAll is what script/acquire_all.lua is told of a claim of N besides its kind, owner, TTL and fence.
+func partOfAll(c lock.Claim, n string) []any {
 	switch c.Kind {
 	case lock.Fair:
-		return layout.FairKeys(n), [3]any{layout.Channel(n), "", ""}
-	case lock.Read:
-		return layout.RWKeys(n), [3]any{string(c.WriteOwner), layout.HoldBase(n), ""}
-	case lock.Write:
-		return layout.RWKeys(n), [3]any{"", layout.HoldBase(n), ""}
+		return []any{layout.Channel(n), "", ""}
+	case lock.Read, lock.Write:
+		return []any{string(c.WriteOwner), layout.HoldBase(n), ""}
 	case lock.Semaphore:
-		return layout.PermitKeys(n), [3]any{max(c.Permits, 1), c.Limit, layout.PermitChannel(n)}
+		return []any{max(c.Permits, 1), c.Limit, layout.PermitChannel(n)}
 	default:
-		return layout.PlainKeys(n), [3]any{"", "", ""}
+		return []any{"", "", ""}
 	}
 }

@@ -60,18 +60,19 @@ const (
 // SetLimit implements lock.Store.
 func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
 	n := s.Prefix + name
-	call := s.Scripts.LimitPermits.With(layout.PermitKeys(n), limit, s.FenceMillis, layout.PermitChannel(n))
+	call := s.Scripts.LimitPermits.With(layout.Keys(lock.Semaphore, n), limit, s.FenceMillis, layout.PermitChannel(n))
 	return s.askLimit(ctx, "set the limit of", name, call)
 }
 
 // RemoveLimit implements lock.Store.
 func (s *Store) RemoveLimit(ctx context.Context, name string) (uint32, error) {
-	return s.askLimit(ctx, "remove the limit of", name, s.Scripts.RemovePermits.With(layout.PermitKeys(s.Prefix+name)))
+	call := s.Scripts.RemovePermits.With(layout.Keys(lock.Semaphore, s.Prefix+name))
+	return s.askLimit(ctx, "remove the limit of", name, call)
 }
 
 // AdoptLimit implements lock.Store.
 func (s *Store) AdoptLimit(ctx context.Context, name string, limit uint32) error {
-	call := s.Scripts.AdoptPermits.With(layout.PermitKeys(s.Prefix+name), limit, s.FenceMillis)
+	call := s.Scripts.AdoptPermits.With(layout.Keys(lock.Semaphore, s.Prefix+name), limit, s.FenceMillis)
 	_, err := s.askLimit(ctx, "adopt the limit of", name, call)
 	return err
 }

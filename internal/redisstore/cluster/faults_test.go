@@ -71,7 +71,7 @@ func TestASlotMovesWhileItsNamesAreUsed(t *testing.T) {
 	heard := listen(t, s, "{x}here")
 
 	m := c.Migrate(layout.Slot("{x}"))
-	m.MoveKeys(layout.PlainKeys("{x}there")...)
+	m.MoveKeys(layout.Keys(lock.Exclusive, "{x}there")...)
 	// What is known to be on one side goes on. What would be new is refused by both, without harm.
 	if errs := renewed(t, s, there, here); errors.Join(errs...) != nil {
 		t.Errorf("while the slot moves: %v", errs)
@@ -233,7 +233,7 @@ func TestConnectionsForAMovingSlotAreClosedAfterIt(t *testing.T) {
 	s.mu.Unlock()
 	r := holding(t, s, "{x}a")
 	m := c.Migrate(layout.Slot("{x}"))
-	m.MoveKeys(layout.PlainKeys("{x}a")...)
+	m.MoveKeys(layout.Keys(lock.Exclusive, "{x}a")...)
 	asking := func() (n int) {
 		for _, nd := range s.all() {
 			nd.mu.Lock()

@@ -146,7 +146,7 @@ func TestASilentNodeDoesNotDelayRenewalsThatAreSentElsewhere(t *testing.T) {
 	m := c.Migrate(layout.Slot("{x}"))
 	name, at := elsewhere(t, c, m.From, m.To)
 	elsewhere := holding(t, s, name)
-	m.MoveKeys(layout.PlainKeys("{x}a")...)
+	m.MoveKeys(layout.Keys(lock.Exclusive, "{x}a")...)
 	if err := renewed(t, s, moved)[0]; err != nil { // connections are there from now on
 		t.Fatal(err)
 	}

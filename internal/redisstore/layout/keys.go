@@ -168,21 +168,19 @@ func OfName(channel string) bool {
 // Voucher is the key that vouches for the data whose id is in a key.
 func Voucher(data string) string { return vouched + strings.TrimPrefix(data, Data) }
 
-// PlainKeys are those of the scripts for exclusive locks.
-func PlainKeys(n string) []string { return []string{n, Token(n)} }
-
-// FairKeys are those of the scripts for fair locks.
-func FairKeys(n string) []string {
-	return []string{
-		n, Token(n), Queue(n), Timeouts(n), Places(n), keyOf(suspectPrefix, n),
+// Keys are those of the scripts for N as a lock of a kind.
+func Keys(kind lock.Kind, n string) []string {
+	switch kind {
+	case lock.Fair:
+		return []string{n, Token(n), Queue(n), Timeouts(n), Places(n), keyOf(suspectPrefix, n)}
+	case lock.Read, lock.Write:
+		return []string{n, Token(n), Writer(n)}
+	case lock.Semaphore:
+		return []string{n, Token(n), PermitsOut(n)}
+	default:
+		return []string{n, Token(n)}
 	}
 }
-
-// RWKeys are those of the scripts for read and write locks.
-func RWKeys(n string) []string { return []string{n, Token(n), Writer(n)} }
-
-// PermitKeys are those of the scripts for semaphores.
-func PermitKeys(n string) []string { return []string{n, Token(n), PermitsOut(n)} }
 
 // LookKeys are those of script/look.lua.
 func LookKeys(n string) []string {

@@ -9,9 +9,9 @@ import (
 
 // helperKeys are all keys that any script uses for N, besides N, and those that Redisson uses.
 func helperKeys(n, owner string) []string {
-	keys := PlainKeys(n)[1:]
-	for _, more := range [][]string{FairKeys(n), RWKeys(n), PermitKeys(n), LookKeys(n)} {
-		keys = append(keys, more[1:]...)
+	keys := LookKeys(n)[1:]
+	for kind := lock.Exclusive; kind <= lock.Semaphore; kind++ {
+		keys = append(keys, Keys(kind, n)[1:]...)
 	}
 	keys = append(keys, Channel(n), WaiterChannel(n, lock.Owner(owner)), NewsChannel(n), RWChannel(n), PermitChannel(n),
 		Control)
