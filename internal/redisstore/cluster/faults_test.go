@@ -154,17 +154,18 @@ func TestSeveralNamesOnSeveralNodes(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
 	s := open(t, c)
-	const workers, names, rounds = 6, 5, 40
-	var held [names]atomic.Int32
+	const workers, rounds = 6, 40
+	names := bySlots(t, 5)
+	held := make([]atomic.Int32, len(names))
 	var wg sync.WaitGroup
 	var won atomic.Int32
 	for w := range workers {
 		wg.Go(func() {
 			for round := range rounds {
-				o := storetest.Full(lock.Owner(fmt.Sprintf("o%d:#%d", w, round)))
+				at := func(i int) int { return (w + round + i*2) % len(names) }
 				var cs []lock.Claim
 				for i := range 3 {
-					cs = append(cs, claim(fmt.Sprint("name", (w+round+i*2)%names), o))
+					cs = append(cs, claim(names[at(i)].Name, lock.Owner(fmt.Sprintf("o%d:#%d", w, round))))
 				}
 				gs, err := s.AcquireAll(context.Background(), cs)
 				if err != nil {
@@ -174,18 +175,15 @@ func TestSeveralNamesOnSeveralNodes(t *testing.T) {
 					continue
 				}
 				won.Add(1)
-				for _, cl := range cs {
-					if held[at(cl.Name)].Add(1) != 1 {
+				for i, cl := range cs {
+					if held[at(i)].Add(1) != 1 {
 						t.Errorf("%s has two holders", cl.Name)
 					}
 				}
 				time.Sleep(time.Millisecond)
 				for i, cl := range cs {
-					held[at(cl.Name)].Add(-1)
-					if _, err := s.Release(context.Background(),
-						lock.Return{Name: cl.Name, Kind: cl.Kind, Owner: o, Fence: gs[i].Fence}); err != nil {
-						t.Errorf("release: %v", err)
-					}
+					held[at(i)].Add(-1)
+					release(t, s, lock.Renewal{Name: cl.Name, Kind: cl.Kind, Owner: cl.Owner, Fence: gs[i].Fence})
 				}
 			}
 		})
@@ -194,14 +192,8 @@ func TestSeveralNamesOnSeveralNodes(t *testing.T) {
 	if won.Load() == 0 {
 		t.Error("nobody ever had all of its names")
 	}
-	for i := range names {
-		if st, err := s.Look(t.Context(), fmt.Sprint("name", i)); err != nil || st.Held {
-			t.Errorf("got %+v and %v, want it free", st, err)
-		}
-	}
+	wantFree(t, s, names...)
 }
-
-func at(name string) int { return int(name[len(name)-1] - '0') }
 
 // A server outside a cluster is an error of the configuration; one that is away is not.
 func TestOpen(t *testing.T) {

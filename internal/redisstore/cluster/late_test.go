@@ -3,42 +3,33 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
-	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/redisstore"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
-// bySlots are some names in the order of their slots, which all differ.
-func bySlots(t testing.TB, s *Store, n int) []string {
+// bySlots are claims of some names for p, in the order of their slots, which all differ.
+func bySlots(t testing.TB, n int) []lock.Claim {
 	t.Helper()
-	slots := make(map[int]string)
-	for i := 0; len(slots) < n; i++ {
+	names := make(map[int]string)
+	for i := 0; len(names) < n; i++ {
 		name := fmt.Sprint("name", i)
-		slot, err := s.slotOf(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		slots[slot] = name
+		names[layout.Slot(name)] = name
 	}
-	var order []int
-	for slot := range slots {
-		order = append(order, slot)
+	var cs []lock.Claim
+	for _, slot := range slices.Sorted(maps.Keys(names)) {
+		cs = append(cs, claim(names[slot], "p"))
 	}
-	slices.Sort(order)
-	var names []string
-	for _, slot := range order {
-		names = append(names, slots[slot])
-	}
-	return names
+	return cs
 }
 
-func release(t *testing.T, s *Store, r lock.Renewal) {
+func release(t testing.TB, s *Store, r lock.Renewal) {
 	t.Helper()
 	back := lock.Return{Name: r.Name, Kind: r.Kind, Owner: r.Owner, Fence: r.Fence}
 	if _, err := s.Release(t.Context(), back); err != nil {
@@ -46,18 +37,26 @@ func release(t *testing.T, s *Store, r lock.Renewal) {
 	}
 }
 
-// Of two names the first one is taken and the second one held. The first one is undone, and that comes late: after
-// the owner was told that it has both.
+// wantFree looks whether names are free.
+func wantFree(t testing.TB, s *Store, cs ...lock.Claim) {
+	t.Helper()
+	for _, c := range cs {
+		if st, err := s.Look(t.Context(), c.Name); err != nil || st.Held {
+			t.Errorf("%s: got %+v and %v, want it free", c.Name, st, err)
+		}
+	}
+}
+
+// Of two names the first one is taken and the second one held. The first one is undone, and that comes late: after the
+// owner was told that it has both.
 func TestALateRollBackEndsNoLaterHold(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
 	late := new(redistest.Late)
 	s := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 2 * time.Second, Hook: late}})
-	names := bySlots(t, s, 2)
-	way := holding(t, s, names[1])
-	cs := []lock.Claim{claim(names[0], "p"), claim(names[1], "p")}
-	scripts := s.all()[0].Scripts
-	late.Hold(redistest.Calls(scripts.Release.SHA))
+	cs := bySlots(t, 2)
+	way := holding(t, s, cs[1].Name)
+	late.Hold(redistest.Calls(s.all()[0].Scripts.Release.SHA))
 	if _, err := s.AcquireAll(t.Context(), cs); !errors.Is(err, lock.ErrOutcomeUnknown) {
 		t.Fatalf("got %v", err)
 	}
@@ -72,9 +71,9 @@ func TestALateRollBackEndsNoLaterHold(t *testing.T) {
 	if late.Run(t.Context(), client(t, c)) == 0 {
 		t.Error("nothing came late")
 	}
-	for i, name := range names {
-		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != storetest.Full("p") || st.Fence != gs[i].Fence {
-			t.Errorf("%s: got %+v and %v, want it held with fence %d", name, st, err, gs[i].Fence)
+	for i, cl := range cs {
+		if st, err := s.Look(t.Context(), cl.Name); err != nil || st.Owner != cl.Owner || st.Fence != gs[i].Fence {
+			t.Errorf("%s: got %+v and %v, want it held with fence %d", cl.Name, st, err, gs[i].Fence)
 		}
 	}
 }
@@ -85,55 +84,32 @@ func TestANameWhoseReplyWasLostIsGivenBackWithTheOthers(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
 	s := open(t, c)
-	names := bySlots(t, s, 3)
-	way := holding(t, s, names[2])
-	lossy := openWith(t, Config{
-		Addrs: c.Addrs(),
-		Node: redisstore.Config{
-			OpTimeout: 2 * time.Second, Hook: losing(redistest.Calls(s.all()[0].Scripts.AcquireAll.SHA)),
-		},
-	})
-	var cs []lock.Claim
-	for _, name := range names {
-		cs = append(cs, claim(name, "p"))
-	}
+	cs := bySlots(t, 3)
+	holding(t, s, cs[2].Name)
+	loses := losing(redistest.Calls(s.all()[0].Scripts.AcquireAll.SHA))
+	lossy := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 2 * time.Second, Hook: loses}})
 	_, err := lossy.AcquireAll(t.Context(), cs)
 	if _, ok := errors.AsType[*lock.HeldError](err); !ok {
-		t.Errorf("got %v, want that %s is held", err, names[2])
+		t.Errorf("got %v, want that %s is held", err, cs[2].Name)
 	}
-	for _, name := range names[:2] {
-		if st, err := s.Look(t.Context(), name); err != nil || st.Held {
-			t.Errorf("%s: got %+v and %v, want it free", name, st, err)
-		}
-	}
-	release(t, s, way)
+	wantFree(t, s, cs[:2]...)
 }
 
 // Slow nodes: what is taken first must not end before the last name is taken.
 func TestSlowNodesAreNotAskedForNamesWhoseLeaseIsAboutToEnd(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
-	const timeout, lease = 2 * time.Second, 6 * time.Second
-	s := open(t, c)
 	far := openWith(t, Config{
-		Addrs: c.Addrs(),
-		Node:  redisstore.Config{OpTimeout: timeout, Hook: slower(300 * time.Millisecond)},
+		Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 2 * time.Second, Hook: slower(300 * time.Millisecond)},
 	})
-	names := bySlots(t, s, 40)
-	var cs []lock.Claim
-	for _, name := range names {
-		cl := claim(name, "p")
-		cl.TTL = lease
-		cs = append(cs, cl)
+	cs := bySlots(t, 40)
+	for i := range cs {
+		cs[i].TTL = 6 * time.Second
 	}
 	if _, err := far.AcquireAll(t.Context(), cs); !errors.Is(err, errTooSlow) || errors.Is(err, lock.ErrOutcomeUnknown) {
 		t.Errorf("got %v, want that it is given up after half of the lease", err)
 	}
-	for _, name := range names {
-		if st, err := s.Look(t.Context(), name); err != nil || st.Held {
-			t.Errorf("%s: got %+v and %v, want it free", name, st, err)
-		}
-	}
+	wantFree(t, open(t, c), cs...)
 }
 
 // A node is silent while a slot moves between two others. A hold that has moved already is renewed at once.
