@@ -2,8 +2,7 @@ package app
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
+	"errors"
 	"strings"
 	"testing"
 	"unicode"
@@ -21,29 +20,16 @@ const nasty = "job\n{\"level\":\"error\"}\r\x1b]0;title\x07\x1b[31m\u009b2J\x7f\
 func TestNoTextOfAClientReachesATerminalRaw(t *testing.T) {
 	for _, format := range []string{config.LogJSON, config.LogConsole} {
 		t.Run(format, func(t *testing.T) {
-			f, err := os.Create(filepath.Join(t.TempDir(), "log"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			log := NewLogger(config.Log{Level: "debug", Format: format}, f).With(zap.String(observe.KeyPeer, nasty))
-			log.Debug("granted", zap.String(observe.KeyName, nasty), zap.Strings(observe.KeyNames, []string{nasty}),
-				zap.NamedError(observe.KeyCause, textError(nasty)), zap.String(observe.KeyAnnotation, nasty))
-			log.Named("ops").Warn("http: " + nasty)
-			if err := f.Close(); err != nil {
-				t.Fatal(err)
-			}
-			text, err := os.ReadFile(f.Name())
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkHarmless(t, string(text), format)
+			text := logged(t, config.Log{Level: "debug", Format: format}, func(log *zap.Logger) {
+				log = log.With(zap.String(observe.KeyPeer, nasty))
+				log.Debug("granted", zap.String(observe.KeyName, nasty), zap.Strings(observe.KeyNames, []string{nasty}),
+					zap.NamedError(observe.KeyCause, errors.New(nasty)), zap.String(observe.KeyAnnotation, nasty))
+				log.Named("ops").Warn("http: " + nasty)
+			})
+			checkHarmless(t, text, format)
 		})
 	}
 }
-
-type textError string
-
-func (e textError) Error() string { return string(e) }
 
 func checkHarmless(t *testing.T, text, format string) {
 	t.Helper()

@@ -13,28 +13,30 @@ import (
 	"github.com/lockd-io/lockd/internal/config"
 )
 
-// logged is what a logger of this form writes for a debug and an info line.
-func logged(t *testing.T, cfg config.Log) string {
+// logged is what a logger of this form writes.
+func logged(t *testing.T, cfg config.Log, write func(log *zap.Logger)) string {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := NewLogger(cfg, f)
-	log.Debug("hidden")
-	log.Info("shown", zap.Duration("took", time.Second))
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(f.Name())
+	defer func() { _ = f.Close() }()
+	write(NewLogger(cfg, f))
+	text, err := os.ReadFile(f.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(b)
+	return string(text)
+}
+
+// hiddenAndShown writes a debug and an info line.
+func hiddenAndShown(log *zap.Logger) {
+	log.Debug("hidden")
+	log.Info("shown", zap.Duration("took", time.Second))
 }
 
 func TestALogThatIsNoTerminalIsJSON(t *testing.T) {
-	text := logged(t, config.Log{Level: "info", Format: config.LogAuto})
+	text := logged(t, config.Log{Level: "info", Format: config.LogAuto}, hiddenAndShown)
 	var line struct{ Level, Time, Msg, Took string }
 	if err := json.Unmarshal([]byte(text), &line); err != nil {
 		t.Fatalf("%q: %v", text, err)
@@ -46,7 +48,7 @@ func TestALogThatIsNoTerminalIsJSON(t *testing.T) {
 }
 
 func TestALogForEyes(t *testing.T) {
-	text := logged(t, config.Log{Level: "debug", Format: config.LogConsole})
+	text := logged(t, config.Log{Level: "debug", Format: config.LogConsole}, hiddenAndShown)
 	if strings.HasPrefix(text, "{") || !strings.Contains(text, "hidden") || !strings.Contains(text, "shown") {
 		t.Errorf("got %q", text)
 	}

@@ -4,7 +4,6 @@ package proctest
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -167,15 +166,6 @@ func (p *Process) Want(code int, stdout string) {
 		p.t.Errorf("%q: code %d, %q, %q; want %d, %q",
 			p.cmd.Args[1:], p.Code(), p.Stdout.String(), p.Stderr.String(), code, stdout)
 	}
-}
-
-// JSON is what a process of a test wrote, if it ends well.
-func (p *Process) JSON() (v map[string]any) {
-	p.t.Helper()
-	if err := json.Unmarshal([]byte(p.Stdout.String()), &v); err != nil || p.Code() != 0 {
-		p.t.Fatalf("%q: code %d, %q, %q: %v", p.cmd.Args[1:], p.Code(), p.Stdout.String(), p.Stderr.String(), err)
-	}
-	return v
 }
 
 // Buffer is what a process has written so far. It may be read while the process writes.

@@ -107,7 +107,7 @@ func TestThePasswordOfTheSentinelsChangesWhileLockdRuns(t *testing.T) {
 	var password atomic.Pointer[string]
 	change := func(to string) { password.Store(&to) }
 	change("first")
-	s := alone(t, w, Config{Sentinel: &Sentinel{PasswordNow: func() string { return *password.Load() }}})
+	s := alone(t, w.Addr, Config{Sentinel: &Sentinel{PasswordNow: func() string { return *password.Load() }}})
 	acquire(t, s, claim("n", "o"))
 	c := redis.NewClient(&redis.Options{Addr: w.Addr, Password: "first", Protocol: 2, DisableIdentity: true})
 	defer c.Close()

@@ -13,12 +13,12 @@ import (
 )
 
 // alone is a Store behind one sentinel.
-func alone(t *testing.T, w *redistest.Watcher, cfg Config) *Store {
+func alone(t *testing.T, sentinel string, cfg Config) *Store {
 	t.Helper()
 	if cfg.Sentinel == nil {
 		cfg.Sentinel = new(Sentinel)
 	}
-	cfg.Sentinel.Master, cfg.Sentinel.Addrs = redistest.MasterName, []string{w.Addr}
+	cfg.Sentinel.Master, cfg.Sentinel.Addrs = redistest.MasterName, []string{sentinel}
 	cfg.OpTimeout = 5 * time.Second
 	return open(t, cfg)
 }
@@ -29,7 +29,7 @@ func TestSentinelsHaveTheirOwnPassword(t *testing.T) {
 	srv := redistest.Start(t)
 	w := redistest.StartSentinel(t, srv.Addr, "requirepass watch", "sentinel auth-pass "+redistest.MasterName+" secret")
 	must(t, srv.Client().ConfigSet(t.Context(), "requirepass", "secret").Err())
-	s := alone(t, w, Config{PasswordNow: always("secret"), Sentinel: &Sentinel{PasswordNow: always("watch")}})
+	s := alone(t, w.Addr, Config{PasswordNow: always("secret"), Sentinel: &Sentinel{PasswordNow: always("watch")}})
 	acquire(t, s, claim("n", "o"))
 }
 
@@ -56,7 +56,7 @@ func TestSentinelsOverTLS(t *testing.T) {
 	redistest.Start(t, args...)
 	watcher, port := freePort(t)
 	redistest.StartSentinel(t, addr, append(lines(port), "tls-replication yes")...)
-	s := alone(t, &redistest.Watcher{Addr: watcher},
+	s := alone(t, watcher,
 		Config{TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}})
 	acquire(t, s, claim("n", "o"))
 }

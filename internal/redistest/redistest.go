@@ -41,10 +41,11 @@ type Server struct {
 	// Addr is "127.0.0.1:<port>"; it stays the same over Restart.
 	Addr string
 
-	t    testing.TB
-	dir  string
-	args []string
-	own  *redis.Client // for what is asked here
+	t        testing.TB
+	dir      string
+	args     []string
+	sentinel bool          // then there are no other arguments
+	own      *redis.Client // for what is asked here
 
 	mu     sync.Mutex        // guards the fields below
 	proc   *proctest.Process // nil before the first start
@@ -63,10 +64,16 @@ func Start(t testing.TB, args ...string) *Server {
 	if slices.Contains(args, "--cluster-enabled") {
 		bus = []int{busOffset}
 	}
-	s.tryToStart(func() { s.Addr = proctest.FreeAddr(t, bus...) })
-	s.own = s.newClient(1) // a test may have cut a connection
-	t.Cleanup(func() { _ = s.own.Close() })
+	s.firstStart(func() { s.Addr = proctest.FreeAddr(t, bus...) })
 	return s
+}
+
+// firstStart is tryToStart, and makes the client.
+func (s *Server) firstStart(prepare func()) {
+	s.t.Helper()
+	s.tryToStart(prepare)
+	s.own = s.newClient(1) // a test may have cut a connection
+	s.t.Cleanup(func() { _ = s.own.Close() })
 }
 
 // tryToStart starts the server, and tries again when somebody else was quicker to take its port.
@@ -87,11 +94,14 @@ func program() string { return cmp.Or(os.Getenv("LOCKD_TEST_REDIS_SERVER"), "red
 
 // start runs the process and waits until it answers.
 func (s *Server) start() error {
-	host, port := s.hostPort()
-	p := proctest.Start(s.t, program(), nil, append([]string{
-		"--save", "", "--appendonly", "no", "--bind", host, "--port", port, "--dir", s.dir, "--logfile", s.logFile(),
-		"--daemonize", "no",
-	}, s.args...)...)
+	args := s.args
+	if host, port := s.hostPort(); !s.sentinel {
+		args = append([]string{
+			"--save", "", "--appendonly", "no", "--bind", host, "--port", port, "--dir", s.dir, "--logfile", s.logFile(),
+			"--daemonize", "no",
+		}, args...)
+	}
+	p := proctest.Start(s.t, program(), nil, args...)
 	if err := s.awaitReady(p); err != nil {
 		p.Kill()
 		return errors.Join(err, s.lastWords())
@@ -117,7 +127,8 @@ func (s *Server) awaitReady(p *proctest.Process) error {
 	slow := slices.Contains(s.args, "--key-load-delay")
 	for {
 		info, err := c.Info(ctx).Result()
-		if err == nil && infoField(info, "process_id") == fmt.Sprint(p.PID()) && (slow || infoField(info, "loading") == "0") {
+		ours := infoField(info, "process_id") == fmt.Sprint(p.PID()) && (slow || infoField(info, "loading") != "1")
+		if ours || redis.HasErrorPrefix(err, "NOAUTH") {
 			return nil
 		}
 		select {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -35,14 +34,11 @@ type Sentinels struct {
 	t testing.TB
 }
 
-// Watcher is one sentinel.
+// Watcher is one sentinel. While it does not answer it does not count.
 type Watcher struct {
-	Addr string
+	*Server
 
-	t    testing.TB
-	id   string // by which others know it
-	file string // its configuration, which it writes itself, too
-	proc *proctest.Process
+	id string // by which others know it
 }
 
 // StartSentinels runs all six processes until the test ends, and waits until they know each other. args are further
@@ -93,7 +89,6 @@ func (k *Sentinels) watch() {
 			}
 		}
 		w.configure(k.Servers[0].Addr, 2, known...)
-		w.Start()
 	}
 }
 
@@ -102,40 +97,32 @@ func StartSentinel(t testing.TB, master string, lines ...string) *Watcher {
 	t.Helper()
 	w := newWatcher(t, strings.Repeat("a", 40))
 	w.configure(master, 1, lines...)
-	w.Start()
-	await(t, "the sentinel answers", func() error {
-		c := w.client()
-		defer c.Close()
-		err := c.GetMasterAddrByName(context.Background(), MasterName).Err()
-		if _, replied := errors.AsType[redis.Error](err); replied {
-			return nil
-		}
-		return err
-	})
 	return w
 }
 
 func newWatcher(t testing.TB, id string) *Watcher {
 	t.Helper()
-	return &Watcher{Addr: proctest.FreeAddr(t), t: t, id: id, file: filepath.Join(t.TempDir(), "sentinel.conf")}
+	return &Watcher{&Server{Addr: proctest.FreeAddr(t), t: t, dir: t.TempDir(), sentinel: true}, id}
 }
 
-// configure writes its configuration.
+// configure writes its configuration, and runs it until the test ends.
 func (w *Watcher) configure(master string, quorum int, more ...string) {
 	w.t.Helper()
-	host, port, _ := strings.Cut(w.Addr, ":")
-	dir := filepath.Dir(w.file)
+	host, port := w.hostPort()
+	file := filepath.Join(w.dir, "sentinel.conf")
 	lines := append([]string{
-		"bind " + host, "port " + port, "dir " + dir, "logfile " + filepath.Join(dir, "sentinel.log"),
+		"bind " + host, "port " + port, "dir " + w.dir, "logfile " + w.logFile(),
 		"sentinel myid " + w.id,
 		fmt.Sprintf("sentinel monitor %s %s %d", MasterName, apart(master), quorum),
 		fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, downAfter.Milliseconds()),
 		fmt.Sprintf("sentinel failover-timeout %s 6000", MasterName),
 		fmt.Sprintf("sentinel parallel-syncs %s 2", MasterName),
 	}, more...)
-	if err := os.WriteFile(w.file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
+	w.args = []string{file, "--sentinel"}
+	w.firstStart(func() {})
 }
 
 // apart is an address as Redis has it: the host, then the port.
@@ -154,7 +141,7 @@ func (k *Sentinels) Settle(before string) (master string) {
 
 func (k *Sentinels) settled(before string) (master string, err error) {
 	for _, w := range k.Watchers {
-		if w.proc == nil {
+		if !w.Answers() {
 			continue
 		}
 		switch addr, err := w.Master(); {
@@ -197,34 +184,20 @@ func (k *Sentinels) Master() *Server {
 func (k *Sentinels) FailOver() (master string) {
 	k.t.Helper()
 	before := k.Master().Addr
-	await(k.t, "a fail-over begins", k.Watchers[0].failOver) // it may be too early after the last one
+	await(k.t, "a fail-over begins", func() error { // it may be too early after the last one
+		_, err := k.Watchers[0].ask("sentinel", "failover", MasterName)
+		return err
+	})
 	return k.Settle(before)
-}
-
-// Start runs it, after Kill, as it was then.
-func (w *Watcher) Start() {
-	w.t.Helper()
-	w.proc = proctest.Start(w.t, program(), nil, w.file, "--sentinel")
-}
-
-// Kill ends it at once.
-func (w *Watcher) Kill() { w.proc.Kill(); w.proc = nil }
-
-// Pause freezes it: connections stay, nothing is answered. It counts as one that does not run.
-func (w *Watcher) Pause() {
-	w.t.Helper()
-	w.proc.Signal(syscall.SIGSTOP)
-	w.proc = nil
 }
 
 // Master is what it says is the address of the master. It is an error while it lacks a replica or another sentinel.
 func (w *Watcher) Master() (addr string, err error) {
-	c := w.client()
-	defer c.Close()
-	m, err := c.Master(context.Background(), MasterName).Result()
-	if err != nil {
+	told := redis.NewMapStringStringCmd(context.Background(), "sentinel", "master", MasterName)
+	if err := w.own.Process(context.Background(), told); err != nil {
 		return "", err
 	}
+	m := told.Val()
 	addr = m["ip"] + ":" + m["port"]
 	if m["flags"] != "master" && m["flags"] != "master,disconnected" || m["num-slaves"] != "2" ||
 		m["num-other-sentinels"] != "2" {
@@ -232,19 +205,6 @@ func (w *Watcher) Master() (addr string, err error) {
 			m["num-other-sentinels"])
 	}
 	return addr, nil
-}
-
-func (w *Watcher) failOver() error {
-	c := w.client()
-	defer c.Close()
-	return c.Failover(context.Background(), MasterName).Err()
-}
-
-func (w *Watcher) client() *redis.SentinelClient {
-	return redis.NewSentinelClient(&redis.Options{
-		Addr: w.Addr, Protocol: 2, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true,
-		DialTimeout: time.Second, ReadTimeout: time.Second,
-	})
 }
 
 // role is "master", or whose replica it is if it follows that.
