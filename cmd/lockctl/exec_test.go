@@ -46,10 +46,16 @@ func start(t *testing.T, args ...string) *process {
 		t.Fatal(err)
 	}
 	p.stdin, p.stdout, p.out = stdin, stdout.(*os.File), bufio.NewReader(stdout)
+	p.begin()
+	return p
+}
+
+func (p *process) begin() {
+	p.t.Helper()
 	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	p.t.Cleanup(func() {
 		if p.cmd.ProcessState == nil {
 			_ = p.cmd.Process.Signal(syscall.SIGTERM) // so that it ends its command, too
 			_ = p.cmd.Process.Signal(syscall.SIGCONT)
@@ -57,7 +63,13 @@ func start(t *testing.T, args ...string) *process {
 			_ = p.cmd.Wait()
 		}
 	})
-	return p
+}
+
+func (p *process) types(text string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.stdin, text); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 func (p *process) line(want string) {

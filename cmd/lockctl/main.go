@@ -131,7 +131,23 @@ func flagError(cmd *cobra.Command, err error) error {
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return usagef("invalid argument %s for --%s: %w", quoted(bad.GetValue()), bad.GetFlag().Name, bad.Unwrap())
 	}
-	return usagef("%w; see %s --help", err, cmd.CommandPath())
+	var meant []string
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		meant = flagsLike(cmd, unknown.GetSpecifiedName())
+	}
+	return usagef("%w%s; see %s --help", err, didYouMean(meant), cmd.CommandPath())
+}
+
+// flagsLike are the flags whose names look like a word, as cobra finds commands.
+func flagsLike(cmd *cobra.Command, word string) (names []string) {
+	all := &cobra.Command{SuggestionsMinimumDistance: cmd.Root().SuggestionsMinimumDistance}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		all.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+	})
+	for _, name := range all.SuggestionsFor(word) {
+		names = append(names, "--"+name)
+	}
+	return names
 }
 
 func didYouMean(words []string) string {

@@ -3,9 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,41 +37,24 @@ func openPTY(t *testing.T) (ours, theirs *os.File) {
 	return ours, theirs
 }
 
-// session is a lockctl that a terminal belongs to, as if a shell had started it in the foreground.
-type session struct {
-	t    *testing.T
-	cmd  *exec.Cmd
-	keys *os.File
-	out  *bufio.Reader
-}
-
-func startSession(t *testing.T, args ...string) *session {
+// startOnTerminal starts a lockctl that a terminal belongs to, as if a shell had started it in the foreground.
+func startOnTerminal(t *testing.T, args ...string) *process {
 	t.Helper()
 	ours, theirs := openPTY(t)
-	cmd := lockctl(t, args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	return &session{t: t, cmd: cmd, keys: ours, out: bufio.NewReader(ours)}
+	p := &process{t: t, cmd: lockctl(t, args...), stdin: ours, out: bufio.NewReader(ours)}
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = theirs, theirs, theirs
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	p.begin()
+	return p
 }
 
-func (s *session) typed(keys string) {
-	s.t.Helper()
-	if _, err := s.keys.WriteString(keys); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-// line reads on until a line ends with this text; a terminal also shows what was typed.
-func (s *session) line(want string) {
-	s.t.Helper()
+// shows reads on until a line ends with this text; a terminal also shows what was typed.
+func (p *process) shows(want string) {
+	p.t.Helper()
 	for {
-		line, err := s.out.ReadString('\n')
+		line, err := p.out.ReadString('\n')
 		if err != nil {
-			s.t.Fatalf("%q did not come: %v", want, err)
+			p.t.Fatalf("%q did not come: %v", want, err)
 		}
 		if strings.HasSuffix(strings.TrimSpace(line), want) {
 			return
@@ -94,48 +75,47 @@ func awaitState(t *testing.T, pid int, want string) {
 	})
 }
 
-func (s *session) foreground() int {
-	s.t.Helper()
-	pgid, err := unix.IoctlGetInt(int(s.keys.Fd()), unix.TIOCGPGRP)
+// foreground is the process group that reads from the terminal.
+func (p *process) foreground() int {
+	p.t.Helper()
+	pgid, err := unix.IoctlGetInt(int(p.stdin.(*os.File).Fd()), unix.TIOCGPGRP)
 	if err != nil {
-		s.t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	return pgid
 }
 
 func TestExecGivesTheTerminalToTheCommand(t *testing.T) {
 	t.Parallel()
-	s := startSession(t, "exec", "tty", "--", "sh", "-c",
+	p := startOnTerminal(t, "exec", "tty", "--", "sh", "-c",
 		`trap 'echo got int; exit 5' INT; echo ready; read x; echo "read $x"; while :; do sleep 0.01; done`)
-	s.line("ready")
-	if fg := s.foreground(); fg == s.cmd.Process.Pid {
+	p.shows("ready")
+	if fg := p.foreground(); fg == p.cmd.Process.Pid {
 		t.Error("the terminal still belongs to lockctl")
 	}
-	s.typed("words\n")
-	s.line("read words")
-	s.typed("\x03") // Ctrl-C
-	s.line("got int")
-	if code := codeOf(t, s.cmd.Wait()); code != 5 {
+	p.types("words\n")
+	p.shows("read words")
+	p.types("\x03") // Ctrl-C
+	p.shows("got int")
+	if code := codeOf(t, p.cmd.Wait()); code != 5 {
 		t.Errorf("code %d", code)
 	}
 }
 
 func TestExecIsSuspendedWithTheCommand(t *testing.T) {
 	t.Parallel()
-	s := startSession(t, "exec", "tty-stop", "--", "sh", "-c", `echo ready; read x; echo "read $x"`)
-	s.line("ready")
-	s.typed("\x1a") // Ctrl-Z
-	awaitState(t, s.cmd.Process.Pid, "T")
-	if fg := s.foreground(); fg != s.cmd.Process.Pid {
+	p := startOnTerminal(t, "exec", "tty-stop", "--", "sh", "-c", `echo ready; read x; echo "read $x"`)
+	p.shows("ready")
+	p.types("\x1a") // Ctrl-Z
+	awaitState(t, p.cmd.Process.Pid, "T")
+	if fg := p.foreground(); fg != p.cmd.Process.Pid {
 		t.Errorf("the terminal belongs to group %d while lockctl is stopped, want it at lockctl's", fg)
 	}
-	if err := s.cmd.Process.Signal(syscall.SIGCONT); err != nil { // as fg does
-		t.Fatal(err)
-	}
-	awaitState(t, s.cmd.Process.Pid, "SR")
-	s.typed("on\n")
-	s.line("read on")
-	if code := codeOf(t, s.cmd.Wait()); code != 0 {
+	p.signal(syscall.SIGCONT) // as fg does
+	awaitState(t, p.cmd.Process.Pid, "SR")
+	p.types("on\n")
+	p.shows("read on")
+	if code := codeOf(t, p.cmd.Wait()); code != 0 {
 		t.Errorf("code %d", code)
 	}
 }
@@ -156,6 +136,6 @@ func TestExecIsSuspendedBySignal(t *testing.T) {
 	}
 	awaitState(t, pid, "T")
 	p.signal(syscall.SIGCONT)
-	_, _ = io.WriteString(p.stdin, "on\n")
+	p.types("on\n")
 	p.wait(0, "on\n")
 }
