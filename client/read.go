@@ -29,7 +29,10 @@ func (st *stream) read() {
 			st.overAndUnlock(err)
 			return
 		}
-		st.heardLocked()
+		if st.silent { // it is heard again
+			st.silent = false
+			st.tellLocked(Status{State: Connected})
+		}
 		st.handleLocked(&m.SessionResponse)
 		told := st.told
 		st.told = told[:0]

@@ -110,7 +110,18 @@ func FromStatus(err error) error {
 	if !ok {
 		return err
 	}
-	return fromStatus(st)
+	f := &lockdv1.Failure{}
+	for _, detail := range st.Details() {
+		switch d := detail.(type) {
+		case *errdetails.ErrorInfo:
+			if d.GetDomain() == errorDomain {
+				f.Reason, f.Metadata = d.GetReason(), d.GetMetadata()
+			}
+		case *lockdv1.Deadlock:
+			f.Deadlock = d
+		}
+	}
+	return errorOf(explained(st), f)
 }
 
 // Reason is the machine-readable reason of an error, such as LOCK_BUSY: the server's own where it gave one. Empty if
@@ -136,32 +147,20 @@ func fromFailure(f *lockdv1.Failure) error {
 		return nil
 	}
 	code := codes.Code(f.GetCode()) //nolint:gosec // an unknown code is one as well
-	e := &statusError{st: status.New(code, f.GetMessage())}
-	e.take(f)
-	return e
+	return errorOf(status.New(code, f.GetMessage()), f)
 }
 
-func fromStatus(st *status.Status) error {
-	f := &lockdv1.Failure{}
-	for _, detail := range st.Details() {
-		switch d := detail.(type) {
-		case *errdetails.ErrorInfo:
-			if d.GetDomain() == errorDomain {
-				f.Reason, f.Metadata = d.GetReason(), d.GetMetadata()
-			}
-		case *lockdv1.Deadlock:
-			f.Deadlock = d
+// errorOf is a status, with what its failure stands for.
+func errorOf(st *status.Status, f *lockdv1.Failure) error {
+	e := &statusError{st: st, reason: f.GetReason()}
+	for _, row := range reasons {
+		begin, ok := strings.CutSuffix(row.reason, "*")
+		if row.reason == e.reason || ok && strings.HasPrefix(e.reason, begin) {
+			e.err = row.err
+			break
 		}
 	}
-	e := &statusError{st: explained(st)}
-	e.take(f)
-	return e
-}
-
-// take finds out what a failure stands for.
-func (e *statusError) take(f *lockdv1.Failure) {
-	e.reason = f.GetReason()
-	e.err = cmp.Or(errorOf(e.reason), codeErrors[e.st.Code()])
+	e.err = cmp.Or(e.err, codeErrors[st.Code()])
 	limit, err := strconv.ParseUint(f.GetMetadata()["limit"], 10, 32)
 	switch {
 	case err == nil && errors.Is(e.err, ErrKindMismatch):
@@ -169,15 +168,7 @@ func (e *statusError) take(f *lockdv1.Failure) {
 	case errors.Is(e.err, ErrDeadlock):
 		e.err = deadlockOf(f.GetDeadlock())
 	}
-}
-
-func errorOf(reason string) error {
-	for _, row := range reasons {
-		if begin, ok := strings.CutSuffix(row.reason, "*"); row.reason == reason || ok && strings.HasPrefix(reason, begin) {
-			return row.err
-		}
-	}
-	return nil
+	return e
 }
 
 // fromStream says why a stream ended.
@@ -201,7 +192,7 @@ func permanent(err error) bool { return is(err, ErrDenied, ErrInvalid, ErrUnsupp
 
 // refused is an error of ours that looks like one of the server.
 func refused(code codes.Code, reason, text string) error {
-	return &statusError{st: status.New(code, text), reason: reason, err: errorOf(reason)}
+	return errorOf(status.New(code, text), &lockdv1.Failure{Reason: reason})
 }
 
 // invalid is refused for a value that no server allows.

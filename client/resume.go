@@ -29,7 +29,7 @@ var (
 // its end.
 func (st *stream) overAndUnlock(err error) {
 	s, c := st.session, st.session.client
-	cause := st.whyLocked(err)
+	cause := cmp.Or(context.Cause(st.ctx), st.closing, fromStream(err)) // ours, the server's, that of gRPC
 	keep := s.resumableLocked() && st.brokeLocked(cause)
 	s.stream = nil
 	c.failures++

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -72,11 +71,6 @@ func (st *stream) enter(ack bool) bool {
 	return false
 }
 
-// whyLocked finds the best explanation for the end of the stream: our own, the server's, that of gRPC.
-func (st *stream) whyLocked(err error) error {
-	return cmp.Or(context.Cause(st.ctx), st.closing, fromStream(err))
-}
-
 // close ends the stream, which may never have been used. To end the connection waits for its resolver, which may wait
 // 5 s for an answer of DNS that is lost, so nobody waits for that: the next stream has to be there before.
 func (st *stream) close(cause error) {
@@ -120,13 +114,5 @@ func (st *stream) listen() {
 	if suspect {
 		s.client.tell(Status{State: Interrupted, Err: ErrSilent})
 		s.client.move(s, false)
-	}
-}
-
-// heardLocked notes a message.
-func (st *stream) heardLocked() {
-	if st.silent {
-		st.silent = false
-		st.tellLocked(Status{State: Connected})
 	}
 }
