@@ -298,6 +298,8 @@ func (s *scenario) lockOptions(name string, words []string) (opts []client.LockO
 			opts = append(opts, client.Lease(s.duration(pair[1])))
 		case "holder":
 			opts = append(opts, client.Holder(pair[1]))
+		case "kind":
+			opts = append(opts, client.As(items("n:" + pair[1])[0].Kind))
 		case "note":
 			opts = append(opts, client.Annotation(pair[1]))
 		case "permits":
