@@ -155,19 +155,21 @@ func (c *Client) sessionOver(s *session, cause error) {
 	pending := s.pending
 	s.pending, s.queue = nil, nil
 	known := c.session == s && !c.closed
-	if known {
-		c.session, c.open = nil, false
-		c.connectLocked()
-		c.changeLocked()
-	}
+	c.open = c.open && !known
 	c.mu.Unlock()
 	close(s.done)
 	for _, call := range pending {
 		call.reply(answer{err: fmt.Errorf("%w: %w", errSessionOver, cause), unsent: !call.sent && !call.seen})
 	}
-	if known {
-		c.tell(Status{State: Disconnected, Err: cause})
+	if !known {
+		return
 	}
+	c.tell(Status{State: Disconnected, Err: cause}) // before another one is opened, and that is told
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session = nil
+	c.connectLocked()
+	c.changeLocked()
 }
 
 // draining has a session go on at another replica. If there is only one address, it waits for a part of the time that
