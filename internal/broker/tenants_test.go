@@ -17,7 +17,7 @@ func TestUnaryCallsOfAnAddressAtTheStoreAreBounded(t *testing.T) {
 	cfg.Limits.CallsPerAddress = 2
 	inWorldWith(t, cfg, func(w *world) {
 		admit := func(peer string) func() {
-			done, err := w.b.Tenants().Call(w.t.Context(), limits.TenantOf(peer))
+			done, err := w.b.Tenants().Call(w.t.Context(), limits.TenantOf(peer), false)
 			if err != nil {
 				w.t.Fatal(err)
 			}
@@ -25,14 +25,14 @@ func TestUnaryCallsOfAnAddressAtTheStoreAreBounded(t *testing.T) {
 		}
 		first, second := admit("10.0.0.1:1"), admit("10.0.0.1:2")
 		begun := time.Now()
-		if _, err := w.b.Tenants().Call(w.t.Context(), "10.0.0.1"); !isQuota(err, "calls_per_address") ||
+		if _, err := w.b.Tenants().Call(w.t.Context(), "10.0.0.1", false); !isQuota(err, "calls_per_address") ||
 			time.Since(begun) != time.Second {
 			w.t.Errorf("a third: got %v after %v, want a refusal after a second", err, time.Since(begun))
 		}
 		admit("10.0.0.2:1")() // others are not concerned
 		leaves, cancel := context.WithCancel(w.t.Context())
 		cancel()
-		if _, err := w.b.Tenants().Call(leaves, "10.0.0.1"); !errors.Is(err, context.Canceled) {
+		if _, err := w.b.Tenants().Call(leaves, "10.0.0.1", false); !errors.Is(err, context.Canceled) {
 			w.t.Errorf("a caller that has gone: got %v", err)
 		}
 		go func() {
@@ -54,7 +54,7 @@ func TestUnaryCallsOfAnAddressThatWaitAreBounded(t *testing.T) {
 	cfg.Limits.WaitsPerAddress = 2
 	inWorldWith(t, cfg, func(w *world) {
 		admit := func(peer string) func() {
-			done, err := w.b.Tenants().Wait(w.t.Context(), limits.TenantOf(peer))
+			done, err := w.b.Tenants().Call(w.t.Context(), limits.TenantOf(peer), true)
 			if err != nil {
 				w.t.Fatal(err)
 			}
@@ -62,7 +62,7 @@ func TestUnaryCallsOfAnAddressThatWaitAreBounded(t *testing.T) {
 		}
 		first := admit("10.0.0.1:1")
 		admit("10.0.0.1:2")
-		if _, err := w.b.Tenants().Wait(w.t.Context(), "10.0.0.1"); !isQuota(err, "waits_per_address") {
+		if _, err := w.b.Tenants().Call(w.t.Context(), "10.0.0.1", true); !isQuota(err, "waits_per_address") {
 			w.t.Errorf("a third: got %v, want a refusal", err)
 		}
 		admit("10.0.0.2:1")() // others are not concerned

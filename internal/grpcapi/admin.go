@@ -3,13 +3,11 @@ package grpcapi
 import (
 	"context"
 	"errors"
-	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
@@ -20,11 +18,9 @@ import (
 
 type adminService struct {
 	lockdv1.UnimplementedAdminServiceServer
-	b         *broker.Broker
-	cfg       Config
+	replica
 	server    *Server
 	log       *zap.Logger
-	started   time.Time
 	examining limits.Room
 }
 

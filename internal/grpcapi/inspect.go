@@ -15,21 +15,26 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
+// replica is what is told of this one.
+type replica struct {
+	b       *broker.Broker
+	cfg     Config
+	started time.Time
+}
+
 type inspectService struct {
 	lockdv1.UnimplementedInspectServiceServer
-	b              *broker.Broker
-	version, store string
-	started        time.Time
-	operators      bool // may read what the store said, which clients must not see
+	replica
+	operators bool // may read what the store said, which clients must not see
 }
 
 // GetStatus tells about this replica.
 func (h *inspectService) GetStatus(context.Context, *lockdv1.GetStatusRequest) (*lockdv1.GetStatusResponse, error) {
 	st := h.b.Status()
 	resp := &lockdv1.GetStatusResponse{
-		Replica: h.b.Replica(), Version: h.version, Uptime: durationpb.New(time.Since(h.started)),
+		Replica: h.b.Replica(), Version: h.cfg.Version, Uptime: durationpb.New(time.Since(h.started)),
 		Ready: st.Down == nil && !st.Draining, Draining: st.Draining,
-		Sessions: count(st.Sessions), Locks: count(st.Locks), Waiters: count(st.Waiters), Store: h.store,
+		Sessions: count(st.Sessions), Locks: count(st.Locks), Waiters: count(st.Waiters), Store: h.cfg.Store,
 	}
 	switch {
 	case st.Down == nil:

@@ -143,7 +143,6 @@ func refusals() map[string]refused {
 		"a call with a kind":         {&once{Name: "a", Kind: 50, Lease: second}, "INVALID_KIND", "kind: "},
 		"a call with a lease id":     {&once{Name: "a", Lease: second, LeaseId: "x"}, "INVALID_LEASE_ID", "lease_id: "},
 		"a call with a long text":    {&once{Name: "a", Lease: second, Annotation: long(5000)}, "INVALID_ANNOTATION", ""},
-		"a call with much text":      {&once{Name: "a", Lease: second, Annotation: long(100 << 10)}, "FRAME_TOO_LARGE", ""},
 		"a call with permits":        {&once{Name: "a", Lease: second, Permits: 2}, "INVALID_PERMITS", "permits: "},
 		"a call for no semaphore":    {&once{Name: "a", Lease: second, Kind: semaphore}, "LOCK_CONFIG_MISMATCH", ""},
 		"a call for a limit of zero": {&lockdv1.SetLimitRequest{Name: "pool"}, "INVALID_PERMITS", "limit: "},

@@ -104,14 +104,12 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 		&sessionService{cfg: cfg, b: b, log: log, metrics: m, workers: &s.streams})
 	lockdv1.RegisterLockServiceServer(s.clients, &lockService{b: b})
 	lockdv1.RegisterAdminServiceServer(s.clients, lockdv1.UnimplementedAdminServiceServer{}) // see admit
+	here := replica{b, cfg, time.Now()}
 	lockdv1.RegisterAdminServiceServer(s.operators, &adminService{
-		b: b, cfg: cfg, server: s, log: log, started: time.Now(),
-		examining: make(limits.Room, limits.Examinations),
+		replica: here, server: s, log: log, examining: make(limits.Room, limits.Examinations),
 	})
 	for _, g := range []*grpc.Server{s.clients, s.operators} {
-		lockdv1.RegisterInspectServiceServer(g, &inspectService{
-			b: b, version: cfg.Version, store: cfg.Store, started: time.Now(), operators: g == s.operators,
-		})
+		lockdv1.RegisterInspectServiceServer(g, &inspectService{replica: here, operators: g == s.operators})
 		grpc_health_v1.RegisterHealthServer(g, s.health)
 		if cfg.Reflection {
 			reflection.Register(g)

@@ -45,11 +45,8 @@ func admit(ctx context.Context, b *broker.Broker, method string, req any) (done 
 	if !strings.HasPrefix(method, "/lockd.v1.") {
 		return func() {}, nil
 	}
-	if r, acquire := req.(*lockdv1.AcquireRequest); acquire && r.GetWait().AsDuration() > 0 {
-		done, err = b.Tenants().Wait(ctx, tenantOf(ctx))
-	} else {
-		done, err = b.Tenants().Call(ctx, tenantOf(ctx))
-	}
+	r, acquire := req.(*lockdv1.AcquireRequest)
+	done, err = b.Tenants().Call(ctx, tenantOf(ctx), acquire && r.GetWait().AsDuration() > 0)
 	if err == nil && strings.HasPrefix(method, adminMethods) {
 		done()
 		return nil, session.ErrAdminOnly

@@ -43,18 +43,14 @@ func NewTenants(l Limits, denied Denied) *Tenants {
 const unaryPatience = time.Second
 
 // Call waits until one more unary call of a tenant may go to the store. Call done after it. Without this bound one
-// connection could put seconds of work for the store in front of everybody else's.
-func (ts *Tenants) Call(ctx context.Context, t lock.Tenant) (done func(), err error) {
+// connection could put seconds of work for the store in front of everybody else's. A call that waits for a lock is let
+// in at once, or refused.
+func (ts *Tenants) Call(ctx context.Context, t lock.Tenant, waits bool) (done func(), err error) {
 	if err := ts.Work(ctx, t, Unary, unaryPatience); err != nil {
 		return nil, err
+	}
+	if waits {
+		return ts.waits.enter(ctx, t, 0)
 	}
 	return ts.calls.enter(ctx, t, unaryPatience)
-}
-
-// Wait lets one more unary call of a tenant wait for a lock, or refuses it. Call done after it.
-func (ts *Tenants) Wait(ctx context.Context, t lock.Tenant) (done func(), err error) {
-	if err := ts.Work(ctx, t, Unary, unaryPatience); err != nil {
-		return nil, err
-	}
-	return ts.waits.enter(ctx, t, 0)
 }
