@@ -27,48 +27,6 @@ func TestTheGreatestRequestIDsAreIDsLikeAllOthers(t *testing.T) {
 	})
 }
 
-// heldOn checks that a grant is still what the store has.
-func (w *world) heldOn(g session.Granted) {
-	w.t.Helper()
-	if st := w.look(g.Hold.Name); !st.Held || st.Fence != g.Hold.Fence {
-		w.t.Errorf("granted %+v, but the store has %+v", g.Hold, st)
-	}
-}
-
-func TestAReleaseThatGoesOnLeavesTheNextHoldOfItsHolderAlone(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.alive()
-		c.acquire(request.Acquire{Name: "job", Holder: "me"})
-		g := one[session.Granted](c)
-		calls := 0
-		w.store.on("Release", func(next func() error) error {
-			time.Sleep(time.Second) // the waiter asks first
-			if calls++; calls == 1 {
-				return lock.ErrUnavailable
-			}
-			return next()
-		})
-		c.Release(c.id(), g.Hold)
-		synctest.Wait()
-		c.acquire(request.Acquire{Name: "job", Holder: "me"})
-		one[session.Queued](c)
-		time.Sleep(time.Minute)
-		var granted []session.Granted
-		for _, e := range c.events() {
-			switch e := e.(type) {
-			case session.Granted:
-				granted = append(granted, e)
-			case session.Lost:
-				t.Errorf("lost %+v", e)
-			}
-		}
-		if len(granted) != 1 || granted[0].Hold.Fence <= g.Hold.Fence {
-			w.t.Fatalf("got %+v, want one grant with a fence above %d", granted, g.Hold.Fence)
-		}
-		w.heldOn(granted[0])
-	})
-}
-
 func TestAUnaryGrantThatComesWithTheEndOfItsCallIsGivenBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		for range 200 {

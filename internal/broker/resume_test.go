@@ -3,7 +3,6 @@ package broker_test
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
@@ -135,38 +134,6 @@ func TestOnlyARequestOfBeforeIsReplaced(t *testing.T) {
 		}
 		back.acquire(request.Acquire{Name: "job", InsteadOf: many[1:]})
 		one[session.Granted](back)
-	})
-}
-
-// A session holds all that it may, has given one lock back without hearing of it, and was granted another one in its
-// place.
-func TestASessionBringsLocksWhoseReleaseItHasNotHeardOf(t *testing.T) {
-	cfg := testConfig()
-	cfg.Limits.LocksPerSession = 2
-	inWorldWith(t, cfg, func(w *world) {
-		here, store := w.severable()
-		c := here.leaving()
-		given, kept := c.take("given").Hold, c.take("kept").Hold
-		slow := make(chan struct{})
-		defer close(slow)
-		store.on("Release", func(next func() error) error {
-			<-slow
-			return next()
-		})
-		c.Release(c.id(), given)
-		synctest.Wait()
-		hold := c.take("instead").Hold
-		c.Detach(errCut)
-		back, lost := start(w.t, cfg, &faults{Store: w.store.Store}).resume(c.resumption(2, claims(true, given, kept, hold)))
-		if len(lost) > 0 || len(back.Resumed()) != 3 {
-			t.Fatalf("lost %+v, resumed %+v", lost, back.Resumed())
-		}
-		back.acquire(request.Acquire{Name: "more"})
-		back.failed(session.ErrQuota)
-		back.release(given)
-		back.acquire(request.Acquire{Name: "more"})
-		back.failed(session.ErrQuota)
-		w.stays(back, "instead", hold.Fence)
 	})
 }
 

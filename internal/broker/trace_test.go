@@ -3,7 +3,6 @@ package broker_test
 import (
 	"reflect"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -12,31 +11,18 @@ import (
 
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
-	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// logged is a broker whose log a test reads.
-type logged struct {
-	tb    testing.TB
-	b     *broker.Broker
-	store *memstore.Store
-}
-
-func (l *logged) openAs(c session.Client) *broker.Session {
-	l.tb.Helper()
-	s, err := l.b.Open(broker.OpenRequest{Client: c})
-	if err != nil {
-		l.tb.Fatal(err)
-	}
-	return s
-}
-
-func observed(t *testing.T, level zapcore.Level) (*logged, *observer.ObservedLogs) {
-	core, lines := observer.New(level)
-	store := memstore.New()
-	return &logged{t, startLogging(t, testConfig(), store, zap.New(core)).b, store}, lines
+// observed runs a test with a replica whose log is read.
+func observed(t *testing.T, level zapcore.Level, test func(w *world, lines *observer.ObservedLogs)) {
+	inWorld(t, func(w *world) {
+		core, lines := observer.New(level)
+		there := startLogging(w.t, testConfig(), w.store, zap.New(core))
+		there.store = w.store
+		test(there, lines)
+	})
 }
 
 // line finds the only line with this text, and returns its fields.
@@ -60,57 +46,48 @@ func has(t *testing.T, got, want map[string]any) {
 }
 
 func TestDebugLogTellsEachGrantReleaseAndLoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, lines := observed(t, zap.DebugLevel)
-		s := l.openAs(session.Client{Name: "worker", Peer: "10.0.0.1:5"})
-		s.Acquire(1, request.Acquire{Name: "job", Kind: lock.Fair, Holder: "h"})
-		synctest.Wait()
-		fence := uint64(s.Outbox().Take()[0].(session.Granted).Hold.Fence)
+	observed(t, zap.DebugLevel, func(w *world, lines *observer.ObservedLogs) {
+		c := w.as("worker")
+		g := c.takeAs(request.Acquire{Name: "job", Kind: lock.Fair, Holder: "h"})
 		about := map[string]any{
-			"name": "job", "kind": "fair", "holder": "h", "session": s.ID(), "client": "worker", "fence": fence,
-			"request_id": uint64(1),
+			"name": "job", "kind": "fair", "holder": "h", "session": c.ID(), "client": "worker",
+			"fence": uint64(g.Hold.Fence), "request_id": uint64(1),
 		}
 		has(t, line(t, lines, "granted"), about)
-		s.Release(2, session.Hold{Name: "job", Kind: lock.Fair, Holder: "h"})
-		synctest.Wait()
+		c.release(g.Hold)
 		about["request_id"] = uint64(2)
 		has(t, line(t, lines, "released"), about)
 
-		s.Acquire(3, request.Acquire{Name: "job", Kind: lock.Fair})
-		synctest.Wait()
-		l.store.Lose()
-		s.Hear()
+		c.takeKind("job", lock.Fair)
+		w.lose()
+		c.Hear()
 		time.Sleep(20 * time.Second)
 		has(t, line(t, lines, "lost"), map[string]any{
-			"name": "job", "kind": "fair", "session": s.ID(), "client": "worker", "reason": "data_loss", "holder": "#3",
+			"name": "job", "kind": "fair", "session": c.ID(), "client": "worker", "reason": "data_loss", "holder": "#3",
 		})
 	})
 }
 
 func TestDebugLogTellsWhatASessionLeaves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, lines := observed(t, zap.DebugLevel)
-		s := l.openAs(session.Client{Name: "worker"})
-		s.Acquire(1, request.Acquire{Name: "job", Kind: lock.Exclusive})
-		synctest.Wait()
-		s.End(session.ErrSilent)
-		has(t, line(t, lines, "lost"), map[string]any{"name": "job", "reason": "session_ended", "session": s.ID()})
+	observed(t, zap.DebugLevel, func(w *world, lines *observer.ObservedLogs) {
+		c := w.as("worker")
+		c.take("job")
+		c.End(session.ErrSilent)
+		has(t, line(t, lines, "lost"), map[string]any{"name": "job", "reason": "session_ended", "session": c.ID()})
 	})
 }
 
 // However many locks are lost at once, there is one line, with the first names.
 func TestLostDataIsToldInOneLine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, lines := observed(t, zap.InfoLevel)
-		s := l.openAs(session.Client{Name: "worker"})
+	observed(t, zap.InfoLevel, func(w *world, lines *observer.ObservedLogs) {
+		c := w.as("worker")
 		time.Sleep(500 * time.Millisecond) // what is lost is logged every second: the losses must not come at that moment
 		for i := range 100 {
-			s.Acquire(uint64(i+1), request.Acquire{Name: name(i), Kind: lock.Exclusive})
+			c.take(name(i))
 		}
-		synctest.Wait()
-		l.store.Lose()
+		w.lose()
 		time.Sleep(10 * time.Second)
-		s.Hear()
+		c.Hear()
 		time.Sleep(5 * time.Second)
 		got := line(t, lines, "locks were lost")
 		has(t, got, map[string]any{"reason": "data_loss", "count": int64(100)})
@@ -121,17 +98,14 @@ func TestLostDataIsToldInOneLine(t *testing.T) {
 }
 
 func TestSessionsThatAreLostWithLocksAreTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, lines := observed(t, zap.InfoLevel)
+	observed(t, zap.InfoLevel, func(w *world, lines *observer.ObservedLogs) {
 		for range 30 {
-			s := l.openAs(session.Client{Name: "worker", Peer: "10.0.0.1:5"})
-			s.Acquire(1, request.Acquire{Name: "many", Kind: lock.Read})
-			synctest.Wait()
-			s.End(session.ErrSilent)
+			c := w.as("worker")
+			c.takeKind("many", lock.Read)
+			c.End(session.ErrSilent)
 		}
-		polite := l.openAs(session.Client{Name: "polite"})
-		polite.Acquire(1, request.Acquire{Name: "mine", Kind: lock.Exclusive})
-		synctest.Wait()
+		polite := w.as("polite")
+		polite.take("mine")
 		polite.Goodbye()
 		time.Sleep(3 * time.Second)
 		told := lines.FilterMessage("a session ended with locks held").All()
@@ -139,7 +113,7 @@ func TestSessionsThatAreLostWithLocksAreTold(t *testing.T) {
 			t.Fatalf("got %d lines for 30 sessions, want 10", len(told))
 		}
 		has(t, told[0].ContextMap(), map[string]any{
-			"client": "worker", "peer": "10.0.0.1:5", "count": int64(1), "names": []any{"many"}, "released": false,
+			"client": "worker", "peer": "worker:1", "count": int64(1), "names": []any{"many"}, "released": false,
 			"cause": session.ErrSilent.Error(),
 		})
 		has(t, line(t, lines, "more sessions ended with locks held"),
@@ -149,11 +123,10 @@ func TestSessionsThatAreLostWithLocksAreTold(t *testing.T) {
 
 // A hot path that builds fields for a log nobody reads would show here.
 func TestTracesCostNothingWhenDebugIsOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, lines := observed(t, zap.InfoLevel)
-		s := l.openAs(session.Client{Name: "worker"})
+	observed(t, zap.InfoLevel, func(w *world, lines *observer.ObservedLogs) {
+		c := w.as("worker")
 		var e session.Event = session.Granted{ID: 1, Hold: session.Hold{Name: "job", Kind: lock.Exclusive, Fence: 1 << 40}}
-		if n := testing.AllocsPerRun(100, func() { broker.Trace(s, e) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() { broker.Trace(c.Session, e) }); n != 0 {
 			t.Errorf("%v allocations for a line that is not written", n)
 		}
 		if lines.Len() > 0 {
