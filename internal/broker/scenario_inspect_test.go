@@ -34,7 +34,7 @@ func (s *scenario) inspect(name string, most int) {
 			lines = append(lines, "waits "+s.waiter(w))
 		}
 		slices.Sort(lines)
-		if told != nil && !slices.Equal(lines, told) {
+		if told != nil && (len(lines) != len(told) || most >= 100 && !slices.Equal(lines, told)) { // else any of them
 			s.fatalf("told %q and %q", lines, told)
 		}
 		told = lines
