@@ -75,7 +75,8 @@ func TestAStormOfSessionsThatComeBackIsBounded(t *testing.T) {
 		took := time.Since(begun)
 		t.Logf("%d holds at a time, %d sessions resumed, %d refused, in %v", most.Load(), resumed.Load(), refused.Load(),
 			took)
-		if most.Load() > 256 || resumed.Load() < 75 || refused.Load() < 25 || took > 15*time.Second {
+		// Who is let in has waited for 10 s at most. 64 at a time have 640 holds: three turns of 256, each of 2 s.
+		if most.Load() > 256 || resumed.Load() < 75 || refused.Load() < 25 || took > 16*time.Second {
 			t.Error("want 256 holds at a time at most, some sessions refused, and most resumed")
 		}
 	})
