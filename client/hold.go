@@ -29,14 +29,13 @@ type lease struct {
 // hold is what a holder has of a name. The Locks of a named Holder share it, and live as long as each other.
 type hold struct {
 	key      holdKey
-	deadline atomic.Int64 // instant; moves earlier only by Shorten, and when one of several readers is unlocked
+	deadline atomic.Int64 // instant; moves earlier only by Shorten
 
 	// Guarded by Client.mu.
 	locks      []*Lock  // those that have not ended, in the order of their grants
 	room       [1]*Lock // for locks
 	auto       bool
-	shortening *call   // the last Shorten that is not answered
-	below      []lease // of a reader, who has a lease for each grant: what is left without the newest ones
+	shortening *call // the last Shorten that is not answered
 }
 
 func (h *hold) end() instant { return instant(h.deadline.Load()) }
@@ -54,9 +53,6 @@ func (s *session) addLocked(l *Lock, granted lease) {
 		h.deadline.Store(int64(granted.deadline))
 		s.holds[h.key] = h
 	} else {
-		if h.key.kind == lockdv1.LockKind_LOCK_KIND_READ {
-			h.below = append(h.below, lease{h.end(), h.auto})
-		}
 		l.hold, h.auto = h, granted.auto
 		s.raiseLocked(h, granted.deadline)
 	}
@@ -64,8 +60,7 @@ func (s *session) addLocked(l *Lock, granted lease) {
 	s.alarmLocked(h.end())
 }
 
-// removeLocked takes a Lock out and says whether it was there. Of a reader the server ends the newest lease,
-// whichever Lock is unlocked, so nothing longer is trusted from the moment of asking.
+// removeLocked takes a Lock out and says whether it was there. The others keep the lease that they share.
 func (s *session) removeLocked(l *Lock) bool {
 	h := l.hold
 	i := slices.Index(h.locks, l)
@@ -75,12 +70,6 @@ func (s *session) removeLocked(l *Lock) bool {
 	h.locks = slices.Delete(h.locks, i, i+1)
 	if len(h.locks) == 0 {
 		delete(s.holds, h.key)
-		return true
-	}
-	if n := len(h.below); n > 0 {
-		left := h.below[n-1]
-		h.below, h.auto = h.below[:n-1], left.auto
-		s.lowerLocked(h, left.deadline)
 	}
 	return true
 }
@@ -107,11 +96,6 @@ func (s *session) lowerLocked(h *hold, deadline instant) {
 // renewedLocked notes until when all auto leases are valid.
 func (s *session) renewedLocked(deadline instant) {
 	for _, h := range s.holds {
-		for i := range h.below {
-			if b := &h.below[i]; b.auto && h.shortening == nil {
-				b.deadline = max(b.deadline, deadline)
-			}
-		}
 		if h.auto {
 			s.raiseLocked(h, deadline)
 		}

@@ -107,9 +107,6 @@ func (s *session) shorteningLocked(c *call) {
 	h, lease := c.extends.hold, c.request.GetExtend().GetLease().AsDuration()
 	end := s.client.now() + instant(lease-margin(lease))
 	c.was, h.shortening = h.end(), c
-	for i := range h.below {
-		h.below[i].deadline = min(h.below[i].deadline, end)
-	}
 	s.lowerLocked(h, end)
 }
 
@@ -118,13 +115,6 @@ func (s *session) changedLocked(c *call, deadline instant) {
 	h, asked := c.extends.hold, c.request.GetExtend()
 	c.decidedLocked()
 	h.auto = asked.GetLease() == nil
-	for i := range h.below {
-		b := &h.below[i]
-		b.auto = h.auto
-		if !asked.GetMayShorten() { // it is the first of several leases that is prolonged
-			b.deadline = max(b.deadline, deadline)
-		}
-	}
 	s.raiseLocked(h, deadline)
 }
 

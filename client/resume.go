@@ -137,7 +137,7 @@ func (b *bid) name(l *Lock) {
 		if age := time.Duration(b.now - l.granted); h.GetAge() == nil || age >= h.GetAge().AsDuration() {
 			h.Age, h.Annotation = durationpb.New(age), l.annotation // of the first one, as the server keeps it
 		}
-		h.Auto = h.GetAuto() || l.hold.auto || slices.ContainsFunc(l.hold.below, func(b lease) bool { return b.auto })
+		h.Auto = h.GetAuto() || l.hold.auto
 	}
 }
 
