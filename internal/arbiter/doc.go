@@ -11,7 +11,7 @@
 //	Trying    the store is asked for it       Ended -> Fresh, Park -> Retrying
 //	Parked    has to wait                     Ask -> Retrying
 //	Retrying  the store is asked once more    Ended -> Parked
-//	Left      was answered all the same       Ended -> Gone
+//	Left      was answered while Trying       Ended -> Gone
 //	Gone      was answered
 //
 // Leave makes Left of a request for which the store is being asked, and Gone of any other one. Whatever the store gives

@@ -74,7 +74,7 @@
 //
 // Nothing slow happens under them: Store calls are only started, and answers are appended to outboxes.
 //
-// A method whose name ends in Locked is called with the mutex held of the shard of the names it is about. The one
-// exception is idleLocked, which needs Broker.mu. In package session the name means the mutex of the session, or of
-// the outbox.
+// A method whose name ends in Locked is called with the mutex held of the shard of the names it is about. In
+// drain.go, losses.go and sessionsLocked it means Broker.mu, and in package session the mutex of the session, or of the
+// outbox.
 package broker

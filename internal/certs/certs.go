@@ -5,8 +5,8 @@
 // A handshake uses the certificate, the key and the authorities that are in the files: they are read again when a
 // client comes and a second has passed since they were read last. What cannot be used, because a file is missing, half
 // written, expired, or not valid yet, is said once in the log, and the last good ones stay in use. A connection that
-// exists is never touched. Nothing is resumed: each client is asked anew, so an authority that was taken away lets
-// nobody in.
+// exists is never touched. TLS sessions are never resumed: each client is asked anew, so an authority that was taken
+// away lets nobody in.
 //
 // # What it does not promise
 //

@@ -18,9 +18,9 @@
 // asks all for the requests that wait, and then who holds what these want (two questions, of which the second has the
 // names). Circles in that graph may be deadlocks. Then the store is asked for the names, and all replicas once more for
 // the same requests and holds. A request has an id that is never used again, and a hold has a fence. So what was there
-// both times was there all the time between: when the last answer to the first questions had come and the next question
-// was not asked yet, all of it was true at once. Only circles in that are told.
+// both times was there all the time between. All of it was true at once, between the last answer to the first questions
+// and the next question. Only circles in that are told.
 //
-// What is found is told to all replicas. The one at which the youngest request waits counts it. The one at which the
-// youngest waits whose session wants that ends it.
+// What is found is told to all replicas. The one at which the youngest request waits counts it. Of those
+// whose session asked to fail, the youngest fails, at its own replica.
 package deadlock

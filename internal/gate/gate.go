@@ -1,7 +1,7 @@
 // Package gate lets requests of clients in as fast as the store takes them, and lets renewals go first.
 //
-// A request that waits here costs nothing: its client's messages are left unread, so the client gets slower. One that
-// waits for the store is refused when that takes too long, and until then it is in the way of what came later.
+// A piece of up to 64 requests waits here. What its client sent after them is left unread, so the client gets slower. A
+// request that waits for the store is refused when that takes too long, and until then it is in the way of others.
 //
 // Who has little waiting for the store does not wait here for those who have much: while there is no room before the
 // store, each may have an even share of it.

@@ -14,7 +14,7 @@
 // # What it does not promise
 //
 // Replicas of one name are told of, and go on. Replicas that have no server in common do not learn of each other. What
-// was declared is forgotten Lasts after the last replica that declares it; leases of its clients may last longer.
+// was declared is forgotten a minute (Lasts) after the last replica declared it; leases of its clients may last longer.
 package guard
 
 import (

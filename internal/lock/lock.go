@@ -45,11 +45,12 @@ func (k Kind) Shared() bool { return k == Read || k == Semaphore }
 func (k Kind) Placed() bool { return k == Fair || k == Write }
 
 // Owner is who holds a name in the Store: "<session uuid>:<holder>#<request>", with an empty holder if the request is
-// its own. Each request has an owner of its own, so nothing done late for one can hit the hold of another.
+// its own. Each request has an owner of its own, so nothing done late for one can hit the hold of another. A unary
+// lease has "<uuid>:unary", which the calls share that repeat its lease id.
 type Owner string
 
-// Tenant is whose share of everything is bounded: today the address of a client. Only package admission says who is
-// whose.
+// Tenant is whose share of everything is bounded: today the address of a client. Only tenantOf in package grpcapi says
+// who is whose.
 type Tenant string
 
 // Unary is how the store knows what a tenant asks for without a session. A session has a share of its own there.

@@ -18,9 +18,9 @@
 //
 // Redis does: leases are PX durations and end by its clock. No clock of ours enters a script.
 //
-// # Its rooms
+// # Its packages
 //
-//	redisstore          acquire and release: operation.go; force, look and list: verbs.go; put together in store.go
+//	redisstore          acquire and release: operation.go; force: verbs.go; look and list: look.go
 //	redisstore/watch    who listens and watches: channels, and what Redis tells of changes
 //	redisstore/renew    who keeps holds: renewals and probes, on connections of their own
 //	redisstore/script   the Lua scripts, how they are called and what their answers and errors mean
@@ -30,7 +30,11 @@
 //	redisstore/layout   what keys and channels are called
 //	redisstore/rig      does to locks what time would, for the contract suite
 //
-// Each imports only what stands below it, but for the rig. The four before that know nothing of locks but their names.
+//	redisstore/vouch    whether a server may have forgotten holds
+//	redisstore/examine  what is wrong with a server, for operators
+//	redisstore/cluster  the same store over the nodes of a Redis Cluster
+//
+// Hub and pipe know nothing of locks.
 //
 // # How a request passes
 //

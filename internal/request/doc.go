@@ -3,7 +3,7 @@
 // # What it promises
 //
 // A request that passes is in order by itself: its names are readable, all keys of a name are in one cluster slot, no
-// name is a key in which the store keeps the state of another one, and no number is out of its bounds. One that does
+// name is a helper key of another lock, and no number is out of its bounds. One that does
 // not pass is refused with an *lock.InvalidError, which names the field, or because of a limit.
 //
 // # What it does not promise

@@ -6,8 +6,8 @@
 // validity if it cannot. Renewals that are due at about the same time share store calls; calls are under way side
 // by side, so a slow one delays its own leases only. A renewal that failed is tried again soon.
 //
-// The leases of a group are renewed in a round after each sign of life, a little later than the Interval at most if
-// that is awaited. A round is spread over a part of the Interval.
+// The leases of a group are renewed in a round after each sign of life; if none comes, a little later than one Interval
+// after the last round. A round is spread over a part of the Interval.
 //
 // # What it does not promise
 //

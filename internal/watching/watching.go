@@ -19,8 +19,9 @@
 //
 // There are four signs: lockd's message, which has the cause and the fence; Redisson's, which says only that something
 // was released; a look that does not see a hold any more; and what this replica ended itself. lockd's messages and the
-// own ends are told at once. All else is looked up, and a look returns when all that was said before it was heard. So
-// of a hold that is gone without a word the lease ended (EXPIRED), the key was deleted (FORCED), or the data are lost.
+// own ends are told at once. All else is looked up. A look ends only after every earlier message was heard. If a
+// hold is gone then, and no message named it, its lease ended (EXPIRED), its key was deleted (FORCED), or the data are
+// lost.
 // It is told at once, and as UNKNOWN if messages were not heard since the look before. Redisson's messages are those of
 // its holds that are gone; what is left over is told as well, for holds that ended before a look.
 //

@@ -23,8 +23,8 @@
 // Each kind of command has a price in singles, the work of a plain lock or release. Tenants take turns of 32: who has
 // had least is next, and who comes back has had as much as whoever is served (start-time fair queueing: Goyal, Vin and
 // Cheng, 1996). A tenant whose commands that wait and are under way cost at most 64 is light, the others are heavy.
-// While a light one is there, one batch at a time has commands of heavy ones, for 8 singles or one command. If that
-// costs more, its sender rests for twice as long as Redis takes for it. So who waits for an answer before asking again
+// While a light one is there, heavy ones share one batch at a time, of 8 singles or one dearer command. After a dearer
+// one its sender rests for twice as long as Redis takes for it. So who waits for an answer before asking again
 // does not wait for others each time (anticipatory scheduling: Iyer and Druschel, 2001). Far from Redis, where a batch
 // takes 2 ms and more, nobody is held up.
 package pipe

@@ -11,8 +11,8 @@
 // any other one a voucher that says since when. All replicas of lockd read the same, so they agree.
 //
 // A server that has no voucher at all is new, or was emptied: it cannot tell, and no replica of lockd can, as others
-// may have used it. So it counts as emptied. Who knows that it is new says so, by a voucher that is Mark; it is gone
-// when the server loses its data. If all servers are marked so, nothing was forgotten (Found).
+// may have used it. So it counts as emptied. An operator who knows that it is new writes the voucher Mark, which is
+// lost with the data. If all servers are marked so, nothing was forgotten (Found).
 //
 // # What it does not promise
 //

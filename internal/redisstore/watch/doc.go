@@ -13,6 +13,6 @@
 //
 // # How it works
 //
-// listen.go turns messages on channels into notices. watch.go makes one voice of all channels of a name. scout.go
-// looks at watched names over a connection of its own, for which Redis tells of changes.
+// listen.go turns messages on channels into notices. watch.go makes one stream of notices of all channels of a name.
+// scout.go looks at watched names over a connection of its own, for which Redis tells of changes.
 package watch
