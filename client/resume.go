@@ -236,13 +236,26 @@ func (s *session) askAgainLocked() {
 			calls = append(calls, c)
 		}
 	}
-	slices.SortFunc(calls, func(a, b *call) int { return cmp.Compare(a.request.GetRequestId(), b.request.GetRequestId()) })
+	slices.SortFunc(calls, func(a, b *call) int {
+		if a.releases() != b.releases() { // first: what is being released must not be held once more
+			return cmp.Compare(b.releases(), a.releases())
+		}
+		return cmp.Compare(a.request.GetRequestId(), b.request.GetRequestId())
+	})
 	clear(s.pending)
 	clear(s.queue)
 	s.queue = s.queue[:0]
 	for _, c := range calls {
 		s.againLocked(c)
 	}
+}
+
+// releases is 1 for a Release, else 0.
+func (c *call) releases() int {
+	if c.request.GetRelease() != nil {
+		return 1
+	}
+	return 0
 }
 
 // againLocked has one call sent again, unless that means nothing on another stream. Its message may still be under way

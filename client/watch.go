@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
@@ -73,7 +74,8 @@ const maxUnread = 64
 func (c *Client) Watch(ctx context.Context, name string) (<-chan Unlocked, error) {
 	events := make(chan Unlocked, maxUnread)
 	q := inquiry{name: name, request: watchRequest(name)}
-	q.each = func() { c.watch(name, events) } // so that a session that begins meanwhile is asked, too
+	// First, so that a session that begins meanwhile is asked, too; and once: its refusal closes the channel.
+	q.each = sync.OnceFunc(func() { c.watch(name, events) })
 	q.patient = true
 	_, err := c.inquire(ctx, &q, c.now()+instant(max(c.settings.answerWithin, c.settings.connectWait)))
 	if err != nil {

@@ -169,7 +169,7 @@ func (l *Lease) prolongingLocked(ttl time.Duration) (done func(error)) {
 // still be at work.
 func (b *Broker) undoLostLocked(l *Lease) {
 	left := max(time.Until(l.mayLast), 0)
-	if left == 0 && !l.lateGrant || l.sess.LeavesLeases() {
+	if left == 0 && !l.lateGrant && l.kind != lock.Write || l.sess.LeavesLeases() {
 		return
 	}
 	c, after := l.claimLocked(left), margin(l.until.Sub(b.time(l.since)))

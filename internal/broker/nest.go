@@ -79,7 +79,10 @@ func (l *Lease) lackingLocked(w *waiter) time.Duration {
 	now := time.Now()
 	ttl := max(w.ttl(now), time.Millisecond)
 	renewed := w.auto && l.auto && now.Before(l.until)
-	if renewed || !now.Add(ttl-margin(ttl)).After(l.until) {
+	lasts := renewed || !now.Add(ttl-margin(ttl)).After(l.until)
+	// The replica that the session left may be releasing it: the store is asked for what came from there.
+	unsettled := l.lateGrant && now.Before(l.sess.settled)
+	if lasts && !unsettled {
 		return 0
 	}
 	return ttl

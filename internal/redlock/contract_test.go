@@ -57,6 +57,14 @@ func (s settled) Release(ctx context.Context, r lock.Return) (lock.Returned, err
 	return s.Store.Release(ctx, r)
 }
 
+func (s settled) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	s.Store.StartAcquire(c, func(g lock.Grant, err error) { go func() { s.settle(); done(g, err) }() })
+}
+
+func (s settled) StartRelease(r lock.Return, done func(lock.Returned, error)) {
+	s.Store.StartRelease(r, func(res lock.Returned, err error) { go func() { s.settle(); done(res, err) }() })
+}
+
 func (s settled) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	defer s.settle()
 	return s.Store.AcquireAll(ctx, cs)

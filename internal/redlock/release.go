@@ -163,9 +163,12 @@ type ending struct {
 // have asked for the hold at the same time.
 func (e *ending) conclude(err error, known proof) {
 	if e.r.Remaining > 0 {
+		if errors.Is(err, errFreed) || errors.Is(err, lock.ErrNotHeld) {
+			e.s.proofs.forget(proofFor(e.r))
+		}
 		return
 	}
-	if failed(err) || errors.Is(err, lock.ErrStoreFull) {
+	if failed(err) || errors.Is(err, lock.ErrStoreFull) && known.verdict(len(e.s.members), e.s.quorum) == undecided {
 		e.s.proofs.put(proofFor(e.r), known, proofTime)
 	} else {
 		e.s.proofs.forget(proofFor(e.r))
