@@ -90,9 +90,9 @@ func (l *Lease) hold() session.Hold {
 	return session.Hold{Name: l.name, Kind: l.kind, Holder: l.holder, Fence: l.fence, AcquiredBy: l.request}
 }
 
-// doLocked runs op alone among the operations of this lease, in the order of the calls. The counts in the store are
-// absolute, so two operations under way at once could leave the older one's. The mutex is held when op begins and when
-// it ends; it frees it while it asks the store.
+// doLocked runs op alone among the operations of this lease, in the order of the calls: of two changes of a lease that
+// are under way at once the older one could come last. The mutex is held when op begins and when it ends; it frees it
+// while it asks the store.
 func (l *Lease) doLocked(op func()) {
 	l.sess.EnterOp()
 	l.own().ops = append(l.ops, op)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	mrand "math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -37,7 +36,6 @@ type asked struct {
 	auto    bool              // asks for a lease that is renewed
 	hold    session.Hold      // to release or extend
 	release bool
-	inner   bool // gives back one of several reads, each of which has a lease of its own
 	extend  *request.Extend
 	answers int
 }
@@ -45,8 +43,7 @@ type asked struct {
 type mine struct {
 	*told
 	auto     bool
-	autos    []bool // of each hold of a reader, the oldest first
-	shorter  int    // requests that may shorten it are under way: what is told meanwhile may be older
+	shorter  int // requests that may shorten it are under way: what is told meanwhile may be older
 	count    uint32
 	leaving  uint32 // releases under way
 	released bool   // for the last time
@@ -224,11 +221,6 @@ func (a *actor) giveBack(h *session.Hold) {
 		if m.leaving++; m.leaving >= m.count {
 			m.released = true
 			a.s.o.ended(m.told)
-		} else if h.Kind == lock.Read {
-			// What remains may end earlier. How much earlier the answer says, and until then it is not trusted.
-			r.inner = true
-			m.shorter++
-			a.s.o.shortened(m.told, time.Now())
 		}
 	}
 	a.mu.Unlock()
@@ -263,10 +255,6 @@ func (a *actor) extended(r *asked, e session.Extended) {
 		return
 	}
 	m.auto = r.extend.Lease == nil
-	m.autos[0] = m.auto
-	for i := 1; i < len(m.autos) && !m.auto; i++ {
-		m.autos[i] = false
-	}
 	if m.shorter == 0 {
 		a.s.o.trusted(m.told, e.Validity.Until)
 	}
@@ -274,7 +262,7 @@ func (a *actor) extended(r *asked, e session.Extended) {
 
 // decided says that a request that might have shortened a lease did, or did not.
 func (a *actor) decided(r *asked) {
-	if m := a.mine[r.hold]; m != nil && (r.inner || r.extend != nil && r.extend.MayShorten) {
+	if m := a.mine[r.hold]; m != nil && r.extend != nil && r.extend.MayShorten {
 		m.shorter--
 	}
 }
@@ -392,7 +380,7 @@ func (a *actor) granted(r *asked, e session.Granted, h session.Hold) {
 		if m.dead {
 			return
 		}
-		m.count, m.auto, m.autos = e.Count, e.Auto, append(m.autos, r.auto)
+		m.count, m.auto = e.Count, e.Auto
 		if m.shorter == 0 {
 			a.s.o.trusted(m.told, e.Validity.Until)
 		}
@@ -400,7 +388,7 @@ func (a *actor) granted(r *asked, e session.Granted, h session.Hold) {
 	}
 	a.had[h] = true
 	t := a.s.o.granted(h, r.permits[h.Name], a.who, e.Validity.Until)
-	a.mine[h] = &mine{told: t, auto: e.Auto, autos: []bool{r.auto}, count: e.Count}
+	a.mine[h] = &mine{told: t, auto: e.Auto, count: e.Count}
 	if a.left {
 		a.s.o.ended(t)
 	}
@@ -414,10 +402,6 @@ func (a *actor) counted(r *asked, e session.Released) {
 	}
 	m.leaving--
 	m.count = remaining
-	if r.hold.Kind == lock.Read { // what remains may not be renewed
-		m.autos = m.autos[:min(int(remaining), len(m.autos))]
-		m.auto = slices.Contains(m.autos, true)
-	}
 	if remaining > 0 && m.shorter == 0 {
 		a.s.o.trusted(m.told, e.Validity.Until)
 	}
