@@ -29,32 +29,20 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 		done(gs[0], nil)
 	})
 	a.given = make([]lock.Grant, len(s.members))
-	switch {
-	case a.nest: // a release of the hold before must not end this one
-		a.inTurn(s.late.of(holdingOf(c)), a.ask)
-	case c.WriteOwner != "": // who reads already is in the way of the write hold
-		s.late.of(holding{c.Name, c.WriteOwner}).each(s.members, a.ask)
-	default:
-		calls{}.each(s.members, a.ask)
+	var before calls
+	if c.WriteOwner != "" { // who reads already is in the way of the write hold
+		before = s.late.of(holding{c.Name, c.WriteOwner})
 	}
+	before.each(s.members, a.ask)
 }
 
 // ask has a member take one name.
 func (a *attempt) ask(m *member) {
-	m.StartAcquire(a.claimAt(m), func(g lock.Grant, err error) {
+	m.StartAcquire(a.sent[0], func(g lock.Grant, err error) {
 		place := a.given[m.number : m.number+1 : m.number+1] // nobody else looks there before the vote is cast
 		place[0] = g
 		a.cast(m, place, err)
 	})
-}
-
-// claimAt is the claim of one name, with the fence that a member knows. A first claim knows none yet.
-func (a *attempt) claimAt(m *member) lock.Claim {
-	c := a.sent[0]
-	if a.nest {
-		c.Fence = a.s.fenceAt(m, holdingOf(c), c.Fence)
-	}
-	return c
 }
 
 func acquireFailed(name string, err error) error { return fmt.Errorf("acquire %q: %w", name, err) }
@@ -88,7 +76,6 @@ type attempt struct {
 	start time.Time
 	asked []lock.Claim
 	sent  []lock.Claim // what members are asked for: with a fence, and for longer
-	nest  bool         // the owner holds the name, and its fence, already
 	told  func([]lock.Grant, error)
 	why   func(standing) error // it is refused, if that is not refusal
 	one   [2]lock.Claim        // what asked and sent are of, if it is one name
@@ -101,7 +88,7 @@ type attempt struct {
 }
 
 func (s *Store) attempt(cs []lock.Claim, told func([]lock.Grant, error)) *attempt {
-	a := &attempt{start: time.Now(), nest: cs[0].Count > 1, told: told}
+	a := &attempt{start: time.Now(), told: told}
 	if len(cs) == 1 {
 		a.one = [...]lock.Claim{cs[0], cs[0]}
 		a.asked, a.sent = a.one[:1:1], a.one[1:]
@@ -147,12 +134,9 @@ func (a *attempt) standing() standing {
 	for i, v := range a.votes {
 		switch {
 		case !v.cast || v.err != nil:
-		case !a.nest && a.s.quarantined(a.s.members[i]):
+		case a.s.quarantined(a.s.members[i]):
 			st.yes--
 			st.silent++
-		case a.nest && a.s.doubts.has(holdingAt{i, holdingOf(a.sent[0])}):
-			st.yes--
-			st.unknown++
 		default:
 			st.voters.add(i)
 		}
@@ -177,10 +161,6 @@ func (a *attempt) verdict(last bool) (then func()) {
 func (a *attempt) win(st standing, last bool) (then func()) {
 	if a.expired() {
 		return a.tell(nil, errTooLate)
-	}
-	if a.nest {
-		a.granted = []lock.Fence{a.asked[0].Fence}
-		return a.tell(a.grants(st.voters), nil)
 	}
 	if a.forced() {
 		return a.tell(nil, errForced)
@@ -242,10 +222,7 @@ func (a *attempt) grants(voters set) []lock.Grant {
 // No later attempt of the owner is granted with a fence that is being released (see agreed).
 func (a *attempt) lose(st standing) (then func()) {
 	if st.mayHold() >= a.s.quorum && st.unknown+st.missing > 0 && !a.contended(st) {
-		return a.tell(nil, a.failure(st))
-	}
-	if a.nest { // the count of some is higher now, which the last release ends
-		return a.tell(nil, a.failure(st))
+		return a.tell(nil, errUnclear)
 	}
 	why := a.refusal
 	if a.why != nil {
@@ -296,7 +273,7 @@ func (a *attempt) leftAt(m *member, c lock.Claim, again certainty) *leftover {
 // and must not find there what is being undone.
 func (a *attempt) contended(st standing) bool {
 	others := a.refusals(lock.ErrHeld)
-	return !a.nest && a.why == nil && others > 0 && others+st.yes >= a.s.quorum &&
+	return a.why == nil && others > 0 && others+st.yes >= a.s.quorum &&
 		!slices.ContainsFunc(a.sent, func(c lock.Claim) bool { return c.Owner.Repeats() })
 }
 
@@ -311,10 +288,7 @@ func (a *attempt) expected() bool {
 
 // tooLate looks after what a member did when it was decided.
 func (a *attempt) tooLate(m *member, v vote[[]lock.Grant]) {
-	var raise []lock.Claim
-	if !a.nest {
-		raise = a.lookAfter(m, v)
-	}
+	raise := a.lookAfter(m, v)
 	if len(raise) == 0 {
 		a.tail.settled(m)
 		return

@@ -64,7 +64,7 @@ func (s *Store) lasting(votes []vote[time.Duration], r lock.Renewal) []time.Dura
 	left := make([]time.Duration, 0, len(votes))
 	for i, v := range votes {
 		m := s.members[i]
-		if v.cast && v.err == nil && (r.Fence != 0 || !s.quarantined(m)) && !s.inDoubt(m, r) {
+		if v.cast && v.err == nil && (r.Fence != 0 || !s.quarantined(m)) {
 			left = append(left, trusted(v.v))
 		}
 	}

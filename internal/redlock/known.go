@@ -86,20 +86,6 @@ func (s *Store) undoneWithin(ttl time.Duration) time.Duration {
 // underWay is for how long a command may be on its way when nobody waits for its answer any more.
 const underWay = 3 * defaultCallTimeout
 
-// released remembers a hold of a reader that a member may end late: it was released there while an older one stays,
-// and the answer never came. Holds of a reader are told apart by their number alone. So what comes late takes a newer
-// hold of the same number, and such a member does not count for a newer one.
-func (s *Store) released(m *member, r lock.Return, err error) {
-	if r.Kind == lock.Read && r.Remaining > 0 && isUnknown(err) {
-		s.doubts.put(holdingAt{m.number, releasedBy(r)}, struct{}{}, underWay)
-	}
-}
-
-// inDoubt says whether a member that prolonged a hold does not count for it.
-func (s *Store) inDoubt(m *member, r lock.Renewal) bool {
-	return r.Level > 1 && s.doubts.has(holdingAt{m.number, holding{r.Name, r.Owner}})
-}
-
 // isRestored remembers that a hold is being put back at a member. A release may have been there before: a renewal that
 // it overtook found nothing, and the hold was put back while other members had it yet. So the member is asked again for
 // what is released then. A release that is over before is no such case, because a majority has not got the hold any

@@ -36,21 +36,6 @@ var misfits = []error{
 	lock.ErrKindMismatch, lock.ErrStoreFull, lock.ErrNotHeld, lock.ErrStale, lock.ErrUnsupported, lock.ErrInvalid,
 }
 
-// failure is the error of an attempt of which something may be left.
-func (a *attempt) failure(st standing) error {
-	if !a.nest {
-		return errUnclear
-	}
-	if err := a.preventing(lock.ErrNotHeld, lock.ErrStale, lock.ErrKindMismatch, lock.ErrStoreFull); err != nil {
-		return err
-	}
-	// One that is full does not say whether it has the hold.
-	if st.yes+st.unknown+st.missing == 0 && st.no-a.refusals(lock.ErrStoreFull) > a.spare() {
-		return a.first(lock.ErrNotHeld)
-	}
-	return noMajority(st.tally)
-}
-
 // clear says whether it is clear why there is no majority: so many refuse for one reason. One owner in the way is such
 // a reason. To the owner of a hold that is handed over it is enough that any member freed it. mu is held.
 func (a *attempt) clear(st standing) bool {

@@ -29,7 +29,7 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 		go done(lock.Returned{}, releaseFailed(r.Name, err))
 		return
 	}
-	if r.Next != nil && r.Remaining == 0 && !r.Kind.Shared() {
+	if r.Next != nil && !r.Kind.Shared() {
 		s.startHandOver(r, done)
 		return
 	}
@@ -38,12 +38,7 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	x.decide, x.late = x.verdict, x.answeredLate
 	x.open(s)
 	earlier := s.late.of(releasedBy(r)) // what is to be released must have been acquired
-	if r.Remaining > 0 {
-		x.of = []holding{releasedBy(r)}
-		x.inTurn(earlier, x.ask)
-	} else {
-		earlier.each(s.members, x.ask)
-	}
+	earlier.each(s.members, x.ask)
 }
 
 // release is one Return at all members.
@@ -55,19 +50,13 @@ type release struct {
 
 func (x *release) ask(m *member) {
 	m.StartRelease(x.s.returnAt(m, x.end.r), func(res lock.Returned, err error) {
-		x.s.released(m, x.end.r, err)
 		x.answer(m, res, err)
 	})
 }
 
 // verdict is what the votes amount to, as ballot.decide has it. mu is held.
 func (x *release) verdict(last bool) (then func()) {
-	var err error
-	if x.end.r.Remaining > 0 {
-		err = x.countedDown(last)
-	} else {
-		err = x.ended(&x.end, x.tally(), last)
-	}
+	err := x.ended(&x.end, x.tally(), last)
 	if err == nil {
 		return nil
 	}
@@ -103,26 +92,6 @@ func (b *ballot[T]) ended(e *ending, t tally, last bool) error {
 		return lock.ErrNotHeld
 	}
 	return cmp.Or(b.preventing(lock.ErrStoreFull), noMajority(t))
-}
-
-// countedDown is that for a hold that goes on.
-func (x *release) countedDown(last bool) error {
-	t := x.tally()
-	if t.yes >= x.s.quorum {
-		return errFreed
-	}
-	for _, err := range []error{lock.ErrNotHeld, lock.ErrStale, lock.ErrKindMismatch} {
-		if x.refusals(err) >= x.s.quorum {
-			return err
-		}
-	}
-	switch {
-	case !last:
-		return nil
-	case t.definite() >= x.s.quorum && t.yes == 0:
-		return x.commonestRefusal()
-	}
-	return noMajority(t)
 }
 
 // lacking is the error of a release when no majority can have had the hold. It was over, if a member had it or most
@@ -162,12 +131,6 @@ type ending struct {
 // outcome was unknown. So nobody has it, and those that did not say so are asked again. A caller without a session may
 // have asked for the hold at the same time.
 func (e *ending) conclude(err error, known proof) {
-	if e.r.Remaining > 0 {
-		if errors.Is(err, errFreed) || errors.Is(err, lock.ErrNotHeld) {
-			e.s.proofs.forget(proofFor(e.r))
-		}
-		return
-	}
 	if failed(err) || errors.Is(err, lock.ErrStoreFull) && known.verdict(len(e.s.members), e.s.quorum) == undecided {
 		e.s.proofs.put(proofFor(e.r), known, proofTime)
 	} else {

@@ -42,12 +42,7 @@ func (s *Store) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, e
 		for i := range theirs {
 			theirs[i] = s.renewalAt(m, theirs[i])
 		}
-		m.Renew(ctx, theirs, func(i int, err error) {
-			if err == nil && s.inDoubt(m, sent[i]) {
-				err = errUnclear
-			}
-			on[i].answer(m, struct{}{}, err)
-		})
+		m.Renew(ctx, theirs, func(i int, err error) { on[i].answer(m, struct{}{}, err) })
 	})
 	defer context.AfterFunc(ctx, func() {
 		for _, b := range on {

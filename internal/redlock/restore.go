@@ -35,16 +35,13 @@ func (s *Store) restore(m *member, r lock.Renewal) {
 func (s *Store) restoreAt(ctx context.Context, m *member, r lock.Renewal) bool {
 	s.isRestored(m, r)
 	c := lock.Claim{Name: r.Name, Kind: r.Kind, Owner: r.Owner, Count: 1, Fence: r.Fence}
-	var left time.Duration
 	if r.Kind == lock.Read {
 		var ready bool
-		if c.WriteOwner, left, ready = s.writeHold(ctx, m, r); !ready {
+		if c.WriteOwner, ready = s.writeHold(ctx, m, r.Name); !ready {
 			return false
 		}
 	}
-	if left <= 0 { // what it has may last longer than the renewal asked for: its owner may have taken it once more
-		left, _ = s.extended(ctx, r)
-	}
+	left, _ := s.extended(ctx, r) // which may be longer than the renewal asked for
 	if c.TTL = s.drifted(left); c.TTL <= 0 || s.putBack(ctx, m, c) != nil {
 		return false
 	}
@@ -53,31 +50,23 @@ func (s *Store) restoreAt(ctx context.Context, m *member, r lock.Renewal) bool {
 }
 
 // writeHold is the owner of the write hold of a reader that writes as well. A member that has only the read hold would
-// not take that, so it is put back before; ready is false if it is not there. longest is for how long a majority has
-// the longest hold of the reader: 0 if none has it, or so many read that it is not known.
-func (s *Store) writeHold(ctx context.Context, m *member, r lock.Renewal) (
-	writer lock.Owner, longest time.Duration, ready bool,
-) {
-	sight, err := s.See(ctx, r.Name)
+// not take that, so it is put back before; ready is false if it is not there.
+func (s *Store) writeHold(ctx context.Context, m *member, name string) (writer lock.Owner, ready bool) {
+	sight, err := s.See(ctx, name)
 	ready = err == nil
 	for _, h := range sight.Holds {
-		switch kind, owner, _ := strings.Cut(h.ID, " "); {
-		case h.Few:
-		case kind == lock.Write.String():
+		if kind, owner, _ := strings.Cut(h.ID, " "); !h.Few && kind == lock.Write.String() {
 			writer = lock.Owner(owner)
-			write := lock.Renewal{Name: r.Name, Kind: lock.Write, Owner: writer, Fence: h.Fence}
-			ready = s.restoreAt(ctx, m, write)
-		case owner == string(r.Owner):
-			longest = h.TTL
+			ready = s.restoreAt(ctx, m, lock.Renewal{Name: name, Kind: lock.Write, Owner: writer, Fence: h.Fence})
 		}
 	}
-	return writer, longest, ready
+	return writer, ready
 }
 
 // lookAgain ends a hold that was put back if a majority has not got it any more: it was freed by force meanwhile, or
 // released by another replica.
 func (s *Store) lookAgain(ctx context.Context, m *member, r lock.Renewal, ttl time.Duration) {
-	if r.Level > 1 || r.Owner.Repeats() { // it is not all that its owner has there
+	if r.Owner.Repeats() { // it may have another one there
 		return
 	}
 	if _, err := s.extended(ctx, r); errors.Is(err, lock.ErrNotHeld) {

@@ -21,9 +21,6 @@ func (p *player) do(s *Store, who, what string, words []string) (r result) {
 	renewal := lock.Renewal{
 		Name: "n", Kind: c.Kind, Owner: c.Owner, Fence: p.told["n "+who].Fence, TTL: c.TTL, Seen: time.Now(), Sole: true,
 	}
-	if n, err := strconv.Atoi(after(words, "level")); err == nil {
-		renewal.Level = uint32(n) //nolint:gosec // small
-	}
 	if c.Owner.Repeats() {
 		renewal.Fence = 0
 	}

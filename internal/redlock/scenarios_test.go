@@ -333,9 +333,6 @@ func (p *player) claim(o string, words []string) lock.Claim {
 			c.TTL = p.duration(next)
 		case "place":
 			c.Place = p.duration(next)
-		case "count":
-			n, _ := strconv.Atoi(next)
-			c.Count, c.Fence = uint32(n), told.Fence //nolint:gosec // small
 		case "beside":
 			c.WriteOwner = owner(next)
 		case "fence":
@@ -365,9 +362,6 @@ func (p *player) back(o string, words []string) lock.Return {
 	}
 	if c.Fence != 0 {
 		r.Fence = c.Fence
-	}
-	if n, err := strconv.Atoi(after(words, "remaining")); err == nil {
-		r.Remaining = uint32(n) //nolint:gosec // small
 	}
 	if next := after(words, "to"); next != "" {
 		r.Next = &lock.Successor{Owner: owner(next), TTL: c.TTL}
@@ -460,7 +454,7 @@ func (p *player) note(got result, who string, words []string) {
 		delete(p.told, c.Name+" "+who)
 		who = after(words, "to")
 		c.Owner = owner(who)
-	case slices.Contains(words, "releases") && after(words, "remaining") == "":
+	case slices.Contains(words, "releases"):
 		delete(p.told, c.Name+" "+who)
 		return
 	case !slices.Contains(words, "takes"):

@@ -24,7 +24,6 @@ type Store struct {
 
 	fences    fences
 	odd       memory[oddHold, lock.Fence]
-	doubts    memory[holdingAt, struct{}]
 	restores  memory[holdingAt, struct{}]
 	proofs    memory[proofOf, proof]
 	forced    memory[string, time.Time] // when each name was freed by force
@@ -51,7 +50,7 @@ func New(cfg Config, members []lock.Store, log *zap.Logger, reg prometheus.Regis
 		cfg: cfg, log: log.Named("redlock"), quorum: len(members)/2 + 1, late: newLate(),
 	}
 	s.abandoned.most = maxAbandoned
-	s.odd.most, s.doubts.most, s.restores.most, s.proofs.most = maxKnown, maxKnown, maxKnown, maxKnown
+	s.odd.most, s.restores.most, s.proofs.most = maxKnown, maxKnown, maxKnown
 	for i, m := range members {
 		s.members = append(s.members, &member{Store: m, number: i, name: cfg.Names[i]})
 	}

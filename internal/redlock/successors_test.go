@@ -62,7 +62,6 @@ func (h *holds) successors(successor lock.Claim, g lock.Grant, start time.Time) 
 	h.granted(successor, g, start, until)
 	return &holds{
 		storm: h.storm, store: h.store, cs: []lock.Claim{successor}, gs: []lock.Grant{g}, ends: []time.Time{until},
-		counts: []uint32{1},
 	}
 }
 

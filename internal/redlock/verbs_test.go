@@ -14,11 +14,10 @@ import (
 // holds are names that a client has, and until when.
 type holds struct {
 	*storm
-	store  *Store
-	cs     []lock.Claim
-	gs     []lock.Grant
-	ends   []time.Time
-	counts []uint32
+	store *Store
+	cs    []lock.Claim
+	gs    []lock.Grant
+	ends  []time.Time
 }
 
 // client takes names until ctx ends. It keeps some to the end of their lease and beyond.
@@ -67,7 +66,7 @@ func (s *storm) get(ctx context.Context, store *Store, cs []lock.Claim) *holds {
 			h := &holds{storm: s, store: store, cs: cs, gs: gs}
 			for i, c := range cs {
 				s.granted(c, gs[i], start, until)
-				h.ends, h.counts = append(h.ends, until), append(h.counts, 1)
+				h.ends = append(h.ends, until)
 			}
 			return h
 		}
@@ -122,14 +121,12 @@ func (h *holds) keep(ctx context.Context) (next *holds) {
 		pause(ctx, h.duration(h.cs[0].TTL/4))
 		i := h.intN(len(h.cs))
 		switch n := h.intN(10); {
-		case n < 4:
+		case n < 5:
 			h.renew()
-		case n < 6:
+		case n < 8:
 			h.extend(i)
-		case n < 7:
-			h.shorten(i)
 		default:
-			h.nest(ctx, i)
+			h.shorten(i)
 		}
 	}
 	if c := h.cs[0]; len(h.cs) == 1 && !c.Kind.Shared() && h.intN(2) == 0 {
@@ -214,28 +211,6 @@ func (h *holds) shorten(i int) {
 			h.prolonged("a shortening that was not done", h.cs[i], since, was)
 		}
 	}
-}
-
-// nest takes a hold once more, for a time, and gives that back.
-func (h *holds) nest(ctx context.Context, i int) {
-	c := h.cs[i]
-	c.Count, c.Fence, c.TTL = h.counts[i]+1, h.gs[i].Fence, h.ttl()
-	start := time.Now()
-	g, err := h.store.Acquire(context.Background(), c)
-	if err != nil {
-		return
-	}
-	if g.Fence != c.Fence {
-		h.failed("nested: fence %d, and %d before", g.Fence, c.Fence)
-	}
-	before := h.ends[i]
-	h.lasts("a nested hold", i, start, start.Add(c.TTL))
-	pause(ctx, h.duration(c.TTL/4))
-	if c.Kind == lock.Read && h.ends[i].After(before) { // each of its holds has a lease of its own
-		h.ends[i] = before
-		h.atMost(h.cs[i], before)
-	}
-	h.giveBack(h.store, lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence, Remaining: h.counts[i]})
 }
 
 // operator frees names by force now and then.
