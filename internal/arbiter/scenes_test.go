@@ -131,7 +131,7 @@ func (p *script) does(who, what string, words []string) {
 func (p *script) request(name string, words []string) *request {
 	r := &request{name: name, q: p.of[after(words, "at", "job")]}
 	r.Wait, r.Claim.Kind = Forever, lock.Exclusive
-	for k := lock.Exclusive; k <= lock.Semaphore; k++ {
+	for _, k := range lock.Kinds() {
 		if slices.Contains(words, k.String()) {
 			r.Claim.Kind = k
 		}

@@ -40,7 +40,7 @@ func (w *world) refusals(c *client, name string) map[string]error {
 		return one[session.Failed](c).Err
 	}
 	errs := make(map[string]error)
-	for k := lock.Exclusive; k <= lock.Semaphore; k++ {
+	for _, k := range lock.Kinds() {
 		errs["acquire "+k.String()] = told(func(id uint64) { c.Acquire(id, request.Acquire{Name: name, Kind: k}) })
 		h := session.Hold{Name: name, Kind: k}
 		errs["release "+k.String()] = told(func(id uint64) { c.Release(id, h) })

@@ -18,6 +18,7 @@ type figures struct {
 	holds   samples
 }
 
+// kinds is room for one of each kind, by its number.
 const kinds = lock.Semaphore + 1
 
 // samples are observations that a histogram was not told yet.
@@ -67,7 +68,7 @@ func (b *Broker) addUp() {
 	for i := range b.shards {
 		h := &b.shards[i]
 		h.mu.Lock()
-		for k := lock.Exclusive; k < kinds; k++ {
+		for _, k := range lock.Kinds() {
 			m.grants[k].Add(h.figures.granted[k])
 			h.figures.granted[k] = 0
 			h.figures.waits[k].flush(m.waitTime[k])

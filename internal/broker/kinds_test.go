@@ -52,7 +52,7 @@ func (c *client) grantedWithin(d time.Duration) session.Granted {
 	}
 }
 
-var allKinds = []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore}
+var allKinds = lock.Kinds()
 
 // of is a request for a name of a kind; a semaphore has one permit unless it is said.
 func of(name string, k lock.Kind) request.Acquire {

@@ -69,7 +69,7 @@ func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
 	}
 	waitTime := prometheus.NewHistogramVec(
 		observe.Seconds("acquire_wait_seconds", "From the arrival of a request to its grant."), []string{"kind"})
-	for k := lock.Exclusive; k <= lock.Semaphore; k++ {
+	for _, k := range lock.Kinds() {
 		m.grants[k] = m.acquires.WithLabelValues(k.String(), resultGranted)
 		m.waitTime[k] = waitTime.WithLabelValues(k.String())
 	}
@@ -80,7 +80,7 @@ func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
 }
 
 func (m *metrics) beginAtZero() {
-	for k := lock.Exclusive; k <= lock.Semaphore; k++ {
+	for _, k := range lock.Kinds() {
 		for _, result := range acquireResults {
 			m.acquires.WithLabelValues(k.String(), result)
 		}
@@ -104,7 +104,7 @@ func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
 			func() float64 { return float64(value()) }))
 	}
 	gauge("waiters", "Requests in a queue, being tried or waiting.", b.waiters)
-	for k := lock.Exclusive; k < kinds; k++ {
+	for _, k := range lock.Kinds() {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Namespace: "lockd", Name: "locks_held", Help: "Leases held by sessions of this replica.",
 			ConstLabels: prometheus.Labels{"kind": k.String()},

@@ -50,7 +50,7 @@ func (w *waiter) holdersLeasesLocked() (ls []*Lease) {
 		return nil
 	}
 	for _, c := range w.claimed() {
-		for k := lock.Exclusive; k <= lock.Write; k++ { // a semaphore has no named holders
+		for _, k := range lock.Kinds() {
 			if l := w.sess.leaseLocked(holdKey{c.Name, k, w.holder}); l != nil {
 				ls = append(ls, l)
 			}

@@ -29,13 +29,18 @@ const (
 	Semaphore
 )
 
+// Kinds are all of them.
+func Kinds() []Kind { return []Kind{Exclusive, Fair, Read, Write, Semaphore} }
+
+// Valid says whether there is such a kind.
+func (k Kind) Valid() bool { return Exclusive <= k && k <= Semaphore }
+
 // String is the kind's name in logs and metrics.
 func (k Kind) String() string {
-	names := [...]string{"unknown", "exclusive", "fair", "read", "write", "semaphore"}
-	if int(k) >= len(names) {
-		return names[0]
+	if !k.Valid() {
+		return "unknown"
 	}
-	return names[k]
+	return [...]string{Exclusive: "exclusive", Fair: "fair", Read: "read", Write: "write", Semaphore: "semaphore"}[k]
 }
 
 // Shared says whether several owners can hold a name of this kind at once.

@@ -83,7 +83,7 @@ func TestDeadEntriesOfAllKindsAreForgotten(t *testing.T) {
 		s := memstore.New()
 		const names = 1000
 		for i := range names {
-			for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore} {
+			for _, kind := range lock.Kinds() {
 				c := of(kind, fmt.Sprint(kind, i), "o", time.Second)
 				if kind == lock.Semaphore {
 					c.Permits, c.Limit = 1, 1

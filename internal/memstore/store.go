@@ -39,7 +39,7 @@ func begin(ctx context.Context, kind lock.Kind) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", lock.ErrUnavailable, context.Cause(ctx))
 	}
-	if kind < lock.Exclusive || kind > lock.Semaphore {
+	if !kind.Valid() {
 		return fmt.Errorf("kind %v: %w", kind, lock.ErrUnsupported)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/renew"
 )
 
-var kinds = []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore}
+var kinds = lock.Kinds()
 
 // usual is a claim of a kind with what that needs.
 func usual(kind lock.Kind, name string, o lock.Owner) lock.Claim {

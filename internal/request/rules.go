@@ -70,7 +70,7 @@ func (r Rules) NameKind(name string, k lock.Kind) error {
 	if err := r.Name(name); err != nil {
 		return err
 	}
-	if k < lock.Exclusive || k > lock.Semaphore {
+	if !k.Valid() {
 		return lock.Invalid("kind", lock.ReasonKind, "no such kind of lock")
 	}
 	return nil

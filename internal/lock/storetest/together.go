@@ -7,7 +7,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-var allKinds = []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore}
+var allKinds = lock.Kinds()
 
 // kindsContract is what happens if a name is used with several kinds, which nobody should do: no harm.
 var kindsContract = []contract{

@@ -10,7 +10,7 @@ import (
 // helperKeys are all keys that any script uses for N, besides N, and those that Redisson uses.
 func helperKeys(n, owner string) []string {
 	keys := LookKeys(n)[1:]
-	for kind := lock.Exclusive; kind <= lock.Semaphore; kind++ {
+	for _, kind := range lock.Kinds() {
 		keys = append(keys, Keys(kind, n)[1:]...)
 	}
 	keys = append(keys, Channel(n), WaiterChannel(n, lock.Owner(owner)), NewsChannel(n), RWChannel(n), PermitChannel(n),
