@@ -7,12 +7,12 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// claim is a first acquisition with the usual lease.
+// claim is an acquisition with the usual lease.
 func claim(name string, o lock.Owner) lock.Claim {
 	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: Full(o), Count: 1, TTL: ttl}
 }
 
-// of is a first acquisition of a kind with the usual lease: all of a name, so that nobody else gets in.
+// of is an acquisition of a kind with the usual lease: all of a name, so that nobody else gets in.
 func of(kind lock.Kind, name string, o lock.Owner) lock.Claim {
 	c := claim(name, o)
 	c.Kind = kind
@@ -48,12 +48,6 @@ func seen(f lock.Fence) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMicro(int64(f)) //nolint:gosec // far from 2^63
-}
-
-// again is a further acquisition.
-func again(c lock.Claim, count uint32, f lock.Fence) lock.Claim {
-	c.Count, c.Fence = count, f
-	return c
 }
 
 // over is a release that hands the name over to another owner, with the usual lease.
@@ -115,7 +109,7 @@ func (s *suite) wantFree(name string) {
 
 // heldAs is what Look says of a claim that was granted.
 func heldAs(c lock.Claim) lock.State {
-	st := lock.State{Name: c.Name, Kind: c.Kind, Held: true, Owner: c.Owner, Count: c.Count, Holders: 1, TTL: c.TTL}
+	st := lock.State{Name: c.Name, Kind: c.Kind, Held: true, Owner: c.Owner, Count: 1, Holders: 1, TTL: c.TTL}
 	switch c.Kind {
 	case lock.Fair:
 		st.Kind = lock.Exclusive

@@ -146,10 +146,6 @@ var fairContract = []contract{
 	{"AReleaseGivesThePlaceUpInAnyCase", func(s *suite) {
 		s.held("a", "b")
 		r := back(of(lock.Fair, "n", "a"), 0)
-		r.Remaining = 1
-		s.notHeld(r)
-		s.wantQueue("a", "b")
-		r.Remaining = 0
 		s.notHeld(r)
 		s.wantQueue("b")
 		s.notHeld(r)
@@ -212,13 +208,10 @@ var fairContract = []contract{
 		s.letGo("o", "a")
 		s.wantState(lock.State{Name: "n", Kind: lock.Fair, Queued: 2})
 	}},
-	{"ANestedHoldDoesNotCareAboutTheQueue", func(s *suite) {
+	{"WhoHoldsItAlreadyDoesNotCareAboutTheQueue", func(s *suite) {
 		f := s.held("a")
-		s.acquire(again(of(lock.Fair, "n", "o"), 2, f))
-		r := back(of(lock.Fair, "n", "o"), f)
-		r.Remaining = 1
-		if res := s.release(r); res != (lock.Returned{}) {
-			s.Errorf("got %+v, want nothing", res)
+		if again := s.acquire(of(lock.Fair, "n", "o")).Fence; again != f {
+			s.Errorf("got fence %d, want %d again", again, f)
 		}
 		s.letGo("o", "a")
 	}},

@@ -76,17 +76,17 @@ var fenceContract = []contract{
 			s.wantRaised(raised, proposed)
 			raised.Fence = first
 			s.wantRaised(raised, proposed) // late: it lowers nothing
-			again := c
-			again.Count, again.Fence = 2, proposed
-			if g := s.acquire(again); g.Fence != proposed {
-				s.Errorf("%v: nested: got %d, want %d", c.Kind, g.Fence, proposed)
-			}
 			if st := s.look(c.Name); st.Fence != proposed {
 				s.Errorf("%v: the last fence is %d, want %d", c.Kind, st.Fence, proposed)
 			}
 			s.release(back(c, proposed))
 			if g := s.acquire(c); g.Fence != proposed+1 {
 				s.Errorf("%v: then got %d, want %d", c.Kind, g.Fence, proposed+1)
+			}
+			raised.Fence = proposed + 10
+			s.wantRaised(raised, raised.Fence)
+			if g := s.acquire(c); g.Fence != raised.Fence {
+				s.Errorf("%v: again: got %d, want %d", c.Kind, g.Fence, raised.Fence)
 			}
 		})
 	}},

@@ -31,22 +31,22 @@ func (s *suite) wantHolders(name string, want ...lock.Holder) {
 	}
 }
 
-func holder(o lock.Owner, kind lock.Kind, count uint32) lock.Holder {
-	return lock.Holder{Owner: Full(o), Kind: kind, Count: count}
+func holder(o lock.Owner, kind lock.Kind) lock.Holder {
+	return lock.Holder{Owner: Full(o), Kind: kind, Count: 1}
 }
 
 var holdersContract = []contract{
 	{"NobodyHoldsAFreeName", func(s *suite) { s.wantHolders("n") }},
-	{"TheHolderIsNamedWithItsCount", func(s *suite) {
-		f := s.acquire(claim("n", "o:1")).Fence
-		s.acquire(again(claim("n", "o:1"), 2, f))
-		s.wantHolders("n", holder("o:1", lock.Exclusive, 2))
+	{"TheHolderIsNamed", func(s *suite) {
+		s.acquire(claim("n", "o:1"))
+		s.acquire(claim("n", "o:1"))
+		s.wantHolders("n", holder("o:1", lock.Exclusive))
 	}},
 	{"AWriterAndItsReadAreTwo", func(s *suite) {
 		s.acquire(of(lock.Write, "n", "o:1"))
 		s.acquire(readsToo("o:2", "o:1"))
 		s.wantHolders("n",
-			holder("o:1", lock.Write, 1), holder("o:2", lock.Read, 1))
+			holder("o:1", lock.Write), holder("o:2", lock.Read))
 	}},
 	{"SomeOfManyReaders", func(s *suite) {
 		for _, o := range []lock.Owner{"o:1", "o:2", "o:3", "o:4", "o:5", "o:6"} {
@@ -68,7 +68,7 @@ var holdersContract = []contract{
 		s.acquire(of(lock.Read, "n", "o:1"))
 		s.acquire(of(lock.Read, "n", "o:2"))
 		s.expireHold("n", "o:1")
-		s.wantHolders("n", holder("o:2", lock.Read, 1))
+		s.wantHolders("n", holder("o:2", lock.Read))
 	}},
 }
 

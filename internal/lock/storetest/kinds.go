@@ -49,6 +49,9 @@ var commonContract = []kindContract{
 			last = f
 			s.wantState(heldAs(c))
 		}
+		s.release(back(c, last)) // one is enough
+		s.wantFree("n")
+		s.notHeld(back(c, last))
 	}},
 	{"RepeatedItProlongsAndNeverShortens", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
@@ -104,24 +107,6 @@ var commonContract = []kindContract{
 			end()
 		}
 	}},
-	{"AFurtherHoldIsCountedAbsolutely", countedAbsolutely},
-	{"AFurtherHoldNeedsAFirst", func(s *suite, kind lock.Kind) {
-		if kind == lock.Semaphore {
-			return // permits are not counted again
-		}
-		c := of(kind, "n", "o")
-		_, err := s.Store.Acquire(s.Context(), again(c, 2, 1))
-		s.wantErr(err, lock.ErrNotHeld)
-		s.wantFree("n")
-		old := s.acquire(c).Fence
-		s.must(s.Hooks.Expire("n"))
-		s.acquire(c)
-		_, err = s.Store.Acquire(s.Context(), again(c, 2, old))
-		s.wantErr(err, lock.ErrStale)
-		_, err = s.Store.Acquire(s.Context(), again(of(kind, "n", "other"), 2, old))
-		s.wantErr(err, lock.ErrNotHeld)
-		s.wantState(heldAs(c))
-	}},
 	{"AReleaseFreesTheName", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
 		f := s.acquire(c).Fence
@@ -162,7 +147,7 @@ var commonContract = []kindContract{
 		c := of(kind, "n", "o")
 		c.TTL = 10 * ttl
 		f := s.acquire(c).Fence
-		s.acquire(again(c, 3, f))
+		s.acquire(c)
 		r := over(back(c, f), "successor")
 		next := s.release(r).HandedOver
 		successor := of(kind, "n", "successor")
@@ -170,7 +155,7 @@ var commonContract = []kindContract{
 			if got := s.release(r); next <= f || got.HandedOver != next {
 				s.Errorf("got %+v after fence %d, want fence %d", got, f, next)
 			}
-			s.wantState(heldAs(successor)) // once, and its lease is set, not prolonged
+			s.wantState(heldAs(successor)) // its lease is set, not prolonged
 		}
 		s.must(s.renew(on(successor, next)))
 		s.refused(of(kind, "n", "o"))
@@ -272,9 +257,6 @@ var commonContract = []kindContract{
 		}
 		c := of(kind, "n", "o")
 		f := s.acquire(c).Fence
-		if kind != lock.Semaphore {
-			s.acquire(again(c, 3, f))
-		}
 		if !s.force("n", kind) {
 			s.Error("it says that the name was not held")
 		}
@@ -383,45 +365,4 @@ func bracesIndependent(s *suite, kind lock.Kind) {
 	s.acquire(c)
 	s.release(back(c, 0))
 	s.wantFree("{n}")
-}
-
-func countedAbsolutely(s *suite, kind lock.Kind) {
-	if kind == lock.Semaphore {
-		return // permits are not counted again
-	}
-	c := of(kind, "n", "o")
-	f := s.acquire(c).Fence
-	for _, count := range []uint32{2, 2, 3, 3} {
-		n := again(c, count, f)
-		n.TTL = time.Second
-		if g := s.acquire(n); g.Fence != f {
-			s.Errorf("got fence %d, want %d", g.Fence, f)
-		}
-		n.TTL = ttl
-		s.wantState(heldAs(n))
-	}
-	longer := again(c, 3, f)
-	longer.TTL = 2 * ttl
-	s.wantTTL(s.acquire(longer).TTL, 2*ttl)
-	for _, count := range []uint32{2, 2, 1} {
-		r := back(c, f)
-		r.Remaining = count
-		if res := s.release(r); res != (lock.Returned{}) {
-			s.Errorf("got %+v, want nothing", res)
-		}
-		longer.Count = count
-		if kind == lock.Read { // each hold has a lease of its own, and the longest was given back
-			longer.TTL = ttl
-		}
-		s.wantState(heldAs(longer))
-	}
-	other := back(of(kind, "n", "other"), 0)
-	other.Remaining = 1
-	s.notHeld(other)
-	stale := back(c, f-1)
-	stale.Remaining = 1
-	_, err := s.Store.Release(s.Context(), stale)
-	s.wantErr(err, lock.ErrStale)
-	s.release(back(c, f))
-	s.wantFree("n")
 }

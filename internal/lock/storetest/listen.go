@@ -154,13 +154,9 @@ var listenContract = []contract{
 			s.Errorf("got %d listeners, want none", res.Listeners)
 		}
 	}},
-	{"AHandOverAndACountDownAreNotHeard", func(s *suite) {
+	{"AHandOverIsNotHeard", func(s *suite) {
 		e, _ := s.listen("n")
 		f := s.acquire(claim("n", "o")).Fence
-		s.acquire(again(claim("n", "o"), 2, f))
-		down := back(claim("n", "o"), f)
-		down.Remaining = 1
-		s.release(down)
 		handOver := over(back(claim("n", "o"), f), "successor")
 		next := s.release(handOver).HandedOver
 		s.release(handOver) // repeated

@@ -152,9 +152,6 @@ func (c *comparison) fence(name string) int {
 	return [...]int{0, 1, last, last, last, max(0, last-1), max(0, last-2), max(0, last-3)}[c.rand.IntN(8)]
 }
 
-// count is 1 more often than not.
-func (c *comparison) count() uint32 { return [...]uint32{1, 1, 1, 2, 3}[c.rand.IntN(5)] }
-
 // permits is how many are known to be meant, which is 0 if it is not.
 func (c *comparison) permits(kind lock.Kind) uint32 {
 	if kind != lock.Semaphore {
@@ -163,7 +160,7 @@ func (c *comparison) permits(kind lock.Kind) uint32 {
 	return [...]uint32{0, 1, 1, 2, 2, 3, 5}[c.rand.IntN(7)]
 }
 
-// claim is a first acquisition.
+// claim is an acquisition.
 func (c *comparison) claim(name string) lock.Claim {
 	kind := c.kind(name)
 	claim := lock.Claim{Name: name, Kind: kind, Owner: c.owner(kind), Count: 1, TTL: c.ttl()}
@@ -181,33 +178,31 @@ func (c *comparison) claim(name string) lock.Claim {
 }
 
 func (c *comparison) acquire() (string, step) {
-	claim, fence := c.claim(c.name()), 0
-	if count := c.count(); count > 1 {
-		g := c.some(claim.Name)
-		claim = g.Claim
-		if claim.Permits = max(1, claim.Permits); claim.Kind != lock.Semaphore {
-			claim.Count, claim.Permits, fence = count, 0, g.number
+	claim := c.claim(c.name())
+	if c.rand.IntN(5) < 2 { // mostly by who has it already
+		if claim = c.some(claim.Name).Claim; claim.Kind == lock.Semaphore {
+			claim.Permits = max(1, claim.Permits)
 		}
 	}
 	claim.TTL, claim.Place = c.ttl(), 0
-	if claim.Count == 1 && claim.Kind.Placed() && c.rand.IntN(2) == 0 {
+	if claim.Kind.Placed() && c.rand.IntN(2) == 0 {
 		claim.Place = time.Minute
 	}
 	ahead := 0
-	if claim.Count == 1 && claim.Kind != lock.Semaphore {
+	if claim.Kind != lock.Semaphore {
 		ahead = c.ahead()
 	}
-	what := fmt.Sprintf("acquire %+v with fence %d, or %d more than the last", claim, fence, ahead)
+	what := fmt.Sprintf("acquire %+v with a fence %d more than the last", claim, ahead)
 	return what, func(ctx context.Context, s *side) outcome {
 		claim := claim
-		if claim.Fence = s.fence(claim.Name, fence); ahead > 0 {
+		if ahead > 0 {
 			claim.Fence = s.later(claim.Name, ahead)
 		}
 		g, err := s.Store.Acquire(ctx, claim)
 		o := outcome{Err: class(s.refusal(ctx, err, claim)), Left: []time.Duration{g.TTL, retryAfter(err)}}
 		if err == nil {
 			o.Fence = s.number(claim.Name, g.Fence)
-			claim.Count, claim.Fence = 1, 0
+			claim.Fence = 0
 			c.granted(s, claim, o.Fence)
 		}
 		return o
@@ -232,7 +227,6 @@ func (s *side) later(name string, by int) lock.Fence {
 func (c *comparison) raise() (string, step) {
 	g, ahead := c.some(c.name()), c.ahead()
 	claim := g.Claim
-	claim.Count = 1
 	what := fmt.Sprintf("raise the fence %d of %+v to %d more than the last", g.number, claim, ahead)
 	return what, func(ctx context.Context, s *side) outcome {
 		claim := claim
@@ -276,11 +270,6 @@ func (c *comparison) release() (string, step) {
 	switch n := c.rand.IntN(4); {
 	case n == 0 && kind == lock.Semaphore:
 		r.Remaining = c.rand.Uint32N(4)
-	case n == 0:
-		r.Remaining = c.count()
-		if kind == lock.Read { // to count a hold up by a release is nonsense, and of a reader's no store takes care
-			r.Remaining = 1
-		}
 	case n == 1 && !kind.Shared():
 		r.Next = &lock.Successor{Owner: c.owner(kind), TTL: c.ttl()}
 	}

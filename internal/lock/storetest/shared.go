@@ -49,22 +49,6 @@ var readContract = []contract{
 		s.wantFree("n")
 		s.acquire(writes("w"))
 	}},
-	{"AClaimOfTheFirstHoldThatComesLateTakesNoFurtherOneAway", func(s *suite) {
-		first := reads("a")
-		f := s.acquire(first).Fence
-		further := again(reads("a"), 2, f)
-		further.TTL = 2 * ttl
-		s.acquire(further)
-		s.acquire(first)
-		s.wantReaders(1, 2*ttl)
-		if st := s.look("n"); st.Count != 2 {
-			s.Errorf("got %+v, want both holds", st)
-		}
-		one := back(reads("a"), f)
-		one.Remaining = 1
-		s.release(one)
-		s.wantReaders(1, ttl)
-	}},
 	{"EachReaderHasItsOwnFence", func(s *suite) {
 		a, b := s.acquire(reads("a")).Fence, s.acquire(reads("b")).Fence
 		if b <= a {
@@ -73,10 +57,7 @@ var readContract = []contract{
 		if f := s.acquire(reads("a")).Fence; f != a {
 			s.Errorf("repeated: got fence %d, want %d", f, a)
 		}
-		s.acquire(again(reads("a"), 2, a))
-		_, err := s.Store.Acquire(s.Context(), again(reads("a"), 3, b))
-		s.wantErr(err, lock.ErrStale)
-		_, err = s.Store.Release(s.Context(), back(reads("a"), b))
+		_, err := s.Store.Release(s.Context(), back(reads("a"), b))
 		s.wantErr(err, lock.ErrStale)
 		s.wantGone(s.renew(on(reads("a"), b)), lock.LostForced)
 		s.must(s.renew(on(reads("a"), a)))
@@ -86,15 +67,11 @@ var readContract = []contract{
 	}},
 	{"AReaderThatEndedIsNotThere", func(s *suite) {
 		f := s.acquire(reads("a")).Fence
-		s.acquire(again(reads("a"), 2, f))
 		s.acquire(reads("b"))
 		s.expireHold("n", "a")
 		s.wantReaders(1, ttl)
 		s.notHeld(back(reads("a"), 0))
 		s.wantGone(s.renew(on(reads("a"), f)), lock.LostForced)
-		_, err := s.Store.Acquire(s.Context(), again(reads("a"), 3, f))
-		s.wantErr(err, lock.ErrNotHeld)
-		s.wantReaders(1, ttl)
 		if later := s.acquire(reads("a")).Fence; later <= f { // a new hold
 			s.Errorf("got fence %d after %d", later, f)
 		}
@@ -125,29 +102,13 @@ var readContract = []contract{
 		e.awaitReleases(1)
 		s.wantState(lock.State{Name: "n"})
 	}},
-	{"ACountedReadKeepsItsLease", func(s *suite) {
-		f := s.acquire(reads("a")).Fence
-		s.acquire(again(reads("a"), 3, f))
-		r := back(reads("a"), f)
-		r.Remaining = 1
-		s.release(r)
-		s.wantReaders(1, ttl)
-		n := on(reads("a"), f)
-		n.TTL = 2 * ttl
-		s.must(s.renew(n))
-		s.wantReaders(1, 2*ttl)
-		s.acquire(again(reads("a"), 2, f))
-		s.wantReaders(1, 2*ttl)
-	}},
-	{"AnEarlierCountLendsNoTime", func(s *suite) {
+	{"AnEarlierReadLendsNoTime", func(s *suite) {
 		long := reads("a")
 		long.TTL = 10 * ttl
-		f := s.acquire(long).Fence
-		s.acquire(again(long, 3, f))
+		s.acquire(long)
 		s.acquire(reads("b"))
 		s.expireHold("n", "a")
-		f = s.acquire(reads("a")).Fence
-		s.acquire(again(reads("a"), 3, f))
+		s.acquire(reads("a"))
 		s.release(back(reads("b"), 0))
 		s.wantReaders(1, ttl)
 	}},
@@ -200,7 +161,6 @@ var writeContract = []contract{
 		if again := s.acquire(reads("a")).Fence; again != f { // who reads already goes on
 			s.Errorf("got fence %d, want %d again", again, f)
 		}
-		s.acquire(again(reads("a"), 2, f))
 		s.must(s.renew(on(reads("a"), f)))
 		s.release(back(reads("a"), f))
 		s.wantFree("n")
@@ -338,12 +298,8 @@ var writeContract = []contract{
 		s.acquire(readsToo("r", "w"))
 		s.must(s.renew(on(writes("w"), f)))
 		s.wantErr(s.renew(on(writes("w"), f-1)), lock.ErrNotHeld)
-		for _, remaining := range []uint32{1, 0} {
-			r := back(writes("w"), f-1)
-			r.Remaining = remaining
-			_, err := s.Store.Release(s.Context(), r)
-			s.wantErr(err, lock.ErrStale)
-		}
+		_, err := s.Store.Release(s.Context(), back(writes("w"), f-1))
+		s.wantErr(err, lock.ErrStale)
 		s.release(back(writes("w"), f))
 		s.release(back(readsToo("r", "w"), 0))
 		s.wantFree("n")

@@ -38,20 +38,6 @@ var shortenContract = []contract{
 			})
 		}
 	}},
-	{"AllLevelsOfAHoldEndEarlier", func(s *suite) {
-		for _, kind := range s.these(lock.Exclusive, lock.Fair, lock.Read, lock.Write) {
-			c := of(kind, "n-"+kind.String(), "o")
-			g := s.acquire(c)
-			c.Count, c.Fence = 3, g.Fence
-			s.acquire(c)
-			s.must(s.shorten(on(c, g.Fence), 10*time.Second))
-			s.wantTTL(s.look(c.Name).TTL, 10*time.Second)
-			r := back(c, g.Fence)
-			r.Remaining = 1
-			s.release(r)
-			s.wantTTL(s.look(c.Name).TTL, 10*time.Second)
-		}
-	}},
 	{"OnlyTheHoldItself", func(s *suite) {
 		g := s.acquire(claim("n", "a"))
 		s.wantGone(s.shorten(on(claim("n", "b"), g.Fence), time.Second), lock.LostForced)

@@ -63,12 +63,6 @@ var watchContract = []kindContract{
 		var want []lock.Notice
 		for range 3 {
 			f := s.acquire(c).Fence
-			if kind != lock.Semaphore {
-				s.acquire(again(c, 2, f))
-				down := back(c, f)
-				down.Remaining = 1
-				s.release(down)
-			}
 			s.release(back(c, f))
 			want = append(want, released(kind, o, f))
 			s.notHeld(back(c, f)) // repeated
