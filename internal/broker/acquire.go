@@ -203,11 +203,8 @@ func (s *Session) take(w *waiter, ls []*Lease) bool {
 	for _, l := range ls[1:] {
 		told.More = append(told.More, l.hold())
 	}
-	t := session.Taken[*Lease]{Leases: ls, Auto: w.auto, Until: ls[0].until}
-	return s.Take(w.id, w, t, func(v session.Validity) session.Event {
-		told.Validity = v
-		return told
-	})
+	told.Validity.Until = ls[0].until
+	return s.Take(w.id, w, session.Taken[*Lease]{Leases: ls, Auto: w.auto, Until: ls[0].until}, told)
 }
 
 // joinWaitersLocked settles what the holder of a new lease waits for: a named holder must not wait for itself.

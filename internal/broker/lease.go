@@ -201,17 +201,6 @@ func (l *Lease) overLocked() {
 // upkeepOf is what it costs to renew a lock with so many permits, in locks.
 func upkeepOf(permits uint32) int { return max(1, int(permits)) }
 
-// countLocked tells the session that the validity or the mode of the lease changed.
-func (l *Lease) countLocked() { l.sess.Count(l, l.countedLocked()) }
-
-// countedLocked is until when the session may count on it: zero if the lease is not auto.
-func (l *Lease) countedLocked() (until time.Time) {
-	if l.auto && !l.over {
-		until = l.until
-	}
-	return until
-}
-
 // Entry is its session's room in the lease.
 func (l *Lease) Entry() *session.Entry { return &l.entry }
 

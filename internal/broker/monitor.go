@@ -78,14 +78,7 @@ func (b *Broker) sessionsLocked() []*Session {
 // warnAll tells AtRisk to the sessions that hold leases and were not told.
 func (b *Broker) warnAll() {
 	for _, s := range b.allSessions() {
-		s.Warn(func(ls []*Lease) (first time.Time) {
-			lockEach(ls, func(_ int, l *Lease) {
-				if !l.over && (first.IsZero() || l.until.Before(first)) {
-					first = l.until
-				}
-			})
-			return first
-		})
+		s.Warn()
 	}
 }
 

@@ -121,9 +121,8 @@ func (b *Broker) nestedLocked(l *Lease, w *waiter) {
 	l.count++
 	l.auto = l.auto || w.auto
 	l.keepLocked()
-	l.sess.ConcludeUntil(w.id, w, l.until, func(v session.Validity) session.Event {
-		return session.Granted{ID: w.id, Hold: l.hold(), Validity: v, Count: l.count, Auto: l.auto}
-	})
+	until := session.Validity{Until: l.until}
+	l.sess.Conclude(w.id, w, session.Granted{ID: w.id, Hold: l.hold(), Validity: until, Count: l.count, Auto: l.auto})
 }
 
 // ordinaryLocked has a request that stood in no queue go its way: what it came instead of is undone, or the lease it

@@ -134,9 +134,7 @@ func (b *Broker) undoLeaseLocked(l *Lease) {
 
 // tellReleased tells that so much of the hold is left.
 func (l *Lease) tellReleased(id uint64, remaining uint32) {
-	l.sess.TellUntil(l.until, func(v session.Validity) session.Event {
-		return session.Released{ID: id, Remaining: remaining, Validity: v}
-	})
+	l.sess.Tell(session.Released{ID: id, Remaining: remaining, Validity: session.Validity{Until: l.until}})
 }
 
 // Requests takes what came with a sign of life, in its order.

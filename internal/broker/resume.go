@@ -332,7 +332,7 @@ func (b *Broker) adopt(l *Lease) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	l.q = b.queueLocked(l.name)
-	if !l.sess.Adopt(l, upkeepOf(l.permits), l.countedLocked()) {
+	if !l.sess.Adopt(l, upkeepOf(l.permits), l.auto, l.until) {
 		l.q.dropIdleLocked()
 		return
 	}

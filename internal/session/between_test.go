@@ -83,23 +83,20 @@ func TestWhoIsTooLateIsNotAnswered(t *testing.T) {
 // take has a session granted a fixed lease.
 func take(s *session.Session[*lease, int], id int, l *lease) {
 	taken := session.Taken[*lease]{Leases: []*lease{l}, Until: l.until}
-	s.Take(uint64(id), id, taken, func(v session.Validity) session.Event { return session.Granted{Validity: v} })
+	s.Take(uint64(id), id, taken, session.Granted{Validity: session.Validity{Until: l.until}})
 }
 
-// TestAtRiskCountsWhatChangesMeanwhile changes what a session holds while the end of its first validity is looked for.
-// It fails if Warn looks at the leases of its beginning only.
-func TestAtRiskCountsWhatChangesMeanwhile(t *testing.T) {
+// TestAtRiskTellsTheFirstEnd has a session hold a lease of an hour, and something else that ends after a minute.
+// It fails if Warn looks at auto leases only, or TellChanged does not count the lease.
+func TestAtRiskTellsTheFirstEnd(t *testing.T) {
 	now := time.Now()
-	early, late := &lease{until: now.Add(time.Minute)}, &lease{until: now.Add(time.Hour)}
+	early, late := &lease{until: now.Add(time.Minute)}, &lease{}
 	for what, change := range map[string]func(s *session.Session[*lease, int]){
 		"a grant": func(s *session.Session[*lease, int]) {
 			take(s, 2, early)
 		},
 		"a shorter lease": func(s *session.Session[*lease, int]) {
-			late.until = early.until
-			s.TellChanged(late, time.Time{}, late.until, func(v session.Validity) session.Event {
-				return session.Extended{Validity: v}
-			})
+			s.TellChanged(late, true, early.until, session.Extended{})
 		},
 		"another lock": func(s *session.Session[*lease, int]) {
 			take(s, 2, early)
@@ -110,18 +107,8 @@ func TestAtRiskCountsWhatChangesMeanwhile(t *testing.T) {
 			late.until = now.Add(time.Hour)
 			s := open(new(port))
 			take(s, 1, late)
-			looks := 0
-			s.Warn(func(ls []*lease) (first time.Time) {
-				for _, l := range ls {
-					if first.IsZero() || l.until.Before(first) {
-						first = l.until
-					}
-				}
-				if looks++; looks == 1 {
-					change(s)
-				}
-				return first
-			})
+			change(s)
+			s.Warn()
 			told := s.Outbox().Take()
 			risk, ok := told[len(told)-1].(session.AtRisk)
 			if !ok || !risk.Validity.Until.Equal(early.until) {
@@ -143,7 +130,7 @@ func TestAHeartbeatCostsTheSameHoweverMuchIsHeld(t *testing.T) {
 	for i := range ls {
 		ls[i] = &lease{until: time.Now().Add(s.TTL())}
 		taken := session.Taken[*lease]{Leases: ls[i : i+1], Auto: true, Until: ls[i].until}
-		s.Take(uint64(i), i, taken, func(session.Validity) session.Event { return session.Done{} })
+		s.Take(uint64(i), i, taken, session.Done{})
 	}
 	before := looks()
 	if before > 10*len(ls) {

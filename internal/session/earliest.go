@@ -51,13 +51,10 @@ func (e *earliest) first() (first int64) {
 	return first
 }
 
-// countLocked counts a lease with the end of its validity, zero for one that is not auto, or over.
-func (s *Session[L, W]) countLocked(l L, until time.Time) {
+// countLocked counts a lease with its mode and the end of its validity. One that is over counts as a fixed one.
+func (s *Session[L, W]) countLocked(l L, auto bool, until time.Time) {
 	e := l.Entry()
-	e.until = 0
-	if !until.IsZero() {
-		e.until = max(int64(until.Sub(s.opened)), 1)
-	}
+	e.auto, e.until = auto, max(int64(until.Sub(s.opened)), 1)
 	switch {
 	case s.earliest == nil && len(s.list) <= fewLeases:
 	case s.earliest == nil:
@@ -76,7 +73,11 @@ func (s *Session[L, W]) countLocked(l L, until time.Time) {
 // slotLocked counts a lease in its slot. What lasts longer than a renewal would make it is looked at again at the next
 // one.
 func (s *Session[L, W]) slotLocked(e *Entry) {
-	e.slot = s.earliest.move(e.slot, min(e.until, s.heard.Load()+int64(s.ttl)))
+	var to int64
+	if e.auto {
+		to = min(e.until, s.heard.Load()+int64(s.ttl))
+	}
+	e.slot = s.earliest.move(e.slot, to)
 }
 
 // Soonest is a moment before which no auto lease's validity ends, zero if there is none.
@@ -87,18 +88,27 @@ func (s *Session[L, W]) Soonest() time.Time {
 }
 
 func (s *Session[L, W]) soonestLocked() time.Time {
-	var first int64
 	if s.earliest != nil {
-		first = s.earliest.first()
-	} else {
-		for _, l := range s.list {
-			if until := l.Entry().until; until != 0 && (first == 0 || until < first) {
-				first = until
-			}
+		return s.timeOf(s.earliest.first())
+	}
+	return s.firstLocked(func(e *Entry) bool { return e.auto })
+}
+
+// firstLocked is the first end of the validity of some leases, zero if there are none.
+func (s *Session[L, W]) firstLocked(some func(*Entry) bool) time.Time {
+	var first int64
+	for _, l := range s.list {
+		if e := l.Entry(); some(e) && (first == 0 || e.until < first) {
+			first = e.until
 		}
 	}
-	if first == 0 {
+	return s.timeOf(first)
+}
+
+// timeOf is a time that is given in ns since the session was opened, zero for 0.
+func (s *Session[L, W]) timeOf(at int64) time.Time {
+	if at == 0 {
 		return time.Time{}
 	}
-	return s.opened.Add(time.Duration(first))
+	return s.opened.Add(time.Duration(at))
 }

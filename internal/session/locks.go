@@ -17,8 +17,6 @@ type locks[L Lease] struct {
 	undoing  int       // holds with an unknown outcome being cleared up
 	suspects int       // leases to be verified before Safe is told
 	atRisk   bool      // AtRisk was told, Safe was not
-	warning  bool      // the end of the first validity is looked for, to tell AtRisk
-	changed  []L       // what was taken, or has another validity, meanwhile
 	earliest *earliest // end of the validity of an auto lease; nil while there are few
 	mark     lock.Mark // the keeper's, of the auto leases
 }
@@ -28,7 +26,8 @@ type Entry struct {
 	at      uint32 // in locks.list
 	slot    uint8  // in locks.earliest; 0 for none
 	suspect bool   // to be verified before Safe is told
-	until   int64  // the end of its validity, in ns since the session was opened; 0 if it is not auto
+	auto    bool
+	until   int64 // the end of its validity, in ns since the session was opened
 }
 
 // Upkeep is how many locks and permits a session with a TTL may hold and ask for, because of what it costs to renew
@@ -56,7 +55,7 @@ type wait[W comparable] struct {
 }
 
 // Wait notes a request, if the session may ask for what it wants. One that was here before may want something
-// else now, or go on as another W. It is here until it is answered by Take, Conclude or ConcludeUntil, or until Leave.
+// else now, or go on as another W. It is here until it is answered by Take or Conclude, or until Leave.
 func (s *Session[L, W]) Wait(id uint64, w W, want Want) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,14 +109,6 @@ func (s *Session[L, W]) Conclude(id uint64, w W, e Event) {
 	s.tellLocked(e)
 }
 
-// ConcludeUntil is Conclude, as TellUntil is Tell.
-func (s *Session[L, W]) ConcludeUntil(id uint64, w W, until time.Time, event func(Validity) Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.leaveLocked(id, w)
-	s.tellLocked(event(s.validityLocked(until)))
-}
-
 // Waiting is the request with an id that waits, if there is one.
 func (s *Session[L, W]) Waiting(id uint64) (w W, there bool) {
 	s.mu.Lock()
@@ -148,7 +139,7 @@ type Taken[L Lease] struct {
 // Take concludes a request with what it was granted: its leases are listed as the session's own instead of it, and then
 // it is answered, all in the same moment. So what a heartbeat is answered with holds for all that was told before it. A
 // session that has ended takes nothing.
-func (s *Session[L, W]) Take(id uint64, w W, t Taken[L], event func(Validity) Event) bool {
+func (s *Session[L, W]) Take(id uint64, w W, t Taken[L], e Event) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	want := s.leaveLocked(id, w)
@@ -156,34 +147,29 @@ func (s *Session[L, W]) Take(id uint64, w W, t Taken[L], event func(Validity) Ev
 		return false
 	}
 	s.weight += want.Weight
-	var counted time.Time
-	if t.Auto {
-		counted = t.Until
-	}
 	for _, l := range t.Leases {
-		l.Entry().at = uint32(len(s.list)) //nolint:gosec // bounded by limits.locks_per_session
-		s.list = append(s.list, l)
-		s.countLocked(l, counted)
+		s.listLocked(l, t.Auto, t.Until)
 	}
-	s.changedLocked(t.Leases...)
-	s.tellLocked(event(s.validityLocked(t.Until)))
+	s.tellLocked(e)
 	return true
 }
 
-// Adopt lists a lease that the session brings with it. Its validity is given, zero for a fixed one. It makes so much of
-// its weight.
-func (s *Session[L, W]) Adopt(l L, weight int, until time.Time) bool {
+// Adopt lists a lease that the session brings with it. It makes so much of its weight.
+func (s *Session[L, W]) Adopt(l L, weight int, auto bool, until time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
 		return false
 	}
 	s.weight += weight
+	s.listLocked(l, auto, until)
+	return true
+}
+
+func (s *Session[L, W]) listLocked(l L, auto bool, until time.Time) {
 	l.Entry().at = uint32(len(s.list)) //nolint:gosec // bounded by limits.locks_per_session
 	s.list = append(s.list, l)
-	s.countLocked(l, until)
-	s.changedLocked(l)
-	return true
+	s.countLocked(l, auto, until)
 }
 
 // Dismiss takes a lease that is over from its session. It made so much of its weight.
@@ -199,7 +185,7 @@ func (s *Session[L, W]) Dismiss(l L, weight int) {
 	if s.list = s.list[:end]; end == 0 {
 		s.list = nil
 	}
-	s.countLocked(l, time.Time{})
+	s.countLocked(l, false, time.Time{})
 	s.trustLocked(l)
 }
 
@@ -250,50 +236,30 @@ func (s *Session[L, W]) Walk(pause func()) (found []L) {
 	return found
 }
 
-// Count notes that the validity of a lease changed, which is given; zero if it is not auto.
-func (s *Session[L, W]) Count(l L, until time.Time) {
+// Count notes that the mode or the validity of a lease changed.
+func (s *Session[L, W]) Count(l L, auto bool, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.countLocked(l, until)
+	s.countLocked(l, auto, until)
 }
 
 // Renewed is Count for a lease that was found in the store, and with that is known to be there.
-func (s *Session[L, W]) Renewed(l L, until time.Time) {
+func (s *Session[L, W]) Renewed(l L, auto bool, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.countLocked(l, until)
+	s.countLocked(l, auto, until)
 	s.trustLocked(l)
 }
 
-// Warn tells AtRisk, with the earliest end of a validity, to one that holds leases and was not told. What is granted
-// while they are looked at counts as well. It is not called by two at once.
-func (s *Session[L, W]) Warn(earliest func([]L) time.Time) {
+// Warn tells AtRisk, with the earliest end of a validity, to one that holds leases and was not told.
+func (s *Session[L, W]) Warn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.atRisk || s.ended || len(s.list) == 0 {
 		return
 	}
-	var first time.Time
-	s.warning = true
-	for some := slices.Clone(s.list); len(some) > 0; some, s.changed = s.changed, nil {
-		s.mu.Unlock()
-		if until := earliest(some); first.IsZero() || !until.IsZero() && until.Before(first) {
-			first = until
-		}
-		s.mu.Lock()
-	}
-	s.warning = false
-	if len(s.list) > 0 && !s.ended {
-		s.atRisk = true
-		s.tellLocked(AtRisk{Validity: s.validityLocked(first)})
-	}
-}
-
-// changedLocked has Warn look at leases too.
-func (s *Session[L, W]) changedLocked(ls ...L) {
-	if s.warning {
-		s.changed = append(s.changed, ls...)
-	}
+	s.atRisk = true
+	s.tellLocked(AtRisk{Validity: s.validityLocked(s.firstLocked(func(*Entry) bool { return true }))})
 }
 
 // Suspect marks all leases as to be verified before Safe is told, and returns them.

@@ -259,27 +259,37 @@ func (s *Session[L, W]) tellLocked(e Event) {
 		return
 	}
 	s.port.Told(e)
-	if !s.out.put(e) {
+	if !s.out.put(s.anchoredLocked(e)) {
 		s.doomed = true
 		s.port.Go(func() { s.port.End(ErrBacklog) }) // that locks the mutexes of names
 	}
 }
 
-// TellUntil is Tell for an event that tells until when a lease is valid, and which sign of life the server had last.
-func (s *Session[L, W]) TellUntil(until time.Time, event func(Validity) Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tellLocked(event(s.validityLocked(until)))
+// anchoredLocked has an event that tells until when a lease is valid tell which sign of life the server had last.
+func (s *Session[L, W]) anchoredLocked(e Event) Event {
+	switch t := e.(type) {
+	case Granted:
+		t.Validity = s.validityLocked(t.Validity.Until)
+		return t
+	case Extended:
+		t.Validity = s.validityLocked(t.Validity.Until)
+		return t
+	case Released:
+		if t.Remaining > 0 {
+			t.Validity = s.validityLocked(t.Validity.Until)
+			return t
+		}
+	}
+	return e
 }
 
-// TellChanged is TellUntil for a lease whose mode or validity changed, and notes that in the same moment: a
-// heartbeat is answered with what holds for the leases that the client was told are auto. auto is as for Count.
-func (s *Session[L, W]) TellChanged(l L, auto, until time.Time, event func(Validity) Event) {
+// TellChanged is Count and Tell in the same moment: a heartbeat is answered with what holds for the leases that the
+// client was told are auto.
+func (s *Session[L, W]) TellChanged(l L, auto bool, until time.Time, e Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.countLocked(l, auto)
-	s.changedLocked(l)
-	s.tellLocked(event(s.validityLocked(until)))
+	s.countLocked(l, auto, until)
+	s.tellLocked(e)
 }
 
 // Validity is what is told of the end of a validity.
