@@ -13,8 +13,7 @@ import (
 // with the hold that it has, and the late release would end that hold. So no grant is told with a fence that is here.
 // A later grant has a greater fence, and the late release does not touch it.
 //
-// A release of permits compares no fence, and one of several read holds has that of the others. So permits and further
-// read holds are not told for as long as a command may be on its way.
+// A release of permits compares no fence. So permits are not told for as long as a command may be on its way.
 type Abandoned struct {
 	n atomic.Int64 // holds, so that nothing is locked while there are none
 
@@ -48,7 +47,7 @@ const (
 // Add notes a hold, which ends by itself after a time.
 func (a *Abandoned) Add(r lock.Return, ttl time.Duration) {
 	now, key := time.Now(), abandonedKey{r.Name, r.Kind, r.Owner}
-	if r.Kind == lock.Semaphore || r.Remaining > 0 {
+	if r.Kind == lock.Semaphore {
 		ttl = underWay
 	}
 	a.mu.Lock()

@@ -17,7 +17,7 @@ func (s *Store) acquireCall(c lock.Claim) script.Call {
 		permits.Cost += script.CostOfPermits(c.Permits)
 		return permits
 	}
-	args := []any{string(c.Owner), c.Count, script.Millis(c.TTL), uint64(c.Fence), s.FenceMillis}
+	args := []any{string(c.Owner), script.Millis(c.TTL), uint64(c.Fence), s.FenceMillis}
 	switch c.Kind {
 	case lock.Fair:
 		return s.Scripts.AcquireFair.With(keys, append(args, placeMillis(c), layout.Channel(n))...)
@@ -54,16 +54,15 @@ func (s *Store) releaseCall(r lock.Return) script.Call {
 		return permits
 	}
 	if r.Kind == lock.Read {
-		return s.Scripts.ReleaseRead.With(keys, string(r.Owner), script.Decimal(r.Fence), r.Remaining,
+		return s.Scripts.ReleaseRead.With(keys, string(r.Owner), script.Decimal(r.Fence),
 			layout.RWChannel(n), layout.HoldBase(n))
 	}
 	var next lock.Successor
-	if r.Next != nil && r.Remaining == 0 {
+	if r.Next != nil {
 		next = *r.Next
 	}
 	args := []any{
-		string(r.Owner), script.Decimal(r.Fence), r.Remaining, string(next.Owner), script.Millis(next.TTL),
-		s.FenceMillis,
+		string(r.Owner), script.Decimal(r.Fence), string(next.Owner), script.Millis(next.TTL), s.FenceMillis,
 	}
 	switch r.Kind {
 	case lock.Fair:

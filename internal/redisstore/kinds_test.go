@@ -81,10 +81,6 @@ func TestFullRedisKeepsHoldsOfEachKind(t *testing.T) {
 			_, s, c := begin(t)
 			held := usual(kind, "n", "o")
 			f := acquire(t, s, held).Fence
-			if kind != lock.Semaphore { // twice
-				held.Count, held.Fence = 2, f
-				acquire(t, s, held)
-			}
 			other := usual(kind, "busy", "o")
 			acquire(t, s, other)
 			if kind == lock.Fair {
@@ -112,11 +108,6 @@ func TestFullRedisKeepsHoldsOfEachKind(t *testing.T) {
 				if err != nil || got[0] != lock.PlaceUnknown {
 					t.Errorf("got %v, %v, want the place kept", got, err)
 				}
-			}
-			if kind != lock.Semaphore {
-				down := kindReturn(kind, "n", "o", again.Fence)
-				down.Remaining = 1
-				release(t, s, down)
 			}
 			over := kindReturn(kind, "n", "o", again.Fence)
 			if !kind.Shared() {

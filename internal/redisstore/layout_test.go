@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redisstore/script"
@@ -27,10 +29,8 @@ func TestALockLooksAsRedissonExpects(t *testing.T) {
 			_, s, c := begin(t)
 			sub := subscribe(t, c, keys.channel)
 			f := acquire(t, s, claim(name, "uuid:7")).Fence
-			two := claim(name, "uuid:7")
-			two.Count, two.Fence = 2, f
-			acquire(t, s, two)
-			wantHash(t, c, name, map[string]string{"uuid:7": "2"})
+			acquire(t, s, claim(name, "uuid:7"))
+			wantHash(t, c, name, map[string]string{"uuid:7": "1"})
 			near(t, "lock", c.PTTL(t.Context(), name).Val(), lease)
 			if got := c.Get(t.Context(), keys.token).Val(); got != script.Decimal(f) {
 				t.Errorf("got token %q, want %d", got, f)
@@ -102,6 +102,62 @@ func TestLocksOfRedissonAreRespected(t *testing.T) {
 	}
 }
 
+// An older lockd counted the holds of an owner in Redis, and had a key for each hold of a reader. They are one hold,
+// which lasts as long as the longest, and ends with its time or when its owner releases it.
+func TestHoldsThatAnOlderVersionCountedAreHolds(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds[:4] {
+		t.Run(kind.String(), func(t *testing.T) {
+			_, s, c := begin(t)
+			held, other := kindClaim(kind, "n", "u:7#1"), kindClaim(lock.Write, "n", "u:8#1")
+			if kind != lock.Read {
+				other.Kind = kind
+			}
+			f := countedHold(t, s, c, held)
+			if st, err := s.Look(t.Context(), "n"); err != nil || !st.Held || st.Count != 3 || st.TTL <= lease {
+				t.Errorf("got %+v, %v, want it held three times over", st, err)
+			}
+			_ = refused(t, s, other)
+			wantErr(t, renewing(t, s, renewal(held, f)), nil)
+			if again := acquire(t, s, held); again.Fence != f {
+				t.Errorf("acquired again it has fence %d, want %d", again.Fence, f)
+			}
+			near(t, "lock", c.PTTL(t.Context(), "n").Val(), 2*lease)
+			release(t, s, kindReturn(kind, "n", "u:7#1", f))
+			onlyTheToken := func() error {
+				if all := lockKeys(t, c); len(all) != 1 || all[0] != layout.Token("n") {
+					return fmt.Errorf("got keys %q, want only the token", all)
+				}
+				return nil
+			}
+			must(t, onlyTheToken())
+
+			r := renewal(held, countedHold(t, s, c, held))
+			r.TTL = 20 * time.Millisecond
+			must(t, s.Shorten(t.Context(), r))
+			until(t, "ended", onlyTheToken)
+			acquire(t, s, other)
+		})
+	}
+}
+
+// countedHold is a hold as an older lockd had it that was taken three times, the last time for longer.
+func countedHold(t *testing.T, s *Store, c *redis.Client, held lock.Claim) lock.Fence {
+	t.Helper()
+	f := acquire(t, s, held).Fence
+	field := string(held.Owner)
+	if held.Kind == lock.Write {
+		field += ":write"
+	}
+	must(t, c.HSet(t.Context(), held.Name, field, 3).Err())
+	must(t, c.PExpire(t.Context(), held.Name, 2*lease).Err())
+	for i := 2; i <= 3 && held.Kind == lock.Read; i++ {
+		key := fmt.Sprint(layout.HoldBase(held.Name), held.Owner, ":rwlock_timeout:", i)
+		must(t, c.Set(t.Context(), key, uint64(f), 2*lease).Err())
+	}
+	return f
+}
+
 func TestFencesGoOnFromThoseOfRedisson(t *testing.T) {
 	_, s, c := begin(t)
 	const far = 8_000_000_000_000_000 // later than now, in µs
@@ -141,13 +197,14 @@ func TestAHoldOutlivesItsFenceKey(t *testing.T) {
 
 	forget()
 	wantErr(t, renewOne(t, s, "n", "o", f), nil)
-	two := claim("n", "o")
-	two.Count, two.Fence = 2, f
-	if got := acquire(t, s, two).Fence; got != f {
-		t.Errorf("the nested acquisition got fence %d, want %d", got, f)
+	again := claim("n", "o")
+	again.Fence = f + 7
+	if got := acquire(t, s, again).Fence; got != f+7 {
+		t.Errorf("acquired again it has fence %d, want %d", got, f+7)
 	}
+	f += 7
 	if got := c.Get(t.Context(), layout.Token("n")).Val(); got != script.Decimal(f) {
-		t.Errorf("the fence key is %q, want %d again", got, f)
+		t.Errorf("the fence key is %q, want %d", got, f)
 	}
 
 	forget()
@@ -158,9 +215,9 @@ func TestAHoldOutlivesItsFenceKey(t *testing.T) {
 	}
 
 	forget()
-	again, err := s.Release(t.Context(), over)
-	if err != nil || again.HandedOver <= f {
-		t.Errorf("the repeated hand-over gave %+v, %v, want a fence above %d", again, err, f)
+	res, err = s.Release(t.Context(), over)
+	if err != nil || res.HandedOver <= f {
+		t.Errorf("the repeated hand-over gave %+v, %v, want a fence above %d", res, err, f)
 	}
 
 	forget()

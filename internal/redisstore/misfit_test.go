@@ -120,12 +120,6 @@ func misfitCallsOf(k lock.Kind) (calls []misfitCall) {
 			_, err := s.Raise(t.Context(), raised)
 			return err
 		})
-		add("hold twice, then once", held, func(t *testing.T, s *Store) error {
-			st, _ := s.Look(t.Context(), "n")
-			twice, once := claim, back
-			twice.Count, twice.Fence, once.Remaining = 2, st.Fence, 1
-			return errors.Join(claims(twice)(t, s), returns(once)(t, s))
-		})
 	}
 	if !k.Shared() {
 		next := back
@@ -144,8 +138,7 @@ func misfitKeys(k lock.Kind, owners ...string) []string {
 	for _, o := range owners {
 		switch k {
 		case lock.Read:
-			keys = append(keys, layout.HoldBase("n")+wholeID(o)+":rwlock_timeout:1",
-				layout.HoldBase("n")+wholeID(o)+":rwlock_timeout:2")
+			keys = append(keys, layout.HoldBase("n")+wholeID(o)+":rwlock_timeout:1")
 		case lock.Write:
 			keys = append(keys, layout.HoldBase("n")+wholeID(o)+":write:lockd_fence")
 		default: // no keys of single holds

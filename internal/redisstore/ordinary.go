@@ -64,11 +64,11 @@ func (op *operation) ofClaim() {
 	c, all := &op.claim, &op.store.Scripts
 	n, o := op.store.Prefix+c.Name, string(c.Owner)
 	switch {
-	case c.Kind == lock.Exclusive && c.Count == 1 && c.Fence == 0:
+	case c.Kind == lock.Exclusive && c.Fence == 0:
 		op.is(opAcquire, all.Acquire, 2, n, layout.Token(n), o, millis(c))
-	case c.Kind == lock.Exclusive && c.Count == 1:
+	case c.Kind == lock.Exclusive:
 		op.is(opAdvance, all.Acquire, 2, n, layout.Token(n), o, millis(c), script.Decimal(c.Fence))
-	case c.Kind == lock.Read && c.Count == 1 && c.Fence == 0 && c.WriteOwner == "":
+	case c.Kind == lock.Read && c.Fence == 0 && c.WriteOwner == "":
 		k := op.store.keysFor(n, c.Kind)
 		op.is(opBegin, all.AcquireRead, 4, n, k.token, k.third, k.base+o+firstHold, o, millis(c))
 	case c.Kind == lock.Semaphore && c.Permits <= 1:
@@ -83,9 +83,6 @@ func millis(c *lock.Claim) string { return strconv.FormatInt(script.Millis(c.TTL
 // ofReturn finds out whether it is ordinary.
 func (op *operation) ofReturn() {
 	r, all := &op.back, &op.store.Scripts
-	if r.Remaining > 0 {
-		return
-	}
 	n, o := op.store.Prefix+r.Name, string(r.Owner)
 	switch {
 	case r.Kind == lock.Exclusive && r.Next == nil:
@@ -98,7 +95,7 @@ func (op *operation) ofReturn() {
 	case r.Kind == lock.Read:
 		k := op.store.keysFor(n, r.Kind)
 		op.is(opEnd, all.ReleaseRead, 3, n, k.channel, k.base+o+firstHold, o, script.Decimal(r.Fence))
-	case r.Kind == lock.Semaphore && r.Permits == 1:
+	case r.Kind == lock.Semaphore && r.Permits == 1 && r.Remaining == 0:
 		k := op.store.keysFor(n, r.Kind)
 		op.is(opVacate, all.ReleasePermits, 3, n, k.third, k.channel, o, firstPermit(r.Owner), script.Decimal(r.Fence))
 	}

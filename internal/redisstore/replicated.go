@@ -62,14 +62,12 @@ func (op *operation) kept(o outcome) outcome {
 
 // giveUp releases what a claim was granted.
 func (s *Store) giveUp(c lock.Claim, f lock.Fence) (lock.Returned, error) {
-	r := lock.Return{
-		Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, Permits: c.Permits, Remaining: c.Count - min(c.Count, 1),
-	}
+	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, Permits: c.Permits}
 	if c.Kind == lock.Semaphore {
-		r.Permits, r.Remaining = max(c.Permits, 1), 0
+		r.Permits = max(c.Permits, 1)
 	}
-	freed, err := s.Release(context.Background(), r)                 // it is bounded
-	if Unsettled(err) && (r.Remaining == 0 || c.Kind == lock.Read) { // holds of one reader differ in their number alone
+	freed, err := s.Release(context.Background(), r) // it is bounded
+	if Unsettled(err) {
 		s.abandoned.Add(r, c.TTL)
 	}
 	return freed, err

@@ -110,13 +110,6 @@ func refuseWithout(t *testing.T, replica *redistest.Server, s *Store) {
 		refused(name, <-err)
 		free(name)
 	}
-	again := claim("held", "o")
-	again.Count, again.Fence = 2, first.Fence
-	_, err = s.Acquire(t.Context(), again)
-	refused("a second hold", err)
-	if st, err := s.Look(t.Context(), "held"); err != nil || st.Count != 1 {
-		t.Errorf("got %+v, %v, want the first hold", st, err)
-	}
 	_, err = s.Acquire(t.Context(), claim("held", "p"))
 	wantErr(t, err, lock.ErrHeld) // which is true, replicated or not
 	var overs sync.WaitGroup

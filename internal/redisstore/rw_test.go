@@ -83,34 +83,24 @@ func TestReadAndWriteLocksLookAsRedissonExpects(t *testing.T) {
 			sub := subscribe(t, c, redissonChannel("redisson_rwlock", name))
 
 			f := acquire(t, s, kindClaim(lock.Read, name, "u:7")).Fence
-			two := kindClaim(lock.Read, name, "u:7")
-			two.Count, two.Fence, two.TTL = 2, f, 2*lease
-			acquire(t, s, two)
-			wantHash(t, c, name, map[string]string{"mode": "read", "u:7": "2"})
-			for i, left := range map[string]time.Duration{"1": lease, "2": 2 * lease} {
-				key := base + wholeID("u:7") + ":rwlock_timeout:" + i
-				if got := c.Get(ctx, key).Val(); got != script.Decimal(f) {
-					t.Errorf("got %q in %s, want the fence", got, key)
-				}
-				near(t, key, c.PTTL(ctx, key).Val(), left)
+			longer := kindClaim(lock.Read, name, "u:7")
+			longer.TTL = 2 * lease
+			acquire(t, s, longer)
+			wantHash(t, c, name, map[string]string{"mode": "read", "u:7": "1"})
+			key := base + wholeID("u:7") + ":rwlock_timeout:1"
+			if got := c.Get(ctx, key).Val(); got != script.Decimal(f) {
+				t.Errorf("got %q in %s, want the fence", got, key)
 			}
+			near(t, key, c.PTTL(ctx, key).Val(), 2*lease)
 			near(t, "lock", c.PTTL(ctx, name).Val(), 2*lease)
-			down := kindReturn(lock.Read, name, "u:7", f)
-			down.Remaining = 1
-			release(t, s, down)
-			if n := c.Exists(ctx, base+wholeID("u:7")+":rwlock_timeout:2").Val(); n != 0 {
-				t.Error("the timeout of the second hold is still there")
-			}
 			if r := release(t, s, kindReturn(lock.Read, name, "u:7", f)); r.Listeners != 1 {
 				t.Errorf("got %+v, want one listener", r)
 			}
 			wantMessage(t, sub, "0")
 
 			f = acquire(t, s, kindClaim(lock.Write, name, "u:8")).Fence
-			two = kindClaim(lock.Write, name, "u:8")
-			two.Count, two.Fence = 2, f
-			acquire(t, s, two)
-			wantHash(t, c, name, map[string]string{"mode": "write", "u:8:write": "2"})
+			acquire(t, s, kindClaim(lock.Write, name, "u:8"))
+			wantHash(t, c, name, map[string]string{"mode": "write", "u:8:write": "1"})
 			near(t, "lock", c.PTTL(ctx, name).Val(), lease)
 			if r := release(t, s, kindReturn(lock.Write, name, "u:8", f)); r.Listeners != 1 {
 				t.Errorf("got %+v, want one listener", r)
@@ -261,7 +251,7 @@ func TestTimeThatRedissonTookFromReadersIsGivenBack(t *testing.T) {
 	const short = 2 * time.Second
 	for what, next := range map[string]func(t *testing.T, s *Store, f lock.Fence){
 		"renewed": func(t *testing.T, s *Store, f lock.Fence) {
-			r := lock.Renewal{Name: "n", Kind: lock.Read, Owner: whole("u:1#1"), Fence: f, TTL: lease, Level: 1}
+			r := lock.Renewal{Name: "n", Kind: lock.Read, Owner: whole("u:1#1"), Fence: f, TTL: lease}
 			wantErr(t, renewing(t, s, r), nil)
 		},
 		"verified": func(t *testing.T, s *Store, f lock.Fence) {
@@ -279,10 +269,9 @@ func TestTimeThatRedissonTookFromReadersIsGivenBack(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			_, s, c := begin(t)
-			f := acquire(t, s, kindClaim(lock.Read, "n", "u:1#1")).Fence
-			nested := kindClaim(lock.Read, "n", "u:1#1")
-			nested.Count, nested.Fence, nested.TTL = 2, f, time.Hour
-			acquire(t, s, nested)
+			long := kindClaim(lock.Read, "n", "u:1#1")
+			long.TTL = time.Hour
+			f := acquire(t, s, long).Fence
 			redissonReader(t, c, "n", "r:1", time.Minute)
 			c.PExpire(t.Context(), "n", short)
 			next(t, s, f)

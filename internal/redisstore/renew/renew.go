@@ -277,11 +277,10 @@ func (s *Renewer) renewCall(rs renewals) script.Call {
 			w.text(r.Kind.String())
 			if r.Kind == lock.Semaphore {
 				w.text(layout.PermitsOut(n))
-				w.number(int64(r.Permits))
 			} else {
 				w.text(layout.HoldBase(n))
-				w.number(int64(r.Level))
 			}
+			w.number(int64(r.Permits))
 		}
 		permits += r.Permits
 	}

@@ -38,7 +38,7 @@ for i = 1, (#ARGV - 1) / 7 do
   local claim = {
     kind = kind, keys = keys_of(kind, at, one, two, ARGV[n + 6]),
     a = {
-      owner = ARGV[n + 1], ttl = tonumber(ARGV[n + 2]), fence_ttl = ARGV[1], count = '1', fence = ARGV[n + 3], place = 0,
+      owner = ARGV[n + 1], ttl = tonumber(ARGV[n + 2]), fence_ttl = ARGV[1], fence = ARGV[n + 3], place = 0,
       write_owner = one, permits = tonumber(one), limit = tonumber(two),
     },
   }

@@ -264,13 +264,12 @@ local function fair_wait(f, owner, now, place)
   return fair_ahead(f, owner)
 end
 
--- fair_check returns nil if the owner may take the name or holds it, and in the latter case its count; else the answer
--- that refuses it, {0, ms until another attempt or -1, who is in the way, how many wait before}. a is as for plain.lua, and
+-- fair_check returns nil if the owner may take the name or holds it, and whether it does; else the answer that refuses it,
+-- {0, ms until another attempt or -1, who is in the way, how many wait before}. a is as for plain.lua, and
 -- has place: for how many ms a refused owner keeps a place in the queue.
 local function fair_check(f, a)
   local mine, fields = plain_hold(f.name, a.owner)
   if mine then return nil, mine end
-  if a.count ~= '1' then return {-1} end
   local now = now_ms()
   local head, first = fair_purge(f, now, a.place > 0)
   if a.place > 0 and head and head ~= a.owner and not redis.call('ZSCORE', f.timeouts, a.owner) then
@@ -296,7 +295,7 @@ end
 -- fair_take gives the owner what fair_check let it have, ends its place, and tells the next one.
 local function fair_take(f, a, mine)
   local reply = plain_take(f, a, mine)
-  if reply.err or reply[1] ~= 1 or a.count ~= '1' then return reply end
+  if reply.err then return reply end
   if fair_forget(f, a.owner) or not mine then fair_turn(f, reply[3]) end
   return reply
 end

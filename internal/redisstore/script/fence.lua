@@ -55,6 +55,26 @@ local function keep_fence(key, fence, ttl)
   end
 end
 
+-- again_fence has the fence key of a hold that goes on live on, and returns the fence that is in it, the last one. If it was lost, for
+-- which last is 0, there is a new one, as from next_fence.
+local function again_fence(key, last, ttl, least)
+  if last > 0 then
+    live_on(key, ttl)
+    return last
+  end
+  last = next_fence(0, least)
+  keep_fence(key, last, ttl)
+  return last
+end
+
+-- extend prolongs a key unless it lives long enough, but writes in any case: a replica must not confirm a hold. It returns how many
+-- ms the key lives.
+local function extend(key, ttl)
+  local left = math.max(redis.call('PTTL', key), ttl, 1)
+  redis.call('PEXPIRE', key, left)
+  return left
+end
+
 -- grant_fence is advance_fence with the least fence that is wanted, as text, or with the clock if that is '0' or nil.
 local function grant_fence(key, ttl, least)
   if least and least ~= '0' then return advance_fence(key, ttl, tonumber(least), least) end

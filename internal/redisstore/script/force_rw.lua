@@ -25,7 +25,7 @@ for i = 1, #list, 2 do
     looks_left = looks_left - count
     local fence = read_fence(r, list[i], count)
     if fence then fences[#fences + 1] = rw_fence(fence) end
-    read_drop(r, list[i], 1, count)
+    read_drop(r, list[i], count)
   end
 end
 for from = 1, #single, 100 do

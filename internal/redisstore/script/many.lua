@@ -6,8 +6,8 @@
 --         e    <name>, redisson_rwlock:{<name>}, {<name>}:<owner>:rwlock_timeout:1
 --         p    <name>, redisson_lock_token:{<name>}, {<name>}:timeout, redisson_sc:{<name>}
 --         v    <name>, {<name>}:timeout, redisson_sc:{<name>}
--- ARGV[1] what each is, a letter for each: of an exclusive lock, a acquisition with count 1, A the same with
---         a least fence, r release with count 0, h the same with a next owner; of a read hold, b acquisition with count 1, e release of all; of one permit, p acquisition, v release
+-- ARGV[1] what each is, a letter for each: of an exclusive lock, a acquisition, A the same with a least fence,
+--         r release, h the same with a next owner; of a read hold, b acquisition, e release; of one permit, p acquisition, v release
 -- ARGV[2] TTL of the fence keys in ms; then for each:
 --         a    owner, TTL in ms
 --         A    owner, TTL in ms, the least fence
@@ -128,7 +128,7 @@ local function claim(k, a, least)
   end
   if not acquire then exclusives() end
   return acquire({name = name, token = token}, {
-    owner = owner, count = '1', ttl = tonumber(ttl), fence = least or '0', fence_ttl = fence_ttl,
+    owner = owner, ttl = tonumber(ttl), fence = least or '0', fence_ttl = fence_ttl,
   })
 end
 
@@ -140,7 +140,7 @@ local function give(k, a, successor, ttl, least)
   if heard then return heard end
   if not release then exclusives() end
   return release({name = name, token = token, channel = channel}, {
-    owner = owner, fence = fence, remaining = '0', successor = successor, ttl = ttl, least = least, fence_ttl = fence_ttl,
+    owner = owner, fence = fence, successor = successor, ttl = ttl, least = least, fence_ttl = fence_ttl,
   })
 end
 

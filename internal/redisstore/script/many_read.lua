@@ -68,7 +68,7 @@ local function read_claim(name, token, writer, hold, owner, ttl)
     settle_page(name)
     if not read_whole then build() end
     return read_whole({name = name, token = token, writer = writer, base = base_of(hold, owner)}, {
-      owner = owner, count = '1', ttl = tonumber(ttl), fence = '0', fence_ttl = fence_ttl, write_owner = '',
+      owner = owner, ttl = tonumber(ttl), fence = '0', fence_ttl = fence_ttl, write_owner = '',
     }, full)
   end
   pages[name] = page
@@ -89,9 +89,7 @@ local function read_give(i, name, channel, hold, owner, fence)
   if not held or held ~= fence and (fence ~= '0' or type(held) ~= 'string' or string.find(held, '%D')) then
     settle_page(name)
     if not give_whole then build() end
-    return give_whole({name = name, base = base_of(hold, owner)}, {
-      owner = owner, fence = fence, remaining = 0, channel = channel,
-    })
+    return give_whole({name = name, base = base_of(hold, owner)}, {owner = owner, fence = fence, channel = channel})
   end
   local left = redis.call('PTTL', hold)
   pages[name], page.channel = page, channel

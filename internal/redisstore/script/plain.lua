@@ -1,7 +1,9 @@
--- plain.lua: holds of an exclusive or fair lock: a hash with one field, owner -> hold count. It is put in front of scripts,
--- after fence.lua, and is no script by itself. acquire.lua has the same rules in fewer commands.
+-- plain.lua: holds of an exclusive or fair lock: a hash with one field, owner -> 1. It is put in front of scripts, after
+-- fence.lua, and is no script by itself. take.lua and free.lua have the same rules in fewer commands.
 --
--- p has the keys: name, token. a is a claim: owner, count and fence as texts, ttl and fence_ttl in ms.
+-- p has the keys: name, token. a is a claim: owner, and fence as text, the least that it is to have; ttl and fence_ttl in ms.
+-- r is a release: owner; its fence as text, '0' for any; successor, '' for none, and least, its least fence, as texts; the
+-- successor's ttl and fence_ttl in ms.
 
 -- plain_misfit returns an error reply if something else is at the keys.
 local function plain_misfit(p)
@@ -9,19 +11,16 @@ local function plain_misfit(p)
   return bad or lock_misfit(p.name)
 end
 
--- plain_hold returns the hold count of an owner that alone holds the name, else false; and how many fields there are.
+-- plain_hold says whether an owner alone holds the name; and how many fields there are.
 local function plain_hold(name, owner)
   local fields = redis.call('HLEN', name)
-  return fields == 1 and redis.call('HGET', name, owner), fields
+  return fields == 1 and redis.call('HEXISTS', name, owner) == 1, fields
 end
 
--- plain_check returns nil if the owner may take the name or holds it, and in the latter case its count; else the answer
--- that refuses it.
+-- plain_check returns nil if the owner may take the name or holds it, and whether it does; else the answer that refuses it.
 local function plain_check(p, a)
   local mine, fields = plain_hold(p.name, a.owner)
-  if mine then return nil, mine end
-  if a.count ~= '1' then return {-1} end
-  if fields == 0 then return nil end
+  if mine or fields == 0 then return nil, mine end
   -- More than one field is a read-write lock; with one holder the other field is its mode.
   local hint = ''
   if fields <= 2 then
@@ -32,58 +31,47 @@ local function plain_check(p, a)
   return {0, redis.call('PTTL', p.name), hint}
 end
 
--- plain_again lets an owner that holds the name mine times hold it so often as it claims, for longer.
-local function plain_again(p, a, mine)
+-- plain_take gives the owner what plain_check let it have, or has it hold it for longer.
+local function plain_take(p, a, mine)
+  if not mine then
+    local fence, bad = grant_fence(p.token, a.fence_ttl, a.fence)
+    if bad then return bad end
+    redis.call('HSET', p.name, a.owner, 1)
+    redis.call('PEXPIRE', p.name, a.ttl)
+    return {1, fence, a.ttl}
+  end
   local fence, bad = last_fence(p.token)
   if bad then return bad end
-  local known = fence > 0
-  if a.count ~= '1' and known and fence ~= tonumber(a.fence) then return {-2} end
-  if not known then
-    fence = tonumber(a.fence)
-    if fence == 0 then fence = next_fence(0) end
-  end
-  local left = redis.call('PTTL', p.name)
-  if mine ~= a.count then redis.call('HSET', p.name, a.owner, a.count) end
-  redis.call('PEXPIRE', p.name, math.max(left, a.ttl)) -- in any case: a replica must not confirm a hold
-  if known then
-    live_on(p.token, a.fence_ttl)
-  else
-    keep_fence(p.token, fence, a.fence_ttl)
-  end
-  return {1, fence, math.max(left, a.ttl)}
+  local left = extend(p.name, a.ttl) -- first, as it is allowed when memory is full
+  return {1, again_fence(p.token, fence, a.fence_ttl, a.fence), left}
 end
 
--- plain_take gives the owner what plain_check let it have.
-local function plain_take(p, a, mine)
-  if mine then return plain_again(p, a, mine) end
-  local fence, bad = grant_fence(p.token, a.fence_ttl, a.fence)
-  if bad then return bad end
-  redis.call('HSET', p.name, a.owner, 1)
-  redis.call('PEXPIRE', p.name, a.ttl)
-  return {1, fence, a.ttl}
-end
-
--- plain_handed returns the answer to a hand-over that was done before and whose reply was lost, or to one to an owner
--- that has the name already. It lasts for ttl then, at least: what is told counts on it. If its fence was overwritten
--- since, the outcome stays unknown.
-local function plain_handed(p, ttl, fence_ttl)
-  redis.call('PEXPIRE', p.name, math.max(redis.call('PTTL', p.name), tonumber(ttl)))
+-- plain_over looks whether a release ends a hold. It returns nil and the hold's fence as text, false if that is not known; else
+-- the answer.
+local function plain_over(p, r)
+  if plain_hold(p.name, r.owner) then
+    local text = redis.pcall('GET', p.token)
+    if type(text) == 'table' then text = false end
+    -- Without a fence key the owner alone decides: fences of others are then unknown to us as well.
+    if text and r.fence ~= '0' and text ~= r.fence then return {-2} end
+    return nil, text
+  end
+  if r.successor == '' or not plain_hold(p.name, r.successor) then return {-1} end
+  -- It was handed over before, and the reply was lost, or the successor has it already. It lasts for its TTL then, at least:
+  -- what is told counts on it. If its fence was overwritten since, the outcome stays unknown.
+  extend(p.name, tonumber(r.ttl))
   local fence = last_fence(p.token)
   if not fence then return redis.error_reply('LOCKDUNSURE the fence of the hand-over was overwritten') end
-  if fence == 0 then
-    fence = next_fence(0)
-    keep_fence(p.token, fence, fence_ttl)
-  end
-  return {2, fence}
+  return {2, again_fence(p.token, fence, r.fence_ttl)}
 end
 
--- plain_pass gives the name from its owner, who has a fence, to another. last is the last fence, least is as in
--- next_fence.
-local function plain_pass(p, owner, fence, last, successor, ttl, fence_ttl, least)
-  fence = next_fence(math.max(last, tonumber(fence)), least)
-  redis.call('HDEL', p.name, owner) -- allowed when memory is full, and opens the way for the others
-  redis.call('HSET', p.name, successor, 1)
-  redis.call('PEXPIRE', p.name, ttl)
-  keep_fence(p.token, fence, fence_ttl)
+-- plain_pass gives the name from its owner to another. last is the last fence, text is that of the owner, or false.
+local function plain_pass(p, r, last, text)
+  local fence = next_fence(math.max(last, tonumber(r.fence)), r.least)
+  redis.call('HDEL', p.name, r.owner) -- allowed when memory is full, and opens the way for the others
+  redis.call('HSET', p.name, r.successor, 1)
+  redis.call('PEXPIRE', p.name, r.ttl)
+  keep_fence(p.token, fence, r.fence_ttl)
+  news(p.name, 'handed', text or r.fence, 0)
   return {2, fence}
 end

@@ -12,31 +12,26 @@ local kind, owner, fence = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local bad = (kind == 'read' or kind == 'write') and rw_misfit(r) or plain_misfit(r)
 if bad then return bad end
 
--- The keys that hold the fences of single holds.
-local keys = {}
+local key -- of the hold, if it has a fence of its own
+local had
 if kind == 'read' then
   local got = redis.call('HMGET', r.name, 'mode', owner)
-  local had = got[1] and got[2] -- else it is no lock for readers, and what there is of an earlier one is nobody's
+  had = got[1] and got[2] -- else it is no lock for readers, and what there is of an earlier one is nobody's
   if not had or not read_fence(r, owner, had) then return {-1} end
-  keys = read_keys(r, owner, 1, math.min(tonumber(had) or 1, 1000))
+  key = read_key(r, owner, 1)
 elseif kind == 'write' then
   local got = redis.call('HMGET', r.name, 'mode', owner .. ':write')
   if not (got[1] and got[2]) then return {-1} end
-  keys = {write_key(r, owner)}
+  key = write_key(r, owner)
 elseif not plain_hold(r.name, owner) then
   return {-1}
 end
 
 if last_fence(r.token) < fence then keep_fence(r.token, fence, ARGV[4]) end
-for _, key in ipairs(keys) do
-  local text = redis.pcall('GET', key)
-  if type(text) == 'string' and string.match(text, '^%d+$') and tonumber(text) < fence then
-    redis.call('SET', key, ARGV[3], 'KEEPTTL')
-  end
-end
-local text
+local text = key and redis.pcall('GET', key)
+if type(text) == 'string' and is_number(text) and tonumber(text) < fence then redis.call('SET', key, ARGV[3], 'KEEPTTL') end
 if kind == 'read' then
-  text = read_fence(r, owner, #keys)
+  text = read_fence(r, owner, had)
 elseif kind == 'write' then
   text = write_fence(r, owner)
 else

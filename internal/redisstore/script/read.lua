@@ -28,30 +28,21 @@ local function read_left_behind(r, longest)
   return true
 end
 
--- read_release counts a hold down or ends it, and returns what release_read.lua does. b has: owner and fence as texts, remaining, and the
--- channel. Each branch begins with a write that is allowed when memory is full.
+-- read_release ends a hold, and returns what release_read.lua does. b has: owner and fence as texts, and the channel. It begins with a
+-- write that is allowed when memory is full.
 local function read_release(r, b)
-  local owner, remaining = b.owner, b.remaining
   local bad = lock_misfit(r.name)
   if bad then return bad end
-  local got = redis.call('HMGET', r.name, 'mode', owner)
-  local mode, had = got[1], tonumber(got[2])
-  if not (mode and had) then return {-1} end
-  local fence = read_fence(r, owner, had)
-  if not fence then return {-1} end -- its time has passed
+  local got = redis.call('HMGET', r.name, 'mode', b.owner)
+  local mode, had = got[1], got[2]
+  local fence = mode and had and read_fence(r, b.owner, had)
+  if not fence then return {-1} end -- or its time has passed
   if b.fence ~= '0' and fence ~= b.fence then return {-2} end
 
   -- The lock lives as long as its longest hold.
-  local longest = redis.call('PTTL', r.name) <= read_left(r, owner, had) + apart
-  remaining = math.min(remaining, had)
-  read_drop(r, owner, remaining + 1, had) -- opens the way for HSET when memory is full
-  if remaining > 0 and read_fence(r, owner, remaining) then
-    rw_extend(r.name, 0) -- opens it if there was nothing to drop
-    redis.call('HSET', r.name, owner, remaining)
-    if mode == 'read' then read_left_behind(r, true) end
-    return {1, 0}
-  end
-  redis.call('HDEL', r.name, owner)
+  local longest = redis.call('PTTL', r.name) <= read_left(r, b.owner, had) + apart
+  read_drop(r, b.owner, had)
+  redis.call('HDEL', r.name, b.owner)
   if mode == 'read' and read_left_behind(r, longest) then return {1, tell(r.name, b.channel, '0', 'released', fence)} end
   news(r.name, 'released', fence, 0)
   return {1, 0}

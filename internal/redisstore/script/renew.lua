@@ -3,8 +3,7 @@
 -- ARGV[1] TTL of the fence keys in ms, 0 to leave them alone   ARGV[2] how many holds are exclusive or fair; those come first
 --         then for each of those: owner, fence (0 for any), TTL in ms (0 only verifies)
 --         then for each other: owner, fence, TTL, kind (read, write, semaphore), its further keys: what keys of single holds
---         begin with, or {<name>}:timeout (all have the slot of <name>); how many permits, 0 if that is not known; of a
---         reader which of its holds is to last so long, 0 for the first
+--         begin with, or {<name>}:timeout (all have the slot of <name>); how many permits, 0 if that is not known
 -- Returns 1 if all are exclusive or fair, are there, and last now as long as asked for. Else a list: for each hold how many ms it
 --         lasts now (1 if it was only verified) if it is there, 0 if it is not and its fence or a later one is known, -1 if not
 --         even that.
@@ -33,10 +32,10 @@ function renew.read(name, h)
   local got = call('HMGET', name, 'mode', h.owner)
   local fence = got and got[1] and got[2] and read_fence(r, h.owner, got[2])
   if not fence or h.fence ~= '0' and fence ~= h.fence then return false end
-  rw_extend(name, math.max(h.ttl, (read_left(r, h.owner, got[2])))) -- Redisson may have set it to less than our holds last
+  extend(name, math.max(h.ttl, (read_left(r, h.owner, got[2])))) -- Redisson may have set it to less than our holds last
   if h.ttl == 0 then return 1 end
-  local key = read_key(r, h.owner, math.min(math.max(h.size, 1), tonumber(got[2]) or 1))
-  if #rw_ours({key}) > 0 then return rw_extend(key, h.ttl) end
+  local key = read_key(r, h.owner, 1)
+  if #rw_ours({key}) > 0 then return extend(key, h.ttl) end
   rw_note(key, tonumber(fence), h.ttl)
   return h.ttl
 end
@@ -47,7 +46,7 @@ function renew.write(name, h)
   local key = write_key({base = h.more}, h.owner)
   local text = h.fence ~= '0' and call('GET', key)
   if text and text ~= h.fence then return false end
-  local left = rw_extend(name, h.ttl)
+  local left = extend(name, h.ttl)
   if #rw_ours({key}) > 0 then
     redis.call('PEXPIRE', key, left)
   elseif h.fence ~= '0' then
@@ -61,7 +60,7 @@ function renew.semaphore(name, h)
   local text = call('GET', name)
   if not text or not is_permits(text) or not call('ZCARD', s.out) then return false end
   local now = now_ms()
-  local there, missing, first = sem_own(s, h.owner, h.size, now)
+  local there, missing, first = sem_own(s, h.owner, h.permits, now)
   if #there == 0 or #missing > 0 then return false end
   redis.call('ZREM', s.out, '') -- changes nothing and opens the way for ZADD
   if h.ttl == 0 then return 1 end
@@ -98,7 +97,7 @@ for i = plain + 1, #KEYS / 2 do
   local name, token = KEYS[2 * i - 1], KEYS[2 * i]
   local h = {
     owner = ARGV[at], fence = ARGV[at + 1], ttl = tonumber(ARGV[at + 2]), more = ARGV[at + 4],
-    size = tonumber(ARGV[at + 5]),
+    permits = tonumber(ARGV[at + 5]),
   }
   local known = call('GET', token)
   local left = renew[ARGV[at + 3]](name, h)

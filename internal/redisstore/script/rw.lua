@@ -5,10 +5,10 @@
 -- and base, what the keys of single holds begin with: {<name>}: or <name>: if that has braces.
 --   <base><owner>:rwlock_timeout:<i>   i = 1..hold count (Redisson's): lives as long as the i-th hold of a reader. Redisson
 --                                      writes 1 into it and never reads it; ours holds the fence. A reader reads as long
---                                      as one of these lives
+--                                      as one of these lives. A reader of lockd has one hold, so i = 1
 --   <base><owner>:write:lockd_fence    our string: the fence of a writer
 -- The hash <name> is Redisson's: mode -> read or write, <owner> -> read count, <owner>:write -> write count.
--- a is a claim: owner, count and fence as texts, ttl and fence_ttl in ms.
+-- a is a claim: owner, and fence as text, the least that it is to have; ttl and fence_ttl in ms.
 
 local function read_key(r, owner, i) return r.base .. owner .. ':rwlock_timeout:' .. i end
 local function write_key(r, owner) return r.base .. owner .. ':write:lockd_fence' end
@@ -86,9 +86,10 @@ local function rw_drop(keys)
   return fences
 end
 
--- read_drop ends the holds of a reader from the i-th to the n-th.
-local function read_drop(r, owner, i, n)
-  for from = i, n, 100 do rw_drop(read_keys(r, owner, from, math.min(from + 99, n))) end
+-- read_drop ends the holds of a reader: one if it is lockd's, unless an older lockd wrote it.
+local function read_drop(r, owner, count)
+  local n = math.min(tonumber(count) or 1, 1000)
+  for from = 1, n, 100 do rw_drop(read_keys(r, owner, from, math.min(from + 99, n))) end
 end
 
 -- rw_readers looks at the holds of readers: how many owners are alive, the first by name, its count, and how many ms the
@@ -183,27 +184,14 @@ local function rw_note(key, fence, ttl)
   redis.call('SET', key, text, 'PX', ttl)
 end
 
--- rw_extend prolongs a key unless it lives long enough, but writes in any case. It returns how many ms the key lives.
-local function rw_extend(key, ttl)
-  local left = math.max(redis.call('PTTL', key), ttl, 1)
-  redis.call('PEXPIRE', key, left)
-  return left
-end
-
 -- read_check returns nil if the owner may read or does already, and what is known of that; else the answer that refuses it.
 -- a.write_owner is the owner of a write hold that does not stand in the way, or ''.
 local function read_check(r, a)
   local got = redis.call('HMGET', r.name, 'mode', a.owner, a.write_owner .. ':write')
-  local mode, had = got[1], got[2]
-  local fence = mode and had and read_fence(r, a.owner, had)
-  if fence then
-    if a.count ~= '1' and fence ~= a.fence then return {-2} end
-    return number_misfit(read_key(r, a.owner, a.count), 'hold'), {mode = mode, had = had, fence = fence}
-  end
-  if a.count ~= '1' then return {-1} end
+  local mode = got[1]
+  local state = {mode = mode, fence = mode and got[2] and read_fence(r, a.owner, got[2])} -- without it, it has died
   local bad = number_misfit(read_key(r, a.owner, 1), 'hold')
-  if bad then return bad end
-  local state = {mode = mode, had = had} -- had, and died
+  if bad or state.fence then return bad, state end
   if mode == 'write' and a.write_owner ~= '' and got[3] then return nil, state end
   local left = redis.call('PTTL', r.name)
   if mode ~= 'read' and left ~= -2 then return {0, left, rw_holder(r)} end
@@ -214,32 +202,23 @@ local function read_check(r, a)
   return {0, wait, writer}
 end
 
--- read_take gives the owner what read_check let it have. Each hold has a time of its own, so the others keep theirs; but a
--- repetition never shortens it.
--- It takes no hold away: a claim of an earlier hold may be executed late.
+-- read_take gives the owner what read_check let it have. A repetition never shortens it.
 local function read_take(r, a, state)
   -- Redisson's 1 is no fence.
-  local fence = state.fence and tonumber(state.fence)
-  local again = fence and fence > 1
-  local ttl, had, count = a.ttl, tonumber(state.had) or 0, tonumber(a.count)
-  local holds = state.fence and math.max(count, had) or count
-  if state.fence and count <= had then ttl = math.max(ttl, redis.call('PTTL', read_key(r, a.owner, count))) end
-  if again then
-    -- More holds need memory. A repetition does not; what it writes first is allowed when there is none.
-    if holds ~= had then redis.call('HSET', r.name, a.owner, holds) end
-    rw_extend(r.name, ttl)
+  local fence, key, ttl = tonumber(state.fence or 0), read_key(r, a.owner, 1), a.ttl
+  if fence > 0 then ttl = math.max(ttl, redis.call('PTTL', key)) end
+  if fence > 1 then
+    -- It needs no memory; what it writes first is allowed when there is none.
+    extend(r.name, ttl)
     if redis.call('EXISTS', r.token) == 1 then live_on(r.token, a.fence_ttl) else keep_fence(r.token, fence, a.fence_ttl) end
   else
     local bad
     fence, bad = grant_fence(r.token, a.fence_ttl, a.fence)
     if bad then return bad end
-    if not state.mode then redis.call('HSET', r.name, 'mode', 'read') end
-    redis.call('HSET', r.name, a.owner, holds)
+    redis.call('HSET', r.name, 'mode', state.mode or 'read', a.owner, 1)
+    extend(r.name, ttl)
   end
-  rw_note(read_key(r, a.owner, count), fence, ttl)
-  read_drop(r, a.owner, holds + 1, had)
-  read_drop(r, a.owner, had + 1, count - 1) -- nobody has them; they may be left from a lock that was deleted
-  if not again then rw_extend(r.name, ttl) end
+  rw_note(key, fence, ttl)
   return {1, fence, ttl}
 end
 
@@ -249,11 +228,8 @@ local function write_check(r, a)
   local got = redis.call('HMGET', r.name, 'mode', a.owner .. ':write')
   local mode, had = got[1], got[2]
   if mode == 'write' and had then
-    local fence = write_fence(r, a.owner)
-    if a.count ~= '1' and fence and fence ~= a.fence then return {-2} end
-    return nil, {had = had, fence = fence}
+    return nil, {had = true, fence = write_fence(r, a.owner)}
   end
-  if a.count ~= '1' then return {-1} end
   local bad = number_misfit(write_key(r, a.owner), 'hold')
   if bad then return bad end
   local left, holder, readers = redis.call('PTTL', r.name), nil, nil
@@ -272,7 +248,7 @@ local function write_check(r, a)
     if not writer then
       redis.call('SET', r.writer, a.owner, 'PX', a.place)
     else
-      rw_extend(r.writer, a.place)
+      extend(r.writer, a.place)
     end
   end
   if readers then rw_restore(r, readers) end
@@ -283,15 +259,12 @@ end
 local function write_take(r, a, state)
   local ttl, fence = a.ttl, nil
   if state.had then
-    fence = tonumber(state.fence or a.fence)
-    if fence == 0 then fence = next_fence(0) end
-    if state.had ~= a.count then redis.call('HSET', r.name, a.owner .. ':write', a.count) end
-    ttl = math.max(ttl, redis.call('PTTL', r.name))
-    redis.call('PEXPIRE', r.name, ttl)
+    fence = tonumber(state.fence) or next_fence(0, a.fence)
+    ttl = extend(r.name, ttl)
     local last, bad = last_fence(r.token)
     if bad then return bad end
     keep_fence(r.token, math.max(last, fence), a.fence_ttl)
-    if a.count == '1' and redis.call('GET', r.writer) == a.owner then redis.call('DEL', r.writer) end
+    if redis.call('GET', r.writer) == a.owner then redis.call('DEL', r.writer) end
   else
     local bad
     fence, bad = grant_fence(r.token, a.fence_ttl, a.fence)

@@ -22,17 +22,14 @@ function shorten.read()
   local got = redis.call('HMGET', name, 'mode', owner)
   local text = got[1] and got[2] and read_fence(r, owner, got[2])
   if not text or fence ~= '0' and text ~= fence then return false end
-  local last = math.min(tonumber(got[2]) or 1, looks_left)
-  for from = 1, last, 100 do
-    for _, key in ipairs((rw_ours(read_keys(r, owner, from, math.min(from + 99, last))))) do
-      redis.call('PEXPIRE', key, ttl)
-    end
+  for _, key in ipairs((rw_ours(read_keys(r, owner, 1, math.min(tonumber(got[2]) or 1, 100))))) do -- an older lockd wrote several
+    redis.call('PEXPIRE', key, ttl)
   end
   local readers = got[1] == 'read' and rw_readers(r, false)
   if readers and readers.whole then
     redis.call('PEXPIRE', name, math.max(readers.left, 1))
   else
-    rw_extend(name, ttl)
+    extend(name, ttl)
   end
   tell(name, channel, '1', 'nothing', '0')
   return true

@@ -15,9 +15,8 @@ local from, first = nil, -1 -- whose place is in front of those of the others, a
 local queued = not f.empty and redis.call('ZSCORE', f.timeouts, to)
 local goes_on = not f.empty and not queued
 for i = 3, #ARGV do
-  local count = plain_hold(f.name, ARGV[i])
-  if count then
-    redis.call('HSET', f.name, to, count)
+  if plain_hold(f.name, ARGV[i]) then
+    redis.call('HSET', f.name, to, 1)
     redis.call('HDEL', f.name, ARGV[i])
   end
   local at = goes_on and redis.call('ZSCORE', f.timeouts, ARGV[i]) and redis.call('LPOS', f.queue, ARGV[i])
