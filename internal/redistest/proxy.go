@@ -36,12 +36,15 @@ type Proxy struct {
 	mode   atomic.Int32
 	delay  atomic.Int64 // of replies
 	stall  atomic.Int32 // how many replies are still to be swallowed, each with all that follow it on its connection
+	spares atomic.Bool
+	ends   chan struct{} // closed by close
 	wg     sync.WaitGroup
 
 	mu     sync.Mutex // guards the fields below
 	open   map[net.Conn]struct{}
 	closed bool
 	late   late
+	cuts   cuts
 }
 
 // late is what a Proxy holds back.
@@ -59,6 +62,7 @@ func StartProxy(t testing.TB, target string) *Proxy {
 		t.Fatal(err)
 	}
 	p := &Proxy{Addr: l.Addr().String(), target: target, listen: l, open: map[net.Conn]struct{}{}}
+	p.ends = make(chan struct{})
 	p.wg.Go(p.accept)
 	t.Cleanup(p.close)
 	return p
@@ -136,33 +140,43 @@ func (p *Proxy) accept() {
 		if !p.track(client, server) {
 			return
 		}
+		l := p.link(client, server)
 		p.wg.Go(func() {
 			defer p.hangUp(client, server)
-			p.requests(server, client)
+			p.requests(l)
 		})
 		p.wg.Go(func() {
 			defer p.hangUp(client, server)
-			p.replies(client, server)
+			defer close(l.over)
+			p.replies(l)
 		})
 	}
 }
 
 // requests passes requests on, or not.
-func (p *Proxy) requests(server, client net.Conn) {
+func (p *Proxy) requests(l *link) {
 	buf := make([]byte, 64<<10)
 	deaf := false
 	for {
-		n, err := client.Read(buf)
+		n, err := l.client.Read(buf)
 		if err != nil {
 			return
 		}
 		if deaf = deaf || Mode(p.mode.Load()) == Deaf; deaf {
 			continue
 		}
-		if over, held := p.holds(buf[:n]); held {
+		request := buf[:n]
+		if p.spares.Load() {
+			request = spared(request)
+		}
+		if over, held := p.holds(request); held {
 			<-over
 		}
-		if _, err := server.Write(buf[:n]); err != nil {
+		if c := p.cutOn(l, request); c != nil {
+			if !p.pass(l, c, slices.Clone(request)) {
+				return
+			}
+		} else if _, err := l.server.Write(request); err != nil {
 			return
 		}
 	}
@@ -175,25 +189,26 @@ type reply struct {
 }
 
 // replies passes replies on, or not.
-func (p *Proxy) replies(client, server net.Conn) {
+func (p *Proxy) replies(l *link) {
 	buf := make([]byte, 64<<10)
 	stalled := false
 	later := make(chan reply, 1024)
 	defer close(later)
 	p.wg.Go(func() {
 		for r := range later {
-			time.Sleep(time.Until(r.at))
-			_, _ = client.Write(r.bytes) // the connection may be gone
+			p.sleepUntil(r.at)
+			_, _ = l.client.Write(r.bytes) // the connection may be gone
 		}
 	})
 	for {
-		n, err := server.Read(buf)
+		n, err := l.server.Read(buf)
 		if err != nil {
 			return
 		}
 		if !stalled && p.stall.Load() > 0 && p.stall.Add(-1) >= 0 {
 			stalled = true
 		}
+		silence := p.heard(l, buf[:n])
 		mode := Mode(p.mode.Load())
 		stalled = stalled || mode == Stall
 		switch {
@@ -201,8 +216,16 @@ func (p *Proxy) replies(client, server net.Conn) {
 		case mode == Cut:
 			return
 		default:
-			later <- reply{slices.Clone(buf[:n]), time.Now().Add(time.Duration(p.delay.Load()))}
+			later <- reply{slices.Clone(buf[:n]), time.Now().Add(max(time.Duration(p.delay.Load()), silence))}
 		}
+	}
+}
+
+// sleepUntil sleeps until a time, or until the proxy is closed.
+func (p *Proxy) sleepUntil(t time.Time) {
+	select {
+	case <-time.After(time.Until(t)):
+	case <-p.ends:
 	}
 }
 
@@ -232,6 +255,7 @@ func (p *Proxy) close() {
 	_ = p.listen.Close()
 	p.mu.Lock()
 	p.closed = true
+	close(p.ends)
 	p.deliverLocked()
 	for c := range p.open {
 		_ = c.Close()
