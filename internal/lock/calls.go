@@ -85,6 +85,9 @@ type Returned struct {
 	Turn Owner
 	// Left is, for Semaphore, how many permits the owner has afterwards.
 	Left uint32
+	// Assumed says that the hold was not there any more after a call of the same Return whose outcome was unknown. That
+	// call ended it, or its lease was over by then.
+	Assumed bool
 }
 
 // Renewal asks to prolong a hold.

@@ -23,6 +23,8 @@ var (
 	ErrNoQuorum = fmt.Errorf("%w: no majority of the stores can be reached, or votes", ErrUnavailable)
 	// ErrNotReplicated is an ErrUnavailable: it was granted, too few replicas acknowledged that, and it was released.
 	ErrNotReplicated = fmt.Errorf("%w: too few replicas acknowledged the grant", ErrUnavailable)
+	// ErrInVain: some of what was claimed was taken all the same, and has to be released.
+	ErrInVain = errors.New("some of the names were taken")
 	// ErrOutcomeUnknown: the store did not answer; it may have acted.
 	ErrOutcomeUnknown = errors.New("the store did not answer, the outcome is unknown")
 	// ErrKindMismatch: the name is in use for something else.
@@ -142,6 +144,14 @@ func (r LostReason) String() string {
 	}
 	return names[r]
 }
+
+const (
+	firstPause   = 50 * time.Millisecond
+	longestPause = 2 * time.Second
+)
+
+// Backoff is the pause after the n-th failure in a row.
+func Backoff(n int) time.Duration { return min(firstPause<<min(n-1, 10), longestPause) }
 
 // Retriable says whether a call that failed so is worth another one: the store could not be reached, or is full.
 func Retriable(err error) bool {

@@ -1,0 +1,40 @@
+// Package settle stands in front of a store and settles what the store could not tell: a call whose outcome is unknown
+// is made again, and what it may have left is released in the background.
+//
+// # What it promises
+//
+// An acquisition of unknown outcome is made once more. If that is not answered either, the caller is told
+// lock.ErrOutcomeUnknown, and whatever was taken is released. The owner may ask again at any time: that cancels the
+// release. A grant that is told as none is released, too (lock.ErrNotReplicated, lock.ErrInVain).
+//
+// A release is done once it was asked for. The caller is told when the store has acknowledged it, or the error after at
+// most three calls; then it goes on without him. A hold that is not there after a call of unknown outcome was ended by
+// that call: the caller is told so, with lock.Returned.Assumed. What may have been handed to a successor meanwhile is
+// released, unless the successor asks for the name. So nobody has to repeat a release.
+//
+// # What it does not promise
+//
+// An owner that repeats its requests (lock.Owner.Repeats) may be told at another replica what it was granted here. So
+// nothing is released for it that it did not ask to be released, and an acquisition cancels a release for good. What is
+// left ends with its TTL.
+//
+// Nothing survives the process, or Close. At most Config.Most releases are known, a tenth of them of one tenant, and
+// for an hour after the lease would have ended. What is more ends with its TTL, and lockd_settle_dropped_total counts it.
+//
+// Whoever releases before the acquisition was answered has to set Config.Once: else the acquisition may be made again
+// after the release.
+//
+// # Order
+//
+// It relies on one promise of the store: when a call about a name is answered, no earlier call about that name from
+// this process whose outcome is unknown is carried out any more. So one answer settles a row. Nothing has to be asked
+// twice, no fence is compared, and nothing has to wait until something late is over.
+//
+// # How a call passes
+//
+// Without trouble a call passes through, and an acquisition reads one atomic number: whether there are rows. A row
+// (rows.go) is a release that one owner of one name wants. A release becomes one when its first call fails; a release of
+// an owner that repeats is one from the start, as that owner may ask for the name again at any moment. The first calls
+// are made for the caller (release.go). Then one loop makes them, Config.UnderWay at a time, with growing pauses. An
+// acquisition puts the row of its owner off and goes behind it; a grant ends the row, and after a refusal it goes on.
+package settle

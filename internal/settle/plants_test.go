@@ -1,0 +1,75 @@
+package settle
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/lockd-io/lockd/internal/proctest"
+	"github.com/lockd-io/lockd/internal/tier"
+)
+
+const here = "internal/settle/"
+
+// plants are mistakes that the random test is there to find.
+var plants = []struct {
+	name string
+	all  []proctest.Plant
+}{
+	{"a row is dropped when its first release was not answered", []proctest.Plant{
+		{here + "release.go", "case err == nil || !lock.Retriable(err):", "case true:"},
+	}},
+	{"the row is not cancelled by an acquisition", []proctest.Plant{
+		{here + "rows.go", "		case over:\n			s.removeLocked(u)", "		case over:\n			s.planLocked(u)"},
+	}},
+	{"the row is not put off by an acquisition", []proctest.Plant{
+		{here + "rows.go", "			u.asking++\n			off = append(off, u)", "			s.due.ReplaceOrInsert(u)"},
+	}},
+	{"the answer for an old row ends a newer one", []proctest.Plant{
+		{here + "release.go", "mine := s.all[u.key] == u", "mine := s.all[u.key] != nil"},
+	}},
+	{"the successor has no row", []proctest.Plant{
+		{here + "release.go", "	if r.Next != nil {\n		s.want(", "	if false {\n		s.want("},
+	}},
+	{"the row of a successor is not put off", []proctest.Plant{
+		{here + "release.go", "	if r.Next != nil {\n		p.off", "	if false {\n		p.off"},
+	}},
+	{"an owner that repeats is given what its release ends", []proctest.Plant{
+		{here + "release.go", "	if r.Owner.Repeats() {", "	if false {"},
+	}},
+	{"names on other servers are left after a refusal", []proctest.Plant{
+		{here + "acquire.go", "len(cs) == 1 && !lock.Retriable(err)", "!lock.Retriable(err)"},
+	}},
+	{"what was granted in vain is left", []proctest.Plant{
+		{here + "acquire.go", "	if n == inVain {", "	if false {"},
+	}},
+}
+
+// Where a plant goes is still there.
+func TestPlantsFindTheirPlace(t *testing.T) {
+	for _, p := range plants {
+		if _, err := proctest.Planted(p.all); err != nil {
+			t.Errorf("%s: %v", p.name, err)
+		}
+	}
+}
+
+func TestPlantedBugsAreFound(t *testing.T) {
+	tier.Long(t)
+	const found = "TestNothingIsLostAndNothingIsLeft"
+	for _, p := range plants {
+		t.Run(p.name, func(t *testing.T) {
+			dir := t.TempDir()
+			bin, err := proctest.BuildPlanted(t.Context(), dir, p.all, "test", "-c", ".")
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), bin, "-test.run=^"+found+"$")
+			cmd.Dir = dir
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "--- FAIL: "+found) || strings.Contains(string(out), "panic:") {
+				t.Errorf("it was not found: %v\n%s", err, out)
+			}
+		})
+	}
+}

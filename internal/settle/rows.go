@@ -1,0 +1,299 @@
+package settle
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/btree"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/observe"
+)
+
+// key is whose row it is. There is one row for each.
+type key struct {
+	name  string
+	owner lock.Owner
+}
+
+// row is a release that has to be acknowledged. Whoever makes its call has it for himself until the answer.
+type row struct {
+	key
+	r       lock.Return
+	made    time.Time
+	at      time.Time // when its next call is due
+	end     time.Time // when it is given up
+	number  uint64    // tells it from others that are due at the same time
+	calls   int
+	calling bool                       // a call is under way
+	unknown bool                       // the outcome of a call was
+	asking  int                        // acquisitions that put it off
+	tell    func(lock.Returned, error) // who waits for its first calls; nil for nobody
+}
+
+func (u *row) before(o *row) bool {
+	return cmp.Or(u.at.Compare(o.at), cmp.Compare(u.number, o.number)) < 0
+}
+
+// rows are all there are. They take no goroutines: there may be very many. Nothing is called with mu.
+type rows struct {
+	n       atomic.Int64 // of all, so that nothing is locked while there are none
+	dropped prometheus.Counter
+	seldom  observe.Seldom // a line about what is dropped
+
+	mu       sync.Mutex // guards the fields below
+	all      map[key]*row
+	of       map[string]int      // how many a tenant has
+	due      *btree.BTreeG[*row] // those whose call is to be made, the first one in front
+	last     uint64              // number of a row
+	underWay int                 // calls of the loop
+	timer    *time.Timer         // wakes the loop when the first one is due
+	empty    []chan<- struct{}   // who waits until there are none
+	closed   bool
+}
+
+// newRow is a row for a release. The lease lasts so long.
+func newRow(r lock.Return, ttl time.Duration) *row {
+	now := time.Now()
+	return &row{key: key{r.Name, r.Owner}, r: r, made: now, at: now, end: now.Add(ttl + keep)}
+}
+
+// add has a row in place of an earlier one of its key, which it continues. It is false if there is no room.
+func (s *Store) add(u *row) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	tenant := u.r.For()
+	if old := s.all[u.key]; old != nil {
+		u.continues(old)
+		s.removeLocked(old)
+	} else if len(s.all) >= s.cfg.Most || s.of[tenant] >= s.cfg.Most/tenantPart {
+		s.dropLocked(u)
+		return false
+	}
+	s.last++
+	u.number = s.last
+	s.all[u.key] = u
+	s.of[tenant]++
+	s.n.Store(int64(len(s.all)))
+	s.planLocked(u)
+	return true
+}
+
+// continues has a row want what an earlier one wanted, too: no more is kept than either keeps.
+func (u *row) continues(old *row) {
+	u.r.Remaining = min(u.r.Remaining, old.r.Remaining)
+	u.r.Permits = max(u.r.Permits, old.r.Permits)
+	if old.r.Permits == 0 {
+		u.r.Permits = 0 // it is not known how many there are
+	}
+	u.made = old.made
+	if old.end.After(u.end) {
+		u.end = old.end
+	}
+}
+
+// planLocked has the loop make the calls of a row if nobody else does.
+func (s *Store) planLocked(u *row) {
+	if !u.calling && u.asking == 0 {
+		s.due.ReplaceOrInsert(u)
+	}
+}
+
+func (s *Store) removeLocked(u *row) {
+	s.due.Delete(u)
+	delete(s.all, u.key)
+	if n := s.of[u.r.For()] - 1; n > 0 {
+		s.of[u.r.For()] = n
+	} else {
+		delete(s.of, u.r.For())
+	}
+	s.n.Store(int64(len(s.all)))
+	if len(s.all) == 0 {
+		for _, c := range s.empty {
+			close(c)
+		}
+		s.empty = nil
+	}
+}
+
+// dropLocked tells that a row is given up.
+func (s *Store) dropLocked(u *row) {
+	s.dropped.Inc()
+	if more, ok := s.seldom.Now(); ok {
+		s.log.Warn("a release is given up; what it would have ended ends with its lease",
+			zap.String(observe.KeyName, u.name), zap.String(observe.KeyOwner, string(u.owner)),
+			zap.Int(observe.KeyMore, more))
+	}
+}
+
+// want has the loop release what may be there, from a time on.
+func (s *Store) want(r lock.Return, ttl, from time.Duration) {
+	u := newRow(r, ttl)
+	u.at = u.at.Add(from)
+	s.add(u)
+	s.work()
+}
+
+// putOff puts off the rows of those who acquire, and returns them. The acquisition is made after it, and so it is
+// carried out behind any call of a row that is under way. An owner that repeats may be told elsewhere what it is
+// granted: it has no row from now on, whatever becomes of this acquisition.
+func (s *Store) putOff(cs ...lock.Claim) (off []*row) {
+	if s.n.Load() == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range cs {
+		u := s.all[key{c.Name, c.Owner}]
+		switch {
+		case u == nil:
+		case c.Owner.Repeats():
+			s.removeLocked(u)
+		default:
+			s.due.Delete(u)
+			u.asking++
+			off = append(off, u)
+		}
+	}
+	return off
+}
+
+// resume ends that: the rows are over, or go on. Those that others have taken the place of are not touched.
+func (s *Store) resume(off []*row, over bool) {
+	if len(off) == 0 {
+		return
+	}
+	s.mu.Lock()
+	for _, u := range off {
+		u.asking--
+		switch {
+		case s.all[u.key] != u:
+		case over:
+			s.removeLocked(u)
+		default:
+			s.planLocked(u)
+		}
+	}
+	s.mu.Unlock()
+	s.work()
+}
+
+// work makes the calls that are due.
+func (s *Store) work() {
+	for u := s.next(); u != nil; u = s.next() {
+		s.Store.StartRelease(u.r, func(res lock.Returned, err error) {
+			s.mu.Lock()
+			s.underWay--
+			s.mu.Unlock()
+			s.answered(u, res, err)
+			s.work()
+		})
+	}
+}
+
+// next is a row that is due now, nil if there is none or too many calls are under way.
+func (s *Store) next() *row {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, some := s.due.Min()
+	if !some || s.underWay == s.cfg.UnderWay {
+		return nil
+	}
+	if left := time.Until(u.at); left > 0 {
+		if s.timer == nil {
+			s.timer = time.AfterFunc(left, s.work)
+		} else {
+			s.timer.Reset(left)
+		}
+		return nil
+	}
+	s.due.DeleteMin()
+	s.underWay++
+	u.calling = true
+	return u
+}
+
+// age is how many rows there are, and how old the oldest is.
+func (s *Store) age(now time.Time) (n int, oldest time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range s.all {
+		oldest = max(oldest, now.Sub(u.made))
+	}
+	return len(s.all), oldest
+}
+
+// Wait has all rows tried at once, and waits until there are none left or ctx ends. It says whether there are none. It
+// is for the end: rows that are kept back for their owners are no more.
+func (s *Store) Wait(ctx context.Context) bool {
+	empty := make(chan struct{})
+	s.mu.Lock()
+	if len(s.all) == 0 {
+		s.mu.Unlock()
+		return true
+	}
+	s.empty = append(s.empty, empty)
+	now := time.Now()
+	for _, u := range s.all {
+		if _, planned := s.due.Delete(u); planned {
+			u.at = now
+			s.due.ReplaceOrInsert(u)
+		}
+	}
+	s.mu.Unlock()
+	s.work()
+	select {
+	case <-empty:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Close ends all rows. What is left ends with its TTL.
+func (s *Store) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, u := range s.all {
+		s.removeLocked(u)
+	}
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
+// register makes the metrics, and registers them unless reg is nil.
+func (s *Store) register(reg prometheus.Registerer) error {
+	opts := func(name, help string) prometheus.Opts {
+		return prometheus.Opts{Namespace: "lockd", Subsystem: "settle", Name: name, Help: help}
+	}
+	s.dropped = prometheus.NewCounter(prometheus.CounterOpts(opts("dropped_total",
+		"Releases that were given up, because there were too many or they were too old.")))
+	if reg == nil {
+		return nil
+	}
+	gauge := func(name, help string, value func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts(opts(name, help)), value)
+	}
+	for _, c := range []prometheus.Collector{
+		s.dropped,
+		gauge("rows", "Releases that the store has not acknowledged yet.",
+			func() float64 { return float64(s.n.Load()) }),
+		gauge("oldest_seconds", "How long the oldest release has not been acknowledged.",
+			func() float64 { _, oldest := s.age(time.Now()); return oldest.Seconds() }),
+	} {
+		if err := reg.Register(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

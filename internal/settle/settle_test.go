@@ -1,0 +1,84 @@
+package settle
+
+import (
+	"reflect"
+	"strconv"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/lock/storetest"
+	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/redisstore"
+	"github.com/lockd-io/lockd/internal/redisstore/cluster"
+)
+
+func dropped(s *Store) string {
+	m := new(dto.Metric)
+	_ = s.dropped.Write(m)
+	return strconv.Itoa(int(m.GetCounter().GetValue()))
+}
+
+func TestContract(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) storetest.Rig {
+		inner := memstore.New()
+		s, err := New(inner, Config{}, zap.NewNop(), prometheus.NewRegistry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		return storetest.Rig{Store: s, Hooks: storetest.HooksOf(inner)}
+	})
+}
+
+// What a store tells besides is asked for by looking whether it has a method. None gets lost that one Redis and a cluster
+// have.
+func TestNothingThatAStoreTellsIsLost(t *testing.T) {
+	one, several, settled := reflect.TypeFor[*redisstore.Store](), reflect.TypeFor[*cluster.Store](), reflect.TypeFor[*Store]()
+	for m := range one.Methods() {
+		_, both := several.MethodByName(m.Name)
+		if _, has := settled.MethodByName(m.Name); both && !has {
+			t.Errorf("a store tells %s, and a settled one does not", m.Name)
+		}
+	}
+}
+
+// inner is a store that answers at once.
+type inner struct{ lock.Store }
+
+func (inner) StartAcquire(_ lock.Claim, done func(lock.Grant, error)) {
+	done(lock.Grant{Fence: 1}, nil)
+}
+func (inner) StartRelease(_ lock.Return, done func(lock.Returned, error)) { done(lock.Returned{}, nil) }
+
+// pair is a lock and a release of it without trouble.
+func pair(t testing.TB) func() {
+	s, err := New(inner{}, Config{}, zap.NewNop(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := lock.Claim{Name: "n", Kind: lock.Exclusive, Owner: "session:#1", Count: 1}
+	r := lock.Return{Name: "n", Kind: lock.Exclusive, Owner: "session:#1"}
+	granted, returned := func(lock.Grant, error) {}, func(lock.Returned, error) {}
+	return func() {
+		s.StartAcquire(c, granted)
+		s.StartRelease(r, returned)
+	}
+}
+
+func TestWhatIsNoTroubleCostsNoMemory(t *testing.T) {
+	if n := testing.AllocsPerRun(1000, pair(t)); n > 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}
+
+func BenchmarkWithoutTrouble(b *testing.B) {
+	f := pair(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		f()
+	}
+}
