@@ -54,6 +54,7 @@ var reach = []struct {
 	},
 	{"internal/memstore", everybody, "lock", "the store in memory is the reference that the others are compared with"},
 	{"internal/redlock", everybody, "lock observe", "a majority is formed of any stores"},
+	{"internal/settle", everybody, "lock observe", "any store is settled"},
 	{"internal/watchdog", everybody, "lock observe", "renewal works with any store"},
 	{"internal/inbound", everybody, "observe limits lock", "what arrives is bounded before it is known what is asked"},
 	{"internal/redisstore", butRedis, "lock observe", "adapters do not know each other"},

@@ -56,9 +56,7 @@ func (s *Store) settle(n next, cs []lock.Claim, then func()) {
 
 // returned gives back what a claim took. Whoever asks has asked for nothing else, so no fence is needed.
 func returned(c lock.Claim) lock.Return {
-	return lock.Return{
-		Name: c.Name, Kind: c.Kind, Owner: c.Owner, Remaining: c.Count - min(c.Count, 1), Permits: c.Permits, Tenant: c.Tenant,
-	}
+	return lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits, Tenant: c.Tenant}
 }
 
 // takeBack releases what some claims took, and calls then.
@@ -86,7 +84,7 @@ type acquisition struct {
 
 // StartAcquire implements lock.Store.
 func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	a := s.acquisitions.Get().(*acquisition) //nolint:errcheck // it has nothing else
+	a := s.acquisitions.Get().(*acquisition)
 	a.c, a.done, a.off, a.again = c, done, s.putOff(c), false
 	s.Store.StartAcquire(c, a.answer)
 }

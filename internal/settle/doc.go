@@ -19,7 +19,7 @@
 // left ends with its TTL.
 //
 // Nothing survives the process, or Close. At most Config.Most releases are known, a tenth of them of one tenant, and
-// for an hour after the lease would have ended. What is more ends with its TTL, and lockd_settle_dropped_total counts it.
+// for an hour after the lease would have ended. What is more ends with its TTL; lockd_settle_dropped_total counts it.
 //
 // Whoever releases before the acquisition was answered has to set Config.Once: else the acquisition may be made again
 // after the release.
@@ -33,8 +33,8 @@
 // # How a call passes
 //
 // Without trouble a call passes through, and an acquisition reads one atomic number: whether there are rows. A row
-// (rows.go) is a release that one owner of one name wants. A release becomes one when its first call fails; a release of
-// an owner that repeats is one from the start, as that owner may ask for the name again at any moment. The first calls
-// are made for the caller (release.go). Then one loop makes them, Config.UnderWay at a time, with growing pauses. An
-// acquisition puts the row of its owner off and goes behind it; a grant ends the row, and after a refusal it goes on.
+// (rows.go) is a release that one owner of one name wants. A release becomes one when its first call fails; that of an
+// owner that repeats is one from the start, as the owner may ask for the name again at any moment. The first calls are
+// made for the caller (release.go). Then one loop makes them, Config.UnderWay at a time, with growing pauses. An
+// acquisition puts the row of its owner off and goes behind it. An answer ends the row; without one it goes on.
 package settle

@@ -61,6 +61,7 @@ var worldNames = []string{"x", "y", "z"}
 func newWorld(t *testing.T, seed uint64) *world {
 	v := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 1))}
 	v.s, v.w = newSettled(t, Config{Once: seed%4 == 0, UnderWay: 1 + v.rnd.IntN(4)})
+	v.w.after = synctest.Wait
 	return v
 }
 
@@ -204,7 +205,7 @@ func (v *world) acquire(o *owner) {
 }
 
 func (v *world) claim(o *owner, name string) lock.Claim {
-	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: o.id, Count: 1, TTL: 24 * time.Hour}
+	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: o.id, TTL: 24 * time.Hour}
 }
 
 // giveBack releases what an owner has, to one of some others or to nobody.

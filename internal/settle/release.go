@@ -49,7 +49,7 @@ func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, erro
 
 // StartRelease implements lock.Store. For a successor it is an acquisition.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	p := s.releases.Get().(*release) //nolint:errcheck // it has nothing else
+	p := s.releases.Get().(*release)
 	p.r, p.done = r, done
 	if r.Next != nil {
 		p.off = s.putOff(lock.Claim{Name: r.Name, Owner: r.Next.Owner})

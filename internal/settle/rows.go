@@ -63,12 +63,12 @@ func newRow(r lock.Return, ttl time.Duration) *row {
 	return &row{key: key{r.Name, r.Owner}, r: r, made: now, at: now, end: now.Add(ttl + keep)}
 }
 
-// add has a row in place of an earlier one of its key, which it continues. It is false if there is no room.
-func (s *Store) add(u *row) bool {
+// add has a row in place of an earlier one of its key, which it continues. Without room it is given up.
+func (s *Store) add(u *row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return false
+		return
 	}
 	tenant := u.r.For()
 	if old := s.all[u.key]; old != nil {
@@ -76,7 +76,7 @@ func (s *Store) add(u *row) bool {
 		s.removeLocked(old)
 	} else if len(s.all) >= s.cfg.Most || s.of[tenant] >= s.cfg.Most/tenantPart {
 		s.dropLocked(u)
-		return false
+		return
 	}
 	s.last++
 	u.number = s.last
@@ -84,7 +84,6 @@ func (s *Store) add(u *row) bool {
 	s.of[tenant]++
 	s.n.Store(int64(len(s.all)))
 	s.planLocked(u)
-	return true
 }
 
 // continues has a row want what an earlier one wanted, too: no more is kept than either keeps.

@@ -2,6 +2,8 @@ package settle
 
 import (
 	"reflect"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -34,10 +36,11 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// What a store tells besides is asked for by looking whether it has a method. None gets lost that one Redis and a cluster
-// have.
+// What a store tells besides is asked for by looking whether it has a method. None gets lost that one Redis and a
+// cluster have.
 func TestNothingThatAStoreTellsIsLost(t *testing.T) {
-	one, several, settled := reflect.TypeFor[*redisstore.Store](), reflect.TypeFor[*cluster.Store](), reflect.TypeFor[*Store]()
+	one, several := reflect.TypeFor[*redisstore.Store](), reflect.TypeFor[*cluster.Store]()
+	settled := reflect.TypeFor[*Store]()
 	for m := range one.Methods() {
 		_, both := several.MethodByName(m.Name)
 		if _, has := settled.MethodByName(m.Name); both && !has {
@@ -52,6 +55,7 @@ type inner struct{ lock.Store }
 func (inner) StartAcquire(_ lock.Claim, done func(lock.Grant, error)) {
 	done(lock.Grant{Fence: 1}, nil)
 }
+
 func (inner) StartRelease(_ lock.Return, done func(lock.Returned, error)) { done(lock.Returned{}, nil) }
 
 // pair is a lock and a release of it without trouble.
@@ -60,7 +64,7 @@ func pair(t testing.TB) func() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := lock.Claim{Name: "n", Kind: lock.Exclusive, Owner: "session:#1", Count: 1}
+	c := lock.Claim{Name: "n", Kind: lock.Exclusive, Owner: "session:#1"}
 	r := lock.Return{Name: "n", Kind: lock.Exclusive, Owner: "session:#1"}
 	granted, returned := func(lock.Grant, error) {}, func(lock.Returned, error) {}
 	return func() {
@@ -70,9 +74,15 @@ func pair(t testing.TB) func() {
 }
 
 func TestWhatIsNoTroubleCostsNoMemory(t *testing.T) {
-	if n := testing.AllocsPerRun(1000, pair(t)); n > 0 {
+	if n := testing.AllocsPerRun(1000, pair(t)); n > 0 && !raced() {
 		t.Errorf("%v allocations, want none", n)
 	}
+}
+
+// raced says whether the race detector is on. Then a pool forgets some of what it is given.
+func raced() bool {
+	info, _ := debug.ReadBuildInfo()
+	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 func BenchmarkWithoutTrouble(b *testing.B) {

@@ -18,6 +18,7 @@ import (
 // connection breaks, some of what is under way was carried out, in its order, and the rest never is.
 type way struct {
 	*memstore.Store
+	after func() // is called when an outcome was told
 
 	mu    sync.Mutex // guards the fields below
 	queue []*command
@@ -76,7 +77,9 @@ func ask[T any](ctx context.Context, w *way, what string, run func() (T, error))
 }
 
 func (w *way) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	send(w, "acquire "+string(c.Owner), func() (lock.Grant, error) { return w.Store.Acquire(context.Background(), c) }, done)
+	send(w, "acquire "+string(c.Owner), func() (lock.Grant, error) {
+		return w.Store.Acquire(context.Background(), c)
+	}, done)
 }
 
 func (w *way) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
@@ -149,6 +152,7 @@ func (w *way) deliver(n int) {
 	for _, c := range w.take(n) {
 		c.run()
 		c.tell(nil)
+		w.after()
 	}
 }
 
@@ -162,6 +166,7 @@ func (w *way) lose(n int) {
 	}
 	for _, c := range all {
 		c.tell(fmt.Errorf("%w: the connection broke", lock.ErrOutcomeUnknown))
+		w.after()
 	}
 }
 
@@ -183,7 +188,7 @@ func (w *way) few() {
 // newSettled is a settled way.
 func newSettled(t testing.TB, cfg Config) (*Store, *way) {
 	t.Helper()
-	w := &way{Store: memstore.New()}
+	w := &way{Store: memstore.New(), after: func() {}}
 	s, err := New(w, cfg, zap.NewNop(), nil)
 	if err != nil {
 		t.Fatal(err)
