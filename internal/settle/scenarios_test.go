@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,373 +15,63 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// step is what is done, and what is seen then: what was sent ("> acquire a"), and what was told ("a granted").
-type step struct{ do, seen string }
-
-// scenarios have one name and owners a, b and c. What ends with "left" is that the name is held at the end.
-var scenarios = []struct {
+// scenario is one of testdata/scenarios.txt. It has one name, and owners by short names.
+type scenario struct {
 	name  string
 	kind  lock.Kind
 	cfg   Config
 	steps []step
 	left  string // who has the name at the end
-}{
-	{"a call without trouble passes through", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"deliver", "a granted"},
-		{"release a", "> release a"},
-		{"deliver", "a released"},
-		{"release a", "> release a"},
-		{"deliver", "a not held"},
-	}, ""},
-	{"an acquisition of unknown outcome is made once more", 0, Config{}, []step{
-		{"acquire a", "> acquire a"}, {"lose 0", "> acquire a"}, {"deliver", "a granted"},
-	}, "a"},
-	{"a refusal after an unknown outcome is certain", 0, Config{}, []step{
-		{"acquire b", "> acquire b"},
-		{"deliver", "b granted"},
-		{"acquire a", "> acquire a"},
-		{"lose 1", "> acquire a"},
-		{"deliver", "a held"},
-		{"rows", "0"},
-	}, "b"},
-	{"an acquisition that stays unknown leaves nothing", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"lose 1", "> acquire a"},
-		{"lose 1", "a unknown, > release a"},
-		{"deliver", ""},
-		{"rows", "0"},
-	}, ""},
-	{"so does one that is refused after an unknown outcome, as nothing was asked", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"lose 1", "> acquire a"},
-		{"unavailable", "a unknown, > release a"},
-		{"deliver", ""},
-		{"rows", "0"},
-	}, ""},
-	{"and one that finds the store full", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"lose 1", "> acquire a"},
-		{"full", "a unknown, > release a"},
-		{"deliver", ""},
-		{"rows", "0"},
-	}, ""},
-	{"an acquisition that was not made is refused, and that is all", 0, Config{}, []step{
-		{"acquire a", "> acquire a"}, {"unavailable", "a unavailable"}, {"rows", "0"},
-	}, ""},
-	{"a member's acquisition is not made once more", 0, Config{Once: true}, []step{
-		{"acquire a", "> acquire a"}, {"lose 1", "a unknown, > release a"}, {"deliver", ""},
-	}, ""},
-	{"a release that is behind a member's acquisition ends it, whatever is lost", 0, Config{Once: true}, []step{
-		{"acquire a", "> acquire a"},
-		{"release a", "> release a"},
-		{"lose 1", "a unknown, > release a, > release a"},
-		{"deliver", ""},
-		{"deliver", "a assumed"},
-		{"rows", "0"},
-	}, ""},
-	{"a row goes on until it is answered", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"lose 1", "> acquire a"},
-		{"lose 1", "a unknown, > release a"},
-		{"lose 0", ""},
-		{"advance 50ms", "> release a"},
-		{"unavailable", ""},
-		{"advance 100ms", "> release a"},
-		{"full", ""},
-		{"advance 200ms", "> release a"},
-		{"deliver", ""},
-		{"rows", "0"},
-	}, ""},
-	{"an acquisition cancels the row of its owner", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"lose 1", "> acquire a"},
-		{"lose 1", "a unknown, > release a"},
-		{"lose 0", ""},
-		{"acquire a", "> acquire a"},
-		{"deliver", "a granted"},
-		{"advance 1h", ""},
-		{"rows", "0"},
-	}, "a"},
-	{"it goes behind the call of the row that is under way", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"lose 1", "> acquire a"},
-		{"lose 1", "a unknown, > release a"},
-		{"acquire a", "> acquire a"},
-		{"deliver", ""},
-		{"deliver", "a granted"},
-		{"rows", "0"},
-	}, "a"},
-	{"the answer to a cancelled row does not touch a newer one", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"lose 1", "> acquire a"},
-		{"lose 1", "a unknown, > release a"},
-		{"hold", ""},
-		{"acquire a", "> acquire a"},
-		{"deliver", "a granted"},
-		{"release a", "> release a"},
-		{"unavailable", "a unavailable"},
-		{"held", ""},
-		{"advance 50ms", "> release a"},
-		{"deliver", ""},
-		{"rows", "0"},
-	}, ""},
-	{"the row goes on when the acquisition was not made", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"lose 1", "> acquire a"},
-		{"lose 1", "a unknown, > release a"},
-		{"lose 0", ""},
-		{"acquire a", "> acquire a"},
-		{"advance 1s", ""},
-		{"unavailable", "a unavailable, > release a"},
-		{"deliver", ""},
-		{"rows", "0"},
-	}, ""},
-	{"the row is over when the acquisition was refused", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"lose 1", "> acquire a"},
-		{"lose 1", "a unknown, > release a"},
-		{"lose 1", ""},
-		{"acquire b", "> acquire b"},
-		{"deliver", "b granted"},
-		{"acquire a", "> acquire a"},
-		{"deliver", "a held"},
-		{"advance 1h", ""},
-		{"rows", "0"},
-	}, "b"},
-	{"one that waits keeps its place until it asks again", lock.Fair, Config{}, []step{
-		{"acquire b", "> acquire b"},
-		{"deliver", "b granted"},
-		{"place a", "> acquire a"},
-		{"lose 1", "> acquire a"},
-		{"lose 1", "a unknown"},
-		{"place c", "> acquire c"},
-		{"deliver", "c held"},
-		{"advance 4s", ""},
-		{"place a", "> acquire a"},
-		{"deliver", "a held"},
-		{"advance 4s", ""},
-		{"release b", "> release b"},
-		{"deliver", "b released"},
-		{"place a", "> acquire a"},
-		{"deliver", "a granted"},
-	}, "a"},
-	{"one that does not ask again leaves its place", lock.Fair, Config{}, []step{
-		{"place a", "> acquire a"},
-		{"lose 1", "> acquire a"},
-		{"lose 1", "a unknown"},
-		{"advance 6s", "> release a"},
-		{"deliver", ""},
-		{"rows", "0"},
-	}, ""},
-	{"a release of unknown outcome is made three times", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"deliver", "a granted"},
-		{"release a", "> release a"},
-		{"lose 0", "> release a"},
-		{"lose 0", "> release a"},
-		{"lose 0", "a unknown"},
-		{"advance 200ms", "> release a"},
-		{"deliver", ""},
-		{"rows", "0"},
-	}, ""},
-	{"what is not there after an unknown outcome was ended by that call", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"deliver", "a granted"},
-		{"release a", "> release a"},
-		{"lose 1", "> release a"},
-		{"deliver", "a assumed"},
-		{"rows", "0"},
-	}, ""},
-	{"unless the store knows better", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"deliver", "a granted"},
-		{"release a", "> release a"},
-		{"lose 1", "> release a"},
-		{"over", "a over"},
-		{"rows", "0"},
-	}, ""},
-	{"a release that is refused after an unknown outcome goes on", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"deliver", "a granted"},
-		{"release a", "> release a"},
-		{"lose 0", "> release a"},
-		{"unavailable", "> release a"},
-		{"unavailable", "a unknown"},
-		{"advance 200ms", "> release a"},
-		{"deliver", ""},
-		{"rows", "0"},
-	}, ""},
-	{"so does one that was not made", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"deliver", "a granted"},
-		{"release a", "> release a"},
-		{"unavailable", "a unavailable"},
-		{"advance 50ms", "> release a"},
-		{"deliver", ""},
-		{"rows", "0"},
-	}, ""},
-	{"a name is handed over", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"deliver", "a granted"},
-		{"release a to b", "> release a to b"},
-		{"deliver", "a handed over"},
-		{"rows", "0"},
-	}, "b"},
-	{"what may have been handed over is asked for by the successor", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"deliver", "a granted"},
-		{"release a to b", "> release a to b"},
-		{"lose 1", "> release a"},
-		{"deliver", "a assumed"},
-		{"acquire b", "> acquire b"},
-		{"deliver", "b granted"},
-		{"advance 1h", ""},
-		{"rows", "0"},
-	}, "b"},
-	{"or released", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"deliver", "a granted"},
-		{"release a to b", "> release a to b"},
-		{"lose 1", "> release a"},
-		{"deliver", "a assumed"},
-		{"advance 6s", "> release b"},
-		{"deliver", ""},
-		{"rows", "0"},
-	}, ""},
-	{"also when the caller did not wait", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"deliver", "a granted"},
-		{"release a to b for 1s", "> release a to b"},
-		{"advance 1s", "a unknown"},
-		{"deliver", ""},
-		{"advance 6s", "> release b"},
-		{"deliver", ""},
-		{"rows", "0"},
-	}, ""},
-	{"a grant that is not replicated is released before that is told", 0, Config{}, []step{
-		{"acquire a", "> acquire a"}, {"few", "> release a"}, {"deliver", "a not replicated"}, {"rows", "0"},
-	}, ""},
-	{"and if that is not answered, after that", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"few", "> release a"},
-		{"unavailable", "a not replicated"},
-		{"advance 50ms", "> release a"},
-		{"deliver", ""},
-		{"rows", "0"},
-	}, ""},
-	{"what was handed over and is not replicated is free", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"deliver", "a granted"},
-		{"release a to b", "> release a to b"},
-		{"few", "> release b"},
-		{"deliver", "a released"},
-		{"rows", "0"},
-	}, ""},
-	{"a caller that waits no more leaves nothing", 0, Config{}, []step{
-		{"acquire a for 1s", "> acquire a"},
-		{"advance 1s", "a unknown, > release a"},
-		{"deliver", ""},
-		{"deliver", ""},
-		{"rows", "0"},
-	}, ""},
-	{"some of several names are released before it is told", 0, Config{}, []step{
-		{"acquire b", "> acquire b"},
-		{"deliver", "b granted"},
-		{"all a", "> acquire a"},
-		{"deliver", "> acquire a"},
-		{"deliver", "> release a, > release a"},
-		{"deliver", ""},
-		{"deliver", "a held"},
-		{"rows", "0"},
-	}, "b"},
-	{"of several names all may have been taken by a call of unknown outcome", 0, Config{}, []step{
-		{"acquire b", "> acquire b"},
-		{"deliver", "b granted"},
-		{"all a", "> acquire a"},
-		{"deliver", "> acquire a"},
-		{"lose 1", "> acquire a"},
-		{"deliver", "> acquire a"},
-		{"lose 1", "a unknown, > release a, > release a"},
-		{"deliver", ""},
-		{"deliver", ""},
-		{"rows", "0"},
-	}, "b"},
-	{"an owner that repeats finds what it was given", 0, Config{}, []step{
-		{"acquire u", "> acquire u"}, {"lose 1", "> acquire u"}, {"lose 1", "u unknown"}, {"advance 1h", ""}, {"rows", "0"},
-	}, "u"},
-	{"also what was not replicated", 0, Config{}, []step{
-		{"acquire u", "> acquire u"}, {"few", "u unknown"}, {"advance 1h", ""}, {"rows", "0"},
-	}, "u"},
-	{"its acquisition cancels its release that is under way", 0, Config{}, []step{
-		{"acquire u", "> acquire u"},
-		{"deliver", "u granted"},
-		{"release u", "> release u"},
-		{"acquire u", "> acquire u"},
-		{"lose 0", "u unknown, > acquire u"},
-		{"deliver", "u granted"},
-		{"advance 1h", ""},
-		{"rows", "0"},
-	}, "u"},
-	{"its release is done, too", 0, Config{}, []step{
-		{"acquire u", "> acquire u"},
-		{"deliver", "u granted"},
-		{"release u", "> release u"},
-		{"lose 0", "> release u"},
-		{"lose 0", "> release u"},
-		{"lose 0", "u unknown"},
-		{"advance 200ms", "> release u"},
-		{"deliver", ""},
-		{"rows", "0"},
-	}, ""},
-	{"a row that nobody answers is given up", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"lose 1", "> acquire a"},
-		{"lose 1", "a unknown, > release a"},
-		{"advance 26h", ""},
-		{"lose 0", ""},
-		{"rows", "0"},
-		{"dropped", "1"},
-	}, ""},
-	{"there is room for so many", 0, Config{Most: 10}, []step{
-		{"acquire a", "> acquire a"},
-		{"lose 1", "> acquire a"},
-		{"lose 1", "a unknown, > release a"},
-		{"lose 0", ""},
-		{"acquire a", "> acquire a"},
-		{"deliver", "a granted"},
-		{"acquire c", "> acquire c"},
-		{"lose 0", "> acquire c"},
-		{"lose 0", "c unknown, > release c"},
-		{"rows", "1"},
-		{"like c", "> acquire c2"},
-		{"lose 0", "> acquire c2"},
-		{"lose 0", "c2 unknown"},
-		{"dropped", "1"},
-	}, "a"},
-	{"Wait has everything tried", lock.Fair, Config{}, []step{
-		{"place a", "> acquire a"},
-		{"lose 1", "> acquire a"},
-		{"lose 1", "a unknown"},
-		{"wait", "> release a"},
-		{"deliver", "all are settled"},
-	}, ""},
-	{"Close ends everything", 0, Config{}, []step{
-		{"acquire a", "> acquire a"},
-		{"lose 1", "> acquire a"},
-		{"lose 1", "a unknown, > release a"},
-		{"close", ""},
-		{"lose 0", ""},
-		{"advance 1h", ""},
-		{"rows", "0"},
-	}, "a"},
+}
+
+// step is what is done, and what is seen then.
+type step struct{ do, seen string }
+
+func readScenarios(t *testing.T) (all []*scenario) {
+	text, err := os.ReadFile("testdata/scenarios.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sc *scenario
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if name, is := strings.CutPrefix(line, "== "); is {
+			sc = &scenario{name: name, kind: lock.Exclusive}
+			all = append(all, sc)
+		} else if options, is := strings.CutPrefix(line, "-- "); is {
+			for option := range strings.SplitSeq(options, ", ") {
+				sc.set(t, option)
+			}
+		} else if line != "" && !strings.HasPrefix(line, "#") {
+			do, seen, _ := strings.Cut(line, ":")
+			sc.steps = append(sc.steps, step{do, strings.TrimSpace(seen)})
+		}
+	}
+	return all
+}
+
+func (sc *scenario) set(t *testing.T, option string) {
+	what, value, _ := strings.Cut(option, "=")
+	switch what {
+	case "fair":
+		sc.kind = lock.Fair
+	case "once":
+		sc.cfg.Once = true
+	case "most":
+		sc.cfg.Most, _ = strconv.Atoi(value)
+	case "left":
+		sc.left = value
+	case "nothing left":
+	default:
+		t.Fatalf("%s: what is %q?", sc.name, option)
+	}
 }
 
 func TestScenarios(t *testing.T) {
-	for _, sc := range scenarios {
+	for _, sc := range readScenarios(t) {
 		t.Run(sc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := &play{t: t, kind: max(sc.kind, lock.Exclusive)}
+				p := &play{t: t, kind: sc.kind}
 				p.s, p.w = newSettled(t, sc.cfg)
 				for i, st := range sc.steps {
 					if got := p.do(strings.Fields(st.do)); got != st.seen {
