@@ -62,15 +62,16 @@ func answerTo(m *lockdv1.SessionRequest) *lockdv1.SessionResponse {
 	}}
 }
 
-// serveEcho is the echo server. It writes its address to stdout and serves until it is killed.
-func serveEcho() error {
+// serveBare serves sessions with lockd's settings of gRPC, and nothing else. It writes its address to stdout and serves
+// until it is killed.
+func serveBare(sessions lockdv1.SessionServiceServer) error {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	s := grpc.NewServer(grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow),
 		grpc.ReadBufferSize(ioBuffer), grpc.WriteBufferSize(ioBuffer), grpc.ForceServerCodecV2(wire.New()))
-	lockdv1.RegisterSessionServiceServer(s, echo{})
+	lockdv1.RegisterSessionServiceServer(s, sessions)
 	fmt.Println(lis.Addr())
 	return s.Serve(lis)
 }
@@ -78,13 +79,13 @@ func serveEcho() error {
 // echoCommand is the argument with which this program is the echo server.
 const echoCommand = "echo"
 
-// startEcho runs this program once more, as the echo server.
-func startEcho() (*process, error) {
+// startBare runs this program once more, as a server that writes its address to stdout.
+func startBare(args ...string) (*process, error) {
 	bin, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(bin, echoCommand)
+	cmd := exec.Command(bin, args...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -92,18 +93,18 @@ func startEcho() (*process, error) {
 	}
 	p, err := launch(cmd, func() {})
 	if err != nil {
-		return nil, fmt.Errorf("start the echo server: %w", err)
+		return nil, fmt.Errorf("start the server %q: %w", args, err)
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		p.kill()
-		return nil, fmt.Errorf("the echo server told no address: %w", err)
+		return nil, fmt.Errorf("the server %q told no address: %w", args, err)
 	}
 	p.addr = strings.TrimSpace(line)
 	return p, nil
 }
 
-// echoing has an echo server of its own and some connections to it. A lock is one message and its answer, an unlock
+// echoing has an echo server, or a relay, of its own and some connections to it. A lock is one message and its answer, an unlock
 // another.
 type echoing struct {
 	server  *process
@@ -114,8 +115,13 @@ type echoing struct {
 
 // echoWith is an echo server with as many connections, for as many callers.
 func echoWith(connections int) func(env, int) (locker, error) {
-	return func(env, int) (locker, error) {
-		server, err := startEcho()
+	return bareWith(connections, func(env) []string { return []string{echoCommand} })
+}
+
+// bareWith is a server that this program is with some arguments.
+func bareWith(connections int, args func(env) []string) func(env, int) (locker, error) {
+	return func(all env, _ int) (locker, error) {
+		server, err := startBare(args(all)...)
 		if err != nil {
 			return nil, err
 		}
@@ -143,27 +149,28 @@ func (e *echoing) dial() error {
 }
 
 func (e *echoing) lock(_ context.Context, caller int, name string) (unlockFunc, error) {
-	err := e.ask(caller, &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Acquire{
+	got, err := e.ask(caller, &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Acquire{
 		Acquire: &lockdv1.Acquire{Name: name, Kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE},
 	}})
+	if err != nil {
+		return nil, err
+	}
+	fence := got.GetGranted().GetHolds()[0].GetFence()
 	return func(context.Context) error {
-		return e.ask(caller, &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Release{
-			Release: &lockdv1.Release{
-				Name: name, Kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE,
-				Fence: uint64(time.Now().UnixMicro()),
-			},
+		_, err := e.ask(caller, &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Release{
+			Release: &lockdv1.Release{Name: name, Kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE, Fence: fence},
 		}})
-	}, err
+		return err
+	}, nil
 }
 
-func (e *echoing) ask(caller int, m *lockdv1.SessionRequest) error {
+func (e *echoing) ask(caller int, m *lockdv1.SessionRequest) (*lockdv1.SessionResponse, error) {
 	e.ids[caller]++
 	m.RequestId = e.ids[caller]
 	if err := e.streams[caller].Send(m); err != nil {
-		return err
+		return nil, err
 	}
-	_, err := e.streams[caller].Recv()
-	return err
+	return e.streams[caller].Recv()
 }
 
 // among puts the process in lockd's place.

@@ -21,6 +21,7 @@ func measureFloor(ctx context.Context, e env, p plan) ([]*floorRow, error) {
 		{name: "lock through lockd", open: lockdWith(1)},
 		{name: "gRPC echo: one message, one answer", open: echoWith(1)},
 		{name: "acquire script, asked directly", open: directly(pooled)},
+		{name: "relay: both, and no more", open: relayWith(1)},
 	}
 	for _, r := range rows {
 		var err error
@@ -74,6 +75,7 @@ func printFloor(rows []*floorRow) {
 	}
 	t.add("echo + script", short(echoAndScript(rows)), "")
 	t.add("lock / (echo + script)", ratio(aboveFloor(rows)), "")
+	t.add("lock / relay", ratio(float64(quantile(rows[0].times, 0.50))/float64(quantile(rows[3].times, 0.50))), "")
 	t.print()
 }
 

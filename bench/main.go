@@ -62,7 +62,9 @@ func main() {
 func run(args []string) error {
 	switch {
 	case slices.Equal(args, []string{echoCommand}):
-		return serveEcho()
+		return serveBare(echo{})
+	case len(args) == 3 && args[0] == relayCommand:
+		return serveRelay(args[1], args[2])
 	case len(args) > 0 && args[0] == scaleCommand:
 		return runScale(args[1:])
 	case len(args) > 0 && args[0] == replicasCommand:

@@ -38,7 +38,9 @@ func pairPeers(callers int) []peer {
 		peers = slices.Insert(peers, 2, peer{manySessions, ours, 4, lockdWith(manyCallers)})
 	}
 	if callers == 1 || callers == manyCallers {
-		peers = append(peers, peer{fmt.Sprintf(echoName, callers), echoed, 0, echoWith(callers)})
+		peers = append(peers,
+			peer{fmt.Sprintf(relayName, callers), echoed, 4, relayWith(callers)},
+			peer{fmt.Sprintf(echoName, callers), echoed, 0, echoWith(callers)})
 	}
 	return peers
 }
@@ -47,6 +49,7 @@ func pairPeers(callers int) []peer {
 const (
 	oneSession = "lockd, 1 session"
 	echoName   = "gRPC echo, connections: %d"
+	relayName  = "relay, connections: %d"
 	ownNames   = "exclusive, own names"
 	oneRead    = "readers of one name"
 	onePool    = "one semaphore"

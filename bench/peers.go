@@ -42,7 +42,7 @@ const (
 	tuned               // a library on go-redis AutoPipeline, which its documentation does not mention
 	floor               // lockd's scripts without lockd: no waiting, no renewal, no word of a loss
 	java                // Redisson, whose layout lockd shares
-	echoed              // gRPC alone: a server that only answers
+	echoed              // gRPC alone: a server that only answers, or asks Redis and answers
 )
 
 // locker is an open peer. lock waits for a name and returns how to give it back; caller is who asks, from 0.

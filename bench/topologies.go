@@ -217,14 +217,14 @@ func (t *topologies) delay(server string) (addr string, err error) {
 			if err != nil {
 				return // closed
 			}
-			go relay(conn, server)
+			go passLate(conn, server)
 		}
 	}()
 	return l.Addr().String(), nil
 }
 
-// relay passes on what a client says at once, and what the server says late.
-func relay(client net.Conn, addr string) {
+// passLate passes on what a client says at once, and what the server says late.
+func passLate(client net.Conn, addr string) {
 	server, err := net.Dial("tcp", addr)
 	if err != nil {
 		_ = client.Close()
