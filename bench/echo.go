@@ -104,8 +104,8 @@ func startBare(args ...string) (*process, error) {
 	return p, nil
 }
 
-// echoing has an echo server, or a relay, of its own and some connections to it. A lock is one message and its answer, an unlock
-// another.
+// echoing has an echo server, or a relay, of its own and some connections to it. A lock is one message and its answer,
+// an unlock another.
 type echoing struct {
 	server  *process
 	conns   []*grpc.ClientConn
