@@ -58,7 +58,7 @@ func belate(t *testing.T, n, late int) *belated {
 	l.front = redistest.StartProxy(t, l.a.Addr)
 	told := make(statuses, 100)
 	l.Client = harness.Dial(t, l.front.Addr+","+l.b.Addr, told.option(), client.WithSessionTTL(lateTTL))
-	mustUnlock(t, mustLock(t, l.Client, "the first"))
+	awaitGrant(t, l.Client, "the first")
 	l.id = told.await(t, client.Connected).Session
 	recorded(t, l.masters, l.id)
 	return l
