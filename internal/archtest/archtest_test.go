@@ -41,11 +41,20 @@ var reach = []struct {
 	{"internal/peers", everybody, "lock", "asking other replicas does not depend on what is asked"},
 	{"internal/watching", everybody, "lock", "who watches a name needs to listen and to look, and nothing of the core"},
 	{"internal/arbiter", everybody, "lock", "who is next depends on what happened, and on nothing else"},
-	{"internal/session", everybody, "lock limits", "a session knows nothing of names, queues and the store"},
-	{"internal/request", everybody, "lock session limits", "what may be asked does not depend on what is held"},
-	{"internal/deadlock", everybody, "lock session limits peers observe", "deadlocks are found in what replicas tell"},
 	{
-		"internal/inspect", everybody, "lock session limits peers",
+		"internal/session", everybody, "lock limits observe watching arbiter",
+		"the relation with a client does not depend on what is done about names",
+	},
+	{
+		"internal/request", everybody, "lock session limits observe watching arbiter",
+		"what may be asked does not depend on what is held",
+	},
+	{
+		"internal/deadlock", everybody, "lock session limits peers observe watching arbiter",
+		"deadlocks are found in what replicas tell",
+	},
+	{
+		"internal/inspect", everybody, "lock session limits peers observe watching arbiter",
 		"what people look at is put together from what others tell",
 	},
 	{

@@ -191,7 +191,7 @@ func (b *Broker) newLeaseLocked(w *waiter, c lock.Claim, a attempt, i int, late 
 	if w.annotation != "" {
 		l.own().annotation = w.annotation
 	}
-	if w.actor != "" && w.actor != w.sess.actor {
+	if w.actor != "" && w.actor != w.sess.Actor() {
 		l.own().actor = w.actor
 	}
 	return l
@@ -199,12 +199,13 @@ func (b *Broker) newLeaseLocked(w *waiter, c lock.Claim, a attempt, i int, late 
 
 // take has a session take what it was granted, and tells it.
 func (s *Session) take(w *waiter, ls []*Lease) bool {
-	told := session.Granted{ID: w.id, Hold: ls[0].hold(), Count: 1, Auto: w.auto}
+	told := session.Granted{ID: w.id, Hold: ls[0].Hold(), Count: 1, Auto: w.auto}
+	held := []session.Lease{ls[0]}
 	for _, l := range ls[1:] {
-		told.More = append(told.More, l.hold())
+		told.More, held = append(told.More, l.Hold()), append(held, l)
 	}
 	told.Validity.Until = ls[0].until
-	return s.Take(w.id, w, session.Taken[*Lease]{Leases: ls, Auto: w.auto, Until: ls[0].until}, told)
+	return s.Take(w.id, w, session.Taken{Leases: held, Auto: w.auto, Until: ls[0].until}, told)
 }
 
 // joinWaitersLocked settles what the holder of a new lease waits for: a named holder must not wait for itself.
@@ -225,9 +226,17 @@ func (b *Broker) joinWaitersLocked(l *Lease) {
 	}
 }
 
+// waiting are the requests of a session that wait, in no order.
+func waiting(s *session.Session) (ws []*waiter) {
+	for _, w := range s.Waits() {
+		ws = append(ws, w.(*waiter))
+	}
+	return ws
+}
+
 // waitingOf are the requests of a holder that wait, in the order of their ids.
 func (s *Session) waitingOf(holder string) []*waiter {
-	ws := s.WaitingFor(func(w *waiter) bool { return w.holder == holder })
+	ws := slices.DeleteFunc(waiting(s.Session), func(w *waiter) bool { return w.holder != holder })
 	slices.SortFunc(ws, func(v, w *waiter) int { return cmp.Compare(v.id, w.id) })
 	return ws
 }
@@ -295,41 +304,25 @@ func (b *Broker) answerLocked(w *waiter, e session.Event) {
 	w.once(onceAnswer{refused: e})
 }
 
-// Cancel ends the wait of another request of the session. ErrNotWaiting says that its answer is in the outbox already,
-// or that there never was such a request.
-func (s *Session) Cancel(id, target uint64) {
-	s.begin(id, nil, func() error {
-		if !s.cancelWait(target) {
-			return session.ErrNotWaiting
-		}
-		s.Tell(session.Done{ID: id})
-		return nil
-	})
-}
-
-// cancelWait says whether a request waited. It may go on as another waiter.
-func (s *Session) cancelWait(id uint64) bool {
-	w, there := s.Waiting(id)
-	for there {
-		if s.b.cancel(w) {
-			return true
-		}
-		before := w
-		if w, there = s.Waiting(id); w == before {
-			return false
-		}
-	}
-	return false
-}
-
-// cancel says whether the request waited.
-func (b *Broker) cancel(w *waiter) bool {
+// Cancel ends the wait of a request, and says whether it waited.
+func (w *waiter) Cancel() bool {
 	w.lock()
 	defer w.unlock()
 	if w.Answered() {
 		return false
 	}
-	b.removeLocked(w)
-	b.answerLocked(w, session.NotGranted{ID: w.id, Cause: session.ErrCancelled})
+	w.b.removeLocked(w)
+	w.b.answerLocked(w, session.NotGranted{ID: w.id, Cause: session.ErrCancelled})
 	return true
+}
+
+// Withdraw ends it without an answer: its session has ended here.
+func (w *waiter) Withdraw() {
+	w.lock()
+	defer w.unlock()
+	if !w.Answered() {
+		w.spanRefused(errWithdrawn)
+		w.b.removeLocked(w)
+		w.sess.Leave(w.id, w)
+	}
 }

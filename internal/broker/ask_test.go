@@ -78,7 +78,7 @@ func TestASessionThatEndsForgetsItsQuestions(t *testing.T) {
 func (c *client) allHolds(prefix string, size int) (all []session.HeldLock) {
 	c.t.Helper()
 	for after := ""; ; {
-		c.ListHolds(c.id(), request.Holds{Prefix: prefix, After: after, Size: size})
+		c.ListHolds(c.id(), session.Page{Prefix: prefix, After: after, Size: size})
 		time.Sleep(time.Second) // long lists make pauses
 		list := one[session.HoldList](c)
 		if len(list.Locks) > size {
@@ -102,7 +102,7 @@ func TestAListOfManyHoldsMissesNone(t *testing.T) {
 				gone = append(gone, g.Hold)
 			}
 		}
-		c.ListHolds(c.id(), request.Holds{Size: 5000})
+		c.ListHolds(c.id(), session.Page{Size: 5000})
 		for i, h := range gone { // in between the steps of the walk
 			if i%200 == 0 {
 				time.Sleep(time.Millisecond)
@@ -138,7 +138,7 @@ func TestPagesThatAreNotReadAreBounded(t *testing.T) {
 		c := w.alive()
 		c.take("door")
 		for range 20 {
-			c.ListHolds(c.id(), request.Holds{Size: 10})
+			c.ListHolds(c.id(), session.Page{Size: 10})
 			synctest.Wait()
 		}
 		pages, denied := 0, 0

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/request"
@@ -155,7 +154,7 @@ func TestAClosingBrokerStaysSo(t *testing.T) {
 		if w.b.Undrain() {
 			t.Error("it accepts sessions")
 		}
-		if _, err := w.b.Open(broker.OpenRequest{}); err == nil {
+		if _, err := w.b.Open(session.OpenRequest{}); err == nil {
 			t.Error("it opened a session")
 		}
 		<-closed

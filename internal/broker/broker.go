@@ -46,27 +46,16 @@ type Broker struct {
 	recounts chan struct{} // size 1, has a value when all leases are to be verified
 	undos    undos
 	noQuorum atomic.Bool // at the last probe no majority of several stores could be reached
-	safe     atomic.Bool // the store is there, and all leases that are to be verified are marked: Safe may be told
 
+	sessions *session.Registry
 	watching *watching.Hub
 	tenants  *limits.Tenants
-	moves    limits.Room // sessions of which the others are being told
-	resumes  resumes
-	deaf     func() // hears no more of sessions that moved
 	finder   *deadlock.Finder
 	acting   atomic.Int64 // how many wait whose actors are known
 
-	mu       sync.Mutex // guards the fields below. With it held only a session or the tenants are locked
-	sessions *btree.BTreeG[sessionAt]
-	streams  int // sessions that have one
-	draining bool
-	asking   chan struct{} // closed when sessions that were not yet asked to move shall stay
-	// closed when no session of a draining broker has a stream; another one after an Undrain
-	idle     chan struct{}
-	closed   bool
-	down     error  // why the store cannot be reached
-	identity string // of the store, at the last probe
-	losses   losses
+	mu       sync.Mutex // guards the fields below
+	down     error      // why the store cannot be reached
+	identity string     // of the store, at the last probe
 }
 
 // New starts a broker. Close ends it.
@@ -75,13 +64,10 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 	b := &Broker{
 		cfg: cfg, store: store, keeper: keeper, log: log.Named("broker"), began: time.Now().Add(-time.Second), ctx: ctx,
 		stop:     stop,
-		idle:     make(chan struct{}),
-		asking:   make(chan struct{}),
 		quiet:    make(chan struct{}, 1),
 		recounts: make(chan struct{}, 1),
 		down:     errNotProbed,
 		seed:     maphash.MakeSeed(),
-		sessions: btree.NewG(orderDegree, func(a, b sessionAt) bool { return a.id < b.id }),
 		watching: watching.New(store),
 		undos:    undos{waiting: btree.NewG(orderDegree, (*undo).less)},
 	}
@@ -90,13 +76,16 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 	}
 	b.metrics = newMetrics(reg, b)
 	b.rules = request.Rules{Limits: cfg.Limits, Session: cfg.Session, KeyPrefix: cfg.KeyPrefix, Denied: b.metrics.denied}
-	b.moves, b.resumes = make(limits.Room, limits.Moves), newResumes(b.metrics.denied)
 	b.tenants = limits.NewTenants(cfg.Limits, b.metrics.denied)
+	b.sessions = session.NewRegistry(ctx, session.Config{
+		Replica: cfg.Replica, Limits: cfg.Limits, MaxStreamAge: cfg.Session.MaxStreamAge, AnswerTime: cfg.AnswerTime,
+		Tenants: b.tenants, Watching: b.watching, Denied: b.metrics.denied, Log: b.log,
+	}, store, host{b})
+	b.metrics.registerStates(reg, b)
 	b.Inspector = inspect.New(inspect.Config{
 		Replica: cfg.Replica, ID: newID(), Store: store, Local: local{b}, CheckName: b.rules.Name, Denied: b.metrics.denied,
 		Log: b.log,
 	})
-	b.deaf = store.Subscribe(movedTopic, b.heardMoved)
 	b.finder = deadlock.New(deadlock.Config{ID: newID(), Store: store, Local: local{b}, Log: b.log})
 	b.wg.Go(b.monitor)
 	b.wg.Go(b.recount)
@@ -118,41 +107,37 @@ func (b *Broker) Tenants() *limits.Tenants { return b.tenants }
 
 // Arrive takes a slot for a client that is about to open a session. Leave it in any case.
 func (b *Broker) Arrive(t lock.Tenant) (*limits.Slot, error) {
-	if b.refuses() {
+	if b.sessions.Draining() {
 		return nil, session.ErrDraining
 	}
 	return b.tenants.Arrive(t)
 }
 
-// refuses says whether no more sessions and unary acquires are accepted.
-func (b *Broker) refuses() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.draining || b.closed
-}
+// Drain accepts no more sessions and unary acquires, and asks all clients to move within the given time. It returns how
+// many will be asked.
+func (b *Broker) Drain(within time.Duration) int { return b.sessions.Drain(within) }
+
+// Undrain takes a Drain back, and says whether there was one.
+func (b *Broker) Undrain() bool { return b.sessions.Undrain() }
+
+// Idle is closed when the broker is draining and no session has a stream. To be called after Drain.
+func (b *Broker) Idle() <-chan struct{} { return b.sessions.Idle() }
 
 // Ready is nil when the store can be reached and the broker accepts sessions.
 func (b *Broker) Ready() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.draining || b.closed {
+	if b.sessions.Draining() {
 		return session.ErrDraining
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return b.down
 }
 
 // Close ends all sessions and unary waits and waits until the broker does nothing any more, or ctx ends. Leases of
 // sessions that asked for it are released, the others run out by themselves: their clients may still be at work.
 func (b *Broker) Close(ctx context.Context) error {
-	b.mu.Lock()
-	b.draining = true
 	b.closing.Store(true)
-	b.idleLocked()
-	b.mu.Unlock()
-	ended := b.allSessions()
-	for _, s := range ended {
-		s.end(session.ErrDraining, s.releaseOnEnd)
-	}
+	ended := b.sessions.EndAll()
 	b.refuseAll(session.ErrDraining)
 	for _, s := range ended {
 		select {
@@ -164,14 +149,13 @@ func (b *Broker) Close(ctx context.Context) error {
 	defer cancel()
 	b.waitQuiet(patience)
 	b.shut()
-	b.deaf()
 	b.Leave()
 	b.finder.Leave()
 	b.stop(errors.New("the broker is closed"))
 	for _, u := range b.undos.close() {
 		b.undone(u)
 	}
-	b.logLosses()
+	b.sessions.LogLosses()
 	b.watching.Close()
 	return b.waitGoroutines(ctx)
 }
@@ -195,9 +179,6 @@ func (b *Broker) waitGoroutines(ctx context.Context) error {
 
 // shut has nothing new begin.
 func (b *Broker) shut() {
-	b.mu.Lock()
-	b.closed = true
-	b.mu.Unlock()
 	for i := range b.shards {
 		h := &b.shards[i]
 		h.mu.Lock()
@@ -264,14 +245,6 @@ func (b *Broker) waitQuiet(ctx context.Context) bool {
 		}
 	}
 	return true
-}
-
-// session is the open session with an id, nil if there is none.
-func (b *Broker) session(id string) *Session {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	at, _ := b.sessions.Get(sessionAt{id: id})
-	return at.session
 }
 
 // newID returns a random UUID (RFC 9562, version 4).

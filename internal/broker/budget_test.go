@@ -64,7 +64,7 @@ func TestALeaseCostsLessThanAKibibyteAndItsEndGivesItBack(t *testing.T) {
 // hold opens a session, takes locks, and gives all back after look, which is told how many bytes hold itself keeps.
 func hold(t *testing.T, b *broker.Broker, leases int, look func(kept uint64)) {
 	t.Helper()
-	s, err := b.Open(broker.OpenRequest{})
+	s, err := b.Open(session.OpenRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}

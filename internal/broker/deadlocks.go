@@ -51,7 +51,7 @@ func (w *waiter) actNoMoreLocked() {
 // actorOf is who a client says holds a lock or waits for it: the actor that is named, else a named holder of the
 // session. It is empty for a request that is its own holder: which of the others of its session come from the same
 // thread nobody knows.
-func actorOf(actor, holder string, s *Session) string {
+func actorOf(actor, holder string, s *session.Session) string {
 	switch {
 	case actor != "":
 		return "actor:" + actor
@@ -64,9 +64,9 @@ func actorOf(actor, holder string, s *Session) string {
 
 func (l *Lease) actorLocked() string {
 	if l.actor != "" {
-		return actorOf(l.actor, l.holder, l.sess)
+		return actorOf(l.actor, l.holder, l.sess.Session)
 	}
-	return actorOf(l.sess.actor, l.holder, l.sess)
+	return actorOf(l.sess.Actor(), l.holder, l.sess.Session)
 }
 
 // Waits implements deadlock.Local.
@@ -80,7 +80,7 @@ func (o local) Waits(actors []string, since time.Duration, most int, about bool)
 		if len(waits) == most {
 			break
 		}
-		actor := actorOf(w.actor, w.holder, w.sess)
+		actor := actorOf(w.actor, w.holder, w.sess.Session)
 		if len(only) > 0 && !only[actor] {
 			continue
 		}
@@ -123,7 +123,7 @@ func (w *waiter) wait(about bool) (wait deadlock.Wait, waiting bool) {
 		c := w.sess.Client()
 		wait.About = &deadlock.About{
 			Session: w.sess.ID(), Client: c.Name, Peer: c.Peer, Replica: w.b.cfg.Replica,
-			Annotation: inspect.Shortened(w.annotation), Fails: w.sess.fails,
+			Annotation: inspect.Shortened(w.annotation), Fails: w.sess.FailsInDeadlock(),
 		}
 		if w.Wait != arbiter.Forever {
 			wait.About.TimeLeft = max(time.Until(w.Since.Add(w.Wait)), time.Millisecond)
@@ -158,7 +158,7 @@ func (o local) IsWaiting(owner lock.Owner) (waits bool) {
 // Fail implements deadlock.Local.
 func (o local) Fail(owner lock.Owner, because *deadlock.Error) (done bool) {
 	o.withWaiter(owner, func(w *waiter) {
-		if w.sess.fails {
+		if w.sess.FailsInDeadlock() {
 			o.refuseLocked(w, session.Failed{ID: w.id, Err: because})
 			done = true
 		}
@@ -170,14 +170,15 @@ func (o local) Fail(owner lock.Owner, because *deadlock.Error) (done bool) {
 func (b *Broker) withWaiter(owner lock.Owner, f func(w *waiter)) {
 	id, rest, _ := strings.Cut(string(owner), ":")
 	number, err := strconv.ParseUint(rest[strings.LastIndexByte(rest, '#')+1:], 10, 64)
-	s := b.session(id)
+	s := b.sessions.Session(id)
 	if err != nil || s == nil {
 		return
 	}
-	w, there := s.Waiting(number)
+	waits, there := s.Waiting(number)
 	if !there {
 		return
 	}
+	w := waits.(*waiter)
 	w.lock()
 	defer w.unlock()
 	if w.acting > 0 && !w.Answered() && w.Claim.Owner == owner {

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/deadlock"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
@@ -20,7 +19,7 @@ const foundWithin = 2 * time.Second
 
 // failing opens a session whose requests are all of one actor, and fail in a deadlock.
 func (w *world) failing(name string) *client {
-	return w.openWith(broker.OpenRequest{
+	return w.openWith(session.OpenRequest{
 		Client: session.Client{Name: name, Peer: name + ":1"}, Actor: name,
 		FailsInDeadlock: true,
 	})

@@ -17,7 +17,8 @@
 //
 // # How a request passes
 //
-// A Session takes the request. It answers through its Outbox, which the stream sends.
+// A Session takes the request. What is the client's alone is in package session, which Session embeds: how it is heard
+// and told, what it may have, and how it ends or goes on elsewhere.
 //
 //   - Acquire (acquire.go) makes the request a waiter (waiter.go) in the queue of its name (queue.go). A request for
 //     several names stands in the queue of the name in the way (several.go).
@@ -26,7 +27,7 @@
 //     has a driver (driver.go). The driver sleeps until something is heard (sleeper.go), and keeps the places of fair
 //     waiters.
 //   - A granted waiter becomes a Lease (lease.go). The Keeper (keeper.go) renews the lease, and ends it when it is
-//     lost.
+//     lost. Its session has it leave, or given back (held.go).
 //   - A named holder that writes may read beside that (readwrite.go). What it holds it takes once more in no queue
 //     (nest.go).
 //   - Release (release.go) gives the lease back, or hands the name to the next waiter in the same store call
@@ -61,20 +62,16 @@
 //
 // # State
 //
-// The names are divided among shards. The mutex of a shard guards the queues, waiters and leases of its names. The
-// mutex of a session (package session) guards what that session alone has. Broker.mu guards what there is one of: the
-// open sessions, whether the broker drains, whether the store is there.
+// The names are divided among shards. The mutex of a shard guards the queues, waiters and leases of its names. What
+// sessions have is guarded in package session. Broker.mu guards whether the store is there.
 //
 // Whoever locks several of them does so in this order:
 //
 //  1. shards, by their numbers
-//  2. Broker.mu
-//  3. the mutex of a session
-//  4. those that lock no other one of this list: of an outbox, the Keeper, watched names, undos, and the tenants
+//  2. those of package session, in the order of its doc
+//  3. those that lock no other one of this list: Broker.mu, those of the Keeper and of undos
 //
 // Nothing slow happens under them: Store calls are only started, and answers are appended to outboxes.
 //
-// A method whose name ends in Locked is called with the mutex held of the shard of the names it is about. In
-// drain.go, losses.go and sessionsLocked it means Broker.mu, and in package session the mutex of the session, or of the
-// outbox.
+// A method whose name ends in Locked is called with the mutex held of the shard of the names it is about.
 package broker

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 	"github.com/lockd-io/lockd/internal/tier"
@@ -128,7 +127,7 @@ func TestADrainDoesNotWaitForSessionsWithoutAStream(t *testing.T) {
 		if n := w.b.Drain(time.Minute); n != 1 {
 			t.Errorf("%d were asked, want the one with a stream", n)
 		}
-		if _, err := w.b.Open(broker.OpenRequest{}); !errors.Is(err, session.ErrDraining) {
+		if _, err := w.b.Open(session.OpenRequest{}); !errors.Is(err, session.ErrDraining) {
 			t.Errorf("got %v, want ErrDraining", err)
 		}
 		if idle() {

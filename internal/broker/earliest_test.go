@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/request"
@@ -25,7 +24,7 @@ func TestAHeartbeatIsNeverAnsweredWithMoreThanTheStoreHolds(t *testing.T) {
 				h := &careless{Rand: rand.New(rand.NewPCG(seed, 2)), t: t, store: store, permits: make(map[string]session.Hold)}
 				w := startOn(t, testConfig(), store)
 				h.ttl = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second}[seed%3]
-				h.c = w.openWith(broker.OpenRequest{TTL: h.ttl})
+				h.c = w.openWith(session.OpenRequest{TTL: h.ttl})
 				h.names = []int{3, 12, 18, 40, 300}[seed%5]
 				store.setCalm(true)
 				h.live(50, false)

@@ -16,8 +16,6 @@ func (b *Broker) Residue() (s string) {
 		s += b.shards[i].residue()
 	}
 	quiet := b.isQuiet()
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if b.tenants.Slots() != b.sessions.Len() {
 		s += fmt.Sprintf("%d slots for %d sessions\n", b.tenants.Slots(), b.sessions.Len())
 	}
@@ -54,7 +52,7 @@ func (s *Session) Residue() string {
 }
 
 // Trace is what every event of a session passes.
-func Trace(s *Session, e session.Event) { s.trace(e) }
+func Trace(s *Session, e session.Event) { s.Session.Trace(e) }
 
 // Probed is what follows a probe of the store.
 func (b *Broker) Probed(identity string, err error) { b.probed(identity, err) }
@@ -62,18 +60,25 @@ func (b *Broker) Probed(identity string, err error) { b.probed(identity, err) }
 // Shared are the mutexes that many pairs of this session share: with all others, with those of a part of the names, and
 // with those of the session.
 func (s *Session) Shared() map[string]*sync.Mutex {
-	mu := reflect.ValueOf(s.Session).Elem().FieldByName("mu").Addr().UnsafePointer()
-	return map[string]*sync.Mutex{"Broker.mu": &s.b.mu, "shard.mu": &s.b.shards[0].mu, "Session.mu": (*sync.Mutex)(mu)}
+	mu := func(of any) *sync.Mutex {
+		return (*sync.Mutex)(reflect.ValueOf(of).Elem().FieldByName("mu").Addr().UnsafePointer())
+	}
+	return map[string]*sync.Mutex{
+		"Registry.mu": mu(s.b.sessions), "shard.mu": &s.b.shards[0].mu, "Session.mu": mu(s.Session),
+	}
 }
 
 // Soonest is what a heartbeat would be answered with, and the names of the auto leases with the ends of their validity.
 func (s *Session) Soonest() (told time.Time, auto map[string]time.Time) {
 	auto = make(map[string]time.Time)
-	lockEach(s.Leases(), func(_ int, l *Lease) {
+	for _, held := range s.Leases() {
+		l := held.(*Lease)
+		l.lock()
 		if at, there := auto[l.name]; l.auto && (!there || l.until.Before(at)) {
 			auto[l.name] = l.until
 		}
-	})
+		l.unlock()
+	}
 	return s.Session.Soonest(), auto
 }
 

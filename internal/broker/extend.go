@@ -37,7 +37,7 @@ func (s *Session) Extend(id uint64, req request.Extend) {
 		}
 		asked := time.Now()
 		return l.requestLocked(func() {
-			if left := time.Until(s.settled); req.MayShorten && left > 0 {
+			if left := time.Until(s.Settled()); req.MayShorten && left > 0 {
 				l.unlock()
 				s.b.pause(left)
 				l.lock()
@@ -83,7 +83,7 @@ func (b *Broker) startExtendLocked(l *Lease, id uint64, req request.Extend) {
 		if errors.Is(err, lock.ErrOutcomeUnknown) {
 			b.wg.Go(func() {
 				var end time.Time
-				err = again(err, b.extending(b.ctx, e.r, false, &end))
+				err = lock.Again(err, b.extending(b.ctx, e.r, false, &end))
 				done(end, err)
 			})
 			return
@@ -195,7 +195,7 @@ func (l *Lease) outlastLocked() {
 // extendOne prolongs or shortens one hold, and returns until when it can be trusted. It asks once more if the store
 // does not answer.
 func (b *Broker) extendOne(ctx context.Context, r lock.Renewal, shorten bool) (end time.Time, err error) {
-	err = twice(b.extending(ctx, r, shorten, &end))
+	err = lock.Twice(b.extending(ctx, r, shorten, &end))
 	return end, err
 }
 

@@ -104,9 +104,9 @@ type client struct {
 	back   []session.Event
 }
 
-func (w *world) open() *client { return w.openWith(broker.OpenRequest{}) }
+func (w *world) open() *client { return w.openWith(session.OpenRequest{}) }
 
-func (w *world) openWith(req broker.OpenRequest) *client {
+func (w *world) openWith(req session.OpenRequest) *client {
 	w.t.Helper()
 	s, err := w.b.Open(req)
 	if err != nil {

@@ -120,7 +120,7 @@ type hotSession struct {
 }
 
 func openHot(tb testing.TB, b *broker.Broker) *hotSession {
-	s, err := b.Open(broker.OpenRequest{})
+	s, err := b.Open(session.OpenRequest{})
 	if err != nil {
 		tb.Fatal(err)
 	}

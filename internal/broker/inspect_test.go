@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
@@ -25,7 +24,7 @@ func (w *world) named(name string) *world {
 
 // as opens a session of a client that says who it is.
 func (w *world) as(client string) *client {
-	return w.openWith(broker.OpenRequest{Client: session.Client{
+	return w.openWith(session.OpenRequest{Client: session.Client{
 		Name: client, Peer: client + ":1", Labels: map[string]string{"team": client},
 	}})
 }

@@ -32,7 +32,7 @@ func (s *Session) checkInstead(ids []uint64) error {
 		switch {
 		case id <= before:
 			return invalid(at, "must be greater than 0 and than the one before")
-		case id > s.lastRequest:
+		case id > s.LastRequest():
 			return invalid(at, "is the id of no request of the session before it was resumed")
 		}
 		before = id

@@ -163,13 +163,13 @@ func TestAFullReplicaTakesItsOwnSessionsBack(t *testing.T) {
 	cfg.Limits.Sessions, cfg.Limits.SessionsPerAddress = 2, 2
 	inWorldWith(t, cfg, func(w *world) {
 		var all []*client
-		come := func(open func(broker.OpenRequest) (*broker.Session, error)) error {
+		come := func(open func(session.OpenRequest) (*broker.Session, error)) error {
 			slot, err := w.b.Arrive("10.0.0.1:1")
 			if err != nil {
 				return err
 			}
 			defer slot.Leave()
-			s, err := open(broker.OpenRequest{ComesBack: true, Slot: slot, Client: session.Client{Peer: "10.0.0.1:1"}})
+			s, err := open(session.OpenRequest{ComesBack: true, Slot: slot, Client: session.Client{Peer: "10.0.0.1:1"}})
 			if err == nil {
 				all = append(all, &client{Session: s, t: t})
 			}
@@ -187,7 +187,7 @@ func TestAFullReplicaTakesItsOwnSessionsBack(t *testing.T) {
 			hold := c.take(name(i)).Hold
 			c.Detach(errCut)
 			req := c.resumption(2, claims(true, hold))
-			err := come(func(open broker.OpenRequest) (*broker.Session, error) {
+			err := come(func(open session.OpenRequest) (*broker.Session, error) {
 				req.OpenRequest = open
 				s, _, err := w.b.Resume(w.t.Context(), req)
 				return s, err

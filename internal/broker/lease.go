@@ -86,10 +86,6 @@ type holdKey struct {
 
 func (l *Lease) key() holdKey { return holdKey{l.name, l.kind, l.holder} }
 
-func (l *Lease) hold() session.Hold {
-	return session.Hold{Name: l.name, Kind: l.kind, Holder: l.holder, Fence: l.fence, AcquiredBy: l.request}
-}
-
 // doLocked runs op alone among the operations of this lease, in the order of the calls: of two changes of a lease that
 // are under way at once the older one could come last. The mutex is held when op begins and when it ends; it frees it
 // while it asks the store.
@@ -139,9 +135,7 @@ func (l *Lease) runOps() {
 
 func (l *Lease) loseLocked(reason lock.LostReason) {
 	l.b.metrics.lost.WithLabelValues(reason.String()).Inc()
-	lost := l.b.lostBy(l.hold(), reason)
-	l.b.noteLoss(l, lost)
-	l.sess.Tell(lost)
+	l.sess.TellLost(l.b.lostBy(l.Hold(), reason), l.owner, l.auto)
 	l.overLocked()
 	l.b.undoLostLocked(l)
 	l.b.dropHoldLocked(l)
@@ -173,7 +167,7 @@ func (b *Broker) undoLostLocked(l *Lease) {
 		return
 	}
 	c, after := l.claimLocked(left), margin(l.until.Sub(b.time(l.since)))
-	l.sess.ifStillHere(time.Now().Add(max(left, l.sess.TTL())), func() {
+	l.sess.IfStillHere(time.Now().Add(max(left, l.sess.TTL())), func() {
 		if !l.sess.LeavesLeases() {
 			b.undoClaim(c, l.sess, after)
 		}
@@ -201,21 +195,10 @@ func (l *Lease) overLocked() {
 // upkeepOf is what it costs to renew a lock with so many permits, in locks.
 func upkeepOf(permits uint32) int { return max(1, int(permits)) }
 
-// Entry is its session's room in the lease.
-func (l *Lease) Entry() *session.Entry { return &l.entry }
-
 // dropHoldLocked takes a lease that is over from its queue, and has the queue ask the store again.
 func (b *Broker) dropHoldLocked(l *Lease) {
 	l.q.unholdLocked(l)
 	l.q.Wake()
 	b.driveLocked(l.q)
 	l.q.dropIdleLocked()
-}
-
-// reasonOf is why a hold was not found.
-func reasonOf(err error) lock.LostReason {
-	if gone, ok := errors.AsType[*lock.GoneError](err); ok {
-		return gone.Reason
-	}
-	return lock.LostForced
 }

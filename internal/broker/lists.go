@@ -55,8 +55,8 @@ func (o local) Know(about inspect.Question) (k inspect.Knowledge) {
 // held.
 func (o local) Requests() iter.Seq[inspect.Waiter] {
 	var ws []*waiter
-	for _, s := range o.allSessions() {
-		ws = append(ws, s.WaitingFor(func(*waiter) bool { return true })...)
+	for _, s := range o.sessions.All() {
+		ws = append(ws, waiting(s)...)
 	}
 	slices.SortFunc(ws, func(v, w *waiter) int { return v.firstAsked().Compare(w.firstAsked()) })
 	return func(yield func(inspect.Waiter) bool) {
@@ -101,30 +101,17 @@ func (b *Broker) Status() Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return Status{
-		Down: b.down, Draining: b.draining || b.closed, Sessions: b.sessions.Len(), Locks: locks, Waiters: waiters,
+		Down: b.down, Draining: b.sessions.Draining(), Sessions: b.sessions.Len(), Locks: locks, Waiters: waiters,
 	}
 }
 
 // Sessions lists up to size open sessions, ordered by id, from the one after the given id on.
 func (b *Broker) Sessions(after string, size int) []inspect.Session {
-	var page []*Session
-	b.mu.Lock()
-	b.sessions.AscendGreaterOrEqual(sessionAt{id: after}, func(s sessionAt) bool {
-		if s.id != after {
-			page = append(page, s.session)
-		}
-		return len(page) < size
-	})
-	b.mu.Unlock()
-	var infos []inspect.Session
-	for _, s := range page {
-		infos = append(infos, s.info())
+	var page []inspect.Session
+	for _, s := range b.sessions.Page(after, size) {
+		page = append(page, inspect.Session{ID: s.ID(), Client: s.Client(), Info: s.Info()})
 	}
-	return infos
-}
-
-func (s *Session) info() inspect.Session {
-	return inspect.Session{ID: s.ID(), Client: s.Client(), Info: s.Info()}
+	return page
 }
 
 // leaseAt is a lease with a key as Leases makes them, or with a name alone. Texts of keys have the order of the leases.

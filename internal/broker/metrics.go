@@ -75,7 +75,6 @@ func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
 	}
 	reg.MustRegister(addedUp{m.acquires, b}, addedUp{waitTime, b}, addedUp{m.holdTime, b}, m.handoff)
 	m.beginAtZero()
-	m.registerStates(reg, b)
 	return m
 }
 
@@ -110,22 +109,18 @@ func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
 			ConstLabels: prometheus.Labels{"kind": k.String()},
 		}, func() float64 { return float64(b.sum(func(h *shard) int { return h.figures.held[k] })) }))
 	}
-	gauge("sessions", "Open sessions.", b.locked(func() int { return b.sessions.Len() }))
+	gauge("sessions", "Open sessions.", b.sessions.Len)
 	gauge("drain_remaining_sessions", "Sessions that have not left yet, while this replica drains; else 0.",
-		b.locked(func() int {
-			if !b.draining {
-				return 0
-			}
-			return b.streams
-		}))
-	gauge("store_up", "1 when the last probe reached the store.", b.locked(func() int {
+		b.sessions.Streams)
+	gauge("store_up", "1 when the last probe reached the store.", func() int {
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		if b.down != nil {
 			return 0
 		}
 		return 1
-	}))
-	gauge("resuming", "Sessions being resumed, or waiting for that.",
-		func() int { return int(b.resumes.returning.Load()) })
+	})
+	gauge("resuming", "Sessions being resumed, or waiting for that.", b.sessions.Returning)
 	gauge("watched_names", "Names watched by sessions.", b.watching.Names)
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "lockd", Name: "oldest_waiter_seconds", Help: "How long the longest waiting request has waited.",
@@ -136,15 +131,6 @@ func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
 		func() uint64 { _, failed, _ := b.finder.Counts(); return failed })
 	gauge("deadlocks", "Deadlocks that last, whose youngest request waits at this replica.",
 		func() int { _, _, last := b.finder.Counts(); return last })
-}
-
-// locked is a figure that Broker.mu guards.
-func (b *Broker) locked(f func() int) func() int {
-	return func() int {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return f()
-	}
 }
 
 // oldestWaiter looks at the heads of queues, which are in the order of arrival, and at what has waited elsewhere.

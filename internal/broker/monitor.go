@@ -3,8 +3,6 @@ package broker
 import (
 	"context"
 	"errors"
-	"slices"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -24,7 +22,7 @@ func (b *Broker) monitor() {
 		if b.ctx.Err() == nil {
 			b.probed(identity, err)
 		}
-		b.logLosses()
+		b.sessions.LogLosses()
 		b.pause(probeInterval)
 	}
 }
@@ -39,8 +37,6 @@ func (b *Broker) probed(identity string, err error) {
 	b.down = err
 	if err == nil {
 		b.identity = identity
-	} else {
-		b.safe.Store(false)
 	}
 	b.mu.Unlock()
 	first := errors.Is(before, errNotProbed)
@@ -48,65 +44,21 @@ func (b *Broker) probed(identity string, err error) {
 	case err != nil && (first || !back):
 		b.log.Warn("the store cannot be reached", zap.Error(err))
 		b.metrics.atRisk.Inc()
-		b.warnAll()
+		b.sessions.AtRisk()
 	case err != nil:
-		b.warnAll() // sessions that got leases meanwhile
+		b.sessions.AtRisk()
 	case back || known != "" && identity != known:
 		b.log.Info("the store is back; verifying all leases", zap.Bool(observe.KeyRestarted, identity != known))
-		b.verifyAll()
-	default:
-		b.safe.Store(true)
-	}
-}
-
-// allSessions are the open sessions at this moment.
-func (b *Broker) allSessions() []*Session {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.sessionsLocked()
-}
-
-func (b *Broker) sessionsLocked() []*Session {
-	all := make([]*Session, 0, b.sessions.Len())
-	b.sessions.Ascend(func(at sessionAt) bool {
-		all = append(all, at.session)
-		return true
-	})
-	return all
-}
-
-// warnAll tells AtRisk to the sessions that hold leases and were not told.
-func (b *Broker) warnAll() {
-	for _, s := range b.allSessions() {
-		s.Warn()
-	}
-}
-
-// verifyAll has every lease renewed now, and the heads of the queues try again. Each session at risk is told Safe when
-// all of its leases are.
-func (b *Broker) verifyAll() {
-	sessions := b.allSessions()
-	for _, s := range sessions {
-		b.hurry(s.Suspect())
-	}
-	b.safe.Store(true)
-	for _, s := range sessions {
-		s.Calm()
-	}
-	for i := range b.shards { // a head that waits for the store need not wait longer
-		b.wakeAll(&b.shards[i])
-	}
-}
-
-// hurry has leases renewed now.
-func (b *Broker) hurry(ls []*Lease) {
-	lockEach(ls, func(_ int, l *Lease) {
-		if !l.over {
-			b.keeper.Hurry(l)
+		b.sessions.Verify()
+		for i := range b.shards {
+			b.wakeAll(&b.shards[i])
 		}
-	})
+	default:
+		b.sessions.Safe()
+	}
 }
 
+// wakeAll has the heads of the queues of a shard try again: one that waits for the store need not wait longer.
 func (b *Broker) wakeAll(h *shard) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,15 +87,7 @@ func (b *Broker) forced(name string) {
 	}
 }
 
-const (
-	// recountSteps and recountPause spread the verification of all leases over a second: there can be very many, and
-	// an interruption concerns all replicas at once.
-	recountSteps = 20
-	recountPause = 50 * time.Millisecond
-)
-
-// recount has all leases verified each time a forced release may not have been heard, some at a time. It is noticed a
-// second later.
+// recount has all leases verified each time a forced release may not have been heard. It is noticed a second later.
 func (b *Broker) recount() {
 	for {
 		select {
@@ -151,13 +95,6 @@ func (b *Broker) recount() {
 		case <-b.ctx.Done():
 			return
 		}
-		var all []*Lease
-		for _, s := range b.allSessions() {
-			all = append(all, s.Leases()...)
-		}
-		for some := range slices.Chunk(all, max(1, (len(all)+recountSteps-1)/recountSteps)) {
-			b.hurry(some)
-			b.pause(recountPause)
-		}
+		b.sessions.Recount()
 	}
 }

@@ -81,7 +81,7 @@ func (l *Lease) lackingLocked(w *waiter) time.Duration {
 	renewed := w.auto && l.auto && now.Before(l.until)
 	lasts := renewed || !now.Add(ttl-margin(ttl)).After(l.until)
 	// The replica that the session left may be releasing it: the store is asked for what came from there.
-	unsettled := l.lateGrant && now.Before(l.sess.settled)
+	unsettled := l.lateGrant && now.Before(l.sess.Settled())
 	if lasts && !unsettled {
 		return 0
 	}
@@ -122,7 +122,7 @@ func (b *Broker) nestedLocked(l *Lease, w *waiter) {
 	l.auto = l.auto || w.auto
 	l.keepLocked()
 	until := session.Validity{Until: l.until}
-	l.sess.Conclude(w.id, w, session.Granted{ID: w.id, Hold: l.hold(), Validity: until, Count: l.count, Auto: l.auto})
+	l.sess.Conclude(w.id, w, session.Granted{ID: w.id, Hold: l.Hold(), Validity: until, Count: l.count, Auto: l.auto})
 }
 
 // ordinaryLocked has a request that stood in no queue go its way: what it came instead of is undone, or the lease it

@@ -59,7 +59,7 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 	select {
 	case a = <-answers:
 	case <-ctx.Done():
-		b.cancel(w)
+		w.Cancel()
 		a = <-answers
 	}
 	if a.refused == nil && ctx.Err() != nil && !ownID { // granted at this moment, to a caller that is gone
@@ -129,7 +129,7 @@ func (b *Broker) againOnce(ctx context.Context, w *waiter, req request.Once) (le
 		return OnceLease{}, false, unlessGone(err)
 	}
 	a := attempt{claim: w.Claim}
-	err = twice(func() error {
+	err = lock.Twice(func() error {
 		a.start = time.Now()
 		var g lock.Grant
 		g, a.err = b.store.Acquire(ctx, a.claim)
@@ -164,7 +164,7 @@ func (b *Broker) awaited(name string) bool {
 func (b *Broker) joinOnce(w *waiter, req request.Once) error {
 	w.lock()
 	defer w.unlock()
-	if b.refuses() {
+	if b.sessions.Draining() {
 		return session.ErrDraining
 	}
 	w.begin(req.Wait)

@@ -6,17 +6,11 @@ import (
 	"strings"
 )
 
-// Sessions and leases are kept in the order in which operators are told them, so that a page costs what is on it and
-// not what there is.
+// Leases are kept in the order in which operators are told them, so that a page costs what is on it and not what there
+// is.
 
 // orderDegree is the width of the trees.
 const orderDegree = 32
-
-// sessionAt is a session in the order of ids.
-type sessionAt struct {
-	id      string
-	session *Session
-}
 
 // compare orders leases: by name, then by fence; permits and readers may share one.
 func (l *Lease) compare(o *Lease) int {

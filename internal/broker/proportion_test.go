@@ -8,6 +8,7 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // BenchmarkHeld tells what requests cost with few and with many leases, all of which the broker does under its mutex: a
@@ -36,7 +37,7 @@ func BenchmarkHeld(b *testing.B) {
 func holding(b *testing.B, leases int) (*broker.Broker, *broker.Session) {
 	b.Helper()
 	br := startOn(b, testConfig(), newFree(b)).b
-	s, err := br.Open(broker.OpenRequest{})
+	s, err := br.Open(session.OpenRequest{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"errors"
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
@@ -13,7 +12,7 @@ import (
 
 // Look asks what is known of a name. The answer is Looked or Failed.
 func (s *Session) Look(id uint64, name string) {
-	s.ask(id, s.b.rules.Name(name), func() {
+	s.Ask(id, s.b.rules.Name(name), func() {
 		info, err := s.b.Lock(s.b.ctx, name)
 		s.Answer(id, session.Looked{ID: id, Lock: info}, err)
 	})
@@ -21,15 +20,10 @@ func (s *Session) Look(id uint64, name string) {
 
 // SetLimit sets how many permits a semaphore has. The answer is LimitSet or Failed. Repeating it is harmless.
 func (s *Session) SetLimit(id uint64, req request.SetLimit) {
-	s.ask(id, s.b.mayLimit(req), func() {
+	s.Ask(id, s.b.mayLimit(req), func() {
 		previous, err := s.b.setLimit(req)
 		s.Answer(id, session.LimitSet{ID: id, Previous: previous}, err)
 	})
-}
-
-// ask begins a question.
-func (s *Session) ask(id uint64, wrong error, question func()) {
-	s.begin(id, wrong, func() error { return s.Ask(question) })
 }
 
 // SetLimit sets how many permits a semaphore has and returns how many it had, 0 if there was no limit. It is repeated
@@ -67,24 +61,19 @@ func (b *Broker) mayLimit(req request.SetLimit) error {
 }
 
 func (b *Broker) setLimit(req request.SetLimit) (previous uint32, err error) {
-	err = twice(func() (err error) {
+	err = lock.Twice(func() (err error) {
 		previous, err = b.store.SetLimit(b.ctx, req.Name, req.Limit)
 		return err
 	})
 	return previous, err
 }
 
-// twice makes a call of the store once more if its outcome is unknown. A second call that did not reach the store says
-// nothing of the first one.
-func twice(call func() error) error { return again(call(), call) }
-
-// again is twice after the first call.
-func again(err error, call func() error) error {
-	if !errors.Is(err, lock.ErrOutcomeUnknown) {
-		return err
-	}
-	if second := call(); !lock.Retriable(second) {
-		return second
+// names counts the names of a request.
+func (s *Session) names(req request.Acquire) error {
+	t, tenants := s.Client().Tenant, s.b.tenants
+	err := tenants.Name(t, req.Name)
+	for i := 0; i < len(req.More) && err == nil; i++ {
+		err = tenants.Name(t, req.More[i].Name)
 	}
 	return err
 }

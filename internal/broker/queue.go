@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/arbiter"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // queue is what is known here of one name: who holds it, who wants it, and whose turn it is, which an arbiter.Queue
@@ -21,12 +22,12 @@ type queue struct {
 
 // sharer is a holder of a name that is shared.
 type sharer struct {
-	sess   *Session
+	sess   *session.Session
 	kind   lock.Kind
 	holder string
 }
 
-func (l *Lease) sharer() sharer { return sharer{l.sess, l.kind, l.holder} }
+func (l *Lease) sharer() sharer { return sharer{l.sess.Session, l.kind, l.holder} }
 
 // leaseLocked is the lease of a holder of the session, nil if there is none.
 func (s *Session) leaseLocked(k holdKey) *Lease {
@@ -36,7 +37,7 @@ func (s *Session) leaseLocked(k holdKey) *Lease {
 	}
 	l := q.holder
 	if l == nil || l.sess != s || l.key() != k {
-		l = q.sharers[sharer{s, k.kind, k.holder}]
+		l = q.sharers[sharer{s.Session, k.kind, k.holder}]
 	}
 	if l == nil || l.over {
 		return nil
@@ -57,7 +58,7 @@ func (b *Broker) ownedLocked(q *queue, o lock.Owner) *Lease {
 	if at := strings.LastIndexByte(holder, '#'); at > 0 {
 		holder = holder[:at]
 	}
-	if l := q.sharers[sharer{b.session(id), lock.Read, holder}]; l != nil && l.owner == o {
+	if l := q.sharers[sharer{b.sessions.Session(id), lock.Read, holder}]; l != nil && l.owner == o {
 		return l
 	}
 	return nil

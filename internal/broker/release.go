@@ -24,20 +24,9 @@ func (s *Session) Release(id uint64, h session.Hold) {
 	})
 }
 
-// begin begins a request, unless something is wrong with it, and answers why it does not begin.
-func (s *Session) begin(id uint64, wrong error, run func() error) {
-	err := cmp.Or(s.Admit(id), wrong)
-	if err == nil {
-		err = run()
-	}
-	if err != nil {
-		s.Fail(id, err)
-	}
-}
-
 // withLease begins an operation on the lease that h names.
 func (s *Session) withLease(id uint64, h session.Hold, wrong error, op func(*Lease) error) {
-	s.begin(id, wrong, func() error { return s.operate(h, op) })
+	s.Begin(id, wrong, func() error { return s.operate(h, op) })
 }
 
 func (s *Session) operate(h session.Hold, op func(*Lease) error) error {
@@ -63,7 +52,7 @@ func (b *Broker) releaseLocked(l *Lease, id uint64) {
 		b.startReleaseLocked(l, id)
 	default:
 		l.count--
-		l.traceReleased(id)
+		l.sess.TraceReleased(id, l.Hold())
 		l.tellReleased(id, l.count)
 	}
 }
@@ -78,7 +67,7 @@ func (b *Broker) startReleaseLocked(l *Lease, id uint64) {
 	l.q.shard.calls++
 	b.store.StartRelease(h.r, func(res lock.Returned, err error) {
 		if id == 0 {
-			defer func() { <-l.sess.farewell }()
+			defer l.sess.GaveBack()
 		}
 		l.lock()
 		defer l.unlock()
@@ -103,7 +92,7 @@ func (b *Broker) releasedLocked(l *Lease, id uint64, h *handover) {
 		b.undoLeaseLocked(l)
 	}
 	if err == nil {
-		l.traceReleased(id)
+		l.sess.TraceReleased(id, l.Hold())
 	}
 	switch {
 	case id == 0:

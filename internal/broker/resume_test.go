@@ -4,7 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
@@ -13,7 +12,7 @@ import (
 var errCut = errors.New("the connection was cut")
 
 // leaving opens a session whose client comes back.
-func (w *world) leaving() *client { return w.openWith(broker.OpenRequest{ComesBack: true}) }
+func (w *world) leaving() *client { return w.openWith(session.OpenRequest{ComesBack: true}) }
 
 // claims are holds as their client names them.
 func claims(auto bool, holds ...session.Hold) (all []session.HeldLock) {
@@ -24,15 +23,15 @@ func claims(auto bool, holds ...session.Hold) (all []session.HeldLock) {
 }
 
 // resumption is what the client of a session asks when it comes back.
-func (c *client) resumption(epoch uint64, holds []session.HeldLock) broker.ResumeRequest {
-	return broker.ResumeRequest{
-		OpenRequest: broker.OpenRequest{ComesBack: true}, ID: c.ID(), Token: c.Token(),
+func (c *client) resumption(epoch uint64, holds []session.HeldLock) session.ResumeRequest {
+	return session.ResumeRequest{
+		OpenRequest: session.OpenRequest{ComesBack: true}, ID: c.ID(), Token: c.Token(),
 		Epoch: epoch, LastRequest: c.lastID, Holds: holds,
 	}
 }
 
 // resume goes on with a session here.
-func (w *world) resume(req broker.ResumeRequest) (*client, []session.Lost) {
+func (w *world) resume(req session.ResumeRequest) (*client, []session.Lost) {
 	w.t.Helper()
 	s, lost, err := w.b.Resume(w.t.Context(), req)
 	if err != nil {
@@ -42,7 +41,7 @@ func (w *world) resume(req broker.ResumeRequest) (*client, []session.Lost) {
 }
 
 // resumeErr is what becomes of an attempt that fails.
-func (w *world) resumeErr(req broker.ResumeRequest, want error) {
+func (w *world) resumeErr(req session.ResumeRequest, want error) {
 	w.t.Helper()
 	if _, _, err := w.b.Resume(w.t.Context(), req); !isError(err, want) {
 		w.t.Errorf("got %v, want %v", err, want)

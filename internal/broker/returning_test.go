@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
 )
@@ -37,7 +36,7 @@ func TestAMessageAloneEndsNoSession(t *testing.T) {
 func TestAStormOfSessionsThatComeBackIsBounded(t *testing.T) {
 	inWorld(t, func(w *world) {
 		const sessions, each = 250, 10
-		requests := make([]broker.ResumeRequest, sessions)
+		requests := make([]session.ResumeRequest, sessions)
 		for i := range requests {
 			c := w.leaving()
 			var holds []session.Hold
@@ -87,7 +86,7 @@ func TestAStormOfSessionsThatComeBackIsBounded(t *testing.T) {
 func TestWhoBringsMuchKeepsNobodyFromComingBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		const sessions, each = 100, 500
-		var requests []broker.ResumeRequest
+		var requests []session.ResumeRequest
 		for range sessions {
 			var holds []session.Hold
 			for i := range each {
@@ -133,7 +132,7 @@ func TestWhoWaitsToComeBackBringsNoMoreThanThereIsRoomFor(t *testing.T) {
 			holds[i] = session.Hold{Name: name(i), Kind: lock.Exclusive, Holder: "#1", Fence: 1, AcquiredBy: 1}
 		}
 		known := claims(true, holds...)
-		laden := func() broker.ResumeRequest {
+		laden := func() session.ResumeRequest {
 			c := w.leaving()
 			c.id()
 			c.Detach(errCut)
@@ -146,7 +145,7 @@ func TestWhoWaitsToComeBackBringsNoMoreThanThereIsRoomFor(t *testing.T) {
 		store.on("Extend", late(time.Second))
 		ctx, cancel := context.WithCancel(w.t.Context())
 		var all sync.WaitGroup
-		var requests []broker.ResumeRequest
+		var requests []session.ResumeRequest
 		for range room {
 			requests = append(requests, laden())
 		}

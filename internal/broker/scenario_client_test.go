@@ -213,7 +213,7 @@ func (s *scenario) request(c *player, verb string, words []string) {
 	case "look":
 		c.Look(c.id(), strings.Join(words, " "))
 	case "holds":
-		c.ListHolds(c.id(), request.Holds{Prefix: strings.Join(words, " "), Size: 2})
+		c.ListHolds(c.id(), session.Page{Prefix: strings.Join(words, " "), Size: 2})
 		time.Sleep(time.Second) // long lists make pauses
 	case "leaves": // it comes back
 		c.stop()
@@ -268,7 +268,7 @@ func (s *scenario) held(c *player, e session.HoldList) string {
 	if e.Next == "" {
 		return text
 	}
-	c.ListHolds(c.id(), request.Holds{After: e.Next, Size: 2})
+	c.ListHolds(c.id(), session.Page{After: e.Next, Size: 2})
 	time.Sleep(time.Second)
 	return text + " then " + s.held(c, one[session.HoldList](c.client))
 }

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/request"
@@ -231,7 +230,7 @@ func (s *scenario) open(w *world, names []string) {
 		s.addCaller(w, names[1])
 		return
 	}
-	beats, how := true, broker.OpenRequest{}
+	beats, how := true, session.OpenRequest{}
 	for ; ; names = names[1:] {
 		switch names[0] {
 		case "silent":

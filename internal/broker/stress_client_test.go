@@ -53,7 +53,7 @@ type mine struct {
 // beClient opens one session after the other.
 func (s *storm) beClient(i int, rng *mrand.Rand) {
 	for n := 0; !s.isOver(); n++ {
-		req := broker.OpenRequest{ReleaseOnEnd: rng.IntN(2) == 0, TTL: time.Second + s.upTo(rng, longestLease-time.Second)}
+		req := session.OpenRequest{ReleaseOnEnd: rng.IntN(2) == 0, TTL: time.Second + s.upTo(rng, longestLease-time.Second)}
 		sess, err := s.replicas[rng.IntN(2)].Open(req)
 		if err != nil {
 			time.Sleep(100 * time.Millisecond)

@@ -73,7 +73,7 @@ func TestUnaryCallsOfAnAddressThatWaitAreBounded(t *testing.T) {
 
 // from opens a session of a client with a network address.
 func (w *world) from(peer string) (*broker.Session, error) {
-	return w.b.Open(broker.OpenRequest{Client: session.Client{Peer: peer, Tenant: limits.TenantOf(peer)}})
+	return w.b.Open(session.OpenRequest{Client: session.Client{Peer: peer, Tenant: limits.TenantOf(peer)}})
 }
 
 func isQuota(err error, subject string) bool {
@@ -141,7 +141,7 @@ func TestStreamsThatDoNotOpenAreCounted(t *testing.T) {
 		if _, err := w.b.Arrive(peer); !isQuota(err, "sessions_per_address") {
 			t.Errorf("one too many came: got %v", err)
 		}
-		s, err := w.b.Open(broker.OpenRequest{Client: session.Client{Tenant: peer}, Slot: first})
+		s, err := w.b.Open(session.OpenRequest{Client: session.Client{Tenant: peer}, Slot: first})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func TestStreamsThatDoNotOpenAreCounted(t *testing.T) {
 			t.Errorf("one too many beside a session: got %v", err)
 		}
 		second.Leave()
-		if _, err := w.b.Open(broker.OpenRequest{Slot: second}); !errors.Is(err, session.ErrNotOpen) {
+		if _, err := w.b.Open(session.OpenRequest{Slot: second}); !errors.Is(err, session.ErrNotOpen) {
 			t.Errorf("a session in a slot that was left: got %v", err)
 		}
 		s.Goodbye()

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/request"
@@ -74,7 +73,7 @@ func (c *throng) come(round uint64) []*client {
 	all := make([]*client, throngSize)
 	for i := range all {
 		rng := mrand.New(mrand.NewPCG(c.seed, round*throngSize+uint64(i))) //nolint:gosec // a test
-		s := c.w.openWith(broker.OpenRequest{ReleaseOnEnd: rng.IntN(2) == 0})
+		s := c.w.openWith(session.OpenRequest{ReleaseOnEnd: rng.IntN(2) == 0})
 		all[i] = s
 		wg.Go(func() {
 			for range rng.IntN(30) {

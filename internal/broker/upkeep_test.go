@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
@@ -13,7 +12,7 @@ import (
 // A short session TTL means many renewals, so such a session may hold fewer locks.
 func TestASessionHoldsAsManyLocksAsItsTTLLeavesTimeToRenew(t *testing.T) {
 	inWorld(t, func(w *world) {
-		c, ttl := w.openWith(broker.OpenRequest{TTL: 2 * time.Second}), 2000
+		c, ttl := w.openWith(session.OpenRequest{TTL: 2 * time.Second}), 2000
 		if c.MaxLocks() != ttl {
 			t.Errorf("%d locks are announced, want %d", c.MaxLocks(), ttl)
 		}

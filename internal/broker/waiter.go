@@ -50,7 +50,7 @@ func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 	mark := "#" + strconv.FormatUint(id, 10)
 	w := &waiter{
 		b: s.b, shard: s.b.shardOf(req.Name),
-		auto: req.Lease == nil, annotation: req.Annotation, actor: cmp.Or(req.Actor, s.actor), sess: s,
+		auto: req.Lease == nil, annotation: req.Annotation, actor: cmp.Or(req.Actor, s.Actor()), sess: s,
 		waited: request.PastOf(req.Waited),
 		holder: cmp.Or(req.Holder, mark), id: id, span: untraced{},
 	}
@@ -63,6 +63,15 @@ func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 	}
 	w.begin(req.Wait)
 	return w
+}
+
+// ownerOf is the owner in the store of what a request of the session took.
+func ownerOf(id, holder string, request uint64) lock.Owner {
+	mark := "#" + strconv.FormatUint(request, 10)
+	if strings.HasPrefix(holder, "#") {
+		holder = ""
+	}
+	return lock.Owner(id + ":" + holder + mark)
 }
 
 // begin begins the wait.

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
@@ -12,7 +11,7 @@ import (
 
 // of opens a session of a tenant.
 func (w *world) of(t lock.Tenant) *client {
-	return w.openWith(broker.OpenRequest{Client: session.Client{Tenant: t}})
+	return w.openWith(session.OpenRequest{Client: session.Client{Tenant: t}})
 }
 
 // What makes lockd work and is not shared out by the store is paid for: while a tenant asks for such things without a
@@ -29,7 +28,7 @@ func TestWhatTheStoreDoesNotShareOutIsPaidFor(t *testing.T) {
 		"messages that are not read": {ask: func(c *client) { c.Refuse(c.id(), lock.ErrUnsupported) }},
 		"ids that are used again":    {ask: func(c *client) { c.Look(1, "n") }},
 		"signs of life":              {ask: func(c *client) { c.Heartbeat(0, 1) }},
-		"lists of nothing":           {ask: func(c *client) { c.ListHolds(c.id(), request.Holds{Size: 10}) }},
+		"lists of nothing":           {ask: func(c *client) { c.ListHolds(c.id(), session.Page{Size: 10}) }},
 		"watches":                    {ask: func(c *client) { c.Watch(c.id(), "w"); c.Unwatch(c.id(), "w") }},
 		"tries for a lock that is held here": {ask: func(c *client) {
 			c.Acquire(c.id(), request.Acquire{Name: "held", Kind: lock.Exclusive, Wait: new(time.Duration(0))})

@@ -132,7 +132,7 @@ func pourIn(t *testing.T, gated bool) *crowd {
 	var taking, beating sync.WaitGroup
 	over := make(chan struct{})
 	for i := range clients {
-		s, err := b.Open(broker.OpenRequest{})
+		s, err := b.Open(session.OpenRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
@@ -40,8 +39,8 @@ func toRequired(field string, d *durationpb.Duration) (time.Duration, error) {
 	return *v, nil
 }
 
-func toOpen(o *lockdv1.Open) (broker.OpenRequest, error) {
-	req := broker.OpenRequest{
+func toOpen(o *lockdv1.Open) (session.OpenRequest, error) {
+	req := session.OpenRequest{
 		Client: session.Client{Name: o.GetClientName(), Labels: o.GetLabels()}, Actor: o.GetActor(),
 		ComesBack:       slices.Contains(o.GetFeatures(), lockdv1.Feature_FEATURE_RESUME),
 		ReleaseOnEnd:    o.GetOnDisconnect() == lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE,
@@ -63,8 +62,8 @@ func toOpen(o *lockdv1.Open) (broker.OpenRequest, error) {
 }
 
 // toResume reads what a client brings to go on with a session.
-func toResume(open broker.OpenRequest, r *lockdv1.Resume) (broker.ResumeRequest, error) {
-	req := broker.ResumeRequest{
+func toResume(open session.OpenRequest, r *lockdv1.Resume) (session.ResumeRequest, error) {
+	req := session.ResumeRequest{
 		OpenRequest: open, ID: r.GetSessionId(), Token: r.GetResumeToken(), Epoch: r.GetEpoch(),
 		LastRequest: r.GetLastRequestId(),
 	}

@@ -110,7 +110,7 @@ func (c *conn) alone(id uint64, m *lockdv1.SessionRequest) {
 	case *lockdv1.SessionRequest_Look:
 		s.Look(id, r.Look.GetName())
 	case *lockdv1.SessionRequest_ListHolds:
-		s.ListHolds(id, request.Holds{
+		s.ListHolds(id, session.Page{
 			Prefix: r.ListHolds.GetPrefix(), After: r.ListHolds.GetPageToken(), Size: pageSize(r.ListHolds.GetPageSize()),
 		})
 	case *lockdv1.SessionRequest_SetLimit:

@@ -157,3 +157,18 @@ func Backoff(n int) time.Duration { return min(firstPause<<min(n-1, 10), longest
 func Retriable(err error) bool {
 	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrStoreFull)
 }
+
+// Twice makes a call once more if its outcome is unknown. A second call that did not reach the store says nothing of
+// the first one.
+func Twice(call func() error) error { return Again(call(), call) }
+
+// Again is Twice after the first call.
+func Again(err error, call func() error) error {
+	if !errors.Is(err, ErrOutcomeUnknown) {
+		return err
+	}
+	if second := call(); !Retriable(second) {
+		return second
+	}
+	return err
+}

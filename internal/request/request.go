@@ -86,13 +86,6 @@ type SetLimit struct {
 	Limit  uint32
 }
 
-// Holds asks what a session holds.
-type Holds struct {
-	Prefix string // of the names; empty for all
-	After  string // the page before ended here; empty for the first page
-	Size   int
-}
-
 // Once asks for a unary lease: for a new one, or that it lasts until another time, or ends.
 type Once struct {
 	Tenant  lock.Tenant

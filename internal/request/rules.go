@@ -212,12 +212,12 @@ func (r Rules) Limit(req SetLimit) error {
 	return nil
 }
 
-// Open checks what a client says of itself, and the actor of its requests, and returns the TTL of its session: what it
-// wants, or the default for 0.
-func (r Rules) Open(client session.Client, ttl time.Duration, actor string) (time.Duration, error) {
+// Open checks what begins a session, and fills in what may be left out.
+func (r Rules) Open(req *session.OpenRequest) error {
+	client := req.Client
 	err := errors.Join(
 		checkText("client_name", lock.ReasonClient, client.Name, limits.ClientNameBytes),
-		checkText("actor", lock.ReasonActor, actor, limits.ActorBytes),
+		checkText("actor", lock.ReasonActor, req.Actor, limits.ActorBytes),
 	)
 	if len(client.Labels) > limits.Labels {
 		err = errors.Join(err, lock.Invalid("labels", lock.ReasonClient, "too many"))
@@ -225,8 +225,6 @@ func (r Rules) Open(client session.Client, ttl time.Duration, actor string) (tim
 	for k, v := range client.Labels {
 		err = errors.Join(err, checkText("labels", lock.ReasonClient, k+v, limits.LabelBytes))
 	}
-	if ttl == 0 {
-		ttl = r.Session.TTL
-	}
-	return ttl, errors.Join(err, checkDuration("session_ttl", &ttl, r.Session.MinTTL, r.Session.MaxTTL))
+	req.TTL = cmp.Or(req.TTL, r.Session.TTL)
+	return errors.Join(err, checkDuration("session_ttl", &req.TTL, r.Session.MinTTL, r.Session.MaxTTL))
 }

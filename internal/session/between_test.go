@@ -1,13 +1,18 @@
 package session_test
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/session"
+	"github.com/lockd-io/lockd/internal/watching"
 )
 
 // What a session does with its mutex more than once must not be seen half done. These tests look in between.
@@ -24,29 +29,50 @@ func (l *lease) Entry() *session.Entry {
 	return &l.entry
 }
 
-// port is a broker that does nothing by itself.
-type port struct {
-	end func(cause error)
-}
+func (l *lease) Hold() session.Hold                        { return session.Hold{} }
+func (l *lease) Describe() (h session.HeldLock, held bool) { return h, true }
+func (l *lease) Hurry()                                    {}
+func (l *lease) Adopt()                                    {}
+func (l *lease) Leave(bool)                                {}
+func (l *lease) GiveBack()                                 {}
 
-func (p *port) Heard(*lock.Mark)         {}
-func (p *port) End(cause error)          { p.end(cause) }
-func (p *port) Safe() bool               { return true }
-func (p *port) Told(session.Event)       {}
-func (p *port) Denied(string, int) error { return session.ErrQuota }
-func (p *port) Go(func())                {}
+// waiter is a request, and what is done when it is withdrawn.
+type waiter struct{ withdrawn func() }
 
-func open(p *port) *session.Session[*lease, int] {
-	return session.New[*lease, int](session.Config{
-		ID: "x", TTL: time.Second, Port: p,
-		Limits: limits.Limits{LocksPerSession: 10, WaitersPerSession: 10, WatchesPerSession: 10},
+func (w *waiter) Withdraw()    { w.withdrawn() }
+func (w *waiter) Cancel() bool { return false }
+
+// host is a broker that does nothing by itself.
+type host struct{ sync.WaitGroup }
+
+func (h *host) Heard(*lock.Mark) {}
+func (h *host) Begin()           { h.Add(1) }
+func (h *host) End()             { h.Done() }
+
+// open opens a session. At the end of the test nothing that it began is under way.
+func open(t *testing.T) *session.Session {
+	store, h := memstore.New(), new(host)
+	most := limits.Limits{LocksPerSession: 10, WaitersPerSession: 10, WatchesPerSession: 10, Sessions: 10}
+	denied := func(string, int) error { return session.ErrQuota }
+	r := session.NewRegistry(t.Context(), session.Config{
+		Limits: most, Tenants: limits.NewTenants(most, denied), Watching: watching.New(store), Denied: denied,
+		Log: zap.NewNop(),
+	}, store, h)
+	s := r.New(session.OpenRequest{TTL: time.Second}, "x", session.NewToken(), 1, 0)
+	if err := s.Open(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		r.EndAll()
+		h.Wait()
 	})
+	return s
 }
 
-// TestNothingIsToldAfterWhatWasNotTold has an outbox run full, and be read before the session is ended.
-// It fails if tellLocked does not look whether the session is doomed.
+// TestNothingIsToldAfterWhatWasNotTold has an outbox run full, and be read before the session has left everything.
+// It fails if tellLocked does not retire the session in the same moment.
 func TestNothingIsToldAfterWhatWasNotTold(t *testing.T) {
-	s := open(new(port))
+	s := open(t)
 	for range 10_000 { // more than there is room for
 		s.Tell(session.Lost{})
 	}
@@ -59,56 +85,73 @@ func TestNothingIsToldAfterWhatWasNotTold(t *testing.T) {
 	}
 }
 
-// TestWhoIsTooLateIsNotAnswered sends a heartbeat between the moment in which a session is found silent and its end.
-// It fails if checkSilence does not doom the session.
+// TestNothingIsToldOfAFullOutbox is the same for a session that said Goodbye, which is told what was under way then.
+// It fails if a full outbox has room again when it was read.
+func TestNothingIsToldOfAFullOutbox(t *testing.T) {
+	s := open(t)
+	s.Goodbye()
+	for range 10_000 {
+		s.Tell(session.Lost{})
+	}
+	if told := s.Outbox().Take(); len(told) == 0 || len(told) == 10_000 {
+		t.Fatalf("%d events are told, want some", len(told))
+	}
+	s.Tell(session.Released{})
+	if told := s.Outbox().Take(); len(told) > 0 {
+		t.Errorf("then %#v is told", told)
+	}
+}
+
+// TestWhoIsTooLateIsNotAnswered sends a heartbeat while a session that was found silent leaves what it has.
+// It fails if checkSilence does not retire the session first.
 func TestWhoIsTooLateIsNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := new(port)
-		s := open(p)
-		var cause error
-		p.end = func(err error) {
-			cause = err
+		s := open(t)
+		withdrawn := false
+		w := &waiter{func() {
+			withdrawn = true
 			s.Heartbeat(1, 1)
-			s.Retire(err, true)
+		}}
+		if err := s.Wait(1, w, session.Want{Locks: 1, Weight: 1}); err != nil {
+			t.Fatal(err)
 		}
-		s.Start()
 		time.Sleep(s.TTL())
 		synctest.Wait()
-		if told := s.Outbox().Take(); cause == nil || len(told) > 0 {
-			t.Errorf("the session is to end with %v, and then %#v is told", cause, told)
+		if told := s.Outbox().Take(); !withdrawn || len(told) > 0 {
+			t.Errorf("the session has ended: %t, and then %#v is told", withdrawn, told)
 		}
 	})
 }
 
 // take has a session granted a fixed lease.
-func take(s *session.Session[*lease, int], id int, l *lease) {
-	taken := session.Taken[*lease]{Leases: []*lease{l}, Until: l.until}
-	s.Take(uint64(id), id, taken, session.Granted{Validity: session.Validity{Until: l.until}})
+func take(s *session.Session, id int, l *lease) {
+	taken := session.Taken{Leases: []session.Lease{l}, Until: l.until}
+	s.Take(uint64(id), nil, taken, session.Granted{Validity: session.Validity{Until: l.until}})
 }
 
 // TestAtRiskTellsTheFirstEnd has a session hold a lease of an hour, and something else that ends after a minute.
-// It fails if Warn looks at auto leases only, or TellChanged does not count the lease.
+// It fails if Session.warn looks at auto leases only, or TellChanged does not count the lease.
 func TestAtRiskTellsTheFirstEnd(t *testing.T) {
 	now := time.Now()
 	early, late := &lease{until: now.Add(time.Minute)}, &lease{}
-	for what, change := range map[string]func(s *session.Session[*lease, int]){
-		"a grant": func(s *session.Session[*lease, int]) {
+	for what, change := range map[string]func(s *session.Session){
+		"a grant": func(s *session.Session) {
 			take(s, 2, early)
 		},
-		"a shorter lease": func(s *session.Session[*lease, int]) {
+		"a shorter lease": func(s *session.Session) {
 			s.TellChanged(late, true, early.until, session.Extended{})
 		},
-		"another lock": func(s *session.Session[*lease, int]) {
+		"another lock": func(s *session.Session) {
 			take(s, 2, early)
 			s.Dismiss(late, 1)
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			late.until = now.Add(time.Hour)
-			s := open(new(port))
+			s := open(t)
 			take(s, 1, late)
 			change(s)
-			s.Warn()
+			s.Registry().AtRisk()
 			told := s.Outbox().Take()
 			risk, ok := told[len(told)-1].(session.AtRisk)
 			if !ok || !risk.Validity.Until.Equal(early.until) {
@@ -120,7 +163,7 @@ func TestAtRiskTellsTheFirstEnd(t *testing.T) {
 
 // TestAHeartbeatCostsTheSameHoweverMuchIsHeld counts how often leases are looked at.
 func TestAHeartbeatCostsTheSameHoweverMuchIsHeld(t *testing.T) {
-	s, ls := open(new(port)), make([]*lease, 1000)
+	s, ls := open(t), make([]*lease, 1000)
 	looks := func() (n int) {
 		for _, l := range ls {
 			n += l.looks
@@ -129,8 +172,8 @@ func TestAHeartbeatCostsTheSameHoweverMuchIsHeld(t *testing.T) {
 	}
 	for i := range ls {
 		ls[i] = &lease{until: time.Now().Add(s.TTL())}
-		taken := session.Taken[*lease]{Leases: ls[i : i+1], Auto: true, Until: ls[i].until}
-		s.Take(uint64(i), i, taken, session.Done{})
+		taken := session.Taken{Leases: []session.Lease{ls[i]}, Auto: true, Until: ls[i].until}
+		s.Take(uint64(i), nil, taken, session.Done{})
 	}
 	before := looks()
 	if before > 10*len(ls) {

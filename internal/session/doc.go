@@ -1,20 +1,49 @@
-// Package session is a client's relation with a broker: who it is, when it was last heard, which of its requests were
-// seen, what it is told, what it holds and waits for, and what that may cost.
+// Package session is a client's relation with lockd: who it is, when it was last heard, which of its requests were
+// seen, what it is told, what it holds and waits for, what that may cost, and how it ends or goes on elsewhere.
 //
 // # What it promises
 //
 // What a session is told comes in its order, and is never dropped; a client that does not read loses its session. The
 // answer to a heartbeat holds for all that was told before it. From the first step of its end on, nothing is listed as
-// a session's own. What is counted for it counts no more when it has ended.
+// a session's own. What is counted for it counts no more when it has ended. From the first answer to a resume on no
+// other replica has the session.
 //
 // # What it does not promise
 //
-// It knows nothing of names, of queues and of the store. It takes nothing from anybody: at its end it says what is
-// left, and the broker does the rest.
+// It knows nothing of names and queues. What has a name it asks of the Lease or the Waiter that has it. A request that
+// is about a name enters package broker; session.Begin, Admit and Ask are what all requests have in common.
 //
 // # States
 //
-// A session whose stream broke is detached: it goes on without a client, and ends unless that comes back in time, here
-// or elsewhere. A session is open until Retire, which says why it ends. It is over when all operations that were under
-// way have ended too; then Done is closed. No session becomes open again.
+// A session is one of its Registry from Open or Resume on (registry.go, resume.go). One whose stream broke is detached:
+// it goes on without a client, and ends unless that comes back in time, here or elsewhere. A session is open until it
+// is retired, in the same moment as its cause is known: nothing more is told and taken. Then it departs: it leaves all
+// that it has (end.go). It is over when all operations that were under way have ended too; then Done is closed. No
+// session becomes open again.
+//
+// # Where is what
+//
+//	life.go              signs of life, and silence
+//	tell.go, outbox.go   what is told
+//	leases.go            what it holds and waits for, and what of that it may
+//	earliest.go          until when all of it is valid
+//	risk.go              AtRisk and Safe
+//	asks.go              questions, which hold nothing
+//	record.go, moved.go  the store's record of it, and whether it is somewhere else
+//	drain.go             asking it to move
+//	work.go              what it has to pay for
+//	losses.go, trace.go  the log
+//
+// # Mutexes
+//
+// Registry.mu guards which sessions are open, whether they are to move, and what is to be logged of losses. Session.mu
+// guards what one session has. Whoever locks several does so in this order:
+//
+//  1. those of names, in package broker
+//  2. Registry.mu
+//  3. Session.mu
+//  4. those that lock no other one of this list: of an outbox, the Keeper, watched names, and the tenants
+//
+// A method whose name ends in Locked is called with the mutex held of what it is a method of. The methods of Lease and
+// Waiter lock the mutex of a name, so no other one is held then.
 package session

@@ -52,13 +52,13 @@ func (e *earliest) first() (first int64) {
 }
 
 // countLocked counts a lease with its mode and the end of its validity. One that is over counts as a fixed one.
-func (s *Session[L, W]) countLocked(l L, auto bool, until time.Time) {
+func (s *Session) countLocked(l Lease, auto bool, until time.Time) {
 	e := l.Entry()
 	e.auto, e.until = auto, max(int64(until.Sub(s.opened)), 1)
 	switch {
 	case s.earliest == nil && len(s.list) <= fewLeases:
 	case s.earliest == nil:
-		s.earliest = &earliest{width: int64(s.ttl / ttlSlots)}
+		s.earliest = &earliest{width: int64(s.TTL() / ttlSlots)}
 		for _, other := range s.list {
 			s.slotLocked(other.Entry())
 		}
@@ -72,22 +72,22 @@ func (s *Session[L, W]) countLocked(l L, auto bool, until time.Time) {
 
 // slotLocked counts a lease in its slot. What lasts longer than a renewal would make it is looked at again at the next
 // one.
-func (s *Session[L, W]) slotLocked(e *Entry) {
+func (s *Session) slotLocked(e *Entry) {
 	var to int64
 	if e.auto {
-		to = min(e.until, s.heard.Load()+int64(s.ttl))
+		to = min(e.until, s.heard.Load()+int64(s.TTL()))
 	}
 	e.slot = s.earliest.move(e.slot, to)
 }
 
 // Soonest is a moment before which no auto lease's validity ends, zero if there is none.
-func (s *Session[L, W]) Soonest() time.Time {
+func (s *Session) Soonest() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.soonestLocked()
 }
 
-func (s *Session[L, W]) soonestLocked() time.Time {
+func (s *Session) soonestLocked() time.Time {
 	if s.earliest != nil {
 		return s.timeOf(s.earliest.first())
 	}
@@ -95,7 +95,7 @@ func (s *Session[L, W]) soonestLocked() time.Time {
 }
 
 // firstLocked is the first end of the validity of some leases, zero if there are none.
-func (s *Session[L, W]) firstLocked(some func(*Entry) bool) time.Time {
+func (s *Session) firstLocked(some func(*Entry) bool) time.Time {
 	var first int64
 	for _, l := range s.list {
 		if e := l.Entry(); some(e) && (first == 0 || e.until < first) {
@@ -106,7 +106,7 @@ func (s *Session[L, W]) firstLocked(some func(*Entry) bool) time.Time {
 }
 
 // timeOf is a time that is given in ns since the session was opened, zero for 0.
-func (s *Session[L, W]) timeOf(at int64) time.Time {
+func (s *Session) timeOf(at int64) time.Time {
 	if at == 0 {
 		return time.Time{}
 	}

@@ -26,6 +26,7 @@ type Outbox struct {
 	unlocked map[string]unlocks // of the Unlocked events in the list, by name
 	ends     int                // Unlocked events in the list
 	lists    int                // HoldList events in the list
+	full     bool               // there was no room for an event: nothing is told after it
 }
 
 // unlocks are the Unlocked events of one name in the list.
@@ -115,10 +116,10 @@ func (o *Outbox) pages() int {
 func (o *Outbox) put(e Event) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.mergeLocked(e) {
+	if !o.full && o.mergeLocked(e) {
 		return true
 	}
-	if o.lenLocked() >= o.limit {
+	if o.full = o.full || o.lenLocked() >= o.limit; o.full {
 		return false
 	}
 	if u, ok := e.(Unlocked); ok {

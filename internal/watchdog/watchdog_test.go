@@ -43,7 +43,7 @@ func TestALateAnswerToARenewalStretchesNothing(t *testing.T) {
 		defer dog.Close()
 		b := broker.New(brokertest.Config(), store, dog, zap.NewNop(), reg)
 		defer func() { _ = b.Close(context.Background()) }()
-		s, err := b.Open(broker.OpenRequest{TTL: 3 * time.Second})
+		s, err := b.Open(session.OpenRequest{TTL: 3 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package broker
+package session
 
 import (
 	"fmt"
@@ -7,29 +7,28 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/lockd-io/lockd/internal/observe"
-	"github.com/lockd-io/lockd/internal/session"
 )
 
-// trace logs at debug what a session is told. Debug lines are written with a mutex held: they are for looking
+// Trace logs at debug what a session is told. Debug lines are written with a mutex held: they are for looking
 // at few clients. With debug off this costs a comparison.
-func (s *Session) trace(e session.Event) {
-	if !s.b.log.Core().Enabled(zapcore.DebugLevel) {
+func (s *Session) Trace(e Event) {
+	if !s.of.log.Core().Enabled(zapcore.DebugLevel) {
 		return
 	}
 	switch e := e.(type) {
-	case session.Granted:
-		for _, h := range append([]session.Hold{e.Hold}, e.More...) {
+	case Granted:
+		for _, h := range append([]Hold{e.Hold}, e.More...) {
 			s.debug("granted", e.ID, fieldsOf(h)...)
 		}
-	case session.NotGranted:
+	case NotGranted:
 		s.debug("not granted", e.ID, zap.NamedError(observe.KeyCause, e.Cause))
-	case session.Queued:
+	case Queued:
 		s.debug("queued", e.ID, zap.Int(observe.KeyPosition, e.Position))
-	case session.Failed:
+	case Failed:
 		s.debug("failed", e.ID, zap.NamedError(observe.KeyCause, e.Err))
-	case session.Lost:
+	case Lost:
 		s.debug("lost", 0, append(fieldsOf(e.Hold), zap.Stringer(observe.KeyReason, e.Reason))...)
-	case session.Released: // was logged with its hold
+	case Released: // was logged with its hold
 	default:
 		s.debug("told", 0, zap.String(observe.KeyAnswer, fmt.Sprintf("%T", e)))
 	}
@@ -41,19 +40,19 @@ func (s *Session) debug(what string, id uint64, more ...zap.Field) {
 	if id != 0 {
 		fields = append(fields, zap.Uint64(observe.KeyRequestID, id))
 	}
-	s.b.log.Debug(what, append(fields, more...)...)
+	s.of.log.Debug(what, append(fields, more...)...)
 }
 
-func fieldsOf(h session.Hold) []zap.Field {
+func fieldsOf(h Hold) []zap.Field {
 	return []zap.Field{
 		zap.String(observe.KeyName, h.Name), zap.Stringer(observe.KeyKind, h.Kind), zap.String(observe.KeyHolder, h.Holder),
 		zap.Uint64(observe.KeyFence, uint64(h.Fence)),
 	}
 }
 
-// traceReleased logs at debug that a hold was given back, by a request unless id is 0.
-func (l *Lease) traceReleased(id uint64) {
-	if l.b.log.Core().Enabled(zapcore.DebugLevel) {
-		l.sess.debug("released", id, fieldsOf(l.hold())...)
+// TraceReleased logs at debug that a hold was given back, by a request unless id is 0.
+func (s *Session) TraceReleased(id uint64, h Hold) {
+	if s.of.log.Core().Enabled(zapcore.DebugLevel) {
+		s.debug("released", id, fieldsOf(h)...)
 	}
 }

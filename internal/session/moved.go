@@ -1,4 +1,4 @@
-package broker
+package session
 
 import (
 	"context"
@@ -30,32 +30,32 @@ type moved struct {
 }
 
 // tellMoved tells the others that a session is here now.
-func (b *Broker) tellMoved(r lock.SessionRecord) {
-	if !b.moves.TryEnter() {
+func (r *Registry) tellMoved(record lock.SessionRecord) {
+	if !r.moves.TryEnter() {
 		return
 	}
-	b.wg.Go(func() {
-		defer b.moves.Leave()
-		message, err := json.Marshal(moved{r.ID, r.Epoch})
+	r.goes(func() {
+		defer r.moves.Leave()
+		message, err := json.Marshal(moved{record.ID, record.Epoch})
 		if err == nil {
-			ctx, cancel := context.WithTimeoutCause(b.ctx, movedTime, errors.New("telling that a session moved took too long"))
+			ctx, cancel := context.WithTimeoutCause(r.ctx, movedTime, errors.New("telling that a session moved took too long"))
 			defer cancel()
-			_, err = b.store.Publish(ctx, movedTopic, message)
+			_, err = r.store.Publish(ctx, movedTopic, message)
 		}
 		if err != nil {
-			b.log.Debug("the other replicas were not told that a session moved", zap.String(observe.KeySession, r.ID),
+			r.log.Debug("the other replicas were not told that a session moved", zap.String(observe.KeySession, record.ID),
 				zap.Error(err))
 		}
 	})
 }
 
 // heardMoved has the store asked whose a session is that may be somewhere else.
-func (b *Broker) heardMoved(message []byte) {
+func (r *Registry) heardMoved(message []byte) {
 	var m moved
 	if err := json.Unmarshal(message, &m); err != nil {
 		return // somebody else's message
 	}
-	if s := b.session(m.Session); s != nil && s.record.Epoch < m.Epoch {
-		s.ifStillHere(time.Now().Add(s.TTL()), func() {})
+	if s := r.Session(m.Session); s != nil && s.record.Epoch < m.Epoch {
+		s.IfStillHere(time.Now().Add(s.TTL()), func() {})
 	}
 }

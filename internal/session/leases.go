@@ -9,8 +9,8 @@ import (
 )
 
 // locks is what a session holds and asks for. The session's mutex guards it.
-type locks[L Lease] struct {
-	list     []L
+type locks struct {
+	list     []Lease
 	asked    int       // locks that requests ask for
 	waiters  int       // requests that ask for some
 	weight   int       // what it costs to renew what is held and asked for, in locks
@@ -37,10 +37,10 @@ func Upkeep(ttl time.Duration) int {
 	return int(min(ttl.Milliseconds(), time.Hour.Milliseconds()) * limits.LocksPerSecond / time.Second.Milliseconds())
 }
 
-func (s *Session[L, W]) upkeep() int { return Upkeep(s.ttl) }
+func (s *Session) upkeep() int { return Upkeep(s.TTL()) }
 
 // MaxLocks is how many locks the session may hold and ask for.
-func (s *Session[L, W]) MaxLocks() int { return min(s.limits.LocksPerSession, s.upkeep()) }
+func (s *Session) MaxLocks() int { return min(s.of.cfg.Limits.LocksPerSession, s.upkeep()) }
 
 // Want is what a request asks for.
 type Want struct {
@@ -49,14 +49,14 @@ type Want struct {
 }
 
 // wait is a request that was not answered yet.
-type wait[W comparable] struct {
-	w    W
+type wait struct {
+	w    Waiter
 	want Want
 }
 
 // Wait notes a request, if the session may ask for what it wants. One that was here before may want something
-// else now, or go on as another W. It is here until it is answered by Take or Conclude, or until Leave.
-func (s *Session[L, W]) Wait(id uint64, w W, want Want) error {
+// else now, or go on as another Waiter. It is here until it is answered by Take or Conclude, or until Leaseeave.
+func (s *Session) Wait(id uint64, w Waiter, want Want) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.waiting[id].want
@@ -65,14 +65,14 @@ func (s *Session[L, W]) Wait(id uint64, w W, want Want) error {
 	case s.ended:
 		return ErrSessionExpired
 	case locks <= 0 && weight <= 0:
-	case before.Locks == 0 && s.waiters >= s.limits.WaitersPerSession:
-		return s.port.Denied("waiters", s.limits.WaitersPerSession)
+	case before.Locks == 0 && s.waiters >= s.of.cfg.Limits.WaitersPerSession:
+		return s.of.cfg.Denied("waiters", s.of.cfg.Limits.WaitersPerSession)
 	case s.asked+len(s.list)+s.undoing+locks > s.MaxLocks():
-		return s.port.Denied("locks", s.MaxLocks())
+		return s.of.cfg.Denied("locks", s.MaxLocks())
 	case s.weight+weight > s.upkeep():
-		return s.port.Denied("locks", s.upkeep())
+		return s.of.cfg.Denied("locks", s.upkeep())
 	}
-	s.waiting[id] = wait[W]{w, want}
+	s.waiting[id] = wait{w, want}
 	s.waiters += waits(want) - waits(before)
 	s.asked += locks
 	s.weight += weight
@@ -83,13 +83,13 @@ func (s *Session[L, W]) Wait(id uint64, w W, want Want) error {
 func waits(want Want) int { return min(want.Locks, 1) }
 
 // Leave is the end of a Wait that is not answered.
-func (s *Session[L, W]) Leave(id uint64, w W) {
+func (s *Session) Leave(id uint64, w Waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leaveLocked(id, w)
 }
 
-func (s *Session[L, W]) leaveLocked(id uint64, w W) (want Want) {
+func (s *Session) leaveLocked(id uint64, w Waiter) (want Want) {
 	if e, there := s.waiting[id]; there && e.w == w {
 		want = e.want
 		delete(s.waiting, id)
@@ -102,7 +102,7 @@ func (s *Session[L, W]) leaveLocked(id uint64, w W) (want Want) {
 
 // Conclude answers a request. In the same moment it does not wait any more: whoever does not find it finds its answer
 // in the outbox.
-func (s *Session[L, W]) Conclude(id uint64, w W, e Event) {
+func (s *Session) Conclude(id uint64, w Waiter, e Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leaveLocked(id, w)
@@ -110,28 +110,53 @@ func (s *Session[L, W]) Conclude(id uint64, w W, e Event) {
 }
 
 // Waiting is the request with an id that waits, if there is one.
-func (s *Session[L, W]) Waiting(id uint64) (w W, there bool) {
+func (s *Session) Waiting(id uint64) (w Waiter, there bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, there := s.waiting[id]
 	return e.w, there
 }
 
-// WaitingFor are those requests that wait for which is says so, in no order.
-func (s *Session[L, W]) WaitingFor(is func(W) bool) (ws []W) {
+// Waits are the requests that wait, in no order.
+func (s *Session) Waits() (ws []Waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.waiting {
-		if is(e.w) {
-			ws = append(ws, e.w)
-		}
+		ws = append(ws, e.w)
 	}
 	return ws
 }
 
+// Cancel ends the wait of another request of the session. ErrNotWaiting says that its answer is in the outbox already,
+// or that there never was such a request.
+func (s *Session) Cancel(id, target uint64) {
+	s.Begin(id, nil, func() error {
+		if !s.cancel(target) {
+			return ErrNotWaiting
+		}
+		s.Tell(Done{ID: id})
+		return nil
+	})
+}
+
+// cancel says whether a request waited. It may go on as another Waiter.
+func (s *Session) cancel(id uint64) bool {
+	w, there := s.Waiting(id)
+	for there {
+		if w.Cancel() {
+			return true
+		}
+		before := w
+		if w, there = s.Waiting(id); w == before {
+			return false
+		}
+	}
+	return false
+}
+
 // Taken are leases that a request was granted.
-type Taken[L Lease] struct {
-	Leases []L
+type Taken struct {
+	Leases []Lease
 	Auto   bool
 	Until  time.Time // the end of their validity
 }
@@ -139,7 +164,7 @@ type Taken[L Lease] struct {
 // Take concludes a request with what it was granted: its leases are listed as the session's own instead of it, and then
 // it is answered, all in the same moment. So what a heartbeat is answered with holds for all that was told before it. A
 // session that has ended takes nothing.
-func (s *Session[L, W]) Take(id uint64, w W, t Taken[L], e Event) bool {
+func (s *Session) Take(id uint64, w Waiter, t Taken, e Event) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	want := s.leaveLocked(id, w)
@@ -155,7 +180,7 @@ func (s *Session[L, W]) Take(id uint64, w W, t Taken[L], e Event) bool {
 }
 
 // Adopt lists a lease that the session brings with it. It makes so much of its weight.
-func (s *Session[L, W]) Adopt(l L, weight int, auto bool, until time.Time) bool {
+func (s *Session) Adopt(l Lease, weight int, auto bool, until time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
@@ -166,22 +191,21 @@ func (s *Session[L, W]) Adopt(l L, weight int, auto bool, until time.Time) bool 
 	return true
 }
 
-func (s *Session[L, W]) listLocked(l L, auto bool, until time.Time) {
+func (s *Session) listLocked(l Lease, auto bool, until time.Time) {
 	l.Entry().at = uint32(len(s.list)) //nolint:gosec // bounded by limits.locks_per_session
 	s.list = append(s.list, l)
 	s.countLocked(l, auto, until)
 }
 
 // Dismiss takes a lease that is over from its session. It made so much of its weight.
-func (s *Session[L, W]) Dismiss(l L, weight int) {
+func (s *Session) Dismiss(l Lease, weight int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.weight -= weight
 	e, end := l.Entry(), len(s.list)-1
 	last := s.list[end]
 	s.list[e.at], last.Entry().at = last, e.at
-	var none L
-	s.list[end] = none
+	s.list[end] = nil
 	if s.list = s.list[:end]; end == 0 {
 		s.list = nil
 	}
@@ -190,113 +214,40 @@ func (s *Session[L, W]) Dismiss(l L, weight int) {
 }
 
 // Lighten notes that so much less is to be renewed.
-func (s *Session[L, W]) Lighten(by int) {
+func (s *Session) Lighten(by int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.weight -= by
 }
 
 // Undoing counts holds that are being cleared up, one more or one less.
-func (s *Session[L, W]) Undoing(more int) {
+func (s *Session) Undoing(more int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.undoing += more
 }
 
 // Mark is the keeper's room for what the auto leases have in common.
-func (s *Session[L, W]) Mark() *lock.Mark { return &s.mark }
+func (s *Session) Mark() *lock.Mark { return &s.mark }
 
 // Leases are what it holds at this moment.
-func (s *Session[L, W]) Leases() []L {
+func (s *Session) Leases() []Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.list)
 }
 
-// walkStep is how many leases are looked at in one go under the mutex. Walks that need more let everybody else have it
-// in between.
-const walkStep = 500
-
-// Walk returns the leases, in no order. It goes from the last one to the first: a lease that leaves is replaced by the
-// last one, so nothing that stays is missed, but it may be met twice.
-func (s *Session[L, W]) Walk(pause func()) (found []L) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for end := len(s.list); end > 0; {
-		from := max(end-walkStep, 0)
-		found = append(found, s.list[from:end]...)
-		if from == 0 {
-			break
-		}
-		s.mu.Unlock()
-		pause()
-		s.mu.Lock()
-		end = min(from, len(s.list))
-	}
-	return found
-}
-
 // Count notes that the mode or the validity of a lease changed.
-func (s *Session[L, W]) Count(l L, auto bool, until time.Time) {
+func (s *Session) Count(l Lease, auto bool, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.countLocked(l, auto, until)
 }
 
 // Renewed is Count for a lease that was found in the store, and with that is known to be there.
-func (s *Session[L, W]) Renewed(l L, auto bool, until time.Time) {
+func (s *Session) Renewed(l Lease, auto bool, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.countLocked(l, auto, until)
 	s.trustLocked(l)
-}
-
-// Warn tells AtRisk, with the earliest end of a validity, to one that holds leases and was not told.
-func (s *Session[L, W]) Warn() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.atRisk || s.ended || len(s.list) == 0 {
-		return
-	}
-	s.atRisk = true
-	s.tellLocked(AtRisk{Validity: s.validityLocked(s.firstLocked(func(*Entry) bool { return true }))})
-}
-
-// Suspect marks all leases as to be verified before Safe is told, and returns them.
-func (s *Session[L, W]) Suspect() []L {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		return nil
-	}
-	for _, l := range s.list {
-		if e := l.Entry(); !e.suspect {
-			e.suspect = true
-			s.suspects++
-		}
-	}
-	return slices.Clone(s.list)
-}
-
-// trustLocked takes a lease from those to be verified: it was renewed, or it is over.
-func (s *Session[L, W]) trustLocked(l L) {
-	if e := l.Entry(); e.suspect {
-		e.suspect = false
-		s.suspects--
-	}
-	s.calmLocked()
-}
-
-// Calm tells Safe if nothing is at risk any more.
-func (s *Session[L, W]) Calm() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.calmLocked()
-}
-
-func (s *Session[L, W]) calmLocked() {
-	if s.atRisk && s.suspects == 0 && s.port.Safe() {
-		s.atRisk = false
-		s.tellLocked(Safe{})
-	}
 }

@@ -1,4 +1,4 @@
-package broker
+package session
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
-	"github.com/lockd-io/lockd/internal/session"
 )
 
 // Sessions are asked to move to another stream when the replica drains, and when their streams are old. A client opens
@@ -22,18 +21,18 @@ const movesPerSecond = 500
 // Drain accepts no more sessions and unary acquires, and asks all clients to move within the given time, one after the
 // other. It does not wait for that. It returns how many will be asked. Who is still here at a second Drain is asked
 // again.
-func (b *Broker) Drain(within time.Duration) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
+func (r *Registry) Drain(within time.Duration) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
 		return 0
 	}
-	b.draining = true
-	b.idleLocked()
-	b.askNoMoreLocked()
-	sessions, enough := b.sessionsLocked(), b.asking
+	r.draining = true
+	r.idleLocked()
+	r.askNoMoreLocked()
+	sessions, enough := r.pageLocked("", r.open.Len()), r.asking
 	sessions = slices.DeleteFunc(sessions, func(s *Session) bool { return !s.streaming })
-	b.wg.Go(func() { b.askToMove(sessions, within, enough) })
+	r.goes(func() { r.askToMove(sessions, within, enough) })
 	return len(sessions)
 }
 
@@ -42,7 +41,7 @@ func (b *Broker) Drain(within time.Duration) int {
 //
 //	asked at   begin + i * min(1/movesPerSecond, within/2/n)
 //	told       3/4 * within - what has passed until then
-func (b *Broker) askToMove(sessions []*Session, within time.Duration, enough <-chan struct{}) {
+func (r *Registry) askToMove(sessions []*Session, within time.Duration, enough <-chan struct{}) {
 	step := time.Second / movesPerSecond
 	if n := len(sessions); n > 0 {
 		step = min(step, within/2/time.Duration(n))
@@ -54,76 +53,86 @@ func (b *Broker) askToMove(sessions []*Session, within time.Duration, enough <-c
 		case <-time.After(time.Until(begun.Add(at))):
 		case <-enough:
 			return
-		case <-b.ctx.Done():
+		case <-r.ctx.Done():
 			return
 		}
-		s.Tell(session.Draining{Within: within/4*3 - at})
+		s.Tell(Draining{Within: within/4*3 - at})
 	}
 }
 
 // askNoMoreLocked ends the asking that goes on, if any does.
-func (b *Broker) askNoMoreLocked() {
-	close(b.asking)
-	b.asking = make(chan struct{})
+func (r *Registry) askNoMoreLocked() {
+	close(r.asking)
+	r.asking = make(chan struct{})
 }
 
 // Undrain accepts sessions and unary acquires again, and says whether that was refused before. Clients that were asked
 // to move may still do so; no others are asked.
-func (b *Broker) Undrain() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.draining || b.closing.Load() {
+func (r *Registry) Undrain() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.draining || r.closed {
 		return false
 	}
-	b.askNoMoreLocked()
-	b.draining, b.idle = false, make(chan struct{})
+	r.askNoMoreLocked()
+	r.draining, r.idle = false, make(chan struct{})
 	return true
 }
 
-// Idle is closed when the broker is draining and no session has a stream. To be called after Drain.
-func (b *Broker) Idle() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.idle
+// Streams is how many sessions have a stream yet, while the replica drains; else 0.
+func (r *Registry) Streams() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.draining {
+		return 0
+	}
+	return r.streams
 }
 
-func (b *Broker) idleLocked() {
-	if !b.draining || b.streams > 0 {
+// Idle is closed when the replica is draining and no session has a stream. To be called after Drain.
+func (r *Registry) Idle() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.idle
+}
+
+func (r *Registry) idleLocked() {
+	if !r.draining || r.streams > 0 {
 		return
 	}
 	select {
-	case <-b.idle:
+	case <-r.idle:
 	default:
-		close(b.idle)
+		close(r.idle)
 	}
 }
 
 // streamingLocked notes a session that has come, with its stream.
-func (b *Broker) streamingLocked(s *Session) {
-	b.streams++
+func (r *Registry) streamingLocked(s *Session) {
+	r.streams++
 	s.streaming = true
-	if b.cfg.Session.MaxStreamAge > 0 {
-		s.aging = time.AfterFunc(b.ageOfStream(), func() { b.aged(s) })
+	if r.cfg.MaxStreamAge > 0 {
+		s.aging = time.AfterFunc(r.ageOfStream(), func() { r.aged(s) })
 	}
 }
 
 // ageOfStream is how old a stream becomes: up to a quarter less than it may. Clients that all came at once do not move
 // at once for ever.
-func (b *Broker) ageOfStream() time.Duration {
-	most := b.cfg.Session.MaxStreamAge
+func (r *Registry) ageOfStream() time.Duration {
+	most := r.cfg.MaxStreamAge
 	return most - rand.N(most/4+1)
 }
 
 // aged asks a session with an old stream to move. If it does not it is asked again.
-func (b *Broker) aged(s *Session) {
-	b.mu.Lock()
+func (r *Registry) aged(s *Session) {
+	r.mu.Lock()
 	streaming := s.streaming
 	if streaming {
-		s.aging.Reset(b.ageOfStream())
+		s.aging.Reset(r.ageOfStream())
 	}
-	b.mu.Unlock()
+	r.mu.Unlock()
 	if streaming {
-		s.Tell(session.Draining{Within: b.cfg.Session.MaxStreamAge / 10})
+		s.Tell(Draining{Within: r.cfg.MaxStreamAge / 10})
 	}
 }
 
@@ -131,29 +140,29 @@ func (b *Broker) aged(s *Session) {
 // moves goes on there first. Only then the stream counts as left, so that a replica that drains does not take what
 // moved for lost. It does not block.
 func (s *Session) leaveIfElsewhere() {
-	s.b.beginTaking()
-	s.askWhose(func(err error) {
-		s.b.goTaking(func() {
+	s.of.broker.Begin()
+	s.startWhose(func(err error) {
+		defer s.of.broker.End()
+		s.of.goes(func() {
 			if errors.Is(err, lock.ErrSuperseded) {
-				s.End(session.ErrSuperseded)
+				s.End(ErrSuperseded)
 			}
-			s.b.mu.Lock()
-			defer s.b.mu.Unlock()
-			s.b.unstreamedLocked(s)
+			s.of.mu.Lock()
+			defer s.of.mu.Unlock()
+			s.of.unstreamedLocked(s)
 		})
-		s.b.endTaking()
 	})
 }
 
 // unstreamedLocked takes its stream from a session.
-func (b *Broker) unstreamedLocked(s *Session) {
+func (r *Registry) unstreamedLocked(s *Session) {
 	if !s.streaming {
 		return
 	}
-	b.streams--
+	r.streams--
 	s.streaming = false
 	if s.aging != nil {
 		s.aging.Stop()
 	}
-	b.idleLocked()
+	r.idleLocked()
 }

@@ -3,33 +3,33 @@ package session
 import "github.com/lockd-io/lockd/internal/limits"
 
 // Operable says whether the session may have one more operation under way.
-func (s *Session[L, W]) Operable() error {
+func (s *Session) Operable() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch most := s.limits.LocksPerSession + s.limits.WaitersPerSession; {
+	switch most := s.of.cfg.Limits.LocksPerSession + s.of.cfg.Limits.WaitersPerSession; {
 	case s.ended:
 		return ErrSessionExpired
 	case s.ops >= most:
-		return s.port.Denied("operations", most)
+		return s.of.cfg.Denied("operations", most)
 	}
 	return nil
 }
 
 // EnterOp and LeaveOp surround what has to be over before Done is closed.
-func (s *Session[L, W]) EnterOp() {
+func (s *Session) EnterOp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ops++
 }
 
 // LeaveOp is the end of it.
-func (s *Session[L, W]) LeaveOp() {
+func (s *Session) LeaveOp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leaveOpLocked()
 }
 
-func (s *Session[L, W]) leaveOpLocked() {
+func (s *Session) leaveOpLocked() {
 	s.ops--
 	if s.ended && s.ops == 0 && !s.finished {
 		s.finished = true
@@ -37,28 +37,32 @@ func (s *Session[L, W]) leaveOpLocked() {
 	}
 }
 
-// Ask has a question to the store asked, or says why it is not. It holds nothing and waits for nothing. A few
-// goroutines ask the questions of a session, so that neither the stream's reader nor other requests wait for the store.
-func (s *Session[L, W]) Ask(question func()) error {
+// Ask begins a question to the store, which holds nothing and waits for nothing. A few goroutines ask the questions of
+// a session, so that neither the stream's reader nor other requests wait for the store.
+func (s *Session) Ask(id uint64, wrong error, question func()) {
+	s.Begin(id, wrong, func() error { return s.ask(question) })
+}
+
+func (s *Session) ask(question func()) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.ended:
 		return ErrSessionExpired
 	case len(s.asks) >= limits.Questions:
-		return s.port.Denied("questions", limits.Questions)
+		return s.of.cfg.Denied("questions", limits.Questions)
 	}
 	s.asks = append(s.asks, question)
 	if s.askers < limits.Asking {
 		s.askers++
 		s.ops++
-		s.port.Go(s.askAll)
+		s.of.goes(s.askAll)
 	}
 	return nil
 }
 
 // askAll asks until there is nothing left to ask. A session that ended gets no further answers.
-func (s *Session[L, W]) askAll() {
+func (s *Session) askAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.asks) > 0 && !s.ended {
@@ -74,10 +78,10 @@ func (s *Session[L, W]) askAll() {
 	s.leaveOpLocked()
 }
 
-// Pages says whether there is room for one more page of holds in the outbox.
-func (s *Session[L, W]) Pages() error {
+// hasRoomForPage says whether there is room for one more page of holds in the outbox.
+func (s *Session) hasRoomForPage() error {
 	if s.out.pages() >= limits.Pages {
-		return s.port.Denied("pages", limits.Pages)
+		return s.of.cfg.Denied("pages", limits.Pages)
 	}
 	return nil
 }

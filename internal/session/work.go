@@ -1,22 +1,20 @@
-package broker
+package session
 
 import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/limits"
-	"github.com/lockd-io/lockd/internal/request"
-	"github.com/lockd-io/lockd/internal/session"
 )
 
 // priceOf is what an answer is counted for that may have been given without the store. What the store was asked for it
 // shares out itself.
-func priceOf(e session.Event) time.Duration {
+func priceOf(e Event) time.Duration {
 	switch e := e.(type) {
-	case session.Failed, session.NotGranted, session.Queued, session.Done:
+	case Failed, NotGranted, Queued, Done:
 		return limits.Refusal
-	case session.HeartbeatAck:
+	case HeartbeatAck:
 		return limits.Sign
-	case session.HoldList:
+	case HoldList:
 		return limits.Refusal + time.Duration(len(e.Locks))*time.Microsecond
 	}
 	return 0
@@ -35,15 +33,5 @@ func (s *Session) Owes() time.Duration {
 }
 
 func (s *Session) settleWork() time.Duration {
-	return s.b.tenants.SpendFor(s.Client().Tenant, time.Duration(s.work.Swap(0)), s.TTL()/4)
-}
-
-// names notes the names of a request.
-func (s *Session) names(req request.Acquire) error {
-	t, tenants := s.Client().Tenant, s.b.tenants
-	err := tenants.Name(t, req.Name)
-	for i := 0; i < len(req.More) && err == nil; i++ {
-		err = tenants.Name(t, req.More[i].Name)
-	}
-	return err
+	return s.of.cfg.Tenants.SpendFor(s.Client().Tenant, time.Duration(s.work.Swap(0)), s.TTL()/4)
 }

@@ -1,0 +1,143 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// What a session asks of a lease that it holds, or says that it holds. These methods implement session.Lease.
+
+// Entry is its session's room in the lease.
+func (l *Lease) Entry() *session.Entry { return &l.entry }
+
+// Hold is what never changes.
+func (l *Lease) Hold() session.Hold {
+	return session.Hold{Name: l.name, Kind: l.kind, Holder: l.holder, Fence: l.fence, AcquiredBy: l.request}
+}
+
+// Describe tells what it is like, if it is still held.
+func (l *Lease) Describe() (h session.HeldLock, held bool) {
+	l.lock()
+	defer l.unlock()
+	return session.HeldLock{
+		Hold: l.Hold(), Validity: session.Validity{Until: l.until}, Count: l.count, Auto: l.auto, Permits: l.permits,
+	}, !l.over
+}
+
+// Hurry has it renewed now.
+func (l *Lease) Hurry() {
+	l.lock()
+	defer l.unlock()
+	if !l.over {
+		l.b.keeper.Hurry(l)
+	}
+}
+
+// Leave lets it run out by itself, or go on elsewhere.
+func (l *Lease) Leave(elsewhere bool) {
+	l.lock()
+	defer l.unlock()
+	if l.over {
+		return
+	}
+	if !elsewhere {
+		l.b.metrics.lost.WithLabelValues(lock.LostSession.String()).Inc()
+		l.sess.Trace(session.Lost{Hold: l.Hold(), Reason: lock.LostSession})
+	}
+	l.overLocked()
+	l.b.dropHoldLocked(l)
+}
+
+// GiveBack begins to release it at the end of its session, after what is under way for it.
+func (l *Lease) GiveBack() {
+	l.lock()
+	defer l.unlock()
+	if !l.over && len(l.ops) > 0 {
+		l.doLocked(l.giveBackLocked)
+		return
+	}
+	l.giveBackLocked()
+}
+
+func (l *Lease) giveBackLocked() {
+	if l.over {
+		l.sess.GaveBack()
+		return
+	}
+	l.b.startReleaseLocked(l, 0)
+}
+
+// claim finds out what became of a hold that a session says it has. What the replica it comes from has under way may
+// take the lock once more, so what is renewed is compared with its fence, and what is released is released again a
+// little later. How many permits it had at first is not known: the client tells how many are to stay.
+func (s *Session) claim(ctx context.Context, h session.HeldLock) (session.Lease, session.Lost, error) {
+	l := &Lease{
+		b: s.b, sess: s, name: h.Hold.Name, kind: h.Hold.Kind, holder: h.Hold.Holder, request: h.Hold.AcquiredBy,
+		owner: ownerOf(s.ID(), h.Hold.Holder, h.Hold.AcquiredBy), fence: h.Hold.Fence, permits: h.Permits,
+		auto: h.Auto, count: h.Count, lateGrant: true, extras: nothing,
+	}
+	if h.Age > 0 || h.Annotation != "" {
+		l.own().before, l.own().annotation = request.PastOf(h.Age), h.Annotation
+	}
+	err := l.verify(ctx)
+	_, gone := errors.AsType[*lock.GoneError](err)
+	switch {
+	case err == nil:
+		return l, session.Lost{}, nil
+	case gone, errors.Is(err, lock.ErrKindMismatch):
+		return nil, s.b.lostBy(h.Hold, reasonOf(err)), nil
+	}
+	return nil, session.Lost{}, err
+}
+
+// verify finds out whether the hold is there, and until when. An auto lease is prolonged.
+func (l *Lease) verify(ctx context.Context) (err error) {
+	defer func() { l.since = l.b.stamp(time.Now()) }()
+	r, start := l.verification(), time.Now()
+	r.TTL = time.Millisecond
+	if l.auto {
+		r.TTL = l.sess.TTL()
+	}
+	if l.until, err = l.b.extendOne(ctx, r, false); err == nil {
+		l.seen = l.b.stamp(start)
+	}
+	return err
+}
+
+// Adopt makes a lease that was verified one of its session.
+func (l *Lease) Adopt() {
+	b, h := l.b, l.b.shardOf(l.name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l.q = b.queueLocked(l.name)
+	if !l.sess.Adopt(l, upkeepOf(l.permits), l.auto, l.until) {
+		l.q.dropIdleLocked()
+		return
+	}
+	l.q.holdLocked(l)
+	h.leases.ReplaceOrInsert(l)
+	b.metrics.heldLocked(l)
+	b.keeper.Keep(l, l.until)
+}
+
+// lostBy is what a client is told of a hold that it lost.
+func (b *Broker) lostBy(h session.Hold, reason lock.LostReason) session.Lost {
+	lost := session.Lost{Hold: h, Reason: reason}
+	if reason == lock.LostForced {
+		lost.Forced = b.ForcedBy(h.Name)
+	}
+	return lost
+}
+
+// reasonOf is why a hold was not found.
+func reasonOf(err error) lock.LostReason {
+	if gone, ok := errors.AsType[*lock.GoneError](err); ok {
+		return gone.Reason
+	}
+	return lock.LostForced
+}

@@ -1,0 +1,144 @@
+package session
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/arbiter"
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// The store has a record of each session, so that it can go on at another replica. It is written when the session
+// opens, and prolonged about when its leases are. Whoever ends the record may give back what the session has; nobody
+// else does so after its stream broke. docs/decisions has the reasons: "a session outlives its stream and its replica".
+
+// recording is what is under way about the record of a session, whose mutex guards it.
+type recording struct {
+	keeping bool // a call that prolongs it is under way
+	written bool // it was, once at least
+	over    bool // this replica ended it
+	asking  bool // whose the session is
+	unsure  []unsure
+}
+
+// unsure is what is done if the session is still here, and until when that is of interest.
+type unsure struct {
+	run func()
+	end time.Time
+}
+
+// newRecord is that of an attempt to begin a session, or to go on with it.
+func (r *Registry) newRecord(c Client, id, token string, epoch uint64) lock.SessionRecord {
+	hash := sha256.Sum256([]byte(token)) // all that the store is told of it
+	return lock.SessionRecord{
+		ID: id, Epoch: epoch, Nonce: rand.Text(), TokenHash: hex.EncodeToString(hash[:]), Client: c.Name,
+		Replica: r.cfg.Replica, Tenant: ":sessions " + string(c.Tenant),
+	}
+}
+
+// recordTTL is how long a record is kept: it is prolonged three times in a session TTL, and must outlive the leases.
+func recordTTL(sessionTTL time.Duration) time.Duration { return sessionTTL * 3 / 2 }
+
+// mostWrites is how often a record that could not be written is written again before the client is heard once more.
+const mostWrites = 8
+
+// keepRecordLocked prolongs the record, or makes it if that failed. It is the n-th attempt in a row: without a record
+// nobody can go on with the session, so it is written again soon. One that is there lasts until the next sign of life.
+func (s *Session) keepRecordLocked(n int) {
+	if s.keeping || s.ended || s.of.ctx.Err() != nil {
+		return
+	}
+	s.keeping = true
+	s.of.broker.Begin()
+	k := lock.SessionKeep{SessionRecord: s.record, TTL: recordTTL(s.TTL()), Again: true}
+	s.of.store.StartKeepSession(k, func(err error) {
+		defer s.of.broker.End()
+		s.heardWhose(err)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.keeping, s.written = false, s.written || err == nil
+		if !lock.Retriable(err) || s.written || n == mostWrites || s.ended {
+			return
+		}
+		s.of.goes(func() {
+			s.of.pause(arbiter.Backoff(n))
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.keepRecordLocked(n + 1)
+		})
+	})
+}
+
+// heardWhose leaves a session that goes on elsewhere.
+func (s *Session) heardWhose(err error) {
+	if errors.Is(err, lock.ErrSuperseded) {
+		s.of.goes(func() { s.End(ErrSuperseded) })
+	}
+}
+
+// IfStillHere does something once the store has said, when asked after this moment, that the session went on nowhere
+// else. If it does not say so until end, nothing is done. With that a lease is given back whose validity has ended:
+// what another replica told the client of it would have been told before.
+func (s *Session) IfStillHere(end time.Time, run func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unsure = append(s.unsure, unsure{run, end})
+	if !s.asking {
+		s.asking = true
+		s.of.goes(s.askWhose)
+	}
+}
+
+// askWhose asks for all that came until now, until nothing is left. A record that is gone may come back: the store lost
+// it.
+func (s *Session) askWhose() {
+	for n := 1; ; n++ {
+		asked := s.takeUnsure()
+		if len(asked) == 0 {
+			return
+		}
+		told := make(chan error, 1)
+		s.startWhose(func(err error) { told <- err })
+		err := <-told
+		s.heardWhose(err)
+		s.mu.Lock()
+		gone := errors.Is(err, lock.ErrSessionGone)
+		still := err == nil || gone && s.over
+		again := !still && (gone || lock.Retriable(err)) && (!s.ended || s.releases) && s.of.ctx.Err() == nil
+		if again {
+			s.unsure = append(asked, s.unsure...)
+		}
+		s.mu.Unlock()
+		switch {
+		case again:
+			s.of.pause(arbiter.Backoff(n))
+		case still:
+			for _, u := range asked {
+				u.run()
+			}
+			n = 0
+		}
+	}
+}
+
+// takeUnsure are those that are still of interest. If there are none, nobody asks any more.
+func (s *Session) takeUnsure() (asked []unsure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range s.unsure {
+		if time.Now().Before(u.end) {
+			asked = append(asked, u)
+		}
+	}
+	s.unsure = nil
+	s.asking = len(asked) > 0
+	return asked
+}
+
+// startWhose asks the store whose the session is, and prolongs nothing.
+func (s *Session) startWhose(done func(error)) {
+	s.of.store.StartKeepSession(lock.SessionKeep{SessionRecord: s.record, TTL: time.Millisecond}, done)
+}

@@ -1,0 +1,242 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/btree"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/limits"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/observe"
+	"github.com/lockd-io/lockd/internal/watching"
+)
+
+// Config is what a Registry is told at its start.
+type Config struct {
+	Replica      string // its name for people
+	Limits       limits.Limits
+	MaxStreamAge time.Duration
+	AnswerTime   time.Duration
+	Tenants      *limits.Tenants
+	Watching     *watching.Hub
+	Denied       limits.Denied
+	Log          *zap.Logger
+}
+
+// Broker has the names. This is what sessions ask of it, besides what they ask of their leases and waiters.
+type Broker interface {
+	// Heard has the leases renewed. The mutex of the session is held.
+	Heard(leases *lock.Mark)
+	// Begin and End surround what is to be over before the store is left.
+	Begin()
+	End()
+}
+
+// Lease is a lock that a session holds. Its methods lock the mutex of its name, but for the first two.
+type Lease interface {
+	// Entry is the session's room in the lease.
+	Entry() *Entry
+	// Hold is what never changes.
+	Hold() Hold
+	// Describe tells what it is like, if it is still held, but for the anchor.
+	Describe() (h HeldLock, held bool)
+	// Hurry has it renewed now.
+	Hurry()
+	// Adopt makes it one of its session, which came from elsewhere.
+	Adopt()
+	// Leave lets it run out by itself, or go on elsewhere.
+	Leave(elsewhere bool)
+	// GiveBack begins to release it at the end of its session, which is told by GaveBack when that is done.
+	GiveBack()
+}
+
+// Waiter is a request that waits. Its methods lock the mutex of its name.
+type Waiter interface {
+	// Withdraw ends it without an answer.
+	Withdraw()
+	// Cancel ends it because its client says so, and says whether it waited.
+	Cancel() bool
+}
+
+// Registry has the sessions of a replica.
+type Registry struct {
+	cfg     Config
+	ctx     context.Context // ends all store calls and background work
+	store   lock.Store
+	broker  Broker
+	log     *zap.Logger
+	moves   limits.Room // sessions of which the others are being told
+	resumes resumes
+	deaf    func()      // hears no more of sessions that moved
+	safe    atomic.Bool // the store is there, and all leases that are to be verified are marked: Safe may be told
+
+	mu       sync.Mutex // guards the fields below. With it held only a session or the tenants are locked
+	open     *btree.BTreeG[at]
+	streams  int // sessions that have one
+	draining bool
+	closed   bool          // and stays so
+	asking   chan struct{} // closed when sessions that were not yet asked to move shall stay
+	// closed when no session of a draining replica has a stream; another one after an Undrain
+	idle   chan struct{}
+	losses losses
+}
+
+// at is a session in the order in which operators are told them: so a page costs what is on it and not what there is.
+type at struct {
+	id      string
+	session *Session
+}
+
+// degree is the width of the tree.
+const degree = 32
+
+// NewRegistry makes a Registry. EndAll ends it.
+func NewRegistry(ctx context.Context, cfg Config, store lock.Store, b Broker) *Registry {
+	r := &Registry{
+		cfg: cfg, ctx: ctx, store: store, broker: b, log: cfg.Log, moves: make(limits.Room, limits.Moves),
+		resumes: newResumes(cfg.Denied), asking: make(chan struct{}), idle: make(chan struct{}),
+		open: btree.NewG(degree, func(a, b at) bool { return a.id < b.id }),
+	}
+	r.deaf = store.Subscribe(movedTopic, r.heardMoved)
+	return r
+}
+
+// NewToken is one that nobody can guess.
+func NewToken() string { return rand.Text() + rand.Text() }
+
+// Open begins a session.
+func (s *Session) Open() error {
+	if _, err := s.join(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.keepRecordLocked(1)
+	s.mu.Unlock()
+	s.of.log.Debug("session opened", zap.String(observe.KeySession, s.id),
+		zap.String(observe.KeyClient, s.Client().Name), zap.String(observe.KeyPeer, s.Client().Peer))
+	return nil
+}
+
+// join makes a session one of the registry, unless there is one with its id, which it returns.
+func (s *Session) join() (before *Session, err error) {
+	r := s.of
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.draining {
+		return nil, ErrDraining
+	}
+	if a, there := r.open.Get(at{id: s.id}); there {
+		return a.session, nil
+	}
+	if s.slot, err = r.cfg.Tenants.Begin(s.opening.Slot, s.Client().Tenant); err != nil {
+		return nil, err
+	}
+	if s.slot == nil { // its stream is over
+		return nil, ErrNotOpen
+	}
+	r.open.ReplaceOrInsert(at{s.id, s})
+	r.streamingLocked(s)
+	s.mu.Lock()
+	s.silence = time.AfterFunc(s.TTL(), s.checkSilence)
+	s.mu.Unlock()
+	return nil, nil
+}
+
+// part takes a session that ends from those of the registry.
+func (r *Registry) part(s *Session, leases []Lease) {
+	s.slot.End()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a, _ := r.open.Get(at{id: s.id}); a.session == s { // else it has come back
+		r.open.Delete(a)
+	}
+	r.noteEndLocked(s, leases)
+	r.unstreamedLocked(s)
+}
+
+// EndAll ends all sessions, for good, and returns them. Leases of sessions that asked for it are released, the others
+// run out by themselves: their clients may still be at work.
+func (r *Registry) EndAll() []*Session {
+	r.mu.Lock()
+	r.draining, r.closed = true, true
+	r.askNoMoreLocked()
+	r.idleLocked()
+	r.mu.Unlock()
+	all := r.All()
+	for _, s := range all {
+		s.End(ErrDraining)
+	}
+	r.deaf()
+	return all
+}
+
+// Draining says whether no more sessions and unary acquires are accepted.
+func (r *Registry) Draining() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.draining
+}
+
+// Session is the open session with an id, nil if there is none.
+func (r *Registry) Session(id string) *Session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a, _ := r.open.Get(at{id: id})
+	return a.session
+}
+
+// All are the open sessions at this moment.
+func (r *Registry) All() []*Session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pageLocked("", r.open.Len())
+}
+
+// Page are up to size open sessions, ordered by id, from the one after the given id on.
+func (r *Registry) Page(after string, size int) []*Session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pageLocked(after, size)
+}
+
+func (r *Registry) pageLocked(after string, size int) []*Session {
+	page := make([]*Session, 0, min(size, r.open.Len()))
+	r.open.AscendGreaterOrEqual(at{id: after}, func(a at) bool {
+		if a.id != after && len(page) < size {
+			page = append(page, a.session)
+		}
+		return len(page) < size
+	})
+	return page
+}
+
+// Len is how many sessions are open.
+func (r *Registry) Len() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.open.Len()
+}
+
+// goes starts a goroutine that is to be over before the store is left.
+func (r *Registry) goes(run func()) {
+	r.broker.Begin()
+	go func() {
+		defer r.broker.End()
+		run()
+	}()
+}
+
+// pause sleeps, but not longer than the replica lives.
+func (r *Registry) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.ctx.Done():
+	}
+}

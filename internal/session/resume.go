@@ -1,0 +1,192 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/limits"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/observe"
+)
+
+// ResumeRequest goes on with a session.
+type ResumeRequest struct {
+	OpenRequest
+	ID, Token string
+	// Epoch is greater than in each attempt before.
+	Epoch uint64
+	// LastRequest is the greatest request id of the session so far.
+	LastRequest uint64
+	// Holds are what the client believes to hold.
+	Holds []HeldLock
+}
+
+const (
+	// unsettled counts AnswerTimes. For so long the replica that a session left may still shorten a lease: one until it
+	// begins, and two tries at the store. Meanwhile the new replica trusts the earlier end only, and does not answer a
+	// client that repeats the request.
+	unsettled = 3
+	// leastPatience is the shortest time that a session waits until it may be resumed. Else it is a third of its TTL.
+	leastPatience = time.Second
+)
+
+// resumes have the sessions that come.
+type resumes struct {
+	all, large limits.Quota
+	returning  atomic.Int64 // how many are being resumed, or wait for that
+	holds      atomic.Int64 // that large ones bring, with those that wait
+	verifying  limits.Room  // holds that the store is asked for
+}
+
+func newResumes(denied limits.Denied) resumes {
+	return resumes{
+		all:       limits.NewQuota("resumes", limits.Resumes, denied),
+		large:     limits.NewQuota("resumes", limits.LargeResumes, denied),
+		verifying: make(limits.Room, limits.Verifying),
+	}
+}
+
+// mayReturn waits until one more session with so many holds may be resumed. Call left when it is.
+func (r *Registry) mayReturn(ctx context.Context, ttl time.Duration, holds int) (left func(), err error) {
+	rooms := []limits.Quota{r.resumes.all}
+	if holds > limits.VerifyingEach { // while it waits among those it is in nobody's way
+		rooms = []limits.Quota{r.resumes.large, r.resumes.all}
+	} else {
+		holds = 0
+	}
+	r.resumes.returning.Add(1)
+	var in int
+	left = func() {
+		for _, room := range rooms[:in] {
+			room.Leave()
+		}
+		r.resumes.holds.Add(-int64(holds))
+		r.resumes.returning.Add(-1)
+	}
+	if r.resumes.holds.Add(int64(holds)) > limits.ResumedHolds && holds > 0 {
+		left()
+		return nil, r.cfg.Denied("resumes", limits.ResumedHolds)
+	}
+	late := time.Now().Add(max(ttl/3, leastPatience))
+	for in < len(rooms) {
+		if err = rooms[in].Enter(ctx, time.Until(late)); err != nil {
+			left()
+			if !errors.Is(err, ErrQuota) { // ctx is over
+				err = fmt.Errorf("wait to resume: %w: %w", lock.ErrUnavailable, err)
+			}
+			return nil, err
+		}
+		in++
+	}
+	return left, nil
+}
+
+// Claim finds out whether a session has a hold, and until when: a lease, or that it was lost. An error says that nobody
+// knows.
+type Claim func(context.Context, HeldLock) (Lease, Lost, error)
+
+// Resume goes on with a session that began here or at another replica, and with those of its holds that are still
+// there. It says which are lost. From its first answer on no other replica has the session.
+//
+// It asks the store, and takes as long as that does. An error that is Retriable leaves everything as it was but the
+// epoch.
+func (s *Session) Resume(ctx context.Context, holds []HeldLock, claim Claim) (lost []Lost, err error) {
+	r := s.of
+	left, err := r.mayReturn(ctx, s.TTL(), len(holds))
+	if err != nil {
+		return nil, err
+	}
+	defer left()
+	if err := s.takeOver(ctx); err != nil {
+		return nil, err
+	}
+	r.tellMoved(s.record)
+	s.settled = time.Now().Add(unsettled * r.cfg.AnswerTime)
+	if before := r.Session(s.id); before != nil {
+		before.End(ErrSuperseded)
+	}
+	found, lost, err := s.claimAll(ctx, holds, claim)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.joinInstead(); err != nil {
+		return nil, err
+	}
+	for _, l := range found {
+		l.Adopt()
+	}
+	r.log.Debug("session resumed", zap.String(observe.KeySession, s.id), zap.Uint64(observe.KeyEpoch, s.record.Epoch),
+		zap.Int(observe.KeyCount, len(found)), zap.Int(observe.KeyLost, len(lost)))
+	return lost, nil
+}
+
+// joinInstead makes a session one of the registry in place of an earlier attempt, which may have come here meanwhile.
+// So may a later one, which has the session then.
+func (s *Session) joinInstead() error {
+	for {
+		before, err := s.join()
+		switch {
+		case err != nil:
+			return err
+		case before == nil:
+			return nil
+		case before.record.Epoch >= s.record.Epoch:
+			return ErrSuperseded
+		}
+		before.End(ErrSuperseded)
+	}
+}
+
+// takeOver has the store give this attempt the session.
+func (s *Session) takeOver(ctx context.Context) error {
+	err := lock.Twice(func() error { return s.of.store.TakeSession(ctx, s.record, recordTTL(s.TTL())) })
+	if errors.Is(err, lock.ErrSessionGone) || errors.Is(err, lock.ErrToken) { // a stranger is not told which
+		return ErrSessionExpired
+	}
+	return err
+}
+
+// claimAll claims holds, some at a time, of which some are lost. It stops when the store does not answer for one.
+func (s *Session) claimAll(ctx context.Context, holds []HeldLock, claim Claim) (found []Lease, lost []Lost, err error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	leases, losses := make([]Lease, len(holds)), make([]Lost, len(holds))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(limits.VerifyingEach, len(holds)) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; int(i) < len(holds) && ctx.Err() == nil; i = next.Add(1) - 1 {
+				err := s.of.resumes.verifying.Enter(ctx) // among the holds of all sessions that come
+				if err != nil {
+					return
+				}
+				leases[i], losses[i], err = claim(ctx, holds[i])
+				s.of.resumes.verifying.Leave()
+				if err != nil {
+					stop(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	for i, l := range leases {
+		if l != nil {
+			found = append(found, l)
+		} else {
+			lost = append(lost, losses[i])
+		}
+	}
+	return found, lost, nil
+}
+
+// Returning is how many sessions are being resumed, or wait for that.
+func (r *Registry) Returning() int { return int(r.resumes.returning.Load()) }

@@ -1,0 +1,115 @@
+package session
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// Begin begins a request, unless something is wrong with it, and answers why it does not begin.
+func (s *Session) Begin(id uint64, wrong error, run func() error) {
+	err := cmp.Or(s.Admit(id), wrong)
+	if err == nil {
+		err = run()
+	}
+	if err != nil {
+		s.Fail(id, err)
+	}
+}
+
+// Admit checks what all requests have in common.
+func (s *Session) Admit(id uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended:
+		return ErrSessionExpired
+	case id == 0:
+		return lock.Invalid("request_id", lock.ReasonRequestID, "must be greater than 0")
+	case !s.ids.use(id):
+		return ErrRepeated
+	}
+	return nil
+}
+
+// Refuse answers a request that could not even be read.
+func (s *Session) Refuse(id uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	s.ids.use(id)
+	s.tellLocked(Failed{ID: id, Err: err})
+}
+
+// Fail tells that a request was not carried out.
+func (s *Session) Fail(id uint64, err error) { s.Tell(Failed{ID: id, Err: err}) }
+
+// Answer tells the outcome of a request: e, unless there is an error.
+func (s *Session) Answer(id uint64, e Event, err error) {
+	if err != nil {
+		e = Failed{ID: id, Err: err}
+	}
+	s.Tell(e)
+}
+
+// Tell puts an event into the outbox. A client that lets it run full is not served any more. Of an ended session only
+// the answers to what was under way at its Goodbye are of interest.
+func (s *Session) Tell(e Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tellLocked(e)
+}
+
+// TellChanged is Count and Tell in the same moment: a heartbeat is answered with what holds for the leases that the
+// client was told are auto.
+func (s *Session) TellChanged(l Lease, auto bool, until time.Time, e Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.countLocked(l, auto, until)
+	s.tellLocked(e)
+}
+
+func (s *Session) tellLocked(e Event) {
+	if !s.detached.IsZero() || s.ended && s.cause != nil {
+		return
+	}
+	s.Spend(priceOf(e))
+	s.Trace(e)
+	if !s.out.put(s.anchoredLocked(e)) && s.retireLocked(ErrBacklog, s.opening.ReleaseOnEnd) {
+		s.of.goes(s.depart) // that locks the mutexes of names
+	}
+}
+
+// anchoredLocked has an event that tells until when a lease is valid tell which sign of life the server had last.
+func (s *Session) anchoredLocked(e Event) Event {
+	switch t := e.(type) {
+	case Granted:
+		t.Validity = s.validityLocked(t.Validity.Until)
+		return t
+	case Extended:
+		t.Validity = s.validityLocked(t.Validity.Until)
+		return t
+	case Released:
+		if t.Remaining > 0 {
+			t.Validity = s.validityLocked(t.Validity.Until)
+			return t
+		}
+	case HoldList:
+		s.anchorLocked(t.Locks)
+	}
+	return e
+}
+
+// anchorLocked is anchoredLocked for what is held.
+func (s *Session) anchorLocked(held []HeldLock) {
+	for i := range held {
+		held[i].Validity = s.validityLocked(held[i].Validity.Until)
+	}
+}
+
+func (s *Session) validityLocked(until time.Time) Validity {
+	return Validity{Until: until, Anchor: s.anchor, AnchorAt: s.anchorAt}
+}

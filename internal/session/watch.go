@@ -1,0 +1,52 @@
+package session
+
+import "github.com/lockd-io/lockd/internal/watching"
+
+// Watch tells the session from the answer on of each end of a hold of a name. The answer is Done or Failed.
+func (s *Session) Watch(id uint64, name string, wrong error) {
+	s.Begin(id, wrong, func() error { return s.watch(id, name) })
+}
+
+// watch holds the mutex: what is told before the answer is of no interest.
+func (s *Session) watch(id uint64, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, already := s.watched[name]
+	switch most := s.of.cfg.Limits.WatchesPerSession; {
+	case s.ended:
+		return ErrSessionExpired
+	case !already && len(s.watched) >= most:
+		return s.of.cfg.Denied("watches", most)
+	}
+	s.watched[name] = struct{}{}
+	s.of.cfg.Watching.Watch(name, s, id)
+	return nil
+}
+
+// Unwatch takes a Watch back. It is no error if there is none.
+func (s *Session) Unwatch(id uint64, name string, wrong error) {
+	s.Begin(id, wrong, func() error {
+		s.unwatch(name)
+		s.Tell(Done{ID: id})
+		return nil
+	})
+}
+
+func (s *Session) unwatch(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.watched, name)
+	s.of.cfg.Watching.Unwatch(name, s)
+}
+
+// Watching implements watching.Watcher.
+func (s *Session) Watching(id uint64) { s.Tell(Done{ID: id}) }
+
+// Unlocked implements watching.Watcher.
+func (s *Session) Unlocked(name string, e watching.End) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, still := s.watched[name]; still {
+		s.tellLocked(Unlocked{Name: name, Cause: e.Cause, Fence: e.Fence, Hold: e.Hold})
+	}
+}
