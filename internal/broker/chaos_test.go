@@ -113,7 +113,7 @@ func (c *chaos) upTo(d time.Duration) time.Duration {
 // meet makes a call meet its fate.
 func (c *chaos) meet(asked call) error {
 	switch r, back := asked.arg.(lock.Return); {
-	case back && r.Remaining == 0:
+	case back && r.Keep == 0:
 		c.mu.Lock()
 		if key := fmt.Sprint(r.Name, " ", r.Fence); c.returned[key].IsZero() {
 			c.returned[key] = time.Now()

@@ -33,9 +33,9 @@ func (h *handover) answered(res lock.Returned, err error) (again bool) {
 	h.calls++
 	h.res, h.err = res, err
 	switch gone := errors.Is(err, lock.ErrNotHeld) && !errors.Is(err, lock.ErrOver); {
-	case before && h.r.Remaining == 0 && gone && h.lapsed:
+	case before && h.r.Keep == 0 && gone && h.lapsed:
 		h.err = errors.Join(err, lock.ErrOutcomeUnknown)
-	case before && h.r.Remaining == 0 && gone:
+	case before && h.r.Keep == 0 && gone:
 		h.res, h.err = lock.Returned{}, nil
 	case errors.Is(err, lock.ErrOutcomeUnknown), before && errors.Is(err, lock.ErrUnavailable):
 		h.err, h.unknown = errors.Join(err, lock.ErrOutcomeUnknown), true

@@ -58,47 +58,6 @@ func TestOfTwoAttemptsTheLaterOneHasTheSession(t *testing.T) {
 	})
 }
 
-// The replica that was left gave one of two read holds back, late. The lease that is left must not end before the
-// client hears of it.
-func TestAReadHoldThatIsTakenBackLate(t *testing.T) {
-	for what, leases := range map[string][2]*time.Duration{
-		"fixed and auto":       {new(5 * time.Second), nil},
-		"auto and fixed":       {nil, new(40 * time.Second)},
-		"both auto":            {nil, nil},
-		"both fixed":           {new(5 * time.Second), new(2 * time.Minute)},
-		"fixed and less fixed": {new(2 * time.Minute), new(5 * time.Second)},
-	} {
-		t.Run(what, func(t *testing.T) {
-			inWorld(t, func(w *world) {
-				c := w.leaving()
-				held := session.HeldLock{}
-				for _, lease := range leases {
-					c.acquire(request.Acquire{Name: "job", Kind: lock.Read, Holder: "h", Lease: lease})
-					g := one[session.Granted](c)
-					held = session.HeldLock{Hold: g.Hold, Count: g.Count, Auto: g.Auto}
-				}
-				c.Detach(errCut)
-				back, lost := w.replica().resume(c.resumption(2, []session.HeldLock{held}))
-				if len(lost) > 0 {
-					t.Fatalf("lost %+v", lost)
-				}
-				r := lock.Return{
-					Name: "job", Kind: lock.Read, Owner: lock.Owner(c.ID() + ":h#1"), Fence: held.Hold.Fence,
-					Remaining: 1,
-				}
-				if _, err := w.store.Store.Release(t.Context(), r); err != nil {
-					t.Fatal(err)
-				}
-				w.stays(back, "job", held.Hold.Fence)
-				back.Release(back.id(), held.Hold)
-				back.Release(back.id(), held.Hold)
-				synctest.Wait()
-				w.free("job")
-			})
-		})
-	}
-}
-
 // A call that writes the record has an unknown outcome, and is carried out after the session has ended. It does not
 // bring the record back: nobody goes on with a session whose locks are being released.
 func TestARecordThatIsWrittenAfterTheEndIsNone(t *testing.T) {

@@ -31,7 +31,7 @@ type book struct {
 func returnedHold(name string, f lock.Fence) session.Hold { return session.Hold{Name: name, Fence: f} }
 
 func (b *book) begun(r lock.Return) {
-	if r.Remaining > 0 {
+	if r.Keep > 0 {
 		return
 	}
 	b.mu.Lock()

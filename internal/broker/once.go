@@ -97,7 +97,7 @@ func (b *Broker) newOnceWaiter(req request.Once, ownID bool) *waiter {
 		client: req.Client, peer: req.Peer, ownID: ownID, span: untraced{},
 	}
 	w.Claim = lock.Claim{
-		Name: req.Name, Kind: req.Kind, Owner: onceOwner(req.LeaseID), Count: 1, TTL: req.Lease,
+		Name: req.Name, Kind: req.Kind, Owner: onceOwner(req.LeaseID), TTL: req.Lease,
 		Permits: request.PermitsOf(req.Kind, req.Permits), Limit: req.Limit, Tenant: req.Tenant.Unary(),
 	}
 	return w
@@ -188,7 +188,7 @@ func (b *Broker) ExtendOnce(req request.Once) (OnceLease, error) {
 	lease := OnceLease{Name: name, LeaseID: req.LeaseID}
 	b.Notes.Change(name, owner, func(n *inspect.Note) { n.Until = until })
 	if k != lock.Semaphore { // nobody keeps that of permits
-		own := lock.Claim{Name: name, Kind: k, Owner: owner, Count: 1, Tenant: req.Tenant.Unary()}
+		own := lock.Claim{Name: name, Kind: k, Owner: owner, Tenant: req.Tenant.Unary()}
 		if lease.Fence, err = b.store.Raise(b.ctx, own); err != nil {
 			return OnceLease{}, err
 		}
@@ -209,7 +209,7 @@ func (b *Broker) ReleaseOnce(req request.Once) (left uint32, err error) {
 	}
 	owner := onceOwner(req.LeaseID)
 	h := &handover{r: lock.Return{
-		Name: req.Name, Kind: req.Kind, Owner: owner, Remaining: req.Keep, Tenant: req.Tenant.Unary(),
+		Name: req.Name, Kind: req.Kind, Owner: owner, Keep: req.Keep, Tenant: req.Tenant.Unary(),
 	}}
 	h.lapsed = !b.Notes.Of(req.Name, owner).Until.After(time.Now())
 	b.makeReturn(h)

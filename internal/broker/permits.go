@@ -36,7 +36,7 @@ func (b *Broker) releasePermitsLocked(l *Lease, id uint64, keep uint32, asked ti
 	s.Lighten(upkeepOf(l.permits) - upkeepOf(keep))
 	l.permits, l.own().reduced = keep, time.Now()
 	h := &handover{r: l.returnAll()}
-	h.r.Remaining = keep
+	h.r.Keep = keep
 	if b.tooOld(asked) {
 		h.err = lock.ErrUnavailable
 	} else {

@@ -177,7 +177,7 @@ func (s *scenario) page(w *world, what string, f inspect.Filter, after string, s
 
 // stranger takes a name past all replicas.
 func (s *scenario) stranger(words []string) {
-	c := lock.Claim{Name: words[0], Owner: lock.Owner(words[2]), Count: 1, TTL: time.Minute}
+	c := lock.Claim{Name: words[0], Owner: lock.Owner(words[2]), TTL: time.Minute}
 	c.Kind, _ = s.kind(words[1])
 	if c.Kind == lock.Semaphore {
 		c.Permits = 1

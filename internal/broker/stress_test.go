@@ -267,7 +267,7 @@ func (s *storm) inspectStore() {
 			return
 		}
 		for _, k := range map[int][]lock.Kind{4: {lock.Fair}, 5: {lock.Write, lock.Read}, 6: {lock.Semaphore}}[i] {
-			c := lock.Claim{Name: name(i), Kind: k, Owner: "last", Count: 1, TTL: time.Second}
+			c := lock.Claim{Name: name(i), Kind: k, Owner: "last", TTL: time.Second}
 			if k == lock.Semaphore {
 				c.Permits, c.Limit = stressLimit, stressLimit
 			}

@@ -55,7 +55,7 @@ func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 		holder: cmp.Or(req.Holder, mark), id: id, span: untraced{},
 	}
 	w.Claim = lock.Claim{
-		Name: req.Name, Kind: req.Kind, Owner: lock.Owner(s.ID() + ":" + req.Holder + mark), Count: 1, TTL: s.TTL(),
+		Name: req.Name, Kind: req.Kind, Owner: lock.Owner(s.ID() + ":" + req.Holder + mark), TTL: s.TTL(),
 		Permits: request.PermitsOf(req.Kind, req.Permits), Limit: req.Limit,
 	}
 	if req.Lease != nil {

@@ -13,7 +13,7 @@ import (
 // its own tenant watches: nobody is to be slowed down because a stranger watches what he does, or does what he
 // watches.
 func (b *Broker) tellEnd(h *handover) {
-	if h.err != nil || h.r.Remaining > 0 || h.r.Fence == 0 || b.watching.Names() == 0 {
+	if h.err != nil || h.r.Keep > 0 || h.r.Fence == 0 || b.watching.Names() == 0 {
 		return
 	}
 	e := watching.End{Cause: lock.EndReleased, Fence: h.r.Fence}

@@ -10,15 +10,10 @@ type Claim struct {
 	Name  string
 	Kind  Kind
 	Owner Owner
-	// Count is how often the owner holds the name afterwards. With 1 the name is taken if it is free. With more the
-	// owner must hold it already, with Fence. Always 1 for a semaphore.
-	Count uint32
-	// Fence is the fence the owner already has. With Count 1 it has none yet, and Fence is the least the Store may give
-	// it: one of several Stores is told what all of them are to give. 0 leaves it to the Store's clock. It is always 0
-	// for a semaphore.
+	// Fence is the least that the Store may give: one of several Stores is told what all of them are to give. 0 leaves
+	// it to the Store's clock. It is always 0 for a semaphore.
 	Fence Fence
-	// TTL is how long the lease lasts from now. A longer remaining time is never shortened. For Read it is that of the
-	// hold with the number Count alone; the others keep theirs.
+	// TTL is how long the lease lasts from now. A longer remaining time is never shortened.
 	TTL time.Duration
 	// WriteOwner is, for Read, the owner of a write hold that does not stand in the way: its holder wants to read as well.
 	WriteOwner Owner
@@ -40,7 +35,7 @@ func (c *Claim) For() string { return cmp.Or(c.Tenant, c.Owner.Tenant()) }
 type Grant struct {
 	// Fence of the hold. A repetition gets the same one, but for a semaphore, where it gets a greater one.
 	Fence Fence
-	// TTL is the remaining time of the lease, at least the claim's. For Read it is that of the hold that was claimed.
+	// TTL is the remaining time of the lease, at least the claim's.
 	TTL time.Duration
 }
 
@@ -51,12 +46,11 @@ type Return struct {
 	Owner Owner
 	// Fence must be that of the hold; 0 matches any. It is not compared for Semaphore, whose owner alone decides.
 	Fence Fence
-	// Remaining is how often the owner holds the name afterwards; 0 frees it. For Semaphore it is how many permits the
-	// owner keeps, the first ones; an owner that has fewer keeps those.
-	Remaining uint32
-	// Next, if set, is to hold the name from now on. Only with Remaining 0 and if it is of the same kind, which is not
-	// Shared. The Store frees the name instead if it may not be handed over: it is the turn of another fair waiter, or
-	// the owner goes on reading.
+	// Keep is how many permits of a semaphore the owner keeps, the first ones; one that has fewer keeps those. It is 0
+	// for all other kinds.
+	Keep uint32
+	// Next, if set, is to hold the name from now on. It is of the same kind, which is not Shared. The Store frees the
+	// name instead if it may not be handed over: it is the turn of another fair waiter, or the owner goes on reading.
 	Next *Successor
 	// Permits is how many permits the hold has, 0 if that is not known.
 	Permits uint32
@@ -71,7 +65,7 @@ func (r *Return) For() string { return cmp.Or(r.Tenant, r.Owner.Tenant()) }
 type Successor struct {
 	Owner Owner
 	TTL   time.Duration
-	// Fence is the least fence that it is to have, as Claim.Fence for a first hold. Not for Fair.
+	// Fence is the least fence that it is to have, as Claim.Fence. Not for Fair.
 	Fence Fence
 }
 
@@ -102,8 +96,6 @@ type Renewal struct {
 	TTL time.Duration
 	// Permits is how many permits the hold has, 0 if that is not known.
 	Permits uint32
-	// Level is, for Read, which of the owner's holds is to last so long, counted from 1; 0 is the first.
-	Level uint32
 	// Seen is when the last store call began that found the hold there, zero if that is not known. A hold that is gone
 	// was lost with the data of the store if those are other ones by now.
 	Seen time.Time

@@ -87,8 +87,7 @@ const (
 	// MaxPermits bounds the permits of one request, over all of its names: the script that takes them costs Redis about
 	// 2 µs for each, and nobody else is served meanwhile.
 	MaxPermits = 1000
-	// MaxHolds bounds how often one holder holds a lock. Each read hold has a key of its own in Redis, and a script
-	// that ends the hold looks at all of them.
+	// MaxHolds bounds how often one holder holds a lock.
 	MaxHolds = 100
 )
 

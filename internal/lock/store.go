@@ -32,16 +32,16 @@ type Store interface {
 
 // Holds takes, keeps and ends holds. It is what a majority of stores can do as well as one.
 type Holds interface {
-	// Acquire takes a name, or holds it once more. It returns a *HeldError if another owner is in the way or, for
-	// Fair, waits before it; ErrNotHeld if Claim.Count > 1 and the owner does not hold it, ErrStale if it holds it with
-	// another fence. For a semaphore it returns a *LimitError if another limit is kept, or none and none is claimed,
-	// and ErrInvalid if more permits are claimed than there are. A grant ends the owner's place. Repeated: the same
-	// fence, the same count. Executed late: the name is held until its TTL passes unless it is released after that, or
-	// the place is kept until its time passes unless it is left.
+	// Acquire takes a name. An owner that holds it already goes on with that hold, for the claim's TTL at least: holds
+	// are not counted. It returns a *HeldError if another owner is in the way or, for Fair, waits before it. For a
+	// semaphore it returns a *LimitError if another limit is kept, or none and none is claimed, and ErrInvalid if more
+	// permits are claimed than there are. A grant ends the owner's place. Repeated: the same fence. Executed late: the
+	// name is held until its TTL passes unless it is released after that, or the place is kept until its time passes
+	// unless it is left.
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
-	// AcquireAll takes several names, all or none, at one instant. The claims have different names, Count 1 and no
-	// Place. A *HeldError names the first one in the way. Repeated: like Acquire, for each.
+	// AcquireAll takes several names, all or none, at one instant. The claims have different names, and no Place. A
+	// *HeldError names the first one in the way. Repeated: like Acquire, for each.
 	AcquireAll(ctx context.Context, cs []Claim) ([]Grant, error)
 
 	// Raise has the fence of a hold, and the last one of its name, be at least c.Fence, and returns what it is then. c is
@@ -50,12 +50,10 @@ type Holds interface {
 	Raise(ctx context.Context, c Claim) (Fence, error)
 
 	// Release gives a hold back, frees the name and tells the listeners, or hands it to Return.Next without telling
-	// them. It returns ErrNotHeld if the owner does not hold it, ErrStale if it holds it with another fence. With
-	// Remaining 0 the owner's place is given up in any case. For Read the last holds are given back; each has a lease
-	// of its own, and an owner reads as long as the longest of those it has. If none of them lasts, it does not read
-	// any more. Repeated: ErrNotHeld when it was freed; no error when it was counted down; the same fence when it was
-	// handed over and the successor still holds it, for at least its TTL then. Executed late: ErrNotHeld or ErrStale,
-	// nobody else's hold is touched.
+	// them. It returns ErrNotHeld if the owner does not hold it, ErrStale if it holds it with another fence. The
+	// owner's place is given up in any case. Repeated: ErrNotHeld when it was freed; no error when permits were kept;
+	// the same fence when it was handed over and the successor still holds it, for at least its TTL then. Executed
+	// late: ErrNotHeld or ErrStale, nobody else's hold is touched.
 	Release(ctx context.Context, r Return) (Returned, error)
 
 	// StartAcquire and StartRelease are Acquire and Release for the hot path. They return at once and tell the outcome

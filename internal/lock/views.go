@@ -12,7 +12,7 @@ type State struct {
 	Held bool
 	// Owner is one of the owners, the writer if there is one. Permits have no owner that could be read.
 	Owner Owner
-	// Count is how often that owner holds the name.
+	// Count is how often that owner holds the name: owners of other programs may hold it several times.
 	Count uint32
 	// Holders is how many hold the name; for a semaphore, how many permits are out. A writer that reads as well is one,
 	// although it has two owners.
@@ -34,7 +34,7 @@ type Holder struct {
 	Owner Owner
 	// Kind is Exclusive for Fair, too: the Store does not tell them apart.
 	Kind Kind
-	// Count is how often the owner holds the name.
+	// Count is as in State.
 	Count uint32
 	// TTL is the remaining time of the owner's lease, or NoTTL.
 	TTL time.Duration

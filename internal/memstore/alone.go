@@ -42,7 +42,8 @@ func (w *work) checkWrite(e *entry, c lock.Claim) error {
 func (w *work) takeAlone(e *entry, c lock.Claim) lock.Grant {
 	w.leavePlace(e, c.Kind, c.Owner, false)
 	if e.alone(c.Kind, c.Owner) { // repeated
-		return w.again(e, c)
+		e.fenceUntil = w.now.Add(fenceTTL)
+		return lock.Grant{Fence: e.own, TTL: later(&e.expires, w.now, c.TTL)}
 	}
 	return w.hand(e, c.Kind, lock.Successor{Owner: c.Owner, TTL: c.TTL, Fence: c.Fence})
 }
@@ -53,27 +54,9 @@ func (w *work) hand(e *entry, kind lock.Kind, to lock.Successor) lock.Grant {
 		e.wish = ""
 	}
 	e.hold = hold{
-		shared: kind == lock.Write, owner: to.Owner, count: 1, own: w.mintLocked(e, w.now, to.Fence),
-		expires: w.now.Add(to.TTL),
+		shared: kind == lock.Write, owner: to.Owner, own: w.mintLocked(e, w.now, to.Fence), expires: w.now.Add(to.TTL),
 	}
 	return lock.Grant{Fence: e.own, TTL: to.TTL}
-}
-
-// again sets how often the owner holds the lock and prolongs its hold.
-func (w *work) again(e *entry, c lock.Claim) lock.Grant {
-	e.count = c.Count
-	e.fenceUntil = w.now.Add(fenceTTL)
-	return lock.Grant{Fence: e.own, TTL: later(&e.expires, w.now, c.TTL)}
-}
-
-func (w *work) nestAlone(e *entry, c lock.Claim) (lock.Grant, error) {
-	switch {
-	case !e.alone(c.Kind, c.Owner):
-		return lock.Grant{}, lock.ErrNotHeld
-	case e.own != c.Fence:
-		return lock.Grant{}, lock.ErrStale
-	}
-	return w.again(e, c), nil
 }
 
 func (w *work) renewAlone(e *entry, r lock.Renewal) (left time.Duration, there bool) {
@@ -91,20 +74,15 @@ func (w *work) releaseAlone(e *entry, r lock.Return) (res lock.Returned, err err
 		e.line.purge(w.now)
 		defer w.settle(e) // of what is left to tell
 	}
-	if r.Remaining == 0 {
-		w.leavePlace(e, r.Kind, r.Owner, !holds)
-	}
+	w.leavePlace(e, r.Kind, r.Owner, !holds)
 	switch {
-	case !holds && r.Remaining == 0 && r.Next != nil && e.alone(r.Kind, r.Next.Owner): // the hand-over was done before
+	case !holds && r.Next != nil && e.alone(r.Kind, r.Next.Owner): // the hand-over was done before
 		later(&e.expires, w.now, r.Next.TTL)
 		return lock.Returned{HandedOver: e.own}, nil
 	case !holds:
 		return res, lock.ErrNotHeld
 	case r.Fence != 0 && r.Fence != e.own:
 		return res, lock.ErrStale
-	case r.Remaining > 0:
-		e.count = r.Remaining
-		return res, nil
 	}
 	if r.Next != nil && len(e.readers) == 0 && (r.Kind != lock.Fair || e.line.admits(r.Next.Owner)) {
 		w.leavePlace(e, r.Kind, r.Next.Owner, false)
@@ -112,7 +90,7 @@ func (w *work) releaseAlone(e *entry, r lock.Return) (res lock.Returned, err err
 		return lock.Returned{HandedOver: w.hand(e, r.Kind, *r.Next).Fence}, nil
 	}
 	w.ended(e, lock.EndReleased, e.own)
-	e.owner, e.count, e.own = "", 0, 0
+	e.owner, e.own = "", 0
 	w.drain(e)
 	w.told = true
 	return lock.Returned{Turn: w.freed(e, r.Kind)}, nil

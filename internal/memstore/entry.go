@@ -43,10 +43,8 @@ type entry struct {
 type hold struct {
 	// shared: it is a read-write lock, held by readers, or by a writer, or by a writer and readers beside it.
 	shared bool
-	// owner has it alone: exclusively, fair or not, or as the writer. It is empty if there is none. The two fields below
-	// belong to it.
+	// owner has it alone, with the fence own: exclusively, fair or not, or as the writer. It is empty if there is none.
 	owner lock.Owner
-	count uint32
 	own   lock.Fence
 	// readers may have ended before the lock. They are here until somebody cares.
 	readers map[lock.Owner]*reading

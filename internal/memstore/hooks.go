@@ -27,7 +27,7 @@ func (s *Store) Expire(name string) { s.alter(name, func(e *entry, _ time.Time) 
 func (s *Store) ExpireHold(name string, o lock.Owner) {
 	s.alter(name, func(e *entry, now time.Time) {
 		if r := e.readers[o]; r != nil {
-			r.end(now, now)
+			r.expires = now
 		}
 		if e.permits == nil {
 			return

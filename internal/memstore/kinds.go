@@ -23,9 +23,6 @@ func by[F any](kind lock.Kind, alone, read, permits F) F {
 // acquire makes one claim.
 func (w *work) acquire(c lock.Claim) (lock.Grant, error) {
 	e := w.entryLocked(c.Name, w.now)
-	if c.Count > 1 && c.Kind != lock.Semaphore {
-		return w.nest(e, c)
-	}
 	defer w.settle(e)
 	if err := w.check(e, c); err != nil {
 		return lock.Grant{}, err
@@ -33,7 +30,7 @@ func (w *work) acquire(c lock.Claim) (lock.Grant, error) {
 	return w.take(e, c), nil
 }
 
-// check says what is in the way of a claim with Count 1. It changes nothing but places.
+// check says what is in the way of a claim. It changes nothing but places.
 func (w *work) check(e *entry, c lock.Claim) error {
 	if e.mismatch(c.Kind) {
 		return lock.ErrKindMismatch
@@ -56,18 +53,6 @@ func (w *work) check(e *entry, c lock.Claim) error {
 func (w *work) take(e *entry, c lock.Claim) lock.Grant {
 	w.changed(e)
 	return by(c.Kind, w.takeAlone, w.takeRead, w.takePermits)(e, c)
-}
-
-// nest makes a claim of an owner that must hold the name already.
-func (w *work) nest(e *entry, c lock.Claim) (lock.Grant, error) {
-	if e.mismatch(c.Kind) {
-		return lock.Grant{}, lock.ErrKindMismatch
-	}
-	w.changed(e)
-	if c.Kind == lock.Read {
-		return w.nestRead(e, c)
-	}
-	return w.nestAlone(e, c)
 }
 
 // AcquireAll implements lock.Store.
@@ -146,7 +131,7 @@ func (w *work) shorten(e *entry, r lock.Renewal) error {
 	}
 	switch r.Kind {
 	case lock.Read:
-		e.readers[r.Owner].end(w.now, w.now.Add(r.TTL))
+		e.readers[r.Owner].expires = w.now.Add(r.TTL)
 		if e.owner != "" {
 			later(&e.expires, w.now, r.TTL)
 		} else {

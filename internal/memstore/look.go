@@ -31,10 +31,10 @@ func (e *entry) state(now time.Time) lock.State {
 	st := lock.State{Name: e.name, Fence: e.fence, Queued: uint32(e.line.len())} //nolint:gosec // never as many
 	switch first, readers, left := e.alive(now); {
 	case e.owner != "":
-		st.Kind, st.Held, st.Owner, st.Count = e.kind(), true, e.owner, e.count
+		st.Kind, st.Held, st.Owner, st.Count = e.kind(), true, e.owner, 1
 		st.Holders, st.TTL = 1, e.expires.Sub(now) // whoever reads beside a writer is the writer itself
 	case readers > 0:
-		st.Kind, st.Held, st.Owner, st.Count = lock.Read, true, first, e.readers[first].count()
+		st.Kind, st.Held, st.Owner, st.Count = lock.Read, true, first, 1
 		st.Holders, st.TTL = readers, left
 	case e.permits != nil:
 		st.Kind, st.Limit = lock.Semaphore, e.permits.limit()
@@ -71,11 +71,11 @@ func (s *Store) Holders(ctx context.Context, name string, size int) ([]lock.Hold
 // holders are all who hold a lock, the owner and then the readers.
 func (h *hold) holders(now time.Time) (hs []lock.Holder) {
 	if h.owner != "" {
-		hs = append(hs, lock.Holder{Owner: h.owner, Kind: h.kind(), Count: h.count, TTL: h.expires.Sub(now)})
+		hs = append(hs, lock.Holder{Owner: h.owner, Kind: h.kind(), Count: 1, TTL: h.expires.Sub(now)})
 	}
 	for _, o := range slices.Sorted(maps.Keys(h.readers)) {
 		if r := h.reads(o, now); r != nil {
-			hs = append(hs, lock.Holder{Owner: o, Kind: lock.Read, Count: r.count(), TTL: r.expires().Sub(now)})
+			hs = append(hs, lock.Holder{Owner: o, Kind: lock.Read, Count: 1, TTL: r.expires.Sub(now)})
 		}
 	}
 	return hs

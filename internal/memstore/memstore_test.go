@@ -13,7 +13,7 @@ import (
 )
 
 func claim(name string, o lock.Owner, ttl time.Duration) lock.Claim {
-	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: o, Count: 1, TTL: ttl}
+	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: o, TTL: ttl}
 }
 
 func giveBack(name string, o lock.Owner) lock.Return {

@@ -1,44 +1,20 @@
 package memstore
 
 import (
-	"slices"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// reading is the hold of one reader. It may read several times over, and reads as long as the longest of those holds
-// lasts.
+// reading is the hold of one reader.
 type reading struct {
-	fence lock.Fence
-	holds []time.Time // when each ends
-}
-
-// expires is when the last of the holds ends.
-func (r *reading) expires() time.Time { return slices.MaxFunc(r.holds, time.Time.Compare) }
-
-func (r *reading) count() uint32 { return uint32(len(r.holds)) } //nolint:gosec // it was given as one
-
-// end has all holds that have not ended end at a time.
-func (r *reading) end(now, at time.Time) {
-	for i := range r.holds {
-		if now.Before(r.holds[i]) {
-			r.holds[i] = at
-		}
-	}
-}
-
-// resize makes it so many holds. A new one has ended so far.
-func (r *reading) resize(count uint32) {
-	for r.count() < count {
-		r.holds = append(r.holds, time.Time{})
-	}
-	r.holds = r.holds[:count]
+	fence   lock.Fence
+	expires time.Time
 }
 
 // reads is the hold of an owner that reads, or nil.
 func (h *hold) reads(o lock.Owner, now time.Time) *reading {
-	if r := h.readers[o]; r != nil && now.Before(r.expires()) {
+	if r := h.readers[o]; r != nil && now.Before(r.expires) {
 		return r
 	}
 	return nil
@@ -54,7 +30,7 @@ func (h *hold) alive(now time.Time) (first lock.Owner, n uint32, left time.Durat
 		if n++; n == 1 || o < first {
 			first = o
 		}
-		left = max(left, r.expires().Sub(now))
+		left = max(left, r.expires.Sub(now))
 	}
 	return first, n, left
 }
@@ -86,27 +62,9 @@ func (w *work) takeRead(e *entry, c lock.Claim) lock.Grant {
 		}
 		e.readers[c.Owner] = r
 	}
-	return w.readOn(e, r, c)
-}
-
-// readOn has a reader hold the lock at least as often as it claims and prolongs that hold. It takes no hold away: a
-// claim of an earlier hold may be executed late.
-func (w *work) readOn(e *entry, r *reading, c lock.Claim) lock.Grant {
-	r.resize(max(c.Count, r.count()))
 	e.fenceUntil = w.now.Add(fenceTTL)
 	later(&e.expires, w.now, c.TTL)
-	return lock.Grant{Fence: r.fence, TTL: later(&r.holds[c.Count-1], w.now, c.TTL)}
-}
-
-func (w *work) nestRead(e *entry, c lock.Claim) (lock.Grant, error) {
-	r := e.reads(c.Owner, w.now)
-	switch {
-	case r == nil:
-		return lock.Grant{}, lock.ErrNotHeld
-	case r.fence != c.Fence:
-		return lock.Grant{}, lock.ErrStale
-	}
-	return w.readOn(e, r, c), nil
+	return lock.Grant{Fence: r.fence, TTL: later(&r.expires, w.now, c.TTL)}
 }
 
 // releaseRead frees the name with the last reader. While there are others it ends with the last of them; what a writer
@@ -119,13 +77,8 @@ func (w *work) releaseRead(e *entry, r lock.Return) (res lock.Returned, err erro
 	case r.Fence != 0 && r.Fence != reader.fence:
 		return res, lock.ErrStale
 	}
-	if r.Remaining > 0 {
-		reader.resize(min(r.Remaining, reader.count()))
-	}
-	if r.Remaining == 0 || !w.now.Before(reader.expires()) {
-		w.ended(e, lock.EndReleased, reader.fence)
-		delete(e.readers, r.Owner)
-	}
+	w.ended(e, lock.EndReleased, reader.fence)
+	delete(e.readers, r.Owner)
 	if e.owner == "" && w.drain(e) {
 		w.told = true
 		w.freed(e, r.Kind)
@@ -156,7 +109,7 @@ func (w *work) renewRead(e *entry, r lock.Renewal) (left time.Duration, there bo
 		return 0, false
 	}
 	if r.TTL > 0 {
-		left = later(&reader.holds[min(max(r.Level, 1), reader.count())-1], w.now, r.TTL)
+		left = later(&reader.expires, w.now, r.TTL)
 		later(&e.expires, w.now, r.TTL)
 	}
 	return left, true

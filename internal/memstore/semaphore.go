@@ -226,15 +226,15 @@ func (w *work) releasePermits(e *entry, r lock.Return) (res lock.Returned, err e
 	}
 	w.purge(e)
 	n := len(e.permits.out)
-	for i := r.Remaining + 1; r.Permits == 0 || i <= r.Permits; i++ {
+	for i := r.Keep + 1; r.Permits == 0 || i <= r.Permits; i++ {
 		if id := (permit{r.Owner, i}); !e.permits.out[id].IsZero() {
 			w.takeBack(e, id)
 		} else if r.Permits == 0 {
 			break
 		}
 	}
-	if r.Remaining > 0 {
-		res.Left = e.permits.has(r.Owner, r.Remaining)
+	if r.Keep > 0 {
+		res.Left = e.permits.has(r.Owner, r.Keep)
 	}
 	if len(e.permits.out) == n {
 		if res.Left == 0 {
@@ -242,7 +242,7 @@ func (w *work) releasePermits(e *entry, r lock.Return) (res lock.Returned, err e
 		}
 		return res, nil
 	}
-	if r.Remaining == 0 {
+	if r.Keep == 0 {
 		w.say(e, 0, lock.Notice{
 			What: lock.NoticeEnded, Cause: lock.EndReleased, Fence: r.Fence, Hold: lock.PermitsOf(r.Owner),
 		})

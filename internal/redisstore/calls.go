@@ -49,7 +49,7 @@ func (s *Store) releaseCall(r lock.Return) script.Call {
 	keys := layout.Keys(r.Kind, n)
 	if r.Kind == lock.Semaphore {
 		permits := s.Scripts.ReleasePermits.With(keys,
-			string(r.Owner), r.Permits, layout.PermitChannel(n), script.Decimal(r.Fence), r.Remaining)
+			string(r.Owner), r.Permits, layout.PermitChannel(n), script.Decimal(r.Fence), r.Keep)
 		permits.Cost += script.CostOfPermits(r.Permits)
 		return permits
 	}

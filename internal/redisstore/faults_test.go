@@ -42,7 +42,7 @@ func wholes(os ...lock.Owner) []lock.Owner {
 }
 
 func claim(name string, o lock.Owner) lock.Claim {
-	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: whole(o), Count: 1, TTL: lease}
+	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: whole(o), TTL: lease}
 }
 
 func giveBack(name string, o lock.Owner, f lock.Fence) lock.Return {

@@ -95,7 +95,7 @@ func (op *operation) ofReturn() {
 	case r.Kind == lock.Read:
 		k := op.store.keysFor(n, r.Kind)
 		op.is(opEnd, all.ReleaseRead, 3, n, k.channel, k.base+o+firstHold, o, script.Decimal(r.Fence))
-	case r.Kind == lock.Semaphore && r.Permits == 1 && r.Remaining == 0:
+	case r.Kind == lock.Semaphore && r.Permits == 1 && r.Keep == 0:
 		k := op.store.keysFor(n, r.Kind)
 		op.is(opVacate, all.ReleasePermits, 3, n, k.third, k.channel, o, firstPermit(r.Owner), script.Decimal(r.Fence))
 	}

@@ -33,7 +33,7 @@ func TestAFanOutAllocatesLittle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	claim := lock.Claim{Name: "n", Kind: lock.Exclusive, Owner: "s:#1", Count: 1, TTL: time.Minute}
+	claim := lock.Claim{Name: "n", Kind: lock.Exclusive, Owner: "s:#1", TTL: time.Minute}
 	once := func() {
 		var g lock.Grant
 		s.StartAcquire(claim, func(got lock.Grant, err error) {

@@ -27,7 +27,7 @@ var errFreed = errors.New("it was freed and not handed over")
 
 func (s *Store) startHandOver(r lock.Return, returned func(lock.Returned, error)) {
 	successor := [...]lock.Claim{{
-		Name: r.Name, Kind: r.Kind, Owner: r.Next.Owner, Count: 1, Fence: r.Next.Fence,
+		Name: r.Name, Kind: r.Kind, Owner: r.Next.Owner, Fence: r.Next.Fence,
 		TTL: r.Next.TTL,
 	}}
 	r.Next = nil

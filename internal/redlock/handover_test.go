@@ -35,7 +35,7 @@ func TestAHandOverAsksAllMembersHoweverQuickOthersAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	g, err := s.Acquire(t.Context(), lock.Claim{Name: "n", Kind: lock.Exclusive, Owner: "a", Count: 1, TTL: time.Minute})
+	g, err := s.Acquire(t.Context(), lock.Claim{Name: "n", Kind: lock.Exclusive, Owner: "a", TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -328,7 +328,7 @@ func (w *world) another(cfg Config) *Store {
 
 // claimOf is a first acquisition for ten seconds.
 func claimOf(name string, o lock.Owner) lock.Claim {
-	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: o, Count: 1, TTL: 10 * time.Second}
+	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: o, TTL: 10 * time.Second}
 }
 
 func returnOf(name string, o lock.Owner, f lock.Fence) lock.Return {

@@ -34,7 +34,7 @@ func (s *Store) restore(m *member, r lock.Renewal) {
 // restoreAt says whether the member has the hold now.
 func (s *Store) restoreAt(ctx context.Context, m *member, r lock.Renewal) bool {
 	s.isRestored(m, r)
-	c := lock.Claim{Name: r.Name, Kind: r.Kind, Owner: r.Owner, Count: 1, Fence: r.Fence}
+	c := lock.Claim{Name: r.Name, Kind: r.Kind, Owner: r.Owner, Fence: r.Fence}
 	if r.Kind == lock.Read {
 		var ready bool
 		if c.WriteOwner, ready = s.writeHold(ctx, m, r.Name); !ready {

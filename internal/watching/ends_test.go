@@ -151,7 +151,7 @@ func newReplica(t *testing.T, store *memstore.Store, rng *mrand.Rand, b bug) *re
 
 // take takes a lock, whenever it is free.
 func (r *replica) take(t *testing.T, k lock.Kind, o lock.Owner, ttl time.Duration) lock.Return {
-	c := lock.Claim{Name: k.String(), Kind: k, Owner: o, Count: 1, TTL: ttl}
+	c := lock.Claim{Name: k.String(), Kind: k, Owner: o, TTL: ttl}
 	if k == lock.Semaphore {
 		c.Permits, c.Limit = 2, 20
 	}

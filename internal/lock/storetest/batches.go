@@ -89,7 +89,7 @@ func ordinary(kind lock.Kind) lock.Kind {
 func (c *comparison) single(name string) single {
 	kind := ordinary(c.kind(name))
 	if c.rand.IntN(2) == 0 {
-		claim := lock.Claim{Name: name, Kind: kind, Owner: c.owner(kind), Count: 1, TTL: c.ttl()}
+		claim := lock.Claim{Name: name, Kind: kind, Owner: c.owner(kind), TTL: c.ttl()}
 		if kind == lock.Semaphore {
 			claim.Permits, claim.Limit = 1, [...]uint32{0, 3, 3, 3, 4}[c.rand.IntN(5)]
 		}
@@ -220,6 +220,6 @@ func (c *comparison) result(ctx context.Context, s *side, o single, a answer, su
 		return "handed over to nobody"
 	}
 	number := s.number(o.back.Name, a.back.HandedOver)
-	c.granted(s, lock.Claim{Name: o.back.Name, Kind: lock.Exclusive, Owner: o.back.Next.Owner, Count: 1}, number)
+	c.granted(s, lock.Claim{Name: o.back.Name, Kind: lock.Exclusive, Owner: o.back.Next.Owner}, number)
 	return fmt.Sprintf("handed over with fence %d", number)
 }

@@ -9,7 +9,7 @@ import (
 
 // claim is an acquisition with the usual lease.
 func claim(name string, o lock.Owner) lock.Claim {
-	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: Full(o), Count: 1, TTL: ttl}
+	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: Full(o), TTL: ttl}
 }
 
 // of is an acquisition of a kind with the usual lease: all of a name, so that nobody else gets in.

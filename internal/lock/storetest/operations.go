@@ -163,7 +163,7 @@ func (c *comparison) permits(kind lock.Kind) uint32 {
 // claim is an acquisition.
 func (c *comparison) claim(name string) lock.Claim {
 	kind := c.kind(name)
-	claim := lock.Claim{Name: name, Kind: kind, Owner: c.owner(kind), Count: 1, TTL: c.ttl()}
+	claim := lock.Claim{Name: name, Kind: kind, Owner: c.owner(kind), TTL: c.ttl()}
 	switch kind {
 	case lock.Read:
 		if c.rand.IntN(2) == 0 {
@@ -269,7 +269,7 @@ func (c *comparison) release() (string, step) {
 	r := lock.Return{Name: name, Kind: kind, Owner: g.Owner, Permits: g.Permits}
 	switch n := c.rand.IntN(4); {
 	case n == 0 && kind == lock.Semaphore:
-		r.Remaining = c.rand.Uint32N(4)
+		r.Keep = c.rand.Uint32N(4)
 	case n == 1 && !kind.Shared():
 		r.Next = &lock.Successor{Owner: c.owner(kind), TTL: c.ttl()}
 	}
@@ -280,7 +280,7 @@ func (c *comparison) release() (string, step) {
 			res, err := s.Store.Release(ctx, r)
 			number := s.number(name, res.HandedOver)
 			if res.HandedOver != 0 {
-				c.granted(s, lock.Claim{Name: name, Kind: kind, Owner: r.Next.Owner, Count: 1}, number)
+				c.granted(s, lock.Claim{Name: name, Kind: kind, Owner: r.Next.Owner}, number)
 			}
 			res.HandedOver = 0
 			return outcome{Err: class(err), Fence: number, Rest: res}

@@ -150,22 +150,22 @@ var semaphoreContract = []contract{
 		s.acquire(some("a", 3))
 		r := back(some("a", 3), 0)
 		for _, row := range []struct{ keep, left uint32 }{{2, 2}, {2, 2}, {1, 1}, {2, 1}, {7, 1}} { // repeated, and late
-			r.Remaining = row.keep
+			r.Keep = row.keep
 			if res := s.release(r); res.Left != row.left {
 				s.Errorf("keeping %d: got %d left, want %d", row.keep, res.Left, row.left)
 			}
 			s.wantOut(row.left)
 		}
 		r.Permits = 0 // not known
-		r.Remaining = 1
+		r.Keep = 1
 		if res := s.release(r); res.Left != 1 {
 			s.Errorf("got %d left, want 1", res.Left)
 		}
 		s.must(s.renew(on(some("a", 1), 0)))
-		r.Permits, r.Remaining = 3, 0
+		r.Permits, r.Keep = 3, 0
 		s.release(r)
 		s.wantOut(0)
-		r.Remaining = 1
+		r.Keep = 1
 		s.notHeld(r)
 	}},
 	{"ALimitIsSetWithoutAPermit", func(s *suite) {

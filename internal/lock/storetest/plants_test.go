@@ -128,7 +128,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		"a permit that is lost": {release: func(s *memstore.Store, r lock.Return) (lock.Returned, error) {
 			res, err := s.Release(ctx, r)
 			if err == nil && r.Kind == lock.Semaphore && r.Permits > 1 {
-				lost := lock.Claim{Name: r.Name, Kind: r.Kind, Owner: "nobody", Count: 1, TTL: time.Hour, Permits: 1}
+				lost := lock.Claim{Name: r.Name, Kind: r.Kind, Owner: "nobody", TTL: time.Hour, Permits: 1}
 				_, _ = s.Acquire(ctx, lost)
 			}
 			return res, err

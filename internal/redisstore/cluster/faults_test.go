@@ -25,7 +25,7 @@ import (
 const ttl = time.Minute
 
 func claim(name string, o lock.Owner) lock.Claim {
-	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: storetest.Full(o), Count: 1, TTL: ttl}
+	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: storetest.Full(o), TTL: ttl}
 }
 
 // holding takes a name and says how to renew the hold.
