@@ -120,7 +120,7 @@ func (s *Store) answered(u *row, res lock.Returned, err error) {
 func (u *row) meaning(res lock.Returned, err error) (lock.Returned, error) {
 	switch {
 	case err == nil || !u.unknown:
-	case errors.Is(err, lock.ErrNotHeld) && !errors.Is(err, lock.ErrOver) && u.r.Remaining == 0:
+	case errors.Is(err, lock.ErrNotHeld) && !errors.Is(err, lock.ErrOver) && u.r.Keep == 0:
 		return lock.Returned{Assumed: true}, nil
 	case lock.Retriable(err) && !errors.Is(err, lock.ErrOutcomeUnknown):
 		err = fmt.Errorf("%w: %w", lock.ErrOutcomeUnknown, err)

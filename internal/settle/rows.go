@@ -88,7 +88,7 @@ func (s *Store) add(u *row) {
 
 // continues has a row want what an earlier one wanted, too: no more is kept than either keeps.
 func (u *row) continues(old *row) {
-	u.r.Remaining = min(u.r.Remaining, old.r.Remaining)
+	u.r.Keep = min(u.r.Keep, old.r.Keep)
 	u.r.Permits = max(u.r.Permits, old.r.Permits)
 	if old.r.Permits == 0 {
 		u.r.Permits = 0 // it is not known how many there are
