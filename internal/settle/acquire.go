@@ -23,14 +23,17 @@ const (
 // if this one is refused, nothing is there of it.
 func (s *Store) judge(cs []lock.Claim, err error, again bool) (next, error) {
 	unknown := errors.Is(err, lock.ErrOutcomeUnknown)
+	vain := errors.Is(err, lock.ErrNotReplicated) || errors.Is(err, lock.ErrInVain)
 	switch {
-	case err == nil:
-		return tell, nil
-	case unknown && !again && !s.cfg.Once:
+	case err == nil || s.cfg.Member && !vain:
+		return tell, err
+	case s.cfg.Member:
+		return tell, fmt.Errorf("%w: %w", lock.ErrOutcomeUnknown, err)
+	case unknown && !again:
 		return onceMore, err
 	case unknown:
 		return unsettled, err
-	case errors.Is(err, lock.ErrNotReplicated), errors.Is(err, lock.ErrInVain):
+	case vain:
 		if !cs[0].Owner.Repeats() {
 			return inVain, err
 		}

@@ -29,7 +29,7 @@ var plants = []struct {
 		{here + "release.go", "mine := s.all[u.key] == u", "mine := s.all[u.key] != nil"},
 	}},
 	{"the successor has no row", []proctest.Plant{
-		{here + "release.go", "	if r.Next != nil {\n		s.want(", "	if false {\n		s.want("},
+		{here + "release.go", "	if r.Next != nil && !s.cfg.Member {\n		s.want(", "	if false {\n		s.want("},
 	}},
 	{"the row of a successor is not put off", []proctest.Plant{
 		{here + "release.go", "	if r.Next != nil {\n		p.off", "	if false {\n		p.off"},

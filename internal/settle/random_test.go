@@ -60,7 +60,7 @@ var worldNames = []string{"x", "y", "z"}
 
 func newWorld(t *testing.T, seed uint64) *world {
 	v := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 1))}
-	v.s, v.w = newSettled(t, Config{Once: seed%4 == 0, UnderWay: 1 + v.rnd.IntN(4)})
+	v.s, v.w = newSettled(t, Config{Member: seed%4 == 0, UnderWay: 1 + v.rnd.IntN(4)})
 	v.w.after = synctest.Wait
 	return v
 }
@@ -188,7 +188,9 @@ func (v *world) acquire(o *owner) {
 			return
 		}
 		o.has = o.has || err == nil && !o.partly
-		o.unsure = errors.Is(err, lock.ErrOutcomeUnknown)
+		if o.unsure = errors.Is(err, lock.ErrOutcomeUnknown); o.unsure && v.s.cfg.Member && !o.id.Repeats() {
+			v.giveBack(o, nil) // nobody else does
+		}
 	}
 	if o.names == nil {
 		v.s.StartAcquire(v.claim(o, o.name), granted)
@@ -246,6 +248,8 @@ func (v *world) giveBack(o *owner, others []*owner) {
 			switch {
 			case err == nil && res.HandedOver != 0:
 				to.has = true
+			case v.s.cfg.Member && errors.Is(err, lock.ErrOutcomeUnknown), v.s.cfg.Member && res.Assumed:
+				v.giveBack(to, nil)
 			case v.rnd.IntN(2) == 0:
 				to.gone = true
 			}

@@ -92,6 +92,9 @@ func (s *Store) call(u *row) {
 // answered is told what became of a call for a row. Only the first one has a successor, which asks for itself later.
 func (s *Store) answered(u *row, res lock.Returned, err error) {
 	r := u.r
+	if s.cfg.Member && errors.Is(err, lock.ErrNotReplicated) { // the caller knows whether the successor is to have it
+		err = fmt.Errorf("%w: %w", lock.ErrOutcomeUnknown, err)
+	}
 	switch {
 	case r.Next == nil:
 	case errors.Is(err, lock.ErrNotReplicated): // it was handed over, and the successor hears nothing of that
@@ -155,7 +158,7 @@ func (s *Store) concludeLocked(u *row, err error) (again bool) {
 
 // wantSuccessor has what a successor may have been given released, unless it asks for the name.
 func (s *Store) wantSuccessor(r *lock.Return) {
-	if r.Next != nil {
+	if r.Next != nil && !s.cfg.Member {
 		s.want(successorsOf(r), r.Next.TTL, patience)
 	}
 }

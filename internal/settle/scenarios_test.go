@@ -55,8 +55,8 @@ func (sc *scenario) set(t *testing.T, option string) {
 	switch what {
 	case "fair":
 		sc.kind = lock.Fair
-	case "once":
-		sc.cfg.Once = true
+	case "member":
+		sc.cfg.Member = true
 	case "most":
 		sc.cfg.Most, _ = strconv.Atoi(value)
 	case "left":

@@ -18,9 +18,10 @@ import (
 type Config struct {
 	// Node is what Examine calls the store.
 	Node string
-	// Once says that acquisitions of unknown outcome are not made once more. A majority asks its members so: it asks
-	// all of them again, or none, and it releases without waiting for answers.
-	Once bool
+	// Member says that the caller releases what it acquired in vain, as a majority does with its members. An acquisition
+	// of unknown outcome is not made once more then, as its release may be behind it already; and nothing is released
+	// that nobody asked to be released, as the majority may have granted it without this member.
+	Member bool
 	// Most bounds the rows; one tenant has a tenth of them. Default 100,000.
 	Most int
 	// UnderWay bounds the calls for rows that are made at a time. When the store answers late the outcome of very much
