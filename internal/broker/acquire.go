@@ -205,7 +205,7 @@ func (s *Session) take(w *waiter, ls []*Lease) bool {
 		told.More, held = append(told.More, l.Hold()), append(held, l)
 	}
 	told.Validity.Until = ls[0].until
-	return s.Take(w.id, w, session.Taken{Leases: held, Auto: w.auto, Until: ls[0].until}, told)
+	return s.Take(w.id, w, held, told)
 }
 
 // joinWaitersLocked settles what the holder of a new lease waits for: a named holder must not wait for itself.

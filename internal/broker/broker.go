@@ -79,8 +79,9 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 	b.tenants = limits.NewTenants(cfg.Limits, b.metrics.denied)
 	b.sessions = session.NewRegistry(ctx, session.Config{
 		Replica: cfg.Replica, Limits: cfg.Limits, MaxStreamAge: cfg.Session.MaxStreamAge, AnswerTime: cfg.AnswerTime,
-		Tenants: b.tenants, Watching: b.watching, Denied: b.metrics.denied, Log: b.log,
-	}, store, host{b})
+		Tenants: b.tenants, Watching: b.watching, Denied: b.metrics.denied, CheckName: b.rules.Name, Log: b.log,
+		Heard: keeper.Heard, Begin: b.beginTaking, End: b.endTaking,
+	}, store)
 	b.metrics.registerStates(reg, b)
 	b.Inspector = inspect.New(inspect.Config{
 		Replica: cfg.Replica, ID: newID(), Store: store, Local: local{b}, CheckName: b.rules.Name, Denied: b.metrics.denied,

@@ -133,7 +133,7 @@ func (b *Broker) extendedLocked(e extension, end time.Time, err error) {
 	case err == nil:
 		l.changeLocked(e, end)
 		b.keeper.Keep(l, l.until)
-		s.TellChanged(l, l.auto, l.until, session.Extended{ID: e.id, Validity: session.Validity{Until: l.until}})
+		s.TellChanged(l, session.Extended{ID: e.id, Validity: session.Validity{Until: l.until}})
 	case errors.As(err, &gone):
 		l.loseLocked(gone.Reason)
 		s.Fail(e.id, lock.ErrNotHeld)

@@ -20,6 +20,11 @@ func (l *Lease) Hold() session.Hold {
 	return session.Hold{Name: l.name, Kind: l.kind, Holder: l.holder, Fence: l.fence, AcquiredBy: l.request}
 }
 
+// Terms are its mode and validity, and what it costs to renew it.
+func (l *Lease) Terms() session.Terms {
+	return session.Terms{Auto: l.auto, Until: l.until, Weight: upkeepOf(l.permits)}
+}
+
 // Describe tells what it is like, if it is still held.
 func (l *Lease) Describe() (h session.HeldLock, held bool) {
 	l.lock()
@@ -115,7 +120,7 @@ func (l *Lease) Adopt() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	l.q = b.queueLocked(l.name)
-	if !l.sess.Adopt(l, upkeepOf(l.permits), l.auto, l.until) {
+	if !l.sess.Bring(l) {
 		l.q.dropIdleLocked()
 		return
 	}

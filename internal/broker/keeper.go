@@ -76,7 +76,7 @@ func (l *Lease) renewedLocked(start time.Time, r lock.Renewal) {
 	if r.TTL > 0 && !l.shortening && !start.Before(l.changed) {
 		l.lastLocked(start.Add(r.TTL - margin(r.TTL)))
 	}
-	l.sess.Renewed(l, l.auto, l.until)
+	l.sess.Renewed(l)
 }
 
 // Reduced says whether permits were given back since a time. A renewal that began before asks for more than there are.
@@ -102,5 +102,5 @@ func (l *Lease) Lose(reason lock.LostReason) {
 // keepLocked tells what depends on it that the validity or the mode of the lease changed.
 func (l *Lease) keepLocked() {
 	l.b.keeper.Keep(l, l.until)
-	l.sess.Count(l, l.auto, l.until)
+	l.sess.Count(l)
 }

@@ -189,7 +189,7 @@ func (l *Lease) overLocked() {
 	l.over = true
 	l.b.metrics.endedLocked(l)
 	l.q.shard.leases.Delete(l)
-	l.sess.Dismiss(l, upkeepOf(l.permits))
+	l.sess.Dismiss(l)
 }
 
 // upkeepOf is what it costs to renew a lock with so many permits, in locks.

@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 
-	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
 )
 
@@ -39,21 +38,3 @@ func (b *Broker) Resume(ctx context.Context, req session.ResumeRequest) (s *Sess
 	}
 	return s, lost, nil
 }
-
-// host is what sessions ask of their broker.
-type host struct{ *Broker }
-
-// Heard implements session.Broker.
-func (h host) Heard(leases *lock.Mark) { h.keeper.Heard(leases) }
-
-// Begin implements session.Broker.
-func (h host) Begin() { h.beginTaking() }
-
-// End implements session.Broker.
-func (h host) End() { h.endTaking() }
-
-// Watch tells the session from the answer on of each end of a hold of a name. The answer is Done or Failed.
-func (s *Session) Watch(id uint64, name string) { s.Session.Watch(id, name, s.b.rules.Name(name)) }
-
-// Unwatch takes a Watch back. It is no error if there is none.
-func (s *Session) Unwatch(id uint64, name string) { s.Session.Unwatch(id, name, s.b.rules.Name(name)) }

@@ -20,6 +20,7 @@ import (
 // lease is a lease of a session.
 type lease struct {
 	entry session.Entry
+	auto  bool
 	until time.Time
 	looks int
 }
@@ -30,6 +31,7 @@ func (l *lease) Entry() *session.Entry {
 }
 
 func (l *lease) Hold() session.Hold                        { return session.Hold{} }
+func (l *lease) Terms() session.Terms                      { return session.Terms{Auto: l.auto, Until: l.until} }
 func (l *lease) Describe() (h session.HeldLock, held bool) { return h, true }
 func (l *lease) Hurry()                                    {}
 func (l *lease) Adopt()                                    {}
@@ -42,29 +44,22 @@ type waiter struct{ withdrawn func() }
 func (w *waiter) Withdraw()    { w.withdrawn() }
 func (w *waiter) Cancel() bool { return false }
 
-// host is a broker that does nothing by itself.
-type host struct{ sync.WaitGroup }
-
-func (h *host) Heard(*lock.Mark) {}
-func (h *host) Begin()           { h.Add(1) }
-func (h *host) End()             { h.Done() }
-
 // open opens a session. At the end of the test nothing that it began is under way.
 func open(t *testing.T) *session.Session {
-	store, h := memstore.New(), new(host)
+	store, under := memstore.New(), new(sync.WaitGroup)
 	most := limits.Limits{LocksPerSession: 10, WaitersPerSession: 10, WatchesPerSession: 10, Sessions: 10}
 	denied := func(string, int) error { return session.ErrQuota }
 	r := session.NewRegistry(t.Context(), session.Config{
 		Limits: most, Tenants: limits.NewTenants(most, denied), Watching: watching.New(store), Denied: denied,
-		Log: zap.NewNop(),
-	}, store, h)
+		Log: zap.NewNop(), Heard: func(*lock.Mark) {}, Begin: func() { under.Add(1) }, End: under.Done,
+	}, store)
 	s := r.New(session.OpenRequest{TTL: time.Second}, "x", session.NewToken(), 1, 0)
 	if err := s.Open(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		r.EndAll()
-		h.Wait()
+		under.Wait()
 	})
 	return s
 }
@@ -125,8 +120,7 @@ func TestWhoIsTooLateIsNotAnswered(t *testing.T) {
 
 // take has a session granted a fixed lease.
 func take(s *session.Session, id int, l *lease) {
-	taken := session.Taken{Leases: []session.Lease{l}, Until: l.until}
-	s.Take(uint64(id), nil, taken, session.Granted{Validity: session.Validity{Until: l.until}})
+	s.Take(uint64(id), nil, []session.Lease{l}, session.Granted{Validity: session.Validity{Until: l.until}})
 }
 
 // TestAtRiskTellsTheFirstEnd has a session hold a lease of an hour, and something else that ends after a minute.
@@ -139,15 +133,16 @@ func TestAtRiskTellsTheFirstEnd(t *testing.T) {
 			take(s, 2, early)
 		},
 		"a shorter lease": func(s *session.Session) {
-			s.TellChanged(late, true, early.until, session.Extended{})
+			late.auto, late.until = true, early.until
+			s.TellChanged(late, session.Extended{})
 		},
 		"another lock": func(s *session.Session) {
 			take(s, 2, early)
-			s.Dismiss(late, 1)
+			s.Dismiss(late)
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			late.until = now.Add(time.Hour)
+			late.auto, late.until = false, now.Add(time.Hour)
 			s := open(t)
 			take(s, 1, late)
 			change(s)
@@ -161,31 +156,62 @@ func TestAtRiskTellsTheFirstEnd(t *testing.T) {
 	}
 }
 
-// TestAHeartbeatCostsTheSameHoweverMuchIsHeld counts how often leases are looked at.
-func TestAHeartbeatCostsTheSameHoweverMuchIsHeld(t *testing.T) {
-	s, ls := open(t), make([]*lease, 1000)
-	looks := func() (n int) {
-		for _, l := range ls {
-			n += l.looks
+// TestHeartbeatsSeldomLookAtAllThatIsHeld counts how often leases are looked at: when they have been renewed, and when
+// they end because they are not.
+func TestHeartbeatsSeldomLookAtAllThatIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ls := open(t), make([]*lease, 1000)
+		looks := func() (n int) {
+			for _, l := range ls {
+				n += l.looks
+				l.looks = 0
+			}
+			return n
 		}
-		return n
-	}
-	for i := range ls {
-		ls[i] = &lease{until: time.Now().Add(s.TTL())}
-		taken := session.Taken{Leases: []session.Lease{ls[i]}, Auto: true, Until: ls[i].until}
-		s.Take(uint64(i), nil, taken, session.Done{})
-	}
-	before := looks()
-	if before > 10*len(ls) {
-		t.Errorf("leases were looked at %d times while %d were taken", before, len(ls))
-	}
-	for range 100 {
-		s.Heartbeat(0, 1)
-	}
-	if n := looks() - before; n > 0 {
-		t.Errorf("leases were looked at %d times for 100 heartbeats", n)
-	}
-	if s.Soonest().IsZero() {
-		t.Error("no lease counts")
-	}
+		for i := range ls {
+			ls[i] = &lease{auto: true, until: time.Now().Add(s.TTL())}
+			s.Take(uint64(i), nil, []session.Lease{ls[i]}, session.Done{})
+		}
+		if n := looks(); n > 10*len(ls) {
+			t.Errorf("leases were looked at %d times while %d were taken", n, len(ls))
+		}
+		for part, most := range []int{9, 9, 70} { // with a third of their time left they are looked at more often
+			for range 1000 {
+				s.Heartbeat(0, 1)
+				time.Sleep(s.TTL() / 3000)
+			}
+			if n := looks(); n > most*len(ls) {
+				t.Errorf("%d leases were looked at %d times in part %d of 3000 heartbeats", len(ls), n, part)
+			}
+		}
+		if s.Soonest().IsZero() {
+			t.Error("no lease counts")
+		}
+	})
+}
+
+// TestAHeartbeatIsNotAnsweredWithWhatHasEnded renews leases when they have nearly ended.
+// It fails if all leases are looked at no more often near their end.
+func TestAHeartbeatIsNotAnsweredWithWhatHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t)
+		end := time.Now().Add(s.TTL() / 2)
+		var ls []*lease
+		for i := range 1000 {
+			ls = append(ls, &lease{auto: true, until: end})
+			s.Take(uint64(i), nil, []session.Lease{ls[i]}, session.Done{})
+		}
+		for time.Until(end) > s.TTL()/100 {
+			s.Heartbeat(0, 1)
+			time.Sleep(s.TTL() / 1000)
+		}
+		for _, l := range ls {
+			l.until = time.Now().Add(s.TTL())
+			s.Renewed(l)
+		}
+		time.Sleep(time.Until(end))
+		if told := s.Soonest(); time.Until(told) < s.TTL()/2 {
+			t.Errorf("the leases are said to end in %v", time.Until(told))
+		}
+	})
 }

@@ -140,9 +140,9 @@ func (r *Registry) aged(s *Session) {
 // moves goes on there first. Only then the stream counts as left, so that a replica that drains does not take what
 // moved for lost. It does not block.
 func (s *Session) leaveIfElsewhere() {
-	s.of.broker.Begin()
+	s.of.cfg.Begin()
 	s.startWhose(func(err error) {
-		defer s.of.broker.End()
+		defer s.of.cfg.End()
 		s.of.goes(func() {
 			if errors.Is(err, lock.ErrSuperseded) {
 				s.End(ErrSuperseded)

@@ -1,83 +1,47 @@
 package session
 
-import "time"
-
-// A heartbeat is answered with a moment before which no auto lease of the session ends. That is kept while leases are
-// renewed, so that nobody has to look at all of them.
-
-const (
-	// fewLeases is how many leases a session has to have for that; of fewer all are looked at.
-	fewLeases = 16
-	// ttlSlots is how many slots a session TTL has. No more than that is told too little.
-	ttlSlots = 16
-	// earliestSlots are enough for two TTLs.
-	earliestSlots = 2 * ttlSlots
+import (
+	"math"
+	"time"
 )
 
-// earliest is the earliest of many times that change often, in constant time: it counts them in slots. Times are in ns
-// since the session was opened.
-type earliest struct {
-	width int64
-	slots [earliestSlots]struct {
-		n  int32
-		at int64 // of those that were counted here, the earliest
+// A heartbeat is answered with a moment before which no auto lease of the session ends. To look at all leases for each
+// one would cost too much: it is done a few times in a TTL, and what is noted meanwhile can only make it earlier. Times
+// are in ns since the session was opened.
+
+const (
+	// fewLeases is how many leases a session may have to be looked at each time.
+	fewLeases = 16
+	// looks is how often in a TTL all leases are looked at, if they are more; near the end as much more often.
+	looks = 16
+)
+
+// soonest is what is known of the auto leases of a session.
+type soonest struct {
+	autos  int   // how many they are
+	first  int64 // no validity of theirs ends before
+	lookAt int64 // when they are looked at again
+}
+
+// countLocked notes the mode and the validity of a lease.
+func (s *Session) countLocked(l Lease) {
+	e, t := l.Entry(), l.Terms()
+	s.fixLocked(e)
+	e.auto, e.until = t.Auto, int64(t.Until.Sub(s.opened))
+	if !e.auto {
+		return
+	}
+	if s.autos++; s.autos == 1 || e.until < s.first {
+		s.first = e.until
 	}
 }
 
-// move takes a time from its slot, 0 for none, and counts another one, unless that is 0. It returns its slot.
-func (e *earliest) move(from uint8, to int64) uint8 {
-	if from > 0 {
-		e.slots[from-1].n--
-	}
-	if to == 0 {
-		return 0
-	}
-	number := uint64(max(to, 0)/e.width) % earliestSlots //nolint:gosec // not negative
-	s := &e.slots[number]
-	if s.n == 0 || to < s.at {
-		s.at = to
-	}
-	s.n++
-	return uint8(number) + 1
-}
-
-// first is the earliest time, or a slot's width earlier at most; 0 if there is none.
-func (e *earliest) first() (first int64) {
-	for _, s := range e.slots {
-		if s.n > 0 && (first == 0 || s.at < first) {
-			first = s.at
-		}
-	}
-	return first
-}
-
-// countLocked counts a lease with its mode and the end of its validity. One that is over counts as a fixed one.
-func (s *Session) countLocked(l Lease, auto bool, until time.Time) {
-	e := l.Entry()
-	e.auto, e.until = auto, max(int64(until.Sub(s.opened)), 1)
-	switch {
-	case s.earliest == nil && len(s.list) <= fewLeases:
-	case s.earliest == nil:
-		s.earliest = &earliest{width: int64(s.TTL() / ttlSlots)}
-		for _, other := range s.list {
-			s.slotLocked(other.Entry())
-		}
-	default:
-		s.slotLocked(e)
-	}
-	if len(s.list) == 0 {
-		s.earliest = nil
-	}
-}
-
-// slotLocked counts a lease in its slot. What lasts longer than a renewal would make it is looked at again at the next
-// one.
-func (s *Session) slotLocked(e *Entry) {
-	var to int64
+// fixLocked notes that a lease is not auto any more.
+func (s *Session) fixLocked(e *Entry) {
 	if e.auto {
-		to = min(e.until, s.heard.Load()+int64(s.TTL()))
+		s.autos--
 	}
-	e.slot = s.earliest.move(e.slot, to)
+	e.auto = false
 }
 
 // Soonest is a moment before which no auto lease's validity ends, zero if there is none.
@@ -88,27 +52,23 @@ func (s *Session) Soonest() time.Time {
 }
 
 func (s *Session) soonestLocked() time.Time {
-	if s.earliest != nil {
-		return s.timeOf(s.earliest.first())
-	}
-	return s.firstLocked(func(e *Entry) bool { return e.auto })
-}
-
-// firstLocked is the first end of the validity of some leases, zero if there are none.
-func (s *Session) firstLocked(some func(*Entry) bool) time.Time {
-	var first int64
-	for _, l := range s.list {
-		if e := l.Entry(); some(e) && (first == 0 || e.until < first) {
-			first = e.until
-		}
-	}
-	return s.timeOf(first)
-}
-
-// timeOf is a time that is given in ns since the session was opened, zero for 0.
-func (s *Session) timeOf(at int64) time.Time {
-	if at == 0 {
+	if s.autos == 0 {
 		return time.Time{}
 	}
-	return s.opened.Add(time.Duration(at))
+	if now, pause := int64(time.Since(s.opened)), int64(s.TTL()/looks); len(s.list) <= fewLeases || now >= s.lookAt {
+		s.first = s.endLocked(func(e *Entry) bool { return e.auto })
+		s.lookAt = now + min(pause, max((s.first-now)/2, pause/looks))
+	}
+	return s.opened.Add(time.Duration(s.first))
+}
+
+// endLocked is the first end of the validity of some leases.
+func (s *Session) endLocked(some func(*Entry) bool) int64 {
+	first := int64(math.MaxInt64)
+	for _, l := range s.list {
+		if e := l.Entry(); some(e) {
+			first = min(first, e.until)
+		}
+	}
+	return first
 }

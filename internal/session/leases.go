@@ -17,14 +17,13 @@ type locks struct {
 	undoing  int       // holds with an unknown outcome being cleared up
 	suspects int       // leases to be verified before Safe is told
 	atRisk   bool      // AtRisk was told, Safe was not
-	earliest *earliest // end of the validity of an auto lease; nil while there are few
 	mark     lock.Mark // the keeper's, of the auto leases
+	soonest
 }
 
 // Entry is a session's room in a lease. The session's mutex guards it.
 type Entry struct {
 	at      uint32 // in locks.list
-	slot    uint8  // in locks.earliest; 0 for none
 	suspect bool   // to be verified before Safe is told
 	auto    bool
 	until   int64 // the end of its validity, in ns since the session was opened
@@ -55,7 +54,7 @@ type wait struct {
 }
 
 // Wait notes a request, if the session may ask for what it wants. One that was here before may want something
-// else now, or go on as another Waiter. It is here until it is answered by Take or Conclude, or until Leaseeave.
+// else now, or go on as another Waiter. It is here until it is answered by Take or Conclude, or until Leave.
 func (s *Session) Wait(id uint64, w Waiter, want Want) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,15 +88,13 @@ func (s *Session) Leave(id uint64, w Waiter) {
 	s.leaveLocked(id, w)
 }
 
-func (s *Session) leaveLocked(id uint64, w Waiter) (want Want) {
+func (s *Session) leaveLocked(id uint64, w Waiter) {
 	if e, there := s.waiting[id]; there && e.w == w {
-		want = e.want
 		delete(s.waiting, id)
-		s.waiters -= waits(want)
-		s.asked -= want.Locks
-		s.weight -= want.Weight
+		s.waiters -= waits(e.want)
+		s.asked -= e.want.Locks
+		s.weight -= e.want.Weight
 	}
-	return want
 }
 
 // Conclude answers a request. In the same moment it does not wait any more: whoever does not find it finds its answer
@@ -154,54 +151,45 @@ func (s *Session) cancel(id uint64) bool {
 	return false
 }
 
-// Taken are leases that a request was granted.
-type Taken struct {
-	Leases []Lease
-	Auto   bool
-	Until  time.Time // the end of their validity
-}
-
 // Take concludes a request with what it was granted: its leases are listed as the session's own instead of it, and then
 // it is answered, all in the same moment. So what a heartbeat is answered with holds for all that was told before it. A
 // session that has ended takes nothing.
-func (s *Session) Take(id uint64, w Waiter, t Taken, e Event) bool {
+func (s *Session) Take(id uint64, w Waiter, ls []Lease, e Event) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	want := s.leaveLocked(id, w)
+	s.leaveLocked(id, w)
 	if s.ended {
 		return false
 	}
-	s.weight += want.Weight
-	for _, l := range t.Leases {
-		s.listLocked(l, t.Auto, t.Until)
+	for _, l := range ls {
+		s.listLocked(l)
 	}
 	s.tellLocked(e)
 	return true
 }
 
-// Adopt lists a lease that the session brings with it. It makes so much of its weight.
-func (s *Session) Adopt(l Lease, weight int, auto bool, until time.Time) bool {
+// Bring lists a lease that the session brings with it, unless that has ended.
+func (s *Session) Bring(l Lease) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
-		return false
+	if !s.ended {
+		s.listLocked(l)
 	}
-	s.weight += weight
-	s.listLocked(l, auto, until)
-	return true
+	return !s.ended
 }
 
-func (s *Session) listLocked(l Lease, auto bool, until time.Time) {
+func (s *Session) listLocked(l Lease) {
+	s.weight += l.Terms().Weight
 	l.Entry().at = uint32(len(s.list)) //nolint:gosec // bounded by limits.locks_per_session
 	s.list = append(s.list, l)
-	s.countLocked(l, auto, until)
+	s.countLocked(l)
 }
 
-// Dismiss takes a lease that is over from its session. It made so much of its weight.
-func (s *Session) Dismiss(l Lease, weight int) {
+// Dismiss takes a lease that is over from its session.
+func (s *Session) Dismiss(l Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.weight -= weight
+	s.weight -= l.Terms().Weight
 	e, end := l.Entry(), len(s.list)-1
 	last := s.list[end]
 	s.list[e.at], last.Entry().at = last, e.at
@@ -209,7 +197,7 @@ func (s *Session) Dismiss(l Lease, weight int) {
 	if s.list = s.list[:end]; end == 0 {
 		s.list = nil
 	}
-	s.countLocked(l, false, time.Time{})
+	s.fixLocked(e)
 	s.trustLocked(l)
 }
 
@@ -238,16 +226,16 @@ func (s *Session) Leases() []Lease {
 }
 
 // Count notes that the mode or the validity of a lease changed.
-func (s *Session) Count(l Lease, auto bool, until time.Time) {
+func (s *Session) Count(l Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.countLocked(l, auto, until)
+	s.countLocked(l)
 }
 
 // Renewed is Count for a lease that was found in the store, and with that is known to be there.
-func (s *Session) Renewed(l Lease, auto bool, until time.Time) {
+func (s *Session) Renewed(l Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.countLocked(l, auto, until)
+	s.countLocked(l)
 	s.trustLocked(l)
 }

@@ -52,10 +52,10 @@ func (s *Session) keepRecordLocked(n int) {
 		return
 	}
 	s.keeping = true
-	s.of.broker.Begin()
+	s.of.cfg.Begin()
 	k := lock.SessionKeep{SessionRecord: s.record, TTL: recordTTL(s.TTL()), Again: true}
 	s.of.store.StartKeepSession(k, func(err error) {
-		defer s.of.broker.End()
+		defer s.of.cfg.End()
 		s.heardWhose(err)
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -25,24 +25,22 @@ type Config struct {
 	Tenants      *limits.Tenants
 	Watching     *watching.Hub
 	Denied       limits.Denied
+	CheckName    func(name string) error
 	Log          *zap.Logger
-}
-
-// Broker has the names. This is what sessions ask of it, besides what they ask of their leases and waiters.
-type Broker interface {
-	// Heard has the leases renewed. The mutex of the session is held.
-	Heard(leases *lock.Mark)
+	// Heard has the auto leases of a session renewed, whose mutex is held.
+	Heard func(leases *lock.Mark)
 	// Begin and End surround what is to be over before the store is left.
-	Begin()
-	End()
+	Begin, End func()
 }
 
-// Lease is a lock that a session holds. Its methods lock the mutex of its name, but for the first two.
+// Lease is a lock that a session holds. Its methods lock the mutex of its name, but for the first three.
 type Lease interface {
 	// Entry is the session's room in the lease.
 	Entry() *Entry
 	// Hold is what never changes.
 	Hold() Hold
+	// Terms are called with the mutex of the name held.
+	Terms() Terms
 	// Describe tells what it is like, if it is still held, but for the anchor.
 	Describe() (h HeldLock, held bool)
 	// Hurry has it renewed now.
@@ -63,12 +61,18 @@ type Waiter interface {
 	Cancel() bool
 }
 
+// Terms are those of a lease at a moment.
+type Terms struct {
+	Auto   bool
+	Until  time.Time // the end of its validity
+	Weight int       // what it costs to renew it, in locks
+}
+
 // Registry has the sessions of a replica.
 type Registry struct {
 	cfg     Config
 	ctx     context.Context // ends all store calls and background work
 	store   lock.Store
-	broker  Broker
 	log     *zap.Logger
 	moves   limits.Room // sessions of which the others are being told
 	resumes resumes
@@ -96,9 +100,9 @@ type at struct {
 const degree = 32
 
 // NewRegistry makes a Registry. EndAll ends it.
-func NewRegistry(ctx context.Context, cfg Config, store lock.Store, b Broker) *Registry {
+func NewRegistry(ctx context.Context, cfg Config, store lock.Store) *Registry {
 	r := &Registry{
-		cfg: cfg, ctx: ctx, store: store, broker: b, log: cfg.Log, moves: make(limits.Room, limits.Moves),
+		cfg: cfg, ctx: ctx, store: store, log: cfg.Log, moves: make(limits.Room, limits.Moves),
 		resumes: newResumes(cfg.Denied), asking: make(chan struct{}), idle: make(chan struct{}),
 		open: btree.NewG(degree, func(a, b at) bool { return a.id < b.id }),
 	}
@@ -224,9 +228,9 @@ func (r *Registry) Len() int {
 
 // goes starts a goroutine that is to be over before the store is left.
 func (r *Registry) goes(run func()) {
-	r.broker.Begin()
+	r.cfg.Begin()
 	go func() {
-		defer r.broker.End()
+		defer r.cfg.End()
 		run()
 	}()
 }

@@ -60,7 +60,8 @@ func (s *Session) warn() {
 		return
 	}
 	s.atRisk = true
-	s.tellLocked(AtRisk{Validity: s.validityLocked(s.firstLocked(func(*Entry) bool { return true }))})
+	first := s.endLocked(func(*Entry) bool { return true })
+	s.tellLocked(AtRisk{Validity: s.validityLocked(s.opened.Add(time.Duration(first)))})
 }
 
 // suspect has all leases verified before Safe is told.

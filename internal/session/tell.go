@@ -65,10 +65,10 @@ func (s *Session) Tell(e Event) {
 
 // TellChanged is Count and Tell in the same moment: a heartbeat is answered with what holds for the leases that the
 // client was told are auto.
-func (s *Session) TellChanged(l Lease, auto bool, until time.Time, e Event) {
+func (s *Session) TellChanged(l Lease, e Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.countLocked(l, auto, until)
+	s.countLocked(l)
 	s.tellLocked(e)
 }
 

@@ -3,8 +3,8 @@ package session
 import "github.com/lockd-io/lockd/internal/watching"
 
 // Watch tells the session from the answer on of each end of a hold of a name. The answer is Done or Failed.
-func (s *Session) Watch(id uint64, name string, wrong error) {
-	s.Begin(id, wrong, func() error { return s.watch(id, name) })
+func (s *Session) Watch(id uint64, name string) {
+	s.Begin(id, s.of.cfg.CheckName(name), func() error { return s.watch(id, name) })
 }
 
 // watch holds the mutex: what is told before the answer is of no interest.
@@ -24,8 +24,8 @@ func (s *Session) watch(id uint64, name string) error {
 }
 
 // Unwatch takes a Watch back. It is no error if there is none.
-func (s *Session) Unwatch(id uint64, name string, wrong error) {
-	s.Begin(id, wrong, func() error {
+func (s *Session) Unwatch(id uint64, name string) {
+	s.Begin(id, s.of.cfg.CheckName(name), func() error {
 		s.unwatch(name)
 		s.Tell(Done{ID: id})
 		return nil
