@@ -42,19 +42,19 @@ var reach = []struct {
 	{"internal/watching", everybody, "lock", "who watches a name needs to listen and to look, and nothing of the core"},
 	{"internal/arbiter", everybody, "lock", "who is next depends on what happened, and on nothing else"},
 	{
-		"internal/session", everybody, "lock limits observe watching arbiter",
+		"internal/session", everybody, "lock limits observe watching",
 		"the relation with a client does not depend on what is done about names",
 	},
 	{
-		"internal/request", everybody, "lock session limits observe watching arbiter",
+		"internal/request", everybody, "lock session limits observe watching",
 		"what may be asked does not depend on what is held",
 	},
 	{
-		"internal/deadlock", everybody, "lock session limits peers observe watching arbiter",
+		"internal/deadlock", everybody, "lock session limits peers observe watching",
 		"deadlocks are found in what replicas tell",
 	},
 	{
-		"internal/inspect", everybody, "lock session limits peers observe watching arbiter",
+		"internal/inspect", everybody, "lock session limits peers observe watching",
 		"what people look at is put together from what others tell",
 	},
 	{

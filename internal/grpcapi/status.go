@@ -61,6 +61,7 @@ var table = []struct {
 	{session.ErrFrameTooLarge, codes.ResourceExhausted, "FRAME_TOO_LARGE", -1},
 	{session.ErrAdminOnly, codes.PermissionDenied, "ADMIN_ONLY", -1},
 	{session.ErrQuota, codes.ResourceExhausted, "QUOTA", time.Second},
+	{lock.ErrInVain, codes.Unavailable, "BACKEND_UNAVAILABLE", time.Second}, // why is another one of these
 	{lock.ErrInvalid, codes.InvalidArgument, "INVALID_MESSAGE", -1},
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/arbiter"
 	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
@@ -155,7 +154,7 @@ func (s *Session) endRecord() bool {
 		case s.of.ctx.Err() != nil || time.Now().After(end):
 			return false
 		}
-		s.of.pause(arbiter.Backoff(n))
+		s.of.pause(lock.Backoff(n))
 	}
 }
 

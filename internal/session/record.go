@@ -7,7 +7,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/arbiter"
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
@@ -64,7 +63,7 @@ func (s *Session) keepRecordLocked(n int) {
 			return
 		}
 		s.of.goes(func() {
-			s.of.pause(arbiter.Backoff(n))
+			s.of.pause(lock.Backoff(n))
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.keepRecordLocked(n + 1)
@@ -114,7 +113,7 @@ func (s *Session) askWhose() {
 		s.mu.Unlock()
 		switch {
 		case again:
-			s.of.pause(arbiter.Backoff(n))
+			s.of.pause(lock.Backoff(n))
 		case still:
 			for _, u := range asked {
 				u.run()
