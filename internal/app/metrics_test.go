@@ -90,7 +90,10 @@ func shown(t *testing.T) (all map[string]family, bounds map[string][]float64) {
 			if !strings.HasPrefix(name, "lockd_") {
 				continue
 			}
-			all[name], bounds[name] = family{}, nil
+			if all[name] == nil {
+				all[name] = family{}
+			}
+			bounds[name] = nil
 			for _, m := range f.GetMetric() {
 				for _, l := range m.GetLabel() {
 					all[name].add(l.GetName(), l.GetValue())

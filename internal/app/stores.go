@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/config"
@@ -16,6 +17,7 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore"
 	"github.com/lockd-io/lockd/internal/redisstore/cluster"
 	"github.com/lockd-io/lockd/internal/redlock"
+	"github.com/lockd-io/lockd/internal/settle"
 )
 
 // backend is one Redis or one Redis Cluster.
@@ -101,7 +103,21 @@ func (a *App) openStore() (lock.Store, error) {
 		return a.openMajority(opened)
 	}
 	a.cleanups.add("store", a.storeTimeout(), func(context.Context) error { return opened[0].Close() })
-	return opened[0], nil
+	return a.settled(opened[0], settle.Config{Node: a.cfg.Store.Kind}, a.reg)
+}
+
+// settled is a store that settles what the inner one could not tell. At the end it has a moment for what is left.
+func (a *App) settled(inner lock.Store, cfg settle.Config, reg prometheus.Registerer) (*settle.Store, error) {
+	s, err := settle.New(inner, cfg, a.log, reg)
+	if err != nil {
+		return nil, err
+	}
+	a.cleanups.add("settle", closeTimeout, func(ctx context.Context) error {
+		s.Wait(ctx)
+		s.Close()
+		return nil
+	})
+	return s, nil
 }
 
 // storeTimeout bounds the end of a store: a server that is silent then is waited for as long as an operation may take.

@@ -33,6 +33,8 @@ func (h *handover) answered(res lock.Returned, err error) (again bool) {
 	h.calls++
 	h.res, h.err = res, err
 	switch gone := errors.Is(err, lock.ErrNotHeld) && !errors.Is(err, lock.ErrOver); {
+	case err == nil && res.Assumed && h.lapsed:
+		h.res, h.err = lock.Returned{}, errors.Join(lock.ErrNotHeld, lock.ErrOutcomeUnknown)
 	case before && h.r.Keep == 0 && gone && h.lapsed:
 		h.err = errors.Join(err, lock.ErrOutcomeUnknown)
 	case before && h.r.Keep == 0 && gone:

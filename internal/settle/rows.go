@@ -262,6 +262,10 @@ func (s *Store) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	if n := len(s.all); n > 0 {
+		s.log.Warn("releases are not acknowledged; what they would have ended ends with its lease",
+			zap.Int(observe.KeyCount, n))
+	}
 	for _, u := range s.all {
 		s.removeLocked(u)
 	}

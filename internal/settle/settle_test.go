@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -47,6 +49,30 @@ func TestNothingThatAStoreTellsIsLost(t *testing.T) {
 			t.Errorf("a store tells %s, and a settled one does not", m.Name)
 		}
 	}
+}
+
+// A tenant whose outcomes are all unknown has a tenth of the rows, and takes few of the calls at a time.
+func TestRowsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, w := newSettled(t, Config{Most: 100, UnderWay: 4, Once: true})
+		lost := func(owner lock.Owner, n int) {
+			for i := range n {
+				c := lock.Claim{Name: strconv.Itoa(i), Kind: lock.Exclusive, Owner: owner, TTL: time.Hour}
+				s.StartAcquire(c, func(lock.Grant, error) {})
+			}
+			for _, c := range w.take(-1)[s.underWay:] {
+				c.tell(lock.ErrOutcomeUnknown)
+			}
+		}
+		lost("many:#1", 50)
+		if n, calls := s.n.Load(), w.underWay(); n != 10 || calls != 4 || dropped(s) != "40" {
+			t.Errorf("%d rows, %d calls under way, %s dropped, want 10, 4, 40", n, calls, dropped(s))
+		}
+		lost("few:#1", 1)
+		if n := s.n.Load(); n != 11 {
+			t.Errorf("%d rows, want one for the other tenant, too", n)
+		}
+	})
 }
 
 // inner is a store that answers at once.
