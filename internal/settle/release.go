@@ -92,12 +92,12 @@ func (s *Store) call(u *row) {
 // answered is told what became of a call for a row. Only the first one has a successor, which asks for itself later.
 func (s *Store) answered(u *row, res lock.Returned, err error) {
 	r := u.r
-	if s.cfg.Member && errors.Is(err, lock.ErrNotReplicated) { // the caller knows whether the successor is to have it
-		err = fmt.Errorf("%w: %w", lock.ErrOutcomeUnknown, err)
-	}
+	few := errors.Is(err, lock.ErrNotReplicated) // it was handed over, and the successor hears nothing of that
 	switch {
 	case r.Next == nil:
-	case errors.Is(err, lock.ErrNotReplicated): // it was handed over, and the successor hears nothing of that
+	case few && s.cfg.Member: // the caller knows whether the successor is to have it
+		err = fmt.Errorf("%w: %w", lock.ErrOutcomeUnknown, err)
+	case few:
 		s.freeInVain(u, r)
 		return
 	case errors.Is(err, lock.ErrOutcomeUnknown):
