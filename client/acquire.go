@@ -89,6 +89,9 @@ func (r *request) call(s *session) *call {
 	c.arm.Acquire = a
 	c.request.Message = &c.arm
 	c.call.request, c.call.answer, c.asks = &c.request, s.channel(), r
+	if r.onQueued != nil {
+		c.position = make(chan int, 16)
+	}
 	return &c.call
 }
 

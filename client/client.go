@@ -50,6 +50,7 @@ type Status struct {
 type Client struct {
 	targets  []string
 	settings settings
+	telling  telling
 	base     time.Time // instants count from here
 
 	ctx    context.Context // ends with Close
@@ -125,9 +126,38 @@ func (c *Client) Close() error {
 // now reads the monotonic clock.
 func (c *Client) now() instant { return instant(time.Since(c.base)) }
 
+// tell has the user told, in a goroutine in which nothing else is done: whatever happens there, Close may be called.
 func (c *Client) tell(st Status) {
-	if c.settings.onStatus != nil {
-		c.settings.onStatus(st)
+	if c.settings.onStatus == nil {
+		return
+	}
+	c.telling.mu.Lock()
+	defer c.telling.mu.Unlock()
+	c.telling.queue = append(c.telling.queue, st)
+	if len(c.telling.queue) == 1 {
+		go c.tellAll()
+	}
+}
+
+// telling is what the user is told: the first one now, the others after it.
+type telling struct {
+	mu    sync.Mutex // guards the field below, and locks no other
+	queue []Status
+}
+
+// tellAll tells what there is. The first one stays in the queue while it is told, so that nobody else tells.
+func (c *Client) tellAll() {
+	t := &c.telling
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for len(t.queue) > 0 {
+		st := t.queue[0]
+		t.mu.Unlock()
+		if c.ctx.Err() == nil {
+			c.settings.onStatus(st)
+		}
+		t.mu.Lock()
+		t.queue = t.queue[1:]
 	}
 }
 

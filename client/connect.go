@@ -149,7 +149,7 @@ func (c *Client) sessionOver(s *session, cause error) {
 		c.mu.Unlock()
 		return
 	}
-	s.over = true
+	s.over, s.said = true, errors.Is(cause, errEnded)
 	s.alarm.Stop()
 	s.finishAllLocked(cause)
 	pending := s.pending

@@ -273,6 +273,9 @@ func (s *fakeStream) receive() error {
 		}
 		for _, r := range requests {
 			if r.GetGoodbye() != nil {
+				if s.hooked(r) { // the stream breaks
+					return errCut
+				}
 				return errGoodbye
 			}
 			s.handle(r)

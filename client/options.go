@@ -62,8 +62,8 @@ func WithConnectWait(d time.Duration) Option { return func(s *settings) { s.conn
 // ErrOutcomeUnknown, or ErrUnavailable if the request was surely not sent. The default is DefaultAnswerTimeout.
 func WithAnswerTimeout(d time.Duration) Option { return func(s *settings) { s.answerWithin = d } }
 
-// WithOnStatus has f called when the relation with the server changes. It must return quickly: while it runs
-// nothing else is received.
+// WithOnStatus has f called when the relation with the server changes, in one goroutine, in order. What it is told late
+// because it does not return has changed since. It may call all methods of the Client. After Close no call begins.
 func WithOnStatus(f func(Status)) Option { return func(s *settings) { s.onStatus = f } }
 
 // WithDialOptions adds gRPC options: credentials (the default is what WithTLS says), a dialer, interceptors.
@@ -155,8 +155,7 @@ func Permits(n, limit uint32) LockOption {
 
 // OnQueued has f told how many others wait before this request: once if it has to wait, and again when that is another
 // number, or when it waits anew after an interruption. 0 is the next. For a Fair lock it counts all that wait anywhere,
-// for other kinds those on the same replica. f must return quickly: while it runs nothing else is received. It is not
-// called any more after Lock has returned a lock.
+// for other kinds those on the same replica. f is called by Lock itself, which returns no lock meanwhile.
 func OnQueued(f func(position int)) LockOption {
 	return func(r *request) { r.onQueued = f }
 }

@@ -103,14 +103,22 @@ func (t *told) tell() {
 
 func (st *stream) laterLocked(f func()) { st.told = append(st.told, told{f: f}) }
 
-// queuedLocked tells a caller its position. The answer follows.
+// queuedLocked has a caller tell its position. The answer follows.
 func (st *stream) queuedLocked(c *call, q *lockdv1.Queued) {
 	if c == nil || c.asks == nil {
 		return
 	}
 	c.waits = true
-	if f := c.asks.onQueued; f != nil && !c.abandoned {
-		st.laterLocked(func() { f(int(q.GetPosition())) })
+	for c.position != nil {
+		select {
+		case c.position <- int(q.GetPosition()):
+			return
+		default:
+		}
+		select {
+		case <-c.position: // it is told slowly: the oldest one is passed over
+		default:
+		}
 	}
 }
 

@@ -50,16 +50,19 @@ type session struct {
 	alarmAt instant // when it rings
 	leaving bool    // nothing new is sent; Goodbye follows what is queued
 	over    bool
+	said    bool // and the server said so, and nothing else
 }
 
 // call is one request under way.
 type call struct {
 	request *lockdv1.SessionRequest
-	answer  chan answer  // size 1; nil if nobody waits
-	then    func(answer) // instead of answer: called by read, without locks
-	asks    *request     // of an Acquire
-	extends *Lock        // of an Extend
-	frees   *Lock        // of a Release
+	answer  chan answer // size 1; nil if nobody waits
+	// the last positions in the queue, for who waits for the answer to tell; nil if nobody is to be told
+	position chan int
+	then     func(answer) // instead of answer: called by read, without locks
+	asks     *request     // of an Acquire
+	extends  *Lock        // of an Extend
+	frees    *Lock        // of a Release
 
 	// Guarded by Client.mu.
 	was       instant // of an Extend that shortens: the deadline before
@@ -136,14 +139,21 @@ func (s *session) await(ctx context.Context, c *call, by instant) (a answer, cam
 		defer timer.Stop()
 		late = timer.C
 	}
-	select {
-	case a = <-c.answer:
-		return a, true
-	case <-ctx.Done():
-		return answer{err: ended(ctx)}, false
-	case <-late:
-		s.late.Store(true)
-		return answer{err: errNoAnswer}, false
+	for {
+		select {
+		case a = <-c.answer:
+			for len(c.position) > 0 { // they came before it
+				c.asks.onQueued(<-c.position)
+			}
+			return a, true
+		case at := <-c.position:
+			c.asks.onQueued(at)
+		case <-ctx.Done():
+			return answer{err: ended(ctx)}, false
+		case <-late:
+			s.late.Store(true)
+			return answer{err: errNoAnswer}, false
+		}
 	}
 }
 
@@ -300,7 +310,7 @@ func (s *session) leave() bool {
 	}
 	select {
 	case <-s.done:
-		return true
+		return !busy || s.said
 	case <-time.After(within):
 		s.mu.Lock()
 		for _, st := range []*stream{s.stream, s.parked} {
