@@ -14,8 +14,7 @@ var plants = map[string]struct {
 }{
 	"a drain that ends streams instead of having them left": {
 		[]proctest.Plant{{
-			"internal/broker/drain.go", "s.Tell(session.Draining{Within: within/4*3 - at})",
-			"s.end(session.ErrDraining, false)",
+			"internal/session/drain.go", "s.Tell(Draining{Within: within/4*3 - at})", "s.end(ErrDraining, false)",
 		}},
 		[]string{"streams broke"},
 	},
@@ -28,8 +27,11 @@ var plants = map[string]struct {
 	},
 	"a replica that releases what its session took along": {
 		[]proctest.Plant{
-			{"internal/broker/session.go", "\t\trelease = false\n", "\t\trelease = true\n"},
-			{"internal/broker/session.go", "if !s.endRecord() {", "if false {"},
+			{
+				"internal/session/end.go", "release && !errors.Is(cause, ErrSuperseded)",
+				"release || errors.Is(cause, ErrSuperseded)",
+			},
+			{"internal/session/end.go", "if !s.endRecord() {", "if false {"},
 		},
 		[]string{"the server knows of the fence 0", "two holders", "not held"},
 	},
