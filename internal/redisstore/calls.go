@@ -9,25 +9,38 @@ import (
 // What the scripts of each kind are called with. Their first lines say what each argument is.
 
 func (s *Store) acquireCall(c lock.Claim) script.Call {
-	n := s.Prefix + c.Name
-	keys := layout.Keys(c.Kind, n)
-	if c.Kind == lock.Semaphore {
-		permits := s.Scripts.AcquirePermits.With(keys,
-			string(c.Owner), max(c.Permits, 1), script.Millis(c.TTL), c.Limit, s.FenceMillis, layout.PermitChannel(n))
-		permits.Cost += script.CostOfPermits(c.Permits)
-		return permits
+	if c.Kind != lock.Exclusive {
+		return s.acquireAllCall(c)
 	}
-	args := []any{string(c.Owner), script.Millis(c.TTL), uint64(c.Fence), s.FenceMillis}
-	switch c.Kind {
-	case lock.Fair:
-		return s.Scripts.AcquireFair.With(keys, append(args, placeMillis(c), layout.Channel(n))...)
-	case lock.Read:
-		return s.Scripts.AcquireRead.With(keys, append(args, string(c.WriteOwner), layout.HoldBase(n))...)
-	case lock.Write:
-		return s.Scripts.AcquireWrite.With(keys, append(args, placeMillis(c), layout.HoldBase(n))...)
-	default:
-		return s.Scripts.Acquire.With(keys, args...)
+	return s.Scripts.Acquire.With(layout.Keys(c.Kind, s.Prefix+c.Name), string(c.Owner), script.Millis(c.TTL),
+		uint64(c.Fence), s.FenceMillis)
+}
+
+func (s *Store) acquireAllCall(cs ...lock.Claim) script.Call {
+	keys := make([]string, 0, 3*len(cs))
+	args := make([]any, 0, 1+7*len(cs))
+	args = append(args, s.FenceMillis)
+	permits := uint32(0)
+	for _, c := range cs {
+		n, more, one, limit := s.Prefix+c.Name, "", any(""), uint32(0)
+		switch c.Kind {
+		case lock.Fair:
+			more, one = layout.Channel(n), placeMillis(c)
+		case lock.Read:
+			more, one = layout.HoldBase(n), string(c.WriteOwner)
+		case lock.Write:
+			more, one = layout.HoldBase(n), placeMillis(c)
+		case lock.Semaphore:
+			more, one, limit = layout.PermitChannel(n), max(c.Permits, 1), c.Limit
+			permits += c.Permits
+		default:
+		}
+		keys = append(keys, layout.Keys(c.Kind, n)...)
+		args = append(args, c.Kind.String(), string(c.Owner), script.Millis(c.TTL), uint64(c.Fence), more, one, limit)
 	}
+	call := s.Scripts.AcquireAll.With(keys, args...)
+	call.Cost += script.CostOfPermits(permits)
+	return call
 }
 
 // placeMillis is for how long a refused claim keeps a place, in ms.

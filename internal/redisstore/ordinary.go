@@ -70,10 +70,10 @@ func (op *operation) ofClaim() {
 		op.is(opAdvance, all.Acquire, 2, n, layout.Token(n), o, millis(c), script.Decimal(c.Fence))
 	case c.Kind == lock.Read && c.Fence == 0 && c.WriteOwner == "":
 		k := op.store.keysFor(n, c.Kind)
-		op.is(opBegin, all.AcquireRead, 4, n, k.token, k.third, k.base+o+firstHold, o, millis(c))
+		op.is(opBegin, all.AcquireAll, 4, n, k.token, k.third, k.base+o+firstHold, o, millis(c))
 	case c.Kind == lock.Semaphore && c.Permits <= 1:
 		k := op.store.keysFor(n, c.Kind)
-		op.is(opPermit, all.AcquirePermits, 4, n, k.token, k.third, k.channel,
+		op.is(opPermit, all.AcquireAll, 4, n, k.token, k.third, k.channel,
 			o, firstPermit(c.Owner), millis(c), strconv.FormatUint(uint64(c.Limit), 10))
 	}
 }

@@ -1,63 +1,78 @@
--- acquire_all.lua: take several names, all or none.
--- KEYS    for each claim those of its kind, as in acquire.lua, acquire_fair.lua, acquire_read.lua, acquire_semaphore.lua
+-- acquire_all.lua: take one name or several, of any kind, all or none; or keep the place of who is refused.
+-- KEYS    for each claim those of its kind: <name>, redisson_lock_token:{<name>}, and
+--         fair         redisson_lock_queue:{<name>}, redisson_lock_timeout:{<name>}, lockd_lock_queue:{<name>}, lockd_lock_suspect:{<name>}
+--         read, write  lockd_lock_writer:{<name>}, and keys of single holds, see rw.lua
+--         semaphore    {<name>}:timeout
 -- ARGV[1] TTL of the fence keys in ms; then for each claim: kind, owner, TTL in ms, the least fence, 0 for the clock, and three more:
---         exclusive   nothing
---         fair        redisson_lock__channel:{<name>}
---         read        owner of a write hold that does not stand in the way, what keys of single holds begin with
---         write       nothing, what keys of single holds begin with
---         semaphore   permits, limit, redisson_sc:{<name>}
--- Returns {1, 0, fence, ttl_ms, fence, ttl_ms ...} if all are held afterwards; else what the script for one claim answers to
---         the first that is refused, with its number put in second place.
--- Safe to run twice: the second run finds all held and returns what the scripts for one would. All is read before anything
--- is written, but for what has ended; the first write is the one that fails when memory is full.
-looks_left = 1000 -- half of what scripts for one name have: this one does much besides
-local widths = {exclusive = 2, fair = 6, read = 3, write = 3, semaphore = 3}
-local misfits = {exclusive = plain_misfit, read = rw_misfit, write = rw_misfit, semaphore = sem_misfit}
-function misfits.fair(k) return plain_misfit(k) or fair_misfit(k) end
-local checks = {exclusive = plain_check, fair = fair_check, read = read_check, write = write_check, semaphore = sem_check}
-local takes = {exclusive = plain_take, fair = fair_take, read = read_take, write = write_take, semaphore = sem_take}
+--         exclusive    nothing
+--         fair         redisson_lock__channel:{<name>}, for how many ms a refused owner keeps a place in the queue, 0 for none
+--         read         what keys of single holds begin with, owner of a write hold that does not stand in the way, '' for none
+--         write        what keys of single holds begin with, for how many ms a refused owner keeps new readers away, 0 for none
+--         semaphore    redisson_sc:{<name>}, permits, limit, 0 for the one that is kept
+-- Returns {1, fence, ttl_ms, fence, ttl_ms ...} if all are held afterwards. Else what is in the way of the first that is refused, with
+--         its number in second place if there are several: {0, ms, owner} if another holds it, or waits for it, for a fair lock
+--         {0, ms, owner, ahead}, with so many before it; {0, ms, ''} if there are not enough permits, with the time until the next
+--         one ends; {-4, limit} if the limit is another, 0 if there is none; {-5, limit} if there never are enough.
+-- Safe to run twice: the second run finds all held and returns the same fences, for permits greater ones, or prolongs the place. All is
+-- read before anything is written, but for what has ended; the first write is the one that fails when memory is full.
+local misfits, checks, takes = {}, {}, {}
 
--- keys_of names the keys and channels of a claim, which begin after the at-th.
-local function keys_of(kind, at, one, two, three)
-  local k = {name = KEYS[at + 1], token = KEYS[at + 2]}
-  if kind == 'fair' then
-    k.queue, k.timeouts, k.places, k.suspects = KEYS[at + 3], KEYS[at + 4], KEYS[at + 5], KEYS[at + 6]
-    k.channel = one
-  elseif kind == 'semaphore' then
-    k.out, k.channel = KEYS[at + 3], three
-  elseif kind ~= 'exclusive' then
-    k.writer, k.base = KEYS[at + 3], two
-  end
-  return k
+-- These make what acts on a kind, when the first claim of it comes.
+local build = {}
+function build.exclusive()
+  -- library: clock plain fair
+  misfits.exclusive, checks.exclusive, takes.exclusive = plain_misfit, plain_check, plain_take
+  misfits.fair = function(k) return plain_misfit(k) or fair_misfit(k) end
+  checks.fair, takes.fair = fair_check, fair_take
+end
+build.fair = build.exclusive
+
+function build.read()
+  -- library: rw
+  if #ARGV > 8 then looks_left = 1000 end -- half of what one claim has: this does much besides
+  misfits.read, checks.read, takes.read = rw_misfit, read_check, read_take
+  misfits.write, checks.write, takes.write = rw_misfit, write_check, write_take
+end
+build.write = build.read
+
+function build.semaphore()
+  -- library: clock semaphore
+  misfits.semaphore, checks.semaphore, takes.semaphore = sem_misfit, sem_check, sem_take
 end
 
+local widths = {exclusive = 2, fair = 6, read = 3, write = 3, semaphore = 3}
 local claims, at = {}, 0
-for i = 1, (#ARGV - 1) / 7 do
-  local n = 7 * i - 5
-  local kind, one, two = ARGV[n], ARGV[n + 4], ARGV[n + 5]
+for n = 2, #ARGV, 7 do
+  local kind, more, one = ARGV[n], ARGV[n + 4], ARGV[n + 5]
+  if not checks[kind] then build[kind]() end
+  local third = KEYS[at + 3]
   local claim = {
-    kind = kind, keys = keys_of(kind, at, one, two, ARGV[n + 6]),
+    kind = kind,
+    keys = {
+      name = KEYS[at + 1], token = KEYS[at + 2], channel = more, base = more, writer = third, out = third,
+      queue = third, timeouts = KEYS[at + 4], places = KEYS[at + 5], suspects = KEYS[at + 6],
+    },
     a = {
-      owner = ARGV[n + 1], ttl = tonumber(ARGV[n + 2]), fence_ttl = ARGV[1], fence = ARGV[n + 3], place = 0,
-      write_owner = one, permits = tonumber(one), limit = tonumber(two),
+      owner = ARGV[n + 1], ttl = tonumber(ARGV[n + 2]), fence = ARGV[n + 3], fence_ttl = ARGV[1],
+      write_owner = one, place = tonumber(one), permits = tonumber(one), limit = tonumber(ARGV[n + 6]),
     },
   }
   at = at + widths[kind]
   local bad = misfits[kind](claim.keys)
   if bad then return bad end
-  claims[i] = claim
+  claims[#claims + 1] = claim
 end
 
 for i, claim in ipairs(claims) do
   local refusal
   refusal, claim.state = checks[claim.kind](claim.keys, claim.a)
   if refusal then
-    table.insert(refusal, 2, i)
+    if #claims > 1 and not refusal.err then table.insert(refusal, 2, i) end
     return refusal
   end
 end
 
-local answer = {1, 0}
+local answer = {1}
 for _, claim in ipairs(claims) do
   local reply = takes[claim.kind](claim.keys, claim.a, claim.state)
   if reply.err then return reply end

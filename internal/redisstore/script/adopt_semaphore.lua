@@ -1,5 +1,5 @@
 -- adopt_semaphore.lua: have a number that another program made, as Redisson's trySetPermits does, be that of a semaphore.
--- KEYS    as in acquire_semaphore.lua
+-- KEYS    as in acquire_all.lua, of a semaphore
 -- ARGV[1] limit, which the number must be   ARGV[2] TTL of the fence key in ms
 -- Returns {1, limit} if it is a semaphore afterwards; {-4, limit} if the limit is another, 0 if there is none.
 -- Safe to run twice: the second run finds the semaphore. The number stays as it is. An operator asks for it: nothing but their word

@@ -1,5 +1,5 @@
 -- enlist.lua: keep the places of fair waiters, or give them some.
--- KEYS    as in acquire_fair.lua
+-- KEYS    as in acquire_all.lua, of a fair lock
 -- ARGV[1] how many ms a place lives   ARGV[2] redisson_lock__channel:{<name>}   ARGV[3...] the waiters, at most 500
 -- Returns for each how many are before it, -1 if it had its place already, -2 if it holds the name.
 -- Safe to run twice: the second run finds everybody there. It costs a few commands, however many waiters there are, but

@@ -1,5 +1,5 @@
 -- force_fair.lua: free a fair lock whoever holds it. The queue stays.
--- KEYS    as in acquire_fair.lua
+-- KEYS    as in acquire_all.lua, of a fair lock
 -- ARGV[1] lockd:control   ARGV[2] message that tells all replicas of lockd   ARGV[3] redisson_lock__channel:{<name>}
 -- ARGV[4] ms since 1970 after which nothing is done
 -- Returns 1 if it was held, 0 if not, -2 if it is too late, -3 if it is a read-write lock.

@@ -1,5 +1,5 @@
 -- force_rw.lua: end all read holds of a name, or its write hold, whosever they are.
--- KEYS    as in acquire_read.lua
+-- KEYS    as in acquire_all.lua, of a reader
 -- ARGV[1] lockd:control   ARGV[2] message that tells all replicas of lockd   ARGV[3] redisson_rwlock:{<name>}
 -- ARGV[4] read or write   ARGV[5] what keys of single holds begin with
 -- ARGV[6] ms since 1970 after which nothing is done

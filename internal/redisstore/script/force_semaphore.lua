@@ -1,5 +1,5 @@
 -- force_semaphore.lua: take all permits back, whosever they are.
--- KEYS    as in acquire_semaphore.lua
+-- KEYS    as in acquire_all.lua, of a semaphore
 -- ARGV[1] lockd:control   ARGV[2] message that tells all replicas of lockd   ARGV[3] redisson_sc:{<name>}
 -- ARGV[4] ms since 1970 after which nothing is done
 -- Returns 1 if any were out, 0 if not, -2 if it is too late.

@@ -1,6 +1,6 @@
 -- leave_fair.lua: give up the places of fair waiters, and tell the one that is next because of that. In a long queue one call does a
 -- part of it, and another one goes on.
--- KEYS    as in acquire_fair.lua
+-- KEYS    as in acquire_all.lua, of a fair lock
 -- ARGV[1] redisson_lock__channel:{<name>}   ARGV[2] from which place on to read the queue, towards its front, -1 in the first call
 -- ARGV[3...] the waiters, at most 500
 -- Returns {1} if all have left, else {0, ARGV[2] of the next call}.

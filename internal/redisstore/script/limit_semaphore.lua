@@ -1,5 +1,5 @@
 -- limit_semaphore.lua: set how many permits a semaphore has.
--- KEYS    as in acquire_semaphore.lua
+-- KEYS    as in acquire_all.lua, of a semaphore
 -- ARGV[1] limit   ARGV[2] TTL of the fence key in ms   ARGV[3] redisson_sc:{<name>}
 -- Returns {1, limit before}, 0 if there was none.
 -- Safe to run twice: what is added is the difference, which is 0 then. Reads first; the first write that may fail is the

@@ -1,7 +1,7 @@
 -- permits.lua: a whole acquisition and a whole release of permits, whatever is there. It is put in front of scripts, after
 -- semaphore.lua and news.lua, and is no script by itself.
 
--- sem_acquire makes a claim, as in semaphore.lua, and returns what acquire_semaphore.lua does. full is the error for what needs memory,
+-- sem_acquire makes a claim, as in semaphore.lua, and returns what acquire_all.lua does. full is the error for what needs memory,
 -- if it is known that there is none.
 local function sem_acquire(s, a, full)
   local bad = sem_misfit(s)

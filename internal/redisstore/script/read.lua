@@ -1,7 +1,7 @@
 -- read.lua: a whole acquisition and a whole release of a read hold, whatever is there. It is put in front of scripts, after rw.lua and
 -- news.lua, and is no script by itself.
 
--- read_acquire makes a claim, as in rw.lua, and returns what acquire_read.lua does. full is the error for what needs memory, if it is
+-- read_acquire makes a claim, as in rw.lua, and returns what acquire_all.lua does. full is the error for what needs memory, if it is
 -- known that there is none.
 local function read_acquire(r, a, full)
   local bad = rw_misfit(r)

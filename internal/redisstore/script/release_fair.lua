@@ -1,5 +1,5 @@
 -- release_fair.lua: give a hold of a fair lock back: free the name, or hand it to another owner.
--- KEYS    as in acquire_fair.lua
+-- KEYS    as in acquire_all.lua, of a fair lock
 -- ARGV[1] owner   ARGV[2] its fence, 0 for any
 -- ARGV[3] next owner, '' for none   ARGV[4] its TTL in ms   ARGV[5] TTL of the fence key in ms
 -- ARGV[6] redisson_lock__channel:{<name>}

@@ -1,5 +1,5 @@
 -- release_read.lua: end the hold of a reader.
--- KEYS    as in acquire_read.lua
+-- KEYS    as in acquire_all.lua, of a reader
 -- ARGV[1] owner   ARGV[2] its fence, 0 for any
 -- ARGV[3] redisson_rwlock:{<name>}               ARGV[4] what keys of single holds begin with
 -- Returns {1, receivers} if it was ended; {-1} if the owner does not read, {-2} if it does with another fence. Only when the last

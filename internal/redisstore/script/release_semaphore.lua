@@ -1,5 +1,5 @@
 -- release_semaphore.lua: give permits of an owner back: all, or all but the first ones.
--- KEYS    as in acquire_semaphore.lua
+-- KEYS    as in acquire_all.lua, of a semaphore
 -- ARGV[1] owner   ARGV[2] how many permits it has, 0 if that is not known   ARGV[3] redisson_sc:{<name>}
 -- ARGV[4] its fence, 0 if that is not known; it is only told   ARGV[5] how many it keeps
 -- Returns {1, receivers, left} with how many of those it keeps are left, or {-1} if the owner has none that has not ended.

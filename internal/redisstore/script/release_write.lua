@@ -1,5 +1,5 @@
 -- release_write.lua: give the hold of a writer back: end it, or hand it to another writer.
--- KEYS    as in acquire_read.lua
+-- KEYS    as in acquire_all.lua, of a writer
 -- ARGV[1] owner   ARGV[2] its fence, 0 for any
 -- ARGV[3] next owner, '' for none   ARGV[4] its TTL in ms   ARGV[5] TTL of the fence key in ms
 -- ARGV[6] redisson_rwlock:{<name>}  ARGV[7] what keys of single holds begin with  ARGV[8] its least fence, 0 for the clock

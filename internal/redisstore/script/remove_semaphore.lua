@@ -1,5 +1,5 @@
 -- remove_semaphore.lua: forget a semaphore of which no permit is out.
--- KEYS    as in acquire_semaphore.lua
+-- KEYS    as in acquire_all.lua, of a semaphore
 -- Returns {1, limit before, 0 if there was none}, or {0, pttl_ms, ''} while permits are out, with the time until all have ended.
 -- Safe to run twice: the second run finds none. Works when memory is full.
 local s = {name = KEYS[1], token = KEYS[2], out = KEYS[3]}

@@ -59,18 +59,15 @@ func New(name, text string, m *Metrics) *Script {
 
 // Scripts are the verbs of a Store. What bears no kind is for exclusive locks, or for all.
 type Scripts struct {
-	Acquire, Release, Force, Many               *Script
-	AcquireFair, ReleaseFair, ForceFair         *Script
-	AcquireRead, ReleaseRead                    *Script
-	AcquireWrite, ReleaseWrite, ForceRW         *Script
-	AcquirePermits, ReleasePermits, ForcePermit *Script
-	LimitPermits, RemovePermits, AdoptPermits   *Script
-	Shorten                                     *Script
-	AcquireAll, Raise, Renew, RenewSole         *Script
-	Look, Holders, Sight                        *Script
-	Enlist, LeaveFair, LeaveWrite, SucceedFair  *Script
-	TakeSession, KeepSession, EndSession        *Script
-	Declare, Overlaps                           *Script
+	Acquire, AcquireAll, Many                                 *Script
+	Release, ReleaseFair, ReleaseRead, ReleaseWrite           *Script
+	ReleasePermits, LimitPermits, RemovePermits, AdoptPermits *Script
+	Force, ForceFair, ForceRW, ForcePermit                    *Script
+	Raise, Renew, RenewSole, Shorten                          *Script
+	Look, Holders, Sight                                      *Script
+	Enlist, LeaveFair, LeaveWrite, SucceedFair                *Script
+	TakeSession, KeepSession, EndSession                      *Script
+	Declare, Overlaps                                         *Script
 
 	all []*Script
 }
@@ -102,22 +99,18 @@ func newScripts(m *Metrics, sharded bool) Scripts {
 		Release:        load("release", "news", "free"),
 		Many:           load("many"),
 		Force:          load("force", "news", "clock", "advance", "shape", "fence"),
-		AcquireFair:    load("acquire_fair", fair...),
 		ReleaseFair:    load("release_fair", fair...),
 		ForceFair:      load("force_fair", fair...),
-		AcquireRead:    load("acquire_read", append(slices.Clip(rw), "read")...),
 		ReleaseRead:    load("release_read", append(slices.Clip(rw), "read")...),
-		AcquireWrite:   load("acquire_write", rw...),
 		ReleaseWrite:   load("release_write", rw...),
 		ForceRW:        load("force_rw", append(slices.Clip(rw), "clock")...),
-		AcquirePermits: load("acquire_semaphore", append(slices.Clip(permits), "permits")...),
 		ReleasePermits: load("release_semaphore", append(slices.Clip(permits), "permits")...),
 		ForcePermit:    load("force_semaphore", permits...),
 		LimitPermits:   load("limit_semaphore", permits...),
 		RemovePermits:  load("remove_semaphore", permits...),
 		AdoptPermits:   load("adopt_semaphore", permits...),
 		Shorten:        load("shorten", "news", "clock", "advance", "shape", "fence", "rw", "semaphore"),
-		AcquireAll:     load("acquire_all", "news", "clock", "advance", "shape", "fence", "plain", "fair", "rw", "semaphore"),
+		AcquireAll:     load("acquire_all", "news", "advance", "shape", "fence"),
 		Raise:          load("raise", "news", "clock", "advance", "shape", "fence", "plain", "rw"),
 		Renew:          load("renew", "news", "clock", "advance", "shape", "fence", "rw", "semaphore", "prolong"),
 		RenewSole:      load("renew_sole", "prolong"),

@@ -1,5 +1,5 @@
 -- succeed_fair.lua: have another owner stand where the first of some fair waiters stands, or hold what one of them holds.
--- KEYS    as in acquire_fair.lua
+-- KEYS    as in acquire_all.lua, of a fair lock
 -- ARGV[1] the owner from now on, which is new   ARGV[2] for how many ms its place lives at least   ARGV[3...] the owners so far
 -- Returns {1, how many are before it}, -1 if it has no place.
 -- Safe to run twice, and late: then those before have nothing any more. What they have in the queue and as a hold is moved apart: when
