@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 	"github.com/lockd-io/lockd/internal/redisstore/sentinel"
 )
 
@@ -57,8 +58,12 @@ type Config struct {
 	// them.
 	Asking bool
 
+	// Unended are the connections that the next one has to end, where several Stores use one server. Default: those of
+	// this Store.
+	Unended *pipe.Unended
+
 	// Hook is what happens to batches. It is for tests.
-	Hook redis.Hook
+	Hook pipe.Hook
 
 	// Of tests: from how many ordinary operations on they go as one call, and whether all tenants are one.
 	fewTogether int
@@ -81,6 +86,9 @@ func (c Config) WithDefaults() Config {
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 5*c.OpTimeout)
 	c.HearTimeout = cmp.Or(c.HearTimeout, defaultHearTimeout)
 	c.Linger = cmp.Or(c.Linger, c.HearTimeout*5/3)
+	if c.Unended == nil {
+		c.Unended = new(pipe.Unended)
+	}
 	if c.DataKey == nil {
 		c.DataKey = func() string { return layout.Data }
 	}

@@ -24,69 +24,64 @@ type gate struct {
 	shut  chan struct{}
 	held  int // batches that wait at the gate
 	fate  storetest.Fate
+	loses *redis.Cmd                           // the first one of the batch whose replies are lost
 	alter func(sha string, answer []any) []any // of calls for many
 	late  [][]any
 	shas  []string // of the scripts that came by
 	sizes []int    // of the batches
 }
 
-var _ redis.Hook = (*gate)(nil)
+var _ pipe.Hook = (*gate)(nil)
 
-func (g *gate) DialHook(next redis.DialHook) redis.DialHook          { return next }
-func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return g.pass(next)
-}
-
-// pass is what happens to a batch.
-func (g *gate) pass(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		g.mu.Lock()
-		if shut := g.shut; shut != nil {
-			g.held++
-			g.mu.Unlock()
-			<-shut
-			return next(ctx, cmds) // of those that occupy the senders
-		}
-		fate, alter := g.fate, g.alter
-		g.fate = storetest.Deliver
-		g.sizes = append(g.sizes, len(cmds))
-		for _, cmd := range cmds {
-			if sha := shaOf(cmd); sha != "" {
-				g.shas = append(g.shas, sha)
-			}
+// Send is what happens to a batch.
+func (g *gate) Send(cmds []*redis.Cmd, write func() error) error {
+	g.mu.Lock()
+	if shut := g.shut; shut != nil {
+		g.held++
+		g.mu.Unlock()
+		<-shut
+		return write() // of the one that keeps the others from being sent
+	}
+	defer g.mu.Unlock()
+	fate := g.fate
+	g.fate = storetest.Deliver
+	g.sizes = append(g.sizes, len(cmds))
+	for _, cmd := range cmds {
+		if sha := shaOf(cmd); sha != "" {
+			g.shas = append(g.shas, sha)
 		}
 		if fate == storetest.Delay {
-			for _, cmd := range cmds {
-				g.late = append(g.late, slices.Clone(cmd.Args()))
-			}
+			g.late = append(g.late, slices.Clone(cmd.Args()))
 		}
-		g.mu.Unlock()
-		var err error
-		if fate == storetest.Deliver || fate == storetest.LoseReply {
-			err = next(ctx, cmds)
-		}
-		if fate != storetest.Deliver {
-			err = io.ErrUnexpectedEOF
-		}
-		for _, cmd := range cmds {
-			c, ok := cmd.(*redis.Cmd)
-			if !ok {
-				continue
-			}
-			if fate != storetest.Deliver {
-				c.SetVal(nil)
-				c.SetErr(err)
-			} else if list, err := c.Slice(); err == nil && alter != nil {
-				c.SetVal(alter(shaOf(cmd), list))
-			}
-		}
-		return err
+	}
+	switch fate {
+	case storetest.Deliver:
+		return write()
+	case storetest.LoseReply:
+		g.loses = cmds[0]
+		return write()
+	default:
+		return io.ErrUnexpectedEOF
 	}
 }
 
+// Answered is what happens to the answers of a batch.
+func (g *gate) Answered(cmds []*redis.Cmd) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.loses == cmds[0] {
+		return io.ErrUnexpectedEOF
+	}
+	for _, cmd := range cmds {
+		if list, err := cmd.Slice(); err == nil && g.alter != nil {
+			cmd.SetVal(g.alter(shaOf(cmd), list))
+		}
+	}
+	return nil
+}
+
 // shaOf is the script that a command calls, if any.
-func shaOf(cmd redis.Cmder) string {
+func shaOf(cmd *redis.Cmd) string {
 	if args := cmd.Args(); len(args) > 1 {
 		if text, ok := args[1].(*string); ok {
 			return *text
@@ -104,25 +99,20 @@ func (g *gate) together(s *Store, fate storetest.Fate, start func()) error {
 	}
 	g.close()
 	defer g.open(storetest.Deliver) // or the Store could not be closed after an error
-	var pings sync.WaitGroup
-	for n := 1; n <= pipe.Senders; n++ { // occupy the senders
-		pings.Add(1)
-		ping := redis.NewCmd(context.Background(), "ping")
-		if err := s.Shared.Put(pipe.Job{
-			Cmd: ping, Done: func(error) { pings.Done() }, Queued: time.Now(),
-			Cost: 1,
-		}); err != nil {
-			return err
-		}
-		for end := time.Now().Add(10 * time.Second); g.waiting() < n; time.Sleep(50 * time.Microsecond) {
-			if time.Now().After(end) {
-				return errors.New("the senders did not come to the gate")
-			}
+
+	pinged, ping := make(chan error, 1), redis.NewCmd(context.Background(), "ping") // which the others wait for
+	job := pipe.Job{Cmd: ping, Done: func(err error) { pinged <- err }, Queued: time.Now(), Cost: 1}
+	if err := s.Shared.Put(job); err != nil {
+		return err
+	}
+	for end := time.Now().Add(10 * time.Second); g.waiting() == 0; time.Sleep(50 * time.Microsecond) {
+		if time.Now().After(end) {
+			return errors.New("nothing came to the gate")
 		}
 	}
 	start()
 	g.open(fate)
-	pings.Wait()
+	<-pinged
 	return nil
 }
 

@@ -149,7 +149,7 @@ func (s *Store) listStep(ctx context.Context, prefix string, at uint64, step int
 }
 
 // looksAtOnce is how many looks of a list wait for Redis at a time: as many as go into the batches that are under way.
-const looksAtOnce = pipe.Senders * pipe.MaxBatch
+const looksAtOnce = pipe.Window * pipe.MaxBatch
 
 // lookAll returns the states of those locks that are held. The looks share the way of all requests, so that they leave
 // others their share.

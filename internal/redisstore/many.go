@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -30,14 +31,21 @@ func (s *Store) gather(jobs []pipe.Job) []pipe.Packet {
 			packets = append(packets, s.together(group))
 			continue
 		}
-		for _, j := range group {
-			packets = append(packets, operationOf(j).call().Packet(s.Shared, func(cmd *redis.Cmd, err error) {
-				op := operationOf(j)
-				op.answered(j.Queued, op.read(s.Answered(cmd, err)))
-			}))
+		for i := range group {
+			packets = append(packets, s.alone(group[i:i+1:i+1]))
 		}
 	}
 	return packets
+}
+
+// alone is a call for a group of one, by its own script.
+func (s *Store) alone(group []pipe.Job) pipe.Packet {
+	op := operationOf(group[0])
+	c := op.call()
+	cmd := c.Command(context.Background())
+	return pipe.Packet{Jobs: group, Cmd: cmd, Grants: c.Grants, Done: func(err error) {
+		op.answered(group[0].Queued, op.read(s.Answered(cmd, err)))
+	}}
 }
 
 // operationOf is the operation that is queued: nothing else is queued as a single.
@@ -79,13 +87,13 @@ func (s *Store) together(group []pipe.Job) pipe.Packet {
 	for _, j := range group {
 		c.Words = operationOf(j).wordsTo(c.Words)
 	}
-	begun := time.Now()
-	return c.Packet(s.Shared, func(cmd *redis.Cmd, err error) {
+	begun, cmd := time.Now(), c.Command(context.Background())
+	return pipe.Packet{Jobs: group, Cmd: cmd, Grants: c.Grants, Done: func(err error) {
 		c.Observe(begun)
 		for i, o := range s.outcomes(group, cmd, err) {
 			operationOf(group[i]).answered(group[i].Queued, o)
 		}
-	})
+	}}
 }
 
 // outcomes reads what script/many.lua answered. If any of it is not what that script answers, nothing in it is

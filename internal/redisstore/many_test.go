@@ -236,11 +236,11 @@ func TestAnAnswerThatIsNotForAllIsForNobody(t *testing.T) {
 		}
 	}
 	for err, want := range map[error]error{
-		scriptError("NOSCRIPT x"): lock.ErrUnavailable, scriptError("BUSY x"): lock.ErrUnavailable,
-		scriptError("ERR Error running script: Script killed by user"): lock.ErrOutcomeUnknown,
-		scriptError("ERR user_script:3: x"):                            lock.ErrOutcomeUnknown,
-		pipe.ErrNotConnected:                                           lock.ErrUnavailable,
-		pipe.ErrOpTimeout:                                              lock.ErrOutcomeUnknown,
+		pipe.ReplyError("NOSCRIPT x"): lock.ErrUnavailable, pipe.ReplyError("BUSY x"): lock.ErrUnavailable,
+		pipe.ReplyError("ERR Error running script: Script killed by user"): lock.ErrOutcomeUnknown,
+		pipe.ReplyError("ERR user_script:3: x"):                            lock.ErrOutcomeUnknown,
+		pipe.ErrNotConnected:                                               lock.ErrUnavailable,
+		pipe.ErrOpTimeout:                                                  lock.ErrOutcomeUnknown,
 	} {
 		for i, o := range s.outcomes(group, redis.NewCmd(t.Context()), err) {
 			if !errors.Is(o.err, want) {

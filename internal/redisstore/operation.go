@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 	"github.com/lockd-io/lockd/internal/redisstore/script"
@@ -199,16 +197,6 @@ func (op *operation) read(a script.Answer, err error) (o outcome) {
 	return o
 }
 
-// scriptError is an error that script/many.lua caught for one of many.
-type scriptError string
-
-func (e scriptError) Error() string { return string(e) }
-
-// RedisError makes it a redis.Error.
-func (e scriptError) RedisError() {}
-
-var _ redis.Error = scriptError("")
-
 // element reads what script/many.lua answered for it: a number in the ordinary case, else what its own script answers.
 func (op *operation) element(v any) outcome {
 	switch v := v.(type) {
@@ -222,7 +210,7 @@ func (op *operation) element(v any) outcome {
 	case []any:
 		return op.read(script.Answer{List: v}, nil)
 	case string:
-		return op.failed(op.store.Failed(scriptError(v)))
+		return op.failed(op.store.Failed(pipe.ReplyError(v)))
 	}
 	return op.failed(fmt.Errorf("%w: %w: %v", lock.ErrOutcomeUnknown, script.ErrBadAnswer, v))
 }

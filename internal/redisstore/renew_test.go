@@ -38,6 +38,7 @@ func TestAHoldIsProlongedAlikeByAnOldRedis(t *testing.T) {
 					t.Fatal("the script does not ask for the version")
 				}
 				*sc = script.New("old", text, s.Metrics)
+				must(t, c.ScriptLoad(t.Context(), text).Err())
 			}
 		}
 		for _, sole := range []bool{true, false} {

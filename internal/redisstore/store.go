@@ -49,7 +49,7 @@ type Store struct {
 
 var _ lock.Store = (*Store)(nil)
 
-// renewers is how many connections renewals use. All other operations share two.
+// renewers is how many connections renewals use. All other operations share one.
 const renewers = 4
 
 // quiet takes the place of go-redis's logger, which writes to standard error. All it says comes back as an error, too.
@@ -106,18 +106,24 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 		s.Demoted = guide.Doubt
 	}
 	t := pipe.NewTrouble(s.log, o.TLSConfig != nil)
-	usual := pipe.NewDialer(*o, "lockd", cfg.ConnectTimeout, t)
-	usual.Texts, usual.Hook = s.Scripts.Texts(), cfg.Hook
+	dialer := func(name string) pipe.Dialer {
+		d := pipe.NewDialer(*o, name, cfg.ConnectTimeout, t)
+		d.Scripts, d.Forgotten = s.Scripts.Texts(), m.Loads.Inc
+		return d
+	}
+	usual := dialer("lockd")
+	usual.Load, usual.Unended, usual.Hook = true, cfg.Unended, cfg.Hook
 	if cfg.Vouch {
 		s.voucher = vouch.New(func() string { return layout.Voucher(cfg.DataKey()) }, s.log)
 		usual.Meet = s.voucher.Meet
 	}
 	s.Shared = pipe.New(usual, pipe.Lanes{
-		Timeout: s.OpTimeout, Senders: pipe.Senders, Most: pipe.MaxBatch,
+		Timeout: s.OpTimeout, Ways: 1, Window: pipe.Window, Most: pipe.MaxBatch,
 		Fair: !cfg.oneLine, Weight: script.Weight, Asking: cfg.Asking, Gather: s.gather, Replicas: cfg.Replicas,
 	})
-	s.steady = pipe.New(pipe.NewDialer(*o, "lockd-renew", cfg.ConnectTimeout, t),
-		pipe.Lanes{Timeout: s.OpTimeout, Senders: renewers, Most: pipe.MaxSteady, Spread: true, Asking: cfg.Asking})
+	s.steady = pipe.New(dialer("lockd-renew"), pipe.Lanes{
+		Timeout: s.OpTimeout, Ways: renewers, Window: 1, Most: pipe.MaxSteady, Spread: true, Asking: cfg.Asking,
+	})
 	s.hub = hub.New(*o, hub.Config{
 		Linger: cfg.Linger, Patience: cfg.HearTimeout, Metrics: m.hub,
 		Sharded: cfg.shardedChannel(),
@@ -127,15 +133,15 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 			Steady: s.steady, InSlots: cfg.InSlots, DataKey: cfg.DataKey, Restarts: m.restarts,
 			Wait: cfg.Replicas > 0,
 		}, s.log)
-	s.Lookout = watch.New(s.Caller, s.hub, pipe.NewDialer(*o, "lockd-see", cfg.ConnectTimeout, t), s.forcedMark)
+	s.Lookout = watch.New(s.Caller, s.hub, dialer("lockd-see"), s.forcedMark)
 	return s, nil
 }
 
 // Waiting is how many operations wait for their turn, without renewals and probes.
 func (s *Store) Waiting() int { return s.Shared.Waiting() }
 
-// Connected says whether there is any connection for what waits.
-func (s *Store) Connected() bool { return s.Shared.Missing() < pipe.Senders }
+// Connected says whether there is a connection for what waits.
+func (s *Store) Connected() bool { return s.Shared.Missing() == 0 }
 
 // Share is how many of them a tenant has, and how many tenants have any.
 func (s *Store) Share(tenant string) (its, tenants int) { return s.Shared.Share(tenant) }

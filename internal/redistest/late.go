@@ -9,15 +9,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Late stands between a client and Redis, as a redis.Hook. It holds batches back, as a network may that loses packets:
+// Late stands between a client and Redis, as a pipe.Hook. It holds batches back, as a network may that loses packets:
 // who sent one hears that the connection broke, and the batch is executed when Run is called.
 type Late struct {
 	mu    sync.Mutex // guards the fields below
 	which func(args []any) bool
 	held  [][]any
 }
-
-var _ redis.Hook = (*Late)(nil)
 
 // Hold has batches held back in which one of the commands is such, from now on. With nil none is.
 func (l *Late) Hold(which func(args []any) bool) {
@@ -38,30 +36,22 @@ func (l *Late) Run(ctx context.Context, c redis.UniversalClient) int {
 	return len(held)
 }
 
-// DialHook implements redis.Hook.
-func (l *Late) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessHook implements redis.Hook.
-func (l *Late) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-// ProcessPipelineHook implements redis.Hook.
-func (l *Late) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if !l.take(cmds) {
-			return next(ctx, cmds)
-		}
-		for _, cmd := range cmds {
-			cmd.SetErr(io.ErrUnexpectedEOF)
-		}
+// Send implements pipe.Hook.
+func (l *Late) Send(cmds []*redis.Cmd, write func() error) error {
+	if l.take(cmds) {
 		return io.ErrUnexpectedEOF
 	}
+	return write()
 }
 
+// Answered implements pipe.Hook.
+func (l *Late) Answered([]*redis.Cmd) error { return nil }
+
 // take holds a batch back, or not.
-func (l *Late) take(cmds []redis.Cmder) bool {
+func (l *Late) take(cmds []*redis.Cmd) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.which == nil || !slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return l.which(cmd.Args()) }) {
+	if l.which == nil || !slices.ContainsFunc(cmds, func(cmd *redis.Cmd) bool { return l.which(cmd.Args()) }) {
 		return false
 	}
 	for _, cmd := range cmds {

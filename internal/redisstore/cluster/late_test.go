@@ -86,7 +86,7 @@ func TestANameWhoseReplyWasLostIsGivenBackWithTheOthers(t *testing.T) {
 	s := open(t, c)
 	cs := bySlots(t, 3)
 	holding(t, s, cs[2].Name)
-	loses := losing(redistest.Calls(s.all()[0].Scripts.AcquireAll.SHA))
+	loses := &losing{which: redistest.Calls(s.all()[0].Scripts.AcquireAll.SHA)}
 	lossy := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 2 * time.Second, Hook: loses}})
 	_, err := lossy.AcquireAll(t.Context(), cs)
 	if _, ok := errors.AsType[*lock.HeldError](err); !ok {

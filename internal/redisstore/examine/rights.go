@@ -44,7 +44,8 @@ func (s Server) needs() (all []any) {
 	on(layout.Declaration(s.Prefix), "GET KEY", "SET KEY v NX", "PEXPIRE KEY 1")
 	on(layout.Prefixes, "ZADD KEY 1 v", "ZREMRANGEBYSCORE KEY 0 1", "ZRANGE KEY 0 1", "PEXPIRE KEY 1")
 	on(layout.Session(s.Prefix, "n"), "HSET KEY f v")
-	on(layout.Control, "PUBSUB NUMSUB KEY", "EVALSHA 0 0", "SCRIPT LOAD 0", "TIME", "SCAN 0", "PING")
+	on(layout.Control, "PUBSUB NUMSUB KEY", "EVALSHA 0 0", "SCRIPT LOAD 0", "TIME", "SCAN 0", "PING",
+		"CLIENT ID", "CLIENT KILL ID 1", "INFO server")
 	if s.BehindSentinel {
 		on("", "ROLE")
 	}

@@ -4,19 +4,36 @@
 // # What it promises
 //
 // What becomes of a command is told exactly once. It waits for the time of an operation at most, and as long for its
-// answer. Nothing is sent twice. Of an error it is known whether the command may have been sent (NeverSent). A Redis
-// that is not there is asked again and again; nobody has to wait for that. However much one tenant asks for, it has no
-// more than its share.
+// answer. Nothing is carried out twice. Of an error it is known whether the command may have been sent (NeverSent). A
+// Redis that is not there is asked again and again; nobody has to wait for that. However much one tenant asks for, it
+// has no more than its share.
+//
+// A pipeline of one connection whose Dialer has Unended keeps an order: the commands of a tenant are carried out in the
+// order in which they were put. When one is answered, no earlier one of theirs is under way any more: it was carried out
+// before, or it never will be.
 //
 // # What it does not promise
 //
-// Any order. An error other than those of NeverSent, and than the replies of Redis, does not tell whether the command
-// was executed.
+// Any order of the commands of different tenants, or on several connections. An error other than those of NeverSent,
+// and than the replies of Redis, does not tell whether the command was executed.
 //
 // # How a command passes
 //
-// Callers queue it (pipeline.go) with the others of its tenant (fairqueue.go). A sender takes a batch and sends it on
-// the connection that it keeps (sender.go). trouble.go says what to do when no connection can be made.
+// Callers queue it (pipeline.go) with the others of its tenant (fairqueue.go). A sender takes a batch, writes it on the
+// connection (batch.go, conn.go) and reads the answers (resp.go). Two senders share a connection: while one reads, the
+// other one's batch is behind it. go-redis only makes connections (dialer.go, way.go). trouble.go says what to do when
+// none can be made.
+//
+// # What is not answered
+//
+// When an answer is overdue or a connection breaks, the outcome of all that is under way on it is unknown. The network,
+// or a proxy, may still have it. So the next connection to a server of the same run id ends the earlier one by CLIENT
+// KILL before it sends anything else (unended.go). A fail-over may lead back to a server: so what was not ended yet is
+// remembered. If the server refuses that, nothing is sent for 15 s, as long as a command may be on its way.
+//
+// A script that Redis has forgotten was not carried out, and is sent again in full. It goes in front of what its tenant
+// asked for since, so the order is kept. If some of that was sent already, it is refused instead, and so is what a
+// caller asked for who has left: it may have asked for something else.
 //
 // # How tenants share
 //

@@ -3,7 +3,6 @@ package pipe
 import (
 	"container/heap"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -50,6 +49,7 @@ type tenant struct {
 	load    int       // what its jobs cost that wait or are under way
 	heavyAt time.Time // its load was last more than a light one's
 	asked   time.Time
+	taken   int64 // jobs
 	line    *line // in which it has its turns
 	had     int64 // what it has had there, or others had before it came
 	place   int   // there, while it has jobs that wait
@@ -64,6 +64,8 @@ type batch struct {
 	heavy int  // what those of heavy ones count for
 	sent  time.Time
 	rest  time.Duration // that its sender has to keep after it
+	// scripts that Redis has forgotten, by their SHA-1: they go with it
+	missing []string
 }
 
 func (q *fairQueue) tenant(name string, now time.Time) *tenant {
@@ -162,6 +164,8 @@ func (q *fairQueue) serve(l *line, b *batch, most int) {
 func (l *line) turn(t *tenant, b *batch, most int) (had int) {
 	for t.jobs.len() > 0 && had < most && !b.full(t.jobs.first()) {
 		j := t.jobs.pop()
+		t.taken++
+		j.number = t.taken
 		had += t.price(&j)
 		b.cost += j.Cost
 		b.jobs = append(b.jobs, j)
@@ -218,14 +222,14 @@ func (q *fairQueue) left(j *Job, now time.Time) {
 	}
 }
 
-// back takes jobs in again that were not sent, in front of the others.
-func (q *fairQueue) back(b *batch, now time.Time) {
-	q.ended(b, now)
-	for _, j := range slices.Backward(b.jobs) {
-		j.tenant.had -= int64(j.tenant.price(&j))
-		j.tenant.jobs.back(j)
-		q.enter(j.tenant, now)
-	}
+// back takes a job in again that was not done, in front of the others of its tenant.
+func (q *fairQueue) back(j Job, now time.Time) {
+	t, price := j.tenant, j.tenant.price(&j)
+	t.taken--
+	t.had -= int64(price)
+	t.add(price, now)
+	t.jobs.back(j)
+	q.enter(t, now)
 }
 
 // before takes those out that were queued before a time.

@@ -1,17 +1,22 @@
 package pipe
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // idle is a pipeline without senders.
 func idle() *Pipeline {
-	return newPipeline(Lanes{Most: MaxBatch, Senders: Senders, Fair: true, Timeout: time.Minute})
+	p := newPipeline(Lanes{Most: MaxBatch, Ways: 1, Window: Window, Fair: true, Timeout: time.Minute})
+	p.dialer = Dialer{Scripts: map[string]string{"sha": "return 1"}, Forgotten: func() {}, Unended: new(Unended)}
+	return p
 }
 
 // put queues n jobs of a tenant.
@@ -43,19 +48,32 @@ func TestBatchesAreCutByCost(t *testing.T) {
 				t.Fatalf("a batch of %d jobs costs %d, want at most %d", len(b.jobs), b.cost, batchCost)
 			}
 			left -= len(b.jobs)
-			p.taken(&b, false)
+			p.taken(&b)
 		}
 	}
 }
 
-func TestWhatWasNotSentKeepsItsPlace(t *testing.T) {
+// sentAgain has all of a batch sent again, as if Redis had forgotten the script, and says how many jobs are not.
+func (p *Pipeline) sentAgain(b batch) (refused int) {
+	for _, j := range slices.Backward(b.jobs) {
+		if !p.again(j, "sha") {
+			refused++
+		}
+	}
+	return refused
+}
+
+func TestWhatIsSentAgainKeepsItsPlace(t *testing.T) {
 	p := idle()
 	for cost := range 40 {
 		p.put(t, "", 1, cost+1)
 	}
 	for range 2 {
 		b := p.take()
-		p.taken(&b, true)
+		p.taken(&b)
+		if n := p.sentAgain(b); n > 0 {
+			t.Errorf("%d jobs were not sent again", n)
+		}
 	}
 	for cost := 1; cost <= 40; {
 		b := p.take()
@@ -65,7 +83,43 @@ func TestWhatWasNotSentKeepsItsPlace(t *testing.T) {
 			}
 			cost++
 		}
-		p.taken(&b, false)
+		p.taken(&b)
+	}
+}
+
+// What its tenant asked for afterwards may be on its way already, or its caller has left and asks for something else.
+func TestNothingIsSentAgainBehindWhatCameLater(t *testing.T) {
+	p := idle()
+	p.Most = 1
+	p.put(t, "a", 2, 1)
+	first, second := p.take(), p.take()
+	p.taken(&first)
+	if p.sentAgain(first) != 1 || p.Waiting() > 0 {
+		t.Error("the first one is sent again behind the second one")
+	}
+	p.taken(&second)
+	if p.sentAgain(second) != 0 || p.Waiting() != 1 {
+		t.Error("the second one is not sent again")
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	job := Job{Queued: time.Now(), From: "b", Cmd: redis.NewCmd(ctx), Done: func(error) {}}
+	left := make(chan error)
+	go func() {
+		_, err := Hear(ctx, p, job, make(chan error))
+		left <- err
+	}()
+	var b batch
+	for ; len(b.jobs) == 0 || b.jobs[0].From != "b"; b = p.take() { // the other one comes first, or later
+		time.Sleep(time.Millisecond)
+	}
+	p.begin(&b)
+	leave()
+	if err := <-left; NeverSent(err) {
+		t.Errorf("got %v, want that it may have been sent", err)
+	}
+	p.taken(&b)
+	if p.sentAgain(b) != 1 {
+		t.Error("it is sent again though nobody waits for it")
 	}
 }
 
@@ -81,7 +135,7 @@ func TestHeavyTenantsArePacedBesideLightOnes(t *testing.T) {
 	if second := p.take(); len(second.jobs) > 0 {
 		t.Errorf("the second one has %v, want nothing", byTenant(second))
 	}
-	p.taken(&first, false)
+	p.taken(&first)
 	p.queue.lightAt = time.Time{}
 	for range 2 {
 		if b := p.take(); len(b.jobs) != MaxBatch {
@@ -94,15 +148,15 @@ func TestHeavyTenantsArePacedBesideLightOnes(t *testing.T) {
 func TestASenderRestsAfterCostlyJobs(t *testing.T) {
 	for _, up := range []int{1, 2} {
 		p := idle()
-		p.up = up
+		p.up, p.Window = up, 1
 		p.put(t, "light", 1, 1)
 		p.put(t, "dear", 2, 1000)
 		b := p.take()
-		p.taken(&b, false)
+		p.taken(&b)
 		if want := up > 1; b.rest > 0 != want || b.rest > mostRest {
 			t.Errorf("%d connections: it rests for %v", up, b.rest)
 		}
-		p.rest(&b)
+		p.rest(&b, newConn(nil, self{}, nil))
 		if p.queue.heavyUnder != 0 {
 			t.Error("a batch seems to be under way")
 		}
@@ -120,7 +174,7 @@ func TestWhoComesBackHasNoMoreThanOthers(t *testing.T) {
 				}
 			}
 			b := p.take()
-			p.taken(&b, false)
+			p.taken(&b)
 			for from := range byTenant(b) {
 				sent[from]++
 			}
@@ -173,7 +227,7 @@ func TestWhatWaitsTooLongOfAnyTenant(t *testing.T) {
 	for left := 10; left > 0; {
 		b := p.take()
 		left -= len(b.jobs)
-		p.taken(&b, false)
+		p.taken(&b)
 		if failed != 20 {
 			t.Fatalf("%d were told that they waited too long, want 20", failed)
 		}
@@ -192,7 +246,7 @@ func TestAShareIsThatOfWhoeverHasSomethingWaiting(t *testing.T) {
 	}
 	for p.Waiting() > 0 {
 		b := p.take()
-		p.taken(&b, false)
+		p.taken(&b)
 	}
 	p.put(t, "flood", 1000, 1)
 	p.put(t, "light", 8, 1)
@@ -311,7 +365,7 @@ func (x *random) put() {
 	}
 }
 
-// answer ends a batch, sometimes without its being sent, or without some of it.
+// answer ends a batch, sometimes without some of it, or has some sent again.
 func (x *random) answer(how int) {
 	i := x.IntN(len(x.under))
 	b := x.under[i]
@@ -324,8 +378,10 @@ func (x *random) answer(how int) {
 		}
 		x.p.begin(b)
 	}
-	notSent := how > 11
-	if x.p.taken(b, notSent); !notSent {
-		x.end += len(b.jobs)
+	x.p.taken(b)
+	for _, j := range slices.Backward(b.jobs) {
+		if how < 12 || !x.p.again(j, "sha") {
+			x.end++
+		}
 	}
 }

@@ -3,9 +3,7 @@ package pipe
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,8 +12,9 @@ import (
 )
 
 const (
-	// Senders is how many batches may be under way. While one is in Redis the answers of the other are told.
-	Senders = 2
+	// Window is how many batches may be under way on a connection. While one is in Redis the answers of the other are
+	// told.
+	Window = 2
 	// MaxBatch is how many commands a batch has at most. Larger ones save little more, and have Redis wait for the
 	// whole batch to be written and lockd for all of its answers.
 	MaxBatch = 64
@@ -34,7 +33,7 @@ const (
 )
 
 // Pipeline carries the commands of all callers to Redis in shared batches. What comes while a batch is under way goes
-// into the next one: the busier, the fuller the batches. Each sender keeps a connection of its own, made ahead.
+// into the next one: the busier, the fuller the batches. Its connections are made ahead.
 //
 // A command costs no goroutine, no channel and no timer. That is why it is not go-redis's AutoPipeline, whose callers
 // each sleep in a goroutine of their own; see docs/decisions.
@@ -46,26 +45,28 @@ type Pipeline struct {
 	wg      sync.WaitGroup
 	waiting atomic.Int64 // jobs in the queue, but for probes
 
-	mu     sync.Mutex // guards the fields below
-	looked time.Time  // for what has waited too long
-	probes []Job
-	queue  fairQueue
-	up     int   // connections there are
-	busy   int   // batches under way
-	why    error // there is none
-	closed bool
+	mu      sync.Mutex // guards the fields below
+	looked  time.Time  // for what has waited too long
+	probes  []Job
+	queue   fairQueue
+	missing []string // scripts that Redis turned out to have forgotten, by their SHA-1
+	up      int      // connections there are
+	busy    int      // batches under way
+	why     error    // there is none
+	closed  bool
 }
 
 // Lanes says how a pipeline works.
 type Lanes struct {
-	Timeout time.Duration // of a batch, and of the wait before it
-	Senders int
+	Timeout time.Duration    // of a batch, and of the wait before it
+	Ways    int              // connections
+	Window  int              // batches under way on each, at most Window
 	Most    int              // commands in a batch
 	Fair    bool             // whether costs count and tenants share; else all jobs are alike, and of one tenant
 	Weight  func(string) int // by how much more a tenant's jobs cost beside those of others; nil if they do not
 	// whether ASKING stands before each command: what it is for is on its way to this node of a cluster
 	Asking bool
-	// whether what waits is shared out among the senders that are free, so that a slow one delays little
+	// whether what waits is shared out among the connections that are free, so that a slow one delays little
 	Spread bool
 	Gather func([]Job) []Packet // of singles; nil if there are none
 	// Replicas is how many must have a grant before it is told; 0 = none. One question covers a batch.
@@ -90,6 +91,7 @@ type Job struct {
 	Cost   int    // for Redis, in singles
 	stage  *stage // nil if nobody waits who may leave
 	tenant *tenant
+	number int64 // it is the one with this number that was taken from its tenant's
 }
 
 // fail tells an error instead of an answer.
@@ -101,8 +103,9 @@ func (j *Job) fail(err error) {
 	j.Single.Fail(j.Queued, err)
 }
 
-// Packet is a command as it is sent, for one job or for several. Done must not block.
+// Packet is a command as it is sent, for some jobs. Done must not block.
 type Packet struct {
+	Jobs   []Job
 	Cmd    *redis.Cmd
 	Done   func(error)
 	Grants bool // whether it may take something
@@ -120,12 +123,12 @@ const (
 	stageLeft
 )
 
-// New makes a Pipeline, whose senders begin to connect at once.
+// New makes a Pipeline, which begins to connect at once.
 func New(d Dialer, l Lanes) *Pipeline {
 	p := newPipeline(l)
 	p.dialer = d
-	for range l.Senders {
-		p.wg.Go(func() { (&sender{p: p}).run() })
+	for range l.Ways {
+		p.wg.Go(p.keepWay)
 	}
 	return p
 }
@@ -133,7 +136,7 @@ func New(d Dialer, l Lanes) *Pipeline {
 func newPipeline(l Lanes) *Pipeline {
 	return &Pipeline{
 		Lanes: l, queue: fairQueue{weight: l.Weight, tenants: make(map[string]*tenant)},
-		wake: make(chan struct{}, l.Senders), closing: make(chan struct{}),
+		wake: make(chan struct{}, l.Ways*l.Window), closing: make(chan struct{}),
 	}
 }
 
@@ -150,7 +153,8 @@ func (p *Pipeline) Close() {
 	p.wg.Wait()
 }
 
-// Put queues a job. What it is told it is told exactly once, by a sender; if Put returns an error, never.
+// Put queues a job, behind all others of its tenant. What it is told it is told exactly once, by a goroutine of the
+// pipeline; if Put returns an error, never.
 func (p *Pipeline) Put(j Job) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,7 +184,7 @@ func (p *Pipeline) Waiting() int { return int(p.waiting.Load()) }
 func (p *Pipeline) Missing() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.Senders - p.up
+	return p.Ways - p.up
 }
 
 // Share is how many operations of a tenant wait for their turn, and how many tenants have any that do.
@@ -234,76 +238,11 @@ func Hear[T any](ctx context.Context, p *Pipeline, j Job, told <-chan T) (answer
 	case answered = <-told:
 		return answered, nil
 	case <-ctx.Done():
-		if j.stage.CompareAndSwap(stageQueued, stageLeft) {
+		if j.stage.Swap(stageLeft) == stageQueued {
 			return answered, fmt.Errorf("%w: %w", p.waited(), context.Cause(ctx))
 		}
 		return answered, context.Cause(ctx)
 	}
-}
-
-// take returns the next batch. Probes go first: how much there is to renew must not decide whether Redis is there.
-func (p *Pipeline) take() batch {
-	now := time.Now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if now.Sub(p.looked) >= p.Timeout/lookParts {
-		p.looked = now
-		p.mu.Unlock()
-		p.failWaited()
-		p.mu.Lock()
-	}
-	b := p.takeLocked(now)
-	p.countLocked()
-	if len(b.jobs) > 0 {
-		p.busy++
-	}
-	return b
-}
-
-func (p *Pipeline) takeLocked(now time.Time) batch {
-	if n := min(len(p.probes), p.Most); n > 0 {
-		b := batch{jobs: p.probes[:n:n], sent: now}
-		if p.probes = p.probes[n:]; len(p.probes) == 0 {
-			p.probes = nil
-		}
-		return b
-	}
-	most := p.Most
-	if free := p.up - p.busy; p.Spread && free > 1 {
-		most = min(most, (p.queue.n+free-1)/free)
-	}
-	return p.queue.take(now, most)
-}
-
-// taken is called when a batch is not under way any more. What was not sent goes in front of the others.
-func (p *Pipeline) taken(b *batch, notSent bool) {
-	now := time.Now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.busy--
-	if !notSent {
-		p.queue.answered(b, now, p.up > 1)
-	} else if len(b.jobs) > 0 && b.jobs[0].Cost == ProbeCost {
-		p.probes = slices.Concat(b.jobs, p.probes)
-	} else {
-		p.queue.back(b, now)
-		p.countLocked()
-	}
-	if notSent || b.heavy > 0 {
-		p.wakeLocked()
-	}
-}
-
-// rest lets pass the time that is due after a batch.
-func (p *Pipeline) rest(b *batch) {
-	if b.rest == 0 {
-		return
-	}
-	time.Sleep(b.rest)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.queue.heavyUnder--
-	p.wakeLocked()
 }
 
 // fail tells an error to the jobs that were queued before a time.
@@ -365,101 +304,6 @@ func (p *Pipeline) refused(begun time.Time, err error) {
 	if up == 0 {
 		p.fail(begun, err)
 	}
-}
-
-// until is a ctx with a deadline, which connections keep, and without the timer of one.
-type until struct {
-	context.Context
-	end time.Time
-}
-
-// Deadline implements context.Context.
-func (u until) Deadline() (time.Time, bool) { return u.end, true }
-
-// exec sends a batch on a connection and tells the outcomes. It says whether the connection can be used any longer.
-func (p *Pipeline) exec(pipe redis.Pipeliner, b *batch) (usable bool) {
-	ctx := until{context.Background(), time.Now().Add(p.Timeout)}
-	p.begin(b)
-	packets := p.pack(b.jobs)
-	for _, pk := range packets {
-		if p.Asking {
-			_ = pipe.Process(ctx, redis.NewStatusCmd(ctx, "asking"))
-		}
-		_ = pipe.Process(ctx, pk.Cmd)
-	}
-	wait := p.waitFor(ctx, packets)
-	if wait != nil {
-		_ = pipe.Process(ctx, wait)
-	}
-	_, failure := pipe.Exec(ctx)
-	if errors.Is(failure, ErrNotConnected) { // the connection was lost before, so nothing was sent
-		for _, j := range b.jobs {
-			if j.Cmd != nil {
-				j.Cmd.SetErr(nil)
-			}
-			if j.stage != nil {
-				j.stage.Store(stageQueued)
-			}
-		}
-		p.taken(b, true)
-		return false
-	}
-	p.taken(b, false)
-	return tell(packets, failure, p.tooFew(wait)) && answered(wait)
-}
-
-// begin takes out what is not sent: those whose callers left, and those that have waited too long. Of the latter it is
-// then known that nothing was done, which is worth more to the caller than a late success.
-func (p *Pipeline) begin(b *batch) {
-	oldest := time.Now().Add(-p.Timeout)
-	b.jobs = slices.DeleteFunc(b.jobs, func(j Job) bool {
-		if !j.Queued.Before(oldest) && (j.stage == nil || j.stage.CompareAndSwap(stageQueued, stageSent)) {
-			return false
-		}
-		p.mu.Lock()
-		p.queue.left(&j, time.Now())
-		p.mu.Unlock()
-		j.fail(ErrWaited)
-		return true
-	})
-}
-
-// pack makes packets of jobs. Singles go first, and together.
-func (p *Pipeline) pack(jobs []Job) (packets []Packet) {
-	singles := 0
-	for i := range jobs {
-		if jobs[i].Single != nil {
-			jobs[i], jobs[singles] = jobs[singles], jobs[i]
-			singles++
-		}
-	}
-	if singles > 0 {
-		packets = p.Gather(jobs[:singles:singles])
-	}
-	for _, j := range jobs[singles:] {
-		packets = append(packets, Packet{j.Cmd, j.Done, j.Grants})
-	}
-	return packets
-}
-
-// tell says what became of the packets of a batch, and returns whether all were answered. few is why nothing of it may
-// be taken for granted.
-func tell(sent []Packet, failure, few error) (all bool) {
-	all = true
-	for _, pk := range sent {
-		err := pk.Cmd.Err()
-		if err == nil && pk.Cmd.Val() == nil { // no answer and no error
-			err = failure
-		}
-		if err != nil && !errors.As(err, new(redis.Error)) {
-			all = false
-		}
-		if err == nil && pk.Grants {
-			err = few
-		}
-		pk.Done(err)
-	}
-	return all
 }
 
 // tenantKey is where a context has the tenant of what is asked with it.

@@ -55,7 +55,7 @@ func (e *events) Pop() any {
 
 func newSim(way time.Duration) *sim {
 	s := &sim{
-		q: fairQueue{tenants: map[string]*tenant{}}, now: time.Unix(1e9, 0), way: way, idle: Senders,
+		q: fairQueue{tenants: map[string]*tenant{}}, now: time.Unix(1e9, 0), way: way, idle: Window,
 		clients: map[string]*client{},
 	}
 	s.free = s.now
@@ -146,7 +146,7 @@ func (s *sim) run(t *testing.T, d time.Duration) {
 			e := heap.Pop(&s.events).(event)
 			s.now = e.at
 			e.do()
-			if s.q.n > 0 && s.idle == Senders {
+			if s.q.n > 0 && s.idle == Window {
 				t.Fatal("jobs wait, and nobody looks for them")
 			}
 		}
@@ -253,7 +253,7 @@ func TestFarAwayNobodyIsHeldUp(t *testing.T) {
 	s := newSim(way)
 	flood, light := s.add("flood", 1000, 1, 1), s.add("light", 8, 2, 2)
 	s.run(t, 4*time.Second)
-	if full := int(2 * time.Second / (2*way + time.Millisecond) * Senders * (MaxBatch - 8)); flood.done < full*4/5 {
+	if full := int(2 * time.Second / (2*way + time.Millisecond) * Window * (MaxBatch - 8)); flood.done < full*4/5 {
 		t.Errorf("%d jobs of the flood were done, want nearly %d", flood.done, full)
 	}
 	if least := int(8 * 2 * time.Second / (5 * way)); light.done < least {

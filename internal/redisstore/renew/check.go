@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -88,7 +89,9 @@ func (s *Renewer) ping(ctx context.Context, data dataAnswer) (string, error) {
 	if err := s.checkData(ctx, "unknown", data); err != nil {
 		return "", fmt.Errorf("probe: %w", s.Failed(err))
 	}
-	s.passed(ctx, "unknown", "unknown")
+	if s.passed(ctx, "unknown", "unknown") {
+		s.log.Error("redis refuses INFO, so "+pipe.NotEnded, zap.String(observe.KeyRemedy, pipe.RemedyNotEnded))
+	}
 	return "unknown", nil
 }
 
@@ -132,20 +135,22 @@ func (s *Renewer) passed(ctx context.Context, id, version string) (other bool) {
 	}
 	s.log.Info("redis is there", zap.String(observe.KeyVersion, version), zap.String(observe.KeyRunID, id))
 	s.checkEviction(ctx)
+	s.checkRefused(ctx, []any{"client", "kill", "id", math.MaxInt64}, // nobody has this id
+		"redis refuses CLIENT KILL, so "+pipe.NotEnded, pipe.RemedyNotEnded)
 	if s.wait {
-		s.checkWait(ctx)
+		s.checkRefused(ctx, []any{"wait", 0, 1}, "redis refuses WAIT, so no lock can be taken",
+			"set redis.wait_replicas to 0, or give the user of redis.username the right to WAIT")
 	}
 	return true
 }
 
-// checkWait says so if the server cannot be asked whether replicas have a grant: then no grant is told.
-func (s *Renewer) checkWait(ctx context.Context) {
+// checkRefused says so if the server refuses a command that is needed.
+func (s *Renewer) checkRefused(ctx context.Context, command []any, so, remedy string) {
 	ctx, cancel := s.Bounded(context.WithoutCancel(ctx))
 	defer cancel()
-	err := s.steady.Do(ctx, redis.NewCmd(ctx, "wait", 0, 1), pipe.ProbeCost)
+	err := s.steady.Do(ctx, redis.NewCmd(ctx, command...), pipe.ProbeCost)
 	if _, replied := errors.AsType[redis.Error](err); replied {
-		s.log.Error("redis refuses WAIT, so no lock can be taken", zap.Error(err),
-			zap.String(observe.KeyRemedy, "set redis.wait_replicas to 0, or give the user of redis.username the right to WAIT"))
+		s.log.Error(so, zap.Error(err), zap.String(observe.KeyRemedy, remedy))
 	}
 }
 

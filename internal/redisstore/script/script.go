@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -44,8 +43,6 @@ func Lua(files ...string) string {
 type Script struct {
 	Text, SHA string
 	seconds   prometheus.Observer
-	loads     prometheus.Counter
-	loading   atomic.Bool // somebody is sending SCRIPT LOAD
 }
 
 // New is the script of a text, with a name for people.
@@ -53,7 +50,7 @@ func New(name, text string, m *Metrics) *Script {
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
 	return &Script{
 		Text: text, SHA: hex.EncodeToString(sum[:]),
-		seconds: m.Seconds.WithLabelValues(name), loads: m.Loads,
+		seconds: m.Seconds.WithLabelValues(name),
 	}
 }
 
@@ -131,11 +128,11 @@ func newScripts(m *Metrics, sharded bool) Scripts {
 	return s
 }
 
-// Texts are all of them.
-func (s Scripts) Texts() []string {
-	texts := make([]string, len(s.all))
-	for i, sc := range s.all {
-		texts[i] = sc.Text
+// Texts are all of them, by their SHA-1.
+func (s Scripts) Texts() map[string]string {
+	texts := make(map[string]string, len(s.all))
+	for _, sc := range s.all {
+		texts[sc.SHA] = sc.Text
 	}
 	return texts
 }
@@ -176,61 +173,25 @@ func (sc *Script) Observe(begun time.Time) { sc.seconds.Observe(time.Since(begun
 
 // Start is Run on a pipeline without waiting: done is told once, later, by a goroutine that it must not block.
 func (c Call) Start(p *pipe.Pipeline, done func(*redis.Cmd, error)) {
-	begun := time.Now()
-	sent := c.Packet(p, func(cmd *redis.Cmd, err error) {
+	begun, cmd := time.Now(), c.Command(context.Background())
+	told := func(err error) {
 		c.Observe(begun)
 		done(cmd, err)
-	})
-	if err := p.Put(pipe.Job{
-		Cmd: sent.Cmd, Done: sent.Done, Queued: begun, Cost: c.Cost, From: c.From,
-		Grants: c.Grants,
-	}); err != nil {
-		go sent.Done(err)
+	}
+	j := pipe.Job{Cmd: cmd, Done: told, Queued: begun, Cost: c.Cost, From: c.From, Grants: c.Grants}
+	if err := p.Put(j); err != nil {
+		go told(err)
 	}
 }
 
 // Run executes the script once and returns the command with its answer.
-//
-// Redis may have forgotten the script, by SCRIPT FLUSH or because it is another one by now. Then it did nothing, and
-// the same attempt goes on with the text. EVAL makes Redis remember the script, but since 7.4 only for a while;
-// therefore one caller loads it for good.
 func (c Call) Run(ctx context.Context, via Lane) (*redis.Cmd, error) {
 	defer c.Observe(time.Now())
-	return c.send(ctx, via)
-}
-
-func (c Call) send(ctx context.Context, via Lane) (*redis.Cmd, error) {
 	if c.From != "" {
 		ctx = pipe.As(ctx, c.From)
 	}
-	cmd := c.Command(ctx, "evalsha", &c.SHA)
-	err := via(ctx, cmd, c.Cost)
-	if !forgotten(err) {
-		return cmd, err
-	}
-	if c.loading.CompareAndSwap(false, true) {
-		c.loads.Inc()
-		go func() { // EVAL below tells what is wrong, if anything
-			defer c.loading.Store(false)
-			ctx := context.WithoutCancel(ctx) // the caller goes on
-			_ = via(ctx, redis.NewCmd(ctx, "script", "load", c.Text), 1)
-		}()
-	}
-	cmd = c.Command(ctx, "eval", &c.Text)
+	cmd := c.Command(ctx)
 	return cmd, via(ctx, cmd, c.Cost)
-}
-
-// Packet is the call as part of a batch. done is told once, by a goroutine that it must not block.
-func (c Call) Packet(p *pipe.Pipeline, done func(*redis.Cmd, error)) pipe.Packet {
-	cmd := c.Command(context.Background(), "evalsha", &c.SHA)
-	return pipe.Packet{Cmd: cmd, Grants: c.Grants, Done: func(err error) {
-		if !forgotten(err) {
-			done(cmd, err)
-			return
-		}
-		// Redis did nothing; what follows is send, which may wait.
-		go func() { done(c.send(context.Background(), c.lane(p))) }()
-	}}
 }
 
 // lane is the way of this call.
@@ -241,14 +202,9 @@ func (c Call) lane(p *pipe.Pipeline) Lane {
 	return p.Do
 }
 
-// forgotten says whether Redis did nothing because it does not know the script.
-func forgotten(err error) bool { return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") }
-
-// Command builds EVALSHA or EVAL.
-func (c Call) Command(ctx context.Context, verb string, what *string) *redis.Cmd {
+// Command is the call as it is sent.
+func (c Call) Command(ctx context.Context) *redis.Cmd {
 	all := make([]any, 0, 3+len(c.Words))
-	all = append(all, verb, what, c.Keys)
-	cmd := redis.NewCmd(ctx, append(all, c.Words...)...)
-	cmd.SetFirstKeyPos(3)
-	return cmd
+	all = append(all, pipe.EvalSHA, &c.SHA, c.Keys)
+	return redis.NewCmd(ctx, append(all, c.Words...)...)
 }

@@ -47,7 +47,6 @@ type scout struct {
 func newScout(cl *script.Caller, h *hub.Hub, d pipe.Dialer) *scout {
 	sc := &scout{Caller: cl, hub: h, dialer: d, followers: make(map[string]map[*watcher]struct{})}
 	sc.ctx, sc.cancel = context.WithCancel(context.Background())
-	sc.dialer.Texts = []string{cl.Scripts.Sight.Text}
 	sc.dialer.Meet = func(context.Context, *redis.Client) error {
 		sc.made.Add(1)
 		sc.tellAll(lock.NoticeChanged) // what the last connection read is not tracked any more
@@ -71,7 +70,7 @@ func (sc *scout) wayThere() *pipe.Pipeline {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if sc.way == nil && sc.ctx.Err() == nil {
-		sc.way = pipe.New(sc.dialer, pipe.Lanes{Timeout: sc.OpTimeout, Senders: 1, Most: pipe.MaxBatch})
+		sc.way = pipe.New(sc.dialer, pipe.Lanes{Timeout: sc.OpTimeout, Ways: 1, Window: 1, Most: pipe.MaxBatch})
 	}
 	return sc.way
 }

@@ -1,0 +1,115 @@
+package pipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// underWay is for how long a command may be on its way at most after its connection was closed, as far as anybody
+	// has seen.
+	underWay = 15 * time.Second
+	// mostUnended is how many are remembered, the newest ones.
+	mostUnended = 1000
+)
+
+// self is what a connection is for its server: the id of the server's run, and that of the client. They are empty if
+// the server does not tell.
+type self struct {
+	run string
+	id  int64
+}
+
+// Unended are connections that were closed with something unanswered, which the server may not have noticed. So it may
+// still carry out what was sent on them. The next connection ends them before it is used. A nil one remembers nothing.
+type Unended struct {
+	mu  sync.Mutex // guards the field below
+	all []unended
+}
+
+type unended struct {
+	self
+	closed time.Time
+}
+
+// add remembers a connection that was closed, if it has to be.
+func (u *Unended) add(c *conn) {
+	if u == nil || !c.owes() {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.all) >= mostUnended {
+		u.all = u.all[1:]
+	}
+	u.all = append(u.all, unended{c.self, time.Now()})
+}
+
+// at are those that may be connections to the server of a run: where that is not known, all.
+func (u *Unended) at(run string) (all []unended) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, one := range u.all {
+		if one.run == run || one.run == "" || run == "" {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// forget forgets one that is over.
+func (u *Unended) forget(one unended) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.all = slices.DeleteFunc(u.all, func(other unended) bool { return other == one })
+}
+
+var (
+	// errNotEnded: what was sent on an earlier connection may be carried out yet.
+	errNotEnded = errors.New("an earlier connection could not be ended")
+	errNameless = errors.New("the server does not tell its run id, or those of its clients")
+)
+
+// What it means if a server refuses what is needed to end connections, and what to do about it.
+const (
+	NotEnded       = "nothing is done for 15 s after a connection broke"
+	RemedyNotEnded = "give the user of redis.username the rights client|kill, client|id and info"
+)
+
+// endAt ends those at the server of a connection that was just made. It fails if one of them was not ended, and may yet
+// carry something out.
+func (u *Unended) endAt(ctx context.Context, c *redis.Client, me self) error {
+	for _, one := range u.at(me.run) {
+		err := errNameless
+		if one.run != "" && one.run == me.run && one.id > 0 {
+			err = c.Do(ctx, "client", "kill", "id", one.id).Err() // it ends none if the server has noticed
+			if err != nil && !errors.As(err, new(redis.Error)) {
+				return err
+			}
+		}
+		if err != nil && time.Since(one.closed) < underWay {
+			return &WrongError{Err: fmt.Errorf("%w: %w", errNotEnded, err), Remedy: RemedyNotEnded}
+		}
+		u.forget(one)
+	}
+	return nil
+}
+
+// selfOf reads what a server says of itself, and of a connection.
+func selfOf(info, id *redis.Cmd) (me self) {
+	me.id, _ = id.Int64()
+	text, _ := info.Text()
+	for line := range strings.Lines(text) {
+		if run, ok := strings.CutPrefix(line, "run_id:"); ok {
+			me.run = strings.TrimSpace(run)
+		}
+	}
+	return me
+}
