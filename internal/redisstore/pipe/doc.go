@@ -9,8 +9,8 @@
 // has no more than its share.
 //
 // A pipeline of one connection whose Dialer has Unended keeps an order: the commands of a tenant are carried out in the
-// order in which they were put. When one is answered, no earlier one of theirs is under way any more: it was carried out
-// before, or it never will be.
+// order in which they were put. When one is answered, no earlier one of theirs is under way any more: it was carried
+// out before, or it never will be.
 //
 // # What it does not promise
 //

@@ -39,7 +39,8 @@ func format(v any) []byte {
 func TestRepliesAreRead(t *testing.T) {
 	for _, v := range []any{
 		nil, int64(0), int64(-1), int64(math.MaxInt64), int64(-math.MaxInt64), "", "a\r\nb", ReplyError("ERR x"),
-		strings.Repeat("x", readBuffer-2), strings.Repeat("x", readBuffer-1), strings.Repeat("x", 1<<20), []any{},
+		strings.Repeat("x", readBuffer-2), strings.Repeat("x", readBuffer-1), strings.Repeat("x", 1<<20),
+		[]any{},
 		[]any{int64(7), nil, "x", []any{ReplyError("OOM x"), []any{}}},
 	} {
 		if got, err := parse(format(v)); err != nil || !reflect.DeepEqual(got, v) {
