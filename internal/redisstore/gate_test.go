@@ -100,8 +100,8 @@ func (g *gate) together(s *Store, fate storetest.Fate, start func()) error {
 	g.close()
 	defer g.open(storetest.Deliver) // or the Store could not be closed after an error
 
-	pinged, ping := make(chan error, 1), redis.NewCmd(context.Background(), "ping") // which the others wait for
-	job := pipe.Job{Cmd: ping, Done: func(err error) { pinged <- err }, Queued: time.Now(), Cost: 1}
+	pinged, ping := make(chan struct{}), redis.NewCmd(context.Background(), "ping") // which the others wait for
+	job := pipe.Job{Cmd: ping, Done: func(error) { close(pinged) }, Queued: time.Now(), Cost: 1}
 	if err := s.Shared.Put(job); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (g *gate) together(s *Store, fate storetest.Fate, start func()) error {
 	}
 	start()
 	g.open(fate)
-	_ = <-pinged // the fate may have ended its connection, too
+	<-pinged
 	return nil
 }
 
