@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -11,7 +12,18 @@ import (
 
 // Acquire implements lock.Store.
 func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	return wait(ctx, func(done func(lock.Grant, error)) { s.StartAcquire(c, done) })
+	return wait(ctx, func(done func(lock.Grant, error)) { s.StartAcquire(c, done) },
+		func(g lock.Grant) { s.giveBack([]lock.Claim{c}, []lock.Grant{g}) })
+}
+
+// giveBack releases what was granted to somebody who does not wait any more.
+func (s *Store) giveBack(cs []lock.Claim, gs []lock.Grant) {
+	for n, c := range cs {
+		if !c.Owner.Repeats() {
+			r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: gs[n].Fence, Tenant: c.Tenant}
+			s.StartRelease(r, func(lock.Returned, error) {})
+		}
+	}
 }
 
 // StartAcquire implements lock.Store.
@@ -29,20 +41,14 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 		done(gs[0], nil)
 	})
 	a.given = make([]lock.Grant, len(s.members))
-	var before calls
-	if c.WriteOwner != "" { // who reads already is in the way of the write hold
-		before = s.late.of(holding{c.Name, c.WriteOwner})
+	for _, m := range s.members {
+		m.StartAcquire(a.sent[0], func(g lock.Grant, err error) {
+			place := a.given[m.number : m.number+1 : m.number+1] // nobody else looks there before the vote is cast
+			place[0] = g
+			a.cast(m, place, err)
+		})
 	}
-	before.each(s.members, a.ask)
-}
-
-// ask has a member take one name.
-func (a *attempt) ask(m *member) {
-	m.StartAcquire(a.sent[0], func(g lock.Grant, err error) {
-		place := a.given[m.number : m.number+1 : m.number+1] // nobody else looks there before the vote is cast
-		place[0] = g
-		a.cast(m, place, err)
-	})
+	a.asked()
 }
 
 func acquireFailed(name string, err error) error { return fmt.Errorf("acquire %q: %w", name, err) }
@@ -58,12 +64,17 @@ func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 		return nil, nil
 	}
 	gs, err := wait(ctx, func(done func([]lock.Grant, error)) {
+		var begun sync.WaitGroup
+		begun.Add(len(s.members))
 		a := s.attempt(cs, done)
 		s.each(ctx, func(ctx context.Context, m *member) {
+			begun.Done()
 			gs, err := m.AcquireAll(ctx, slices.Clone(a.sent))
 			a.cast(m, gs, err)
 		})
-	})
+		begun.Wait()
+		a.asked()
+	}, func(gs []lock.Grant) { s.giveBack(cs, gs) })
 	if err != nil {
 		return nil, fmt.Errorf("acquire %q with others: %w", cs[0].Name, err)
 	}
@@ -73,27 +84,26 @@ func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 // attempt is one claim of one name or of several at all members.
 type attempt struct {
 	ballot[[]lock.Grant]
-	start time.Time
-	asked []lock.Claim
-	sent  []lock.Claim // what members are asked for: with a fence, and for longer
-	told  func([]lock.Grant, error)
-	why   func(standing) error // it is refused, if that is not refusal
-	one   [2]lock.Claim        // what asked and sent are of, if it is one name
-	hold  [1]holding           // and of
-	given []lock.Grant         // what each member granted, if it is one name
-	// granted are the fences that are told. They are nil until it is decided, and when it is decided otherwise.
-	granted []lock.Fence
-	// undo says that what members do late is to be undone.
-	undo bool
+	start  time.Time
+	claims []lock.Claim
+	sent   []lock.Claim // what members are asked for: with a fence, and for longer
+	told   func([]lock.Grant, error)
+	why    func(standing) error // it is refused, if that is not refusal
+	one    [2]lock.Claim        // what claims and sent are of, if it is one name
+	given  []lock.Grant         // what each member granted, if it is one name
+	// Guarded by mu:
+	granted []lock.Fence // the fences that are told, once they are known
+	raised  set          // the members that may have got them by being asked to raise their own
+	lost    bool         // nothing is granted, and what members took is undone
 }
 
 func (s *Store) attempt(cs []lock.Claim, told func([]lock.Grant, error)) *attempt {
 	a := &attempt{start: time.Now(), told: told}
 	if len(cs) == 1 {
 		a.one = [...]lock.Claim{cs[0], cs[0]}
-		a.asked, a.sent = a.one[:1:1], a.one[1:]
+		a.claims, a.sent = a.one[:1:1], a.one[1:]
 	} else {
-		a.asked, a.sent = slices.Clone(cs), slices.Clone(cs)
+		a.claims, a.sent = slices.Clone(cs), slices.Clone(cs)
 	}
 	for i := range a.sent {
 		c := &a.sent[i]
@@ -102,11 +112,7 @@ func (s *Store) attempt(cs []lock.Claim, told func([]lock.Grant, error)) *attemp
 			c.Fence = s.fences.propose(a.start)
 		}
 	}
-	a.of = a.hold[:0]
-	for _, c := range a.sent {
-		a.of = append(a.of, holdingOf(c))
-	}
-	a.decide, a.late = a.verdict, a.tooLate
+	a.decide, a.late, a.asking = a.verdict, a.answeredLate, true
 	a.open(s)
 	return a
 }
@@ -159,11 +165,8 @@ func (a *attempt) verdict(last bool) (then func()) {
 
 // win is called when a majority granted it. mu is held.
 func (a *attempt) win(st standing, last bool) (then func()) {
-	if a.expired() {
-		return a.tell(nil, errTooLate)
-	}
-	if a.forced() {
-		return a.tell(nil, errForced)
+	if err := a.over(); err != nil {
+		return a.fail(st, err)
 	}
 	fences := a.agreed(st.voters)
 	switch {
@@ -173,29 +176,33 @@ func (a *attempt) win(st standing, last bool) (then func()) {
 		return a.raise()
 	}
 	a.granted = fences
-	a.repeated(st.voters)
-	return a.tell(a.grants(st.voters), nil)
+	gs, votes := a.grants(st.voters), slices.Clone(a.votes)
+	return func() {
+		for i, m := range a.s.members {
+			a.align(m, votes[i])
+		}
+		a.told(gs, nil)
+	}
 }
 
 // errTooLate: nothing is left of the lease. The members have it for a little while yet, so the outcome is unknown.
 var errTooLate = fmt.Errorf("%w: a majority granted it, but too late", lock.ErrOutcomeUnknown)
 
-// expired says whether the lease is over by our clock.
-func (a *attempt) expired() bool {
-	return time.Since(a.start) >= a.asked[0].TTL
-}
-
-// forced says whether a name was freed by force since it began.
-func (a *attempt) forced() bool { return a.s.forcedSince(a.sent, a.start) }
-
-// tell is what follows when the outcome is clear.
-func (a *attempt) tell(gs []lock.Grant, err error) (then func()) {
-	return func() { a.told(gs, err) }
+// over is why a grant is not told although a majority gave it: the lease is over by our clock, or a name was freed by
+// force since the attempt began.
+func (a *attempt) over() error {
+	switch {
+	case time.Since(a.start) >= a.claims[0].TTL:
+		return errTooLate
+	case a.s.forcedSince(a.sent, a.start):
+		return errForced
+	}
+	return nil
 }
 
 // grants are what is told. The lease lasts as long as a majority has it. mu is held.
 func (a *attempt) grants(voters set) []lock.Grant {
-	gs := make([]lock.Grant, len(a.asked))
+	gs := make([]lock.Grant, len(a.claims))
 	var room [maxMembers]time.Duration
 	for n := range gs {
 		left := room[:0]
@@ -205,76 +212,107 @@ func (a *attempt) grants(voters set) []lock.Grant {
 			}
 		}
 		slices.Sort(left)
-		gs[n] = lock.Grant{Fence: a.granted[n], TTL: max(a.asked[n].TTL, left[len(left)-a.s.quorum])}
+		gs[n] = lock.Grant{Fence: a.granted[n], TTL: max(a.claims[n].TTL, left[len(left)-a.s.quorum])}
 	}
 	return gs
 }
 
 // lose is called when there is no majority. mu is held.
-//
-// If a majority may have granted all the same and nobody contends for the name, nothing is released: the outcome is
-// unknown, and the caller repeats or releases. Otherwise members release what they granted, or may have granted:
-//
-//   - with the fence that was proposed, which only this attempt can have;
-//   - with another fence if no hold can have it: too few members have it, or the owner never repeats a request, so that
-//     it comes from an earlier attempt of unknown outcome.
-//
-// No later attempt of the owner is granted with a fence that is being released (see agreed).
 func (a *attempt) lose(st standing) (then func()) {
-	if st.mayHold() >= a.s.quorum && st.unknown+st.missing > 0 && !a.contended(st) {
-		return a.tell(nil, errUnclear)
-	}
-	why := a.refusal
-	if a.why != nil {
-		why = a.why
-	}
-	err := why(st)
-	nobodys := st.mayHold()+st.away < a.s.quorum
-	if st.mayHold() >= a.s.quorum { // some do not vote yet, or are silent
-		a.s.abandon(a.s.undoneWithin(a.sent[0].TTL), a.sent...)
+	unclear := st.mayHold() >= a.s.quorum && st.unknown+st.missing > 0 && !a.contended(st)
+	var err error
+	switch {
+	case a.why != nil:
+		err = a.why(st)
+	case unclear:
+		err = errUnclear
+	default:
+		err = a.refusal(st)
 	}
 	if err == nil { // nothing is left once members have undone what they said yes to
 		err = noMajority(tally{unknown: st.unknown, missing: st.missing})
 	}
-	a.undo = true
-	var all []*leftover
+	if a.repeats() && !unclear {
+		return a.undone(err, st.mayHold()+st.away < a.s.quorum)
+	}
+	return a.fail(st, err)
+}
+
+// repeats says whether the claims are of an owner that repeats itself.
+func (a *attempt) repeats() bool { return a.sent[0].Owner.Repeats() }
+
+// fail is called when nothing is told as granted. What members took for an owner that repeats itself stays: it may have
+// been told at another replica, and ends with its TTL. Else it is undone. mu is held.
+func (a *attempt) fail(st standing, err error) (then func()) {
+	if a.repeats() {
+		return func() { a.told(nil, err) }
+	}
+	if st.mayHold()+st.away >= a.s.quorum {
+		a.s.vain.saw(a.sent[0].TTL + 2*a.s.cfg.CallTimeout + underWay)
+	}
+	return a.undone(err, true)
+}
+
+// behind says whether members that have not answered are asked to release as well: that comes behind the acquisition.
+// If that was not started it might not, and a release gives up the place of who waits. Then the answer is awaited.
+func (a *attempt) behind() bool { return a.given != nil && a.sent[0].Place == 0 }
+
+// undone has the members release what they took, before the outcome is told. nobodys says that no hold can have the
+// fences that they gave. mu is held.
+func (a *attempt) undone(err error, nobodys bool) (then func()) {
+	a.lost = true
+	var all []func()
 	for i, v := range a.votes {
-		for n, c := range a.sent {
-			l := a.leftAt(a.s.members[i], c, sure)
-			switch {
-			case v.cast && v.err == nil && v.v[n].Fence == c.Fence:
-			case v.cast && v.err == nil && (nobodys || !c.Owner.Repeats()):
-				a.s.abandon(a.s.undoneWithin(a.sent[0].TTL), c)
-				l.r.Fence = v.v[n].Fence
-			case v.cast && isUnknown(v.err):
-				l.again = unsure
-			default:
+		if !v.cast {
+			if !a.behind() {
 				continue
 			}
-			all = append(all, l)
+			v.err = errUnclear
 		}
+		all = append(all, a.undo(a.s.members[i], v, nobodys)...)
 	}
 	return func() {
-		for _, l := range all {
-			a.s.undo(l)
+		for _, release := range all {
+			release()
 		}
 		a.told(nil, err)
 	}
 }
 
-// leftAt is what may be left of the attempt at a member. A lease that is taken now ends by itself.
-func (a *attempt) leftAt(m *member, c lock.Claim, again certainty) *leftover {
-	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence}
-	return &leftover{m: m, r: r, end: time.Now().Add(a.sent[0].TTL), again: again}
+// undo are the releases at a member that did not surely refuse. They name the fence: the hold may be granted later, to
+// the same owner, and go on at another replica, which takes it at this member while a release of ours is still on its
+// way. That hold has a greater fence than any that is named here (agreed). mu is held.
+func (a *attempt) undo(m *member, v vote[[]lock.Grant], nobodys bool) (all []func()) {
+	if v.err != nil && !isUnknown(v.err) {
+		return nil
+	}
+	for n, c := range a.sent {
+		r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence, Tenant: c.Tenant}
+		switch {
+		case a.raised.has(m.number):
+			r.Fence = a.granted[n]
+		case v.err == nil && (v.v[n].Fence < c.Fence && !a.repeats() || nobodys):
+			r.Fence = v.v[n].Fence
+		case v.err == nil && v.v[n].Fence != c.Fence:
+			continue
+		}
+		all = append(all, func() { a.s.release(m, r) })
+	}
+	return all
+}
+
+// release asks a member for a release. The rest is the member's.
+func (s *Store) release(m *member, r lock.Return) {
+	s.underWay.Add(1)
+	m.StartRelease(r, func(lock.Returned, error) { s.underWay.Add(-1) })
 }
 
 // contended says whether a majority has answered, and nothing but others is in the way there. If all of them kept what
-// they have, nobody would get the name as long as the rest is silent. Who repeats asks elsewhere for the same owner,
+// they have, nobody would get the name as long as the rest is silent. An owner that repeats itself may do so elsewhere,
 // and must not find there what is being undone.
 func (a *attempt) contended(st standing) bool {
 	others := a.refusals(lock.ErrHeld)
-	return a.why == nil && others > 0 && others+st.yes >= a.s.quorum &&
-		!slices.ContainsFunc(a.sent, func(c lock.Claim) bool { return c.Owner.Repeats() })
+	return a.why == nil && others > 0 && others+st.yes >= a.s.quorum && !a.repeats()
 }
 
 // expected says whether one of the members that have not answered may do so soon. While others are in the way, what an
@@ -286,39 +324,42 @@ func (a *attempt) expected() bool {
 	})
 }
 
-// tooLate looks after what a member did when it was decided.
-func (a *attempt) tooLate(m *member, v vote[[]lock.Grant]) {
-	raise := a.lookAfter(m, v)
-	if len(raise) == 0 {
-		a.tail.settled(m)
-		return
+// answeredLate looks after what a member did when it was decided. One that was asked to release what was proposed may
+// have had the name by an earlier attempt. A fence that is greater may be that of a later attempt.
+func (a *attempt) answeredLate(m *member, v vote[[]lock.Grant]) {
+	a.mu.Lock()
+	var all []func()
+	if a.lost && (!a.behind() || v.err == nil && v.v[0].Fence < a.sent[0].Fence) {
+		all = a.undo(m, v, false)
 	}
-	a.s.run(context.Background(), func(ctx context.Context) {
-		defer a.tail.settled(m)
-		for _, c := range raise {
-			_, _ = m.Raise(ctx, c) // a renewal finds it otherwise
-		}
-	})
+	a.mu.Unlock()
+	for _, release := range all {
+		release()
+	}
+	a.align(m, v)
 }
 
-// lookAfter returns what has too small a fence there.
-func (a *attempt) lookAfter(m *member, v vote[[]lock.Grant]) (raise []lock.Claim) {
+// align sees to a member that gave other fences than are told. If they are less it is asked to raise them.
+func (a *attempt) align(m *member, v vote[[]lock.Grant]) {
 	a.mu.Lock()
-	granted, undo := a.granted, a.undo
-	a.mu.Unlock()
+	granted := a.granted
+	if a.lost || granted == nil || !v.cast || v.err != nil || a.raised.has(m.number) {
+		a.mu.Unlock()
+		return
+	}
+	var raise []lock.Claim
 	for n, c := range a.sent {
-		switch {
-		case undo && v.err == nil: // unless it is the hold of a later attempt
-			a.s.undo(a.leftAt(m, c, sure))
-		case undo && isUnknown(v.err):
-			a.s.undo(a.leftAt(m, c, unsure))
-		case granted != nil && v.err == nil && v.v[n].Fence > granted[n]:
-			c.Fence = granted[n]
-			a.s.isOdd(m, c, v.v[n].Fence)
-		case granted != nil && v.err == nil && v.v[n].Fence < granted[n]:
-			c.Fence = granted[n]
+		c.Fence = granted[n]
+		switch there := v.v[n].Fence; {
+		case there > c.Fence:
+			a.s.isOdd(m, c, there)
+		case there < c.Fence:
 			raise = append(raise, c)
+			a.raised.add(m.number)
 		}
 	}
-	return raise
+	a.mu.Unlock()
+	if len(raise) > 0 {
+		a.s.run(context.Background(), func(ctx context.Context) { _ = raiseAt(ctx, m, raise) }) // a renewal finds it else
+	}
 }

@@ -28,31 +28,23 @@ type ballot[T any] struct {
 	late func(m *member, v vote[T])
 	// patient: all members are waited for.
 	patient bool
-	// of are the holds that it is about: what comes later about them waits for it (late.go). eager: members whose turn
-	// has not come when it is decided are not asked.
-	of    []holding
-	eager bool
 	// quiet: it does not say which members are silent. One that answers what reads or renews may not answer requests
 	// that write.
 	quiet bool
+	// tries is how many times NodeTimeout is waited for those that are missing; 0 is one.
+	tries int
 
 	mu      sync.Mutex // guards the fields below
 	votes   []vote[T]
 	missing int
+	asking  bool // some members have not been asked yet
 	over    bool
-	sentTo  set         // the members that were asked, or are when it is open
-	leftOut set         // those that are never asked, as it was decided before their turn
-	busy    set         // those at which something goes on when it is decided
 	timer   *time.Timer // ends the wait for those that are missing
-	tail    tail        // what is left of it when it is decided
 }
 
 // open makes room for the votes.
 func (b *ballot[T]) open(s *Store) {
 	b.s, b.votes, b.missing = s, make([]vote[T], len(s.members)), len(s.members)
-	for _, m := range s.members {
-		b.sentTo.add(m.number)
-	}
 	s.underWay.Add(int64(len(s.members)))
 }
 
@@ -73,14 +65,29 @@ func (b *ballot[T]) answer(m *member, v T, err error) {
 		}
 		return
 	}
-	var then func()
+	b.unlock(b.counted())
+}
+
+// asked is called when all members have been asked, if asking was set. Whatever follows from the outcome, and asks them
+// for something more, comes behind that.
+func (b *ballot[T]) asked() {
+	b.mu.Lock()
+	b.asking = false
+	b.unlock(b.counted())
+}
+
+// counted decides if the votes amount to something. mu is held.
+func (b *ballot[T]) counted() (then func()) {
+	if b.asking {
+		return nil
+	}
 	if !b.patient || b.missing == 0 {
 		then = b.decide(b.missing == 0)
 	}
 	if then == nil && b.timer == nil && !b.patient && b.tally().definite() >= b.s.quorum {
-		b.timer = time.AfterFunc(b.s.cfg.NodeTimeout, b.giveUp)
+		b.timer = time.AfterFunc(time.Duration(max(b.tries, 1))*b.s.cfg.NodeTimeout, b.giveUp)
 	}
-	b.unlock(then)
+	return then
 }
 
 // giveUp decides without those that are missing.
@@ -104,9 +111,6 @@ func (b *ballot[T]) unlock(then func()) {
 		b.over = true
 		if b.timer != nil {
 			b.timer.Stop()
-		}
-		if at := b.leaveOut() | b.busy; at != 0 && len(b.of) > 0 {
-			b.tail.grow(b.s, at, b.of)
 		}
 	}
 	b.mu.Unlock()
@@ -139,7 +143,7 @@ func (q question[T, R]) put(ctx context.Context, s *Store) (r R, err error) {
 				v, err := q.ask(ctx, m)
 				b.answer(m, v, err)
 			})
-		})
+		}, nil)
 	}
 	if err != nil {
 		return *new(R), fmt.Errorf("%s %q: %w", q.what, q.name, err)

@@ -18,8 +18,17 @@
 // There are no semaphores and no fair locks: three holders of two permits over three members would each have a
 // majority, and a common order needs one line. They are refused with lock.ErrKindUnsupported.
 //
-// A hold that only a minority has, because an attempt failed half-way, is released at once, again in the background if
-// a member does not answer, and ends with its TTL at last.
+// A hold that only a minority has, because an attempt failed half-way, is released as soon as the member answers, and
+// ends with its TTL at last.
+//
+// # What members promise
+//
+// Members settle what is unsettled (package settle). What this replica asks one of them about a name is carried out in
+// the order in which it was asked. A release that a member was asked for once is done some time; nothing else is
+// released there. So all calls are made at once, and none waits for the answer to another one.
+//
+// The releases of an attempt that failed name its fences, and a grant has a greater one. So they end no hold that is
+// granted to the same owner later, also if it goes on at another replica. For the same reason renewals compare fences.
 //
 // # Time
 //
@@ -30,7 +39,6 @@
 //
 // It goes to all members at once. Their answers are votes of a ballot (ballot.go), which is decided by a majority, or
 // when no majority is possible any more. When a majority has said yes or no and that decides nothing, the others have
-// Config.NodeTimeout left. Answers that come later are looked at, too: what a member did for an attempt that failed is
-// undone (leftovers.go). No call has a goroutine that the members do not need: acquisitions, releases and extensions
-// are started.
+// Config.NodeTimeout left. Answers that come later are looked at, too. No call has a goroutine that the members do not
+// need: acquisitions, releases and extensions are started.
 package redlock

@@ -12,7 +12,7 @@ import (
 
 // Extend implements lock.Store.
 func (s *Store) Extend(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
-	return wait(ctx, func(done func(time.Duration, error)) { s.StartExtend(r, done) })
+	return wait(ctx, func(done func(time.Duration, error)) { s.StartExtend(r, done) }, nil)
 }
 
 func renewFailed(name string, err error) error { return fmt.Errorf("renew %q: %w", name, err) }
@@ -33,6 +33,11 @@ func (s *Store) StartExtend(r lock.Renewal, done func(left time.Duration, err er
 		})
 		return
 	}
+	s.extendBut(nil, r, done)
+}
+
+// extendBut extends a hold at all members but one.
+func (s *Store) extendBut(but *member, r lock.Renewal, done func(left time.Duration, err error)) {
 	sent := r
 	sent.TTL = s.drifted(r.TTL)
 	b := open(s, func(b *ballot[time.Duration], last bool) (time.Duration, bool, error) {
@@ -52,9 +57,16 @@ func (s *Store) StartExtend(r lock.Renewal, done func(left time.Duration, err er
 		done(left, err)
 	})
 	for _, m := range s.members {
+		if m == but {
+			b.answer(m, 0, errLeftOut)
+			continue
+		}
 		m.StartExtend(s.renewalAt(m, sent), func(left time.Duration, err error) { b.answer(m, left, err) })
 	}
 }
+
+// errLeftOut is what a member says that was not asked.
+var errLeftOut = fmt.Errorf("%w: it was not asked", lock.ErrUnavailable)
 
 // lasting is for how long members have a hold that they prolonged, in order. mu is held.
 //

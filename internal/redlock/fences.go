@@ -53,9 +53,8 @@ func (f *fences) follow(ahead int64) {
 // That is enough for their order. An earlier grant was told with a fence that a majority had. One member is in both: it
 // gave this fence after that one.
 //
-// It must be a fence of this attempt alone, or that of a hold that the owner has already. Of an earlier attempt that
-// failed releases may be under way, with the fence that it had at a member. That is the one that was proposed, and
-// known to this attempt for another; or a greater one that a member gave, and then this attempt has its fence raised.
+// It must be that of this attempt, or of a hold that the owner has already. Of an earlier attempt that failed releases
+// may be under way, with the fences that members gave then. All of them are less than what is proposed later.
 func (a *attempt) agreed(voters set) []lock.Fence {
 	fences := make([]lock.Fence, len(a.sent))
 	for n := range fences {
@@ -80,84 +79,95 @@ func (a *attempt) mayBeTold(voters set) bool {
 	return n > 0 && n+a.missing >= a.s.quorum
 }
 
-// repeated is called when an owner that repeats itself is told fences that a majority has. Where it has a greater one,
-// calls bring that; and a release that comes now is another one than before. mu is held.
-func (a *attempt) repeated(voters set) {
-	c := a.sent[0]
-	if !c.Owner.Repeats() {
-		return
-	}
-	a.s.proofs.forget(proofOf{holdingOf(c), 0}, proofOf{holdingOf(c), a.granted[0]})
-	c.Fence = a.granted[0]
-	for i, v := range a.votes {
-		if voters.has(i) && v.v[0].Fence > c.Fence {
-			a.s.isOdd(a.s.members[i], c, v.v[0].Fence)
-		}
-	}
-}
-
-// ownFences are the fences that some members gave for a name and that are of this attempt alone, or of a hold that the
-// owner has already. mu is held.
+// ownFences are the fences that some members gave for a name and that are of this attempt, or of a hold that the owner
+// has already. mu is held.
 func (a *attempt) ownFences(n int, voters set) (own []lock.Fence) {
 	own = make([]lock.Fence, 0, len(a.votes))
-	proposal, abandoned := a.sent[n].Fence, a.s.isAbandoned(holdingOf(a.sent[n]))
+	proposal, older := a.sent[n].Fence, a.repeats() || a.s.vain.none()
 	for i, v := range a.votes {
 		if !voters.has(i) {
 			continue
 		}
 		f := v.v[n].Fence
-		if f == proposal || f < proposal && !abandoned || a.asked[n].Fence != 0 { // the caller's
+		if f == proposal || f < proposal && older || a.claims[n].Fence != 0 { // the caller's
 			own = append(own, f)
 		}
 	}
 	return own
 }
 
+// vain is until when members may have the hold of an attempt that failed, at so many of them that it could be taken for
+// one that was told. An owner that does not repeat itself asks again only for what it was not granted.
+type vain struct{ until atomic.Int64 } // in ns since 1970
+
+func (v *vain) saw(last time.Duration) {
+	end := time.Now().Add(last).UnixNano()
+	for was := v.until.Load(); was < end && !v.until.CompareAndSwap(was, end); was = v.until.Load() {
+	}
+}
+
+func (v *vain) none() bool { return time.Now().UnixNano() > v.until.Load() }
+
 // raise has all members that granted it have the same fence, which is told when a majority has it. It is more than any
 // of them gave, and than any that was proposed: releases of an earlier attempt may be under way, with those fences. mu
 // is held.
 func (a *attempt) raise() (then func()) {
-	var at []*member
 	for i, v := range a.votes {
 		if v.cast && v.err == nil { // its fences were seen
-			at = append(at, a.s.members[i])
-			a.busy.add(i)
+			a.raised.add(i)
 		}
 	}
-	granted := make([]lock.Fence, len(a.sent))
+	a.granted = make([]lock.Fence, len(a.sent))
 	claims := slices.Clone(a.sent)
 	for n := range claims {
-		granted[n] = a.s.fences.propose(time.Now())
-		claims[n].Fence = granted[n]
+		claims[n].Fence = a.s.fences.propose(time.Now())
+		a.granted[n] = claims[n].Fence
 	}
-	a.granted = granted
 	a.s.metrics.raised.Inc()
-	return func() { a.raiseAt(at, claims) }
+	at := a.raised
+	return func() { a.raiseAll(at, claims) }
 }
 
-// raiseAt asks the members, and tells the outcome of the attempt.
-func (a *attempt) raiseAt(at []*member, claims []lock.Claim) {
-	b := open(a.s, a.raised, a.told)
+// raiseAll asks the members, and tells the outcome of the attempt.
+func (a *attempt) raiseAll(at set, claims []lock.Claim) {
+	b := open(a.s, a.raisedBy, func(gs []lock.Grant, err error) {
+		then := func() { a.told(gs, nil) }
+		if err != nil {
+			a.mu.Lock()
+			then = a.fail(a.standing(), err)
+			a.mu.Unlock()
+		}
+		then()
+	})
 	for _, m := range a.s.members {
-		if !slices.Contains(at, m) {
+		if !at.has(m.number) {
 			b.answer(m, struct{}{}, lock.ErrUnavailable)
 			continue
 		}
 		a.s.run(context.Background(), func(ctx context.Context) {
-			var err error
-			for _, c := range claims {
-				if err == nil {
-					_, err = m.Raise(ctx, c)
-				}
+			err := raiseAt(ctx, m, claims)
+			if err != nil && !isUnknown(err) {
+				a.mu.Lock()
+				a.raised.remove(m.number)
+				a.mu.Unlock()
 			}
-			a.tail.settled(m)
 			b.answer(m, struct{}{}, err)
 		})
 	}
 }
 
-// raised is the verdict on the raised fences.
-func (a *attempt) raised(b *ballot[struct{}], last bool) (gs []lock.Grant, over bool, err error) {
+// raiseAt has the fences of some claims be raised at a member.
+func raiseAt(ctx context.Context, m *member, cs []lock.Claim) (err error) {
+	for _, c := range cs {
+		if err == nil {
+			_, err = m.Raise(ctx, c)
+		}
+	}
+	return err
+}
+
+// raisedBy is the verdict on the raised fences.
+func (a *attempt) raisedBy(b *ballot[struct{}], last bool) (gs []lock.Grant, over bool, err error) {
 	var voters set
 	for i, v := range b.votes {
 		if v.cast && v.err == nil && !a.s.quarantined(a.s.members[i]) {
@@ -165,18 +175,14 @@ func (a *attempt) raised(b *ballot[struct{}], last bool) (gs []lock.Grant, over 
 		}
 	}
 	switch yes := voters.len(); {
-	case yes >= a.s.quorum && a.expired():
-		return nil, true, errTooLate
-	case yes >= a.s.quorum && a.forced():
-		return nil, true, errForced
 	case yes >= a.s.quorum:
+		if err = a.over(); err != nil {
+			return nil, true, err
+		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.repeated(0)
 		return a.grants(voters), true, nil
 	case last || yes+b.tally().missing < a.s.quorum:
-		// Some may be raised yet, so no later attempt is told the fences that there are now.
-		a.s.abandon(2*a.s.cfg.CallTimeout+underWay, a.sent...)
 		return nil, true, errUnclear
 	}
 	return nil, false, nil

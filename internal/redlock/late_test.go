@@ -76,14 +76,3 @@ func (w *world) pair(name string, o lock.Owner, begun time.Time) (time.Duration,
 		time.Sleep(min(held.RetryAfter, 10*time.Millisecond))
 	}
 }
-
-// waiting is how many names and owners are known.
-func (l *late) waiting() (n int) {
-	for i := range l.parts {
-		p := &l.parts[i]
-		p.mu.Lock()
-		n += len(p.calls)
-		p.mu.Unlock()
-	}
-	return n
-}

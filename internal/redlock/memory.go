@@ -5,8 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // memory remembers things for a while. While it knows nothing, it costs a caller no more than one atomic read.
@@ -24,34 +22,16 @@ type remembered[V any] struct {
 	end time.Time // when it may be forgotten
 }
 
-// holding is who has what.
-type holding struct {
-	name  string
-	owner lock.Owner
-}
-
-// holdingAt is a hold at one member.
-type holdingAt struct {
-	member int
-	holding
-}
-
 const (
-	// maxKnown bounds most memories. What is more is as if it were not known.
+	// maxKnown bounds a memory. What is more is as if it were not known.
 	maxKnown = 10_000
 	// sweepPause is the least time between two looks at all that is known.
 	sweepPause = time.Second
 )
 
-// none says that nothing is known.
-func (m *memory[K, V]) none() bool {
-	until := m.until.Load()
-	return until == 0 || time.Now().UnixNano() > until
-}
-
 // get is what is known under a key.
 func (m *memory[K, V]) get(k K) (v V, known bool) {
-	if m.none() {
+	if time.Now().UnixNano() > m.until.Load() {
 		return v, false
 	}
 	m.mu.Lock()
@@ -63,20 +43,14 @@ func (m *memory[K, V]) get(k K) (v V, known bool) {
 	return r.v, true
 }
 
-// has says whether a key is known.
-func (m *memory[K, V]) has(k K) bool {
-	_, known := m.get(k)
-	return known
-}
-
-// put has something be known for so long, and never makes it be forgotten earlier. It says no if too much is known.
-func (m *memory[K, V]) put(k K, v V, keep time.Duration) bool {
+// put has something be known for so long, and never makes it be forgotten earlier.
+func (m *memory[K, V]) put(k K, v V, keep time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sweepLocked()
 	before, there := m.known[k]
 	if !there && m.most > 0 && len(m.known) >= m.most {
-		return false
+		return
 	}
 	end := time.Now().Add(keep)
 	if before.end.After(end) {
@@ -87,41 +61,6 @@ func (m *memory[K, V]) put(k K, v V, keep time.Duration) bool {
 	}
 	m.known[k] = remembered[V]{v, end}
 	m.until.Store(max(m.until.Load(), end.UnixNano()))
-	return true
-}
-
-// change changes what is known under a key, if it is.
-func (m *memory[K, V]) change(k K, to func(V) V) {
-	if m.none() {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if r, known := m.known[k]; known {
-		r.v = to(r.v)
-		m.known[k] = r
-	}
-}
-
-// forget has keys not be known any more.
-func (m *memory[K, V]) forget(ks ...K) {
-	if m.none() {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, k := range ks {
-		delete(m.known, k)
-	}
-	m.emptyLocked()
-}
-
-// emptyLocked has nothing be kept if nothing is known.
-func (m *memory[K, V]) emptyLocked() {
-	if len(m.known) == 0 {
-		m.known = nil // a map keeps its size
-		m.until.Store(0)
-	}
 }
 
 // sweepLocked forgets what is over, if that was not done a moment ago.
@@ -132,12 +71,7 @@ func (m *memory[K, V]) sweepLocked() {
 	}
 	m.swept = now
 	maps.DeleteFunc(m.known, func(_ K, r remembered[V]) bool { return now.After(r.end) })
-	m.emptyLocked()
-}
-
-// len is how many are known.
-func (m *memory[K, V]) len() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.known)
+	if len(m.known) == 0 {
+		m.known = nil // a map keeps its size
+	}
 }

@@ -9,10 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/settle"
 )
 
 // patience is how long a node lets its caller wait for an answer that does not come, as a Redis store does.
@@ -31,8 +33,15 @@ type fate struct {
 	noReply   bool          // it is executed, and that is not told
 }
 
-// node is a member in memory with faults. Its calls take time, also those that are started.
+// node is a member in memory with faults, as one replica reaches it. Its calls take time, also those that are started.
+// Those that take or end holds keep their order (line_test.go).
 type node struct {
+	*server
+	line line
+}
+
+// server is what all replicas share of a member.
+type server struct {
 	*memstore.Store
 	hasty bool // its clock is 1 % fast
 
@@ -45,7 +54,7 @@ type node struct {
 	calls map[string]int
 }
 
-func newNode() *node { return &node{Store: memstore.New(), calls: map[string]int{}} }
+func newNode() *node { return &node{server: &server{Store: memstore.New(), calls: map[string]int{}}} }
 
 // choose has calls meet a fate from now on.
 func (n *node) choose(f func(op string) fate) {
@@ -97,32 +106,50 @@ func (n *node) called(op string) int {
 }
 
 // meet makes a call meet its fate. Nobody waits longer than patience; the call goes on.
-func meet[T any](ctx context.Context, n *node, op string, do func() (T, error)) (T, error) {
-	f := n.next(op)
+func meet[T any](ctx context.Context, c call, do func() (T, error)) (T, error) {
+	f := c.fate
 	switch {
 	case f.refuse:
+		c.over()
 		return *new(T), lock.ErrUnavailable
 	case f.noRequest:
-		pause(ctx, patience)
-		return *new(T), lock.ErrOutcomeUnknown
-	case f.noReply, f.before+f.after >= patience:
-		go func() { time.Sleep(f.before); _, _ = do() }()
+		c.over()
 		pause(ctx, patience)
 		return *new(T), lock.ErrOutcomeUnknown
 	}
-	time.Sleep(f.before)
-	v, err := *new(T), f.says
-	if err == nil {
-		v, err = do()
+	type answer struct {
+		v   T
+		err error
 	}
-	time.Sleep(f.after)
-	return v, err
+	told := make(chan answer, 1)
+	go func() {
+		time.Sleep(f.before)
+		a := answer{err: f.says}
+		done := c.carryOut(func() {
+			if a.err == nil {
+				a.v, a.err = do()
+			}
+		})
+		if time.Sleep(f.after); done && !f.noReply {
+			told <- a
+		}
+	}()
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	select {
+	case a := <-told:
+		return a.v, a.err
+	case <-t.C:
+	case <-ctx.Done():
+	}
+	c.over()
+	return *new(T), lock.ErrOutcomeUnknown
 }
 
 // meetOnce is meet for a call that is not executed when its caller has given up.
 func meetOnce[T any](ctx context.Context, n *node, op string, do func() (T, error)) (T, error) {
 	begun := time.Now()
-	return meet(ctx, n, op, func() (T, error) {
+	return meet(ctx, n.begin(op), func() (T, error) {
 		if time.Since(begun) >= patience {
 			return *new(T), lock.ErrUnavailable
 		}
@@ -155,34 +182,50 @@ func (n *node) later(d time.Duration) time.Duration {
 }
 
 func (n *node) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
+	return n.acquire(ctx, n.begin("acquire", c.Name), c)
+}
+
+func (n *node) acquire(ctx context.Context, at call, c lock.Claim) (lock.Grant, error) {
 	c.TTL = n.sooner(c.TTL)
-	return meet(ctx, n, "acquire", func() (lock.Grant, error) { return n.Store.Acquire(context.Background(), c) })
+	return meet(ctx, at, func() (lock.Grant, error) { return n.Store.Acquire(context.Background(), c) })
 }
 
 func (n *node) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	cs = slices.Clone(cs)
+	var names []string
 	for i := range cs {
 		cs[i].TTL = n.sooner(cs[i].TTL)
+		names = append(names, cs[i].Name)
 	}
-	return meet(ctx, n, "acquire", func() ([]lock.Grant, error) { return n.Store.AcquireAll(context.Background(), cs) })
+	return meet(ctx, n.begin("acquire", names...),
+		func() ([]lock.Grant, error) { return n.Store.AcquireAll(context.Background(), cs) })
 }
 
 func (n *node) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
+	return n.release(ctx, n.begin("release", r.Name), r)
+}
+
+func (n *node) release(ctx context.Context, at call, r lock.Return) (lock.Returned, error) {
 	if r.Next != nil {
 		next := *r.Next
 		next.TTL = n.sooner(next.TTL)
 		r.Next = &next
 	}
-	return meet(ctx, n, "release", func() (lock.Returned, error) { return n.Store.Release(context.Background(), r) })
+	return meet(ctx, at, func() (lock.Returned, error) { return n.Store.Release(context.Background(), r) })
 }
 
 func (n *node) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
-	return meet(ctx, n, "raise", func() (lock.Fence, error) { return n.Store.Raise(context.Background(), c) })
+	return meet(ctx, n.begin("raise", c.Name),
+		func() (lock.Fence, error) { return n.Store.Raise(context.Background(), c) })
 }
 
 func (n *node) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
+	return n.extend(ctx, n.begin("extend", r.Name), r)
+}
+
+func (n *node) extend(ctx context.Context, at call, r lock.Renewal) (time.Duration, error) {
 	r.TTL = n.sooner(r.TTL)
-	left, err := meet(ctx, n, "extend", func() (time.Duration, error) { return n.Store.Extend(context.Background(), r) })
+	left, err := meet(ctx, at, func() (time.Duration, error) { return n.Store.Extend(context.Background(), r) })
 	return n.later(left), err
 }
 
@@ -191,7 +234,7 @@ func (n *node) Renew(ctx context.Context, rs []lock.Renewal, done func(int, erro
 	for i := range rs {
 		rs[i].TTL = n.sooner(rs[i].TTL)
 	}
-	results, err := meet(ctx, n, "renew", func() ([]error, error) {
+	results, err := meet(ctx, n.begin("renew"), func() ([]error, error) {
 		results := make([]error, len(rs))
 		n.Store.Renew(context.Background(), rs, func(i int, err error) { results[i] = err })
 		return results, nil
@@ -217,22 +260,22 @@ func (n *node) ForceRelease(ctx context.Context, name string, kind lock.Kind) (b
 }
 
 func (n *node) Look(ctx context.Context, name string) (lock.State, error) {
-	return meet(ctx, n, "look", func() (lock.State, error) { return n.Store.Look(context.Background(), name) })
+	return meet(ctx, n.begin("look"), func() (lock.State, error) { return n.Store.Look(context.Background(), name) })
 }
 
 func (n *node) See(ctx context.Context, name string) (lock.Sight, error) {
-	return meet(ctx, n, "see", func() (lock.Sight, error) { return n.Store.See(context.Background(), name) })
+	return meet(ctx, n.begin("see"), func() (lock.Sight, error) { return n.Store.See(context.Background(), name) })
 }
 
 func (n *node) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.Duration) error {
-	_, err := meet(ctx, n, "take session", func() (int, error) {
+	_, err := meet(ctx, n.begin("take session"), func() (int, error) {
 		return 0, n.Store.TakeSession(context.Background(), r, ttl)
 	})
 	return err
 }
 
 func (n *node) EndSession(ctx context.Context, id string, epoch uint64) error {
-	_, err := meet(ctx, n, "end session", func() (int, error) {
+	_, err := meet(ctx, n.begin("end session"), func() (int, error) {
 		return 0, n.Store.EndSession(context.Background(), id, epoch)
 	})
 	return err
@@ -240,7 +283,7 @@ func (n *node) EndSession(ctx context.Context, id string, epoch uint64) error {
 
 func (n *node) StartKeepSession(k lock.SessionKeep, done func(error)) {
 	go func() {
-		_, err := meet(context.Background(), n, "keep session", func() (int, error) {
+		_, err := meet(context.Background(), n.begin("keep session"), func() (int, error) {
 			told := make(chan error, 1)
 			n.Store.StartKeepSession(k, func(err error) { told <- err })
 			return 0, <-told
@@ -250,7 +293,7 @@ func (n *node) StartKeepSession(k lock.SessionKeep, done func(error)) {
 }
 
 func (n *node) List(ctx context.Context, prefix, cursor string, size int) (page []lock.State, next string, err error) {
-	page, err = meet(ctx, n, "list", func() (page []lock.State, err error) {
+	page, err = meet(ctx, n.begin("list"), func() (page []lock.State, err error) {
 		page, next, err = n.Store.List(context.Background(), prefix, cursor, size)
 		return page, err
 	})
@@ -258,22 +301,25 @@ func (n *node) List(ctx context.Context, prefix, cursor string, size int) (page 
 }
 
 func (n *node) Probe(ctx context.Context) (string, error) {
-	return meet(ctx, n, "probe", func() (string, error) {
+	return meet(ctx, n.begin("probe"), func() (string, error) {
 		since, _ := n.Fresh()
 		return fmt.Sprint("node ", since.UnixNano()), nil
 	})
 }
 
 func (n *node) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	go func() { done(n.Acquire(context.Background(), c)) }()
+	at := n.begin("acquire", c.Name)
+	go func() { done(n.acquire(context.Background(), at, c)) }()
 }
 
 func (n *node) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	go func() { done(n.Release(context.Background(), r)) }()
+	at := n.begin("release", r.Name)
+	go func() { done(n.release(context.Background(), at, r)) }()
 }
 
 func (n *node) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
-	go func() { done(n.Extend(context.Background(), r)) }()
+	at := n.begin("extend", r.Name)
+	go func() { done(n.extend(context.Background(), at, r)) }()
 }
 
 // has says who holds a name there.
@@ -285,8 +331,10 @@ func (n *node) has(name string) lock.Owner {
 // world is some nodes and a majority over them, in a bubble.
 type world struct {
 	*testing.T
-	nodes []*node
-	new   time.Time // since when they are, if they are marked as new
+	nodes   []*node
+	new     time.Time              // since when they are, if they are marked as new
+	members []*settle.Store        // of all majorities
+	settled []*prometheus.Registry // theirs
 	*Store
 }
 
@@ -299,20 +347,43 @@ func inWorld(t *testing.T, nodes int, cfg Config, test func(w *world)) {
 			w.nodes = append(w.nodes, newNode())
 		}
 		w.Store = w.another(cfg)
+		defer w.end()
 		test(w)
-		time.Sleep(lastCalls)
 	})
+}
+
+// end has nothing go on.
+func (w *world) end() {
+	for _, m := range w.members {
+		m.Close()
+	}
+	time.Sleep(lastCalls)
 }
 
 // another majority over the same nodes, as another replica has it.
 func (w *world) another(cfg Config) *Store {
 	var all []lock.Store
 	for _, n := range w.nodes {
+		n = &node{server: n.server}
 		if w.new.IsZero() {
 			all = append(all, n)
 		} else {
 			all = append(all, newcomer{n, w.new})
 		}
+	}
+	return w.over(cfg, all...)
+}
+
+// over is a majority over some members, each of which settles what is unsettled.
+func (w *world) over(cfg Config, members ...lock.Store) *Store {
+	var all []lock.Store
+	for _, m := range members {
+		reg := prometheus.NewRegistry()
+		m, err := settle.New(m, settle.Config{Member: true}, zap.NewNop(), reg)
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.members, w.settled, all = append(w.members, m), append(w.settled, reg), append(all, m)
 	}
 	s, err := New(cfg, all, zap.NewNop(), nil)
 	if err != nil {
@@ -324,6 +395,22 @@ func (w *world) another(cfg Config) *Store {
 		}
 	})
 	return s
+}
+
+// unsettled is how many releases members have not acknowledged yet.
+func (w *world) unsettled() (n float64) {
+	for _, reg := range w.settled {
+		families, err := reg.Gather()
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, f := range families {
+			if f.GetName() == "lockd_settle_rows" {
+				n += f.GetMetric()[0].GetGauge().GetValue()
+			}
+		}
+	}
+	return n
 }
 
 // claimOf is a first acquisition for ten seconds.
@@ -431,9 +518,11 @@ func (n newcomer) Marked() bool {
 }
 
 func (n newcomer) Found(ctx context.Context) error {
-	_, err := meet(ctx, n.node, "found", func() (int, error) { return 0, nil })
+	_, err := meet(ctx, n.begin("found"), func() (int, error) { return 0, nil })
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.lost = n.lost && err != nil
 	return err
 }
+
+const unary = lock.Owner("00000000-0000-0000-0000-000000000000" + lock.UnarySuffix)

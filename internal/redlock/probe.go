@@ -99,9 +99,8 @@ func (h *health) identity() string {
 
 // metrics of a majority. Members are named by the configuration.
 type metrics struct {
-	raised    prometheus.Counter
-	restored  prometheus.Counter
-	abandoned prometheus.Counter
+	raised   prometheus.Counter
+	restored prometheus.Counter
 }
 
 // newMetrics makes the metrics and registers them, unless reg is nil.
@@ -122,17 +121,11 @@ func newMetrics(s *Store, reg prometheus.Registerer) (*metrics, error) {
 			"Grants for which the members gave different fences, which cost a second round."),
 		restored: counter("holds_restored_total",
 			"Holds that were put back at a member that had lost them."),
-		abandoned: counter("leftovers_abandoned_total",
-			"Releases at one member that were given up because too many waited. What is left ends with its lease."),
 	}
 	if reg == nil {
 		return m, nil
 	}
-	all := []prometheus.Collector{
-		m.raised, m.restored, m.abandoned,
-		gauge("leftovers", "Releases that wait for another try at a member.", nil,
-			func() float64 { return float64(s.leftovers.Load()) }),
-	}
+	all := []prometheus.Collector{m.raised, m.restored}
 	for _, m := range s.members {
 		name := prometheus.Labels{"member": m.name}
 		all = append(all,

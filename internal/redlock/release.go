@@ -5,15 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // Release implements lock.Store.
 func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	return wait(ctx, func(done func(lock.Returned, error)) { s.StartRelease(r, done) })
+	return wait(ctx, func(done func(lock.Returned, error)) { s.StartRelease(r, done) }, func(res lock.Returned) {
+		if res.HandedOver != 0 {
+			next := lock.Claim{Name: r.Name, Kind: r.Kind, Owner: r.Next.Owner, Tenant: r.Tenant}
+			s.giveBack([]lock.Claim{next}, []lock.Grant{{Fence: res.HandedOver}})
+		}
+	})
 }
 
 func releaseFailed(name string, err error) error {
@@ -23,7 +26,8 @@ func releaseFailed(name string, err error) error {
 	return fmt.Errorf("release %q: %w", name, err)
 }
 
-// StartRelease implements lock.Store.
+// StartRelease implements lock.Store. Members carry it out behind what was asked for the owner before, and go on with it
+// if they cannot answer. So it is asked once, and one answer of each member decides what is told.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	if err := decides(r.Kind); err != nil {
 		go done(lock.Returned{}, releaseFailed(r.Name, err))
@@ -34,156 +38,153 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 		return
 	}
 	r.Next = nil
-	x := &release{end: ending{s: s, r: r, start: time.Now(), before: s.proofBefore(r)}, told: done}
-	x.decide, x.late = x.verdict, x.answeredLate
+	x := &release{r: r, told: done}
+	x.decide, x.late, x.asking, x.tries = x.verdict, x.answeredLate, true, releaseTries
 	x.open(s)
-	earlier := s.late.of(releasedBy(r)) // what is to be released must have been acquired
-	earlier.each(s.members, x.ask)
+	for _, m := range s.members {
+		m.StartRelease(s.returnAt(m, r), func(res lock.Returned, err error) { x.answer(m, res, assumed(res, err)) })
+	}
+	x.asked()
+}
+
+// releaseTries is how much longer than usual is waited for those that have not answered and decide: a member that did
+// not hear of it asks again by itself.
+const releaseTries = 3
+
+// errFreed: the hold was ended, and handed over to nobody. errAssumed: likewise, if it was there.
+var (
+	errFreed   = errors.New("it was freed and not handed over")
+	errAssumed = fmt.Errorf("%w: an earlier call may have ended the hold", lock.ErrOutcomeUnknown)
+)
+
+// assumed is the error of a member that found nothing at a call after one of unknown outcome.
+func assumed(res lock.Returned, err error) error {
+	if err == nil && res.Assumed {
+		return errAssumed
+	}
+	return err
 }
 
 // release is one Return at all members.
 type release struct {
 	ballot[lock.Returned]
-	end  ending
+	r    lock.Return
 	told func(lock.Returned, error)
-}
-
-func (x *release) ask(m *member) {
-	m.StartRelease(x.s.returnAt(m, x.end.r), func(res lock.Returned, err error) {
-		x.answer(m, res, err)
-	})
+	over bool // the owner has nothing any more; guarded by mu
 }
 
 // verdict is what the votes amount to, as ballot.decide has it. mu is held.
 func (x *release) verdict(last bool) (then func()) {
-	err := x.ended(&x.end, x.tally(), last)
+	res, err := x.ended(last)
 	if err == nil {
 		return nil
 	}
-	x.end.conclude(err, x.proof(&x.end))
-	votes, absent, res := x.votes, x.absent(), lock.Returned{}
+	x.over = isOver(err)
 	if errors.Is(err, errFreed) {
 		err = nil
-		for _, v := range votes {
+		for _, v := range x.votes {
 			res.Listeners = max(res.Listeners, v.v.Listeners)
 		}
 	}
+	again := x.unsure(x.over, x.r)
 	return func() {
-		x.told(res, releaseFailed(x.end.r.Name, err))
-		for i, m := range x.s.members {
-			if !absent.has(i) {
-				x.end.lookAfter(m, votes[i].err)
-			}
+		again()
+		x.told(res, releaseFailed(x.r.Name, err))
+	}
+}
+
+func (x *release) answeredLate(m *member, v vote[lock.Returned]) {
+	x.mu.Lock()
+	again := x.over && notEnded(v.err)
+	x.mu.Unlock()
+	if again {
+		x.s.releaseAny(m, x.r)
+	}
+}
+
+// isOver says whether an owner has nothing any more when a release had this outcome.
+func isOver(err error) bool {
+	return err == nil || errors.Is(err, errFreed) || errors.Is(err, lock.ErrNotHeld)
+}
+
+// notEnded says whether a member that said so may have something of the owner: with another fence, as its own could not
+// be raised, or was greater.
+func notEnded(err error) bool { return failed(err) || errors.Is(err, lock.ErrStale) }
+
+// unsure has those members that have answered, and may have something of the owner when that has nothing any more, be
+// asked for it. mu is held.
+func (b *ballot[T]) unsure(over bool, r lock.Return) (then func()) {
+	var at []*member
+	for i, v := range b.votes {
+		if over && v.cast && notEnded(v.err) {
+			at = append(at, b.s.members[i])
 		}
+	}
+	return func() {
+		for _, m := range at {
+			b.s.releaseAny(m, r)
+		}
+	}
+}
+
+// releaseAny has a member release whatever an owner has there that has nothing any more. One that repeats itself may
+// have asked for the name again meanwhile, elsewhere.
+func (s *Store) releaseAny(m *member, r lock.Return) {
+	if r.Fence != 0 && !r.Owner.Repeats() {
+		r.Fence, r.Next = 0, nil
+		s.release(m, r)
 	}
 }
 
 // ended is errFreed if a majority ended a hold, or why it did not; nil if that is not known yet. mu is held.
-func (b *ballot[T]) ended(e *ending, t tally, last bool) error {
-	known := b.proof(e)
-	switch v := known.verdict(len(b.votes), b.s.quorum); {
-	case v == hadIt:
-		return errFreed
-	case v == lackedIt:
-		return b.lacking(known)
-	case !last:
-		return nil
-	case b.refusals(lock.ErrNotHeld) >= b.s.quorum: // it is over, be it by an earlier call
-		return lock.ErrNotHeld
+//
+// That a release ended a hold is told when a majority had it: then nobody else had the name until now. One member that
+// had it proves nothing, as it may have taken it late, when the lease was over and others had come and gone.
+func (b *ballot[T]) ended(last bool) (res lock.Returned, err error) {
+	var had, assumed, stale, lacked set
+	for i, v := range b.votes {
+		switch err := v.err; {
+		case !v.cast:
+		case err == nil || errors.Is(err, errFreed):
+			had.add(i)
+		case errors.Is(err, errAssumed):
+			assumed.add(i)
+		case errors.Is(err, lock.ErrStale):
+			stale.add(i)
+		case !failed(err) && !errors.Is(err, lock.ErrStoreFull): // who is full does not say whether it has it
+			lacked.add(i)
+		}
 	}
-	return cmp.Or(b.preventing(lock.ErrStoreFull), noMajority(t))
+	if had != 0 { // another fence is that of the same hold
+		had |= stale
+	} else {
+		lacked |= stale
+	}
+	switch {
+	case had.len() >= b.s.quorum:
+		return res, errFreed
+	case (had | assumed).len() >= b.s.quorum:
+		res.Assumed = true
+		return res, errFreed
+	case lacked.len() > b.spare():
+		return res, b.lacking(had)
+	case !last:
+		return res, nil
+	}
+	return res, cmp.Or(b.preventing(lock.ErrStoreFull), noMajority(b.tally()))
 }
 
 // lacking is the error of a release when no majority can have had the hold. It was over, if a member had it or most
 // give no other reason. mu is held.
-func (b *ballot[T]) lacking(known proof) error {
-	if err := b.commonestRefusal(); known.had == 0 && !errors.Is(err, lock.ErrNotHeld) {
-		return err
-	}
-	return lock.ErrOver
-}
-
-// commonestRefusal is what most members gave. mu is held.
-func (b *ballot[T]) commonestRefusal() error {
+func (b *ballot[T]) lacking(had set) error {
 	best, most := lock.ErrNotHeld, 0
 	for _, err := range []error{lock.ErrStale, lock.ErrNotHeld, lock.ErrKindMismatch, lock.ErrStoreFull} {
 		if n := b.refusals(err); n > most {
 			best, most = err, n
 		}
 	}
-	return best
-}
-
-// ending is the end of the hold of an owner at all members, by a release or a hand-over.
-type ending struct {
-	s      *Store
-	r      lock.Return
-	start  time.Time
-	before proof // what earlier calls of the same Return learned
-
-	mu sync.Mutex // guards the fields below
-	// freed says that the hold is over: members that may have it are asked again. gone says that it was so already.
-	freed, gone bool
-	done        set // the members that were looked after
-}
-
-// conclude notes the outcome of the call. If the hold is gone a majority lost it, or freed it for an earlier call whose
-// outcome was unknown. So nobody has it, and those that did not say so are asked again. A caller without a session may
-// have asked for the hold at the same time.
-func (e *ending) conclude(err error, known proof) {
-	if failed(err) || errors.Is(err, lock.ErrStoreFull) && known.verdict(len(e.s.members), e.s.quorum) == undecided {
-		e.s.proofs.put(proofFor(e.r), known, proofTime)
-	} else {
-		e.s.proofs.forget(proofFor(e.r))
+	if had == 0 && !errors.Is(best, lock.ErrNotHeld) {
+		return best
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.gone = errors.Is(err, lock.ErrNotHeld) && !e.r.Owner.Repeats()
-	e.freed = e.gone || err == nil || errors.Is(err, errFreed)
-}
-
-// lookAfter is called when a member has answered and the outcome is known, and does something once for each. It has the
-// hold released there if the member did not confirm that it is not there:
-//
-//   - One that says that it never was may be about to take it, by the acquisition or another try to put it back.
-//   - One that says that it has another fence, because its own could not be raised, is asked whatever the fence: the
-//     owner has nothing any more. So is one at which the hold was put back lately.
-func (e *ending) lookAfter(m *member, err error) {
-	e.mu.Lock()
-	again := e.done.has(m.number)
-	e.done.add(m.number)
-	freed, gone, last := e.freed, e.gone, e.done.len() == len(e.s.members)
-	e.mu.Unlock()
-	if !freed || again {
-		return
-	}
-	r := e.s.returnAt(m, e.r)
-	switch {
-	case !r.Owner.Repeats() &&
-		(errors.Is(err, lock.ErrStale) || e.s.restores.has(holdingAt{m.number, releasedBy(r)})):
-		r.Fence = 0
-		e.undoLater(m, r, 0)
-	case failed(err):
-		e.undoLater(m, r, 0)
-	case errors.Is(err, lock.ErrNotHeld) && !gone:
-		e.undoLater(m, r, 1)
-	}
-	if last { // until then members may have to be asked with the fences that they know
-		e.s.notOdd(e.r)
-	}
-}
-
-// undoLater has a member asked again for what it may have. It has found nothing so often.
-func (e *ending) undoLater(m *member, r lock.Return, found int) {
-	pause := firstRetry
-	if found > 0 {
-		pause = againAfter[found-1]
-	}
-	e.s.undoLater(&leftover{m: m, r: r, end: e.start.Add(longest), again: unsure, found: found}, pause)
-}
-
-func (x *release) answeredLate(m *member, v vote[lock.Returned]) {
-	x.s.answeredBefore(x.end.r, m, v.err)
-	x.end.lookAfter(m, v.err)
-	x.tail.settled(m)
+	return lock.ErrOver
 }

@@ -16,8 +16,7 @@ const maxRestoring = 256
 // after the other without their data do not lose it.
 //
 // It is safe. A majority has the hold, so nobody else has a majority as long as its lease lasts, and this adds a member
-// to its own. If the hold is released meanwhile, the member has something that nobody holds: it is less than a
-// majority. Who releases it looks for that (restores), and it ends with its TTL at last.
+// to its own. If the hold ends meanwhile, the member has something that nobody holds, and releases it.
 func (s *Store) restore(m *member, r lock.Renewal) {
 	if r.Fence == 0 || s.closed.Load() || s.restoring.Load() >= maxRestoring {
 		return
@@ -33,7 +32,6 @@ func (s *Store) restore(m *member, r lock.Renewal) {
 
 // restoreAt says whether the member has the hold now.
 func (s *Store) restoreAt(ctx context.Context, m *member, r lock.Renewal) bool {
-	s.isRestored(m, r)
 	c := lock.Claim{Name: r.Name, Kind: r.Kind, Owner: r.Owner, Fence: r.Fence}
 	if r.Kind == lock.Read {
 		var ready bool
@@ -41,12 +39,15 @@ func (s *Store) restoreAt(ctx context.Context, m *member, r lock.Renewal) bool {
 			return false
 		}
 	}
-	left, _ := s.extended(ctx, r) // which may be longer than the renewal asked for
-	if c.TTL = s.drifted(left); c.TTL <= 0 || s.putBack(ctx, m, c) != nil {
+	left, _ := s.elsewhere(ctx, m, r) // which may be longer than the renewal asked for
+	if c.TTL = s.drifted(left); c.TTL <= 0 {
 		return false
 	}
-	s.lookAgain(ctx, m, r, c.TTL)
-	return true
+	err := s.putBack(ctx, m, c)
+	if err == nil || isUnknown(err) {
+		s.lookAgain(ctx, m, r)
+	}
+	return err == nil
 }
 
 // writeHold is the owner of the write hold of a reader that writes as well. A member that has only the read hold would
@@ -63,15 +64,12 @@ func (s *Store) writeHold(ctx context.Context, m *member, name string) (writer l
 	return writer, ready
 }
 
-// lookAgain ends a hold that was put back if a majority has not got it any more: it was freed by force meanwhile, or
-// released by another replica.
-func (s *Store) lookAgain(ctx context.Context, m *member, r lock.Renewal, ttl time.Duration) {
-	if r.Owner.Repeats() { // it may have another one there
-		return
-	}
-	if _, err := s.extended(ctx, r); errors.Is(err, lock.ErrNotHeld) {
-		back := lock.Return{Name: r.Name, Kind: r.Kind, Owner: r.Owner}
-		s.undo(&leftover{m: m, r: back, end: time.Now().Add(ttl), again: sure})
+// lookAgain ends a hold that was put back if the others have not got it any more. They are asked behind all that this
+// replica asked them for the owner before. So a release from here is either seen, or it comes to the member behind the
+// acquisition. One of another replica may be on its way: then the hold ends with its TTL.
+func (s *Store) lookAgain(ctx context.Context, m *member, r lock.Renewal) {
+	if _, err := s.elsewhere(ctx, m, r); errors.Is(err, lock.ErrNotHeld) {
+		s.release(m, lock.Return{Name: r.Name, Kind: r.Kind, Owner: r.Owner})
 	}
 }
 
@@ -92,8 +90,8 @@ func (s *Store) putBack(ctx context.Context, m *member, c lock.Claim) error {
 	return err
 }
 
-// extended is for how long a majority has a hold. It changes nothing about it.
-func (s *Store) extended(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
+// elsewhere is for how long a majority has a hold without one of the members. It changes nothing about it.
+func (s *Store) elsewhere(ctx context.Context, but *member, r lock.Renewal) (left time.Duration, err error) {
 	r.TTL = time.Millisecond
-	return s.Extend(ctx, r)
+	return wait(ctx, func(done func(time.Duration, error)) { s.extendBut(but, r, done) }, nil)
 }

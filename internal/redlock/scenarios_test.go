@@ -188,14 +188,12 @@ func (p *player) play(words []string) {
 		}
 	case "forgotten":
 		for _, s := range p.replicas {
-			n, m, calls := s.late.waiting(), s.odd.len(), s.underWay.Load()
-			if n != 0 || len(words) == 1 && (m != 0 || calls != 0) {
-				p.wrong("%d late calls, %d odd fences, %d calls under way", n, m, calls)
+			if n := s.underWay.Load(); n != 0 {
+				p.wrong("%d calls are under way", n)
 			}
 		}
-	case "restored":
-		if !p.Store.restores.none() {
-			p.wrong("holds are being put back")
+		if n := p.unsettled(); n != 0 {
+			p.wrong("%v releases are not settled", n)
 		}
 	case "woken":
 		if n := p.woken.Load(); fmt.Sprint(n) != words[1] {

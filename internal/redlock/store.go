@@ -23,14 +23,9 @@ type Store struct {
 	quorum  int
 
 	fences    fences
+	vain      vain
 	odd       memory[oddHold, lock.Fence]
-	restores  memory[holdingAt, struct{}]
-	proofs    memory[proofOf, proof]
 	forced    memory[string, time.Time] // when each name was freed by force
-	abandoned memory[holding, struct{}]
-	overflow  memory[struct{}, struct{}] // more are abandoned than are known
-	leftovers atomic.Int64               // that wait for another try
-	late      *late
 	health    health
 	publisher atomic.Int32 // the member that took the last message
 	restoring atomic.Int32 // holds that are being put back
@@ -46,11 +41,8 @@ func New(cfg Config, members []lock.Store, log *zap.Logger, reg prometheus.Regis
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{
-		cfg: cfg, log: log.Named("redlock"), quorum: len(members)/2 + 1, late: newLate(),
-	}
-	s.abandoned.most = maxAbandoned
-	s.odd.most, s.restores.most, s.proofs.most = maxKnown, maxKnown, maxKnown
+	s := &Store{cfg: cfg, log: log.Named("redlock"), quorum: len(members)/2 + 1}
+	s.odd.most = maxKnown
 	for i, m := range members {
 		s.members = append(s.members, &member{Store: m, number: i, name: cfg.Names[i]})
 	}
@@ -161,8 +153,8 @@ func ended(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", lock.ErrUnavailable, context.Cause(ctx))
 }
 
-// wait waits for an outcome that start tells to done.
-func wait[T any](ctx context.Context, start func(done func(T, error))) (T, error) {
+// wait waits for an outcome that start tells to done. What is told when nobody waits any more is given to vain.
+func wait[T any](ctx context.Context, start func(done func(T, error)), vain func(T)) (T, error) {
 	if err := ended(ctx); err != nil {
 		return *new(T), err
 	}
@@ -171,11 +163,22 @@ func wait[T any](ctx context.Context, start func(done func(T, error))) (T, error
 		err error
 	}
 	told := make(chan outcome, 1)
-	start(func(v T, err error) { told <- outcome{v, err} })
+	var over atomic.Bool // it is told, or nobody waits
+	start(func(v T, err error) {
+		if over.CompareAndSwap(false, true) {
+			told <- outcome{v, err}
+		} else if err == nil && vain != nil {
+			vain(v)
+		}
+	})
 	select {
 	case o := <-told:
 		return o.v, o.err
 	case <-ctx.Done():
+	}
+	if over.CompareAndSwap(false, true) {
 		return *new(T), fmt.Errorf("%w: %w", lock.ErrOutcomeUnknown, context.Cause(ctx))
 	}
+	o := <-told
+	return o.v, o.err
 }

@@ -23,7 +23,6 @@ type storm struct {
 	*world
 	*judge
 	climate
-	after sync.WaitGroup // what clients do later
 
 	lock   sync.Mutex // guards the fields below
 	rand   *rand.Rand
@@ -136,7 +135,7 @@ func (c climate) blow(t *testing.T, seed uint64, aftermath func(*storm)) (wrong 
 		wg.Wait()
 		s.clearUp()
 		aftermath(s)
-		time.Sleep(lastCalls)
+		s.end()
 		wrong = s.wrong
 		t.Logf("seed %d: %v", seed, s.did)
 	})
@@ -151,5 +150,4 @@ func (s *storm) clearUp() {
 	for _, n := range s.world.nodes {
 		n.choose(s.fate)
 	}
-	s.after.Wait()
 }

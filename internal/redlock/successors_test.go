@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -10,48 +9,34 @@ import (
 
 // What the clients of a storm do that wait for a name which another one of the same replica has.
 
-// returnTries is how often a Return is made when the store does not answer, as a broker does.
-const returnTries = 3
-
 // handOver gives the name to a successor, as a broker does, and returns what that has. The successor may have left
 // meanwhile.
 func (h *holds) handOver(ctx context.Context) (next *holds) {
 	c, successor := h.cs[0], h.cs[0]
 	successor.Owner, successor.TTL = h.newOwner(), h.ttl()
-	r := lock.Return{
-		Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: h.gs[0].Fence,
-		Next: &lock.Successor{Owner: successor.Owner, TTL: successor.TTL},
-	}
+	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: h.gs[0].Fence}
 	cancelled := h.intN(4) == 0
-	got, unsure := h.waits(successor)
+	got := h.waits(successor)
 	h.ended(c)
 	if got != nil { // the lease had ended
-		h.giveBack(h.store, lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: h.gs[0].Fence})
+		h.giveBack(h.store, r)
 		return got
 	}
-	start := time.Now() // the first call may have handed it over, and to repeat it prolongs nothing
+	start := time.Now()
+	r.Next = &lock.Successor{Owner: successor.Owner, TTL: successor.TTL}
 	res, err := h.store.Release(context.Background(), r)
-	unknown := unsure || errors.Is(err, lock.ErrOutcomeUnknown)
-	for n := 1; n < returnTries && errors.Is(err, lock.ErrOutcomeUnknown); n++ {
-		res, err = h.store.Release(context.Background(), r)
-	}
-	if lock.Retriable(err) || unknown && err != nil {
-		h.undo(h.store, lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: h.gs[0].Fence})
-	}
-	until := start.Add(successor.TTL)
 	handed := err == nil && res.HandedOver != 0
 	switch {
 	case cancelled:
 		h.count("hand-overs to one that had left")
-		h.gaveBack(successor, res.HandedOver, unknown || err != nil)
+		h.gaveBack(successor, res.HandedOver)
 		return nil
-	case handed && time.Now().Before(until):
+	case handed && time.Now().Before(start.Add(successor.TTL)):
 		h.count("hand-overs")
-		grant := lock.Grant{Fence: res.HandedOver}
-		return h.successors(successor, grant, start)
+		return h.successors(successor, lock.Grant{Fence: res.HandedOver}, start)
 	}
-	if next = h.get(ctx, h.store, []lock.Claim{successor}); next == nil && (unknown || err != nil || handed) {
-		h.undo(h.store, lock.Return{Name: successor.Name, Kind: successor.Kind, Owner: successor.Owner})
+	if next = h.get(ctx, h.store, []lock.Claim{successor}); next == nil && handed {
+		h.giveBack(h.store, lock.Return{Name: successor.Name, Kind: successor.Kind, Owner: successor.Owner})
 	}
 	return next
 }
@@ -67,30 +52,26 @@ func (h *holds) successors(successor lock.Claim, g lock.Grant, start time.Time) 
 
 // waits has a successor ask for the name while it is held, as the first waiter of a replica does: that leaves something
 // at members.
-func (h *holds) waits(successor lock.Claim) (got *holds, unsure bool) {
+func (h *holds) waits(successor lock.Claim) (got *holds) {
 	for range h.intN(3) {
 		start := time.Now()
 		g, err := h.store.Acquire(context.Background(), successor)
 		switch {
 		case err == nil && time.Now().Before(start.Add(successor.TTL)):
-			return h.successors(successor, g, start), unsure
-		case err == nil || errors.Is(err, lock.ErrOutcomeUnknown):
-			unsure = true
+			return h.successors(successor, g, start)
+		case err == nil:
+			h.giveBack(h.store, lock.Return{
+				Name: successor.Name, Kind: successor.Kind, Owner: successor.Owner, Fence: g.Fence,
+			})
 		}
 	}
-	return nil, unsure
+	return nil
 }
 
 // gaveBack has what was handed to one that had left be given back, and looks whether it was.
-func (h *holds) gaveBack(successor lock.Claim, f lock.Fence, unsure bool) {
-	r := lock.Return{Name: successor.Name, Kind: successor.Kind, Owner: successor.Owner, Fence: f}
+func (h *holds) gaveBack(successor lock.Claim, f lock.Fence) {
 	if f != 0 {
-		h.giveBack(h.store, r)
-	}
-	if unsure { // what was asked earlier may be carried out yet
-		r.Fence = 0
-		h.undo(h.store, r)
-		return
+		h.giveBack(h.store, lock.Return{Name: successor.Name, Kind: successor.Kind, Owner: successor.Owner, Fence: f})
 	}
 	if f != 0 && successor.TTL == h.longest && h.has(successor) {
 		time.Sleep(successor.TTL * 5 / 6) // a few members may have been slow, and are asked again

@@ -55,9 +55,8 @@ func (s *storm) ttl() time.Duration {
 	return []time.Duration{s.shortest, s.longest}[s.intN(2)]
 }
 
-// get asks for names a few times. What may be left is given back, as a broker does.
+// get asks for names a few times. What may be left is given back by the store.
 func (s *storm) get(ctx context.Context, store *Store, cs []lock.Claim) *holds {
-	unsure := false
 	for range 1 + s.intN(10) {
 		start := time.Now()
 		until := start.Add(cs[0].TTL)
@@ -70,17 +69,16 @@ func (s *storm) get(ctx context.Context, store *Store, cs []lock.Claim) *holds {
 			}
 			return h
 		}
-		unsure = unsure || err == nil || errors.Is(err, lock.ErrOutcomeUnknown)
+		if err == nil { // too late
+			for i, c := range cs {
+				s.giveBack(store, lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: gs[i].Fence})
+			}
+		}
 		next := s.duration(100 * time.Millisecond)
 		if held, is := errors.AsType[*lock.HeldError](err); is {
 			next = min(held.RetryAfter, 300*time.Millisecond)
 		}
 		pause(ctx, next)
-	}
-	for _, c := range cs {
-		if unsure {
-			s.undo(store, lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner})
-		}
 	}
 	return nil
 }
@@ -93,26 +91,8 @@ func ask(store *Store, cs []lock.Claim) ([]lock.Grant, error) {
 	return []lock.Grant{g}, err
 }
 
-// undo releases what may be there, and again later: the acquisition may be carried out by then.
-func (s *storm) undo(store *Store, r lock.Return) {
-	s.giveBack(store, r)
-	s.after.Go(func() {
-		for _, d := range againAfter {
-			time.Sleep(d)
-			s.giveBack(store, r)
-		}
-	})
-}
-
-// giveBack releases until it is sure.
-func (s *storm) giveBack(store *Store, r lock.Return) {
-	for range 200 {
-		if _, err := store.Release(context.Background(), r); !lock.Retriable(err) {
-			return
-		}
-		time.Sleep(s.duration(500 * time.Millisecond))
-	}
-}
+// giveBack releases, once.
+func (s *storm) giveBack(store *Store, r lock.Return) { _, _ = store.Release(context.Background(), r) }
 
 // keep has names for a while, and does with them what can be done. It returns what was handed over at the end, if it
 // was.

@@ -12,7 +12,7 @@ import (
 
 // alwaysZero are queries that show nothing but zeros here, and why.
 var alwaysZero = map[string]string{
-	"Leftovers: lockd_redlock_leftovers_abandoned_total": "very many releases have to wait for one member",
+	"Leftovers: lockd_settle_dropped_total": "very many releases have to wait for one member",
 }
 
 // Each query must have shown a number other than zero: what is about faults, too, as each was caused.

@@ -120,7 +120,7 @@ func aMemberForgets(t *testing.T, s *scene) func() {
 	if err := other.Unlock(t.Context()); err != nil {
 		t.Error(err)
 	}
-	s.seen("lockd_redlock_leftovers")
+	s.seen("lockd_settle_rows")
 	return servers[2].Resume
 }
 
