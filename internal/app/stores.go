@@ -103,21 +103,37 @@ func (a *App) openStore() (lock.Store, error) {
 		return a.openMajority(opened)
 	}
 	a.cleanups.add("store", a.storeTimeout(), func(context.Context) error { return opened[0].Close() })
-	return a.settled(opened[0], settle.Config{Node: a.cfg.Store.Kind}, a.reg)
-}
-
-// settled is a store that settles what the inner one could not tell. At the end it has a moment for what is left.
-func (a *App) settled(inner lock.Store, cfg settle.Config, reg prometheus.Registerer) (*settle.Store, error) {
-	s, err := settle.New(inner, cfg, a.log, reg)
+	stores, err := a.settled(opened, settle.Config{Node: a.cfg.Store.Kind})
 	if err != nil {
 		return nil, err
 	}
+	return stores[0], nil
+}
+
+// settled are stores that settle what the inner ones could not tell. At the end they have a moment for what is left.
+func (a *App) settled(inner []closing, cfg settle.Config) ([]lock.Store, error) {
+	var all []*settle.Store
+	var stores []lock.Store
+	for i, in := range inner {
+		var reg prometheus.Registerer = a.reg
+		if cfg.Member {
+			cfg.Node = a.cfg.Redlock.Members[i]
+			reg = prometheus.WrapRegistererWith(prometheus.Labels{"member": cfg.Node}, reg)
+		}
+		s, err := settle.New(in, cfg, a.log, reg)
+		if err != nil {
+			return nil, err
+		}
+		all, stores = append(all, s), append(stores, s)
+	}
 	a.cleanups.add("settle", closeTimeout, func(ctx context.Context) error {
-		s.Wait(ctx)
-		s.Close()
-		return nil
+		return together(len(all), func(i int) error {
+			all[i].Wait(ctx)
+			all[i].Close()
+			return nil
+		})
 	})
-	return s, nil
+	return stores, nil
 }
 
 // storeTimeout bounds the end of a store: a server that is silent then is waited for as long as an operation may take.
@@ -155,19 +171,20 @@ var errSilentMember = errors.New("a member did not answer in time")
 
 // openMajority opens the majority over its members.
 func (a *App) openMajority(members []closing) (lock.Store, error) {
-	c := a.cfg.Redlock
-	stores := make([]lock.Store, len(members))
-	for i, s := range members {
-		stores[i] = s
+	c, all := a.cfg.Redlock, members
+	// The majority waits for what is under way at its members, which ends when they are closed.
+	a.cleanups.add("store", a.storeTimeout(), func(context.Context) error { return closeAll(all) })
+	stores, err := a.settled(members, settle.Config{Member: true})
+	if err != nil {
+		return nil, err
 	}
 	s, err := redlock.New(redlock.Config{
 		Names: c.Members, NodeTimeout: c.NodeTimeout, CallTimeout: a.cfg.Redis.ConnectTimeout, Quarantine: c.Quarantine,
 	}, stores, a.log, a.reg)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the %s store: %w", config.StoreRedlock, err), closeAll(members))
+		return nil, fmt.Errorf("open the %s store: %w", config.StoreRedlock, err)
 	}
-	// The majority waits for what is under way at its members, which ends when they are closed.
-	a.cleanups.add("store", a.storeTimeout(), func(context.Context) error { return closeAll(append(members, s)) })
+	all = append(all, s)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), 2*a.cfg.Redis.OpTimeout, errSilentMember)
 	defer cancel()
 	s.Meet(ctx)
