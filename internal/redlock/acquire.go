@@ -254,8 +254,9 @@ func (a *attempt) fail(st standing, err error) (then func()) {
 }
 
 // behind says whether members that have not answered are asked to release as well: that comes behind the acquisition.
-// If that was not started it might not, and a release gives up the place of who waits. Then the answer is awaited.
-func (a *attempt) behind() bool { return a.given != nil && a.sent[0].Place == 0 }
+// If that was not started it might not, and a release gives up the mark of a writer that waits. Then the answer is
+// awaited.
+func (a *attempt) behind() bool { return a.given != nil && !a.sent[0].Kind.Placed() }
 
 // undone has the members release what they took, before the outcome is told. nobodys says that no hold can have the
 // fences that they gave. mu is held.

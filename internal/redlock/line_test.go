@@ -71,7 +71,10 @@ func (c call) carryOut(do func()) bool {
 		do()
 		return true
 	}
-	for _, p := range c.at.earlier {
+	c.n.line.mu.Lock()
+	earlier := c.at.earlier
+	c.n.line.mu.Unlock()
+	for _, p := range earlier {
 		<-p.gone
 	}
 	c.n.line.mu.Lock()
