@@ -88,14 +88,14 @@ func (q *Queue[R]) InTheWay(w *Waiter[R]) bool {
 	return q.behind > 0 || q.waiters.n > 0 && !w.overtakes() || q.Blocked(w.Claim.Kind)
 }
 
-// Arrive puts a request into the queue: behind those who have waited for as long, and behind one that may have been
-// granted the name already. A new head is asked for at once, whatever the one before it has to wait for.
+// Arrive puts a request into the queue: behind those who have waited for as long, and behind one that the store is being
+// asked for. A new head is asked for at once, whatever the one before it has to wait for.
 func (q *Queue[R]) Arrive(w *Waiter[R]) {
 	if !w.overtakes() {
 		q.count(w)
 	}
 	for o := q.waiters.back; o != nil; o = o.before {
-		if o.Asking() || o.Unsure || !o.Since.After(w.Since) {
+		if o.Asking() || !o.Since.After(w.Since) {
 			q.waiters.insert(w, o)
 			return
 		}

@@ -16,8 +16,6 @@ type Waiter[R any] struct {
 	// Since is when it came, Wait how long it waits: 0 not at all, Forever without an end.
 	Since time.Time
 	Wait  time.Duration
-	// Unsure: the outcome of a call of the store for it is unknown.
-	Unsure bool
 
 	state     State
 	counted   bool // in Queue.behind
@@ -134,4 +132,4 @@ func (w *Waiter[R]) leave() {
 func (w *Waiter[R]) overtakes() bool { return !w.Waits() && (w.Try() || w.Claim.Kind.Shared()) }
 
 // Granted notes that it has what it asked for: nothing of it is left to be given up.
-func (w *Waiter[R]) Granted() { w.Unsure, w.placed = false, false }
+func (w *Waiter[R]) Granted() { w.placed = false }

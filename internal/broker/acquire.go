@@ -143,7 +143,6 @@ func (q *queue) heldHereLocked(w *waiter) *lock.HeldError {
 // grantLocked answers a waiter with what it asked for, and says whether it was still there to have it. A session's
 // lease is kept from now on; a unary one ends by itself.
 func (b *Broker) grantLocked(w *waiter, a attempt) bool {
-	late := w.Unsure
 	if w.sess == nil {
 		w.Granted()
 		b.metrics.grantedLocked(w, a.end)
@@ -156,7 +155,7 @@ func (b *Broker) grantLocked(w *waiter, a attempt) bool {
 	var one [1]*Lease
 	ls := one[:0]
 	for i, c := range a.claims() {
-		ls = append(ls, b.newLeaseLocked(w, c, a, i, late))
+		ls = append(ls, b.newLeaseLocked(w, c, a, i))
 	}
 	if !w.sess.take(w, ls) {
 		for _, l := range ls {
@@ -181,11 +180,11 @@ func (b *Broker) grantLocked(w *waiter, a attempt) bool {
 }
 
 // newLeaseLocked is the lease of the i-th name of a granted request.
-func (b *Broker) newLeaseLocked(w *waiter, c lock.Claim, a attempt, i int, late bool) *Lease {
+func (b *Broker) newLeaseLocked(w *waiter, c lock.Claim, a attempt, i int) *Lease {
 	l := &Lease{
 		b: b, sess: w.sess, q: b.queueLocked(c.Name), name: c.Name, kind: c.Kind, holder: w.holder, request: w.id,
 		owner: c.Owner,
-		fence: a.grants[i].Fence, taken: c.Permits, permits: c.Permits, since: b.stamp(a.end), lateGrant: late,
+		fence: a.grants[i].Fence, taken: c.Permits, permits: c.Permits, since: b.stamp(a.end),
 		auto: w.auto, until: a.until(), seen: b.stamp(a.start), count: 1, extras: nothing,
 	}
 	if w.annotation != "" {

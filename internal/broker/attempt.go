@@ -2,6 +2,7 @@ package broker
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"time"
 
@@ -19,9 +20,7 @@ type attempt struct {
 	end    time.Time    // when the answer was there
 	grants []lock.Grant // one for each name
 	err    error
-	// earlierUnknown says that an earlier one with the same claim was not answered, and may be executed yet.
-	earlierUnknown bool
-	begun          arbiter.Begun
+	begun  arbiter.Begun
 }
 
 // claims are all that were made.
@@ -38,11 +37,16 @@ func (a attempt) fence() lock.Fence { return a.grants[0].Fence }
 // until is the end of the validity of what was granted.
 func (a attempt) until() time.Time { return a.start.Add(a.claim.TTL - margin(a.claim.TTL)) }
 
-// startLocked makes an attempt for a waiter, without a goroutine if it asks for one name and the store answers.
+// startLocked makes an attempt for a waiter, without a goroutine if it asks for one name.
 func (b *Broker) startLocked(w *waiter) {
 	a := w.attemptLocked()
 	if a.all != nil {
-		b.goTaking(func() { b.finish(w, b.insist(b.attempt(a))) })
+		b.goTaking(func() {
+			a = b.attempt(b.ctx, a)
+			w.lock()
+			defer w.unlock()
+			b.finishLocked(w, a)
+		})
 		return
 	}
 	w.shard.calls++
@@ -52,10 +56,6 @@ func (b *Broker) startLocked(w *waiter) {
 		w.lock()
 		defer w.unlock()
 		defer b.endCallLocked(w.shard)
-		if errors.Is(a.err, lock.ErrOutcomeUnknown) {
-			b.goTaking(func() { b.finish(w, b.insist(a)) })
-			return
-		}
 		b.finishLocked(w, a)
 	})
 }
@@ -74,13 +74,13 @@ func (w *waiter) attemptLocked() attempt {
 }
 
 // attempt asks the store.
-func (b *Broker) attempt(a attempt) attempt {
+func (b *Broker) attempt(ctx context.Context, a attempt) attempt {
 	a.start = time.Now()
 	if a.all != nil {
-		a.grants, a.err = b.store.AcquireAll(b.ctx, a.all)
+		a.grants, a.err = b.store.AcquireAll(ctx, a.all)
 		return outcomeOf(a)
 	}
-	g, err := b.store.Acquire(b.ctx, a.claim)
+	g, err := b.store.Acquire(ctx, a.claim)
 	a.grants, a.err = []lock.Grant{g}, err
 	return outcomeOf(a)
 }
@@ -99,26 +99,7 @@ func (a attempt) lasting(now time.Time) attempt {
 	return a
 }
 
-// insist makes a claim once more if the store did not answer.
-func (b *Broker) insist(a attempt) attempt {
-	if !errors.Is(a.err, lock.ErrOutcomeUnknown) {
-		return a
-	}
-	a = b.attempt(a)
-	a.earlierUnknown = true
-	if a.err != nil && !errors.Is(a.err, lock.ErrOutcomeUnknown) {
-		a.err = errors.Join(a.err, lock.ErrOutcomeUnknown)
-	}
-	return a
-}
-
-// finish goes on with an attempt that startLocked began, and with the queue it began in.
-func (b *Broker) finish(w *waiter, a attempt) {
-	w.lock()
-	defer w.unlock()
-	b.finishLocked(w, a)
-}
-
+// finishLocked goes on with an attempt that startLocked began, and with the queue it began in.
 func (b *Broker) finishLocked(w *waiter, a attempt) {
 	q := w.q
 	b.concludeLocked(w, a)
@@ -137,10 +118,8 @@ func (b *Broker) concludeLocked(w *waiter, a attempt) {
 		b.grantAndAskMoreLocked(w, a)
 	case arbiter.Wait:
 		b.parkLocked(w, answer.Position)
-		b.findLateGrantLocked(w)
 	case arbiter.Elsewhere:
 		b.parkLocked(w, answer.Position)
-		b.findLateGrantLocked(w)
 		b.moveLocked(w, answer.Held.Name)
 	case arbiter.Again:
 	case arbiter.RefuseLate:
@@ -180,9 +159,7 @@ func (b *Broker) aboutLocked(name string, o lock.Owner) (client, annotation stri
 // has left is given back.
 func (b *Broker) endAttemptLocked(w *waiter, a attempt) arbiter.Answer {
 	w.span.Asked(a.start, a.end, a.err)
-	if a.earlierUnknown || errors.Is(a.err, lock.ErrOutcomeUnknown) {
-		w.Unsure, w.lookedFor = true, false
-	}
+	b.doubtLocked(w, a.err)
 	if a.err == nil || errors.Is(a.err, lock.ErrHeld) {
 		b.joinLeasesLocked(w, a.err == nil)
 	}
@@ -218,28 +195,14 @@ func (b *Broker) undoAttemptLocked(w *waiter, a attempt) {
 	if a.err != nil && w.Placed() {
 		b.leavePlaceLocked(w)
 	}
-	unsure := w.Unsure
 	switch {
 	case w.ownID:
 		b.leaveToRepetitionLocked(w, a.err == nil)
 		return
 	case a.err != nil:
-		if unsure {
-			b.undoLater(w)
-		}
 		return
 	}
-	var of *Lease
-	if q := b.queueLocked(a.claim.Name); a.all == nil && !a.claim.Kind.Shared() && q.holder == nil && !q.Passing() {
-		q.Pass()
-		of = takenOver
+	for i, c := range a.claims() {
+		b.passOnLocked(c, a.grants[i].Fence)
 	}
-	b.goTaking(func() {
-		for i, c := range a.claims() {
-			b.undoGrant(of, w, c, a.grants[i].Fence)
-		}
-		if unsure {
-			b.undoLater(w)
-		}
-	})
 }

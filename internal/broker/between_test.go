@@ -43,7 +43,7 @@ func (c *client) beat(wg *sync.WaitGroup, stop chan struct{}) {
 // It fails if the lease is counted and its client told in two steps (Session.TellChanged).
 func TestAHeartbeatSpeaksOfEachLeaseThatItsClientTakesForAuto(t *testing.T) {
 	store := &faults{Store: memstore.New()}
-	store.on("Shorten", late(200*time.Microsecond))
+	store.inOrder("Shorten", late(200*time.Microsecond))
 	w := start(t, testConfig(), store)
 	c := w.open()
 	c.Acquire(c.id(), request.Acquire{Name: "long", Kind: lock.Exclusive})

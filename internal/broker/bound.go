@@ -96,52 +96,6 @@ func (w *waiter) timedOutLocked() session.NotGranted {
 	return n
 }
 
-// lateGrantPauses are those between looking for what an attempt that was not answered may take late.
-var lateGrantPauses = [...]time.Duration{time.Second, time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second}
-
-// findLateGrantLocked looks for what an attempt that was not answered may take late, while a request waits its turn and
-// nobody asks for it: others would wait for it, and it for them. If it has what it asked for it is tried at once, and
-// gets that.
-func (b *Broker) findLateGrantLocked(w *waiter) {
-	if !w.Unsure || w.lookedFor || w.shard.closed {
-		return
-	}
-	w.lookedFor = true
-	b.wg.Go(func() {
-		for _, pause := range lateGrantPauses {
-			b.pause(pause)
-			err := lock.ErrUnavailable
-			for n := 1; lock.Retriable(err) && b.waits(w); n++ {
-				if err = b.holdsAlready(w); err == nil {
-					w.lock()
-					b.tryNextLocked(w)
-					w.unlock()
-				} else if lock.Retriable(err) {
-					b.pause(arbiter.Backoff(n))
-				}
-			}
-		}
-	})
-}
-
-// waits says whether a request still waits.
-func (b *Broker) waits(w *waiter) bool {
-	w.lock()
-	defer w.unlock()
-	return !w.Answered() && b.ctx.Err() == nil
-}
-
-// holdsAlready asks the store whether a waiter has what it waits for. It takes nothing.
-func (b *Broker) holdsAlready(w *waiter) error {
-	w.lock()
-	c := w.Claim
-	w.unlock()
-	_, err := b.store.Extend(b.ctx, lock.Renewal{
-		Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits, Tenant: c.Tenant,
-	})
-	return err
-}
-
 // tryNextLocked has a waiter tried next.
 func (b *Broker) tryNextLocked(w *waiter) {
 	w.q.TryNext(&w.Waiter)

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/btree"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
@@ -44,8 +43,7 @@ type Broker struct {
 	closing  atomic.Bool
 	quiet    chan struct{} // size 1, has a value when there may be less of that
 	recounts chan struct{} // size 1, has a value when all leases are to be verified
-	undos    undos
-	noQuorum atomic.Bool // at the last probe no majority of several stores could be reached
+	noQuorum atomic.Bool   // at the last probe no majority of several stores could be reached
 
 	sessions *session.Registry
 	watching *watching.Hub
@@ -69,7 +67,6 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 		down:     errNotProbed,
 		seed:     maphash.MakeSeed(),
 		watching: watching.New(store),
-		undos:    undos{waiting: btree.NewG(orderDegree, (*undo).less)},
 	}
 	for i := range b.shards {
 		b.shards[i].init()
@@ -153,9 +150,6 @@ func (b *Broker) Close(ctx context.Context) error {
 	b.Leave()
 	b.finder.Leave()
 	b.stop(errors.New("the broker is closed"))
-	for _, u := range b.undos.close() {
-		b.undone(u)
-	}
 	b.sessions.LogLosses()
 	b.watching.Close()
 	return b.waitGoroutines(ctx)

@@ -58,7 +58,7 @@ func newChaos(store lock.Store, seed uint64) *chaos {
 		forced: make(map[string][]force), notes: make(map[string][]note),
 		returned: make(map[string]time.Time),
 	}
-	c.onCall("", c.meet)
+	c.inOrder("", c.meet)
 	return c
 }
 
@@ -132,15 +132,17 @@ func (c *chaos) meet(asked call) error {
 		return lock.ErrUnavailable
 	}
 	if f.late > 0 {
-		c.late.Go(func() {
-			if time.Sleep(f.late); asked.verb != "Shorten" { // that one is never carried out when it has returned
+		c.late.Add(1)
+		asked.later(f.late, func() {
+			defer c.late.Done()
+			if asked.verb != "Shorten" { // that one is never carried out when it has returned
 				_ = c.execute(asked)
 			}
 		})
 		time.Sleep(f.after)
 		return lock.ErrOutcomeUnknown
 	}
-	time.Sleep(f.before)
+	asked.wait(f.before)
 	err := c.execute(asked)
 	time.Sleep(f.after)
 	if f.lost {
@@ -151,6 +153,7 @@ func (c *chaos) meet(asked call) error {
 
 // execute carries a call out, and may lie.
 func (c *chaos) execute(asked call) error {
+	asked.t.turn() // nobody waits with exec held
 	c.exec.Lock()
 	defer c.exec.Unlock()
 	err := asked.do()

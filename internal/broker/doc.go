@@ -33,20 +33,17 @@
 //   - Release (release.go) gives the lease back, or hands the name to the next waiter in the same store call
 //     (handover.go).
 //   - A bounded request is answered in time, whatever the Store does (bound.go).
-//   - What may have been taken for nobody is given back in the background (undo.go). A unary caller that may repeat its
-//     request is left what it may have (lease_ids.go).
+//   - A unary caller that may repeat its request is left what it may have (lease_ids.go).
 //
-// # What is undone
+// # What is given back
 //
-// Whatever may be in the Store for nobody is given back. Each case has one place:
+// An attempt of unknown outcome leaves nothing in the Store, and a release is done once it was asked for: the Store
+// settles what it could not tell (package settle). So each of these is one call:
 //
 //	what was taken                                    given back by
-//	an attempt granted a request that was answered    undoAttemptLocked: handed to the next waiter, or freed
-//	a hand-over reached a waiter that had left        undoGrant: handed to the one after it, or freed
-//	an attempt was not answered, twice                undoLater, again and again until it must have run out
-//	a release was not answered, three times           undoLeaseLocked, as undoLater
-//	a return of some permits was not answered         undoReturn, as undoLater
-//	a lost lease may last longer than was told        undoLostLocked, once its validity has ended by a margin
+//	an attempt granted a request that was answered    passOnLocked: to the next waiter, or freed
+//	a hand-over reached a waiter that had left        passOnLocked
+//	a lost lease may last longer than was told        releaseLostLocked, once its validity has ended by a margin
 //	a waiter with a place in the Store left           leavePlaceLocked (leaving.go)
 //	a unary caller that may repeat its request left   nothing: leaveToRepetitionLocked leaves it to the repetition
 //	a session ended that wants its locks released     releaseAtEnd
@@ -69,7 +66,7 @@
 //
 //  1. shards, by their numbers
 //  2. those of package session, in the order of its doc
-//  3. those that lock no other one of this list: Broker.mu, those of the Keeper and of undos
+//  3. those that lock no other one of this list: Broker.mu, and those of the Keeper
 //
 // Nothing slow happens under them: Store calls are only started, and answers are appended to outboxes.
 //

@@ -60,7 +60,7 @@ func (b *Broker) drive(q *queue) {
 		case arbiter.Keep:
 			b.enlist(q, t.Keep)
 		case arbiter.Ask:
-			a = b.insist(b.attempt(a))
+			a = b.attempt(b.ctx, a)
 			w := t.Ask.For
 			w.lock()
 			b.concludeLocked(w, a)

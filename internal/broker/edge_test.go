@@ -92,7 +92,7 @@ func TestOperationsUnderWayAreBounded(t *testing.T) {
 		c := w.alive()
 		c.acquire(request.Acquire{Name: "job", Holder: "me"})
 		one[session.Granted](c)
-		w.store.on("Acquire", late(time.Second))
+		w.store.inOrder("Acquire", late(time.Second))
 		for range 100 {
 			c.acquire(request.Acquire{Name: "job", Holder: "me"})
 		}

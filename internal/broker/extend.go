@@ -17,8 +17,7 @@ type extension struct {
 	auto    bool // what the lease is to be
 	shorten bool
 	r       lock.Renewal
-	was     time.Time   // the validity before
-	noted   func(error) // from prolongingLocked
+	was     time.Time // the validity before
 }
 
 // Extend sets how long a lease lasts from now, and whether it is renewed. It never ends earlier than it would have done
@@ -105,7 +104,7 @@ func (l *Lease) extensionLocked(id uint64, req request.Extend) extension {
 	if e.shorten {
 		l.shorteningLocked(e)
 	}
-	e.noted = l.prolongingLocked(e.r.TTL)
+	l.prolongingLocked(e.r.TTL)
 	return e
 }
 
@@ -122,7 +121,6 @@ func (l *Lease) shorteningLocked(e extension) {
 // extendedLocked notes the outcome of an extension, and until when the store has the hold last, and answers.
 func (b *Broker) extendedLocked(e extension, end time.Time, err error) {
 	l, s := e.l, e.l.sess
-	e.noted(err)
 	if e.shorten {
 		l.own().shortening = false
 	}

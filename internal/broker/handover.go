@@ -8,84 +8,74 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// handover is a hold being given back, and the waiter of this replica that shall have the name next, if any.
+// handover is a hold being given back, and the waiter of this replica that shall have the name next, if any. The store
+// goes on with a release that it could not tell the outcome of.
 type handover struct {
+	b       *Broker
 	r       lock.Return
-	of      *Lease // whose hold it is; takenOver, or nil if it was never anybody's
+	of      *Lease // whose hold it is; nil if it is nobody's
+	id      uint64 // of the request that releases the lease; 0 at the end of the session
+	passes  bool   // nobody is asked for until it is over
+	lapsed  bool   // the lease may have been over when it began
 	next    *waiter
-	calls   int       // made so far
 	wakeups int32     // of the queue when it began
-	start   time.Time // of the first call: that one may have handed the name over, and repeating it prolongs nothing
+	start   time.Time // what is handed over lasts from then on
 	res     lock.Returned
 	err     error
-	unknown bool // the outcome of a call was
-	lapsed  bool // its lease may have been over when it began
 }
 
-// returnTries is how often a Return is made when the store does not answer.
-const returnTries = 3
-
-// answered notes the outcome of a call and says whether another one is to be made. A hold that is not there
-// any more at a repetition was given back by an earlier call, if its lease lasted when that was made. Else nobody
-// knows: it may have ended by itself, and others may have had the name.
-func (h *handover) answered(res lock.Returned, err error) (again bool) {
-	before := errors.Is(h.err, lock.ErrOutcomeUnknown)
-	h.calls++
-	h.res, h.err = res, err
-	switch gone := errors.Is(err, lock.ErrNotHeld) && !errors.Is(err, lock.ErrOver); {
-	case err == nil && res.Assumed && h.lapsed:
-		h.res, h.err = lock.Returned{}, errors.Join(lock.ErrNotHeld, lock.ErrOutcomeUnknown)
-	case before && h.r.Keep == 0 && gone && h.lapsed:
-		h.err = errors.Join(err, lock.ErrOutcomeUnknown)
-	case before && h.r.Keep == 0 && gone:
-		h.res, h.err = lock.Returned{}, nil
-	case errors.Is(err, lock.ErrOutcomeUnknown), before && errors.Is(err, lock.ErrUnavailable):
-		h.err, h.unknown = errors.Join(err, lock.ErrOutcomeUnknown), true
-		return h.calls < returnTries
-	}
-	return false
+// startLocked makes the call. It needs no goroutine.
+func (h *handover) startLocked(q *queue) {
+	h.chooseNextLocked(q)
+	h.wakeups, h.start = q.Wakeups(), time.Now()
+	q.shard.calls++
+	h.b.store.StartRelease(h.r, h.answered)
 }
 
-// makeReturn makes the calls that are left.
-func (b *Broker) makeReturn(h *handover) {
-	if h.calls == 0 {
-		h.start = time.Now()
-	}
-	for again := true; again; {
-		again = h.answered(b.store.Release(b.ctx, h.r))
-	}
-}
-
-// handoverLocked chooses whom to hand the name to.
-func (b *Broker) handoverLocked(q *queue, of *Lease, r lock.Return) *handover {
-	h := &handover{r: r, of: of, wakeups: q.Wakeups()}
-	h.lapsed = of != nil && of != takenOver && !of.until.After(time.Now())
-	if of != nil && of.lateGrant { // it could be held once more, and handed over once more
-		return h
-	}
-	next := q.Successor(r.Kind, b.cfg.HandoffBurst)
+// chooseNextLocked chooses whom to hand the name to.
+func (h *handover) chooseNextLocked(q *queue) {
+	next := q.Successor(h.r.Kind, h.b.cfg.HandoffBurst)
 	if next == nil {
-		return h
+		return
 	}
 	if ttl := next.For.ttl(time.Now()); ttl > 0 { // else its client may be dead
 		q.HandOver(next)
 		h.next = next.For
 		h.r.Next = &lock.Successor{Owner: next.Claim.Owner, TTL: ttl}
 	}
-	return h
 }
 
-// moveOnLocked continues a queue after its name was given back, and returns the error of that.
+// answered continues the queue of the name, and answers the request.
+func (h *handover) answered(res lock.Returned, err error) {
+	b, part := h.b, h.b.shardOf(h.r.Name)
+	part.mu.Lock()
+	defer part.mu.Unlock()
+	defer b.endCallLocked(part)
+	h.res, h.err = res, doubtful(res, err, h.lapsed)
+	b.moveOnLocked(b.queueLocked(h.r.Name), h)
+	if h.of != nil {
+		b.releasedLocked(h)
+	}
+}
+
+// doubtful is the error of a release. That an earlier call of it did it, whose answer was lost, is assumed of a hold
+// that is not there any more. If its lease had lapsed before, nobody knows: others may have had the name.
+func doubtful(res lock.Returned, err error, lapsed bool) error {
+	if err == nil && res.Assumed && lapsed {
+		return errors.Join(lock.ErrNotHeld, lock.ErrOutcomeUnknown)
+	}
+	return err
+}
+
+// moveOnLocked continues a queue after its name was given back.
 //
 // When the outcome is unknown, the next waiter stays the head of the queue and asks for itself: if it was handed the
-// name it gets the same fence. If it left while it was given the name, its hold is passed on in turn, and if that
-// fails, it is tried again in the background.
-func (b *Broker) moveOnLocked(q *queue, h *handover) error {
-	switch h.of {
-	case nil:
-	case takenOver:
+// name it gets the same fence. If it left while it was given the name, its hold is passed on in turn.
+func (b *Broker) moveOnLocked(q *queue, h *handover) {
+	if h.passes {
 		q.Passed()
-	default:
+	}
+	if h.of != nil {
 		q.unholdLocked(h.of)
 	}
 	b.tellEnd(h)
@@ -102,7 +92,6 @@ func (b *Broker) moveOnLocked(q *queue, h *handover) error {
 	}
 	b.driveLocked(q)
 	q.dropIdleLocked()
-	return h.err
 }
 
 // handedLocked tells the next waiter what became of the hand-over to it.
@@ -113,10 +102,10 @@ func (b *Broker) handedLocked(q *queue, h *handover) {
 		b.joinLeasesLocked(next, true)
 	}
 	next.Ended()
-	next.Unsure = next.Unsure || h.unknown && !handed // a minority of several stores may have done it
+	b.doubtLocked(next, h.err)
 	switch {
 	case next.Answered():
-		b.handedInVainLocked(q, h)
+		b.handedInVainLocked(h)
 	case !handed:
 	case given.err != nil: // too late
 		q.Wake()
@@ -125,7 +114,7 @@ func (b *Broker) handedLocked(q *queue, h *handover) {
 	default: // its session has just ended
 		next.spanRefused(errWithdrawn)
 		b.removeLocked(next)
-		b.handedInVainLocked(q, h)
+		b.handedInVainLocked(h)
 	}
 }
 
@@ -140,23 +129,15 @@ func (b *Broker) handLocked(h *handover, given attempt) bool {
 	return granted
 }
 
-// handedInVainLocked gives back what a waiter may have been handed that has left.
-func (b *Broker) handedInVainLocked(q *queue, h *handover) {
-	next, handed, unsure := h.next, h.res.HandedOver, h.next.Unsure
+// handedInVainLocked gives back what a waiter was handed that has left.
+func (b *Broker) handedInVainLocked(h *handover) {
+	next, handed := h.next, h.res.HandedOver
 	switch {
 	case next.ownID:
 		b.leaveToRepetitionLocked(next, handed != 0)
 	case handed != 0:
-		q.Pass()
-		b.goTaking(func() {
-			b.undoGrant(takenOver, next, next.Claim, handed)
-			if unsure { // an earlier attempt may be carried out yet
-				b.undoLater(next)
-			}
-		})
+		b.passOnLocked(next.Claim, handed)
 		return
-	case unsure:
-		b.undoLater(next)
 	}
 	if next.Placed() && handed == 0 {
 		b.leavePlaceLocked(next)
@@ -170,23 +151,26 @@ func (h *handover) given() attempt {
 	return outcomeOf(attempt{claim: c, start: h.start, grants: []lock.Grant{{Fence: h.res.HandedOver}}, err: h.err})
 }
 
-// undoGrant passes on what a waiter got that had left: to the next waiter here, in the same call, or to nobody. of is
-// takenOver if the queue waits for that.
-func (b *Broker) undoGrant(of *Lease, w *waiter, c lock.Claim, f lock.Fence) {
-	part := b.shardOf(c.Name)
-	part.mu.Lock()
+// passOnLocked passes on what was granted to nobody: to the next waiter here, in the same call. Nobody else is asked for
+// meanwhile.
+func (b *Broker) passOnLocked(c lock.Claim, f lock.Fence) {
 	q := b.queueLocked(c.Name)
-	h := b.handoverLocked(q, of, lock.Return{
-		Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, Permits: c.Permits, Tenant: c.Tenant,
-	})
-	part.mu.Unlock()
-	b.makeReturn(h)
-	part.mu.Lock()
-	defer part.mu.Unlock()
-	if lock.Retriable(b.moveOnLocked(q, h)) {
-		b.undoLater(w)
+	h := &handover{b: b, r: returnOf(c)}
+	h.r.Fence = f
+	if !c.Kind.Shared() && q.holder == nil && !q.Passing() {
+		h.passes = true
+		q.Pass()
 	}
+	h.startLocked(q)
 }
 
-// takenOver stands for the holder of a name that is being passed on and belongs to nobody.
-var takenOver = &Lease{extras: nothing}
+// returnOf gives back what a claim may have taken.
+func returnOf(c lock.Claim) lock.Return {
+	return lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits, Tenant: c.Tenant}
+}
+
+// giveBack gives back what may have been taken. Nobody waits for that.
+func (b *Broker) giveBack(r lock.Return) {
+	b.beginTaking()
+	b.store.StartRelease(r, func(lock.Returned, error) { b.endTaking() })
+}

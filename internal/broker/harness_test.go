@@ -17,6 +17,7 @@ import (
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
+	"github.com/lockd-io/lockd/internal/settle"
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
@@ -86,7 +87,7 @@ func startLogging(t testing.TB, cfg broker.Config, store lock.Store, log *zap.Lo
 func startKept(t testing.TB, cfg broker.Config, store lock.Store, keeper broker.Keeper,
 	dog *watchdog.Watchdog[*broker.Lease], log *zap.Logger, reg *prometheus.Registry,
 ) *world {
-	w := &world{t: t, cfg: cfg, reg: reg, b: broker.New(cfg, store, keeper, log, reg)}
+	w := &world{t: t, cfg: cfg, reg: reg, b: broker.New(cfg, settled(t, store), keeper, log, reg)}
 	t.Cleanup(func() {
 		if err := w.b.Close(context.Background()); err != nil {
 			t.Errorf("close: %v", err)
@@ -94,6 +95,21 @@ func startKept(t testing.TB, cfg broker.Config, store lock.Store, keeper broker.
 		dog.Close()
 	})
 	return w
+}
+
+// settled has a store settle what it could not tell.
+func settled(t testing.TB, store lock.Store) lock.Store { return settledBy(t, store, settle.Config{}) }
+
+// settledMember is that for a member of a majority.
+func settledMember(t testing.TB, m lock.Store) lock.Store { return settledBy(t, m, settle.Config{Member: true}) }
+
+func settledBy(t testing.TB, store lock.Store, cfg settle.Config) lock.Store {
+	s, err := settle.New(store, cfg, zap.NewNop(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
 }
 
 // client is a session with the events it has heard.

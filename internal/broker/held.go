@@ -77,14 +77,13 @@ func (l *Lease) giveBackLocked() {
 	l.b.startReleaseLocked(l, 0)
 }
 
-// claim finds out what became of a hold that a session says it has. What the replica it comes from has under way may
-// take the lock once more, so what is renewed is compared with its fence, and what is released is released again a
-// little later. How many permits it had at first is not known: the client tells how many are to stay.
+// claim finds out what became of a hold that a session says it has. How many permits it had at first is not known: the
+// client tells how many are to stay.
 func (s *Session) claim(ctx context.Context, h session.HeldLock) (session.Lease, session.Lost, error) {
 	l := &Lease{
 		b: s.b, sess: s, name: h.Hold.Name, kind: h.Hold.Kind, holder: h.Hold.Holder, request: h.Hold.AcquiredBy,
 		owner: ownerOf(s.ID(), h.Hold.Holder, h.Hold.AcquiredBy), fence: h.Hold.Fence, permits: h.Permits,
-		auto: h.Auto, count: h.Count, lateGrant: true, extras: nothing,
+		auto: h.Auto, count: h.Count, extras: nothing,
 	}
 	if h.Age > 0 || h.Annotation != "" {
 		l.own().before, l.own().annotation = request.PastOf(h.Age), h.Annotation

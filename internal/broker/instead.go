@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/arbiter"
@@ -110,24 +111,16 @@ func (s *Session) leaveBehind(id uint64, req request.Acquire) (ahead int) {
 			return ahead
 		}
 	}
-	ttl := s.TTL()
-	if req.Lease != nil {
-		ttl = *req.Lease
-	}
+	var under sync.WaitGroup
 	items := append([]request.Item{{Name: req.Name, Kind: req.Kind, Permits: req.Permits}}, req.More...)
-	silent := false
 	for _, owner := range from {
 		for _, i := range items {
-			c := lock.Claim{Name: i.Name, Kind: i.Kind, Owner: owner, TTL: ttl, Permits: request.PermitsOf(i.Kind, i.Permits)}
-			if !silent {
-				r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits}
-				_, err := s.b.store.Release(s.b.ctx, r)
-				silent = lock.Retriable(err)
-			}
-			if silent { // to wait for each would take very long
-				s.b.undoClaim(c, s, 0)
-			}
+			under.Add(1)
+			s.b.store.StartRelease(lock.Return{
+				Name: i.Name, Kind: i.Kind, Owner: owner, Permits: request.PermitsOf(i.Kind, i.Permits),
+			}, func(lock.Returned, error) { under.Done() })
 		}
 	}
+	under.Wait()
 	return lock.PlaceUnknown
 }

@@ -213,7 +213,9 @@ func TestARequestThatGoesOnDoesNotWaitForASilentStore(t *testing.T) {
 		})
 		more := []request.Item{{Name: "task", Kind: lock.Exclusive}, {Name: "work", Kind: lock.Exclusive}}
 		back.acquire(request.Acquire{Name: "job", More: more, InsteadOf: old})
-		time.Sleep(2 * time.Second)
+		time.Sleep(4 * time.Second)
 		one[session.Granted](back)
+		store.well()
+		time.Sleep(10 * time.Second)
 	})
 }

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"errors"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -13,18 +12,17 @@ import (
 //
 // There may be a million, so what few of them need is in a struct beside.
 type Lease struct {
-	b         *Broker
-	sess      *Session
-	q         *queue
-	name      string
-	holder    string
-	owner     lock.Owner
-	request   uint64 // that took it first
-	fence     lock.Fence
-	since     stamp
-	taken     uint32 // permits of a semaphore at first; 0 if that is not known
-	kind      lock.Kind
-	lateGrant bool // an attempt whose answer never came may still be under way: it could take the lock once more
+	b       *Broker
+	sess    *Session
+	q       *queue
+	name    string
+	holder  string
+	owner   lock.Owner
+	request uint64 // that took it first
+	fence   lock.Fence
+	since   stamp
+	taken   uint32 // permits of a semaphore at first; 0 if that is not known
+	kind    lock.Kind
 
 	// Guarded by the mutex of its name's shard:
 	auto    bool
@@ -48,7 +46,7 @@ type extras struct {
 	reduced    time.Time     // when permits were given back
 	shortening bool          // a call that shortens it is under way: renewals do not count
 	changed    time.Time     // when the lease was shortened or made fixed: renewals that began before count no more
-	mayLast    time.Time     // in the store, if a call whose outcome is not known yet prolonged it; else zero
+	mayLast    time.Time     // in the store, by the calls that were to prolong it; zero if there was none
 	ops        []func()      // operations that touch the hold, one after the other; the first one runs
 }
 
@@ -137,50 +135,35 @@ func (l *Lease) loseLocked(reason lock.LostReason) {
 	l.b.metrics.lost.WithLabelValues(reason.String()).Inc()
 	l.sess.TellLost(l.b.lostBy(l.Hold(), reason), l.owner, l.auto)
 	l.overLocked()
-	l.b.undoLostLocked(l)
+	l.b.releaseLostLocked(l)
 	l.b.dropHoldLocked(l)
 }
 
-// prolongingLocked notes a store call that may make the lease last so long from now. To be told its outcome.
-func (l *Lease) prolongingLocked(ttl time.Duration) (done func(error)) {
-	before, may := l.mayLast, time.Now().Add(ttl)
-	if may.After(before) {
-		l.own().mayLast = may
-	}
-	return func(err error) {
-		switch unknown := errors.Is(err, lock.ErrOutcomeUnknown); {
-		case l.over && (err == nil || unknown):
-			l.b.undoLostLocked(l)
-		case !unknown:
-			l.own().mayLast = before
-		}
+// prolongingLocked notes a store call that may make the lease last so long from now.
+func (l *Lease) prolongingLocked(ttl time.Duration) {
+	if last := time.Now().Add(ttl); last.After(l.mayLast) {
+		l.own().mayLast = last
 	}
 }
 
-// undoLostLocked has a lost lease undone if the store may keep it for much longer than anybody was told, or if a late
-// attempt may take it there again. This happens a margin after the end of the validity, as an ordinary end does. It
-// does not happen when the session has gone on elsewhere, or ended and leaves its leases to run out: the client may
-// still be at work.
-func (b *Broker) undoLostLocked(l *Lease) {
-	left := max(time.Until(l.mayLast), 0)
-	if left == 0 && !l.lateGrant && l.kind != lock.Write || l.sess.LeavesLeases() {
+// releaseLostLocked gives back a lost lease if the store may keep it for much longer than anybody was told. This happens
+// a margin after the end of the validity, as an ordinary end does. It does not happen when the session has gone on
+// elsewhere, or ended and leaves its leases to run out: the client may still be at work.
+func (b *Broker) releaseLostLocked(l *Lease) {
+	left := time.Until(l.mayLast)
+	if left <= 0 && l.kind != lock.Write || l.sess.LeavesLeases() {
 		return
 	}
-	c, after := l.claimLocked(left), margin(l.until.Sub(b.time(l.since)))
+	r, at := l.returnAll(), l.until.Add(margin(l.until.Sub(b.time(l.since))))
 	l.sess.IfStillHere(time.Now().Add(max(left, l.sess.TTL())), func() {
-		if !l.sess.LeavesLeases() {
-			b.undoClaim(c, l.sess, after)
-		}
+		b.beginTaking()
+		time.AfterFunc(time.Until(at), func() {
+			defer b.endTaking()
+			if !l.sess.LeavesLeases() {
+				b.giveBack(r)
+			}
+		})
 	})
-}
-
-// claimLocked is what may be in the store of a lease that is over.
-func (l *Lease) claimLocked(left time.Duration) lock.Claim {
-	c := lock.Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: left, Permits: l.taken}
-	if l.lateGrant { // a late attempt would get another fence
-		c.Fence = 0
-	}
-	return c
 }
 
 // overLocked takes the lease from its keeper and its session: it is renewed no more and cannot be lost any more.

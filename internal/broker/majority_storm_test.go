@@ -141,7 +141,11 @@ func majorityStorm(t *testing.T, seed uint64, lies lie) (grants int, wrong []str
 			s.forgets = append(s.forgets, f.lose)
 		}
 		for range 2 {
-			store, err := redlock.New(redlock.Config{Quarantine: 2 * longestLease}, members, zap.NewNop(), nil)
+			var own []lock.Store
+			for _, m := range members {
+				own = append(own, settledMember(t, m))
+			}
+			store, err := redlock.New(redlock.Config{Quarantine: 2 * longestLease}, own, zap.NewNop(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -63,7 +63,7 @@ func inGroupAt(t *testing.T, replicas int, way func(replica, member int) time.Du
 				for _, verb := range []string{"Acquire", "Release", "Raise", "Look"} {
 					d.on(verb, d.across)
 				}
-				g.seen, all = append(g.seen, d), append(all, d)
+				g.seen, all = append(g.seen, d), append(all, settledMember(t, d))
 			}
 			s, err := redlock.New(redlock.Config{}, all, zap.NewNop(), nil)
 			if err != nil {
@@ -77,6 +77,11 @@ func inGroupAt(t *testing.T, replicas int, way func(replica, member int) time.Du
 			g.replicas = append(g.replicas, startOn(t, testConfig(), s))
 		}
 		test(g)
+		for _, m := range g.members {
+			m.well()
+			m.setDown(nil)
+		}
+		time.Sleep(10 * time.Second) // what is not acknowledged yet is by then
 	})
 }
 

@@ -33,7 +33,7 @@ func (b *Broker) renestLocked(l *Lease, w *waiter) {
 	}
 	again := w.sess.newWaiter(w.id, req)
 	again.Since, again.waited, again.Wait = w.Since, w.waited, w.Wait
-	again.Unsure = w.Unsure || w.Asking()
+	again.tried = w.tried || w.Asking()
 	again.span, w.span = w.span, untraced{}
 	b.removeLocked(w)
 	_ = w.sess.Wait(w.id, again, session.Want{}) // a session that has ended is not answered
@@ -58,7 +58,6 @@ func (b *Broker) nowNestLocked(l *Lease, w *waiter, asked time.Time) {
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: b.metrics.denied("holds", lock.MaxHolds)})
 		return
 	}
-	w.Unsure = false
 	var err error
 	if ttl := l.lackingLocked(w); ttl > 0 {
 		err = b.outlastNestedLocked(l, w, ttl)
@@ -81,8 +80,7 @@ func (l *Lease) lackingLocked(w *waiter) time.Duration {
 	renewed := w.auto && l.auto && now.Before(l.until)
 	lasts := renewed || !now.Add(ttl-margin(ttl)).After(l.until)
 	// The replica that the session left may be releasing it: the store is asked for what came from there.
-	unsettled := l.lateGrant && now.Before(l.sess.Settled())
-	if lasts && !unsettled {
+	if lasts && !now.Before(l.sess.Settled()) {
 		return 0
 	}
 	return ttl
@@ -92,7 +90,8 @@ func (l *Lease) lackingLocked(w *waiter) time.Duration {
 func (b *Broker) outlastNestedLocked(l *Lease, w *waiter, ttl time.Duration) error {
 	r := l.verification()
 	r.TTL = ttl
-	done, start := l.prolongingLocked(ttl), time.Now()
+	l.prolongingLocked(ttl)
+	start := time.Now()
 	l.unlock()
 	end, err := b.extendOne(b.ctx, r, false)
 	l.lock()
@@ -100,7 +99,6 @@ func (b *Broker) outlastNestedLocked(l *Lease, w *waiter, ttl time.Duration) err
 	if w.Answered() && err == nil { // the client does not count on it
 		err = lock.ErrOutcomeUnknown
 	}
-	done(err)
 	gone, is := errors.AsType[*lock.GoneError](err)
 	switch {
 	case l.over:
@@ -126,11 +124,10 @@ func (b *Broker) nestedLocked(l *Lease, w *waiter) {
 }
 
 // ordinaryLocked has a request that stood in no queue go its way: what it came instead of is undone, or the lease it
-// was to nest in has ended. What an earlier attempt of it may have taken is being released, so its owner cannot be used
-// once more.
+// was to nest in has ended.
 func (b *Broker) ordinaryLocked(w *waiter) {
 	w.apart = false
-	if w.Unsure {
+	if w.tried {
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: session.ErrLost})
 		return
 	}

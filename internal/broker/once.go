@@ -63,7 +63,7 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 		a = <-answers
 	}
 	if a.refused == nil && ctx.Err() != nil && !ownID { // granted at this moment, to a caller that is gone
-		b.undoLater(w)
+		b.giveBack(returnOf(w.Claim))
 		a.refused = session.NotGranted{Cause: session.ErrCancelled}
 	}
 	switch refused := a.refused.(type) {
@@ -85,7 +85,7 @@ func (b *Broker) onceLease(w *waiter, req request.Once, a onceAnswer) (OnceLease
 		return lease, nil
 	}
 	if !w.ownID {
-		b.undoLater(w)
+		b.giveBack(returnOf(w.Claim))
 	}
 	return OnceLease{}, lock.ErrOutcomeUnknown
 }
@@ -128,17 +128,9 @@ func (b *Broker) againOnce(ctx context.Context, w *waiter, req request.Once) (le
 	if _, err := b.store.Extend(ctx, own); err != nil {
 		return OnceLease{}, false, unlessGone(err)
 	}
-	a := attempt{claim: w.Claim}
-	err = lock.Twice(func() error {
-		a.start = time.Now()
-		var g lock.Grant
-		g, a.err = b.store.Acquire(ctx, a.claim)
-		a.grants = []lock.Grant{g}
-		a = outcomeOf(a)
-		return a.err
-	})
-	if err != nil {
-		return OnceLease{}, false, unlessGone(err)
+	a := b.attempt(ctx, attempt{claim: w.Claim})
+	if a.err != nil {
+		return OnceLease{}, false, unlessGone(a.err)
 	}
 	lease, err = b.onceLease(w, req, onceAnswer{fence: a.fence(), until: a.until()})
 	return lease, true, err
@@ -208,17 +200,17 @@ func (b *Broker) ReleaseOnce(req request.Once) (left uint32, err error) {
 		return 0, err
 	}
 	owner := onceOwner(req.LeaseID)
-	h := &handover{r: lock.Return{
+	lapsed := !b.Notes.Of(req.Name, owner).Until.After(time.Now())
+	res, err := b.store.Release(b.ctx, lock.Return{
 		Name: req.Name, Kind: req.Kind, Owner: owner, Keep: req.Keep, Tenant: req.Tenant.Unary(),
-	}}
-	h.lapsed = !b.Notes.Of(req.Name, owner).Until.After(time.Now())
-	b.makeReturn(h)
+	})
+	err = doubtful(res, err, lapsed)
 	switch {
-	case h.err != nil:
-	case h.res.Left == 0:
+	case err != nil:
+	case res.Left == 0:
 		b.Notes.Remove(req.Name, owner)
 	default:
-		b.Notes.Change(req.Name, owner, func(n *inspect.Note) { n.Info.Permits = h.res.Left })
+		b.Notes.Change(req.Name, owner, func(n *inspect.Note) { n.Info.Permits = res.Left })
 	}
-	return h.res.Left, h.err
+	return res.Left, err
 }

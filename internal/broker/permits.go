@@ -35,13 +35,11 @@ func (b *Broker) releasePermitsLocked(l *Lease, id uint64, keep uint32, asked ti
 	}
 	s.Lighten(upkeepOf(l.permits) - upkeepOf(keep))
 	l.permits, l.own().reduced = keep, time.Now()
-	h := &handover{r: l.returnAll()}
-	h.r.Keep = keep
-	if b.tooOld(asked) {
-		h.err = lock.ErrUnavailable
-	} else {
+	r, err := l.returnAll(), lock.ErrUnavailable
+	r.Keep = keep
+	if !b.tooOld(asked) {
 		l.unlock()
-		b.makeReturn(h)
+		_, err = b.store.Release(b.ctx, r)
 		l.lock()
 	}
 	l.q.Wake()
@@ -49,13 +47,12 @@ func (b *Broker) releasePermitsLocked(l *Lease, id uint64, keep uint32, asked ti
 	switch {
 	case l.over:
 		s.Fail(id, lock.ErrNotHeld)
-	case h.err == nil:
+	case err == nil:
 		l.tellReleased(id, keep)
-	case errors.Is(h.err, lock.ErrNotHeld):
+	case errors.Is(err, lock.ErrNotHeld):
 		l.loseLocked(lock.LostForced)
 		s.Fail(id, lock.ErrNotHeld)
 	default:
-		b.undoReturn(h.r, max(time.Until(l.until), 0), s, 0)
-		s.Fail(id, h.err)
+		s.Fail(id, err)
 	}
 }

@@ -43,7 +43,7 @@ func (b *Broker) readUnderWriteLocked(l *Lease, w *waiter) {
 	a := w.attemptLocked()
 	a.claim.WriteOwner = l.owner
 	l.unlock()
-	a = b.insist(b.attempt(a))
+	a = b.attempt(b.ctx, a)
 	l.lock()
 	b.endAttemptLocked(w, a)
 	switch {

@@ -11,9 +11,8 @@ import (
 )
 
 // Release gives a hold back, once. The answer is Released or Failed. ErrNotHeld says that the holder did not hold
-// the lock, be it that it never did, that it was lost, or that it was released before. When the store does not answer
-// the release is repeated; ErrOutcomeUnknown says that it was in vain so far, and goes on in the background until the
-// lease has ended by itself.
+// the lock, be it that it never did, that it was lost, or that it was released before. ErrOutcomeUnknown says that the
+// store has not answered yet. It goes on with the release.
 func (s *Session) Release(id uint64, h session.Hold) {
 	s.withLease(id, h, nil, func(l *Lease) error {
 		if len(l.ops) == 0 {
@@ -57,68 +56,37 @@ func (b *Broker) releaseLocked(l *Lease, id uint64) {
 	}
 }
 
-// startReleaseLocked begins the last release of a lease. It needs no goroutine unless the store cannot be reached. id
-// is 0 at the end of the session.
+// startReleaseLocked begins the last release of a lease. It needs no goroutine. id is 0 at the end of the session.
 func (b *Broker) startReleaseLocked(l *Lease, id uint64) {
 	l.overLocked()
 	l.sess.EnterOp()
-	h := b.handoverLocked(l.q, l, l.returnAll())
-	h.start = time.Now()
-	l.q.shard.calls++
-	b.store.StartRelease(h.r, func(res lock.Returned, err error) {
-		if id == 0 {
-			defer l.sess.GaveBack()
-		}
-		l.lock()
-		defer l.unlock()
-		defer b.endCallLocked(l.q.shard)
-		if !h.answered(res, err) {
-			b.releasedLocked(l, id, h)
-			return
-		}
-		b.goTaking(func() {
-			b.makeReturn(h)
-			l.lock()
-			defer l.unlock()
-			b.releasedLocked(l, id, h)
-		})
-	})
+	h := &handover{b: b, r: l.returnAll(), of: l, id: id, lapsed: !l.until.After(time.Now())}
+	h.startLocked(l.q)
 }
 
-// releasedLocked moves the queue on and answers.
-func (b *Broker) releasedLocked(l *Lease, id uint64, h *handover) {
-	err := b.moveOnLocked(l.q, h)
-	if lock.Retriable(err) || l.lateGrant {
-		b.undoLeaseLocked(l)
-	}
-	if err == nil {
-		l.sess.TraceReleased(id, l.Hold())
+// releasedLocked answers a release, when the queue has moved on.
+func (b *Broker) releasedLocked(h *handover) {
+	l, s := h.of, h.of.sess
+	if h.err == nil {
+		s.TraceReleased(h.id, l.Hold())
 	}
 	switch {
-	case id == 0:
-	case err == nil:
-		l.sess.Tell(session.Released{ID: id})
-	case lock.Retriable(err) && !errors.Is(err, lock.ErrOutcomeUnknown):
-		// It goes on in the background. A client that heard that surely nothing was done would take the name for its own.
-		l.sess.Fail(id, errors.Join(lock.ErrOutcomeUnknown, err))
+	case h.id == 0:
+		s.GaveBack()
+	case h.err == nil:
+		s.Tell(session.Released{ID: h.id})
+	case lock.Retriable(h.err) && !errors.Is(h.err, lock.ErrOutcomeUnknown):
+		// The store goes on. A client that heard that surely nothing was done would take the name for its own.
+		s.Fail(h.id, errors.Join(lock.ErrOutcomeUnknown, h.err))
 	default:
-		l.sess.Fail(id, err)
+		s.Fail(h.id, h.err)
 	}
-	l.sess.LeaveOp()
+	s.LeaveOp()
 }
 
 // returnAll is the Return that ends the lease.
 func (l *Lease) returnAll() lock.Return {
 	return lock.Return{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.taken}
-}
-
-// undoLeaseLocked goes on giving a lease back in the background, as long as it may last.
-func (b *Broker) undoLeaseLocked(l *Lease) {
-	end := l.until
-	if l.mayLast.After(end) {
-		end = l.mayLast
-	}
-	b.undoClaim(l.claimLocked(max(time.Until(end), 0)), l.sess, 0)
 }
 
 // tellReleased tells that so much of the hold is left.

@@ -101,7 +101,7 @@ func TestWhoBringsMuchKeepsNobodyFromComingBack(t *testing.T) {
 		hold := c.take("job").Hold
 		c.Detach(errCut)
 		other, store := w.severable()
-		store.on("Extend", late(100*time.Millisecond))
+		store.inOrder("Extend", late(100*time.Millisecond))
 		ctx, cancel := context.WithCancel(w.t.Context())
 		var all sync.WaitGroup
 		for _, req := range requests {
@@ -142,7 +142,7 @@ func TestWhoWaitsToComeBackBringsNoMoreThanThereIsRoomFor(t *testing.T) {
 		hold := c.take("job").Hold
 		c.Detach(errCut)
 		other, store := w.severable()
-		store.on("Extend", late(time.Second))
+		store.inOrder("Extend", late(time.Second))
 		ctx, cancel := context.WithCancel(w.t.Context())
 		var all sync.WaitGroup
 		var requests []session.ResumeRequest

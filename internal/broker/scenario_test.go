@@ -334,7 +334,11 @@ func (s *scenario) fault(w *world, words []string) {
 		}
 	default:
 		for _, verb := range storeVerbs[words[0]] {
-			w.store.on(verb, s.fate(words[1:]))
+			if hook := s.fate(words[1:]); words[1] == "late" || words[1] == "afterwards" {
+				w.store.inOrder(verb, hook)
+			} else {
+				w.store.onCall(verb, hook)
+			}
 		}
 	}
 }
@@ -349,12 +353,12 @@ func (s *scenario) failure(words []string) error {
 	return lock.ErrUnavailable
 }
 
-func (s *scenario) fate(words []string) func(func() error) error {
+func (s *scenario) fate(words []string) func(call) error {
 	switch words[0] {
 	case "late":
 		return late(s.duration(words[1]))
 	case "slow":
-		return slow(s.duration(words[1]))
+		return plainly(slow(s.duration(words[1])))
 	case "afterwards":
 		n := 1
 		if len(words) > 2 { // times
@@ -366,13 +370,13 @@ func (s *scenario) fate(words []string) func(func() error) error {
 		if len(words) > 2 {
 			d = s.duration(words[2])
 		}
-		return fails(s.failure(words[1:]), d)
+		return plainly(fails(s.failure(words[1:]), d))
 	case "hidden": // done, and nobody hears of it
 		n, d := 1<<20, time.Duration(0)
 		if len(words) > 2 { // after a while, times
 			n, d = s.number(words[2]), s.duration(words[1])
 		}
-		return lose(n, d)
+		return plainly(lose(n, d))
 	default:
 		s.fatalf("no such fault")
 		return nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // A request for several names takes all or none, in one store call, and holds none while it waits. It waits in the
@@ -76,7 +77,7 @@ func (b *Broker) inTheWayLocked(w *waiter) *queue {
 	return nil
 }
 
-// moveLocked has a request for several names wait for another one of them.
+// moveLocked has a request for several names wait for another one of them, unless too many do.
 func (b *Broker) moveLocked(w *waiter, name string) {
 	claim := w.Claim
 	for _, c := range w.all {
@@ -85,6 +86,10 @@ func (b *Broker) moveLocked(w *waiter, name string) {
 		}
 	}
 	from, to := w.q, b.queueLocked(name)
+	if to.Len() >= b.cfg.Limits.QueueLength {
+		b.refuseLocked(w, session.Failed{ID: w.id, Err: b.metrics.denied("queue", b.cfg.Limits.QueueLength)})
+		return
+	}
 	w.q = to
 	from.Move(&w.Waiter, &to.Queue, claim)
 	from.dropIdleLocked()

@@ -18,9 +18,11 @@ type faults struct {
 
 	mu    sync.Mutex // guards the fields below
 	hooks map[string]func(c call) error
+	order map[string]bool // whose hooks keep the order of calls
 	down  error
 	deaf  bool
 	ears  map[*func(lock.Notice)]bool // of those who listen
+	last  map[string]*ticket          // the last call about each name
 }
 
 // call is one call of a Store. do carries it out, and answer points to where the answer is then.
@@ -29,6 +31,7 @@ type call struct {
 	arg    any
 	do     func() error
 	answer any
+	t      *ticket // nil if it has no order
 }
 
 // onCall has calls of a method take their way through a hook, nil for none. What is said for no method holds for all.
@@ -38,21 +41,38 @@ func (f *faults) onCall(verb string, hook func(c call) error) {
 	if f.hooks == nil {
 		f.hooks = make(map[string]func(call) error)
 	}
+	delete(f.order, verb)
 	if f.hooks[verb] = hook; hook == nil {
 		delete(f.hooks, verb)
 	}
 }
 
+// inOrder is onCall for a hook that keeps the order of calls about a name: it delays none but by wait and later.
+func (f *faults) inOrder(verb string, hook func(c call) error) {
+	f.onCall(verb, hook)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.order == nil {
+		f.order = make(map[string]bool)
+	}
+	f.order[verb] = true
+}
+
 // on is onCall for hooks that do not care for what is asked.
 func (f *faults) on(verb string, hook func(next func() error) error) {
-	f.onCall(verb, func(c call) error { return hook(c.do) })
+	f.onCall(verb, plainly(hook))
+}
+
+// plainly is a hook that does not care for what is asked.
+func plainly(hook func(next func() error) error) func(call) error {
+	return func(c call) error { return hook(c.do) }
 }
 
 // well ends what hooks do.
 func (f *faults) well() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.hooks = nil
+	f.hooks, f.order = nil, nil
 }
 
 // setDown has most calls fail, until that is nil.
@@ -151,11 +171,14 @@ func lose(n int, d time.Duration) func(func() error) error {
 	}
 }
 
-// late is a hook with which calls are carried out after a while.
-func late(d time.Duration) func(func() error) error {
-	return func(next func() error) error {
-		time.Sleep(d)
-		return next()
+// late is a hook with which calls are carried out after a while, or when the next one comes, and answered after it.
+func late(d time.Duration) func(call) error {
+	return func(c call) error {
+		end := time.Now().Add(d)
+		c.wait(d)
+		err := c.do()
+		time.Sleep(time.Until(end))
+		return err
 	}
 }
 
@@ -168,13 +191,14 @@ func slow(d time.Duration) func(func() error) error {
 	}
 }
 
-// afterwards is a hook with which the first n calls are not answered, and carried out after a while.
-func afterwards(n int, d time.Duration) func(func() error) error {
-	return func(next func() error) error {
+// afterwards is a hook with which the first n calls are not answered, and carried out after a while, or when the next
+// one comes.
+func afterwards(n int, d time.Duration) func(call) error {
+	return func(c call) error {
 		if n--; n < 0 {
-			return next()
+			return c.do()
 		}
-		go func() { time.Sleep(d); _ = next() }()
+		c.later(d, func() { _ = c.do() })
 		return errUnknown
 	}
 }
@@ -185,12 +209,26 @@ var errUnknown = lock.ErrOutcomeUnknown
 func ask[T any](ctx context.Context, f *faults, verb string, arg any,
 	do func(context.Context) (T, error),
 ) (T, error) {
+	ctx = f.queued(ctx, verb, arg)
+	t := ticketIn(ctx)
+	defer t.answered()
 	f.mu.Lock()
-	hook, down := f.hooks[verb], f.down
+	hook, down, ordered := f.hooks[verb], f.down, f.order[verb]
 	if hook == nil {
-		hook = f.hooks[""]
+		hook, ordered = f.hooks[""], f.order[""]
 	}
 	f.mu.Unlock()
+	if hook != nil && !ordered {
+		t.end()
+	}
+	if _, nested := f.Store.(interface{ setDeaf(bool) }); !nested {
+		carryOut := do
+		do = func(ctx context.Context) (T, error) {
+			t.turn()
+			defer t.end()
+			return carryOut(ctx)
+		}
+	}
 	switch {
 	case down != nil:
 		return *new(T), down
@@ -205,7 +243,7 @@ func ask[T any](ctx context.Context, f *faults, verb string, arg any,
 		defer mu.Unlock()
 		answer = v
 		return err
-	}, &answer})
+	}, &answer, t})
 	mu.Lock()
 	defer mu.Unlock()
 	return answer, err
@@ -220,15 +258,18 @@ func say(ctx context.Context, f *faults, verb string, arg any, do func(context.C
 }
 
 func (f *faults) StartAcquire(claim lock.Claim, done func(lock.Grant, error)) {
-	go func() { done(f.Acquire(context.Background(), claim)) }()
+	ctx := f.queued(context.Background(), "Acquire", claim)
+	go func() { done(f.Acquire(ctx, claim)) }()
 }
 
 func (f *faults) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	go func() { done(f.Release(context.Background(), r)) }()
+	ctx := f.queued(context.Background(), "Release", r)
+	go func() { done(f.Release(ctx, r)) }()
 }
 
 func (f *faults) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
-	go func() { done(f.Extend(context.Background(), r)) }()
+	ctx := f.queued(context.Background(), "Extend", r)
+	go func() { done(f.Extend(ctx, r)) }()
 }
 
 func (f *faults) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {

@@ -186,7 +186,7 @@ func (s *storm) addReplica() *watchdog.Watchdog[*broker.Lease] {
 	reg := prometheus.NewRegistry()
 	store := s.stores[len(s.replicas)]
 	dog := watchdog.New[*broker.Lease](store, zap.NewNop(), reg)
-	s.replicas, s.regs = append(s.replicas, broker.New(cfg, store, dog, zap.NewNop(), reg)), append(s.regs, reg)
+	s.replicas, s.regs = append(s.replicas, broker.New(cfg, settled(s.t, store), dog, zap.NewNop(), reg)), append(s.regs, reg)
 	return dog
 }
 

@@ -16,8 +16,8 @@ import (
 
 // far makes each acquire take a round trip of a millisecond.
 func (w *world) far() {
-	w.store.on("Acquire", late(time.Millisecond))
-	w.store.on("AcquireAll", late(time.Millisecond))
+	w.store.inOrder("Acquire", late(time.Millisecond))
+	w.store.inOrder("AcquireAll", late(time.Millisecond))
 }
 
 const (

@@ -35,13 +35,14 @@ type waiter struct {
 	ownID  bool             // the unary caller chose its lease id, and may repeat its request
 	once   func(onceAnswer) // a unary call's answer; does not block
 
-	q         *queue
-	timer     *time.Timer   // ends a bounded wait; nil before the request has to wait
-	bound     *list.Element // in shard.bounded, before that
-	apart     bool          // in no queue: it wants once more what its holder has, or comes instead of another
-	acting    int           // its place in shard.acting, counted from 1; 0 if it is not there
-	span      Span          // untraced, or what its Tracer began
-	lookedFor bool          // what a call with an unknown outcome may take late is being looked for
+	q      *queue
+	timer  *time.Timer   // ends a bounded wait; nil before the request has to wait
+	bound  *list.Element // in shard.bounded, before that
+	apart  bool          // in no queue: it wants once more what its holder has, or comes instead of another
+	acting int           // its place in shard.acting, counted from 1; 0 if it is not there
+	span   Span          // untraced, or what its Tracer began
+	tried  bool          // an attempt of the request is under way for nobody: its owner cannot be used once more
+	unsure bool          // the caller chose its lease id, and what it has nobody knows
 }
 
 // newWaiter is a request of a session that was not tried yet. Each has a new owner: what an earlier request of the same
@@ -135,12 +136,8 @@ func (b *Broker) removeLocked(w *waiter) {
 	w.unboundLocked()
 	w.actNoMoreLocked()
 	delete(w.shard.moved, w)
-	asking := w.Asking()
 	if q.Leave(&w.Waiter) {
 		b.leavePlaceLocked(w)
-	}
-	if w.Unsure && !asking && !w.ownID {
-		b.undoLater(w)
 	}
 	q.signalLocked()
 	q.dropIdleLocked()

@@ -14,7 +14,6 @@ type locks struct {
 	asked    int       // locks that requests ask for
 	waiters  int       // requests that ask for some
 	weight   int       // what it costs to renew what is held and asked for, in locks
-	undoing  int       // holds with an unknown outcome being cleared up
 	suspects int       // leases to be verified before Safe is told
 	atRisk   bool      // AtRisk was told, Safe was not
 	mark     lock.Mark // the keeper's, of the auto leases
@@ -66,7 +65,7 @@ func (s *Session) Wait(id uint64, w Waiter, want Want) error {
 	case locks <= 0 && weight <= 0:
 	case before.Locks == 0 && s.waiters >= s.of.cfg.Limits.WaitersPerSession:
 		return s.of.cfg.Denied("waiters", s.of.cfg.Limits.WaitersPerSession)
-	case s.asked+len(s.list)+s.undoing+locks > s.MaxLocks():
+	case s.asked+len(s.list)+locks > s.MaxLocks():
 		return s.of.cfg.Denied("locks", s.MaxLocks())
 	case s.weight+weight > s.upkeep():
 		return s.of.cfg.Denied("locks", s.upkeep())
@@ -206,13 +205,6 @@ func (s *Session) Lighten(by int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.weight -= by
-}
-
-// Undoing counts holds that are being cleared up, one more or one less.
-func (s *Session) Undoing(more int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.undoing += more
 }
 
 // Mark is the keeper's room for what the auto leases have in common.

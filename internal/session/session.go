@@ -142,7 +142,6 @@ type Info struct {
 
 	Asked      int // locks that the waiters ask for
 	Weight     int // what it costs to renew all that, in locks
-	Undoing    int // holds with an unknown outcome being cleared up
 	Suspects   int // leases to be verified
 	Operations int // under way
 }
@@ -158,6 +157,6 @@ func (s *Session) Info() Info {
 	return Info{
 		Age: s.opening.Age + time.Since(s.opened), Silence: time.Since(s.heardAt()), Detached: detached,
 		Locks: len(s.list), Waiters: s.waiters, Watches: len(s.watched),
-		Asked: s.asked, Weight: s.weight, Undoing: s.undoing, Suspects: s.suspects, Operations: s.ops,
+		Asked: s.asked, Weight: s.weight, Suspects: s.suspects, Operations: s.ops,
 	}
 }
