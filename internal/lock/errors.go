@@ -21,10 +21,12 @@ var (
 	ErrUnavailable = errors.New("the store cannot be reached")
 	// ErrNoQuorum is an ErrUnavailable: of several stores too few can be reached.
 	ErrNoQuorum = fmt.Errorf("%w: no majority of the stores can be reached, or votes", ErrUnavailable)
-	// ErrNotReplicated is an ErrUnavailable: it was granted, too few replicas acknowledged that, and it was released.
+	// ErrNotReplicated is an ErrUnavailable: it was granted, and too few replicas acknowledged that. If the store is
+	// settled, it was released.
 	ErrNotReplicated = fmt.Errorf("%w: too few replicas acknowledged the grant", ErrUnavailable)
-	// ErrInVain: some of what was claimed was taken all the same, and has to be released.
-	ErrInVain = errors.New("some of the names were taken")
+	// ErrInVain comes with the error of an AcquireAll: some of the names were taken. If the store is settled, they were
+	// released.
+	ErrInVain = errors.New("not all of the names were taken")
 	// ErrOutcomeUnknown: the store did not answer; it may have acted.
 	ErrOutcomeUnknown = errors.New("the store did not answer, the outcome is unknown")
 	// ErrKindMismatch: the name is in use for something else.

@@ -101,10 +101,7 @@ func (s *Store) together(group []pipe.Job) pipe.Packet {
 func (s *Store) outcomes(group []pipe.Job, cmd *redis.Cmd, err error) []outcome {
 	all := make([]outcome, len(group))
 	var list []any
-	var few error
-	if tooFew(err) {
-		few, err = err, nil
-	}
+	few, err := script.TooFew(err)
 	if err == nil {
 		list, err = cmd.Slice()
 		if err != nil || len(list) != len(group) {
@@ -113,8 +110,8 @@ func (s *Store) outcomes(group []pipe.Job, cmd *redis.Cmd, err error) []outcome 
 	}
 	for i := 0; err == nil && i < len(group); i++ {
 		all[i] = operationOf(group[i]).element(list[i])
-		if o := &all[i]; o.err == nil && (o.grant.Fence != 0 || o.back.HandedOver != 0) {
-			o.err = few
+		if o := &all[i]; few != nil && o.err == nil && (o.grant.Fence != 0 || o.back.HandedOver != 0) {
+			*o = operationOf(group[i]).failed(few)
 		}
 		if errors.Is(all[i].err, script.ErrBadAnswer) {
 			err = fmt.Errorf("%w: element %d of %d", script.ErrBadAnswer, i, len(group)) // the names of others are not told

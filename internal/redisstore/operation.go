@@ -73,7 +73,7 @@ func (op *operation) wait(ctx context.Context) (o outcome) {
 		return op.failed(err)
 	}
 	if !op.isOrdinary() {
-		return op.kept(op.read(s.Ask(ctx, op.call())))
+		return op.read(s.Ask(ctx, op.call()))
 	}
 	op.asked = make(chan outcome, 1)
 	ctx, cancel := s.Bounded(ctx)
@@ -82,7 +82,7 @@ func (op *operation) wait(ctx context.Context) (o outcome) {
 	if err != nil {
 		o = op.failed(s.Failed(err))
 	}
-	return op.kept(o)
+	return o
 }
 
 // start begins it. The outcome is told later.
@@ -141,16 +141,13 @@ func (op *operation) Fail(queued time.Time, err error) {
 	op.answered(queued, op.failed(op.store.Failed(err)))
 }
 
-// end has the outcome told, at once if nothing has to be done about it.
+// end has the outcome told.
 func (op *operation) end(o outcome) {
-	switch {
-	case op.asked != nil:
+	if op.asked != nil {
 		op.asked <- o
-	case op.inVain(o) == nil:
-		op.tell(o)
-	default:
-		go func() { op.tell(op.kept(o)) }()
+		return
 	}
+	op.tell(o)
 }
 
 func (op *operation) tell(o outcome) {
@@ -174,7 +171,7 @@ func (op *operation) read(a script.Answer, err error) (o outcome) {
 	switch {
 	case err != nil:
 	case op.acquires && a.Code() == script.Done:
-		o.grant, o.err = lock.Grant{Fence: a.Fence(1), TTL: script.TTL(a.Int(2))}, a.Few
+		o.grant, err = lock.Grant{Fence: a.Fence(1), TTL: script.TTL(a.Int(2))}, a.Few
 	case op.acquires:
 		err = a.Denial(1, "")
 	case a.Code() == script.Done:
@@ -187,11 +184,11 @@ func (op *operation) read(a script.Answer, err error) (o outcome) {
 		default:
 		}
 	case a.Code() == script.HandOver:
-		o.back.HandedOver, o.err = a.Fence(1), a.Few
+		o.back.HandedOver, err = a.Fence(1), a.Few
 	default:
 		err = a.Refusal()
 	}
-	if err = cmp.Or(err, a.Err); err != nil {
+	if err = cmp.Or(a.Err, err); err != nil {
 		return op.failed(err)
 	}
 	return o

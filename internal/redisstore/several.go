@@ -12,7 +12,7 @@ import (
 // AcquireAll implements lock.Store. All names are taken by one script, so they must be on one server.
 func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	gs, err := s.acquireAll(ctx, cs)
-	if err = s.keptAll(cs, gs, err); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("acquire %d names: %w", len(cs), err)
 	}
 	return gs, nil

@@ -38,7 +38,6 @@ type Store struct {
 	connectTime time.Duration
 	addr        string // of the server; what the sentinels call it if they are asked for it
 	data        func() string
-	abandoned   Abandoned
 
 	steady  *pipe.Pipeline // renewals and probes
 	voucher *vouch.Voucher // nil if nobody asks whether holds may be forgotten

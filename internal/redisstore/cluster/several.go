@@ -3,11 +3,9 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -15,8 +13,8 @@ import (
 )
 
 // AcquireAll implements lock.Store. Names of one slot are taken by one script. Of several slots one is taken after the
-// other, in the order of their numbers, which is the same for everybody; if one is refused, what was taken is
-// undone at once.
+// other, in the order of their numbers, which is the same for everybody; if one is refused, those before it were taken
+// in vain.
 func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	parts, err := s.bySlot(cs)
 	if err != nil {
@@ -24,23 +22,19 @@ func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 	}
 	end := time.Now().Add(s.patience(cs))
 	gs := make([]lock.Grant, len(cs))
-	var taken []int
 	for n, part := range parts {
 		got, err := []lock.Grant(nil), errTooSlow
 		if n == 0 || time.Now().Before(end) {
-			got, err = s.acquirePart(ctx, cs, part, len(parts) > 1)
+			got, err = s.acquirePart(ctx, cs, part)
 		}
-		if err != nil {
-			return nil, s.undo(ctx, cs, gs, taken, err)
+		switch {
+		case err != nil && n > 0:
+			return nil, fmt.Errorf("%w: %w", lock.ErrInVain, err)
+		case err != nil:
+			return nil, err
 		}
 		for k, i := range part {
 			gs[i] = got[k]
-		}
-		taken = append(taken, part...)
-	}
-	for _, i := range taken {
-		if s.abandoned.Has(cs[i], gs[i].Fence) {
-			return nil, s.undo(ctx, cs, gs, taken, fmt.Errorf("%w: %w", lock.ErrUnavailable, redisstore.ErrAbandoned))
 		}
 	}
 	return gs, nil
@@ -59,26 +53,15 @@ func (s *Store) patience(cs []lock.Claim) time.Duration {
 	return max(shortest/2, s.within)
 }
 
-// acquirePart takes the names of one slot. If there are others, it asks once more when the outcome is unknown: a part
-// that was taken all the same would keep everybody from its names while the request waits for another one.
-func (s *Store) acquirePart(ctx context.Context, cs []lock.Claim, part []int, others bool) ([]lock.Grant, error) {
+// acquirePart takes the names of one slot.
+func (s *Store) acquirePart(ctx context.Context, cs []lock.Claim, part []int) ([]lock.Grant, error) {
 	some := make([]lock.Claim, len(part))
 	for k, i := range part {
 		some[k] = cs[i]
 	}
-	acquire := func() ([]lock.Grant, error) {
-		return ask(ctx, s, some[0].Name, func(at *redisstore.Store) ([]lock.Grant, error) {
-			return at.AcquireAll(ctx, some)
-		})
-	}
-	got, err := acquire()
-	if !others || ctx.Err() != nil || !errors.Is(err, lock.ErrOutcomeUnknown) {
-		return got, err
-	}
-	if got, err = acquire(); err != nil && !errors.Is(err, lock.ErrOutcomeUnknown) {
-		err = errors.Join(err, lock.ErrOutcomeUnknown) // the first call may be executed yet
-	}
-	return got, err
+	return ask(ctx, s, some[0].Name, func(at *redisstore.Store) ([]lock.Grant, error) {
+		return at.AcquireAll(ctx, some)
+	})
 }
 
 // bySlot are the indexes of the claims of each slot, in the order of the slots.
@@ -99,27 +82,4 @@ func (s *Store) bySlot(cs []lock.Claim) (parts [][]int, err error) {
 		parts[len(parts)-1] = append(parts[len(parts)-1], i)
 	}
 	return parts, nil
-}
-
-// undo undoes what was taken before an error, and returns the error. If that cannot be done for sure, the outcome
-// of all is unknown.
-func (s *Store) undo(ctx context.Context, cs []lock.Claim, gs []lock.Grant, taken []int, cause error) error {
-	errs := make([]error, len(taken))
-	var wg sync.WaitGroup
-	for k, i := range taken {
-		wg.Go(func() {
-			c := cs[i]
-			r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: gs[i].Fence, Permits: c.Permits}
-			if _, err := s.Release(context.WithoutCancel(ctx), r); redisstore.Unsettled(err) {
-				s.abandoned.Add(r, c.TTL)
-				errs[k] = err
-			}
-		})
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		const said = "%w: some names were taken and not undone: %v, after %v"
-		return fmt.Errorf(said, lock.ErrOutcomeUnknown, err, cause)
-	}
-	return cause
 }

@@ -46,8 +46,6 @@ type Store struct {
 
 	list atomic.Pointer[[]*node] // all nodes, by their addresses: each request asks how busy they are
 
-	abandoned redisstore.Abandoned
-
 	wake   chan struct{} // size 1: the slots are to be looked up
 	ctx    context.Context
 	cancel context.CancelFunc

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 )
 
@@ -53,10 +54,7 @@ func (cl *Caller) Start(c Call, done func(Answer, error)) {
 
 // Answered reads what came back.
 func (cl *Caller) Answered(cmd *redis.Cmd, err error) (Answer, error) {
-	var few error
-	if errors.Is(err, pipe.ErrNotReplicated) {
-		few, err = err, nil
-	}
+	few, err := TooFew(err)
 	if err != nil {
 		return Answer{}, cl.Failed(err)
 	}
@@ -65,6 +63,15 @@ func (cl *Caller) Answered(cmd *redis.Cmd, err error) (Answer, error) {
 		return Answer{}, cl.Failed(fmt.Errorf("%w: %w", ErrBadAnswer, err))
 	}
 	return Answer{List: list, Few: few}, nil
+}
+
+// TooFew is why what was granted is not to be told, if it was granted and too few replicas have it, and else the error
+// of the call.
+func TooFew(err error) (few, failed error) {
+	if errors.Is(err, pipe.ErrNotReplicated) {
+		return fmt.Errorf("%w: %w", lock.ErrNotReplicated, err), nil
+	}
+	return nil, err
 }
 
 // Failed wraps an error of go-redis with its meaning, and counts it.
