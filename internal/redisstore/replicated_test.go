@@ -78,11 +78,12 @@ func TestAGrantThatIsNotReplicatedIsNone(t *testing.T) {
 }
 
 // refuseWithout asks for all there is while the replica does not answer.
-func refuseWithout(t *testing.T, replica *redistest.Server, s *Store) {
-	first := acquire(t, s, claim("held", "o"))
+func refuseWithout(t *testing.T, replica *redistest.Server, raw *Store) {
+	s := settled(t, raw)
+	first := acquire(t, raw, claim("held", "o"))
 	handed := make(map[lock.Kind]lock.Fence)
 	for _, k := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Write} {
-		handed[k] = acquire(t, s, kindClaim(k, "over "+k.String(), "o")).Fence
+		handed[k] = acquire(t, raw, kindClaim(k, "over "+k.String(), "o")).Fence
 	}
 	replica.Pause()
 	refused := func(what string, err error) {
@@ -94,7 +95,7 @@ func refuseWithout(t *testing.T, replica *redistest.Server, s *Store) {
 	}
 	free := func(name string) {
 		t.Helper()
-		wantHeld(t, s, name, false)
+		wantHeld(t, raw, name, false)
 	}
 	told := make(map[string]chan error)
 	for _, k := range kinds {
@@ -127,7 +128,7 @@ func refuseWithout(t *testing.T, replica *redistest.Server, s *Store) {
 	for k := range handed {
 		free("over " + k.String())
 	}
-	wantErr(t, renewOne(t, s, "held", "o", first.Fence), nil)
+	wantErr(t, renewOne(t, raw, "held", "o", first.Fence), nil)
 
 	replica.Resume()
 	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("after", "o")); return err })

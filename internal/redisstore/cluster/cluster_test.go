@@ -70,6 +70,6 @@ func TestContract(t *testing.T) {
 		if err := rig.Flush(t.Context(), cc); err != nil {
 			t.Fatal(err)
 		}
-		return storetest.Rig{Store: open(t, c), Hooks: rig.Hooks(t.Context(), cc, ""), Apart: true}
+		return storetest.Rig{Store: settled(t, open(t, c)), Hooks: rig.Hooks(t.Context(), cc, ""), Apart: true}
 	})
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"io"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,3 +35,28 @@ func (s slower) Send(_ []*redis.Cmd, write func() error) error {
 }
 
 func (s slower) Answered([]*redis.Cmd) error { return nil }
+
+// dropping sends no batch of some kinds: the connection breaks before it.
+type dropping struct {
+	mu    sync.Mutex // guards the field below
+	which func(args []any) bool
+}
+
+// all has batches dropped in which one of the commands is such, from now on. With nil none is.
+func (d *dropping) all(which func(args []any) bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.which = which
+}
+
+func (d *dropping) Send(cmds []*redis.Cmd, write func() error) error {
+	d.mu.Lock()
+	which := d.which
+	d.mu.Unlock()
+	if which != nil && slices.ContainsFunc(cmds, func(cmd *redis.Cmd) bool { return which(cmd.Args()) }) {
+		return io.ErrUnexpectedEOF
+	}
+	return write()
+}
+
+func (d *dropping) Answered([]*redis.Cmd) error { return nil }

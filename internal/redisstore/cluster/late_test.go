@@ -8,10 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap/zaptest"
+
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/settle"
 )
 
 // bySlots are claims of some names for p, in the order of their slots, which all differ.
@@ -47,29 +50,41 @@ func wantFree(t testing.TB, s *Store, cs ...lock.Claim) {
 	}
 }
 
-// Of two names the first one is taken and the second one held. The first one is undone, and that comes late: after the
+// settled is a Store as lockd uses it.
+func settled(t testing.TB, s lock.Store) *settle.Store {
+	t.Helper()
+	is, err := settle.New(s, settle.Config{}, zaptest.NewLogger(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(is.Close)
+	return is
+}
+
+// Of two names the first one is taken and the second one held. The first one is released, and that comes late: after the
 // owner was told that it has both.
 func TestALateRollBackEndsNoLaterHold(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
-	late := new(redistest.Late)
-	s := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 2 * time.Second, Hook: late}})
+	drops := new(dropping)
+	raw := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 2 * time.Second, Hook: drops}})
+	s := settled(t, raw)
 	cs := bySlots(t, 2)
-	way := holding(t, s, cs[1].Name)
-	late.Hold(redistest.Calls(s.all()[0].Scripts.Release.SHA))
-	if _, err := s.AcquireAll(t.Context(), cs); !errors.Is(err, lock.ErrOutcomeUnknown) {
-		t.Fatalf("got %v", err)
+	way := holding(t, raw, cs[1].Name)
+	drops.all(redistest.Calls(raw.all()[0].Scripts.Release.SHA))
+	if _, err := s.AcquireAll(t.Context(), cs); !errors.Is(err, lock.ErrHeld) {
+		t.Fatalf("got %v, want that it is held", err)
 	}
-	late.Hold(nil)
-	release(t, s, way)
+	drops.all(nil)
+	release(t, raw, way)
 	var gs []lock.Grant
 	soon(t, "both are taken", func() bool {
 		var err error
 		gs, err = s.AcquireAll(t.Context(), cs)
 		return err == nil
 	})
-	if late.Run(t.Context(), client(t, c)) == 0 {
-		t.Error("nothing came late")
+	if !s.Wait(t.Context()) {
+		t.Error("a release is late")
 	}
 	for i, cl := range cs {
 		if st, err := s.Look(t.Context(), cl.Name); err != nil || st.Owner != cl.Owner || st.Fence != gs[i].Fence {
@@ -88,7 +103,7 @@ func TestANameWhoseReplyWasLostIsGivenBackWithTheOthers(t *testing.T) {
 	holding(t, s, cs[2].Name)
 	loses := &losing{which: redistest.Calls(s.all()[0].Scripts.AcquireAll.SHA)}
 	lossy := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 2 * time.Second, Hook: loses}})
-	_, err := lossy.AcquireAll(t.Context(), cs)
+	_, err := settled(t, lossy).AcquireAll(t.Context(), cs)
 	if _, ok := errors.AsType[*lock.HeldError](err); !ok {
 		t.Errorf("got %v, want that %s is held", err, cs[2].Name)
 	}
@@ -106,7 +121,7 @@ func TestSlowNodesAreNotAskedForNamesWhoseLeaseIsAboutToEnd(t *testing.T) {
 	for i := range cs {
 		cs[i].TTL = 6 * time.Second
 	}
-	if _, err := far.AcquireAll(t.Context(), cs); !errors.Is(err, errTooSlow) || errors.Is(err, lock.ErrOutcomeUnknown) {
+	if _, err := settled(t, far).AcquireAll(t.Context(), cs); !errors.Is(err, errTooSlow) || errors.Is(err, lock.ErrOutcomeUnknown) {
 		t.Errorf("got %v, want that it is given up after half of the lease", err)
 	}
 	wantFree(t, open(t, c), cs...)
