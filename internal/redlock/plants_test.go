@@ -38,7 +38,7 @@ var plants = []struct {
 		r.Fence = 0
 		all = append(all, func() { a.s.release(m, r) })`}}},
 	{"a member ends a hold that it was not asked to end", "TestScenarios/AMemberThatDidNotAnswerKeepsAHold",
-		[]proctest.Plant{{here + "node_test.go", "settle.Config{Member: true}", "settle.Config{}"}}},
+		[]proctest.Plant{{here + "world_test.go", "settle.Config{Member: true}", "settle.Config{}"}}},
 	{"a hold that ended while it was put back stays", "TestScenarios/AHoldThatEndsWhileItIsPutBackDoesNotStay",
 		[]proctest.Plant{{here + "restore.go", "	if err == nil || isUnknown(err) {", "	if false {"}}},
 	{"an owner that is asked for again is told what is being undone", "TestScenarios/AnAttemptIsNotToldWhatAnEarlierOneUndoes",

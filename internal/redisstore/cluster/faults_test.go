@@ -153,7 +153,8 @@ func TestAReplicaTakesOver(t *testing.T) {
 func TestSeveralNamesOnSeveralNodes(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
-	s := open(t, c)
+	raw := open(t, c)
+	s := settled(t, raw)
 	const workers, rounds = 6, 40
 	names := bySlots(t, 5)
 	held := make([]atomic.Int32, len(names))
@@ -192,7 +193,7 @@ func TestSeveralNamesOnSeveralNodes(t *testing.T) {
 	if won.Load() == 0 {
 		t.Error("nobody ever had all of its names")
 	}
-	wantFree(t, s, names...)
+	wantFree(t, raw, names...)
 }
 
 // A server outside a cluster is an error of the configuration; one that is away is not.

@@ -32,7 +32,7 @@ func bySlots(t testing.TB, n int) []lock.Claim {
 	return cs
 }
 
-func release(t testing.TB, s *Store, r lock.Renewal) {
+func release(t testing.TB, s lock.Store, r lock.Renewal) {
 	t.Helper()
 	back := lock.Return{Name: r.Name, Kind: r.Kind, Owner: r.Owner, Fence: r.Fence}
 	if _, err := s.Release(t.Context(), back); err != nil {
