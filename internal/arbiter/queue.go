@@ -88,8 +88,8 @@ func (q *Queue[R]) InTheWay(w *Waiter[R]) bool {
 	return q.behind > 0 || q.waiters.n > 0 && !w.overtakes() || q.Blocked(w.Claim.Kind)
 }
 
-// Arrive puts a request into the queue: behind those who have waited for as long, and behind one that the store is being
-// asked for. A new head is asked for at once, whatever the one before it has to wait for.
+// Arrive puts a request into the queue: behind those who have waited for as long, and behind one that the store is
+// being asked for. A new head is asked for at once, whatever the one before it has to wait for.
 func (q *Queue[R]) Arrive(w *Waiter[R]) {
 	if !w.overtakes() {
 		q.count(w)

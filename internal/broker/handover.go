@@ -151,8 +151,8 @@ func (h *handover) given() attempt {
 	return outcomeOf(attempt{claim: c, start: h.start, grants: []lock.Grant{{Fence: h.res.HandedOver}}, err: h.err})
 }
 
-// passOnLocked passes on what was granted to nobody: to the next waiter here, in the same call. Nobody else is asked for
-// meanwhile.
+// passOnLocked passes on what was granted to nobody: to the next waiter here, in the same call. Nobody else is asked
+// for meanwhile.
 func (b *Broker) passOnLocked(c lock.Claim, f lock.Fence) {
 	q := b.queueLocked(c.Name)
 	h := &handover{b: b, r: returnOf(c)}

@@ -101,7 +101,9 @@ func startKept(t testing.TB, cfg broker.Config, store lock.Store, keeper broker.
 func settled(t testing.TB, store lock.Store) lock.Store { return settledBy(t, store, settle.Config{}) }
 
 // settledMember is that for a member of a majority.
-func settledMember(t testing.TB, m lock.Store) lock.Store { return settledBy(t, m, settle.Config{Member: true}) }
+func settledMember(t testing.TB, m lock.Store) lock.Store {
+	return settledBy(t, m, settle.Config{Member: true})
+}
 
 func settledBy(t testing.TB, store lock.Store, cfg settle.Config) lock.Store {
 	s, err := settle.New(store, cfg, zap.NewNop(), nil)

@@ -146,7 +146,7 @@ func (l *Lease) prolongingLocked(ttl time.Duration) {
 	}
 }
 
-// releaseLostLocked gives back a lost lease if the store may keep it for much longer than anybody was told. This happens
+// releaseLostLocked gives back a lost lease if the store may keep it for much longer than anybody was told. It does so
 // a margin after the end of the validity, as an ordinary end does. It does not happen when the session has gone on
 // elsewhere, or ended and leaves its leases to run out: the client may still be at work.
 func (b *Broker) releaseLostLocked(l *Lease) {

@@ -38,8 +38,8 @@ func (w *waiter) mayHaveLocked() bool {
 	return w.ownID && (w.unsure || w.Asking() || w.shard.leaseIDs[w.Claim.Owner].ghosts > 0)
 }
 
-// doubtLocked notes what the outcome of a call says of what a waiter may have. What a session asks for in vain the store
-// settles. A unary caller that chose its lease id repeats its request; what another one may have is released.
+// doubtLocked notes what the outcome of a call says of what a waiter may have. What a session asks for in vain the
+// store settles. A unary caller that chose its lease id repeats its request; what another one may have is released.
 func (b *Broker) doubtLocked(w *waiter, err error) {
 	switch unknown := errors.Is(err, lock.ErrOutcomeUnknown); {
 	case w.sess != nil:

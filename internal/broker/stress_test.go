@@ -186,7 +186,8 @@ func (s *storm) addReplica() *watchdog.Watchdog[*broker.Lease] {
 	reg := prometheus.NewRegistry()
 	store := s.stores[len(s.replicas)]
 	dog := watchdog.New[*broker.Lease](store, zap.NewNop(), reg)
-	s.replicas, s.regs = append(s.replicas, broker.New(cfg, settled(s.t, store), dog, zap.NewNop(), reg)), append(s.regs, reg)
+	b := broker.New(cfg, settled(s.t, store), dog, zap.NewNop(), reg)
+	s.replicas, s.regs = append(s.replicas, b), append(s.regs, reg)
 	return dog
 }
 

@@ -18,15 +18,15 @@ import (
 //
 // A cancelled ctx is ErrOutcomeUnknown unless the attempt was not begun.
 //
-// What takes and ends holds is done in the order in which it is asked for. When such a call about a name is answered, no
-// earlier one about it from this process is done late any more.
+// What takes and ends holds is done in the order in which it is asked for. When such a call about a name is answered,
+// no earlier one about it from this process is done late any more.
 //
 // # Settled
 //
 // Package settle settles a store, and a majority settles itself. Then an acquisition that fails leaves nothing, unless
-// the owner repeats: it was made once more, and what it may have taken is released behind it until the owner asks again.
-// And a release is done once it was asked for, whatever error is told; so nobody repeats it. A store that is not settled
-// tells ErrNotReplicated or ErrInVain of what it has taken and left.
+// the owner repeats: it was made once more, and what it may have taken is released behind it until the owner asks
+// again. And a release is done once it was asked for, whatever error is told; so nobody repeats it. A store that is not
+// settled tells ErrNotReplicated or ErrInVain of what it has taken and left.
 type Store interface {
 	Holds
 	Lines

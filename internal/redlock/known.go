@@ -12,8 +12,8 @@ import (
 
 // oddHold is a hold that has a greater fence at a member than the one that was told. That is so when others had the
 // name there in between, and the hold was put back, or granted late. Renewals compare fences, as a member may have the
-// name by an attempt that failed; so they bring the one that the member knows, as releases do. What is not known here is found out when
-// the hold is put back.
+// name by an attempt that failed; so they bring the one that the member knows, as releases do. What is not known here
+// is found out when the hold is put back.
 type oddHold struct {
 	member int
 	name   string

@@ -30,19 +30,29 @@ var plants = []struct {
 	{"a failed attempt skips members that did not tell", "TestScenarios/AFailedAttemptLeavesNothing", []proctest.Plant{
 		{here + "acquire.go", "	if v.err != nil && !isUnknown(v.err) {", "	if v.err != nil {"},
 	}},
-	{"a failed attempt skips members that have not answered", "TestScenarios/AFailedAttemptLeavesNothing", []proctest.Plant{
+	{"a failed attempt skips who has not answered", "TestScenarios/AFailedAttemptLeavesNothing", []proctest.Plant{
 		{here + "acquire.go", "			v.err = errUnclear", "			continue"},
 	}},
-	{"a release of a failed attempt ends a later hold", "TestScenarios/WhatAReplicaUndoesLateEndsNoHoldThatGoesOnElsewhere",
+	{
+		"a release of a failed attempt ends a later hold",
+		"TestScenarios/WhatAReplicaUndoesLateEndsNoHoldThatGoesOnElsewhere",
 		[]proctest.Plant{{here + "acquire.go", "		all = append(all, func() { a.s.release(m, r) })", `
 		r.Fence = 0
-		all = append(all, func() { a.s.release(m, r) })`}}},
-	{"a member ends a hold that it was not asked to end", "TestScenarios/AMemberThatDidNotAnswerKeepsAHold",
-		[]proctest.Plant{{here + "world_test.go", "settle.Config{Member: true}", "settle.Config{}"}}},
-	{"a hold that ended while it was put back stays", "TestScenarios/AHoldThatEndsWhileItIsPutBackDoesNotStay",
-		[]proctest.Plant{{here + "restore.go", "	if err == nil || isUnknown(err) {", "	if false {"}}},
-	{"an owner that is asked for again is told what is being undone", "TestScenarios/AnAttemptIsNotToldWhatAnEarlierOneUndoes",
-		[]proctest.Plant{{here + "fences.go", "a.repeats() || a.s.vain.none()", "true"}}},
+		all = append(all, func() { a.s.release(m, r) })`}},
+	},
+	{
+		"a member ends a hold that it was not asked to end", "TestScenarios/AMemberThatDidNotAnswerKeepsAHold",
+		[]proctest.Plant{{here + "world_test.go", "settle.Config{Member: true}", "settle.Config{}"}},
+	},
+	{
+		"a hold that ended while it was put back stays", "TestScenarios/AHoldThatEndsWhileItIsPutBackDoesNotStay",
+		[]proctest.Plant{{here + "restore.go", "	if err == nil || isUnknown(err) {", "	if false {"}},
+	},
+	{
+		"an owner that is asked for again is told what is being undone",
+		"TestScenarios/AnAttemptIsNotToldWhatAnEarlierOneUndoes",
+		[]proctest.Plant{{here + "fences.go", "a.repeats() || a.s.vain.none()", "true"}},
+	},
 	{"fences as they are", storm100, []proctest.Plant{
 		{here + "fences.go", "if times < a.s.quorum {", "if times == 0 {"},
 		{here + "fences.go", "|| a.claims[n].Fence != 0 {", "|| true {"},
@@ -67,7 +77,10 @@ var plants = []struct {
 		{here + "fences.go", "|| a.claims[n].Fence != 0 {", "|| a.claims[n].Fence != 0 || a.why != nil {"},
 	}},
 	{"what a minority handed over is left", "TestScenarios/AHandOverOfAMinorityFreesTheName", []proctest.Plant{
-		{here + "acquire.go", "	a.lost = true\n", "	if a.why != nil {\n		return func() { a.told(nil, err) }\n	}\n	a.lost = true\n"},
+		{
+			here + "acquire.go", "	a.lost = true\n",
+			"	if a.why != nil {\n		return func() { a.told(nil, err) }\n	}\n	a.lost = true\n",
+		},
 	}},
 	{"a renewal by the owner alone", "TestScenarios/ARenewalDoesNotCountOnWhatIsBeingUndone", []proctest.Plant{
 		{here + "renew.go", "r.TTL, r.Sole = s.drifted(r.TTL), false", "r.TTL = s.drifted(r.TTL)"},

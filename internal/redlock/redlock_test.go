@@ -64,18 +64,6 @@ func lapOf(t *testing.T, fault func(w *world)) (took time.Duration) {
 	return took
 }
 
-// once has the first call of an operation meet a fate.
-func once(op string, f fate) func(string) fate {
-	met := false
-	return func(called string) fate {
-		if called != op || met {
-			return fate{}
-		}
-		met = true
-		return f
-	}
-}
-
 // Several claimants that meet do not meet for ever.
 func TestASplitVoteEnds(t *testing.T) {
 	inWorld(t, 5, Config{}, func(w *world) {

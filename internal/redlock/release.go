@@ -26,8 +26,8 @@ func releaseFailed(name string, err error) error {
 	return fmt.Errorf("release %q: %w", name, err)
 }
 
-// StartRelease implements lock.Store. Members carry it out behind what was asked for the owner before, and go on with it
-// if they cannot answer. So it is asked once, and one answer of each member decides what is told.
+// StartRelease implements lock.Store. Members carry it out behind what was asked for the owner before, and go on with
+// it if they cannot answer. So it is asked once, and one answer of each member decides what is told.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	if err := decides(r.Kind); err != nil {
 		go done(lock.Returned{}, releaseFailed(r.Name, err))

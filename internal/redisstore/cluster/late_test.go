@@ -61,7 +61,7 @@ func settled(t testing.TB, s lock.Store) *settle.Store {
 	return is
 }
 
-// Of two names the first one is taken and the second one held. The first one is released, and that comes late: after the
+// Of two names the first one is taken and the second one held. The first is released, and that comes late: after the
 // owner was told that it has both.
 func TestALateRollBackEndsNoLaterHold(t *testing.T) {
 	t.Parallel()
@@ -121,7 +121,8 @@ func TestSlowNodesAreNotAskedForNamesWhoseLeaseIsAboutToEnd(t *testing.T) {
 	for i := range cs {
 		cs[i].TTL = 6 * time.Second
 	}
-	if _, err := settled(t, far).AcquireAll(t.Context(), cs); !errors.Is(err, errTooSlow) || errors.Is(err, lock.ErrOutcomeUnknown) {
+	_, err := settled(t, far).AcquireAll(t.Context(), cs)
+	if !errors.Is(err, errTooSlow) || errors.Is(err, lock.ErrOutcomeUnknown) {
 		t.Errorf("got %v, want that it is given up after half of the lease", err)
 	}
 	wantFree(t, open(t, c), cs...)
