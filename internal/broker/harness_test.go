@@ -15,6 +15,7 @@ import (
 	"github.com/lockd-io/lockd/internal/brokertest"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/redlock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 	"github.com/lockd-io/lockd/internal/settle"
@@ -97,8 +98,14 @@ func startKept(t testing.TB, cfg broker.Config, store lock.Store, keeper broker.
 	return w
 }
 
-// settled has a store settle what it could not tell.
-func settled(t testing.TB, store lock.Store) lock.Store { return settledBy(t, store, settle.Config{}) }
+// settled has a store settle what it could not tell. A majority leaves that to its members.
+func settled(t testing.TB, store lock.Store) lock.Store {
+	switch store.(type) {
+	case *redlock.Store, *book:
+		return store
+	}
+	return settledBy(t, store, settle.Config{})
+}
 
 // settledMember is that for a member of a majority.
 func settledMember(t testing.TB, m lock.Store) lock.Store {

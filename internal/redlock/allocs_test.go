@@ -9,27 +9,30 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// instant is a member that says yes at once.
-type instant struct{ lock.Store }
-
-func (instant) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	done(lock.Grant{Fence: c.Fence, TTL: c.TTL}, nil)
+// instant is a member that says yes to everything when it is told to answer.
+type instant struct {
+	lock.Store
+	claim    lock.Claim
+	acquired func(lock.Grant, error)
+	released func(lock.Returned, error)
 }
 
-func (instant) StartRelease(_ lock.Return, done func(lock.Returned, error)) {
-	done(lock.Returned{}, nil)
-}
+func (m *instant) StartAcquire(c lock.Claim, done func(lock.Grant, error)) { m.claim, m.acquired = c, done }
+
+func (m *instant) StartRelease(_ lock.Return, done func(lock.Returned, error)) { m.released = done }
 
 // mostAllocs bounds what an acquisition and its release over five members cost besides what the members do. Each member
 // is told whom to answer, which is one for each call; the rest is for all of them.
 const mostAllocs = 2*5 + 20
 
 func TestAFanOutAllocatesLittle(t *testing.T) {
-	members := make([]lock.Store, 5)
+	var members [5]*instant
+	var stores []lock.Store
 	for i := range members {
-		members[i] = instant{}
+		members[i] = &instant{}
+		stores = append(stores, members[i])
 	}
-	s, err := New(Config{}, members, zap.NewNop(), nil)
+	s, err := New(Config{}, stores, zap.NewNop(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,12 +45,18 @@ func TestAFanOutAllocatesLittle(t *testing.T) {
 			}
 			g = got
 		})
+		for _, m := range members {
+			m.acquired(lock.Grant{Fence: m.claim.Fence, TTL: m.claim.TTL}, nil)
+		}
 		s.StartRelease(lock.Return{Name: "n", Kind: lock.Exclusive, Owner: "s:#1", Fence: g.Fence},
 			func(_ lock.Returned, err error) {
 				if err != nil {
 					t.Fatal(err)
 				}
 			})
+		for _, m := range members {
+			m.released(lock.Returned{}, nil)
+		}
 	}
 	got := testing.AllocsPerRun(100, once)
 	for range 2 { // what the runtime allocates meanwhile counts, too

@@ -69,11 +69,23 @@ func (b *ballot[T]) answer(m *member, v T, err error) {
 }
 
 // asked is called when all members have been asked, if asking was set. Whatever follows from the outcome, and asks them
-// for something more, comes behind that.
+// for something more, comes behind that. Its caller has the outcome told by another goroutine: it may hold a mutex that
+// whoever is told locks.
 func (b *ballot[T]) asked() {
 	b.mu.Lock()
 	b.asking = false
-	b.unlock(b.counted())
+	then := b.counted()
+	if then == nil {
+		b.unlock(nil)
+		return
+	}
+	b.s.underWay.Add(1)
+	b.unlock(func() {
+		go func() {
+			defer b.s.underWay.Add(-1)
+			then()
+		}()
+	})
 }
 
 // counted decides if the votes amount to something. mu is held.

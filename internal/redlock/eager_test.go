@@ -1,0 +1,60 @@
+package redlock
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// eager is a member that has told its answer before it returns.
+type eager struct{ lock.Store }
+
+func (p eager) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	told := make(chan struct{})
+	p.Store.StartAcquire(c, func(g lock.Grant, err error) {
+		done(g, err)
+		close(told)
+	})
+	<-told
+}
+
+func (p eager) StartRelease(r lock.Return, done func(lock.Returned, error)) {
+	told := make(chan struct{})
+	p.Store.StartRelease(r, func(res lock.Returned, err error) {
+		done(res, err)
+		close(told)
+	})
+	<-told
+}
+
+// Nothing is told before a call that starts something returns, however soon members answer: callers hold mutexes.
+func TestNothingIsToldBeforeACallReturns(t *testing.T) {
+	inWorld(t, 3, Config{}, func(w *world) {
+		var members []lock.Store
+		for _, n := range w.nodes {
+			members = append(members, eager{n})
+		}
+		s := w.over(Config{}, members...)
+		var mu sync.Mutex
+		under := func(start func(told func())) {
+			over := make(chan struct{})
+			mu.Lock()
+			start(func() {
+				mu.Lock()
+				defer mu.Unlock()
+				close(over)
+			})
+			mu.Unlock()
+			<-over
+		}
+		for _, o := range []lock.Owner{"s:#1", "s:#2"} { // the second one is refused
+			under(func(told func()) { s.StartAcquire(claimOf("n", o), func(lock.Grant, error) { told() }) })
+		}
+		next := returnOf("n", "s:#1", 0)
+		next.Next = &lock.Successor{Owner: "s:#3", TTL: claimOf("n", "s:#3").TTL}
+		for _, r := range []lock.Return{next, returnOf("n", "s:#3", 0)} {
+			under(func(told func()) { s.StartRelease(r, func(lock.Returned, error) { told() }) })
+		}
+	})
+}
