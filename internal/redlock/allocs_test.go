@@ -17,7 +17,9 @@ type instant struct {
 	released func(lock.Returned, error)
 }
 
-func (m *instant) StartAcquire(c lock.Claim, done func(lock.Grant, error)) { m.claim, m.acquired = c, done }
+func (m *instant) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	m.claim, m.acquired = c, done
+}
 
 func (m *instant) StartRelease(_ lock.Return, done func(lock.Returned, error)) { m.released = done }
 
