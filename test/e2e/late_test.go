@@ -52,8 +52,8 @@ func belate(t *testing.T, n, late int) *belated {
 			}
 		}
 	}
+	l.b = startLockd(t, own, soonOver, "LOCKD_REPLICA=b") // first: it finds all masters new, however busy the machine is
 	l.a = startLockd(t, through, soonOver, "LOCKD_REPLICA=a", "LOCKD_REDIS_OP_TIMEOUT=500ms")
-	l.b = startLockd(t, own, soonOver, "LOCKD_REPLICA=b")
 	l.stranger = startLockd(t, own, soonOver, "LOCKD_REPLICA=c").Dial(t)
 	l.front = redistest.StartProxy(t, l.a.Addr)
 	told := make(statuses, 100)
