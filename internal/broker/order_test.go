@@ -3,7 +3,6 @@ package broker_test
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -12,14 +11,14 @@ import (
 // ticket is the turn of a call. What a replica asks a store about a name is carried out in the order in which it was
 // asked: what is under way is so at the latest when the next call about the name is.
 type ticket struct {
-	hurry    chan struct{} // closed when the next one has come
-	executed chan struct{} // closed when it was carried out, or never will be, or keeps no order
-	hurries  sync.Once
-	ends     sync.Once
-
-	mu     sync.Mutex // guards the fields below
-	before []*ticket  // those that may not be carried out yet
-	later  bool       // it is carried out when it was answered
+	f        *faults
+	names    []string
+	before   []*ticket     // those that may not be carried out yet
+	over     bool          // it was carried out, or never will be, or keeps no order; guarded by f.mu, as all below
+	later    bool          // it is carried out when it was answered
+	hurried  bool          // the next one has come
+	hurry    chan struct{} // closed then; nil while it does not wait
+	executed chan struct{} // closed when it is over; nil while nobody waits for that
 }
 
 type ticketKey struct{}
@@ -30,17 +29,15 @@ func (f *faults) queued(ctx context.Context, verb string, arg any) context.Conte
 	if ctx.Value(ticketKey{}) != nil || len(names) == 0 {
 		return ctx
 	}
-	t := &ticket{hurry: make(chan struct{}), executed: make(chan struct{})}
+	t := &ticket{f: f, names: names}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.last == nil {
-		f.last = make(map[string]*ticket)
+	if f.open == nil {
+		f.open = make(map[string][]*ticket)
 	}
 	for _, name := range names {
-		if before := f.last[name]; before != nil {
-			t.before = append(t.before, before)
-		}
-		f.last[name] = t
+		t.before = append(t.before, f.open[name]...)
+		f.open[name] = append(f.open[name], t)
 	}
 	return context.WithValue(ctx, ticketKey{}, t)
 }
@@ -76,23 +73,51 @@ func (t *ticket) turn() {
 	if t == nil {
 		return
 	}
-	t.mu.Lock()
-	before := t.before
-	t.mu.Unlock()
-	for _, b := range before {
-		b.hurries.Do(func() { close(b.hurry) })
-		<-b.executed
-		b.turn() // it may never have been its turn
+	t.f.mu.Lock()
+	var under []chan struct{}
+	for _, b := range t.before {
+		if b.over {
+			continue
+		}
+		if b.hurried = true; b.hurry != nil {
+			close(b.hurry)
+			b.hurry = nil
+		}
+		if b.executed == nil {
+			b.executed = make(chan struct{})
+		}
+		under = append(under, b.executed)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.before = nil
+	t.f.mu.Unlock()
+	for _, executed := range under {
+		<-executed
+	}
 }
 
-// end notes that it was carried out.
+// end notes that it is over.
 func (t *ticket) end() {
-	if t != nil {
-		t.ends.Do(func() { close(t.executed) })
+	if t == nil {
+		return
+	}
+	t.f.mu.Lock()
+	defer t.f.mu.Unlock()
+	t.endLocked()
+}
+
+func (t *ticket) endLocked() {
+	if t.over {
+		return
+	}
+	t.over = true
+	if t.executed != nil {
+		close(t.executed)
+	}
+	for _, name := range t.names {
+		t.f.open[name] = slices.DeleteFunc(t.f.open[name], func(o *ticket) bool { return o == t })
+		if len(t.f.open[name]) == 0 {
+			delete(t.f.open, name)
+		}
 	}
 }
 
@@ -101,10 +126,10 @@ func (t *ticket) answered() {
 	if t == nil {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.f.mu.Lock()
+	defer t.f.mu.Unlock()
 	if !t.later {
-		t.end()
+		t.endLocked()
 	}
 }
 
@@ -114,18 +139,28 @@ func (c call) wait(d time.Duration) {
 		time.Sleep(d)
 		return
 	}
+	c.t.f.mu.Lock()
+	if c.t.hurried {
+		c.t.f.mu.Unlock()
+		return
+	}
+	hurry := make(chan struct{})
+	c.t.hurry = hurry
+	c.t.f.mu.Unlock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
-	case <-time.After(d):
-	case <-c.t.hurry:
+	case <-timer.C:
+	case <-hurry:
 	}
 }
 
 // later has a call be carried out after a while, whose answer nobody hears.
 func (c call) later(d time.Duration, do func()) {
 	if c.t != nil {
-		c.t.mu.Lock()
+		c.t.f.mu.Lock()
 		c.t.later = true
-		c.t.mu.Unlock()
+		c.t.f.mu.Unlock()
 	}
 	go func() {
 		defer c.t.end()

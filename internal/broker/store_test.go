@@ -22,7 +22,7 @@ type faults struct {
 	down  error
 	deaf  bool
 	ears  map[*func(lock.Notice)]bool // of those who listen
-	last  map[string]*ticket          // the last call about each name
+	open  map[string][]*ticket        // the calls about each name that are not over
 }
 
 // call is one call of a Store. do carries it out, and answer points to where the answer is then.
