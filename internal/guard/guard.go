@@ -103,11 +103,10 @@ func Begin(store Store, r Replica, log *zap.Logger, reg prometheus.Registerer, f
 		return nil, err
 	}
 	g.lookAround(ctx)
-	g.wg.Go(func() { g.keep(ctx, failed) })
 	g.peers = peers.Join(store, "names", r.ID, func(struct{}) named { return named{r.Name, r.ID} }, func(err error) {
 		g.log.Debug("another replica was not told the name of this one", zap.Error(err))
 	})
-	g.wg.Go(func() { g.keepNames(ctx) })
+	g.wg.Go(func() { g.keep(ctx, failed) })
 	return g, nil
 }
 
@@ -118,31 +117,25 @@ func (g *Guard) Close() {
 	g.wg.Wait()
 }
 
-// sleep says whether a pause is over, and not ctx.
-func sleep(ctx context.Context, pause time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(pause):
-		return true
-	}
-}
-
-// keep repeats the declaration.
+// keep repeats the declaration, and looks who else is there.
 func (g *Guard) keep(ctx context.Context, failed func(error)) {
+	g.lookForNames(ctx)
 	for {
 		pause := every
 		if !g.agreed() {
 			pause = soon
 		}
-		if !sleep(ctx, pause) {
+		select {
+		case <-ctx.Done():
 			return
+		case <-time.After(pause):
 		}
 		if err := g.declare(ctx); errors.Is(err, ErrDiffers) && !g.agreed() {
 			failed(err)
 			return
 		}
 		g.lookAround(ctx)
+		g.lookForNames(ctx)
 	}
 }
 

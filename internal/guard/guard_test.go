@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"slices"
 	"strings"
@@ -73,6 +74,7 @@ type begun struct {
 func begin(t *testing.T, s *shared, r Replica, failed func(error)) begun {
 	t.Helper()
 	core, log := observer.New(zapcore.InfoLevel)
+	r.ID = rand.Text()
 	g, err := Begin(s, r, zap.New(core), prometheus.NewRegistry(), failed)
 	if err != nil {
 		t.Fatal(err)
@@ -199,22 +201,20 @@ func TestPrefixesThatOverlapAreToldOf(t *testing.T) {
 func TestTwoReplicasOfOneNameNoticeEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shared{Peers: memstore.New()}
-		named := func(name, id string) begun {
-			return begin(t, s, Replica{Text: "the same", Name: name, ID: id}, never(t))
-		}
+		named := func(name string) begun { return begin(t, s, Replica{Text: "the same", Name: name}, never(t)) }
 		tells := func(b begun, severity lock.Severity, others float64) {
 			t.Helper()
 			b.tells("REPLICA_NAME", severity, b.shared, others)
 		}
-		first, other := named("east", "1"), named("west", "2")
+		first, other := named("east"), named("west")
 		defer first.Close()
 		defer other.Close()
 		time.Sleep(time.Minute)
 		tells(first, lock.SeverityOK, 0)
 		first.logged("", 0)
 
-		second := named("east", "3")
-		time.Sleep(time.Second) // at its start
+		second := named("east")
+		synctest.Wait() // at its start
 		tells(second, lock.SeverityWarning, 1)
 		time.Sleep(time.Minute) // while it runs
 		for _, b := range []begun{first, second} {

@@ -10,10 +10,6 @@ import (
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
-// namesEvery is how often the others are asked for their names in the end. At first it is soon, and in between the
-// pause doubles.
-const namesEvery = Lasts / 2
-
 const nameRemedy = "give each replica a name of its own: replica in its file, or LOCKD_REPLICA"
 
 // names are what this replica knows of the names of the others. Lists, logs and traces tell replicas apart by name
@@ -28,15 +24,6 @@ type names struct {
 type named struct {
 	Replica string `json:"replica"`
 	ID      string `json:"id"`
-}
-
-func (g *Guard) keepNames(ctx context.Context) {
-	for pause := soon; ; pause = min(2*pause, namesEvery) {
-		g.lookForNames(ctx)
-		if !sleep(ctx, pause) {
-			return
-		}
-	}
 }
 
 // lookForNames asks once. If not all answer, nobody of the same name among them is no news.
