@@ -87,7 +87,7 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 	b.finder = deadlock.New(deadlock.Config{ID: newID(), Store: store, Local: local{b}, Log: b.log})
 	b.wg.Go(b.monitor)
 	b.wg.Go(b.recount)
-	b.wg.Go(func() { b.finder.Run(ctx, func() bool { return b.acting.Load() > 0 }) })
+	b.wg.Go(func() { b.finder.Run(ctx) })
 	return b
 }
 

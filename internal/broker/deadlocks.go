@@ -29,7 +29,6 @@ func (b *Broker) actLocked(w *waiter) {
 	h.acting = append(h.acting, w)
 	w.acting = len(h.acting)
 	b.acting.Add(1)
-	b.finder.Wake()
 }
 
 // actNoMoreLocked takes it from the list.
@@ -70,7 +69,7 @@ func (l *Lease) actorLocked() string {
 }
 
 // Waits implements deadlock.Local.
-func (o local) Waits(actors []string, since time.Duration, most int, about bool) (waits []deadlock.Wait) {
+func (o local) Waits(actors []string, since time.Duration, most int) (waits []deadlock.Wait) {
 	ws := o.actingSince(time.Now().Add(-since))
 	only := make(map[string]bool, len(actors))
 	for _, a := range actors {
@@ -84,7 +83,7 @@ func (o local) Waits(actors []string, since time.Duration, most int, about bool)
 		if len(only) > 0 && !only[actor] {
 			continue
 		}
-		if wait, waiting := w.wait(about); waiting {
+		if wait, waiting := w.wait(len(only) > 0); waiting {
 			wait.Actor = actor
 			waits = append(waits, wait)
 		}

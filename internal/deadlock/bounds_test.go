@@ -27,7 +27,7 @@ func (c *circles) name(i int) string { return fmt.Sprintf("%04d-%s", i, strings.
 // next is who holds what one waits for.
 func (c *circles) next(i int) int { return i/c.size*c.size + (i+1)%c.size }
 
-func (c *circles) Waits(actors []string, _ time.Duration, most int, _ bool) (waits []Wait) {
+func (c *circles) Waits(actors []string, _ time.Duration, most int) (waits []Wait) {
 	c.asked.Add(1)
 	only := make(map[string]bool)
 	for _, a := range actors {
@@ -92,7 +92,7 @@ func TestWhatIsToldOfDeadlocksIsBounded(t *testing.T) {
 		})
 	}
 	var names int
-	for _, n := range namesOf((&circles{n: 5000, size: 2}).Waits(nil, 0, 5000, false)) {
+	for _, n := range namesOf((&circles{n: 5000, size: 2}).Waits(nil, 0, 5000)) {
 		names += len(n)
 	}
 	if names > nameBytes || names < nameBytes/2 {

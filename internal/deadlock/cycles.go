@@ -32,93 +32,81 @@ func (g *graph) behind(n int) (requests []int) {
 	seen := map[int]bool{n: true}
 	for next := []int{n}; len(next) > 0; next = next[1:] {
 		requests = append(requests, g.of[next[0]]...)
-		g.edges(next[0], func(_ edge, to int) bool {
+		for _, to := range g.edges(next[0]) {
 			if !seen[to] {
 				seen[to] = true
 				next = append(next, to)
 			}
-			return true
-		})
+		}
 	}
 	slices.Sort(requests)
 	return requests
 }
 
 // shortest is a shortest circle through an actor, inside of its group; nil if there is none.
-func (g *graph) shortest(from int, group []int) []edge {
+func (g *graph) shortest(from int, group []int) (circle []edge) {
 	type step struct {
 		edge edge
 		from int
 	}
 	came := map[int]step{}
-	for next := []int{from}; len(next) > 0; {
-		n := next[0]
-		next = next[1:]
-		closed := false
-		g.edges(n, func(e edge, to int) bool {
-			_, seen := came[to]
-			if group[to] != group[from] || seen {
-				return true
+	for next := []int{from}; len(next) > 0; next = next[1:] {
+		for e, to := range g.edges(next[0]) {
+			if _, seen := came[to]; seen || group[to] != group[from] {
+				continue
 			}
-			came[to] = step{e, n}
+			came[to] = step{e, next[0]}
 			next = append(next, to)
-			closed = to == from
-			return !closed
-		})
-		if !closed {
-			continue
+			if to != from {
+				continue
+			}
+			for at := from; len(circle) == 0 || at != from; at = came[at].from {
+				circle = append(circle, came[at].edge)
+			}
+			slices.Reverse(circle)
+			return circle
 		}
-		var back []edge
-		for at := from; len(back) == 0 || at != from; at = came[at].from {
-			back = append(back, came[at].edge)
-		}
-		slices.Reverse(back)
-		return back
 	}
 	return nil
 }
 
-// groups numbers the strongly connected components of the stuck actors (Tarjan).
-func (g *graph) groups() []int {
-	t := &tarjan{g: g, index: make([]int, len(g.of)), low: make([]int, len(g.of)), group: make([]int, len(g.of))}
+// groups numbers the strongly connected components of the stuck actors (Tarjan), from 1 on. visit calls itself for each
+// actor of a chain, of which there are as many at most as requests that wait.
+func (g *graph) groups() (group []int) {
+	group = make([]int, len(g.of))                               // 0: not known yet
+	index, low := make([]int, len(g.of)), make([]int, len(g.of)) // 0: not visited
+	visited, groups := 0, 0
+	var stack []int
+	var visit func(n int)
+	visit = func(n int) {
+		visited++
+		index[n], low[n] = visited, visited
+		stack = append(stack, n)
+		for _, to := range g.edges(n) {
+			if index[to] == 0 {
+				visit(to)
+				low[n] = min(low[n], low[to])
+			} else if group[to] == 0 {
+				low[n] = min(low[n], index[to])
+			}
+		}
+		if low[n] < index[n] {
+			return
+		}
+		groups++ // n is the first one of its group that was visited: the group is on the stack from it on
+		first := len(stack) - 1
+		for stack[first] != n {
+			first--
+		}
+		for _, m := range stack[first:] {
+			group[m] = groups
+		}
+		stack = stack[:first]
+	}
 	for n := range g.of {
-		if !g.live[n] && t.index[n] == 0 {
-			t.visit(n)
+		if !g.live[n] && index[n] == 0 {
+			visit(n)
 		}
 	}
-	return t.group
-}
-
-type tarjan struct {
-	g          *graph
-	index, low []int // from 1 on; 0 for one that was not visited
-	group      []int // from 1 on; 0 for one whose group is not known yet
-	stack      []int
-	last       int // index
-	groups     int
-}
-
-// visit calls itself for each actor of a chain. There are as many at most as requests that wait.
-func (t *tarjan) visit(n int) {
-	t.last++
-	t.index[n], t.low[n] = t.last, t.last
-	t.stack = append(t.stack, n)
-	t.g.edges(n, func(_ edge, to int) bool {
-		if t.index[to] == 0 {
-			t.visit(to)
-			t.low[n] = min(t.low[n], t.low[to])
-		} else if t.group[to] == 0 {
-			t.low[n] = min(t.low[n], t.index[to])
-		}
-		return true
-	})
-	if t.low[n] < t.index[n] {
-		return
-	}
-	t.groups++ // n is the first one of its group that was visited: the group is on the stack above it
-	for m := -1; m != n; {
-		m = t.stack[len(t.stack)-1]
-		t.stack = t.stack[:len(t.stack)-1]
-		t.group[m] = t.groups
-	}
+	return group
 }

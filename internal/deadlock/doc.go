@@ -14,12 +14,11 @@
 //
 // # How it works
 //
-// One replica at a time looks: whoever's turn comes while its own requests wait, unless another one looked just now. It
-// asks all for the requests that wait, and then who holds what these want (two questions, of which the second has the
-// names). Circles in that graph may be deadlocks. Then the store is asked for the names, and all replicas once more for
-// the same requests and holds. A request has an id that is never used again, and a hold has a fence. So what was there
-// both times was there all the time between. All of it was true at once, between the last answer to the first questions
-// and the next question. Only circles in that are told.
+// Each replica searches every 0.7 s while its own requests wait, unless another one did just now. It asks all replicas
+// for the requests that wait, and then who holds the names that these want. Circles in that graph may be deadlocks. Then
+// it asks the store for the limits of semaphores, and all replicas once more for the same requests and holds. A request
+// has an id that is never used again, and a hold has a fence. So what was there both times was there all the time
+// between, and all of it was true at once. Only circles in that are told.
 //
 // What is found is told to all replicas. The one at which the youngest request waits counts it. Of those
 // whose session asked to fail, the youngest fails, at its own replica.

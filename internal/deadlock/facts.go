@@ -8,8 +8,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// maxShares bounds the graph: how often a hold is in the way of a request.
-const maxShares = 500_000
+// maxEdges bounds the graph: how often a hold is in the way of a request.
+const maxEdges = 500_000
 
 // facts are what the replicas told, and the limits of semaphores as far as they were read.
 type facts struct {
@@ -46,7 +46,7 @@ func ordered(answers []Answer) (waits []Wait, holds map[string][]Hold) {
 
 // graph has what the requests need.
 func (f facts) graph() *graph {
-	shares := 0
+	edges := 0
 	known := make(map[Want]need) // requests that want the same have the same holders
 	needs := make([][]need, len(f.waits))
 	for i, w := range f.waits {
@@ -59,7 +59,7 @@ func (f facts) graph() *graph {
 				n = f.need(want)
 				known[want] = n
 			}
-			if shares += len(n.holders); shares > maxShares {
+			if edges += len(n.holders); edges > maxEdges {
 				needs[i] = nil // as if it were granted
 				break
 			}
@@ -104,7 +104,7 @@ type suspect struct {
 	names  []string
 	kinds  map[string]lock.Kind
 	seen   map[lock.Owner]bool
-	holds  map[Hold]bool // without their permits
+	holds  map[Hold]bool // without their permits, which may become fewer
 }
 
 // suspects puts together all that deadlocks depend on.
@@ -118,19 +118,14 @@ func (f facts) suspects(cs []circle) (s suspect) {
 			for _, want := range w.Wants {
 				s.kinds[want.Name] = want.Kind
 				for _, h := range f.inTheWay(want) {
-					s.holds[unchanging(h)] = true
+					h.Permits = 0
+					s.holds[h] = true
 				}
 			}
 		}
 	}
 	s.actors, s.names = slices.Collect(maps.Keys(actors)), slices.Collect(maps.Keys(s.kinds))
 	return s
-}
-
-// unchanging is what stays the same while a hold lasts.
-func unchanging(h Hold) Hold {
-	h.Permits = 0
-	return h
 }
 
 // confirm keeps what was seen before. A request that was not makes its actor one that is not stuck.
@@ -141,7 +136,8 @@ func (s suspect) confirm(waits []Wait, holds map[string][]Hold, limits map[strin
 	}
 	for name, hs := range holds {
 		for _, h := range hs {
-			if s.holds[unchanging(h)] {
+			same := h
+			if same.Permits = 0; s.holds[same] {
 				f.holds[name] = append(f.holds[name], h)
 			}
 		}
@@ -164,23 +160,15 @@ func (f facts) describe(c circle) (d Deadlock) {
 		}
 		d.Members = append(d.Members, m)
 	}
-	youngest, victim := 0, -1
-	for i, m := range d.Members {
-		if younger(m, d.Members[youngest]) {
-			youngest = i
-		}
-		if m.About.Fails && (victim < 0 || younger(m, d.Members[victim])) {
-			victim = i
-		}
+	byAge := func(m, o Member) int { return cmp.Or(cmp.Compare(m.Age, o.Age), cmp.Compare(o.Owner, m.Owner)) }
+	sorted := slices.SortedFunc(slices.Values(d.Members), byAge) // the youngest first
+	if i := slices.IndexFunc(sorted, func(m Member) bool { return m.About.Fails }); i >= 0 {
+		d.Victim = sorted[i].Owner
 	}
-	if victim >= 0 {
-		d.Victim = d.Members[victim].Owner
-	}
+	youngest := slices.IndexFunc(d.Members, func(m Member) bool { return m.Owner == sorted[0].Owner })
 	d.Members = slices.Concat(d.Members[youngest:], d.Members[:youngest])
 	if d.Omitted = max(len(d.Members)-maxMembers, 0); d.Omitted > 0 {
 		d.Members = d.Members[:maxMembers]
 	}
 	return d
 }
-
-func younger(m, o Member) bool { return m.Age < o.Age || m.Age == o.Age && m.Owner > o.Owner }

@@ -3,10 +3,10 @@ package deadlock
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -45,9 +45,9 @@ const (
 
 // Local is what this replica knows.
 type Local interface {
-	// Waits are the requests that wait here for so long at least and whose actor is known: those of the given actors,
-	// if there are any. At most so many, those that wait longest. about fills in what people want to know.
-	Waits(actors []string, since time.Duration, most int, about bool) []Wait
+	// Waits are the requests that wait here for so long at least and whose actor is known, at most so many, those that
+	// wait longest. If actors are given it is theirs alone, and with what people want to know of them.
+	Waits(actors []string, since time.Duration, most int) []Wait
 	// Holds are holds of a name whose actors are known, at most so many.
 	Holds(name string, most int) []Hold
 	// Fail ends a request that waits in a deadlock, and says whether it waited here.
@@ -70,29 +70,24 @@ type Config struct {
 	Log   *zap.Logger
 }
 
-// Finder looks for deadlocks. Wake it when a request whose actor is known has to wait.
+// Finder looks for deadlocks.
 type Finder struct {
-	cfg    Config
-	peers  *peers.Peers[Question, Answer]
-	wake   chan struct{} // size 1
-	asleep atomic.Bool
-	found  atomic.Uint64
-	failed atomic.Uint64
-	heard  atomic.Int64 // when another replica began to look, in ns since began
-	began  time.Time
+	cfg   Config
+	peers *peers.Peers[Question, Answer]
 
 	look   sync.Mutex // held by the one who looks, guards the fields below. Locked before mu
 	last   Found
 	lastAt time.Time
 
-	mu    sync.Mutex               // guards the field below
-	known map[lock.Owner]time.Time // the youngest of each deadlock, if it waits here, and when that was found last
+	mu            sync.Mutex               // guards the fields below
+	heard         time.Time                // when a replica began to look
+	known         map[lock.Owner]time.Time // the youngest of each deadlock, if it waits here, and when that was found last
+	found, failed uint64
 }
 
 // New is a Finder that answers other replicas. Run has it look by itself, Leave ends that it answers.
 func New(cfg Config) *Finder {
-	f := &Finder{cfg: cfg, wake: make(chan struct{}, 1), began: time.Now(), known: make(map[lock.Owner]time.Time)}
-	f.heard.Store(int64(-time.Hour))
+	f := &Finder{cfg: cfg, known: make(map[lock.Owner]time.Time)}
 	f.peers = peers.Join(cfg.Store, "deadlocks", cfg.ID, f.asked, func(err error) {
 		cfg.Log.Debug("another replica that looks for deadlocks was not answered", zap.Error(err))
 	})
@@ -103,35 +98,18 @@ func New(cfg Config) *Finder {
 // Leave answers no more questions.
 func (f *Finder) Leave() { f.peers.Leave() }
 
-// Wake says that a request waits. It costs next to nothing while the Finder is awake.
-func (f *Finder) Wake() {
-	if f.asleep.Load() && f.asleep.CompareAndSwap(true, false) {
-		select {
-		case f.wake <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// Run looks for deadlocks until ctx ends. waiting says whether anybody waits here whose actor is known.
-func (f *Finder) Run(ctx context.Context, waiting func() bool) {
+// Run looks for deadlocks until ctx ends, while requests wait here whose actors are known, unless another replica does.
+func (f *Finder) Run(ctx context.Context) {
 	for {
-		f.asleep.Store(true)
-		if waiting() {
-			f.asleep.Store(false)
-		} else {
-			select {
-			case <-f.wake:
-			case <-ctx.Done():
-			}
-		}
 		select {
 		case <-time.After(period*4/5 + rand.N(period*2/5)): //nolint:gosec // not a secret
 		case <-ctx.Done():
 			return
 		}
-		if time.Since(f.began)-time.Duration(f.heard.Load()) < period*4/5 ||
-			len(f.cfg.Local.Waits(nil, ripe, 1, false)) == 0 {
+		f.mu.Lock()
+		heard := f.heard
+		f.mu.Unlock()
+		if time.Since(heard) < period*4/5 || len(f.cfg.Local.Waits(nil, ripe, 1)) == 0 {
 			continue
 		}
 		if _, err := f.Look(ctx); err != nil {
@@ -213,7 +191,7 @@ func (f *Finder) confirm(ctx context.Context, s suspect, found *Found) error {
 	if err != nil {
 		return err
 	}
-	again, err := f.ask(ctx, found, Question{Waits: true, Actors: s.actors, About: true, Names: s.names})
+	again, err := f.ask(ctx, found, Question{Waits: true, Actors: s.actors, Names: s.names})
 	if err != nil {
 		return err
 	}
@@ -280,55 +258,50 @@ func namesOf(waits []Wait) (names []string) {
 
 // asked answers a question of another replica, or of this one.
 func (f *Finder) asked(q Question) (a Answer) {
-	if q.Waits {
-		since := time.Duration(0) // of these actors, all
-		if len(q.Actors) == 0 {
-			f.heard.Store(int64(time.Since(f.began)))
-			since = ripe
-		}
-		a.Waits = f.cfg.Local.Waits(q.Actors, since, maxWaits, q.About)
-		a.Cut = len(q.Actors) > 0 && len(a.Waits) == maxWaits
+	switch {
+	case q.Waits && len(q.Actors) == 0:
+		f.mu.Lock()
+		f.heard = time.Now()
+		f.mu.Unlock()
+		a.Waits = f.cfg.Local.Waits(nil, ripe, maxWaits)
+	case q.Waits:
+		a.Waits = f.cfg.Local.Waits(q.Actors, 0, maxWaits)
+		a.Cut = len(a.Waits) == maxWaits
 	}
 	for _, name := range q.Names {
 		a.Holds = append(a.Holds, f.cfg.Local.Holds(name, maxHolders)...)
 	}
 	for _, d := range q.Found {
-		f.note(d)
+		if len(d.Members) > 0 {
+			f.note(d)
+		}
 	}
 	return a
 }
 
 // note counts a deadlock if that is up to this replica, and ends a request if it is here.
 func (f *Finder) note(d Deadlock) {
-	if len(d.Members) == 0 {
-		return
-	}
-	if youngest := d.Members[0].Owner; f.cfg.Local.IsWaiting(youngest) && f.isNew(youngest) {
-		f.found.Add(1)
-		f.cfg.Log.Warn("requests wait for each other", zap.Array(observe.KeyDeadlock, d))
-	}
-	if d.Victim != "" && f.cfg.Local.Fail(d.Victim, &Error{d}) {
-		f.failed.Add(1)
-	}
-}
-
-// isNew remembers that a deadlock was found, and says whether it is another one than before.
-func (f *Finder) isNew(youngest lock.Owner) bool {
+	youngest := d.Members[0].Owner
+	waits := f.cfg.Local.IsWaiting(youngest)
+	failed := d.Victim != "" && f.cfg.Local.Fail(d.Victim, &Error{d})
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if failed {
+		f.failed++
+	}
 	f.forgetLocked()
-	_, known := f.known[youngest]
-	f.known[youngest] = time.Now()
-	return !known
+	if _, known := f.known[youngest]; waits && !known {
+		f.found++
+		f.cfg.Log.Warn("requests wait for each other", zap.Array(observe.KeyDeadlock, d))
+	}
+	if waits {
+		f.known[youngest] = time.Now()
+	}
 }
 
 // forgetLocked drops the deadlocks that are not found any more.
 func (f *Finder) forgetLocked() {
-	for w, at := range f.known {
-		if time.Since(at) > lasting {
-			delete(f.known, w)
-		}
-	}
+	maps.DeleteFunc(f.known, func(_ lock.Owner, at time.Time) bool { return time.Since(at) > lasting })
 }
 
 // Counts are the deadlocks that were found so far, the requests that were ended because of one, and the deadlocks that
@@ -342,5 +315,5 @@ func (f *Finder) Counts() (found, failed uint64, lasts int) {
 			lasts++
 		}
 	}
-	return f.found.Load(), f.failed.Load(), lasts
+	return f.found, f.failed, lasts
 }

@@ -104,7 +104,7 @@ func (h half) move() {
 	}
 }
 
-func (h half) Waits(actors []string, _ time.Duration, most int, about bool) (waits []Wait) {
+func (h half) Waits(actors []string, _ time.Duration, most int) (waits []Wait) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.move()
@@ -114,7 +114,7 @@ func (h half) Waits(actors []string, _ time.Duration, most int, about bool) (wai
 				Actor: a.name, Owner: lock.Owner(fmt.Sprintf("request-%d", a.id)), Age: time.Duration(1 + h.last - a.id),
 				Wants: []Want{{Name: fmt.Sprint(a.wants), Kind: lock.Exclusive}},
 			}
-			if about {
+			if len(actors) > 0 {
 				w.About = &About{Client: a.name}
 			}
 			waits = append(waits, w)

@@ -1,6 +1,10 @@
 package deadlock
 
-import "github.com/lockd-io/lockd/internal/lock"
+import (
+	"iter"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
 
 // graph finds the actors that wait for ever: none of their requests can be granted unless another such actor releases
 // something first. Who does not wait is not one of them.
@@ -39,7 +43,7 @@ func amount(h Hold) int64 {
 	return 1
 }
 
-// newGraph takes requests with what they need. It changes the needs.
+// newGraph takes requests with what they need, and finds who is stuck. It changes the needs.
 func newGraph(waits []Wait, needs [][]need) *graph {
 	g := &graph{needs: needs, numbers: make(map[string]int, len(waits)), unmet: make([]int, len(waits))}
 	for i, w := range waits {
@@ -116,17 +120,16 @@ type edge struct {
 	hold          *Hold
 }
 
-// edges calls f with each edge from a stuck actor to another one, or to itself, until f says no.
-func (g *graph) edges(n int, f func(e edge, to int) bool) {
-	for _, i := range g.of[n] {
-		for j, need := range g.needs[i] {
-			if need.want <= 0 {
-				continue
-			}
-			for k := range need.holders {
-				to, waits := g.numbers[need.holders[k].Actor]
-				if waits && !g.live[to] && !f(edge{i, j, &need.holders[k]}, to) {
-					return
+// edges are those from a stuck actor to another one, or to itself, with the actor to which each leads.
+func (g *graph) edges(n int) iter.Seq2[edge, int] {
+	return func(yield func(edge, int) bool) {
+		for _, i := range g.of[n] {
+			for j, need := range g.needs[i] {
+				for k := range need.holders {
+					to, waits := g.numbers[need.holders[k].Actor]
+					if need.want > 0 && waits && !g.live[to] && !yield(edge{i, j, &need.holders[k]}, to) {
+						return
+					}
 				}
 			}
 		}

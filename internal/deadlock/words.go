@@ -17,7 +17,7 @@ type Wait struct {
 	Owner lock.Owner    `json:"o"`
 	Wants []Want        `json:"w"` // all of them at once
 	Age   time.Duration `json:"t"`
-	About *About        `json:"i,omitempty"` // if it was asked for
+	About *About        `json:"i,omitempty"` // if its actor was asked for
 }
 
 // Want is one lock that a request waits for.
@@ -99,8 +99,6 @@ type Question struct {
 	// Waits asks for the requests that wait, the longest waiting first: of these actors, or of all.
 	Waits  bool     `json:"waits,omitempty"`
 	Actors []string `json:"actors,omitempty"`
-	// About asks for what people want to know of them.
-	About bool `json:"about,omitempty"`
 	// Names asks who holds these.
 	Names []string `json:"names,omitempty"`
 	// Found tells what was found.
