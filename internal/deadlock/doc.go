@@ -15,7 +15,7 @@
 // # How it works
 //
 // Each replica searches every 0.7 s while its own requests wait, unless another one did just now. It asks all replicas
-// for the requests that wait, and then who holds the names that these want. Circles in that graph may be deadlocks. Then
+// for the requests that wait, and then who holds the names that these want. Circles in that graph may be deadlocks. So
 // it asks the store for the limits of semaphores, and all replicas once more for the same requests and holds. A request
 // has an id that is never used again, and a hold has a fence. So what was there both times was there all the time
 // between, and all of it was true at once. Only circles in that are told.

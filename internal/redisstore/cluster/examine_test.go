@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -31,8 +30,7 @@ func TestAllMastersAreExamined(t *testing.T) {
 	masters := redistest.Addrs(c.Nodes[:3])
 	all := s.Examine(t.Context())
 	for _, check := range []string{
-		examine.Reachable, examine.ClusterState, examine.ClusterSlots, examine.SlotMigration, examine.Rights,
-		examine.Replication,
+		examine.Reachable, examine.ClusterState, examine.Rights, examine.Replication,
 	} {
 		found := of(all, check)
 		for _, addr := range masters {
@@ -45,16 +43,6 @@ func TestAllMastersAreExamined(t *testing.T) {
 			t.Errorf("%s: got %v", check, found)
 		}
 	}
-
-	m := c.Migrate(layout.Slot("job")) // of the first
-	open := of(s.Examine(t.Context()), examine.SlotMigration)
-	for i, want := range []lock.Severity{lock.SeverityWarning, lock.SeverityWarning, lock.SeverityOK} {
-		if f := open[masters[i]]; f.Severity != want ||
-			(want == lock.SeverityWarning) != strings.Contains(f.Detail, fmt.Sprint(layout.Slot("job"))) {
-			t.Errorf("got %+v while a slot moves, want severity %d", f, want)
-		}
-	}
-	m.Finish()
 
 	c.Nodes[2].Pause()
 	begun := time.Now()

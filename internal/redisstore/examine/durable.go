@@ -67,14 +67,13 @@ func (s Server) checkReplication(r *report, v *view) {
 		return
 	}
 	replicas, good, late := s.replicas(v)
-	needed := v.count("min-replicas-to-write")
+	least := v.settings["min-replicas-to-write"]
+	needed, _ := strconv.Atoi(least.value)
 	replaced := s.BehindSentinel || s.InCluster
-	detail := fmt.Sprintf("%d replicas, %d in time, min-replicas-to-write %d", replicas, good, needed)
-	if needed < 0 {
-		detail = fmt.Sprintf("%d replicas, %d in time, min-replicas-to-write not known", replicas, good)
-	}
+	detail := fmt.Sprintf("%d replicas, %d in time, min-replicas-to-write %s", replicas, good,
+		cmp.Or(least.value, "not known"))
 	switch {
-	case needed > 0 && int64(good) < needed:
+	case needed > good:
 		r.add(lock.SeverityError, Replication, detail+": it refuses locks",
 			"start its replicas, or lower min-replicas-to-write")
 	case good < s.Replicas:
@@ -86,7 +85,7 @@ func (s Server) checkReplication(r *report, v *view) {
 	case len(late) > 0:
 		r.add(lock.SeverityWarning, Replication, detail+"; behind or not in step: "+strings.Join(late, ", "),
 			"see the log of the replica, and its network")
-	case needed == 0 && replaced:
+	case least.value == "0" && replaced:
 		r.add(lock.SeverityWarning, Replication,
 			detail+": a master that was cut off goes on granting locks that the next one does not know",
 			"CONFIG SET min-replicas-to-write 1 and min-replicas-max-lag 2 on each server")

@@ -25,6 +25,20 @@ type Server struct {
 	Replicas            int    // that must acknowledge each grant
 }
 
+// What is looked at. Programs read these words: they are never renamed.
+const (
+	Reachable    = "REACHABLE"
+	Latency      = "LATENCY"
+	Clock        = "CLOCK"
+	Policy       = "MAXMEMORY_POLICY"
+	Memory       = "MEMORY"
+	Persistence  = "PERSISTENCE"
+	Replication  = "REPLICATION"
+	Rights       = "RIGHTS"
+	DataKey      = "DATA_KEY"
+	ClusterState = "CLUSTER_STATE"
+)
+
 // ticks is how many round trips are measured.
 const ticks = 5
 
@@ -46,7 +60,6 @@ func (s Server) Examine(ctx context.Context) []lock.Finding {
 	s.checkMemory(r, v)
 	s.checkPersistence(r, v)
 	s.checkReplication(r, v)
-	s.checkConnections(r, v)
 	s.checkRights(r, v)
 	s.checkKeys(r, v)
 	if s.InCluster {
@@ -119,8 +132,7 @@ type view struct {
 	dataType string
 	dataTTL  time.Duration
 	dataErr  error
-	cluster  map[string]string
-	nodes    string
+	cluster  map[string]string // the fields of CLUSTER INFO
 	clustErr error
 }
 
@@ -130,10 +142,7 @@ type setting struct {
 	err   error
 }
 
-var settings = []string{
-	"appendfsync", "min-replicas-to-write", "client-output-buffer-limit", "timeout",
-	"stop-writes-on-bgsave-error", "save",
-}
+var settings = []string{"appendfsync", "min-replicas-to-write", "stop-writes-on-bgsave-error", "save"}
 
 // ask asks all that the checks look at, in one round trip.
 func (s Server) ask(ctx context.Context, conn *redis.Conn) *view {
@@ -147,9 +156,9 @@ func (s Server) ask(ctx context.Context, conn *redis.Conn) *view {
 	}
 	rights := p.Eval(ctx, rightsScript, nil, s.needs()...)
 	dataType, dataTTL := p.Type(ctx, s.Data), p.PTTL(ctx, s.Data)
-	var state, nodes *redis.StringCmd
+	var state *redis.StringCmd
 	if s.InCluster {
-		state, nodes = p.ClusterInfo(ctx), p.ClusterNodes(ctx)
+		state = p.ClusterInfo(ctx)
 	}
 	_, _ = p.Exec(ctx) // each command has its own error
 
@@ -160,7 +169,7 @@ func (s Server) ask(ctx context.Context, conn *redis.Conn) *view {
 	v.rights, v.rightErr = rights.StringSlice()
 	v.dataType, v.dataTTL, v.dataErr = dataType.Val(), dataTTL.Val(), errors.Join(dataType.Err(), dataTTL.Err())
 	if s.InCluster {
-		v.cluster, v.nodes, v.clustErr = fields(state.Val()), nodes.Val(), errors.Join(state.Err(), nodes.Err())
+		v.cluster, v.clustErr = fields(state.Val()), state.Err()
 	}
 	return v
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -15,11 +14,6 @@ const (
 	maxAhead = time.Second
 	// crowded is which part of maxmemory may be used.
 	crowded = 0.8
-	// shortIdle is what timeout should not be below: what lockd sends in idle times comes every three seconds at least.
-	shortIdle = 30
-	// The output buffer of a connection that hears messages should be allowed to grow to so many bytes, at once and for
-	// longer.
-	leastHard, leastSoft = 8 << 20, 1 << 20
 )
 
 func (s Server) checkClock(r *report, c clock, err error) {
@@ -98,49 +92,4 @@ func (s Server) checkMemory(r *report, v *view) {
 func (v *view) number(field string) int64 {
 	n, _ := strconv.ParseInt(v.info[field], 10, 64)
 	return n
-}
-
-// count is a setting, -1 if it is not known.
-func (v *view) count(name string) int64 {
-	n, err := strconv.ParseInt(v.settings[name].value, 10, 64)
-	if err != nil || v.settings[name].err != nil {
-		return -1
-	}
-	return n
-}
-
-func (s Server) checkConnections(r *report, v *view) {
-	s.checkBuffer(r, v.settings["client-output-buffer-limit"])
-	switch idle := v.count("timeout"); {
-	case idle < 0:
-		r.unseen(IdleTimeout, v.settings["timeout"].err, "+config|get")
-	case idle > 0 && idle < shortIdle:
-		r.add(lock.SeverityWarning, IdleTimeout,
-			fmt.Sprintf("connections are cut that are idle for %d s: after a pause requests wait for new ones", idle),
-			"CONFIG SET timeout 0, or 300")
-	default:
-		r.ok(IdleTimeout, "timeout is %d", idle)
-	}
-}
-
-// checkBuffer looks whether the connection that hears messages would be cut too soon.
-func (s Server) checkBuffer(r *report, limits setting) {
-	words := strings.Fields(limits.value)
-	for i := 0; i+3 < len(words); i += 4 {
-		if words[i] != "pubsub" {
-			continue
-		}
-		hard, _ := strconv.ParseInt(words[i+1], 10, 64)
-		soft, _ := strconv.ParseInt(words[i+2], 10, 64)
-		detail := "pubsub " + strings.Join(words[i+1:i+4], " ")
-		if hard > 0 && hard < leastHard || soft > 0 && soft < leastSoft {
-			r.add(lock.SeverityWarning, OutputBuffer,
-				detail+": in a hurry the connection that hears of releases is cut, and waiters look by themselves",
-				`CONFIG SET client-output-buffer-limit "pubsub 33554432 8388608 60"`)
-		} else {
-			r.ok(OutputBuffer, "%s", detail)
-		}
-		return
-	}
-	r.unseen(OutputBuffer, limits.err, "+config|get")
 }

@@ -53,12 +53,24 @@ func TestReplicasThatAreBehindAreFound(t *testing.T) {
 	}
 }
 
-func TestOpenSlotsOfANodeAreFound(t *testing.T) {
-	const nodes = `07c3 127.0.0.1:30004@31004 slave e7d1 0 1426238317239 4 connected
-67ed 127.0.0.1:30002@31002 myself,master - 0 1426238316232 2 connected 5461-10922 [93->-292f] [77-<-e7d1]
-292f 127.0.0.1:30003@31003 master - 0 1426238318243 3 connected 10923-16383 [5->-67ed]
-`
-	if got, want := migrating(nodes), []string{"[93->-292f]", "[77-<-e7d1]"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+func TestAClusterThatLacksNodesIsFound(t *testing.T) {
+	for _, row := range []struct {
+		state, assigned, fail, pfail string
+		want                         lock.Severity
+	}{
+		{"ok", "16384", "0", "0", lock.SeverityOK},
+		{"ok", "16384", "0", "5461", lock.SeverityWarning},
+		{"ok", "16384", "5461", "0", lock.SeverityError},
+		{"ok", "16383", "0", "0", lock.SeverityError},
+		{"fail", "16384", "0", "0", lock.SeverityError},
+	} {
+		r := &report{}
+		Server{}.checkCluster(r, &view{cluster: map[string]string{
+			"cluster_state": row.state, "cluster_slots_assigned": row.assigned, "cluster_slots_fail": row.fail,
+			"cluster_slots_pfail": row.pfail,
+		}})
+		if f := r.findings[0]; f.Check != ClusterState || f.Severity != row.want {
+			t.Errorf("%+v: got %+v", row, f)
+		}
 	}
 }
