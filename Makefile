@@ -47,7 +47,6 @@ inspect: ## before a commit: what is found without a test. `make test` does that
 	scripts/proto-check
 	.cache/bin/promtool test rules deploy/prometheus/*.test.yaml
 	scripts/chart --short
-	GOOS=windows CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/lockctl
 	$(lint_go)
 
 # What go test is told besides.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"math"
 	"net"
 	"sync"
 	"syscall"
@@ -45,6 +46,15 @@ func roomForClients(c config.Config, files int) room {
 		r.each = 2*l.SessionsPerAddress + spareConnections
 	}
 	return r
+}
+
+// openFiles is how many files this process may have open, 0 if that is not known.
+func openFiles() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0
+	}
+	return int(min(limit.Cur, math.MaxInt32))
 }
 
 // listener lets in so many connections. Whoever comes when there is no room is sent away at once, or makes room.

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package app
-
-// openFiles is how many files this process may have open, 0 if nobody knows.
-func openFiles() int { return 0 }
