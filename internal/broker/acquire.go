@@ -70,11 +70,7 @@ func (s *Session) routeLocked(w *waiter) error {
 		}
 	}
 	if l := w.ownWriteLocked(); l != nil {
-		return s.operateLocked(w, w.want(), func() {
-			w.q = l.q
-			b.boundLocked(w)
-			l.doLocked(func() { b.readUnderWriteLocked(l, w) })
-		})
+		return s.operateLocked(w, w.want(), func() { b.beginReadUnderWriteLocked(l, w) })
 	}
 	if err := s.Wait(w.id, w, w.want()); err != nil {
 		return err
@@ -97,7 +93,7 @@ func (s *Session) operateLocked(w *waiter, want session.Want, begin func()) erro
 // enterLocked puts a request into its queue, or answers it if it does not want to wait for others.
 func (b *Broker) enterLocked(w *waiter) error {
 	q := b.queueLocked(w.Claim.Name)
-	w.q = q
+	w.q, w.apart = q, false
 	busy := b.inTheWayLocked(w)
 	if busy != nil && w.Try() {
 		b.refuseLocked(w, b.refusalLocked(w, busy.heldHereLocked(w)))
@@ -108,11 +104,9 @@ func (b *Broker) enterLocked(w *waiter) error {
 		return b.metrics.denied("queue", b.cfg.Limits.QueueLength)
 	}
 	q.Arrive(&w.Waiter)
-	q.shard.figures.waiters++
-	if w.waited > 0 {
-		w.shard.moved[w] = struct{}{}
+	if w.ownID {
+		w.shard.repeated[w.Claim.Owner] = append(w.shard.repeated[w.Claim.Owner], w)
 	}
-	b.countLeaseIDLocked(w, 1, 0)
 	switch {
 	case busy != nil:
 		q.Place(&w.Waiter, time.Now())
@@ -145,7 +139,7 @@ func (q *queue) heldHereLocked(w *waiter) *lock.HeldError {
 func (b *Broker) grantLocked(w *waiter, a attempt) bool {
 	if w.sess == nil {
 		w.Granted()
-		b.metrics.grantedLocked(w, a.end)
+		b.metrics.grant(w, a.end)
 		w.spanGranted(a.fence())
 		b.removeLocked(w)
 		w.once(onceAnswer{fence: a.fence(), until: a.until()})
@@ -164,11 +158,11 @@ func (b *Broker) grantLocked(w *waiter, a attempt) bool {
 		return false
 	}
 	w.Granted()
-	b.metrics.grantedLocked(w, a.end)
+	b.metrics.grant(w, a.end)
 	for _, l := range ls {
 		l.q.holdLocked(l)
 		l.q.shard.leases.ReplaceOrInsert(l)
-		b.metrics.heldLocked(l)
+		b.metrics.held[l.kind].Inc()
 		b.keeper.Keep(l, l.until)
 	}
 	w.spanGranted(a.fence())
@@ -216,7 +210,7 @@ func (b *Broker) joinWaitersLocked(l *Lease) {
 		switch {
 		case w.all != nil:
 			if slices.Contains(w.shards, b.shardNumber(l.name)) {
-				b.wg.Go(func() { b.joinSeveral(w) }) // it locks the mutexes of other names
+				b.goTaking(func() { b.joinSeveral(w) }) // it locks the mutexes of other names
 			}
 		case w.shard != l.q.shard || w.Answered() || w.Asking() || w.apart:
 		default:
@@ -253,35 +247,43 @@ func (b *Broker) joinSeveral(w *waiter) {
 }
 
 // joinLeasesLocked is the same for a waiter for which the store was asked when its holder got a lease. If the store
-// granted it, it is settled only if the holder cannot have both. What it got is then given back.
-func (b *Broker) joinLeasesLocked(w *waiter, granted bool) {
+// granted it, it is settled only if the holder cannot have both; then what it got is to be given back.
+func (b *Broker) joinLeasesLocked(w *waiter, granted bool) (settled bool) {
 	for _, l := range w.holdersLeasesLocked() {
 		if granted && w.all == nil && w.Claim.Kind != l.kind {
 			continue
 		}
-		if b.joinLocked(l, w); w.Answered() || !w.Lined() {
-			return
+		if b.joinLocked(l, w) {
+			return true
 		}
 	}
+	return false
 }
 
-// joinLocked settles a waiter whose holder has this lease, if it concerns it.
-func (b *Broker) joinLocked(l *Lease, w *waiter) {
+// joinLocked settles a waiter whose holder has this lease, and says whether it concerned it.
+func (b *Broker) joinLocked(l *Lease, w *waiter) bool {
 	switch {
 	case w.Answered():
+		return false
 	case w.all != nil:
-		if err := w.overlapLocked(); err != nil {
+		err := w.overlapLocked()
+		if err != nil {
 			b.refuseLocked(w, session.Failed{ID: w.id, Err: err})
 		}
+		return err != nil
 	case w.Claim.Name != l.name:
+		return false
 	case w.Claim.Kind == l.kind:
 		b.renestLocked(l, w)
 	case w.Claim.Kind == lock.Read && l.kind == lock.Write && w.Lined():
 		b.outOfQueueLocked(w)
-		l.doLocked(func() { b.readUnderWriteLocked(l, w) })
+		b.beginReadUnderWriteLocked(l, w)
 	case w.upgradeLocked():
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: session.ErrUpgrade})
+	default:
+		return false
 	}
+	return true
 }
 
 // answerLocked tells and counts that a request was not granted. The request has left its queue, see refuseLocked, and

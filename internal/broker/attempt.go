@@ -49,13 +49,13 @@ func (b *Broker) startLocked(w *waiter) {
 		})
 		return
 	}
-	w.shard.calls++
+	b.beginTaking()
 	b.store.StartAcquire(a.claim, func(g lock.Grant, err error) {
 		a.grants, a.err = []lock.Grant{g}, err
 		a = outcomeOf(a)
+		defer b.endTaking()
 		w.lock()
 		defer w.unlock()
-		defer b.endCallLocked(w.shard)
 		b.finishLocked(w, a)
 	})
 }
@@ -111,7 +111,7 @@ func (b *Broker) finishLocked(w *waiter, a attempt) {
 // concludeLocked gives the outcome of an attempt to the waiter it was made for.
 func (b *Broker) concludeLocked(w *waiter, a attempt) {
 	a = a.lasting(time.Now())
-	answer := b.endAttemptLocked(w, a)
+	answer, _ := b.endAttemptLocked(w, a)
 	switch answer.Verdict {
 	case arbiter.Nothing:
 	case arbiter.Grant:
@@ -155,19 +155,22 @@ func (b *Broker) aboutLocked(name string, o lock.Owner) (client, annotation stri
 	return client, inspect.Shortened(annotation)
 }
 
-// endAttemptLocked is where each attempt ends, and what its outcome means for the waiter. What was taken for one that
-// has left is given back.
-func (b *Broker) endAttemptLocked(w *waiter, a attempt) arbiter.Answer {
+// endAttemptLocked is where each attempt ends, and what its outcome means for the waiter. It says whether the waiter was
+// settled without that: what was taken for it is given back then.
+func (b *Broker) endAttemptLocked(w *waiter, a attempt) (answer arbiter.Answer, settled bool) {
 	w.span.Asked(a.start, a.end, a.err)
 	b.doubtLocked(w, a.err)
+	w.Ended()
+	settled = w.Answered()
 	if a.err == nil || errors.Is(a.err, lock.ErrHeld) {
-		b.joinLeasesLocked(w, a.err == nil)
+		settled = settled || b.joinLeasesLocked(w, a.err == nil)
 	}
-	answer := w.q.StoreAnswered(&w.Waiter, a.begun, a.err, a.end)
-	if w.Answered() {
+	answer = w.q.StoreAnswered(&w.Waiter, a.begun, a.err, a.end)
+	if settled {
+		w.overLocked()
 		b.undoAttemptLocked(w, a)
 	}
-	return answer
+	return answer, settled
 }
 
 // grantAndAskMoreLocked answers a waiter that was granted what it asked for. Where one shared hold fits in, more may:
@@ -188,7 +191,7 @@ func (b *Broker) grantAndAskMoreLocked(w *waiter, a attempt) {
 	}
 }
 
-// undoAttemptLocked gives back what an attempt took for a waiter that was answered while it was under way: to the next
+// undoAttemptLocked gives back what an attempt took for a waiter that was settled while it was under way: to the next
 // waiter if there is one; until then the name is asked for by nobody here. The lease of a unary caller that chose its
 // lease id is left alone (lease_ids.go).
 func (b *Broker) undoAttemptLocked(w *waiter, a attempt) {
@@ -196,10 +199,10 @@ func (b *Broker) undoAttemptLocked(w *waiter, a attempt) {
 		b.leavePlaceLocked(w)
 	}
 	switch {
-	case w.ownID:
-		b.leaveToRepetitionLocked(w, a.err == nil)
-		return
 	case a.err != nil:
+		return
+	case w.ownID:
+		b.tryRepetitionLocked(w)
 		return
 	}
 	for i, c := range a.claims() {

@@ -116,29 +116,6 @@ func TestCloseWaitsForWhatAnAnswerBegins(t *testing.T) {
 	}
 }
 
-// TestWhatGoesFromOneCounterToAnotherIsUnderWay is about how Close finds out that nothing is under way.
-// It fails if isQuiet only adds up both counters.
-func TestWhatGoesFromOneCounterToAnotherIsUnderWay(t *testing.T) {
-	w := startOn(t, testConfig(), memstore.New())
-	stop, done := make(chan struct{}), make(chan struct{})
-	begun := make(chan struct{})
-	go func() {
-		defer close(done)
-		w.b.Relay(begun, stop)
-	}()
-	<-begun
-	for range tier.Pick(20_000, 200_000) {
-		if w.b.Quiet() {
-			t.Fatal("something is under way all the time")
-		}
-	}
-	close(stop)
-	<-done
-	if !w.b.Quiet() {
-		t.Error("nothing is under way")
-	}
-}
-
 // TestAClosingBrokerStaysSo asks a broker that is about to close to accept sessions again.
 // It fails if Undrain looks at Broker.closed only.
 func TestAClosingBrokerStaysSo(t *testing.T) {

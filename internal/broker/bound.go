@@ -12,48 +12,22 @@ import (
 // A request with a bounded wait, 0 included, is answered when that is over. If the store is being asked for it at that
 // moment, its answer is waited for, but not longer than Config.AnswerTime: then the outcome is unknown. What the store
 // grants after that is given back (undoAttemptLocked).
-//
-// A request that has to wait has a timer. One that was not refused yet mostly is answered within a millisecond, so all
-// of those share one, which looks at them when they are as old as AnswerTime.
 
-// boundLocked begins to bound a request that does not have to wait yet.
+// boundLocked bounds the wait of a request. One that does not have to wait yet mostly is answered within a millisecond:
+// its bound is that of an attempt.
 func (b *Broker) boundLocked(w *waiter) {
-	if w.Wait == arbiter.Forever || w.bound != nil || w.timer != nil {
+	if w.Wait == arbiter.Forever {
 		return
 	}
-	h := w.shard
-	w.bound = h.bounded.PushBack(w)
-	if h.boundAt == nil {
-		h.boundAt = time.AfterFunc(b.cfg.AnswerTime, func() { b.lookAtBounded(h) })
+	end := w.Since.Add(w.Wait)
+	if !w.Waits() {
+		end = end.Add(b.cfg.AnswerTime)
 	}
-}
-
-func (w *waiter) unboundLocked() {
-	if w.bound != nil {
-		w.shard.bounded.Remove(w.bound)
-		w.bound = nil
+	if w.timer == nil {
+		w.timer = time.AfterFunc(time.Until(end), func() { b.timeOut(w) })
+	} else {
+		w.timer.Reset(time.Until(end))
 	}
-}
-
-// lookAtBounded gives a timer to those that are older than AnswerTime, and comes again when the next one is.
-func (b *Broker) lookAtBounded(h *shard) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for e := h.bounded.Front(); e != nil && !h.closed; e = h.bounded.Front() {
-		w := e.Value.(*waiter)
-		if left := time.Until(w.Since.Add(b.cfg.AnswerTime)); left > 0 {
-			h.boundAt.Reset(left)
-			return
-		}
-		w.unboundLocked()
-		b.timeLocked(w)
-	}
-	h.boundAt = nil
-}
-
-// timeLocked gives a request with a bounded wait a timer of its own.
-func (b *Broker) timeLocked(w *waiter) {
-	w.timer = time.AfterFunc(time.Until(w.Since.Add(w.Wait)), func() { b.timeOut(w) })
 }
 
 // timeOut answers a request whose wait is over, unless the store was asked for it and may answer in time.
@@ -94,10 +68,4 @@ func (w *waiter) timedOutLocked() session.NotGranted {
 		n.Name = w.q.Name()
 	}
 	return n
-}
-
-// tryNextLocked has a waiter tried next.
-func (b *Broker) tryNextLocked(w *waiter) {
-	w.q.TryNext(&w.Waiter)
-	b.driveLocked(w.q)
 }

@@ -38,10 +38,8 @@ type Broker struct {
 	wg       sync.WaitGroup
 	seed     maphash.Seed // divides the names among the shards
 	shards   [shardCount]shard
-	taking   atomic.Int64 // what may take a lock, or gives back what was taken for nobody, besides shard.calls
-	begun    atomic.Int64 // how much of that ever began
-	closing  atomic.Bool
-	quiet    chan struct{} // size 1, has a value when there may be less of that
+	taking   atomic.Int64  // what is under way that may take a lock or give one back
+	quiet    chan struct{} // size 1, has a value when nothing is, or was a moment ago
 	recounts chan struct{} // size 1, has a value when all leases are to be verified
 	noQuorum atomic.Bool   // at the last probe no majority of several stores could be reached
 
@@ -71,7 +69,7 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 	for i := range b.shards {
 		b.shards[i].init()
 	}
-	b.metrics = newMetrics(reg, b)
+	b.metrics = newMetrics(reg)
 	b.rules = request.Rules{Limits: cfg.Limits, Session: cfg.Session, KeyPrefix: cfg.KeyPrefix, Denied: b.metrics.denied}
 	b.tenants = limits.NewTenants(cfg.Limits, b.metrics.denied)
 	b.sessions = session.NewRegistry(ctx, session.Config{
@@ -134,7 +132,6 @@ func (b *Broker) Ready() error {
 // Close ends all sessions and unary waits and waits until the broker does nothing any more, or ctx ends. Leases of
 // sessions that asked for it are released, the others run out by themselves: their clients may still be at work.
 func (b *Broker) Close(ctx context.Context) error {
-	b.closing.Store(true)
 	ended := b.sessions.EndAll()
 	b.refuseAll(session.ErrDraining)
 	for _, s := range ended {
@@ -152,40 +149,19 @@ func (b *Broker) Close(ctx context.Context) error {
 	b.stop(errors.New("the broker is closed"))
 	b.sessions.LogLosses()
 	b.watching.Close()
-	return b.waitGoroutines(ctx)
-}
-
-// waitGoroutines waits until the calls of the store and all goroutines have ended, or ctx has.
-func (b *Broker) waitGoroutines(ctx context.Context) error {
-	finished := make(chan struct{})
-	go func() {
-		if b.waitQuiet(ctx) { // the store answers all calls; an answer may begin something
-			b.wg.Wait()
-			close(finished)
-		}
-	}()
-	select {
-	case <-finished:
-		return nil
-	case <-ctx.Done():
+	b.wg.Wait()
+	if !b.waitQuiet(ctx) {
 		return fmt.Errorf("close the broker: %w", context.Cause(ctx))
 	}
+	return nil
 }
 
 // shut has nothing new begin.
 func (b *Broker) shut() {
-	for i := range b.shards {
-		h := &b.shards[i]
-		h.mu.Lock()
-		h.closed = true
-		if h.boundAt != nil {
-			h.boundAt.Stop()
-		}
-		h.mu.Unlock()
-	}
+	b.eachShard(func(h *shard) { h.closed = true })
 }
 
-// goTaking starts a goroutine that may take a lock, or gives back what was taken for nobody.
+// goTaking starts a goroutine that may take a lock, or give one back.
 func (b *Broker) goTaking(run func()) {
 	b.beginTaking()
 	go func() {
@@ -194,45 +170,23 @@ func (b *Broker) goTaking(run func()) {
 	}()
 }
 
-// beginTaking and endTaking surround what may take a lock, or gives one back.
-func (b *Broker) beginTaking() {
-	b.taking.Add(1)
-	b.begun.Add(1)
-	b.wg.Add(1)
-}
+// beginTaking and endTaking surround what may take a lock, or give one back. What such a thing begins begins before it
+// ends.
+func (b *Broker) beginTaking() { b.taking.Add(1) }
 
 func (b *Broker) endTaking() {
-	b.wg.Done()
 	if b.taking.Add(-1) == 0 {
-		b.hush()
+		select {
+		case b.quiet <- struct{}{}:
+		default:
+		}
 	}
 }
 
-// endCallLocked is the end of a call that shard.calls has.
-func (b *Broker) endCallLocked(h *shard) {
-	if h.calls--; h.calls == 0 && b.closing.Load() {
-		b.hush()
-	}
-}
-
-func (b *Broker) hush() {
-	select {
-	case b.quiet <- struct{}{}:
-	default:
-	}
-}
-
-// isQuiet says whether nothing is under way that may take a lock, or gives one back. A call may begin what is counted
-// in taking, and the other way round: if nothing began, nothing went from one to the other while they were looked at.
-func (b *Broker) isQuiet() bool {
-	begun := b.begun.Load()
-	return b.taking.Load() == 0 && b.sum(func(h *shard) int { return h.calls }) == 0 && b.begun.Load() == begun
-}
-
-// waitQuiet waits until that is so, and says whether it is. What is left at the end of ctx stays in the store until it
-// runs out. It is called when the broker is closing.
+// waitQuiet waits until nothing of that is under way, and says whether it is so. What is left at the end of ctx stays in
+// the store until it runs out.
 func (b *Broker) waitQuiet(ctx context.Context) bool {
-	for !b.isQuiet() {
+	for b.taking.Load() > 0 {
 		select {
 		case <-b.quiet:
 		case <-ctx.Done():

@@ -96,12 +96,7 @@ func (b *Broker) actingSince(at time.Time) (ws []*waiter) {
 	if b.acting.Load() == 0 {
 		return nil
 	}
-	for i := range b.shards {
-		h := &b.shards[i]
-		h.mu.Lock()
-		ws = append(ws, h.acting...)
-		h.mu.Unlock()
-	}
+	b.eachShard(func(h *shard) { ws = append(ws, h.acting...) })
 	ws = slices.DeleteFunc(ws, func(w *waiter) bool { return w.Since.After(at) })
 	slices.SortFunc(ws, func(v, w *waiter) int { return v.Since.Compare(w.Since) })
 	return ws

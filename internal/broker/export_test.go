@@ -15,7 +15,7 @@ func (b *Broker) Residue() (s string) {
 	for i := range b.shards {
 		s += b.shards[i].residue()
 	}
-	quiet := b.isQuiet()
+	quiet := b.taking.Load() == 0
 	if b.tenants.Slots() != b.sessions.Len() {
 		s += fmt.Sprintf("%d slots for %d sessions\n", b.tenants.Slots(), b.sessions.Len())
 	}
@@ -33,10 +33,8 @@ func (h *shard) residue() (s string) {
 			q.holder != nil,
 			len(q.sharers), q.Idle(), q.Passing(), q.driving, q.Len())
 	}
-	if len(h.leaseIDs)+h.bounded.Len()+len(h.leaving)+h.leases.Len() > 0 {
-		s += fmt.Sprintf("%d lease ids, %d bounded requests, %d places being left, %d leases\n", len(h.leaseIDs),
-			h.bounded.Len(),
-			len(h.leaving), h.leases.Len())
+	if len(h.repeated)+len(h.leaving)+h.leases.Len() > 0 {
+		s += fmt.Sprintf("%d lease ids, %d places being left, %d leases\n", len(h.repeated), len(h.leaving), h.leases.Len())
 	}
 	return s
 }
@@ -80,32 +78,6 @@ func (s *Session) Soonest() (told time.Time, auto map[string]time.Time) {
 		l.unlock()
 	}
 	return s.Session.Soonest(), auto
-}
-
-// Quiet says whether nothing is under way that may take a lock.
-func (b *Broker) Quiet() bool { return b.isQuiet() }
-
-// Relay has one thing be under way until stop is closed, which goes from Broker.taking to the calls of shards and back.
-func (b *Broker) Relay(begun chan<- struct{}, stop <-chan struct{}) {
-	b.beginTaking()
-	close(begun)
-	for i := 0; ; i++ {
-		h := &b.shards[i%shardCount]
-		h.mu.Lock()
-		h.calls++
-		h.mu.Unlock()
-		b.endTaking()
-		h.mu.Lock()
-		b.beginTaking()
-		b.endCallLocked(h)
-		h.mu.Unlock()
-		select {
-		case <-stop:
-			b.endTaking()
-			return
-		default:
-		}
-	}
 }
 
 // AnswerLate is what a unary request is answered that was granted, when its time is over before the answer is made.

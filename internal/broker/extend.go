@@ -69,7 +69,7 @@ func (b *Broker) extendLocked(l *Lease, id uint64, req request.Extend, asked tim
 func (b *Broker) startExtendLocked(l *Lease, id uint64, req request.Extend) {
 	e := l.extensionLocked(id, req)
 	l.enterOpLocked()
-	b.wg.Add(1)
+	b.beginTaking()
 	start := time.Now()
 	done := func(end time.Time, err error) {
 		l.lock()
@@ -78,9 +78,9 @@ func (b *Broker) startExtendLocked(l *Lease, id uint64, req request.Extend) {
 		l.leaveOpLocked()
 	}
 	b.store.StartExtend(e.r, func(left time.Duration, err error) {
-		defer b.wg.Done()
+		defer b.endTaking()
 		if errors.Is(err, lock.ErrOutcomeUnknown) {
-			b.wg.Go(func() {
+			b.goTaking(func() {
 				var end time.Time
 				err = lock.Again(err, b.extending(b.ctx, e.r, false, &end))
 				done(end, err)
@@ -104,13 +104,13 @@ func (l *Lease) extensionLocked(id uint64, req request.Extend) extension {
 	if e.shorten {
 		l.shorteningLocked(e)
 	}
-	l.prolongingLocked(e.r.TTL)
+	l.own().extended = true
 	return e
 }
 
 // shorteningLocked notes a call that may shorten the lease: from here on the earlier end counts.
 func (l *Lease) shorteningLocked(e extension) {
-	l.outlastLocked()
+	l.changedLocked()
 	l.own().shortening = true
 	if until := time.Now().Add(e.r.TTL - margin(e.r.TTL)); until.Before(l.until) {
 		l.until = until
@@ -147,7 +147,7 @@ func (b *Broker) extendedLocked(e extension, end time.Time, err error) {
 // what it set is not trusted, and given back at the end of the lease.
 func (l *Lease) changeLocked(e extension, end time.Time) {
 	if e.shorten || l.auto && !e.auto {
-		l.outlastLocked()
+		l.changedLocked()
 	}
 	if e.shorten {
 		l.until = end
@@ -177,18 +177,8 @@ func (l *Lease) notShortenedLocked(e extension, err error) {
 	}
 }
 
-// outlastLocked notes that the hold may last in the store for as long as it would have without a change of its
-// lease.
-func (l *Lease) outlastLocked() {
-	l.own().changed = time.Now().Add(time.Nanosecond) // what began in this instant may have begun before
-	last := l.until.Add(margin(l.until.Sub(l.b.time(l.since))))
-	if l.auto && l.sess.AutoEnd().After(last) {
-		last = l.sess.AutoEnd()
-	}
-	if last.After(l.mayLast) {
-		l.own().mayLast = last
-	}
-}
+// changedLocked has no renewal count that began until now. What began in this instant may have begun before.
+func (l *Lease) changedLocked() { l.own().changed = time.Now().Add(time.Nanosecond) }
 
 // extendOne prolongs or shortens one hold, and returns until when it can be trusted. It asks once more if the store
 // does not answer.

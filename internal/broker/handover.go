@@ -28,7 +28,7 @@ type handover struct {
 func (h *handover) startLocked(q *queue) {
 	h.chooseNextLocked(q)
 	h.wakeups, h.start = q.Wakeups(), time.Now()
-	q.shard.calls++
+	h.b.beginTaking()
 	h.b.store.StartRelease(h.r, h.answered)
 }
 
@@ -48,9 +48,9 @@ func (h *handover) chooseNextLocked(q *queue) {
 // answered continues the queue of the name, and answers the request.
 func (h *handover) answered(res lock.Returned, err error) {
 	b, part := h.b, h.b.shardOf(h.r.Name)
+	defer b.endTaking()
 	part.mu.Lock()
 	defer part.mu.Unlock()
-	defer b.endCallLocked(part)
 	h.res, h.err = res, doubtful(res, err, h.lapsed)
 	b.moveOnLocked(b.queueLocked(h.r.Name), h)
 	if h.of != nil {
@@ -98,13 +98,11 @@ func (b *Broker) moveOnLocked(q *queue, h *handover) {
 func (b *Broker) handedLocked(q *queue, h *handover) {
 	next, given := h.next, h.given()
 	handed := h.res.HandedOver != 0
-	if handed && given.err == nil && !next.Answered() {
-		b.joinLeasesLocked(next, true)
-	}
 	next.Ended()
 	b.doubtLocked(next, h.err)
+	settled := next.Answered() || handed && given.err == nil && b.joinLeasesLocked(next, true)
 	switch {
-	case next.Answered():
+	case settled:
 		b.handedInVainLocked(h)
 	case !handed:
 	case given.err != nil: // too late
@@ -132,15 +130,16 @@ func (b *Broker) handLocked(h *handover, given attempt) bool {
 // handedInVainLocked gives back what a waiter was handed that has left.
 func (b *Broker) handedInVainLocked(h *handover) {
 	next, handed := h.next, h.res.HandedOver
+	next.overLocked()
 	switch {
+	case handed == 0:
+		if next.Placed() {
+			b.leavePlaceLocked(next)
+		}
 	case next.ownID:
-		b.leaveToRepetitionLocked(next, handed != 0)
-	case handed != 0:
+		b.tryRepetitionLocked(next)
+	default:
 		b.passOnLocked(next.Claim, handed)
-		return
-	}
-	if next.Placed() && handed == 0 {
-		b.leavePlaceLocked(next)
 	}
 }
 

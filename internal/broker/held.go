@@ -125,7 +125,7 @@ func (l *Lease) Adopt() {
 	}
 	l.q.holdLocked(l)
 	h.leases.ReplaceOrInsert(l)
-	b.metrics.heldLocked(l)
+	b.metrics.held[l.kind].Inc()
 	b.keeper.Keep(l, l.until)
 }
 

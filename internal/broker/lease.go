@@ -46,7 +46,7 @@ type extras struct {
 	reduced    time.Time     // when permits were given back
 	shortening bool          // a call that shortens it is under way: renewals do not count
 	changed    time.Time     // when the lease was shortened or made fixed: renewals that began before count no more
-	mayLast    time.Time     // in the store, by the calls that were to prolong it; zero if there was none
+	extended   bool          // by calls besides renewals: the store may keep it for longer than anybody was told
 	ops        []func()      // operations that touch the hold, one after the other; the first one runs
 }
 
@@ -91,7 +91,7 @@ func (l *Lease) doLocked(op func()) {
 	l.sess.EnterOp()
 	l.own().ops = append(l.ops, op)
 	if len(l.ops) == 1 {
-		l.b.wg.Go(l.runOps)
+		l.b.goTaking(l.runOps)
 	}
 }
 
@@ -113,7 +113,7 @@ func (l *Lease) enterOpLocked() {
 func (l *Lease) leaveOpLocked() {
 	l.ops = l.ops[1:]
 	if len(l.ops) > 0 {
-		l.b.wg.Go(l.runOps)
+		l.b.goTaking(l.runOps)
 	} else {
 		l.ops = nil
 	}
@@ -139,23 +139,16 @@ func (l *Lease) loseLocked(reason lock.LostReason) {
 	l.b.dropHoldLocked(l)
 }
 
-// prolongingLocked notes a store call that may make the lease last so long from now.
-func (l *Lease) prolongingLocked(ttl time.Duration) {
-	if last := time.Now().Add(ttl); last.After(l.mayLast) {
-		l.own().mayLast = last
-	}
-}
-
-// releaseLostLocked gives back a lost lease if the store may keep it for much longer than anybody was told. It does so
-// a margin after the end of the validity, as an ordinary end does. It does not happen when the session has gone on
-// elsewhere, or ended and leaves its leases to run out: the client may still be at work.
+// releaseLostLocked gives back a lost lease that the store may keep for much longer than anybody was told: an extended
+// one, or that of a writer, who may read as well. It does so a margin after the end of the validity, as an ordinary end
+// does. It does not happen when the session has gone on elsewhere, or ended and leaves its leases to run out: the client
+// may still be at work.
 func (b *Broker) releaseLostLocked(l *Lease) {
-	left := time.Until(l.mayLast)
-	if left <= 0 && l.kind != lock.Write || l.sess.LeavesLeases() {
+	if !l.extended && l.kind != lock.Write || l.sess.LeavesLeases() {
 		return
 	}
 	r, at := l.returnAll(), l.until.Add(margin(l.until.Sub(b.time(l.since))))
-	l.sess.IfStillHere(time.Now().Add(max(left, l.sess.TTL())), func() {
+	l.sess.IfStillHere(func() {
 		b.beginTaking()
 		time.AfterFunc(time.Until(at), func() {
 			defer b.endTaking()
@@ -170,7 +163,8 @@ func (b *Broker) releaseLostLocked(l *Lease) {
 func (l *Lease) overLocked() {
 	l.b.keeper.Drop(l)
 	l.over = true
-	l.b.metrics.endedLocked(l)
+	l.b.metrics.held[l.kind].Dec()
+	l.b.metrics.holdTime.Observe(time.Since(l.b.time(l.since)).Seconds())
 	l.q.shard.leases.Delete(l)
 	l.sess.Dismiss(l)
 }

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/lockd-io/lockd/internal/lock"
 )
@@ -9,33 +10,23 @@ import (
 // A unary caller that chose its lease id may repeat its request with it: after a lost answer, or while the first call
 // is still under way. What it may have been given is therefore not taken back, because it could be what the repetition
 // was told. In exchange it is told "no" only if it surely has nothing. Else the outcome is unknown: it repeats, or
-// releases.
-
-// leaseIDUse counts the requests with the same lease id.
-type leaseIDUse struct {
-	waiting int
-	ghosts  int // left, with an attempt under way
-}
-
-// countLeaseIDLocked counts a request that begins or ends to wait, or leaves while the store is asked for it, if it may
-// be repeated.
-func (b *Broker) countLeaseIDLocked(w *waiter, waiting, ghosts int) {
-	if !w.ownID {
-		return
-	}
-	of := w.shard.leaseIDs
-	n := of[w.Claim.Owner]
-	n.waiting += waiting
-	n.ghosts += ghosts
-	of[w.Claim.Owner] = n
-	if n == (leaseIDUse{}) {
-		delete(of, w.Claim.Owner)
-	}
-}
+// releases. shard.repeated has all such requests that wait, or have an attempt under way.
 
 // mayHaveLocked says whether the owner of such a request may have the lock: it must not be told "no".
 func (w *waiter) mayHaveLocked() bool {
-	return w.ownID && (w.unsure || w.Asking() || w.shard.leaseIDs[w.Claim.Owner].ghosts > 0)
+	return w.unsure || slices.ContainsFunc(w.shard.repeated[w.Claim.Owner], func(o *waiter) bool { return o.Asking() })
+}
+
+// overLocked forgets such a request.
+func (w *waiter) overLocked() {
+	if !w.ownID {
+		return
+	}
+	all, owner := w.shard.repeated, w.Claim.Owner
+	all[owner] = slices.DeleteFunc(all[owner], func(o *waiter) bool { return o == w })
+	if len(all[owner]) == 0 {
+		delete(all, owner)
+	}
 }
 
 // doubtLocked notes what the outcome of a call says of what a waiter may have. What a session asks for in vain the
@@ -50,25 +41,13 @@ func (b *Broker) doubtLocked(w *waiter, err error) {
 	}
 }
 
-// leaveToRepetitionLocked leaves what an attempt may have taken to a repetition of a request that has left.
-func (b *Broker) leaveToRepetitionLocked(w *waiter, granted bool) {
-	b.countLeaseIDLocked(w, 0, -1)
-	if granted {
-		b.tryRepetitionLocked(w)
-	}
-}
-
 // tryRepetitionLocked has another request with the same lease id tried at once: it has the lock by now.
 func (b *Broker) tryRepetitionLocked(w *waiter) {
-	if w.shard.leaseIDs[w.Claim.Owner].waiting == 0 {
-		return
-	}
-	q := b.queueLocked(w.Claim.Name)
-	for other := range q.All() {
-		if other.Claim.Owner == w.Claim.Owner && other.For != w {
-			b.tryNextLocked(other.For)
-			break
+	for _, o := range w.shard.repeated[w.Claim.Owner] {
+		if o != w && o.Lined() {
+			o.q.TryNext(&o.Waiter)
+			b.driveLocked(o.q)
+			return
 		}
 	}
-	q.dropIdleLocked()
 }

@@ -1,9 +1,6 @@
 package broker
 
 import (
-	"time"
-
-	"github.com/lockd-io/lockd/internal/arbiter"
 	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 )
@@ -11,19 +8,15 @@ import (
 // A fair waiter that leaves gives up its place in the store, so that the next one need not wait until the place ends
 // by itself. A waiting writer gives up its mark in the same way. How places are kept: arbiter.Turn and Broker.enlist.
 
-// leaveTime bounds for how long lockd tries to give up a place. The place ends by itself much earlier, see
-// arbiter.PlaceTime. But a place that has ended stays in the list until somebody asks the store about the name.
-const leaveTime = 2 * time.Minute
-
 // placeKey says which places are given up in one call.
 type placeKey struct {
 	name string
 	kind lock.Kind
 }
 
-// leavePlaceLocked gives up a waiter's place in the background, again and again until the store acknowledges it. A
-// place is left alone if another request with the same owner has it, as a unary caller repeated its request; or if its
-// session has no stream, because it may go on elsewhere and keeps its place.
+// leavePlaceLocked gives up a waiter's place in the background. A place is left alone if another request with the same
+// owner has it, as a unary caller repeated its request; or if its session has no stream, because it may go on elsewhere
+// and keeps its place.
 func (b *Broker) leavePlaceLocked(w *waiter) {
 	h := w.q.shard
 	if h.closed || w.q.Placed(w.Claim.Owner) != nil || w.sess != nil && w.sess.KeepsPlaces() {
@@ -42,22 +35,8 @@ func (b *Broker) leavePlaceLocked(w *waiter) {
 
 // leavePlaces gives up places until there are none left to give up.
 func (b *Broker) leavePlaces(h *shard, k placeKey) {
-	end := time.Now().Add(leaveTime)
-	for n := 1; ; n++ {
-		owners := b.takeLeaving(h, k)
-		if len(owners) == 0 {
-			return
-		}
-		if err := b.store.Leave(b.ctx, k.name, k.kind, owners); !lock.Retriable(err) {
-			n, end = 0, time.Now().Add(leaveTime)
-			continue
-		}
-		if time.Now().Before(end) {
-			h.mu.Lock()
-			h.leaving[k] = append(h.leaving[k], owners...)
-			h.mu.Unlock()
-		}
-		b.pause(arbiter.Backoff(n))
+	for owners := b.takeLeaving(h, k); len(owners) > 0; owners = b.takeLeaving(h, k) {
+		_ = lock.Twice(func() error { return b.store.Leave(b.ctx, k.name, k.kind, owners) }) // else they end by themselves
 	}
 }
 

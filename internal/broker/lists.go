@@ -97,7 +97,8 @@ type Status struct {
 
 // Status tells how this broker is.
 func (b *Broker) Status() Status {
-	locks, waiters := b.held(), b.waiters()
+	locks, waiters := 0, b.waiters()
+	b.eachShard(func(h *shard) { locks += h.leases.Len() })
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return Status{

@@ -15,8 +15,9 @@ import (
 // metrics never carry the name of a lock or of a client. What a label can be exists at 0 from the start.
 type metrics struct {
 	acquires *prometheus.CounterVec
-	grants   [kinds]prometheus.Counter  // those of acquires that are granted, by kind
-	waitTime [kinds]prometheus.Observer // by kind
+	granted  [kinds]prometheus.Counter // those of acquires that are granted
+	waitTime [kinds]prometheus.Observer
+	held     [kinds]prometheus.Gauge
 	holdTime prometheus.Histogram
 	handoff  prometheus.Histogram
 	lost     *prometheus.CounterVec
@@ -45,17 +46,17 @@ var (
 	resumeResults = []string{"resumed", "expired", "superseded", "quota", "unavailable", "unknown", "invalid", "error"}
 )
 
-func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
-	newCounter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "lockd", Name: name, Help: help}, labels)
-	}
+// kinds is room for one of each kind, by its number.
+const kinds = lock.Semaphore + 1
+
+func newMetrics(reg prometheus.Registerer) *metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := newCounter(name, help, labels...)
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "lockd", Name: name, Help: help}, labels)
 		reg.MustRegister(c)
 		return c
 	}
 	m := &metrics{
-		acquires: newCounter("acquire_total", "Answered acquire requests.", "kind", "result"),
+		acquires: counter("acquire_total", "Answered acquire requests.", "kind", "result"),
 		holdTime: prometheus.NewHistogram(
 			observe.Seconds("hold_seconds", "From the grant of a session's lease to its end.")),
 		handoff: prometheus.NewHistogram(
@@ -69,11 +70,15 @@ func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
 	}
 	waitTime := prometheus.NewHistogramVec(
 		observe.Seconds("acquire_wait_seconds", "From the arrival of a request to its grant."), []string{"kind"})
+	held := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: "lockd", Name: "locks_held", Help: "Leases held by sessions of this replica.",
+	}, []string{"kind"})
 	for _, k := range lock.Kinds() {
-		m.grants[k] = m.acquires.WithLabelValues(k.String(), resultGranted)
+		m.granted[k] = m.acquires.WithLabelValues(k.String(), resultGranted)
 		m.waitTime[k] = waitTime.WithLabelValues(k.String())
+		m.held[k] = held.WithLabelValues(k.String())
 	}
-	reg.MustRegister(addedUp{m.acquires, b}, addedUp{waitTime, b}, addedUp{m.holdTime, b}, m.handoff)
+	reg.MustRegister(waitTime, held, m.holdTime, m.handoff)
 	m.beginAtZero()
 	return m
 }
@@ -103,12 +108,6 @@ func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
 			func() float64 { return float64(value()) }))
 	}
 	gauge("waiters", "Requests in a queue, being tried or waiting.", b.waiters)
-	for _, k := range lock.Kinds() {
-		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Namespace: "lockd", Name: "locks_held", Help: "Leases held by sessions of this replica.",
-			ConstLabels: prometheus.Labels{"kind": k.String()},
-		}, func() float64 { return float64(b.sum(func(h *shard) int { return h.figures.held[k] })) }))
-	}
 	gauge("sessions", "Open sessions.", b.sessions.Len)
 	gauge("drain_remaining_sessions", "Sessions that have not left yet, while this replica drains; else 0.",
 		b.sessions.Streams)
@@ -133,30 +132,20 @@ func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
 		func() int { _, _, last := b.finder.Counts(); return last })
 }
 
-// oldestWaiter looks at the heads of queues, which are in the order of arrival, and at what has waited elsewhere.
+// oldestWaiter looks at all: a younger one that came here first may stand before one that has waited elsewhere.
 func (b *Broker) oldestWaiter() float64 {
-	first := time.Now()
-	for i := range b.shards {
-		first = b.shards[i].oldestWaiter(first)
-	}
-	return time.Since(first).Seconds()
-}
-
-// oldestWaiter is since when a waiter of the shard waits, or the given time if none does for longer.
-func (h *shard) oldestWaiter(first time.Time) time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, q := range h.queues {
-		if w := q.Head(); w != nil && w.Since.Before(first) {
-			first = w.Since
+	now := time.Now()
+	first := now
+	b.eachShard(func(h *shard) {
+		for _, q := range h.queues {
+			for w := range q.All() {
+				if at := w.For.firstAsked(); at.Before(first) {
+					first = at
+				}
+			}
 		}
-	}
-	for w := range h.moved {
-		if at := w.firstAsked(); at.Before(first) {
-			first = at
-		}
-	}
-	return first
+	})
+	return now.Sub(first).Seconds()
 }
 
 // outcomes are the errors that have a label of their own. Of those that an error wraps the first one counts.
@@ -195,6 +184,13 @@ func (m *metrics) resumed(err error) {
 		result = labelOf(err, resumeResults)
 	}
 	m.resumes.WithLabelValues(result).Inc()
+}
+
+// grant counts a request that was granted at a time.
+func (m *metrics) grant(w *waiter, at time.Time) {
+	k := w.Claim.Kind
+	m.granted[k].Inc()
+	observeIn(m.waitTime[k], at.Sub(w.Since), w.span.Sampled())
 }
 
 // acquired counts a request that was not granted by its outcome.

@@ -50,18 +50,14 @@ func (b *Broker) probed(identity string, err error) {
 	case back || known != "" && identity != known:
 		b.log.Info("the store is back; verifying all leases", zap.Bool(observe.KeyRestarted, identity != known))
 		b.sessions.Verify()
-		for i := range b.shards {
-			b.wakeAll(&b.shards[i])
-		}
+		b.eachShard(wakeAll)
 	default:
 		b.sessions.Safe()
 	}
 }
 
 // wakeAll has the heads of the queues of a shard try again: one that waits for the store need not wait longer.
-func (b *Broker) wakeAll(h *shard) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func wakeAll(h *shard) {
 	for _, q := range h.queues {
 		q.Wake()
 		q.signalLocked()

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/arbiter"
 	"github.com/lockd-io/lockd/internal/lock"
-	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
 
@@ -25,22 +23,11 @@ func (b *Broker) nestLocked(l *Lease, w *waiter) {
 	l.doLocked(func() { b.nowNestLocked(l, w, asked) })
 }
 
-// renestLocked is nestLocked for a request that waits, or was tried: its holder has by now what it asks for.
+// renestLocked is nestLocked for a request that stood in its queue: its holder has by now what it asks for.
 func (b *Broker) renestLocked(l *Lease, w *waiter) {
-	req := request.Acquire{Name: l.name, Kind: l.kind, Holder: l.holder, Annotation: w.annotation}
-	if !w.auto {
-		req.Lease = new(w.lease)
-	}
-	again := w.sess.newWaiter(w.id, req)
-	again.Since, again.waited, again.Wait = w.Since, w.waited, w.Wait
-	again.tried = w.tried || w.Asking()
-	again.span, w.span = w.span, untraced{}
-	b.removeLocked(w)
-	_ = w.sess.Wait(w.id, again, session.Want{}) // a session that has ended is not answered
-	if again.Wait != arbiter.Forever {
-		b.timeLocked(again)
-	}
-	b.nestLocked(l, again)
+	b.outOfQueueLocked(w)
+	_ = w.sess.Wait(w.id, w, session.Want{}) // a session that has ended withdraws it
+	b.nestLocked(l, w)
 }
 
 // nowNestLocked runs as an operation of the lease.
@@ -90,7 +77,7 @@ func (l *Lease) lackingLocked(w *waiter) time.Duration {
 func (b *Broker) outlastNestedLocked(l *Lease, w *waiter, ttl time.Duration) error {
 	r := l.verification()
 	r.TTL = ttl
-	l.prolongingLocked(ttl)
+	l.own().extended = true
 	start := time.Now()
 	l.unlock()
 	end, err := b.extendOne(b.ctx, r, false)
@@ -115,7 +102,7 @@ func (b *Broker) outlastNestedLocked(l *Lease, w *waiter, ttl time.Duration) err
 func (b *Broker) nestedLocked(l *Lease, w *waiter) {
 	w.spanGranted(l.fence)
 	b.removeLocked(w)
-	l.q.shard.figures.granted[l.kind]++
+	b.metrics.granted[l.kind].Inc()
 	l.count++
 	l.auto = l.auto || w.auto
 	l.keepLocked()
@@ -126,11 +113,6 @@ func (b *Broker) nestedLocked(l *Lease, w *waiter) {
 // ordinaryLocked has a request that stood in no queue go its way: what it came instead of is undone, or the lease it
 // was to nest in has ended.
 func (b *Broker) ordinaryLocked(w *waiter) {
-	w.apart = false
-	if w.tried {
-		b.refuseLocked(w, session.Failed{ID: w.id, Err: session.ErrLost})
-		return
-	}
 	if err := w.sess.routeLocked(w); err != nil {
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: err})
 	}

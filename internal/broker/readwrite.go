@@ -27,6 +27,12 @@ func (w *waiter) ownWriteLocked() *Lease {
 	return w.sess.leaseLocked(holdKey{w.Claim.Name, lock.Write, w.holder})
 }
 
+func (b *Broker) beginReadUnderWriteLocked(l *Lease, w *waiter) {
+	w.q, w.apart = l.q, true
+	b.boundLocked(w)
+	l.doLocked(func() { b.readUnderWriteLocked(l, w) })
+}
+
 // readUnderWriteLocked reads a name for a holder that writes it. It runs as an operation of the write lease.
 func (b *Broker) readUnderWriteLocked(l *Lease, w *waiter) {
 	if w.Answered() { // cancelled
@@ -37,7 +43,7 @@ func (b *Broker) readUnderWriteLocked(l *Lease, w *waiter) {
 		return
 	}
 	if l.over {
-		b.reenterLocked(w)
+		b.ordinaryLocked(w)
 		return
 	}
 	a := w.attemptLocked()
@@ -45,21 +51,16 @@ func (b *Broker) readUnderWriteLocked(l *Lease, w *waiter) {
 	l.unlock()
 	a = b.attempt(b.ctx, a)
 	l.lock()
-	b.endAttemptLocked(w, a)
+	_, settled := b.endAttemptLocked(w, a)
 	switch {
-	case w.Answered():
+	case settled:
 	case a.err == nil:
 		b.grantAndAskMoreLocked(w, a)
 	case errors.Is(a.err, lock.ErrHeld): // the write hold is lost, its holder does not know yet
-		b.reenterLocked(w)
+		if err := b.enterLocked(w); err != nil {
+			b.refuseLocked(w, session.Failed{ID: w.id, Err: err})
+		}
 	default:
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: a.err})
-	}
-}
-
-// reenterLocked makes an ordinary request of one that is in no queue.
-func (b *Broker) reenterLocked(w *waiter) {
-	if err := b.enterLocked(w); err != nil {
-		b.answerLocked(w, session.Failed{ID: w.id, Err: err})
 	}
 }

@@ -98,7 +98,6 @@ func (b *Broker) moveLocked(w *waiter, name string) {
 
 // outOfQueueLocked takes a waiter from the list; it still waits.
 func (b *Broker) outOfQueueLocked(w *waiter) {
-	w.q.shard.figures.waiters--
 	w.q.StepOut(&w.Waiter)
 	w.actNoMoreLocked()
 	if w.Placed() && !w.Asking() {

@@ -1,10 +1,8 @@
 package broker
 
 import (
-	"container/list"
 	"hash/maphash"
 	"sync"
-	"time"
 
 	"github.com/google/btree"
 
@@ -22,15 +20,10 @@ type shard struct {
 	mu       sync.Mutex // guards the fields below, and all queues, waiters and leases of its names
 	queues   map[string]*queue
 	leases   *btree.BTreeG[*Lease]
-	bounded  list.List                 // of *waiter, requests with a bounded wait that need not wait yet, in order of age
-	boundAt  *time.Timer               // looks at bounded; nil while that is empty
-	leaseIDs map[lock.Owner]leaseIDUse // requests whose callers chose their lease ids
+	repeated map[lock.Owner][]*waiter  // requests whose callers may repeat them, see lease_ids.go
 	leaving  map[placeKey][]lock.Owner // places being given up
 	acting   []*waiter                 // that wait, and whose actors are known
-	moved    map[*waiter]struct{}      // that have waited elsewhere
-	calls    int                       // of the store, under way, that may take a lock or give one back
 	closed   bool
-	figures  figures
 
 	_ [64]byte // what another processor writes to stands apart
 }
@@ -38,15 +31,34 @@ type shard struct {
 func (h *shard) init() {
 	h.queues = make(map[string]*queue)
 	h.leases = btree.NewG(orderDegree, func(a, b *Lease) bool { return a.compare(b) < 0 })
-	h.leaseIDs = make(map[lock.Owner]leaseIDUse)
+	h.repeated = make(map[lock.Owner][]*waiter)
 	h.leaving = make(map[placeKey][]lock.Owner)
-	h.moved = make(map[*waiter]struct{})
 }
 
 // shardOf is the shard of a name.
 func (b *Broker) shardOf(name string) *shard { return &b.shards[b.shardNumber(name)] }
 
 func (b *Broker) shardNumber(name string) int { return int(maphash.String(b.seed, name) % shardCount) }
+
+// eachShard calls f with each shard, with its mutex held.
+func (b *Broker) eachShard(f func(h *shard)) {
+	for i := range b.shards {
+		h := &b.shards[i]
+		h.mu.Lock()
+		f(h)
+		h.mu.Unlock()
+	}
+}
+
+// waiters is how many requests stand in a queue.
+func (b *Broker) waiters() (n int) {
+	b.eachShard(func(h *shard) {
+		for _, q := range h.queues {
+			n += q.Len()
+		}
+	})
+	return n
+}
 
 // lock locks the mutexes of all names a request asks for. Whoever comes from the queue of one of them, and does no more
 // than have the store asked for it, needs that one only: a request changes its queue with all of them locked.

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"cmp"
-	"container/list"
 	"strconv"
 	"strings"
 	"time"
@@ -36,13 +35,11 @@ type waiter struct {
 	once   func(onceAnswer) // a unary call's answer; does not block
 
 	q      *queue
-	timer  *time.Timer   // ends a bounded wait; nil before the request has to wait
-	bound  *list.Element // in shard.bounded, before that
-	apart  bool          // in no queue: it wants once more what its holder has, or comes instead of another
-	acting int           // its place in shard.acting, counted from 1; 0 if it is not there
-	span   Span          // untraced, or what its Tracer began
-	tried  bool          // an attempt of the request is under way for nobody: its owner cannot be used once more
-	unsure bool          // the caller chose its lease id, and what it has nobody knows
+	timer  *time.Timer // ends a bounded wait
+	apart  bool        // in no queue: it wants once more what its holder has, or comes instead of another
+	acting int         // its place in shard.acting, counted from 1; 0 if it is not there
+	span   Span        // untraced, or what its Tracer began
+	unsure bool        // the caller chose its lease id, and what it has nobody knows
 }
 
 // newWaiter is a request of a session that was not tried yet. Each has a new owner: what an earlier request of the same
@@ -126,16 +123,10 @@ func (b *Broker) removeLocked(w *waiter) {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	if w.Lined() {
-		q.shard.figures.waiters--
-		b.countLeaseIDLocked(w, -1, 0)
+	if !w.Asking() {
+		w.overLocked()
 	}
-	if w.Asking() {
-		b.countLeaseIDLocked(w, 0, 1)
-	}
-	w.unboundLocked()
 	w.actNoMoreLocked()
-	delete(w.shard.moved, w)
 	if q.Leave(&w.Waiter) {
 		b.leavePlaceLocked(w)
 	}
@@ -155,12 +146,9 @@ func (b *Broker) refuseLocked(w *waiter, e session.Event) {
 // parkLocked bounds the wait of a request that has to wait from now on, and tells its position.
 func (b *Broker) parkLocked(w *waiter, position int) {
 	w.q.Park(&w.Waiter)
+	b.boundLocked(w)
 	w.span.Waits()
-	w.unboundLocked()
 	b.actLocked(w)
-	if w.Wait != arbiter.Forever && w.timer == nil {
-		b.timeLocked(w)
-	}
 	if w.Tells(position) && w.sess != nil {
 		w.sess.Tell(session.Queued{ID: w.id, Position: position})
 	}
@@ -168,9 +156,7 @@ func (b *Broker) parkLocked(w *waiter, position int) {
 
 // refuseAll answers the unary calls that wait, when there are no sessions any more.
 func (b *Broker) refuseAll(err error) {
-	for i := range b.shards {
-		h := &b.shards[i]
-		h.mu.Lock()
+	b.eachShard(func(h *shard) {
 		for _, q := range h.queues {
 			for w := range q.All() {
 				if w.For.sess == nil {
@@ -178,6 +164,5 @@ func (b *Broker) refuseAll(err error) {
 				}
 			}
 		}
-		h.mu.Unlock()
-	}
+	})
 }

@@ -52,8 +52,8 @@ type wait struct {
 	want Want
 }
 
-// Wait notes a request, if the session may ask for what it wants. One that was here before may want something
-// else now, or go on as another Waiter. It is here until it is answered by Take or Conclude, or until Leave.
+// Wait notes a request, if the session may ask for what it wants. One that was here before may want something else now.
+// It is here until it is answered by Take or Conclude, or until Leave.
 func (s *Session) Wait(id uint64, w Waiter, want Want) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,27 +127,12 @@ func (s *Session) Waits() (ws []Waiter) {
 // or that there never was such a request.
 func (s *Session) Cancel(id, target uint64) {
 	s.Begin(id, nil, func() error {
-		if !s.cancel(target) {
+		if w, there := s.Waiting(target); !there || !w.Cancel() {
 			return ErrNotWaiting
 		}
 		s.Tell(Done{ID: id})
 		return nil
 	})
-}
-
-// cancel says whether a request waited. It may go on as another Waiter.
-func (s *Session) cancel(id uint64) bool {
-	w, there := s.Waiting(id)
-	for there {
-		if w.Cancel() {
-			return true
-		}
-		before := w
-		if w, there = s.Waiting(id); w == before {
-			return false
-		}
-	}
-	return false
 }
 
 // Take concludes a request with what it was granted: its leases are listed as the session's own instead of it, and then

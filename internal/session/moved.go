@@ -56,6 +56,6 @@ func (r *Registry) heardMoved(message []byte) {
 		return // somebody else's message
 	}
 	if s := r.Session(m.Session); s != nil && s.record.Epoch < m.Epoch {
-		s.IfStillHere(time.Now().Add(s.TTL()), func() {})
+		s.IfStillHere(func() {})
 	}
 }

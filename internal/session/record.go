@@ -16,17 +16,11 @@ import (
 
 // recording is what is under way about the record of a session, whose mutex guards it.
 type recording struct {
-	keeping bool // a call that prolongs it is under way
-	written bool // it was, once at least
-	over    bool // this replica ended it
-	asking  bool // whose the session is
-	unsure  []unsure
-}
-
-// unsure is what is done if the session is still here, and until when that is of interest.
-type unsure struct {
-	run func()
-	end time.Time
+	keeping bool     // a call that prolongs it is under way
+	written bool     // it was, once at least
+	over    bool     // this replica ended it
+	asking  bool     // whose the session is
+	unsure  []func() // what is done if the session is still here
 }
 
 // newRecord is that of an attempt to begin a session, or to go on with it.
@@ -79,12 +73,12 @@ func (s *Session) heardWhose(err error) {
 }
 
 // IfStillHere does something once the store has said, when asked after this moment, that the session went on nowhere
-// else. If it does not say so until end, nothing is done. With that a lease is given back whose validity has ended:
-// what another replica told the client of it would have been told before.
-func (s *Session) IfStillHere(end time.Time, run func()) {
+// else. With that a lease is given back whose validity has ended: what another replica told the client of it would have
+// been told before.
+func (s *Session) IfStillHere(run func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unsure = append(s.unsure, unsure{run, end})
+	s.unsure = append(s.unsure, run)
 	if !s.asking {
 		s.asking = true
 		s.of.goes(s.askWhose)
@@ -115,24 +109,19 @@ func (s *Session) askWhose() {
 		case again:
 			s.of.pause(lock.Backoff(n))
 		case still:
-			for _, u := range asked {
-				u.run()
+			for _, run := range asked {
+				run()
 			}
 			n = 0
 		}
 	}
 }
 
-// takeUnsure are those that are still of interest. If there are none, nobody asks any more.
-func (s *Session) takeUnsure() (asked []unsure) {
+// takeUnsure takes what there is. If that is nothing, nobody asks any more.
+func (s *Session) takeUnsure() (asked []func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, u := range s.unsure {
-		if time.Now().Before(u.end) {
-			asked = append(asked, u)
-		}
-	}
-	s.unsure = nil
+	asked, s.unsure = s.unsure, nil
 	s.asking = len(asked) > 0
 	return asked
 }
