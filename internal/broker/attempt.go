@@ -37,26 +37,30 @@ func (a attempt) fence() lock.Fence { return a.grants[0].Fence }
 // until is the end of the validity of what was granted.
 func (a attempt) until() time.Time { return a.start.Add(a.claim.TTL - margin(a.claim.TTL)) }
 
-// startLocked makes an attempt for a waiter, without a goroutine if it asks for one name.
+// startLocked makes an attempt for a waiter, and goes on with the queue it began in.
 func (b *Broker) startLocked(w *waiter) {
-	a := w.attemptLocked()
+	b.ask(w.attemptLocked(), func(a attempt) {
+		w.lock()
+		defer w.unlock()
+		q := w.q
+		b.concludeLocked(w, a)
+		q.NoteChange()
+		b.driveLocked(q)
+		q.dropIdleLocked()
+	})
+}
+
+// ask asks the store, without a goroutine if it asks for one name.
+func (b *Broker) ask(a attempt, done func(attempt)) {
 	if a.all != nil {
-		b.goTaking(func() {
-			a = b.attempt(b.ctx, a)
-			w.lock()
-			defer w.unlock()
-			b.finishLocked(w, a)
-		})
+		b.goTaking(func() { done(b.attempt(b.ctx, a)) })
 		return
 	}
 	b.beginTaking()
 	b.store.StartAcquire(a.claim, func(g lock.Grant, err error) {
-		a.grants, a.err = []lock.Grant{g}, err
-		a = outcomeOf(a)
 		defer b.endTaking()
-		w.lock()
-		defer w.unlock()
-		b.finishLocked(w, a)
+		a.grants, a.err = []lock.Grant{g}, err
+		done(outcomeOf(a))
 	})
 }
 
@@ -97,15 +101,6 @@ func (a attempt) lasting(now time.Time) attempt {
 		a.err = lock.ErrOutcomeUnknown
 	}
 	return a
-}
-
-// finishLocked goes on with an attempt that startLocked began, and with the queue it began in.
-func (b *Broker) finishLocked(w *waiter, a attempt) {
-	q := w.q
-	b.concludeLocked(w, a)
-	q.NoteChange()
-	b.driveLocked(q)
-	q.dropIdleLocked()
 }
 
 // concludeLocked gives the outcome of an attempt to the waiter it was made for.

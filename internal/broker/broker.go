@@ -47,7 +47,6 @@ type Broker struct {
 	watching *watching.Hub
 	tenants  *limits.Tenants
 	finder   *deadlock.Finder
-	acting   atomic.Int64 // how many wait whose actors are known
 
 	mu       sync.Mutex // guards the fields below
 	down     error      // why the store cannot be reached

@@ -14,37 +14,15 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// What package deadlock has to know: who waits, who holds, and who those are. A request is listed when it has to wait,
-// and only if its actor is known. So it costs nothing to take a free lock, and nothing to hold one.
+// What package deadlock has to know: who waits, who holds, and who those are. All of it is found when it is asked for,
+// so that it costs nothing to take a lock, and nothing to hold one.
 
 // Deadlocks looks for deadlocks, of the sessions of all replicas.
 func (b *Broker) Deadlocks(ctx context.Context) (deadlock.Found, error) { return b.finder.Look(ctx) }
 
-// actLocked lists a request that waits, if its actor is known.
-func (b *Broker) actLocked(w *waiter) {
-	if w.acting > 0 || !w.Lined() || w.sess == nil || w.actor == "" && !named(w.holder) {
-		return
-	}
-	h := w.shard
-	h.acting = append(h.acting, w)
-	w.acting = len(h.acting)
-	b.acting.Add(1)
-}
-
-// actNoMoreLocked takes it from the list.
-func (w *waiter) actNoMoreLocked() {
-	if w.acting == 0 {
-		return
-	}
-	h := w.shard
-	last := h.acting[len(h.acting)-1]
-	h.acting[w.acting-1], last.acting = last, w.acting
-	h.acting[len(h.acting)-1] = nil
-	if h.acting = h.acting[:len(h.acting)-1]; len(h.acting) == 0 {
-		h.acting = nil
-	}
-	w.acting = 0
-	w.b.acting.Add(-1)
+// acts says whether a request waits whose actor is known.
+func (w *waiter) acts() bool {
+	return w.Lined() && w.Waits() && w.sess != nil && (w.actor != "" || named(w.holder))
 }
 
 // actorOf is who a client says holds a lock or waits for it: the actor that is named, else a named holder of the
@@ -93,11 +71,15 @@ func (o local) Waits(actors []string, since time.Duration, most int) (waits []de
 
 // actingSince are those that wait since a time at least, the longest waiting first.
 func (b *Broker) actingSince(at time.Time) (ws []*waiter) {
-	if b.acting.Load() == 0 {
-		return nil
-	}
-	b.eachShard(func(h *shard) { ws = append(ws, h.acting...) })
-	ws = slices.DeleteFunc(ws, func(w *waiter) bool { return w.Since.After(at) })
+	b.eachShard(func(h *shard) {
+		for _, q := range h.queues {
+			for w := range q.All() {
+				if w.For.acts() && !w.Since.After(at) {
+					ws = append(ws, w.For)
+				}
+			}
+		}
+	})
 	slices.SortFunc(ws, func(v, w *waiter) int { return v.Since.Compare(w.Since) })
 	return ws
 }
@@ -106,7 +88,7 @@ func (b *Broker) actingSince(at time.Time) (ws []*waiter) {
 func (w *waiter) wait(about bool) (wait deadlock.Wait, waiting bool) {
 	w.lock()
 	defer w.unlock()
-	if w.acting == 0 || w.Answered() {
+	if !w.acts() || w.Answered() {
 		return wait, false
 	}
 	wait = deadlock.Wait{Owner: w.Claim.Owner, Age: time.Since(w.firstAsked())}
@@ -175,7 +157,7 @@ func (b *Broker) withWaiter(owner lock.Owner, f func(w *waiter)) {
 	w := waits.(*waiter)
 	w.lock()
 	defer w.unlock()
-	if w.acting > 0 && !w.Answered() && w.Claim.Owner == owner {
+	if w.acts() && !w.Answered() && w.Claim.Owner == owner {
 		f(w)
 	}
 }

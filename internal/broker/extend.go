@@ -27,67 +27,59 @@ type extension struct {
 // counts with the earlier one.
 func (s *Session) Extend(id uint64, req request.Extend) {
 	s.withLease(id, req.Hold, s.b.rules.Lease(req.Lease), func(l *Lease) error {
-		if len(l.ops) == 0 && !req.MayShorten {
-			err := s.Operable()
-			if err == nil {
-				s.b.startExtendLocked(l, id, req)
-			}
-			return err
-		}
 		asked := time.Now()
-		return l.requestLocked(func() {
-			if left := time.Until(s.Settled()); req.MayShorten && left > 0 {
-				l.unlock()
-				s.b.pause(left)
-				l.lock()
-				asked = time.Now()
-			}
-			s.b.extendLocked(l, id, req, asked)
-		})
+		return l.requestLocked(func() { s.b.extendLocked(l, id, req, asked) })
 	})
 }
 
-// extendLocked runs as an operation of the lease.
+// extendLocked runs as an operation of the lease. It needs no goroutine unless it may shorten the lease or the store
+// does not answer: thousands of them would stand in the way of all others.
 func (b *Broker) extendLocked(l *Lease, id uint64, req request.Extend, asked time.Time) {
+	unsettled := time.Until(l.sess.Settled())
 	switch {
 	case l.over:
 		l.sess.Fail(id, lock.ErrNotHeld)
-		return
+		l.opOverLocked()
 	case b.tooOld(asked):
 		l.sess.Fail(id, lock.ErrUnavailable)
-		return
+		l.opOverLocked()
+	case req.MayShorten && unsettled > 0:
+		b.goTaking(func() {
+			b.pause(unsettled)
+			l.lock()
+			defer l.unlock()
+			b.extendLocked(l, id, req, time.Now())
+		})
+	default:
+		e := l.extensionLocked(id, req)
+		b.startExtending(e.r, e.shorten, func(end time.Time, err error) {
+			l.lock()
+			defer l.unlock()
+			b.extendedLocked(e, end, err)
+			l.opOverLocked()
+		})
 	}
-	e := l.extensionLocked(id, req)
-	l.unlock()
-	end, err := b.extendOne(b.ctx, e.r, e.shorten)
-	l.lock()
-	b.extendedLocked(e, end, err)
 }
 
-// startExtendLocked is extendLocked for the ordinary case: nothing else is under way for the lease. It needs no
-// goroutine unless the store does not answer: thousands of them would stand in the way of all others.
-func (b *Broker) startExtendLocked(l *Lease, id uint64, req request.Extend) {
-	e := l.extensionLocked(id, req)
-	l.enterOpLocked()
+// startExtending is extendOne, and needs no goroutine in the ordinary case.
+func (b *Broker) startExtending(r lock.Renewal, shorten bool, done func(end time.Time, err error)) {
+	if shorten {
+		b.goTaking(func() { done(b.extendOne(b.ctx, r, true)) })
+		return
+	}
 	b.beginTaking()
 	start := time.Now()
-	done := func(end time.Time, err error) {
-		l.lock()
-		defer l.unlock()
-		b.extendedLocked(e, end, err)
-		l.leaveOpLocked()
-	}
-	b.store.StartExtend(e.r, func(left time.Duration, err error) {
+	b.store.StartExtend(r, func(left time.Duration, err error) {
 		defer b.endTaking()
-		if errors.Is(err, lock.ErrOutcomeUnknown) {
-			b.goTaking(func() {
-				var end time.Time
-				err = lock.Again(err, b.extending(b.ctx, e.r, false, &end))
-				done(end, err)
-			})
+		if !errors.Is(err, lock.ErrOutcomeUnknown) {
+			done(start.Add(left-margin(left)), err)
 			return
 		}
-		done(start.Add(left-margin(left)), err)
+		b.goTaking(func() {
+			var end time.Time
+			err := lock.Again(err, b.extending(b.ctx, r, false, &end))
+			done(end, err)
+		})
 	})
 }
 

@@ -62,19 +62,14 @@ func (l *Lease) Leave(elsewhere bool) {
 func (l *Lease) GiveBack() {
 	l.lock()
 	defer l.unlock()
-	if !l.over && len(l.ops) > 0 {
-		l.doLocked(l.giveBackLocked)
-		return
-	}
-	l.giveBackLocked()
-}
-
-func (l *Lease) giveBackLocked() {
-	if l.over {
-		l.sess.GaveBack()
-		return
-	}
-	l.b.startReleaseLocked(l, 0)
+	l.doLocked(func() {
+		if l.over {
+			l.sess.GaveBack()
+		} else {
+			l.b.startReleaseLocked(l, 0)
+		}
+		l.opOverLocked()
+	})
 }
 
 // claim finds out what became of a hold that a session says it has. How many permits it had at first is not known: the

@@ -85,13 +85,13 @@ type holdKey struct {
 func (l *Lease) key() holdKey { return holdKey{l.name, l.kind, l.holder} }
 
 // doLocked runs op alone among the operations of this lease, in the order of the calls: of two changes of a lease that
-// are under way at once the older one could come last. The mutex is held when op begins and when it ends; it frees it
-// while it asks the store.
+// are under way at once the older one could come last. op begins and ends with the mutex held, and calls opOverLocked at
+// its end, which may be in the answer of the store.
 func (l *Lease) doLocked(op func()) {
 	l.sess.EnterOp()
 	l.own().ops = append(l.ops, op)
 	if len(l.ops) == 1 {
-		l.b.goTaking(l.runOps)
+		op()
 	}
 }
 
@@ -104,31 +104,13 @@ func (l *Lease) requestLocked(op func()) error {
 	return err
 }
 
-// enterOpLocked and leaveOpLocked surround an operation that needs no goroutine of its own, of a lease without others.
-func (l *Lease) enterOpLocked() {
-	l.sess.EnterOp()
-	l.own().ops = append(l.ops, nil)
-}
-
-func (l *Lease) leaveOpLocked() {
-	l.ops = l.ops[1:]
-	if len(l.ops) > 0 {
-		l.b.goTaking(l.runOps)
-	} else {
-		l.ops = nil
-	}
+func (l *Lease) opOverLocked() {
 	l.sess.LeaveOp()
-}
-
-func (l *Lease) runOps() {
-	l.lock()
-	defer l.unlock()
-	for len(l.ops) > 0 {
-		l.ops[0]()
-		l.ops = l.ops[1:]
-		l.sess.LeaveOp()
+	if l.ops = l.ops[1:]; len(l.ops) == 0 {
+		l.ops = nil
+		return
 	}
-	l.ops = nil
+	l.ops[0]()
 }
 
 func (l *Lease) loseLocked(reason lock.LostReason) {

@@ -14,10 +14,6 @@ import (
 // nestLocked holds a lock once more for a holder that has it. The request is in no queue.
 func (b *Broker) nestLocked(l *Lease, w *waiter) {
 	w.apart, w.q = true, l.q
-	if len(l.ops) == 0 && l.lackingLocked(w) == 0 {
-		b.nowNestLocked(l, w, time.Now())
-		return
-	}
 	b.boundLocked(w)
 	asked := time.Now()
 	l.doLocked(func() { b.nowNestLocked(l, w, asked) })
@@ -32,32 +28,21 @@ func (b *Broker) renestLocked(l *Lease, w *waiter) {
 
 // nowNestLocked runs as an operation of the lease.
 func (b *Broker) nowNestLocked(l *Lease, w *waiter, asked time.Time) {
-	switch {
+	switch ttl := l.lackingLocked(w); {
 	case w.Answered(): // at its bound, or cancelled
-		return
 	case l.over:
 		b.ordinaryLocked(w)
-		return
 	case b.tooOld(asked):
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: lock.ErrUnavailable})
-		return
 	case l.count >= lock.MaxHolds:
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: b.metrics.denied("holds", lock.MaxHolds)})
+	case ttl > 0:
+		b.outlastLocked(l, w, ttl)
 		return
-	}
-	var err error
-	if ttl := l.lackingLocked(w); ttl > 0 {
-		err = b.outlastNestedLocked(l, w, ttl)
-	}
-	switch {
-	case w.Answered():
-	case l.over:
-		b.refuseLocked(w, session.Failed{ID: w.id, Err: session.ErrLost})
-	case err != nil:
-		b.refuseLocked(w, session.Failed{ID: w.id, Err: err})
 	default:
 		b.nestedLocked(l, w)
 	}
+	l.opOverLocked()
 }
 
 // lackingLocked is how long the store has to keep a hold from now on for one request more, 0 if it does so anyway.
@@ -73,29 +58,40 @@ func (l *Lease) lackingLocked(w *waiter) time.Duration {
 	return ttl
 }
 
-// outlastNestedLocked has a hold last so long from now. The mutex is free meanwhile.
-func (b *Broker) outlastNestedLocked(l *Lease, w *waiter, ttl time.Duration) error {
-	r := l.verification()
+// outlastLocked has a hold last so long from now, and then goes on with the operation.
+func (b *Broker) outlastLocked(l *Lease, w *waiter, ttl time.Duration) {
+	r, start := l.verification(), time.Now()
 	r.TTL = ttl
 	l.own().extended = true
-	start := time.Now()
-	l.unlock()
-	end, err := b.extendOne(b.ctx, r, false)
-	l.lock()
-	w.span.Asked(start, time.Now(), err)
-	if w.Answered() && err == nil { // the client does not count on it
-		err = lock.ErrOutcomeUnknown
-	}
-	gone, is := errors.AsType[*lock.GoneError](err)
-	switch {
-	case l.over:
-	case is:
+	b.startExtending(r, false, func(end time.Time, err error) {
+		l.lock()
+		defer l.unlock()
+		w.span.Asked(start, time.Now(), err)
+		if !l.over {
+			b.outlastedLocked(l, w, start, end, err)
+		}
+		switch {
+		case w.Answered():
+		case l.over:
+			b.refuseLocked(w, session.Failed{ID: w.id, Err: session.ErrLost})
+		case err != nil:
+			b.refuseLocked(w, session.Failed{ID: w.id, Err: err})
+		default:
+			b.nestedLocked(l, w)
+		}
+		l.opOverLocked()
+	})
+}
+
+// outlastedLocked notes the outcome of that.
+func (b *Broker) outlastedLocked(l *Lease, w *waiter, start, end time.Time, err error) {
+	if gone, is := errors.AsType[*lock.GoneError](err); is {
 		l.loseLocked(gone.Reason)
-	case err == nil:
+	}
+	if err == nil && !w.Answered() { // else the client does not count on it
 		l.seen = max(l.seen, b.stamp(start))
 		l.lastLocked(end)
 	}
-	return err
 }
 
 // nestedLocked grants a request one more hold of its holder.

@@ -24,24 +24,40 @@ func (s *Session) ReleasePermits(id uint64, req request.Release) {
 
 // releasePermitsLocked runs as an operation of the lease. From its beginning renewals keep what is to stay only.
 func (b *Broker) releasePermitsLocked(l *Lease, id uint64, keep uint32, asked time.Time) {
-	s := l.sess
 	switch {
 	case l.over:
-		s.Fail(id, lock.ErrNotHeld)
-		return
+		l.sess.Fail(id, lock.ErrNotHeld)
 	case keep > l.permits, keep == l.permits && l.taken != 0:
 		l.tellReleased(id, l.permits)
+	default:
+		b.keepLocked(l, id, keep, asked)
 		return
 	}
-	s.Lighten(upkeepOf(l.permits) - upkeepOf(keep))
+	l.opOverLocked()
+}
+
+// keepLocked has the store take back all permits but so many, and answers.
+func (b *Broker) keepLocked(l *Lease, id uint64, keep uint32, asked time.Time) {
+	l.sess.Lighten(upkeepOf(l.permits) - upkeepOf(keep))
 	l.permits, l.own().reduced = keep, time.Now()
-	r, err := l.returnAll(), lock.ErrUnavailable
-	r.Keep = keep
-	if !b.tooOld(asked) {
-		l.unlock()
-		_, err = b.store.Release(b.ctx, r)
-		l.lock()
+	if b.tooOld(asked) {
+		b.keptLocked(l, id, keep, lock.ErrUnavailable)
+		return
 	}
+	r := l.returnAll()
+	r.Keep = keep
+	b.beginTaking()
+	b.store.StartRelease(r, func(_ lock.Returned, err error) {
+		defer b.endTaking()
+		l.lock()
+		defer l.unlock()
+		b.keptLocked(l, id, keep, err)
+	})
+}
+
+// keptLocked answers, and ends the operation.
+func (b *Broker) keptLocked(l *Lease, id uint64, keep uint32, err error) {
+	s := l.sess
 	l.q.Wake()
 	b.driveLocked(l.q)
 	switch {
@@ -55,4 +71,5 @@ func (b *Broker) releasePermitsLocked(l *Lease, id uint64, keep uint32, asked ti
 	default:
 		s.Fail(id, err)
 	}
+	l.opOverLocked()
 }

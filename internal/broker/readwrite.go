@@ -35,22 +35,29 @@ func (b *Broker) beginReadUnderWriteLocked(l *Lease, w *waiter) {
 
 // readUnderWriteLocked reads a name for a holder that writes it. It runs as an operation of the write lease.
 func (b *Broker) readUnderWriteLocked(l *Lease, w *waiter) {
-	if w.Answered() { // cancelled
-		return
-	}
-	if own := w.sess.leaseLocked(w.key()); own != nil {
+	own := w.sess.leaseLocked(w.key())
+	switch {
+	case w.Answered(): // cancelled
+	case own != nil:
 		b.renestLocked(own, w)
-		return
-	}
-	if l.over {
+	case l.over:
 		b.ordinaryLocked(w)
+	default:
+		a := w.attemptLocked()
+		a.claim.WriteOwner = l.owner
+		b.ask(a, func(a attempt) {
+			l.lock()
+			defer l.unlock()
+			b.readLocked(w, a)
+			l.opOverLocked()
+		})
 		return
 	}
-	a := w.attemptLocked()
-	a.claim.WriteOwner = l.owner
-	l.unlock()
-	a = b.attempt(b.ctx, a)
-	l.lock()
+	l.opOverLocked()
+}
+
+// readLocked goes on with the outcome of the attempt.
+func (b *Broker) readLocked(w *waiter, a attempt) {
 	_, settled := b.endAttemptLocked(w, a)
 	switch {
 	case settled:

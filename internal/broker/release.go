@@ -19,7 +19,10 @@ func (s *Session) Release(id uint64, h session.Hold) {
 			s.b.releaseLocked(l, id)
 			return nil
 		}
-		return l.requestLocked(func() { s.b.releaseLocked(l, id) })
+		return l.requestLocked(func() {
+			s.b.releaseLocked(l, id)
+			l.opOverLocked()
+		})
 	})
 }
 

@@ -99,7 +99,6 @@ func (b *Broker) moveLocked(w *waiter, name string) {
 // outOfQueueLocked takes a waiter from the list; it still waits.
 func (b *Broker) outOfQueueLocked(w *waiter) {
 	w.q.StepOut(&w.Waiter)
-	w.actNoMoreLocked()
 	if w.Placed() && !w.Asking() {
 		b.leavePlaceLocked(w)
 	}

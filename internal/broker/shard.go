@@ -22,7 +22,6 @@ type shard struct {
 	leases   *btree.BTreeG[*Lease]
 	repeated map[lock.Owner][]*waiter  // requests whose callers may repeat them, see lease_ids.go
 	leaving  map[placeKey][]lock.Owner // places being given up
-	acting   []*waiter                 // that wait, and whose actors are known
 	closed   bool
 
 	_ [64]byte // what another processor writes to stands apart

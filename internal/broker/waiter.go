@@ -37,7 +37,6 @@ type waiter struct {
 	q      *queue
 	timer  *time.Timer // ends a bounded wait
 	apart  bool        // in no queue: it wants once more what its holder has, or comes instead of another
-	acting int         // its place in shard.acting, counted from 1; 0 if it is not there
 	span   Span        // untraced, or what its Tracer began
 	unsure bool        // the caller chose its lease id, and what it has nobody knows
 }
@@ -126,7 +125,6 @@ func (b *Broker) removeLocked(w *waiter) {
 	if !w.Asking() {
 		w.overLocked()
 	}
-	w.actNoMoreLocked()
 	if q.Leave(&w.Waiter) {
 		b.leavePlaceLocked(w)
 	}
@@ -148,7 +146,9 @@ func (b *Broker) parkLocked(w *waiter, position int) {
 	w.q.Park(&w.Waiter)
 	b.boundLocked(w)
 	w.span.Waits()
-	b.actLocked(w)
+	if w.acts() {
+		b.finder.Wake()
+	}
 	if w.Tells(position) && w.sess != nil {
 		w.sess.Tell(session.Queued{ID: w.id, Position: position})
 	}
