@@ -147,7 +147,7 @@ func (q *Queue[R]) Enlist(ws []*Waiter[R]) []lock.Owner {
 func (q *Queue[R]) Enlisted(w *Waiter[R], position int, err error) (tell int, leavePlace bool) {
 	w.enlisting = false
 	switch {
-	case w.Answered():
+	case w.Answered() || !w.lined:
 		return -1, true
 	case err != nil:
 	case position == lock.PlaceHolds:

@@ -20,11 +20,6 @@ import (
 // Deadlocks looks for deadlocks, of the sessions of all replicas.
 func (b *Broker) Deadlocks(ctx context.Context) (deadlock.Found, error) { return b.finder.Look(ctx) }
 
-// acts says whether a request waits whose actor is known.
-func (w *waiter) acts() bool {
-	return w.Lined() && w.Waits() && w.sess != nil && (w.actor != "" || named(w.holder))
-}
-
 // actorOf is who a client says holds a lock or waits for it: the actor that is named, else a named holder of the
 // session. It is empty for a request that is its own holder: which of the others of its session come from the same
 // thread nobody knows.
@@ -72,11 +67,9 @@ func (o local) Waits(actors []string, since time.Duration, most int) (waits []de
 // actingSince are those that wait since a time at least, the longest waiting first.
 func (b *Broker) actingSince(at time.Time) (ws []*waiter) {
 	b.eachShard(func(h *shard) {
-		for _, q := range h.queues {
-			for w := range q.All() {
-				if w.For.acts() && !w.Since.After(at) {
-					ws = append(ws, w.For)
-				}
+		for w := range h.waiting {
+			if w.sess != nil && (w.actor != "" || named(w.holder)) && !w.Since.After(at) {
+				ws = append(ws, w)
 			}
 		}
 	})
@@ -88,7 +81,7 @@ func (b *Broker) actingSince(at time.Time) (ws []*waiter) {
 func (w *waiter) wait(about bool) (wait deadlock.Wait, waiting bool) {
 	w.lock()
 	defer w.unlock()
-	if !w.acts() || w.Answered() {
+	if !w.shard.waiting[w] {
 		return wait, false
 	}
 	wait = deadlock.Wait{Owner: w.Claim.Owner, Age: time.Since(w.firstAsked())}
@@ -157,7 +150,7 @@ func (b *Broker) withWaiter(owner lock.Owner, f func(w *waiter)) {
 	w := waits.(*waiter)
 	w.lock()
 	defer w.unlock()
-	if w.acts() && !w.Answered() && w.Claim.Owner == owner {
+	if w.shard.waiting[w] && w.Claim.Owner == owner {
 		f(w)
 	}
 }

@@ -97,8 +97,8 @@ type Status struct {
 
 // Status tells how this broker is.
 func (b *Broker) Status() Status {
-	locks, waiters := 0, b.waiters()
-	b.eachShard(func(h *shard) { locks += h.leases.Len() })
+	locks, waiters := 0, 0
+	b.eachShard(func(h *shard) { locks, waiters = locks+h.leases.Len(), waiters+len(h.waiting) })
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return Status{

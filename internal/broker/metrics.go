@@ -107,7 +107,7 @@ func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
 		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "lockd", Name: name, Help: help},
 			func() float64 { return float64(value()) }))
 	}
-	gauge("waiters", "Requests in a queue, being tried or waiting.", b.waiters)
+	gauge("waiters", "Requests that wait for a lock.", func() int { return b.Status().Waiters })
 	gauge("sessions", "Open sessions.", b.sessions.Len)
 	gauge("drain_remaining_sessions", "Sessions that have not left yet, while this replica drains; else 0.",
 		b.sessions.Streams)
@@ -132,16 +132,13 @@ func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
 		func() int { _, _, last := b.finder.Counts(); return last })
 }
 
-// oldestWaiter looks at all: a younger one that came here first may stand before one that has waited elsewhere.
 func (b *Broker) oldestWaiter() float64 {
 	now := time.Now()
 	first := now
 	b.eachShard(func(h *shard) {
-		for _, q := range h.queues {
-			for w := range q.All() {
-				if at := w.For.firstAsked(); at.Before(first) {
-					first = at
-				}
+		for w := range h.waiting {
+			if at := w.firstAsked(); at.Before(first) {
+				first = at
 			}
 		}
 	})

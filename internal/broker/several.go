@@ -99,6 +99,7 @@ func (b *Broker) moveLocked(w *waiter, name string) {
 // outOfQueueLocked takes a waiter from the list; it still waits.
 func (b *Broker) outOfQueueLocked(w *waiter) {
 	w.q.StepOut(&w.Waiter)
+	delete(w.shard.waiting, w)
 	if w.Placed() && !w.Asking() {
 		b.leavePlaceLocked(w)
 	}

@@ -22,6 +22,7 @@ type shard struct {
 	leases   *btree.BTreeG[*Lease]
 	repeated map[lock.Owner][]*waiter  // requests whose callers may repeat them, see lease_ids.go
 	leaving  map[placeKey][]lock.Owner // places being given up
+	waiting  map[*waiter]bool          // requests that have to wait; of several names, in the shard of the first one
 	closed   bool
 
 	_ [64]byte // what another processor writes to stands apart
@@ -31,6 +32,7 @@ func (h *shard) init() {
 	h.queues = make(map[string]*queue)
 	h.leases = btree.NewG(orderDegree, func(a, b *Lease) bool { return a.compare(b) < 0 })
 	h.repeated = make(map[lock.Owner][]*waiter)
+	h.waiting = make(map[*waiter]bool)
 	h.leaving = make(map[placeKey][]lock.Owner)
 }
 
@@ -47,16 +49,6 @@ func (b *Broker) eachShard(f func(h *shard)) {
 		f(h)
 		h.mu.Unlock()
 	}
-}
-
-// waiters is how many requests stand in a queue.
-func (b *Broker) waiters() (n int) {
-	b.eachShard(func(h *shard) {
-		for _, q := range h.queues {
-			n += q.Len()
-		}
-	})
-	return n
 }
 
 // lock locks the mutexes of all names a request asks for. Whoever comes from the queue of one of them, and does no more

@@ -119,6 +119,7 @@ func named(holder string) bool { return !strings.HasPrefix(holder, "#") }
 // finds it until then.
 func (b *Broker) removeLocked(w *waiter) {
 	q := w.q
+	delete(w.shard.waiting, w)
 	if w.timer != nil {
 		w.timer.Stop()
 	}
@@ -146,9 +147,7 @@ func (b *Broker) parkLocked(w *waiter, position int) {
 	w.q.Park(&w.Waiter)
 	b.boundLocked(w)
 	w.span.Waits()
-	if w.acts() {
-		b.finder.Wake()
-	}
+	w.shard.waiting[w] = true
 	if w.Tells(position) && w.sess != nil {
 		w.sess.Tell(session.Queued{ID: w.id, Position: position})
 	}
