@@ -176,9 +176,7 @@ func TestASessionThatDoesNotMoveIsEndedAfterTheWindow(t *testing.T) {
 	if _, err := c.Lock(t.Context(), "name"); err != nil {
 		t.Fatal(err)
 	}
-	if code, body := get(t, a, "/readyz"); code != http.StatusOK {
-		t.Errorf("got %d %q", code, body)
-	}
+	await(t, a, http.StatusOK)
 
 	began := time.Now()
 	stopped := make(chan error, 1)

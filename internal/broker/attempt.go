@@ -37,31 +37,38 @@ func (a attempt) fence() lock.Fence { return a.grants[0].Fence }
 // until is the end of the validity of what was granted.
 func (a attempt) until() time.Time { return a.start.Add(a.claim.TTL - margin(a.claim.TTL)) }
 
-// startLocked makes an attempt for a waiter, and goes on with the queue it began in.
-func (b *Broker) startLocked(w *waiter) {
-	b.ask(w.attemptLocked(), func(a attempt) {
-		w.lock()
-		defer w.unlock()
-		q := w.q
-		b.concludeLocked(w, a)
-		q.NoteChange()
-		b.driveLocked(q)
-		q.dropIdleLocked()
-	})
-}
+// startLocked makes an attempt for a waiter.
+func (b *Broker) startLocked(w *waiter) { b.ask(w, w.attemptLocked(), (*Broker).finishLocked) }
 
-// ask asks the store, without a goroutine if it asks for one name.
-func (b *Broker) ask(a attempt, done func(attempt)) {
+// ask asks the store, without a goroutine if it is for one name. Then the mutexes of the waiter are held.
+func (b *Broker) ask(w *waiter, a attempt, then func(*Broker, *waiter, attempt)) {
 	if a.all != nil {
-		b.goTaking(func() { done(b.attempt(b.ctx, a)) })
+		b.goTaking(func() {
+			a = b.attempt(b.ctx, a)
+			w.lock()
+			defer w.unlock()
+			then(b, w, a)
+		})
 		return
 	}
 	b.beginTaking()
 	b.store.StartAcquire(a.claim, func(g lock.Grant, err error) {
 		defer b.endTaking()
 		a.grants, a.err = []lock.Grant{g}, err
-		done(outcomeOf(a))
+		a = outcomeOf(a)
+		w.lock()
+		defer w.unlock()
+		then(b, w, a)
 	})
+}
+
+// finishLocked goes on with an attempt that startLocked began, and with the queue it began in.
+func (b *Broker) finishLocked(w *waiter, a attempt) {
+	q := w.q
+	b.concludeLocked(w, a)
+	q.NoteChange()
+	b.driveLocked(q)
+	q.dropIdleLocked()
 }
 
 // attemptLocked marks a waiter as being tried and is the attempt to be made now.

@@ -45,9 +45,7 @@ func (b *Broker) readUnderWriteLocked(l *Lease, w *waiter) {
 	default:
 		a := w.attemptLocked()
 		a.claim.WriteOwner = l.owner
-		b.ask(a, func(a attempt) {
-			l.lock()
-			defer l.unlock()
+		b.ask(w, a, func(b *Broker, w *waiter, a attempt) {
 			b.readLocked(w, a)
 			l.opOverLocked()
 		})
