@@ -157,8 +157,8 @@ func (b *Broker) aboutLocked(name string, o lock.Owner) (client, annotation stri
 	return client, inspect.Shortened(annotation)
 }
 
-// endAttemptLocked is where each attempt ends, and what its outcome means for the waiter. It says whether the waiter was
-// settled without that: what was taken for it is given back then.
+// endAttemptLocked is where each attempt ends, and what its outcome means for the waiter. It says whether the waiter
+// was settled without that: what was taken for it is given back then.
 func (b *Broker) endAttemptLocked(w *waiter, a attempt) (answer arbiter.Answer, settled bool) {
 	w.span.Asked(a.start, a.end, a.err)
 	b.doubtLocked(w, a.err)

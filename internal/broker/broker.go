@@ -182,8 +182,8 @@ func (b *Broker) endTaking() {
 	}
 }
 
-// waitQuiet waits until nothing of that is under way, and says whether it is so. What is left at the end of ctx stays in
-// the store until it runs out.
+// waitQuiet waits until nothing of that is under way, and says whether it is so. What is left at the end of ctx stays
+// in the store until it runs out.
 func (b *Broker) waitQuiet(ctx context.Context) bool {
 	for b.taking.Load() > 0 {
 		select {

@@ -85,8 +85,8 @@ type holdKey struct {
 func (l *Lease) key() holdKey { return holdKey{l.name, l.kind, l.holder} }
 
 // doLocked runs op alone among the operations of this lease, in the order of the calls: of two changes of a lease that
-// are under way at once the older one could come last. op begins and ends with the mutex held, and calls opOverLocked at
-// its end, which may be in the answer of the store.
+// are under way at once the older one could come last. op begins and ends with the mutex held, and calls opOverLocked
+// at its end, which may be in the answer of the store.
 func (l *Lease) doLocked(op func()) {
 	l.sess.EnterOp()
 	l.own().ops = append(l.ops, op)
@@ -123,8 +123,8 @@ func (l *Lease) loseLocked(reason lock.LostReason) {
 
 // releaseLostLocked gives back a lost lease that the store may keep for much longer than anybody was told: an extended
 // one, or that of a writer, who may read as well. It does so a margin after the end of the validity, as an ordinary end
-// does. It does not happen when the session has gone on elsewhere, or ended and leaves its leases to run out: the client
-// may still be at work.
+// does. It does not happen when the session has gone on elsewhere, or ended and leaves its leases to run out: the
+// client may still be at work.
 func (b *Broker) releaseLostLocked(l *Lease) {
 	if !l.extended && l.kind != lock.Write || l.sess.LeavesLeases() {
 		return

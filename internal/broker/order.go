@@ -18,8 +18,8 @@ func (l *Lease) compare(o *Lease) int {
 		strings.Compare(string(l.owner), string(o.owner)))
 }
 
-// inOrder are up to size leases of this replica's sessions behind one, whose names begin with prefix. Each shard has its
-// own order, and is asked for what comes before the last one of those that are known.
+// inOrder are up to size leases of this replica's sessions behind one, whose names begin with prefix. Each shard has
+// its own order, and is asked for what comes before the last one of those that are known.
 func (b *Broker) inOrder(prefix string, behind *Lease, size int) (page []*Lease) {
 	b.eachShard(func(h *shard) {
 		h.leases.AscendGreaterOrEqual(behind, func(l *Lease) bool {
