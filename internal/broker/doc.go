@@ -45,7 +45,7 @@
 //	a hand-over reached a waiter that had left        passOnLocked
 //	a lost lease may last longer than was told        releaseLostLocked, once its validity has ended by a margin
 //	a waiter with a place in the Store left           leavePlaceLocked (leaving.go)
-//	a unary caller that may repeat its request left   nothing: leaveToRepetitionLocked leaves it to the repetition
+//	a unary caller that may repeat its request left   nothing: it is left to the repetition (lease_ids.go)
 //	a session ended that wants its locks released     releaseAtEnd
 //
 // # Time
@@ -54,8 +54,7 @@
 // call was sent, plus its TTL, less a margin for clock drift. Late replies thus shorten trust, never stretch it.
 //
 // This end of the validity is computed after a grant by attempt.until, after a renewal by renewedLocked, and after an
-// Extend by extending or startExtendLocked; margin is in config.go. It is kept in Lease.until. The Keeper calls Lose
-// at that time.
+// Extend by startExtending; margin is in config.go. It is kept in Lease.until. The Keeper calls Lose at that time.
 //
 // # State
 //
