@@ -38,23 +38,16 @@ func hasScheme(addr string) bool {
 
 // address makes sure that a single address has a port.
 func address(text string, port int) (string, error) {
-	if text == "" {
-		return "", invalid("INVALID_ADDRESS", "it is empty")
-	}
-	if strings.ContainsAny(text, " \t/?#@") {
-		return "", invalid("INVALID_ADDRESS", "it is not HOST or HOST:PORT")
-	}
-	standard := strconv.Itoa(port)
-	inner, bracketed := strings.CutPrefix(text, "[")
-	inner, closed := strings.CutSuffix(inner, "]")
-	switch {
-	case bracketed && closed:
-		return net.JoinHostPort(inner, standard), nil
-	case net.ParseIP(text) != nil, !strings.Contains(text, ":"):
-		return net.JoinHostPort(text, standard), nil
-	}
 	host, p, err := net.SplitHostPort(text)
-	if err != nil {
+	if standard := strconv.Itoa(port); net.ParseIP(text) != nil {
+		host, p, err = text, standard, nil
+	} else if err != nil { // perhaps it has no port
+		host, p, err = net.SplitHostPort(text + ":" + standard)
+	}
+	switch {
+	case text == "":
+		return "", invalid("INVALID_ADDRESS", "it is empty")
+	case err != nil, strings.ContainsAny(text, " \t/?#@"):
 		return "", invalid("INVALID_ADDRESS", "it is not HOST or HOST:PORT; an IPv6 address with a port is in brackets")
 	}
 	if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {

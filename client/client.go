@@ -11,7 +11,7 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// closeTimeout bounds Close. A tenth of it is enough if the server's answer is not expected, or means nothing.
+// closeTimeout bounds Close. A tenth of it is enough if the server's answer means nothing.
 const closeTimeout = 2 * time.Second
 
 // State is the relation of a Client with the server.
@@ -50,7 +50,6 @@ type Status struct {
 type Client struct {
 	targets  []string
 	settings settings
-	telling  telling
 	base     time.Time // instants count from here
 
 	ctx    context.Context // ends with Close
@@ -65,6 +64,7 @@ type Client struct {
 	connectErr error         // of the last attempt to connect
 	failures   int           // attempts or short streams in a row
 	changed    chan struct{} // closed and replaced when a field above changes
+	untold     []Status      // the first one is being told to the user
 	closed     bool
 	// While there is a goroutine that connects they are its own.
 	at        int // which of targets is tried first
@@ -103,8 +103,7 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 }
 
 // Close releases all locks and ends the session. It waits up to 2 s for the server to confirm that, and much shorter if
-// nothing is held or the server left an earlier call unanswered. If the confirmation does not come it returns
-// ErrOutcomeUnknown, and the leases run out by themselves.
+// nothing is held. If the confirmation does not come it returns ErrOutcomeUnknown, and the leases run out by themselves.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -126,38 +125,30 @@ func (c *Client) Close() error {
 // now reads the monotonic clock.
 func (c *Client) now() instant { return instant(time.Since(c.base)) }
 
-// tell has the user told, in a goroutine in which nothing else is done: whatever happens there, Close may be called.
-func (c *Client) tell(st Status) {
+// tellLocked has the user told, in a goroutine in which nothing else is done: whatever happens there, Close may be
+// called.
+func (c *Client) tellLocked(st Status) {
 	if c.settings.onStatus == nil {
 		return
 	}
-	c.telling.mu.Lock()
-	defer c.telling.mu.Unlock()
-	c.telling.queue = append(c.telling.queue, st)
-	if len(c.telling.queue) == 1 {
+	c.untold = append(c.untold, st)
+	if len(c.untold) == 1 {
 		go c.tellAll()
 	}
 }
 
-// telling is what the user is told: the first one now, the others after it.
-type telling struct {
-	mu    sync.Mutex // guards the field below, and locks no other
-	queue []Status
-}
-
 // tellAll tells what there is. The first one stays in the queue while it is told, so that nobody else tells.
 func (c *Client) tellAll() {
-	t := &c.telling
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for len(t.queue) > 0 {
-		st := t.queue[0]
-		t.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.untold) > 0 {
+		st := c.untold[0]
+		c.mu.Unlock()
 		if c.ctx.Err() == nil {
 			c.settings.onStatus(st)
 		}
-		t.mu.Lock()
-		t.queue = t.queue[1:]
+		c.mu.Lock()
+		c.untold = c.untold[1:]
 	}
 }
 
@@ -166,16 +157,23 @@ func (c *Client) changeLocked() {
 	c.changed = make(chan struct{})
 }
 
-// usable returns the session that takes new requests. It waits for one if there is none: a patient caller until ctx
-// ends, the others until an attempt to connect has failed.
+// usable returns the session that takes new requests, and has one opened if there is none. It waits for that: a patient
+// caller until ctx ends, the others until an attempt to connect has failed.
 func (c *Client) usable(ctx context.Context, t *terms) (*session, error) {
 	var timeout <-chan time.Time
 	late := t.late
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for waited := false; ; waited = true {
-		s, changed, err := c.find(t.patient, waited)
-		if s != nil || err != nil {
-			return s, err
+		switch {
+		case c.closed:
+			return nil, ErrClosed
+		case c.open:
+			return c.session, nil
+		case c.connectErr != nil && (c.connecting && !t.patient || !c.connecting && waited):
+			return nil, unavailable(c.connectErr)
 		}
+		c.connectLocked()
 		if !waited {
 			bound := c.until(t.until)
 			if d := c.settings.connectWait; d > 0 && (bound == 0 || d < bound) {
@@ -185,36 +183,25 @@ func (c *Client) usable(ctx context.Context, t *terms) (*session, error) {
 				timeout = time.After(bound)
 			}
 		}
+		changed := c.changed
+		c.mu.Unlock()
+		over := true
 		select {
 		case <-changed:
-			continue
+			over = false
 		case <-ctx.Done():
 			late = ended(ctx)
 		case <-timeout:
 		}
 		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.connectErr != nil && !errors.Is(late, ErrUnavailable) {
+		switch {
+		case !over:
+		case c.connectErr != nil && !errors.Is(late, ErrUnavailable):
 			return nil, fmt.Errorf("%w: %w", late, unavailable(c.connectErr))
+		default:
+			return nil, cmp.Or(unavailable(c.connectErr), late)
 		}
-		return nil, cmp.Or(unavailable(c.connectErr), late)
 	}
-}
-
-// find looks for a session, begins to connect if nobody does, and returns what to wait for.
-func (c *Client) find(patient, waited bool) (*session, <-chan struct{}, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.closed:
-		return nil, nil, ErrClosed
-	case c.open:
-		return c.session, nil, nil
-	case c.connectErr != nil && (c.connecting && !patient || !c.connecting && waited):
-		return nil, nil, unavailable(c.connectErr)
-	}
-	c.connectLocked()
-	return nil, c.changed, nil
 }
 
 // unavailable makes sure that an error is ErrUnavailable, unless waiting will not help.

@@ -36,8 +36,8 @@ var (
 	errBadHeartbeat = fmt.Errorf("%w: no heartbeat interval or session TTL was told", errProtocol)
 )
 
-// connectLocked begins to connect unless that is going on. One goroutine does it until it succeeds, the Client is
-// closed, or there is no hope.
+// connectLocked begins to connect unless that is going on. One goroutine tries all addresses until one is reached, the
+// Client is closed, there is no reason to connect any more, or another attempt is without hope.
 func (c *Client) connectLocked() {
 	if c.connecting || c.closed {
 		return
@@ -47,34 +47,23 @@ func (c *Client) connectLocked() {
 }
 
 func (c *Client) connect() {
-	for c.pause() && !c.attempt() {
+	for c.pause() {
+		c.mu.Lock()
+		s := c.session                                                               // is to go on, or nil
+		over := s != nil && (!s.resumableLocked() || c.open && !s.displacedLocked()) // nobody wants another stream
+		c.connecting = !over
+		c.mu.Unlock()
+		if over {
+			return
+		}
+		st, err := c.try(s)
+		c.mu.Lock()
+		over = c.triedLocked(s, st, err)
+		c.mu.Unlock()
+		if over {
+			return
+		}
 	}
-}
-
-// attempt tries all addresses, and says whether that is over: it succeeded, there is no reason to connect any more, or
-// another attempt is without hope.
-func (c *Client) attempt() bool {
-	c.mu.Lock()
-	s := c.session // is to go on, or nil
-	unwanted := s != nil && (!s.resumableLocked() || c.open && !s.displacedLocked())
-	if unwanted {
-		c.connecting = false
-	}
-	c.mu.Unlock()
-	if unwanted || c.ctx.Err() != nil {
-		return true
-	}
-	st, err := c.try(s)
-	switch {
-	case err == nil:
-		c.connected(st)
-		return true
-	case c.ctx.Err() != nil:
-		return true
-	case errors.Is(err, errSessionOver): // meanwhile
-		return false
-	}
-	return c.failed(s, err)
 }
 
 // sessionGone says whether an attempt to resume a session found that nobody can.
@@ -102,12 +91,36 @@ func (c *Client) pause() bool {
 	return c.ctx.Err() == nil
 }
 
-// connected notes a session that has a stream.
-func (c *Client) connected(st *stream) {
+// triedLocked notes what became of an attempt, and says whether it was the last one. A session that nobody takes, and
+// that is on no stream, is over; then a new one is opened at once.
+func (c *Client) triedLocked(s *session, st *stream, err error) bool {
+	switch {
+	case err == nil:
+		c.connectedLocked(st)
+		return true
+	case c.closed:
+		return true
+	case errors.Is(err, errSessionOver): // meanwhile
+		return false
+	case s != nil && s.stream == nil && (sessionGone(err) || permanent(err)):
+		c.failures = 0
+		c.endSessionLocked(s, err)
+		return false
+	case s != nil && s.stream != nil:
+		s.stream.stuck = true
+		s.leaveIfIdleLocked()
+	}
+	c.connectErr = err
+	c.failures++
+	c.connecting = !permanent(err)
+	c.changeLocked()
+	return !c.connecting
+}
+
+// connectedLocked notes a session that has a stream.
+func (c *Client) connectedLocked(st *stream) {
 	s := st.session
-	c.tell(Status{State: Connected, Session: s.id})
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.tellLocked(Status{State: Connected, Session: s.id})
 	c.connecting, c.unreached = false, 0
 	c.wg.Go(st.read)
 	c.wg.Go(st.write)
@@ -121,73 +134,49 @@ func (c *Client) connected(st *stream) {
 	c.changeLocked()
 }
 
-// failed notes a failed attempt and says whether another one is without hope. A session that nobody takes, and that is
-// on no stream, is over; then a new one is opened at once.
-func (c *Client) failed(s *session, err error) bool {
-	c.mu.Lock()
-	if s != nil && s.stream == nil && (sessionGone(err) || permanent(err)) {
-		c.mu.Unlock()
-		c.sessionOver(s, err)
-		return c.attempt()
-	}
-	defer c.mu.Unlock()
-	if s != nil && s.stream != nil {
-		s.stream.stuck = true
-		s.leaveIfIdleLocked()
-	}
-	c.connectErr = err
-	c.failures++
-	c.connecting = !permanent(err)
-	c.changeLocked()
-	return !c.connecting
-}
-
-// sessionOver ends a session that is on no stream: all its locks are lost, all its calls unanswered.
-func (c *Client) sessionOver(s *session, cause error) {
-	c.mu.Lock()
+// endSessionLocked ends a session that is on no stream: all its locks are lost, all its calls unanswered. Another one is
+// opened, unless the Client is closed.
+func (c *Client) endSessionLocked(s *session, cause error) {
 	if s.over {
-		c.mu.Unlock()
 		return
 	}
 	s.over, s.said = true, errors.Is(cause, errEnded)
 	s.alarm.Stop()
 	s.finishAllLocked(cause)
-	pending := s.pending
-	s.pending, s.queue = nil, nil
-	known := c.session == s && !c.closed
-	c.open = c.open && !known
-	c.mu.Unlock()
-	close(s.done)
-	for _, call := range pending {
-		call.reply(answer{err: fmt.Errorf("%w: %w", errSessionOver, cause), unsent: !call.sent && !call.seen})
+	for _, call := range s.pending {
+		call.replyLocked(answer{err: fmt.Errorf("%w: %w", errSessionOver, cause), unsent: !call.sent && !call.seen})
 	}
-	if !known {
+	s.pending, s.queue = nil, nil
+	close(s.done)
+	if c.session != s || c.closed {
 		return
 	}
-	c.tell(Status{State: Disconnected, Err: cause}) // before another one is opened, and that is told
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.session = nil
+	c.session, c.open = nil, false
+	c.tellLocked(Status{State: Disconnected, Err: cause}) // before another one is opened, and that is told
 	c.connectLocked()
 	c.changeLocked()
 }
 
-// draining has a session go on at another replica. If there is only one address, it waits for a part of the time that
-// the server gives: others come from there, too.
-func (c *Client) draining(s *session, within time.Duration) {
-	c.tell(Status{State: Draining})
-	if len(c.targets) > 1 || within <= 0 {
-		c.move(s, false)
-		return
+// drainingLocked has a session go on at another replica. If there is only one address, it waits for a part of the time
+// that the server gives: others come from there, too.
+func (c *Client) drainingLocked(s *session, within time.Duration) {
+	c.tellLocked(Status{State: Draining})
+	var pause time.Duration
+	if len(c.targets) == 1 && within > 0 {
+		pause = rand.N(within/4 + 1)
 	}
-	time.AfterFunc(rand.N(within/4+1), func() { c.move(s, false) })
+	time.AfterFunc(pause, func() { c.move(s, false) })
 }
 
-// move looks for another stream for a session, at any other address than it is at: those who leave a replica together
-// are to spread over the others. If closed is set the session takes no new requests until then.
 func (c *Client) move(s *session, closed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.moveLocked(s, closed)
+}
+
+// moveLocked looks for another stream for a session, at any other address than it is at: those who leave a replica
+// together are to spread over the others. If closed is set the session takes no new requests until then.
+func (c *Client) moveLocked(s *session, closed bool) {
 	if c.session != s || c.closed {
 		return
 	}
@@ -245,26 +234,32 @@ func (c *Client) tryAt(at int, s *session) (*stream, error) {
 }
 
 // begin has a session begin, or go on, in a stream. It connects first, because a session that is on another stream
-// stands still from bid on.
+// stands still from bid on. A server that does not even connect is given up after a third of the time of an attempt.
+// That doubles with each attempt that it ended: where all clients of a replica come at once, connecting takes long, and
+// each further attempt begins it again.
 func (c *Client) begin(st *stream) error {
 	s := st.session
 	within := attemptTimeout(s.ttl)
-	if err := c.reach(st, within); err != nil {
-		return err
+	bound := time.AfterFunc(min(within/3<<min(c.unreached, 2), within), func() { st.cancel(errOpenTimeout) })
+	defer bound.Stop()
+	defer context.AfterFunc(c.ctx, func() { st.cancel(ErrClosed) })()
+	rpc, err := lockdv1.NewSessionServiceClient(st.conn).Session(st.ctx, grpc.ForceCodecV2(wire.New()))
+	if err != nil {
+		if errors.Is(context.Cause(st.ctx), errOpenTimeout) {
+			c.unreached++
+		}
+		return FromStatus(err)
 	}
+	st.rpc = rpc
+	bound.Reset(within)
 	b, ok := s.bid()
 	if !ok {
 		return errSessionOver
 	}
 	defer s.unpark() // nothing to do after attach
-	st.epoch, st.heardID = b.resume.GetEpoch(), b.resume.GetLastRequestId()
-	open := proto.CloneOf(&c.settings.open)
-	if b.resume.GetSessionId() != "" {
-		open.Resume = b.resume
-	}
-	opened, err := c.handshake(st, open, within)
+	opened, err := st.handshake(b)
 	if err != nil {
-		return err
+		return fromStream(err)
 	}
 	if !s.attach(st, b, opened) {
 		return errSessionOver
@@ -272,42 +267,21 @@ func (c *Client) begin(st *stream) error {
 	return nil
 }
 
-// reach connects. A server that does not even connect is given up sooner than an attempt: after a third of its time.
-// That doubles with each attempt that it ended: where all clients of a replica come at once, connecting takes long, and
-// each further attempt begins it again.
-func (c *Client) reach(st *stream, within time.Duration) error {
-	within = min(within/3<<min(c.unreached, 2), within)
-	return c.bounded(st, within, func() (err error) {
-		st.rpc, err = lockdv1.NewSessionServiceClient(st.conn).Session(st.ctx, grpc.ForceCodecV2(wire.New()))
-		if errors.Is(context.Cause(st.ctx), errOpenTimeout) {
-			c.unreached++
-		}
-		return FromStatus(err)
-	})
-}
-
 // handshake sends Open and waits for Opened.
-func (c *Client) handshake(st *stream, open *lockdv1.Open, within time.Duration) (opened *lockdv1.Opened, err error) {
-	err = c.bounded(st, within, func() error {
-		st.beats.opened = c.now()
-		// When sending fails Recv tells why.
-		_ = st.rpc.Send(&lockdv1.SessionRequest{RequestId: st.heardID, Message: &lockdv1.SessionRequest_Open{Open: open}})
-		m, err := st.rpc.Recv()
-		if err == nil {
-			opened, err = st.greeted(m)
-		}
-		return fromStream(err)
-	})
-	return opened, err
-}
-
-// bounded does a part of an attempt, until some time has passed or the Client is closed.
-func (c *Client) bounded(st *stream, within time.Duration, part func() error) error {
-	bound := time.AfterFunc(within, func() { st.cancel(errOpenTimeout) })
-	defer bound.Stop()
-	stop := context.AfterFunc(c.ctx, func() { st.cancel(ErrClosed) })
-	defer stop()
-	return part()
+func (st *stream) handshake(b *bid) (*lockdv1.Opened, error) {
+	c, id := st.session.client, b.resume.GetLastRequestId()
+	open := proto.CloneOf(&c.settings.open)
+	if b.resume.GetSessionId() != "" {
+		open.Resume = b.resume
+	}
+	st.epoch, st.beats.opened = b.resume.GetEpoch(), c.now()
+	// When sending fails Recv tells why.
+	_ = st.rpc.Send(&lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Open{Open: open}})
+	m, err := st.rpc.Recv()
+	if err != nil {
+		return nil, err
+	}
+	return st.greeted(m)
 }
 
 // greeted takes the server's first message.

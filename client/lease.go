@@ -37,8 +37,8 @@ func (l *Lock) MakeAuto(ctx context.Context) error {
 }
 
 // Shorten makes the lease fixed, to end d from now, also if it would have ended later or is renewed. Deadline moves
-// before the server is asked. With ErrOutcomeUnknown the earlier end counts here, and the name may stay taken until the
-// later one. When the server surely did nothing, the old deadline counts again. Doing it twice is fine.
+// before the server is asked. When that fails the earlier end counts here, until the lease is renewed or extended, and
+// the name may stay taken until the later one. Doing it twice is fine.
 func (l *Lock) Shorten(ctx context.Context, d time.Duration) error {
 	if least := l.session.limits.Load().GetMinLease().AsDuration(); d <= 0 || d < least {
 		return l.fail("shorten", invalid("INVALID_DURATION",
@@ -105,36 +105,13 @@ func margin(lease time.Duration) time.Duration { return lease/100 + 2*time.Milli
 // shorteningLocked notes a Shorten that is about to be sent: from here on the earlier end counts.
 func (s *session) shorteningLocked(c *call) {
 	h, lease := c.extends.hold, c.request.GetExtend().GetLease().AsDuration()
-	end := s.client.now() + instant(lease-margin(lease))
-	c.was, h.shortening = h.end(), c
-	s.lowerLocked(h, end)
+	h.shortening = c
+	s.lowerLocked(h, s.client.now()+instant(lease-margin(lease)))
 }
 
 // changedLocked notes an Extend that was done.
 func (s *session) changedLocked(c *call, deadline instant) {
-	h, asked := c.extends.hold, c.request.GetExtend()
-	c.decidedLocked()
-	h.auto = asked.GetLease() == nil
+	h := c.extends.hold
+	h.auto = c.request.GetExtend().GetLease() == nil
 	s.raiseLocked(h, deadline)
-}
-
-// unchangedLocked notes an Extend that was refused. Of a Shorten the earlier end stays, unless surely nothing
-// was done.
-func (s *session) unchangedLocked(c *call, err error) {
-	c.decidedLocked()
-	if c.was != 0 && surelyNot(err) {
-		s.raiseLocked(c.extends.hold, c.was)
-	}
-}
-
-// decidedLocked notes that a Shorten is answered. A later one may still be under way.
-func (c *call) decidedLocked() {
-	if h := c.extends.hold; h.shortening == c {
-		h.shortening = nil
-	}
-}
-
-// surelyNot says whether an error of the server means that nothing was done and the lock is what it was.
-func surelyNot(err error) bool {
-	return !errors.Is(err, ErrOutcomeUnknown) && is(err, ErrUnavailable, ErrInvalid, ErrDraining, ErrQuota)
 }

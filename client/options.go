@@ -79,29 +79,21 @@ const window = 512 << 10
 // nearly as large.
 const largest = 16 << 20
 
-// dialOptions puts the defaults in front, so that the user's options override them. It reads the files of TLS.
-func (s *settings) dialOptions() ([]grpc.DialOption, error) {
+// conn makes a connection, which connects when it is used. It reads the files of TLS. The user's options override the
+// defaults.
+func (s *settings) conn(target string) (*grpc.ClientConn, error) {
 	creds, err := s.tls.Credentials()
 	if err != nil {
 		return nil, err
 	}
-	return append([]grpc.DialOption{
+	return grpc.NewClient(target, append([]grpc.DialOption{
 		grpc.WithTransportCredentials(creds),
 		grpc.WithDisableServiceConfig(), // it would be asked of DNS before each connection, with several questions
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithStaticStreamWindowSize(window),
 		grpc.WithStaticConnWindowSize(window),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largest)),
-	}, s.dial...), nil
-}
-
-// conn makes a connection, which connects when it is used.
-func (s *settings) conn(target string) (*grpc.ClientConn, error) {
-	opts, err := s.dialOptions()
-	if err != nil {
-		return nil, err
-	}
-	return grpc.NewClient(target, opts...)
+	}, s.dial...)...)
 }
 
 // readable refuses texts that no message can have: no session could ever be opened with them.

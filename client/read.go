@@ -19,29 +19,23 @@ func (st *stream) read() {
 		err := st.rpc.RecvMsg(&m)
 		if err == nil {
 			st.heard.Store(int64(s.client.now()))
-			s.late.Store(false)
 		}
 		if !st.enter(err == nil && m.GetHeartbeatAck() != nil) {
 			st.close(errLeft)
 			return
 		}
 		if err != nil {
-			st.overAndUnlock(err)
+			st.overLocked(err)
+			s.mu.Unlock()
 			return
 		}
 		if st.silent { // it is heard again
 			st.silent = false
-			st.tellLocked(Status{State: Connected})
+			s.client.tellLocked(Status{State: Connected})
 		}
 		st.handleLocked(&m.SessionResponse)
-		told := st.told
-		st.told = told[:0]
 		s.mu.Unlock()
 		m.Free()
-		for _, t := range told { // without mu, which those who are woken want
-			t.tell()
-		}
-		clear(told)
 	}
 }
 
@@ -60,15 +54,14 @@ func (st *stream) handleLocked(m *lockdv1.SessionResponse) {
 		s.lostLocked(t.Lost)
 	case *lockdv1.SessionResponse_AtRisk:
 		validFor := time.Duration(st.beats.deadline(t.AtRisk.GetValidity()) - s.client.now())
-		st.tellLocked(Status{State: AtRisk, ValidFor: max(validFor, 0)})
+		s.client.tellLocked(Status{State: AtRisk, ValidFor: max(validFor, 0)})
 	case *lockdv1.SessionResponse_Safe:
-		st.tellLocked(Status{State: Safe})
+		s.client.tellLocked(Status{State: Safe})
 	case *lockdv1.SessionResponse_Unlocked:
 		s.client.unlockedLocked(unlockedOf(t.Unlocked), t.Unlocked.GetHold())
 	case *lockdv1.SessionResponse_Draining:
 		st.draining = true
-		within := t.Draining.GetReconnectWithin().AsDuration()
-		st.laterLocked(func() { s.client.draining(s, within) })
+		s.client.drainingLocked(s, t.Draining.GetReconnectWithin().AsDuration())
 		s.leaveIfIdleLocked()
 	case *lockdv1.SessionResponse_Closing:
 		st.closing = cmp.Or(fromFailure(t.Closing.GetFailure()), errEnded)
@@ -80,28 +73,6 @@ func (st *stream) handleLocked(m *lockdv1.SessionResponse) {
 		st.answerLocked(m)
 	}
 }
-
-func (st *stream) tellLocked(status Status) {
-	st.laterLocked(func() { st.session.client.tell(status) })
-}
-
-// told is what is to be told when the session's mutex is free, in the order in which it came: an answer, or else what
-// a function tells.
-type told struct {
-	call   *call
-	answer answer
-	f      func()
-}
-
-func (t *told) tell() {
-	if t.f != nil {
-		t.f()
-		return
-	}
-	t.call.reply(t.answer)
-}
-
-func (st *stream) laterLocked(f func()) { st.told = append(st.told, told{f: f}) }
 
 // queuedLocked has a caller tell its position. The answer follows.
 func (st *stream) queuedLocked(c *call, q *lockdv1.Queued) {
@@ -125,12 +96,14 @@ func (st *stream) queuedLocked(c *call, q *lockdv1.Queued) {
 // answerLocked gives an answer to its call.
 func (st *stream) answerLocked(m *lockdv1.SessionResponse) {
 	s := st.session
-	st.heardID = max(st.heardID, m.GetRequestId())
 	c := s.pending[m.GetRequestId()]
 	if c == nil {
 		return
 	}
 	delete(s.pending, m.GetRequestId())
+	if c.extends != nil && c.extends.hold.shortening == c { // a later one may still be under way
+		c.extends.hold.shortening = nil
+	}
 	var a answer
 	switch t := m.GetMessage().(type) {
 	case *lockdv1.SessionResponse_Granted:
@@ -148,15 +121,12 @@ func (st *stream) answerLocked(m *lockdv1.SessionResponse) {
 		}
 	case *lockdv1.SessionResponse_Result:
 		a.err = c.unlessDone(fromFailure(t.Result.GetFailure()))
-		if c.extends != nil {
-			s.unchangedLocked(c, a.err)
-		}
 	default: // m is used again, what it contains is not
 		a.response, a.stream = &lockdv1.SessionResponse{Message: m.GetMessage()}, st
 	}
 	s.leaveIfIdleLocked()
 	if !c.abandoned {
-		st.told = append(st.told, told{call: c, answer: a})
+		c.replyLocked(a)
 	}
 }
 

@@ -25,25 +25,23 @@ var (
 	errNotTold = fmt.Errorf("%w: nothing was told of the lock after the session was resumed", errProtocol)
 )
 
-// overAndUnlock takes the session off a stream that ended. It goes on in another one, unless the end of the stream was
-// its end.
-func (st *stream) overAndUnlock(err error) {
+// overLocked takes the session off a stream that ended. It goes on in another one, unless the end of the stream was its
+// end.
+func (st *stream) overLocked(err error) {
 	s, c := st.session, st.session.client
 	cause := cmp.Or(context.Cause(st.ctx), st.closing, fromStream(err)) // ours, the server's, that of gRPC
-	keep := s.resumableLocked() && st.brokeLocked(cause)
 	s.stream = nil
 	c.failures++
 	if c.now()-st.beats.opened > instant(st.interval) { // after a success connecting begins without a pause
 		c.failures = 0
 	}
-	s.mu.Unlock()
 	st.close(cause)
-	if !keep {
-		c.sessionOver(s, cause)
+	if !s.resumableLocked() || !st.brokeLocked(cause) {
+		c.endSessionLocked(s, cause)
 		return
 	}
-	c.tell(Status{State: Interrupted, Err: cause})
-	c.move(s, true)
+	c.tellLocked(Status{State: Interrupted, Err: cause})
+	c.moveLocked(s, true)
 }
 
 // brokeLocked says whether a stream ended for a reason that leaves the session what it is.
@@ -185,7 +183,7 @@ func (s *session) resumedLocked(st *stream, b *bid, opened *lockdv1.Opened) {
 		if h := s.holds[key]; h != nil && h.locks[len(h.locks)-1].fence == fence {
 			s.raiseLocked(h, st.beats.deadline(r.GetValidity()))
 		} else if !s.freeingLocked(key) {
-			s.queueLocked(s.newLock(context.Background(), r.GetHold()).releaseCall())
+			s.submitLocked(s.newLock(context.Background(), r.GetHold()).releaseCall())
 		}
 	}
 	for _, lost := range opened.GetLost() {
@@ -219,12 +217,11 @@ func (s *session) freeLocked(key holdKey) {
 			continue
 		}
 		delete(s.pending, id)
-		c.abandoned = true // if it is in the queue
 		var a answer
 		if !c.sent && !c.seen {
 			a.err = refused(codes.FailedPrecondition, "LOCK_NOT_HELD", "the lock was lost before")
 		}
-		c.reply(a)
+		c.replyLocked(a)
 	}
 }
 
@@ -270,7 +267,7 @@ func (s *session) againLocked(c *call) {
 		return
 	case *lockdv1.SessionRequest_SetLimit:
 		if seen {
-			c.reply(answer{err: errBroken})
+			c.replyLocked(answer{err: errBroken})
 			return
 		}
 	case *lockdv1.SessionRequest_Release, *lockdv1.SessionRequest_Extend:

@@ -26,9 +26,7 @@ type session struct {
 	mu     *sync.Mutex // the client's
 	opened instant     // first
 	limits atomic.Pointer[lockdv1.Limits]
-
-	done chan struct{} // closed when the session is over
-	late atomic.Bool   // an answer is overdue, and nothing was heard since
+	done   chan struct{} // closed when the session is over
 
 	spare  sync.Pool // of chan answer; a session has its own, because channels must not leave a synctest bubble
 	timers sync.Pool // of *time.Timer
@@ -59,16 +57,15 @@ type call struct {
 	answer  chan answer // size 1; nil if nobody waits
 	// the last positions in the queue, for who waits for the answer to tell; nil if nobody is to be told
 	position chan int
-	then     func(answer) // instead of answer: called by read, without locks
+	then     func(answer) // instead of answer: called with Client.mu held
 	asks     *request     // of an Acquire
 	extends  *Lock        // of an Extend
 	frees    *Lock        // of a Release
 
 	// Guarded by Client.mu.
-	was       instant // of an Extend that shortens: the deadline before
-	sent      bool    // on the stream at hand
-	seen      bool    // it was sent on an earlier stream
-	waits     bool    // of an Acquire: the stream at hand told that it does
+	sent      bool // on the stream at hand
+	seen      bool // it was sent on an earlier stream
+	waits     bool // of an Acquire: the stream at hand told that it does
 	abandoned bool
 }
 
@@ -151,7 +148,6 @@ func (s *session) await(ctx context.Context, c *call, by instant) (a answer, cam
 		case <-ctx.Done():
 			return answer{err: ended(ctx)}, false
 		case <-late:
-			s.late.Store(true)
 			return answer{err: errNoAnswer}, false
 		}
 	}
@@ -176,32 +172,11 @@ func (c *Client) until(by instant) time.Duration {
 // submit queues a call and has it sent, unless the session takes none any more.
 func (s *session) submit(c *call) bool {
 	s.mu.Lock()
-	ok := s.queueLocked(c)
-	s.sendAndUnlock(c)
-	return ok
+	defer s.mu.Unlock()
+	return s.submitLocked(c)
 }
 
-// sendAndUnlock has the queue sent, of which c is the last.
-func (s *session) sendAndUnlock(c *call) {
-	st, request := s.stream, c.request
-	alone := s.takeAloneLocked(c)
-	if !alone && len(s.queue) > 0 {
-		s.rouseLocked()
-	}
-	s.mu.Unlock()
-	if alone {
-		_ = st.rpc.Send(request) // read hears why it fails
-		st.sending.Unlock()
-	}
-}
-
-// submitLocked is submit for those who cannot send.
-func (s *session) submitLocked(c *call) {
-	s.queueLocked(c)
-	s.rouseLocked()
-}
-
-func (s *session) queueLocked(c *call) bool {
+func (s *session) submitLocked(c *call) bool {
 	if s.over || s.leaving {
 		return false
 	}
@@ -209,6 +184,7 @@ func (s *session) queueLocked(c *call) bool {
 	if c.request.GetExtend().GetMayShorten() {
 		s.shorteningLocked(c)
 	}
+	s.rouseLocked()
 	return true
 }
 
@@ -238,7 +214,7 @@ func (s *session) abandon(c *call, err error) answer {
 		return answer{err: err, unsent: s.disownLocked(c)}
 	}
 	s.mu.Unlock()
-	a := <-c.answer // without the mutex: sessionOver answers without it, too
+	a := <-c.answer
 	if c.request.GetAcquire() == nil || errors.Is(err, errNoAnswer) {
 		return a
 	}
@@ -270,14 +246,13 @@ func (s *session) disownLocked(c *call) (unsent bool) {
 // unlock ends a lock by Unlock, sends its Release, and says whether it was still held.
 func (s *session) unlock(l *Lock, release *call) bool {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if !s.removeLocked(l) {
-		s.mu.Unlock()
 		return false
 	}
 	l.finish(ErrUnlocked)
-	s.queueLocked(release)
+	s.submitLocked(release)
 	s.leaveIfIdleLocked()
-	s.sendAndUnlock(release)
 	return true
 }
 
@@ -298,14 +273,12 @@ func (s *session) leave() bool {
 	busy := len(s.holds)+len(s.pending)+len(s.queue) > 0
 	s.finishAllLocked(ErrClosed)
 	s.rouseLocked()
-	alone := s.stream == nil && s.parked == nil
-	s.mu.Unlock()
-	if alone { // nobody to say it to
-		s.client.sessionOver(s, ErrClosed)
-		return !busy
+	if s.stream == nil && s.parked == nil { // nobody to say it to
+		s.client.endSessionLocked(s, ErrClosed)
 	}
+	s.mu.Unlock()
 	within := closeTimeout
-	if !busy || s.late.Load() { // the answer is not expected, or means nothing
+	if !busy { // the answer means nothing
 		within /= 10
 	}
 	select {
@@ -339,7 +312,8 @@ func (s *session) finishAllLocked(cause error) {
 	clear(s.holds)
 }
 
-func (c *call) reply(a answer) {
+// replyLocked gives a call its only answer.
+func (c *call) replyLocked(a answer) {
 	switch {
 	case c.then != nil:
 		c.then(a)

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,8 +11,8 @@ import (
 )
 
 // stream is what belongs to one stream of a session. Two goroutines work for it: read, which alone hears the server,
-// and write, which sends what callers do not send themselves. Each stream has a connection of its own, so that a new
-// one can be at another replica while the old one is still being left.
+// and write, which alone sends. Each stream has a connection of its own, so that a new one can be at another replica
+// while the old one is still being left.
 type stream struct {
 	session  *session
 	at       int    // which of the client's targets
@@ -30,20 +29,15 @@ type stream struct {
 	heard atomic.Int64  // instant of the last message
 	quiet *time.Timer   // ends it when nothing is heard
 
-	// held by who takes from the queue and sends; comes before Client.mu, but for TryLock
-	sending sync.Mutex
-	frames  []*lockdv1.SessionRequest // what the writer sends, used again; guarded by sending
+	frames []*lockdv1.SessionRequest // what the writer sends, used again
 
 	// Guarded by Client.mu.
 	beats    heartbeats
-	beatDue  bool
-	hasty    bool   // a heartbeat is to be sent early
-	heardID  uint64 // the greatest id in an answer: what was sent before that request has arrived
-	draining bool   // the server asked to leave
-	stuck    bool   // and the session could not go on elsewhere when that was tried
-	silent   bool   // nothing was heard for a while
-	closing  error  // why the server is about to end it
-	told     []told // by read, without mu
+	hasty    bool  // a heartbeat is to be sent early
+	draining bool  // the server asked to leave
+	stuck    bool  // and the session could not go on elsewhere when that was tried
+	silent   bool  // nothing was heard for a while
+	closing  error // why the server is about to end it
 }
 
 // rouse wakes the writer.
@@ -100,19 +94,16 @@ func (st *stream) listen() {
 	}
 	next := st.patience() - silence
 	s.mu.Lock()
-	suspect := next <= 0 && s.stream == st && !st.silent && s.resumableLocked()
-	if suspect {
-		st.silent = true
-	}
+	defer s.mu.Unlock()
 	if next <= 0 {
 		next = min(st.patience(), st.ttl-silence)
+		if s.stream == st && !st.silent && s.resumableLocked() {
+			st.silent = true
+			s.client.tellLocked(Status{State: Interrupted, Err: ErrSilent})
+			s.client.moveLocked(s, false)
+		}
 	}
 	if st.ctx.Err() == nil {
 		st.quiet.Reset(next)
-	}
-	s.mu.Unlock()
-	if suspect {
-		s.client.tell(Status{State: Interrupted, Err: ErrSilent})
-		s.client.move(s, false)
 	}
 }

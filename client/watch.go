@@ -95,8 +95,6 @@ func (s *session) watchAgainLocked() {
 	c := s.client
 	for name := range c.watched {
 		s.submitLocked(&call{request: watchRequest(name), then: func(a answer) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
 			switch {
 			case a.err == nil:
 				c.unlockedLocked(Unlocked{Name: name, Cause: UnlockUnknown, Gap: true}, "")

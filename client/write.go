@@ -21,20 +21,17 @@ func (s *session) frameBytes() int { return int(cmp.Or(s.limits.Load().GetFrameB
 // write sends what is queued, a heartbeat in each interval, and Goodbye at the end. What comes while a frame is
 // being sent goes into the next one: the busier the client, the fuller the frames.
 func (st *stream) write() {
-	for {
+	for more := true; more; {
+		beat := false
 		select {
 		case <-st.wake:
 		case <-st.beat.C:
 			st.beat.Reset(st.interval)
-			st.session.mu.Lock()
-			st.hasty, st.beatDue = false, true
-			st.session.mu.Unlock()
+			beat = true
 		case <-st.ctx.Done():
 			return
 		}
-		if !st.flush() {
-			return
-		}
+		more = st.flush(beat)
 	}
 }
 
@@ -55,89 +52,62 @@ func (st *stream) hastenLocked() {
 	}
 }
 
-// flush sends all there is and says whether more may follow. When sending fails read hears why.
-func (st *stream) flush() bool {
+// flush sends all there is, in as few frames as the server allows, and says whether more may follow. When sending fails
+// read hears why.
+func (st *stream) flush(beat bool) bool {
 	// Callers that can run now add their requests first: a few fuller frames cost less than many small ones, and an
 	// idle process loses nothing by it. What comes later wakes the writer again.
 	runtime.Gosched()
-	st.sending.Lock()
-	defer st.sending.Unlock()
-	requests, heartbeat, last := st.take()
-	if heartbeat != nil && st.rpc.Send(heartbeat) != nil {
-		return false
-	}
-	if !st.send(requests) {
-		return false
-	}
-	clear(requests) // they are written; what they belong to may be large
-	if last {
-		_ = st.rpc.Send(&lockdv1.SessionRequest{
-			Message: &lockdv1.SessionRequest_Goodbye{Goodbye: &lockdv1.Goodbye{}},
-		})
-		_ = st.rpc.CloseSend()
-	}
-	return !last
-}
-
-// takeAloneLocked takes a call that was just queued out of the queue again, for its caller to send it: no goroutine has
-// to be woken for that. Only if no other call is under way, so there is nothing to wait for that could go into the same
-// frame. And only if all that was sent before is answered, so sending does not have to wait for the server to read.
-// Otherwise the writer sends it. The caller unlocks sending.
-func (s *session) takeAloneLocked(c *call) bool {
-	id := c.request.GetRequestId()
-	st := s.stream
-	if st == nil || len(s.queue) != 1 || len(s.pending) != 1 || st.heardID != id-1 || s.pending[id] != c ||
-		!st.sending.TryLock() {
-		return false
-	}
-	c.sent = true
-	s.queue[0] = nil
-	s.queue = s.queue[:0]
-	return true
-}
-
-// take empties the queue. From here on the requests count as sent.
-func (st *stream) take() (requests []*lockdv1.SessionRequest, heartbeat *lockdv1.SessionRequest, last bool) {
-	s := st.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if st.beatDue {
-		st.beatDue = false
-		heartbeat = &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Heartbeat{
-			Heartbeat: &lockdv1.Heartbeat{SentId: st.beats.next(s.client.now())},
-		}}
-	}
-	if s.stream != st { // what is queued is for another one
-		return nil, heartbeat, false
-	}
-	requests = st.frames[:0]
-	for i, c := range s.queue {
-		if !c.abandoned || c.seen || c.request.GetAcquire() == nil {
-			c.sent = true
-			requests = append(requests, c.request)
-		}
-		s.queue[i] = nil
-	}
-	s.queue, st.frames = s.queue[:0], requests
-	return requests, heartbeat, s.leaving
-}
-
-// send puts requests into as few frames as the server allows.
-func (st *stream) send(requests []*lockdv1.SessionRequest) bool {
-	for len(requests) > 0 {
-		n := st.fit(requests)
-		frame := requests[0]
+	requests, last := st.take(beat)
+	defer clear(requests) // what they belong to may be large
+	for rest := requests; len(rest) > 0; {
+		n, frame := st.fit(rest), rest[0]
 		if n > 1 {
 			frame = &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Batch{
-				Batch: &lockdv1.RequestBatch{Requests: requests[:n]},
+				Batch: &lockdv1.RequestBatch{Requests: rest[:n]},
 			}}
 		}
 		if st.rpc.Send(frame) != nil {
 			return false
 		}
-		requests = requests[n:]
+		rest = rest[n:]
 	}
-	return true
+	if last {
+		_ = st.rpc.CloseSend()
+	}
+	return !last
+}
+
+// take empties the queue, behind a heartbeat if one is due. From here on the requests count as sent. The last of all is
+// Goodbye.
+func (st *stream) take(beat bool) (requests []*lockdv1.SessionRequest, last bool) {
+	s := st.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	requests = st.frames[:0]
+	if beat {
+		st.hasty = false
+		requests = append(requests, &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Heartbeat{
+			Heartbeat: &lockdv1.Heartbeat{SentId: st.beats.next(s.client.now())},
+		}})
+	}
+	if s.stream == st { // else what is queued is for another one
+		for _, c := range s.queue {
+			if !c.abandoned || c.seen || c.request.GetAcquire() == nil {
+				c.sent = true
+				requests = append(requests, c.request)
+			}
+		}
+		clear(s.queue)
+		s.queue = s.queue[:0]
+		if last = s.leaving; last {
+			requests = append(requests, &lockdv1.SessionRequest{
+				Message: &lockdv1.SessionRequest_Goodbye{Goodbye: &lockdv1.Goodbye{}},
+			})
+		}
+	}
+	st.frames = requests
+	return requests, last
 }
 
 // fit says how many requests go into one frame: at least one. Half of the limit is used, the rest is for framing.
