@@ -192,12 +192,11 @@ func (b *Broker) newLeaseLocked(w *waiter, c lock.Claim, a attempt, i int) *Leas
 
 // take has a session take what it was granted, and tells it.
 func (s *Session) take(w *waiter, ls []*Lease) bool {
-	told := session.Granted{ID: w.id, Hold: ls[0].Hold(), Count: 1, Auto: w.auto}
+	told := session.Granted{ID: w.id, Hold: ls[0].Hold(), Validity: s.Validity(ls[0].until), Count: 1, Auto: w.auto}
 	held := []session.Lease{ls[0]}
 	for _, l := range ls[1:] {
 		told.More, held = append(told.More, l.Hold()), append(held, l)
 	}
-	told.Validity.Until = ls[0].until
 	return s.Take(w.id, w, held, told)
 }
 

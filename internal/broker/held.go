@@ -30,7 +30,7 @@ func (l *Lease) Describe() (h session.HeldLock, held bool) {
 	l.lock()
 	defer l.unlock()
 	return session.HeldLock{
-		Hold: l.Hold(), Validity: session.Validity{Until: l.until}, Count: l.count, Auto: l.auto, Permits: l.permits,
+		Hold: l.Hold(), Validity: l.sess.Validity(l.until), Count: l.count, Auto: l.auto, Permits: l.permits,
 	}, !l.over
 }
 

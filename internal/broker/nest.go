@@ -102,8 +102,9 @@ func (b *Broker) nestedLocked(l *Lease, w *waiter) {
 	l.count++
 	l.auto = l.auto || w.auto
 	l.keepLocked()
-	until := session.Validity{Until: l.until}
-	l.sess.Conclude(w.id, w, session.Granted{ID: w.id, Hold: l.Hold(), Validity: until, Count: l.count, Auto: l.auto})
+	l.sess.Conclude(w.id, w, session.Granted{
+		ID: w.id, Hold: l.Hold(), Validity: l.sess.Validity(l.until), Count: l.count, Auto: l.auto,
+	})
 }
 
 // ordinaryLocked has a request that stood in no queue go its way: what it came instead of is undone, or the lease it

@@ -94,7 +94,7 @@ func (l *Lease) returnAll() lock.Return {
 
 // tellReleased tells that so much of the hold is left.
 func (l *Lease) tellReleased(id uint64, remaining uint32) {
-	l.sess.Tell(session.Released{ID: id, Remaining: remaining, Validity: session.Validity{Until: l.until}})
+	l.sess.Tell(session.Released{ID: id, Remaining: remaining, Validity: l.sess.Validity(l.until)})
 }
 
 // Requests takes what came with a sign of life, in its order.

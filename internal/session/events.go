@@ -7,7 +7,10 @@ import (
 )
 
 // Event is something a session's stream must tell its client.
-type Event interface{ isEvent() }
+type Event interface {
+	// texts are how many bytes its texts have, where they can be long.
+	texts() int
+}
 
 // Hold names one hold of a session.
 type Hold struct {
@@ -146,15 +149,7 @@ type (
 	Draining struct{ Within time.Duration }
 )
 
-// texts are the bytes of an event's texts, where they can be long.
 func (h Hold) texts() int { return len(h.Name) + len(h.Holder) }
-
-func (e Looked) texts() int   { return len(e.Lock.Name) + len(e.Lock.Owner) + len(e.Lock.Annotation) }
-func (e Lost) texts() int     { return e.Hold.texts() + len(e.By) + len(e.Why) }
-func (e Unlocked) texts() int { return len(e.Name) + len(e.Hold) }
-func (e NotGranted) texts() int {
-	return len(e.Name) + len(e.HeldBy) + len(e.Client) + len(e.Annotation)
-}
 
 func (e Granted) texts() int {
 	n := e.Hold.texts()
@@ -164,26 +159,27 @@ func (e Granted) texts() int {
 	return n
 }
 
-func (Granted) isEvent()      {}
-func (NotGranted) isEvent()   {}
-func (Queued) isEvent()       {}
-func (Released) isEvent()     {}
-func (Extended) isEvent()     {}
-func (Looked) isEvent()       {}
-func (HoldList) isEvent()     {}
-func (LimitSet) isEvent()     {}
-func (Done) isEvent()         {}
-func (Failed) isEvent()       {}
-func (HeartbeatAck) isEvent() {}
-func (Lost) isEvent()         {}
-func (AtRisk) isEvent()       {}
-func (Safe) isEvent()         {}
-func (Unlocked) isEvent()     {}
-func (Draining) isEvent()     {}
-
 func (e HoldList) texts() (n int) {
 	for _, l := range e.Locks {
 		n += eventBytes + l.Hold.texts()
 	}
 	return n
 }
+
+func (e NotGranted) texts() int {
+	return len(e.Name) + len(e.HeldBy) + len(e.Client) + len(e.Annotation)
+}
+
+func (e Looked) texts() int     { return len(e.Lock.Name) + len(e.Lock.Owner) + len(e.Lock.Annotation) }
+func (e Lost) texts() int       { return e.Hold.texts() + len(e.By) + len(e.Why) }
+func (e Unlocked) texts() int   { return len(e.Name) + len(e.Hold) }
+func (Queued) texts() int       { return 0 }
+func (Released) texts() int     { return 0 }
+func (Extended) texts() int     { return 0 }
+func (LimitSet) texts() int     { return 0 }
+func (Done) texts() int         { return 0 }
+func (Failed) texts() int       { return 0 }
+func (HeartbeatAck) texts() int { return 0 }
+func (AtRisk) texts() int       { return 0 }
+func (Safe) texts() int         { return 0 }
+func (Draining) texts() int     { return 0 }

@@ -2,13 +2,16 @@ package session
 
 import "github.com/lockd-io/lockd/internal/limits"
 
-const idWindow = limits.RequestIDs
+const (
+	idWindow = limits.RequestIDs
+	idWords  = idWindow/64 + 1 // the window may begin and end within words
+)
 
 // requestIDs remembers which request ids a session has used, in bounded memory: the greatest one, and one bit for
-// each of the idWindow ids up to it. It is the anti-replay window of IPsec (RFC 4303, 3.4.3).
+// each of the idWindow ids up to it. It is the anti-replay window of RFC 6479.
 type requestIDs struct {
 	greatest uint64
-	seen     [idWindow / 64]uint64
+	seen     [idWords]uint64
 }
 
 // use marks an id as used and says whether it was not used before.
@@ -17,9 +20,12 @@ func (r *requestIDs) use(id uint64) bool {
 		return false
 	}
 	if id > r.greatest {
-		r.advance(id)
+		for back := range min(id/64-r.greatest/64, idWords) { // those that the window comes to are forgotten
+			r.seen[(id/64-back)%idWords] = 0
+		}
+		r.greatest = id
 	}
-	word, bit := &r.seen[id/64%uint64(len(r.seen))], uint64(1)<<(id%64)
+	word, bit := &r.seen[id/64%idWords], uint64(1)<<(id%64)
 	fresh := *word&bit == 0
 	*word |= bit
 	return fresh
@@ -31,28 +37,5 @@ func (r *requestIDs) useAll(last uint64) {
 	for i := range r.seen {
 		r.seen[i] = ^uint64(0)
 	}
-}
-
-// advance moves the window up to id and forgets what falls out of it.
-func (r *requestIDs) advance(id uint64) {
-	if id-r.greatest >= idWindow {
-		r.seen = [idWindow / 64]uint64{}
-	} else {
-		r.forget(r.greatest+1, id)
-	}
-	r.greatest = id
-}
-
-// forget takes the marks from the ids from first to last, 64 at a time.
-func (r *requestIDs) forget(first, last uint64) {
-	low, high := ^uint64(0)<<(first%64), ^uint64(0)>>(63-last%64)
-	if first/64 == last/64 {
-		r.seen[first/64%uint64(len(r.seen))] &^= low & high
-		return
-	}
-	r.seen[first/64%uint64(len(r.seen))] &^= low
-	for word := first/64 + 1; word < last/64; word++ {
-		r.seen[word%uint64(len(r.seen))] = 0
-	}
-	r.seen[last/64%uint64(len(r.seen))] &^= high
+	r.seen[last/64%idWords] >>= 63 - last%64
 }

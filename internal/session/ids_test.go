@@ -35,6 +35,16 @@ func TestRequestIDWindow(t *testing.T) {
 	}
 }
 
+func TestRequestIDsThatWereUsedElsewhere(t *testing.T) {
+	for _, last := range []uint64{1, 63, 64, 65, idWindow, 1 << 40} {
+		var r requestIDs
+		r.useAll(last)
+		if r.use(last) || last > 1 && r.use(last-1) || !r.use(last+1) || r.use(last+1) || !r.use(last+100) || !r.use(last+2) {
+			t.Errorf("after %d: want that all up to it were used, and none above", last)
+		}
+	}
+}
+
 // BenchmarkStrides compares ids that follow each other with ids as far apart as they may be.
 func BenchmarkStrides(b *testing.B) {
 	for _, stride := range []uint64{1, 4095} {

@@ -1,9 +1,7 @@
 package session
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -16,12 +14,8 @@ import (
 // and leaves it, instead of finding that out at the next sign of life. Nothing depends on the message: whose the
 // session is the store says.
 
-const (
-	// movedTopic is where it is told.
-	movedTopic = "moved"
-	// movedTime bounds telling it.
-	movedTime = time.Second
-)
+// movedTopic is where it is told.
+const movedTopic = "moved"
 
 // moved says that a session is somewhere else from this epoch on.
 type moved struct {
@@ -38,9 +32,7 @@ func (r *Registry) tellMoved(record lock.SessionRecord) {
 		defer r.moves.Leave()
 		message, err := json.Marshal(moved{record.ID, record.Epoch})
 		if err == nil {
-			ctx, cancel := context.WithTimeoutCause(r.ctx, movedTime, errors.New("telling that a session moved took too long"))
-			defer cancel()
-			_, err = r.store.Publish(ctx, movedTopic, message)
+			_, err = r.store.Publish(r.ctx, movedTopic, message)
 		}
 		if err != nil {
 			r.log.Debug("the other replicas were not told that a session moved", zap.String(observe.KeySession, record.ID),

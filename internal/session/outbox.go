@@ -98,12 +98,7 @@ func (o *Outbox) Pressure() <-chan struct{} {
 func (o *Outbox) lenLocked() int { return len(o.leaving) + len(o.events) }
 
 // weight is about how many bytes an event takes.
-func weight(e Event) int {
-	if t, ok := e.(interface{ texts() int }); ok {
-		return eventBytes + t.texts()
-	}
-	return eventBytes
-}
+func weight(e Event) int { return eventBytes + e.texts() }
 
 // pages is how many lists of holds nobody took yet.
 func (o *Outbox) pages() int {

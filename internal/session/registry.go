@@ -41,7 +41,7 @@ type Lease interface {
 	Hold() Hold
 	// Terms are called with the mutex of the name held.
 	Terms() Terms
-	// Describe tells what it is like, if it is still held, but for the anchor.
+	// Describe tells what it is like, if it is still held.
 	Describe() (h HeldLock, held bool)
 	// Hurry has it renewed now.
 	Hurry()

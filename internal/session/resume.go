@@ -52,39 +52,30 @@ func newResumes(denied limits.Denied) resumes {
 	}
 }
 
-// mayReturn waits until one more session with so many holds may be resumed. Call left when it is.
-func (r *Registry) mayReturn(ctx context.Context, ttl time.Duration, holds int) (left func(), err error) {
-	rooms := []limits.Quota{r.resumes.all}
-	if holds > limits.VerifyingEach { // while it waits among those it is in nobody's way
-		rooms = []limits.Quota{r.resumes.large, r.resumes.all}
-	} else {
-		holds = 0
-	}
-	r.resumes.returning.Add(1)
-	var in int
-	left = func() {
-		for _, room := range rooms[:in] {
-			room.Leave()
+// whenThereIsRoom resumes a session with so many holds as soon as there are not too many others.
+func (r *Registry) whenThereIsRoom(ctx context.Context, ttl time.Duration, holds int, resume func() error) error {
+	in := &r.resumes
+	in.returning.Add(1)
+	defer in.returning.Add(-1)
+	rooms := []limits.Quota{in.all}
+	if holds > limits.VerifyingEach {
+		defer in.holds.Add(-int64(holds))
+		if in.holds.Add(int64(holds)) > limits.ResumedHolds {
+			return r.cfg.Denied("resumes", limits.ResumedHolds)
 		}
-		r.resumes.holds.Add(-int64(holds))
-		r.resumes.returning.Add(-1)
-	}
-	if r.resumes.holds.Add(int64(holds)) > limits.ResumedHolds && holds > 0 {
-		left()
-		return nil, r.cfg.Denied("resumes", limits.ResumedHolds)
+		rooms = []limits.Quota{in.large, in.all} // while it waits among the large ones it is in nobody's way
 	}
 	late := time.Now().Add(max(ttl/3, leastPatience))
-	for in < len(rooms) {
-		if err = rooms[in].Enter(ctx, time.Until(late)); err != nil {
-			left()
-			if !errors.Is(err, ErrQuota) { // ctx is over
-				err = fmt.Errorf("wait to resume: %w: %w", lock.ErrUnavailable, err)
-			}
-			return nil, err
+	for _, room := range rooms {
+		switch err := room.Enter(ctx, time.Until(late)); {
+		case errors.Is(err, ErrQuota):
+			return err
+		case err != nil: // ctx is over
+			return fmt.Errorf("wait to resume: %w: %w", lock.ErrUnavailable, err)
 		}
-		in++
+		defer room.Leave()
 	}
-	return left, nil
+	return resume()
 }
 
 // Claim finds out whether a session has a hold, and until when: a lease, or that it was lost. An error says that nobody
@@ -97,12 +88,15 @@ type Claim func(context.Context, HeldLock) (Lease, Lost, error)
 // It asks the store, and takes as long as that does. An error that is Retriable leaves everything as it was but the
 // epoch.
 func (s *Session) Resume(ctx context.Context, holds []HeldLock, claim Claim) (lost []Lost, err error) {
+	err = s.of.whenThereIsRoom(ctx, s.TTL(), len(holds), func() error {
+		lost, err = s.resume(ctx, holds, claim)
+		return err
+	})
+	return lost, err
+}
+
+func (s *Session) resume(ctx context.Context, holds []HeldLock, claim Claim) (lost []Lost, err error) {
 	r := s.of
-	left, err := r.mayReturn(ctx, s.TTL(), len(holds))
-	if err != nil {
-		return nil, err
-	}
-	defer left()
 	if err := s.takeOver(ctx); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"slices"
 	"time"
 )
 
@@ -31,24 +30,16 @@ func (r *Registry) Verify() {
 // Safe says that the store is there.
 func (r *Registry) Safe() { r.safe.Store(true) }
 
-const (
-	// recountSteps and recountPause spread the verification of all leases over a second: there can be very many, and
-	// an interruption concerns all replicas at once.
-	recountSteps = 20
-	recountPause = 50 * time.Millisecond
-)
-
-// Recount has every lease renewed, some at a time.
+// Recount has every lease renewed now.
 func (r *Registry) Recount() {
-	var all []Lease
 	for _, s := range r.All() {
-		all = append(all, s.Leases()...)
+		hurry(s.Leases())
 	}
-	for some := range slices.Chunk(all, max(1, (len(all)+recountSteps-1)/recountSteps)) {
-		for _, l := range some {
-			l.Hurry()
-		}
-		r.pause(recountPause)
+}
+
+func hurry(leases []Lease) {
+	for _, l := range leases {
+		l.Hurry()
 	}
 }
 
@@ -67,21 +58,14 @@ func (s *Session) warn() {
 // suspect has all leases verified before Safe is told.
 func (s *Session) suspect() {
 	s.mu.Lock()
-	if s.ended {
-		s.mu.Unlock()
-		return
-	}
 	for _, l := range s.list {
 		if e := l.Entry(); !e.suspect {
 			e.suspect = true
 			s.suspects++
 		}
 	}
-	all := slices.Clone(s.list)
 	s.mu.Unlock()
-	for _, l := range all {
-		l.Hurry()
-	}
+	hurry(s.Leases())
 }
 
 // trustLocked takes a lease from those to be verified: it was renewed, or it is over.

@@ -78,36 +78,16 @@ func (s *Session) tellLocked(e Event) {
 	}
 	s.Spend(priceOf(e))
 	s.Trace(e)
-	if !s.out.put(s.anchoredLocked(e)) && s.retireLocked(ErrBacklog, s.opening.ReleaseOnEnd) {
+	if !s.out.put(e) && s.retireLocked(ErrBacklog, s.opening.ReleaseOnEnd) {
 		s.of.goes(s.depart) // that locks the mutexes of names
 	}
 }
 
-// anchoredLocked has an event that tells until when a lease is valid tell which sign of life the server had last.
-func (s *Session) anchoredLocked(e Event) Event {
-	switch t := e.(type) {
-	case Granted:
-		t.Validity = s.validityLocked(t.Validity.Until)
-		return t
-	case Extended:
-		t.Validity = s.validityLocked(t.Validity.Until)
-		return t
-	case Released:
-		if t.Remaining > 0 {
-			t.Validity = s.validityLocked(t.Validity.Until)
-			return t
-		}
-	case HoldList:
-		s.anchorLocked(t.Locks)
-	}
-	return e
-}
-
-// anchorLocked is anchoredLocked for what is held.
-func (s *Session) anchorLocked(held []HeldLock) {
-	for i := range held {
-		held[i].Validity = s.validityLocked(held[i].Validity.Until)
-	}
+// Validity is that of a lease, as it is told: with the sign of life that the server had last.
+func (s *Session) Validity(until time.Time) Validity {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.validityLocked(until)
 }
 
 func (s *Session) validityLocked(until time.Time) Validity {
