@@ -53,6 +53,7 @@ func (r *request) begin(ctx context.Context, c *Client) {
 	r.values, r.acquire.Traceparent = ctx, traceparent(ctx)
 	r.begun = c.now()
 	r.end = r.begun + instant(r.wait)
+	r.check, r.call = r.checkTexts, r.nextCall
 	r.changes, r.once, r.patient = true, r.try(), !r.try()
 	switch {
 	case r.try():
@@ -78,9 +79,9 @@ func (r *request) left(now instant) *durationpb.Duration {
 	return durationpb.New(time.Duration(max(r.end-now, 1)))
 }
 
-// call is the request as it is sent now: with what is left of its wait. Each sending has a message of its own, as an
+// nextCall is the request as it is sent now: with what is left of its wait. Each sending has a message of its own, as an
 // earlier one may still be under way.
-func (r *request) call(s *session) *call {
+func (r *request) nextCall(s *session) *call {
 	c, a, now := &r.first, &r.acquire, s.client.now()
 	if c.call.request != nil {
 		c, a = &acquireCall{}, r.again(a, now)
@@ -126,11 +127,11 @@ func (c *Client) lock(ctx context.Context, r *request) ([]*Lock, error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCancelled, ended(ctx))
 	}
-	if err := r.check(nil); err != nil { // before anything is connected
+	if err := r.checkTexts(nil); err != nil { // before anything is connected
 		return nil, err
 	}
 	r.begin(ctx, c)
-	a, err := c.ask(ctx, r)
+	a, err := c.ask(ctx, &r.terms)
 	switch {
 	case err == nil:
 		return a.locks, nil
@@ -142,9 +143,12 @@ func (c *Client) lock(ctx context.Context, r *request) ([]*Lock, error) {
 	return nil, err
 }
 
-// terms are how something is asked for.
+// terms are what is asked for, and how.
 type terms struct {
-	until   instant // when there must be a session to ask in, or late is the error; 0 is no bound
+	check   func(*lockdv1.Limits) error // what is known to be refused; without limits, before the server told them
+	call    func(*session) *call        // is called each time that it is asked
+	each    func()                      // as well, of an inquiry; or nil
+	until   instant                     // when there must be a session to ask in, or late is the error; 0 is no bound
 	late    error
 	by      instant // when the answer must have come; 0 is for as long as the context
 	patient bool    // it waits on when an attempt to connect fails
@@ -152,31 +156,22 @@ type terms struct {
 	once    bool    // it is not asked again if it may have been done
 }
 
-func (t *terms) how() *terms { return t }
-
-// question is what is asked in whatever session there is: a request, or an inquiry.
-type question interface {
-	how() *terms
-	check(limits *lockdv1.Limits) error
-	call(s *session) *call
-}
-
-// ask asks until it is answered. What was surely not done is asked again in the next session, and so is what may be
-// done twice.
-func (c *Client) ask(ctx context.Context, q question) (answer, error) {
-	for t := q.how(); ; {
+// ask asks in whatever session there is, until it is answered. What was surely not done is asked again in the next
+// session, and so is what may be done twice.
+func (c *Client) ask(ctx context.Context, t *terms) (answer, error) {
+	for {
 		s, err := c.usable(ctx, t)
 		switch {
 		case err != nil:
 		case t.until != 0 && t.until <= c.now():
 			err = t.late
 		default:
-			err = q.check(s.limits.Load())
+			err = t.check(s.limits.Load())
 		}
 		if err != nil {
 			return answer{}, err
 		}
-		a := s.do(ctx, q.call(s), t.by)
+		a := s.do(ctx, t.call(s), t.by)
 		over := errors.Is(a.err, errSessionOver)
 		switch {
 		case errors.Is(a.err, ErrDraining), over && (a.unsent || !t.once):
@@ -189,9 +184,9 @@ func (c *Client) ask(ctx context.Context, q question) (answer, error) {
 	}
 }
 
-// check refuses what no message can have, and, once a server has told its limits, what would break the stream for all.
+// checkTexts refuses what no message can have, and, once a server has told its limits, what would break the stream for all.
 // The rest is the server's to judge.
-func (r *request) check(limits *lockdv1.Limits) error {
+func (r *request) checkTexts(limits *lockdv1.Limits) error {
 	most := limits.GetNamesPerAcquire()
 	if n := len(r.acquire.GetItems()); most > 0 && uint64(n) > uint64(most) {
 		return refused(codes.ResourceExhausted, "QUOTA_NAMES", fmt.Sprintf("%d locks at once, the server allows %d", n, most))

@@ -20,12 +20,6 @@ func keyOf(h *lockdv1.Hold) holdKey {
 	return holdKey{name: h.GetName(), kind: h.GetKind(), holder: h.GetHolder()}
 }
 
-// lease is until when a hold is surely held, and whether the server renews it.
-type lease struct {
-	deadline instant
-	auto     bool
-}
-
 // hold is what a holder has of a name. The Locks of a named Holder share it, and live as long as each other.
 type hold struct {
 	key      holdKey
@@ -40,8 +34,8 @@ type hold struct {
 
 func (h *hold) end() instant { return instant(h.deadline.Load()) }
 
-// addLocked takes a Lock in that was granted with a lease.
-func (s *session) addLocked(l *Lock, granted lease) {
+// addLocked takes a Lock in that was granted until a deadline. An auto lease is renewed by the server.
+func (s *session) addLocked(l *Lock, deadline instant, auto bool) {
 	h := s.holds[l.hold.key]
 	if h != nil && h.end() <= s.client.now() {
 		s.expireLocked(h)
@@ -49,12 +43,12 @@ func (s *session) addLocked(l *Lock, granted lease) {
 	}
 	if h == nil {
 		h = l.hold
-		h.locks, h.auto = h.room[:0], granted.auto
-		h.deadline.Store(int64(granted.deadline))
+		h.locks, h.auto = h.room[:0], auto
+		h.deadline.Store(int64(deadline))
 		s.holds[h.key] = h
 	} else {
-		l.hold, h.auto = h, granted.auto
-		s.raiseLocked(h, granted.deadline)
+		l.hold, h.auto = h, auto
+		s.raiseLocked(h, deadline)
 	}
 	h.locks = append(h.locks, l)
 	s.alarmLocked(h.end())

@@ -159,7 +159,7 @@ func (st *stream) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
 	s, asked := st.session, c.request.GetAcquire()
 	items := asked.GetItems()
 	right := len(g.GetHolds()) == max(len(items), 1)
-	granted := lease{st.beats.deadline(g.GetValidity()), g.GetAuto()}
+	deadline := st.beats.deadline(g.GetValidity())
 	values, locks := c.asks.values, c.asks.room[:0]
 	var set *Locks
 	if c.asks.several {
@@ -176,7 +176,7 @@ func (st *stream) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
 		if len(items) > 0 {
 			l.permits = items[i].GetPermits()
 		}
-		s.addLocked(l, granted)
+		s.addLocked(l, deadline, g.GetAuto())
 		locks = append(locks, l)
 	}
 	if set != nil {

@@ -73,12 +73,10 @@ const maxUnread = 64
 // Watch is for display, caches and the like. To get a lock use Lock: it is woken in turn, Watch wakes everybody.
 func (c *Client) Watch(ctx context.Context, name string) (<-chan Unlocked, error) {
 	events := make(chan Unlocked, maxUnread)
-	q := inquiry{name: name, request: watchRequest(name)}
+	t := terms{patient: true, by: c.now() + instant(max(c.settings.answerWithin, c.settings.connectWait))}
 	// First, so that a session that begins meanwhile is asked, too; and once: its refusal closes the channel.
-	q.each = sync.OnceFunc(func() { c.watch(name, events) })
-	q.patient = true
-	_, err := c.inquire(ctx, &q, c.now()+instant(max(c.settings.answerWithin, c.settings.connectWait)))
-	if err != nil {
+	t.each = sync.OnceFunc(func() { c.watch(name, events) })
+	if _, err := c.inquire(ctx, name, t, watchRequest(name)); err != nil {
 		c.unwatch(name, events)
 		return nil, fmt.Errorf("watch %s: %w", quoted(name), err)
 	}
