@@ -79,8 +79,8 @@ func (r *request) left(now instant) *durationpb.Duration {
 	return durationpb.New(time.Duration(max(r.end-now, 1)))
 }
 
-// nextCall is the request as it is sent now: with what is left of its wait. Each sending has a message of its own, as an
-// earlier one may still be under way.
+// nextCall is the request as it is sent now: with what is left of its wait. An earlier
+// message may still be under way, so each sending has its own.
 func (r *request) nextCall(s *session) *call {
 	c, a, now := &r.first, &r.acquire, s.client.now()
 	if c.call.request != nil {
@@ -184,8 +184,8 @@ func (c *Client) ask(ctx context.Context, t *terms) (answer, error) {
 	}
 }
 
-// checkTexts refuses what no message can have, and, once a server has told its limits, what would break the stream for all.
-// The rest is the server's to judge.
+// checkTexts refuses what no message can have, and, once a server has told its limits, what would break the stream for
+// all. The rest is the server's to judge.
 func (r *request) checkTexts(limits *lockdv1.Limits) error {
 	most := limits.GetNamesPerAcquire()
 	if n := len(r.acquire.GetItems()); most > 0 && uint64(n) > uint64(most) {

@@ -103,7 +103,7 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 }
 
 // Close releases all locks and ends the session. It waits up to 2 s for the server to confirm that, and much shorter if
-// nothing is held. If the confirmation does not come it returns ErrOutcomeUnknown, and the leases run out by themselves.
+// nothing is held. If that does not come it returns ErrOutcomeUnknown, and the leases run out by themselves.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true

@@ -134,8 +134,8 @@ func (c *Client) connectedLocked(st *stream) {
 	c.changeLocked()
 }
 
-// endSessionLocked ends a session that is on no stream: all its locks are lost, all its calls unanswered. Another one is
-// opened, unless the Client is closed.
+// endSessionLocked ends a session that is on no stream: all its locks are lost, all its calls unanswered. Another one
+// is opened, unless the Client is closed.
 func (c *Client) endSessionLocked(s *session, cause error) {
 	if s.over {
 		return

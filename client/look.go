@@ -129,8 +129,8 @@ func (st *stream) heldOf(h *lockdv1.HeldLock) Held {
 	}
 }
 
-// inquire asks a question about a name, or a prefix, that needs no lock. It asks until t.by, connecting included, or for
-// as long as ctx if that is 0.
+// inquire asks a question about a name, or a prefix, that needs no lock. It asks until t.by, connecting included, or
+// for as long as ctx if that is 0.
 func (c *Client) inquire(ctx context.Context, name string, t terms, message *lockdv1.SessionRequest) (answer, error) {
 	t.until, t.late = t.by, ErrUnavailable
 	t.check = func(limits *lockdv1.Limits) error { return checkName(name, limits) }
