@@ -53,7 +53,7 @@ func (a *App) build() error {
 	if traces != nil {
 		api.Spans = traces.Spans()
 	}
-	if s, ok := store.(gate.Store); ok {
+	if s, ok := lock.As[gate.Store](store); ok {
 		api.Gate = gate.New(s, keeper.Late)
 	}
 	api.Examine = func(ctx context.Context) []lock.Finding {

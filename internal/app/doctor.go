@@ -53,7 +53,7 @@ func memberName(c config.Redis, text string) string {
 // beginGuard has replicas that keep the same locks in another way not serve beside this one, and notices those that
 // have the same name.
 func (a *App) beginGuard(store lock.Store) error {
-	shared, ok := store.(guard.Store)
+	shared, ok := lock.As[guard.Store](store)
 	if !ok {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (a *App) examine(late time.Duration, shut bool) []lock.Finding {
 }
 
 func examineStore(ctx context.Context, store lock.Store) []lock.Finding {
-	if s, ok := store.(lock.Examiner); ok {
+	if s, ok := lock.As[lock.Examiner](store); ok {
 		return s.Examine(ctx)
 	}
 	return nil

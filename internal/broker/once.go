@@ -171,20 +171,20 @@ func (b *Broker) ExtendOnce(req request.Once) (OnceLease, error) {
 	if err != nil {
 		return OnceLease{}, err
 	}
-	until, err := b.extendOne(b.ctx, lock.Renewal{
-		Name: name, Kind: k, Owner: owner, TTL: req.Lease, Tenant: req.Tenant.Unary(),
-	}, req.MayShorten)
-	if err != nil {
-		return OnceLease{}, err
-	}
-	lease := OnceLease{Name: name, LeaseID: req.LeaseID}
-	b.Notes.Change(name, owner, func(n *inspect.Note) { n.Until = until })
+	r := lock.Renewal{Name: name, Kind: k, Owner: owner, TTL: req.Lease, Tenant: req.Tenant.Unary()}
 	if k != lock.Semaphore { // nobody keeps that of permits
 		own := lock.Claim{Name: name, Kind: k, Owner: owner, Tenant: req.Tenant.Unary()}
-		if lease.Fence, err = b.store.Raise(b.ctx, own); err != nil {
+		err := lock.Twice(func() (err error) { r.Fence, err = b.store.Raise(b.ctx, own); return err })
+		if err != nil {
 			return OnceLease{}, err
 		}
 	}
+	until, err := b.extendOne(b.ctx, r, req.MayShorten)
+	if err != nil {
+		return OnceLease{}, err
+	}
+	lease := OnceLease{Name: name, LeaseID: req.LeaseID, Fence: r.Fence}
+	b.Notes.Change(name, owner, func(n *inspect.Note) { n.Until = until })
 	if lease.ValidFor = time.Until(until); lease.ValidFor <= 0 {
 		return OnceLease{}, lock.ErrOutcomeUnknown
 	}

@@ -89,7 +89,8 @@ type Renewal struct {
 	Name  string
 	Kind  Kind
 	Owner Owner
-	// Fence must be that of the hold; 0 matches any. It is not compared for Semaphore.
+	// Fence is that of the hold, or less: what an owner has with a smaller fence is what an earlier claim of its left. It
+	// is not compared for Semaphore.
 	Fence Fence
 	// TTL is how long the lease lasts from now. A longer remaining time is never shortened; 0 only verifies that
 	// the hold is there.

@@ -105,7 +105,7 @@ func (w *work) drain(e *entry) (free bool) {
 // renewRead says whether the hold is there, and for how long.
 func (w *work) renewRead(e *entry, r lock.Renewal) (left time.Duration, there bool) {
 	reader := e.reads(r.Owner, w.now)
-	if reader == nil || r.Fence != 0 && r.Fence != reader.fence {
+	if reader == nil || r.Fence > reader.fence {
 		return 0, false
 	}
 	if r.TTL > 0 {

@@ -12,18 +12,7 @@ import (
 
 // Acquire implements lock.Store.
 func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	return wait(ctx, func(done func(lock.Grant, error)) { s.StartAcquire(c, done) },
-		func(g lock.Grant) { s.giveBack([]lock.Claim{c}, []lock.Grant{g}) })
-}
-
-// giveBack releases what was granted to somebody who does not wait any more.
-func (s *Store) giveBack(cs []lock.Claim, gs []lock.Grant) {
-	for n, c := range cs {
-		if !c.Owner.Repeats() {
-			r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: gs[n].Fence, Tenant: c.Tenant}
-			s.StartRelease(r, func(lock.Returned, error) {})
-		}
-	}
+	return lock.Started(ctx, s.StartAcquire, c)
 }
 
 // StartAcquire implements lock.Store.
@@ -63,7 +52,7 @@ func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 	if len(cs) == 0 {
 		return nil, nil
 	}
-	gs, err := wait(ctx, func(done func([]lock.Grant, error)) {
+	gs, err := lock.Started(ctx, func(cs []lock.Claim, done func([]lock.Grant, error)) {
 		var begun sync.WaitGroup
 		begun.Add(len(s.members))
 		a := s.attempt(cs, done)
@@ -74,7 +63,7 @@ func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 		})
 		begun.Wait()
 		a.asked()
-	}, func(gs []lock.Grant) { s.giveBack(cs, gs) })
+	}, cs)
 	if err != nil {
 		return nil, fmt.Errorf("acquire %q with others: %w", cs[0].Name, err)
 	}
@@ -194,7 +183,7 @@ func (a *attempt) over() error {
 	switch {
 	case time.Since(a.start) >= a.claims[0].TTL:
 		return errTooLate
-	case a.s.forcedSince(a.sent, a.start):
+	case a.s.forced.since(a.sent, a.start):
 		return errForced
 	}
 	return nil
@@ -340,7 +329,7 @@ func (a *attempt) answeredLate(m *member, v vote[[]lock.Grant]) {
 	a.align(m, v)
 }
 
-// align sees to a member that gave other fences than are told. If they are less it is asked to raise them.
+// align has a member raise its fences if they are less than those that are told.
 func (a *attempt) align(m *member, v vote[[]lock.Grant]) {
 	a.mu.Lock()
 	granted := a.granted
@@ -350,11 +339,7 @@ func (a *attempt) align(m *member, v vote[[]lock.Grant]) {
 	}
 	var raise []lock.Claim
 	for n, c := range a.sent {
-		c.Fence = granted[n]
-		switch there := v.v[n].Fence; {
-		case there > c.Fence:
-			a.s.isOdd(m, c, there)
-		case there < c.Fence:
+		if c.Fence = granted[n]; v.v[n].Fence < c.Fence {
 			raise = append(raise, c)
 			a.raised.add(m.number)
 		}

@@ -141,21 +141,30 @@ type question[T, R any] struct {
 	patient, quiet bool
 }
 
-// put asks it and waits for the verdict. The caller's end does not end the wait for all members.
+// put asks it and waits for the verdict, or until ctx ends. All members are waited for whatever becomes of ctx.
 func (q question[T, R]) put(ctx context.Context, s *Store) (r R, err error) {
-	if err = decides(q.kind); err == nil {
-		waits := ctx
-		if q.patient && ctx.Err() == nil {
-			waits = context.WithoutCancel(ctx)
+	type outcome struct {
+		r   R
+		err error
+	}
+	told := make(chan outcome, 1)
+	if err = cmp.Or(decides(q.kind), ended(ctx)); err == nil {
+		b := open(s, q.verdict, func(r R, err error) { told <- outcome{r, err} })
+		b.patient, b.quiet = q.patient, q.quiet
+		s.each(ctx, func(ctx context.Context, m *member) {
+			v, err := q.ask(ctx, m)
+			b.answer(m, v, err)
+		})
+		over := ctx.Done()
+		if q.patient {
+			over = nil
 		}
-		r, err = wait(waits, func(done func(R, error)) {
-			b := open(s, q.verdict, done)
-			b.patient, b.quiet = q.patient, q.quiet
-			s.each(ctx, func(ctx context.Context, m *member) {
-				v, err := q.ask(ctx, m)
-				b.answer(m, v, err)
-			})
-		}, nil)
+		select {
+		case o := <-told:
+			r, err = o.r, o.err
+		case <-over:
+			err = fmt.Errorf("%w: %w", lock.ErrOutcomeUnknown, context.Cause(ctx))
+		}
 	}
 	if err != nil {
 		return *new(R), fmt.Errorf("%s %q: %w", q.what, q.name, err)
@@ -204,7 +213,7 @@ func oneWord[T any](b *ballot[T], last bool) (none struct{}, over bool, err erro
 
 // refused are the errors that a majority can give.
 var refused = []error{
-	lock.ErrNotHeld, lock.ErrStale, lock.ErrKindMismatch, lock.ErrStoreFull, lock.ErrUnsupported, lock.ErrInvalid,
+	lock.ErrNotHeld, lock.ErrKindMismatch, lock.ErrStoreFull, lock.ErrUnsupported, lock.ErrInvalid,
 	lock.ErrSuperseded, lock.ErrToken, lock.ErrSessionGone,
 }
 
@@ -333,8 +342,10 @@ func (b *ballot[T]) first(of error) error {
 
 // failed says whether a member said neither yes nor no.
 func failed(err error) bool {
-	return errors.Is(err, lock.ErrOutcomeUnknown) || errors.Is(err, lock.ErrUnavailable)
+	return isUnknown(err) || errors.Is(err, lock.ErrUnavailable)
 }
+
+func isUnknown(err error) bool { return errors.Is(err, lock.ErrOutcomeUnknown) }
 
 // errUnclear: so few members answered that the outcome is unknown.
 var errUnclear = fmt.Errorf("%w: no majority of the stores answered", lock.ErrOutcomeUnknown)

@@ -117,7 +117,8 @@ func rig(t testing.TB, members int) storetest.Rig {
 		}
 		return nil
 	}
-	return storetest.Rig{Store: settled{s}, Refuses: []lock.Kind{lock.Fair, lock.Semaphore}, Hooks: storetest.Hooks{
+	refuses := []lock.Kind{lock.Fair, lock.Semaphore}
+	return storetest.Rig{Store: settled{s}, AnyFence: true, Refuses: refuses, Hooks: storetest.Hooks{
 		Expire:     func(name string) error { return each(func(m *memstore.Store) { m.Expire(name) }) },
 		ExpireHold: func(name string, o lock.Owner) error { return each(func(m *memstore.Store) { m.ExpireHold(name, o) }) },
 		ExpirePlace: func(name string, o lock.Owner) error {

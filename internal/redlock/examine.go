@@ -28,7 +28,7 @@ const (
 func (s *Store) Examine(ctx context.Context) []lock.Finding {
 	found := make([][]lock.Finding, len(s.members))
 	s.together(func(m *member) {
-		if e, ok := m.Store.(lock.Examiner); ok {
+		if e, ok := lock.As[lock.Examiner](m.Store); ok {
 			found[m.number] = e.Examine(ctx)
 		}
 	})
@@ -102,7 +102,7 @@ func (s *Store) examineQuorum(up, out int) lock.Finding {
 func (s *Store) Declare(ctx context.Context, text string, ttl time.Duration) (string, error) {
 	kept, errs := make([]string, len(s.members)), make([]error, len(s.members))
 	s.together(func(m *member) {
-		d, ok := m.Store.(lock.Declarer)
+		d, ok := lock.As[lock.Declarer](m.Store)
 		if !ok {
 			kept[m.number] = text // it is shared with nobody
 			return
@@ -129,7 +129,7 @@ func (s *Store) Declare(ctx context.Context, text string, ttl time.Duration) (st
 func (s *Store) Overlaps(ctx context.Context, ttl time.Duration) ([]string, error) {
 	told, errs := make([][]string, len(s.members)), make([]error, len(s.members))
 	s.together(func(m *member) {
-		if d, ok := m.Store.(lock.Declarer); ok {
+		if d, ok := lock.As[lock.Declarer](m.Store); ok {
 			told[m.number], errs[m.number] = d.Overlaps(ctx, ttl)
 		}
 	})

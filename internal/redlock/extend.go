@@ -12,7 +12,7 @@ import (
 
 // Extend implements lock.Store.
 func (s *Store) Extend(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
-	return wait(ctx, func(done func(time.Duration, error)) { s.StartExtend(r, done) }, nil)
+	return lock.Started(ctx, s.StartExtend, r)
 }
 
 func renewFailed(name string, err error) error { return fmt.Errorf("renew %q: %w", name, err) }
@@ -21,16 +21,6 @@ func renewFailed(name string, err error) error { return fmt.Errorf("renew %q: %w
 func (s *Store) StartExtend(r lock.Renewal, done func(left time.Duration, err error)) {
 	if err := decides(r.Kind); err != nil {
 		go done(0, renewFailed(r.Name, err))
-		return
-	}
-	if s.unpinned(r) {
-		s.run(context.Background(), func(ctx context.Context) {
-			if r, err := s.pinned(ctx, r); err != nil {
-				done(0, err)
-			} else {
-				s.StartExtend(r, done)
-			}
-		})
 		return
 	}
 	s.extendBut(nil, r, done)
@@ -61,7 +51,7 @@ func (s *Store) extendBut(but *member, r lock.Renewal, done func(left time.Durat
 			b.answer(m, 0, errLeftOut)
 			continue
 		}
-		m.StartExtend(s.renewalAt(m, sent), func(left time.Duration, err error) { b.answer(m, left, err) })
+		m.StartExtend(sent, func(left time.Duration, err error) { b.answer(m, left, err) })
 	}
 }
 
@@ -86,15 +76,10 @@ func (s *Store) lasting(votes []vote[time.Duration], r lock.Renewal) []time.Dura
 
 // Shorten implements lock.Store. It waits for all members: none of them may do it later, because a member that shortens
 // a hold that was prolonged since would end it too early.
-func (s *Store) Shorten(ctx context.Context, r lock.Renewal) (err error) {
-	if s.unpinned(r) {
-		if r, err = s.pinned(ctx, r); err != nil {
-			return fmt.Errorf("shorten %q: %w", r.Name, err)
-		}
-	}
+func (s *Store) Shorten(ctx context.Context, r lock.Renewal) error {
 	r.TTL = s.drifted(r.TTL)
 	return s.ask(ctx, "shorten", r.Name, r.Kind, true,
-		func(ctx context.Context, m *member) error { return m.Shorten(ctx, s.renewalAt(m, r)) })
+		func(ctx context.Context, m *member) error { return m.Shorten(ctx, r) })
 }
 
 // ForceRelease implements lock.Store. The name was held if any member had it: what a minority has, or is said to have
@@ -109,7 +94,7 @@ func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (
 			return slices.ContainsFunc(b.votes, func(v vote[bool]) bool { return v.err == nil && v.v }), over, err
 		},
 	}.put(ctx, s)
-	s.isForced(name)
+	s.forced.saw(name)
 	return held, err
 }
 

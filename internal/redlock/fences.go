@@ -96,6 +96,9 @@ func (a *attempt) ownFences(n int, voters set) (own []lock.Fence) {
 	return own
 }
 
+// underWay is for how long a command may be on its way when nobody waits for its answer any more.
+const underWay = 3 * defaultCallTimeout
+
 // vain is until when members may have the hold of an attempt that failed, at so many of them that it could be taken for
 // one that was told. An owner that does not repeat itself asks again only for what it was not granted.
 type vain struct{ until atomic.Int64 } // in ns since 1970

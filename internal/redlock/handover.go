@@ -20,7 +20,6 @@ type handOver struct {
 	// Guarded by mu:
 	heard int  // how many listeners heard of the end of the owner's hold
 	known bool // the outcome
-	over  bool // the owner has nothing any more
 }
 
 func (s *Store) startHandOver(r lock.Return, returned func(lock.Returned, error)) {
@@ -34,7 +33,7 @@ func (s *Store) startHandOver(r lock.Return, returned func(lock.Returned, error)
 	next := h.sent[0]
 	r.Next = &lock.Successor{Owner: next.Owner, TTL: next.TTL, Fence: next.Fence}
 	for _, m := range s.members {
-		m.StartRelease(s.returnAt(m, r), func(res lock.Returned, err error) { h.answered(m, res, err) })
+		m.StartRelease(r, func(res lock.Returned, err error) { h.answered(m, res, err) })
 	}
 	h.asked()
 }
@@ -71,12 +70,11 @@ func (h *handOver) refusal(standing) error {
 // outcome is called when it is decided, and tells it.
 func (h *handOver) outcome(gs []lock.Grant, err error) {
 	h.mu.Lock()
-	h.known, h.over = true, isOver(err)
+	h.known = true
 	res, _ := h.ended(true)
 	res.Listeners = h.heard
-	votes, again := slices.Clone(h.votes), h.unsure(h.over, h.r)
+	votes := slices.Clone(h.votes)
 	h.mu.Unlock()
-	again()
 	switch {
 	case err == nil:
 		h.returned(lock.Returned{HandedOver: gs[0].Fence}, nil)
@@ -105,11 +103,5 @@ func (h *handOver) heal(m *member, err error) {
 // answeredLate looks after what a member did when it was decided.
 func (h *handOver) answeredLate(m *member, v vote[[]lock.Grant]) {
 	h.attempt.answeredLate(m, v)
-	h.mu.Lock()
-	again := h.known && h.over && notEnded(v.err) // else it is done with the outcome
-	h.mu.Unlock()
-	if again {
-		h.s.releaseAny(m, h.r)
-	}
 	h.heal(m, v.err)
 }

@@ -44,7 +44,7 @@ func (s *Store) found(ctx context.Context) {
 
 // met notes a member that answered: whether it may have been used before.
 func (s *Store) met(m *member) {
-	if b, ok := m.Store.(Marked); ok && !b.Marked() {
+	if b, ok := lock.As[Marked](m.Store); ok && !b.Marked() {
 		s.health.met.Store(true)
 	}
 }
@@ -52,7 +52,7 @@ func (s *Store) met(m *member) {
 // marked are the members that are marked as new.
 func (s *Store) marked() (all []Marked) {
 	for _, m := range s.members {
-		if b, ok := m.Store.(Marked); ok && m.up.Load() && b.Marked() {
+		if b, ok := lock.As[Marked](m.Store); ok && m.up.Load() && b.Marked() {
 			all = append(all, b)
 		}
 	}

@@ -207,7 +207,7 @@ func (s *Store) ListenForced(notify func(name string)) (stop func()) {
 	return s.atAll(func(m *member) func() {
 		return m.ListenForced(func(name string) {
 			if name != "" {
-				s.isForced(name)
+				s.forced.saw(name)
 			}
 			if name != "" || missed(m.number) {
 				notify(name)

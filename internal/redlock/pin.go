@@ -10,30 +10,8 @@ import (
 )
 
 // What an owner has at a member need not be the hold that it was told of. It may be of an attempt that failed, and its
-// release may come to the member at any time. The fence tells the two apart. So a hold is prolonged by its fence also
-// for a caller that does not know it: that of a unary lease.
-
-// unpinned says whether a renewal is of such a caller, and prolongs something.
-func (s *Store) unpinned(r lock.Renewal) bool {
-	return r.Fence == 0 && r.TTL > 0 && r.Owner.Repeats()
-}
-
-// pinned is a renewal with the fence that a majority of the members has, for a caller that brings none.
-func (s *Store) pinned(ctx context.Context, r lock.Renewal) (lock.Renewal, error) {
-	fence, err := s.pin(ctx, lock.Claim{Name: r.Name, Kind: r.Kind, Owner: r.Owner})
-	switch {
-	case err == nil:
-		r.Fence = fence
-		return r, nil
-	case failed(err):
-		return r, renewFailed(r.Name, err)
-	}
-	r.TTL = 0 // who only verifies it is told why it is gone
-	if _, err = s.Extend(ctx, r); err == nil {
-		err = renewFailed(r.Name, errUnclear) // it was taken in this moment
-	}
-	return r, err
-}
+// release may come to the member at any time. The fence tells the two apart. So whoever prolongs the hold of a caller
+// that does not know its fence, that of a unary lease, learns it first.
 
 // pin is the fence that a majority of the members that vote has. If there is none, or nobody can say it, a greater one
 // is made that of a majority: no release of an attempt that failed has it.

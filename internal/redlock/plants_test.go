@@ -86,7 +86,8 @@ var plants = []struct {
 		{here + "renew.go", "r.TTL, r.Sole = s.drifted(r.TTL), false", "r.TTL = s.drifted(r.TTL)"},
 	}},
 	{"an extension by the owner alone", "TestScenarios/AUnaryLeaseIsNotProlongedByWhatIsBeingUndone", []proctest.Plant{
-		{here + "pin.go", "return r.Fence == 0 && r.TTL > 0 && r.Owner.Repeats()", "return false"},
+		{here + "extend.go", "	sent.TTL = s.drifted(r.TTL)\n", "	sent.TTL, sent.Fence = s.drifted(r.TTL), 0\n"},
+		{here + "extend.go", "{ return m.Shorten(ctx, r) })", "{ r.Fence = 0; return m.Shorten(ctx, r) })"},
 	}},
 	{"a hand-over to one that had left", storm100, []proctest.Plant{
 		{here + "successors_test.go", "	if f != 0 {\n		h.giveBack(", "	if false {\n		h.giveBack("},

@@ -33,7 +33,7 @@ func (a *attempt) refusal(st standing) error {
 
 // misfits are the refusals that are not about who has the name.
 var misfits = []error{
-	lock.ErrKindMismatch, lock.ErrStoreFull, lock.ErrNotHeld, lock.ErrStale, lock.ErrUnsupported, lock.ErrInvalid,
+	lock.ErrKindMismatch, lock.ErrStoreFull, lock.ErrNotHeld, lock.ErrUnsupported, lock.ErrInvalid,
 }
 
 // clear says whether it is clear why there is no majority: so many refuse for one reason. One owner in the way is such

@@ -11,8 +11,8 @@ import (
 )
 
 // Renew implements lock.Store. Each member is asked once for all holds. It compares the fences of all: what an attempt
-// that failed has left at a member may be being undone there, and is not the hold that the owner got later. A hold is
-// put back at members that have not got it, if a majority has.
+// that failed has left at a member may be being undone there, and is not the hold that the owner got later, with a
+// greater fence. A hold is put back at members that have not got it, if a majority has.
 func (s *Store) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, err error)) {
 	var undecided sync.WaitGroup
 	var sent []lock.Renewal    // to members, which may use them when Renew has returned
@@ -38,11 +38,7 @@ func (s *Store) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, e
 		return
 	}
 	s.each(ctx, func(ctx context.Context, m *member) {
-		theirs := slices.Clone(sent)
-		for i := range theirs {
-			theirs[i] = s.renewalAt(m, theirs[i])
-		}
-		m.Renew(ctx, theirs, func(i int, err error) { on[i].answer(m, struct{}{}, err) })
+		m.Renew(ctx, slices.Clone(sent), func(i int, err error) { on[i].answer(m, struct{}{}, err) })
 	})
 	defer context.AfterFunc(ctx, func() {
 		for _, b := range on {

@@ -81,11 +81,8 @@ func (s *Store) putBack(ctx context.Context, m *member, c lock.Claim) error {
 			g, err = m.Acquire(ctx, c)
 		}
 	}
-	switch {
-	case err == nil && g.Fence < c.Fence:
+	if err == nil && g.Fence < c.Fence {
 		_, err = m.Raise(ctx, c)
-	case err == nil && g.Fence > c.Fence:
-		s.isOdd(m, c, g.Fence)
 	}
 	return err
 }
@@ -93,5 +90,5 @@ func (s *Store) putBack(ctx context.Context, m *member, c lock.Claim) error {
 // elsewhere is for how long a majority has a hold without one of the members. It changes nothing about it.
 func (s *Store) elsewhere(ctx context.Context, but *member, r lock.Renewal) (left time.Duration, err error) {
 	r.TTL = time.Millisecond
-	return wait(ctx, func(done func(time.Duration, error)) { s.extendBut(but, r, done) }, nil)
+	return lock.Started(ctx, func(r lock.Renewal, done func(time.Duration, error)) { s.extendBut(but, r, done) }, r)
 }

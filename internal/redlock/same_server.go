@@ -59,7 +59,7 @@ func (s *Store) tell(m *member) {
 		s.log.Error("two members are the same server", zap.Strings(observe.KeyMember, []string{m.name, other.name}),
 			zap.String(observe.KeyRemedy, remedySameServer))
 	}
-	if b, ok := m.Store.(Marked); ok && b.Marked() {
+	if b, ok := lock.As[Marked](m.Store); ok && b.Marked() {
 		return // it may be new, which is not known yet
 	}
 	left := s.quarantine(m)
@@ -90,7 +90,7 @@ func (s *Store) quarantine(m *member) time.Duration {
 	if s.cfg.Quarantine == 0 {
 		return 0
 	}
-	f, ok := m.Store.(Fresh)
+	f, ok := lock.As[Fresh](m.Store)
 	if !ok {
 		return 0
 	}

@@ -60,10 +60,17 @@ func (p *player) do(s *Store, who, what string, words []string) (r result) {
 		errs := make([]error, len(rs))
 		s.Renew(ctx, rs, func(i int, e error) { errs[i] = e })
 		err = cmp.Or(errs...)
-	case "extends":
-		r.retry, err = s.Extend(ctx, renewal)
-	case "shortens":
-		err = s.Shorten(ctx, renewal)
+	case "extends", "shortens":
+		if renewal.Owner.Repeats() { // as a broker does
+			if renewal.Fence, err = s.Raise(ctx, lock.Claim{Name: c.Name, Kind: c.Kind, Owner: c.Owner}); err != nil {
+				break
+			}
+		}
+		if what == "extends" {
+			r.retry, err = s.Extend(ctx, renewal)
+		} else {
+			err = s.Shorten(ctx, renewal)
+		}
 	case "raises":
 		r.fence, err = s.Raise(ctx, c)
 	case "forces":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -24,8 +25,7 @@ type Store struct {
 
 	fences    fences
 	vain      vain
-	odd       memory[oddHold, lock.Fence]
-	forced    memory[string, time.Time] // when each name was freed by force
+	forced    forced
 	health    health
 	publisher atomic.Int32 // the member that took the last message
 	restoring atomic.Int32 // holds that are being put back
@@ -42,7 +42,7 @@ func New(cfg Config, members []lock.Store, log *zap.Logger, reg prometheus.Regis
 		return nil, err
 	}
 	s := &Store{cfg: cfg, log: log.Named("redlock"), quorum: len(members)/2 + 1}
-	s.odd.most = maxKnown
+	s.forced.began, s.forced.seed = time.Now(), maphash.MakeSeed()
 	for i, m := range members {
 		s.members = append(s.members, &member{Store: m, number: i, name: cfg.Names[i]})
 	}
@@ -99,7 +99,7 @@ func (s *Store) Share(session string) (its, all int) {
 func (s *Store) asMajority(of func(queuing) int) int {
 	var told []int
 	for _, m := range s.members {
-		if q, ok := m.Store.(queuing); ok {
+		if q, ok := lock.As[queuing](m.Store); ok {
 			told = append(told, of(q))
 		}
 	}
@@ -151,34 +151,4 @@ func ended(ctx context.Context) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", lock.ErrUnavailable, context.Cause(ctx))
-}
-
-// wait waits for an outcome that start tells to done. What is told when nobody waits any more is given to vain.
-func wait[T any](ctx context.Context, start func(done func(T, error)), vain func(T)) (T, error) {
-	if err := ended(ctx); err != nil {
-		return *new(T), err
-	}
-	type outcome struct {
-		v   T
-		err error
-	}
-	told := make(chan outcome, 1)
-	var over atomic.Bool // it is told, or nobody waits
-	start(func(v T, err error) {
-		if over.CompareAndSwap(false, true) {
-			told <- outcome{v, err}
-		} else if err == nil && vain != nil {
-			vain(v)
-		}
-	})
-	select {
-	case o := <-told:
-		return o.v, o.err
-	case <-ctx.Done():
-	}
-	if over.CompareAndSwap(false, true) {
-		return *new(T), fmt.Errorf("%w: %w", lock.ErrOutcomeUnknown, context.Cause(ctx))
-	}
-	o := <-told
-	return o.v, o.err
 }

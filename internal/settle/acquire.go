@@ -43,18 +43,31 @@ func (s *Store) judge(cs []lock.Claim, err error, again bool) (next, error) {
 	return unsettled, fmt.Errorf("%w: %w", lock.ErrOutcomeUnknown, err)
 }
 
-// settle sees to what is left of some claims, and calls then once that is released or has rows.
-func (s *Store) settle(n next, cs []lock.Claim, then func()) {
-	if n == inVain {
-		s.takeBack(cs, then)
-		return
-	}
-	for _, c := range cs {
-		if n == unsettled && !c.Owner.Repeats() { // who waits asks again as long as it keeps its place
-			s.want(returned(c), c.TTL, c.Place)
+// acquire has ask make a call for some claims, behind the rows of their owners. done is called once what is left of it
+// is released or has rows.
+func acquire[T any](s *Store, cs []lock.Claim, ask func(done func(T, error)), done func(T, error)) {
+	off, again := s.putOff(cs), false
+	var answered func(T, error)
+	answered = func(got T, err error) {
+		n, err := s.judge(cs, err, again)
+		if n == onceMore {
+			again = true
+			ask(answered)
+			return
 		}
+		s.resume(off, err == nil || len(cs) == 1 && !lock.Retriable(err))
+		if n == inVain {
+			s.takeBack(cs, func() { done(got, err) })
+			return
+		}
+		for _, c := range cs {
+			if n == unsettled && !c.Owner.Repeats() { // who waits asks again as long as it keeps its place
+				s.want(returned(c), c.TTL, c.Place)
+			}
+		}
+		done(got, err)
 	}
-	then()
+	ask(answered)
 }
 
 // returned gives back what a claim took. Whoever asks has asked for nothing else, so no fence is needed.
@@ -75,71 +88,19 @@ func (s *Store) takeBack(cs []lock.Claim, then func()) {
 	}
 }
 
-// acquisition is one that was started.
-type acquisition struct {
-	s      *Store
-	c      lock.Claim
-	off    []*row // that it put off
-	again  bool   // the first call's outcome was unknown
-	done   func(lock.Grant, error)
-	answer func(lock.Grant, error) // its method answered
-}
-
 // StartAcquire implements lock.Store.
 func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	a := s.acquisitions.Get().(*acquisition)
-	a.c, a.done, a.off, a.again = c, done, s.putOff(c), false
-	s.Store.StartAcquire(c, a.answer)
-}
-
-// answered is told what became of a call.
-func (a *acquisition) answered(g lock.Grant, err error) {
-	cs := [...]lock.Claim{a.c}
-	n, err := a.s.judge(cs[:], err, a.again)
-	if n == onceMore {
-		a.again = true
-		a.s.Store.StartAcquire(a.c, a.answer)
-		return
-	}
-	s, off, done := a.s, a.off, a.done
-	a.c, a.off, a.done = lock.Claim{}, nil, nil
-	s.acquisitions.Put(a)
-	s.resume(off, err == nil || !lock.Retriable(err))
-	if n == tell {
-		done(g, err)
-		return
-	}
-	s.settle(n, cs[:], func() { done(lock.Grant{}, err) })
+	acquire(s, []lock.Claim{c}, func(told func(lock.Grant, error)) { s.Store.StartAcquire(c, told) }, done)
 }
 
 // Acquire implements lock.Store.
 func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	return acquire(ctx, s, []lock.Claim{c}, func() (lock.Grant, error) { return s.Store.Acquire(ctx, c) })
+	return lock.Started(ctx, s.StartAcquire, c)
 }
 
 // AcquireAll implements lock.Store.
 func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
-	return acquire(ctx, s, cs, func() ([]lock.Grant, error) { return s.Store.AcquireAll(ctx, cs) })
-}
-
-// acquire waits for an acquisition, which ask makes.
-func acquire[T any](ctx context.Context, s *Store, cs []lock.Claim, ask func() (T, error)) (T, error) {
-	off := s.putOff(cs...)
-	got, err := ask()
-	n, err := s.judge(cs, err, false)
-	if n == onceMore {
-		got, err = ask()
-		n, err = s.judge(cs, err, true)
-	}
-	s.resume(off, err == nil || len(cs) == 1 && !lock.Retriable(err))
-	if n == tell {
-		return got, err
-	}
-	settled := make(chan struct{})
-	s.settle(n, cs, func() { close(settled) })
-	select {
-	case <-settled:
-	case <-ctx.Done(): // what is to be released is, all the same
-	}
-	return *new(T), err
+	return lock.Started(ctx, func(cs []lock.Claim, done func([]lock.Grant, error)) {
+		acquire(s, cs, func(told func([]lock.Grant, error)) { told(s.Store.AcquireAll(ctx, cs)) }, done)
+	}, cs)
 }

@@ -29,19 +29,20 @@ var plants = []struct {
 		{here + "release.go", "mine := s.all[u.key] == u", "mine := s.all[u.key] != nil"},
 	}},
 	{"the successor has no row", []proctest.Plant{
-		{here + "release.go", "	if r.Next != nil && !s.cfg.Member {\n		s.want(", "	if false {\n		s.want("},
+		{here + "release.go", "lock.ErrOutcomeUnknown) && !s.cfg.Member:", "lock.ErrOutcomeUnknown) && false:"},
 	}},
 	{"the row of a successor is not put off", []proctest.Plant{
-		{here + "release.go", "	if r.Next != nil {\n		p.off", "	if false {\n		p.off"},
+		{here + "release.go", "	if r.Next != nil {\n		u.off", "	if false {\n		u.off"},
 	}},
 	{"an owner that repeats is given what its release ends", []proctest.Plant{
 		{here + "release.go", "	if r.Owner.Repeats() {", "	if false {"},
+		{here + "release.go", "lock.Retriable(err) && !u.owner.Repeats() {", "lock.Retriable(err) {"},
 	}},
 	{"names on other servers are left after a refusal", []proctest.Plant{
 		{here + "acquire.go", "len(cs) == 1 && !lock.Retriable(err)", "!lock.Retriable(err)"},
 	}},
 	{"what was granted in vain is left", []proctest.Plant{
-		{here + "acquire.go", "	if n == inVain {", "	if false {"},
+		{here + "acquire.go", "		if n == inVain {", "		if false {"},
 	}},
 }
 

@@ -62,6 +62,13 @@ func newWorld(t *testing.T, seed uint64) *world {
 	v := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 1))}
 	v.s, v.w = newSettled(t, Config{Member: seed%4 == 0, UnderWay: 1 + v.rnd.IntN(4)})
 	v.w.after = synctest.Wait
+	t.Cleanup(func() { // if it has failed, calls are under way
+		v.s.Close()
+		for v.w.underWay() > 0 {
+			v.w.lose(0)
+			synctest.Wait()
+		}
+	})
 	return v
 }
 

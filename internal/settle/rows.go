@@ -34,6 +34,7 @@ type row struct {
 	unknown bool                       // the outcome of a call was
 	asking  int                        // acquisitions that put it off
 	tell    func(lock.Returned, error) // who waits for its first calls; nil for nobody
+	off     []*row                     // of the successor of its first call, that it put off
 }
 
 func (u *row) before(o *row) bool {
@@ -53,7 +54,6 @@ type rows struct {
 	last     uint64              // number of a row
 	underWay int                 // calls of the loop
 	timer    *time.Timer         // wakes the loop when the first one is due
-	empty    []chan<- struct{}   // who waits until there are none
 	closed   bool
 }
 
@@ -115,12 +115,6 @@ func (s *Store) removeLocked(u *row) {
 		delete(s.of, u.r.For())
 	}
 	s.n.Store(int64(len(s.all)))
-	if len(s.all) == 0 {
-		for _, c := range s.empty {
-			close(c)
-		}
-		s.empty = nil
-	}
 }
 
 // dropLocked tells that a row is given up.
@@ -144,7 +138,7 @@ func (s *Store) want(r lock.Return, ttl, from time.Duration) {
 // putOff puts off the rows of those who acquire, and returns them. The acquisition is made after it, and so it is
 // carried out behind any call of a row that is under way. An owner that repeats may be told elsewhere what it is
 // granted: it has no row from now on, whatever becomes of this acquisition.
-func (s *Store) putOff(cs ...lock.Claim) (off []*row) {
+func (s *Store) putOff(cs []lock.Claim) (off []*row) {
 	if s.n.Load() == 0 {
 		return nil
 	}
@@ -188,13 +182,7 @@ func (s *Store) resume(off []*row, over bool) {
 // work makes the calls that are due.
 func (s *Store) work() {
 	for u := s.next(); u != nil; u = s.next() {
-		s.Store.StartRelease(u.r, func(res lock.Returned, err error) {
-			s.mu.Lock()
-			s.underWay--
-			s.mu.Unlock()
-			s.answered(u, res, err)
-			s.work()
-		})
+		s.call(u)
 	}
 }
 
@@ -230,30 +218,20 @@ func (s *Store) age(now time.Time) (n int, oldest time.Duration) {
 	return len(s.all), oldest
 }
 
-// Wait has all rows tried at once, and waits until there are none left or ctx ends. It says whether there are none. It
-// is for the end: rows that are kept back for their owners are no more.
-func (s *Store) Wait(ctx context.Context) bool {
-	empty := make(chan struct{})
+// Wait has all rows tried at once, and waits until there are none left or ctx ends. It is for the end: rows that are
+// kept back for their owners are no more.
+func (s *Store) Wait(ctx context.Context) {
 	s.mu.Lock()
-	if len(s.all) == 0 {
-		s.mu.Unlock()
-		return true
-	}
-	s.empty = append(s.empty, empty)
-	now := time.Now()
 	for _, u := range s.all {
 		if _, planned := s.due.Delete(u); planned {
-			u.at = now
+			u.at = time.Now()
 			s.due.ReplaceOrInsert(u)
 		}
 	}
 	s.mu.Unlock()
 	s.work()
-	select {
-	case <-empty:
-		return true
-	case <-ctx.Done():
-		return false
+	for s.n.Load() > 0 && ctx.Err() == nil {
+		time.Sleep(lock.Backoff(1))
 	}
 }
 

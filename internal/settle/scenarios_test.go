@@ -1,7 +1,6 @@
 package settle
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -129,13 +128,9 @@ func (p *play) do(words []string) string {
 	}
 	c := lock.Claim{Name: "n", Kind: p.kind, Owner: lock.Owner(full(owner)), TTL: 24 * time.Hour}
 	granted := func(_ lock.Grant, err error) { p.tell(owner + " " + said("granted", err)) }
-	switch ctx, words := p.within(words); words[0] {
+	switch words[0] {
 	case "acquire":
-		if ctx == nil {
-			p.s.StartAcquire(c, granted)
-			break
-		}
-		go func() { granted(p.s.Acquire(ctx, c)) }()
+		p.s.StartAcquire(c, granted)
 	case "like":
 		owner, c.Name, c.Owner, c.Tenant = owner+"2", "other", c.Owner+"2", c.For()
 		p.s.StartAcquire(c, granted)
@@ -150,12 +145,11 @@ func (p *play) do(words []string) string {
 			granted(lock.Grant{}, err)
 		}()
 	case "release":
-		p.release(ctx, words)
+		p.release(words)
 	case "wait":
 		go func() {
-			if p.s.Wait(p.t.Context()) {
-				p.tell("all are settled")
-			}
+			p.s.Wait(p.t.Context())
+			p.tell("all are settled")
 		}()
 	default:
 		p.t.Fatalf("what is %q?", words[0])
@@ -164,22 +158,7 @@ func (p *play) do(words []string) string {
 	return p.seen()
 }
 
-// within is a ctx that ends as words say, nil if they do not.
-func (p *play) within(words []string) (context.Context, []string) {
-	n := len(words)
-	if n < 3 || words[n-2] != "for" {
-		return nil, words
-	}
-	d, err := time.ParseDuration(words[n-1])
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(p.t.Context(), d)
-	p.t.Cleanup(cancel)
-	return ctx, words[:n-2]
-}
-
-func (p *play) release(ctx context.Context, words []string) {
+func (p *play) release(words []string) {
 	r := lock.Return{Name: "n", Kind: p.kind, Owner: lock.Owner(full(words[1]))}
 	if len(words) > 3 {
 		r.Next = &lock.Successor{Owner: lock.Owner(words[3]), TTL: 24 * time.Hour}
@@ -194,11 +173,7 @@ func (p *play) release(ctx context.Context, words []string) {
 		}
 		p.tell(words[1] + " " + said(what, err))
 	}
-	if ctx == nil {
-		p.s.StartRelease(r, done)
-		return
-	}
-	go func() { done(p.s.Release(ctx, r)) }()
+	p.s.StartRelease(r, done)
 }
 
 // fate decides what becomes of what is under way, if words say that.

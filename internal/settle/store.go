@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/google/btree"
@@ -43,17 +42,10 @@ const (
 // Store is a lock.Store that settles what another one could not tell. New makes one.
 type Store struct {
 	lock.Store
-	queuing
-	fresh
-	marked
-	lock.Declarer
 
-	examiner lock.Examiner
-	cfg      Config
-	log      *zap.Logger
+	cfg Config
+	log *zap.Logger
 	rows
-
-	acquisitions, releases sync.Pool // of *acquisition and *release
 }
 
 var (
@@ -61,73 +53,27 @@ var (
 	_ lock.Examiner = (*Store)(nil)
 )
 
-// What a store may tell besides. It passes through; plain says it of a store that does not.
-type (
-	queuing interface {
-		Waiting() int
-		Share(session string) (its, all int)
-	}
-	fresh interface {
-		Fresh() (since time.Time, fresh bool)
-	}
-	marked interface {
-		Marked() bool
-		Found(ctx context.Context) error
-	}
-	plain struct{}
-)
-
-func (plain) Waiting() int                           { return 0 }
-func (plain) Share(string) (its, all int)            { return 0, 0 }
-func (plain) Fresh() (since time.Time, fresh bool)   { return time.Time{}, false }
-func (plain) Marked() bool                           { return false }
-func (plain) Found(context.Context) error            { return nil }
-func (plain) Examine(context.Context) []lock.Finding { return nil }
-
-// Declare says that the text is kept: the store is shared with nobody.
-func (plain) Declare(_ context.Context, text string, _ time.Duration) (string, error) {
-	return text, nil
-}
-
-func (plain) Overlaps(context.Context, time.Duration) ([]string, error) { return nil, nil }
-
-// as is a store as something that it may be, and else what it is otherwise.
-func as[T any](s lock.Store, otherwise T) T {
-	if t, ok := s.(T); ok {
-		return t
-	}
-	return otherwise
-}
-
 // New makes a Store. It does not close the inner one. reg may be nil.
 func New(inner lock.Store, cfg Config, log *zap.Logger, reg prometheus.Registerer) (*Store, error) {
 	cfg.Most, cfg.UnderWay = cmp.Or(cfg.Most, defaultMost), cmp.Or(cfg.UnderWay, defaultUnderWay)
-	s := &Store{
-		Store: inner, queuing: as[queuing](inner, plain{}), fresh: as[fresh](inner, plain{}),
-		marked: as[marked](inner, plain{}), Declarer: as[lock.Declarer](inner, plain{}),
-		examiner: as[lock.Examiner](inner, plain{}), cfg: cfg, log: log.Named("settle"),
-	}
+	s := &Store{Store: inner, cfg: cfg, log: log.Named("settle")}
 	s.all, s.of = make(map[key]*row), make(map[string]int)
 	s.due = btree.NewG(16, (*row).before)
-	s.acquisitions.New = func() any {
-		a := &acquisition{s: s}
-		a.answer = a.answered
-		return a
-	}
-	s.releases.New = func() any {
-		p := &release{s: s}
-		p.answer = p.answered
-		return p
-	}
 	if err := s.register(reg); err != nil {
 		return nil, fmt.Errorf("register the metrics of settle: %w", err)
 	}
 	return s, nil
 }
 
+// Unwrap is the inner one, for lock.As.
+func (s *Store) Unwrap() lock.Store { return s.Store }
+
 // Examine implements lock.Examiner.
 func (s *Store) Examine(ctx context.Context) []lock.Finding {
-	found := s.examiner.Examine(ctx)
+	var found []lock.Finding
+	if e, ok := lock.As[lock.Examiner](s.Store); ok {
+		found = e.Examine(ctx)
+	}
 	n, oldest := s.age(time.Now())
 	if oldest < oldAfter {
 		return found

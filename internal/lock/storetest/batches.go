@@ -145,7 +145,9 @@ func (c *comparison) begin(ctx context.Context, s *side, all []single, fate Fate
 	for i, o := range fenced {
 		if o.back != nil {
 			back := *o.back
-			back.Fence = s.fence(back.Name, o.number)
+			if !c.anyFence {
+				back.Fence = s.fence(back.Name, o.number)
+			}
 			fenced[i].back = &back
 		} else if o.claim.Kind == lock.Read && fate != Deliver {
 			s.unheard[o.claim.Name] = true

@@ -22,7 +22,7 @@ const slack = 2 * time.Second
 func Compare(ctx context.Context, a, b Rig, seed uint64, steps int) error {
 	c := &comparison{
 		rand:  rand.New(rand.NewPCG(seed, seed)), //nolint:gosec // it should be repeatable
-		sides: [2]*side{newSide(a), newSide(b)},
+		sides: [2]*side{newSide(a), newSide(b)}, anyFence: a.AnyFence || b.AnyFence,
 		usual: map[string]lock.Kind{},
 		last:  map[string][]grant{},
 	}
@@ -43,8 +43,9 @@ func Compare(ctx context.Context, a, b Rig, seed uint64, steps int) error {
 
 // comparison is a sequence of random operations on two sides.
 type comparison struct {
-	rand  *rand.Rand
-	sides [2]*side
+	rand     *rand.Rand
+	sides    [2]*side
+	anyFence bool // releases bring none: one side does not look at it
 	// usual is the kind that a name is mostly used with, for the time being.
 	usual map[string]lock.Kind
 	// last are the last grants of a name, so that often enough something is done to what is there.

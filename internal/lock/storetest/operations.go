@@ -276,7 +276,9 @@ func (c *comparison) release() (string, step) {
 	return fmt.Sprintf("release %+v to %+v with fence %d", r, r.Next, g.number),
 		func(ctx context.Context, s *side) outcome {
 			r := r
-			r.Fence = s.fence(name, g.number)
+			if !c.anyFence {
+				r.Fence = s.fence(name, g.number)
+			}
 			res, err := s.Store.Release(ctx, r)
 			number := s.number(name, res.HandedOver)
 			if res.HandedOver != 0 {

@@ -60,6 +60,8 @@ type Rig struct {
 	// one in the way is named, and a semaphore that was given back has its limit. All keys of a name must be on one
 	// server.
 	Apart bool
+	// AnyFence: a release ends what its owner has, whatever the fence of the hold is.
+	AnyFence bool
 	// Refuses are the kinds that the Store has not got. Each call with one of them must be answered
 	// lock.ErrKindUnsupported.
 	Refuses []lock.Kind

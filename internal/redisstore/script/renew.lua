@@ -1,7 +1,7 @@
 -- renew.lua: prolong holds, many in one call.
 -- KEYS    for each hold: <name>, redisson_lock_token:{<name>}
 -- ARGV[1] TTL of the fence keys in ms, 0 to leave them alone   ARGV[2] how many holds are exclusive or fair; those come first
---         then for each of those: owner, fence (0 for any), TTL in ms (0 only verifies)
+--         then for each of those: owner, the least fence of the hold, TTL in ms (0 only verifies)
 --         then for each other: owner, fence, TTL, kind (read, write, semaphore), its further keys: what keys of single holds
 --         begin with, or {<name>}:timeout (all have the slot of <name>); how many permits, 0 if that is not known
 -- Returns 1 if all are exclusive or fair, are there, and last now as long as asked for. Else a list: for each hold how many ms it
@@ -18,10 +18,11 @@ end
 
 local fence_ttl = tonumber(ARGV[1])
 
+-- reaches says whether a fence is at least another one.
+local function reaches(known, fence) return (tonumber(known) or 0) >= tonumber(fence) end
+
 -- gone is what is known of a hold that is not there.
-local function gone(known, fence)
-  return known and (tonumber(known) or 0) >= tonumber(fence) and 0 or -1
-end
+local function gone(known, fence) return known and reaches(known, fence) and 0 or -1 end
 
 -- The others, by kind: each prolongs a hold and says how many ms it lasts, or false if it was not there. They write even if nothing changes: a replica,
 -- whose data may be old, must not confirm a hold.
@@ -31,7 +32,7 @@ function renew.read(name, h)
   local r = {name = name, base = h.more}
   local got = call('HMGET', name, 'mode', h.owner)
   local fence = got and got[1] and got[2] and read_fence(r, h.owner, got[2])
-  if not fence or h.fence ~= '0' and fence ~= h.fence then return false end
+  if not fence or not reaches(fence, h.fence) then return false end
   extend(name, math.max(h.ttl, (read_left(r, h.owner, got[2])))) -- Redisson may have set it to less than our holds last
   if h.ttl == 0 then return 1 end
   local key = read_key(r, h.owner, 1)
@@ -45,7 +46,7 @@ function renew.write(name, h)
   if not (got and got[1] == 'write' and got[2]) then return false end
   local key = write_key({base = h.more}, h.owner)
   local text = h.fence ~= '0' and call('GET', key)
-  if text and text ~= h.fence then return false end
+  if text and not reaches(text, h.fence) then return false end
   local left = extend(name, h.ttl)
   if #rw_ours({key}) > 0 then
     redis.call('PEXPIRE', key, left)
@@ -77,7 +78,7 @@ for i = 1, plain do
   local known = try('GET', KEYS[2 * i])
   if known ~= fence and type(known) == 'table' then known = false end
   local got = try('HMGET', name, ARGV[3 * i], 'mode')
-  if got[1] and not got[2] and (known == fence or not known or fence == '0') then
+  if got[1] and not got[2] and (known == fence or not known or reaches(known, fence)) then
     if ttl == '0' then
       prolong(name, '1')
       answers[i] = 1

@@ -1,6 +1,6 @@
 -- shorten.lua: have one hold end a time from now, also if it would end later.
 -- KEYS[1] <name>   KEYS[2] redisson_lock_token:{<name>}   KEYS[3] for a fair lock redisson_lock_queue:{<name>}
--- ARGV[1] kind   ARGV[2] owner   ARGV[3] fence (0 for any)   ARGV[4] TTL in ms   ARGV[5] how many permits, 0 if not known
+-- ARGV[1] kind   ARGV[2] owner   ARGV[3] its least fence   ARGV[4] TTL in ms   ARGV[5] how many permits, 0 if not known
 -- ARGV[6] what keys of single holds begin with, or {<name>}:timeout   ARGV[7] channel of those who wait
 -- ARGV[8] TTL of the fence keys in ms   ARGV[9] ms since 1970 after which nothing is done
 -- Returns 1 if the hold is there, 0 if it is not and its fence or a later one is known, -1 if not even that; -2 if it is
@@ -14,6 +14,9 @@ local permits, more, channel, fence_ttl = tonumber(ARGV[5]), ARGV[6], ARGV[7], t
 local now = now_ms()
 if now > tonumber(ARGV[9]) then return -2 end
 
+-- reaches says whether a fence is at least that of the hold.
+local function reaches(known) return (tonumber(known) or 0) >= tonumber(fence) end
+
 local shorten = {}
 
 -- A read hold ends; the lock with the last of its readers, or with its writer.
@@ -21,7 +24,7 @@ function shorten.read()
   local r = {name = name, base = more}
   local got = redis.call('HMGET', name, 'mode', owner)
   local text = got[1] and got[2] and read_fence(r, owner, got[2])
-  if not text or fence ~= '0' and text ~= fence then return false end
+  if not text or not reaches(text) then return false end
   for _, key in ipairs((rw_ours(read_keys(r, owner, 1, math.min(tonumber(got[2]) or 1, 100))))) do -- an older lockd wrote several
     redis.call('PEXPIRE', key, ttl)
   end
@@ -42,7 +45,7 @@ function shorten.write()
   if not (got[1] == 'write' and got[2]) then return false end
   local key = write_key(r, owner)
   local text = fence ~= '0' and write_fence(r, owner)
-  if text and text ~= fence then return false end
+  if text and not reaches(text) then return false end
   local readers = rw_readers(r, false)
   local ends = math.max(ttl, readers.left)
   if not readers.whole then ends = math.max(ends, redis.call('PTTL', name)) end
@@ -70,7 +73,7 @@ end
 
 local function plain(known)
   local got = redis.call('HMGET', name, owner, 'mode')
-  if not got[1] or got[2] or known and fence ~= '0' and known ~= fence then return false end
+  if not got[1] or got[2] or known and not reaches(known) then return false end
   redis.call('PEXPIRE', name, ttl)
   local head = queue and redis.pcall('LINDEX', queue, 0)
   if type(head) == 'string' and is_owner(head) then
@@ -90,4 +93,4 @@ if there then
   if known and is_number(known) then live_on(token, fence_ttl) end
   return 1
 end
-return known and (tonumber(known) or 0) >= tonumber(fence) and 0 or -1
+return known and reaches(known) and 0 or -1

@@ -1,0 +1,36 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+)
+
+// As is a store as something that it may be besides, or else the store that it wraps; ok is false if neither is that.
+func As[T any](s Store) (t T, ok bool) {
+	for {
+		if t, ok = s.(T); ok {
+			return t, true
+		}
+		w, wraps := s.(interface{ Unwrap() Store })
+		if !wraps {
+			return t, false
+		}
+		s = w.Unwrap()
+	}
+}
+
+// Started starts something and waits for its outcome, which start tells to done. If ctx has ended nothing is started.
+// Later it makes no difference: a call bounds itself.
+func Started[R, T any](ctx context.Context, start func(r R, done func(T, error)), r R) (T, error) {
+	type outcome struct {
+		v   T
+		err error
+	}
+	if ctx.Err() != nil {
+		return *new(T), fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
+	}
+	told := make(chan outcome, 1)
+	start(r, func(v T, err error) { told <- outcome{v, err} })
+	o := <-told
+	return o.v, o.err
+}
