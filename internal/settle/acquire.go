@@ -43,16 +43,15 @@ func (s *Store) judge(cs []lock.Claim, err error, again bool) (next, error) {
 	return unsettled, fmt.Errorf("%w: %w", lock.ErrOutcomeUnknown, err)
 }
 
-// acquire has ask make a call for some claims, behind the rows of their owners. done is called once what is left of it
-// is released or has rows.
-func acquire[T any](s *Store, cs []lock.Claim, ask func(done func(T, error)), done func(T, error)) {
-	off, again := s.putOff(cs), false
-	var answered func(T, error)
-	answered = func(got T, err error) {
+// acquired is told the outcome of an acquisition that ask made, behind the rows that it put off. done is called once
+// what is left of it is released or has rows.
+func acquired[T any](s *Store, cs []lock.Claim, off []*row, again bool,
+	ask func(told func(T, error)), done func(T, error),
+) (told func(T, error)) {
+	return func(got T, err error) {
 		n, err := s.judge(cs, err, again)
 		if n == onceMore {
-			again = true
-			ask(answered)
+			ask(acquired(s, cs, off, true, ask, done))
 			return
 		}
 		s.resume(off, err == nil || len(cs) == 1 && !lock.Retriable(err))
@@ -67,7 +66,6 @@ func acquire[T any](s *Store, cs []lock.Claim, ask func(done func(T, error)), do
 		}
 		done(got, err)
 	}
-	ask(answered)
 }
 
 // returned gives back what a claim took. Whoever asks has asked for nothing else, so no fence is needed.
@@ -88,9 +86,18 @@ func (s *Store) takeBack(cs []lock.Claim, then func()) {
 	}
 }
 
-// StartAcquire implements lock.Store.
+// StartAcquire implements lock.Store. Without trouble it costs one allocation.
 func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	acquire(s, []lock.Claim{c}, func(told func(lock.Grant, error)) { s.Store.StartAcquire(c, told) }, done)
+	off := s.putOff([]lock.Claim{c})
+	s.Store.StartAcquire(c, func(g lock.Grant, err error) {
+		if err == nil {
+			s.resume(off, true)
+			done(g, nil)
+			return
+		}
+		ask := func(told func(lock.Grant, error)) { s.Store.StartAcquire(c, told) }
+		acquired(s, []lock.Claim{c}, off, false, ask, done)(g, err)
+	})
 }
 
 // Acquire implements lock.Store.
@@ -100,7 +107,8 @@ func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
 
 // AcquireAll implements lock.Store.
 func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
+	ask := func(told func([]lock.Grant, error)) { told(s.Store.AcquireAll(ctx, cs)) }
 	return lock.Started(ctx, func(cs []lock.Claim, done func([]lock.Grant, error)) {
-		acquire(s, cs, func(told func([]lock.Grant, error)) { told(s.Store.AcquireAll(ctx, cs)) }, done)
+		ask(acquired(s, cs, s.putOff(cs), false, ask, done))
 	}, cs)
 }

@@ -24,7 +24,7 @@ func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, erro
 
 // StartRelease implements lock.Store. For a successor it is an acquisition.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	u := newRow(r, 0)
+	u := s.newRow(r, 0)
 	u.tell, u.calling = done, true
 	if r.Next != nil {
 		u.off = s.putOff([]lock.Claim{{Name: r.Name, Owner: r.Next.Owner}})
@@ -35,9 +35,7 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	s.call(u)
 }
 
-func (s *Store) call(u *row) {
-	s.Store.StartRelease(u.r, func(res lock.Returned, err error) { s.answered(u, res, err) })
-}
+func (s *Store) call(u *row) { s.Store.StartRelease(u.r, u.answer) }
 
 // answered is told what became of a call for a row. Only the first one has a successor, which asks for itself later.
 func (s *Store) answered(u *row, res lock.Returned, err error) {
@@ -56,10 +54,14 @@ func (s *Store) answered(u *row, res lock.Returned, err error) {
 	}
 	again := s.concludeLocked(u, err)
 	s.mu.Unlock()
-	switch {
-	case again:
+	if again {
 		s.call(u)
-	case tell != nil:
+		return
+	}
+	if u.number == 0 { // it was no row
+		s.unused.Put(u)
+	}
+	if tell != nil {
 		tell(res, err)
 	}
 	s.work()

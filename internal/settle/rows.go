@@ -28,13 +28,14 @@ type row struct {
 	made    time.Time
 	at      time.Time // when its next call is due
 	end     time.Time // when it is given up
-	number  uint64    // tells it from others that are due at the same time
+	number  uint64    // tells it from others that are due at the same time; 0 if nothing has gone wrong yet
 	calls   int
 	calling bool                       // a call is under way
 	unknown bool                       // the outcome of a call was
 	asking  int                        // acquisitions that put it off
 	tell    func(lock.Returned, error) // who waits for its first calls; nil for nobody
 	off     []*row                     // of the successor of its first call, that it put off
+	answer  func(lock.Returned, error) // is told what became of a call
 }
 
 func (u *row) before(o *row) bool {
@@ -44,6 +45,7 @@ func (u *row) before(o *row) bool {
 // rows are all there are. They take no goroutines: there may be very many. Nothing is called with mu.
 type rows struct {
 	n       atomic.Int64 // of all, so that nothing is locked while there are none
+	unused  sync.Pool    // of *row
 	dropped prometheus.Counter
 	seldom  observe.Seldom // a line about what is dropped
 
@@ -58,9 +60,10 @@ type rows struct {
 }
 
 // newRow is a row for a release. The lease lasts so long.
-func newRow(r lock.Return, ttl time.Duration) *row {
-	now := time.Now()
-	return &row{key: key{r.Name, r.Owner}, r: r, made: now, at: now, end: now.Add(ttl + keep)}
+func (s *Store) newRow(r lock.Return, ttl time.Duration) *row {
+	u, now := s.unused.Get().(*row), time.Now() //nolint:forcetypeassert // nothing else is put there
+	*u = row{key: key{r.Name, r.Owner}, r: r, made: now, at: now, end: now.Add(ttl + keep), answer: u.answer}
+	return u
 }
 
 // add has a row in place of an earlier one of its key, which it continues. Without room it is given up.
@@ -129,7 +132,7 @@ func (s *Store) dropLocked(u *row) {
 
 // want has the loop release what may be there, from a time on.
 func (s *Store) want(r lock.Return, ttl, from time.Duration) {
-	u := newRow(r, ttl)
+	u := s.newRow(r, ttl)
 	u.at = u.at.Add(from)
 	s.add(u)
 	s.work()

@@ -101,7 +101,7 @@ func pair(t testing.TB) func() {
 }
 
 func TestWhatIsNoTroubleCostsLittleMemory(t *testing.T) {
-	if n := testing.AllocsPerRun(1000, pair(t)); n > 8 {
+	if n := testing.AllocsPerRun(1000, pair(t)); n > 2 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -59,6 +59,11 @@ func New(inner lock.Store, cfg Config, log *zap.Logger, reg prometheus.Registere
 	s := &Store{Store: inner, cfg: cfg, log: log.Named("settle")}
 	s.all, s.of = make(map[key]*row), make(map[string]int)
 	s.due = btree.NewG(16, (*row).before)
+	s.unused.New = func() any {
+		u := new(row)
+		u.answer = func(res lock.Returned, err error) { s.answered(u, res, err) }
+		return u
+	}
 	if err := s.register(reg); err != nil {
 		return nil, fmt.Errorf("register the metrics of settle: %w", err)
 	}
