@@ -121,7 +121,7 @@ func (s *Store) state(said []seen) (one seen, agreed bool) {
 }
 
 // fenceOf is the greatest fence that a majority has reached, of a hold that so many members have at least. A member may
-// have a greater one (known.go), or a smaller one that is about to be raised. final says that those that are missing
+// have a greater one, or a smaller one that is about to be raised. final says that those that are missing
 // would not change it: they did not say, or have lost a hold that was told with a greater fence.
 func (s *Store) fenceOf(fences []lock.Fence, missing int) (f lock.Fence, final bool) {
 	slices.Sort(fences)
