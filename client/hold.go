@@ -79,14 +79,6 @@ func (s *session) raiseLocked(h *hold, deadline instant) {
 	}
 }
 
-// lowerLocked moves a deadline earlier.
-func (s *session) lowerLocked(h *hold, deadline instant) {
-	if deadline < h.end() {
-		h.deadline.Store(int64(deadline))
-		s.alarmLocked(deadline)
-	}
-}
-
 // renewedLocked notes until when all auto leases are valid.
 func (s *session) renewedLocked(deadline instant) {
 	for _, h := range s.holds {

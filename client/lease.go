@@ -99,14 +99,15 @@ func (l *Lock) isAuto() bool {
 	return l.hold.auto
 }
 
-// margin is what the server takes off a lease, for clocks that differ.
-func margin(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
-
-// shorteningLocked notes a Shorten that is about to be sent: from here on the earlier end counts.
+// shorteningLocked notes a Shorten that is about to be sent: from here on the earlier end counts. Of the lease the server
+// takes off 1 % and 2 ms, for clocks that differ.
 func (s *session) shorteningLocked(c *call) {
 	h, lease := c.extends.hold, c.request.GetExtend().GetLease().AsDuration()
 	h.shortening = c
-	s.lowerLocked(h, s.client.now()+instant(lease-margin(lease)))
+	if end := s.client.now() + instant(lease-lease/100-2*time.Millisecond); end < h.end() {
+		h.deadline.Store(int64(end))
+		s.alarmLocked(end)
+	}
 }
 
 // changedLocked notes an Extend that was done.

@@ -111,7 +111,10 @@ func (s *session) answered(c *call) { s.spare.Put(c.answer) }
 // do sends a call and waits for its answer, until ctx ends or, if by is not 0, that time comes. Then the call is
 // abandoned. It is not to be used again.
 func (s *session) do(ctx context.Context, c *call, by instant) answer {
-	if !s.submit(c) {
+	s.mu.Lock()
+	ok := s.submitLocked(c)
+	s.mu.Unlock()
+	if !ok {
 		return answer{err: errSessionOver, unsent: true}
 	}
 	a, came := s.await(ctx, c, by)
@@ -169,13 +172,7 @@ func (c *Client) until(by instant) time.Duration {
 	return max(time.Duration(by-c.now()), 1)
 }
 
-// submit queues a call and has it sent, unless the session takes none any more.
-func (s *session) submit(c *call) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.submitLocked(c)
-}
-
+// submitLocked queues a call and has it sent, unless the session takes none any more.
 func (s *session) submitLocked(c *call) bool {
 	if s.over || s.leaving {
 		return false
