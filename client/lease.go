@@ -99,8 +99,8 @@ func (l *Lock) isAuto() bool {
 	return l.hold.auto
 }
 
-// shorteningLocked notes a Shorten that is about to be sent: from here on the earlier end counts. Of the lease the server
-// takes off 1 % and 2 ms, for clocks that differ.
+// shorteningLocked notes a Shorten that is about to be sent: from here on the earlier end counts. The server takes
+// 1 % and 2 ms off the lease, for clocks that differ.
 func (s *session) shorteningLocked(c *call) {
 	h, lease := c.extends.hold, c.request.GetExtend().GetLease().AsDuration()
 	h.shortening = c
