@@ -6,7 +6,6 @@ import (
 	"time"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/api/wire"
 )
 
 var errWrongGrant = fmt.Errorf("%w: a grant of more or less than was asked for", errProtocol)
@@ -14,7 +13,7 @@ var errWrongGrant = fmt.Errorf("%w: a grant of more or less than was asked for",
 // read hears the server until the stream ends, or the session has left it.
 func (st *stream) read() {
 	s := st.session
-	var m wire.Response
+	var m lockdv1.SessionResponse
 	for {
 		err := st.rpc.RecvMsg(&m)
 		if err == nil {
@@ -33,9 +32,9 @@ func (st *stream) read() {
 			st.silent = false
 			s.client.tellLocked(Status{State: Connected})
 		}
-		st.handleLocked(&m.SessionResponse)
+		st.handleLocked(&m)
 		s.mu.Unlock()
-		m.Free()
+		m.ResetVT()
 	}
 }
 

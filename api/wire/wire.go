@@ -1,21 +1,20 @@
-// Package wire is gRPC's protobuf codec for sessions: it reads and writes the messages that come in great numbers
-// without reflection and with few allocations, and all others as gRPC does.
+// Package wire is gRPC's protobuf codec for sessions: it reads and writes the frequent messages by generated code,
+// without reflection, and all others as gRPC does.
 //
-// Those are Acquire, Release, Granted and Released, alone or in batches. What is read is what package proto would have
-// read, and what is written means the same. Whatever is out of the ordinary, such as a field that a newer version
-// added, is left to package proto.
+// Frequent are Acquire, Release, Granted and Released, alone or in batches. What is read is what package proto would
+// have read, and what is written means the same, with one difference: a number that is too large for 64 bits is cut.
 //
-// It does not write unknown fields: it is for messages that this program makes.
-//
-// Who reads a stream into a Request or a Response has the frequent messages read into the same memory again and again.
+// Who reads a stream gives the memory of a message back by ResetVT. Then texts may be kept, and messages that are not
+// frequent; lists and whatever else is inside of frequent ones may not.
 package wire
 
 import (
-	"sync"
+	"unicode/utf8"
 
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/encoding/proto" // registers the codec that does the rest
 	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
@@ -26,81 +25,106 @@ type Codec struct{ encoding.CodecV2 }
 // New returns a Codec.
 func New() Codec { return Codec{encoding.GetCodecV2(proto.Name)} }
 
+// generated is what the generated code does with a message.
+type generated interface {
+	Reset()
+	SizeVT() int
+	MarshalToSizedBufferVT([]byte) (int, error)
+	UnmarshalVT([]byte) error
+}
+
 // Marshal encodes a message.
 func (c Codec) Marshal(v any) (mem.BufferSlice, error) {
-	var data mem.Buffer
-	switch m := v.(type) {
-	case *lockdv1.SessionRequest:
-		data = encode(m, len(m.GetBatch().GetRequests()), writeRequest)
-	case *lockdv1.SessionResponse:
-		data = encode(m, len(m.GetBatch().GetResponses()), writeResponse)
-	}
-	if data == nil {
+	m, ok := v.(generated)
+	if !ok || !frequent(v) {
 		return c.CodecV2.Marshal(v)
 	}
-	return mem.BufferSlice{data}, nil
+	size := m.SizeVT()
+	if mem.IsBelowBufferPoolingThreshold(size) {
+		b := make([]byte, size)
+		_, err := m.MarshalToSizedBufferVT(b)
+		return mem.BufferSlice{mem.SliceBuffer(b)}, err
+	}
+	pool := mem.DefaultBufferPool()
+	b := pool.Get(size)
+	_, err := m.MarshalToSizedBufferVT(*b)
+	return mem.BufferSlice{mem.NewBuffer(b, pool)}, err
 }
-
-// usualBytes is how many bytes an ordinary message takes.
-const usualBytes = 128
-
-// encode is nil for a message that is not for this package. Large buffers are used again, as gRPC does.
-func encode[M any](m M, inBatch int, write func(*fields, M)) mem.Buffer {
-	f := writers.Get().(*fields)
-	defer writers.Put(f)
-	size := usualBytes * (1 + inBatch)
-	var pooled *[]byte
-	if f.odd = false; mem.IsBelowBufferPoolingThreshold(size) {
-		f.b = make([]byte, 0, size)
-	} else {
-		pooled = mem.DefaultBufferPool().Get(size)
-		f.b = (*pooled)[:0]
-	}
-	write(f, m)
-	b := f.b
-	f.b = nil
-	if pooled != nil && (f.odd || cap(b) != cap(*pooled)) { // it was too small
-		mem.DefaultBufferPool().Put(pooled)
-		pooled = nil
-	}
-	switch {
-	case f.odd:
-		return nil
-	case pooled == nil:
-		return mem.SliceBuffer(b)
-	}
-	*pooled = b
-	return mem.NewBuffer(pooled, mem.DefaultBufferPool())
-}
-
-var writers = sync.Pool{New: func() any { return &fields{writing: true} }}
 
 // Unmarshal decodes a message.
 func (c Codec) Unmarshal(data mem.BufferSlice, v any) error {
-	var done bool
-	switch m := v.(type) {
-	case *lockdv1.SessionRequest:
-		done = decode(data, m, new(requestRoom).read)
-	case *Request:
-		m.Free()
-		m.room = requestRooms.Get().(*requestRoom)
-		done = decode(data, &m.SessionRequest, m.room.read)
-	case *lockdv1.SessionResponse:
-		done = decode(data, m, new(responseRoom).read)
-	case *Response:
-		m.Free()
-		m.room = responseRooms.Get().(*responseRoom)
-		done = decode(data, &m.SessionResponse, m.room.read)
-	}
-	if done {
+	m, ok := v.(generated)
+	if ok && decode(data, m) && frequent(v) {
 		return nil
 	}
 	return c.CodecV2.Unmarshal(data, v) // forgets what was read so far
 }
 
-func decode[M interface{ Reset() }](data mem.BufferSlice, m M, read func([]byte, M) bool) bool {
+// decode fails, too, if the message would be written in other bytes: package proto judges what is out of the ordinary.
+func decode(data mem.BufferSlice, m generated) bool {
 	m.Reset()
 	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buf.Free()
-	return read(buf.ReadOnlyData(), m)
+	return m.UnmarshalVT(buf.ReadOnlyData()) == nil && m.SizeVT() == buf.Len()
+}
+
+// frequent says whether a message is of those that come in great numbers. All of its fields are known then, and its
+// texts are UTF-8: generated code does not check that.
+func frequent(v any) bool {
+	switch m := v.(type) {
+	case *lockdv1.SessionRequest:
+		switch r := m.GetMessage().(type) {
+		case *lockdv1.SessionRequest_Acquire:
+			a := r.Acquire
+			return known(m, a) && len(a.GetNames())+len(a.GetItems()) == 0 &&
+				valid(a.GetName(), a.GetHolder(), a.GetAnnotation(), a.GetActor(), a.GetTraceparent())
+		case *lockdv1.SessionRequest_Release:
+			return known(m, r.Release) && valid(r.Release.GetName(), r.Release.GetHolder())
+		case *lockdv1.SessionRequest_Batch:
+			return known(m, r.Batch) && all(r.Batch.GetRequests())
+		}
+	case *lockdv1.SessionResponse:
+		switch r := m.GetMessage().(type) {
+		case *lockdv1.SessionResponse_Granted:
+			for _, h := range r.Granted.GetHolds() {
+				if !known(h) || !valid(h.GetName(), h.GetHolder()) {
+					return false
+				}
+			}
+			return known(m, r.Granted) && (r.Granted.Validity == nil || known(r.Granted.Validity))
+		case *lockdv1.SessionResponse_Released:
+			return known(m, r.Released) && r.Released.Validity == nil
+		case *lockdv1.SessionResponse_Batch:
+			return known(m, r.Batch) && all(r.Batch.GetResponses())
+		}
+	}
+	return false
+}
+
+// known says whether all of the messages are there, without fields of a newer version.
+func known(messages ...protoreflect.ProtoMessage) bool {
+	for _, m := range messages {
+		if r := m.ProtoReflect(); !r.IsValid() || len(r.GetUnknown()) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func all[M any](messages []M) bool {
+	for _, m := range messages {
+		if !frequent(m) {
+			return false
+		}
+	}
+	return true
+}
+
+func valid(texts ...string) bool {
+	for _, t := range texts {
+		if !utf8.ValidString(t) {
+			return false
+		}
+	}
+	return true
 }

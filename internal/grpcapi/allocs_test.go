@@ -18,8 +18,8 @@ import (
 const framePairs = 32
 
 // mostAllocs is how often reading the two requests of a pair and writing its two answers may allocate, in full frames.
-// The texts that are kept are three of them.
-const mostAllocs = 4
+// Three are the texts that are kept, two the arms of the requests. The race detector has pools drop some memory.
+const mostAllocs = 8
 
 func TestAPairIsTranslatedWithFewAllocations(t *testing.T) {
 	p := newPairs(t)

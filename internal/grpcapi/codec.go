@@ -54,14 +54,17 @@ func (c frameCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
+// opening is the first message of a stream.
+type opening struct{ lockdv1.SessionRequest }
+
 // limitOf is how large a message may be. An Open with the holds of a session that goes on may be as large as gRPC
-// takes: a session can hold more than one frame tells of, and would lose it all. Nothing else is read into a plain
-// SessionRequest. Unary calls wait for their turn with their messages, so these are small.
+// takes: a session can hold more than one frame tells of, and would lose it all. Unary calls wait with their messages
+// until it is their turn, so these are small.
 func (c frameCodec) limitOf(data mem.BufferSlice, m proto.Message) int {
 	switch m.(type) {
-	case *wire.Request:
-		return c.limit
 	case *lockdv1.SessionRequest:
+		return c.limit
+	case *opening:
 		if data.Len() > uncounted && opens(data) {
 			return grace * c.limit
 		}
@@ -101,7 +104,7 @@ func passOver(data mem.BufferSlice, m proto.Message, why protowire.Number) {
 	switch r := m.(type) {
 	case *lockdv1.SessionRequest:
 		r.RequestId = requestID(data)
-	case *wire.Request:
+	case *opening:
 		r.RequestId = requestID(data)
 	}
 	mark(m, why)

@@ -111,8 +111,9 @@ func wantsBatches(o *lockdv1.Open) bool {
 
 // setAcquire reads a request into one that is empty.
 func setAcquire(req *request.Acquire, a *lockdv1.Acquire) (err error) {
-	req.Holder, req.Annotation, req.InsteadOf, req.Actor = a.GetHolder(), a.GetAnnotation(), a.GetInsteadOf(), a.GetActor()
+	req.Holder, req.Annotation, req.Actor = a.GetHolder(), a.GetAnnotation(), a.GetActor()
 	req.Traceparent = a.GetTraceparent()
+	req.InsteadOf = slices.Clone(a.GetInsteadOf()) // its memory is used again
 	if len(a.GetNames())+len(a.GetItems()) == 0 {
 		var only request.Item
 		only, err = toItem(a.GetName(), a)

@@ -8,7 +8,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/api/wire"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
@@ -40,13 +39,40 @@ func toKind(k lockdv1.LockKind) lock.Kind {
 	return lock.Kind(max(slices.Index(kinds[:], k), 0)) //nolint:gosec // less than len(kinds)
 }
 
-func setGranted(m *lockdv1.Granted, g session.Granted) {
-	setHold(m.GetHolds()[0], g.Hold)
-	for _, h := range g.More { // in the order in which they were asked for
-		m.Holds = append(m.Holds, fromHold(h))
+// answer is memory for a message that tells an event, and for what the frequent ones contain.
+type answer struct {
+	lockdv1.SessionResponse
+	toGranted      lockdv1.SessionResponse_Granted
+	granted        lockdv1.Granted
+	hold           lockdv1.Hold
+	holds          [1]*lockdv1.Hold
+	validity       lockdv1.Validity
+	remaining, age durationpb.Duration
+	toReleased     lockdv1.SessionResponse_Released
+	released       lockdv1.Released
+}
+
+func (a *answer) grant(e session.Granted) {
+	setHold(&a.hold, e.Hold)
+	a.holds[0] = &a.hold
+	a.granted.Holds = a.holds[:]
+	for _, h := range e.More { // in the order in which they were asked for
+		a.granted.Holds = append(a.granted.Holds, fromHold(h))
 	}
-	setValidity(m.GetValidity(), g.Validity)
-	m.HoldCount, m.Auto = g.Count, g.Auto
+	a.validity.Remaining, a.validity.AnchorAge = &a.remaining, &a.age
+	setValidity(&a.validity, e.Validity)
+	a.granted.Validity, a.granted.HoldCount, a.granted.Auto = &a.validity, e.Count, e.Auto
+	a.toGranted.Granted = &a.granted
+	a.RequestId, a.Message = e.ID, &a.toGranted
+}
+
+func (a *answer) release(e session.Released) {
+	a.released.Remaining = e.Remaining
+	if e.Remaining > 0 {
+		a.released.Validity = fromValidity(e.Validity)
+	}
+	a.toReleased.Released = &a.released
+	a.RequestId, a.Message = e.ID, &a.toReleased
 }
 
 func fromHold(h session.Hold) *lockdv1.Hold {
@@ -77,13 +103,6 @@ func setDuration(m *durationpb.Duration, d time.Duration) {
 	m.Seconds, m.Nanos = int64(d/time.Second), int32(d%time.Second) //nolint:gosec // less than 2^30
 }
 
-func setReleased(m *lockdv1.Released, e session.Released) {
-	m.Remaining = e.Remaining
-	if e.Remaining > 0 {
-		m.Validity = fromValidity(e.Validity)
-	}
-}
-
 func left(until, now time.Time) *durationpb.Duration { return durationpb.New(max(until.Sub(now), 0)) }
 
 // optional is nil for 0, which stands for "not known".
@@ -94,23 +113,22 @@ func optional(d time.Duration) *durationpb.Duration {
 	return durationpb.New(d)
 }
 
-// setEvent translates an event into the message that tells it, which is empty.
-func setEvent(r *lockdv1.SessionResponse, e session.Event, answers *wire.Answers) {
+// set translates an event into the message, which is empty.
+func (a *answer) set(e session.Event) {
+	r := &a.SessionResponse
 	switch e := e.(type) {
 	case session.Granted:
 		if !e.Auto && !time.Now().Before(e.Validity.Until) { // it waited for too long: the lease ended by itself
-			setEvent(r, session.Failed{ID: e.ID, Err: lock.ErrOutcomeUnknown}, answers)
+			a.set(session.Failed{ID: e.ID, Err: lock.ErrOutcomeUnknown})
 			return
 		}
-		r.RequestId = e.ID
-		setGranted(answers.Granted(r), e)
+		a.grant(e)
 	case session.NotGranted:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_NotGranted{NotGranted: fromNotGranted(e)}
 	case session.Queued:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Queued{Queued: &lockdv1.Queued{Position: count(e.Position)}}
 	case session.Released:
-		r.RequestId = e.ID
-		setReleased(answers.Released(r), e)
+		a.release(e)
 	case session.Extended:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Extended{
 			Extended: &lockdv1.Extended{Validity: fromValidity(e.Validity)},
@@ -150,7 +168,7 @@ func fromLost(l session.Lost) *lockdv1.Lost {
 	return &lockdv1.Lost{Hold: fromHold(l.Hold), Reason: lostReasons[l.Reason], By: l.By, Why: l.Why}
 }
 
-// setPush is setEvent for the events that answer no request, and for HeartbeatAck, whose request may have no id.
+// setPush is set for the events that answer no request, and for HeartbeatAck, whose request may have no id.
 func setPush(r *lockdv1.SessionResponse, e session.Event) {
 	switch e := e.(type) {
 	case session.HeartbeatAck:

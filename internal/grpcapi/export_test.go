@@ -6,7 +6,6 @@ import (
 	"google.golang.org/grpc/mem"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/api/wire"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
@@ -31,9 +30,9 @@ func NewFrameCodec(limit int) encoding.CodecV2 { return newFrameCodec(limit, lim
 
 // FromEvent is a translation, for tests of what no broker does at will.
 func FromEvent(e session.Event) *lockdv1.SessionResponse {
-	m := &lockdv1.SessionResponse{}
-	setEvent(m, e, &wire.Answers{})
-	return m
+	var a answer
+	a.set(e)
+	return &a.SessionResponse
 }
 
 // ToAcquire is setAcquire, for the same tests.
@@ -55,8 +54,8 @@ func NewTranslation() *Translation {
 
 // Read reads a frame and returns how many requests for the broker it has.
 func (t *Translation) Read(frame []byte) int {
-	var m wire.Request
-	defer m.Free()
+	var m lockdv1.SessionRequest
+	defer m.ResetVT()
 	if err := t.codec.Unmarshal(mem.BufferSlice{mem.SliceBuffer(frame)}, &m); err != nil || marked(&m) != nil {
 		return 0
 	}
@@ -69,9 +68,7 @@ func (t *Translation) Read(frame []byte) int {
 
 // Write writes events and returns in how many frames.
 func (t *Translation) Write(events []session.Event) (n int) {
-	answers := frames.Get().(*wire.Answers)
-	defer frames.Put(answers)
-	_ = sendAll(events, answers, true, func(m *lockdv1.SessionResponse) error {
+	_ = sendAll(events, true, func(m *lockdv1.SessionResponse) error {
 		data, err := t.codec.Marshal(m)
 		if err == nil {
 			data.Free()

@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/peer"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/api/wire"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
@@ -123,20 +122,21 @@ type conn struct {
 // read passes the client's messages to the broker until the stream ends, and then ends the session: the handler may
 // have given up just when Open came.
 func (c *conn) read() {
-	first, err := c.stream.Recv()
+	var m opening
+	err := c.stream.RecvMsg(&m)
 	close(c.came)
 	if err == nil {
-		err = c.open(first)
+		err = c.open(&m.SessionRequest)
 	}
 	c.opened <- err
 	if err != nil {
 		return
 	}
-	var m wire.Request
+	var r lockdv1.SessionRequest
 	for {
 		c.settle()
 		c.awaitRoom()
-		if err := c.stream.RecvMsg(&m); err != nil {
+		if err := c.stream.RecvMsg(&r); err != nil {
 			if errors.Is(err, io.EOF) {
 				err = nil
 				c.sess.Goodbye()
@@ -146,8 +146,8 @@ func (c *conn) read() {
 			c.closed <- err
 			return
 		}
-		c.dispatch(&m.SessionRequest)
-		m.Free()
+		c.dispatch(&r)
+		r.ResetVT()
 	}
 }
 

@@ -2,11 +2,11 @@ package grpcapi
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/api/wire"
 	"github.com/lockd-io/lockd/internal/session"
 )
 
@@ -110,30 +110,32 @@ func (c *conn) writeAll() error {
 		if len(events) == 0 {
 			return nil
 		}
-		answers := frames.Get().(*wire.Answers)
-		err := sendAll(events, answers, c.batches, c.stream.Send)
-		frames.Put(answers)
-		if err != nil {
+		if err := sendAll(events, c.batches, c.stream.Send); err != nil {
 			return err
 		}
 	}
 }
 
-// frames are room for the messages of a frame each. A message is not needed any more once it is sent, so the next ones
-// are made in its place. Streams that have nothing to send keep none.
-var frames = sync.Pool{New: func() any { return new(wire.Answers) }}
+// frames are memory for the answers of a frame each, which is used again as soon as they are sent. Streams that have
+// nothing to send keep none.
+var frames = sync.Pool{New: func() any { return new([]answer) }}
 
 // sendAll translates events and sends them, in a batch if the client understands it.
-func sendAll(events []session.Event, answers *wire.Answers, batches bool,
-	send func(*lockdv1.SessionResponse) error,
-) error {
-	defer answers.Again()
-	messages := answers.Empty(len(events))
+func sendAll(events []session.Event, batches bool, send func(*lockdv1.SessionResponse) error) error {
+	frame := frames.Get().(*[]answer)
+	defer frames.Put(frame)
+	answers := slices.Grow(*frame, len(events))[:len(events)]
+	defer clear(answers)
+	*frame = answers[:0]
+	messages := make([]*lockdv1.SessionResponse, len(events))
 	for i, e := range events {
-		setEvent(messages[i], e, answers)
+		answers[i].set(e)
+		messages[i] = &answers[i].SessionResponse
 	}
 	if batches && len(messages) > 1 {
-		return send(answers.Batch(messages))
+		return send(&lockdv1.SessionResponse{
+			Message: &lockdv1.SessionResponse_Batch{Batch: &lockdv1.ResponseBatch{Responses: messages}},
+		})
 	}
 	for _, m := range messages {
 		if err := send(m); err != nil {
