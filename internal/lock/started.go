@@ -19,6 +19,17 @@ func As[T any](s Store) (t T, ok bool) {
 	}
 }
 
+// Begin says whether an attempt may begin: not with a cancelled ctx, and only for the kinds there are.
+func Begin(ctx context.Context, kind Kind) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
+	}
+	if !kind.Valid() {
+		return fmt.Errorf("kind %v: %w", kind, ErrUnsupported)
+	}
+	return nil
+}
+
 // Started starts something and waits for its outcome, which start tells to done. If ctx has ended nothing is started.
 // Later it makes no difference: a call bounds itself.
 func Started[R, T any](ctx context.Context, start func(r R, done func(T, error)), r R) (T, error) {

@@ -30,13 +30,10 @@ type entry struct {
 	// Who waits, whatever is under the name.
 
 	// line is where fair waiters have their places.
-	line *line
+	line line
 	// wish is a writer that keeps new readers away until its place ends.
 	wish      lock.Owner
 	wishUntil time.Time
-
-	// prev and next link all entries to the ring that sweep goes round.
-	prev, next *entry
 }
 
 // hold is what there is of a lock that is held. It is the zero value if nobody holds it.

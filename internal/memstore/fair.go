@@ -24,32 +24,20 @@ func (w *work) checkFair(e *entry, c lock.Claim) error {
 	case e.line.admits(c.Owner):
 		return nil
 	default:
-		head, until := e.line.head()
-		held.HeldBy, held.RetryAfter = head, until.Sub(w.now)
+		head := e.line.head()
+		held.HeldBy, held.RetryAfter = head.owner, head.until.Sub(w.now)
 	}
 	if c.Place > 0 {
-		w.join(e, c.Owner, c.Place)
+		e.line.keep(c.Owner, w.now.Add(c.Place))
 	}
 	held.Ahead = e.line.ahead(c.Owner)
 	return &held
 }
 
-// join keeps or makes a place.
-func (w *work) join(e *entry, o lock.Owner, d time.Duration) (joined bool) {
-	if e.line == nil {
-		e.line = newLine()
-	}
-	return e.line.keep(o, w.now.Add(d))
-}
-
 // settle tells the waiter that has become the next one what it has to know: that the name is free, or until when not.
 func (w *work) settle(e *entry) {
-	if e.line == nil || !e.line.moved {
-		return
-	}
-	e.line.moved = false
-	head, _ := e.line.head()
-	if head == "" {
+	head, moved := e.line.head().owner, e.line.moved
+	if e.line.moved = false; !moved || head == "" {
 		return
 	}
 	_, left, held := e.holder(w.now)
@@ -67,57 +55,46 @@ func (s *Store) Enlist(ctx context.Context, name string, owners []lock.Owner, d 
 		if len(owners) == 0 {
 			return nil, nil
 		}
-		return w.enlist(w.entryLocked(name, w.now), owners, d)
-	})
-}
-
-func (w *work) enlist(e *entry, owners []lock.Owner, d time.Duration) ([]int, error) {
-	if e.mismatch(lock.Fair) {
-		return nil, lock.ErrKindMismatch
-	}
-	e.line.purge(w.now)
-	answers := make([]int, len(owners))
-	for i, o := range owners {
-		before := e.line.len()
-		switch {
-		case e.alone(lock.Fair, o):
-			answers[i] = lock.PlaceHolds
-		case w.join(e, o, d):
-			answers[i] = before
-		default:
-			answers[i] = lock.PlaceUnknown
+		e := w.entryLocked(name, w.now)
+		if e.mismatch(lock.Fair) {
+			return nil, lock.ErrKindMismatch
 		}
-	}
-	w.settle(e)
-	return answers, nil
+		e.line.purge(w.now)
+		answers := make([]int, len(owners))
+		for i, o := range owners {
+			answers[i] = len(e.line.order)
+			if e.alone(lock.Fair, o) {
+				answers[i] = lock.PlaceHolds
+			} else if !e.line.keep(o, w.now.Add(d)) {
+				answers[i] = lock.PlaceUnknown
+			}
+		}
+		w.settle(e)
+		return answers, nil
+	})
 }
 
 // Succeed implements lock.Store.
 func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner,
 	d time.Duration,
 ) (ahead int, err error) {
-	ahead, err = do(ctx, s, "succeed for", name, lock.Fair, func(w *work) (int, error) {
-		return w.succeed(w.peek(name), from, to, d)
+	ahead = lock.PlaceUnknown
+	_, err = do(ctx, s, "succeed for", name, lock.Fair, func(w *work) (any, error) {
+		e := w.peek(name)
+		if e.mismatch(lock.Fair) {
+			return nil, lock.ErrKindMismatch
+		}
+		if e.alone(lock.Fair, e.owner) && slices.Contains(from, e.owner) {
+			e.owner = to
+			w.changed(e)
+		}
+		e.line.rename(from, to, w.now.Add(d))
+		if e.line.places[to] != nil {
+			ahead = e.line.ahead(to)
+		}
+		return nil, nil
 	})
-	if err != nil {
-		ahead = lock.PlaceUnknown
-	}
 	return ahead, err
-}
-
-func (w *work) succeed(e *entry, from []lock.Owner, to lock.Owner, d time.Duration) (ahead int, err error) {
-	if e.mismatch(lock.Fair) {
-		return lock.PlaceUnknown, lock.ErrKindMismatch
-	}
-	if e.alone(lock.Fair, e.owner) && slices.Contains(from, e.owner) {
-		e.owner = to
-		w.changed(e)
-	}
-	e.line.rename(from, to, w.now.Add(d))
-	if !e.line.has(to) {
-		return lock.PlaceUnknown, nil
-	}
-	return e.line.ahead(to), nil
 }
 
 // Leave implements lock.Store.

@@ -46,8 +46,8 @@ func (s *Store) ExpirePlace(name string, o lock.Owner) {
 		if e.wish == o {
 			e.wish = ""
 		}
-		if e.line.has(o) {
-			placeOf(e.line.places[o]).until = now
+		if p := e.line.places[o]; p != nil {
+			p.until = now
 		}
 	})
 }
@@ -69,7 +69,7 @@ func (s *Store) Lose() {
 	}
 	s.lost = s.floor
 	clear(s.entries)
-	s.hand = nil
+	s.queue = nil
 	s.listeners.mu.Lock()
 	names := slices.Collect(maps.Keys(s.listeners.byName))
 	s.listeners.mu.Unlock()

@@ -58,7 +58,7 @@ func (w *work) take(e *entry, c lock.Claim) lock.Grant {
 // AcquireAll implements lock.Store.
 func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	for _, c := range cs {
-		if err := begin(ctx, c.Kind); err != nil {
+		if err := lock.Begin(ctx, c.Kind); err != nil {
 			return nil, fmt.Errorf("acquire %q with others: %w", c.Name, err)
 		}
 	}

@@ -3,8 +3,6 @@ package memstore
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -12,36 +10,36 @@ import (
 
 // registry has the functions to call for each name. Its mutex is never held while one is called.
 type registry[F any] struct {
-	mu     sync.Mutex // guards the fields below
-	last   uint64
-	byName map[string]map[uint64]F
+	mu     sync.Mutex // guards the field below
+	byName map[string]map[*F]struct{}
 }
 
 func (r *registry[F]) add(name string, f F) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byName == nil {
-		r.byName = make(map[string]map[uint64]F)
+		r.byName = make(map[string]map[*F]struct{})
 	}
 	if r.byName[name] == nil {
-		r.byName[name] = make(map[uint64]F)
+		r.byName[name] = make(map[*F]struct{})
 	}
-	r.last++
-	id := r.last
-	r.byName[name][id] = f
+	r.byName[name][&f] = struct{}{}
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if delete(r.byName[name], id); len(r.byName[name]) == 0 {
+		if delete(r.byName[name], &f); len(r.byName[name]) == 0 {
 			delete(r.byName, name)
 		}
 	}
 }
 
-func (r *registry[F]) of(name string) []F {
+func (r *registry[F]) of(name string) (all []F) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Collect(maps.Values(r.byName[name]))
+	for f := range r.byName[name] {
+		all = append(all, *f)
+	}
+	return all
 }
 
 // listener hears of a name that is used with a kind, or watches it whatever its kind is.
@@ -82,7 +80,7 @@ func (w *work) changed(e *entry) { w.say(e, 0, lock.Notice{What: lock.NoticeChan
 func (w *work) freed(e *entry, kind lock.Kind) (turn lock.Owner) {
 	n := lock.Notice{What: lock.NoticeReleased}
 	if kind == lock.Fair {
-		if turn, _ = e.line.head(); turn == "" {
+		if turn = e.line.head().owner; turn == "" {
 			kind = lock.Exclusive // those hear it who listen to all that happens
 		} else {
 			e.line.moved = false

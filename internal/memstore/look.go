@@ -28,7 +28,7 @@ func (s *Store) Look(ctx context.Context, name string) (lock.State, error) {
 // state is what is known of a name.
 func (e *entry) state(now time.Time) lock.State {
 	e.refresh(now)
-	st := lock.State{Name: e.name, Fence: e.fence, Queued: uint32(e.line.len())} //nolint:gosec // never as many
+	st := lock.State{Name: e.name, Fence: e.fence, Queued: uint32(len(e.line.order))} //nolint:gosec // never as many
 	switch first, readers, left := e.alive(now); {
 	case e.owner != "":
 		st.Kind, st.Held, st.Owner, st.Count = e.kind(), true, e.owner, 1
@@ -120,7 +120,7 @@ func (e *entry) seen(now time.Time) (holds []lock.SeenHold) {
 // List implements lock.Store. It goes through all entries each time, in the order of their names, so that a name
 // that is held all the while comes exactly once.
 func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
-	if err := begin(ctx, lock.Exclusive); err != nil {
+	if err := lock.Begin(ctx, lock.Exclusive); err != nil {
 		return nil, "", fmt.Errorf("list %q: %w", prefix, err)
 	}
 	after, known := strings.CutPrefix(cursor, cursorMark)

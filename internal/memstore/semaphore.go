@@ -3,7 +3,9 @@ package memstore
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -82,56 +84,47 @@ func (w *work) offer(e *entry) {
 
 // SetLimit implements lock.Store.
 func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
-	return do(ctx, s, "set the limit of", name, lock.Semaphore, func(w *work) (uint32, error) {
-		return w.setLimit(w.entryLocked(name, w.now), limit)
-	})
-}
-
-func (w *work) setLimit(e *entry, limit uint32) (previous uint32, err error) {
-	if e.mismatch(lock.Semaphore) {
-		return 0, lock.ErrKindMismatch
-	}
-	if e.permits == nil {
-		e.permits = &semaphore{available: int64(limit), out: make(map[permit]time.Time)}
-	} else {
-		w.purge(e)
-		previous = e.permits.limit()
-		e.permits.available += int64(limit) - int64(previous)
-		if limit > previous {
-			w.offer(e)
+	return do(ctx, s, "set the limit of", name, lock.Semaphore, func(w *work) (previous uint32, err error) {
+		e := w.entryLocked(name, w.now)
+		if e.mismatch(lock.Semaphore) {
+			return 0, lock.ErrKindMismatch
 		}
-	}
-	if e.fence == 0 { // as over Redis, where it says whose the number is
-		w.mintLocked(e, w.now, 0)
-	}
-	later(&e.permits.expires, w.now, lock.LimitLives)
-	return previous, nil
+		if e.permits == nil {
+			e.permits = &semaphore{available: int64(limit), out: make(map[permit]time.Time)}
+		} else {
+			w.purge(e)
+			previous = e.permits.limit()
+			e.permits.available += int64(limit) - int64(previous)
+			if limit > previous {
+				w.offer(e)
+			}
+		}
+		if e.fence == 0 { // as over Redis, where it says whose the number is
+			w.mintLocked(e, w.now, 0)
+		}
+		later(&e.permits.expires, w.now, lock.LimitLives)
+		return previous, nil
+	})
 }
 
 // RemoveLimit implements lock.Store.
 func (s *Store) RemoveLimit(ctx context.Context, name string) (uint32, error) {
-	return do(ctx, s, "remove the limit of", name, lock.Semaphore, func(w *work) (uint32, error) {
-		return w.removeLimit(w.peek(name))
-	})
-}
-
-func (w *work) removeLimit(e *entry) (previous uint32, err error) {
-	switch {
-	case e.mismatch(lock.Semaphore):
-		return 0, lock.ErrKindMismatch
-	case e.permits == nil:
-		return 0, nil
-	}
-	w.purge(e)
-	if len(e.permits.out) > 0 {
-		left := time.Duration(0)
-		for _, until := range e.permits.out {
-			left = max(left, until.Sub(w.now))
+	return do(ctx, s, "remove the limit of", name, lock.Semaphore, func(w *work) (previous uint32, err error) {
+		e := w.peek(name)
+		switch {
+		case e.mismatch(lock.Semaphore):
+			return 0, lock.ErrKindMismatch
+		case e.permits == nil:
+			return 0, nil
 		}
-		return 0, &lock.HeldError{RetryAfter: left}
-	}
-	previous, e.permits = e.permits.limit(), nil
-	return previous, nil
+		w.purge(e)
+		if len(e.permits.out) > 0 {
+			last := slices.MaxFunc(slices.Collect(maps.Values(e.permits.out)), time.Time.Compare)
+			return 0, &lock.HeldError{RetryAfter: last.Sub(w.now)}
+		}
+		previous, e.permits = e.permits.limit(), nil
+		return previous, nil
+	})
 }
 
 // AdoptLimit implements lock.Store. No other program makes numbers here.
@@ -183,14 +176,10 @@ func (w *work) checkPermits(e *entry, c lock.Claim) error {
 
 // nearest is when the next permit ends.
 func (w *work) nearest(e *entry) time.Duration {
-	left := time.Duration(math.MaxInt64)
-	for _, until := range e.permits.out {
-		left = min(left, until.Sub(w.now))
-	}
-	if left == math.MaxInt64 {
+	if len(e.permits.out) == 0 {
 		return lock.NoTTL
 	}
-	return left
+	return slices.MinFunc(slices.Collect(maps.Values(e.permits.out)), time.Time.Compare).Sub(w.now)
 }
 
 func (w *work) takePermits(e *entry, c lock.Claim) lock.Grant {

@@ -24,7 +24,7 @@ type Store struct {
 
 	mu      sync.Mutex // guards the fields below
 	entries map[string]*entry
-	hand    *entry     // where the sweep is in the ring of entries; nil if there are none
+	queue   []*entry   // all of them, in the order in which the sweep looks at them
 	floor   lock.Fence // no fence above it was forgotten
 	lost    lock.Fence // no fence above it was lost
 }
@@ -33,17 +33,6 @@ var _ lock.Store = (*Store)(nil)
 
 // New makes an empty Store. There is nothing to close.
 func New() *Store { return &Store{entries: make(map[string]*entry)} }
-
-// begin says whether an attempt may begin: not with a cancelled ctx, and only for the kinds there are.
-func begin(ctx context.Context, kind lock.Kind) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", lock.ErrUnavailable, context.Cause(ctx))
-	}
-	if !kind.Valid() {
-		return fmt.Errorf("kind %v: %w", kind, lock.ErrUnsupported)
-	}
-	return nil
-}
 
 // work is one operation. It has Store.mu from enter to leave, happens at one instant, and collects what the listeners
 // are told when the mutex is free again.
@@ -93,7 +82,7 @@ func do[T any](ctx context.Context, s *Store, attempt, name string, kind lock.Ki
 	f func(w *work) (T, error),
 ) (T, error) {
 	var v T
-	err := begin(ctx, kind)
+	err := lock.Begin(ctx, kind)
 	if err == nil {
 		w := s.enter(1)
 		v, err = f(w)

@@ -7,7 +7,7 @@ import (
 )
 
 // perName is how many entries an operation looks at for each of its own. It adds one entry for each at most, so with
-// two the sweep goes round faster than the ring grows, and dead entries stay fewer than the others.
+// two the sweep goes round faster than their number grows, and dead entries stay fewer than the others.
 const perName = 2
 
 // entryLocked returns the entry of a name, a new one if there is none.
@@ -16,42 +16,31 @@ func (s *Store) entryLocked(name string, now time.Time) *entry {
 	if e == nil {
 		e = &entry{name: name}
 		s.entries[name] = e
-		s.linkLocked(e)
+		s.queue = append(s.queue, e)
 	}
 	e.refresh(now)
 	return e
 }
 
-// sweepLocked looks at the next few entries of the ring and forgets those that say nothing any more. It must come
-// before the operation finds its own entries, as they may be among them.
+// sweepLocked looks at the next few entries and forgets those that say nothing any more. It must come before the
+// operation finds its own entries, as they may be among them. The fence of a forgotten one raises the floor, so that the
+// next one of the name is greater even if the clock was set back in between.
 func (s *Store) sweepLocked(now time.Time, names int) {
-	for range min(perName*names, len(s.entries)) {
-		e := s.hand
-		s.hand = e.next
+	for range min(perName*names, len(s.queue)) {
+		e := s.queue[0]
+		s.queue[0], s.queue = nil, s.queue[1:]
 		e.refresh(now)
 		crowded := len(s.entries) > remember
 		if crowded && e.permits != nil && !now.Before(e.permits.last) {
 			e.permits = nil // its limit is forgotten as well
 		}
 		if e.empty(now) && (crowded || !now.Before(e.fenceUntil)) {
-			s.forgetLocked(e)
+			s.floor = max(s.floor, e.fence)
+			delete(s.entries, e.name)
+		} else {
+			s.queue = append(s.queue, e)
 		}
 	}
-}
-
-// forgetLocked drops an entry. Its fence raises the floor, so that the next one of the name is greater even if the
-// clock was set back in between.
-func (s *Store) forgetLocked(e *entry) {
-	s.floor = max(s.floor, e.fence)
-	delete(s.entries, e.name)
-	if e.next == e {
-		s.hand = nil
-		return
-	}
-	if s.hand == e {
-		s.hand = e.next
-	}
-	e.prev.next, e.next.prev = e.next, e.prev
 }
 
 // goneLocked says why a hold that was granted with a fence is not there.
@@ -64,17 +53,6 @@ func (s *Store) goneLocked(e *entry, r lock.Renewal) *lock.GoneError {
 		return &lock.GoneError{Reason: lock.LostForced}
 	}
 	return &lock.GoneError{Reason: lock.LostData}
-}
-
-// linkLocked puts an entry behind all others, as seen from the hand.
-func (s *Store) linkLocked(e *entry) {
-	if s.hand == nil {
-		e.prev, e.next = e, e
-		s.hand = e
-		return
-	}
-	e.prev, e.next = s.hand.prev, s.hand
-	e.prev.next, e.next.prev = e, e
 }
 
 // mintLocked gives a name its next fence: max(last + 1, least), where least is the time in µs if it is not given.

@@ -105,7 +105,7 @@ func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]lo
 }
 
 func (s *Store) list(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
-	if err := script.Begin(ctx, lock.Exclusive); err != nil {
+	if err := lock.Begin(ctx, lock.Exclusive); err != nil {
 		return nil, "", err
 	}
 	at, err := parseCursor(cursor)

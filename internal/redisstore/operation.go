@@ -69,7 +69,7 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 // wait carries it out, at the longest until ctx ends.
 func (op *operation) wait(ctx context.Context) (o outcome) {
 	s := op.store
-	if err := script.Begin(ctx, op.kind()); err != nil {
+	if err := lock.Begin(ctx, op.kind()); err != nil {
 		return op.failed(err)
 	}
 	if !op.isOrdinary() {
@@ -87,7 +87,7 @@ func (op *operation) wait(ctx context.Context) (o outcome) {
 
 // start begins it. The outcome is told later.
 func (op *operation) start() {
-	if err := script.Begin(context.Background(), op.kind()); err != nil {
+	if err := lock.Begin(context.Background(), op.kind()); err != nil {
 		go op.tell(op.failed(err))
 		return
 	}

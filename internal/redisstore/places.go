@@ -107,7 +107,7 @@ func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]lock.
 }
 
 func (s *Store) queue(ctx context.Context, name string, from, size int) ([]lock.Owner, error) {
-	if err := script.Begin(ctx, lock.Fair); err != nil {
+	if err := lock.Begin(ctx, lock.Fair); err != nil {
 		return nil, err
 	}
 	if size <= 0 {

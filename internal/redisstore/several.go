@@ -20,7 +20,7 @@ func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 
 func (s *Store) acquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	for _, c := range cs {
-		if err := script.Begin(ctx, c.Kind); err != nil {
+		if err := lock.Begin(ctx, c.Kind); err != nil {
 			return nil, err
 		}
 	}

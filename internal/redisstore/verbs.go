@@ -21,7 +21,7 @@ type question struct {
 
 // answer asks a question, and reads what the script answers: read need not look at Answer.Err.
 func answer[T any](ctx context.Context, s *Store, q question, read func(a *script.Answer) (T, error)) (got T, _ error) {
-	err := script.Begin(ctx, q.kind)
+	err := lock.Begin(ctx, q.kind)
 	var a script.Answer
 	if err == nil {
 		a, err = s.Ask(ctx, q.call)
@@ -93,7 +93,7 @@ func (s *Store) askLimit(ctx context.Context, what, name string, call script.Cal
 // The message on the control channel carries the database and the whole key: replicas with another prefix or another
 // database hear it too, as Redis has one space of channels, and take only what is theirs.
 func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (held bool, err error) {
-	if err = script.Begin(ctx, kind); err == nil {
+	if err = lock.Begin(ctx, kind); err == nil {
 		err = s.NowOrNever(ctx, func(ctx context.Context, before int64) (err error) {
 			held, err = s.forceRelease(ctx, name, kind, before)
 			return err

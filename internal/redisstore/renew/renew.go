@@ -69,7 +69,7 @@ func (s *Renewer) cut(rs []lock.Renewal, indexes []int) (chunks [][]int) {
 func (s *Renewer) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, err error)) {
 	var sole, renew, verify []int // indexes
 	for i, r := range rs {
-		switch err := script.Begin(ctx, r.Kind); {
+		switch err := lock.Begin(ctx, r.Kind); {
 		case err != nil:
 			done(i, renewFailed(r, err))
 		case r.TTL > 0 && r.Sole && (r.Kind == lock.Exclusive || r.Kind == lock.Fair):
@@ -98,7 +98,7 @@ func (s *Renewer) Renew(ctx context.Context, rs []lock.Renewal, done func(i int,
 
 // Extend implements lock.Store.
 func (s *Renewer) Extend(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
-	if err := script.Begin(ctx, r.Kind); err != nil {
+	if err := lock.Begin(ctx, r.Kind); err != nil {
 		return 0, renewFailed(r, err)
 	}
 	ctx, cancel := s.Bounded(pipe.As(ctx, r.For()))
@@ -118,7 +118,7 @@ func leftOf(answers []int64, err error) time.Duration {
 
 // StartExtend implements lock.Store.
 func (s *Renewer) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
-	if err := script.Begin(context.Background(), r.Kind); err != nil {
+	if err := lock.Begin(context.Background(), r.Kind); err != nil {
 		go done(0, renewFailed(r, err))
 		return
 	}

@@ -15,7 +15,7 @@ import (
 
 // Shorten implements lock.Store.
 func (s *Renewer) Shorten(ctx context.Context, r lock.Renewal) error {
-	err := script.Begin(ctx, r.Kind)
+	err := lock.Begin(ctx, r.Kind)
 	if err == nil {
 		err = s.NowOrNever(ctx, func(ctx context.Context, before int64) error { return s.shorten(ctx, r, before) })
 	}

@@ -1,9 +1,7 @@
 package script
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -87,15 +85,4 @@ func innerReply(text string) string {
 		text = strings.TrimPrefix(text, "-")
 	}
 	return text
-}
-
-// Begin says whether an attempt may begin: not with a cancelled ctx, and only for the kinds there are.
-func Begin(ctx context.Context, kind lock.Kind) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", lock.ErrUnavailable, context.Cause(ctx))
-	}
-	if !kind.Valid() {
-		return fmt.Errorf("kind %v: %w", kind, lock.ErrUnsupported)
-	}
-	return nil
 }

@@ -153,7 +153,7 @@ func (l *Lookout) See(ctx context.Context, name string) (lock.Sight, error) {
 }
 
 func (sc *scout) see(ctx context.Context, n string) (lock.Sight, error) {
-	if err := script.Begin(ctx, lock.Exclusive); err != nil {
+	if err := lock.Begin(ctx, lock.Exclusive); err != nil {
 		return lock.Sight{}, err
 	}
 	way := sc.wayThere()
