@@ -23,8 +23,8 @@ func (s *Store) entryLocked(name string, now time.Time) *entry {
 }
 
 // sweepLocked looks at the next few entries and forgets those that say nothing any more. It must come before the
-// operation finds its own entries, as they may be among them. The fence of a forgotten one raises the floor, so that the
-// next one of the name is greater even if the clock was set back in between.
+// operation finds its own entries, as they may be among them. The fence of a forgotten one raises the floor: the next
+// one of the name is greater even if the clock was set back in between.
 func (s *Store) sweepLocked(now time.Time, names int) {
 	for range min(perName*names, len(s.queue)) {
 		e := s.queue[0]
