@@ -185,22 +185,19 @@ func (c *Client) usable(ctx context.Context, t *terms) (*session, error) {
 		}
 		changed := c.changed
 		c.mu.Unlock()
-		over := true
 		select {
 		case <-changed:
-			over = false
+			c.mu.Lock()
+			continue
 		case <-ctx.Done():
 			late = ended(ctx)
 		case <-timeout:
 		}
 		c.mu.Lock()
-		switch {
-		case !over:
-		case c.connectErr != nil && !errors.Is(late, ErrUnavailable):
+		if c.connectErr != nil && !errors.Is(late, ErrUnavailable) {
 			return nil, fmt.Errorf("%w: %w", late, unavailable(c.connectErr))
-		default:
-			return nil, cmp.Or(unavailable(c.connectErr), late)
 		}
+		return nil, cmp.Or(unavailable(c.connectErr), late)
 	}
 }
 

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func granted(t testing.TB, s *broker.Session, n int) (holds []session.Hold) {
 		case <-deadline:
 			t.Fatalf("got %d grants, want %d", len(holds), n)
 		}
-		for _, e := range s.Outbox().Take() {
+		for _, e := range s.Outbox().TakeSome(math.MaxInt, math.MaxInt) {
 			if g, ok := e.(session.Granted); ok {
 				holds = append(holds, g.Hold)
 			}
@@ -78,5 +79,6 @@ func hold(t *testing.T, b *broker.Broker, leases int, look func(kept uint64)) {
 	}
 	s.Goodbye()
 	<-s.Done()
-	s.Outbox().Take() // Go keeps a stopped timer, and with it the session, until it would have fired
+	// Go keeps a stopped timer, and with it the session, until it would have fired.
+	s.Outbox().TakeSome(math.MaxInt, math.MaxInt)
 }

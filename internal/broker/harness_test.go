@@ -3,6 +3,7 @@ package broker_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -169,7 +170,7 @@ func (c *client) id() uint64 { c.lastID++; return c.lastID }
 // events waits until nothing more happens at this moment, and takes what was told.
 func (c *client) events() []session.Event {
 	synctest.Wait()
-	events := append(c.back, c.Outbox().Take()...)
+	events := append(c.back, c.Outbox().TakeSome(math.MaxInt, math.MaxInt)...)
 	c.back = nil
 	return events
 }
@@ -193,7 +194,7 @@ func (c *client) await() session.Event {
 	for {
 		for len(c.back) == 0 {
 			<-c.Outbox().Wake()
-			c.back = c.Outbox().Take()
+			c.back = c.Outbox().TakeSome(math.MaxInt, math.MaxInt)
 		}
 		e := c.back[0]
 		c.back = c.back[1:]

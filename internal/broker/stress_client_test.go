@@ -3,6 +3,7 @@ package broker_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	mrand "math/rand/v2"
 	"sync"
 	"time"
@@ -318,7 +319,7 @@ func (a *actor) read() {
 func (a *actor) hear() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, e := range a.Outbox().Take() {
+	for _, e := range a.Outbox().TakeSome(math.MaxInt, math.MaxInt) {
 		switch e := e.(type) {
 		case session.Granted:
 			r := a.answered(e.ID)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -173,7 +174,7 @@ func (c *crowd) take(s *broker.Session, g *gate.Gate, n int) {
 		s.Requests(piece)
 		under += len(piece)
 		<-s.Outbox().Wake()
-		for _, e := range s.Outbox().Take() {
+		for _, e := range s.Outbox().TakeSome(math.MaxInt, math.MaxInt) {
 			switch e.(type) {
 			case session.Granted:
 				c.granted.Add(1)

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"math"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -71,11 +72,11 @@ func TestNothingIsToldAfterWhatWasNotTold(t *testing.T) {
 	for range 10_000 { // more than there is room for
 		s.Tell(session.Lost{})
 	}
-	if told := s.Outbox().Take(); len(told) == 0 || len(told) == 10_000 {
+	if told := s.Outbox().TakeSome(math.MaxInt, math.MaxInt); len(told) == 0 || len(told) == 10_000 {
 		t.Fatalf("%d events are told, want some", len(told))
 	}
 	s.Heartbeat(1, 1) // the answer speaks of locks whose loss was not told
-	if told := s.Outbox().Take(); len(told) > 0 {
+	if told := s.Outbox().TakeSome(math.MaxInt, math.MaxInt); len(told) > 0 {
 		t.Errorf("then %#v is told", told)
 	}
 }
@@ -88,11 +89,11 @@ func TestNothingIsToldOfAFullOutbox(t *testing.T) {
 	for range 10_000 {
 		s.Tell(session.Lost{})
 	}
-	if told := s.Outbox().Take(); len(told) == 0 || len(told) == 10_000 {
+	if told := s.Outbox().TakeSome(math.MaxInt, math.MaxInt); len(told) == 0 || len(told) == 10_000 {
 		t.Fatalf("%d events are told, want some", len(told))
 	}
 	s.Tell(session.Released{})
-	if told := s.Outbox().Take(); len(told) > 0 {
+	if told := s.Outbox().TakeSome(math.MaxInt, math.MaxInt); len(told) > 0 {
 		t.Errorf("then %#v is told", told)
 	}
 }
@@ -112,7 +113,7 @@ func TestWhoIsTooLateIsNotAnswered(t *testing.T) {
 		}
 		time.Sleep(s.TTL())
 		synctest.Wait()
-		if told := s.Outbox().Take(); !withdrawn || len(told) > 0 {
+		if told := s.Outbox().TakeSome(math.MaxInt, math.MaxInt); !withdrawn || len(told) > 0 {
 			t.Errorf("the session has ended: %t, and then %#v is told", withdrawn, told)
 		}
 	})
@@ -147,7 +148,7 @@ func TestAtRiskTellsTheFirstEnd(t *testing.T) {
 			take(s, 1, late)
 			change(s)
 			s.Registry().AtRisk()
-			told := s.Outbox().Take()
+			told := s.Outbox().TakeSome(math.MaxInt, math.MaxInt)
 			risk, ok := told[len(told)-1].(session.AtRisk)
 			if !ok || !risk.Validity.Until.Equal(early.until) {
 				t.Errorf("%#v is told, want that leases last a minute", told)

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"math"
 	"slices"
 	"sync"
 
@@ -42,18 +41,6 @@ func newOutbox(limit int) *Outbox {
 // Wake has a value when there may be something to take.
 func (o *Outbox) Wake() <-chan struct{} { return o.wake }
 
-// Take returns all events in their order and leaves the outbox empty.
-func (o *Outbox) Take() []Event {
-	var all []Event
-	for {
-		piece := o.TakeSome(limits.Answers, math.MaxInt)
-		if len(piece) == 0 {
-			return all
-		}
-		all = append(all, piece...)
-	}
-}
-
 // TakeSome returns the first events, at most so many, and no more when they have so many bytes.
 func (o *Outbox) TakeSome(most, bytes int) []Event {
 	o.mu.Lock()
@@ -76,7 +63,9 @@ func (o *Outbox) TakeSome(most, bytes int) []Event {
 		piece = slices.Clone(piece)
 		clear(o.leaving[:n])
 	}
-	o.leaving = o.leaving[n:]
+	if o.leaving = o.leaving[n:]; len(o.leaving) == 0 {
+		o.leaving = nil
+	}
 	o.bytes -= size
 	if o.relief != nil && o.lenLocked() < limits.Answers/2 && o.bytes < limits.AnswerBytes/2 {
 		close(o.relief)

@@ -2,6 +2,7 @@ package watchdog_test
 
 import (
 	"context"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,7 +51,7 @@ func TestALateAnswerToARenewalStretchesNothing(t *testing.T) {
 		s.Acquire(1, request.Acquire{Name: "job", Kind: lock.Exclusive})
 		lost := func() (is bool) {
 			synctest.Wait()
-			for _, e := range s.Outbox().Take() {
+			for _, e := range s.Outbox().TakeSome(math.MaxInt, math.MaxInt) {
 				if _, ok := e.(session.Lost); ok {
 					is = true
 				}
