@@ -16,7 +16,8 @@ import (
 //   - ErrKindMismatch: the name, or a key that belongs to it, is in use for something else; nothing was done,
 //   - ErrStoreFull: the store refuses to store more; nothing was done.
 //
-// A cancelled ctx is ErrOutcomeUnknown unless the attempt was not begun.
+// A ctx that has ended is ErrUnavailable. One that ends later may be ErrOutcomeUnknown; a settled store goes on with an
+// acquisition or a release, and tells the outcome.
 //
 // What takes and ends holds is done in the order in which it is asked for. When such a call about a name is answered,
 // no earlier one about it from this process is done late any more.
