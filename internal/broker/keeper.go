@@ -56,7 +56,6 @@ func (l *Lease) Renewals(now time.Time, ls []*Lease, rs []lock.Renewal, until []
 func (l *Lease) verification() lock.Renewal {
 	return lock.Renewal{
 		Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.b.time(l.seen),
-		Sole: true,
 	}
 }
 

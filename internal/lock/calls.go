@@ -100,10 +100,6 @@ type Renewal struct {
 	// Seen is when the last store call began that found the hold there, zero if that is not known. A hold that is gone
 	// was lost with the data of the store if those are other ones by now.
 	Seen time.Time
-	// Sole says that no other claim of the owner can be carried out any more. Then Renew need not compare the fence of
-	// an exclusive or fair hold that it prolongs: what the owner has is this hold. That is true of one store. Of several
-	// one may have something that the whole has refused.
-	Sole bool
 	// Tenant is as in Claim.
 	Tenant string
 }

@@ -60,8 +60,7 @@ func (w *work) hand(e *entry, kind lock.Kind, to lock.Successor) lock.Grant {
 }
 
 func (w *work) renewAlone(e *entry, r lock.Renewal) (left time.Duration, there bool) {
-	sole := r.Sole && r.TTL > 0 && r.Kind != lock.Write
-	if !e.alone(r.Kind, r.Owner) || r.Fence > e.own && !sole {
+	if !e.alone(r.Kind, r.Owner) || r.Fence > e.own {
 		return 0, false
 	}
 	return later(&e.expires, w.now, r.TTL), true

@@ -132,7 +132,6 @@ func (s *Store) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, e
 
 // Extend implements lock.Store.
 func (s *Store) Extend(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
-	r.Sole = false
 	return s.prolong(ctx, r)
 }
 

@@ -83,7 +83,7 @@ var plants = []struct {
 		},
 	}},
 	{"a renewal by the owner alone", "TestScenarios/ARenewalDoesNotCountOnWhatIsBeingUndone", []proctest.Plant{
-		{here + "renew.go", "r.TTL, r.Sole = s.drifted(r.TTL), false", "r.TTL = s.drifted(r.TTL)"},
+		{here + "renew.go", "r.TTL = s.drifted(r.TTL)", "r.TTL, r.Fence = s.drifted(r.TTL), 0"},
 	}},
 	{"an extension by the owner alone", "TestScenarios/AUnaryLeaseIsNotProlongedByWhatIsBeingUndone", []proctest.Plant{
 		{here + "extend.go", "	sent.TTL = s.drifted(r.TTL)\n", "	sent.TTL, sent.Fence = s.drifted(r.TTL), 0\n"},

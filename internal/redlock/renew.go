@@ -22,7 +22,7 @@ func (s *Store) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, e
 			done(i, renewFailed(r.Name, err))
 			continue
 		}
-		r.TTL, r.Sole = s.drifted(r.TTL), false
+		r.TTL = s.drifted(r.TTL)
 		undecided.Add(1)
 		b := s.keep(isGone, func(m *member) { s.restore(m, r) }, func(err error) {
 			if err != nil {

@@ -19,7 +19,7 @@ import (
 func (p *player) do(s *Store, who, what string, words []string) (r result) {
 	ctx, c := p.Context(), p.claim(who, words)
 	renewal := lock.Renewal{
-		Name: "n", Kind: c.Kind, Owner: c.Owner, Fence: p.told["n "+who].Fence, TTL: c.TTL, Seen: time.Now(), Sole: true,
+		Name: "n", Kind: c.Kind, Owner: c.Owner, Fence: p.told["n "+who].Fence, TTL: c.TTL, Seen: time.Now(),
 	}
 	if c.Owner.Repeats() {
 		renewal.Fence = 0

@@ -127,8 +127,7 @@ func (h *holds) keep(ctx context.Context) (next *holds) {
 
 func (h *holds) renewal(i int) lock.Renewal {
 	c := h.cs[i]
-	// A broker says Sole of nearly all holds.
-	return lock.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: h.gs[i].Fence, TTL: c.TTL, Sole: true}
+	return lock.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: h.gs[i].Fence, TTL: c.TTL}
 }
 
 // alive says whether the client believes in a hold yet. If not, no answer makes it believe again.

@@ -299,7 +299,6 @@ func (c *comparison) renew() (string, step) {
 			rs[i].TTL = 0
 		}
 		fences[i] = g.number
-		rs[i].Sole = fences[i]%2 == 0
 	}
 	extend := len(rs) == 1 && c.rand.IntN(2) == 0
 	return fmt.Sprintf("renew %+v with fences %d, extend %v", rs, fences, extend),

@@ -12,7 +12,6 @@
 //
 // # How a renewal passes
 //
-// renew.go cuts the holds into chunks, and asks script/renew_sole.lua for the ordinary ones (words.go makes its many
-// words), and script/renew.lua for what that does not find and for the others. shorten.go makes a hold end sooner.
+// renew.go cuts the holds into chunks, and asks script/renew.lua for each. shorten.go makes a hold end sooner.
 // check.go is the probe: it also says whether a server can be used.
 package renew

@@ -67,13 +67,11 @@ func (s *Renewer) cut(rs []lock.Renewal, indexes []int) (chunks [][]int) {
 // so that a slow one delays no other. They use connections that are kept for renewals; but what only verifies, which
 // clients cause as they like and no lease depends on, shares the way of all other operations.
 func (s *Renewer) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, err error)) {
-	var sole, renew, verify []int // indexes
+	var renew, verify []int // indexes
 	for i, r := range rs {
 		switch err := lock.Begin(ctx, r.Kind); {
 		case err != nil:
 			done(i, renewFailed(r, err))
-		case r.TTL > 0 && r.Sole && (r.Kind == lock.Exclusive || r.Kind == lock.Fair):
-			sole = append(sole, i)
 		case r.TTL > 0:
 			renew = append(renew, i)
 		default:
@@ -87,9 +85,6 @@ func (s *Renewer) Renew(ctx context.Context, rs []lock.Renewal, done func(i int,
 		for _, chunk := range s.cut(rs, ask) {
 			wg.Go(func() { s.renewAll(ctx, via, renewals{rs, chunk}, done) })
 		}
-	}
-	for _, chunk := range s.cut(rs, sole) {
-		wg.Go(func() { s.renewSole(ctx, renewals{rs, chunk}, done) })
 	}
 	chunks(renew, s.steady.Do)
 	chunks(verify, s.Shared.Do)
@@ -158,54 +153,6 @@ func (s *Renewer) renewAll(ctx context.Context, via script.Lane, rs renewals, do
 	return answers
 }
 
-// renewSole renews holds whose owners alone tell that they are there, by one script call. Of those that are not there
-// script/renew.lua finds out why.
-func (s *Renewer) renewSole(ctx context.Context, rs renewals, done func(i int, err error)) {
-	w := newWords(4*len(rs.chunk) + 2)
-	cmd, err := s.renewSoleCall(rs, w).Run(ctx, s.steady.Do)
-	answers, err := s.renewAnswers(rs, cmd, err)
-	if err == nil { // else it may be on its way yet
-		w.done()
-	}
-	if err != nil || len(answers) != len(rs.chunk) {
-		rs.tell(answers, err, done)
-		return
-	}
-	var gone []int
-	for k, i := range rs.chunk {
-		if answers[k] == answerGone {
-			gone = append(gone, i)
-		} else {
-			done(i, nil)
-		}
-	}
-	if len(gone) > 0 {
-		s.renewAll(ctx, s.steady.Do, renewals{rs.all, gone}, done)
-	}
-}
-
-// renewSoleCall is what script/renew_sole.lua is called with.
-func (s *Renewer) renewSoleCall(rs renewals, w *words) script.Call {
-	n, keep := len(rs.chunk), s.fencesToKeep(rs)
-	keys := n
-	for _, i := range rs.chunk {
-		w.text(s.Prefix + rs.all[i].Name)
-	}
-	if keep > 0 {
-		keys += n
-		for _, i := range rs.chunk {
-			w.text(layout.Token(s.Prefix + rs.all[i].Name))
-		}
-	}
-	w.number(keep)
-	w.number(int64(n))
-	for _, i := range rs.chunk {
-		w.text(string(rs.all[i].Owner))
-		w.number(renewMillis(&rs.all[i]))
-	}
-	return script.Call{Script: s.Scripts.RenewSole, Keys: keys, Words: w.all(), Cost: n}
-}
-
 // renewAnswers reads what script/renew.lua answered.
 func (s *Renewer) renewAnswers(rs renewals, cmd *redis.Cmd, err error) ([]int64, error) {
 	if err != nil {
@@ -258,35 +205,27 @@ func renewMillis(r *lock.Renewal) int64 {
 // renewCall is what script/renew.lua is called with. It sorts the chunk.
 func (s *Renewer) renewCall(rs renewals) script.Call {
 	chunk, plain := plainFirst(rs.all, rs.chunk)
-	w := newWords(5*len(chunk) + 3*(len(chunk)-plain) + 2)
-	for _, i := range chunk {
-		n := s.Prefix + rs.all[i].Name
-		w.text(n)
-		w.text(layout.Token(n))
-	}
-	w.number(s.fencesToKeep(rs))
-	w.number(int64(plain))
+	keys := make([]string, 0, 2*len(chunk))
+	args := make([]any, 0, 2+6*len(chunk))
+	args = append(args, s.fencesToKeep(rs), plain)
 	permits := uint32(0)
 	for k, i := range chunk {
 		r := &rs.all[i]
-		w.text(string(r.Owner))
-		w.number(int64(r.Fence)) //nolint:gosec // below 2^53
-		w.number(renewMillis(r))
+		n := s.Prefix + r.Name
+		keys = append(keys, n, layout.Token(n))
+		args = append(args, string(r.Owner), script.Decimal(r.Fence), renewMillis(r))
 		if k >= plain {
-			n := s.Prefix + r.Name
-			w.text(r.Kind.String())
+			more := layout.HoldBase(n)
 			if r.Kind == lock.Semaphore {
-				w.text(layout.PermitsOut(n))
-			} else {
-				w.text(layout.HoldBase(n))
+				more = layout.PermitsOut(n)
 			}
-			w.number(int64(r.Permits))
+			args = append(args, r.Kind.String(), more, r.Permits)
 		}
 		permits += r.Permits
 	}
-	all := w.all()
-	return script.Call{Script: s.Scripts.Renew, Keys: 2 * len(chunk), Words: all, Cost: script.CostOf(len(all)) +
-		script.CostOfPermits(permits)}
+	call := s.Scripts.Renew.With(keys, args...)
+	call.Cost += script.CostOfPermits(permits)
+	return call
 }
 
 // fencesPart is the part of the TTL of fence keys after which renewals look after those of their names.
@@ -317,7 +256,7 @@ func plainFirst(rs []lock.Renewal, chunk []int) (sorted []int, plain int) {
 	return chunk, plain
 }
 
-// answerAll is what script/renew.lua and script/renew_sole.lua answer if all holds last as long as asked for.
+// answerAll is what script/renew.lua answers if all holds last as long as asked for.
 const answerAll = int64(1)
 
 // What script/renew.lua answers for a hold, and whyGone. A hold that is there has an answer of 1 or more.

@@ -60,7 +60,7 @@ type Scripts struct {
 	Release, ReleaseFair, ReleaseRead, ReleaseWrite           *Script
 	ReleasePermits, LimitPermits, RemovePermits, AdoptPermits *Script
 	Force, ForceFair, ForceRW, ForcePermit                    *Script
-	Raise, Renew, RenewSole, Shorten                          *Script
+	Raise, Renew, Shorten                                     *Script
 	Look, Holders, Sight                                      *Script
 	Enlist, LeaveFair, LeaveWrite, SucceedFair                *Script
 	TakeSession, KeepSession, EndSession                      *Script
@@ -110,7 +110,6 @@ func newScripts(m *Metrics, sharded bool) Scripts {
 		AcquireAll:     load("acquire_all", "news", "advance", "shape", "fence"),
 		Raise:          load("raise", "news", "clock", "advance", "shape", "fence", "plain", "rw"),
 		Renew:          load("renew", "news", "clock", "advance", "shape", "fence", "rw", "semaphore", "prolong"),
-		RenewSole:      load("renew_sole", "prolong"),
 		Look:           load("look", "news", "clock", "advance", "shape", "fence", "rw", "semaphore"),
 		Holders:        load("holders", rw...),
 		Sight:          load("sight", "news", "clock", "advance", "shape", "fence", "rw"),
