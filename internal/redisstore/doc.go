@@ -22,7 +22,7 @@
 //
 //	redisstore          acquire and release: operation.go; force: verbs.go; look and list: look.go
 //	redisstore/watch    who listens and watches: channels, and what Redis tells of changes
-//	redisstore/renew    who keeps holds: renewals and probes, on connections of their own
+//	redisstore/renew    who keeps holds: renewals and probes, on a connection of their own
 //	redisstore/script   the Lua scripts, how they are called and what their answers and errors mean
 //	redisstore/hub      one connection hears all channels
 //	redisstore/sentinel who is the master, if Redis Sentinel decides that

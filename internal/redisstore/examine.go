@@ -38,8 +38,6 @@ func (s *Store) examine(ctx context.Context, node string) []lock.Finding {
 
 // Declare implements lock.Declarer.
 func (s *Store) Declare(ctx context.Context, text string, ttl time.Duration) (kept string, err error) {
-	ctx, cancel := s.Bounded(ctx)
-	defer cancel()
 	key := layout.Declaration(s.Prefix)
 	cmd, err := s.Scripts.Declare.With([]string{key}, text, ttl.Milliseconds()).Run(ctx, s.steady.Do)
 	if err == nil {
@@ -53,8 +51,6 @@ func (s *Store) Declare(ctx context.Context, text string, ttl time.Duration) (ke
 
 // Overlaps implements lock.Declarer.
 func (s *Store) Overlaps(ctx context.Context, ttl time.Duration) ([]string, error) {
-	ctx, cancel := s.Bounded(ctx)
-	defer cancel()
 	cmd, err := s.Scripts.Overlaps.With([]string{layout.Prefixes}, s.Prefix, ttl.Milliseconds()).Run(ctx, s.steady.Do)
 	var others []string
 	if err == nil {

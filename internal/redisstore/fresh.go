@@ -45,8 +45,6 @@ func (s *Store) Found(ctx context.Context) error {
 	if s.voucher == nil {
 		return nil
 	}
-	ctx, cancel := s.Bounded(ctx)
-	defer cancel()
 	if err := s.voucher.Found(ctx, s.asProbe); err != nil {
 		return fmt.Errorf("vouch for a new server: %w", s.Failed(err))
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
-// What clients cause succeeds even without the renewals' connections, so it cannot be in the way of a renewal.
-func TestOnlyRenewalsUseTheirConnections(t *testing.T) {
+// What clients cause succeeds even without the renewals' connection, so it cannot be in the way of a renewal.
+func TestOnlyRenewalsUseTheirConnection(t *testing.T) {
 	t.Parallel()
 	s := open(t, quick(redistest.Start(t)))
 	f := acquire(t, s, claim("n", "o")).Fence

@@ -36,7 +36,7 @@ func TestALateReleaseOfAnUnreplicatedGrantEndsNoLaterHold(t *testing.T) {
 			cfg.Addr, cfg.OpTimeout = p.Addr, time.Second
 			raw := open(t, cfg)
 			s := settled(t, raw)
-			acquire(t, raw, claim("warm", "o"))
+			until(t, "acquire", func() error { _, err := raw.Acquire(t.Context(), claim("warm", "o")); return err })
 			all := raw.Scripts
 			shas := []string{
 				all.Release.SHA, all.ReleaseFair.SHA, all.ReleaseRead.SHA, all.ReleaseWrite.SHA, all.ReleasePermits.SHA,

@@ -20,7 +20,6 @@ type operation struct {
 	granted  func(lock.Grant, error)    // likewise
 	back     lock.Return                // of a release
 	returned func(lock.Returned, error) // likewise
-	asked    chan outcome               // of who waits, instead of both functions
 
 	ordinary
 }
@@ -46,8 +45,7 @@ func (s *Store) restitution(r lock.Return, done func(lock.Returned, error)) *ope
 
 // Acquire implements lock.Store.
 func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	o := s.acquisition(c, nil).wait(ctx)
-	return o.grant, o.err
+	return lock.Started(ctx, s.StartAcquire, c)
 }
 
 // StartAcquire implements lock.Store.
@@ -57,32 +55,12 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 
 // Release implements lock.Store.
 func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	o := s.restitution(r, nil).wait(ctx)
-	return o.back, o.err
+	return lock.Started(ctx, s.StartRelease, r)
 }
 
 // StartRelease implements lock.Store.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	s.restitution(r, done).start()
-}
-
-// wait carries it out, at the longest until ctx ends.
-func (op *operation) wait(ctx context.Context) (o outcome) {
-	s := op.store
-	if err := lock.Begin(ctx, op.kind()); err != nil {
-		return op.failed(err)
-	}
-	if !op.isOrdinary() {
-		return op.read(s.Ask(ctx, op.call()))
-	}
-	op.asked = make(chan outcome, 1)
-	ctx, cancel := s.Bounded(ctx)
-	defer cancel()
-	o, err := pipe.Hear(ctx, s.Shared, op.job(), op.asked)
-	if err != nil {
-		o = op.failed(s.Failed(err))
-	}
-	return o
 }
 
 // start begins it. The outcome is told later.
@@ -92,18 +70,13 @@ func (op *operation) start() {
 		return
 	}
 	if !op.isOrdinary() {
-		op.store.Start(op.call(), func(a script.Answer, err error) { op.end(op.read(a, err)) })
+		op.store.Start(op.call(), func(a script.Answer, err error) { op.tell(op.read(a, err)) })
 		return
 	}
-	j := op.job()
+	j := pipe.Job{Single: op, Queued: time.Now(), Cost: op.cost(), From: op.tenant()}
 	if err := op.store.Shared.Put(j); err != nil {
 		go op.Fail(j.Queued, err)
 	}
-}
-
-// job is an ordinary one, as it is queued.
-func (op *operation) job() pipe.Job {
-	return pipe.Job{Single: op, Queued: time.Now(), Cost: op.cost(), From: op.tenant()}
 }
 
 // call is that of its own script.
@@ -133,7 +106,7 @@ func (op *operation) tenant() string {
 // answered is the outcome of an ordinary one.
 func (op *operation) answered(queued time.Time, o outcome) {
 	op.script.Observe(queued)
-	op.end(o)
+	op.tell(o)
 }
 
 // Fail ends an ordinary one with an error of the way to Redis.
@@ -141,15 +114,7 @@ func (op *operation) Fail(queued time.Time, err error) {
 	op.answered(queued, op.failed(op.store.Failed(err)))
 }
 
-// end has the outcome told.
-func (op *operation) end(o outcome) {
-	if op.asked != nil {
-		op.asked <- o
-		return
-	}
-	op.tell(o)
-}
-
+// tell tells the outcome to who asked.
 func (op *operation) tell(o outcome) {
 	if op.acquires {
 		op.granted(o.grant, o.err)

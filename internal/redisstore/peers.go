@@ -13,8 +13,6 @@ import (
 
 // Publish implements lock.Peers.
 func (s *Store) Publish(ctx context.Context, topic string, message []byte) (int, error) {
-	ctx, cancel := s.Bounded(ctx)
-	defer cancel()
 	cmd := redis.NewCmd(ctx, "publish", layout.Topic(s.database, s.Prefix, topic), message)
 	if err := s.Shared.Do(ctx, cmd, 1); err != nil {
 		return 0, fmt.Errorf("publish to %q: %w", topic, s.Failed(err))

@@ -113,10 +113,8 @@ func (s *Store) queue(ctx context.Context, name string, from, size int) ([]lock.
 	if size <= 0 {
 		return nil, nil
 	}
-	ctx, cancel := s.Bounded(pipe.As(ctx, forViews))
-	defer cancel()
 	cmd := redis.NewCmd(ctx, "lrange", layout.Queue(s.Prefix+name), from, from+size-1)
-	switch err := s.Shared.Do(ctx, cmd, script.CostOf(size)); {
+	switch err := s.Shared.Do(pipe.As(ctx, forViews), cmd, script.CostOf(size)); {
 	case err == nil || errors.Is(err, redis.Nil):
 	case redis.HasErrorPrefix(err, "WRONGTYPE"): // it only reads
 		return nil, fmt.Errorf("%w: %w", lock.ErrKindMismatch, err)

@@ -48,8 +48,8 @@ type Store struct {
 
 var _ lock.Store = (*Store)(nil)
 
-// renewers is how many connections renewals use. All other operations share one.
-const renewers = 4
+// mostRenewals is how many calls for renewals are in a batch. A probe waits for those that are under way.
+const mostRenewals = 32
 
 // quiet takes the place of go-redis's logger, which writes to standard error. All it says comes back as an error, too.
 type quiet struct{}
@@ -116,13 +116,11 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 		s.voucher = vouch.New(func() string { return layout.Voucher(cfg.DataKey()) }, s.log)
 		usual.Meet = s.voucher.Meet
 	}
-	s.Shared = pipe.New(usual, pipe.Lanes{
-		Timeout: s.OpTimeout, Ways: 1, Window: pipe.Window, Most: pipe.MaxBatch,
+	s.Shared = pipe.New(usual, pipe.Lane{
+		Timeout: s.OpTimeout, Most: pipe.MaxBatch,
 		Fair: !cfg.oneLine, Weight: script.Weight, Asking: cfg.Asking, Gather: s.gather, Replicas: cfg.Replicas,
 	})
-	s.steady = pipe.New(dialer("lockd-renew"), pipe.Lanes{
-		Timeout: s.OpTimeout, Ways: renewers, Window: 1, Most: pipe.MaxSteady, Spread: true, Asking: cfg.Asking,
-	})
+	s.steady = pipe.New(dialer("lockd-renew"), pipe.Lane{Timeout: s.OpTimeout, Most: mostRenewals, Asking: cfg.Asking})
 	s.hub = hub.New(*o, hub.Config{
 		Linger: cfg.Linger, Patience: cfg.HearTimeout, Metrics: m.hub,
 		Sharded: cfg.shardedChannel(),
@@ -140,7 +138,7 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 func (s *Store) Waiting() int { return s.Shared.Waiting() }
 
 // Connected says whether there is a connection for what waits.
-func (s *Store) Connected() bool { return s.Shared.Missing() == 0 }
+func (s *Store) Connected() bool { return s.Shared.Connected() }
 
 // Share is how many of them a tenant has, and how many tenants have any.
 func (s *Store) Share(tenant string) (its, tenants int) { return s.Shared.Share(tenant) }

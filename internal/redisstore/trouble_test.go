@@ -104,7 +104,7 @@ func TestAServerWithoutWaitIsToldOf(t *testing.T) {
 }
 
 // A command is not sent on a connection that the server has closed: its outcome would be unknown. It is sent on the
-// next connection. Renewals have connections of their own.
+// next connection. Renewals have a connection of their own.
 func TestNothingIsSentToAServerThatHungUp(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

@@ -7,108 +7,39 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// exchange sends the next batch on a connection, waits for its answers and tells them. It says whether there was one.
-func (p *Pipeline) exchange(c *conn) bool {
-	c.writing.Lock()
-	var b batch
-	if p.waits() && c.usable() {
-		b = p.take()
-	}
-	if len(b.jobs) == 0 {
-		c.writing.Unlock()
-		return false
-	}
-	p.begin(&b)
-	s := p.sending(c, &b)
-	c.write(s.cmds, s.end)
-	c.reading.Lock()
-	if s.wait == nil { // else what came behind it would only wait, and its time would pass
-		c.writing.Unlock()
-	}
-	s.receive(c)
-	c.reading.Unlock()
-	if s.wait != nil {
-		c.writing.Unlock()
-	}
-	p.taken(&b)
-	p.resend(&s)
-	p.tell(&s)
-	p.rest(&b, c)
-	return true
-}
-
-// waits says whether anything does.
-func (p *Pipeline) waits() bool {
+// take returns the next batch, empty if nothing may be sent now. Probes go first: how much there is to renew must not
+// decide whether Redis is there.
+func (p *Pipeline) take() (b batch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.queue.n+len(p.probes) > 0
-}
-
-// take returns the next batch. Probes go first: how much there is to renew must not decide whether Redis is there.
-func (p *Pipeline) take() batch {
-	now := time.Now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if now.Sub(p.looked) >= p.Timeout/lookParts {
-		p.looked = now
-		p.mu.Unlock()
-		p.failWaited()
-		p.mu.Lock()
+	if n := min(len(p.probes), p.Most); n > 0 {
+		b = batch{jobs: p.probes[:n:n], sent: time.Now()}
+		if p.probes = p.probes[n:]; len(p.probes) == 0 {
+			p.probes = nil
+		}
+	} else {
+		b = p.queue.take(time.Now(), p.Most)
 	}
-	b := p.takeLocked(now)
 	p.countLocked()
 	if len(b.jobs) > 0 {
-		p.busy++
 		b.missing, p.missing = p.missing, nil
 	}
 	return b
 }
 
-func (p *Pipeline) takeLocked(now time.Time) batch {
-	if n := min(len(p.probes), p.Most); n > 0 {
-		b := batch{jobs: p.probes[:n:n], sent: now}
-		if p.probes = p.probes[n:]; len(p.probes) == 0 {
-			p.probes = nil
-		}
-		return b
-	}
-	most := p.Most
-	if free := p.up*p.Window - p.busy; p.Spread && free > 1 {
-		most = min(most, (p.queue.n+free-1)/free)
-	}
-	return p.queue.take(now, most)
-}
-
-// begin takes out what is not sent: those whose callers left, and those that have waited too long. Of the latter it is
-// then known that nothing was done, which is worth more to the caller than a late success.
-func (p *Pipeline) begin(b *batch) {
-	oldest := time.Now().Add(-p.Timeout)
-	b.jobs = slices.DeleteFunc(b.jobs, func(j Job) bool {
-		if !j.Queued.Before(oldest) && (j.stage == nil || j.stage.CompareAndSwap(stageQueued, stageSent)) {
-			return false
-		}
-		p.mu.Lock()
-		p.queue.left(&j, time.Now())
-		p.mu.Unlock()
-		j.fail(ErrWaited)
-		return true
-	})
-}
-
 // sent is a batch under way.
 type sent struct {
+	batch
 	packets  []Packet
-	before   int // how many replies come before those of the packets
 	asking   bool
 	wait     *redis.Cmd // how many replicas have it; nil if that is not asked
-	end      time.Time
-	answered int   // packets
-	why      error // not all were
+	end      time.Time  // its answer is overdue then
+	answered int        // packets
 }
 
 // sending makes packets of a batch, and has their bytes in the connection's out.
-func (p *Pipeline) sending(c *conn, b *batch) sent {
-	s := sent{packets: p.pack(b.jobs), before: len(b.missing), asking: p.Asking, end: time.Now().Add(p.Timeout)}
+func (p *Pipeline) sending(c *conn, b batch) *sent {
+	s := &sent{batch: b, packets: p.pack(b.jobs), asking: p.Asking, end: time.Now().Add(p.Timeout)}
 	c.out = c.out[:0]
 	for _, sha := range b.missing { // for good: what EVAL leaves is forgotten again, since Redis 7.4
 		c.out = appendCommand(c.out, "script", "load", p.dialer.Scripts[sha])
@@ -151,47 +82,40 @@ func (s *sent) cmds() []*redis.Cmd {
 	return all
 }
 
-// receive reads what is answered.
-func (s *sent) receive(c *conn) {
-	_ = c.SetReadDeadline(s.end) // it may be closed; reading says so
-	for range s.before {
-		s.next(c)
-	}
+// receive reads the answers.
+func (s *sent) receive(c *conn) error {
+	skip := len(s.missing)
 	for _, pk := range s.packets {
 		if s.asking {
-			s.next(c)
+			skip++
 		}
-		if v, ok := s.next(c); ok {
-			setReply(pk.Cmd, v)
-			s.answered++
+		for ; skip > 0; skip-- {
+			if _, err := c.in.reply(); err != nil {
+				return err
+			}
 		}
+		v, err := c.in.reply()
+		if err != nil {
+			return err
+		}
+		setReply(pk.Cmd, v)
+		s.answered++
 	}
 	if s.wait != nil {
-		if v, ok := s.next(c); ok {
-			setReply(s.wait, v)
-		} else {
-			s.wait.SetErr(s.why)
+		v, err := c.in.reply()
+		if err != nil {
+			return err
 		}
+		setReply(s.wait, v)
 	}
-	if s.why == nil && c.hook != nil {
-		if err := c.hook.Answered(s.cmds()); err != nil {
-			s.why, s.answered = c.fail(err), 0
-		}
+	if c.hook == nil {
+		return nil
 	}
-	if s.why != nil {
-		c.owe()
+	err := c.hook.Answered(s.cmds())
+	if err != nil {
+		s.answered = 0
 	}
-}
-
-// next reads one reply, if all before was read.
-func (s *sent) next(c *conn) (v any, ok bool) {
-	if s.why == nil {
-		var err error
-		if v, err = c.in.reply(); err != nil {
-			s.why = c.fail(err)
-		}
-	}
-	return v, s.why == nil
+	return err
 }
 
 // setReply is what go-redis does with a reply.
@@ -206,32 +130,20 @@ func setReply(cmd *redis.Cmd, v any) {
 	}
 }
 
-// taken is called when a batch is not under way any more.
+// end is told of a batch that is not under way any more: all of it was answered, or why not.
+func (p *Pipeline) end(s *sent, why error) {
+	p.taken(&s.batch)
+	p.resend(s)
+	p.tell(s, why)
+}
+
 func (p *Pipeline) taken(b *batch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.busy--
-	p.queue.answered(b, time.Now(), p.up*p.Window > 1)
+	p.queue.answered(b, time.Now())
 	if b.heavy > 0 {
-		p.wakeLocked()
+		p.look()
 	}
-}
-
-// rest lets pass the time that is due after a batch.
-func (p *Pipeline) rest(b *batch, c *conn) {
-	if b.rest == 0 {
-		return
-	}
-	pause := time.NewTimer(b.rest)
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-	case <-c.gone:
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.queue.heavyUnder--
-	p.wakeLocked()
 }
 
 // pack makes packets of jobs, those of a tenant in their order. Singles go first, and together, but for those behind
@@ -284,37 +196,35 @@ func (p *Pipeline) resend(s *sent) {
 	}
 }
 
-// again queues a job once more, in front of all others of its tenant; unless another one of them was sent behind it, or
-// who wants it has left, and may ask for something else.
+// again queues a job once more, in front of all others of its tenant; unless another one of them was sent behind it.
 func (p *Pipeline) again(j Job, sha string) bool {
-	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t, known := j.tenant, p.dialer.Scripts[sha] != ""
 	if t == nil || !known || p.queue.tenants[t.name] != t || p.dialer.Unended != nil && t.taken != j.number {
 		return false
 	}
-	if j.stage != nil && !j.stage.CompareAndSwap(stageSent, stageQueued) {
-		return false
-	}
 	if j.Cmd != nil {
 		j.Cmd.SetErr(nil)
 	}
-	p.queue.back(j, now)
+	p.queue.back(j, time.Now())
 	p.countLocked()
 	if !slices.Contains(p.missing, sha) {
 		p.missing = append(p.missing, sha)
 		p.dialer.Forgotten()
 	}
-	p.wakeLocked()
+	p.look()
 	return true
 }
 
 // tell says what became of the packets of a batch.
-func (p *Pipeline) tell(s *sent) {
+func (p *Pipeline) tell(s *sent, why error) {
+	if why != nil && s.wait != nil {
+		s.wait.SetErr(why)
+	}
 	few := p.tooFew(s.wait)
 	for i, pk := range s.packets {
-		err := s.why
+		err := why
 		if i < s.answered {
 			err = pk.Cmd.Err()
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,23 +14,19 @@ import (
 )
 
 // conn is a connection that was made. Batches go over it in the order in which they are taken from the queue, and are
-// answered in that order. Who sends one holds writing while it takes and writes it, and goes on to reading before it
-// lets go of writing: so there are two under way at most, one being read and one behind it.
+// answered in that order. One goroutine writes them, and another one reads.
 type conn struct {
 	net.Conn
-	self self
-	hook Hook // nil but in tests
+	self  self
+	hook  Hook          // nil but in tests
+	out   []byte        // of who writes
+	in    reader        // of who reads
+	slots chan struct{} // full when as many batches are under way as may be
 
-	writing sync.Mutex // guards out, and what is written
-	out     []byte
-
-	reading sync.Mutex // guards in, and what is read; locked after writing
-	in      reader
-
-	gone chan struct{} // closed when it cannot be used any more
-	mu   sync.Mutex    // guards the fields below
-	why  error         // it cannot; nil while it can
-	debt bool          // something was sent on it that was not answered
+	gone  chan struct{} // closed when it cannot be used any more
+	mu    sync.Mutex    // guards the fields below
+	why   error         // it cannot; nil while it can
+	under []*sent       // what is under way, and what never will be answered if it cannot be used
 }
 
 // Hook is what happens to the batches of a connection, in tests.
@@ -47,9 +44,29 @@ const (
 	mostKept = 256 << 10
 )
 
-func newConn(c net.Conn, s self, h Hook) *conn {
+func newConn(c net.Conn, s self, h Hook, window int) *conn {
 	return &conn{
-		Conn: c, self: s, hook: h, in: reader{Reader: bufio.NewReaderSize(c, readBuffer)}, gone: make(chan struct{}),
+		Conn: c, self: s, hook: h, in: reader{Reader: bufio.NewReaderSize(c, readBuffer)},
+		slots: make(chan struct{}, window), gone: make(chan struct{}),
+	}
+}
+
+// enter waits until another batch may be sent, unless the connection is lost before.
+func (c *conn) enter() bool {
+	select {
+	case c.slots <- struct{}{}:
+		return !c.lost()
+	case <-c.gone:
+		return false
+	}
+}
+
+func (c *conn) lost() bool {
+	select {
+	case <-c.gone:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -68,51 +85,48 @@ func (c *conn) fail(why error) error {
 	return c.why
 }
 
-// owe notes that something was sent that was not answered.
-func (c *conn) owe() {
+// first is the batch that is answered next, nil if none is under way.
+func (c *conn) first() *sent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.debt = true
+	if len(c.under) == 0 {
+		return nil
+	}
+	return c.under[0]
 }
 
-// owes says whether that was noted.
-func (c *conn) owes() bool {
+// answered notes that all of the first batch was.
+func (c *conn) answered() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.debt
+	c.under = slices.Delete(c.under, 0, 1)
+	c.expectLocked()
+	<-c.slots
 }
 
-// usable says whether something may be sent on it.
-func (c *conn) usable() bool {
-	if c.reading.TryLock() { // nothing is under way
-		if c.in.Buffered() > 0 {
-			_ = c.fail(fmt.Errorf("%w: nobody asked for it", errMalformed))
-		} else if hungUp(c.Conn) {
-			_ = c.fail(ErrNotConnected)
-		}
-		c.reading.Unlock()
+// expectLocked has an answer be overdue when the time of the first batch is over.
+func (c *conn) expectLocked() {
+	var end time.Time
+	if len(c.under) > 0 {
+		end = c.under[0].end
 	}
-	select {
-	case <-c.gone:
-		return false
-	default:
-		return true
-	}
+	_ = c.SetReadDeadline(end) // it may be closed; reading says so
 }
 
-// write sends what is in out. If that fails, some of it may have been sent.
-func (c *conn) write(cmds func() []*redis.Cmd, end time.Time) {
-	if len(c.out) == 0 {
-		return
-	}
+// send writes a batch, which is in out. If that fails, some of it may have been sent.
+func (c *conn) send(s *sent) {
+	c.mu.Lock()
+	c.under = append(c.under, s)
+	c.expectLocked()
+	c.mu.Unlock()
 	write := func() error {
-		_ = c.SetWriteDeadline(end) // it may be closed; writing says so
+		_ = c.SetWriteDeadline(s.end) // it may be closed; writing says so
 		_, err := c.Write(c.out)
 		return err
 	}
 	var err error
 	if c.hook != nil {
-		err = c.hook.Send(cmds(), write)
+		err = c.hook.Send(s.cmds(), write)
 	} else {
 		err = write()
 	}

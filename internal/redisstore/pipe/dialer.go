@@ -41,9 +41,9 @@ func NewDialer(o redis.Options, name string, timeout time.Duration, t *Trouble) 
 	return d
 }
 
-// dial takes three or four round trips: for TCP, for HELLO with the password, for the database, and for the scripts.
+// dial makes a connection for as many batches under way as window says. It takes three or four round trips: for TCP, for HELLO with the password, for the database, and for the scripts.
 // TLS takes one or two more, and so does ending others. When ctx ends it is over at once, also if the server is silent.
-func (d Dialer) dial(ctx context.Context) (*conn, error) {
+func (d Dialer) dial(ctx context.Context, window int) (*conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout, errSetupTimeout)
 	defer cancel()
 	o := d.options
@@ -67,7 +67,7 @@ func (d Dialer) dial(ctx context.Context) (*conn, error) {
 	}
 	if err == nil {
 		d.trouble.over()
-		return newConn(made, me, d.Hook), made.SetDeadline(time.Time{})
+		return newConn(made, me, d.Hook, window), made.SetDeadline(time.Time{})
 	}
 	_ = client.Close() // it can only be closed already
 	if ctx.Err() != nil {

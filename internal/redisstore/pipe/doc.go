@@ -1,4 +1,4 @@
-// Package pipe is the way to one Redis: connections that are made ahead and kept, and a pipeline that many callers
+// Package pipe is the way to one Redis: a connection that is made ahead and kept, and a pipeline that many callers
 // share. It knows nothing of locks.
 //
 // # What it promises
@@ -8,21 +8,20 @@
 // Redis that is not there is asked again and again; nobody has to wait for that. However much one tenant asks for, it
 // has no more than its share.
 //
-// A pipeline of one connection whose Dialer has Unended keeps an order: the commands of a tenant are carried out in the
-// order in which they were put. When one is answered, no earlier one of theirs is under way any more: it was carried
-// out before, or it never will be.
+// The commands of a tenant are carried out in the order in which they were put. If the Dialer has Unended, this holds
+// over connections: when a command is answered, no earlier one of its tenant is under way any more. It was carried out
+// before, or it never will be.
 //
 // # What it does not promise
 //
-// Any order of the commands of different tenants, or on several connections. An error other than those of NeverSent,
-// and than the replies of Redis, does not tell whether the command was executed.
+// Any order of the commands of different tenants. An error other than those of NeverSent, and than the replies of Redis,
+// does not tell whether the command was executed.
 //
 // # How a command passes
 //
-// Callers queue it (pipeline.go) with the others of its tenant (fairqueue.go). A sender takes a batch, writes it on the
-// connection (batch.go, conn.go) and reads the answers (resp.go). Two senders share a connection: while one reads, the
-// other one's batch is behind it. go-redis only makes connections (dialer.go, way.go). trouble.go says what to do when
-// none can be made.
+// Callers queue it (pipeline.go) with the others of its tenant (fairqueue.go). One goroutine takes batches and writes
+// them (way.go, batch.go), up to two at a time; another one reads the answers (conn.go, resp.go) and tells them.
+// go-redis only makes connections (dialer.go). trouble.go says what to do when none can be made.
 //
 // # What is not answered
 //
@@ -32,8 +31,7 @@
 // remembered. If the server refuses that, nothing is sent for 15 s, as long as a command may be on its way.
 //
 // A script that Redis has forgotten was not carried out, and is sent again in full. It goes in front of what its tenant
-// asked for since, so the order is kept. If some of that was sent already, it is refused instead, and so is what a
-// caller asked for who has left: it may have asked for something else.
+// asked for since, so the order is kept. If some of that was sent already, it is refused instead.
 //
 // # How tenants share
 //
@@ -41,7 +39,7 @@
 // had least is next, and who comes back has had as much as whoever is served (start-time fair queueing: Goyal, Vin and
 // Cheng, 1996). A tenant whose commands that wait and are under way cost at most 64 is light, the others are heavy.
 // While a light one is there, heavy ones share one batch at a time, of 8 singles or one dearer command. After a dearer
-// one its sender rests for twice as long as Redis takes for it. So who waits for an answer before asking again
+// one they rest for twice as long as Redis takes for it. So who waits for an answer before asking again
 // does not wait for others each time (anticipatory scheduling: Iyer and Druschel, 2001). Far from Redis, where a batch
 // takes 2 ms and more, nobody is held up.
 package pipe

@@ -17,8 +17,7 @@ const (
 	pacedCost = 8
 	// timeOfSingle is about what a single takes Redis.
 	timeOfSingle = 5 * time.Microsecond
-	// restFactor is how much longer than a costly batch of heavy tenants took its sender rests, mostRest for how long at
-	// most.
+	// restFactor is how much longer than a costly batch of heavy tenants took they rest, mostRest for how long at most.
 	restFactor = 2
 	mostRest   = 100 * time.Millisecond
 	// linger is for how long a tenant is still taken for heavy, and a light one for there.
@@ -36,7 +35,8 @@ type fairQueue struct {
 
 	lightAt    time.Time     // jobs of light tenants were taken or answered
 	lightUnder int           // batches under way that have some
-	heavyUnder int           // batches under way that have jobs of heavy ones, and senders that rest
+	heavyUnder int           // batches under way that have jobs of heavy ones
+	restUntil  time.Time     // heavy ones are not served beside light ones
 	trip       time.Duration // about how long a batch is under way at least
 	forgotten  time.Time     // it was looked last for tenants to forget
 }
@@ -63,7 +63,6 @@ type batch struct {
 	light bool // it has jobs of light tenants
 	heavy int  // what those of heavy ones count for
 	sent  time.Time
-	rest  time.Duration // that its sender has to keep after it
 	// scripts that Redis has forgotten, by their SHA-1: they go with it
 	missing []string
 }
@@ -127,7 +126,7 @@ func (q *fairQueue) take(now time.Time, most int) batch {
 	q.forget(now)
 	b := batch{most: most, sent: now}
 	paced := q.lightThere(now)
-	if !paced || q.heavyUnder == 0 {
+	if !paced || q.heavyUnder == 0 && !now.Before(q.restUntil) {
 		q.serve(&q.heavy, &b, pacedCost)
 	}
 	q.serve(&q.light, &b, math.MaxInt)
@@ -192,23 +191,26 @@ func (q *fairQueue) begun(b *batch, now time.Time) {
 	}
 }
 
-// ended counts it no more.
-func (q *fairQueue) ended(b *batch, now time.Time) {
+// pause is for how long the jobs of heavy tenants that wait have to rest.
+func (q *fairQueue) pause(now time.Time) time.Duration {
+	if len(q.heavy.waiting) == 0 || q.heavyUnder > 0 {
+		return 0
+	}
+	return q.restUntil.Sub(now)
+}
+
+// answered notes that a batch is not under way any more.
+func (q *fairQueue) answered(b *batch, now time.Time) {
+	if b.heavy > pacedCost && q.lightThere(now) {
+		q.restUntil = now.Add(min(time.Duration(b.heavy)*timeOfSingle*restFactor, mostRest))
+	}
 	if b.light {
 		q.lightUnder--
 		q.lightAt = now
 	}
-	if b.heavy > 0 && b.rest == 0 {
+	if b.heavy > 0 {
 		q.heavyUnder--
 	}
-}
-
-// answered notes what has been done. If others are there who can send, the sender may have to rest.
-func (q *fairQueue) answered(b *batch, now time.Time, others bool) {
-	if others && b.heavy > pacedCost && q.lightThere(now) {
-		b.rest = min(time.Duration(b.heavy)*timeOfSingle*restFactor, mostRest)
-	}
-	q.ended(b, now)
 	q.trip = min(now.Sub(b.sent), q.trip*9/8+time.Microsecond)
 	for i := range b.jobs {
 		q.left(&b.jobs[i], now)

@@ -1,22 +1,18 @@
 package pipe
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // idle is a pipeline without senders.
 func idle() *Pipeline {
-	p := newPipeline(Lanes{Most: MaxBatch, Ways: 1, Window: Window, Fair: true, Timeout: time.Minute})
-	p.dialer = Dialer{Scripts: map[string]string{"sha": "return 1"}, Forgotten: func() {}, Unended: new(Unended)}
-	return p
+	d := Dialer{Scripts: map[string]string{"sha": "return 1"}, Forgotten: func() {}, Unended: new(Unended)}
+	return newPipeline(d, Lane{Most: MaxBatch, Fair: true, Timeout: time.Minute})
 }
 
 // put queues n jobs of a tenant.
@@ -87,7 +83,7 @@ func TestWhatIsSentAgainKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// What its tenant asked for afterwards may be on its way already, or its caller has left and asks for something else.
+// What its tenant asked for afterwards may be on its way already.
 func TestNothingIsSentAgainBehindWhatCameLater(t *testing.T) {
 	p := idle()
 	p.Most = 1
@@ -100,26 +96,6 @@ func TestNothingIsSentAgainBehindWhatCameLater(t *testing.T) {
 	p.taken(&second)
 	if p.sentAgain(second) != 0 || p.Waiting() != 1 {
 		t.Error("the second one is not sent again")
-	}
-	ctx, leave := context.WithCancel(t.Context())
-	job := Job{Queued: time.Now(), From: "b", Cmd: redis.NewCmd(ctx), Done: func(error) {}}
-	left := make(chan error)
-	go func() {
-		_, err := Hear(ctx, p, job, make(chan error))
-		left <- err
-	}()
-	var b batch
-	for ; len(b.jobs) == 0 || b.jobs[0].From != "b"; b = p.take() { // the other one comes first, or later
-		time.Sleep(time.Millisecond)
-	}
-	p.begin(&b)
-	leave()
-	if err := <-left; NeverSent(err) {
-		t.Errorf("got %v, want that it may have been sent", err)
-	}
-	p.taken(&b)
-	if p.sentAgain(b) != 1 {
-		t.Error("it is sent again though nobody waits for it")
 	}
 }
 
@@ -144,21 +120,17 @@ func TestHeavyTenantsArePacedBesideLightOnes(t *testing.T) {
 	}
 }
 
-// After a costly job of a heavy tenant beside a light one its sender rests. If there is no other one, it does not.
-func TestASenderRestsAfterCostlyJobs(t *testing.T) {
-	for _, up := range []int{1, 2} {
+// After a costly job of a heavy tenant beside a light one the heavy ones rest. Without a light one they do not.
+func TestHeavyTenantsRestAfterCostlyJobs(t *testing.T) {
+	for _, light := range []int{0, 1} {
 		p := idle()
-		p.up, p.Window = up, 1
-		p.put(t, "light", 1, 1)
-		p.put(t, "dear", 2, 1000)
+		p.put(t, "light", light, 1)
+		p.put(t, "dear", 3, 1000)
 		b := p.take()
 		p.taken(&b)
-		if want := up > 1; b.rest > 0 != want || b.rest > mostRest {
-			t.Errorf("%d connections: it rests for %v", up, b.rest)
-		}
-		p.rest(&b, newConn(nil, self{}, nil))
-		if p.queue.heavyUnder != 0 {
-			t.Error("a batch seems to be under way")
+		_, pause := p.held()
+		if rests := byTenant(p.take())["dear"] == 0; rests != (light > 0) || rests != (pause > 0) || pause > mostRest {
+			t.Errorf("%d light jobs: whether they rest is %v, for %v", light, rests, pause)
 		}
 	}
 }
@@ -224,13 +196,13 @@ func TestWhatWaitsTooLongOfAnyTenant(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if p.failWaited(); failed != 20 {
+		t.Fatalf("%d were told that they waited too long, want 20", failed)
+	}
 	for left := 10; left > 0; {
 		b := p.take()
 		left -= len(b.jobs)
 		p.taken(&b)
-		if failed != 20 {
-			t.Fatalf("%d were told that they waited too long, want 20", failed)
-		}
 	}
 	p.queue.forget(time.Now().Add(3 * forgetAfter))
 	if len(p.queue.tenants) > 0 {
@@ -293,9 +265,9 @@ func (p *Pipeline) check(under []*batch) error {
 			return fmt.Errorf("the load of %s is %d, want %d", t.name, t.load, load[t])
 		}
 	}
-	if p.busy != len(under) || q.lightUnder != light || q.heavyUnder != heavy || q.n != jobs || p.Waiting() != jobs {
-		return fmt.Errorf("%d batches, %d light, %d heavy, %d and %d jobs are counted, want %d, %d, %d, %d", p.busy,
-			q.lightUnder, q.heavyUnder, q.n, p.Waiting(), len(under), light, heavy, jobs)
+	if q.lightUnder != light || q.heavyUnder != heavy || q.n != jobs || p.Waiting() != jobs {
+		return fmt.Errorf("%d light batches, %d heavy, %d and %d jobs are counted, want %d, %d, %d", q.lightUnder,
+			q.heavyUnder, q.n, p.Waiting(), light, heavy, jobs)
 	}
 	return nil
 }
@@ -310,7 +282,7 @@ func TestAllIsInOrderAfterEachStep(t *testing.T) {
 			x.p.Most = 1 + x.IntN(4)
 		}
 		if x.IntN(4) == 0 {
-			x.p.Fair, x.p.Spread = x.IntN(2) == 0, true
+			x.p.Fair = false
 		}
 		if err := x.run(600); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -365,19 +337,11 @@ func (x *random) put() {
 	}
 }
 
-// answer ends a batch, sometimes without some of it, or has some sent again.
+// answer ends a batch, or has some of it sent again.
 func (x *random) answer(how int) {
 	i := x.IntN(len(x.under))
 	b := x.under[i]
 	x.under = slices.Delete(x.under, i, i+1)
-	if how == 13 {
-		for i := range b.jobs {
-			if x.IntN(4) == 0 {
-				b.jobs[i].Queued = time.Time{}
-			}
-		}
-		x.p.begin(b)
-	}
 	x.p.taken(b)
 	for _, j := range slices.Backward(b.jobs) {
 		if how < 12 || !x.p.again(j, "sha") {

@@ -106,7 +106,7 @@ func (s *sim) send() {
 
 // answer has clients ask again whose jobs are done.
 func (s *sim) answer(b *batch) {
-	s.q.answered(b, s.now, true)
+	s.q.answered(b, s.now)
 	again := map[string]int{}
 	for _, j := range b.jobs {
 		again[j.From]++
@@ -126,12 +126,15 @@ func (s *sim) answer(b *batch) {
 		s.idle--
 		s.send()
 	}
-	s.after(b.rest, func() {
-		if b.rest > 0 {
-			s.q.heavyUnder--
-		}
-		s.send()
-	})
+	s.send()
+	if pause := s.q.pause(s.now); pause > 0 {
+		s.after(pause, func() {
+			if s.idle > 0 {
+				s.idle--
+				s.send()
+			}
+		})
+	}
 }
 
 // run goes on for a time, of which only the second half counts.
@@ -146,7 +149,7 @@ func (s *sim) run(t *testing.T, d time.Duration) {
 			e := heap.Pop(&s.events).(event)
 			s.now = e.at
 			e.do()
-			if s.q.n > 0 && s.idle == Window {
+			if s.q.n > 0 && s.idle == Window && s.q.pause(s.now) <= 0 {
 				t.Fatal("jobs wait, and nobody looks for them")
 			}
 		}

@@ -41,7 +41,7 @@ type unended struct {
 
 // add remembers a connection that was closed, if it has to be.
 func (u *Unended) add(c *conn) {
-	if u == nil || !c.owes() {
+	if u == nil || len(c.under) == 0 {
 		return
 	}
 	u.mu.Lock()

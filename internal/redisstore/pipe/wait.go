@@ -12,9 +12,18 @@ import (
 // ErrNotReplicated: the command was executed, and too few replicas have acknowledged that.
 var ErrNotReplicated = errors.New("too few replicas acknowledged it")
 
+// window is how many batches may be under way. Behind a batch that waits for replicas another one would only wait, too,
+// and its time would pass.
+func (p *Pipeline) window() int {
+	if p.Replicas > 0 {
+		return 1
+	}
+	return Window
+}
+
 // waitFor is the question that ends a batch in which something may be taken: how many replicas have all that was
-// written on this connection. Nothing is sent behind it meanwhile, so it takes a third of the time of an operation at
-// most: then its answer comes in time, and that of the next one. It is nil if nothing has to be asked.
+// written on this connection. It takes a third of the time of an operation at most: then its answer comes in time, and
+// that of the next one. It is nil if nothing has to be asked.
 func (p *Pipeline) waitFor(packets []Packet) *redis.Cmd {
 	if p.Replicas == 0 || !slices.ContainsFunc(packets, func(pk Packet) bool { return pk.Grants }) {
 		return nil

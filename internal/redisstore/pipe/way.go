@@ -2,6 +2,7 @@ package pipe
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -13,35 +14,95 @@ type dialed struct {
 	err   error
 }
 
-// keepWay has a connection until the pipeline is closed, and sends on it what is queued. While there is none it makes
-// one, whether or not anybody waits for it.
-func (p *Pipeline) keepWay() {
+// run has a connection until the pipeline is closed, and sends on it what is queued. While there is none it makes one,
+// whether or not anybody waits for it.
+func (p *Pipeline) run() {
+	defer close(p.over)
 	for c := p.connect(); c != nil; c = p.connect() {
-		p.connected()
-		var senders sync.WaitGroup
-		for range p.Window {
-			senders.Go(func() { p.use(c) })
-		}
-		senders.Wait()
-		_ = c.fail(ErrClosed) // if nothing else was wrong
-		p.lost()
+		p.connected(true)
+		p.use(c)
+		p.connected(false)
 		p.dialer.Unended.add(c)
+		for _, s := range c.under {
+			p.end(s, c.why)
+		}
 	}
 	p.fail(time.Now().Add(time.Hour), ErrClosed) // what nobody could send
 }
 
-// use sends what is queued on a connection until that is lost, or the pipeline closed.
+// use sends what is queued on a connection until that is lost, or the pipeline closed and all was answered.
 func (p *Pipeline) use(c *conn) {
-	for open := true; open; {
-		for p.exchange(c) {
+	var reader sync.WaitGroup
+	reader.Go(func() { p.read(c) })
+	for c.enter() {
+		s := p.next(c)
+		if s == nil {
+			<-c.slots
+			break
+		}
+		c.send(s)
+	}
+	for range cap(c.slots) { // all is answered then
+		c.enter()
+	}
+	_ = c.fail(ErrClosed) // if nothing else was wrong
+	reader.Wait()
+}
+
+// next waits for a batch to send. It is nil when the connection is lost, or when the pipeline is closed and nothing
+// waits.
+func (p *Pipeline) next(c *conn) *sent {
+	for closing := p.closing; !c.lost(); {
+		if now := time.Now(); now.Sub(p.looked) >= p.Timeout/lookParts {
+			p.looked = now
+			p.failWaited()
+		}
+		if b := p.take(); len(b.jobs) > 0 {
+			return p.sending(c, b)
+		}
+		waits, pause := p.held()
+		if closing == nil && !waits {
+			break
+		}
+		var rested <-chan time.Time
+		if pause > 0 {
+			rested = time.After(pause)
 		}
 		select {
-		case _, open = <-p.wake:
+		case <-p.wake:
+		case <-rested:
+		case <-closing:
+			closing = nil
 		case <-c.gone:
-			return
 		}
 	}
-	for p.exchange(c) {
+	return nil
+}
+
+// held says whether anything waits, and for how long it has to rest.
+func (p *Pipeline) held() (waits bool, pause time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.queue.n+len(p.probes) > 0, p.queue.pause(time.Now())
+}
+
+// read tells what is answered on a connection, until that is lost.
+func (p *Pipeline) read(c *conn) {
+	for {
+		_, err := c.in.Peek(1) // if the server hangs up, it says so at once
+		s := c.first()
+		if err == nil && s == nil {
+			err = fmt.Errorf("%w: nobody asked for it", errMalformed)
+		}
+		if err == nil {
+			err = s.receive(c)
+		}
+		if err != nil {
+			_ = c.fail(err)
+			return
+		}
+		c.answered()
+		p.end(s, nil)
 	}
 }
 
@@ -58,7 +119,7 @@ func (p *Pipeline) connect() *conn {
 		case <-ctx.Done():
 		}
 		d := dialed{begun: time.Now()}
-		d.conn, d.err = p.dialer.dial(ctx)
+		d.conn, d.err = p.dialer.dial(ctx, p.window())
 		coming <- d
 	}
 	select {

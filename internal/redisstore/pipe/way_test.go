@@ -57,7 +57,7 @@ func way(t testing.TB, addr string, timeout time.Duration, change ...func(*Diale
 	for _, c := range change {
 		c(&d)
 	}
-	p := New(d, Lanes{Timeout: timeout, Ways: 1, Window: Window, Most: MaxBatch, Fair: true, Gather: pushAll})
+	p := New(d, Lane{Timeout: timeout, Most: MaxBatch, Fair: true, Gather: pushAll})
 	t.Cleanup(p.Close)
 	return p
 }
@@ -306,9 +306,9 @@ func TestAServerThatRefusesToEndConnections(t *testing.T) {
 func TestFewConnectionsAreRemembered(t *testing.T) {
 	var u Unended
 	for id := range 2 * mostUnended {
-		c := newConn(nil, self{"run", int64(id)}, nil)
+		c := newConn(nil, self{"run", int64(id)}, nil, Window)
 		u.add(c)
-		c.owe()
+		c.under = []*sent{{}}
 		u.add(c)
 	}
 	if all := u.at("run"); len(all) != mostUnended || all[0].id != mostUnended || len(u.at("other")) != 0 {
@@ -353,24 +353,26 @@ func TestMalformedRepliesEndTheConnection(t *testing.T) {
 		"+" + strings.Repeat("x", readBuffer) + "\r\n", "*1\r\n", "",
 	} {
 		ours, theirs := net.Pipe()
-		p := newPipeline(Lanes{Most: MaxBatch, Ways: 1, Window: 1, Timeout: time.Minute})
-		p.dialer.Unended = new(Unended)
+		p := newPipeline(Dialer{}, Lane{Most: MaxBatch, Timeout: time.Minute})
 		told := make(chan error, 1)
 		if err := p.Put(Job{Cmd: push("n"), Queued: time.Now(), Done: func(err error) { told <- err }}); err != nil {
 			t.Fatal(err)
 		}
-		c := newConn(ours, self{}, nil)
+		c := newConn(ours, self{}, nil, Window)
 		go func() {
 			_, _ = theirs.Read(make([]byte, 1024))
 			_, _ = theirs.Write([]byte(reply))
 			_ = theirs.Close()
 		}()
-		p.exchange(c)
+		p.use(c)
+		for _, s := range c.under {
+			p.end(s, c.why)
+		}
 		if err := <-told; err == nil || NeverSent(err) || errors.As(err, new(redis.Error)) {
 			t.Errorf("%.40q: got %v, want an unknown outcome", reply, err)
 		}
-		if c.usable() || !c.owes() {
-			t.Errorf("%.40q: the connection is used again", reply)
+		if !c.lost() || len(c.under) != 1 {
+			t.Errorf("%.40q: the connection is used again, or not ended", reply)
 		}
 	}
 }
@@ -392,16 +394,13 @@ func TestAReplyThatNobodyAskedForEndsTheConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer theirs.Close()
-	c := newConn(ours, self{}, nil)
-	if !c.usable() {
+	c := newConn(ours, self{}, nil, Window)
+	go newPipeline(Dialer{}, Lane{Most: MaxBatch, Timeout: time.Minute}).use(c)
+	if c.lost() {
 		t.Error("a connection that is quiet is not usable")
 	}
 	if _, err := theirs.Write([]byte("+OK\r\n")); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); c.usable(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it is used")
-		}
-	}
+	<-c.gone
 }

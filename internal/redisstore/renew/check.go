@@ -134,6 +134,7 @@ func (s *Renewer) passed(ctx context.Context, id, version string) (other bool) {
 		s.restarts.Inc()
 	}
 	s.log.Info("redis is there", zap.String(observe.KeyVersion, version), zap.String(observe.KeyRunID, id))
+	ctx = context.WithoutCancel(ctx)
 	s.checkEviction(ctx)
 	s.checkRefused(ctx, []any{"client", "kill", "id", math.MaxInt64}, // nobody has this id
 		"redis refuses CLIENT KILL, so "+pipe.NotEnded, pipe.RemedyNotEnded)
@@ -146,8 +147,6 @@ func (s *Renewer) passed(ctx context.Context, id, version string) (other bool) {
 
 // checkRefused says so if the server refuses a command that is needed.
 func (s *Renewer) checkRefused(ctx context.Context, command []any, so, remedy string) {
-	ctx, cancel := s.Bounded(context.WithoutCancel(ctx))
-	defer cancel()
 	err := s.steady.Do(ctx, redis.NewCmd(ctx, command...), pipe.ProbeCost)
 	if _, replied := errors.AsType[redis.Error](err); replied {
 		s.log.Error(so, zap.Error(err), zap.String(observe.KeyRemedy, remedy))
@@ -168,8 +167,6 @@ func (s *Renewer) unfit(id string, err error) error {
 
 // checkEviction warns of a server that may throw locks away to make room.
 func (s *Renewer) checkEviction(ctx context.Context) {
-	ctx, cancel := s.Bounded(context.WithoutCancel(ctx))
-	defer cancel()
 	cmd := redis.NewCmd(ctx, "config", "get", "maxmemory-policy")
 	err := s.steady.Do(ctx, cmd, pipe.ProbeCost)
 	var found []any

@@ -55,8 +55,7 @@ func (s *Renewer) askData(ctx context.Context) dataAnswer {
 // key cannot be used, the run id alone tells.
 func (s *Renewer) checkData(ctx context.Context, runID string, data dataAnswer) error {
 	if errors.Is(data.err, redis.Nil) {
-		ctx, cancel := s.Bounded(context.WithoutCancel(ctx))
-		defer cancel()
+		ctx = context.WithoutCancel(ctx)
 		data.id = rand.Text()
 		if data.err = s.steady.Do(ctx, redis.NewCmd(ctx, "set", s.dataKey(), data.id, "NX"),
 			pipe.ProbeCost); errors.Is(data.err, redis.Nil) {

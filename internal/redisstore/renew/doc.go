@@ -2,7 +2,7 @@
 //
 // # What it promises
 //
-// What renews leases and what asks whether Redis is there has connections of its own, so that load cannot starve it. A
+// What renews leases and what asks whether Redis is there has a connection of its own, so that load cannot starve it. A
 // call is for so many holds that it is cheap, and keeps Redis busy for about a millisecond. Nothing is ever shortened
 // by a renewal. Of a hold that is gone it is told whether it was freed or lost with the data (dataset.go).
 //

@@ -8,7 +8,6 @@ import (
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
-	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 	"github.com/lockd-io/lockd/internal/redisstore/script"
 
 	"github.com/redis/go-redis/v9"
@@ -78,8 +77,6 @@ func (s *Renewer) Renew(ctx context.Context, rs []lock.Renewal, done func(i int,
 			verify = append(verify, i)
 		}
 	}
-	ctx, cancel := s.Bounded(ctx)
-	defer cancel()
 	var wg sync.WaitGroup
 	chunks := func(ask []int, via script.Lane) {
 		for _, chunk := range s.cut(rs, ask) {
@@ -93,14 +90,7 @@ func (s *Renewer) Renew(ctx context.Context, rs []lock.Renewal, done func(i int,
 
 // Extend implements lock.Store.
 func (s *Renewer) Extend(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
-	if err := lock.Begin(ctx, r.Kind); err != nil {
-		return 0, renewFailed(r, err)
-	}
-	ctx, cancel := s.Bounded(pipe.As(ctx, r.For()))
-	defer cancel()
-	one := renewals{[]lock.Renewal{r}, []int{0}}
-	answers := s.renewAll(ctx, s.Shared.Do, one, func(_ int, e error) { err = e })
-	return leftOf(answers, err), err
+	return lock.Started(ctx, s.StartExtend, r)
 }
 
 // leftOf is how long the one hold lasts that was extended.
@@ -126,9 +116,7 @@ func (s *Renewer) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 			return
 		}
 		go func() { // to find out why may take a while
-			ctx, cancel := s.Bounded(context.Background())
-			defer cancel()
-			s.whyGone(ctx, one, answers)
+			s.whyGone(context.Background(), one, answers)
 			tell()
 		}()
 	})

@@ -42,8 +42,6 @@ func NewCaller(c Config, m *Metrics) *Caller {
 
 // Ask runs a script over the shared pipeline.
 func (cl *Caller) Ask(ctx context.Context, c Call) (Answer, error) {
-	ctx, cancel := cl.Bounded(ctx)
-	defer cancel()
 	return cl.Answered(c.Run(ctx, c.lane(cl.Shared)))
 }
 

@@ -70,7 +70,7 @@ func (sc *scout) wayThere() *pipe.Pipeline {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if sc.way == nil && sc.ctx.Err() == nil {
-		sc.way = pipe.New(sc.dialer, pipe.Lanes{Timeout: sc.OpTimeout, Ways: 1, Window: 1, Most: pipe.MaxBatch})
+		sc.way = pipe.New(sc.dialer, pipe.Lane{Timeout: sc.OpTimeout, Most: pipe.MaxBatch})
 	}
 	return sc.way
 }
@@ -162,9 +162,7 @@ func (sc *scout) see(ctx context.Context, n string) (lock.Sight, error) {
 	}
 	var tracked atomic.Int64 // the number of the connection whose reads are tracked
 	look := sc.Scripts.Sight.With([]string{n, layout.Token(n), layout.PermitsOut(n)}, layout.HoldBase(n), lock.MaxSeen)
-	bounded, cancel := sc.Bounded(ctx)
-	defer cancel()
-	a, err := sc.Answered(look.Run(bounded, func(ctx context.Context, cmd *redis.Cmd, cost int) error {
+	a, err := sc.Answered(look.Run(ctx, func(ctx context.Context, cmd *redis.Cmd, cost int) error {
 		// Each time: it may be another connection than the last time, or to be told on another one.
 		track := redis.NewCmd(ctx, "client", "tracking", "on", "redirect", strconv.FormatInt(sc.hub.ID(), 10))
 		err := way.Put(pipe.Job{Cmd: track, Queued: time.Now(), Done: func(err error) {
