@@ -89,9 +89,12 @@ var reach = []struct {
 		"lock observe redisstore/hub redisstore/layout redisstore/pipe redisstore/script",
 		"who watches depends on nobody who acquires or renews",
 	},
-	{"internal/redisstore/vouch", butRedis, "observe", "whether a server forgot something does not depend on what"},
 	{
-		"internal/redisstore/rig", butRedis, "lock observe redisstore/layout redisstore/pipe redisstore/script",
+		"internal/redisstore/vouch", butRedis, "observe redisstore/pipe",
+		"whether a server forgot something does not depend on what",
+	},
+	{
+		"internal/redistest/rig", butRedis, "lock observe redisstore/layout redisstore/pipe redisstore/script",
 		"what time does to a lock depends on nobody who keeps it",
 	},
 	{

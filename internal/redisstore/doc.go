@@ -28,7 +28,6 @@
 //	redisstore/sentinel who is the master, if Redis Sentinel decides that
 //	redisstore/pipe     the way to Redis: connections, and a pipeline that all callers share
 //	redisstore/layout   what keys and channels are called
-//	redisstore/rig      does to locks what time would, for the contract suite
 //
 //	redisstore/vouch    whether a server may have forgotten holds
 //	redisstore/examine  what is wrong with a server, for operators

@@ -39,7 +39,7 @@ func (s *Store) examine(ctx context.Context, node string) []lock.Finding {
 // Declare implements lock.Declarer.
 func (s *Store) Declare(ctx context.Context, text string, ttl time.Duration) (kept string, err error) {
 	key := layout.Declaration(s.Prefix)
-	cmd, err := s.Scripts.Declare.With([]string{key}, text, ttl.Milliseconds()).Run(ctx, s.steady.Do)
+	cmd, err := s.Scripts.Declare.With([]string{key}, text, ttl.Milliseconds()).Run(ctx, s.steady)
 	if err == nil {
 		kept, err = cmd.Text()
 	}
@@ -51,7 +51,7 @@ func (s *Store) Declare(ctx context.Context, text string, ttl time.Duration) (ke
 
 // Overlaps implements lock.Declarer.
 func (s *Store) Overlaps(ctx context.Context, ttl time.Duration) ([]string, error) {
-	cmd, err := s.Scripts.Overlaps.With([]string{layout.Prefixes}, s.Prefix, ttl.Milliseconds()).Run(ctx, s.steady.Do)
+	cmd, err := s.Scripts.Overlaps.With([]string{layout.Prefixes}, s.Prefix, ttl.Milliseconds()).Run(ctx, s.steady)
 	var others []string
 	if err == nil {
 		others, err = cmd.StringSlice()

@@ -4,10 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/redis/go-redis/v9"
-
-	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 )
 
 // Probe implements lock.Store. It also looks whether the server may have forgotten holds, if somebody wants to know.
@@ -16,16 +12,10 @@ func (s *Store) Probe(ctx context.Context) (string, error) {
 	if err != nil || s.voucher == nil {
 		return id, err
 	}
-	ctx, cancel := s.Bounded(ctx)
-	defer cancel()
-	if err := s.voucher.Check(ctx, s.asProbe); err != nil {
+	if err := s.voucher.Check(ctx, s.steady.Probe); err != nil {
 		return "", fmt.Errorf("probe: %w", s.Failed(err))
 	}
 	return id, nil
-}
-
-func (s *Store) asProbe(ctx context.Context, cmd *redis.Cmd) error {
-	return s.steady.Do(ctx, cmd, pipe.ProbeCost)
 }
 
 // Fresh says whether the server may have forgotten holds, and when it did. Nobody knows without Config.Vouch: then it
@@ -45,7 +35,7 @@ func (s *Store) Found(ctx context.Context) error {
 	if s.voucher == nil {
 		return nil
 	}
-	if err := s.voucher.Found(ctx, s.asProbe); err != nil {
+	if err := s.voucher.Found(ctx, s.steady.Probe); err != nil {
 		return fmt.Errorf("vouch for a new server: %w", s.Failed(err))
 	}
 	return nil

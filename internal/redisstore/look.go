@@ -13,6 +13,8 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 	"github.com/lockd-io/lockd/internal/redisstore/script"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // lookCall reads the state of N.
@@ -135,6 +137,9 @@ func (s *Store) listStep(ctx context.Context, prefix string, at uint64, step int
 	defer cancel()
 	begins := s.Prefix + prefix
 	keys, next, err := s.lister.Scan(ctx, at, layout.ListPattern(begins), step).Result()
+	if err != nil && !errors.As(err, new(redis.Error)) { // whatever was sent, nothing was done
+		err = fmt.Errorf("%w: %w", pipe.ErrNotConnected, err)
+	}
 	if err != nil {
 		return nil, 0, s.Failed(err)
 	}

@@ -86,11 +86,9 @@ func (op *operation) ofReturn() {
 	n, o := op.store.Prefix+r.Name, string(r.Owner)
 	switch {
 	case r.Kind == lock.Exclusive && r.Next == nil:
-		token, channel := layout.TokenAndChannel(n)
-		op.is(opRelease, all.Release, 3, n, token, channel, o, script.Decimal(r.Fence))
+		op.is(opRelease, all.Release, 3, n, layout.Token(n), layout.Channel(n), o, script.Decimal(r.Fence))
 	case r.Kind == lock.Exclusive:
-		token, channel := layout.TokenAndChannel(n)
-		op.is(opHandOver, all.Release, 3, n, token, channel, o, script.Decimal(r.Fence),
+		op.is(opHandOver, all.Release, 3, n, layout.Token(n), layout.Channel(n), o, script.Decimal(r.Fence),
 			string(r.Next.Owner), strconv.FormatInt(script.Millis(r.Next.TTL), 10), script.Decimal(r.Next.Fence))
 	case r.Kind == lock.Read:
 		k := op.store.keysFor(n, r.Kind)

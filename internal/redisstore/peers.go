@@ -8,13 +8,14 @@ import (
 
 	"github.com/lockd-io/lockd/internal/redisstore/hub"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 	"github.com/lockd-io/lockd/internal/redisstore/script"
 )
 
 // Publish implements lock.Peers.
 func (s *Store) Publish(ctx context.Context, topic string, message []byte) (int, error) {
 	cmd := redis.NewCmd(ctx, "publish", layout.Topic(s.database, s.Prefix, topic), message)
-	if err := s.Shared.Do(ctx, cmd, 1); err != nil {
+	if err := s.Shared.Do(ctx, pipe.Job{Cmd: cmd}); err != nil {
 		return 0, fmt.Errorf("publish to %q: %w", topic, s.Failed(err))
 	}
 	heard, err := cmd.Int()

@@ -114,7 +114,7 @@ func (s *Store) queue(ctx context.Context, name string, from, size int) ([]lock.
 		return nil, nil
 	}
 	cmd := redis.NewCmd(ctx, "lrange", layout.Queue(s.Prefix+name), from, from+size-1)
-	switch err := s.Shared.Do(pipe.As(ctx, forViews), cmd, script.CostOf(size)); {
+	switch err := s.Shared.Do(ctx, pipe.Job{Cmd: cmd, Cost: script.CostOf(size), From: forViews}); {
 	case err == nil || errors.Is(err, redis.Nil):
 	case redis.HasErrorPrefix(err, "WRONGTYPE"): // it only reads
 		return nil, fmt.Errorf("%w: %w", lock.ErrKindMismatch, err)

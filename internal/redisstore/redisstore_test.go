@@ -18,8 +18,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
-	"github.com/lockd-io/lockd/internal/redisstore/rig"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/redistest/rig"
 	"github.com/lockd-io/lockd/internal/tier"
 )
 

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 	"github.com/lockd-io/lockd/internal/redisstore/script"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
@@ -179,7 +180,7 @@ func TestAKilledScriptIsAnUnknownOutcome(t *testing.T) {
 	acquire(t, s, claim("warm", "o"))
 	told := make(chan error, 1)
 	go func() {
-		told <- s.Shared.Do(t.Context(), redis.NewCmd(t.Context(), "eval", "while true do end", 0), 1)
+		told <- s.Shared.Do(t.Context(), pipe.Job{Cmd: redis.NewCmd(t.Context(), "eval", "while true do end", 0)})
 	}()
 	c := srv.Client()
 	until(t, "killed", func() error { return c.ScriptKill(t.Context()).Err() })

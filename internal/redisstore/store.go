@@ -116,11 +116,11 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 		s.voucher = vouch.New(func() string { return layout.Voucher(cfg.DataKey()) }, s.log)
 		usual.Meet = s.voucher.Meet
 	}
-	s.Shared = pipe.New(usual, pipe.Lane{
+	s.Shared = pipe.New(usual, pipe.Config{
 		Timeout: s.OpTimeout, Most: pipe.MaxBatch,
 		Fair: !cfg.oneLine, Weight: script.Weight, Asking: cfg.Asking, Gather: s.gather, Replicas: cfg.Replicas,
 	})
-	s.steady = pipe.New(dialer("lockd-renew"), pipe.Lane{Timeout: s.OpTimeout, Most: mostRenewals, Asking: cfg.Asking})
+	s.steady = pipe.New(dialer("lockd-renew"), pipe.Config{Timeout: s.OpTimeout, Most: mostRenewals, Asking: cfg.Asking})
 	s.hub = hub.New(*o, hub.Config{
 		Linger: cfg.Linger, Patience: cfg.HearTimeout, Metrics: m.hub,
 		Sharded: cfg.shardedChannel(),

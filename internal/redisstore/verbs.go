@@ -106,7 +106,7 @@ func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (
 }
 
 func (s *Store) forceRelease(ctx context.Context, name string, kind lock.Kind, before int64) (bool, error) {
-	cmd, err := s.forceCall(s.Prefix+name, kind, before).Run(ctx, s.Shared.Do)
+	cmd, err := s.forceCall(s.Prefix+name, kind, before).Run(ctx, s.Shared)
 	if err != nil {
 		return false, s.Failed(err)
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/redisstore"
-	"github.com/lockd-io/lockd/internal/redisstore/rig"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/redistest/rig"
 	"github.com/lockd-io/lockd/internal/tier"
 )
 

@@ -77,23 +77,11 @@ func around(n string) (open, shut string) {
 //
 // By Redisson's rule "a" and "{a}" share one key, which does no harm to it, as it never compares fences. We do, and
 // a grant of the one would make holds of the other stale. The odd one therefore has a key of its own.
-func Token(n string) string { return helperKey(tokenStem(n), n) }
-
-// tokenStem is what Token begins with.
-func tokenStem(n string) string {
+func Token(n string) string {
 	if odd(n) {
-		return bracedTokenPrefix
+		return helperKey(bracedTokenPrefix, n)
 	}
-	return tokenPrefix
-}
-
-// TokenAndChannel are Token and Channel in one text: they are made for each release.
-func TokenAndChannel(n string) (token, channel string) {
-	open, shut := around(n)
-	stem := tokenStem(n)
-	both := stem + open + n + shut + channelPrefix + open + n + shut
-	end := len(stem) + len(open) + len(n) + len(shut)
-	return both[:end], both[end:]
+	return helperKey(tokenPrefix, n)
 }
 
 // Channel is where the release of N is published. "a" and "{a}" share it: a release of the one makes those who wait

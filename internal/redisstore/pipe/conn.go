@@ -85,6 +85,14 @@ func (c *conn) fail(why error) error {
 	return c.why
 }
 
+// usable says whether something may be sent on it. Who reads may not have heard yet that the server hung up.
+func (c *conn) usable() bool {
+	if !c.lost() && c.first() == nil && hungUp(c.Conn) {
+		_ = c.fail(ErrNotConnected)
+	}
+	return !c.lost()
+}
+
 // first is the batch that is answered next, nil if none is under way.
 func (c *conn) first() *sent {
 	c.mu.Lock()

@@ -12,7 +12,7 @@ import (
 // idle is a pipeline without senders.
 func idle() *Pipeline {
 	d := Dialer{Scripts: map[string]string{"sha": "return 1"}, Forgotten: func() {}, Unended: new(Unended)}
-	return newPipeline(d, Lane{Most: MaxBatch, Fair: true, Timeout: time.Minute})
+	return newPipeline(d, Config{Most: MaxBatch, Fair: true, Timeout: time.Minute})
 }
 
 // put queues n jobs of a tenant.
@@ -328,7 +328,7 @@ func (x *random) run(steps int) error {
 func (x *random) put() {
 	from, cost := fmt.Sprint(x.IntN(1<<x.IntN(6))), x.IntN(1+1<<x.IntN(10))
 	if x.IntN(50) == 0 {
-		cost = ProbeCost
+		cost = probeCost
 	}
 	for range 1 + x.IntN(1<<x.IntN(8)) {
 		if x.p.Put(Job{Queued: time.Now(), Cost: cost, From: from, Done: func(error) { x.end++ }}) == nil {

@@ -32,7 +32,7 @@ const (
 // A command costs no goroutine, no channel and no timer. That is why it is not go-redis's AutoPipeline, whose callers
 // each sleep in a goroutine of their own; see docs/decisions.
 type Pipeline struct {
-	Lane
+	Config
 	dialer  Dialer
 	wake    chan struct{} // size 1: who writes is to look
 	closing chan struct{}
@@ -49,8 +49,8 @@ type Pipeline struct {
 	closed  bool
 }
 
-// Lane says how a pipeline works.
-type Lane struct {
+// Config says how a Pipeline works.
+type Config struct {
 	Timeout time.Duration    // of a batch, and of the wait before it
 	Most    int              // commands in a batch
 	Fair    bool             // whether costs count and tenants share; else all jobs are alike, and of one tenant
@@ -99,19 +99,19 @@ type Packet struct {
 	Grants bool // whether it may take something
 }
 
-// ProbeCost is given as the cost of what looks whether Redis is there.
-const ProbeCost = -1
+// probeCost is given as the cost of what looks whether Redis is there.
+const probeCost = -1
 
 // New makes a Pipeline, which begins to connect at once.
-func New(d Dialer, l Lane) *Pipeline {
-	p := newPipeline(d, l)
+func New(d Dialer, c Config) *Pipeline {
+	p := newPipeline(d, c)
 	go p.run()
 	return p
 }
 
-func newPipeline(d Dialer, l Lane) *Pipeline {
+func newPipeline(d Dialer, c Config) *Pipeline {
 	return &Pipeline{
-		Lane: l, dialer: d, queue: fairQueue{weight: l.Weight, tenants: make(map[string]*tenant)},
+		Config: c, dialer: d, queue: fairQueue{weight: c.Weight, tenants: make(map[string]*tenant)},
 		wake: make(chan struct{}, 1), closing: make(chan struct{}), over: make(chan struct{}),
 	}
 }
@@ -138,7 +138,7 @@ func (p *Pipeline) Put(j Job) error {
 	case p.queue.n >= maxQueued:
 		return ErrQueueFull
 	}
-	if j.Cost == ProbeCost {
+	if j.Cost == probeCost {
 		p.probes = append(p.probes, j)
 	} else {
 		if j.Cost = max(j.Cost, 1); !p.Fair {
@@ -182,20 +182,11 @@ func (p *Pipeline) look() {
 	}
 }
 
-// Do queues a command and waits for its answer. When ctx ends the command may be executed all the same, and must not be
-// looked at any more.
-func (p *Pipeline) Do(ctx context.Context, cmd *redis.Cmd, cost int) error {
-	return p.do(ctx, Job{Cmd: cmd, Cost: cost})
-}
-
-// DoGrant is Do for a command that may take something.
-func (p *Pipeline) DoGrant(ctx context.Context, cmd *redis.Cmd, cost int) error {
-	return p.do(ctx, Job{Cmd: cmd, Cost: cost, Grants: true})
-}
-
-func (p *Pipeline) do(ctx context.Context, j Job) error {
+// Do queues a job, which has a command, and waits for its answer. When ctx ends the command may be executed all the
+// same, and must not be looked at any more.
+func (p *Pipeline) Do(ctx context.Context, j Job) error {
 	done := make(chan error, 1)
-	j.Done, j.Queued, j.From = func(err error) { done <- err }, time.Now(), tenantIn(ctx)
+	j.Done, j.Queued = func(err error) { done <- err }, time.Now()
 	if err := p.Put(j); err != nil {
 		return err
 	}
@@ -205,6 +196,11 @@ func (p *Pipeline) do(ctx context.Context, j Job) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// Probe is Do for what looks whether Redis is there.
+func (p *Pipeline) Probe(ctx context.Context, cmd *redis.Cmd) error {
+	return p.Do(ctx, Job{Cmd: cmd, Cost: probeCost})
 }
 
 // fail tells an error to the jobs that were queued before a time.
@@ -256,17 +252,4 @@ func (p *Pipeline) refused(begun time.Time, err error) {
 	p.why = err
 	p.mu.Unlock()
 	p.fail(begun, err)
-}
-
-// tenantKey is where a context has the tenant of what is asked with it.
-type tenantKey struct{}
-
-// As has what is asked with a context be a tenant's.
-func As(ctx context.Context, tenant string) context.Context {
-	return context.WithValue(ctx, tenantKey{}, tenant)
-}
-
-func tenantIn(ctx context.Context) string {
-	name, _ := ctx.Value(tenantKey{}).(string)
-	return name
 }

@@ -106,10 +106,16 @@ func (u *Unended) endAt(ctx context.Context, c *redis.Client, me self) error {
 func selfOf(info, id *redis.Cmd) (me self) {
 	me.id, _ = id.Int64()
 	text, _ := info.Text()
-	for line := range strings.Lines(text) {
-		if run, ok := strings.CutPrefix(line, "run_id:"); ok {
-			me.run = strings.TrimSpace(run)
+	me.run = InfoField(text, "run_id")
+	return me
+}
+
+// InfoField is a field of an INFO reply, empty if it is not there.
+func InfoField(info, field string) string {
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(line, field+":"); ok {
+			return strings.TrimSpace(value)
 		}
 	}
-	return me
+	return ""
 }

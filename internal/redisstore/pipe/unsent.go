@@ -1,12 +1,8 @@
 package pipe
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"net"
-
-	"github.com/redis/go-redis/v9"
+	"slices"
 )
 
 // Why a command was not sent.
@@ -22,19 +18,6 @@ var ErrOpTimeout = errors.New("redis did not answer in time")
 
 // NeverSent says whether an error came before anything was written to a connection.
 func NeverSent(err error) bool {
-	for _, before := range []error{
-		redis.ErrClosed, redis.ErrPoolTimeout, redis.ErrPoolExhausted,
-		ErrQueueFull, ErrWaited, ErrClosed, ErrNotConnected,
-	} {
-		if errors.Is(err, before) {
-			return true
-		}
-	}
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return true
-	}
-	_, badCert := errors.AsType[*tls.CertificateVerificationError](err)
-	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
-	_, badHost := errors.AsType[x509.HostnameError](err)
-	return badCert || noTLS || badHost
+	return slices.ContainsFunc([]error{ErrQueueFull, ErrWaited, ErrClosed, ErrNotConnected},
+		func(why error) bool { return errors.Is(err, why) })
 }

@@ -52,7 +52,7 @@ func (p *Pipeline) use(c *conn) {
 // next waits for a batch to send. It is nil when the connection is lost, or when the pipeline is closed and nothing
 // waits.
 func (p *Pipeline) next(c *conn) *sent {
-	for closing := p.closing; !c.lost(); {
+	for closing := p.closing; c.usable(); {
 		if now := time.Now(); now.Sub(p.looked) >= p.Timeout/lookParts {
 			p.looked = now
 			p.failWaited()

@@ -57,7 +57,7 @@ func way(t testing.TB, addr string, timeout time.Duration, change ...func(*Diale
 	for _, c := range change {
 		c(&d)
 	}
-	p := New(d, Lane{Timeout: timeout, Most: MaxBatch, Fair: true, Gather: pushAll})
+	p := New(d, Config{Timeout: timeout, Most: MaxBatch, Fair: true, Gather: pushAll})
 	t.Cleanup(p.Close)
 	return p
 }
@@ -66,7 +66,7 @@ func way(t testing.TB, addr string, timeout time.Duration, change ...func(*Diale
 func unordered(d *Dialer) { d.Unended = nil }
 
 // do makes one command.
-func do(t testing.TB, p *Pipeline, cmd *redis.Cmd) error { return p.Do(t.Context(), cmd, 1) }
+func do(t testing.TB, p *Pipeline, cmd *redis.Cmd) error { return p.Do(t.Context(), Job{Cmd: cmd}) }
 
 // must pushes until it is done.
 func must(t testing.TB, p *Pipeline, n string) {
@@ -353,7 +353,7 @@ func TestMalformedRepliesEndTheConnection(t *testing.T) {
 		"+" + strings.Repeat("x", readBuffer) + "\r\n", "*1\r\n", "",
 	} {
 		ours, theirs := net.Pipe()
-		p := newPipeline(Dialer{}, Lane{Most: MaxBatch, Timeout: time.Minute})
+		p := newPipeline(Dialer{}, Config{Most: MaxBatch, Timeout: time.Minute})
 		told := make(chan error, 1)
 		if err := p.Put(Job{Cmd: push("n"), Queued: time.Now(), Done: func(err error) { told <- err }}); err != nil {
 			t.Fatal(err)
@@ -395,7 +395,7 @@ func TestAReplyThatNobodyAskedForEndsTheConnection(t *testing.T) {
 	}
 	defer theirs.Close()
 	c := newConn(ours, self{}, nil, Window)
-	go newPipeline(Dialer{}, Lane{Most: MaxBatch, Timeout: time.Minute}).use(c)
+	go newPipeline(Dialer{}, Config{Most: MaxBatch, Timeout: time.Minute}).use(c)
 	if c.lost() {
 		t.Error("a connection that is quiet is not usable")
 	}

@@ -35,8 +35,6 @@ func (s *Renewer) Probe(ctx context.Context) (string, error) {
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("probe: %w: %w", lock.ErrUnavailable, context.Cause(ctx))
 	}
-	ctx, cancel := s.Bounded(ctx)
-	defer cancel()
 	var data dataAnswer
 	var wg sync.WaitGroup
 	wg.Go(func() { data = s.askData(ctx) }) // at the same time
@@ -48,7 +46,7 @@ func (s *Renewer) Probe(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("probe: %w", s.Failed(err))
 	}
-	id := infoField(info, "run_id")
+	id := pipe.InfoField(info, "run_id")
 	if err := fit(info); err != nil {
 		s.Doubt()
 		return "", s.unfit(id, err)
@@ -56,7 +54,7 @@ func (s *Renewer) Probe(ctx context.Context) (string, error) {
 	if err := s.checkData(ctx, id, data); err != nil {
 		return "", fmt.Errorf("probe: %w", s.Failed(err))
 	}
-	if s.passed(ctx, id, infoField(info, "redis_version")) && infoMode(info) == "cluster" && !s.inSlots {
+	if s.passed(ctx, id, pipe.InfoField(info, "redis_version")) && infoMode(info) == "cluster" && !s.inSlots {
 		s.log.Error("redis is a node of a cluster, and used as if it were alone: names in the slots of other nodes cannot "+
 			"be locked",
 			zap.String(observe.KeyRemedy, "use store.kind cluster, with the addresses of the nodes in redis.cluster.addrs"))
@@ -64,26 +62,18 @@ func (s *Renewer) Probe(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// info asks for what Probe looks at, both parts at the same time.
+// info asks for what Probe looks at.
 func (s *Renewer) info(ctx context.Context) (string, error) {
-	parts := []string{"server", "replication"}
-	errs := make([]error, len(parts))
-	var wg sync.WaitGroup
-	for i, part := range parts {
-		wg.Go(func() {
-			cmd := redis.NewCmd(ctx, "info", part)
-			if errs[i] = s.steady.Do(ctx, cmd, pipe.ProbeCost); errs[i] == nil {
-				parts[i], errs[i] = cmd.Text()
-			}
-		})
+	cmd := redis.NewCmd(ctx, "info")
+	if err := s.steady.Probe(ctx, cmd); err != nil {
+		return "", err
 	}
-	wg.Wait()
-	return strings.Join(parts, "\n"), cmp.Or(errs...)
+	return cmd.Text()
 }
 
 // ping is Probe where INFO is forbidden: restarts are not noticed by it, only by renewals.
 func (s *Renewer) ping(ctx context.Context, data dataAnswer) (string, error) {
-	if err := s.steady.Do(ctx, redis.NewCmd(ctx, "ping"), pipe.ProbeCost); err != nil {
+	if err := s.steady.Probe(ctx, redis.NewCmd(ctx, "ping")); err != nil {
 		return "", fmt.Errorf("probe: %w", s.Failed(err))
 	}
 	if err := s.checkData(ctx, "unknown", data); err != nil {
@@ -101,10 +91,10 @@ func fit(info string) error {
 		return fmt.Errorf("%w: it is a sentinel, which keeps no data: give its address as redis.sentinel.addrs, with "+
 			"store.kind sentinel", ErrUnfit)
 	}
-	if role := infoField(info, "role"); role != "" && role != "master" {
+	if role := pipe.InfoField(info, "role"); role != "" && role != "master" {
 		return fmt.Errorf("%w: it is a %s, not a master", ErrUnfit, role)
 	}
-	if version := infoField(info, "redis_version"); tooOld(version) {
+	if version := pipe.InfoField(info, "redis_version"); tooOld(version) {
 		return fmt.Errorf("%w: version %s, need %d.%d or newer", ErrUnfit, version, minMajor, minMinor)
 	}
 	return nil
@@ -147,7 +137,7 @@ func (s *Renewer) passed(ctx context.Context, id, version string) (other bool) {
 
 // checkRefused says so if the server refuses a command that is needed.
 func (s *Renewer) checkRefused(ctx context.Context, command []any, so, remedy string) {
-	err := s.steady.Do(ctx, redis.NewCmd(ctx, command...), pipe.ProbeCost)
+	err := s.steady.Probe(ctx, redis.NewCmd(ctx, command...))
 	if _, replied := errors.AsType[redis.Error](err); replied {
 		s.log.Error(so, zap.Error(err), zap.String(observe.KeyRemedy, remedy))
 	}
@@ -168,7 +158,7 @@ func (s *Renewer) unfit(id string, err error) error {
 // checkEviction warns of a server that may throw locks away to make room.
 func (s *Renewer) checkEviction(ctx context.Context) {
 	cmd := redis.NewCmd(ctx, "config", "get", "maxmemory-policy")
-	err := s.steady.Do(ctx, cmd, pipe.ProbeCost)
+	err := s.steady.Probe(ctx, cmd)
 	var found []any
 	if err == nil { // else the answer may just be coming
 		found, err = cmd.Slice()
@@ -188,15 +178,5 @@ func (s *Renewer) checkEviction(ctx context.Context) {
 
 // infoMode is what a server runs as: standalone, cluster or sentinel.
 func infoMode(info string) string {
-	return cmp.Or(infoField(info, "redis_mode"), infoField(info, "server_mode")) // the second is Valkey's
-}
-
-// infoField returns a field of an INFO reply, or nothing.
-func infoField(info, field string) string {
-	for line := range strings.Lines(info) {
-		if value, ok := strings.CutPrefix(line, field+":"); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
+	return cmp.Or(pipe.InfoField(info, "redis_mode"), pipe.InfoField(info, "server_mode")) // the second is Valkey's
 }

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 )
 
 // dataset is which data the store has, see layout.Data. It is looked at by each probe and when a hold is gone, never to
@@ -44,7 +42,7 @@ type dataAnswer struct {
 
 func (s *Renewer) askData(ctx context.Context) dataAnswer {
 	get := redis.NewCmd(ctx, "get", s.dataKey())
-	if err := s.steady.Do(ctx, get, pipe.ProbeCost); err != nil {
+	if err := s.steady.Probe(ctx, get); err != nil {
 		return dataAnswer{err: err}
 	}
 	id, err := get.Text()
@@ -57,8 +55,7 @@ func (s *Renewer) checkData(ctx context.Context, runID string, data dataAnswer) 
 	if errors.Is(data.err, redis.Nil) {
 		ctx = context.WithoutCancel(ctx)
 		data.id = rand.Text()
-		if data.err = s.steady.Do(ctx, redis.NewCmd(ctx, "set", s.dataKey(), data.id, "NX"),
-			pipe.ProbeCost); errors.Is(data.err, redis.Nil) {
+		if data.err = s.steady.Probe(ctx, redis.NewCmd(ctx, "set", s.dataKey(), data.id, "NX")); errors.Is(data.err, redis.Nil) {
 			data = s.askData(ctx) // another replica was quicker
 		}
 	}

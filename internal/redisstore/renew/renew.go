@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 	"github.com/lockd-io/lockd/internal/redisstore/script"
 
 	"github.com/redis/go-redis/v9"
@@ -78,13 +79,13 @@ func (s *Renewer) Renew(ctx context.Context, rs []lock.Renewal, done func(i int,
 		}
 	}
 	var wg sync.WaitGroup
-	chunks := func(ask []int, via script.Lane) {
+	chunks := func(ask []int, via *pipe.Pipeline) {
 		for _, chunk := range s.cut(rs, ask) {
 			wg.Go(func() { s.renewAll(ctx, via, renewals{rs, chunk}, done) })
 		}
 	}
-	chunks(renew, s.steady.Do)
-	chunks(verify, s.Shared.Do)
+	chunks(renew, s.steady)
+	chunks(verify, s.Shared)
 	wg.Wait()
 }
 
@@ -133,7 +134,7 @@ type renewals struct {
 }
 
 // renewAll renews some holds by one script call, and returns what that answered.
-func (s *Renewer) renewAll(ctx context.Context, via script.Lane, rs renewals, done func(i int, err error)) []int64 {
+func (s *Renewer) renewAll(ctx context.Context, via *pipe.Pipeline, rs renewals, done func(i int, err error)) []int64 {
 	cmd, err := s.renewCall(rs).Run(ctx, via)
 	answers, err := s.renewAnswers(rs, cmd, err)
 	s.whyGone(ctx, rs, answers)

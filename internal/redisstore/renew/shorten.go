@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 	"github.com/lockd-io/lockd/internal/redisstore/script"
 
 	"github.com/redis/go-redis/v9"
@@ -56,7 +57,7 @@ func deadlineOf(ctx context.Context) time.Time {
 
 func (s *Renewer) shorten(ctx context.Context, r lock.Renewal, before int64) error {
 	keys, args := s.shortenCall(r, before)
-	cmd, err := s.Scripts.Shorten.With(keys, args...).As(r.For()).Run(ctx, s.Shared.Do)
+	cmd, err := s.Scripts.Shorten.With(keys, args...).As(r.For()).Run(ctx, s.Shared)
 	if err != nil {
 		return s.Failed(err)
 	}
@@ -75,7 +76,7 @@ func (s *Renewer) shorten(ctx context.Context, r lock.Renewal, before int64) err
 // clock reads the time of Redis. Nothing else was done when it fails.
 func (s *Renewer) clock(ctx context.Context) (time.Time, error) {
 	cmd := redis.NewCmd(ctx, "time")
-	err := s.Shared.Do(ctx, cmd, 1)
+	err := s.Shared.Do(ctx, pipe.Job{Cmd: cmd})
 	var parts []int64
 	if err == nil {
 		parts, err = cmd.Int64Slice()

@@ -42,7 +42,7 @@ func NewCaller(c Config, m *Metrics) *Caller {
 
 // Ask runs a script over the shared pipeline.
 func (cl *Caller) Ask(ctx context.Context, c Call) (Answer, error) {
-	return cl.Answered(c.Run(ctx, c.lane(cl.Shared)))
+	return cl.Answered(c.Run(ctx, cl.Shared))
 }
 
 // Start is Ask without waiting.

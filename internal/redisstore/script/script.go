@@ -136,10 +136,6 @@ func (s Scripts) Texts() map[string]string {
 	return texts
 }
 
-// Lane carries a command with a cost to Redis and waits for its answer, until ctx ends. After ctx ended, the command
-// must not be looked at any more.
-type Lane func(ctx context.Context, cmd *redis.Cmd, cost int) error
-
 // Call is one call of a script: what it is told, the keys first.
 type Call struct {
 	*Script
@@ -170,35 +166,30 @@ func (c Call) As(tenant string) Call {
 // Observe notes how long a call took.
 func (sc *Script) Observe(begun time.Time) { sc.seconds.Observe(time.Since(begun).Seconds()) }
 
-// Start is Run on a pipeline without waiting: done is told once, later, by a goroutine that it must not block.
+// Start is Run without waiting: done is told once, later, by a goroutine that it must not block.
 func (c Call) Start(p *pipe.Pipeline, done func(*redis.Cmd, error)) {
 	begun, cmd := time.Now(), c.Command(context.Background())
 	told := func(err error) {
 		c.Observe(begun)
 		done(cmd, err)
 	}
-	j := pipe.Job{Cmd: cmd, Done: told, Queued: begun, Cost: c.Cost, From: c.From, Grants: c.Grants}
+	j := c.job(cmd)
+	j.Done, j.Queued = told, begun
 	if err := p.Put(j); err != nil {
 		go told(err)
 	}
 }
 
-// Run executes the script once and returns the command with its answer.
-func (c Call) Run(ctx context.Context, via Lane) (*redis.Cmd, error) {
+// Run executes the script once and returns the command with its answer. When ctx has ended before, the command must not
+// be looked at.
+func (c Call) Run(ctx context.Context, p *pipe.Pipeline) (*redis.Cmd, error) {
 	defer c.Observe(time.Now())
-	if c.From != "" {
-		ctx = pipe.As(ctx, c.From)
-	}
 	cmd := c.Command(ctx)
-	return cmd, via(ctx, cmd, c.Cost)
+	return cmd, p.Do(ctx, c.job(cmd))
 }
 
-// lane is the way of this call.
-func (c Call) lane(p *pipe.Pipeline) Lane {
-	if c.Grants {
-		return p.DoGrant
-	}
-	return p.Do
+func (c Call) job(cmd *redis.Cmd) pipe.Job {
+	return pipe.Job{Cmd: cmd, Cost: c.Cost, From: c.From, Grants: c.Grants}
 }
 
 // Command is the call as it is sent.

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 )
@@ -52,10 +50,7 @@ func TestMeaningOfErrors(t *testing.T) {
 	}
 	dial := &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	for _, c := range []struct{ err, want error }{
-		{dial, lock.ErrUnavailable},
-		{fmt.Errorf("wrapped: %w", dial), lock.ErrUnavailable},
-		{redis.ErrPoolTimeout, lock.ErrUnavailable},
-		{redis.ErrClosed, lock.ErrUnavailable},
+		{fmt.Errorf("%w: %w", pipe.ErrNotConnected, dial), lock.ErrUnavailable},
 		{pipe.ErrQueueFull, lock.ErrUnavailable},
 		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, lock.ErrOutcomeUnknown},
 		{&net.OpError{Op: "write", Err: syscall.EPIPE}, lock.ErrOutcomeUnknown},

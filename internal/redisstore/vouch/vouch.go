@@ -32,6 +32,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/observe"
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 )
 
 // Mark is the voucher of a server that is new: nobody can hold anything that it forgot.
@@ -152,7 +153,7 @@ func (v *Voucher) answered(info, text *redis.Cmd) error {
 	}
 	voucher, _ := answer[0].(string)
 	now, _ := answer[1].(int64)
-	v.saw(field(all, "run_id"), voucher, now)
+	v.saw(pipe.InfoField(all, "run_id"), voucher, now)
 	return nil
 }
 
@@ -230,7 +231,7 @@ func (v *Voucher) durable(ctx context.Context, via Lane) bool {
 	if via(ctx, info) != nil {
 		return false
 	}
-	if all, err := info.Text(); err != nil || field(all, "master_replid2") != noReplica {
+	if all, err := info.Text(); err != nil || pipe.InfoField(all, "master_replid2") != noReplica {
 		return false
 	}
 	for name, want := range map[string]string{"appendonly": "yes", "appendfsync": "always"} {
@@ -244,14 +245,4 @@ func (v *Voucher) durable(ctx context.Context, via Lane) bool {
 		}
 	}
 	return true
-}
-
-// field is a field of an INFO reply.
-func field(info, name string) string {
-	for line := range strings.Lines(info) {
-		if value, ok := strings.CutPrefix(line, name+":"); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
 }

@@ -70,7 +70,7 @@ func (sc *scout) wayThere() *pipe.Pipeline {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if sc.way == nil && sc.ctx.Err() == nil {
-		sc.way = pipe.New(sc.dialer, pipe.Lane{Timeout: sc.OpTimeout, Most: pipe.MaxBatch})
+		sc.way = pipe.New(sc.dialer, pipe.Config{Timeout: sc.OpTimeout, Most: pipe.MaxBatch})
 	}
 	return sc.way
 }
@@ -161,20 +161,18 @@ func (sc *scout) see(ctx context.Context, n string) (lock.Sight, error) {
 		return lock.Sight{}, errNotSeen
 	}
 	var tracked atomic.Int64 // the number of the connection whose reads are tracked
-	look := sc.Scripts.Sight.With([]string{n, layout.Token(n), layout.PermitsOut(n)}, layout.HoldBase(n), lock.MaxSeen)
-	a, err := sc.Answered(look.Run(ctx, func(ctx context.Context, cmd *redis.Cmd, cost int) error {
-		// Each time: it may be another connection than the last time, or to be told on another one.
-		track := redis.NewCmd(ctx, "client", "tracking", "on", "redirect", strconv.FormatInt(sc.hub.ID(), 10))
-		err := way.Put(pipe.Job{Cmd: track, Queued: time.Now(), Done: func(err error) {
-			if err == nil {
-				tracked.Store(sc.made.Load())
-			}
-		}})
-		if err != nil {
-			return err
+	// Each time: it may be another connection than the last time, or to be told on another one.
+	track := redis.NewCmd(ctx, "client", "tracking", "on", "redirect", strconv.FormatInt(sc.hub.ID(), 10))
+	err := way.Put(pipe.Job{Cmd: track, Queued: time.Now(), Done: func(err error) {
+		if err == nil {
+			tracked.Store(sc.made.Load())
 		}
-		return way.Do(ctx, cmd, cost)
-	}))
+	}})
+	if err != nil {
+		return lock.Sight{}, sc.Failed(err)
+	}
+	look := sc.Scripts.Sight.With([]string{n, layout.Token(n), layout.PermitsOut(n)}, layout.HoldBase(n), lock.MaxSeen)
+	a, err := sc.Answered(look.Run(ctx, way))
 	if err != nil {
 		return lock.Sight{}, err
 	}
