@@ -41,8 +41,9 @@ func NewDialer(o redis.Options, name string, timeout time.Duration, t *Trouble) 
 	return d
 }
 
-// dial makes a connection for as many batches under way as window says. It takes three or four round trips: for TCP, for HELLO with the password, for the database, and for the scripts.
-// TLS takes one or two more, and so does ending others. When ctx ends it is over at once, also if the server is silent.
+// dial makes a connection for as many batches under way as window says. It takes three or four round trips: for TCP,
+// for HELLO with the password, for the database, and for the scripts. TLS takes one or two more, and so does ending
+// others. When ctx ends it is over at once, also if the server is silent.
 func (d Dialer) dial(ctx context.Context, window int) (*conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout, errSetupTimeout)
 	defer cancel()

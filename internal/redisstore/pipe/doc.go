@@ -14,8 +14,8 @@
 //
 // # What it does not promise
 //
-// Any order of the commands of different tenants. An error other than those of NeverSent, and than the replies of Redis,
-// does not tell whether the command was executed.
+// Any order of the commands of different tenants. An error other than those of NeverSent and the replies of Redis does
+// not tell whether the command was executed.
 //
 // # How a command passes
 //

@@ -55,7 +55,8 @@ func (s *Renewer) checkData(ctx context.Context, runID string, data dataAnswer) 
 	if errors.Is(data.err, redis.Nil) {
 		ctx = context.WithoutCancel(ctx)
 		data.id = rand.Text()
-		if data.err = s.steady.Probe(ctx, redis.NewCmd(ctx, "set", s.dataKey(), data.id, "NX")); errors.Is(data.err, redis.Nil) {
+		data.err = s.steady.Probe(ctx, redis.NewCmd(ctx, "set", s.dataKey(), data.id, "NX"))
+		if errors.Is(data.err, redis.Nil) {
 			data = s.askData(ctx) // another replica was quicker
 		}
 	}
