@@ -46,7 +46,7 @@
 //	a lost lease may last longer than was told        releaseLostLocked, once its validity has ended by a margin
 //	a waiter with a place in the Store left           leavePlaceLocked (leaving.go)
 //	a unary caller that may repeat its request left   nothing: it is left to the repetition (lease_ids.go)
-//	a session ended that wants its locks released     releaseAtEnd
+//	a session ended that wants its locks released     Lease.GiveBack
 //
 // # Time
 //

@@ -24,40 +24,26 @@ type item[L Lease[L]] struct {
 	planned moment // when it was to be renewed
 }
 
-// batch is what one call renews. It is used again when all outcomes are known.
+// batch is what one call renews.
 type batch[L Lease[L]] struct {
 	start    time.Time
 	items    []item[L]
 	renewals []lock.Renewal
 	hurried  bool // counts in Watchdog.hurried
 	under    int  // leases that count in Watchdog.underWay
-	told     some[L]
 }
 
-// some has room for the leases that are asked, or told, something at once.
-type some[L any] struct {
-	leases   [askedAtOnce]L
-	renewals [askedAtOnce]lock.Renewal
-	until    [askedAtOnce]time.Time
-}
-
-// due takes what is to be looked at now. Renewals that come soon are taken along. The loop alone calls it, and uses one
-// list for that again and again. Rounds have a share of their own, however many leases end.
+// due takes what is to be looked at now. Renewals that come soon are taken along. The loop alone calls it. Rounds have a
+// share of their own, however many leases end.
 func (w *Watchdog[L]) due() (due []item[L]) {
-	clear(w.list)
-	due = w.list[:0]
 	w.first++
 	for i := range w.shards {
 		due = w.shards[(w.first+i)%shards].due(due)
 	}
 	others := len(due)
-	s, waits := w.oldest()
-	for s != nil && w.hasRoom() && len(due)-others < maxBatch {
+	for s, _ := w.oldest(); s != nil && w.hasRoom() && len(due)-others < maxBatch; s, _ = w.oldest() {
 		due = s.takePiece(due)
-		s, waits = w.oldest()
 	}
-	w.late.waits(waits)
-	w.list = due
 	return due
 }
 
@@ -101,7 +87,6 @@ func (s *shard[L]) takePiece(due []item[L]) []item[L] {
 		s.rounds.push(r)
 		return due
 	}
-	s.w.late.was(now, now-s.groups[r.id].plan)
 	return s.takePieceLocked(due, r.id, now)
 }
 
@@ -181,8 +166,10 @@ func (s *shard[L]) takePieceLocked(due []item[L], group uint32, now moment) []it
 // ask asks the leases what they need. Those whose validity is over are lost, those that are to be renewed are what it
 // returns.
 func (w *Watchdog[L]) ask(due []item[L]) *batch[L] {
-	b := w.batchFor(len(due))
-	b.start = time.Now()
+	b := &batch[L]{start: time.Now()}
+	if len(due) > 0 {
+		b.items, b.renewals = make([]item[L], 0, len(due)), make([]lock.Renewal, 0, len(due))
+	}
 	for len(due) > 0 {
 		n := min(len(due), askedAtOnce)
 		w.askSome(b, due[:n])
@@ -191,29 +178,13 @@ func (w *Watchdog[L]) ask(due []item[L]) *batch[L] {
 	return b
 }
 
-// batchFor is an empty batch with room for so many leases.
-func (w *Watchdog[L]) batchFor(leases int) *batch[L] {
-	b, _ := w.batches.Get().(*batch[L])
-	if b == nil || cap(b.items) < leases {
-		b = &batch[L]{items: make([]item[L], 0, leases), renewals: make([]lock.Renewal, 0, leases)}
-	}
-	return b
-}
-
-// reuse lets a batch be used again. If leases were hurried, others are.
-func (w *Watchdog[L]) reuse(b *batch[L]) {
+// end is the end of a call. If leases were hurried, others are.
+func (w *Watchdog[L]) end(b *batch[L]) {
 	w.landed(b, b.under)
 	if b.hurried {
-		b.hurried = false
 		w.hurried.Add(-1)
 		w.rouse()
 	}
-	clear(b.items)
-	clear(b.renewals)
-	clear(b.told.leases[:])
-	clear(b.told.renewals[:])
-	b.items, b.renewals = b.items[:0], b.renewals[:0]
-	w.batches.Put(b)
 }
 
 // landed notes that outcomes of a batch are known. Its other leases may be with a server that is slow, which must
@@ -227,8 +198,7 @@ func (w *Watchdog[L]) landed(b *batch[L], outcomes int) {
 }
 
 func (w *Watchdog[L]) askSome(b *batch[L], due []item[L]) {
-	clear(w.asked.until[:])
-	ls, until := w.asked.leases[:len(due)], w.asked.until[:len(due)]
+	ls, until := make([]L, len(due)), make([]time.Time, len(due))
 	for i := range due {
 		ls[i] = due[i].lease
 	}
@@ -286,7 +256,6 @@ type outcome struct {
 // renew sends renewals, in a goroutine of their own. Outcomes that come together are noted together.
 func (w *Watchdog[L]) renew(b *batch[L]) {
 	if len(b.items) == 0 {
-		w.reuse(b)
 		return
 	}
 	b.under = len(b.items)
@@ -302,7 +271,7 @@ func (w *Watchdog[L]) renew(b *batch[L]) {
 		for first := range outcomes {
 			w.note(b, first, outcomes)
 		}
-		w.reuse(b)
+		w.end(b)
 	})
 }
 
@@ -332,8 +301,7 @@ func (w *Watchdog[L]) note(b *batch[L], o outcome, more <-chan outcome) {
 // renewed notes leases that were renewed.
 func (w *Watchdog[L]) renewed(b *batch[L], which []int) {
 	n := len(which)
-	ls, rs, until := b.told.leases[:n], b.told.renewals[:n], b.told.until[:n]
-	clear(until)
+	ls, rs, until := make([]L, n), make([]lock.Renewal, n), make([]time.Time, n)
 	for k, i := range which {
 		ls[k], rs[k] = b.items[i].lease, b.renewals[i]
 	}

@@ -17,7 +17,6 @@ type entry[L any] struct {
 	behind  moment // another time at which it is in the timeline, later than at; never if there is none
 	group   uint32 // 0 for a lease that is renewed by itself
 	index   uint32 // in the group
-	free    uint32 // the next one in the list of free entries
 	busy    bool   // a renewal is under way
 	again   bool   // renew once more after it
 	ready   bool   // in shard.ready
@@ -46,50 +45,46 @@ func (e *entry[L]) plan(at moment) {
 // met notes that it was taken out of the timeline.
 func (e *entry[L]) met() { e.at, e.behind = e.behind, never }
 
-// chunkSize is how many entries are allocated at once.
-const chunkSize = 256
-
-// entries are numbered from 1 on. They lie side by side and have one pointer each, which is little work for the garbage
-// collector. The number of a lease that is gone is given to another one.
+// entries are numbered from 1 on. The number of a lease that is gone is given to another one.
 type entries[L any] struct {
-	chunks []*[chunkSize]entry[L]
-	used   uint32 // so many were ever in use
-	free   uint32 // the first one that is not in use any more
-	live   int
-	nobody entry[L] // is never written
+	all    []*entry[L] // by number; the first one is nobody's
+	free   []uint32    // numbers
+	nobody entry[L]    // is never written
 }
+
+func (es *entries[L]) live() int { return max(len(es.all)-1, 0) - len(es.free) }
 
 // at is an entry, or nobody's if there is none with this number any more.
 func (es *entries[L]) at(id uint32) *entry[L] {
-	if int(id/chunkSize) >= len(es.chunks) {
+	if int(id) >= len(es.all) {
 		return &es.nobody
 	}
-	return &es.chunks[id/chunkSize][id%chunkSize]
+	return es.all[id]
 }
 
 func (es *entries[L]) add(e entry[L]) (id uint32) {
-	es.live++
-	if id = es.free; id != 0 {
-		es.free = es.at(id).free
+	if last := len(es.free) - 1; last >= 0 {
+		id, es.free = es.free[last], es.free[:last]
 		e.at, e.behind = es.at(id).at, es.at(id).behind // it is in the timeline already
-	} else {
-		es.used++
-		id = es.used
-		if int(id/chunkSize) == len(es.chunks) {
-			es.chunks = append(es.chunks, new([chunkSize]entry[L]))
-		}
+		*es.all[id] = e
+		return id
 	}
-	*es.at(id) = e
-	return id
+	if len(es.all) == 0 {
+		es.all = append(es.all, &es.nobody)
+	}
+	es.all = append(es.all, &e)
+	return uint32(len(es.all) - 1) //nolint:gosec // bounded by the locks of all sessions
 }
+
+// manyEntries are so many that what they took is let go of when none is live.
+const manyEntries = 256
 
 // remove says whether it let go of what many once needed: the timeline has nothing that is due any more then.
 func (es *entries[L]) remove(id uint32) (fresh bool) {
 	gone := es.at(id)
-	*gone = entry[L]{until: never, renewAt: never, at: gone.at, behind: gone.behind, free: es.free}
-	es.free = id
-	es.live--
-	if fresh = es.live == 0 && len(es.chunks) > 1; fresh {
+	*gone = entry[L]{until: never, renewAt: never, at: gone.at, behind: gone.behind}
+	es.free = append(es.free, id)
+	if fresh = es.live() == 0 && len(es.all) > manyEntries; fresh {
 		*es = entries[L]{}
 	}
 	return fresh

@@ -188,8 +188,8 @@ func (w *Watchdog[L]) left() (left string) {
 	for i := range w.shards {
 		s := &w.shards[i]
 		s.mu.Lock()
-		if s.entries.live+len(s.rounds)+len(s.near)+len(s.ready) != 0 {
-			left += fmt.Sprintf("shard %d: %d entries, %d rounds, %d near, %d ready; ", i, s.entries.live, len(s.rounds),
+		if s.entries.live()+len(s.rounds)+len(s.near)+len(s.ready) != 0 {
+			left += fmt.Sprintf("shard %d: %d entries, %d rounds, %d near, %d ready; ", i, s.entries.live(), len(s.rounds),
 				len(s.near), len(s.ready))
 		}
 		s.mu.Unlock()

@@ -15,7 +15,7 @@
 //
 // # How it works
 //
-// One loop plans everything; there is no goroutine, no timer and no allocation for a lease. Groups (group.go) know
+// One loop plans everything; there is no goroutine and no timer for a lease. Groups (group.go) know
 // whose renewal is due without looking at those whose is not. The end of each validity, and the renewals of leases
 // without a group and of those that failed, are in a timeline (timed.go). What is due is asked what it needs
 // (batch.go), and renewed by a store call in a goroutine of its own. All that is kept in shards (shard.go), so that
@@ -86,16 +86,12 @@ type Watchdog[L Lease[L]] struct {
 	stop    context.CancelFunc
 	wake    chan struct{} // size 1
 	wg      sync.WaitGroup
-	list    []item[L] // the loop's
-	asked   some[L]   // likewise
 	first   int       // the shard that it looks at first, another one each time
-	batches sync.Pool // of *batch[L]
 	shards  [shards]shard[L]
 
 	placed   atomic.Uint32 // leases without a group that were put into a shard
 	hurried  atomic.Int32  // calls under way for leases that are hurried
 	underWay atomic.Int64  // leases in calls
-	late     lateness
 	over     endings[L]
 }
 
@@ -125,8 +121,11 @@ func (w *Watchdog[L]) now() moment { return w.moment(time.Now()) }
 
 func (w *Watchdog[L]) moment(t time.Time) moment { return int64(t.Sub(w.epoch)) }
 
-// Late is how late renewals are now, because the store or this process has more to do than it can.
-func (w *Watchdog[L]) Late() time.Duration { return w.late.at(w.now()) }
+// Late is how late the next round of renewals is, because the store or this process has more to do than it can.
+func (w *Watchdog[L]) Late() time.Duration {
+	_, planned := w.oldest()
+	return time.Duration(max(w.now()-planned, 0))
+}
 
 // Keep begins to keep a lease, or notes that its validity, which is given, or its group changed. Nobody else may
 // call Keep or Drop for the same lease meanwhile.
