@@ -62,7 +62,7 @@ func (s *Session) routeLocked(w *waiter) error {
 		return err
 	}
 	if w.all == nil && named(w.holder) {
-		if l := s.leaseLocked(w.key()); l != nil {
+		if l := s.leaseLocked(w.Claim.Name, w.Claim.Kind, w.holder); l != nil {
 			return s.operateLocked(w, session.Want{}, func() { b.nestLocked(l, w) })
 		}
 		if w.upgradeLocked() {

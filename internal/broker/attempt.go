@@ -195,7 +195,7 @@ func (b *Broker) grantAndAskMoreLocked(w *waiter, a attempt) {
 
 // undoAttemptLocked gives back what an attempt took for a waiter that was settled while it was under way: to the next
 // waiter if there is one; until then the name is asked for by nobody here. The lease of a unary caller that chose its
-// lease id is left alone (lease_ids.go).
+// lease id is left alone (once.go).
 func (b *Broker) undoAttemptLocked(w *waiter, a attempt) {
 	if a.err != nil && w.Placed() {
 		b.leavePlaceLocked(w)

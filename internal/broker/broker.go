@@ -142,7 +142,7 @@ func (b *Broker) Close(ctx context.Context) error {
 	patience, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
 	b.waitQuiet(patience)
-	b.shut()
+	b.eachShard(func(h *shard) { h.closed = true })
 	b.Leave()
 	b.finder.Leave()
 	b.stop(errors.New("the broker is closed"))
@@ -153,11 +153,6 @@ func (b *Broker) Close(ctx context.Context) error {
 		return fmt.Errorf("close the broker: %w", context.Cause(ctx))
 	}
 	return nil
-}
-
-// shut has nothing new begin.
-func (b *Broker) shut() {
-	b.eachShard(func(h *shard) { h.closed = true })
 }
 
 // goTaking starts a goroutine that may take a lock, or give one back.

@@ -33,7 +33,7 @@
 //   - Release (release.go) gives the lease back, or hands the name to the next waiter in the same store call
 //     (handover.go).
 //   - A bounded request is answered in time, whatever the Store does (bound.go).
-//   - A unary caller that may repeat its request is left what it may have (lease_ids.go).
+//   - A unary caller that may repeat its request is left what it may have (once.go).
 //
 // # What is given back
 //
@@ -45,7 +45,7 @@
 //	a hand-over reached a waiter that had left        passOnLocked
 //	a lost lease may last longer than was told        releaseLostLocked, once its validity has ended by a margin
 //	a waiter with a place in the Store left           leavePlaceLocked (leaving.go)
-//	a unary caller that may repeat its request left   nothing: it is left to the repetition (lease_ids.go)
+//	a unary caller that may repeat its request left   nothing: it is left to the repetition (once.go)
 //	a session ended that wants its locks released     Lease.GiveBack
 //
 // # Time

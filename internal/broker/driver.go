@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/arbiter"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // driveLocked has somebody do what a queue asks for, if that is something and nobody does yet.
@@ -23,7 +24,12 @@ func (b *Broker) driveLocked(q *queue) {
 	case arbiter.Ask:
 		b.startLocked(t.Ask.For)
 	default:
-		b.goDriveLocked(q)
+		q.driving = true
+		if q.wake == nil {
+			q.wake = make(chan struct{}, 1)
+		}
+		q.Changed()
+		b.goTaking(func() { b.drive(q) })
 	}
 }
 
@@ -38,19 +44,10 @@ func (q *queue) signalLocked() {
 	}
 }
 
-func (b *Broker) goDriveLocked(q *queue) {
-	q.driving = true
-	if q.wake == nil {
-		q.wake = make(chan struct{}, 1)
-	}
-	q.Changed()
-	b.goTaking(func() { b.drive(q) })
-}
-
 // drive does what a queue asks for until nobody waits, or a session of this replica holds the name. While a head has to
 // wait the name is listened to, and then it is tried once more, because the release may have come before the listening.
 func (b *Broker) drive(q *queue) {
-	sleep := sleeper{b: b, q: q}
+	sleep := sleeper{b: b, q: q, own: make(map[lock.Owner]func())}
 	defer sleep.end()
 	for {
 		a, t := b.nextTurn(q)

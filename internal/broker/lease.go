@@ -76,14 +76,6 @@ func (b *Broker) time(s stamp) time.Time {
 	return b.began.Add(time.Duration(s))
 }
 
-type holdKey struct {
-	name   string
-	kind   lock.Kind
-	holder string
-}
-
-func (l *Lease) key() holdKey { return holdKey{l.name, l.kind, l.holder} }
-
 // doLocked runs op alone among the operations of this lease, in the order of the calls: of two changes of a lease that
 // are under way at once the older one could come last. op begins and ends with the mutex held, and calls opOverLocked
 // at its end, which may be in the answer of the store.

@@ -33,23 +33,16 @@ func (b *Broker) leavePlaceLocked(w *waiter) {
 	}
 }
 
-// leavePlaces gives up places until there are none left to give up.
+// leavePlaces gives up places until there are none left to give up. What the store does not do ends by itself.
 func (b *Broker) leavePlaces(h *shard, k placeKey) {
-	for owners := b.takeLeaving(h, k); len(owners) > 0; owners = b.takeLeaving(h, k) {
-		_ = lock.Twice(func() error { return b.store.Leave(b.ctx, k.name, k.kind, owners) }) // else they end by themselves
-	}
-}
-
-// takeLeaving takes all places that are to be given up now. If there are none, the goroutine of its caller is over,
-// and the next place begins another one.
-func (b *Broker) takeLeaving(h *shard, k placeKey) []lock.Owner {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	owners := h.leaving[k]
-	if len(owners) == 0 || b.ctx.Err() != nil {
-		delete(h.leaving, k)
-		return nil
+	for len(h.leaving[k]) > 0 && b.ctx.Err() == nil {
+		owners := h.leaving[k]
+		h.leaving[k] = nil
+		h.mu.Unlock()
+		_ = lock.Twice(func() error { return b.store.Leave(b.ctx, k.name, k.kind, owners) })
+		h.mu.Lock()
 	}
-	h.leaving[k] = []lock.Owner{}
-	return owners
+	delete(h.leaving, k)
 }

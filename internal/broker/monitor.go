@@ -50,17 +50,14 @@ func (b *Broker) probed(identity string, err error) {
 	case back || known != "" && identity != known:
 		b.log.Info("the store is back; verifying all leases", zap.Bool(observe.KeyRestarted, identity != known))
 		b.sessions.Verify()
-		b.eachShard(wakeAll)
+		b.eachShard(func(h *shard) { // one that waits for the store need not wait longer
+			for _, q := range h.queues {
+				q.Wake()
+				q.signalLocked()
+			}
+		})
 	default:
 		b.sessions.Safe()
-	}
-}
-
-// wakeAll has the heads of the queues of a shard try again: one that waits for the store need not wait longer.
-func wakeAll(h *shard) {
-	for _, q := range h.queues {
-		q.Wake()
-		q.signalLocked()
 	}
 }
 
@@ -83,14 +80,14 @@ func (b *Broker) forced(name string) {
 	}
 }
 
-// recount has all leases verified each time a forced release may not have been heard. It is noticed a second later.
+// recount has all leases verified each time a forced release may not have been heard.
 func (b *Broker) recount() {
 	for {
 		select {
 		case <-b.recounts:
+			b.sessions.Recount()
 		case <-b.ctx.Done():
 			return
 		}
-		b.sessions.Recount()
 	}
 }

@@ -20,8 +20,8 @@ func (s *Session) Look(id uint64, name string) {
 
 // SetLimit sets how many permits a semaphore has. The answer is LimitSet or Failed. Repeating it is harmless.
 func (s *Session) SetLimit(id uint64, req request.SetLimit) {
-	s.Ask(id, s.b.mayLimit(req), func() {
-		previous, err := s.b.setLimit(req)
+	s.Ask(id, nil, func() {
+		previous, err := s.b.SetLimit(req)
 		s.Answer(id, session.LimitSet{ID: id, Previous: previous}, err)
 	})
 }
@@ -29,10 +29,17 @@ func (s *Session) SetLimit(id uint64, req request.SetLimit) {
 // SetLimit sets how many permits a semaphore has and returns how many it had, 0 if there was no limit. It is repeated
 // if the store does not answer; what it returns may then be the new limit.
 func (b *Broker) SetLimit(req request.SetLimit) (previous uint32, err error) {
-	if err = b.mayLimit(req); err != nil {
+	if err = b.rules.Limit(req); err == nil {
+		err = b.tenants.Name(req.Tenant, req.Name)
+	}
+	if err != nil {
 		return 0, err
 	}
-	return b.setLimit(req)
+	err = lock.Twice(func() (err error) {
+		previous, err = b.store.SetLimit(b.ctx, req.Name, req.Limit)
+		return err
+	})
+	return previous, err
 }
 
 // RemoveLimit forgets a semaphore and returns its limit, 0 if there was none. ErrHeld: permits are out. Repeating it is
@@ -50,22 +57,6 @@ func (b *Broker) AdoptLimit(ctx context.Context, req request.SetLimit) error {
 		return err
 	}
 	return b.store.AdoptLimit(ctx, req.Name, req.Limit)
-}
-
-// mayLimit checks a request, and counts its name.
-func (b *Broker) mayLimit(req request.SetLimit) error {
-	if err := b.rules.Limit(req); err != nil {
-		return err
-	}
-	return b.tenants.Name(req.Tenant, req.Name)
-}
-
-func (b *Broker) setLimit(req request.SetLimit) (previous uint32, err error) {
-	err = lock.Twice(func() (err error) {
-		previous, err = b.store.SetLimit(b.ctx, req.Name, req.Limit)
-		return err
-	})
-	return previous, err
 }
 
 // names counts the names of a request.

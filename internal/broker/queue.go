@@ -30,14 +30,14 @@ type sharer struct {
 func (l *Lease) sharer() sharer { return sharer{l.sess.Session, l.kind, l.holder} }
 
 // leaseLocked is the lease of a holder of the session, nil if there is none.
-func (s *Session) leaseLocked(k holdKey) *Lease {
-	q := s.b.shardOf(k.name).queues[k.name]
+func (s *Session) leaseLocked(name string, k lock.Kind, holder string) *Lease {
+	q := s.b.shardOf(name).queues[name]
 	if q == nil {
 		return nil
 	}
-	l := q.holder
-	if l == nil || l.sess != s || l.key() != k {
-		l = q.sharers[sharer{s.Session, k.kind, k.holder}]
+	l, who := q.holder, sharer{s.Session, k, holder}
+	if l == nil || l.sharer() != who {
+		l = q.sharers[who]
 	}
 	if l == nil || l.over {
 		return nil

@@ -16,7 +16,7 @@ func (w *waiter) upgradeLocked() bool {
 	if w.sess == nil || w.Claim.Kind != lock.Write || !named(w.holder) {
 		return false
 	}
-	return w.sess.leaseLocked(holdKey{w.Claim.Name, lock.Read, w.holder}) != nil
+	return w.sess.leaseLocked(w.Claim.Name, lock.Read, w.holder) != nil
 }
 
 // ownWriteLocked is the write lease under which a waiter wants to read, nil if there is none.
@@ -24,7 +24,7 @@ func (w *waiter) ownWriteLocked() *Lease {
 	if w.all != nil || w.Claim.Kind != lock.Read || !named(w.holder) {
 		return nil
 	}
-	return w.sess.leaseLocked(holdKey{w.Claim.Name, lock.Write, w.holder})
+	return w.sess.leaseLocked(w.Claim.Name, lock.Write, w.holder)
 }
 
 func (b *Broker) beginReadUnderWriteLocked(l *Lease, w *waiter) {
@@ -35,7 +35,7 @@ func (b *Broker) beginReadUnderWriteLocked(l *Lease, w *waiter) {
 
 // readUnderWriteLocked reads a name for a holder that writes it. It runs as an operation of the write lease.
 func (b *Broker) readUnderWriteLocked(l *Lease, w *waiter) {
-	own := w.sess.leaseLocked(w.key())
+	own := w.sess.leaseLocked(w.Claim.Name, w.Claim.Kind, w.holder)
 	switch {
 	case w.Answered(): // cancelled
 	case own != nil:

@@ -52,7 +52,7 @@ func (w *waiter) holdersLeasesLocked() (ls []*Lease) {
 	}
 	for _, c := range w.claimed() {
 		for _, k := range lock.Kinds() {
-			if l := w.sess.leaseLocked(holdKey{c.Name, k, w.holder}); l != nil {
+			if l := w.sess.leaseLocked(c.Name, k, w.holder); l != nil {
 				ls = append(ls, l)
 			}
 		}

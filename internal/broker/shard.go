@@ -20,7 +20,7 @@ type shard struct {
 	mu       sync.Mutex // guards the fields below, and all queues, waiters and leases of its names
 	queues   map[string]*queue
 	leases   *btree.BTreeG[*Lease]
-	repeated map[lock.Owner][]*waiter  // requests whose callers may repeat them, see lease_ids.go
+	repeated map[lock.Owner][]*waiter  // requests whose callers may repeat them, see once.go
 	leaving  map[placeKey][]lock.Owner // places being given up
 	waiting  map[*waiter]bool          // requests that have to wait; of several names, in the shard of the first one
 	closed   bool

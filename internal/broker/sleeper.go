@@ -27,23 +27,30 @@ func (s *sleeper) sleep(t arbiter.Turn[waiter]) {
 		s.close()
 		s.listen(t.Kind)
 	}
-	pause := t.Pause
-	if !s.live.Load() && pause > arbiter.BlindPause {
-		pause = arbiter.BlindPause
-		s.b.tryWithin(s.q, pause)
+	if !s.live.Load() && t.Pause > arbiter.BlindPause {
+		t.Pause = arbiter.BlindPause
+		s.q.told(func() { s.q.TryWithin(t.Pause, time.Now()) })
 	}
-	s.rest(pause)
+	s.rest(t.Pause)
 }
 
 func (s *sleeper) listen(k lock.Kind) {
-	live := new(atomic.Bool)
+	q, live := s.q, new(atomic.Bool)
 	s.kind, s.live = k, live
-	s.stop = s.b.store.Listen(s.q.Name(), k, func(n lock.Notice) {
+	s.stop = s.b.store.Listen(q.Name(), k, func(n lock.Notice) {
 		if n.What == lock.NoticeListening || n.What == lock.NoticeDeaf {
 			live.Store(n.What == lock.NoticeListening)
 		}
-		s.b.heard(s.q, n)
+		q.told(func() { q.Heard(n, time.Now()) })
 	})
+}
+
+// told tells a queue something, and its driver that it did.
+func (q *queue) told(something func()) {
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	something()
+	q.signalLocked()
 }
 
 // attend listens to what other programs tell the next fair waiters, and to nothing for others any more.
@@ -55,22 +62,12 @@ func (s *sleeper) attend(next []lock.Owner) {
 		}
 	}
 	for _, o := range next {
-		if s.own[o] != nil {
-			continue
+		if s.own[o] == nil {
+			s.own[o] = s.b.store.ListenTurn(s.q.Name(), o, func(n lock.Notice) {
+				s.q.told(func() { s.q.HeardTurn(o, n) })
+			})
 		}
-		if s.own == nil {
-			s.own = make(map[lock.Owner]func())
-		}
-		s.own[o] = s.b.store.ListenTurn(s.q.Name(), o, func(n lock.Notice) { s.b.heardTurn(s.q, o, n) })
 	}
-}
-
-// heardTurn tells a queue what was told one of its waiters.
-func (b *Broker) heardTurn(q *queue, o lock.Owner, n lock.Notice) {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	q.HeardTurn(o, n)
-	q.signalLocked()
 }
 
 // rest is sleep without listening.
@@ -96,21 +93,6 @@ func (s *sleeper) close() {
 func (s *sleeper) end() {
 	s.attend(nil)
 	s.close()
-}
-
-// heard tells a queue of a notice of its name.
-func (b *Broker) heard(q *queue, n lock.Notice) {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	q.Heard(n, time.Now())
-	q.signalLocked()
-}
-
-// tryWithin bounds the time to the next attempt.
-func (b *Broker) tryWithin(q *queue, d time.Duration) {
-	q.shard.mu.Lock()
-	defer q.shard.mu.Unlock()
-	q.TryWithin(d, time.Now())
 }
 
 // pause sleeps, but not longer than the broker lives.

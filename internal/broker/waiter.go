@@ -110,8 +110,6 @@ func (w *waiter) claimed() []lock.Claim {
 	return []lock.Claim{w.Claim}
 }
 
-func (w *waiter) key() holdKey { return holdKey{w.Claim.Name, w.Claim.Kind, w.holder} }
-
 // named says whether a client chose this holder.
 func named(holder string) bool { return !strings.HasPrefix(holder, "#") }
 

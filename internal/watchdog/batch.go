@@ -33,8 +33,8 @@ type batch[L Lease[L]] struct {
 	under    int  // leases that count in Watchdog.underWay
 }
 
-// due takes what is to be looked at now. Renewals that come soon are taken along. The loop alone calls it. Rounds have a
-// share of their own, however many leases end.
+// due takes what is to be looked at now. Renewals that come soon are taken along. The loop alone calls it. Rounds have
+// a share of their own, however many leases end.
 func (w *Watchdog[L]) due() (due []item[L]) {
 	w.first++
 	for i := range w.shards {
@@ -211,7 +211,7 @@ func (w *Watchdog[L]) askSome(b *batch[L], due []item[L]) {
 		for to < len(due) && due[to].shard == s {
 			to++
 		}
-		w.over.lose(s.divide(b, due[from:to], rs[from:to], until[from:to]))
+		w.lose(s.divide(b, due[from:to], rs[from:to], until[from:to]))
 		from = to
 	}
 }

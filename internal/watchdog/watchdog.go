@@ -86,13 +86,16 @@ type Watchdog[L Lease[L]] struct {
 	stop    context.CancelFunc
 	wake    chan struct{} // size 1
 	wg      sync.WaitGroup
-	first   int       // the shard that it looks at first, another one each time
+	first   int // the shard that it looks at first, another one each time
 	shards  [shards]shard[L]
 
 	placed   atomic.Uint32 // leases without a group that were put into a shard
 	hurried  atomic.Int32  // calls under way for leases that are hurried
 	underWay atomic.Int64  // leases in calls
-	over     endings[L]
+
+	mu      sync.Mutex // guards the fields below
+	over    []L        // to be told that they are
+	telling bool       // somebody tells them
 }
 
 // New starts a watchdog. Close ends it.
@@ -106,7 +109,6 @@ func New[L Lease[L]](store lock.Holds, log *zap.Logger, reg prometheus.Registere
 		s := &w.shards[i]
 		s.w, s.number, s.groups = w, uint32(i), make([]*group, 1) //nolint:gosec // there are few
 	}
-	w.over.wg = &w.wg
 	w.wg.Go(w.loop)
 	return w
 }
@@ -186,6 +188,33 @@ func (w *Watchdog[L]) Heard(mark *lock.Mark) {
 	if m := mark.Load(); m != 0 && s.has(m) {
 		s.heardLocked(numberOf(m))
 	}
+}
+
+// lose has leases told that their validity is over, in a goroutine of its own while there are any. When very many end
+// at once that takes long, and meanwhile others have to be renewed.
+func (w *Watchdog[L]) lose(ls []L) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = append(w.over, ls...)
+	if len(w.over) > 0 && !w.telling {
+		w.telling = true
+		w.wg.Go(w.tellOver)
+	}
+}
+
+func (w *Watchdog[L]) tellOver() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.over) > 0 {
+		ls := w.over
+		w.over = nil
+		w.mu.Unlock()
+		for _, l := range ls {
+			l.Lose(lock.LostExpired)
+		}
+		w.mu.Lock()
+	}
+	w.telling = false
 }
 
 // rouse has the loop look now.
