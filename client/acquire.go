@@ -53,7 +53,7 @@ func (r *request) begin(ctx context.Context, c *Client) {
 	r.values, r.acquire.Traceparent = ctx, traceparent(ctx)
 	r.begun = c.now()
 	r.end = r.begun + instant(r.wait)
-	r.check, r.call = r.checkTexts, r.nextCall
+	r.question = r
 	r.changes, r.once, r.patient = true, r.try(), !r.try()
 	switch {
 	case r.try():
@@ -143,12 +143,18 @@ func (c *Client) lock(ctx context.Context, r *request) ([]*Lock, error) {
 	return nil, err
 }
 
+// question is what is asked for.
+type question interface {
+	// checkTexts refuses what is known to be refused; without limits, before the server told them.
+	checkTexts(limits *lockdv1.Limits) error
+	// nextCall is called each time that it is asked.
+	nextCall(s *session) *call
+}
+
 // terms are what is asked for, and how.
 type terms struct {
-	check   func(*lockdv1.Limits) error // what is known to be refused; without limits, before the server told them
-	call    func(*session) *call        // is called each time that it is asked
-	each    func()                      // as well, of an inquiry; or nil
-	until   instant                     // when there must be a session to ask in, or late is the error; 0 is no bound
+	question
+	until   instant // when there must be a session to ask in, or late is the error; 0 is no bound
 	late    error
 	by      instant // when the answer must have come; 0 is for as long as the context
 	patient bool    // it waits on when an attempt to connect fails
@@ -166,12 +172,12 @@ func (c *Client) ask(ctx context.Context, t *terms) (answer, error) {
 		case t.until != 0 && t.until <= c.now():
 			err = t.late
 		default:
-			err = t.check(s.limits.Load())
+			err = t.checkTexts(s.limits.Load())
 		}
 		if err != nil {
 			return answer{}, err
 		}
-		a := s.do(ctx, t.call(s), t.by)
+		a := s.do(ctx, t.nextCall(s), t.by)
 		over := errors.Is(a.err, errSessionOver)
 		switch {
 		case errors.Is(a.err, ErrDraining), over && (a.unsent || !t.once):

@@ -59,7 +59,7 @@ type Held struct {
 // when it arrives. A server that does not answer in time is ErrUnavailable.
 func (c *Client) Look(ctx context.Context, name string) (Info, error) {
 	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Look{Look: &lockdv1.Look{Name: name}}}
-	a, err := c.inquire(ctx, name, terms{by: c.answerBy(ctx)}, request)
+	a, err := c.inquire(ctx, &inquiry{name: name, message: request}, terms{by: c.answerBy(ctx)})
 	if err != nil {
 		return Info{}, fmt.Errorf("look at %s: %w", quoted(name), err)
 	}
@@ -81,7 +81,8 @@ func (c *Client) SetLimit(ctx context.Context, name string, n uint32) (previous 
 	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_SetLimit{
 		SetLimit: &lockdv1.SetLimit{Name: name, Limit: n},
 	}}
-	a, err := c.inquire(ctx, name, terms{by: c.answerBy(ctx), changes: true, once: true}, request)
+	a, err := c.inquire(ctx, &inquiry{name: name, message: request},
+		terms{by: c.answerBy(ctx), changes: true, once: true})
 	if err != nil {
 		return 0, fmt.Errorf("set the limit of %s: %w", quoted(name), err)
 	}
@@ -98,9 +99,10 @@ func (c *Client) Holds(ctx context.Context, prefix string) iter.Seq2[Held, error
 		nothing := c.session == nil && utf8.ValidString(prefix)
 		c.mu.Unlock()
 		for page := ""; !nothing; {
-			a, err := c.inquire(ctx, prefix, terms{by: c.answerBy(ctx)}, &lockdv1.SessionRequest{
+			q := &inquiry{name: prefix, message: &lockdv1.SessionRequest{
 				Message: &lockdv1.SessionRequest_ListHolds{ListHolds: &lockdv1.ListHolds{Prefix: prefix, PageToken: page}},
-			})
+			}}
+			a, err := c.inquire(ctx, q, terms{by: c.answerBy(ctx)})
 			if err != nil {
 				yield(Held{}, fmt.Errorf("list holds: %w", err))
 				return
@@ -129,18 +131,26 @@ func (st *stream) heldOf(h *lockdv1.HeldLock) Held {
 	}
 }
 
-// inquire asks a question about a name, or a prefix, that needs no lock. It asks until t.by, connecting included, or
-// for as long as ctx if that is 0.
-func (c *Client) inquire(ctx context.Context, name string, t terms, message *lockdv1.SessionRequest) (answer, error) {
-	t.until, t.late = t.by, ErrUnavailable
-	t.check = func(limits *lockdv1.Limits) error { return checkName(name, limits) }
-	t.call = func(s *session) *call {
-		if t.each != nil {
-			t.each()
-		}
-		return &call{request: &lockdv1.SessionRequest{Message: message.GetMessage()}, answer: s.channel()}
+// inquiry is a question about a name, or a prefix, that needs no lock.
+type inquiry struct {
+	name    string
+	message *lockdv1.SessionRequest
+	each    func() // is called each time that it is asked; or nil
+}
+
+func (q *inquiry) checkTexts(limits *lockdv1.Limits) error { return checkName(q.name, limits) }
+
+func (q *inquiry) nextCall(s *session) *call {
+	if q.each != nil {
+		q.each()
 	}
-	if err := t.check(nil); err != nil { // before anything is connected
+	return &call{request: &lockdv1.SessionRequest{Message: q.message.GetMessage()}, answer: s.channel()}
+}
+
+// inquire asks it until t.by, connecting included, or for as long as ctx if that is 0.
+func (c *Client) inquire(ctx context.Context, q *inquiry, t terms) (answer, error) {
+	t.question, t.until, t.late = q, t.by, ErrUnavailable
+	if err := q.checkTexts(nil); err != nil { // before anything is connected
 		return answer{}, err
 	}
 	return c.ask(ctx, &t)

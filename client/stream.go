@@ -30,6 +30,7 @@ type stream struct {
 	quiet *time.Timer   // ends it when nothing is heard
 
 	frames []*lockdv1.SessionRequest // what the writer sends, used again
+	batch  batch                     // of the writer, as frames
 
 	// Guarded by Client.mu.
 	beats    heartbeats

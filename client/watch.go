@@ -75,8 +75,8 @@ func (c *Client) Watch(ctx context.Context, name string) (<-chan Unlocked, error
 	events := make(chan Unlocked, maxUnread)
 	t := terms{patient: true, by: c.now() + instant(max(c.settings.answerWithin, c.settings.connectWait))}
 	// First, so that a session that begins meanwhile is asked, too; and once: its refusal closes the channel.
-	t.each = sync.OnceFunc(func() { c.watch(name, events) })
-	if _, err := c.inquire(ctx, name, t, watchRequest(name)); err != nil {
+	q := &inquiry{name: name, message: watchRequest(name), each: sync.OnceFunc(func() { c.watch(name, events) })}
+	if _, err := c.inquire(ctx, q, t); err != nil {
 		c.unwatch(name, events)
 		return nil, fmt.Errorf("watch %s: %w", quoted(name), err)
 	}

@@ -63,9 +63,7 @@ func (st *stream) flush(beat bool) bool {
 	for rest := requests; len(rest) > 0; {
 		n, frame := st.fit(rest), rest[0]
 		if n > 1 {
-			frame = &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Batch{
-				Batch: &lockdv1.RequestBatch{Requests: rest[:n]},
-			}}
+			frame = st.batch.of(rest[:n])
 		}
 		if st.rpc.Send(frame) != nil {
 			return false
@@ -76,6 +74,18 @@ func (st *stream) flush(beat bool) bool {
 		_ = st.rpc.CloseSend()
 	}
 	return !last
+}
+
+// batch is a frame of several requests. It is used again once it was sent.
+type batch struct {
+	frame lockdv1.SessionRequest
+	arm   lockdv1.SessionRequest_Batch
+	all   lockdv1.RequestBatch
+}
+
+func (b *batch) of(requests []*lockdv1.SessionRequest) *lockdv1.SessionRequest {
+	b.all.Requests, b.arm.Batch, b.frame.Message = requests, &b.all, &b.arm
+	return &b.frame
 }
 
 // take empties the queue, behind a heartbeat if one is due. From here on the requests count as sent. The last of all is

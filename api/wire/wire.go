@@ -33,6 +33,16 @@ type generated interface {
 	UnmarshalVT([]byte) error
 }
 
+// smallBytes is what one request or answer usually has at most.
+const smallBytes = 128
+
+// small is a small message in one allocation.
+type small struct {
+	bytes [smallBytes]byte
+	text  mem.SliceBuffer
+	slice [1]mem.Buffer
+}
+
 // Marshal encodes a message.
 func (c Codec) Marshal(v any) (mem.BufferSlice, error) {
 	m, ok := v.(generated)
@@ -41,9 +51,16 @@ func (c Codec) Marshal(v any) (mem.BufferSlice, error) {
 	}
 	size := m.SizeVT()
 	if mem.IsBelowBufferPoolingThreshold(size) {
-		b := make([]byte, size)
-		_, err := m.MarshalToSizedBufferVT(b)
-		return mem.BufferSlice{mem.SliceBuffer(b)}, err
+		if size > smallBytes {
+			b := make([]byte, size)
+			_, err := m.MarshalToSizedBufferVT(b)
+			return mem.BufferSlice{mem.SliceBuffer(b)}, err
+		}
+		r := &small{}
+		r.text = r.bytes[:size]
+		r.slice[0] = &r.text
+		_, err := m.MarshalToSizedBufferVT(r.text)
+		return r.slice[:], err
 	}
 	pool := mem.DefaultBufferPool()
 	b := pool.Get(size)
