@@ -269,9 +269,11 @@ func (a *attempt) undone(err error, nobodys bool) (then func()) {
 	}
 }
 
-// undo are the releases at a member that did not surely refuse. They name the fence: the hold may be granted later, to
-// the same owner, and go on at another replica, which takes it at this member while a release of ours is still on its
-// way. That hold has a greater fence than any that is named here (agreed). mu is held.
+// undo are the releases at a member that did not surely refuse. They name the fence if it is known: the hold may be
+// granted later, to the same owner, and go on at another replica, which takes it at this member while a release of ours
+// is still on its way. That hold has a greater fence than any that is named here (agreed). If the fence is not known,
+// all that the owner has there is released, before anything is told: only this replica has asked for it, and another
+// acquisition takes the release back. Not so for an owner that repeats itself. mu is held.
 func (a *attempt) undo(m *member, v vote[[]lock.Grant], nobodys bool) (all []func()) {
 	if v.err != nil && !isUnknown(v.err) {
 		return nil
@@ -279,6 +281,8 @@ func (a *attempt) undo(m *member, v vote[[]lock.Grant], nobodys bool) (all []fun
 	for n, c := range a.sent {
 		r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence, Tenant: c.Tenant}
 		switch {
+		case nobodys && !a.repeats() && (v.err != nil || a.raised.has(m.number)):
+			r.Fence, r.Again = 0, true
 		case a.raised.has(m.number):
 			r.Fence = a.granted[n]
 		case v.err == nil && (v.v[n].Fence < c.Fence && !a.repeats() || nobodys):

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,10 +71,11 @@ func TestASplitVoteEnds(t *testing.T) {
 		for i, n := range w.nodes {
 			n.lag(time.Duration(1+i) * time.Millisecond)
 		}
-		for range 50 {
+		for round := range 50 {
 			granted := make(chan lock.Owner, 3)
 			begun := time.Now()
-			for _, o := range []lock.Owner{"a", "b", "c"} {
+			for i := range 3 {
+				o := lock.Owner(fmt.Sprintf("s:#%d", 3*round+i)) // no other replica has an owner of that name
 				s := w.another(Config{})
 				go func() {
 					for tries := 0; ; tries++ {
