@@ -61,7 +61,7 @@ func inGroupAt(t *testing.T, replicas int, way func(replica, member int) time.Du
 			for i, m := range g.members {
 				d := &distant{faults: faults{Store: m}, way: way(r, i)}
 				for _, verb := range []string{"Acquire", "Release", "Raise", "Look"} {
-					d.on(verb, d.across)
+					d.inOrder(verb, plainly(d.across))
 				}
 				g.seen, all = append(g.seen, d), append(all, settledMember(t, d))
 			}
@@ -152,13 +152,13 @@ func TestReplicasNearOtherMembersShareAMajority(t *testing.T) {
 // fallSilent has a member answer nothing of acquisitions and releases, which it carries out or not.
 func (f *faults) fallSilent(does bool) {
 	for _, verb := range []string{"Acquire", "Release"} {
-		f.on(verb, func(next func() error) error {
+		f.inOrder(verb, plainly(func(next func() error) error {
 			if does {
 				_ = next() // nobody hears of it
 			}
 			time.Sleep(time.Second)
 			return errUnknown
-		})
+		}))
 	}
 }
 

@@ -170,7 +170,8 @@ func (c *client) giveBack(holds ...session.Hold) {
 		c.Release(c.id(), h)
 	}
 	for range holds {
-		if e, ok := c.await().(session.Released); !ok {
+		e := c.await()
+		if _, ok := e.(session.Released); !ok {
 			c.t.Errorf("got %#v, want it released", e)
 		}
 	}

@@ -168,9 +168,22 @@ func (a *attempt) win(st standing, last bool) (then func()) {
 	gs, votes := a.grants(st.voters), slices.Clone(a.votes)
 	return func() {
 		for i, m := range a.s.members {
+			if votes[i].err != nil || !votes[i].cast {
+				a.forget(m)
+			}
 			a.align(m, votes[i])
 		}
 		a.told(gs, nil)
+	}
+}
+
+// forget has a member that has not granted it want nothing released of what earlier attempts left there: the hold may be
+// put back there, by this replica or the one at which it goes on.
+func (a *attempt) forget(m *member) {
+	if settled, ok := lock.As[interface{ Forget(string, lock.Owner) }](m.Store); ok {
+		for _, c := range a.sent {
+			settled.Forget(c.Name, c.Owner)
+		}
 	}
 }
 
