@@ -54,8 +54,6 @@ type Return struct {
 	Next *Successor
 	// Permits is how many permits the hold has, 0 if that is not known.
 	Permits uint32
-	// Again says that the owner may ask for the name again before this is answered.
-	Again bool
 	// Tenant is as in Claim.
 	Tenant string
 }

@@ -168,22 +168,9 @@ func (a *attempt) win(st standing, last bool) (then func()) {
 	gs, votes := a.grants(st.voters), slices.Clone(a.votes)
 	return func() {
 		for i, m := range a.s.members {
-			if votes[i].err != nil || !votes[i].cast {
-				a.forget(m)
-			}
 			a.align(m, votes[i])
 		}
 		a.told(gs, nil)
-	}
-}
-
-// forget has a member that has not granted it want nothing released of what earlier attempts left there: the hold may be
-// put back there, by this replica or the one at which it goes on.
-func (a *attempt) forget(m *member) {
-	if settled, ok := lock.As[interface{ Forget(string, lock.Owner) }](m.Store); ok {
-		for _, c := range a.sent {
-			settled.Forget(c.Name, c.Owner)
-		}
 	}
 }
 
@@ -282,11 +269,9 @@ func (a *attempt) undone(err error, nobodys bool) (then func()) {
 	}
 }
 
-// undo are the releases at a member that did not surely refuse. They name the fence if it is known: the hold may be
-// granted later, to the same owner, and go on at another replica, which takes it at this member while a release of ours
-// is still on its way. That hold has a greater fence than any that is named here (agreed). If the fence is not known,
-// all that the owner has there is released, before anything is told: only this replica has asked for it, and another
-// acquisition takes the release back. Not so for an owner that repeats itself. mu is held.
+// undo are the releases at a member that did not surely refuse. They name the fence: the hold may be granted later, to
+// the same owner, and go on at another replica, which takes it at this member while a release of ours is still on its
+// way. That hold has a greater fence than any that is named here (agreed). mu is held.
 func (a *attempt) undo(m *member, v vote[[]lock.Grant], nobodys bool) (all []func()) {
 	if v.err != nil && !isUnknown(v.err) {
 		return nil
@@ -294,8 +279,6 @@ func (a *attempt) undo(m *member, v vote[[]lock.Grant], nobodys bool) (all []fun
 	for n, c := range a.sent {
 		r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence, Tenant: c.Tenant}
 		switch {
-		case nobodys && !a.repeats() && (v.err != nil || a.raised.has(m.number)):
-			r.Fence, r.Again = 0, true
 		case a.raised.has(m.number):
 			r.Fence = a.granted[n]
 		case v.err == nil && (v.v[n].Fence < c.Fence && !a.repeats() || nobodys):

@@ -66,9 +66,11 @@ func (s *Store) writeHold(ctx context.Context, m *member, name string) (writer l
 
 // lookAgain ends a hold that was put back if the others have not got it any more. They are asked behind all that this
 // replica asked them for the owner before. So a release from here is either seen, or it comes to the member behind the
-// acquisition. One of another replica may be on its way: then the hold ends with its TTL.
+// acquisition. One of another replica may be on its way: then the hold ends with its TTL. So it does if the others have
+// lost their data: a majority that was told may be among them.
 func (s *Store) lookAgain(ctx context.Context, m *member, r lock.Renewal) {
-	if _, err := s.elsewhere(ctx, m, r); errors.Is(err, lock.ErrNotHeld) {
+	_, err := s.elsewhere(ctx, m, r)
+	if gone, ok := errors.AsType[*lock.GoneError](err); ok && gone.Reason == lock.LostForced {
 		s.release(m, lock.Return{Name: r.Name, Kind: r.Kind, Owner: r.Owner})
 	}
 }

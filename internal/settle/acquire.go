@@ -54,7 +54,7 @@ func acquired[T any](s *Store, cs []lock.Claim, off []*row, again bool,
 			ask(acquired(s, cs, off, true, ask, done))
 			return
 		}
-		s.resume(off, s.over(err, len(cs) == 1))
+		s.resume(off, err == nil || len(cs) == 1 && !lock.Retriable(err))
 		if n == inVain {
 			s.takeBack(cs, func() { done(got, err) })
 			return
@@ -66,12 +66,6 @@ func acquired[T any](s *Store, cs []lock.Claim, off []*row, again bool,
 		}
 		done(got, err)
 	}
-}
-
-// over says whether an acquisition takes back the release that its owner wanted before: nothing is there of what was to
-// be released, which a refusal says if there is one name; or the caller knows what the owner may have.
-func (s *Store) over(err error, one bool) bool {
-	return err == nil || one && !lock.Retriable(err) || s.cfg.Member && errors.Is(err, lock.ErrOutcomeUnknown)
 }
 
 // returned gives back what a claim took. Whoever asks has asked for nothing else, so no fence is needed.

@@ -35,11 +35,11 @@ var plants = []struct {
 		{here + "release.go", "	if r.Next != nil {\n		u.off", "	if false {\n		u.off"},
 	}},
 	{"an owner that repeats is given what its release ends", []proctest.Plant{
-		{here + "release.go", "	if u.early() {", "	if false {"},
-		{here + "release.go", "lock.Retriable(err) && !u.early() {", "lock.Retriable(err) {"},
+		{here + "release.go", "	if r.Owner.Repeats() {", "	if false {"},
+		{here + "release.go", "lock.Retriable(err) && !u.owner.Repeats() {", "lock.Retriable(err) {"},
 	}},
 	{"names on other servers are left after a refusal", []proctest.Plant{
-		{here + "acquire.go", "one && !lock.Retriable(err)", "!lock.Retriable(err)"},
+		{here + "acquire.go", "len(cs) == 1 && !lock.Retriable(err)", "!lock.Retriable(err)"},
 	}},
 	{"what was granted in vain is left", []proctest.Plant{
 		{here + "acquire.go", "		if n == inVain {", "		if false {"},

@@ -29,20 +29,17 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	if r.Next != nil {
 		u.off = s.putOff([]lock.Claim{{Name: r.Name, Owner: r.Next.Owner}})
 	}
-	if u.early() {
+	if r.Owner.Repeats() {
 		s.add(u)
 	}
 	s.call(u)
 }
 
-// early says whether a release is a row before its first call fails, as its owner may ask for the name again meanwhile.
-func (u *row) early() bool { return u.r.Again || u.owner.Repeats() }
-
 func (s *Store) call(u *row) { s.Store.StartRelease(u.r, u.answer) }
 
 // answered is told what became of a call for a row. Only the first one has a successor, which asks for itself later.
 func (s *Store) answered(u *row, res lock.Returned, err error) {
-	if u.calls == 0 && err != nil && lock.Retriable(err) && !u.early() {
+	if u.calls == 0 && err != nil && lock.Retriable(err) && !u.owner.Repeats() {
 		s.add(u)
 	}
 	if u.r.Next != nil {

@@ -162,19 +162,6 @@ func (s *Store) putOff(cs []lock.Claim) (off []*row) {
 	return off
 }
 
-// Forget takes back the release that an owner of a name wanted before, if any: what it has is told as granted. Of one
-// store it never is with a row left; a majority may have been reached without this one.
-func (s *Store) Forget(name string, o lock.Owner) {
-	if s.n.Load() == 0 {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if u := s.all[key{name, o}]; u != nil {
-		s.removeLocked(u)
-	}
-}
-
 // resume ends that: the rows are over, or go on. Those that others have taken the place of are not touched.
 func (s *Store) resume(off []*row, over bool) {
 	if len(off) == 0 {
