@@ -39,6 +39,9 @@ type Pipeline struct {
 	over    chan struct{}
 	waiting atomic.Int64 // jobs in the queue, but for probes
 
+	made   time.Time     // when the last connection was; of who connects
+	paused time.Duration // before that
+
 	mu      sync.Mutex // guards the fields below
 	looked  time.Time  // for what has waited too long
 	probes  []Job

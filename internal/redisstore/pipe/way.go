@@ -112,7 +112,7 @@ func (p *Pipeline) connect() *conn {
 	defer stop()
 	look := time.NewTicker(max(p.Timeout/lookParts, time.Millisecond))
 	defer look.Stop()
-	coming, pause := make(chan dialed, 1), time.Duration(0)
+	coming, pause := make(chan dialed, 1), p.pauseBefore()
 	dial := func() {
 		select {
 		case <-time.After(pause):
@@ -132,10 +132,11 @@ func (p *Pipeline) connect() *conn {
 		select {
 		case d := <-coming:
 			if d.err == nil {
+				p.made, p.paused = time.Now(), pause
 				return d.conn
 			}
 			p.refused(d.begun, d.err)
-			pause = min(max(2*pause, firstRedial), lastRedial)
+			pause = longer(pause)
 			go dial()
 		case <-look.C:
 			p.failWaited()
@@ -147,4 +148,16 @@ func (p *Pipeline) connect() *conn {
 			return nil
 		}
 	}
+}
+
+// longer is the pause after another one.
+func longer(pause time.Duration) time.Duration { return min(max(2*pause, firstRedial), lastRedial) }
+
+// pauseBefore is the pause before the first attempt to connect. A connection that was lost at once is as one that was
+// not made: what hangs up on everybody is not to be asked without pause.
+func (p *Pipeline) pauseBefore() time.Duration {
+	if time.Since(p.made) < lastRedial {
+		return longer(p.paused)
+	}
+	return 0
 }
