@@ -47,7 +47,7 @@ func (f *faults) onCall(verb string, hook func(c call) error) {
 	}
 }
 
-// inOrder is onCall for a hook that keeps the order of calls about a name: what it delays all calls alike, or by wait and
+// inOrder is onCall for a hook that keeps the order of calls about a name: it delays all of them alike, or by wait and
 // later.
 func (f *faults) inOrder(verb string, hook func(c call) error) {
 	f.onCall(verb, hook)
