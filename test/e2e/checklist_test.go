@@ -71,14 +71,20 @@ func TestNothingStaysInRedisWithoutAnEnd(t *testing.T) {
 	if err != nil || len(all) < 2*len(kinds) {
 		t.Fatalf("got keys %q, %v", all, err)
 	}
+	var endless []string
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log("without an end: ", endless)
+		}
+	})
 	harness.Until(t, "all keys end by themselves", func() bool { // places are given up in the background
-		left := 0
+		endless = nil
 		for _, key := range rc.Keys(t.Context(), "*").Val() {
 			if key != "lockd:data" && rc.PTTL(t.Context(), key).Val() == -1 {
-				left++
+				endless = append(endless, key)
 			}
 		}
-		return left == 0
+		return len(endless) == 0
 	})
 }
 
