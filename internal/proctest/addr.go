@@ -5,7 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
+	"strconv"
 	"sync/atomic"
+	"syscall"
 	"testing"
 )
 
@@ -21,6 +25,25 @@ const (
 var next atomic.Uint32
 
 func init() { next.Store(rand.Uint32N(ports)) } //nolint:gosec // no secret
+
+// ours says whether a port is this process's until it ends. So a server that was stopped finds its port free, and no
+// test of another package is at it meanwhile.
+func ours(port int) bool {
+	dir := filepath.Join(os.TempDir(), fmt.Sprint("lockd-test-ports-", os.Getuid()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return false
+	}
+	file := filepath.Join(dir, strconv.Itoa(port))
+	fd, err := syscall.Open(file, syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return false
+	}
+	if err := syscall.Flock(fd, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = syscall.Close(fd)
+		return false
+	}
+	return true // the descriptor stays open, and so the lock
+}
 
 // FreeAddr finds a port nobody listens on at the moment, such that those further on by some numbers are free as well.
 func FreeAddr(t testing.TB, also ...int) string {
@@ -41,6 +64,7 @@ func FreeAddr(t testing.TB, also ...int) string {
 				break
 			}
 			_ = l.Close() // it was free
+			free = free && ours(port+n)
 		}
 		if free {
 			return fmt.Sprint("127.0.0.1:", port)
