@@ -91,7 +91,7 @@ func (b *Broker) attempt(ctx context.Context, a attempt) attempt {
 		a.grants, a.err = b.store.AcquireAll(ctx, a.all)
 		return outcomeOf(a)
 	}
-	g, err := b.store.Acquire(ctx, a.claim)
+	g, err := lock.Await(ctx, b.store.StartAcquire, a.claim)
 	a.grants, a.err = []lock.Grant{g}, err
 	return outcomeOf(a)
 }

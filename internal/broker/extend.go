@@ -186,7 +186,7 @@ func (b *Broker) extending(ctx context.Context, r lock.Renewal, shorten bool, en
 		if shorten {
 			err = b.store.Shorten(ctx, r)
 		} else {
-			left, err = b.store.Extend(ctx, r)
+			left, err = lock.Await(ctx, b.store.StartExtend, r)
 		}
 		*end = start.Add(left - margin(left))
 		return err

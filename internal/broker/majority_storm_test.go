@@ -41,11 +41,6 @@ func (b *book) begun(r lock.Return) {
 	}
 }
 
-func (b *book) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	b.begun(r)
-	return b.Store.Release(ctx, r)
-}
-
 func (b *book) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	b.begun(r)
 	b.Store.StartRelease(r, done)

@@ -126,7 +126,7 @@ func (b *Broker) againOnce(ctx context.Context, w *waiter, req request.Once) (le
 	own := lock.Renewal{
 		Name: req.Name, Kind: req.Kind, Owner: w.Claim.Owner, Permits: w.Claim.Permits, Tenant: w.Claim.Tenant,
 	}
-	if _, err := b.store.Extend(ctx, own); err != nil {
+	if _, err := lock.Await(ctx, b.store.StartExtend, own); err != nil {
 		return OnceLease{}, false, unlessGone(err)
 	}
 	a := b.attempt(ctx, attempt{claim: w.Claim})
@@ -202,7 +202,7 @@ func (b *Broker) ReleaseOnce(req request.Once) (left uint32, err error) {
 	}
 	owner := onceOwner(req.LeaseID)
 	lapsed := !b.Notes.Of(req.Name, owner).Until.After(time.Now())
-	res, err := b.store.Release(b.ctx, lock.Return{
+	res, err := lock.Await(b.ctx, b.store.StartRelease, lock.Return{
 		Name: req.Name, Kind: req.Kind, Owner: owner, Keep: req.Keep, Tenant: req.Tenant.Unary(),
 	})
 	err = doubtful(res, err, lapsed)

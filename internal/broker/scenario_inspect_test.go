@@ -182,7 +182,7 @@ func (s *scenario) stranger(words []string) {
 	if c.Kind == lock.Semaphore {
 		c.Permits = 1
 	}
-	g, err := s.store.Store.Acquire(s.t.Context(), c)
+	g, err := lock.Await(s.t.Context(), s.store.Store.StartAcquire, c)
 	s.check(err)
 	s.fences[c.Name] = g.Fence
 }

@@ -258,24 +258,40 @@ func say(ctx context.Context, f *faults, verb string, arg any, do func(context.C
 	return err
 }
 
-func (f *faults) StartAcquire(claim lock.Claim, done func(lock.Grant, error)) {
-	ctx := f.queued(context.Background(), "Acquire", claim)
-	go func() { done(f.Acquire(ctx, claim)) }()
+// begin is ask for a call that is started.
+func begin[R, T any](f *faults, verb string, r R, start func(lock.Store, R, func(T, error)), done func(T, error)) {
+	ctx := f.queued(context.Background(), verb, r)
+	go func() { done(carry(ctx, f, verb, r, start)) }()
+}
+
+// carry passes a call on with its ticket if the next store is one with faults as well.
+func carry[R, T any](ctx context.Context, f *faults, verb string, r R, start func(lock.Store, R, func(T, error))) (
+	T, error,
+) {
+	switch verb {
+	case "Acquire":
+		f.acquires.Add(1)
+	case "Release":
+		f.releases.Add(1)
+	}
+	return ask(ctx, f, verb, r, func(ctx context.Context) (T, error) {
+		if inner, nested := f.Store.(*faults); nested {
+			return carry(ctx, inner, verb, r, start)
+		}
+		return lock.Await(ctx, func(r R, done func(T, error)) { start(f.Store, r, done) }, r)
+	})
+}
+
+func (f *faults) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	begin(f, "Acquire", c, lock.Store.StartAcquire, done)
 }
 
 func (f *faults) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	ctx := f.queued(context.Background(), "Release", r)
-	go func() { done(f.Release(ctx, r)) }()
+	begin(f, "Release", r, lock.Store.StartRelease, done)
 }
 
 func (f *faults) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
-	ctx := f.queued(context.Background(), "Extend", r)
-	go func() { done(f.Extend(ctx, r)) }()
-}
-
-func (f *faults) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	f.acquires.Add(1)
-	return ask(ctx, f, "Acquire", c, func(ctx context.Context) (lock.Grant, error) { return f.Store.Acquire(ctx, c) })
+	begin(f, "Extend", r, lock.Store.StartExtend, done)
 }
 
 func (f *faults) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
@@ -286,11 +302,6 @@ func (f *faults) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant,
 
 func (f *faults) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 	return ask(ctx, f, "Raise", c, func(ctx context.Context) (lock.Fence, error) { return f.Store.Raise(ctx, c) })
-}
-
-func (f *faults) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	f.releases.Add(1)
-	return ask(ctx, f, "Release", r, func(ctx context.Context) (lock.Returned, error) { return f.Store.Release(ctx, r) })
 }
 
 func (f *faults) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
@@ -308,10 +319,6 @@ func (f *faults) Renew(ctx context.Context, rs []lock.Renewal, done func(int, er
 			done(i, err)
 		}
 	}
-}
-
-func (f *faults) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
-	return ask(ctx, f, "Extend", r, func(ctx context.Context) (time.Duration, error) { return f.Store.Extend(ctx, r) })
 }
 
 func (f *faults) Shorten(ctx context.Context, r lock.Renewal) error {

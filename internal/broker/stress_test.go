@@ -272,11 +272,11 @@ func (s *storm) inspectStore() {
 			if k == lock.Semaphore {
 				c.Permits, c.Limit = stressLimit, stressLimit
 			}
-			if _, err := s.faulty[0].Store.Acquire(context.Background(), c); err != nil {
+			if _, err := lock.Await(context.Background(), s.faulty[0].Store.StartAcquire, c); err != nil {
 				s.o.complain("%s is not free for %v: %v", c.Name, k, err)
 				continue
 			}
-			_, _ = s.faulty[0].Store.Release(context.Background(),
+			_, _ = lock.Await(context.Background(), s.faulty[0].Store.StartRelease,
 				lock.Return{Name: c.Name, Kind: k, Owner: "last", Permits: c.Permits})
 		}
 		if q, err := s.stores[0].Queue(context.Background(), name(i), 0, 10); err != nil || len(q) > 0 {

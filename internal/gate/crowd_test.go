@@ -65,7 +65,7 @@ func (s *oneByOne) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 			done(lock.Grant{}, refused)
 			return
 		}
-		done(s.Store.Acquire(context.Background(), c))
+		done(lock.Await(context.Background(), s.Store.StartAcquire, c))
 	})
 }
 

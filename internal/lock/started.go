@@ -30,9 +30,9 @@ func Begin(ctx context.Context, kind Kind) error {
 	return nil
 }
 
-// Started starts something and waits for its outcome, which start tells to done. If ctx has ended nothing is started.
+// Await starts something and waits for its outcome, which start tells to done. If ctx has ended nothing is started.
 // Later it makes no difference: a call bounds itself.
-func Started[R, T any](ctx context.Context, start func(r R, done func(T, error)), r R) (T, error) {
+func Await[R, T any](ctx context.Context, start func(r R, done func(T, error)), r R) (T, error) {
 	type outcome struct {
 		v   T
 		err error

@@ -43,16 +43,19 @@ type Store interface {
 
 // Holds takes, keeps and ends holds. It is what a majority of stores can do as well as one.
 type Holds interface {
-	// Acquire takes a name. An owner that holds it already goes on with that hold, for the claim's TTL at least: holds
-	// are not counted. It returns a *HeldError if another owner is in the way or, for Fair, waits before it. For a
+	// What begins with Start returns at once and tells the outcome to done: exactly once, never before it returns, in a
+	// goroutine that done must not block. It bounds itself. Await waits for it.
+
+	// StartAcquire takes a name. An owner that holds it already goes on with that hold, for the claim's TTL at least:
+	// holds are not counted. It returns a *HeldError if another owner is in the way or, for Fair, waits before it. For a
 	// semaphore it returns a *LimitError if another limit is kept, or none and none is claimed, and ErrInvalid if more
 	// permits are claimed than there are. A grant ends the owner's place. Repeated: the same fence. Executed late: the
 	// name is held until its TTL passes unless it is released after that, or the place is kept until its time passes
 	// unless it is left.
-	Acquire(ctx context.Context, c Claim) (Grant, error)
+	StartAcquire(c Claim, done func(Grant, error))
 
 	// AcquireAll takes several names, all or none, at one instant. The claims have different names, and no Place. A
-	// *HeldError names the first one in the way. Repeated: like Acquire, for each.
+	// *HeldError names the first one in the way. Repeated: like StartAcquire, for each.
 	AcquireAll(ctx context.Context, cs []Claim) ([]Grant, error)
 
 	// Raise has the fence of a hold, and the last one of its name, be at least c.Fence, and returns what it is then. c is
@@ -60,16 +63,11 @@ type Holds interface {
 	// ErrNotHeld if the owner does not hold it. Not for Semaphore. Repeated or executed late: fences only grow.
 	Raise(ctx context.Context, c Claim) (Fence, error)
 
-	// Release gives a hold back, frees the name and tells the listeners, or hands it to Return.Next without telling
+	// StartRelease gives a hold back, frees the name and tells the listeners, or hands it to Return.Next without telling
 	// them. It returns ErrNotHeld if the owner does not hold it, ErrStale if it holds it with another fence. The
 	// owner's place is given up in any case. Repeated: ErrNotHeld when it was freed; no error when permits were kept;
 	// the same fence when it was handed over and the successor still holds it, for at least its TTL then. Executed
 	// late: ErrNotHeld or ErrStale, nobody else's hold is touched.
-	Release(ctx context.Context, r Return) (Returned, error)
-
-	// StartAcquire and StartRelease are Acquire and Release for the hot path. They return at once and tell the outcome
-	// to done: exactly once, never before they return, in a goroutine that done must not block. They bound themselves.
-	StartAcquire(c Claim, done func(Grant, error))
 	StartRelease(r Return, done func(Returned, error))
 
 	// Renew prolongs holds and calls done once for each, with its index, as soon as its outcome is known and
@@ -78,16 +76,13 @@ type Holds interface {
 	// it, unless TTL is 0. The caller uses rs again once Renew has returned, also if a command is executed later.
 	Renew(ctx context.Context, rs []Renewal, done func(i int, err error))
 
-	// Extend is Renew for one hold, at the wish of a client. It shares its way to the Store with all other requests, so
-	// that it takes nothing from renewals; only the Keeper calls Renew. If r.TTL is more than 0 it returns how long the
-	// hold lasts from now on: more than r.TTL if it had more time left.
-	Extend(ctx context.Context, r Renewal) (left time.Duration, err error)
-
-	// StartExtend is to Extend what StartAcquire is to Acquire.
+	// StartExtend is Renew for one hold, at the wish of a client. It shares its way to the Store with all other
+	// requests, so that it takes nothing from renewals; only the Keeper calls Renew. If r.TTL is more than 0, left is
+	// how long the hold lasts from now on: more than r.TTL if it had more time left.
 	StartExtend(r Renewal, done func(left time.Duration, err error))
 
-	// Shorten is Extend, but the hold ends TTL from now also if it would have ended later, and those who wait hear that
-	// it is worth another attempt. A read or write hold never takes time from others of the same name. It is never
+	// Shorten is StartExtend, but the hold ends TTL from now also if it would have ended later, and those who wait hear
+	// that it is worth another attempt. A read or write hold never takes time from others of the same name. It is never
 	// executed late: when Shorten returned ErrOutcomeUnknown it was executed, or never will be.
 	Shorten(ctx context.Context, r Renewal) error
 

@@ -21,7 +21,7 @@ func of(kind lock.Kind, name string, o lock.Owner, ttl time.Duration) lock.Claim
 // refused makes a claim that must be refused, and returns why.
 func refused(t *testing.T, s *memstore.Store, c lock.Claim) *lock.HeldError {
 	t.Helper()
-	_, err := s.Acquire(t.Context(), c)
+	_, err := lock.Await(t.Context(), s.StartAcquire, c)
 	held, ok := errors.AsType[*lock.HeldError](err)
 	if !ok {
 		t.Fatalf("got %v, want it held", err)
@@ -31,7 +31,7 @@ func refused(t *testing.T, s *memstore.Store, c lock.Claim) *lock.HeldError {
 
 func granted(t *testing.T, s *memstore.Store, c lock.Claim) {
 	t.Helper()
-	if _, err := s.Acquire(t.Context(), c); err != nil {
+	if _, err := lock.Await(t.Context(), s.StartAcquire, c); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -23,16 +23,16 @@ func giveBack(name string, o lock.Owner) lock.Return {
 func TestALeaseEndsToTheInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
-		if _, err := s.Acquire(t.Context(), claim("n", "o", time.Hour)); err != nil {
+		if _, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o", time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour - time.Nanosecond)
-		_, err := s.Acquire(t.Context(), claim("n", "other", time.Hour))
+		_, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "other", time.Hour))
 		if held, ok := errors.AsType[*lock.HeldError](err); !ok || held.RetryAfter != time.Nanosecond {
 			t.Errorf("got %v, want it held for a nanosecond", err)
 		}
 		time.Sleep(time.Nanosecond)
-		if _, err := s.Acquire(t.Context(), claim("n", "other", time.Hour)); err != nil {
+		if _, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "other", time.Hour)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -43,18 +43,18 @@ func TestFencesGrowWhileTimeStandsStill(t *testing.T) {
 		s := memstore.New()
 		var last lock.Fence
 		for range 100 {
-			g, err := s.Acquire(t.Context(), claim("n", "o", time.Hour))
+			g, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o", time.Hour))
 			if err != nil || g.Fence <= last {
 				t.Fatalf("got %+v, %v, want a fence above %d", g, err, last)
 			}
 			last = g.Fence
-			if _, err := s.Release(t.Context(), giveBack("n", "o")); err != nil {
+			if _, err := lock.Await(t.Context(), s.StartRelease, giveBack("n", "o")); err != nil {
 				t.Fatal(err)
 			}
 		}
 		// Forgotten and without a clock it would begin anew.
 		s.Lose()
-		if g, err := s.Acquire(t.Context(), claim("n", "o", time.Hour)); err != nil || g.Fence <= last {
+		if g, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o", time.Hour)); err != nil || g.Fence <= last {
 			t.Errorf("got %+v, %v, want a fence above %d", g, err, last)
 		}
 	})
@@ -65,11 +65,11 @@ func TestFreeNamesDoNotPileUp(t *testing.T) {
 	s := memstore.New()
 	for i := range 100_500 {
 		name := fmt.Sprint(i)
-		g, err := s.Acquire(t.Context(), claim(name, "o", time.Hour))
+		g, err := lock.Await(t.Context(), s.StartAcquire, claim(name, "o", time.Hour))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Release(t.Context(), giveBack(name, "o")); err != nil {
+		if _, err := lock.Await(t.Context(), s.StartRelease, giveBack(name, "o")); err != nil {
 			t.Fatal(err)
 		}
 		if i > 0 {
@@ -99,16 +99,17 @@ func TestAListenerMayUseTheStore(t *testing.T) {
 				heard++
 				stop()
 				s.Listen("n", lock.Exclusive, func(lock.Notice) {})()
-				if _, err := s.Acquire(t.Context(), claim("n", "next", time.Hour)); err != nil {
+				if _, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "next", time.Hour)); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 		synctest.Wait()
-		if _, err := s.Acquire(t.Context(), claim("n", "o", time.Hour)); err != nil {
+		if _, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o", time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		if res, err := s.Release(t.Context(), giveBack("n", "o")); err != nil || res.Listeners != 1 || heard != 1 {
+		res, err := lock.Await(t.Context(), s.StartRelease, giveBack("n", "o"))
+		if err != nil || res.Listeners != 1 || heard != 1 {
 			t.Errorf("got %+v, %v, heard %d times, want once", res, err, heard)
 		}
 	})
@@ -123,7 +124,7 @@ func TestOneHolderAtATime(t *testing.T) {
 		o := lock.Owner(fmt.Sprint("o", w))
 		wg.Go(func() {
 			for done := 0; done < 200; {
-				if _, err := s.Acquire(t.Context(), claim("n", o, time.Hour)); err != nil {
+				if _, err := lock.Await(t.Context(), s.StartAcquire, claim("n", o, time.Hour)); err != nil {
 					continue
 				}
 				inside++
@@ -133,7 +134,7 @@ func TestOneHolderAtATime(t *testing.T) {
 				total++
 				done++
 				inside--
-				if _, err := s.Release(t.Context(), giveBack("n", o)); err != nil {
+				if _, err := lock.Await(t.Context(), s.StartRelease, giveBack("n", o)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -149,10 +150,10 @@ func BenchmarkPair(b *testing.B) {
 	s := memstore.New()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := s.Acquire(b.Context(), claim("n", "o", time.Hour)); err != nil {
+		if _, err := lock.Await(b.Context(), s.StartAcquire, claim("n", "o", time.Hour)); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := s.Release(b.Context(), giveBack("n", "o")); err != nil {
+		if _, err := lock.Await(b.Context(), s.StartRelease, giveBack("n", "o")); err != nil {
 			b.Fatal(err)
 		}
 	}

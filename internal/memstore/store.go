@@ -94,54 +94,44 @@ func do[T any](ctx context.Context, s *Store, attempt, name string, kind lock.Ki
 	return v, nil
 }
 
-// Acquire implements lock.Store.
-func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	return do(ctx, s, "acquire", c.Name, c.Kind, func(w *work) (lock.Grant, error) { return w.acquire(c) })
-}
-
 // StartAcquire implements lock.Store.
 func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	go func() { done(s.Acquire(context.Background(), c)) }()
-}
-
-// Release implements lock.Store.
-func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	var done *work
-	res, err := do(ctx, s, "release", r.Name, r.Kind, func(w *work) (lock.Returned, error) {
-		done = w
-		return w.release(r)
-	})
-	if err == nil && done.told {
-		res.Listeners = done.heard
-	}
-	return res, err
+	go func() {
+		ctx := context.Background()
+		done(do(ctx, s, "acquire", c.Name, c.Kind, func(w *work) (lock.Grant, error) { return w.acquire(c) }))
+	}()
 }
 
 // StartRelease implements lock.Store.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	go func() { done(s.Release(context.Background(), r)) }()
+	go func() {
+		var of *work
+		res, err := do(context.Background(), s, "release", r.Name, r.Kind, func(w *work) (lock.Returned, error) {
+			of = w
+			return w.release(r)
+		})
+		if err == nil && of.told {
+			res.Listeners = of.heard
+		}
+		done(res, err)
+	}()
 }
 
 // Renew implements lock.Store.
 func (s *Store) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, err error)) {
 	for i, r := range rs {
-		_, err := s.prolong(ctx, r)
+		_, err := s.renew(ctx, r)
 		done(i, err)
 	}
 }
 
-// Extend implements lock.Store.
-func (s *Store) Extend(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
-	return s.prolong(ctx, r)
-}
-
-func (s *Store) prolong(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
-	return do(ctx, s, "renew", r.Name, r.Kind, func(w *work) (time.Duration, error) { return w.renew(w.peek(r.Name), r) })
-}
-
 // StartExtend implements lock.Store.
 func (s *Store) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
-	go func() { done(s.Extend(context.Background(), r)) }()
+	go func() { done(s.renew(context.Background(), r)) }()
+}
+
+func (s *Store) renew(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
+	return do(ctx, s, "renew", r.Name, r.Kind, func(w *work) (time.Duration, error) { return w.renew(w.peek(r.Name), r) })
 }
 
 // Shorten implements lock.Store.

@@ -85,13 +85,13 @@ func TestNoScriptKeepsRedisBusyForLong(t *testing.T) {
 		},
 		"20,000 permits that have ended": func() (func(), func()) {
 			return func() { endedPermits(t, c, "n", 20_000) }, func() {
-				_, _ = s.Acquire(t.Context(), permitsClaim("n", "u:7", 1, 0))
+				_, _ = lock.Await(t.Context(), s.StartAcquire, permitsClaim("n", "u:7", 1, 0))
 				_, _ = s.ForceRelease(t.Context(), "n", lock.Semaphore)
 			}
 		},
 		"128 readers with 100 holds each, as Redisson has them": func() (func(), func()) {
 			return func() { deepReaders(t, c, 128, 100) }, func() {
-				_, _ = s.Acquire(t.Context(), kindClaim(lock.Write, "n", "w"))
+				_, _ = lock.Await(t.Context(), s.StartAcquire, kindClaim(lock.Write, "n", "w"))
 				_, _ = s.Look(t.Context(), "n")
 				acquire(t, s, kindClaim(lock.Read, "n", "u:1"))
 				release(t, s, kindReturn(lock.Read, "n", "u:1", 7))
@@ -138,14 +138,16 @@ func TestNoScriptKeepsRedisBusyForLong(t *testing.T) {
 			}
 		},
 		"5,000 dead fair waiters": func() (func(), func()) {
-			return func() { deadWaiters(t, c, 5000) }, func() { _, _ = s.Acquire(t.Context(), fairClaim("n", "u:7")) }
+			return func() { deadWaiters(t, c, 5000) }, func() {
+				_, _ = lock.Await(t.Context(), s.StartAcquire, fairClaim("n", "u:7"))
+			}
 		},
 		"5,000 dead fair waiters of Redisson": func() (func(), func()) {
 			return func() { silentWaiters(t, c, 5000) }, func() {
-				_, _ = s.Acquire(t.Context(), fairClaim("n", "u:7")) // they are noted
+				_, _ = lock.Await(t.Context(), s.StartAcquire, fairClaim("n", "u:7")) // they are noted
 				looksAgain(t, c)
 				silentLonger(t, c, time.Minute)
-				_, _ = s.Acquire(t.Context(), fairClaim("n", "u:7")) // and the first ones taken out
+				_, _ = lock.Await(t.Context(), s.StartAcquire, fairClaim("n", "u:7")) // and the first ones taken out
 			}
 		},
 	} {

@@ -26,7 +26,7 @@ func fairClaim(name string, o lock.Owner) lock.Claim {
 // refused makes an acquisition that must be refused.
 func refused(t testing.TB, s *Store, c lock.Claim) *lock.HeldError {
 	t.Helper()
-	_, err := s.Acquire(t.Context(), c)
+	_, err := lock.Await(t.Context(), s.StartAcquire, c)
 	held, ok := errors.AsType[*lock.HeldError](err)
 	if !ok {
 		t.Fatalf("acquire %+v: got %v, want it refused", c, err)
@@ -133,14 +133,14 @@ func TestAFairWaiterLooksAsRedissonExpects(t *testing.T) {
 
 			// The release goes to the next one alone, and what the queue was made of ends with the last grant.
 			sub := subscribe(t, c, layout.NewsChannel(name))
-			r, err := s.Release(t.Context(), kindReturn(lock.Fair, name, "o", f))
+			r, err := lock.Await(t.Context(), s.StartRelease, kindReturn(lock.Fair, name, "o", f))
 			if want := (lock.Returned{Listeners: 1, Turn: whole("w")}); err != nil || r != want {
 				t.Errorf("got %+v, %v, want %+v", r, err, want)
 			}
 			wantMessage(t, sub, fmt.Sprintf("released %d 0 %s", f, whole("w")))
 			f = acquire(t, s, fairClaim(name, "w")).Fence
 			wantMessage(t, sub, fmt.Sprintf("turn %d 0 %s", lease.Milliseconds(), whole("w2"))) // its turn is next
-			r, err = s.Release(t.Context(), kindReturn(lock.Fair, name, "w", f))
+			r, err = lock.Await(t.Context(), s.StartRelease, kindReturn(lock.Fair, name, "w", f))
 			if err != nil || r.Turn != whole("w2") {
 				t.Errorf("got %+v, %v, want that it is the turn of w2", r, err)
 			}
@@ -246,7 +246,7 @@ func TestALivingWaiterOfRedissonIsNeverEvicted(t *testing.T) {
 	c.HSet(t.Context(), "n", wholeID("o"), 1)
 	c.PExpire(t.Context(), "n", lease)
 	r := handingOver(kindReturn(lock.Fair, "n", "o", 0), "w")
-	res, err := s.Release(t.Context(), r)
+	res, err := lock.Await(t.Context(), s.StartRelease, r)
 	if want := (lock.Returned{Listeners: 1, Turn: whole("r:1")}); err != nil || res != want {
 		t.Errorf("got %+v, %v, want %+v", res, err, want)
 	}
@@ -261,7 +261,7 @@ func untilEvicted(t *testing.T, s *Store, c *redis.Client, cl lock.Claim) {
 	t.Helper()
 	until(t, "acquire", func() error {
 		silentLonger(t, c, time.Second)
-		_, err := s.Acquire(t.Context(), cl)
+		_, err := lock.Await(t.Context(), s.StartAcquire, cl)
 		return err
 	})
 }

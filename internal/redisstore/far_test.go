@@ -80,7 +80,10 @@ func useFar(t *testing.T, p *redistest.Proxy, cfg Config) {
 		default:
 		}
 		var g lock.Grant
-		until(t, "acquire", func() (err error) { g, err = s.Acquire(t.Context(), claim("n", "o")); return err })
+		until(t, "acquire", func() (err error) {
+			g, err = lock.Await(t.Context(), s.StartAcquire, claim("n", "o"))
+			return err
+		})
 		select {
 		case <-changed:
 		case <-time.After(10 * time.Second):
@@ -96,7 +99,7 @@ func useFar(t *testing.T, p *redistest.Proxy, cfg Config) {
 			return err
 		})
 		until(t, "release", func() error {
-			_, err := s.Release(t.Context(), giveBack("n", "o", g.Fence))
+			_, err := lock.Await(t.Context(), s.StartRelease, giveBack("n", "o", g.Fence))
 			if errors.Is(err, lock.ErrNotHeld) { // an answer was late; that it was released is heard
 				return nil
 			}
@@ -120,7 +123,7 @@ func TestAConnectionThatIsNotMadeIsUnavailableInTime(t *testing.T) {
 	must(t, err)
 	defer s.Close()
 	for what, do := range map[string]func() error{
-		"acquire": func() error { _, err := s.Acquire(t.Context(), claim("n", "o")); return err },
+		"acquire": func() error { _, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o")); return err },
 		"start": func() error {
 			done := make(chan error, 1)
 			s.StartAcquire(claim("n", "o"), func(_ lock.Grant, err error) { done <- err })

@@ -66,7 +66,7 @@ func wantHeld(t testing.TB, s *Store, name string, want bool) {
 // acquire makes an acquisition that must succeed.
 func acquire(t testing.TB, s *Store, c lock.Claim) lock.Grant {
 	t.Helper()
-	g, err := s.Acquire(t.Context(), c)
+	g, err := lock.Await(t.Context(), s.StartAcquire, c)
 	must(t, err)
 	return g
 }
@@ -143,12 +143,12 @@ func TestScriptFlushIsNotNoticed(t *testing.T) {
 					return
 				default:
 				}
-				g, err := s.Acquire(t.Context(), claim(name, o))
+				g, err := lock.Await(t.Context(), s.StartAcquire, claim(name, o))
 				if err == nil {
 					err = renewOne(t, s, name, o, g.Fence)
 				}
 				if err == nil {
-					_, err = s.Release(t.Context(), giveBack(name, o, g.Fence))
+					_, err = lock.Await(t.Context(), s.StartRelease, giveBack(name, o, g.Fence))
 				}
 				if err != nil {
 					t.Errorf("cycle %d of %s: %v", n, name, err)
@@ -205,7 +205,7 @@ func TestOpenWorksWhileRedisIsDown(t *testing.T) {
 	srv := redistest.Start(t)
 	srv.Kill()
 	s := open(t, quick(srv))
-	_, err := s.Acquire(t.Context(), claim("n", "o"))
+	_, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o"))
 	wantErr(t, err, lock.ErrUnavailable)
 	heard := make(chan lock.What, 100)
 	defer s.Listen("n", lock.Exclusive, func(n lock.Notice) { heard <- n.What })()
@@ -213,7 +213,7 @@ func TestOpenWorksWhileRedisIsDown(t *testing.T) {
 	if n := <-heard; n != lock.NoticeListening {
 		t.Errorf("heard %v, want listening", n)
 	}
-	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("n", "o")); return err })
+	until(t, "acquire", func() error { _, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o")); return err })
 }
 
 func TestPausedRedisIsAnUnknownOutcomeInTime(t *testing.T) {
@@ -222,20 +222,20 @@ func TestPausedRedisIsAnUnknownOutcomeInTime(t *testing.T) {
 	s := open(t, Config{Addr: srv.Addr, OpTimeout: time.Second})
 	f := acquire(t, s, claim("n", "o")).Fence
 	srv.Pause()
-	_, err := s.Acquire(t.Context(), claim("m", "o"))
+	_, err := lock.Await(t.Context(), s.StartAcquire, claim("m", "o"))
 	wantErr(t, err, lock.ErrOutcomeUnknown)
 	wantErr(t, renewOne(t, s, "n", "o", f), lock.ErrOutcomeUnknown)
 
 	// A caller that leaves is not kept.
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)
-	_, err = s.Acquire(ctx, claim("m", "o"))
+	_, err = lock.Await(ctx, s.StartAcquire, claim("m", "o"))
 	if !errors.Is(err, lock.ErrUnavailable) { // there may be no connection on which it could have been sent
 		wantErr(t, err, lock.ErrOutcomeUnknown)
 	}
 
 	srv.Resume()
-	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("m", "o")); return err })
+	until(t, "acquire", func() error { _, err := lock.Await(t.Context(), s.StartAcquire, claim("m", "o")); return err })
 	until(t, "renew", func() error { return renewOne(t, s, "n", "o", f) })
 }
 
@@ -276,7 +276,7 @@ func TestAReplicaIsUnavailableAndRefusedAtStart(t *testing.T) {
 	for _, r := range rs {
 		wantErr(t, renewing(t, s, r), lock.ErrUnavailable)
 	}
-	_, err := s.Acquire(t.Context(), claim("m", "o"))
+	_, err := lock.Await(t.Context(), s.StartAcquire, claim("m", "o"))
 	wantErr(t, err, lock.ErrUnavailable)
 	_, err = s.Probe(t.Context())
 	wantErr(t, err, lock.ErrUnavailable)
@@ -284,7 +284,7 @@ func TestAReplicaIsUnavailableAndRefusedAtStart(t *testing.T) {
 	wantErr(t, err, renew.ErrUnfit)
 
 	must(t, c.ReplicaOf(t.Context(), "NO", "ONE").Err())
-	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("m", "o")); return err })
+	until(t, "acquire", func() error { _, err := lock.Await(t.Context(), s.StartAcquire, claim("m", "o")); return err })
 	until(t, "probe", func() error { _, err := s.Probe(t.Context()); return err })
 }
 
@@ -306,7 +306,7 @@ func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
 	must(t, err)
 	srv.Pause()
 	until(t, "it makes new connections", func() error {
-		_, err := s.Acquire(t.Context(), claim("n", "o"))
+		_, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o"))
 		_ = renewOne(t, s, "n", "o", 1)
 		if s.Connected() {
 			return fmt.Errorf("got %w with a connection", errors.Join(err, errors.New("which is there")))

@@ -234,7 +234,7 @@ func TestCloseEndsListening(t *testing.T) {
 		t.Error(err)
 	}
 	stop()
-	_, err = s.Acquire(t.Context(), claim("n", "o"))
+	_, err = lock.Await(t.Context(), s.StartAcquire, claim("n", "o"))
 	wantErr(t, err, lock.ErrUnavailable)
 	wantErr(t, renewOne(t, s, "n", "o", 1), lock.ErrUnavailable)
 }

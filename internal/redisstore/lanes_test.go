@@ -19,11 +19,11 @@ func TestOnlyRenewalsUseTheirConnection(t *testing.T) {
 	wantErr(t, renewing(t, s, r), nil)
 	s.steady.Close()
 	wantErr(t, renewing(t, s, r), lock.ErrUnavailable)
-	_, err := s.Extend(t.Context(), r)
+	_, err := lock.Await(t.Context(), s.StartExtend, r)
 	wantErr(t, err, nil)
 	r.TTL = 0
 	wantErr(t, renewing(t, s, r), nil)
-	_, err = s.Extend(t.Context(), r)
+	_, err = lock.Await(t.Context(), s.StartExtend, r)
 	wantErr(t, err, nil)
 }
 

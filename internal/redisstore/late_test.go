@@ -36,7 +36,10 @@ func TestALateReleaseOfAnUnreplicatedGrantEndsNoLaterHold(t *testing.T) {
 			cfg.Addr, cfg.OpTimeout = p.Addr, time.Second
 			raw := open(t, cfg)
 			s := settled(t, raw)
-			until(t, "acquire", func() error { _, err := raw.Acquire(t.Context(), claim("warm", "o")); return err })
+			until(t, "acquire", func() error {
+				_, err := lock.Await(t.Context(), raw.StartAcquire, claim("warm", "o"))
+				return err
+			})
 			all := raw.Scripts
 			shas := []string{
 				all.Release.SHA, all.ReleaseFair.SHA, all.ReleaseRead.SHA, all.ReleaseWrite.SHA, all.ReleasePermits.SHA,
@@ -50,7 +53,7 @@ func TestALateReleaseOfAnUnreplicatedGrantEndsNoLaterHold(t *testing.T) {
 			})
 			replica.Pause()
 			c := usual(kind, "n", "o")
-			_, err := s.Acquire(t.Context(), c)
+			_, err := lock.Await(t.Context(), s.StartAcquire, c)
 			wantErr(t, err, lock.ErrNotReplicated)
 			if p.Held() == 0 {
 				t.Error("no release is late")
@@ -58,7 +61,7 @@ func TestALateReleaseOfAnUnreplicatedGrantEndsNoLaterHold(t *testing.T) {
 			replica.Resume()
 			holding.Store(false)
 			until(t, "granted", func() error {
-				_, err := s.Acquire(t.Context(), c)
+				_, err := lock.Await(t.Context(), s.StartAcquire, c)
 				if err != nil && !errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrOutcomeUnknown) {
 					t.Fatal(err)
 				}

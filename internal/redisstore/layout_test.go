@@ -80,7 +80,7 @@ func TestLocksOfRedissonAreRespected(t *testing.T) {
 			if h.HeldBy != whole(row.by) || h.RetryAfter > row.ttl || h.RetryAfter < row.ttl-5*time.Second {
 				t.Errorf("%s as %v: got %+v, want it held by %q for %v", name, kind, h, row.by, row.ttl)
 			}
-			_, err := s.Release(ctx, kindReturn(kind, name, "o", 0))
+			_, err := lock.Await(ctx, s.StartRelease, kindReturn(kind, name, "o", 0))
 			wantErr(t, err, lock.ErrNotHeld)
 		}
 		if st, err := s.Look(ctx, name); err != nil || st.Kind != row.kind || st.Holders != row.holders ||
@@ -180,13 +180,13 @@ func TestWhatIsNoFenceIsNotReplaced(t *testing.T) {
 	_, s, c := begin(t)
 	for _, text := range []string{"x", "", "-1", "1.5", "1e9", "nan", "9007199254740993", strings.Repeat("9", 400)} {
 		must(t, c.Set(t.Context(), layout.Token("n"), text, 0).Err())
-		_, err := s.Acquire(t.Context(), claim("n", "o"))
+		_, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o"))
 		wantErr(t, err, lock.ErrKindMismatch)
 		wantHeld(t, s, "n", false)
 	}
 	c.Del(t.Context(), layout.Token("n"))
 	c.RPush(t.Context(), layout.Token("n"), "x")
-	_, err := s.Acquire(t.Context(), claim("n", "o"))
+	_, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o"))
 	wantErr(t, err, lock.ErrKindMismatch)
 }
 
@@ -209,13 +209,13 @@ func TestAHoldOutlivesItsFenceKey(t *testing.T) {
 
 	forget()
 	over := handingOver(giveBack("n", "o", f), "successor")
-	res, err := s.Release(t.Context(), over)
+	res, err := lock.Await(t.Context(), s.StartRelease, over)
 	if err != nil || res.HandedOver <= f {
 		t.Errorf("the hand-over gave %+v, %v, want a fence above %d", res, err, f)
 	}
 
 	forget()
-	res, err = s.Release(t.Context(), over)
+	res, err = lock.Await(t.Context(), s.StartRelease, over)
 	if err != nil || res.HandedOver <= f {
 		t.Errorf("the repeated hand-over gave %+v, %v, want a fence above %d", res, err, f)
 	}
@@ -227,7 +227,7 @@ func TestAHoldOutlivesItsFenceKey(t *testing.T) {
 	}
 
 	forget()
-	_, err = s.Release(t.Context(), giveBack("n", "successor", once))
+	_, err = lock.Await(t.Context(), s.StartRelease, giveBack("n", "successor", once))
 	wantErr(t, err, nil)
 }
 
@@ -267,7 +267,7 @@ func TestAFenceKeyLivesForHalfOfItsTimeAfterEachGrant(t *testing.T) {
 		check("a grant", at)
 		r := handingOver(kindReturn(k, "n", "o", g.Fence), "successor")
 		at = time.Now()
-		res, err := s.Release(t.Context(), r)
+		res, err := lock.Await(t.Context(), s.StartRelease, r)
 		must(t, err)
 		check("a hand-over", at)
 		release(t, s, kindReturn(k, "n", "successor", res.HandedOver))

@@ -47,7 +47,7 @@ func sharedMixed(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	acquire(t, s, kindClaim(lock.Read, "waited", "x"))
 	writer := kindClaim(lock.Write, "waited", "w")
 	writer.Place = lease
-	_, err := s.Acquire(t.Context(), writer)
+	_, err := lock.Await(t.Context(), s.StartAcquire, writer)
 	wantErr(t, err, lock.ErrHeld)
 	acquire(t, s, permitsClaim("sem", "x", 1, 2))
 	rw, first, second := reading("rw", "a"), reading("new", "a"), reading("new", "b")

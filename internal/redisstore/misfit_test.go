@@ -84,13 +84,13 @@ func misfitCallsOf(k lock.Kind) (calls []misfitCall) {
 	}
 	claims := func(c lock.Claim) func(*testing.T, *Store) error {
 		return func(t *testing.T, s *Store) error {
-			_, err := s.Acquire(t.Context(), c)
+			_, err := lock.Await(t.Context(), s.StartAcquire, c)
 			return err
 		}
 	}
 	returns := func(r lock.Return) func(*testing.T, *Store) error {
 		return func(t *testing.T, s *Store) error {
-			_, err := s.Release(t.Context(), r)
+			_, err := lock.Await(t.Context(), s.StartRelease, r)
 			return err
 		}
 	}

@@ -43,19 +43,9 @@ func (s *Store) restitution(r lock.Return, done func(lock.Returned, error)) *ope
 	return op
 }
 
-// Acquire implements lock.Store.
-func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	return lock.Started(ctx, s.StartAcquire, c)
-}
-
 // StartAcquire implements lock.Store.
 func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 	s.acquisition(c, done).start()
-}
-
-// Release implements lock.Store.
-func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	return lock.Started(ctx, s.StartRelease, r)
 }
 
 // StartRelease implements lock.Store.

@@ -66,7 +66,7 @@ func TestAPasswordChangesWhileLockdRuns(t *testing.T) {
 			}
 			run(p.cutOff...)
 			until(t, "the old password is refused", func() error {
-				_, err := s.Acquire(t.Context(), claim("m", "o"))
+				_, err := lock.Await(t.Context(), s.StartAcquire, claim("m", "o"))
 				if !errors.Is(err, lock.ErrUnavailable) || !redis.HasErrorPrefix(err, "WRONGPASS") {
 					return fmt.Errorf("got %v", err) //nolint:errorlint // its text counts
 				}
@@ -116,6 +116,6 @@ func TestThePasswordOfTheSentinelsChangesWhileLockdRuns(t *testing.T) {
 	must(t, c.Do(t.Context(), "client", "kill", "type", "normal").Err())
 	change("second")
 	must(t, srv.Client().Do(t.Context(), "client", "kill", "type", "normal").Err())
-	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("m", "o")); return err })
+	until(t, "acquire", func() error { _, err := lock.Await(t.Context(), s.StartAcquire, claim("m", "o")); return err })
 	until(t, "connections", s.connected)
 }

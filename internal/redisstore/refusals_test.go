@@ -147,7 +147,7 @@ func TestARedisThatRefusesIsUnavailable(t *testing.T) {
 					t.Errorf("%s: it took %v", what, took)
 				}
 			}
-			refused("acquire", func() error { _, err := s.Acquire(t.Context(), claim("n", "o")); return err })
+			refused("acquire", func() error { _, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o")); return err })
 			if !tr.brief {
 				refuseRest(t, s, held, begun, refused)
 			}
@@ -167,7 +167,10 @@ func refuseRest(t *testing.T, s *Store, held lock.Fence, begun time.Time, refuse
 		_, err := s.AcquireAll(t.Context(), []lock.Claim{claim("n", "o"), claim("m", "o")})
 		return err
 	})
-	refused("release", func() error { _, err := s.Release(t.Context(), giveBack("held", "o", held)); return err })
+	refused("release", func() error {
+		_, err := lock.Await(t.Context(), s.StartRelease, giveBack("held", "o", held))
+		return err
+	})
 	refused("renew", func() error { return seenOne(t, s, "held", "o", held, begun) })
 }
 
@@ -206,7 +209,7 @@ func TestARedisThatComesBackWithOldDataForgetsWhatCameSince(t *testing.T) {
 	until(t, "renew what was saved", func() error { return seenOne(t, s, "kept", "o", kept, begun) })
 	wantLost(t, seenOne(t, s, "lost", "o", lost, begun), lock.LostData)
 	wantLost(t, seenOne(t, s, "passed on", "p", f, begun), lock.LostData)
-	if _, err := s.Acquire(t.Context(), claim("passed on", "q")); !errors.Is(err, lock.ErrHeld) {
+	if _, err := lock.Await(t.Context(), s.StartAcquire, claim("passed on", "q")); !errors.Is(err, lock.ErrHeld) {
 		t.Errorf("got %v, want that the old hold is there again", err)
 	}
 	if _, err := s.ForceRelease(t.Context(), "passed on", lock.Exclusive); err != nil { // or its lease ends

@@ -53,7 +53,7 @@ func TestAHoldIsProlongedAlikeByAnOldRedis(t *testing.T) {
 		c.Persist(t.Context(), name)
 		lasts(time.Hour, time.Hour)
 		r.TTL = 3 * time.Hour
-		if left, err := s.Extend(t.Context(), r); err != nil || left != r.TTL {
+		if left, err := lock.Await(t.Context(), s.StartExtend, r); err != nil || left != r.TTL {
 			t.Errorf("%s: extended to %v, %v", name, left, err)
 		}
 		c.HSet(t.Context(), name, "mode", "read")

@@ -22,7 +22,7 @@ func withReplica(t *testing.T) (master, replica *redistest.Server, cfg Config) {
 	cfg = Config{Addr: master.Addr, OpTimeout: 2 * time.Second, Replicas: 1}
 	s := open(t, cfg)
 	until(t, "the replica acknowledges",
-		func() error { _, err := s.Acquire(t.Context(), claim("first", "o")); return err })
+		func() error { _, err := lock.Await(t.Context(), s.StartAcquire, claim("first", "o")); return err })
 	return master, replica, cfg
 }
 
@@ -111,7 +111,7 @@ func refuseWithout(t *testing.T, replica *redistest.Server, raw *Store) {
 		refused(name, <-err)
 		free(name)
 	}
-	_, err = s.Acquire(t.Context(), claim("held", "p"))
+	_, err = lock.Await(t.Context(), s.StartAcquire, claim("held", "p"))
 	wantErr(t, err, lock.ErrHeld) // which is true, replicated or not
 	var overs sync.WaitGroup
 	overs.Add(len(handed))
@@ -131,5 +131,8 @@ func refuseWithout(t *testing.T, replica *redistest.Server, raw *Store) {
 	wantErr(t, renewOne(t, raw, "held", "o", first.Fence), nil)
 
 	replica.Resume()
-	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("after", "o")); return err })
+	until(t, "acquire", func() error {
+		_, err := lock.Await(t.Context(), s.StartAcquire, claim("after", "o"))
+		return err
+	})
 }

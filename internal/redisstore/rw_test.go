@@ -30,7 +30,7 @@ func kindReturn(kind lock.Kind, name string, o lock.Owner, f lock.Fence) lock.Re
 // release makes a release that must succeed.
 func release(t testing.TB, s *Store, r lock.Return) lock.Returned {
 	t.Helper()
-	res, err := s.Release(t.Context(), r)
+	res, err := lock.Await(t.Context(), s.StartRelease, r)
 	if err != nil {
 		t.Fatalf("release %+v: %v", r, err)
 	}

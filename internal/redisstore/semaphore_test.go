@@ -75,7 +75,7 @@ func TestASemaphoreOfRedissonKeepsItsWays(t *testing.T) {
 	if h := refused(t, s, permitsClaim("n", "o", 1, 0)); h.RetryAfter != lock.NoTTL {
 		t.Errorf("got %+v, want no time: that permit has no end", h)
 	}
-	_, err := s.Acquire(ctx, permitsClaim("n", "o", 2, 0))
+	_, err := lock.Await(ctx, s.StartAcquire, permitsClaim("n", "o", 2, 0))
 	if bad, ok := errors.AsType[*lock.InvalidError](err); !ok || bad.Reason != lock.ReasonPermits {
 		t.Errorf("got %v, want that there never are as many", err)
 	}

@@ -108,9 +108,12 @@ func TestADemotedMasterIsLeft(t *testing.T) {
 		return nil
 	}
 	until(t, "a probe finds out", func() error { _, err := s.Probe(t.Context()); return refused(err) })
-	until(t, "nothing is asked", func() error { _, err := s.Acquire(t.Context(), claim("m", "o")); return refused(err) })
+	until(t, "nothing is asked", func() error {
+		_, err := lock.Await(t.Context(), s.StartAcquire, claim("m", "o"))
+		return refused(err)
+	})
 	must(t, master.ReplicaOf(t.Context(), "NO", "ONE").Err())
-	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("m", "o")); return err })
+	until(t, "acquire", func() error { _, err := lock.Await(t.Context(), s.StartAcquire, claim("m", "o")); return err })
 }
 
 // It would delay for as long as a connection may take to be made.
@@ -140,7 +143,7 @@ func TestAReplicaThatDidNotAcknowledgeTakesOver(t *testing.T) {
 	s := open(t, cfg)
 	taken := func(name string) (f lock.Fence) {
 		until(t, "acquire "+name, func() error { // it is refused while the replica is slow, as on a busy machine
-			g, err := s.Acquire(t.Context(), claim(name, "o"))
+			g, err := lock.Await(t.Context(), s.StartAcquire, claim(name, "o"))
 			f = g.Fence
 			return err
 		})
@@ -176,7 +179,7 @@ func TestAReplicaThatDidNotAcknowledgeTakesOver(t *testing.T) {
 	}
 	until(t, "renew what both had", func() error { return seenOne(t, s, "kept", "o", kept, seen) })
 	wantLost(t, seenOne(t, s, "lost", "o", lost, seen), lock.LostData)
-	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("lost", "p")); return err })
+	until(t, "acquire", func() error { _, err := lock.Await(t.Context(), s.StartAcquire, claim("lost", "p")); return err })
 	if g := acquire(t, s, claim("lost", "p")); g.Fence <= lost {
 		t.Errorf("got fence %d, want more than %d, of which the new master never heard", g.Fence, lost)
 	}

@@ -46,7 +46,7 @@ func TestDeadWaitersOfRedissonBetweenLivingOnesCostOneWaitAltogether(t *testing.
 	last := lock.Owner("o")
 	for _, o := range living {
 		release(t, s, kindReturn(lock.Fair, "n", last, f))
-		g, err := s.Acquire(t.Context(), fairClaim("n", o))
+		g, err := lock.Await(t.Context(), s.StartAcquire, fairClaim("n", o))
 		if err != nil {
 			t.Fatalf("%s: got %v, want its turn at once: all before it are dead", o, err)
 		}

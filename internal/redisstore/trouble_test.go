@@ -99,7 +99,7 @@ func TestAServerWithoutWaitIsToldOf(t *testing.T) {
 	if logs.Len() != 1 || !strings.Contains(logs.All()[0].Message, "WAIT") {
 		t.Errorf("got %v, want a word about WAIT", logs.All())
 	}
-	_, err = s.Acquire(t.Context(), claim("n", "o"))
+	_, err = lock.Await(t.Context(), s.StartAcquire, claim("n", "o"))
 	wantErr(t, err, lock.ErrNotReplicated)
 }
 

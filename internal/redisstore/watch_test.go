@@ -190,7 +190,7 @@ func TestALookWaitsForWhatWasToldBefore(t *testing.T) {
 	}
 	for range 3 {
 		g := acquire(t, s, claim("n", "o"))
-		if _, err := s.Release(t.Context(), giveBack("n", "o", g.Fence)); err != nil {
+		if _, err := lock.Await(t.Context(), s.StartRelease, giveBack("n", "o", g.Fence)); err != nil {
 			t.Fatal(err)
 		}
 		heard("of ours", g.Fence)

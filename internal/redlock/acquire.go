@@ -10,11 +10,6 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Acquire implements lock.Store.
-func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	return lock.Started(ctx, s.StartAcquire, c)
-}
-
 // StartAcquire implements lock.Store.
 func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 	if err := decides(c.Kind); err != nil {
@@ -52,7 +47,7 @@ func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 	if len(cs) == 0 {
 		return nil, nil
 	}
-	gs, err := lock.Started(ctx, func(cs []lock.Claim, done func([]lock.Grant, error)) {
+	gs, err := lock.Await(ctx, func(cs []lock.Claim, done func([]lock.Grant, error)) {
 		var begun sync.WaitGroup
 		begun.Add(len(s.members))
 		a := s.attempt(cs, done)

@@ -22,17 +22,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type prompt struct{ *memstore.Store }
 
 func (p prompt) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	g, err := p.Acquire(context.Background(), c)
+	g, err := lock.Await(context.Background(), p.Store.StartAcquire, c)
 	go done(g, err)
 }
 
 func (p prompt) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	res, err := p.Release(context.Background(), r)
+	res, err := lock.Await(context.Background(), p.Store.StartRelease, r)
 	go done(res, err)
 }
 
 func (p prompt) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
-	left, err := p.Extend(context.Background(), r)
+	left, err := lock.Await(context.Background(), p.Store.StartExtend, r)
 	go done(left, err)
 }
 
@@ -46,22 +46,16 @@ func (s settled) settle() {
 	}
 }
 
-func (s settled) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	defer s.settle()
-	return s.Store.Acquire(ctx, c)
-}
-
-func (s settled) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	defer s.settle()
-	return s.Store.Release(ctx, r)
-}
-
 func (s settled) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 	s.Store.StartAcquire(c, func(g lock.Grant, err error) { go func() { s.settle(); done(g, err) }() })
 }
 
 func (s settled) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	s.Store.StartRelease(r, func(res lock.Returned, err error) { go func() { s.settle(); done(res, err) }() })
+}
+
+func (s settled) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
+	s.Store.StartExtend(r, func(left time.Duration, err error) { go func() { s.settle(); done(left, err) }() })
 }
 
 func (s settled) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
@@ -72,11 +66,6 @@ func (s settled) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant,
 func (s settled) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
 	defer s.settle()
 	s.Store.Renew(ctx, rs, done)
-}
-
-func (s settled) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
-	defer s.settle()
-	return s.Store.Extend(ctx, r)
 }
 
 func (s settled) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {

@@ -10,11 +10,6 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Extend implements lock.Store.
-func (s *Store) Extend(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
-	return lock.Started(ctx, s.StartExtend, r)
-}
-
 func renewFailed(name string, err error) error { return fmt.Errorf("renew %q: %w", name, err) }
 
 // StartExtend implements lock.Store.

@@ -15,11 +15,11 @@ import (
 type inline struct{ *memstore.Store }
 
 func (p inline) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	done(p.Acquire(context.Background(), c))
+	done(lock.Await(context.Background(), p.Store.StartAcquire, c))
 }
 
 func (p inline) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	done(p.Release(context.Background(), r))
+	done(lock.Await(context.Background(), p.Store.StartRelease, r))
 }
 
 // All members are asked, also if a majority has answered before the last one is: it would else be left with the hold of
@@ -35,13 +35,14 @@ func TestAHandOverAsksAllMembersHoweverQuickOthersAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	g, err := s.Acquire(t.Context(), lock.Claim{Name: "n", Kind: lock.Exclusive, Owner: "a", TTL: time.Minute})
+	c := lock.Claim{Name: "n", Kind: lock.Exclusive, Owner: "a", TTL: time.Minute}
+	g, err := lock.Await(t.Context(), s.StartAcquire, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := lock.Return{Name: "n", Kind: lock.Exclusive, Owner: "a", Fence: g.Fence}
 	r.Next = &lock.Successor{Owner: "b", TTL: time.Minute}
-	if res, err := s.Release(t.Context(), r); err != nil || res.HandedOver == 0 {
+	if res, err := lock.Await(t.Context(), s.StartRelease, r); err != nil || res.HandedOver == 0 {
 		t.Fatalf("got %+v, %v, want it handed over", res, err)
 	}
 	for i, m := range stores {

@@ -56,7 +56,7 @@ func TestAHolderOfRedissonsRedLockIsOne(t *testing.T) {
 			}
 			c := claimOf("n", "o")
 			c.Kind = kind
-			_, err = s.Acquire(w.Context(), c)
+			_, err = lock.Await(w.Context(), s.StartAcquire, c)
 			if held, ok := errors.AsType[*lock.HeldError](err); !ok || held.RetryAfter < 50*time.Second {
 				t.Errorf("got %v, and another try after %v", err, held.RetryAfter)
 			}

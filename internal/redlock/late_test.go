@@ -64,9 +64,9 @@ func TestNobodyIsInTheWayOfNamesThatNobodyElseWants(t *testing.T) {
 // pair takes a name, asking again while somebody is in the way, and gives it back.
 func (w *world) pair(name string, o lock.Owner, begun time.Time) (time.Duration, error) {
 	for {
-		g, err := w.Store.Acquire(w.Context(), claimOf(name, o))
+		g, err := lock.Await(w.Context(), w.Store.StartAcquire, claimOf(name, o))
 		if err == nil {
-			_, err = w.Store.Release(w.Context(), returnOf(name, o, g.Fence))
+			_, err = lock.Await(w.Context(), w.Store.StartRelease, returnOf(name, o, g.Fence))
 			return time.Since(begun), err
 		}
 		held, is := errors.AsType[*lock.HeldError](err)

@@ -175,13 +175,30 @@ func (n *node) later(d time.Duration) time.Duration {
 	return d
 }
 
-func (n *node) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	return n.acquire(ctx, n.begin("acquire", c.Name), c)
+// begun is meet for a call that is started.
+func begun[R, T any](at call, start func(R, func(T, error)), r R, done func(T, error)) {
+	ctx := context.Background()
+	go func() { done(meet(ctx, at, func() (T, error) { return lock.Await(ctx, start, r) })) }()
 }
 
-func (n *node) acquire(ctx context.Context, at call, c lock.Claim) (lock.Grant, error) {
+func (n *node) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 	c.TTL = n.sooner(c.TTL)
-	return meet(ctx, at, func() (lock.Grant, error) { return n.Store.Acquire(context.Background(), c) })
+	begun(n.begin("acquire", c.Name), n.Store.StartAcquire, c, done)
+}
+
+func (n *node) StartRelease(r lock.Return, done func(lock.Returned, error)) {
+	if r.Next != nil {
+		next := *r.Next
+		next.TTL = n.sooner(next.TTL)
+		r.Next = &next
+	}
+	begun(n.begin("release", r.Name), n.Store.StartRelease, r, done)
+}
+
+func (n *node) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
+	r.TTL = n.sooner(r.TTL)
+	begun(n.begin("extend", r.Name), n.Store.StartExtend, r,
+		func(left time.Duration, err error) { done(n.later(left), err) })
 }
 
 func (n *node) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
@@ -195,32 +212,9 @@ func (n *node) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, e
 		func() ([]lock.Grant, error) { return n.Store.AcquireAll(context.Background(), cs) })
 }
 
-func (n *node) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	return n.release(ctx, n.begin("release", r.Name), r)
-}
-
-func (n *node) release(ctx context.Context, at call, r lock.Return) (lock.Returned, error) {
-	if r.Next != nil {
-		next := *r.Next
-		next.TTL = n.sooner(next.TTL)
-		r.Next = &next
-	}
-	return meet(ctx, at, func() (lock.Returned, error) { return n.Store.Release(context.Background(), r) })
-}
-
 func (n *node) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 	return meet(ctx, n.begin("raise", c.Name),
 		func() (lock.Fence, error) { return n.Store.Raise(context.Background(), c) })
-}
-
-func (n *node) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
-	return n.extend(ctx, n.begin("extend", r.Name), r)
-}
-
-func (n *node) extend(ctx context.Context, at call, r lock.Renewal) (time.Duration, error) {
-	r.TTL = n.sooner(r.TTL)
-	left, err := meet(ctx, at, func() (time.Duration, error) { return n.Store.Extend(context.Background(), r) })
-	return n.later(left), err
 }
 
 func (n *node) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
@@ -299,21 +293,6 @@ func (n *node) Probe(ctx context.Context) (string, error) {
 		since, _ := n.Fresh()
 		return fmt.Sprint("node ", since.UnixNano()), nil
 	})
-}
-
-func (n *node) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	at := n.begin("acquire", c.Name)
-	go func() { done(n.acquire(context.Background(), at, c)) }()
-}
-
-func (n *node) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	at := n.begin("release", r.Name)
-	go func() { done(n.release(context.Background(), at, r)) }()
-}
-
-func (n *node) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
-	at := n.begin("extend", r.Name)
-	go func() { done(n.extend(context.Background(), at, r)) }()
 }
 
 // has says who holds a name there.

@@ -43,13 +43,13 @@ func lapOf(t *testing.T, fault func(w *world)) (took time.Duration) {
 		begun := time.Now()
 		for range 20 {
 			f := w.take(w.Store, claimOf("n", "o")).Fence
-			if _, err := w.Store.Acquire(w.Context(), claimOf("n", "other")); !errors.Is(err, lock.ErrHeld) {
+			if _, err := lock.Await(w.Context(), w.Store.StartAcquire, claimOf("n", "other")); !errors.Is(err, lock.ErrHeld) {
 				w.Errorf("got %v, want it to be held", err)
 			}
 			if err := w.renew(renewalOf("n", "o", f)); err != nil {
 				w.Error(err)
 			}
-			if _, err := w.Store.Extend(w.Context(), renewalOf("n", "o", f)); err != nil {
+			if _, err := lock.Await(w.Context(), w.Store.StartExtend, renewalOf("n", "o", f)); err != nil {
 				w.Error(err)
 			}
 			if st, err := w.Store.Look(w.Context(), "n"); err != nil || st.Owner != "o" {
@@ -79,7 +79,7 @@ func TestASplitVoteEnds(t *testing.T) {
 				s := w.another(Config{})
 				go func() {
 					for tries := 0; ; tries++ {
-						_, err := s.Acquire(context.Background(), claimOf("n", o))
+						_, err := lock.Await(context.Background(), s.StartAcquire, claimOf("n", o))
 						if err == nil {
 							granted <- o
 							return

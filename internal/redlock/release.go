@@ -2,17 +2,11 @@ package redlock
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 
 	"github.com/lockd-io/lockd/internal/lock"
 )
-
-// Release implements lock.Store.
-func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	return lock.Started(ctx, s.StartRelease, r)
-}
 
 func releaseFailed(name string, err error) error {
 	if err == nil {

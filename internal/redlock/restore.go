@@ -76,11 +76,11 @@ func (s *Store) lookAgain(ctx context.Context, m *member, r lock.Renewal) {
 }
 
 func (s *Store) putBack(ctx context.Context, m *member, c lock.Claim) error {
-	g, err := m.Acquire(ctx, c)
+	g, err := lock.Await(ctx, m.StartAcquire, c)
 	if held, ok := errors.AsType[*lock.HeldError](err); ok && c.Kind == lock.Read {
 		// A writer that waits keeps new readers away, and this is none. The writer says again that it waits.
 		if m.Leave(ctx, c.Name, lock.Write, []lock.Owner{held.HeldBy}) == nil {
-			g, err = m.Acquire(ctx, c)
+			g, err = lock.Await(ctx, m.StartAcquire, c)
 		}
 	}
 	if err == nil && g.Fence < c.Fence {
@@ -92,5 +92,5 @@ func (s *Store) putBack(ctx context.Context, m *member, c lock.Claim) error {
 // elsewhere is for how long a majority has a hold without one of the members. It changes nothing about it.
 func (s *Store) elsewhere(ctx context.Context, but *member, r lock.Renewal) (left time.Duration, err error) {
 	r.TTL = time.Millisecond
-	return lock.Started(ctx, func(r lock.Renewal, done func(time.Duration, error)) { s.extendBut(but, r, done) }, r)
+	return lock.Await(ctx, func(r lock.Renewal, done func(time.Duration, error)) { s.extendBut(but, r, done) }, r)
 }

@@ -38,14 +38,14 @@ func (p *player) do(s *Store, who, what string, words []string) (r result) {
 				p.told[other.Name+" "+who] = other
 			}
 		default:
-			gs[0], err = s.Acquire(ctx, c)
+			gs[0], err = lock.Await(ctx, s.StartAcquire, c)
 		}
 		if err == nil {
 			r.fence = gs[0].Fence
 		}
 	case "releases":
 		var res lock.Returned
-		res, err = s.Release(ctx, p.back(who, words))
+		res, err = lock.Await(ctx, s.StartRelease, p.back(who, words))
 		if r.fence = res.HandedOver; r.fence != 0 {
 			r.word = "handed"
 		}
@@ -67,7 +67,7 @@ func (p *player) do(s *Store, who, what string, words []string) (r result) {
 			}
 		}
 		if what == "extends" {
-			r.retry, err = s.Extend(ctx, renewal)
+			r.retry, err = lock.Await(ctx, s.StartExtend, renewal)
 		} else {
 			err = s.Shorten(ctx, renewal)
 		}

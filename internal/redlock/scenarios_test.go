@@ -239,7 +239,7 @@ func (p *player) member(words []string) {
 		case "takes":
 			p.puts(i, p.claim(rest[0], rest))
 		case "gives":
-			_, err := n.Store.Release(p.Context(), p.back(rest[0], rest))
+			_, err := lock.Await(p.Context(), n.Store.StartRelease, p.back(rest[0], rest))
 			if got := word(err); got != cmp.Or(after(rest, "="), "ok") {
 				p.wrong("%s", got)
 			}
@@ -415,7 +415,7 @@ func (p *player) call(words []string) {
 
 // wait makes an attempt now, and another one whenever a release is told.
 func (p *player) wait(s *Store, c lock.Claim) {
-	try := func() { _, _ = s.Acquire(p.Context(), c) }
+	try := func() { _, _ = lock.Await(p.Context(), s.StartAcquire, c) }
 	p.Cleanup(s.Listen(c.Name, c.Kind, func(n lock.Notice) {
 		if n.What == lock.NoticeReleased {
 			p.woken.Add(1)

@@ -24,7 +24,7 @@ func (h *holds) handOver(ctx context.Context) (next *holds) {
 	}
 	start := time.Now()
 	r.Next = &lock.Successor{Owner: successor.Owner, TTL: successor.TTL}
-	res, err := h.store.Release(context.Background(), r)
+	res, err := lock.Await(context.Background(), h.store.StartRelease, r)
 	handed := err == nil && res.HandedOver != 0
 	switch {
 	case cancelled:
@@ -55,7 +55,7 @@ func (h *holds) successors(successor lock.Claim, g lock.Grant, start time.Time) 
 func (h *holds) waits(successor lock.Claim) (got *holds) {
 	for range h.intN(3) {
 		start := time.Now()
-		g, err := h.store.Acquire(context.Background(), successor)
+		g, err := lock.Await(context.Background(), h.store.StartAcquire, successor)
 		switch {
 		case err == nil && time.Now().Before(start.Add(successor.TTL)):
 			return h.successors(successor, g, start)

@@ -87,12 +87,14 @@ func ask(store *Store, cs []lock.Claim) ([]lock.Grant, error) {
 	if len(cs) > 1 {
 		return store.AcquireAll(context.Background(), cs)
 	}
-	g, err := store.Acquire(context.Background(), cs[0])
+	g, err := lock.Await(context.Background(), store.StartAcquire, cs[0])
 	return []lock.Grant{g}, err
 }
 
 // giveBack releases, once.
-func (s *storm) giveBack(store *Store, r lock.Return) { _, _ = store.Release(context.Background(), r) }
+func (s *storm) giveBack(store *Store, r lock.Return) {
+	_, _ = lock.Await(context.Background(), store.StartRelease, r)
+}
 
 // keep has names for a while, and does with them what can be done. It returns what was handed over at the end, if it
 // was.
@@ -160,7 +162,7 @@ func (h *holds) extend(i int) {
 	r := h.renewal(i)
 	r.TTL = h.ttl()
 	start := time.Now()
-	left, err := h.store.Extend(context.Background(), r)
+	left, err := lock.Await(context.Background(), h.store.StartExtend, r)
 	if err != nil {
 		return
 	}

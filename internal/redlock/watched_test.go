@@ -46,7 +46,7 @@ func (w *world) contend(ws []*witness, clients, rounds int) (all []heard) {
 // await takes the name as soon as it is free, releases it and returns its fence.
 func (x *witness) await(w *world, o lock.Owner) lock.Fence {
 	for {
-		g, err := x.Acquire(w.Context(), claimOf("n", o))
+		g, err := lock.Await(w.Context(), x.StartAcquire, claimOf("n", o))
 		switch held, isHeld := errors.AsType[*lock.HeldError](err); {
 		case err == nil:
 			time.Sleep(some(4 * time.Millisecond))

@@ -113,7 +113,7 @@ func renewalOf(name string, o lock.Owner, f lock.Fence) lock.Renewal {
 // take makes an acquisition that must succeed.
 func (w *world) take(s *Store, c lock.Claim) lock.Grant {
 	w.Helper()
-	g, err := s.Acquire(w.Context(), c)
+	g, err := lock.Await(w.Context(), s.StartAcquire, c)
 	if err != nil {
 		w.Fatalf("acquire %+v: %v", c, err)
 	}
@@ -123,7 +123,7 @@ func (w *world) take(s *Store, c lock.Claim) lock.Grant {
 // give makes a release that must succeed.
 func (w *world) give(s *Store, r lock.Return) {
 	w.Helper()
-	if _, err := s.Release(w.Context(), r); err != nil {
+	if _, err := lock.Await(w.Context(), s.StartRelease, r); err != nil {
 		w.Fatalf("release %+v: %v", r, err)
 	}
 }
@@ -145,7 +145,7 @@ func (w *world) holders(name string) (os []lock.Owner) {
 // puts has a node hold a name for somebody whom no majority knows.
 func (w *world) puts(node int, c lock.Claim) {
 	w.Helper()
-	if _, err := w.nodes[node].Store.Acquire(w.Context(), c); err != nil {
+	if _, err := lock.Await(w.Context(), w.nodes[node].Store.StartAcquire, c); err != nil {
 		w.Fatal(err)
 	}
 }

@@ -100,15 +100,10 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 	})
 }
 
-// Acquire implements lock.Store.
-func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	return lock.Started(ctx, s.StartAcquire, c)
-}
-
 // AcquireAll implements lock.Store.
 func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	ask := func(told func([]lock.Grant, error)) { told(s.Store.AcquireAll(ctx, cs)) }
-	return lock.Started(ctx, func(cs []lock.Claim, done func([]lock.Grant, error)) {
+	return lock.Await(ctx, func(cs []lock.Claim, done func([]lock.Grant, error)) {
 		ask(acquired(s, cs, s.putOff(cs), false, ask, done))
 	}, cs)
 }

@@ -1,7 +1,6 @@
 package settle
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -16,11 +15,6 @@ const (
 	// It would lose its place among fair waiters.
 	patience = 6 * time.Second
 )
-
-// Release implements lock.Store.
-func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	return lock.Started(ctx, s.StartRelease, r)
-}
 
 // StartRelease implements lock.Store. For a successor it is an acquisition.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {

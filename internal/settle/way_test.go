@@ -60,38 +60,16 @@ func send[T any](w *way, what string, run func() (T, error), done func(T, error)
 	w.sent = append(w.sent, "> "+what)
 }
 
-// ask is send, and waits.
-func ask[T any](ctx context.Context, w *way, what string, run func() (T, error)) (T, error) {
-	if ctx.Err() != nil {
-		return *new(T), lock.ErrUnavailable
-	}
-	var v T
-	told := make(chan error, 1)
-	send(w, what, run, func(got T, err error) { v = got; told <- err })
-	select {
-	case err := <-told:
-		return v, err
-	case <-ctx.Done():
-		return *new(T), lock.ErrOutcomeUnknown
-	}
-}
-
 func (w *way) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 	send(w, "acquire "+string(c.Owner), func() (lock.Grant, error) {
-		return w.Store.Acquire(context.Background(), c)
+		return lock.Await(context.Background(), w.Store.StartAcquire, c)
 	}, done)
-}
-
-func (w *way) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	return ask(ctx, w, "acquire "+string(c.Owner), func() (lock.Grant, error) {
-		return w.Store.Acquire(context.Background(), c)
-	})
 }
 
 // AcquireAll takes one name after the other, as if they were on several servers.
 func (w *way) AcquireAll(ctx context.Context, cs []lock.Claim) (gs []lock.Grant, err error) {
 	for _, c := range cs {
-		g, err := w.Acquire(ctx, c)
+		g, err := lock.Await(ctx, w.StartAcquire, c)
 		switch {
 		case err == nil:
 			gs = append(gs, g)
@@ -109,14 +87,7 @@ func (w *way) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	if r.Next != nil {
 		what += " to " + string(r.Next.Owner)
 	}
-	send(w, what, func() (lock.Returned, error) { return w.Store.Release(context.Background(), r) }, done)
-}
-
-func (w *way) Release(ctx context.Context, r lock.Return) (res lock.Returned, err error) {
-	if ctx.Err() != nil {
-		return res, lock.ErrUnavailable
-	}
-	panic("settle waits for StartRelease")
+	send(w, what, func() (lock.Returned, error) { return lock.Await(context.Background(), w.Store.StartRelease, r) }, done)
 }
 
 // take takes so many commands from under way, all of them with -1.

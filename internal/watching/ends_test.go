@@ -156,7 +156,7 @@ func (r *replica) take(t *testing.T, k lock.Kind, o lock.Owner, ttl time.Duratio
 		c.Permits, c.Limit = 2, 20
 	}
 	for {
-		g, err := r.store.Acquire(t.Context(), c)
+		g, err := lock.Await(t.Context(), r.store.StartAcquire, c)
 		if err == nil {
 			return lock.Return{Name: c.Name, Kind: k, Owner: o, Fence: g.Fence, Permits: c.Permits}
 		}
@@ -205,7 +205,7 @@ func (r *replica) giveBack(t *testing.T, e *ends, h lock.Return, handOver bool) 
 	if handOver {
 		h.Next = &lock.Successor{Owner: h.Owner + "'s successor", TTL: time.Minute}
 	}
-	res, err := r.store.Release(t.Context(), h)
+	res, err := lock.Await(t.Context(), r.store.StartRelease, h)
 	if err != nil {
 		t.Error(err)
 	}

@@ -59,7 +59,7 @@ func over(r lock.Return, to lock.Owner) lock.Return {
 // refused makes an acquisition that must be refused because of others, and returns why.
 func (s *suite) refused(c lock.Claim) lock.HeldError {
 	s.Helper()
-	_, err := s.Store.Acquire(s.Context(), c)
+	_, err := await(s.Context(), s.Store.StartAcquire, c)
 	s.wantErr(err, lock.ErrHeld)
 	held, ok := errors.AsType[*lock.HeldError](err)
 	if !ok {
@@ -81,7 +81,7 @@ func (s *suite) refusedBy(by lock.Owner, ahead int, c lock.Claim) lock.HeldError
 // notHeld makes a release that must find nothing.
 func (s *suite) notHeld(r lock.Return) {
 	s.Helper()
-	_, err := s.Store.Release(s.Context(), r)
+	_, err := await(s.Context(), s.Store.StartRelease, r)
 	s.wantErr(err, lock.ErrNotHeld)
 }
 

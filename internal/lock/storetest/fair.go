@@ -108,7 +108,7 @@ var fairContract = []contract{
 		if g := s.acquire(of(lock.Fair, "n", "p")); g.Fence != f {
 			s.Errorf("got fence %d, want %d", g.Fence, f)
 		}
-		_, err := s.Store.Release(s.Context(), back(of(lock.Fair, "n", "o"), f)) // late
+		_, err := await(s.Context(), s.Store.StartRelease, back(of(lock.Fair, "n", "o"), f)) // late
 		s.wantErr(err, lock.ErrNotHeld)
 		s.letGo("p", "a")
 	}},

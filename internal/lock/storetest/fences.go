@@ -99,7 +99,7 @@ var fenceContract = []contract{
 			}
 			last := s.look(c.Name).Fence
 			s.wantRaised(c, f)
-			if _, err := s.Store.Extend(s.Context(), on(c, 0)); err != nil {
+			if _, err := await(s.Context(), s.Store.StartExtend, on(c, 0)); err != nil {
 				s.Errorf("%v: extend: %v", c.Kind, err)
 			}
 			s.wantRaised(c, f)

@@ -131,7 +131,7 @@ var commonContract = []kindContract{
 		s.wantState(heldAs(other))
 		s.release(back(other, 0))
 		s.acquire(c)
-		_, err := s.Store.Release(s.Context(), back(c, old))
+		_, err := await(s.Context(), s.Store.StartRelease, back(c, old))
 		if kind == lock.Semaphore || s.AnyFence { // its owner alone decides
 			s.must(err)
 			s.wantFree("n")
@@ -173,7 +173,7 @@ var commonContract = []kindContract{
 		s.must(s.Hooks.Expire("n"))
 		s.acquire(c)
 		if !s.AnyFence {
-			_, err := s.Store.Release(s.Context(), over(back(c, old), "successor"))
+			_, err := await(s.Context(), s.Store.StartRelease, over(back(c, old), "successor"))
 			s.wantErr(err, lock.ErrStale)
 		}
 		s.notHeld(over(back(of(kind, "n", "other"), 0), "successor"))
@@ -208,7 +208,7 @@ var commonContract = []kindContract{
 		r.TTL = time.Second
 		s.must(s.renew(r))
 		s.wantTTL(s.look("n").TTL, ttl)
-		left, err := s.Store.Extend(s.Context(), r)
+		left, err := await(s.Context(), s.Store.StartExtend, r)
 		s.must(err)
 		s.wantTTL(left, ttl)
 		s.must(s.renew(on(c, 0)))
@@ -281,11 +281,11 @@ var commonContract = []kindContract{
 	{"ANameInOtherUseIsAMismatch", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
 		s.must(s.Hooks.Occupy("n"))
-		_, err := s.Store.Acquire(s.Context(), c)
+		_, err := await(s.Context(), s.Store.StartAcquire, c)
 		s.wantErr(err, lock.ErrKindMismatch)
 		_, err = s.Store.AcquireAll(s.Context(), []lock.Claim{c})
 		s.wantErr(err, lock.ErrKindMismatch)
-		_, err = s.Store.Release(s.Context(), back(c, 0))
+		_, err = await(s.Context(), s.Store.StartRelease, back(c, 0))
 		s.wantErr(err, lock.ErrKindMismatch)
 		_, err = s.Store.ForceRelease(s.Context(), "n", kind)
 		s.wantErr(err, lock.ErrKindMismatch)
@@ -295,13 +295,13 @@ var commonContract = []kindContract{
 	}},
 	{"WithAnEndedContextNothingIsBegun", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
-		_, err := s.Store.Acquire(s.ended(), c)
+		_, err := await(s.ended(), s.Store.StartAcquire, c)
 		s.wantErr(err, lock.ErrUnavailable)
 		_, err = s.Store.AcquireAll(s.ended(), []lock.Claim{c})
 		s.wantErr(err, lock.ErrUnavailable)
 		s.wantFree("n")
 		f := s.acquire(c).Fence
-		_, err = s.Store.Release(s.ended(), back(c, f))
+		_, err = await(s.ended(), s.Store.StartRelease, back(c, f))
 		s.wantErr(err, lock.ErrUnavailable)
 		_, err = s.Store.ForceRelease(s.ended(), "n", kind)
 		s.wantErr(err, lock.ErrUnavailable)

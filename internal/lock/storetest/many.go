@@ -116,7 +116,7 @@ var listContract = []contract{
 		oddNames := oddNames
 		if s.Apart {
 			oddNames = slices.DeleteFunc(slices.Clone(oddNames), func(name string) bool { return name == halfBraced })
-			_, err := s.Store.Acquire(s.Context(), claim(halfBraced, "o"))
+			_, err := await(s.Context(), s.Store.StartAcquire, claim(halfBraced, "o"))
 			s.wantErr(err, lock.ErrInvalid)
 		}
 		for _, name := range oddNames {

@@ -198,7 +198,7 @@ func (c *comparison) acquire() (string, step) {
 		if ahead > 0 {
 			claim.Fence = s.later(claim.Name, ahead)
 		}
-		g, err := s.Store.Acquire(ctx, claim)
+		g, err := await(ctx, s.Store.StartAcquire, claim)
 		o := outcome{Err: class(s.refusal(ctx, err, claim)), Left: []time.Duration{g.TTL, retryAfter(err)}}
 		if err == nil {
 			o.Fence = s.number(claim.Name, g.Fence)
@@ -279,7 +279,7 @@ func (c *comparison) release() (string, step) {
 			if !c.anyFence {
 				r.Fence = s.fence(name, g.number)
 			}
-			res, err := s.Store.Release(ctx, r)
+			res, err := await(ctx, s.Store.StartRelease, r)
 			number := s.number(name, res.HandedOver)
 			if res.HandedOver != 0 {
 				c.granted(s, lock.Claim{Name: name, Kind: kind, Owner: r.Next.Owner}, number)
@@ -308,7 +308,7 @@ func (c *comparison) renew() (string, step) {
 				rs[i].Seen = s.seen(rs[i].Name, rs[i].Fence)
 			}
 			if extend {
-				left, err := s.Store.Extend(ctx, rs[0])
+				left, err := await(ctx, s.Store.StartExtend, rs[0])
 				if rs[0].TTL == 0 {
 					left = 0
 				}

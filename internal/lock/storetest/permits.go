@@ -42,7 +42,7 @@ var semaphoreContract = []contract{
 		for _, limit := range []uint32{1, 2, 4} {
 			c := some("a", 1)
 			c.Limit = limit
-			_, err := s.Store.Acquire(s.Context(), c)
+			_, err := await(s.Context(), s.Store.StartAcquire, c)
 			s.wantErr(err, lock.ErrLimitMismatch)
 			if e, ok := errors.AsType[*lock.LimitError](err); !ok || e.Limit != 3 {
 				s.Errorf("got %v, want a LimitError with 3", err)
@@ -56,7 +56,7 @@ var semaphoreContract = []contract{
 	{"WithoutALimitThereIsNothing", func(s *suite) {
 		c := some("a", 1)
 		c.Limit = 0
-		_, err := s.Store.Acquire(s.Context(), c)
+		_, err := await(s.Context(), s.Store.StartAcquire, c)
 		if e, ok := errors.AsType[*lock.LimitError](err); !ok || e.Limit != 0 {
 			s.Errorf("got %v, want a LimitError with 0", err)
 		}
@@ -64,14 +64,14 @@ var semaphoreContract = []contract{
 	}},
 	{"MoreThanThereEverAreIsInvalid", func(s *suite) {
 		for range 2 { // of a semaphore that is not there, and of one that is
-			_, err := s.Store.Acquire(s.Context(), some("a", 4))
+			_, err := await(s.Context(), s.Store.StartAcquire, some("a", 4))
 			if e, ok := errors.AsType[*lock.InvalidError](err); !ok || e.Field != "permits" || e.Reason != lock.ReasonPermits {
 				s.Errorf("got %v, want an InvalidError about permits", err)
 			}
 			s.acquire(some("a", 3))
 		}
 		s.must(s.Hooks.Expire("n"))
-		_, err := s.Store.Acquire(s.Context(), some("a", 4))
+		_, err := await(s.Context(), s.Store.StartAcquire, some("a", 4))
 		s.wantErr(err, lock.ErrInvalid)
 		c := some("a", 1)
 		c.Limit = 7 // nothing was kept of the refused one
@@ -191,7 +191,7 @@ var semaphoreContract = []contract{
 		removed(0)
 		_, err := s.Store.SetLimit(s.Context(), "n", 5)
 		s.must(err)
-		_, err = s.Store.Acquire(s.Context(), claim("n", "a"))
+		_, err = await(s.Context(), s.Store.StartAcquire, claim("n", "a"))
 		s.wantErr(err, lock.ErrKindMismatch)
 		removed(5)
 		removed(0)

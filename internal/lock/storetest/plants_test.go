@@ -22,11 +22,20 @@ type buggy struct {
 	staying    bool // nobody can leave
 }
 
-func (b buggy) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	if b.acquire != nil {
-		return b.acquire(b.Store, c)
+func (b buggy) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	if b.acquire == nil {
+		b.Store.StartAcquire(c, done)
+		return
 	}
-	return b.Store.Acquire(ctx, c)
+	go func() { done(b.acquire(b.Store, c)) }()
+}
+
+func (b buggy) StartRelease(r lock.Return, done func(lock.Returned, error)) {
+	if b.release == nil {
+		b.Store.StartRelease(r, done)
+		return
+	}
+	go func() { done(b.release(b.Store, r)) }()
 }
 
 func (b buggy) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
@@ -34,13 +43,6 @@ func (b buggy) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, e
 		return b.acquireAll(b.Store, cs)
 	}
 	return b.Store.AcquireAll(ctx, cs)
-}
-
-func (b buggy) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	if b.release != nil {
-		return b.release(b.Store, r)
-	}
-	return b.Store.Release(ctx, r)
 }
 
 func (b buggy) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
@@ -76,11 +78,11 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		}},
 		"a release without a fence": {release: func(s *memstore.Store, r lock.Return) (lock.Returned, error) {
 			r.Fence = 0
-			return s.Release(ctx, r)
+			return lock.Await(ctx, s.StartRelease, r)
 		}},
 		"a hold that is counted": {acquire: func(s *memstore.Store, c lock.Claim) (lock.Grant, error) {
 			again := look(s, c.Name).Owner == c.Owner
-			g, err := s.Acquire(ctx, c)
+			g, err := lock.Await(ctx, s.StartAcquire, c)
 			if err == nil && again {
 				counted[c.Name]++
 			}
@@ -90,30 +92,30 @@ func TestPlantedBugsAreFound(t *testing.T) {
 				counted[r.Name]--
 				return lock.Returned{}, nil
 			}
-			return s.Release(ctx, r)
+			return lock.Await(ctx, s.StartRelease, r)
 		}},
 		"a hand-over done once": {release: func(s *memstore.Store, r lock.Return) (lock.Returned, error) {
 			if st := look(s, r.Name); r.Next != nil && st.Owner == r.Next.Owner && st.Owner != r.Owner {
 				return lock.Returned{}, lock.ErrNotHeld
 			}
-			return s.Release(ctx, r)
+			return lock.Await(ctx, s.StartRelease, r)
 		}},
 		"a writer beside readers": {acquire: func(s *memstore.Store, c lock.Claim) (lock.Grant, error) {
 			if c.Kind == lock.Write && look(s, c.Name).Kind == lock.Read {
 				_, _ = s.ForceRelease(ctx, c.Name, lock.Read) // the bug
 			}
-			return s.Acquire(ctx, c)
+			return lock.Await(ctx, s.StartAcquire, c)
 		}},
 		"a reader before a writer that waits": {acquire: func(s *memstore.Store, c lock.Claim) (lock.Grant, error) {
-			g, err := s.Acquire(ctx, c)
+			g, err := lock.Await(ctx, s.StartAcquire, c)
 			if held, ok := errors.AsType[*lock.HeldError](err); ok && c.Kind == lock.Read {
 				_ = s.Leave(ctx, c.Name, lock.Write, []lock.Owner{held.HeldBy})
-				return s.Acquire(ctx, c)
+				return lock.Await(ctx, s.StartAcquire, c)
 			}
 			return g, err
 		}},
 		"reads that end with the write": {release: func(s *memstore.Store, r lock.Return) (lock.Returned, error) {
-			res, err := s.Release(ctx, r)
+			res, err := lock.Await(ctx, s.StartRelease, r)
 			if err == nil && r.Kind == lock.Write {
 				_, _ = s.ForceRelease(ctx, r.Name, lock.Read)
 			}
@@ -121,15 +123,15 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		}},
 		"a read repeated with a new fence": {acquire: func(s *memstore.Store, c lock.Claim) (lock.Grant, error) {
 			if c.Kind == lock.Read {
-				_, _ = s.Release(ctx, lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner})
+				_, _ = lock.Await(ctx, s.StartRelease, lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner})
 			}
-			return s.Acquire(ctx, c)
+			return lock.Await(ctx, s.StartAcquire, c)
 		}},
 		"a permit that is lost": {release: func(s *memstore.Store, r lock.Return) (lock.Returned, error) {
-			res, err := s.Release(ctx, r)
+			res, err := lock.Await(ctx, s.StartRelease, r)
 			if err == nil && r.Kind == lock.Semaphore && r.Permits > 1 {
 				lost := lock.Claim{Name: r.Name, Kind: r.Kind, Owner: "nobody", TTL: time.Hour, Permits: 1}
-				_, _ = s.Acquire(ctx, lost)
+				_, _ = lock.Await(ctx, s.StartAcquire, lost)
 			}
 			return res, err
 		}},
@@ -137,19 +139,19 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			if look(s, c.Name).Limit > 0 {
 				c.Limit = 0
 			}
-			return s.Acquire(ctx, c)
+			return lock.Await(ctx, s.StartAcquire, c)
 		}},
 		"fair waiters out of order": {acquire: func(s *memstore.Store, c lock.Claim) (lock.Grant, error) {
 			if c.Kind == lock.Fair && c.Place == 0 {
 				c.Kind = lock.Exclusive
 			}
-			return s.Acquire(ctx, c)
+			return lock.Await(ctx, s.StartAcquire, c)
 		}},
 		"a place behind at each refusal": {acquire: func(s *memstore.Store, c lock.Claim) (lock.Grant, error) {
-			g, err := s.Acquire(ctx, c)
+			g, err := lock.Await(ctx, s.StartAcquire, c)
 			if errors.Is(err, lock.ErrHeld) && c.Kind == lock.Fair && c.Place > 0 {
 				_ = s.Leave(ctx, c.Name, c.Kind, []lock.Owner{c.Owner})
-				return s.Acquire(ctx, c)
+				return lock.Await(ctx, s.StartAcquire, c)
 			}
 			return g, err
 		}},
@@ -157,13 +159,13 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			if r.Kind.Placed() && r.Next == nil && look(s, r.Name).Owner != r.Owner {
 				return lock.Returned{}, lock.ErrNotHeld
 			}
-			return s.Release(ctx, r)
+			return lock.Await(ctx, s.StartRelease, r)
 		}},
 		"places that nobody can leave": {staying: true},
 		"some of several": {acquireAll: func(s *memstore.Store, cs []lock.Claim) ([]lock.Grant, error) {
 			gs, err := s.AcquireAll(ctx, cs)
 			if err != nil {
-				_, _ = s.Acquire(ctx, cs[0])
+				_, _ = lock.Await(ctx, s.StartAcquire, cs[0])
 			}
 			return gs, err
 		}},

@@ -15,9 +15,9 @@ var refusalContract = []contract{
 	{"OtherKindsAreUnsupported", func(s *suite) {
 		for _, k := range []lock.Kind{0, lock.Semaphore + 1} {
 			c := of(k, "n", "o")
-			_, err := s.Store.Acquire(s.Context(), c)
+			_, err := await(s.Context(), s.Store.StartAcquire, c)
 			s.wantErr(err, lock.ErrUnsupported)
-			_, err = s.Store.Release(s.Context(), back(c, 0))
+			_, err = await(s.Context(), s.Store.StartRelease, back(c, 0))
 			s.wantErr(err, lock.ErrUnsupported)
 			s.wantErr(s.renew(on(c, 1)), lock.ErrUnsupported)
 			_, err = s.Store.ForceRelease(s.Context(), "n", k)
@@ -44,11 +44,11 @@ var refusalContract = []contract{
 // refuses checks each call of a kind that the Store has not got.
 func (s *suite) refuses(kind lock.Kind) {
 	ctx, c := s.Context(), of(kind, "n", "o")
-	_, acquired := s.Store.Acquire(ctx, c)
+	_, acquired := await(ctx, s.Store.StartAcquire, c)
 	_, all := s.Store.AcquireAll(ctx, []lock.Claim{claim("m", "o"), c})
-	_, released := s.Store.Release(ctx, back(c, 0))
+	_, released := await(ctx, s.Store.StartRelease, back(c, 0))
 	_, raised := s.Store.Raise(ctx, c)
-	_, extended := s.Store.Extend(ctx, on(c, 1))
+	_, extended := await(ctx, s.Store.StartExtend, on(c, 1))
 	var renewed error
 	s.Store.Renew(ctx, []lock.Renewal{on(c, 1)}, func(_ int, err error) { renewed = err })
 	_, forced := s.Store.ForceRelease(ctx, "n", kind)

@@ -58,7 +58,7 @@ var readContract = []contract{
 			s.Errorf("repeated: got fence %d, want %d", f, a)
 		}
 		if !s.AnyFence {
-			_, err := s.Store.Release(s.Context(), back(reads("a"), b))
+			_, err := await(s.Context(), s.Store.StartRelease, back(reads("a"), b))
 			s.wantErr(err, lock.ErrStale)
 		}
 		s.wantGone(s.renew(on(reads("a"), b)), lock.LostForced)
@@ -303,7 +303,7 @@ var writeContract = []contract{
 		s.must(s.renew(on(writes("w"), f-1)))
 		s.wantErr(s.renew(on(writes("w"), f+1)), lock.ErrNotHeld)
 		if !s.AnyFence {
-			_, err := s.Store.Release(s.Context(), back(writes("w"), f-1))
+			_, err := await(s.Context(), s.Store.StartRelease, back(writes("w"), f-1))
 			s.wantErr(err, lock.ErrStale)
 		}
 		s.release(back(writes("w"), f))

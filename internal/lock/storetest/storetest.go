@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
-	"github.com/lockd-io/lockd/internal/tier"
 )
 
 // Hooks do to a Store what its interface cannot, as its server or an operator could.
@@ -67,8 +67,7 @@ type Rig struct {
 	Refuses []lock.Kind
 }
 
-// Run runs the contract suite. newRig is called for each test and returns an empty Store. Its StartAcquire and the like
-// are what the broker calls; the second tier has the suite for Acquire and the like as well.
+// Run runs the contract suite. newRig is called for each test and returns an empty Store.
 func Run(t *testing.T, newRig func(t *testing.T) Rig) {
 	for _, g := range []struct {
 		name  string
@@ -94,22 +93,11 @@ func Run(t *testing.T, newRig func(t *testing.T) Rig) {
 	} {
 		t.Run(g.name, func(t *testing.T) {
 			for _, c := range g.tests {
-				run := func(t *testing.T, r Rig, as lock.Store) {
-					r.Store = as
-					s := &suite{t, r}
+				t.Run(c.name, func(t *testing.T) {
+					s := &suite{t, newRig(t)}
 					s.needs(g.of)
 					c.test(s)
-				}
-				t.Run(c.name, func(t *testing.T) {
-					r := newRig(t)
-					run(t, r, started{r.Store})
 				})
-				if tier.IsLong {
-					t.Run(c.name+"/called", func(t *testing.T) {
-						r := newRig(t)
-						run(t, r, r.Store)
-					})
-				}
 			}
 		})
 	}
@@ -152,10 +140,23 @@ func (s *suite) these(some ...lock.Kind) []lock.Kind {
 	return slices.DeleteFunc(slices.Clone(some), func(k lock.Kind) bool { return !s.has(k) })
 }
 
+// await is lock.Await for a call that must tell its outcome once.
+func await[R, T any](ctx context.Context, start func(r R, done func(T, error)), r R) (T, error) {
+	return lock.Await(ctx, func(r R, done func(T, error)) {
+		var told atomic.Bool
+		start(r, func(v T, err error) {
+			if told.Swap(true) {
+				panic("done was called twice")
+			}
+			done(v, err)
+		})
+	}, r)
+}
+
 // acquire makes an acquisition that must succeed.
 func (s *suite) acquire(c lock.Claim) lock.Grant {
 	s.Helper()
-	g, err := s.Store.Acquire(s.Context(), c)
+	g, err := await(s.Context(), s.Store.StartAcquire, c)
 	if err != nil {
 		s.Fatalf("acquire %+v: %v", c, err)
 	}
@@ -165,7 +166,7 @@ func (s *suite) acquire(c lock.Claim) lock.Grant {
 // release makes a release that must succeed.
 func (s *suite) release(r lock.Return) lock.Returned {
 	s.Helper()
-	res, err := s.Store.Release(s.Context(), r)
+	res, err := await(s.Context(), s.Store.StartRelease, r)
 	if err != nil {
 		s.Fatalf("release %+v: %v", r, err)
 	}
@@ -187,7 +188,7 @@ func (s *suite) renew(r lock.Renewal) error {
 	if calls != 1 {
 		s.Fatalf("done was called %d times, want once", calls)
 	}
-	if _, again := s.Store.Extend(s.Context(), r); class(again) != class(got) {
+	if _, again := await(s.Context(), s.Store.StartExtend, r); class(again) != class(got) {
 		s.Errorf("Extend of the same gives %v, Renew gave %v", again, got)
 	}
 	return got
@@ -218,7 +219,7 @@ func (s *suite) until(what string, so func() bool) {
 func (s *suite) untilGranted(c lock.Claim) {
 	s.Helper()
 	s.until("it is granted", func() bool {
-		_, err := s.Store.Acquire(s.Context(), c)
+		_, err := await(s.Context(), s.Store.StartAcquire, c)
 		if err != nil {
 			s.wantErr(err, lock.ErrHeld)
 		}

@@ -17,7 +17,7 @@ var kindsContract = []contract{
 				name := fmt.Sprint(a, "-", b)
 				c, other := of(a, name, "o"), of(b, name, "other")
 				s.acquire(c)
-				g, err := s.Store.Acquire(s.Context(), other)
+				g, err := await(s.Context(), s.Store.StartAcquire, other)
 				switch {
 				case a == lock.Read && b == lock.Read:
 					s.must(err)
@@ -43,7 +43,7 @@ var kindsContract = []contract{
 				name := fmt.Sprint(a, "-", b)
 				c, other := of(a, name, "o"), of(b, name, "o")
 				f := s.acquire(c).Fence
-				_, err := s.Store.Release(s.Context(), back(other, f))
+				_, err := await(s.Context(), s.Store.StartRelease, back(other, f))
 				if (a == lock.Semaphore) == (b == lock.Semaphore) {
 					s.wantErr(err, lock.ErrNotHeld)
 				} else {

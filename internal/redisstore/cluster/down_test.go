@@ -34,7 +34,7 @@ func TestAClusterThatIsDownRefusesUntilItIsBack(t *testing.T) {
 	soon(t, "the cluster is down", down)
 	keys := direct.DBSize(t.Context()).Val()
 	begun := time.Now()
-	_, err := s.Acquire(t.Context(), claim("{x}new", "o"))
+	_, err := lock.Await(t.Context(), s.StartAcquire, claim("{x}new", "o"))
 	took := time.Since(begun)
 	if !errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrOutcomeUnknown) || !redis.IsClusterDownError(err) {
 		t.Errorf("got %v, want that the cluster is down and that nothing was done", err)
@@ -53,7 +53,10 @@ func TestAClusterThatIsDownRefusesUntilItIsBack(t *testing.T) {
 	}
 
 	granted := make(chan error, 1)
-	go func() { _, err := patient.Acquire(t.Context(), claim("{x}patient", "o")); granted <- err }()
+	go func() {
+		_, err := lock.Await(t.Context(), patient.StartAcquire, claim("{x}patient", "o"))
+		granted <- err
+	}()
 	goes.Restart()
 	if err := <-granted; err != nil {
 		t.Errorf("the request that was repeated until the cluster was back: %v", err)

@@ -31,7 +31,7 @@ func TestAFarClusterWorks(t *testing.T) {
 	var f lock.Fence
 	for _, name := range []string{"b", "a"} {
 		soon(t, name+" is taken", func() bool {
-			g, err := s.Acquire(t.Context(), claim(name, "o"))
+			g, err := lock.Await(t.Context(), s.StartAcquire, claim(name, "o"))
 			f = g.Fence
 			return err == nil
 		})
@@ -44,7 +44,8 @@ func TestAFarClusterWorks(t *testing.T) {
 		}
 	}
 	soon(t, "it is released", func() bool {
-		_, err := s.Release(t.Context(), lock.Return{Name: "a", Kind: lock.Exclusive, Owner: storetest.Full("o"), Fence: f})
+		r := lock.Return{Name: "a", Kind: lock.Exclusive, Owner: storetest.Full("o"), Fence: f}
+		_, err := lock.Await(t.Context(), s.StartRelease, r)
 		return err == nil || errors.Is(err, lock.ErrNotHeld) // an answer was late; that it was released is heard
 	})
 	for what := range heard {
@@ -68,7 +69,10 @@ func TestSilentNodesDoNotKeepTheSlotsSecret(t *testing.T) {
 		Addrs: append(redistest.Addrs(c.Nodes[3:]), c.Nodes[0].Addr),
 		Node:  redisstore.Config{OpTimeout: 2 * time.Second, ConnectTimeout: patience},
 	})
-	soon(t, "a name is taken", func() bool { _, err := s.Acquire(t.Context(), claim("a", "o")); return err == nil })
+	soon(t, "a name is taken", func() bool {
+		_, err := lock.Await(t.Context(), s.StartAcquire, claim("a", "o"))
+		return err == nil
+	})
 	if took := time.Since(begun); took > patience/2 {
 		t.Errorf("it took %v to find the first node that answers", took)
 	}

@@ -32,7 +32,7 @@ func claim(name string, o lock.Owner) lock.Claim {
 func holding(t testing.TB, s lock.Store, name string) lock.Renewal {
 	t.Helper()
 	begun := time.Now()
-	g, err := s.Acquire(t.Context(), claim(name, "o"))
+	g, err := lock.Await(t.Context(), s.StartAcquire, claim(name, "o"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestASlotMovesWhileItsNamesAreUsed(t *testing.T) {
 		t.Errorf("while the slot moves: %v", errs)
 	}
 	begun := time.Now()
-	if _, err := s.Acquire(t.Context(), claim("{x}new", "o")); !errors.Is(err, lock.ErrUnavailable) ||
+	if _, err := lock.Await(t.Context(), s.StartAcquire, claim("{x}new", "o")); !errors.Is(err, lock.ErrUnavailable) ||
 		time.Since(begun) > 20*s.within {
 		t.Errorf("a new name while the slot moves: %v after %v", err, time.Since(begun))
 	}
@@ -143,7 +143,7 @@ func TestAReplicaTakesOver(t *testing.T) {
 	soon(t, "the hold is renewed on the new master", func() bool { return renewed(t, s, r)[0] == nil })
 	soon(t, "the name is listened to at the new master", func() bool { return heard(lock.NoticeListening) > 1 })
 	soon(t, "all masters are there", func() bool { _, err := s.Probe(t.Context()); return err == nil })
-	if g, err := s.Acquire(t.Context(), claim("{x}c", "o")); err != nil || g.Fence <= r.Fence {
+	if g, err := lock.Await(t.Context(), s.StartAcquire, claim("{x}c", "o")); err != nil || g.Fence <= r.Fence {
 		t.Errorf("got %+v and %v after fence %d", g, err, r.Fence)
 	}
 }
@@ -210,7 +210,7 @@ func TestOpen(t *testing.T) {
 	srv.Kill()
 	cfg.Addrs = []string{srv.Addr}
 	s := openWith(t, cfg)
-	if _, err := s.Acquire(t.Context(), claim("n", "o")); !errors.Is(err, lock.ErrUnavailable) {
+	if _, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o")); !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("got %v, want it to be unavailable", err)
 	}
 	s.Listen("n", lock.Exclusive, func(lock.Notice) {})()

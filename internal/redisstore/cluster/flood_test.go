@@ -67,7 +67,7 @@ func flood(t *testing.T, silent bool) {
 		t.Errorf("%d count as waiting, want those that wait for the others only", n)
 	}
 	for range 50 { // one that waited for the node would be refused
-		if _, err := s.Acquire(t.Context(), claim(other, "o")); err != nil {
+		if _, err := lock.Await(t.Context(), s.StartAcquire, claim(other, "o")); err != nil {
 			t.Errorf("a neighbour at another node: %v", err)
 		}
 	}

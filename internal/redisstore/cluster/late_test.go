@@ -35,7 +35,7 @@ func bySlots(t testing.TB, n int) []lock.Claim {
 func release(t testing.TB, s lock.Store, r lock.Renewal) {
 	t.Helper()
 	back := lock.Return{Name: r.Name, Kind: r.Kind, Owner: r.Owner, Fence: r.Fence}
-	if _, err := s.Release(t.Context(), back); err != nil {
+	if _, err := lock.Await(t.Context(), s.StartRelease, back); err != nil {
 		t.Error(err)
 	}
 }

@@ -24,7 +24,7 @@ func TestNodesThatSendACallToEachOtherAreNotFlooded(t *testing.T) {
 	s := open(t, c)
 	s.within = time.Second
 	c.Migrate(layout.Slot("{x}"))
-	if _, err := s.Acquire(t.Context(), claim("{x}new", "o")); !errors.Is(err, lock.ErrUnavailable) {
+	if _, err := lock.Await(t.Context(), s.StartAcquire, claim("{x}new", "o")); !errors.Is(err, lock.ErrUnavailable) {
 		t.Errorf("got %v", err)
 	}
 	if n := redirections(t, s, kindMoved) + redirections(t, s, kindAsk); n < 2 || n > 120 {

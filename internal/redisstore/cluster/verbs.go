@@ -8,11 +8,6 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore"
 )
 
-// Acquire implements lock.Store.
-func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	return ask(ctx, s, c.Name, func(at *redisstore.Store) (lock.Grant, error) { return at.Acquire(ctx, c) })
-}
-
 // StartAcquire implements lock.Store.
 func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 	begin(s, c.Name, func(at *redisstore.Store, told func(lock.Grant, error)) { at.StartAcquire(c, told) }, done)
@@ -23,19 +18,9 @@ func (s *Store) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 	return ask(ctx, s, c.Name, func(at *redisstore.Store) (lock.Fence, error) { return at.Raise(ctx, c) })
 }
 
-// Release implements lock.Store.
-func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	return ask(ctx, s, r.Name, func(at *redisstore.Store) (lock.Returned, error) { return at.Release(ctx, r) })
-}
-
 // StartRelease implements lock.Store.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	begin(s, r.Name, func(at *redisstore.Store, told func(lock.Returned, error)) { at.StartRelease(r, told) }, done)
-}
-
-// Extend implements lock.Store.
-func (s *Store) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
-	return ask(ctx, s, r.Name, func(at *redisstore.Store) (time.Duration, error) { return at.Extend(ctx, r) })
 }
 
 // StartExtend implements lock.Store.

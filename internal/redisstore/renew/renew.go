@@ -89,11 +89,6 @@ func (s *Renewer) Renew(ctx context.Context, rs []lock.Renewal, done func(i int,
 	wg.Wait()
 }
 
-// Extend implements lock.Store.
-func (s *Renewer) Extend(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
-	return lock.Started(ctx, s.StartExtend, r)
-}
-
 // leftOf is how long the one hold lasts that was extended.
 func leftOf(answers []int64, err error) time.Duration {
 	if err != nil {
