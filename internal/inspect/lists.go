@@ -354,4 +354,6 @@ func (d *Inspector) tips(names []string) map[string]Tip {
 }
 
 // Shortened is the first part of an annotation, for lists.
-func Shortened(annotation string) string { return lock.FirstBytes(annotation, annotationBytes) }
+func Shortened(annotation string) string {
+	return strings.ToValidUTF8(annotation[:min(annotationBytes, len(annotation))], "") // not half a character
+}

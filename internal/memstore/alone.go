@@ -97,22 +97,13 @@ func (w *work) releaseAlone(e *entry, r lock.Return) (res lock.Returned, err err
 
 // leavePlace gives up the place of an owner, and tells readers that it kept away or not.
 func (w *work) leavePlace(e *entry, kind lock.Kind, o lock.Owner, tell bool) {
-	switch kind {
-	case lock.Fair:
+	switch {
+	case kind == lock.Fair:
 		e.line.remove(o)
-	case lock.Write:
-		w.unwish(e, o, tell)
-	default:
-	}
-}
-
-// unwish lets readers in again if it was this writer that kept them away, and tells them or not.
-func (w *work) unwish(e *entry, o lock.Owner, tell bool) {
-	if e.wish == "" || e.wish != o {
-		return
-	}
-	if e.wish = ""; tell {
-		w.freed(e, lock.Write)
+	case kind == lock.Write && o != "" && e.wish == o:
+		if e.wish = ""; tell {
+			w.freed(e, lock.Write)
+		}
 	}
 }
 

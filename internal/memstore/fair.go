@@ -24,8 +24,8 @@ func (w *work) checkFair(e *entry, c lock.Claim) error {
 	case e.line.admits(c.Owner):
 		return nil
 	default:
-		head := e.line.head()
-		held.HeldBy, held.RetryAfter = head.owner, head.until.Sub(w.now)
+		held.HeldBy = e.line.head()
+		held.RetryAfter = e.line.until[held.HeldBy].Sub(w.now)
 	}
 	if c.Place > 0 {
 		e.line.keep(c.Owner, w.now.Add(c.Place))
@@ -36,7 +36,7 @@ func (w *work) checkFair(e *entry, c lock.Claim) error {
 
 // settle tells the waiter that has become the next one what it has to know: that the name is free, or until when not.
 func (w *work) settle(e *entry) {
-	head, moved := e.line.head().owner, e.line.moved
+	head, moved := e.line.head(), e.line.moved
 	if e.line.moved = false; !moved || head == "" {
 		return
 	}
@@ -78,23 +78,21 @@ func (s *Store) Enlist(ctx context.Context, name string, owners []lock.Owner, d 
 func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner,
 	d time.Duration,
 ) (ahead int, err error) {
-	ahead = lock.PlaceUnknown
-	_, err = do(ctx, s, "succeed for", name, lock.Fair, func(w *work) (any, error) {
+	return do(ctx, s, "succeed for", name, lock.Fair, func(w *work) (int, error) {
 		e := w.peek(name)
 		if e.mismatch(lock.Fair) {
-			return nil, lock.ErrKindMismatch
+			return 0, lock.ErrKindMismatch
 		}
 		if e.alone(lock.Fair, e.owner) && slices.Contains(from, e.owner) {
 			e.owner = to
 			w.changed(e)
 		}
 		e.line.rename(from, to, w.now.Add(d))
-		if e.line.places[to] != nil {
-			ahead = e.line.ahead(to)
+		if e.line.until[to].IsZero() {
+			return lock.PlaceUnknown, nil
 		}
-		return nil, nil
+		return e.line.ahead(to), nil
 	})
-	return ahead, err
 }
 
 // Leave implements lock.Store.
@@ -119,6 +117,8 @@ func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners [
 // Queue implements lock.Store.
 func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]lock.Owner, error) {
 	return do(ctx, s, "queue of", name, lock.Fair, func(w *work) ([]lock.Owner, error) {
-		return w.peek(name).line.page(max(from, 0), size), nil
+		order := w.peek(name).line.order
+		order = order[min(max(from, 0), len(order)):]
+		return slices.Clone(order[:min(max(size, 0), len(order))]), nil
 	})
 }

@@ -12,11 +12,11 @@ import (
 
 // alter does something to a name, and tells those who watch it to look.
 func (s *Store) alter(name string, do func(e *entry, now time.Time)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	do(s.entryLocked(name, now), now)
-	s.tell(message{name: name, notice: lock.Notice{What: lock.NoticeChanged}})
+	w := s.enter(1)
+	defer w.leave()
+	e := w.entryLocked(name, w.now)
+	do(e, w.now)
+	w.changed(e)
 }
 
 // Expire ends what is under a name as if its time had passed, or as if somebody had deleted its key, whatever it is.
@@ -46,8 +46,8 @@ func (s *Store) ExpirePlace(name string, o lock.Owner) {
 		if e.wish == o {
 			e.wish = ""
 		}
-		if p := e.line.places[o]; p != nil {
-			p.until = now
+		if !e.line.until[o].IsZero() {
+			e.line.until[o] = now
 		}
 	})
 }

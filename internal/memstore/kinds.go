@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -59,46 +60,45 @@ func (w *work) take(e *entry, c lock.Claim) lock.Grant {
 func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	for _, c := range cs {
 		if err := lock.Begin(ctx, c.Kind); err != nil {
-			return nil, fmt.Errorf("acquire %q with others: %w", c.Name, err)
+			return nil, allFailed(c, err)
 		}
 	}
 	w := s.enter(len(cs))
-	gs, at, err := w.acquireAll(cs)
-	w.leave()
-	if err != nil {
-		return nil, fmt.Errorf("acquire %q with others: %w", cs[at].Name, err)
-	}
-	return gs, nil
+	defer w.leave()
+	return w.acquireAll(cs)
 }
 
-// acquireAll says which claim was refused.
-func (w *work) acquireAll(cs []lock.Claim) (gs []lock.Grant, at int, err error) {
-	es := make([]*entry, len(cs))
+func allFailed(c lock.Claim, err error) error {
+	return fmt.Errorf("acquire %q with others: %w", c.Name, err)
+}
+
+func (w *work) acquireAll(cs []lock.Claim) (gs []lock.Grant, err error) {
+	var es []*entry
 	defer func() {
 		for _, e := range es {
 			w.settle(e)
 		}
 	}()
-	for i, c := range cs {
-		if es[i] = w.entryLocked(c.Name, w.now); es[i].mismatch(c.Kind) {
-			es = es[:i+1]
-			return nil, i, lock.ErrKindMismatch
+	for _, c := range cs {
+		e := w.entryLocked(c.Name, w.now)
+		if e.mismatch(c.Kind) {
+			return nil, allFailed(c, lock.ErrKindMismatch)
 		}
+		es = append(es, e)
 	}
 	for i, c := range cs {
 		err := w.check(es[i], c)
-		if err == nil {
-			continue
-		}
-		if held, ok := err.(*lock.HeldError); ok { //nolint:errorlint // check wraps nothing
+		if held, ok := errors.AsType[*lock.HeldError](err); ok {
 			held.Name = c.Name
 		}
-		return nil, i, err
+		if err != nil {
+			return nil, allFailed(c, err)
+		}
 	}
 	for i, c := range cs {
 		gs = append(gs, w.take(es[i], c))
 	}
-	return gs, 0, nil
+	return gs, nil
 }
 
 func (w *work) release(r lock.Return) (lock.Returned, error) {

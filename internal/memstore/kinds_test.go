@@ -29,10 +29,19 @@ func refused(t *testing.T, s *memstore.Store, c lock.Claim) *lock.HeldError {
 	return held
 }
 
-func granted(t *testing.T, s *memstore.Store, c lock.Claim) {
+func granted(t *testing.T, s *memstore.Store, c lock.Claim) lock.Fence {
 	t.Helper()
-	if _, err := lock.Await(t.Context(), s.StartAcquire, c); err != nil {
-		t.Fatal(err)
+	g, err := lock.Await(t.Context(), s.StartAcquire, c)
+	if err != nil {
+		t.Error(err)
+	}
+	return g.Fence
+}
+
+func released(t *testing.T, s *memstore.Store, r lock.Return) {
+	t.Helper()
+	if _, err := lock.Await(t.Context(), s.StartRelease, r); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -30,12 +29,10 @@ func (e *entry) state(now time.Time) lock.State {
 	e.refresh(now)
 	st := lock.State{Name: e.name, Fence: e.fence, Queued: uint32(len(e.line.order))} //nolint:gosec // never as many
 	switch first, readers, left := e.alive(now); {
-	case e.owner != "":
-		st.Kind, st.Held, st.Owner, st.Count = e.kind(), true, e.owner, 1
-		st.Holders, st.TTL = 1, e.expires.Sub(now) // whoever reads beside a writer is the writer itself
+	case e.owner != "": // whoever reads beside a writer is the writer itself
+		st.Kind, st.Held, st.Owner, st.Count, st.Holders, st.TTL = e.kind(), true, e.owner, 1, 1, e.expires.Sub(now)
 	case readers > 0:
-		st.Kind, st.Held, st.Owner, st.Count = lock.Read, true, first, 1
-		st.Holders, st.TTL = readers, left
+		st.Kind, st.Held, st.Owner, st.Count, st.Holders, st.TTL = lock.Read, true, first, 1, readers, left
 	case e.permits != nil:
 		st.Kind, st.Limit = lock.Semaphore, e.permits.limit()
 		for _, until := range e.permits.out {
@@ -119,36 +116,25 @@ func (e *entry) seen(now time.Time) (holds []lock.SeenHold) {
 
 // List implements lock.Store. It goes through all entries each time, in the order of their names, so that a name
 // that is held all the while comes exactly once.
-func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
-	if err := lock.Begin(ctx, lock.Exclusive); err != nil {
-		return nil, "", fmt.Errorf("list %q: %w", prefix, err)
-	}
+func (s *Store) List(ctx context.Context, prefix, cursor string, size int) (page []lock.State, next string, err error) {
 	after, known := strings.CutPrefix(cursor, cursorMark)
-	if cursor != "" && !known {
-		bad := &lock.InvalidError{Field: "page_token", Reason: lock.ReasonPage, Detail: "not a page token of this store"}
-		return nil, "", fmt.Errorf("list %q: %w", prefix, bad)
-	}
-	page := s.heldAfter(prefix, after, known)
+	page, err = do(ctx, s, "list", prefix, lock.Exclusive, func(w *work) (held []lock.State, err error) {
+		if cursor != "" && !known {
+			return nil, lock.Invalid("page_token", lock.ReasonPage, "not a page token of this store")
+		}
+		for name, e := range w.entries {
+			if !strings.HasPrefix(name, prefix) || known && name <= after {
+				continue
+			}
+			if st := e.state(w.now); st.Held {
+				held = append(held, st)
+			}
+		}
+		return held, nil
+	})
 	slices.SortFunc(page, func(a, b lock.State) int { return strings.Compare(a.Name, b.Name) })
 	if size = max(size, 1); len(page) > size {
-		return page[:size:size], cursorMark + page[size-1].Name, nil
+		page, next = page[:size:size], cursorMark+page[size-1].Name
 	}
-	return page, "", nil
-}
-
-// heldAfter returns all held names with a prefix that sort after another, in no order.
-func (s *Store) heldAfter(prefix, after string, bounded bool) []lock.State {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	var found []lock.State
-	for name, e := range s.entries {
-		if !strings.HasPrefix(name, prefix) || bounded && name <= after {
-			continue
-		}
-		if st := e.state(now); st.Held {
-			found = append(found, st)
-		}
-	}
-	return found
+	return page, next, err
 }

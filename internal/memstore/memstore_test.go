@@ -23,18 +23,13 @@ func giveBack(name string, o lock.Owner) lock.Return {
 func TestALeaseEndsToTheInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
-		if _, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o", time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		granted(t, s, claim("n", "o", time.Hour))
 		time.Sleep(time.Hour - time.Nanosecond)
-		_, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "other", time.Hour))
-		if held, ok := errors.AsType[*lock.HeldError](err); !ok || held.RetryAfter != time.Nanosecond {
-			t.Errorf("got %v, want it held for a nanosecond", err)
+		if held := refused(t, s, claim("n", "other", time.Hour)); held.RetryAfter != time.Nanosecond {
+			t.Errorf("got %+v, want it held for a nanosecond", held)
 		}
 		time.Sleep(time.Nanosecond)
-		if _, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "other", time.Hour)); err != nil {
-			t.Error(err)
-		}
+		granted(t, s, claim("n", "other", time.Hour))
 	})
 }
 
@@ -43,19 +38,17 @@ func TestFencesGrowWhileTimeStandsStill(t *testing.T) {
 		s := memstore.New()
 		var last lock.Fence
 		for range 100 {
-			g, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o", time.Hour))
-			if err != nil || g.Fence <= last {
-				t.Fatalf("got %+v, %v, want a fence above %d", g, err, last)
+			f := granted(t, s, claim("n", "o", time.Hour))
+			if f <= last {
+				t.Errorf("got fence %d after %d", f, last)
 			}
-			last = g.Fence
-			if _, err := lock.Await(t.Context(), s.StartRelease, giveBack("n", "o")); err != nil {
-				t.Fatal(err)
-			}
+			last = f
+			released(t, s, giveBack("n", "o"))
 		}
 		// Forgotten and without a clock it would begin anew.
 		s.Lose()
-		if g, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o", time.Hour)); err != nil || g.Fence <= last {
-			t.Errorf("got %+v, %v, want a fence above %d", g, err, last)
+		if f := granted(t, s, claim("n", "o", time.Hour)); f <= last {
+			t.Errorf("got fence %d after %d", f, last)
 		}
 	})
 }
@@ -65,18 +58,13 @@ func TestFreeNamesDoNotPileUp(t *testing.T) {
 	s := memstore.New()
 	for i := range 100_500 {
 		name := fmt.Sprint(i)
-		g, err := lock.Await(t.Context(), s.StartAcquire, claim(name, "o", time.Hour))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := lock.Await(t.Context(), s.StartRelease, giveBack(name, "o")); err != nil {
-			t.Fatal(err)
-		}
+		f := granted(t, s, claim(name, "o", time.Hour))
+		released(t, s, giveBack(name, "o"))
 		if i > 0 {
 			continue
 		}
 		defer func() { // long forgotten, yet nothing was lost
-			r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: "o", Fence: g.Fence, TTL: time.Hour}
+			r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: "o", Fence: f, TTL: time.Hour}
 			s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) {
 				if gone, ok := errors.AsType[*lock.GoneError](err); !ok || gone.Reason != lock.LostForced {
 					t.Errorf("got %v, want it forced", err)
@@ -99,15 +87,11 @@ func TestAListenerMayUseTheStore(t *testing.T) {
 				heard++
 				stop()
 				s.Listen("n", lock.Exclusive, func(lock.Notice) {})()
-				if _, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "next", time.Hour)); err != nil {
-					t.Error(err)
-				}
+				granted(t, s, claim("n", "next", time.Hour))
 			}
 		})
 		synctest.Wait()
-		if _, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o", time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		granted(t, s, claim("n", "o", time.Hour))
 		res, err := lock.Await(t.Context(), s.StartRelease, giveBack("n", "o"))
 		if err != nil || res.Listeners != 1 || heard != 1 {
 			t.Errorf("got %+v, %v, heard %d times, want once", res, err, heard)
@@ -134,9 +118,7 @@ func TestOneHolderAtATime(t *testing.T) {
 				total++
 				done++
 				inside--
-				if _, err := lock.Await(t.Context(), s.StartRelease, giveBack("n", o)); err != nil {
-					t.Error(err)
-				}
+				released(t, s, giveBack("n", o))
 			}
 		})
 	}

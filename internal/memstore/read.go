@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"maps"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -88,11 +89,7 @@ func (w *work) releaseRead(e *entry, r lock.Return) (res lock.Returned, err erro
 
 // drain forgets readers that have ended, and says whether that leaves nobody, so that the name is free.
 func (w *work) drain(e *entry) (free bool) {
-	for o := range e.readers {
-		if e.reads(o, w.now) == nil {
-			delete(e.readers, o)
-		}
-	}
+	maps.DeleteFunc(e.readers, func(_ lock.Owner, r *reading) bool { return !w.now.Before(r.expires) })
 	_, n, left := e.alive(w.now)
 	if n == 0 {
 		e.hold = hold{}

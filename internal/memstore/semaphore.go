@@ -17,10 +17,18 @@ type semaphore struct {
 	available int64
 	// out is when each permit that was given out ends.
 	out map[permit]time.Time
-	// next is when the next one ends, or earlier; last is when the last one ends, or later.
-	next, last time.Time
-	// expires is when all is forgotten.
+	// next is when the next one ends, or earlier.
+	next time.Time
+	// expires is when all is forgotten: LimitLives after the last one ends, or later.
 	expires time.Time
+}
+
+// limited is the semaphore of a name, a new one with a limit if there is none.
+func (e *entry) limited(limit uint32) *semaphore {
+	if e.permits == nil {
+		e.permits = &semaphore{available: int64(limit), out: make(map[permit]time.Time)}
+	}
+	return e.permits
 }
 
 // permit is one of those an owner has, counted from 1.
@@ -29,7 +37,11 @@ type permit struct {
 	i     uint32
 }
 
+// limit is 0 if there is none.
 func (p *semaphore) limit() uint32 {
+	if p == nil {
+		return 0
+	}
 	return uint32(p.available + int64(len(p.out))) //nolint:gosec // it was given as one
 }
 
@@ -62,7 +74,7 @@ func (w *work) purge(e *entry) {
 		return
 	}
 	n := len(e.permits.out)
-	e.permits.next = e.permits.last
+	e.permits.next = e.permits.expires
 	for id, until := range e.permits.out {
 		if !w.now.Before(until) {
 			w.takeBack(e, id)
@@ -89,20 +101,17 @@ func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32
 		if e.mismatch(lock.Semaphore) {
 			return 0, lock.ErrKindMismatch
 		}
-		if e.permits == nil {
-			e.permits = &semaphore{available: int64(limit), out: make(map[permit]time.Time)}
-		} else {
-			w.purge(e)
-			previous = e.permits.limit()
-			e.permits.available += int64(limit) - int64(previous)
-			if limit > previous {
-				w.offer(e)
-			}
+		w.purge(e)
+		previous = e.permits.limit()
+		p := e.limited(limit)
+		p.available += int64(limit) - int64(p.limit())
+		if previous > 0 && limit > previous {
+			w.offer(e)
 		}
 		if e.fence == 0 { // as over Redis, where it says whose the number is
 			w.mintLocked(e, w.now, 0)
 		}
-		later(&e.permits.expires, w.now, lock.LimitLives)
+		later(&p.expires, w.now, lock.LimitLives)
 		return previous, nil
 	})
 }
@@ -130,14 +139,11 @@ func (s *Store) RemoveLimit(ctx context.Context, name string) (uint32, error) {
 // AdoptLimit implements lock.Store. No other program makes numbers here.
 func (s *Store) AdoptLimit(ctx context.Context, name string, limit uint32) error {
 	_, err := do(ctx, s, "adopt the limit of", name, lock.Semaphore, func(w *work) (any, error) {
-		e, kept := w.peek(name), uint32(0)
-		if e.permits != nil {
-			kept = e.permits.limit()
-		}
-		switch {
-		case e.mismatch(lock.Semaphore):
+		e := w.peek(name)
+		if e.mismatch(lock.Semaphore) {
 			return nil, lock.ErrKindMismatch
-		case kept != limit:
+		}
+		if kept := e.permits.limit(); kept != limit {
 			return nil, &lock.LimitError{Limit: kept}
 		}
 		return nil, nil
@@ -183,16 +189,14 @@ func (w *work) nearest(e *entry) time.Duration {
 }
 
 func (w *work) takePermits(e *entry, c lock.Claim) lock.Grant {
-	if e.permits == nil {
-		e.permits = &semaphore{available: int64(c.Limit), out: make(map[permit]time.Time)}
-	}
+	p := e.limited(c.Limit)
 	g := lock.Grant{Fence: w.mintLocked(e, w.now, 0), TTL: time.Duration(math.MaxInt64)}
 	for i := range c.Permits {
 		id := permit{c.Owner, i + 1}
-		if _, ok := e.permits.out[id]; !ok {
-			e.permits.available--
+		if p.out[id].IsZero() {
+			p.available--
 		}
-		g.TTL = min(g.TTL, w.lease(e.permits, id, c.TTL))
+		g.TTL = min(g.TTL, w.lease(p, id, c.TTL))
 	}
 	return g
 }
@@ -204,7 +208,7 @@ func (w *work) lease(p *semaphore, id permit, ttl time.Duration) time.Duration {
 	if len(p.out) == 0 || until.Before(p.next) {
 		p.next = until
 	}
-	p.out[id], p.last = until, laterOf(p.last, until)
+	p.out[id] = until
 	later(&p.expires, w.now, left+lock.LimitLives)
 	return left
 }

@@ -31,7 +31,7 @@ func (s *Store) sweepLocked(now time.Time, names int) {
 		s.queue[0], s.queue = nil, s.queue[1:]
 		e.refresh(now)
 		crowded := len(s.entries) > remember
-		if crowded && e.permits != nil && !now.Before(e.permits.last) {
+		if crowded && e.permits != nil && !now.Add(lock.LimitLives).Before(e.permits.expires) {
 			e.permits = nil // its limit is forgotten as well
 		}
 		if e.empty(now) && (crowded || !now.Before(e.fenceUntil)) {
@@ -46,8 +46,8 @@ func (s *Store) sweepLocked(now time.Time, names int) {
 // goneLocked says why a hold that was granted with a fence is not there.
 func (s *Store) goneLocked(e *entry, r lock.Renewal) *lock.GoneError {
 	f := r.Fence
-	known := e != nil && e.fence >= max(f, 1)
-	forgotten := (e == nil || e.fence == 0) && f > s.lost && f <= s.floor
+	known := e.fence >= max(f, 1)
+	forgotten := e.fence == 0 && f > s.lost && f <= s.floor
 	lost := f <= s.lost && !r.Seen.IsZero() // whoever has taken the name since
 	if (known || forgotten) && !lost {
 		return &lock.GoneError{Reason: lock.LostForced}

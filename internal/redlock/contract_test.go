@@ -149,13 +149,7 @@ func TestOddConfigurationsAreRefused(t *testing.T) {
 func TestAMajorityAgreesWithOneStore(t *testing.T) {
 	t.Parallel()
 	one := memstore.New()
-	memory := storetest.Rig{Store: one, Hooks: storetest.Hooks{
-		Expire:      func(name string) error { one.Expire(name); return nil },
-		ExpireHold:  func(name string, o lock.Owner) error { one.ExpireHold(name, o); return nil },
-		ExpirePlace: func(name string, o lock.Owner) error { one.ExpirePlace(name, o); return nil },
-		Lose:        func() error { one.Lose(); return nil },
-		Occupy:      func(name string) error { one.Occupy(name); return nil },
-	}}
+	memory := storetest.Rig{Store: one, Hooks: storetest.HooksOf(one)}
 	seed, steps := rand.Uint64(), tier.Pick(1000, 6000)
 	if err := storetest.Compare(t.Context(), memory, rig(t, 3), seed, steps); err != nil {
 		t.Error(err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -141,15 +140,9 @@ func (o single) start(st lock.Store, done func(answer)) {
 
 // begin does it to one side: with one call of the store for all if it has a hook for that, else one after the other.
 func (c *comparison) begin(ctx context.Context, s *side, all []single, fate Fate) outcome {
-	fenced := slices.Clone(all)
-	for i, o := range fenced {
-		if o.back != nil {
-			back := *o.back
-			if !c.anyFence {
-				back.Fence = s.fence(back.Name, o.number)
-			}
-			fenced[i].back = &back
-		} else if o.claim.Kind == lock.Read && fate != Deliver {
+	fenced := make([]single, len(all))
+	for i, o := range all {
+		if fenced[i] = c.fenced(s, o); o.claim != nil && o.claim.Kind == lock.Read && fate != Deliver {
 			s.unheard[o.claim.Name] = true
 		}
 	}
@@ -165,6 +158,24 @@ func (c *comparison) begin(ctx context.Context, s *side, all []single, fate Fate
 		results[i] = c.result(ctx, s, o, answers[i], &sum)
 	}
 	sum.Rest = results
+	return sum
+}
+
+// fenced is a release with its fence, or what it is.
+func (c *comparison) fenced(s *side, o single) single {
+	if o.back != nil && !c.anyFence {
+		back := *o.back
+		back.Fence = s.fence(back.Name, o.number)
+		o.back = &back
+	}
+	return o
+}
+
+// one is begin for one alone, with a call of its own.
+func (c *comparison) one(ctx context.Context, s *side, o single) (sum outcome) {
+	answers := make([]answer, 1)
+	s.oneByOne([]single{c.fenced(s, o)}, Deliver, answers)
+	sum.Rest = c.result(ctx, s, o, answers[0], &sum)
 	return sum
 }
 
@@ -215,13 +226,10 @@ func (c *comparison) result(ctx context.Context, s *side, o single, a answer, su
 		c.granted(s, *o.claim, number)
 		return fmt.Sprintf("granted with fence %d", number)
 	}
-	if a.err != nil || a.back.HandedOver == 0 {
-		return fmt.Sprintf("released %q heard by %d", class(a.err), a.back.Listeners)
-	}
-	if o.back.Next == nil {
-		return "handed over to nobody"
-	}
 	number := s.number(o.back.Name, a.back.HandedOver)
-	c.granted(s, lock.Claim{Name: o.back.Name, Kind: lock.Exclusive, Owner: o.back.Next.Owner}, number)
-	return fmt.Sprintf("handed over with fence %d", number)
+	if number > 0 && o.back.Next != nil {
+		c.granted(s, lock.Claim{Name: o.back.Name, Kind: o.back.Kind, Owner: o.back.Next.Owner}, number)
+	}
+	a.back.HandedOver = 0
+	return fmt.Sprintf("released %q with fence %d: %+v", class(a.err), number, a.back)
 }

@@ -60,7 +60,6 @@ func over(r lock.Return, to lock.Owner) lock.Return {
 func (s *suite) refused(c lock.Claim) lock.HeldError {
 	s.Helper()
 	_, err := await(s.Context(), s.Store.StartAcquire, c)
-	s.wantErr(err, lock.ErrHeld)
 	held, ok := errors.AsType[*lock.HeldError](err)
 	if !ok {
 		s.Fatalf("acquire %+v: got %v, want a HeldError", c, err)
@@ -81,8 +80,7 @@ func (s *suite) refusedBy(by lock.Owner, ahead int, c lock.Claim) lock.HeldError
 // notHeld makes a release that must find nothing.
 func (s *suite) notHeld(r lock.Return) {
 	s.Helper()
-	_, err := await(s.Context(), s.Store.StartRelease, r)
-	s.wantErr(err, lock.ErrNotHeld)
+	s.wantErr(errOf(await(s.Context(), s.Store.StartRelease, r)), lock.ErrNotHeld)
 }
 
 // wantState checks what Look says, apart from the fence, and from the remaining time up to some seconds.

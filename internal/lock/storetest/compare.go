@@ -60,7 +60,7 @@ type grant struct {
 
 // granted adds a grant to the last ones.
 func (c *comparison) granted(s *side, claim lock.Claim, number int) {
-	if s == c.sides[0] {
+	if claim.Fence = 0; s == c.sides[0] {
 		last := append(c.last[claim.Name], grant{claim, number})
 		c.last[claim.Name] = last[max(0, len(last)-3):]
 	}

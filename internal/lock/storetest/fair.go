@@ -105,19 +105,15 @@ var fairContract = []contract{
 	{"AnotherOwnerSucceedsOneThatHolds", func(s *suite) {
 		f := s.held("a")
 		s.succeed(lock.PlaceUnknown, "p", "x", "o", "y")
-		if g := s.acquire(of(lock.Fair, "n", "p")); g.Fence != f {
-			s.Errorf("got fence %d, want %d", g.Fence, f)
-		}
+		s.wantFence(s.acquire(of(lock.Fair, "n", "p")).Fence, f)
 		_, err := await(s.Context(), s.Store.StartRelease, back(of(lock.Fair, "n", "o"), f)) // late
 		s.wantErr(err, lock.ErrNotHeld)
 		s.letGo("p", "a")
 	}},
 	{"NobodySucceedsInWhatIsNoLock", func(s *suite) {
 		s.must(s.Hooks.Occupy("n"))
-		_, err := s.Store.Succeed(s.Context(), "n", fulls("a"), Full("b"), ttl)
-		s.wantErr(err, lock.ErrKindMismatch)
-		_, err = s.Store.Succeed(s.ended(), "m", fulls("a"), Full("b"), ttl)
-		s.wantErr(err, lock.ErrUnavailable)
+		s.wantErr(errOf(s.Store.Succeed(s.Context(), "n", fulls("a"), Full("b"), ttl)), lock.ErrKindMismatch)
+		s.wantErr(errOf(s.Store.Succeed(s.ended(), "m", fulls("a"), Full("b"), ttl)), lock.ErrUnavailable)
 	}},
 	{"WaitersAreServedInTheirOrder", func(s *suite) {
 		s.held("a", "b", "c")
@@ -165,9 +161,7 @@ var fairContract = []contract{
 		if res.HandedOver <= r.Fence || res.Turn != "" {
 			s.Errorf("got %+v, want it handed over", res)
 		}
-		if again := s.release(r); again.HandedOver != res.HandedOver {
-			s.Errorf("repeated: got %+v, want fence %d", again, res.HandedOver)
-		}
+		s.wantFence(s.release(r).HandedOver, res.HandedOver)
 		s.wantQueue()
 		s.wantState(heldAs(of(lock.Fair, "n", "b")))
 		s.letGo("b", "")
@@ -210,9 +204,7 @@ var fairContract = []contract{
 	}},
 	{"WhoHoldsItAlreadyDoesNotCareAboutTheQueue", func(s *suite) {
 		f := s.held("a")
-		if again := s.acquire(of(lock.Fair, "n", "o")).Fence; again != f {
-			s.Errorf("got fence %d, want %d again", again, f)
-		}
+		s.wantFence(s.acquire(of(lock.Fair, "n", "o")).Fence, f)
 		s.letGo("o", "a")
 	}},
 }
@@ -330,13 +322,10 @@ var fairPlaceContract = []contract{
 	}},
 	{"ANameInOtherUseHasNoPlaces", func(s *suite) {
 		s.must(s.Hooks.Occupy("n"))
-		_, err := s.Store.Enlist(s.Context(), "n", fulls("a"), ttl)
-		s.wantErr(err, lock.ErrKindMismatch)
+		s.wantErr(errOf(s.Store.Enlist(s.Context(), "n", fulls("a"), ttl)), lock.ErrKindMismatch)
 		s.leave(lock.Fair, "a")
-		_, err = s.Store.Enlist(s.ended(), "m", fulls("a"), ttl)
-		s.wantErr(err, lock.ErrUnavailable)
-		_, err = s.Store.Queue(s.ended(), "m", 0, 1)
-		s.wantErr(err, lock.ErrUnavailable)
+		s.wantErr(errOf(s.Store.Enlist(s.ended(), "m", fulls("a"), ttl)), lock.ErrUnavailable)
+		s.wantErr(errOf(s.Store.Queue(s.ended(), "m", 0, 1)), lock.ErrUnavailable)
 	}},
 }
 

@@ -14,12 +14,8 @@ var fenceContract = []contract{
 	{"AClaimIsGivenAtLeastTheFenceItBrings", func(s *suite) {
 		s.eachKind(func(c lock.Claim) {
 			c.Fence = proposed
-			if g := s.acquire(c); g.Fence != proposed {
-				s.Errorf("%v: got %d, want %d", c.Kind, g.Fence, proposed)
-			}
-			if g := s.acquire(c); g.Fence != proposed {
-				s.Errorf("%v: repeated: got %d, want %d", c.Kind, g.Fence, proposed)
-			}
+			s.wantFence(s.acquire(c).Fence, proposed)
+			s.wantFence(s.acquire(c).Fence, proposed)
 		})
 	}},
 	{"AHandOverGivesAtLeastTheFenceItBrings", func(s *suite) {
@@ -30,15 +26,11 @@ var fenceContract = []contract{
 			r := over(back(c, s.acquire(c).Fence), "successor")
 			r.Next.Fence = proposed
 			for range 2 { // the second one finds what the first one did
-				if res := s.release(r); res.HandedOver != proposed {
-					s.Errorf("%v: got %d, want %d", kind, res.HandedOver, proposed)
-				}
+				s.wantFence(s.release(r).HandedOver, proposed)
 			}
 			last := over(back(of(kind, c.Name, "successor"), proposed), "next")
 			last.Next.Fence = 1
-			if res := s.release(last); res.HandedOver != proposed+1 {
-				s.Errorf("%v: got %d after %d, want the next one", kind, res.HandedOver, proposed)
-			}
+			s.wantFence(s.release(last).HandedOver, proposed+1)
 		}
 	}},
 	{"ASmallOneIsNotGivenTwice", func(s *suite) {
@@ -46,9 +38,7 @@ var fenceContract = []contract{
 			first := s.acquire(c).Fence
 			s.release(back(c, first))
 			c.Fence = 1
-			if g := s.acquire(c); g.Fence != first+1 {
-				s.Errorf("%v: got %d after %d, want the next one", c.Kind, g.Fence, first)
-			}
+			s.wantFence(s.acquire(c).Fence, first+1)
 		})
 	}},
 	{"AllOfSeveralClaimsAreGivenThem", func(s *suite) {
@@ -60,9 +50,7 @@ var fenceContract = []contract{
 		gs, err := s.Store.AcquireAll(s.Context(), cs)
 		s.must(err)
 		for i, g := range gs {
-			if g.Fence != cs[i].Fence {
-				s.Errorf("%v: got %d, want %d", cs[i].Kind, g.Fence, cs[i].Fence)
-			}
+			s.wantFence(g.Fence, cs[i].Fence)
 		}
 	}},
 	{"RaisedTheHoldAndItsNameHaveTheFence", func(s *suite) {
@@ -76,18 +64,12 @@ var fenceContract = []contract{
 			s.wantRaised(raised, proposed)
 			raised.Fence = first
 			s.wantRaised(raised, proposed) // late: it lowers nothing
-			if st := s.look(c.Name); st.Fence != proposed {
-				s.Errorf("%v: the last fence is %d, want %d", c.Kind, st.Fence, proposed)
-			}
+			s.wantFence(s.look(c.Name).Fence, proposed)
 			s.release(back(c, proposed))
-			if g := s.acquire(c); g.Fence != proposed+1 {
-				s.Errorf("%v: then got %d, want %d", c.Kind, g.Fence, proposed+1)
-			}
+			s.wantFence(s.acquire(c).Fence, proposed+1)
 			raised.Fence = proposed + 10
 			s.wantRaised(raised, raised.Fence)
-			if g := s.acquire(c); g.Fence != raised.Fence {
-				s.Errorf("%v: again: got %d, want %d", c.Kind, g.Fence, raised.Fence)
-			}
+			s.wantFence(s.acquire(c).Fence, raised.Fence)
 		})
 	}},
 	{"RaisedByNothingAHoldTellsItsFence", func(s *suite) {
@@ -103,12 +85,8 @@ var fenceContract = []contract{
 				s.Errorf("%v: extend: %v", c.Kind, err)
 			}
 			s.wantRaised(c, f)
-			if g := s.acquire(c); g.Fence != f {
-				s.Errorf("%v: repeated: got %d, want %d", c.Kind, g.Fence, f)
-			}
-			if now := s.look(c.Name).Fence; now != last {
-				s.Errorf("%v: the last fence is %d, want %d as before", c.Kind, now, last)
-			}
+			s.wantFence(s.acquire(c).Fence, f)
+			s.wantFence(s.look(c.Name).Fence, last)
 		})
 	}},
 	{"OnlyTheHolderRaisesAFence", func(s *suite) {
@@ -118,9 +96,7 @@ var fenceContract = []contract{
 			s.refusesToRaise(s.Context(), other, lock.ErrNotHeld)
 			f := s.acquire(c).Fence
 			s.refusesToRaise(s.Context(), other, lock.ErrNotHeld)
-			if st := s.look(c.Name); st.Fence != f {
-				s.Errorf("%v: the last fence is %d, want %d", c.Kind, st.Fence, f)
-			}
+			s.wantFence(s.look(c.Name).Fence, f)
 		})
 	}},
 	{"NothingElseIsRaised", func(s *suite) {
@@ -147,13 +123,14 @@ func (s *suite) wantRaised(c lock.Claim, want lock.Fence) {
 
 func (s *suite) refusesToRaise(ctx context.Context, c lock.Claim, want error) {
 	s.Helper()
-	_, err := s.Store.Raise(ctx, c)
-	s.wantErr(err, want)
+	s.wantErr(errOf(s.Store.Raise(ctx, c)), want)
 }
 
 // eachKind calls f with a claim of each kind whose holds have fences, for a name of its own.
 func (s *suite) eachKind(f func(lock.Claim)) {
 	for _, kind := range s.these(lock.Exclusive, lock.Fair, lock.Read, lock.Write) {
-		f(of(kind, "of "+kind.String(), "o"))
+		if f(of(kind, "of "+kind.String(), "o")); s.Failed() {
+			s.Fatalf("of kind %v", kind)
+		}
 	}
 }

@@ -24,9 +24,7 @@ var commonContract = []kindContract{
 			s.Errorf("got fence %d and TTL %v, want a fence and %v", g.Fence, g.TTL, ttl)
 		}
 		s.wantState(heldAs(c))
-		if f := s.look("n").Fence; f != g.Fence {
-			s.Errorf("got fence %d, want %d", f, g.Fence)
-		}
+		s.wantFence(s.look("n").Fence, g.Fence)
 	}},
 	{"AHeldNameIsRefused", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
@@ -115,9 +113,7 @@ var commonContract = []kindContract{
 		}
 		s.wantFree("n")
 		s.notHeld(back(c, f))
-		if got := s.look("n").Fence; got != f {
-			s.Errorf("got fence %d, want %d", got, f)
-		}
+		s.wantFence(s.look("n").Fence, f)
 		s.acquire(against(kind, "n", "other"))
 	}},
 	{"AReleaseExecutedLateTouchesNobody", func(s *suite, kind lock.Kind) {
@@ -173,8 +169,7 @@ var commonContract = []kindContract{
 		s.must(s.Hooks.Expire("n"))
 		s.acquire(c)
 		if !s.AnyFence {
-			_, err := await(s.Context(), s.Store.StartRelease, over(back(c, old), "successor"))
-			s.wantErr(err, lock.ErrStale)
+			s.wantErr(errOf(await(s.Context(), s.Store.StartRelease, over(back(c, old), "successor"))), lock.ErrStale)
 		}
 		s.notHeld(over(back(of(kind, "n", "other"), 0), "successor"))
 		s.wantState(heldAs(c))
@@ -187,9 +182,7 @@ var commonContract = []kindContract{
 		f := s.acquire(c).Fence
 		r := over(back(of(kind, "n", "o"), 1), "successor") // it had the name before
 		for _, r.Next.TTL = range []time.Duration{10 * ttl, 5 * ttl} {
-			if res := s.release(r); res.HandedOver != f {
-				s.Errorf("got fence %d, want %d", res.HandedOver, f)
-			}
+			s.wantFence(s.release(r).HandedOver, f)
 			s.wantTTL(s.look("n").TTL, 10*ttl)
 		}
 		s.must(s.renew(on(c, f)))
@@ -281,30 +274,21 @@ var commonContract = []kindContract{
 	{"ANameInOtherUseIsAMismatch", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
 		s.must(s.Hooks.Occupy("n"))
-		_, err := await(s.Context(), s.Store.StartAcquire, c)
-		s.wantErr(err, lock.ErrKindMismatch)
-		_, err = s.Store.AcquireAll(s.Context(), []lock.Claim{c})
-		s.wantErr(err, lock.ErrKindMismatch)
-		_, err = await(s.Context(), s.Store.StartRelease, back(c, 0))
-		s.wantErr(err, lock.ErrKindMismatch)
-		_, err = s.Store.ForceRelease(s.Context(), "n", kind)
-		s.wantErr(err, lock.ErrKindMismatch)
-		_, err = s.Store.Look(s.Context(), "n")
-		s.wantErr(err, lock.ErrKindMismatch)
+		s.wantErr(errOf(await(s.Context(), s.Store.StartAcquire, c)), lock.ErrKindMismatch)
+		s.wantErr(errOf(s.Store.AcquireAll(s.Context(), []lock.Claim{c})), lock.ErrKindMismatch)
+		s.wantErr(errOf(await(s.Context(), s.Store.StartRelease, back(c, 0))), lock.ErrKindMismatch)
+		s.wantErr(errOf(s.Store.ForceRelease(s.Context(), "n", kind)), lock.ErrKindMismatch)
+		s.wantErr(errOf(s.Store.Look(s.Context(), "n")), lock.ErrKindMismatch)
 		s.wantErr(s.renew(on(c, 1)), lock.ErrNotHeld) // whatever else is there, the hold is not
 	}},
 	{"WithAnEndedContextNothingIsBegun", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
-		_, err := await(s.ended(), s.Store.StartAcquire, c)
-		s.wantErr(err, lock.ErrUnavailable)
-		_, err = s.Store.AcquireAll(s.ended(), []lock.Claim{c})
-		s.wantErr(err, lock.ErrUnavailable)
+		s.wantErr(errOf(await(s.ended(), s.Store.StartAcquire, c)), lock.ErrUnavailable)
+		s.wantErr(errOf(s.Store.AcquireAll(s.ended(), []lock.Claim{c})), lock.ErrUnavailable)
 		s.wantFree("n")
 		f := s.acquire(c).Fence
-		_, err = await(s.ended(), s.Store.StartRelease, back(c, f))
-		s.wantErr(err, lock.ErrUnavailable)
-		_, err = s.Store.ForceRelease(s.ended(), "n", kind)
-		s.wantErr(err, lock.ErrUnavailable)
+		s.wantErr(errOf(await(s.ended(), s.Store.StartRelease, back(c, f))), lock.ErrUnavailable)
+		s.wantErr(errOf(s.Store.ForceRelease(s.ended(), "n", kind)), lock.ErrUnavailable)
 		s.Store.Renew(s.ended(), []lock.Renewal{on(c, f)}, func(_ int, err error) { s.wantErr(err, lock.ErrUnavailable) })
 		if kind.Placed() {
 			s.wantErr(s.Store.Leave(s.ended(), "n", kind, fulls("o")), lock.ErrUnavailable)

@@ -116,8 +116,7 @@ var listContract = []contract{
 		oddNames := oddNames
 		if s.Apart {
 			oddNames = slices.DeleteFunc(slices.Clone(oddNames), func(name string) bool { return name == halfBraced })
-			_, err := await(s.Context(), s.Store.StartAcquire, claim(halfBraced, "o"))
-			s.wantErr(err, lock.ErrInvalid)
+			s.wantErr(errOf(await(s.Context(), s.Store.StartAcquire, claim(halfBraced, "o"))), lock.ErrInvalid)
 		}
 		for _, name := range oddNames {
 			s.acquire(claim(name, "o"))

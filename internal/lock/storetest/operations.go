@@ -198,14 +198,7 @@ func (c *comparison) acquire() (string, step) {
 		if ahead > 0 {
 			claim.Fence = s.later(claim.Name, ahead)
 		}
-		g, err := await(ctx, s.Store.StartAcquire, claim)
-		o := outcome{Err: class(s.refusal(ctx, err, claim)), Left: []time.Duration{g.TTL, retryAfter(err)}}
-		if err == nil {
-			o.Fence = s.number(claim.Name, g.Fence)
-			claim.Fence = 0
-			c.granted(s, claim, o.Fence)
-		}
-		return o
+		return c.one(ctx, s, single{claim: &claim})
 	}
 }
 
@@ -237,7 +230,6 @@ func (c *comparison) raise() (string, step) {
 		o := outcome{Err: class(err)}
 		if err == nil && ahead > 0 {
 			o.Fence = s.number(claim.Name, claim.Fence)
-			claim.Fence = 0
 			c.granted(s, claim, o.Fence)
 		}
 		return o
@@ -265,28 +257,16 @@ func (c *comparison) acquireAll() (string, step) {
 
 func (c *comparison) release() (string, step) {
 	g := c.some(c.name())
-	name, kind := g.Name, g.Kind
-	r := lock.Return{Name: name, Kind: kind, Owner: g.Owner, Permits: g.Permits}
+	kind := g.Kind
+	r := lock.Return{Name: g.Name, Kind: kind, Owner: g.Owner, Permits: g.Permits}
 	switch n := c.rand.IntN(4); {
 	case n == 0 && kind == lock.Semaphore:
 		r.Keep = c.rand.Uint32N(4)
 	case n == 1 && !kind.Shared():
 		r.Next = &lock.Successor{Owner: c.owner(kind), TTL: c.ttl()}
 	}
-	return fmt.Sprintf("release %+v to %+v with fence %d", r, r.Next, g.number),
-		func(ctx context.Context, s *side) outcome {
-			r := r
-			if !c.anyFence {
-				r.Fence = s.fence(name, g.number)
-			}
-			res, err := await(ctx, s.Store.StartRelease, r)
-			number := s.number(name, res.HandedOver)
-			if res.HandedOver != 0 {
-				c.granted(s, lock.Claim{Name: name, Kind: kind, Owner: r.Next.Owner}, number)
-			}
-			res.HandedOver = 0
-			return outcome{Err: class(err), Fence: number, Rest: res}
-		}
+	o := single{back: &r, number: g.number}
+	return o.String(), func(ctx context.Context, s *side) outcome { return c.one(ctx, s, o) }
 }
 
 func (c *comparison) renew() (string, step) {

@@ -23,6 +23,14 @@ func (s *suite) wantOut(n uint32) {
 	}
 }
 
+// wantLimit checks that an error tells a limit.
+func (s *suite) wantLimit(err error, want uint32) {
+	s.Helper()
+	if got, ok := errors.AsType[*lock.LimitError](err); !ok || got.Limit != want {
+		s.Errorf("got %v, want a LimitError with %d", err, want)
+	}
+}
+
 var semaphoreContract = []contract{
 	{"AsManyPermitsAsThereAre", func(s *suite) {
 		s.acquire(some("a", 2))
@@ -42,11 +50,7 @@ var semaphoreContract = []contract{
 		for _, limit := range []uint32{1, 2, 4} {
 			c := some("a", 1)
 			c.Limit = limit
-			_, err := await(s.Context(), s.Store.StartAcquire, c)
-			s.wantErr(err, lock.ErrLimitMismatch)
-			if e, ok := errors.AsType[*lock.LimitError](err); !ok || e.Limit != 3 {
-				s.Errorf("got %v, want a LimitError with 3", err)
-			}
+			s.wantLimit(errOf(await(s.Context(), s.Store.StartAcquire, c)), 3)
 		}
 		c := some("a", 3)
 		c.Limit = 0
@@ -56,10 +60,7 @@ var semaphoreContract = []contract{
 	{"WithoutALimitThereIsNothing", func(s *suite) {
 		c := some("a", 1)
 		c.Limit = 0
-		_, err := await(s.Context(), s.Store.StartAcquire, c)
-		if e, ok := errors.AsType[*lock.LimitError](err); !ok || e.Limit != 0 {
-			s.Errorf("got %v, want a LimitError with 0", err)
-		}
+		s.wantLimit(errOf(await(s.Context(), s.Store.StartAcquire, c)), 0)
 		s.wantState(lock.State{Name: "n"})
 	}},
 	{"MoreThanThereEverAreIsInvalid", func(s *suite) {
@@ -71,8 +72,7 @@ var semaphoreContract = []contract{
 			s.acquire(some("a", 3))
 		}
 		s.must(s.Hooks.Expire("n"))
-		_, err := await(s.Context(), s.Store.StartAcquire, some("a", 4))
-		s.wantErr(err, lock.ErrInvalid)
+		s.wantErr(errOf(await(s.Context(), s.Store.StartAcquire, some("a", 4))), lock.ErrInvalid)
 		c := some("a", 1)
 		c.Limit = 7 // nothing was kept of the refused one
 		s.acquire(c)
@@ -189,21 +189,18 @@ var semaphoreContract = []contract{
 			}
 		}
 		removed(0)
-		_, err := s.Store.SetLimit(s.Context(), "n", 5)
-		s.must(err)
-		_, err = await(s.Context(), s.Store.StartAcquire, claim("n", "a"))
-		s.wantErr(err, lock.ErrKindMismatch)
+		s.must(errOf(s.Store.SetLimit(s.Context(), "n", 5)))
+		s.wantErr(errOf(await(s.Context(), s.Store.StartAcquire, claim("n", "a"))), lock.ErrKindMismatch)
 		removed(5)
 		removed(0)
 		f := s.acquire(claim("n", "a")).Fence
-		_, err = s.Store.RemoveLimit(s.Context(), "n")
-		s.wantErr(err, lock.ErrKindMismatch)
+		s.wantErr(errOf(s.Store.RemoveLimit(s.Context(), "n")), lock.ErrKindMismatch)
 		s.release(back(claim("n", "a"), f))
 
 		s.acquire(some("a", 2))
 		s.acquire(some("b", 1))
 		for _, o := range []lock.Owner{"a", "b"} {
-			_, err = s.Store.RemoveLimit(s.Context(), "n")
+			_, err := s.Store.RemoveLimit(s.Context(), "n")
 			if held, ok := errors.AsType[*lock.HeldError](err); !ok {
 				s.Errorf("got %v while permits are out", err)
 			} else {
@@ -217,16 +214,10 @@ var semaphoreContract = []contract{
 		}
 	}},
 	{"WhatIsASemaphoreNeedsNoAdoption", func(s *suite) {
-		limit := func(err error, want uint32) {
-			s.Helper()
-			if bad, ok := errors.AsType[*lock.LimitError](err); !ok || bad.Limit != want {
-				s.Errorf("got %v, want a limit of %d told", err, want)
-			}
-		}
-		limit(s.Store.AdoptLimit(s.Context(), "n", 3), 0)
+		s.wantLimit(s.Store.AdoptLimit(s.Context(), "n", 3), 0)
 		s.acquire(some("a", 1))
 		s.must(s.Store.AdoptLimit(s.Context(), "n", 3))
-		limit(s.Store.AdoptLimit(s.Context(), "n", 4), 3)
+		s.wantLimit(s.Store.AdoptLimit(s.Context(), "n", 4), 3)
 		s.wantOut(1)
 		s.must(s.Hooks.Occupy("m"))
 		s.wantErr(s.Store.AdoptLimit(s.Context(), "m", 3), lock.ErrKindMismatch)
@@ -234,8 +225,7 @@ var semaphoreContract = []contract{
 	{"ASmallerLimitWaitsForWhatIsOut", func(s *suite) {
 		f := s.acquire(some("a", 2)).Fence
 		s.acquire(some("b", 1))
-		_, err := s.Store.SetLimit(s.Context(), "n", 1)
-		s.must(err)
+		s.must(errOf(s.Store.SetLimit(s.Context(), "n", 1)))
 		if st := s.look("n"); st.Limit != 1 || st.Holders != 3 {
 			s.Errorf("got %+v, want 3 of 1 to be out", st)
 		}
@@ -255,8 +245,7 @@ var semaphoreContract = []contract{
 		e, _ := s.listenTo("n", lock.Semaphore)
 		s.acquire(some("a", 3))
 		for i, limit := range []uint32{4, 4, 2, 3, 5} { // the first and the last make room
-			_, err := s.Store.SetLimit(s.Context(), "n", limit)
-			s.must(err)
+			s.must(errOf(s.Store.SetLimit(s.Context(), "n", limit)))
 			if i == 0 {
 				e.awaitReleases(1)
 			}
@@ -265,14 +254,11 @@ var semaphoreContract = []contract{
 	}},
 	{"OnlyASemaphoreHasALimit", func(s *suite) {
 		s.acquire(claim("n", "a"))
-		_, err := s.Store.SetLimit(s.Context(), "n", 3)
-		s.wantErr(err, lock.ErrKindMismatch)
+		s.wantErr(errOf(s.Store.SetLimit(s.Context(), "n", 3)), lock.ErrKindMismatch)
 		s.wantState(heldAs(claim("n", "a")))
 		s.must(s.Hooks.Occupy("m"))
-		_, err = s.Store.SetLimit(s.Context(), "m", 3)
-		s.wantErr(err, lock.ErrKindMismatch)
-		_, err = s.Store.SetLimit(s.ended(), "n", 3)
-		s.wantErr(err, lock.ErrUnavailable)
+		s.wantErr(errOf(s.Store.SetLimit(s.Context(), "m", 3)), lock.ErrKindMismatch)
+		s.wantErr(errOf(s.Store.SetLimit(s.ended(), "n", 3)), lock.ErrUnavailable)
 	}},
 	{"WhatComesBackIsHeard", func(s *suite) {
 		e, _ := s.listenTo("n", lock.Semaphore)

@@ -54,12 +54,9 @@ var readContract = []contract{
 		if b <= a {
 			s.Errorf("got fence %d after %d", b, a)
 		}
-		if f := s.acquire(reads("a")).Fence; f != a {
-			s.Errorf("repeated: got fence %d, want %d", f, a)
-		}
+		s.wantFence(s.acquire(reads("a")).Fence, a)
 		if !s.AnyFence {
-			_, err := await(s.Context(), s.Store.StartRelease, back(reads("a"), b))
-			s.wantErr(err, lock.ErrStale)
+			s.wantErr(errOf(await(s.Context(), s.Store.StartRelease, back(reads("a"), b))), lock.ErrStale)
 		}
 		s.wantGone(s.renew(on(reads("a"), b)), lock.LostForced)
 		s.must(s.renew(on(reads("a"), a)))
@@ -240,12 +237,8 @@ var writeContract = []contract{
 		want := heldAs(writes("w"))
 		want.Holders = 1
 		s.wantState(want)
-		if again := s.acquire(writes("w")).Fence; again != f {
-			s.Errorf("the writer repeated: got fence %d, want %d", again, f)
-		}
-		if again := s.acquire(readsToo("r", "w")).Fence; again != read {
-			s.Errorf("the reader repeated: got fence %d, want %d", again, read)
-		}
+		s.wantFence(s.acquire(writes("w")).Fence, f)
+		s.wantFence(s.acquire(readsToo("r", "w")).Fence, read)
 		s.must(s.renew(on(writes("w"), f)))
 		s.must(s.renew(on(reads("r"), read)))
 		s.release(back(reads("r"), read))
@@ -303,8 +296,7 @@ var writeContract = []contract{
 		s.must(s.renew(on(writes("w"), f-1)))
 		s.wantErr(s.renew(on(writes("w"), f+1)), lock.ErrNotHeld)
 		if !s.AnyFence {
-			_, err := await(s.Context(), s.Store.StartRelease, back(writes("w"), f-1))
-			s.wantErr(err, lock.ErrStale)
+			s.wantErr(errOf(await(s.Context(), s.Store.StartRelease, back(writes("w"), f-1))), lock.ErrStale)
 		}
 		s.release(back(writes("w"), f))
 		s.release(back(readsToo("r", "w"), 0))

@@ -235,11 +235,21 @@ func (s *suite) must(err error) {
 	}
 }
 
+// errOf is the error of a call.
+func errOf[T any](_ T, err error) error { return err }
+
 // wantErr checks an error by errors.Is.
 func (s *suite) wantErr(got, want error) {
 	s.Helper()
 	if !errors.Is(got, want) {
 		s.Errorf("got error %v, want %v", got, want)
+	}
+}
+
+func (s *suite) wantFence(got, want lock.Fence) {
+	s.Helper()
+	if got != want {
+		s.Errorf("got fence %d, want %d", got, want)
 	}
 }
 

@@ -169,8 +169,7 @@ var allContract = []contract{
 			lock.ErrInvalid:       some("o", 4),
 			lock.ErrKindMismatch:  claim("x", "o"),
 		} {
-			_, err := s.Store.AcquireAll(s.Context(), []lock.Claim{claim("m", "o"), c, claim("k", "o")})
-			s.wantErr(err, want)
+			s.wantErr(errOf(s.Store.AcquireAll(s.Context(), []lock.Claim{claim("m", "o"), c, claim("k", "o")})), want)
 			s.wantFree("m")
 			s.wantFree("k")
 		}
