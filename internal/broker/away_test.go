@@ -20,7 +20,7 @@ func (unread) Holders(context.Context, string, int) ([]lock.Holder, error) {
 	return nil, lock.ErrUnavailable
 }
 
-func (unread) Queue(context.Context, string, int, int) ([]lock.Owner, error) {
+func (unread) Queue(context.Context, string, int) ([]lock.Owner, error) {
 	return nil, lock.ErrUnavailable
 }
 

@@ -189,7 +189,7 @@ func (s *scenario) stranger(words []string) {
 
 // drop loses the first place in the queue of the store.
 func (s *scenario) drop(name string) {
-	first, err := s.store.Queue(s.t.Context(), name, 0, 1)
+	first, err := s.store.Queue(s.t.Context(), name, 1)
 	s.check(err)
 	s.check(s.store.Leave(s.t.Context(), name, lock.Fair, first))
 }

@@ -391,7 +391,7 @@ func (s *scenario) ask(what string, words []string) {
 	case "ttl":
 		s.ttl(words)
 	case "queue":
-		all, err := s.store.Queue(s.t.Context(), words[0], 0, 100)
+		all, err := s.store.Queue(s.t.Context(), words[0], 100)
 		s.check(err)
 		if info, err := s.b.Lock(s.t.Context(), words[0]); err != nil || int(info.Queued) != len(all) {
 			s.fatalf("shown as %+v, %v", info, err)

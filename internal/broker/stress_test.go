@@ -279,7 +279,7 @@ func (s *storm) inspectStore() {
 			_, _ = lock.Await(context.Background(), s.faulty[0].Store.StartRelease,
 				lock.Return{Name: c.Name, Kind: k, Owner: "last", Permits: c.Permits})
 		}
-		if q, err := s.stores[0].Queue(context.Background(), name(i), 0, 10); err != nil || len(q) > 0 {
+		if q, err := s.stores[0].Queue(context.Background(), name(i), 10); err != nil || len(q) > 0 {
 			s.o.complain("%q wait for %s, %v", q, name(i), err)
 		}
 	}

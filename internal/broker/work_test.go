@@ -126,11 +126,11 @@ func TestUnaryCallsUseTheShareOfTheirTenant(t *testing.T) {
 		w.store.onCall("", func(c call) error {
 			switch asked := c.arg.(type) {
 			case lock.Claim:
-				shares = append(shares, asked.For())
+				shares = append(shares, asked.Owner.For(asked.Tenant))
 			case lock.Renewal:
-				shares = append(shares, asked.For())
+				shares = append(shares, asked.Owner.For(asked.Tenant))
 			case lock.Return:
-				shares = append(shares, asked.For())
+				shares = append(shares, asked.Owner.For(asked.Tenant))
 			}
 			return c.do()
 		})

@@ -150,7 +150,7 @@ func (d *Inspector) stored(ctx context.Context, q Question) (
 		return info, nil, nil, err
 	}
 	if held, err = d.Store.Holders(ctx, q.Name, q.Holders); err == nil && q.Waiters > 0 {
-		queued, err = d.Store.Queue(ctx, q.Name, 0, q.Waiters)
+		queued, err = d.Store.Queue(ctx, q.Name, q.Waiters)
 	}
 	return info, held, queued, err
 }

@@ -1,9 +1,6 @@
 package lock
 
-import (
-	"cmp"
-	"time"
-)
+import "time"
 
 // Claim is one attempt to hold a name.
 type Claim struct {
@@ -27,9 +24,6 @@ type Claim struct {
 	// Tenant is whose share of the Store it uses; empty: that of the owner's session.
 	Tenant string
 }
-
-// For is whose share of the Store it uses.
-func (c *Claim) For() string { return cmp.Or(c.Tenant, c.Owner.Tenant()) }
 
 // Grant is a claim that succeeded.
 type Grant struct {
@@ -57,9 +51,6 @@ type Return struct {
 	// Tenant is as in Claim.
 	Tenant string
 }
-
-// For is whose share of the Store it uses.
-func (r *Return) For() string { return cmp.Or(r.Tenant, r.Owner.Tenant()) }
 
 // Successor is the owner a name is handed to.
 type Successor struct {
@@ -103,6 +94,3 @@ type Renewal struct {
 	// Tenant is as in Claim.
 	Tenant string
 }
-
-// For is whose share of the Store it uses.
-func (r *Renewal) For() string { return cmp.Or(r.Tenant, r.Owner.Tenant()) }

@@ -11,6 +11,7 @@
 package lock
 
 import (
+	"cmp"
 	"crypto/sha1" //nolint:gosec // a name, and no secret
 	"encoding/hex"
 	"strings"
@@ -67,6 +68,9 @@ const UnarySuffix = ":unary"
 // Repeats says whether the owner may ask for a first hold again after it was granted, at any replica: a caller without
 // a session whose answer was lost. A request of a session asks only until it is granted.
 func (o Owner) Repeats() bool { return strings.HasSuffix(string(o), UnarySuffix) }
+
+// For is whose share of the Store a call for the owner uses that names a tenant, or none.
+func (o Owner) For(tenant string) string { return cmp.Or(tenant, o.Tenant()) }
 
 // Tenant is who shares a store with others, if a call does not say it: the session of an owner.
 func (o Owner) Tenant() string {

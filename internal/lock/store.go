@@ -112,8 +112,8 @@ type Lines interface {
 	// or executed late: nothing, as they have nothing any more.
 	Succeed(ctx context.Context, name string, from []Owner, to Owner, place time.Duration) (ahead int, err error)
 
-	// Queue reads some of the fair waiters of a name, the next one first, whoever's they are.
-	Queue(ctx context.Context, name string, from, size int) ([]Owner, error)
+	// Queue reads the first fair waiters of a name, at most so many, whoever's they are.
+	Queue(ctx context.Context, name string, size int) ([]Owner, error)
 
 	// ListenTurn is Listen for what other programs tell one fair waiter only.
 	ListenTurn(name string, o Owner, notify func(Notice)) (stop func())

@@ -42,7 +42,6 @@ func (w *work) checkWrite(e *entry, c lock.Claim) error {
 func (w *work) takeAlone(e *entry, c lock.Claim) lock.Grant {
 	w.leavePlace(e, c.Kind, c.Owner, false)
 	if e.alone(c.Kind, c.Owner) { // repeated
-		e.fenceUntil = w.now.Add(fenceTTL)
 		return lock.Grant{Fence: e.own, TTL: later(&e.expires, w.now, c.TTL)}
 	}
 	return w.hand(e, c.Kind, lock.Successor{Owner: c.Owner, TTL: c.TTL, Fence: c.Fence})
@@ -54,7 +53,7 @@ func (w *work) hand(e *entry, kind lock.Kind, to lock.Successor) lock.Grant {
 		e.wish = ""
 	}
 	e.hold = hold{
-		shared: kind == lock.Write, owner: to.Owner, own: w.mintLocked(e, w.now, to.Fence), expires: w.now.Add(to.TTL),
+		shared: kind == lock.Write, owner: to.Owner, own: w.mint(e, to.Fence), expires: w.now.Add(to.TTL),
 	}
 	return lock.Grant{Fence: e.own, TTL: to.TTL}
 }

@@ -13,8 +13,8 @@ type entry struct {
 	name string
 	// fence is the last one given out, 0 before the first.
 	fence lock.Fence
-	// fenceUntil is when the fence of a free name may be forgotten.
-	fenceUntil time.Time
+	// used is when an operation was about the name last.
+	used time.Time
 
 	// What is under the name: at most one of the following, until refresh finds that its time has passed.
 

@@ -55,7 +55,7 @@ func (s *Store) Enlist(ctx context.Context, name string, owners []lock.Owner, d 
 		if len(owners) == 0 {
 			return nil, nil
 		}
-		e := w.entryLocked(name, w.now)
+		e := w.find(name)
 		if e.mismatch(lock.Fair) {
 			return nil, lock.ErrKindMismatch
 		}
@@ -115,10 +115,9 @@ func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners [
 }
 
 // Queue implements lock.Store.
-func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]lock.Owner, error) {
+func (s *Store) Queue(ctx context.Context, name string, size int) ([]lock.Owner, error) {
 	return do(ctx, s, "queue of", name, lock.Fair, func(w *work) ([]lock.Owner, error) {
 		order := w.peek(name).line.order
-		order = order[min(max(from, 0), len(order)):]
 		return slices.Clone(order[:min(max(size, 0), len(order))]), nil
 	})
 }

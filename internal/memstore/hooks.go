@@ -14,7 +14,7 @@ import (
 func (s *Store) alter(name string, do func(e *entry, now time.Time)) {
 	w := s.enter(1)
 	defer w.leave()
-	e := w.entryLocked(name, w.now)
+	e := w.find(name)
 	do(e, w.now)
 	w.changed(e)
 }

@@ -23,7 +23,7 @@ func by[F any](kind lock.Kind, alone, read, permits F) F {
 
 // acquire makes one claim.
 func (w *work) acquire(c lock.Claim) (lock.Grant, error) {
-	e := w.entryLocked(c.Name, w.now)
+	e := w.find(c.Name)
 	defer w.settle(e)
 	if err := w.check(e, c); err != nil {
 		return lock.Grant{}, err
@@ -80,7 +80,7 @@ func (w *work) acquireAll(cs []lock.Claim) (gs []lock.Grant, err error) {
 		}
 	}()
 	for _, c := range cs {
-		e := w.entryLocked(c.Name, w.now)
+		e := w.find(c.Name)
 		if e.mismatch(c.Kind) {
 			return nil, allFailed(c, lock.ErrKindMismatch)
 		}
@@ -116,9 +116,6 @@ func (w *work) renew(e *entry, r lock.Renewal) (left time.Duration, err error) {
 		return 0, w.goneLocked(e, r)
 	}
 	w.changed(e)
-	if r.TTL > 0 {
-		e.fenceUntil = w.now.Add(fenceTTL)
-	}
 	return left, nil
 }
 
@@ -143,7 +140,6 @@ func (w *work) shorten(e *entry, r lock.Renewal) error {
 		_, _, left := e.alive(w.now)
 		e.expires = w.now.Add(max(r.TTL, left))
 	}
-	e.fenceUntil = w.now.Add(fenceTTL)
 	w.changed(e)
 	w.freed(e, r.Kind)
 	return nil
@@ -164,7 +160,6 @@ func (w *work) raise(e *entry, c lock.Claim) (f lock.Fence, err error) {
 	}
 	w.changed(e)
 	*own, e.fence = max(*own, c.Fence), max(e.fence, c.Fence)
-	e.fenceUntil = w.now.Add(fenceTTL)
 	w.settle(e)
 	return *own, nil
 }

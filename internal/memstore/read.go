@@ -57,13 +57,12 @@ func (w *work) checkRead(e *entry, c lock.Claim) error {
 func (w *work) takeRead(e *entry, c lock.Claim) lock.Grant {
 	r := e.reads(c.Owner, w.now)
 	if r == nil {
-		r = &reading{fence: w.mintLocked(e, w.now, c.Fence)}
+		r = &reading{fence: w.mint(e, c.Fence)}
 		if e.shared = true; e.readers == nil {
 			e.readers = make(map[lock.Owner]*reading)
 		}
 		e.readers[c.Owner] = r
 	}
-	e.fenceUntil = w.now.Add(fenceTTL)
 	later(&e.expires, w.now, c.TTL)
 	return lock.Grant{Fence: r.fence, TTL: later(&r.expires, w.now, c.TTL)}
 }

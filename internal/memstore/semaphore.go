@@ -97,7 +97,7 @@ func (w *work) offer(e *entry) {
 // SetLimit implements lock.Store.
 func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
 	return do(ctx, s, "set the limit of", name, lock.Semaphore, func(w *work) (previous uint32, err error) {
-		e := w.entryLocked(name, w.now)
+		e := w.find(name)
 		if e.mismatch(lock.Semaphore) {
 			return 0, lock.ErrKindMismatch
 		}
@@ -109,7 +109,7 @@ func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32
 			w.offer(e)
 		}
 		if e.fence == 0 { // as over Redis, where it says whose the number is
-			w.mintLocked(e, w.now, 0)
+			w.mint(e, 0)
 		}
 		later(&p.expires, w.now, lock.LimitLives)
 		return previous, nil
@@ -190,7 +190,7 @@ func (w *work) nearest(e *entry) time.Duration {
 
 func (w *work) takePermits(e *entry, c lock.Claim) lock.Grant {
 	p := e.limited(c.Limit)
-	g := lock.Grant{Fence: w.mintLocked(e, w.now, 0), TTL: time.Duration(math.MaxInt64)}
+	g := lock.Grant{Fence: w.mint(e, 0), TTL: time.Duration(math.MaxInt64)}
 	for i := range c.Permits {
 		id := permit{c.Owner, i + 1}
 		if p.out[id].IsZero() {

@@ -61,7 +61,7 @@ func (s *Store) StartKeepSession(k lock.SessionKeep, done func(error)) {
 
 // keep has a session have a record, for so long from now at least.
 func (w *work) keep(r lock.SessionRecord, ttl time.Duration) {
-	e := w.entryLocked(recordOf(r.ID), w.now)
+	e := w.find(recordOf(r.ID))
 	next := record{SessionRecord: r}
 	if e.record != nil {
 		next.until = e.record.until
@@ -73,7 +73,7 @@ func (w *work) keep(r lock.SessionRecord, ttl time.Duration) {
 // EndSession implements lock.Store.
 func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
 	_, err := do(ctx, s, "end the session", id, lock.Exclusive, func(w *work) (any, error) {
-		e := w.entryLocked(recordOf(id), w.now)
+		e := w.find(recordOf(id))
 		if e.record != nil && e.record.Epoch > epoch {
 			return nil, lock.ErrSuperseded
 		}

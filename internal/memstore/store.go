@@ -9,8 +9,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// fenceTTL is how long the fence of a free name is remembered after its last grant. It is only needed to tell a forced
-// release from a loss of data, and to show it; later fences are greater without it.
+// fenceTTL is how long the fence of a free name is remembered after somebody asked for the name. It is only needed to
+// tell a forced release from a loss of data, and to show it; later fences are greater without it.
 const fenceTTL = lock.LimitLives
 
 // remember is how many names may be known before those that are free are forgotten sooner than that.
@@ -69,12 +69,10 @@ func (w *work) leave() {
 
 // peek returns the entry of a name; if there is none, an empty one that is not kept.
 func (w *work) peek(name string) *entry {
-	e := w.entries[name]
-	if e == nil {
+	if w.entries[name] == nil {
 		return &entry{name: name}
 	}
-	e.refresh(w.now)
-	return e
+	return w.find(name)
 }
 
 // do is an attempt to do something with a name of a kind.

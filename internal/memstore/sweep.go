@@ -10,15 +10,16 @@ import (
 // two the sweep goes round faster than their number grows, and dead entries stay fewer than the others.
 const perName = 2
 
-// entryLocked returns the entry of a name, a new one if there is none.
-func (s *Store) entryLocked(name string, now time.Time) *entry {
-	e := s.entries[name]
+// find returns the entry of a name, a new one if there is none.
+func (w *work) find(name string) *entry {
+	e := w.entries[name]
 	if e == nil {
 		e = &entry{name: name}
-		s.entries[name] = e
-		s.queue = append(s.queue, e)
+		w.entries[name] = e
+		w.queue = append(w.queue, e)
 	}
-	e.refresh(now)
+	e.used = w.now
+	e.refresh(w.now)
 	return e
 }
 
@@ -34,7 +35,7 @@ func (s *Store) sweepLocked(now time.Time, names int) {
 		if crowded && e.permits != nil && !now.Add(lock.LimitLives).Before(e.permits.expires) {
 			e.permits = nil // its limit is forgotten as well
 		}
-		if e.empty(now) && (crowded || !now.Before(e.fenceUntil)) {
+		if e.empty(now) && (crowded || e.fence == 0 || now.Sub(e.used) >= fenceTTL) {
 			s.floor = max(s.floor, e.fence)
 			delete(s.entries, e.name)
 		} else {
@@ -55,16 +56,15 @@ func (s *Store) goneLocked(e *entry, r lock.Renewal) *lock.GoneError {
 	return &lock.GoneError{Reason: lock.LostData}
 }
 
-// mintLocked gives a name its next fence: max(last + 1, least), where least is the time in µs if it is not given.
-func (s *Store) mintLocked(e *entry, now time.Time, least lock.Fence) lock.Fence {
+// mint gives a name its next fence: max(last + 1, least), where least is the time in µs if it is not given.
+func (w *work) mint(e *entry, least lock.Fence) lock.Fence {
 	last := e.fence
 	if last == 0 {
-		last = s.floor
+		last = w.floor
 	}
 	if least == 0 {
-		least = lock.Fence(now.UnixMicro())
+		least = lock.Fence(w.now.UnixMicro())
 	}
 	e.fence = max(last+1, least)
-	e.fenceUntil = now.Add(fenceTTL)
 	return e.fence
 }

@@ -84,7 +84,7 @@ func wantQueue(t testing.TB, c *redis.Client, s *Store, name string, want ...str
 		t.Errorf("got queue %q, want %q", got, want)
 	}
 	var told []string
-	owners, err := s.Queue(t.Context(), name, 0, 100)
+	owners, err := s.Queue(t.Context(), name, 100)
 	for _, o := range owners {
 		told = append(told, string(o))
 	}

@@ -88,9 +88,9 @@ func (op *operation) kind() lock.Kind { return cmp.Or(op.claim.Kind, op.back.Kin
 
 func (op *operation) tenant() string {
 	if op.acquires {
-		return op.claim.For()
+		return op.claim.Owner.For(op.claim.Tenant)
 	}
-	return op.back.For()
+	return op.back.Owner.For(op.back.Tenant)
 }
 
 // answered is the outcome of an ordinary one.

@@ -98,22 +98,22 @@ func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to 
 }
 
 // Queue implements lock.Store.
-func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]lock.Owner, error) {
-	owners, err := s.queue(ctx, name, max(from, 0), size)
+func (s *Store) Queue(ctx context.Context, name string, size int) ([]lock.Owner, error) {
+	owners, err := s.queue(ctx, name, size)
 	if err != nil {
 		return nil, fmt.Errorf("queue of %q: %w", name, err)
 	}
 	return owners, nil
 }
 
-func (s *Store) queue(ctx context.Context, name string, from, size int) ([]lock.Owner, error) {
+func (s *Store) queue(ctx context.Context, name string, size int) ([]lock.Owner, error) {
 	if err := lock.Begin(ctx, lock.Fair); err != nil {
 		return nil, err
 	}
 	if size <= 0 {
 		return nil, nil
 	}
-	cmd := redis.NewCmd(ctx, "lrange", layout.Queue(s.Prefix+name), from, from+size-1)
+	cmd := redis.NewCmd(ctx, "lrange", layout.Queue(s.Prefix+name), 0, size-1)
 	switch err := s.Shared.Do(ctx, pipe.Job{Cmd: cmd, Cost: script.CostOf(size), From: forViews}); {
 	case err == nil || errors.Is(err, redis.Nil):
 	case redis.HasErrorPrefix(err, "WRONGTYPE"): // it only reads

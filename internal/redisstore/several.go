@@ -27,7 +27,7 @@ func (s *Store) acquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 	if len(cs) == 0 {
 		return nil, nil
 	}
-	call := s.acquireAllCall(cs...).As(cs[0].For())
+	call := s.acquireAllCall(cs...).As(cs[0].Owner.For(cs[0].Tenant))
 	call.Grants = true
 	a, err := s.Ask(ctx, call)
 	if err != nil {

@@ -38,7 +38,7 @@ func answer[T any](ctx context.Context, s *Store, q question, read func(a *scrip
 
 // Raise implements lock.Store.
 func (s *Store) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
-	q := question{"raise the fence of", c.Name, c.Kind, s.raiseCall(c).As(c.For())}
+	q := question{"raise the fence of", c.Name, c.Kind, s.raiseCall(c).As(c.Owner.For(c.Tenant))}
 	if c.Kind == lock.Semaphore {
 		q.kind = 0 // which is not supported either
 	}

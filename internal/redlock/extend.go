@@ -111,7 +111,7 @@ func (s *Store) Succeed(ctx context.Context, _ string, _ []lock.Owner, _ lock.Ow
 }
 
 // Queue implements lock.Store: nobody waits in order.
-func (s *Store) Queue(ctx context.Context, _ string, _, _ int) ([]lock.Owner, error) {
+func (s *Store) Queue(ctx context.Context, _ string, _ int) ([]lock.Owner, error) {
 	return nil, nil
 }
 

@@ -73,7 +73,7 @@ func (s *Store) add(u *row) {
 	if s.closed {
 		return
 	}
-	tenant := u.r.For()
+	tenant := u.r.Owner.For(u.r.Tenant)
 	if old := s.all[u.key]; old != nil {
 		u.continues(old)
 		s.removeLocked(old)
@@ -112,10 +112,9 @@ func (s *Store) planLocked(u *row) {
 func (s *Store) removeLocked(u *row) {
 	s.due.Delete(u)
 	delete(s.all, u.key)
-	if n := s.of[u.r.For()] - 1; n > 0 {
-		s.of[u.r.For()] = n
-	} else {
-		delete(s.of, u.r.For())
+	tenant := u.r.Owner.For(u.r.Tenant)
+	if s.of[tenant]--; s.of[tenant] <= 0 {
+		delete(s.of, tenant)
 	}
 	s.n.Store(int64(len(s.all)))
 }

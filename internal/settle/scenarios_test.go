@@ -132,7 +132,7 @@ func (p *play) do(words []string) string {
 	case "acquire":
 		p.s.StartAcquire(c, granted)
 	case "like":
-		owner, c.Name, c.Owner, c.Tenant = owner+"2", "other", c.Owner+"2", c.For()
+		owner, c.Name, c.Owner, c.Tenant = owner+"2", "other", c.Owner+"2", c.Owner.For(c.Tenant)
 		p.s.StartAcquire(c, granted)
 	case "place":
 		c.Place = 6 * time.Second

@@ -35,7 +35,7 @@ func (s *suite) letGo(o, turn lock.Owner) {
 
 func (s *suite) wantQueue(want ...lock.Owner) {
 	s.Helper()
-	got, err := s.Store.Queue(s.Context(), "n", 0, 100)
+	got, err := s.Store.Queue(s.Context(), "n", 100)
 	s.must(err)
 	if !slices.Equal(got, fulls(want...)) {
 		s.Errorf("the queue is %q, want %q", got, want)
@@ -274,16 +274,8 @@ var fairPlaceContract = []contract{
 			want = append(want, i)
 		}
 		s.enlist(owners, want...)
-		var read []lock.Owner
-		for from := 0; ; from += 400 {
-			page, err := s.Store.Queue(s.Context(), "n", from, 400)
-			s.must(err)
-			if len(page) == 0 {
-				break
-			}
-			read = append(read, page...)
-		}
-		if !slices.Equal(read, owners) {
+		read, err := s.Store.Queue(s.Context(), "n", 2000)
+		if s.must(err); !slices.Equal(read, owners) {
 			s.Errorf("got %d owners %.100q, want all in order", len(read), read)
 		}
 		s.leave(lock.Fair, owners[1:]...)
@@ -301,22 +293,12 @@ var fairPlaceContract = []contract{
 		s.leave(lock.Fair, "x") // it holds the name and has no place
 		s.wantState(heldAs(of(lock.Fair, "n", "x")))
 	}},
-	{"TheQueueIsReadInPages", func(s *suite) {
+	{"SomeOfTheQueueAreRead", func(s *suite) {
 		s.held("a", "b", "c")
-		for _, p := range []struct {
-			from, size int
-			want       []lock.Owner
-		}{
-			{0, 2, fulls("a", "b")},
-			{1, 2, fulls("b", "c")},
-			{2, 5, fulls("c")},
-			{3, 1, nil},
-			{0, 0, nil},
-		} {
-			got, err := s.Store.Queue(s.Context(), "n", p.from, p.size)
-			s.must(err)
-			if !slices.Equal(got, p.want) {
-				s.Errorf("%d from %d: got %q, want %q", p.size, p.from, got, p.want)
+		for size, want := range [][]lock.Owner{nil, fulls("a"), fulls("a", "b")} {
+			got, err := s.Store.Queue(s.Context(), "n", size)
+			if s.must(err); !slices.Equal(got, want) {
+				s.Errorf("%d: got %q, want %q", size, got, want)
 			}
 		}
 	}},
@@ -325,7 +307,7 @@ var fairPlaceContract = []contract{
 		s.wantErr(errOf(s.Store.Enlist(s.Context(), "n", fulls("a"), ttl)), lock.ErrKindMismatch)
 		s.leave(lock.Fair, "a")
 		s.wantErr(errOf(s.Store.Enlist(s.ended(), "m", fulls("a"), ttl)), lock.ErrUnavailable)
-		s.wantErr(errOf(s.Store.Queue(s.ended(), "m", 0, 1)), lock.ErrUnavailable)
+		s.wantErr(errOf(s.Store.Queue(s.ended(), "m", 1)), lock.ErrUnavailable)
 	}},
 }
 

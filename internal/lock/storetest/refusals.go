@@ -56,7 +56,7 @@ func (s *suite) refuses(kind lock.Kind) {
 		_, errs["Enlist"] = s.Store.Enlist(ctx, "n", fulls("o"), ttl)
 		_, errs["Succeed"] = s.Store.Succeed(ctx, "n", fulls("o"), Full("p"), ttl)
 		errs["Leave"] = s.Store.Leave(ctx, "n", kind, fulls("o"))
-		if waiting, err := s.Store.Queue(ctx, "n", 0, 1); err != nil || len(waiting) > 0 {
+		if waiting, err := s.Store.Queue(ctx, "n", 1); err != nil || len(waiting) > 0 {
 			s.Errorf("got %q, %v: nobody waits for a fair lock, and that is no error", waiting, err)
 		}
 	case lock.Semaphore:

@@ -58,10 +58,8 @@ func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to 
 }
 
 // Queue implements lock.Store.
-func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]lock.Owner, error) {
-	return ask(ctx, s, name, func(at *redisstore.Store) ([]lock.Owner, error) {
-		return at.Queue(ctx, name, from, size)
-	})
+func (s *Store) Queue(ctx context.Context, name string, size int) ([]lock.Owner, error) {
+	return ask(ctx, s, name, func(at *redisstore.Store) ([]lock.Owner, error) { return at.Queue(ctx, name, size) })
 }
 
 // SetLimit implements lock.Store.

@@ -104,7 +104,7 @@ func (s *Renewer) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 		return
 	}
 	one := renewals{[]lock.Renewal{r}, []int{0}}
-	s.renewCall(one).As(r.For()).Start(s.Shared, func(cmd *redis.Cmd, err error) {
+	s.renewCall(one).As(r.Owner.For(r.Tenant)).Start(s.Shared, func(cmd *redis.Cmd, err error) {
 		answers, err := s.renewAnswers(one, cmd, err)
 		tell := func() { one.tell(answers, err, func(_ int, err error) { done(leftOf(answers, err), err) }) }
 		if len(answers) == 0 || answers[0] != answerGone {

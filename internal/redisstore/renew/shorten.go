@@ -57,7 +57,7 @@ func deadlineOf(ctx context.Context) time.Time {
 
 func (s *Renewer) shorten(ctx context.Context, r lock.Renewal, before int64) error {
 	keys, args := s.shortenCall(r, before)
-	cmd, err := s.Scripts.Shorten.With(keys, args...).As(r.For()).Run(ctx, s.Shared)
+	cmd, err := s.Scripts.Shorten.With(keys, args...).As(r.Owner.For(r.Tenant)).Run(ctx, s.Shared)
 	if err != nil {
 		return s.Failed(err)
 	}
