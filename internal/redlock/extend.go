@@ -26,6 +26,9 @@ func (s *Store) extendBut(but *member, r lock.Renewal, done func(left time.Durat
 	sent := r
 	sent.TTL = s.drifted(r.TTL)
 	b := open(s, func(b *ballot[time.Duration], last bool) (time.Duration, bool, error) {
+		if but != nil && !last { // why it is gone is known when all have answered
+			return 0, false, nil
+		}
 		left := s.lasting(b.votes, r)
 		if len(left) >= s.quorum {
 			return max(left[len(left)-s.quorum], r.TTL), true, nil

@@ -130,17 +130,11 @@ func (s *suite) force(name string, kind lock.Kind) bool {
 // expireHold ends one of several holds.
 func (s *suite) expireHold(name string, o lock.Owner) {
 	s.Helper()
-	if s.Hooks.ExpireHold == nil {
-		s.Skip("this store has no hook that ends one hold")
-	}
 	s.must(s.Hooks.ExpireHold(name, Full(o)))
 }
 
 // expirePlace ends the place of a waiter.
 func (s *suite) expirePlace(name string, o lock.Owner) {
 	s.Helper()
-	if s.Hooks.ExpirePlace == nil {
-		s.Skip("this store has no hook that ends a place")
-	}
 	s.must(s.Hooks.ExpirePlace(name, Full(o)))
 }
