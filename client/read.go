@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/grpc"
+
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
@@ -13,9 +15,9 @@ var errWrongGrant = fmt.Errorf("%w: a grant of more or less than was asked for",
 // read hears the server until the stream ends, or the session has left it.
 func (st *stream) read() {
 	s := st.session
-	var m lockdv1.SessionResponse
+	m := &lockdv1.SessionResponse{}
 	for {
-		err := st.rpc.RecvMsg(&m)
+		err := st.rpc.RecvMsg(m)
 		if err == nil {
 			st.heard.Store(int64(s.client.now()))
 		}
@@ -32,9 +34,13 @@ func (st *stream) read() {
 			st.silent = false
 			s.client.tellLocked(Status{State: Connected})
 		}
-		st.handleLocked(&m)
+		st.handleLocked(m)
 		s.mu.Unlock()
-		m.ResetVT()
+		if grpc.EnableTracing { // it formats messages later
+			m = &lockdv1.SessionResponse{}
+		} else {
+			m.ResetVT()
+		}
 	}
 }
 

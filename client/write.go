@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
@@ -76,7 +78,7 @@ func (st *stream) flush(beat bool) bool {
 	return !last
 }
 
-// batch is a frame of several requests. It is used again once it was sent.
+// batch is a frame of several requests. It is used again once it was sent, unless gRPC's tracing formats it later.
 type batch struct {
 	frame lockdv1.SessionRequest
 	arm   lockdv1.SessionRequest_Batch
@@ -84,6 +86,9 @@ type batch struct {
 }
 
 func (b *batch) of(requests []*lockdv1.SessionRequest) *lockdv1.SessionRequest {
+	if grpc.EnableTracing {
+		b, requests = &batch{}, slices.Clone(requests)
+	}
 	b.all.Requests, b.arm.Batch, b.frame.Message = requests, &b.all, &b.arm
 	return &b.frame
 }
