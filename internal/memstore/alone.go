@@ -25,10 +25,11 @@ func (w *work) checkWrite(e *entry, c lock.Claim) error {
 		return nil
 	}
 	if e.owner == "" {
-		var readers uint32
-		if held.HeldBy, readers, held.RetryAfter = e.alive(w.now); readers == 0 {
+		if len(e.readers) == 0 {
 			return nil
 		}
+		first, last := e.reads()
+		held.HeldBy, held.RetryAfter = first, last.Sub(w.now)
 	}
 	if c.Place > 0 {
 		if e.wish == "" {
@@ -122,10 +123,8 @@ func (w *work) force(e *entry, kind lock.Kind) (held bool, err error) {
 	if e.owner != "" {
 		w.ended(e, lock.EndForced, e.own)
 	}
-	for o, r := range e.readers {
-		if e.reads(o, w.now) != nil {
-			w.ended(e, lock.EndForced, r.fence)
-		}
+	for _, r := range e.readers {
+		w.ended(e, lock.EndForced, r.fence)
 	}
 	e.hold = hold{}
 	w.freed(e, kind)

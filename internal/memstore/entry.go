@@ -43,7 +43,7 @@ type hold struct {
 	// owner has it alone, with the fence own: exclusively, fair or not, or as the writer. It is empty if there is none.
 	owner lock.Owner
 	own   lock.Fence
-	// readers may have ended before the lock. They are here until somebody cares.
+	// readers may end before the lock.
 	readers map[lock.Owner]*reading
 	// expires is when the whole lock ends: with an owner, when its hold does.
 	expires time.Time
@@ -54,6 +54,7 @@ func (e *entry) refresh(now time.Time) {
 	if e.held() && !now.Before(e.expires) {
 		e.hold = hold{}
 	}
+	maps.DeleteFunc(e.readers, func(_ lock.Owner, r *reading) bool { return !now.Before(r.expires) })
 	if e.permits != nil && !now.Before(e.permits.expires) {
 		e.permits = nil
 	}

@@ -137,8 +137,8 @@ func (w *work) shorten(e *entry, r lock.Renewal) error {
 	case lock.Semaphore:
 		w.endPermits(e.permits, r)
 	default: // readers beside a writer keep their time
-		_, _, left := e.alive(w.now)
-		e.expires = w.now.Add(max(r.TTL, left))
+		_, last := e.reads()
+		e.expires = laterOf(w.now.Add(r.TTL), last)
 	}
 	w.changed(e)
 	w.freed(e, r.Kind)
@@ -147,7 +147,7 @@ func (w *work) shorten(e *entry, r lock.Renewal) error {
 
 func (w *work) raise(e *entry, c lock.Claim) (f lock.Fence, err error) {
 	own := &e.own
-	reader := e.reads(c.Owner, w.now)
+	reader := e.readers[c.Owner]
 	switch {
 	case c.Kind == lock.Semaphore:
 		return 0, lock.ErrUnsupported

@@ -28,11 +28,12 @@ func (s *Store) Look(ctx context.Context, name string) (lock.State, error) {
 func (e *entry) state(now time.Time) lock.State {
 	e.refresh(now)
 	st := lock.State{Name: e.name, Fence: e.fence, Queued: uint32(len(e.line.order))} //nolint:gosec // never as many
-	switch first, readers, left := e.alive(now); {
+	switch first, last := e.reads(); {
 	case e.owner != "": // whoever reads beside a writer is the writer itself
 		st.Kind, st.Held, st.Owner, st.Count, st.Holders, st.TTL = e.kind(), true, e.owner, 1, 1, e.expires.Sub(now)
-	case readers > 0:
-		st.Kind, st.Held, st.Owner, st.Count, st.Holders, st.TTL = lock.Read, true, first, 1, readers, left
+	case first != "":
+		st.Kind, st.Held, st.Owner, st.Count, st.TTL = lock.Read, true, first, 1, last.Sub(now)
+		st.Holders = uint32(len(e.readers)) //nolint:gosec // never as many
 	case e.permits != nil:
 		st.Kind, st.Limit = lock.Semaphore, e.permits.limit()
 		for _, until := range e.permits.out {
@@ -71,9 +72,7 @@ func (h *hold) holders(now time.Time) (hs []lock.Holder) {
 		hs = append(hs, lock.Holder{Owner: h.owner, Kind: h.kind(), Count: 1, TTL: h.expires.Sub(now)})
 	}
 	for _, o := range slices.Sorted(maps.Keys(h.readers)) {
-		if r := h.reads(o, now); r != nil {
-			hs = append(hs, lock.Holder{Owner: o, Kind: lock.Read, Count: 1, TTL: r.expires.Sub(now)})
-		}
+		hs = append(hs, lock.Holder{Owner: o, Kind: lock.Read, Count: 1, TTL: h.readers[o].expires.Sub(now)})
 	}
 	return hs
 }

@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"maps"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -13,34 +12,22 @@ type reading struct {
 	expires time.Time
 }
 
-// reads is the hold of an owner that reads, or nil.
-func (h *hold) reads(o lock.Owner, now time.Time) *reading {
-	if r := h.readers[o]; r != nil && now.Before(r.expires) {
-		return r
-	}
-	return nil
-}
-
-// alive is the first reader by name whose hold has not ended, how many there are, and for how long the last one reads.
-func (h *hold) alive(now time.Time) (first lock.Owner, n uint32, left time.Duration) {
-	for o := range h.readers {
-		r := h.reads(o, now)
-		if r == nil {
-			continue
-		}
-		if n++; n == 1 || o < first {
+// reads is the first reader by name, and when the last one ends.
+func (h *hold) reads() (first lock.Owner, last time.Time) {
+	for o, r := range h.readers {
+		if first == "" || o < first {
 			first = o
 		}
-		left = max(left, r.expires.Sub(now))
+		last = laterOf(last, r.expires)
 	}
-	return first, n, left
+	return first, last
 }
 
 // checkRead lets a reader in beside other readers unless a writer waits, and beside a writer that is its own.
 func (w *work) checkRead(e *entry, c lock.Claim) error {
 	_, left, held := e.holder(w.now)
 	switch {
-	case e.reads(c.Owner, w.now) != nil || e.alone(lock.Write, c.WriteOwner):
+	case e.readers[c.Owner] != nil || e.alone(lock.Write, c.WriteOwner):
 		return nil
 	case e.owner != "":
 		return &lock.HeldError{RetryAfter: left, HeldBy: e.owner}
@@ -55,7 +42,7 @@ func (w *work) checkRead(e *entry, c lock.Claim) error {
 }
 
 func (w *work) takeRead(e *entry, c lock.Claim) lock.Grant {
-	r := e.reads(c.Owner, w.now)
+	r := e.readers[c.Owner]
 	if r == nil {
 		r = &reading{fence: w.mint(e, c.Fence)}
 		if e.shared = true; e.readers == nil {
@@ -70,7 +57,7 @@ func (w *work) takeRead(e *entry, c lock.Claim) lock.Grant {
 // releaseRead frees the name with the last reader. While there are others it ends with the last of them; what a writer
 // has is not touched.
 func (w *work) releaseRead(e *entry, r lock.Return) (res lock.Returned, err error) {
-	reader := e.reads(r.Owner, w.now)
+	reader := e.readers[r.Owner]
 	switch {
 	case reader == nil:
 		return res, lock.ErrNotHeld
@@ -86,21 +73,17 @@ func (w *work) releaseRead(e *entry, r lock.Return) (res lock.Returned, err erro
 	return res, nil
 }
 
-// drain forgets readers that have ended, and says whether that leaves nobody, so that the name is free.
+// drain has the lock end with the last reader, and says whether there is none, so that the name is free.
 func (w *work) drain(e *entry) (free bool) {
-	maps.DeleteFunc(e.readers, func(_ lock.Owner, r *reading) bool { return !w.now.Before(r.expires) })
-	_, n, left := e.alive(w.now)
-	if n == 0 {
+	if _, e.expires = e.reads(); len(e.readers) == 0 {
 		e.hold = hold{}
-		return true
 	}
-	e.expires = w.now.Add(left)
-	return false
+	return !e.held()
 }
 
 // renewRead says whether the hold is there, and for how long.
 func (w *work) renewRead(e *entry, r lock.Renewal) (left time.Duration, there bool) {
-	reader := e.reads(r.Owner, w.now)
+	reader := e.readers[r.Owner]
 	if reader == nil || r.Fence > reader.fence {
 		return 0, false
 	}

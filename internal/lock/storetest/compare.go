@@ -202,7 +202,7 @@ func retryAfter(err error) time.Duration {
 const anyReader lock.Owner = "a reader"
 
 // refusal is an error in terms that are equal on both sides. Who wants to write learns of one of those who read. Who
-// wants neither to read nor to write may learn of one whose time has passed, or of none.
+// wants neither to read nor to write may learn of one whose time has passed, or of none, also not of the writer.
 func (s *side) refusal(ctx context.Context, err error, claims ...lock.Claim) error {
 	held, ok := errors.AsType[*lock.HeldError](err)
 	if !ok {
@@ -214,9 +214,12 @@ func (s *side) refusal(ctx context.Context, err error, claims ...lock.Claim) err
 	if claims[at].Kind == lock.Read {
 		return &other
 	}
-	if st, err := s.Store.Look(ctx, claims[at].Name); err == nil && st.Kind == lock.Read &&
-		(st.Holders > 1 || claims[at].Kind != lock.Write) {
+	neither := claims[at].Kind != lock.Write
+	switch st, err := s.Store.Look(ctx, claims[at].Name); {
+	case err == nil && st.Kind == lock.Read && (st.Holders > 1 || neither):
 		other.HeldBy = anyReader
+	case err == nil && st.Kind == lock.Write && neither && other.HeldBy == "": // as somebody has read beside
+		other.HeldBy = st.Owner
 	}
 	return &other
 }
