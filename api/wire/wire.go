@@ -2,13 +2,15 @@
 // without reflection, and all others as gRPC does.
 //
 // Frequent are Acquire, Release, Granted and Released, alone or in batches. What is read is what package proto would
-// have read, and what is written means the same, with one difference: a number that is too large for 64 bits is cut.
+// have read, and what is written means the same, with one difference: a number that is too large for 64 bits is cut, if
+// it is not an id or a fence of a request.
 //
 // Who reads a stream gives the memory of a message back by ResetVT. Then texts may be kept, and messages that are not
 // frequent; lists and whatever else is inside of frequent ones may not.
 package wire
 
 import (
+	"slices"
 	"unicode/utf8"
 
 	"google.golang.org/grpc/encoding"
@@ -70,11 +72,16 @@ func (c Codec) Marshal(v any) (mem.BufferSlice, error) {
 
 // Unmarshal decodes a message.
 func (c Codec) Unmarshal(data mem.BufferSlice, v any) error {
-	m, ok := v.(generated)
-	if ok && decode(data, m) && frequent(v) {
+	if c.UnmarshalFrequent(data, v) {
 		return nil
 	}
 	return c.CodecV2.Unmarshal(data, v) // forgets what was read so far
+}
+
+// UnmarshalFrequent decodes a message if it is a frequent one.
+func (Codec) UnmarshalFrequent(data mem.BufferSlice, v any) bool {
+	m, ok := v.(generated)
+	return ok && decode(data, m) && frequent(v)
 }
 
 // decode fails, too, if the message would be written in other bytes: package proto judges what is out of the ordinary.
@@ -90,13 +97,17 @@ func decode(data mem.BufferSlice, m generated) bool {
 func frequent(v any) bool {
 	switch m := v.(type) {
 	case *lockdv1.SessionRequest:
+		if large(m.GetRequestId()) {
+			return false
+		}
 		switch r := m.GetMessage().(type) {
 		case *lockdv1.SessionRequest_Acquire:
 			a := r.Acquire
 			return known(m, a) && len(a.GetNames())+len(a.GetItems()) == 0 &&
+				!slices.ContainsFunc(a.GetInsteadOf(), large) &&
 				valid(a.GetName(), a.GetHolder(), a.GetAnnotation(), a.GetActor(), a.GetTraceparent())
 		case *lockdv1.SessionRequest_Release:
-			return known(m, r.Release) && valid(r.Release.GetName(), r.Release.GetHolder())
+			return known(m, r.Release) && !large(r.Release.GetFence()) && valid(r.Release.GetName(), r.Release.GetHolder())
 		case *lockdv1.SessionRequest_Batch:
 			return known(m, r.Batch) && all(r.Batch.GetRequests())
 		}
@@ -117,6 +128,9 @@ func frequent(v any) bool {
 	}
 	return false
 }
+
+// large says whether a number may be one above 64 bits that was cut.
+func large(n uint64) bool { return n >= 1<<63 }
 
 // known says whether all of the messages are there, without fields of a newer version.
 func known(messages ...protoreflect.ProtoMessage) bool {

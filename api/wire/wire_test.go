@@ -110,6 +110,24 @@ func cutNumber(b []byte, m proto.Message) bool {
 	return true
 }
 
+// Else a request would be answered under another id, or take another hold.
+func TestIdsAndFencesAbove64BitsAreRefused(t *testing.T) {
+	for _, m := range []*lockdv1.SessionRequest{
+		{RequestId: 1 << 63, Message: &lockdv1.SessionRequest_Release{Release: &lockdv1.Release{Name: "n"}}},
+		{Message: &lockdv1.SessionRequest_Release{Release: &lockdv1.Release{Name: "n", Fence: 1 << 63}}},
+		{Message: &lockdv1.SessionRequest_Acquire{Acquire: &lockdv1.Acquire{InsteadOf: []uint64{1, 1 << 63}}}},
+	} {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b[bytes.LastIndex(b, []byte{0x80, 0x80, 1})+2] = 3
+		if err := wire.New().Unmarshal(mem.BufferSlice{mem.SliceBuffer(b)}, m); err == nil {
+			t.Errorf("%x was read as %v", b, m)
+		}
+	}
+}
+
 // The same bytes mean the same, also those that no lockd writes.
 func FuzzRead(f *testing.F) {
 	g := generator{rand.New(rand.NewPCG(3, 4))}

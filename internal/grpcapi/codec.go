@@ -3,7 +3,6 @@ package grpcapi
 import (
 	"fmt"
 
-	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -28,49 +27,56 @@ const (
 
 // frameCodec is a protobuf codec with marks instead of errors.
 type frameCodec struct {
-	encoding.CodecV2
+	wire.Codec
 	limit int // of a message of a session
 	unary int // of any other
 }
 
 func newFrameCodec(limit, unary int) frameCodec {
-	return frameCodec{CodecV2: wire.New(), limit: limit, unary: min(limit, unary)}
+	return frameCodec{Codec: wire.New(), limit: limit, unary: min(limit, unary)}
 }
 
 // Unmarshal never fails for our messages. What could be read of a bad one is there, often its request id. Of one that
 // is too large, or has too many parts, nothing else is read: in memory it can be fifty times as large.
 func (c frameCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	m, ours := v.(proto.Message)
-	switch {
+	in, first := v.(*incoming)
+	if in != nil {
+		m, first, in.odd = &in.SessionRequest, in.first, data.Len()
+	}
+	switch limit := c.limitOf(data, m, first); {
 	case !ours:
-		return c.CodecV2.Unmarshal(data, v)
-	case data.Len() > c.limitOf(data, m):
+		return c.Codec.Unmarshal(data, v)
+	case data.Len() > limit:
 		passOver(data, m, markTooLarge)
-	case data.Len() > uncounted && !fewParts(data, m.ProtoReflect().Descriptor(), c.limitOf(data, m)/partBytes):
+	case data.Len() > uncounted && !fewParts(data, m.ProtoReflect().Descriptor(), limit/partBytes):
 		passOver(data, m, markTooMany)
-	case c.CodecV2.Unmarshal(data, v) != nil:
+	case in != nil && c.UnmarshalFrequent(data, m):
+		in.odd = 0
+	case c.CodecV2.Unmarshal(data, m) != nil:
 		mark(m, markUnreadable)
 	}
 	return nil
 }
 
-// opening is the first message of a stream.
-type opening struct{ lockdv1.SessionRequest }
+// incoming is a message of a session as it came.
+type incoming struct {
+	lockdv1.SessionRequest
+	first bool // of its stream
+	odd   int  // how many bytes it has, if it is not of those that are read fast
+}
 
 // limitOf is how large a message may be. An Open with the holds of a session that goes on may be as large as gRPC
 // takes: a session can hold more than one frame tells of, and would lose it all. Unary calls wait with their messages
 // until it is their turn, so these are small.
-func (c frameCodec) limitOf(data mem.BufferSlice, m proto.Message) int {
-	switch m.(type) {
-	case *lockdv1.SessionRequest:
-		return c.limit
-	case *opening:
-		if data.Len() > uncounted && opens(data) {
-			return grace * c.limit
-		}
-		return c.limit
+func (c frameCodec) limitOf(data mem.BufferSlice, m proto.Message, first bool) int {
+	if _, ok := m.(*lockdv1.SessionRequest); !ok {
+		return c.unary
 	}
-	return c.unary
+	if first && data.Len() > uncounted && opens(data) {
+		return grace * c.limit
+	}
+	return c.limit
 }
 
 // eachField goes over the fields of an encoded message, as far as it can be read.
@@ -101,10 +107,7 @@ func opens(data mem.BufferSlice) bool {
 // passOver reads no more of a message than its request id.
 func passOver(data mem.BufferSlice, m proto.Message, why protowire.Number) {
 	proto.Reset(m)
-	switch r := m.(type) {
-	case *lockdv1.SessionRequest:
-		r.RequestId = requestID(data)
-	case *opening:
+	if r, ok := m.(*lockdv1.SessionRequest); ok {
 		r.RequestId = requestID(data)
 	}
 	mark(m, why)

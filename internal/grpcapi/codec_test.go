@@ -110,3 +110,21 @@ func TestAFullMessageIsDecoded(t *testing.T) {
 		}
 	}
 }
+
+// A message that takes long to read is charged by its bytes, and one that clients send all the time is not.
+func TestOddMessagesAreCharged(t *testing.T) {
+	codec := grpcapi.NewTranslation()
+	usual, err := proto.Marshal(acquire(1, &lockdv1.Acquire{Name: "n", Wait: seconds(1)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	arms := append(usual, bytes.Repeat([]byte{0x22, 0, 0x5a, 0}, 4000)...)
+	for _, c := range []struct {
+		frame []byte
+		want  int
+	}{{usual, 0}, {arms, len(arms)}, {usual, 0}, {bytes.Repeat([]byte{0x0a, 0}, 1<<21), 1 << 22}} {
+		if got := codec.Odd(c.frame); got != c.want {
+			t.Errorf("of %d bytes got %d charged, want %d", len(c.frame), got, c.want)
+		}
+	}
+}

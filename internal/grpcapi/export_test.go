@@ -54,9 +54,10 @@ func NewTranslation() *Translation {
 
 // Read reads a frame and returns how many requests for the broker it has.
 func (t *Translation) Read(frame []byte) int {
-	var m lockdv1.SessionRequest
+	var m incoming
 	defer m.ResetVT()
-	if err := t.codec.Unmarshal(mem.BufferSlice{mem.SliceBuffer(frame)}, &m); err != nil || marked(&m) != nil {
+	err := t.codec.Unmarshal(mem.BufferSlice{mem.SliceBuffer(frame)}, &m)
+	if err != nil || marked(&m.SessionRequest) != nil {
 		return 0
 	}
 	for _, r := range m.GetBatch().GetRequests() {
@@ -64,6 +65,13 @@ func (t *Translation) Read(frame []byte) int {
 	}
 	defer t.c.forget()
 	return len(t.c.piece)
+}
+
+// Odd reads a frame and returns how many bytes of it are charged.
+func (t *Translation) Odd(frame []byte) int {
+	var m incoming
+	_ = t.codec.Unmarshal(mem.BufferSlice{mem.SliceBuffer(frame)}, &m)
+	return m.odd
 }
 
 // Write writes events and returns in how many frames.

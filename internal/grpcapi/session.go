@@ -122,17 +122,17 @@ type conn struct {
 // read passes the client's messages to the broker until the stream ends, and then ends the session: the handler may
 // have given up just when Open came.
 func (c *conn) read() {
-	var m opening
-	err := c.stream.RecvMsg(&m)
+	first := incoming{first: true}
+	err := c.stream.RecvMsg(&first)
 	close(c.came)
 	if err == nil {
-		err = c.open(&m.SessionRequest)
+		err = c.open(&first.SessionRequest)
 	}
 	c.opened <- err
 	if err != nil {
 		return
 	}
-	var r lockdv1.SessionRequest
+	var r incoming
 	for {
 		c.settle()
 		c.awaitRoom()
@@ -146,7 +146,8 @@ func (c *conn) read() {
 			c.closed <- err
 			return
 		}
-		c.dispatch(&r)
+		c.sess.Spend(time.Duration(r.odd) * limits.OddByte)
+		c.dispatch(&r.SessionRequest)
 		r.ResetVT()
 	}
 }
