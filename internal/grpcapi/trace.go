@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/observe"
@@ -43,69 +44,59 @@ func traceCall(ctx context.Context, log *zap.Logger, c call) {
 		zap.String(observe.KeyMethod, c.method), zap.Stringer(observe.KeyCode, status.Code(c.err)),
 		zap.String(observe.KeyPeer, peerOf(ctx)),
 	}
-	line.Write(append(append(fields, describe(c.req)...), describeAnswer(c.resp)...)...)
+	if m, ok := c.req.(proto.Message); ok {
+		fields = append(fields, describe(m.ProtoReflect())...)
+	}
+	switch r := c.resp.(type) {
+	case *lockdv1.AcquireResponse:
+		fields = append(fields, zap.Uint64(observe.KeyFence, r.GetGranted().GetFence()))
+	case *lockdv1.ExtendResponse:
+		fields = append(fields, zap.Uint64(observe.KeyFence, r.GetLease().GetFence()))
+	}
+	line.Write(fields...)
 }
 
 // messageOf is what a message of a session carries, and its name.
-func messageOf(m *lockdv1.SessionRequest) (verb string, content proto.Message) {
+func messageOf(m *lockdv1.SessionRequest) (verb string, content protoreflect.Message) {
 	r := m.ProtoReflect()
 	arm := r.WhichOneof(r.Descriptor().Oneofs().ByName("message"))
 	if arm == nil {
-		return "unknown", nil
+		return "unknown", r
 	}
-	return string(arm.Name()), r.Get(arm).Message().Interface()
+	return string(arm.Name()), r.Get(arm).Message()
 }
 
-// describe has what a request says of a lock and its client. It takes single fields, so that a resume token or a lease
-// id, which are secrets, cannot come along.
-func describe(req any) (fields []zap.Field) {
-	text := func(key, value string) {
-		if value != "" {
-			fields = append(fields, zap.String(key, value))
+// told are the fields of messages that are logged, with their keys. Others may be secrets: resume tokens and lease ids.
+var told = map[protoreflect.Name]string{
+	"name": observe.KeyName, "names": observe.KeyNames, "items": observe.KeyNames, "kind": observe.KeyKind,
+	"holder": observe.KeyHolder, "fence": observe.KeyFence, "client_name": observe.KeyClient,
+	"annotation": observe.KeyAnnotation,
+}
+
+// describe has what a message says of a lock and its client.
+func describe(m protoreflect.Message) (fields []zap.Field) {
+	all := m.Descriptor().Fields()
+	for i := range all.Len() {
+		f := all.Get(i)
+		key, named := told[f.Name()]
+		switch v := m.Get(f); {
+		case !named || !m.Has(f):
+		case f.Enum() != nil:
+			fields = append(fields, zap.Stringer(key, toKind(lockdv1.LockKind(v.Enum()))))
+		case f.IsList():
+			names := make([]string, v.List().Len())
+			for i := range names {
+				switch one := v.List().Get(i).Interface().(type) {
+				case string:
+					names[i] = one
+				case protoreflect.Message:
+					names[i] = one.Interface().(*lockdv1.AcquireItem).GetName()
+				}
+			}
+			fields = append(fields, zap.Strings(key, names))
+		default:
+			fields = append(fields, zap.Any(key, v.Interface()))
 		}
-	}
-	if r, ok := req.(interface{ GetName() string }); ok {
-		text(observe.KeyName, r.GetName())
-	}
-	if r, ok := req.(interface{ GetNames() []string }); ok && len(r.GetNames()) > 0 {
-		fields = append(fields, zap.Strings(observe.KeyNames, r.GetNames()))
-	}
-	if r, ok := req.(interface{ GetItems() []*lockdv1.AcquireItem }); ok && len(r.GetItems()) > 0 {
-		names := make([]string, 0, len(r.GetItems()))
-		for _, i := range r.GetItems() {
-			names = append(names, i.GetName())
-		}
-		fields = append(fields, zap.Strings(observe.KeyNames, names))
-	}
-	if r, ok := req.(interface{ GetKind() lockdv1.LockKind }); ok {
-		fields = append(fields, zap.Stringer(observe.KeyKind, toKind(r.GetKind())))
-	}
-	if r, ok := req.(interface{ GetHolder() string }); ok {
-		text(observe.KeyHolder, r.GetHolder())
-	}
-	if r, ok := req.(interface{ GetFence() uint64 }); ok {
-		fields = append(fields, zap.Uint64(observe.KeyFence, r.GetFence()))
-	}
-	if r, ok := req.(interface{ GetClientName() string }); ok {
-		text(observe.KeyClient, r.GetClientName())
-	}
-	if r, ok := req.(interface{ GetAnnotation() string }); ok {
-		text(observe.KeyAnnotation, r.GetAnnotation())
 	}
 	return fields
-}
-
-// describeAnswer has the fence of a unary lease.
-func describeAnswer(resp any) []zap.Field {
-	var lease *lockdv1.Lease
-	switch r := resp.(type) {
-	case *lockdv1.AcquireResponse:
-		lease = r.GetGranted()
-	case *lockdv1.ExtendResponse:
-		lease = r.GetLease()
-	}
-	if lease == nil {
-		return nil
-	}
-	return []zap.Field{zap.Uint64(observe.KeyFence, lease.GetFence())}
 }

@@ -52,18 +52,13 @@ func (q Quota) Enter(ctx context.Context, patience time.Duration) error {
 	if q.TryEnter() {
 		return nil
 	}
-	if patience <= 0 {
-		return q.denied(q.subject, cap(q.Room))
-	}
 	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	switch {
-	case q.Room.Enter(patient) == nil:
-		return nil
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
+	err := q.Room.Enter(patient)
+	if err != nil && ctx.Err() == nil {
+		return q.denied(q.subject, cap(q.Room))
 	}
-	return q.denied(q.subject, cap(q.Room))
+	return err
 }
 
 // quotas are a Quota for each tenant that has something inside, or waits for it. Without a bound there is none.
