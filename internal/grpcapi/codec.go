@@ -25,6 +25,17 @@ const (
 	markTooMany    protowire.Number = 1<<29 - 3
 )
 
+// marks are the errors that the marks stand for.
+var marks = map[protowire.Number]error{
+	markTooLarge:   session.ErrFrameTooLarge,
+	markUnreadable: badMessage("not a message of this protocol, or text that is not UTF-8"),
+	markTooMany:    badMessage("too many requests, names and other parts"),
+}
+
+func badMessage(detail string) error {
+	return fmt.Errorf("decode: %w", lock.Invalid("message", lock.ReasonMessage, detail))
+}
+
 // frameCodec is a protobuf codec with marks instead of errors.
 type frameCodec struct {
 	wire.Codec
@@ -135,17 +146,5 @@ func marked(v any) error {
 		return nil
 	}
 	n, _, _ := protowire.ConsumeTag(m.ProtoReflect().GetUnknown())
-	if n == markTooLarge {
-		return session.ErrFrameTooLarge
-	}
-	invalid := &lock.InvalidError{Field: "message", Reason: lock.ReasonMessage}
-	switch n {
-	case markUnreadable:
-		invalid.Detail = "not a message of this protocol, or text that is not UTF-8"
-	case markTooMany:
-		invalid.Detail = "too many requests, names and other parts"
-	default:
-		return nil
-	}
-	return fmt.Errorf("decode: %w", invalid)
+	return marks[n]
 }

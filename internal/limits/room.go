@@ -3,6 +3,7 @@ package limits
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -68,12 +69,17 @@ type quotas struct {
 	denied  Denied
 
 	mu sync.Mutex // guards the field below
-	of map[lock.Tenant]*shared
+	of Table[shared]
 }
 
 type shared struct {
 	Quota
-	users int // guarded by quotas.mu
+	users atomic.Int64
+}
+
+func newQuotas(subject string, most int, denied Denied) *quotas {
+	unused := func(_ lock.Tenant, s *shared) bool { return s.users.Load() == 0 }
+	return &quotas{subject: subject, most: most, denied: denied, of: NewTable(unused)}
 }
 
 // enter is Quota.Enter. Call leave if there is no error.
@@ -81,33 +87,16 @@ func (q *quotas) enter(ctx context.Context, t lock.Tenant, patience time.Duratio
 	if q.most == 0 {
 		return func() {}, nil
 	}
-	room := q.use(t)
+	q.mu.Lock()
+	room := q.of.Of(t)
+	if room.Room == nil {
+		room.Quota = NewQuota(q.subject, q.most, q.denied)
+	}
+	room.users.Add(1) // before it could be forgotten
+	q.mu.Unlock()
 	if err := room.Enter(ctx, patience); err != nil {
-		q.drop(t, room)
+		room.users.Add(-1)
 		return nil, err
 	}
-	return func() { room.Leave(); q.drop(t, room) }, nil
-}
-
-func (q *quotas) use(t lock.Tenant) *shared {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	room := q.of[t]
-	if room == nil {
-		room = &shared{Quota: NewQuota(q.subject, q.most, q.denied)}
-		if q.of == nil {
-			q.of = make(map[lock.Tenant]*shared)
-		}
-		q.of[t] = room
-	}
-	room.users++
-	return room
-}
-
-func (q *quotas) drop(t lock.Tenant, room *shared) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if room.users--; room.users == 0 {
-		delete(q.of, t)
-	}
+	return func() { room.Leave(); room.users.Add(-1) }, nil
 }

@@ -14,8 +14,8 @@ type Tenants struct {
 	limits Limits
 	rate   Rate // of work
 	denied Denied
-	calls  quotas
-	waits  quotas
+	calls  *quotas
+	waits  *quotas
 	names  names
 
 	mu       sync.Mutex // guards the fields below
@@ -30,8 +30,8 @@ func NewTenants(l Limits, denied Denied) *Tenants {
 	share := float64(runtime.GOMAXPROCS(0)) / workPart
 	ts := &Tenants{
 		limits: l, rate: Rate{Share: share, Burst: workBurst, MostDebt: mostDebt}, denied: denied,
-		calls:    quotas{subject: "calls_per_address", most: l.CallsPerAddress, denied: denied},
-		waits:    quotas{subject: "waits_per_address", most: l.WaitsPerAddress, denied: denied},
+		calls:    newQuotas("calls_per_address", l.CallsPerAddress, denied),
+		waits:    newQuotas("waits_per_address", l.WaitsPerAddress, denied),
 		names:    names{tenants: make(map[lock.Tenant]*tenantNames), began: time.Now()},
 		sessions: make(map[lock.Tenant]int),
 	}
