@@ -39,6 +39,18 @@ func mustLockAll(t testing.TB, c *client.Client, is []client.Item, opts ...clien
 	return ls
 }
 
+// pair takes a lock and releases it.
+func pair(t testing.TB, c *client.Client, name string) {
+	l, err := c.Lock(t.Context(), name)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if err := l.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // items are those of some names, with a kind after a colon.
 func items(names ...string) (all []client.Item) {
 	for _, name := range names {

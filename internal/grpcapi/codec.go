@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"fmt"
+	"time"
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -9,6 +10,7 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/api/wire"
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
 )
@@ -75,6 +77,12 @@ type incoming struct {
 	lockdv1.SessionRequest
 	first bool // of its stream
 	odd   int  // how many bytes it has, if it is not of those that are read fast
+}
+
+// price is what it costs to read it, beyond what any request costs.
+func (in *incoming) price() time.Duration {
+	requests := max(1, len(in.GetBatch().GetRequests()))
+	return time.Duration(max(0, in.odd-requests*partBytes)) * limits.OddByte
 }
 
 // limitOf is how large a message may be. An Open with the holds of a session that goes on may be as large as gRPC

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -13,6 +15,7 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/grpcapi"
+	"github.com/lockd-io/lockd/internal/limits"
 )
 
 // A message that is refused for its size costs its size: two bytes on the wire can become a hundred in memory, and any
@@ -114,17 +117,26 @@ func TestAFullMessageIsDecoded(t *testing.T) {
 // A message that takes long to read is charged by its bytes, and one that clients send all the time is not.
 func TestOddMessagesAreCharged(t *testing.T) {
 	codec := grpcapi.NewTranslation()
-	usual, err := proto.Marshal(acquire(1, &lockdv1.Acquire{Name: "n", Wait: seconds(1)}))
-	if err != nil {
-		t.Fatal(err)
+	long := &lockdv1.Acquire{Name: "n", Annotation: strings.Repeat("a", 4000)}
+	usual, err := proto.Marshal(acquire(1, long))
+	one := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Extend{Extend: &lockdv1.Extend{
+		Name: strings.Repeat("n", 40), Fence: 1, Lease: seconds(1),
+	}}}
+	extends, err2 := proto.Marshal(inBatch(slices.Repeat([]*lockdv1.SessionRequest{one}, 64)...))
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
 	}
 	arms := append(usual, bytes.Repeat([]byte{0x22, 0, 0x5a, 0}, 4000)...)
-	for _, c := range []struct {
+	for name, c := range map[string]struct {
 		frame []byte
-		want  int
-	}{{usual, 0}, {arms, len(arms)}, {usual, 0}, {bytes.Repeat([]byte{0x0a, 0}, 1<<21), 1 << 22}} {
-		if got := codec.Odd(c.frame); got != c.want {
-			t.Errorf("of %d bytes got %d charged, want %d", len(c.frame), got, c.want)
+		least time.Duration
+	}{
+		"an Acquire": {usual, 0}, "a batch of Extends": {extends, 0},
+		"arms again and again":      {arms, 16_000 * limits.OddByte},
+		"a frame that is too large": {bytes.Repeat([]byte{0x0a, 0}, 1<<21), 1 << 22 * limits.OddByte},
+	} {
+		if got := codec.Price(c.frame); got > 2*c.least || got < c.least*9/10 {
+			t.Errorf("%s: got %v, want about %v", name, got, c.least)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package grpcapi
 
 import (
+	"time"
+
 	"go.uber.org/zap"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
@@ -67,11 +69,11 @@ func (t *Translation) Read(frame []byte) int {
 	return len(t.c.piece)
 }
 
-// Odd reads a frame and returns how many bytes of it are charged.
-func (t *Translation) Odd(frame []byte) int {
+// Price reads a frame and returns what that costs its tenant.
+func (t *Translation) Price(frame []byte) time.Duration {
 	var m incoming
 	_ = t.codec.Unmarshal(mem.BufferSlice{mem.SliceBuffer(frame)}, &m)
-	return m.odd
+	return m.price()
 }
 
 // Write writes events and returns in how many frames.

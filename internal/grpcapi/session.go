@@ -146,7 +146,7 @@ func (c *conn) read() {
 			c.closed <- err
 			return
 		}
-		c.sess.Spend(time.Duration(r.odd) * limits.OddByte)
+		c.sess.Spend(r.price())
 		c.dispatch(&r.SessionRequest)
 		r.ResetVT()
 	}
