@@ -77,11 +77,3 @@ func (s *Session) askAll() {
 	}
 	s.leaveOpLocked()
 }
-
-// hasRoomForPage says whether there is room for one more page of holds in the outbox.
-func (s *Session) hasRoomForPage() error {
-	if s.out.pages() >= limits.Pages {
-		return s.of.cfg.Denied("pages", limits.Pages)
-	}
-	return nil
-}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/lockd-io/lockd/internal/limits"
 )
 
 // Page asks for a part of a list of holds.
@@ -17,11 +19,12 @@ type Page struct {
 // once over the pages; what is taken or ends meanwhile may come or not.
 func (s *Session) ListHolds(id uint64, p Page) {
 	s.Ask(id, nil, func() {
-		list, err := HoldList{ID: id}, s.hasRoomForPage()
-		if err == nil {
-			list.Locks, list.Next = s.holds(p)
+		if s.out.pages() >= limits.Pages {
+			s.Fail(id, s.of.cfg.Denied("pages", limits.Pages))
+			return
 		}
-		s.Answer(id, list, err)
+		locks, next := s.holds(p)
+		s.Tell(HoldList{ID: id, Locks: locks, Next: next})
 	})
 }
 
