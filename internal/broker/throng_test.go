@@ -19,21 +19,32 @@ import (
 
 // throng is several sessions that do all they do in one moment.
 type throng struct {
-	w    *world
-	seed uint64
+	w     *world
+	seed  uint64
+	there sync.Map // session id -> *client
 }
 
-// jumpy is a store that lets others go first, at random, and does not always say what became of a call.
-func jumpy(store lock.Store) lock.Store {
+// jumpy is a store that lets others go first, at random, and does not always say what became of a call. Now and then
+// a session ends in the moment in which the store answers it.
+func (c *throng) jumpy(store lock.Store) lock.Store {
 	f, jump := &faults{Store: store}, func() {
 		for range mrand.IntN(8) {
 			runtime.Gosched()
 		}
 	}
 	for _, verb := range []string{"Acquire", "AcquireAll", "Release", "Extend"} {
-		f.on(verb, func(next func() error) error {
+		f.onCall(verb, func(k call) error {
 			jump()
-			err := next()
+			err := k.do()
+			if claim, ok := k.arg.(lock.Claim); ok && mrand.IntN(3) == 0 {
+				if s, ok := c.there.Load(claim.Owner.Tenant()); ok {
+					go s.(*client).End(errStreamBroke)
+					for s.(*client).Operable() == nil {
+						runtime.Gosched()
+					}
+					return err // while what it waits for is being withdrawn
+				}
+			}
 			if jump(); mrand.IntN(30) == 0 {
 				return errUnknown
 			}
@@ -42,6 +53,8 @@ func jumpy(store lock.Store) lock.Store {
 	}
 	return f
 }
+
+var errStreamBroke = errors.New("the stream broke")
 
 // throngSize is how many sessions come at once.
 const throngSize = 12
@@ -53,8 +66,9 @@ func TestAThrongLeavesNothing(t *testing.T) {
 	for _, seed := range seeds(1) {
 		synctest.Test(t, func(t *testing.T) {
 			store := memstore.New()
-			c := &throng{w: startOn(t, testConfig(), jumpy(store)), seed: seed}
-			for round := range tier.Pick(10, 40) {
+			c := &throng{seed: seed}
+			c.w = startOn(t, testConfig(), c.jumpy(store))
+			for round := range tier.Pick(15, 60) {
 				all := c.come(uint64(round)) //nolint:gosec // small
 				c.inspectEnded(all)
 				time.Sleep(2 * time.Minute)
@@ -75,6 +89,7 @@ func (c *throng) come(round uint64) []*client {
 		rng := mrand.New(mrand.NewPCG(c.seed, round*throngSize+uint64(i))) //nolint:gosec // a test
 		s := c.w.openWith(session.OpenRequest{ReleaseOnEnd: rng.IntN(2) == 0})
 		all[i] = s
+		c.there.Store(s.ID(), s)
 		wg.Go(func() {
 			for range rng.IntN(30) {
 				c.act(s, rng)
@@ -83,7 +98,7 @@ func (c *throng) come(round uint64) []*client {
 			case 0:
 				s.Goodbye()
 			case 1, 2:
-				s.End(errors.New("the stream broke"))
+				s.End(errStreamBroke)
 			}
 		})
 	}
