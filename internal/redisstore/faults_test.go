@@ -250,6 +250,12 @@ func TestRenewalsGoOnWhenTheirConnectionIsSilent(t *testing.T) {
 		c := claim(fmt.Sprint("n", i), "o")
 		rs = append(rs, renewal(c, acquire(t, s, c).Fence))
 	}
+	until(t, "a spare connection", func() error {
+		if list := srv.Client().ClientList(t.Context()).Val(); strings.Count(list, "name=lockd-renew ") < 2 {
+			return errors.New(list)
+		}
+		return nil
+	})
 	p.StallOne()
 	s.Renew(t.Context(), rs, func(_ int, err error) {
 		if !errors.Is(err, lock.ErrOutcomeUnknown) {

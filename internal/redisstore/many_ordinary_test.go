@@ -191,7 +191,7 @@ func TestAnOrdinaryLockIsNotTakenIfItsFenceCannotEnd(t *testing.T) {
 	keys := []string{"n", layout.Token("n"), "m", layout.Token("m"), layout.Channel("m")}
 	must(t, c.HSet(t.Context(), "m", wholeID("o"), 1).Err())
 	must(t, c.Set(t.Context(), layout.Token("m"), 7, 0).Err())
-	list, err := poor.EvalSha(t.Context(), s.Scripts.Many.SHA, keys, "Ar", 1000,
+	list, err := poor.Eval(t.Context(), s.Scripts.Many.Text, keys, "Ar", 1000,
 		wholeID("o"), 1000, 8, wholeID("o"), 7).Slice()
 	must(t, err)
 	if text, isText := list[0].(string); !isText || text == "" || list[1] != int64(0) {

@@ -120,7 +120,9 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 		Timeout: s.OpTimeout, Most: pipe.MaxBatch,
 		Fair: !cfg.oneLine, Weight: script.Weight, Asking: cfg.Asking, Gather: s.gather, Replicas: cfg.Replicas,
 	})
-	s.steady = pipe.New(dialer("lockd-renew"), pipe.Config{Timeout: s.OpTimeout, Most: mostRenewals, Asking: cfg.Asking})
+	s.steady = pipe.New(dialer("lockd-renew"), pipe.Config{
+		Timeout: s.OpTimeout, Most: mostRenewals, Asking: cfg.Asking, Spares: 1,
+	})
 	s.hub = hub.New(*o, hub.Config{
 		Linger: cfg.Linger, Patience: cfg.HearTimeout, Metrics: m.hub,
 		Sharded: cfg.shardedChannel(),

@@ -36,11 +36,9 @@ type Pipeline struct {
 	dialer  Dialer
 	wake    chan struct{} // size 1: who writes is to look
 	closing chan struct{}
-	over    chan struct{}
+	leading chan struct{} // full while a connection leads
+	runners sync.WaitGroup
 	waiting atomic.Int64 // jobs in the queue, but for probes
-
-	made   time.Time     // when the last connection was; of who connects
-	paused time.Duration // before that
 
 	mu      sync.Mutex // guards the fields below
 	looked  time.Time  // for what has waited too long
@@ -63,6 +61,9 @@ type Config struct {
 	Gather func([]Job) []Packet // of singles; nil if there are none
 	// Replicas is how many must have a grant before it is told; 0 = none. One question covers a batch.
 	Replicas int
+	// Spares is how many more connections are made ahead, of which one takes over when that in use is lost. Then no
+	// order is kept over connections: the Dialer must not have Unended.
+	Spares int
 }
 
 // Single is what goes to Redis together with others of its kind.
@@ -108,14 +109,16 @@ const probeCost = -1
 // New makes a Pipeline, which begins to connect at once.
 func New(d Dialer, c Config) *Pipeline {
 	p := newPipeline(d, c)
-	go p.run()
+	for range 1 + c.Spares {
+		p.runners.Go((&runner{Pipeline: p}).run)
+	}
 	return p
 }
 
 func newPipeline(d Dialer, c Config) *Pipeline {
 	return &Pipeline{
 		Config: c, dialer: d, queue: fairQueue{weight: c.Weight, tenants: make(map[string]*tenant)},
-		wake: make(chan struct{}, 1), closing: make(chan struct{}), over: make(chan struct{}),
+		wake: make(chan struct{}, 1), closing: make(chan struct{}), leading: make(chan struct{}, 1),
 	}
 }
 
@@ -127,7 +130,8 @@ func (p *Pipeline) Close() {
 		close(p.closing)
 	}
 	p.mu.Unlock()
-	<-p.over
+	p.runners.Wait()
+	p.fail(time.Now().Add(time.Hour), ErrClosed) // what nobody could send
 }
 
 // Put queues a job, behind all others of its tenant. What it is told it is told exactly once, by a goroutine of the
@@ -252,7 +256,12 @@ func (p *Pipeline) connected(up bool) {
 // one.
 func (p *Pipeline) refused(begun time.Time, err error) {
 	p.mu.Lock()
-	p.why = err
+	up := p.up
+	if !up {
+		p.why = err
+	}
 	p.mu.Unlock()
-	p.fail(begun, err)
+	if !up { // else it would have been a spare one
+		p.fail(begun, err)
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // dialed is the outcome of an attempt to connect.
@@ -14,26 +16,77 @@ type dialed struct {
 	err   error
 }
 
-// run has a connection until the pipeline is closed, and sends on it what is queued. While there is none it makes one,
-// whether or not anybody waits for it.
-func (p *Pipeline) run() {
-	defer close(p.over)
+// runner has a connection until the pipeline is closed. While there is none it makes one, whether or not anybody waits
+// for it. What is queued is sent on the connection of one runner, the leading one; that of the other one is spare.
+type runner struct {
+	*Pipeline
+	made   time.Time     // when the last connection was
+	paused time.Duration // before that
+}
+
+func (p *runner) run() {
 	for c := p.connect(); c != nil; c = p.connect() {
-		p.connected(true)
 		p.use(c)
-		p.connected(false)
 		p.dialer.Unended.add(c)
 		for _, s := range c.under {
 			p.end(s, c.why)
 		}
 	}
-	p.fail(time.Now().Add(time.Hour), ErrClosed) // what nobody could send
 }
 
-// use sends what is queued on a connection until that is lost, or the pipeline closed and all was answered.
+// use has a connection until that is lost, or the pipeline closed and all was answered.
 func (p *Pipeline) use(c *conn) {
 	var reader sync.WaitGroup
 	reader.Go(func() { p.read(c) })
+	if p.lead(c) {
+		p.connected(true)
+		p.write(c)
+		p.connected(false)
+		<-p.leading
+	}
+	_ = c.fail(ErrClosed) // if nothing else was wrong
+	reader.Wait()
+}
+
+// lead waits until a connection is the leading one. It is false if the connection is lost before, or the pipeline is
+// closed. A spare one has to show that it lives: what silenced the other one may have silenced it, too, and then a new
+// one comes first.
+func (p *Pipeline) lead(c *conn) bool {
+	for lives := true; lives; lives = p.lives(c) {
+		select {
+		case p.leading <- struct{}{}:
+			return true
+		default:
+		}
+		select {
+		case p.leading <- struct{}{}:
+			<-p.leading
+		case <-c.gone:
+			return false
+		case <-p.closing:
+			return false
+		}
+	}
+	return false
+}
+
+// lives asks on a spare connection whether it is answered. If it is not, the connection is lost at last.
+func (p *Pipeline) lives(c *conn) bool {
+	answered := make(chan error, 1)
+	ping := Job{Cmd: redis.NewCmd(context.Background(), "ping"), Done: func(err error) { answered <- err }}
+	c.enter()
+	c.send(p.sending(c, batch{jobs: []Job{ping}, sent: time.Now()}))
+	select {
+	case <-answered:
+		return true
+	case <-c.gone:
+	case <-p.closing:
+	}
+	return false
+}
+
+// write sends what is queued on a connection.
+func (p *Pipeline) write(c *conn) {
 	for c.enter() {
 		s := p.next(c)
 		if s == nil {
@@ -45,8 +98,6 @@ func (p *Pipeline) use(c *conn) {
 	for range cap(c.slots) { // all is answered then
 		c.enter()
 	}
-	_ = c.fail(ErrClosed) // if nothing else was wrong
-	reader.Wait()
 }
 
 // next waits for a batch to send. It is nil when the connection is lost, or when the pipeline is closed and nothing
@@ -107,7 +158,7 @@ func (p *Pipeline) read(c *conn) {
 }
 
 // connect makes a connection. It is nil if the pipeline is closed. Those who wait need not wait for all attempts.
-func (p *Pipeline) connect() *conn {
+func (p *runner) connect() *conn {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	look := time.NewTicker(max(p.Timeout/lookParts, time.Millisecond))
@@ -155,7 +206,7 @@ func longer(pause time.Duration) time.Duration { return min(max(2*pause, firstRe
 
 // pauseBefore is the pause before the first attempt to connect. A connection that was lost at once is as one that was
 // not made: what hangs up on everybody is not to be asked without pause.
-func (p *Pipeline) pauseBefore() time.Duration {
+func (p *runner) pauseBefore() time.Duration {
 	if time.Since(p.made) < lastRedial {
 		return longer(p.paused)
 	}

@@ -1,0 +1,130 @@
+package pipe
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+)
+
+// doorkeeper is a server that lets connections in or not, and may fall silent on some.
+type doorkeeper struct {
+	mu     sync.Mutex // guards the fields below
+	in     []net.Conn // that were greeted
+	silent []net.Conn
+	used   net.Conn // that answered a push last
+	closed bool     // it lets nobody in
+	lonely bool     // it answers no PING
+}
+
+func (s *doorkeeper) answer(c net.Conn, words []string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case slices.Contains(s.silent, c), words[0] == "ping" && s.lonely:
+	case words[0] == "ping":
+		_, _ = fmt.Fprint(c, "+PONG\r\n")
+	case words[0] == "rpush":
+		s.used = c
+		_, _ = fmt.Fprint(c, ":1\r\n")
+	case s.closed && !slices.Contains(s.in, c):
+		return false
+	default:
+		if strings.EqualFold(words[0], "client") {
+			s.in = append(s.in, c)
+		}
+		return greets(c, words)
+	}
+	return true
+}
+
+// spared is a pipeline to it, with a spare connection.
+func (s *doorkeeper) spared(t testing.TB, timeout time.Duration) *Pipeline {
+	addr, _ := fake(t, s.answer)
+	o := redis.Options{Addr: addr, Protocol: 2, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true}
+	p := New(NewDialer(o, "test", time.Minute, NewTrouble(zap.NewNop(), false)), Config{Timeout: timeout, Most: 1, Spares: 1})
+	t.Cleanup(p.Close)
+	return p
+}
+
+// has waits until so many were let in.
+func (s *doorkeeper) has(t testing.TB, n int) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		in := len(s.in)
+		s.mu.Unlock()
+		if in >= n {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d connections are there, want %d", in, n)
+		}
+	}
+}
+
+// change changes it.
+func (s *doorkeeper) change(how func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	how()
+}
+
+// Nobody else is let in while a connection is silent: only one that was made ahead can take over. There is a new one
+// after that, though the first attempts to make it fail.
+func TestASpareConnectionTakesOverFromASilentOne(t *testing.T) {
+	t.Parallel()
+	var s doorkeeper
+	p := s.spared(t, 200*time.Millisecond)
+	for n := 2; n < 5; n++ {
+		s.has(t, n)
+		must(t, p, "1")
+		s.change(func() { s.silent, s.closed = append(s.silent, s.used), true })
+		if err := do(t, p, push("2")); !errors.Is(err, ErrOpTimeout) && !errors.Is(err, ErrWaited) {
+			t.Errorf("on a silent connection: got %v", err)
+		}
+		must(t, p, "3")
+		time.Sleep(3 * firstRedial)
+		s.change(func() { s.closed = false })
+	}
+}
+
+// What silenced a connection may have silenced the spare one: a new one does not wait for that.
+func TestASilentSpareConnectionIsInNobodysWay(t *testing.T) {
+	t.Parallel()
+	var s doorkeeper
+	p := s.spared(t, time.Minute)
+	s.has(t, 2)
+	must(t, p, "1")
+	s.change(func() {
+		s.lonely = true
+		s.silent = append(s.silent, s.in...)
+		_ = s.used.Close()
+	})
+	must(t, p, "2")
+}
+
+// Close leaves no connection, whatever they do.
+func TestCloseEndsTheSpareConnection(t *testing.T) {
+	t.Parallel()
+	var s doorkeeper
+	p := s.spared(t, time.Minute)
+	s.has(t, 2)
+	must(t, p, "1")
+	s.change(func() { s.silent = append(s.silent, s.in...) })
+	p.Close()
+	for _, c := range s.in {
+		for end := time.Now().Add(time.Minute); c.SetDeadline(time.Time{}) == nil; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) { // the server closes what the client has closed
+				t.Fatalf("%v is still there", c.RemoteAddr())
+			}
+		}
+	}
+}
