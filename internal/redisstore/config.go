@@ -146,6 +146,7 @@ func (c Config) guide(o *redis.Options, log *zap.Logger) *sentinel.Guide {
 func (c Config) listingClient(o redis.Options) *redis.Client {
 	o.ClientName = "lockd"
 	o.MaxRetries = 1 // it only reads, so a connection that was cut meanwhile is no reason to fail
+	pipe.CheckReplies(&o, nil)
 	return redis.NewClient(&o)
 }
 

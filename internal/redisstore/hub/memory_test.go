@@ -17,7 +17,7 @@ import (
 
 // Names that are listened to and forgotten leave nothing behind, also while some other name is listened to.
 func TestForgottenNamesLeaveNoMemoryBehind(t *testing.T) {
-	h := New(redis.Options{Addr: redistest.Start(t).Addr}, Config{
+	h := New(redis.Options{Addr: redistest.Start(t).Addr, Protocol: 2, DialTimeout: time.Minute}, Config{
 		Linger: 10 * time.Millisecond, Patience: time.Second,
 		Metrics: Metrics{prometheus.NewGauge(prometheus.GaugeOpts{}), prometheus.NewCounter(prometheus.CounterOpts{})},
 	}, zap.NewNop())

@@ -35,7 +35,7 @@ func NewDialer(o redis.Options, name string, timeout time.Duration, t *Trouble) 
 	d := Dialer{db: o.DB, name: name, timeout: timeout, trouble: t}
 	o.DB, o.ClientName = 0, "" // go-redis would tell them in a round trip of its own
 	o.PoolSize, o.PipelinePoolSize, o.MinIdleConns = 2, -1, 0
-	o.ReadTimeout, o.WriteTimeout = timeout, timeout // of a batch: that of its ctx
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = timeout, timeout, timeout // of a batch: that of its ctx
 	o.ConnMaxIdleTime, o.ConnMaxLifetime = -1, -1
 	d.options = o
 	return d
@@ -61,6 +61,7 @@ func (d Dialer) dial(ctx context.Context, window int) (*conn, error) {
 		}
 		return c, err
 	}
+	CheckReplies(&o, nil)
 	client := redis.NewClient(&o)
 	me, err := d.greet(ctx, client)
 	if err == nil && !outlives() {

@@ -62,9 +62,8 @@ func New(cfg Config, log *zap.Logger) *Guide {
 	g := &Guide{Config: cfg, log: log, terms: make(map[place]term)}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	for _, addr := range cfg.Addrs {
-		s := g.client(addr)
-		g.sentinels = append(g.sentinels, s)
-		g.wg.Go(func() { g.hear(s) })
+		g.sentinels = append(g.sentinels, g.client(addr, nil))
+		g.wg.Go(func() { g.hear(addr) })
 	}
 	g.wg.Go(g.watch)
 	return g
@@ -187,7 +186,9 @@ func (g *Guide) watch() {
 
 // hear listens to a sentinel for fail-overs. go-redis makes a new connection when one breaks; what was missed by then
 // is seen by the next look.
-func (g *Guide) hear(s *redis.Client) {
+func (g *Guide) hear(addr string) {
+	s := g.client(addr, pipe.OfChannels)
+	defer func() { _ = s.Close() }() // it can only be closed already
 	sub := s.Subscribe(g.ctx, "+switch-master")
 	defer func() { _ = sub.Close() }() // it can only be closed already
 	messages := sub.Channel()

@@ -1,0 +1,63 @@
+package pipe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+)
+
+// A server that greets with a length that cannot be, or that never ends, is one that is not there.
+func TestAGreetingThatCannotBeReadIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, reply := range []string{
+		"$9999999999999\r\n", "$9223372036854775800\r\n", "*9223372036854775800\r\n", "*-5\r\n", "*2\r\n*-2\r\n", "$3\r\nabcd\r\n",
+		"+" + strings.Repeat("a", 1<<20), strings.Repeat("*1\r\n", 1<<20),
+	} {
+		for _, to := range []string{"hello", "client", "info", "script"} {
+			addr, _ := fake(t, func(c net.Conn, words []string) bool {
+				if strings.EqualFold(words[0], to) {
+					_, err := io.WriteString(c, reply)
+					return err == nil
+				}
+				return greets(c, words)
+			})
+			o := redis.Options{Addr: addr, Protocol: 2, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true}
+			d := NewDialer(o, "test", time.Minute, NewTrouble(zap.NewNop(), false))
+			d.Unended, d.Load, d.Scripts = new(Unended), true, map[string]string{"sha": "return 1"}
+			if _, err := d.dial(context.Background(), Window); !errors.Is(err, ErrNotConnected) {
+				t.Errorf("%.40q to %s: got %v", reply, to, err)
+			}
+		}
+	}
+}
+
+// What is well-formed is passed on as it is, however long, and however many replies come together.
+func TestRepliesAreCheckedAndPassedOnUnchanged(t *testing.T) {
+	t.Parallel()
+	all := "+OK\r\n$-1\r\n*3\r\n:1\r\n$100000\r\n" + strings.Repeat("b", 100_000) + "\r\n*-1\r\n-ERR no\r\n*0\r\n"
+	near, far := net.Pipe()
+	defer near.Close()
+	go func() {
+		_, _ = io.WriteString(far, all)
+		_ = far.Close()
+	}()
+	o := redis.Options{DialTimeout: time.Minute, Dialer: func(context.Context, string, string) (net.Conn, error) {
+		return near, nil
+	}}
+	CheckReplies(&o, nil)
+	c, err := o.Dialer(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(c); err != nil || string(got) != all {
+		t.Errorf("got %d bytes of %d: %v", len(got), len(all), fmt.Sprint(err))
+	}
+}
