@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -58,5 +59,38 @@ func TestAHoldIsProlongedAlikeByAnOldRedis(t *testing.T) {
 		}
 		c.HSet(t.Context(), name, "mode", "read")
 		wantLost(t, renewing(t, s, r), lock.LostForced)
+	}
+}
+
+// Why one hold is gone is asked for when all others were told.
+func TestAHoldThatIsGoneDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	p := redistest.StartProxy(t, srv.Addr)
+	s := open(t, Config{Addr: p.Addr, OpTimeout: time.Hour})
+	var rs []lock.Renewal
+	for _, name := range []string{"gone", "a", "b"} {
+		r := renewal(claim(name, "o"), acquire(t, s, claim(name, "o")).Fence)
+		r.Seen = time.Now()
+		rs = append(rs, r)
+	}
+	must(t, srv.Client().Del(t.Context(), "gone").Err())
+	p.Hold(func(request []byte) bool { return bytes.Contains(request, []byte("info")) })
+	defer p.Deliver()
+	told := make(chan int, len(rs))
+	go s.Renew(t.Context(), rs, func(i int, _ error) { told <- i })
+	for range len(rs) - 1 {
+		select {
+		case i := <-told:
+			if i == 0 {
+				t.Error("it is told why the hold is gone, though that is not known")
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("others wait for it")
+		}
+	}
+	p.Deliver()
+	if i := <-told; i != 0 {
+		t.Errorf("got %d again", i)
 	}
 }

@@ -2,6 +2,7 @@ package renew
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -128,13 +129,23 @@ type renewals struct {
 	chunk []int
 }
 
-// renewAll renews some holds by one script call, and returns what that answered.
-func (s *Renewer) renewAll(ctx context.Context, via *pipe.Pipeline, rs renewals, done func(i int, err error)) []int64 {
+// renewAll renews some holds by one script call. What is known is told before it is asked why others are gone.
+func (s *Renewer) renewAll(ctx context.Context, via *pipe.Pipeline, rs renewals, done func(i int, err error)) {
 	cmd, err := s.renewCall(rs).Run(ctx, via)
 	answers, err := s.renewAnswers(rs, cmd, err)
-	s.whyGone(ctx, rs, answers)
-	rs.tell(answers, err, done)
-	return answers
+	gone := renewals{all: rs.all}
+	rs.tell(answers, err, func(i int, err error) {
+		if e, is := errors.AsType[*lock.GoneError](err); is && e.Reason == lock.LostForced {
+			gone.chunk = append(gone.chunk, i)
+			return
+		}
+		done(i, err)
+	})
+	if len(gone.chunk) > 0 {
+		why := make([]int64, len(gone.chunk))
+		s.whyGone(ctx, gone, why)
+		gone.tell(why, nil, done)
+	}
 }
 
 // renewAnswers reads what script/renew.lua answered.
