@@ -60,7 +60,8 @@ func TestMalformedMessagesCostTheConnectionOnly(t *testing.T) {
 		"*3\r\n+smessage\r\n+n\r\n*1\r\n:1", "*3\r\n+pmessage\r\n+n\r\n+x", "*2\r\n+pong\r\n:1", "*1\r\n+pong",
 		"*3\r\n+subscribe\r\n+n\r\n:1",
 	})
-	h := New(redis.Options{Addr: addr, Protocol: 2, DialTimeout: time.Minute, DialerRetries: 1, DisableIdentity: true}, Config{
+	o := redis.Options{Addr: addr, Protocol: 2, DialTimeout: time.Minute, DialerRetries: 1, DisableIdentity: true}
+	h := New(o, Config{
 		Linger: time.Minute, Patience: time.Minute,
 		Metrics: Metrics{prometheus.NewGauge(prometheus.GaugeOpts{}), prometheus.NewCounter(prometheus.CounterOpts{})},
 	}, zap.NewNop())

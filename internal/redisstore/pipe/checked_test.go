@@ -18,7 +18,8 @@ import (
 func TestAGreetingThatCannotBeReadIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []string{
-		"$9999999999999\r\n", "$9223372036854775800\r\n", "*9223372036854775800\r\n", "*-5\r\n", "*2\r\n*-2\r\n", "$3\r\nabcd\r\n",
+		"$9999999999999\r\n", "$9223372036854775800\r\n", "*9223372036854775800\r\n", "*-5\r\n", "*2\r\n*-2\r\n",
+		"$3\r\nabcd\r\n",
 		"+" + strings.Repeat("a", 1<<20), strings.Repeat("*1\r\n", 1<<20),
 	} {
 		for _, to := range []string{"hello", "client", "info", "script"} {

@@ -49,7 +49,8 @@ func (s *doorkeeper) answer(c net.Conn, words []string) bool {
 func (s *doorkeeper) spared(t testing.TB, timeout time.Duration) *Pipeline {
 	addr, _ := fake(t, s.answer)
 	o := redis.Options{Addr: addr, Protocol: 2, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true}
-	p := New(NewDialer(o, "test", time.Minute, NewTrouble(zap.NewNop(), false)), Config{Timeout: timeout, Most: 1, Spares: 1})
+	d := NewDialer(o, "test", time.Minute, NewTrouble(zap.NewNop(), false))
+	p := New(d, Config{Timeout: timeout, Most: 1, Spares: 1})
 	t.Cleanup(p.Close)
 	return p
 }
