@@ -123,7 +123,9 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 	s.steady = pipe.New(dialer("lockd-renew"), pipe.Config{
 		Timeout: s.OpTimeout, Most: mostRenewals, Asking: cfg.Asking, Spares: 1,
 	})
-	s.hub = hub.New(*o, hub.Config{
+	heard := *o
+	pipe.CheckReplies(&heard, pipe.OfChannels)
+	s.hub = hub.New(heard, hub.Config{
 		Linger: cfg.Linger, Patience: cfg.HearTimeout, Metrics: m.hub,
 		Sharded: cfg.shardedChannel(),
 	}, s.log)

@@ -11,8 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
-
-	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 )
 
 // Hub hears all channels over one connection and passes on what it hears.
@@ -106,7 +104,6 @@ func New(o redis.Options, cfg Config, log *zap.Logger) *Hub {
 		h.id.Store(n)
 		return err
 	}
-	pipe.CheckReplies(&o, pipe.OfChannels)
 	h.client = redis.NewClient(&o)
 	h.conn = h.client.Subscribe(ctx)
 	h.wg.Go(h.write)
