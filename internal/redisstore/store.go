@@ -126,8 +126,7 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 	heard := *o
 	pipe.CheckReplies(&heard, pipe.OfChannels)
 	s.hub = hub.New(heard, hub.Config{
-		Linger: cfg.Linger, Patience: cfg.HearTimeout, Metrics: m.hub,
-		Sharded: cfg.shardedChannel(),
+		Linger: cfg.Linger, Patience: cfg.HearTimeout, Metrics: m.hub, Sharded: cfg.shardedChannel(),
 	}, s.log)
 	s.Renewer = renew.New(s.Caller,
 		renew.Config{
