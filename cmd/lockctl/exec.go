@@ -27,21 +27,15 @@ const tellPause = time.Second
 const execHelp = `exec waits for the lock NAME, runs the command while it holds the lock, and exits with the command's
 code, or 128+n if signal n killed it. The command finds LOCKD_NAME and LOCKD_FENCE in its environment.
 
-Without --wait exec waits for ever: while somebody else holds the lock, and while the server or its Redis is
-away. It tells on stderr what it waits for. With --connect-timeout it gives up when the server, or its Redis, cannot be
-reached for so long.
+Without --wait exec waits for ever: while somebody else holds the lock, and while the server or its Redis is away. With
+--connect-timeout it gives up when the server, or its Redis, cannot be reached for so long.
 
-With --also it waits for all the locks and holds none until it has all. LOCKD_NAMES and LOCKD_FENCES have one line for
-each lock: those of this exec, NAME being the first, then those of the execs around it. If one is lost that counts as
-the loss of all. An exec inside the command is refused a name of LOCKD_NAMES: it would wait for itself.
+With --also it holds none of the locks until it has all, and if one is lost that counts as the loss of all. LOCKD_NAMES
+and LOCKD_FENCES have a line for each, and for those of the execs around this one, whose names this exec is refused.
 
-The command runs in a process group of its own, to which SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are
-passed on. What the command leaves behind in the group when it ends is ended too. A daemon that is meant to live on must
-leave the group, as by setsid.
-
-When the lock is lost the group gets SIGTERM, and SIGKILL 0.2 s later. When lockctl is cut off from the server both come
-before the lease can be given to somebody else. Then it exits with code 70. When lockctl itself is killed, Linux kills
-the command with it, but not the command's own children.
+The command runs in a process group of its own, to which signals are passed on. What it leaves behind in the group is
+ended, too. When the lock is lost the group gets SIGTERM, and SIGKILL 0.2 s later. When lockctl is cut off from the
+server both come before the lease can be given to somebody else.
 
 Exit codes of exec itself: 64 wrong usage; 69 server unavailable; 70 the lock was lost; 75 the lock was not obtained in
 time; 77 not allowed; 126 and 127 the command cannot be run or is not found; 128+n ended by signal n.`
@@ -53,17 +47,14 @@ type execution struct {
 	lock    []client.LockOption
 	bounded bool          // whether wait counts
 	wait    time.Duration // for the locks
-	inspect func(ctx context.Context, name string, waiters uint32) (inspectView, error)
 	patient bool          // goes on while the server cannot be reached
 	connect time.Duration // how long it goes on while the store cannot be reached, unless it is patient
 	actor   string        // of this exec and of those inside of it
 	client  *client.Client
 	signals chan os.Signal
-	stderr  io.Writer
 
-	mu   sync.Mutex // guards the fields below, and stderr
-	told string     // what exec waits for, as it was told last
-	id   string     // of the session
+	mu     sync.Mutex // guards the field below
+	stderr io.Writer
 }
 
 // actorEnv names the actor of all execs of a script that runs one at a time. What runs inside of an exec finds it
@@ -105,12 +96,6 @@ func newExec(o *options) *cobra.Command {
 			if err := refuseNested(x.items, os.Getenv(namesEnv)); err != nil {
 				return err
 			}
-			s, err := o.dial()
-			if err != nil {
-				return err
-			}
-			defer s.close()
-			x.inspect = s.inspect
 			if x.client, err = o.dialSession("exec "+args[1], x.session(ttl, fail)...); err != nil {
 				return err
 			}
@@ -145,10 +130,6 @@ func (x *execution) session(ttl time.Duration, fail bool) []client.Option {
 // tell says what people may want to know of the lock at risk.
 func (x *execution) tell(st client.Status) {
 	switch st.State {
-	case client.Connected:
-		x.mu.Lock()
-		x.id = st.Session
-		x.mu.Unlock()
 	case client.AtRisk:
 		x.logf("AT_RISK: the server cannot renew leases; the lock is held for another %s", duration(st.ValidFor))
 	case client.Safe:

@@ -172,7 +172,7 @@ func TestLimitsOfAShell(t *testing.T) {
 	call(t, "limit", name, "-o", "json").want(t, 0, inJSON+"null}\n", "")
 	call(t, "acquire", name, "--permits", "1", "--limit", "3", "--lease", "1m").want(t, exitFailed, "",
 		"LOCK_CONFIG_MISMATCH: ")
-	call(t, "release", name, id, "--keep", "1").want(t, 0, "1 permit of "+name+" is kept\n", "")
+	call(t, "release", name, id, "--keep", "1").want(t, 0, "kept 1 permit of "+name+"\n", "")
 	call(t, "release", name, id, "--keep", "2", "-o", "json").want(t, 0, `{"name":"`+name+`","remaining":1}`+"\n", "")
 	if r := call(t, "acquire", name, "--permits", "1", "--limit", "2", "--lease", "1m"); r.code != 0 {
 		t.Errorf("one of two that is free: %+v", r)

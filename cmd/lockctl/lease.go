@@ -183,11 +183,7 @@ func newRelease(o *options) *cobra.Command {
 }
 
 func (v keptView) text(p *screen) {
-	are := "are"
-	if v.Remaining == 1 {
-		are = "is"
-	}
-	p.line("%s of %s %s kept", counted(v.Remaining, "permit"), v.Name, are)
+	p.line("kept %s of %s", counted(v.Remaining, "permit"), v.Name)
 }
 
 // release ends a lease, or all of its permits but some. When an answer was lost, a lease that is gone afterwards was

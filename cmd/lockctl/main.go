@@ -78,11 +78,14 @@ machine-readable reason in front.`,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("there is no command %s%s; see lockctl --help",
-					quoted(args[0]), didYouMean(cmd.SuggestionsFor(args[0])))
+			if len(args) == 0 {
+				return nil
 			}
-			return nil
+			hint := ""
+			if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
+				hint = "; did you mean " + strings.Join(like, " or ") + "?"
+			}
+			return usagef("there is no command %s%s; see lockctl --help", quoted(args[0]), hint)
 		},
 		SuggestionsMinimumDistance: 2,
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -131,28 +134,5 @@ func flagError(cmd *cobra.Command, err error) error {
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		return usagef("invalid argument %s for --%s: %w", quoted(bad.GetValue()), bad.GetFlag().Name, bad.Unwrap())
 	}
-	var meant []string
-	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		meant = flagsLike(cmd, unknown.GetSpecifiedName())
-	}
-	return usagef("%w%s; see %s --help", err, didYouMean(meant), cmd.CommandPath())
-}
-
-// flagsLike are the flags whose names look like a word, as cobra finds commands.
-func flagsLike(cmd *cobra.Command, word string) (names []string) {
-	all := &cobra.Command{SuggestionsMinimumDistance: cmd.Root().SuggestionsMinimumDistance}
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		all.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
-	})
-	for _, name := range all.SuggestionsFor(word) {
-		names = append(names, "--"+name)
-	}
-	return names
-}
-
-func didYouMean(words []string) string {
-	if len(words) == 0 {
-		return ""
-	}
-	return "; did you mean " + strings.Join(words, " or ") + "?"
+	return usagef("%w; see %s --help", err, cmd.CommandPath())
 }

@@ -128,7 +128,6 @@ func TestUsage(t *testing.T) {
 		"acquires n":                             "did you mean acquire?",
 		"relaese":                                "did you mean release?",
 		"--bogus ls":                             "unknown flag: --bogus; see lockctl --help",
-		"ls --prefx a":                           "did you mean --prefix?; see lockctl ls --help",
 		"ls --bogus":                             "unknown flag: --bogus; see lockctl ls --help",
 		"ls word":                                "usage: lockctl ls",
 		"ls -o yaml":                             "--output must be",

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -220,13 +218,5 @@ func wrap(verb string, args []string, err error) error {
 	return fmt.Errorf("%s: %w", verb, err)
 }
 
-// quotedBytes is how much of a text from the command line an error repeats.
-const quotedBytes = 128
-
 // quoted is a text in an error. Of a very long one it is the beginning.
-func quoted(text string) string {
-	if len(text) <= quotedBytes {
-		return strconv.Quote(text)
-	}
-	return fmt.Sprintf("%q… (%d bytes)", strings.ToValidUTF8(text[:quotedBytes], ""), len(text))
-}
+func quoted(text string) string { return fmt.Sprintf("%.128q", text) }
