@@ -9,7 +9,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
-	"unicode/utf8"
 )
 
 // printable makes a text safe for a terminal. Names, client names, annotations and the texts of errors come from other
@@ -17,19 +16,21 @@ import (
 // and invisible characters they could look like something else. All those are shown as escapes of Go, such as \x1b and
 // \u202e. Every text that lockctl prints goes through it.
 func printable(text string) string {
+	return escape(text, func(out *strings.Builder, r rune) {
+		quoted := strconv.QuoteRuneToASCII(r)
+		out.WriteString(quoted[1 : len(quoted)-1])
+	})
+}
+
+// escape has hide write the runes of a text that are not visible. What is not UTF-8 becomes U+FFFD.
+func escape(text string, hide func(out *strings.Builder, r rune)) string {
 	var out strings.Builder
-	for len(text) > 0 {
-		r, size := utf8.DecodeRuneInString(text)
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&out, `\x%02x`, text[0])
-		case visible(r):
+	for _, r := range text {
+		if visible(r) {
 			out.WriteRune(r)
-		default:
-			quoted := strconv.QuoteRuneToASCII(r)
-			out.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			hide(&out, r)
 		}
-		text = text[size:]
 	}
 	return out.String()
 }
@@ -41,8 +42,7 @@ func visible(r rune) bool {
 
 // cell is printable for a column: spaces that could be taken for the gap between two columns are shown, too.
 func cell(text string) string {
-	text = printable(text)
-	text = strings.ReplaceAll(text, "  ", ` \x20`)
+	text = strings.ReplaceAll(printable(text), "  ", ` \x20`)
 	if rest, ok := strings.CutPrefix(text, " "); ok {
 		text = `\x20` + rest
 	}
@@ -66,17 +66,11 @@ func printJSON(w io.Writer, v any) error {
 	if err := enc.Encode(v); err != nil {
 		return err
 	}
-	line := strings.TrimSuffix(buf.String(), "\n")
-	var out strings.Builder
-	for _, r := range line {
-		if visible(r) {
-			out.WriteRune(r)
-			continue
-		}
+	line := escape(strings.TrimSuffix(buf.String(), "\n"), func(out *strings.Builder, r rune) {
 		for _, unit := range utf16.AppendRune(nil, r) {
-			fmt.Fprintf(&out, `\u%04x`, unit)
+			fmt.Fprintf(out, `\u%04x`, unit)
 		}
-	}
-	_, err := io.WriteString(w, out.String()+"\n")
+	})
+	_, err := io.WriteString(w, line+"\n")
 	return err
 }

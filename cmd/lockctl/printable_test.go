@@ -34,7 +34,7 @@ func TestPrintable(t *testing.T) {
 		"a\nb\tc\x1b[1m\x00d": `a\nb\tc\x1b[1m\x00d`,
 		"\u202e\u200b\u009b":  `\u202e\u200b\u009b`,
 		"\U000e0041\u00a0":    `\U000e0041\u00a0`,
-		"\xff\xc3":            `\xff\xc3`,
+		"\xff\xc3":            "\ufffd\ufffd",
 		"\ufffd":              "\ufffd",
 	} {
 		if got := printable(text); got != want {

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
-	"unicode/utf8"
 
 	"go.uber.org/zap/buffer"
 	"go.uber.org/zap/zapcore"
@@ -45,19 +44,16 @@ func harmful(r rune) bool {
 	return r >= 0x7f && r <= 0x9f || r > 0x9f && (unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029')
 }
 
-// escape writes certain characters as \uXXXX, which is what JSON has for them.
+// escape writes certain characters as \uXXXX, which is what JSON has for them, and what is not UTF-8 as U+FFFD.
 func escape(text string, which func(rune) bool) string {
 	var out strings.Builder
-	for i, r := range text {
-		switch {
-		case r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)):
-			out.WriteString(`\ufffd`)
-		case !which(r):
+	for _, r := range text {
+		if !which(r) {
 			out.WriteRune(r)
-		default:
-			for _, unit := range utf16.AppendRune(nil, r) {
-				fmt.Fprintf(&out, `\u%04x`, unit)
-			}
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&out, `\u%04x`, unit)
 		}
 	}
 	return out.String()
