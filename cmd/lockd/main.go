@@ -41,7 +41,7 @@ func run(args []string) int {
 		return fail(exitConfig, err)
 	}
 	if parsed.Check {
-		if err := app.Check(cfg, os.Stdout); err != nil {
+		if err := app.Check(cfg); err != nil {
 			return fail(exitConfig, err)
 		}
 		fmt.Println(parsed.File, "is valid")

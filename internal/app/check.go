@@ -3,7 +3,6 @@ package app
 import (
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"go.uber.org/zap"
@@ -12,54 +11,33 @@ import (
 	"github.com/lockd-io/lockd/internal/config"
 )
 
-// Check reads every file that a configuration names, as New does, and connects to nothing. It writes when the
-// certificates expire. Its error has all that is wrong.
-func Check(cfg config.Config, out io.Writer) error {
-	now := time.Now()
+// Check reads every file that a configuration names, as New does, and connects to nothing. Its error has all that is
+// wrong.
+func Check(cfg config.Config) error {
 	var errs []error
-	say := func(key string, expires time.Time) {
-		if _, err := fmt.Fprintf(out, "%s expires at %s, in %s\n", key, expires.UTC().Format(time.RFC3339),
-			days(expires.Sub(now))); err != nil {
-			errs = append(errs, err)
-		}
-	}
 	for _, e := range endpoints(cfg) {
 		if !e.tls.Enabled() {
 			continue
 		}
-		server, err := certs.New(filesOf(e.tls), zap.NewNop())
-		if err != nil {
+		if _, err := certs.New(filesOf(e.tls), zap.NewNop()); err != nil {
 			errs = append(errs, fmt.Errorf("%s.%w", e.section, err))
-			continue
 		}
-		say(e.section+".cert_file", server.Expires())
 	}
 	all, err := backends(cfg)
-	if err != nil {
-		return errors.Join(append(errs, err)...)
-	}
-	for _, b := range all {
-		if b.TLS == nil || b.TLS.GetClientCertificate == nil {
-			continue
-		}
-		shown, err := b.TLS.GetClientCertificate(nil)
-		if err == nil && now.After(shown.Leaf.NotAfter) {
-			err = fmt.Errorf("redis.tls.cert_file: the certificate expired at %s", shown.Leaf.NotAfter.Format(time.RFC3339))
-		}
-		if err != nil {
-			errs = append(errs, err)
-		} else {
-			say("redis.tls.cert_file", shown.Leaf.NotAfter)
-		}
-		break // all members of a majority have the same one
+	errs = append(errs, err)
+	if err == nil && len(all) > 0 { // all members of a majority have the same certificate
+		errs = append(errs, checkClientCertificate(all[0]))
 	}
 	return errors.Join(errs...)
 }
 
-// days is a duration for people.
-func days(d time.Duration) string {
-	if d < 48*time.Hour {
-		return d.Round(time.Minute).String()
+func checkClientCertificate(b backend) error {
+	if b.TLS == nil || b.TLS.GetClientCertificate == nil {
+		return nil
 	}
-	return fmt.Sprintf("%d days", int(d.Hours()/24))
+	shown, err := b.TLS.GetClientCertificate(nil)
+	if err == nil && time.Now().After(shown.Leaf.NotAfter) {
+		err = fmt.Errorf("redis.tls.cert_file: the certificate expired at %s", shown.Leaf.NotAfter.Format(time.RFC3339))
+	}
+	return err
 }

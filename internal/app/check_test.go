@@ -51,21 +51,12 @@ func TestCheckReadsEveryFile(t *testing.T) {
 		c.Store.Kind, c.Redlock.Members = config.StoreRedlock, members
 		c.Redis.TLS, c.Redis.PasswordFile = redis, config.SecretFile(password)
 		edit(&c)
-		var out strings.Builder
-		err := Check(c, &out)
+		err := Check(c)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 		if err != nil && strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("it tells a password: %v", err)
-		}
-		for _, line := range []string{"listen_tls", "ops_tls", "admin_tls", "redis.tls"} {
-			if line += ".cert_file expires at "; want == "" && !strings.Contains(out.String(), line) {
-				t.Errorf("got %s, want %q", out.String(), line)
-			}
-		}
-		if want == "" && !strings.Contains(out.String(), ", in 4 days\n") {
-			t.Errorf("got %s", out.String())
 		}
 	}
 }
