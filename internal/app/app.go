@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -41,7 +42,7 @@ type App struct {
 	reg    *prometheus.Registry
 	broker *broker.Broker
 	api    *grpcapi.Server
-	ops    *opsServer
+	ops    *http.Server // nil if nobody listens there
 	guard  *guard.Guard // nil if the store is not shared
 	// Of atOps, atAdmin and atClients; nil where nobody listens.
 	listeners [3]net.Listener
@@ -88,7 +89,7 @@ func (a *App) addr(i int) string {
 func (a *App) Run(ctx context.Context) error {
 	tuneGC()
 	if a.ops != nil {
-		a.serve("ops", a.ops.serve)
+		a.serve("ops", func() error { return a.ops.Serve(a.listeners[atOps]) })
 	}
 	a.serve("grpc", func() error { return a.api.Serve(a.listeners[atClients]) })
 	if l := a.listeners[atAdmin]; l != nil {

@@ -81,8 +81,11 @@ func (a *App) bind() (secure [3]*tls.Config, err error) {
 		case l == nil:
 			continue
 		case i == atOps:
-			a.ops = newOpsServer(l, opsHandler(a.cfg.Ops.Pprof, a.ready, a.reg), secure[i], a.log)
-			a.cleanups.add("ops", closeTimeout, a.ops.stop)
+			if secure[i] != nil {
+				l = tls.NewListener(l, secure[i])
+			}
+			a.ops = newOpsServer(opsHandler(a.cfg.Ops.Pprof, a.ready, a.reg), a.log)
+			a.cleanups.add("ops", closeTimeout, a.stopOps)
 		default:
 			a.cleanups.add(e.key, closeTimeout, func(context.Context) error { _ = l.Close(); return nil })
 		}

@@ -2,10 +2,8 @@ package app
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/pprof"
 	"time"
@@ -15,44 +13,26 @@ import (
 	"go.uber.org/zap"
 )
 
-// opsServer is the HTTP server for operators.
-type opsServer struct {
-	http   *http.Server
-	listen net.Listener
-}
-
-// newOpsServer serves over TLS if secure is not nil.
-func newOpsServer(l net.Listener, h http.Handler, secure *tls.Config, log *zap.Logger) *opsServer {
+// newOpsServer is the HTTP server for operators.
+func newOpsServer(h http.Handler, log *zap.Logger) *http.Server {
 	errorLog, _ := zap.NewStdLogAt(log.Named("ops"), zap.WarnLevel) // Warn is a level it knows
-	return &opsServer{listen: l, http: &http.Server{
+	return &http.Server{
 		Handler:           h,
-		TLSConfig:         secure,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      time.Minute, // a profile takes 30 s by default
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          errorLog,
-	}}
+	}
 }
 
-func (s *opsServer) serve() error {
-	serve := s.http.Serve
-	if s.http.TLSConfig != nil {
-		serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
-	}
-	if err := serve(s.listen); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
-}
-
-// stop lets requests end, and cuts those that do not in time.
-func (s *opsServer) stop(ctx context.Context) error {
-	err := s.http.Shutdown(ctx) // closes the listener if it serves
-	_ = s.listen.Close()        // for when it never came to serve
+// stopOps lets requests end, and cuts those that do not in time.
+func (a *App) stopOps(ctx context.Context) error {
+	err := a.ops.Shutdown(ctx)      // closes the listener if it serves
+	_ = a.listeners[atOps].Close() // for when it never came to serve
 	if err != nil {
-		return errors.Join(err, s.http.Close())
+		return errors.Join(err, a.ops.Close())
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -61,10 +62,11 @@ func TestTheOpsServerStopsWithoutAnErrorWhetherItServesOrNot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newOpsServer(l, http.NotFoundHandler(), nil, zap.NewNop())
+		a := &App{ops: newOpsServer(http.NotFoundHandler(), zap.NewNop())}
+		a.listeners[atOps] = l
 		served := make(chan error, 1)
 		if i%2 == 0 {
-			go func() { served <- s.serve() }()
+			go func() { served <- a.ops.Serve(l) }()
 			c, err := net.Dial("tcp", l.Addr().String())
 			if err != nil {
 				t.Fatal(err)
@@ -73,10 +75,10 @@ func TestTheOpsServerStopsWithoutAnErrorWhetherItServesOrNot(t *testing.T) {
 		} else {
 			served <- nil
 		}
-		if err := s.stop(t.Context()); err != nil {
+		if err := a.stopOps(t.Context()); err != nil {
 			t.Fatalf("stop %d: %v", i, err)
 		}
-		if err := <-served; err != nil {
+		if err := <-served; err != nil && !errors.Is(err, http.ErrServerClosed) {
 			t.Fatalf("serve %d: %v", i, err)
 		}
 		if again, err := net.Listen("tcp", l.Addr().String()); err != nil {

@@ -99,15 +99,22 @@ func (a *App) openStore() (lock.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the %s store: %w", a.cfg.Store.Kind, err)
 	}
-	if a.cfg.Store.Kind == config.StoreRedlock {
-		return a.openMajority(opened)
-	}
-	a.cleanups.add("store", a.storeTimeout(), func(context.Context) error { return opened[0].Close() })
-	stores, err := a.settled(opened, settle.Config{Node: a.cfg.Store.Kind})
+	// A majority waits for what is under way at its members, which ends when they are closed.
+	a.cleanups.add("store", a.storeTimeout(), func(context.Context) error { return closeAll(opened) })
+	majority := a.cfg.Store.Kind == config.StoreRedlock
+	stores, err := a.settled(opened, settle.Config{Node: a.cfg.Store.Kind, Member: majority})
 	if err != nil {
 		return nil, err
 	}
-	return stores[0], nil
+	if !majority {
+		return stores[0], nil
+	}
+	s, err := a.openMajority(stores)
+	if err != nil {
+		return nil, err
+	}
+	opened = append(opened, s)
+	return s, a.meet(s)
 }
 
 // settled are stores that settle what the inner ones could not tell. At the end they have a moment for what is left.
@@ -167,31 +174,29 @@ func closeAll(stores []closing) error {
 	})
 }
 
-var errSilentMember = errors.New("a member did not answer in time")
-
 // openMajority opens the majority over its members.
-func (a *App) openMajority(members []closing) (lock.Store, error) {
-	c, all := a.cfg.Redlock, members
-	// The majority waits for what is under way at its members, which ends when they are closed.
-	a.cleanups.add("store", a.storeTimeout(), func(context.Context) error { return closeAll(all) })
-	stores, err := a.settled(members, settle.Config{Member: true})
-	if err != nil {
-		return nil, err
-	}
+func (a *App) openMajority(members []lock.Store) (*redlock.Store, error) {
+	c := a.cfg.Redlock
 	s, err := redlock.New(redlock.Config{
 		Names: c.Members, NodeTimeout: c.NodeTimeout, CallTimeout: a.cfg.Redis.ConnectTimeout, Quarantine: c.Quarantine,
-	}, stores, a.log, a.reg)
+	}, members, a.log, a.reg)
 	if err != nil {
 		return nil, fmt.Errorf("open the %s store: %w", config.StoreRedlock, err)
 	}
-	all = append(all, s)
+	return s, nil
+}
+
+var errSilentMember = errors.New("a member did not answer in time")
+
+// meet refuses a server that would vote twice.
+func (a *App) meet(s *redlock.Store) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), 2*a.cfg.Redis.OpTimeout, errSilentMember)
 	defer cancel()
 	s.Meet(ctx)
 	if a, b := s.SameServer(); a != "" {
-		return nil, fmt.Errorf("%w: redlock.members: %s and %s are the same server, and it would vote twice", ErrConfig, a, b)
+		return fmt.Errorf("%w: redlock.members: %s and %s are the same server, and it would vote twice", ErrConfig, a, b)
 	}
-	return s, nil
+	return nil
 }
 
 // together makes n calls at the same time: servers that are silent are waited for once.
