@@ -29,7 +29,7 @@ func newOpsServer(h http.Handler, log *zap.Logger) *http.Server {
 
 // stopOps lets requests end, and cuts those that do not in time.
 func (a *App) stopOps(ctx context.Context) error {
-	err := a.ops.Shutdown(ctx)      // closes the listener if it serves
+	err := a.ops.Shutdown(ctx)     // closes the listener if it serves
 	_ = a.listeners[atOps].Close() // for when it never came to serve
 	if err != nil {
 		return errors.Join(err, a.ops.Close())

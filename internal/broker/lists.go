@@ -32,16 +32,17 @@ func (o local) Describe(st lock.State) session.LockInfo {
 }
 
 // Know implements inspect.Local.
-func (o local) Know(about inspect.Question) (k inspect.Knowledge) {
-	o.withQueue(about.Name, func(q *queue) {
+func (o local) Know(name string, holders, waiters int) (k inspect.Known) {
+	o.withQueue(name, func(q *queue) {
+		k.Waiting = q.Len()
 		for l := range q.leasesLocked() {
-			if len(k.Holders) >= about.Holders {
+			if len(k.Holders) >= holders {
 				break
 			}
 			k.Holders = append(k.Holders, l.holderLocked(time.Now()))
 		}
 		for w := range q.All() {
-			if len(k.Waiters) >= about.Waiters {
+			if len(k.Waiters) >= waiters {
 				break
 			}
 			info := w.For.infoLocked()

@@ -27,7 +27,7 @@ const (
 func (d *Inspector) Announce(ctx context.Context, name string, f session.Forced) ([]Holder, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, announceTime, errors.New("it took too long to find out who holds it"))
 	defer cancel()
-	in, err := d.inspect(ctx, Question{Name: name, Holders: forcedHolders, Forced: &f})
+	in, err := d.inspect(ctx, name, Question{Holders: forcedHolders, Forced: &f})
 	return in.Holders, err
 }
 
@@ -42,10 +42,10 @@ type forcedNames struct {
 
 type forcedName struct {
 	session.Forced
-	at time.Time
+	until time.Time
 }
 
-// add remembers one. When there are too many an old one goes.
+// add remembers one, unless there are too many.
 func (n *forcedNames) add(name string, f session.Forced) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -53,23 +53,16 @@ func (n *forcedNames) add(name string, f session.Forced) {
 		n.byName = make(map[string]forcedName)
 	}
 	now := time.Now()
-	maps.DeleteFunc(n.byName, func(_ string, f forcedName) bool { return now.Sub(f.at) > forcedTime })
-	if len(n.byName) >= maxForced {
-		oldest, at := "", now
-		for name, f := range n.byName {
-			if !f.at.After(at) {
-				oldest, at = name, f.at
-			}
-		}
-		delete(n.byName, oldest)
+	maps.DeleteFunc(n.byName, func(_ string, f forcedName) bool { return now.After(f.until) })
+	if len(n.byName) < maxForced {
+		n.byName[name] = forcedName{f, now.Add(forcedTime)}
 	}
-	n.byName[name] = forcedName{f, now}
 }
 
 func (n *forcedNames) of(name string) session.Forced {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if f, ok := n.byName[name]; ok && time.Since(f.at) <= forcedTime {
+	if f := n.byName[name]; time.Now().Before(f.until) {
 		return f.Forced
 	}
 	return session.Forced{}

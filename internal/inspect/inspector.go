@@ -25,8 +25,8 @@ type Store interface {
 type Local interface {
 	// Describe adds to what the store knows of a name.
 	Describe(st lock.State) session.LockInfo
-	// Know tells who holds a name and who waits for it, at most so many.
-	Know(q Question) Knowledge
+	// Know tells who holds a name and who waits for it, at most so many of each.
+	Know(name string, holders, waiters int) Known
 	// Sessions are up to size sessions of this replica, ordered by id, from the one after the given id on.
 	Sessions(after string, size int) []Session
 	// Leases are up to size leases of its sessions whose names begin with prefix, ordered by key, from the one after
@@ -68,19 +68,6 @@ func New(cfg Config) *Inspector {
 // Leave answers no more questions.
 func (d *Inspector) Leave() { d.peers.Leave() }
 
-// know is what this replica knows of a name.
-func (d *Inspector) know(q Question) Knowledge {
-	if q.Forced != nil {
-		d.forced.add(q.Name, *q.Forced)
-	}
-	k := d.Local.Know(q)
-	for i := range k.Waiters {
-		k.Waiters[i].Replica = d.Replica
-	}
-	k.Holders = append(k.Holders, d.Notes.of(q.Name, q.Holders-len(k.Holders))...)
-	return k
-}
-
 // Lock tells what is known of a name.
 func (d *Inspector) Lock(ctx context.Context, name string) (session.LockInfo, error) {
 	if err := d.CheckName(name); err != nil {
@@ -113,50 +100,55 @@ func (d *Inspector) Locks(ctx context.Context, prefix, cursor string, size int) 
 // Inspect tells who holds a name and who waits for it, wherever they are, at most so many of each. It asks all replicas
 // and waits up to a second for one that does not answer. If the store does not answer, it tells what replicas remember.
 func (d *Inspector) Inspect(ctx context.Context, name string, holders, waiters int) (Inspection, error) {
-	return d.inspect(ctx, Question{Name: name, Holders: holders, Waiters: waiters})
+	return d.inspect(ctx, name, Question{Holders: holders, Waiters: waiters})
 }
 
-func (d *Inspector) inspect(ctx context.Context, q Question) (Inspection, error) {
-	info, held, queued, err := d.stored(ctx, q)
+func (d *Inspector) inspect(ctx context.Context, name string, q Question) (Inspection, error) {
+	info, held, queued, err := d.stored(ctx, name, q)
 	away := unasked(err)
 	if err != nil && away == "" {
 		return Inspection{}, err
 	}
-	known, asking, err := d.ask(ctx, q)
+	q.Names = []string{name}
+	answers, asking, err := d.ask(ctx, q)
 	if err != nil {
 		return Inspection{}, err
 	}
+	known := make([]Known, len(answers))
+	for i, a := range answers {
+		known[i] = a.Names[name]
+	}
 	if info.Kind == lock.Semaphore && away == "" {
-		d.dropReturned(ctx, q.Name, known)
+		d.dropReturned(ctx, name, known)
 	}
 	in := Inspection{Lock: info, Asking: asking}
 	in.Unasked = cmp.Or(away, in.Unasked)
 	if away == "" {
 		in.Holders = whoHolds(info.State, held, known)
 	} else {
-		in.Lock, in.Holders = remembered(q.Name, known)
+		in.Lock, in.Holders = remembered(name, known)
 	}
 	in.Holders = in.Holders[:min(len(in.Holders), q.Holders)]
-	in.Waiters = whoWaits(q.Name, queued, known)
+	in.Waiters = whoWaits(name, queued, known)
 	in.Waiters = in.Waiters[:min(len(in.Waiters), q.Waiters)]
 	return in, nil
 }
 
 // stored is what the store knows of a name.
-func (d *Inspector) stored(ctx context.Context, q Question) (
+func (d *Inspector) stored(ctx context.Context, name string, q Question) (
 	info session.LockInfo, held []lock.Holder, queued []lock.Owner, err error,
 ) {
-	if info, err = d.Lock(ctx, q.Name); err != nil {
+	if info, err = d.Lock(ctx, name); err != nil {
 		return info, nil, nil, err
 	}
-	if held, err = d.Store.Holders(ctx, q.Name, q.Holders); err == nil && q.Waiters > 0 {
-		queued, err = d.Store.Queue(ctx, q.Name, q.Waiters)
+	if held, err = d.Store.Holders(ctx, name, q.Holders); err == nil && q.Waiters > 0 {
+		queued, err = d.Store.Queue(ctx, name, q.Waiters)
 	}
 	return info, held, queued, err
 }
 
 // remembered is what replicas know of a name, without the store.
-func remembered(name string, known []Knowledge) (info session.LockInfo, holders []Holder) {
+func remembered(name string, known []Known) (info session.LockInfo, holders []Holder) {
 	info.Name = name
 	for _, k := range known {
 		info.Waiters += len(k.Waiters)
@@ -176,7 +168,7 @@ func remembered(name string, known []Knowledge) (info session.LockInfo, holders 
 
 // dropReturned drops unary leases of permits that the store no longer has: another replica than the one that remembers
 // a lease may have released it. If the store does not tell, all are kept.
-func (d *Inspector) dropReturned(ctx context.Context, name string, known []Knowledge) {
+func (d *Inspector) dropReturned(ctx context.Context, name string, known []Known) {
 	sight, err := d.Store.See(ctx, name)
 	if err != nil || sight.Many {
 		return
@@ -194,7 +186,7 @@ func (d *Inspector) dropReturned(ctx context.Context, name string, known []Knowl
 
 // whoHolds puts together what the store and the replicas know. The store decides who holds the name and how long; but
 // permits have no owners there, so those that no replica knows are told as one.
-func whoHolds(st lock.State, held []lock.Holder, known []Knowledge) (infos []Holder) {
+func whoHolds(st lock.State, held []lock.Holder, known []Known) (infos []Holder) {
 	described := make(map[lock.Owner]Holder)
 	var permits uint32
 	for _, k := range known {
@@ -225,7 +217,7 @@ func whoHolds(st lock.State, held []lock.Holder, known []Knowledge) (infos []Hol
 
 // whoWaits puts together who waits. The store knows the fair ones and their order; the others stand behind them, by
 // replica.
-func whoWaits(name string, queued []lock.Owner, known []Knowledge) (infos []Waiter) {
+func whoWaits(name string, queued []lock.Owner, known []Known) (infos []Waiter) {
 	described := make(map[lock.Owner]Waiter)
 	for _, k := range known {
 		for _, w := range k.Waiters {

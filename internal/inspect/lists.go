@@ -37,35 +37,32 @@ type About uint8
 
 // What replicas are asked about.
 const (
-	AboutName     About = iota // who holds Question.Name, and who waits for it
+	AboutNames    About = iota // who holds Question.Names, and who waits for them
 	AboutSessions              // a page of the list of them
 	AboutLeases                // of sessions
 	AboutWaiters
-	AboutNames // a description of Question.Names
 )
 
 // Question asks a replica what it knows.
 type Question struct {
 	About About `json:"about,omitempty"`
-	// About a name: how many are told at most, and whether it is about to be released by force.
-	Name    string          `json:"name,omitempty"`
+	// About names: how many are told of each at most, and whether they are about to be released by force.
+	Names   []string        `json:"names,omitempty"`
 	Holders int             `json:"holders,omitempty"`
 	Waiters int             `json:"waiters,omitempty"`
 	Forced  *session.Forced `json:"forced,omitempty"`
 	// Of a list: the key of the last thing on the page before, and how many there may be on this one.
-	After  string   `json:"after,omitempty"`
-	Size   int      `json:"size,omitempty"`
-	Filter Filter   `json:"filter"`
-	Names  []string `json:"names,omitempty"`
+	After  string `json:"after,omitempty"`
+	Size   int    `json:"size,omitempty"`
+	Filter Filter `json:"filter"`
 }
 
 // Knowledge is what a replica knows.
 type Knowledge struct {
-	Holders  []Holder       `json:"holders,omitempty"`
-	Waiters  []Waiter       `json:"waiters,omitempty"`
-	Sessions []Session      `json:"sessions,omitempty"`
-	Leases   []Leased       `json:"leases,omitempty"`
-	Names    map[string]Tip `json:"names,omitempty"`
+	Names    map[string]Known `json:"names,omitempty"`
+	Sessions []Session        `json:"sessions,omitempty"`
+	Leases   []Leased         `json:"leases,omitempty"`
+	Waiters  []Waiter         `json:"waiters,omitempty"`
 	// Reached is the key up to which it looked, if there may be more behind that.
 	Reached string `json:"reached,omitempty"`
 }
@@ -77,10 +74,11 @@ type Leased struct {
 	Holder Holder `json:"holder"`
 }
 
-// Tip is what a replica knows of a name in a list.
-type Tip struct {
-	Holder  *Holder `json:"holder,omitempty"`
-	Waiters int     `json:"waiters,omitempty"`
+// Known is what a replica knows of a name: so many holders and waiters as were asked for, and how many wait.
+type Known struct {
+	Holders []Holder `json:"holders,omitempty"`
+	Waiters []Waiter `json:"waiters,omitempty"`
+	Waiting int      `json:"waiting,omitempty"`
 }
 
 // Listed is a name that is held, and one who holds it.
@@ -148,7 +146,7 @@ func (d *Inspector) NamesEverywhere(ctx context.Context, prefix, cursor string,
 	if err != nil || len(states) == 0 {
 		return nil, next, Asking{}, err
 	}
-	q := Question{About: AboutNames}
+	q := Question{Holders: 1}
 	for _, st := range states {
 		q.Names = append(q.Names, st.Name)
 	}
@@ -176,11 +174,13 @@ func named(st session.LockInfo, pages []Knowledge) Listed {
 	}
 	l.Lock.Waiters = 0
 	for _, p := range pages {
-		tip := p.Names[st.Name]
-		l.Lock.Waiters += tip.Waiters
-		if h := tip.Holder; h != nil && (st.Owner == "" || h.Owner == st.Owner) {
-			h.TTL = st.TTL
-			l.Holder, l.Lock.Client, l.Lock.Annotation = *h, h.Client.Name, h.Annotation
+		k := p.Names[st.Name]
+		l.Lock.Waiters += k.Waiting
+		for _, h := range k.Holders {
+			if st.Owner == "" || h.Owner == st.Owner {
+				h.TTL = st.TTL
+				l.Holder, l.Lock.Client, l.Lock.Annotation = h, h.Client.Name, h.Annotation
+			}
 		}
 	}
 	return l
@@ -240,8 +240,8 @@ func (d *Inspector) answer(q Question) Knowledge {
 	}
 	q.Size = min(max(q.Size, 1), maxPage)
 	switch q.About {
-	case AboutName:
-		return d.know(q)
+	case AboutNames:
+		return Knowledge{Names: d.know(q)}
 	case AboutSessions:
 		found, reached := collect(q, d.Local.Sessions)
 		for i := range found {
@@ -254,8 +254,6 @@ func (d *Inspector) answer(q Question) Knowledge {
 		return Knowledge{Leases: found, Reached: reached}
 	case AboutWaiters:
 		return Knowledge{Waiters: d.waiting(q)}
-	case AboutNames:
-		return Knowledge{Names: d.tips(q.Names)}
 	default: // a newer replica knows
 		return Knowledge{}
 	}
@@ -329,28 +327,28 @@ func (d *Inspector) waiting(q Question) (ws []Waiter) {
 	return ws
 }
 
-// tips describe names.
-func (d *Inspector) tips(names []string) map[string]Tip {
-	tips := make(map[string]Tip)
-	for _, name := range names {
-		var tip Tip
-		k := d.Local.Know(Question{Name: name, Holders: 1})
-		if len(k.Holders) == 0 {
-			k.Holders = d.Notes.of(name, 1)
-			for i := range k.Holders {
-				k.Holders[i].Replica = d.Replica
+// know is what this replica knows of names.
+func (d *Inspector) know(q Question) map[string]Known {
+	all := make(map[string]Known)
+	for _, name := range q.Names {
+		if q.Forced != nil {
+			d.forced.add(name, *q.Forced)
+		}
+		k := d.Local.Know(name, q.Holders, q.Waiters)
+		k.Holders = append(k.Holders, d.Notes.of(name, q.Holders-len(k.Holders))...)
+		for i := range k.Holders {
+			if len(q.Names) > 1 { // for a list
+				k.Holders[i].Annotation = Shortened(k.Holders[i].Annotation)
 			}
 		}
-		if len(k.Holders) > 0 {
-			h := k.Holders[0]
-			h.Annotation = Shortened(h.Annotation)
-			tip.Holder = &h
+		for i := range k.Waiters {
+			k.Waiters[i].Replica = d.Replica
 		}
-		if tip.Waiters = d.Local.Describe(lock.State{Name: name}).Waiters; tip.Waiters > 0 || tip.Holder != nil {
-			tips[name] = tip
+		if len(k.Holders) > 0 || k.Waiting > 0 {
+			all[name] = k
 		}
 	}
-	return tips
+	return all
 }
 
 // Shortened is the first part of an annotation, for lists.

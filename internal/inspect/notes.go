@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// maxNotes and maxNoteBytes bound what is remembered of unary callers.
-	maxNotes     = 10_000
+	// maxNoteBytes bounds what is remembered of unary callers: some ten thousand leases.
 	maxNoteBytes = 4 << 20
 	// noteGrace is how much longer a lease is remembered: another replica may have extended it.
 	noteGrace = 10 * time.Minute
@@ -34,7 +33,7 @@ type Note struct {
 }
 
 func (n *Note) size() int {
-	return 200 + len(n.Name) + len(n.Info.Owner) + len(n.Info.Client.Name) + len(n.Info.Annotation)
+	return 400 + len(n.Name) + len(n.Info.Owner) + len(n.Info.Client.Name) + len(n.Info.Annotation)
 }
 
 // Add remembers a lease, instead of what was known of it.
@@ -57,7 +56,7 @@ func (ns *Notes) Add(n *Note) {
 	now := time.Now()
 	for e := ns.order.Front(); e != nil; e = ns.order.Front() {
 		oldest := e.Value.(*Note)
-		if ns.order.Len() <= maxNotes && ns.bytes <= maxNoteBytes && oldest.Until.Add(noteGrace).After(now) {
+		if ns.bytes <= maxNoteBytes && oldest.Until.Add(noteGrace).After(now) {
 			return
 		}
 		ns.removeLocked(oldest.Name, oldest.Info.Owner)
