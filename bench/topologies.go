@@ -76,7 +76,7 @@ func (t *topologies) start(ctx context.Context, program *program) error {
 		name string
 		args []string
 	}{
-		{"lockd, cluster of 3", []string{"--redis-cluster", strings.Join(addrsOf(nodes), ",")}},
+		{"lockd, cluster of 3", []string{"--redis", "cluster://" + strings.Join(addrsOf(nodes), ",")}},
 		{"lockd, RedLock of 3", []string{"--redlock", strings.Join(t.masters[:3], ",")}},
 		{"lockd, RedLock of 5", []string{"--redlock", strings.Join(t.masters, ",")}},
 		{"lockd, RedLock of 5, one stopped", []string{"--redlock", strings.Join(append(four, spare.addr), ",")}},

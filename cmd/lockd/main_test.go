@@ -42,7 +42,7 @@ func TestExitCodes(t *testing.T) {
 		{exitConfig, []string{"--listen", ":7421"}},
 		{exitConfig, []string{"--config", noPassword, "--listen", "127.0.0.1:0", "--ops-listen", "", "--admin-listen", ""}},
 		{exitConfig, []string{
-			"--redis-cluster", noCluster, "--listen", "127.0.0.1:0", "--ops-listen", "", "--admin-listen", "",
+			"--redis", "cluster://" + noCluster, "--listen", "127.0.0.1:0", "--ops-listen", "", "--admin-listen", "",
 		}},
 		{exitConfig, []string{
 			"--redlock", "127.0.0.1:1,127.0.0.1:2,cluster://" + noCluster,

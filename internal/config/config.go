@@ -35,7 +35,7 @@ type Config struct {
 	AdminTLS    TLS    `key:"admin_tls"`                             // of AdminListen
 
 	Store struct { // where leases live
-		Kind string `key:"kind" default:"memory" oneof:"memory standalone sentinel cluster redlock" hint:"redis=standalone"`
+		Kind string `key:"kind" default:"memory" oneof:"memory standalone sentinel cluster redlock"`
 	} `key:"store"`
 	Redis   Redis          `key:"redis"`
 	Redlock Redlock        `key:"redlock"`

@@ -125,9 +125,10 @@ func TestLoadRefuses(t *testing.T) {
 		{"", "--redis cache", "redis.addr: "},
 		{"redis: {prefix: '{a}'}", "--redis r:1", "redis.prefix: "},
 		{"store: {kind: sentinel}", "", "redis.sentinel.master: is needed", "redis.sentinel.addrs: is needed"},
-		{"", "--redis-sentinel locks@a:1,b", "redis.sentinel.addrs: ", "word 2"},
-		{"", "--redis-sentinel locks@a:1,b:2,a:1", "redis.sentinel.addrs: lists a server twice: word 3"},
-		{"", "--redis-sentinel locks@redis://a:1", "redis.sentinel.addrs: "},
+		{"", "--redis sentinel://locks@a:1,b", "redis.sentinel.addrs: ", "word 2"},
+		{"", "--redis sentinel://locks@a:1,b:2,a:1", "redis.sentinel.addrs: lists a server twice: word 3"},
+		{"", "--redis sentinel://locks@redis://a:1", "redis.sentinel.addrs: "},
+		{"", "--redis sentinel://a:1", "redis.sentinel.addrs: is needed"},
 		{
 			"store: {kind: sentinel}\nredis: {sentinel: {master: a b, addrs: 'a:1'}}", "",
 			"redis.sentinel.master: is",
@@ -137,12 +138,12 @@ func TestLoadRefuses(t *testing.T) {
 			"redis.sentinel.addrs: is only for store.kind sentinel, which is standalone",
 		},
 		{
-			"redis: {addr: 'r:1'}", "--redis-sentinel m@a:1",
+			"redis: {addr: 'r:1'}", "--redis sentinel://m@a:1",
 			"redis.addr: is only for store.kind standalone, which is sentinel",
 		},
 		{"redis: {sentinel: {master: m}}", "", "redis.sentinel.master: is only for"},
-		{"redis: {tls: {ca_file: f}}", "--redis-sentinel m@a:1", "redis.tls.enabled: "},
-		{"redis: {prefix: '{a}'}", "--redis-sentinel m@a:1", "redis.prefix: "},
+		{"redis: {tls: {ca_file: f}}", "--redis sentinel://m@a:1", "redis.tls.enabled: "},
+		{"redis: {prefix: '{a}'}", "--redis sentinel://m@a:1", "redis.prefix: "},
 		{"admin_tls: {key_file: f}", "", "admin_tls.cert_file: and admin_tls.key_file need each other"},
 		{
 			"ops_listen: ''\nops_tls: {cert_file: f, key_file: g}", "",
@@ -159,8 +160,8 @@ func TestLoadRefuses(t *testing.T) {
 			"listen_tls.min_version: ", "listen_tls.client_certs: ",
 		},
 		{"store: {kind: cluster}", "", "redis.cluster.addrs: is needed"},
-		{"", "--redis-cluster a:1,b", "redis.cluster.addrs: ", "word 2"},
-		{"redis: {db: 1}", "--redis-cluster a:1", "redis.db: must not name a database"},
+		{"", "--redis cluster://a:1,b", "redis.cluster.addrs: ", "word 2"},
+		{"redis: {db: 1}", "--redis cluster://a:1", "redis.db: must not name a database"},
 		{
 			"store: {kind: redlock}", "",
 			"redlock.members: is needed", "redlock.members: lists 0 servers, must list 3",
@@ -194,7 +195,7 @@ func TestLoadRefuses(t *testing.T) {
 			"redis: {sentinel: {username: u}}", "--redis r:1",
 			"redis.sentinel: is only for store.kind sentinel and redlock, which is standalone",
 		},
-		{"store: {kind: redis}", "", "redlock; did you mean standalone?"},
+		{"store: {kind: redis}", "", "must be one of memory, standalone"},
 		{"store: {kind: paper}", "", "store.kind: "},
 		{"log:\n  levl: info", "", "log.levl: there is no such key (line 2); did you mean log.level?"},
 		{"fence_ttl: 1h", "", "did you mean redis.fence_ttl?"},
@@ -263,8 +264,7 @@ func TestArgs(t *testing.T) {
 		{"--nonsense"},
 		{"word"},
 		{"--config", "a", "--check-config", "b"},
-		{"--redis", "r:1", "--redis-sentinel", "m@a:1"},
-		{"--redis-sentinel", "a:1"},
+		{"--redis", "r:1", "--redlock", "a:1,b:1,c:1"},
 	} {
 		if _, err := ParseArgs(args); err == nil {
 			t.Errorf("%q accepted", args)

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -20,29 +21,13 @@ type Args struct {
 // ErrHelp is returned by ParseArgs when help was asked for.
 var ErrHelp = pflag.ErrHelp
 
-// keyFlags are the flags that set a key. Those with a kind of store say where leases live; one of them may be given.
-var keyFlags = []struct{ name, key, kind, usage string }{
-	{"listen", "listen", "", "the `address` where clients connect"},
-	{"ops-listen", "ops_listen", "", "the `address` of metrics and probes, empty for none"},
-	{"admin-listen", "admin_listen", "", "the `address` where operators connect, empty for none"},
-	{"log-level", "log.level", "", "the log's `level`: debug, info, warn or error"},
-	{"log-format", "log.format", "", "the log's `format`: auto, json or console"},
-	{
-		"redis", "redis.addr", StoreStandalone,
-		"keep leases in the Redis at this `address`: HOST:PORT, redis://… or rediss://…",
-	},
-	{
-		"redis-sentinel", "redis.sentinel.addrs", StoreSentinel,
-		"keep leases in the Redis that sentinels call the `master`: MASTER@HOST:PORT,HOST:PORT,…",
-	},
-	{
-		"redis-cluster", "redis.cluster.addrs", StoreCluster,
-		"keep leases in the Redis Cluster of these `nodes`: HOST:PORT,HOST:PORT,…",
-	},
-	{
-		"redlock", "redlock.members", StoreRedlock,
-		"keep leases in a majority of these `masters`: HOST:PORT,HOST:PORT,HOST:PORT,…",
-	},
+// keyFlags are the flags that set a key.
+var keyFlags = []struct{ name, key, usage string }{
+	{"listen", "listen", "the `address` where clients connect"},
+	{"ops-listen", "ops_listen", "the `address` of metrics and probes, empty for none"},
+	{"admin-listen", "admin_listen", "the `address` where operators connect, empty for none"},
+	{"log-level", "log.level", "the log's `level`: debug, info, warn or error"},
+	{"log-format", "log.format", "the log's `format`: auto, json or console"},
 }
 
 // Usage is the help of the command line.
@@ -60,6 +45,9 @@ func newFlags(a *Args) *pflag.FlagSet {
 	for _, f := range keyFlags {
 		fs.String(f.name, defaults.GetString(f.key), f.usage)
 	}
+	fs.String("redis", "", "keep leases in the Redis at this `address`: HOST:PORT, redis://…, rediss://…,\n"+
+		"sentinel://MASTER@HOST:PORT,HOST:PORT,… or cluster://HOST:PORT,HOST:PORT,…")
+	fs.String("redlock", "", "keep leases in a majority of these `masters`: HOST:PORT,HOST:PORT,HOST:PORT,…")
 	fs.StringVar(&a.File, "config", "", "read this `file`")
 	fs.String("check-config", "", "validate this `file` and exit")
 	fs.BoolVar(&a.Version, "version", false, "print the version and exit")
@@ -72,23 +60,12 @@ func ParseArgs(args []string) (a Args, err error) {
 	if err := a.flags.Parse(args); err != nil {
 		return Args{}, err
 	}
-	var stores []string
-	for _, f := range keyFlags {
-		if f.kind != "" && a.flags.Changed(f.name) {
-			stores = append(stores, "--"+f.name)
-		}
-	}
-	sentinels := a.flags.Lookup("redis-sentinel")
-	master, addrs, _ := strings.Cut(sentinels.Value.String(), "@")
 	check := a.flags.Lookup("check-config")
 	switch {
 	case a.flags.NArg() > 0:
 		err = fmt.Errorf("lockd takes flags only, not %q", strings.Join(a.flags.Args(), " "))
-	case len(stores) > 1:
-		err = fmt.Errorf("%s exclude each other", strings.Join(stores, " and "))
-	case sentinels.Changed && (master == "" || addrs == ""):
-		err = errors.New("--redis-sentinel must be MASTER@HOST:PORT,HOST:PORT,…, with the name that the sentinels have " +
-			"for the master")
+	case a.flags.Changed("redis") && a.flags.Changed("redlock"):
+		err = errors.New("--redis and --redlock exclude each other")
 	case check.Changed && a.File != "":
 		err = errors.New("--config and --check-config exclude each other")
 	case check.Changed:
@@ -100,14 +77,27 @@ func ParseArgs(args []string) (a Args, err error) {
 // bind puts the flags above all other layers.
 func (a Args) bind(v *viper.Viper) {
 	for _, f := range keyFlags {
-		flag := a.flags.Lookup(f.name)
-		_ = v.BindPFlag(f.key, flag) // fails for no flag only
-		if f.kind != "" && flag.Changed {
-			v.Set("store.kind", f.kind)
+		_ = v.BindPFlag(f.key, a.flags.Lookup(f.name)) // fails for no flag only
+	}
+	set := func(kind string, keys ...string) {
+		v.Set("store.kind", kind)
+		for pair := range slices.Chunk(keys, 2) {
+			v.Set(pair[0], pair[1])
 		}
-		if master, addrs, is := strings.Cut(flag.Value.String(), "@"); is && f.kind == StoreSentinel {
-			v.Set("redis.sentinel.master", master)
-			v.Set("redis.sentinel.addrs", addrs)
-		}
+	}
+	if masters := a.flags.Lookup("redlock"); masters.Changed {
+		set(StoreRedlock, "redlock.members", masters.Value.String())
+	}
+	redis := a.flags.Lookup("redis")
+	scheme, rest, _ := strings.Cut(redis.Value.String(), "://")
+	master, addrs, _ := strings.Cut(rest, "@")
+	switch {
+	case !redis.Changed:
+	case scheme == StoreSentinel:
+		set(StoreSentinel, "redis.sentinel.master", master, "redis.sentinel.addrs", addrs)
+	case scheme == StoreCluster:
+		set(StoreCluster, "redis.cluster.addrs", rest)
+	default:
+		set(StoreStandalone, "redis.addr", redis.Value.String())
 	}
 }

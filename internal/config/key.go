@@ -63,12 +63,7 @@ func (k key) check(p *problems) {
 		p.unless(k.field.Int() <= k.read(most).Int(), k.name, "is %v, must be at most %s", k.field, most)
 	}
 	if words, ok := k.tag.Lookup("oneof"); ok {
-		said, meant, _ := strings.Cut(k.tag.Get("hint"), "=") // a word that is not allowed, and the one that it means
-		hint := ""
-		if said != "" && strings.EqualFold(said, k.field.String()) {
-			hint = "; did you mean " + meant + "?"
-		}
-		p.unless(slices.Contains(strings.Fields(words), k.field.String()), k.name, "is %q, must be one of %s%s",
-			k.field, strings.ReplaceAll(words, " ", ", "), hint)
+		p.unless(slices.Contains(strings.Fields(words), k.field.String()), k.name, "is %q, must be one of %s",
+			k.field, strings.ReplaceAll(words, " ", ", "))
 	}
 }

@@ -16,7 +16,7 @@ func TestSentinels(t *testing.T) {
 		env  []string
 		args []string
 	}{
-		"flag": {file: "redis: {sentinel: {" + rest, args: []string{"--redis-sentinel", "locks@a:1,[::1]:2"}},
+		"flag": {file: "redis: {sentinel: {" + rest, args: []string{"--redis", "sentinel://locks@a:1,[::1]:2"}},
 		"list": {file: "store: {kind: sentinel}\nredis: {sentinel: {master: locks, addrs: ['a:1', '[::1]:2'], " +
 			rest},
 		"words": {file: "store: {kind: sentinel}\nredis: {sentinel: {master: locks, addrs: 'a:1, [::1]:2', " + rest},
@@ -29,7 +29,7 @@ func TestSentinels(t *testing.T) {
 		},
 		"flag on file": {
 			file: "redis: {sentinel: {master: m, addrs: [c], " + rest,
-			args: []string{"--redis-sentinel=locks@a:1,[::1]:2"},
+			args: []string{"--redis=sentinel://locks@a:1,[::1]:2"},
 		},
 	} {
 		if got, err := load(t, row.file, row.env, row.args...); err != nil || !reflect.DeepEqual(got, want) {
@@ -64,7 +64,7 @@ func TestMembers(t *testing.T) {
 		!slices.Equal(c.Redlock.Members, want) {
 		t.Errorf("flag: got %+v, %v", c.Redlock, err)
 	}
-	if c, err = load(t, "", nil, "--redis-cluster", "a:1,b:2"); err != nil || c.Store.Kind != StoreCluster ||
+	if c, err = load(t, "", nil, "--redis", "cluster://a:1,b:2"); err != nil || c.Store.Kind != StoreCluster ||
 		len(c.Redis.Cluster.Addrs) != 2 {
 		t.Errorf("flag: got %+v, %v", c.Redis.Cluster, err)
 	}

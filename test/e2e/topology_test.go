@@ -23,8 +23,8 @@ func TestATopologyIsStartedAndStopped(t *testing.T) {
 	}{
 		"standalone": {1, "--redis", []string{"ping", "PONG"}},
 		"redlock":    {5, "--redlock", []string{"config", "get", "appendfsync", "always"}},
-		"sentinel":   {6, "--redis-sentinel locks@", []string{"info", "sentinel", "slaves=2,sentinels=3"}},
-		"cluster":    {6, "--redis-cluster", []string{"cluster", "info", "cluster_size:3"}},
+		"sentinel":   {6, "--redis sentinel://locks@", []string{"info", "sentinel", "slaves=2,sentinels=3"}},
+		"cluster":    {6, "--redis cluster://", []string{"cluster", "info", "cluster_size:3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
