@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -121,4 +122,50 @@ func TestReleaseFindsTheKind(t *testing.T) {
 	if m.released.Load() != 1 {
 		t.Error("nothing was released")
 	}
+}
+
+// What exec was granted just now may be seen before the grant has come: it does not wait for itself.
+func TestExecIsNotSaidToWaitForItself(t *testing.T) {
+	t.Parallel()
+	x := &execution{items: []client.Item{{Name: "n"}}}
+	x.tell(client.Status{State: client.Connected, Session: "mine"})
+	const held = `"n", held by a session`
+	for session, want := range map[string]string{"mine": "", "another": held, "": held} {
+		x.inspect = func(context.Context, string, uint32) (inspectView, error) {
+			h := holderView{partyView: partyView{placeView: placeView{Session: session}}, Origin: "session"}
+			return inspectView{lockView: lockView{Name: "n", Held: true}, Holds: []holderView{h}}, nil
+		}
+		if got := x.holders(t.Context()); got != want {
+			t.Errorf("held by session %q: got %q, want %q", session, got, want)
+		}
+	}
+}
+
+func TestOperatorsCommands(t *testing.T) {
+	t.Parallel()
+	s := harness.StartLockdWith(t)
+	at := []string{"--addr", s.Addr, "--admin-addr", s.Admin}
+	run := func(args ...string) result { return call(t, append(at, args...)...) }
+	holder := start(t, append(at, "exec", "n", "--label", "team=a", "--client-name", "me", "--", "sh", "-c",
+		"echo ready; read x")...)
+	holder.line("ready")
+	if r := run("sessions"); r.code != 0 || !strings.Contains(r.stdout, " me ") || !strings.Contains(r.stdout, "team=a") {
+		t.Errorf("sessions: %+v", r)
+	}
+	if r := run("waiters", "n"); r.code != 0 || strings.Count(r.stdout, "\n") != 1 {
+		t.Errorf("waiters: %+v", r)
+	}
+	v := parse(t, run("status", "-o", "json").stdout, "replica", "version", "uptime_ms", "ready", "draining", "store",
+		"store_error",
+		"sessions", "locks", "waiters")
+	if v["ready"] != true || v["store"] != "memory" || v["sessions"] != 1.0 || v["locks"] != 1.0 {
+		t.Errorf("status: %v", v)
+	}
+	run("drain").want(t, 0, "draining, asked 1 session to move\n", "")
+	if r := run("status"); r.code != exitUnavailable || r.stderr != "" {
+		t.Errorf("status while draining: %+v", r)
+	}
+	run("drain", "--undo").want(t, 0, "takes clients again\n", "")
+	run("drain", "--undo").want(t, 0, "it was not draining\n", "")
+	parse(t, run("version", "-o", "json").stdout, "version", "go")
 }

@@ -27,8 +27,9 @@ const tellPause = time.Second
 const execHelp = `exec waits for the lock NAME, runs the command while it holds the lock, and exits with the command's
 code, or 128+n if signal n killed it. The command finds LOCKD_NAME and LOCKD_FENCE in its environment.
 
-Without --wait exec waits for ever: while somebody else holds the lock, and while the server or its Redis is away. With
---connect-timeout it gives up when the server, or its Redis, cannot be reached for so long.
+Without --wait exec waits for ever: while somebody else holds the lock, and while the server or its Redis is away. It
+tells on stderr what it waits for. With --connect-timeout it gives up when the server, or its Redis, cannot be reached
+for so long.
 
 With --also it holds none of the locks until it has all, and if one is lost that counts as the loss of all. LOCKD_NAMES
 and LOCKD_FENCES have a line for each, and for those of the execs around this one, whose names this exec is refused.
@@ -47,14 +48,17 @@ type execution struct {
 	lock    []client.LockOption
 	bounded bool          // whether wait counts
 	wait    time.Duration // for the locks
+	inspect func(ctx context.Context, name string, waiters uint32) (inspectView, error)
 	patient bool          // goes on while the server cannot be reached
 	connect time.Duration // how long it goes on while the store cannot be reached, unless it is patient
 	actor   string        // of this exec and of those inside of it
 	client  *client.Client
 	signals chan os.Signal
+	stderr  io.Writer
 
-	mu     sync.Mutex // guards the field below
-	stderr io.Writer
+	mu   sync.Mutex // guards the fields below, and stderr
+	told string     // what exec waits for, as it was told last
+	id   string     // of the session
 }
 
 // actorEnv names the actor of all execs of a script that runs one at a time. What runs inside of an exec finds it
@@ -96,6 +100,12 @@ func newExec(o *options) *cobra.Command {
 			if err := refuseNested(x.items, os.Getenv(namesEnv)); err != nil {
 				return err
 			}
+			s, err := o.dial()
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			x.inspect = s.inspect
 			if x.client, err = o.dialSession("exec "+args[1], x.session(ttl, fail)...); err != nil {
 				return err
 			}
@@ -130,6 +140,10 @@ func (x *execution) session(ttl time.Duration, fail bool) []client.Option {
 // tell says what people may want to know of the lock at risk.
 func (x *execution) tell(st client.Status) {
 	switch st.State {
+	case client.Connected:
+		x.mu.Lock()
+		x.id = st.Session
+		x.mu.Unlock()
 	case client.AtRisk:
 		x.logf("AT_RISK: the server cannot renew leases; the lock is held for another %s", duration(st.ValidFor))
 	case client.Safe:

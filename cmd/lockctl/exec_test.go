@@ -274,6 +274,20 @@ func TestNestedExecOfTheSameNameIsRefused(t *testing.T) {
 		`NESTED: exec "nested:a"`)
 }
 
+func TestExecSaysWhoHoldsTheLock(t *testing.T) {
+	t.Parallel()
+	first := start(t, "exec", "who", "--client-name", "nightly", "--annotation", "back up", "--", "sh", "-c",
+		"echo ready; read x")
+	first.line("ready")
+	second := start(t, "exec", "who", "--", "echo", "ran")
+	second.says(`WAITING: for "who"`)
+	first.stdin.Close()
+	second.wait(0, "ran\n")
+	if text := second.stderr.String(); strings.Count(text, `WAITING: for "who", held by nightly (back up)`) != 1 {
+		t.Errorf("stderr %q", text)
+	}
+}
+
 // Without --connect-timeout exec waits for a server, or a store, as long as that is away; with it, or with --wait, no
 // longer than that says.
 func TestExecWaitsForAServerThatIsAway(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,9 +13,18 @@ import (
 // lockAll waits for the locks, no longer than --wait says. A server or a store that is away is waited for as a holder
 // is.
 func (x *execution) lockAll(ctx context.Context) (*client.Locks, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		x.tellHolders(ctx)
+	}()
+	defer func() {
+		cancel()
+		<-watched
+	}()
 	until := time.Now().Add(x.wait)
 	var failing time.Time // since when
-	told := ""
 	for {
 		begun := time.Now()
 		opts := slices.Clone(x.lock)
@@ -29,10 +39,7 @@ func (x *execution) lockAll(ctx context.Context) (*client.Locks, error) {
 		if err == nil || !x.goesOn(err, time.Since(failing)) || x.bounded && time.Until(until) <= retryPause {
 			return ls, err
 		}
-		if why := message(err); why != told {
-			told = why
-			x.logf("WAITING: for the server: %s", why)
-		}
+		x.waitsFor("the server: " + message(err))
 		sleep(ctx, retryPause)
 	}
 }
@@ -49,4 +56,63 @@ func (x *execution) goesOn(err error, away time.Duration) bool {
 	}
 	reason := client.Reason(err)
 	return (reason == "BACKEND_UNAVAILABLE" || reason == "OUTCOME_UNKNOWN") && away+retryPause < x.connect
+}
+
+// waitsFor tells what exec waits for, once and when it changes.
+func (x *execution) waitsFor(what string) {
+	x.mu.Lock()
+	again := x.told == what
+	x.told = what
+	x.mu.Unlock()
+	if !again {
+		x.logf("WAITING: for %s", what)
+	}
+}
+
+// tellHolders tells who holds what exec waits for, until ctx ends. It looks now and then: not everything that matters
+// here is told to those who wait.
+func (x *execution) tellHolders(ctx context.Context) {
+	for pause := retryPause; ; pause = 5 * tellPause {
+		if sleep(ctx, pause); ctx.Err() != nil {
+			return
+		}
+		if what := x.holders(ctx); what != "" && ctx.Err() == nil {
+			x.waitsFor(what)
+		}
+	}
+}
+
+// holders says who holds the first of the locks that is held. A hold of its own was granted just now, and the grant is
+// on its way.
+func (x *execution) holders(ctx context.Context) string {
+	for _, i := range x.items {
+		v, err := x.inspect(ctx, i.Name, 1)
+		x.mu.Lock()
+		own := func(h holderView) bool { return h.Session != "" && h.Session == x.id }
+		granted := slices.ContainsFunc(v.Holds, own)
+		x.mu.Unlock()
+		if err == nil && v.Held && !granted {
+			return fmt.Sprintf("%q, held by %s", v.Name, v.heldBy())
+		}
+	}
+	return ""
+}
+
+// heldBy says who holds a lock: the first one, and how many others.
+func (v inspectView) heldBy() string {
+	if len(v.Holds) == 0 {
+		return v.holders() + " holders"
+	}
+	first := v.Holds[0]
+	who := holder(first.Client, first.Origin)
+	if first.Client == "" && first.Owner != "" {
+		who += " " + first.Owner
+	}
+	if first.Annotation != "" {
+		who += " (" + first.Annotation + ")"
+	}
+	if others := len(v.Holds) - 1; others > 0 {
+		who += fmt.Sprintf(" and %d more", others)
+	}
+	return who
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -218,5 +219,13 @@ func wrap(verb string, args []string, err error) error {
 	return fmt.Errorf("%s: %w", verb, err)
 }
 
+// quotedBytes is how much of a text from the command line an error repeats.
+const quotedBytes = 128
+
 // quoted is a text in an error. Of a very long one it is the beginning.
-func quoted(text string) string { return fmt.Sprintf("%.128q", text) }
+func quoted(text string) string {
+	if len(text) <= quotedBytes {
+		return strconv.Quote(text)
+	}
+	return fmt.Sprintf("%.*q… (%d bytes)", quotedBytes, text, len(text))
+}
