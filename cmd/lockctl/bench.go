@@ -36,7 +36,6 @@ type benchView struct {
 
 func newBench(o *options) *cobra.Command {
 	var ld load
-	var hot bool
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure how many locks per second a server gives",
@@ -45,9 +44,6 @@ were done per second and how long Lock took. Each caller waits for its answer be
 		Args: exactly(0),
 		RunE: o.runs(func(ctx context.Context, _ *cobra.Command, _ []string) (shown, error) {
 			ld.names = cmp.Or(ld.names, ld.callers)
-			if hot {
-				ld.names = 1
-			}
 			if ld.callers < 1 || ld.names < 1 || ld.duration <= 0 || ld.hold < 0 {
 				return shown{}, usagef("--callers, --names and --duration must be positive")
 			}
@@ -63,7 +59,6 @@ were done per second and how long Lock took. Each caller waits for its answer be
 	cmd.Flags().IntVar(&ld.callers, "callers", 64, "how many lock at the same time")
 	cmd.Flags().DurationVar(&ld.duration, "duration", 10*time.Second, "for how long")
 	cmd.Flags().IntVar(&ld.names, "names", 0, "how many names they share (default one for each)")
-	cmd.Flags().BoolVar(&hot, "hot", false, "they all want the same name")
 	cmd.Flags().DurationVar(&ld.hold, "hold", 0, "how long each holds its lock")
 	return cmd
 }

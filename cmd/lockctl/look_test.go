@@ -177,14 +177,14 @@ func TestUnlock(t *testing.T) {
 
 func TestBench(t *testing.T) {
 	t.Parallel()
-	r := call(t, "bench", "--callers", "8", "--duration", "200ms", "--hot", "--hold", "1ms", "-o", "json")
+	r := call(t, "bench", "--callers", "8", "--duration", "200ms", "--names", "1", "--hold", "1ms", "-o", "json")
 	v := parse(t, r.stdout, "callers", "names", "hold_ms", "duration_ms", "pairs", "pairs_per_second",
 		"lock_p50_ms", "lock_p99_ms", "lock_p999_ms")
 	if r.code != 0 || v["pairs"].(float64) < 10 || v["pairs"].(float64) > 250 || v["names"] != 1.0 ||
 		v["lock_p50_ms"].(float64) < 1 || v["lock_p999_ms"].(float64) < v["lock_p50_ms"].(float64) {
 		t.Errorf("got %+v", r)
 	}
-	if text := call(t, "bench", "--callers", "2", "--duration", "50ms", "--hot").stdout; !strings.Contains(text,
+	if text := call(t, "bench", "--callers", "2", "--duration", "50ms", "--names", "1").stdout; !strings.Contains(text,
 		"2 callers on 1 name, ") {
 		t.Errorf("got %q", text)
 	}
