@@ -166,8 +166,7 @@ func (d *Inspector) NamesEverywhere(ctx context.Context, prefix, cursor string,
 func named(st session.LockInfo, pages []Knowledge) Listed {
 	l := Listed{Lock: st, Holder: Holder{
 		Owner: st.Owner, Origin: originOf(st.Owner), Kind: st.Kind, Session: sessionOf(st.Owner), TTL: st.TTL,
-		Fence: st.Fence,
-		Count: st.Count,
+		Fence: st.Fence, Count: st.Count,
 	}}
 	if st.Owner == "" {
 		l.Holder.Origin = 0
@@ -178,7 +177,7 @@ func named(st session.LockInfo, pages []Knowledge) Listed {
 		l.Lock.Waiters += k.Waiting
 		for _, h := range k.Holders {
 			if st.Owner == "" || h.Owner == st.Owner {
-				h.TTL = st.TTL
+				h.TTL, h.Annotation = st.TTL, Shortened(h.Annotation)
 				l.Holder, l.Lock.Client, l.Lock.Annotation = h, h.Client.Name, h.Annotation
 			}
 		}
@@ -337,7 +336,7 @@ func (d *Inspector) know(q Question) map[string]Known {
 		k := d.Local.Know(name, q.Holders, q.Waiters)
 		k.Holders = append(k.Holders, d.Notes.of(name, q.Holders-len(k.Holders))...)
 		for i := range k.Holders {
-			if len(q.Names) > 1 { // for a list
+			if len(q.Names) > 1 { // for a list: many fit into one answer
 				k.Holders[i].Annotation = Shortened(k.Holders[i].Annotation)
 			}
 		}
