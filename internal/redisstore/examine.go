@@ -32,14 +32,14 @@ func (s *Store) examine(ctx context.Context, node string) []lock.Finding {
 	}
 	return examine.Server{
 		Node: node, Client: s.lister, ConnectTime: s.connectTime, OpTime: s.OpTimeout,
-		Prefix: s.Prefix, Data: s.data(), InCluster: s.inSlots, BehindSentinel: s.guide != nil, Replicas: s.Shared.Replicas,
+		Prefix: s.Prefix, Data: s.DataKey(), InCluster: s.InSlots, BehindSentinel: s.guide != nil, Replicas: s.Shared.Replicas,
 	}.Examine(ctx)
 }
 
 // Declare implements lock.Declarer.
 func (s *Store) Declare(ctx context.Context, text string, ttl time.Duration) (kept string, err error) {
 	key := layout.Declaration(s.Prefix)
-	cmd, err := s.Scripts.Declare.With([]string{key}, text, ttl.Milliseconds()).Run(ctx, s.steady)
+	cmd, err := s.Scripts.Declare.With([]string{key}, text, ttl.Milliseconds()).Run(ctx, s.Steady)
 	if err == nil {
 		kept, err = cmd.Text()
 	}
@@ -51,7 +51,7 @@ func (s *Store) Declare(ctx context.Context, text string, ttl time.Duration) (ke
 
 // Overlaps implements lock.Declarer.
 func (s *Store) Overlaps(ctx context.Context, ttl time.Duration) ([]string, error) {
-	cmd, err := s.Scripts.Overlaps.With([]string{layout.Prefixes}, s.Prefix, ttl.Milliseconds()).Run(ctx, s.steady)
+	cmd, err := s.Scripts.Overlaps.With([]string{layout.Prefixes}, s.Prefix, ttl.Milliseconds()).Run(ctx, s.Steady)
 	var others []string
 	if err == nil {
 		others, err = cmd.StringSlice()

@@ -106,7 +106,7 @@ func wantErr(t testing.TB, got, want error) {
 
 // connected is an error while a connection is missing.
 func (s *Store) connected() error {
-	for _, p := range []*pipe.Pipeline{s.Shared, s.steady} {
+	for _, p := range []*pipe.Pipeline{s.Shared, s.Steady} {
 		if !p.Connected() {
 			return errors.New("a connection is missing")
 		}

@@ -12,7 +12,7 @@ func (s *Store) Probe(ctx context.Context) (string, error) {
 	if err != nil || s.voucher == nil {
 		return id, err
 	}
-	if err := s.voucher.Check(ctx, s.steady.Probe); err != nil {
+	if err := s.voucher.Check(ctx, s.Steady.Probe); err != nil {
 		return "", fmt.Errorf("probe: %w", s.Failed(err))
 	}
 	return id, nil
@@ -35,7 +35,7 @@ func (s *Store) Found(ctx context.Context) error {
 	if s.voucher == nil {
 		return nil
 	}
-	if err := s.voucher.Found(ctx, s.steady.Probe); err != nil {
+	if err := s.voucher.Found(ctx, s.Steady.Probe); err != nil {
 		return fmt.Errorf("vouch for a new server: %w", s.Failed(err))
 	}
 	return nil

@@ -17,7 +17,7 @@ func TestOnlyRenewalsUseTheirConnection(t *testing.T) {
 	f := acquire(t, s, claim("n", "o")).Fence
 	r := renewal(claim("n", "o"), f)
 	wantErr(t, renewing(t, s, r), nil)
-	s.steady.Close()
+	s.Steady.Close()
 	wantErr(t, renewing(t, s, r), lock.ErrUnavailable)
 	_, err := lock.Await(t.Context(), s.StartExtend, r)
 	wantErr(t, err, nil)

@@ -54,7 +54,7 @@ func operationOf(j pipe.Job) *operation { return j.Single.(*operation) }
 // groups says what may go into one call. In a cluster all keys of a call must be in one slot; those of one name stay in
 // their order.
 func (s *Store) groups(jobs []pipe.Job) [][]pipe.Job {
-	if !s.inSlots {
+	if !s.InSlots {
 		return slices.Collect(slices.Chunk(jobs, maxTogether))
 	}
 	var all [][]pipe.Job

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -188,7 +187,7 @@ func TestAnAnswerThatIsNotForAllIsForNobody(t *testing.T) {
 	t.Parallel()
 	m, err := NewMetrics(nil)
 	must(t, err)
-	s := &Store{Caller: script.NewCaller(script.Config{FenceTTL: time.Hour, OpTimeout: time.Second}, &m.Metrics)}
+	s := &Store{Caller: &script.Caller{Scripts: script.NewScripts(&m.Metrics, false), FenceMillis: 1, Metrics: &m.Metrics}}
 	group := []pipe.Job{
 		{Single: s.acquisition(*acquiring("a", "o").claim, nil)},
 		{Single: s.restitution(*releasing("b", "o", 7).back, nil)},

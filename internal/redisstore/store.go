@@ -33,13 +33,10 @@ type Store struct {
 	forcedMark  string // what messages of forced releases in our database begin with
 	database    int
 	fewTogether int
-	inSlots     bool
 	lastShared  atomic.Pointer[sharedKeys]
 	connectTime time.Duration
 	addr        string // of the server; what the sentinels call it if they are asked for it
-	data        func() string
 
-	steady  *pipe.Pipeline // renewals and probes
 	voucher *vouch.Voucher // nil if nobody asks whether holds may be forgotten
 	lister  *redis.Client  // what is listed
 	hub     *hub.Hub
@@ -88,18 +85,17 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 	log = log.Named("redis")
 	guide := cfg.guide(o, log)
 	s := &Store{
-		Caller: script.NewCaller(script.Config{
-			Prefix: cfg.Prefix, FenceTTL: cfg.FenceTTL, OpTimeout: cfg.OpTimeout, Sharded: cfg.Sharded,
-		}, &m.Metrics),
+		Caller: &script.Caller{
+			Scripts: script.NewScripts(&m.Metrics, cfg.Sharded), Prefix: cfg.Prefix, OpTimeout: cfg.OpTimeout,
+			Metrics: &m.Metrics, FenceMillis: script.Millis(cfg.FenceTTL),
+		},
 		log:         log,
 		guide:       guide,
 		forcedMark:  "forced " + strconv.Itoa(o.DB) + " ",
 		database:    o.DB,
 		connectTime: cfg.ConnectTimeout,
 		addr:        o.Addr,
-		data:        cfg.DataKey,
 		lister:      cfg.listingClient(*o), fewTogether: cfg.fewTogether,
-		inSlots: cfg.InSlots,
 	}
 	if guide != nil {
 		s.Demoted = guide.Doubt
@@ -120,7 +116,7 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 		Timeout: s.OpTimeout, Most: pipe.MaxBatch,
 		Fair: !cfg.oneLine, Weight: script.Weight, Asking: cfg.Asking, Gather: s.gather, Replicas: cfg.Replicas,
 	})
-	s.steady = pipe.New(dialer("lockd-renew"), pipe.Config{
+	steady := pipe.New(dialer("lockd-renew"), pipe.Config{
 		Timeout: s.OpTimeout, Most: mostRenewals, Asking: cfg.Asking, Spares: 1,
 	})
 	heard := *o
@@ -128,11 +124,9 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 	s.hub = hub.New(heard, hub.Config{
 		Linger: cfg.Linger, Patience: cfg.HearTimeout, Metrics: m.hub, Sharded: cfg.shardedChannel(),
 	}, s.log)
-	s.Renewer = renew.New(s.Caller,
-		renew.Config{
-			Steady: s.steady, InSlots: cfg.InSlots, DataKey: cfg.DataKey, Restarts: m.restarts,
-			Wait: cfg.Replicas > 0,
-		}, s.log)
+	s.Renewer = renew.New(s.Caller, renew.Config{
+		Steady: steady, InSlots: cfg.InSlots, DataKey: cfg.DataKey, Restarts: m.restarts, Wait: cfg.Replicas > 0,
+	}, s.log)
 	s.Lookout = watch.New(s.Caller, s.hub, dialer("lockd-see"), s.forcedMark)
 	return s, nil
 }
@@ -170,7 +164,7 @@ func (s *Store) Close() error {
 		s.hub.Close()
 	})
 	wg.Go(s.Shared.Close)
-	wg.Go(s.steady.Close)
+	wg.Go(s.Steady.Close)
 	wg.Wait()
 	if s.guide != nil {
 		s.guide.Close()

@@ -54,7 +54,7 @@ func (s *Renewer) Probe(ctx context.Context) (string, error) {
 	if err := s.checkData(ctx, id, data); err != nil {
 		return "", fmt.Errorf("probe: %w", s.Failed(err))
 	}
-	if s.passed(ctx, id, pipe.InfoField(info, "redis_version")) && infoMode(info) == "cluster" && !s.inSlots {
+	if s.passed(ctx, id, pipe.InfoField(info, "redis_version")) && infoMode(info) == "cluster" && !s.InSlots {
 		s.log.Error("redis is a node of a cluster, and used as if it were alone: names in the slots of other nodes cannot "+
 			"be locked",
 			zap.String(observe.KeyRemedy, "use store.kind cluster, with the addresses of the nodes in redis.cluster.addrs"))
@@ -65,7 +65,7 @@ func (s *Renewer) Probe(ctx context.Context) (string, error) {
 // info asks for what Probe looks at.
 func (s *Renewer) info(ctx context.Context) (string, error) {
 	cmd := redis.NewCmd(ctx, "info")
-	if err := s.steady.Probe(ctx, cmd); err != nil {
+	if err := s.Steady.Probe(ctx, cmd); err != nil {
 		return "", err
 	}
 	return cmd.Text()
@@ -73,7 +73,7 @@ func (s *Renewer) info(ctx context.Context) (string, error) {
 
 // ping is Probe where INFO is forbidden: restarts are not noticed by it, only by renewals.
 func (s *Renewer) ping(ctx context.Context, data dataAnswer) (string, error) {
-	if err := s.steady.Probe(ctx, redis.NewCmd(ctx, "ping")); err != nil {
+	if err := s.Steady.Probe(ctx, redis.NewCmd(ctx, "ping")); err != nil {
 		return "", fmt.Errorf("probe: %w", s.Failed(err))
 	}
 	if err := s.checkData(ctx, "unknown", data); err != nil {
@@ -121,14 +121,14 @@ func (s *Renewer) passed(ctx context.Context, id, version string) (other bool) {
 		return false
 	}
 	if before != "" {
-		s.restarts.Inc()
+		s.Restarts.Inc()
 	}
 	s.log.Info("redis is there", zap.String(observe.KeyVersion, version), zap.String(observe.KeyRunID, id))
 	ctx = context.WithoutCancel(ctx)
 	s.checkEviction(ctx)
 	s.checkRefused(ctx, []any{"client", "kill", "id", math.MaxInt64}, // nobody has this id
 		"redis refuses CLIENT KILL, so "+pipe.NotEnded, pipe.RemedyNotEnded)
-	if s.wait {
+	if s.Wait {
 		s.checkRefused(ctx, []any{"wait", 0, 1}, "redis refuses WAIT, so no lock can be taken",
 			"set redis.wait_replicas to 0, or give the user of redis.username the right to WAIT")
 	}
@@ -137,7 +137,7 @@ func (s *Renewer) passed(ctx context.Context, id, version string) (other bool) {
 
 // checkRefused says so if the server refuses a command that is needed.
 func (s *Renewer) checkRefused(ctx context.Context, command []any, so, remedy string) {
-	err := s.steady.Probe(ctx, redis.NewCmd(ctx, command...))
+	err := s.Steady.Probe(ctx, redis.NewCmd(ctx, command...))
 	if _, replied := errors.AsType[redis.Error](err); replied {
 		s.log.Error(so, zap.Error(err), zap.String(observe.KeyRemedy, remedy))
 	}
@@ -158,7 +158,7 @@ func (s *Renewer) unfit(id string, err error) error {
 // checkEviction warns of a server that may throw locks away to make room.
 func (s *Renewer) checkEviction(ctx context.Context) {
 	cmd := redis.NewCmd(ctx, "config", "get", "maxmemory-policy")
-	err := s.steady.Probe(ctx, cmd)
+	err := s.Steady.Probe(ctx, cmd)
 	var found []any
 	if err == nil { // else the answer may just be coming
 		found, err = cmd.Slice()

@@ -41,8 +41,8 @@ type dataAnswer struct {
 }
 
 func (s *Renewer) askData(ctx context.Context) dataAnswer {
-	get := redis.NewCmd(ctx, "get", s.dataKey())
-	if err := s.steady.Probe(ctx, get); err != nil {
+	get := redis.NewCmd(ctx, "get", s.DataKey())
+	if err := s.Steady.Probe(ctx, get); err != nil {
 		return dataAnswer{err: err}
 	}
 	id, err := get.Text()
@@ -55,7 +55,7 @@ func (s *Renewer) checkData(ctx context.Context, runID string, data dataAnswer) 
 	if errors.Is(data.err, redis.Nil) {
 		ctx = context.WithoutCancel(ctx)
 		data.id = rand.Text()
-		data.err = s.steady.Probe(ctx, redis.NewCmd(ctx, "set", s.dataKey(), data.id, "NX"))
+		data.err = s.Steady.Probe(ctx, redis.NewCmd(ctx, "set", s.DataKey(), data.id, "NX"))
 		if errors.Is(data.err, redis.Nil) {
 			data = s.askData(ctx) // another replica was quicker
 		}

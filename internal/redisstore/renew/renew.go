@@ -50,7 +50,7 @@ func ByCost(rs []lock.Renewal, indexes []int) (chunks [][]int) {
 
 // cut makes chunks of the holds with some indexes. In a cluster all keys of a call must be in one slot.
 func (s *Renewer) cut(rs []lock.Renewal, indexes []int) (chunks [][]int) {
-	if !s.inSlots {
+	if !s.InSlots {
 		return ByCost(rs, indexes)
 	}
 	slots := make(map[int][]int, len(indexes))
@@ -85,7 +85,7 @@ func (s *Renewer) Renew(ctx context.Context, rs []lock.Renewal, done func(i int,
 			wg.Go(func() { s.renewAll(ctx, via, renewals{rs, chunk}, done) })
 		}
 	}
-	chunks(renew, s.steady)
+	chunks(renew, s.Steady)
 	chunks(verify, s.Shared)
 	wg.Wait()
 }

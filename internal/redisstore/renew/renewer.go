@@ -14,15 +14,11 @@ import (
 // Renewer keeps holds, over connections that nothing else uses. It implements the part of lock.Store for who renews.
 type Renewer struct {
 	*script.Caller
+	Config
 
-	steady   *pipe.Pipeline
-	inSlots  bool // the keys of a call must be in one cluster slot
-	dataKey  func() string
-	wait     bool
-	log      *zap.Logger
-	restarts prometheus.Counter
-	begun    time.Time // when it was made
-	data     dataset
+	log   *zap.Logger
+	begun time.Time // when it was made
+	data  dataset
 
 	mu       sync.Mutex // guards the fields below
 	checked  string     // the run id of the server that passed the last check
@@ -40,8 +36,5 @@ type Config struct {
 
 // New makes a Renewer.
 func New(cl *script.Caller, c Config, log *zap.Logger) *Renewer {
-	return &Renewer{
-		Caller: cl, steady: c.Steady, inSlots: c.InSlots, dataKey: c.DataKey, log: log, restarts: c.Restarts,
-		wait: c.Wait, begun: time.Now(),
-	}
+	return &Renewer{Caller: cl, Config: c, log: log, begun: time.Now()}
 }

@@ -15,29 +15,13 @@ import (
 // Caller calls the scripts for the names of one lockd, over the pipeline that all operations share.
 type Caller struct {
 	Scripts   Scripts
-	Shared    *pipe.Pipeline
-	Prefix    string        // in front of each name
-	OpTimeout time.Duration // of each operation
+	Shared    *pipe.Pipeline // set last, as it needs the scripts
+	Prefix    string         // in front of each name
+	OpTimeout time.Duration  // of each operation
 	Metrics   *Metrics
 	Demoted   func() // is told that this server is not the master any more; may be nil
 
 	FenceMillis int64 // the TTL of fence keys
-}
-
-// Config says how scripts are called.
-type Config struct {
-	Prefix    string        // in front of each name
-	FenceTTL  time.Duration // of the last fence of a name
-	OpTimeout time.Duration // of each operation
-	Sharded   bool          // whether channels have slots
-}
-
-// NewCaller makes a Caller. Its pipeline is set afterwards, as that needs the scripts.
-func NewCaller(c Config, m *Metrics) *Caller {
-	return &Caller{
-		Scripts: newScripts(m, c.Sharded), Prefix: c.Prefix, OpTimeout: c.OpTimeout, Metrics: m,
-		FenceMillis: Millis(c.FenceTTL),
-	}
 }
 
 // Ask runs a script over the shared pipeline.

@@ -9,7 +9,7 @@
 // # What it does not promise
 //
 // What a script does: that is said at the top of each *.lua. The scripts of a kind share what stands in front of them,
-// see newScripts: plain.lua and fair.lua, rw.lua, semaphore.lua, all with fence.lua. Those of the exclusive lock,
+// see NewScripts: plain.lua and fair.lua, rw.lua, semaphore.lua, all with fence.lua. Those of the exclusive lock,
 // acquire.lua, release.lua and many.lua, have the ordinary case (take.lua, free.lua) before all that, as each command
 // counts there.
 //

@@ -77,7 +77,8 @@ const (
 	shardedPublishing = "call('SPUBLISH', "
 )
 
-func newScripts(m *Metrics, sharded bool) Scripts {
+// NewScripts makes them. sharded says whether channels have slots.
+func NewScripts(m *Metrics, sharded bool) Scripts {
 	var all []*Script
 	load := func(name string, before ...string) *Script {
 		text := Lua(append(slices.Clip(before), name)...)
