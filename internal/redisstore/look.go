@@ -71,13 +71,11 @@ var kindsByName = map[string]lock.Kind{
 // stateOf reads an answer of script/look.lua.
 func stateOf(name string, a *script.Answer) lock.State {
 	st := lock.State{
-		Name: name, Kind: kindsByName[a.Text(0)], Held: a.Int(1) == 1, Limit: a.Number(7), Queued: a.Number(8),
+		Name: name, Kind: kindsByName[a.Text(0)], Held: a.Int(1) == 1, Fence: a.Last(3), Limit: a.Number(7),
+		Queued: a.Number(8),
 	}
 	if st.Queued > 0 && st.Kind <= lock.Exclusive {
 		st.Kind = lock.Fair
-	}
-	if fence, err := strconv.ParseUint(a.Text(3), 10, 64); err == nil {
-		st.Fence = lock.Fence(fence)
 	}
 	if !st.Held {
 		return st

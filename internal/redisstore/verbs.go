@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
@@ -46,8 +45,7 @@ func (s *Store) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 		if a.Code() != script.Done {
 			return 0, a.Refusal()
 		}
-		fence, _ := strconv.ParseUint(a.Text(1), 10, 64) // it is 0 if Redis has lost it
-		return lock.Fence(fence), nil
+		return a.Last(1), nil
 	})
 }
 

@@ -87,6 +87,15 @@ func (a *Answer) Fence(i int) lock.Fence {
 	return lock.Fence(v) //nolint:gosec // checked above
 }
 
+// Last is the last fence of a name, which is a text; 0 if Redis has none.
+func (a *Answer) Last(i int) lock.Fence {
+	f, err := strconv.ParseUint(a.Text(i), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return lock.Fence(f)
+}
+
 // Bad notes that an element is wrong.
 func (a *Answer) Bad(i int) {
 	if a.Err == nil {

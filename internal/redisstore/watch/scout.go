@@ -209,9 +209,7 @@ func (sc *scout) hearAll(ctx context.Context, n string) error {
 
 // sightOf reads an answer of script/sight.lua.
 func sightOf(a *script.Answer) lock.Sight {
-	var st lock.Sight
-	st.Fence = fenceOf(a.Text(0))
-	st.Many = a.Int(1) == 1
+	st := lock.Sight{Fence: a.Last(0), Many: a.Int(1) == 1}
 	permits := make(map[string]int) // where in Holds those of lockd's owners are
 	for i := 2; i+3 < len(a.List); i += 4 {
 		kind, who, left := a.Text(i), a.Text(i+1), script.TTL(a.Int(i+3))
@@ -219,7 +217,7 @@ func sightOf(a *script.Answer) lock.Sight {
 			seePermit(&st, permits, who, left)
 			continue
 		}
-		h := lock.SeenHold{ID: kind + " " + who, Fence: fenceOf(a.Text(i + 2)), TTL: left}
+		h := lock.SeenHold{ID: kind + " " + who, Fence: a.Last(i + 2), TTL: left}
 		h.Foreign = !strings.Contains(who, "#") && !strings.HasSuffix(who, ":unary")
 		if h.Foreign { // what there is of a fence is not its own
 			h.Fence = 0
@@ -260,12 +258,4 @@ const permitStem = 12
 // taken for a hold of lockd that is not released with its name, so its end is told by what is seen.
 func ourPermit(id string) bool {
 	return len(id) == permitStem+4 && id[permitStem] == 0 && id[permitStem+1] == 0
-}
-
-func fenceOf(text string) lock.Fence {
-	f, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return lock.Fence(f)
 }
