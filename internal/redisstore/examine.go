@@ -32,7 +32,8 @@ func (s *Store) examine(ctx context.Context, node string) []lock.Finding {
 	}
 	return examine.Server{
 		Node: node, Client: s.lister, ConnectTime: s.connectTime, OpTime: s.OpTimeout,
-		Prefix: s.Prefix, Data: s.DataKey(), InCluster: s.InSlots, BehindSentinel: s.guide != nil, Replicas: s.Shared.Replicas,
+		Prefix: s.Prefix, Data: s.DataKey(), InCluster: s.InSlots, BehindSentinel: s.guide != nil,
+		Replicas: s.Shared.Replicas,
 	}.Examine(ctx)
 }
 
