@@ -216,7 +216,7 @@ func (s *side) refusal(ctx context.Context, err error, claims ...lock.Claim) err
 	}
 	neither := claims[at].Kind != lock.Write
 	switch st, err := s.Store.Look(ctx, claims[at].Name); {
-	case err == nil && st.Kind == lock.Read && (st.Holders > 1 || neither):
+	case err == nil && st.Kind == lock.Read && (st.Holders > 1 || neither), err == nil && !st.Held && neither:
 		other.HeldBy = anyReader
 	case err == nil && st.Kind == lock.Write && neither && other.HeldBy == "": // as somebody has read beside
 		other.HeldBy = st.Owner
