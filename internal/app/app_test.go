@@ -32,7 +32,7 @@ func testConfig() config.Config {
 	return c
 }
 
-// start runs an App until stop is called, which returns what Run returned.
+// start runs an App until stop is called, at the latest at the end of the test. It returns what Run returned.
 func start(t *testing.T, cfg config.Config) (a *App, stop func() error) {
 	t.Helper()
 	return startWith(t, cfg, zaptest.NewLogger(t))
@@ -44,12 +44,6 @@ func startWith(t *testing.T, cfg config.Config, log *zap.Logger) (a *App, stop f
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a, running(t, a)
-}
-
-// running runs an App until stop is called, at the latest at the end of the test.
-func running(t *testing.T, a *App) (stop func() error) {
-	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
@@ -63,7 +57,7 @@ func running(t *testing.T, a *App) (stop func() error) {
 		return <-ended
 	}
 	t.Cleanup(func() { _ = stop() })
-	return stop
+	return a, stop
 }
 
 // get returns the code and the body of a page, or 0 and the error.
@@ -137,28 +131,6 @@ func TestOpsCanBeSwitchedOff(t *testing.T) {
 	if a.OpsAddr() != "" || a.AdminAddr() != "" {
 		t.Errorf("got %q and %q", a.OpsAddr(), a.AdminAddr())
 	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestOperatorsDrainAndTakeItBack(t *testing.T) {
-	a, stop := start(t, testConfig())
-	await(t, a, http.StatusOK)
-	conn, err := grpc.NewClient(a.AdminAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	admin := lockdv1.NewAdminServiceClient(conn)
-	if _, err := admin.Drain(t.Context(), &lockdv1.DrainRequest{}); err != nil {
-		t.Fatal(err)
-	}
-	await(t, a, http.StatusServiceUnavailable)
-	if r, err := admin.Undrain(t.Context(), &lockdv1.UndrainRequest{}); err != nil || !r.GetDrained() {
-		t.Fatalf("got %v, %v", r, err)
-	}
-	await(t, a, http.StatusOK)
 	if err := stop(); err != nil {
 		t.Error(err)
 	}

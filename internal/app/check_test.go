@@ -1,7 +1,6 @@
 package app
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,10 +16,7 @@ func TestCheckReadsEveryFile(t *testing.T) {
 	cert, key := authority.Issue(t, 100*time.Hour, "lockd.test").Files(t)
 	_, otherKey := authority.Issue(t, time.Hour, "other").Files(t)
 	oldCert, oldKey := authority.IssueFrom(t, -2*time.Hour, -time.Hour, "old").Files(t)
-	password := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(password, []byte("hunter2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	password := certstest.Write(t, filepath.Join(t.TempDir(), "password"), []byte("hunter2\n"))
 	good := config.TLS{
 		CertFile: cert, KeyFile: config.SecretFile(key), ClientCerts: config.ClientCertsRequired, ClientCAFile: ca,
 	}

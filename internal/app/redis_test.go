@@ -11,17 +11,9 @@ import (
 	"github.com/lockd-io/lockd/internal/config"
 )
 
-// write writes a file as an operator does who changes a secret.
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestPasswordsAreReadAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
-	write(t, file, "first\n")
+	certstest.Write(t, file, []byte("first\n"))
 	c := config.Default().Redis
 	c.PasswordFile, c.Sentinel.PasswordFile = config.SecretFile(file), config.SecretFile(file)
 	cfg, err := redisConfig(config.StoreSentinel, c)
@@ -35,7 +27,7 @@ func TestPasswordsAreReadAgain(t *testing.T) {
 		}
 	}
 	want("first")
-	write(t, file, "second\n")
+	certstest.Write(t, file, []byte("second\n"))
 	want("second")
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
@@ -59,8 +51,8 @@ func TestTheCertificateOfLockdIsReadAgain(t *testing.T) {
 	authority := certstest.NewAuthority(t, "the authority")
 	issue := func(name string) string {
 		pair := authority.Issue(t, time.Hour, name)
-		write(t, c.CertFile, string(pair.Cert))
-		write(t, string(c.KeyFile), string(pair.Key))
+		certstest.Write(t, c.CertFile, pair.Cert)
+		certstest.Write(t, string(c.KeyFile), pair.Key)
 		return name
 	}
 	first := issue("first")
@@ -78,6 +70,6 @@ func TestTheCertificateOfLockdIsReadAgain(t *testing.T) {
 	want(first)
 	second := issue("second")
 	want(second)
-	write(t, c.CertFile, "half")
+	certstest.Write(t, c.CertFile, []byte("half"))
 	want(second)
 }

@@ -2,12 +2,12 @@ package app
 
 import (
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
@@ -18,10 +18,7 @@ func TestReadinessSaysWhatIsConfiguredWrong(t *testing.T) {
 	if err := redis.Client().ConfigSet(t.Context(), "requirepass", "secret").Err(); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte("wrong"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := certstest.Write(t, filepath.Join(t.TempDir(), "password"), []byte("wrong"))
 	for name, row := range map[string]struct {
 		file        string
 		cause, cure string

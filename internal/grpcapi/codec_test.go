@@ -18,14 +18,18 @@ import (
 	"github.com/lockd-io/lockd/internal/limits"
 )
 
+// field appends a field of bytes to a message.
+func field(b []byte, n protowire.Number, value []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), value)
+}
+
+// id is the field of a request with the id 9.
+var id = protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 9)
+
 // A message that is refused for its size costs its size: two bytes on the wire can become a hundred in memory, and any
 // client can send such a message on each of a thousand streams.
 func TestAMessageThatIsTooLargeIsNotDecoded(t *testing.T) {
 	const limit = 1 << 20
-	field := func(b []byte, n protowire.Number, value []byte) []byte {
-		return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), value)
-	}
-	id := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 9)
 	tiny := bytes.Repeat([]byte{0x0a, 0}, limit)
 	for name, raw := range map[string][]byte{
 		"a batch of empty requests":         field(id, 11, tiny),
@@ -52,11 +56,7 @@ func TestAMessageThatIsTooLargeIsNotDecoded(t *testing.T) {
 // A message within the limit must not take many times as much in memory either.
 func TestAMessageOfManyPartsIsNotDecoded(t *testing.T) {
 	const limit = 1 << 20
-	field := func(b []byte, n protowire.Number, value []byte) []byte {
-		return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), value)
-	}
 	fill := func(part []byte) []byte { return bytes.Repeat(part, (limit-64)/len(part)) }
-	id := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 9)
 	var label []byte
 	for i := range limit / 16 {
 		label = field(label, 2, field(nil, 1, fmt.Append(nil, i)))

@@ -119,7 +119,7 @@ func (s *server) raw() *stream {
 func (s *server) open(o *lockdv1.Open) *stream {
 	s.t.Helper()
 	c := s.raw()
-	c.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Open{Open: o}})
+	c.send(openWith(o))
 	if c.opened = c.recv().GetOpened(); c.opened == nil {
 		s.t.Fatal("want Opened as the first message")
 	}
@@ -164,19 +164,6 @@ func (c *stream) ask(id uint64, a *acq) *lockdv1.SessionResponse {
 	return c.call(acquire(id, a))
 }
 
-func (s *server) get(name string) *lockdv1.LockState {
-	s.t.Helper()
-	r, err := lockdv1.NewLockServiceClient(s.conn).Get(s.t.Context(), &lockdv1.GetRequest{Name: name})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return r.GetLock()
-}
-
-func look(id uint64, name string) *lockdv1.SessionRequest {
-	return &lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Look{Look: &lockdv1.Look{Name: name}}}
-}
-
 func release(id uint64, h *lockdv1.Hold, keep uint32) *lockdv1.SessionRequest {
 	return &lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Release{Release: &lockdv1.Release{
 		Name: h.GetName(), Kind: h.GetKind(), Holder: h.GetHolder(), Fence: h.GetFence(), Keep: keep,
@@ -207,6 +194,21 @@ func (c *stream) call(m *lockdv1.SessionRequest) *lockdv1.SessionResponse {
 		c.t.Fatalf("got %v, want the answer to %d", got, m.GetRequestId())
 	}
 	return got
+}
+
+// refuses begins a stream with an Open that must be refused, and returns the error.
+func (s *server) refuses(o *lockdv1.Open) (*stream, error) {
+	s.t.Helper()
+	c := s.raw()
+	c.send(openWith(o))
+	return c, c.end()
+}
+
+// breaks ends the stream as if the connection broke.
+func (c *stream) breaks() {
+	c.cancel()
+	_ = c.end()
+	synctest.Wait()
 }
 
 // end reads the stream to its end and returns its error.

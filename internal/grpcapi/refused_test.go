@@ -44,7 +44,7 @@ func inBatch(requests ...*lockdv1.SessionRequest) *lockdv1.SessionRequest {
 // unknownField is a request with a field that the Go stubs do not know, or refuse to write.
 func unknownField(id uint64, n protowire.Number, value []byte) *lockdv1.SessionRequest {
 	m := &lockdv1.SessionRequest{RequestId: id}
-	m.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, n, protowire.BytesType), value))
+	m.ProtoReflect().SetUnknown(field(nil, n, value))
 	return m
 }
 
@@ -53,7 +53,7 @@ func unknownArm(id uint64) *lockdv1.SessionRequest { return unknownField(id, 100
 
 // badText is an Acquire whose name is not UTF-8.
 func badText(id uint64) *lockdv1.SessionRequest {
-	return unknownField(id, 4, protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte{0xff}))
+	return unknownField(id, 4, field(nil, 1, []byte{0xff}))
 }
 
 // refusals are the requests that are refused, by what is wrong with them.
@@ -170,20 +170,20 @@ func TestWhatIsRefused(t *testing.T) {
 // failure is the answer to a request.
 func (s *server) failure(r proto.Message) *lockdv1.Failure {
 	s.t.Helper()
-	c := s.raw()
 	switch r := r.(type) {
 	case *lockdv1.Open:
-		c.send(openWith(r))
-		return failureOf(c.end())
+		_, err := s.refuses(r)
+		return failureOf(err)
 	case first:
+		c := s.raw()
 		c.send(r.SessionRequest)
 		return failureOf(c.end())
 	case last:
-		c = s.open(&lockdv1.Open{})
+		c := s.open(&lockdv1.Open{})
 		_ = c.Send(r.SessionRequest) // the stream may end meanwhile
 		return failureOf(c.end())
 	case *lockdv1.SessionRequest:
-		c = s.open(&lockdv1.Open{})
+		c := s.open(&lockdv1.Open{})
 		c.take(1, "mine")
 		c.send(r)
 		m := c.recv()

@@ -36,56 +36,7 @@ func TestTheHoldsOfASessionInPages(t *testing.T) {
 	})
 }
 
-func TestALimitAndPermitsOnTheStream(t *testing.T) {
-	inBubble(t, func(s *server) {
-		c := s.open(&lockdv1.Open{})
-		if got := c.call(limitOf(1, "pool", 4)); got.GetLimitSet() == nil || got.GetLimitSet().GetPrevious() != 0 {
-			t.Errorf("got %v", got)
-		}
-		if got := c.call(limitOf(2, "pool", 5)); got.GetLimitSet().GetPrevious() != 4 {
-			t.Errorf("got %v", got)
-		}
-		if st := c.call(look(3, "pool")).GetLooked().GetLock(); st.GetLimit() != 5 || st.GetHeld() ||
-			st.GetKind() != semaphore {
-			t.Errorf("got %v", st)
-		}
-		h := c.ask(5, &lockdv1.Acquire{Name: "pool", Kind: semaphore, Permits: 4}).GetGranted().GetHolds()[0]
-		if got := c.call(release(6, h, 1)).GetReleased(); got.GetRemaining() != 1 {
-			t.Errorf("got %v, want one left", got)
-		}
-		if st := s.get("pool"); st.GetHolders() != 1 {
-			t.Errorf("got %v, want one permit out", st)
-		}
-		if got := c.call(release(7, h, 0)); got.GetReleased() == nil || got.GetReleased().GetRemaining() != 0 {
-			t.Errorf("got %v", got)
-		}
-	})
-}
-
-func TestALimitAndPermitsByUnaryCalls(t *testing.T) {
-	inBubble(t, func(s *server) {
-		locks := lockdv1.NewLockServiceClient(s.conn)
-		set, err := locks.SetLimit(s.t.Context(), &lockdv1.SetLimitRequest{Name: "pool", Limit: 4})
-		if err != nil || set.GetPrevious() != 0 {
-			t.Fatal(set, err)
-		}
-		a, err := locks.Acquire(s.t.Context(),
-			&lockdv1.AcquireRequest{Name: "pool", Kind: semaphore, Permits: 3, Lease: seconds(60)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, keep := range []uint32{2, 2, 0} {
-			r, err := locks.Release(s.t.Context(), &lockdv1.ReleaseRequest{
-				Name: "pool", Kind: semaphore, LeaseId: a.GetGranted().GetLeaseId(), Keep: keep,
-			})
-			if err != nil || r.GetRemaining() != keep {
-				t.Errorf("got %v and %v, want %d left", r, err, keep)
-			}
-		}
-	})
-}
-
-func TestALeaseIsChangedOnTheStreamAndByAUnaryCall(t *testing.T) {
+func TestALeaseIsChangedOnTheStream(t *testing.T) {
 	inBubble(t, func(s *server) {
 		c := s.open(&lockdv1.Open{})
 		h := c.take(1, "door").GetHolds()[0]
@@ -107,17 +58,5 @@ func TestALeaseIsChangedOnTheStreamAndByAUnaryCall(t *testing.T) {
 		extend(seconds(60), false, 10*time.Minute)
 		extend(seconds(60), true, time.Minute)
 		extend(nil, true, 30*time.Second)
-		locks := lockdv1.NewLockServiceClient(s.conn)
-		a, err := locks.Acquire(s.t.Context(), &lockdv1.AcquireRequest{Name: "job", Lease: seconds(600)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := locks.Extend(s.t.Context(), &lockdv1.ExtendRequest{
-			Name: "job", LeaseId: a.GetGranted().GetLeaseId(), Lease: seconds(5), MayShorten: true,
-		})
-		if err != nil || e.GetLease().GetValidFor().AsDuration() > 5*time.Second ||
-			s.get("job").GetTtl().AsDuration() > 5*time.Second {
-			t.Errorf("got %v and %v", e, err)
-		}
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -39,9 +38,7 @@ func TestAClientGoesOnInAnotherStream(t *testing.T) {
 	inBubble(t, func(s *server) {
 		first := s.open(&lockdv1.Open{Features: comesBack})
 		kept, forced := first.take(1, "kept").GetHolds()[0], first.take(2, "forced").GetHolds()[0]
-		first.cancel()
-		_ = first.end()
-		synctest.Wait()
+		first.breaks()
 		_, err := lockdv1.NewAdminServiceClient(s.admin).ForceRelease(s.t.Context(),
 			&lockdv1.ForceReleaseRequest{Name: "forced", By: "alice", Why: "stuck"})
 		if err != nil {
@@ -64,25 +61,17 @@ func TestAClientGoesOnInAnotherStream(t *testing.T) {
 			t.Errorf("lost %v, want %v", o.GetLost(), forced)
 		}
 
-		third := s.raw() // a copy of the client, with the epoch it knows
-		third.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Open{Open: first.resume(2, 2, kept)}})
-		if got := reasonOf(status.Convert(third.end())); got != "SUPERSEDED" {
-			t.Errorf("a copy: %v", got)
-		}
+		_, err = s.refuses(first.resume(2, 2, kept)) // a copy of the client, with the epoch it knows
+		wantReason(t, err, "SUPERSEDED")
 		fourth := s.open(first.resume(3, 2, kept))
-		if got := reasonOf(status.Convert(second.end())); got != "SUPERSEDED" {
-			t.Errorf("the older stream ended with %v", got)
-		}
+		wantReason(t, second.end(), "SUPERSEDED")
 		if m := fourth.call(release(3, kept, 0)); m.GetReleased() == nil {
 			t.Errorf("the release was answered %v", m)
 		}
 		fourth.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Goodbye{Goodbye: &lockdv1.Goodbye{}}})
 		_ = fourth.end()
-		fifth := s.raw()
-		fifth.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Open{Open: first.resume(4, 3)}})
-		if got := reasonOf(status.Convert(fifth.end())); got != "SESSION_EXPIRED" {
-			t.Errorf("after its end: %v", got)
-		}
+		fifth, err := s.refuses(first.resume(4, 3))
+		wantReason(t, err, "SESSION_EXPIRED")
 		if got := fifth.Trailer()["lockd-reason"]; !slices.Equal(got, []string{"SESSION_EXPIRED"}) {
 			t.Errorf("the trailer tells %v", got)
 		}
@@ -94,9 +83,7 @@ func TestAClientTellsWhatIsOlderThanItsStream(t *testing.T) {
 	inBubble(t, func(s *server) {
 		first := s.open(&lockdv1.Open{Features: comesBack})
 		kept := first.take(1, "kept").GetHolds()[0]
-		first.cancel()
-		_ = first.end()
-		synctest.Wait()
+		first.breaks()
 		open := first.resume(2, 1, kept)
 		h := open.GetResume().GetHolds()[0]
 		open.Resume.Age, h.Age, h.Annotation = durationpb.New(time.Hour), durationpb.New(time.Minute), "nightly"
@@ -115,10 +102,8 @@ func TestAClientTellsWhatIsOlderThanItsStream(t *testing.T) {
 		}
 		bad := first.resume(3, 2, kept)
 		bad.GetResume().GetHolds()[0].Age = &durationpb.Duration{Nanos: -1}
-		third := s.raw()
-		third.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Open{Open: bad}})
-		if st := status.Convert(third.end()); reasonOf(st) != "INVALID_DURATION" ||
-			!strings.Contains(st.Message(), "resume.holds[0].age") {
+		_, err = s.refuses(bad)
+		if st := wantReason(t, err, "INVALID_DURATION"); !strings.Contains(st.Message(), "resume.holds[0].age") {
 			t.Errorf("a time before its end: %v", st)
 		}
 	})
@@ -144,8 +129,7 @@ func TestASessionGoesOnWithAllThatItMayHold(t *testing.T) {
 				Holder: fmt.Sprint("#", i), Fence: 1, AcquiredBy: uint64(i),
 			})
 		}
-		first.cancel()
-		_ = first.end()
+		first.breaks()
 		open := first.resume(2, uint64(most), holds...)
 		if size := proto.Size(open); size < 2<<20 {
 			t.Fatalf("only %d bytes", size)
@@ -170,8 +154,7 @@ func TestASessionThatComesLetsRenewalsGoFirst(t *testing.T) {
 		} {
 			first := s.open(&lockdv1.Open{Features: comesBack, SessionTtl: durationpb.New(c.ttl)})
 			hold := first.take(1, fmt.Sprint("job ", i)).GetHolds()[0]
-			first.cancel()
-			_ = first.end()
+			first.breaks()
 			late.Store(int64(time.Second))
 			begun := time.Now()
 			time.AfterFunc(c.ends, func() { late.Store(0) })
