@@ -3,9 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/lockd-io/lockd/client"
@@ -79,32 +77,4 @@ func wantError(t testing.TB, got error, want ...error) {
 			t.Errorf("got error %v, want it to be %q", got, w)
 		}
 	}
-}
-
-func wantLost(t testing.TB, l *client.Lock, reason client.LostReason) {
-	t.Helper()
-	lost, ok := errors.AsType[*client.LostError](l.Err())
-	if !ok || lost.Reason != reason || lost.Name != l.Name() {
-		t.Fatalf("got %v, want it lost: %s", l.Err(), reason)
-	}
-	<-l.Lost()
-	wantError(t, context.Cause(l.Context()), client.ErrLost)
-}
-
-// statuses collects what WithOnStatus is told.
-type statuses struct {
-	mu   sync.Mutex
-	seen []client.State
-}
-
-func (s *statuses) add(st client.Status) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.seen = append(s.seen, st.State)
-}
-
-func (s *statuses) had(state client.State) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Contains(s.seen, state)
 }

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"syscall"
@@ -35,7 +36,10 @@ func TestRealForcedLossAndWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-l.Lost()
-	wantLost(t, l, client.LostForced)
+	if lost, ok := errors.AsType[*client.LostError](l.Err()); !ok || lost.Reason != client.LostForced || lost.Name != "n" {
+		t.Errorf("got %v, want it lost by force", l.Err())
+	}
+	wantError(t, context.Cause(l.Context()), client.ErrLost)
 	want := `the lock was lost: "n": forced by "alice@laptop": "stuck\x1b[2J since noon"`
 	if got := l.Err().Error(); got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -48,12 +52,12 @@ func TestRealForcedLossAndWatch(t *testing.T) {
 func TestRealDrain(t *testing.T) {
 	t.Parallel()
 	s := harness.StartLockdWith(t)
-	var seen statuses
-	c := dial(t, s.Addr, client.WithOnStatus(seen.add), client.WithConnectWait(time.Second))
+	states := make(chan client.State, 100)
+	c := dial(t, s.Addr, client.WithConnectWait(time.Second),
+		client.WithOnStatus(func(st client.Status) { states <- st.State }))
 	l := mustLock(t, c, "n")
 	s.Signal(syscall.SIGTERM)
-	for !seen.had(client.Draining) {
-		time.Sleep(time.Millisecond)
+	for <-states != client.Draining {
 	}
 	if err := l.Err(); err != nil {
 		t.Errorf("while the server drains: %v", err)

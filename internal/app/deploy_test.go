@@ -80,11 +80,7 @@ func TestDashboardsShowWhatThereIs(t *testing.T) {
 				Targets            []struct{ Expr string }
 			}
 		}
-		text, err := os.ReadFile(file)
-		if err == nil {
-			err = json.Unmarshal(text, &d)
-		}
-		if err != nil {
+		if err := json.Unmarshal([]byte(textOf(t, file)), &d); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
 		if uids[d.UID] != "" || d.UID == "" || d.Title == "" {
@@ -117,12 +113,8 @@ func TestAlertsAskForWhatThereIsAndHaveRunbooks(t *testing.T) {
 		}
 	}
 	readYAML(t, deployed+"/prometheus/lockd.rules.yaml", &rules)
-	page, err := os.ReadFile("../../docs/runbooks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	sections := map[string]string{}
-	for _, s := range strings.Split(string(page), "\n## ")[1:] {
+	for _, s := range strings.Split(textOf(t, "../../docs/runbooks.md"), "\n## ")[1:] {
 		alert, text, _ := strings.Cut(s, "\n")
 		sections[alert] = text
 	}
@@ -207,37 +199,36 @@ func TestComposeHasWhatTheAlertsAsk(t *testing.T) {
 			t.Errorf("%s is not scraped", service)
 		}
 	}
-	rules, err := os.ReadFile(deployed + "/prometheus/lockd.rules.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(string(rules), "redis_evicted_keys_total") && scraped["redis-exporter"] != "redis" {
+	rules := textOf(t, deployed+"/prometheus/lockd.rules.yaml")
+	if strings.Contains(rules, "redis_evicted_keys_total") && scraped["redis-exporter"] != "redis" {
 		t.Error("an alert asks the exporter of Redis, and there is none")
 	}
 }
 
-func readYAML(t *testing.T, path string, to any) {
+func textOf(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err == nil {
-		err = yaml.Unmarshal(text, to)
-	}
 	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func readYAML(t *testing.T, path string, to any) {
+	t.Helper()
+	if err := yaml.Unmarshal([]byte(textOf(t, path)), to); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // systemd looks at the exit code of ExecStart only, so that is who says that the configuration is wrong.
 func TestTheUnitStartsAgainUnlessTheConfigurationIsWrong(t *testing.T) {
-	text, err := os.ReadFile(deployed + "/systemd/lockd.service")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := textOf(t, deployed+"/systemd/lockd.service")
 	for line, want := range map[string]bool{
 		"\nRestart=always\n": true, "\nStartLimitIntervalSec=0\n": true, "\nRestartPreventExitStatus=2 78\n": true,
 		"\nExecStartPre=": false,
 	} {
-		if strings.Contains(string(text), line) != want {
+		if strings.Contains(text, line) != want {
 			t.Errorf("%q: want it there: %v", line, want)
 		}
 	}

@@ -22,11 +22,7 @@ func logged(t *testing.T, cfg config.Log, write func(log *zap.Logger)) string {
 	}
 	defer func() { _ = f.Close() }()
 	write(NewLogger(cfg, f))
-	text, err := os.ReadFile(f.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return textOf(t, f.Name())
 }
 
 // hiddenAndShown writes a debug and an info line.

@@ -3,7 +3,6 @@ package app
 import (
 	"errors"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -55,11 +54,7 @@ func documentedFamilies(t *testing.T) map[string]family {
 // section is a part of the page for operators, from its heading to the next one.
 func section(t *testing.T, heading string) string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, found := strings.Cut(string(page), heading+"\n")
+	_, rest, found := strings.Cut(textOf(t, "../../docs/operations.md"), heading+"\n")
 	if !found {
 		t.Fatalf("docs/operations.md has no %q", heading)
 	}
@@ -143,11 +138,7 @@ func TestMetricsAreThoseThatAreDocumentedAndExistFromTheStart(t *testing.T) {
 		t.Fatalf("got %d files, %v", len(files), err)
 	}
 	for _, file := range files {
-		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range regexp.MustCompile(`\bdenied\("(\w+)"`).FindAllStringSubmatch(string(source), -1) {
+		for _, m := range regexp.MustCompile(`\bdenied\("(\w+)"`).FindAllStringSubmatch(textOf(t, file), -1) {
 			if !slices.Contains(all["lockd_quota_denied_total"]["subject"], m[1]) {
 				t.Errorf("%s: lockd_quota_denied_total has no %s", file, m[1])
 			}
@@ -157,12 +148,9 @@ func TestMetricsAreThoseThatAreDocumentedAndExistFromTheStart(t *testing.T) {
 
 func TestEachAlertHasACaseInWhichItFires(t *testing.T) {
 	names := func(file, pattern string) []string {
-		text, err := os.ReadFile("../../deploy/prometheus/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := textOf(t, deployed+"/prometheus/"+file)
 		var found []string
-		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1) {
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
 			found = append(found, m[1])
 		}
 		slices.Sort(found)

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"testing"
 )
 
 // Plant is a bug that a test puts into the source, to show that another test finds it.
@@ -69,6 +70,23 @@ func BuildPlanted(ctx context.Context, dir string, plants []Plant, goCommand ...
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
 	return bin, nil
+}
+
+// Finds fails unless a test of the package that is tested finds plants. args are further ones of its program.
+func Finds(t *testing.T, test string, plants []Plant, args ...string) {
+	t.Helper()
+	dir := t.TempDir()
+	bin, err := BuildPlanted(t.Context(), dir, plants, "test", "-c", ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	only := "-test.run=^" + strings.ReplaceAll(test, "/", "$/^") + "$"
+	cmd := exec.CommandContext(t.Context(), bin, append(args, only)...) //nolint:gosec // a test chooses them
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "--- FAIL: "+test) || strings.Contains(string(out), "panic:") {
+		t.Errorf("%s did not find it: %v\n%s", test, err, out)
+	}
 }
 
 // ModuleRoot is the directory of go.mod.

@@ -10,22 +10,22 @@ import (
 // eager is a member that has told its answer before it returns.
 type eager struct{ lock.Store }
 
-func (p eager) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+// answered starts a call and returns when its answer has been told.
+func answered[R, T any](start func(R, func(T, error)), r R, done func(T, error)) {
 	told := make(chan struct{})
-	p.Store.StartAcquire(c, func(g lock.Grant, err error) {
-		done(g, err)
+	start(r, func(v T, err error) {
+		done(v, err)
 		close(told)
 	})
 	<-told
 }
 
+func (p eager) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	answered(p.Store.StartAcquire, c, done)
+}
+
 func (p eager) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	told := make(chan struct{})
-	p.Store.StartRelease(r, func(res lock.Returned, err error) {
-		done(res, err)
-		close(told)
-	})
-	<-told
+	answered(p.Store.StartRelease, r, done)
 }
 
 // Nothing is told before a call that starts something returns, however soon members answer: callers hold mutexes.

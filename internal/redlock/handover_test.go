@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -11,24 +10,13 @@ import (
 	"github.com/lockd-io/lockd/internal/memstore"
 )
 
-// inline is a member that answers before the next one is asked.
-type inline struct{ *memstore.Store }
-
-func (p inline) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	done(lock.Await(context.Background(), p.Store.StartAcquire, c))
-}
-
-func (p inline) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	done(lock.Await(context.Background(), p.Store.StartRelease, r))
-}
-
 // All members are asked, also if a majority has answered before the last one is: it would else be left with the hold of
 // the owner, and the successor with a bare majority.
 func TestAHandOverAsksAllMembersHoweverQuickOthersAre(t *testing.T) {
 	stores := []*memstore.Store{memstore.New(), memstore.New(), memstore.New()}
 	var all []lock.Store
 	for _, m := range stores {
-		all = append(all, inline{m})
+		all = append(all, eager{m})
 	}
 	s, err := New(Config{}, all, zap.NewNop(), nil)
 	if err != nil {

@@ -1,8 +1,6 @@
 package redlock
 
 import (
-	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/lockd-io/lockd/internal/proctest"
@@ -111,18 +109,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	tier.Long(t)
 	for _, p := range plants {
 		t.Run(p.name, func(t *testing.T) {
-			dir := t.TempDir()
-			bin, err := proctest.BuildPlanted(t.Context(), dir, p.all, "test", "-c", ".")
-			if err != nil {
-				t.Fatal(err)
-			}
-			only := "-test.run=^" + strings.ReplaceAll(p.found, "/", "$/^") + "$"
-			cmd := exec.CommandContext(t.Context(), bin, only, "-redlock.storms=100", "-redlock.seed=1")
-			cmd.Dir = dir
-			out, err := cmd.CombinedOutput()
-			if err == nil || !strings.Contains(string(out), "--- FAIL: "+p.found) || strings.Contains(string(out), "panic:") {
-				t.Errorf("%s did not find it: %v\n%s", p.found, err, out)
-			}
+			proctest.Finds(t, p.found, p.all, "-redlock.storms=100", "-redlock.seed=1")
 		})
 	}
 }

@@ -37,6 +37,13 @@ func (s *storm) intN(n int) int {
 	return s.rand.IntN(n)
 }
 
+// store is one of the replicas.
+func (s *storm) store() *Store {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return s.stores[s.rand.IntN(len(s.stores))]
+}
+
 func (s *storm) duration(most time.Duration) time.Duration {
 	return time.Duration(s.intN(int(most) + 1))
 }

@@ -24,9 +24,7 @@ type holds struct {
 func (s *storm) client(ctx context.Context) {
 	for ctx.Err() == nil {
 		c := claimOf("n", s.newOwner())
-		s.lock.Lock()
-		store := s.stores[s.rand.IntN(len(s.stores))]
-		s.lock.Unlock()
+		store := s.store()
 		c.TTL = s.ttl()
 		cs := []lock.Claim{c}
 		switch n := s.intN(10); {
@@ -208,9 +206,7 @@ func (s *storm) operator(ctx context.Context) {
 		case 1:
 			name, kind = "rw", lock.Write
 		}
-		s.lock.Lock()
-		store := s.stores[s.rand.IntN(len(s.stores))]
-		s.lock.Unlock()
+		store := s.store()
 		over := s.forced(name)
 		_, _ = store.ForceRelease(context.Background(), name, kind)
 		over()

@@ -1,8 +1,6 @@
 package settle
 
 import (
-	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/lockd-io/lockd/internal/proctest"
@@ -57,20 +55,7 @@ func TestPlantsFindTheirPlace(t *testing.T) {
 
 func TestPlantedBugsAreFound(t *testing.T) {
 	tier.Long(t)
-	const found = "TestNothingIsLostAndNothingIsLeft"
 	for _, p := range plants {
-		t.Run(p.name, func(t *testing.T) {
-			dir := t.TempDir()
-			bin, err := proctest.BuildPlanted(t.Context(), dir, p.all, "test", "-c", ".")
-			if err != nil {
-				t.Fatal(err)
-			}
-			cmd := exec.CommandContext(t.Context(), bin, "-test.run=^"+found+"$")
-			cmd.Dir = dir
-			out, err := cmd.CombinedOutput()
-			if err == nil || !strings.Contains(string(out), "--- FAIL: "+found) || strings.Contains(string(out), "panic:") {
-				t.Errorf("it was not found: %v\n%s", err, out)
-			}
-		})
+		t.Run(p.name, func(t *testing.T) { proctest.Finds(t, "TestNothingIsLostAndNothingIsLeft", p.all) })
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,17 +45,19 @@ type world struct {
 // owner is who asks. One that repeats may ask for more while it has no answer.
 type owner struct {
 	id      lock.Owner
-	name    string
-	names   []string // if it asks for several
-	busy    int      // calls without an answer
-	asked   int      // how many acquisitions and releases it has made
-	release int      // the number of its last release
-	has     bool     // it was told a grant, and has not asked for its release
-	unsure  bool     // the outcome of its last acquisition is unknown
-	next    bool     // a release may be handing the name to it
-	gone    bool     // it asks for nothing any more
-	partly  bool     // the store forgot some of what it is given
+	names   []string
+	busy    int  // calls without an answer
+	asked   int  // how many acquisitions and releases it has made
+	release int  // the number of its last release
+	has     bool // it was told a grant, and has not asked for its release
+	unsure  bool // the outcome of its last acquisition is unknown
+	next    bool // a release may be handing the name to it
+	gone    bool // it asks for nothing any more
+	partly  bool // the store forgot some of what it is given
 }
+
+// several says whether it asks for several names together.
+func (o *owner) several() bool { return len(o.names) > 1 }
 
 var worldNames = []string{"x", "y", "z"}
 
@@ -137,7 +140,7 @@ func (v *world) forget() {
 	v.w.Lose()
 	for _, o := range v.owners {
 		o.has = false
-		if o.names != nil && o.busy > 0 { // it may get the rest
+		if o.several() && o.busy > 0 { // it may get the rest
 			o.partly = true
 		}
 	}
@@ -172,7 +175,7 @@ func (v *world) ask() {
 
 func (v *world) come() {
 	v.last++
-	o := &owner{id: lock.Owner(fmt.Sprintf("s:#%d", v.last)), name: worldNames[v.rnd.IntN(2)]}
+	o := &owner{id: lock.Owner(fmt.Sprintf("s:#%d", v.last)), names: []string{worldNames[v.rnd.IntN(2)]}}
 	switch v.rnd.IntN(6) {
 	case 0:
 		o.id = lock.Owner(fmt.Sprintf("%d%s", v.last, lock.UnarySuffix))
@@ -199,8 +202,8 @@ func (v *world) acquire(o *owner) {
 			v.giveBack(o, nil) // nobody else does
 		}
 	}
-	if o.names == nil {
-		v.s.StartAcquire(v.claim(o, o.name), granted)
+	if !o.several() {
+		v.s.StartAcquire(v.claim(o, o.names[0]), granted)
 		return
 	}
 	var cs []lock.Claim
@@ -219,20 +222,16 @@ func (v *world) claim(o *owner, name string) lock.Claim {
 
 // giveBack releases what an owner has, to one of some others or to nobody.
 func (v *world) giveBack(o *owner, others []*owner) {
-	names := o.names
-	if names == nil {
-		names = []string{o.name}
-	}
 	o.asked++
 	o.release = o.asked
 	o.has, o.unsure = false, false
 	if !o.id.Repeats() {
 		o.gone = true
 	}
-	for _, name := range names {
+	for _, name := range o.names {
 		r := lock.Return{Name: name, Kind: lock.Exclusive, Owner: o.id}
 		var to *owner
-		if o.names == nil && v.rnd.IntN(2) == 0 {
+		if !o.several() && v.rnd.IntN(2) == 0 {
 			to = v.successor(name, others)
 		}
 		if to != nil {
@@ -267,7 +266,7 @@ func (v *world) giveBack(o *owner, others []*owner) {
 // successor is who may be handed a name: it waits, and asks for nothing else.
 func (v *world) successor(name string, among []*owner) *owner {
 	for _, o := range among {
-		if o.busy == 0 && !o.has && !o.gone && !o.id.Repeats() && o.names == nil && o.name == name {
+		if o.busy == 0 && !o.has && !o.gone && !o.id.Repeats() && !o.several() && o.names[0] == name {
 			return o
 		}
 	}
@@ -277,11 +276,7 @@ func (v *world) successor(name string, among []*owner) *owner {
 // check looks whether all who were told a grant have it.
 func (v *world) check() {
 	for _, o := range v.owners {
-		names := o.names
-		if names == nil {
-			names = []string{o.name}
-		}
-		for _, name := range names {
+		for _, name := range o.names {
 			if o.has && v.holder(name) != o.id {
 				v.fail("%s was told that it has %s, and %q has it", o.id, name, v.holder(name))
 			}
@@ -298,10 +293,8 @@ func (v *world) holder(name string) lock.Owner {
 }
 
 func (v *world) owner(id lock.Owner) *owner {
-	for _, o := range v.owners {
-		if o.id == id {
-			return o
-		}
+	if i := slices.IndexFunc(v.owners, func(o *owner) bool { return o.id == id }); i >= 0 {
+		return v.owners[i]
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/heap"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -78,6 +79,11 @@ func (s *sim) put(c *client, n int) {
 	for range n {
 		s.q.put(Job{Queued: s.now, Cost: c.asks, From: c.name}, s.now)
 	}
+	s.wake()
+}
+
+// wake has a sender that is idle, if there is one, take what there is.
+func (s *sim) wake() {
 	if s.idle > 0 {
 		s.idle--
 		s.send()
@@ -111,29 +117,17 @@ func (s *sim) answer(b *batch) {
 	for _, j := range b.jobs {
 		again[j.From]++
 	}
-	for _, name := range slices.Sorted(func(yield func(string) bool) {
-		for name := range again {
-			if !yield(name) {
-				return
-			}
-		}
-	}) {
+	for _, name := range slices.Sorted(maps.Keys(again)) {
 		c := s.clients[name]
 		c.done += again[name]
 		s.after(c.pause, func() { s.put(c, again[name]) })
 	}
-	if s.idle > 0 && b.heavy > 0 { // as Pipeline.taken wakes another one
-		s.idle--
-		s.send()
+	if b.heavy > 0 { // as Pipeline.taken does
+		s.wake()
 	}
 	s.send()
 	if pause := s.q.pause(s.now); pause > 0 {
-		s.after(pause, func() {
-			if s.idle > 0 {
-				s.idle--
-				s.send()
-			}
-		})
+		s.after(pause, s.wake)
 	}
 }
 
