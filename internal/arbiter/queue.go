@@ -199,7 +199,7 @@ func (q *Queue[R]) Wake() {
 // NoteChange has the next Changed say so.
 func (q *Queue[R]) NoteChange() { q.changed = true }
 
-// Changed says whether there may be something to do earlier than the last Turn said.
+// Changed says whether there may be something to do earlier than the last Step said.
 func (q *Queue[R]) Changed() bool {
 	was := q.changed
 	q.changed = false

@@ -50,7 +50,7 @@ func (b *Broker) drive(q *queue) {
 	sleep := sleeper{b: b, q: q, own: make(map[lock.Owner]func())}
 	defer sleep.end()
 	for {
-		a, t := b.nextTurn(q)
+		a, t := b.nextStep(q)
 		switch t.Do {
 		case arbiter.Stop:
 			return
@@ -72,8 +72,8 @@ func (b *Broker) drive(q *queue) {
 	}
 }
 
-// nextTurn is what the driver of a queue does next, and the attempt if it is one.
-func (b *Broker) nextTurn(q *queue) (a attempt, t arbiter.Turn[waiter]) {
+// nextStep is what the driver of a queue does next, and the attempt if it is one.
+func (b *Broker) nextStep(q *queue) (a attempt, t arbiter.Step[waiter]) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
 	if !q.shard.closed {

@@ -16,17 +16,17 @@ type Keeper interface {
 	// Hurry renews a lease now instead of at its time.
 	Hurry(l *Lease)
 	// Heard renews the leases of a group from now on, spread over a tenth of their TTL.
-	Heard(group *lock.Mark)
+	Heard(group *lock.Note)
 }
 
-// Mark is the Keeper's room in the lease.
-func (l *Lease) Mark() *lock.Mark { return &l.mark }
+// Note is the Keeper's room in the lease.
+func (l *Lease) Note() *lock.Note { return &l.note }
 
 // Group is that in its session, for an auto lease: those of a session are renewed together. nil for a fixed one, which
 // is verified by itself. The mutex of its name is held.
-func (l *Lease) Group() *lock.Mark {
+func (l *Lease) Group() *lock.Note {
 	if l.auto {
-		return l.sess.Mark()
+		return l.sess.Note()
 	}
 	return nil
 }

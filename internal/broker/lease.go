@@ -34,7 +34,7 @@ type Lease struct {
 	*extras
 
 	entry session.Entry // its session's
-	mark  lock.Mark     // the Keeper's
+	note  lock.Note     // the Keeper's
 }
 
 // extras are what few leases have. They are read as if each lease had some; before they are written to, own gives the

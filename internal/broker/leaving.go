@@ -6,7 +6,7 @@ import (
 )
 
 // A fair waiter that leaves gives up its place in the store, so that the next one need not wait until the place ends
-// by itself. A waiting writer gives up its mark in the same way. How places are kept: arbiter.Turn and Broker.enlist.
+// by itself. A waiting writer gives up its mark in the same way. How places are kept: arbiter.Step and Broker.enlist.
 
 // placeKey says which places are given up in one call.
 type placeKey struct {

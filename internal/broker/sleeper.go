@@ -21,7 +21,7 @@ type sleeper struct {
 
 // sleep returns when the name may be free: after pause, when its release is heard, when listening begins or was
 // interrupted, or when nobody waits any more.
-func (s *sleeper) sleep(t arbiter.Turn[waiter]) {
+func (s *sleeper) sleep(t arbiter.Step[waiter]) {
 	s.attend(t.Next)
 	if s.stop == nil || s.kind != t.Kind {
 		s.close()

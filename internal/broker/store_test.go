@@ -351,9 +351,9 @@ func (f *faults) Look(ctx context.Context, name string) (lock.State, error) {
 	return ask(ctx, f, "Look", name, func(ctx context.Context) (lock.State, error) { return f.Store.Look(ctx, name) })
 }
 
-func (f *faults) See(ctx context.Context, name string) (lock.Sight, error) {
+func (f *faults) See(ctx context.Context, name string) (lock.Seen, error) {
 	f.looks.Add(1)
-	return ask(ctx, f, "Look", name, func(ctx context.Context) (lock.Sight, error) { return f.Store.See(ctx, name) })
+	return ask(ctx, f, "Look", name, func(ctx context.Context) (lock.Seen, error) { return f.Store.See(ctx, name) })
 }
 
 func (f *faults) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.Duration) error {

@@ -169,12 +169,12 @@ func remembered(name string, known []Known) (info session.LockInfo, holders []Ho
 // dropReturned drops unary leases of permits that the store no longer has: another replica than the one that remembers
 // a lease may have released it. If the store does not tell, all are kept.
 func (d *Inspector) dropReturned(ctx context.Context, name string, known []Known) {
-	sight, err := d.Store.See(ctx, name)
-	if err != nil || sight.Many {
+	seen, err := d.Store.See(ctx, name)
+	if err != nil || seen.Many {
 		return
 	}
 	out := make(map[string]bool)
-	for _, h := range sight.Holds {
+	for _, h := range seen.Holds {
 		out[h.ID] = true
 	}
 	for i := range known {

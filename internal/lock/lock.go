@@ -95,7 +95,7 @@ const (
 	MaxHolds = 100
 )
 
-// PermitsOf is the ID of the permits of an owner in a Sight and in a Notice.
+// PermitsOf is the ID of the permits of an owner in a Seen and in a Notice.
 func PermitsOf(o Owner) string {
 	sum := sha1.Sum([]byte(o)) //nolint:gosec // a name, and no secret
 	return "permit " + hex.EncodeToString(sum[:12])

@@ -12,10 +12,10 @@ type Notice struct {
 	// Cause and Fence are, with NoticeEnded, those of the hold. The fence is 0 if it is not known.
 	Cause EndCause
 	Fence Fence
-	// Hold is, with NoticeEnded, its ID as in a Sight, or empty: the fence tells which one it was.
+	// Hold is, with NoticeEnded, its ID as in a Seen, or empty: the fence tells which one it was.
 	Hold string
 	// Unsure says, with NoticeEnded, that the hold may not have ended, or that nobody had it: an attempt that failed may
-	// have been undone. A Sight shows whether a hold that was seen has gone.
+	// have been undone. A Seen shows whether a hold that was seen has gone.
 	Unsure bool
 }
 
@@ -38,7 +38,7 @@ const (
 
 	// NoticeEnded: a hold ended, with Cause and Fence.
 	NoticeEnded
-	// NoticeChanged: something about the name changed, or may have. A Sight tells what.
+	// NoticeChanged: something about the name changed, or may have. A Seen tells what.
 	NoticeChanged
 	// NoticeFlushed: the store lost its data, or may have.
 	NoticeFlushed

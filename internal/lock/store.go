@@ -154,7 +154,7 @@ type Views interface {
 
 	// See reads who holds a name. When it returns, those who watch the name have been notified of all that was told
 	// before it was looked at, or that they may have missed something.
-	See(ctx context.Context, name string) (Sight, error)
+	See(ctx context.Context, name string) (Seen, error)
 }
 
 // Notices tells what happens to names.
@@ -165,7 +165,7 @@ type Notices interface {
 
 	// Watch is Listen for who wants to hear of each end of a hold, of any kind: NoticeEnded comes for each one that
 	// somebody brought about. Nobody tells of a lease that runs out, and other programs may end a hold without a word; a
-	// Sight shows that. notify must not use the store.
+	// Seen shows that. notify must not use the store.
 	Watch(name string, notify func(Notice)) (stop func())
 
 	// ListenForced calls notify with each name that ForceRelease frees on any replica, and with "" after an

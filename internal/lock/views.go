@@ -40,8 +40,8 @@ type Holder struct {
 	TTL time.Duration
 }
 
-// Sight is what there is to be seen of the holds of a name.
-type Sight struct {
+// Seen is what there is to be seen of the holds of a name.
+type Seen struct {
 	// Fence is the last one given out, 0 if none is known.
 	Fence Fence
 	// Tried is a greater one that may have been given to nobody, by an attempt that failed. Else it is 0.
@@ -53,7 +53,7 @@ type Sight struct {
 	Tracked bool
 }
 
-// MaxSeen is how many holds a Sight has at most.
+// MaxSeen is how many holds a Seen has at most.
 const MaxSeen = 200
 
 // SeenHold is a hold of a name. Each permit of another program is one.

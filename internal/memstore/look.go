@@ -78,10 +78,10 @@ func (h *hold) holders(now time.Time) (hs []lock.Holder) {
 }
 
 // See implements lock.Store.
-func (s *Store) See(ctx context.Context, name string) (lock.Sight, error) {
-	return do(ctx, s, "look who holds", name, lock.Exclusive, func(w *work) (lock.Sight, error) {
+func (s *Store) See(ctx context.Context, name string) (lock.Seen, error) {
+	return do(ctx, s, "look who holds", name, lock.Exclusive, func(w *work) (lock.Seen, error) {
 		e := w.peek(name)
-		st := lock.Sight{Tracked: true, Fence: e.fence, Holds: e.seen(w.now)}
+		st := lock.Seen{Tracked: true, Fence: e.fence, Holds: e.seen(w.now)}
 		if len(st.Holds) > lock.MaxSeen {
 			st.Holds, st.Many = nil, true
 		}

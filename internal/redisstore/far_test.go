@@ -70,8 +70,8 @@ func useFar(t *testing.T, p *redistest.Proxy, cfg Config) {
 	for range 2 {
 		await(t, heard, lock.NoticeListening)
 		until(t, "see", func() error {
-			if sight, err := s.See(t.Context(), "n"); err != nil || !sight.Tracked {
-				return fmt.Errorf("got %v, %w, want to be told of changes", sight, err)
+			if seen, err := s.See(t.Context(), "n"); err != nil || !seen.Tracked {
+				return fmt.Errorf("got %v, %w, want to be told of changes", seen, err)
 			}
 			return nil
 		})

@@ -61,7 +61,7 @@ func TestAChangeOfAWatchedNameIsToldByRedis(t *testing.T) {
 	notices := make(chan lock.What, 1000)
 	defer s.Watch("n", func(n lock.Notice) { notices <- n.What })()
 	await(t, notices, lock.NoticeListening)
-	see := func() lock.Sight {
+	see := func() lock.Seen {
 		t.Helper()
 		st, err := s.See(t.Context(), "n")
 		if err != nil || !st.Tracked {
@@ -177,8 +177,8 @@ func TestALookWaitsForWhatWasToldBefore(t *testing.T) {
 	}
 	heard := func(when string, want ...lock.Fence) {
 		t.Helper()
-		if sight, err := s.See(t.Context(), "n"); err != nil || len(sight.Holds) > 0 {
-			t.Fatalf("%s: saw %+v, %v", when, sight, err)
+		if seen, err := s.See(t.Context(), "n"); err != nil || len(seen.Holds) > 0 {
+			t.Fatalf("%s: saw %+v, %v", when, seen, err)
 		}
 		var got []lock.Fence
 		for len(notices) > 0 {

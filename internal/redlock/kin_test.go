@@ -13,7 +13,7 @@ import (
 // stranger is a member at which another program has holds.
 type stranger struct{ *node }
 
-func (x stranger) See(ctx context.Context, name string) (lock.Sight, error) {
+func (x stranger) See(ctx context.Context, name string) (lock.Seen, error) {
 	st, err := x.node.See(ctx, name)
 	for i := range st.Holds {
 		st.Holds[i].Foreign, st.Holds[i].Fence = true, 0
@@ -50,9 +50,9 @@ func TestAHolderOfRedissonsRedLockIsOne(t *testing.T) {
 			if err != nil || len(hs) != 1 || kin(hs[0].Owner) != ":52" || hs[0].Count != 1 {
 				t.Errorf("holders: %+v, %v", hs, err)
 			}
-			sight, err := s.See(w.Context(), "n")
-			if err != nil || len(sight.Holds) != 1 || sight.Holds[0].Unsure {
-				t.Errorf("seen: %+v, %v", sight, err)
+			seen, err := s.See(w.Context(), "n")
+			if err != nil || len(seen.Holds) != 1 || seen.Holds[0].Unsure {
+				t.Errorf("seen: %+v, %v", seen, err)
 			}
 			c := claimOf("n", "o")
 			c.Kind = kind

@@ -251,8 +251,8 @@ func (n *node) Look(ctx context.Context, name string) (lock.State, error) {
 	return meet(ctx, n.begin("look"), func() (lock.State, error) { return n.Store.Look(context.Background(), name) })
 }
 
-func (n *node) See(ctx context.Context, name string) (lock.Sight, error) {
-	return meet(ctx, n.begin("see"), func() (lock.Sight, error) { return n.Store.See(context.Background(), name) })
+func (n *node) See(ctx context.Context, name string) (lock.Seen, error) {
+	return meet(ctx, n.begin("see"), func() (lock.Seen, error) { return n.Store.See(context.Background(), name) })
 }
 
 func (n *node) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.Duration) error {

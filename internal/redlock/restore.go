@@ -53,9 +53,9 @@ func (s *Store) restoreAt(ctx context.Context, m *member, r lock.Renewal) bool {
 // writeHold is the owner of the write hold of a reader that writes as well. A member that has only the read hold would
 // not take that, so it is put back before; ready is false if it is not there.
 func (s *Store) writeHold(ctx context.Context, m *member, name string) (writer lock.Owner, ready bool) {
-	sight, err := s.See(ctx, name)
+	seen, err := s.See(ctx, name)
 	ready = err == nil
-	for _, h := range sight.Holds {
+	for _, h := range seen.Holds {
 		if kind, owner, _ := strings.Cut(h.ID, " "); !h.Few && kind == lock.Write.String() {
 			writer = lock.Owner(owner)
 			ready = s.restoreAt(ctx, m, lock.Renewal{Name: name, Kind: lock.Write, Owner: writer, Fence: h.Fence})

@@ -84,7 +84,7 @@ func (p *player) do(s *Store, who, what string, words []string) (r result) {
 			_, err = fmt.Sscanf(identity, "majority %d", &r.count)
 		}
 	case "sees":
-		var st lock.Sight
+		var st lock.Seen
 		if st, err = s.See(ctx, "n"); len(st.Holds) == 0 {
 			r.word = "free"
 		} else if st.Holds[0].Few {

@@ -193,26 +193,26 @@ func (s *Store) holders(said [][]lock.Holder, size int) (one []lock.Holder, agre
 }
 
 // See implements lock.Store.
-func (s *Store) See(ctx context.Context, name string) (lock.Sight, error) {
-	look := func(ctx context.Context, m *member) (sighted, error) {
+func (s *Store) See(ctx context.Context, name string) (lock.Seen, error) {
+	look := func(ctx context.Context, m *member) (seenBy, error) {
 		st, err := m.See(ctx, name)
-		return sighted{st, !s.quarantined(m)}, err
+		return seenBy{st, !s.quarantined(m)}, err
 	}
-	sight, err := survey(ctx, s, "look who holds", name, lock.Exclusive, look, s.sight)
-	return sight.Sight, err
+	seen, err := survey(ctx, s, "look who holds", name, lock.Exclusive, look, s.seen)
+	return seen.Seen, err
 }
 
-// sighted is what a member sees.
-type sighted struct {
-	lock.Sight
+// seenBy is what a member sees.
+type seenBy struct {
+	lock.Seen
 	votes bool
 }
 
-// sight has the holds that members see. A hold is unsure if a majority may see it if others answered. A member that
+// seen has the holds that members see. A hold is unsure if a majority may see it if others answered. A member that
 // does not vote helps to keep a hold, and to give none: what it sees first may be part of an attempt that fails. Such
 // an attempt also leaves its fence at some members. All are waited for if none has a hold: it may end at one after the
 // other.
-func (s *Store) sight(said []sighted) (one sighted, agreed bool) {
+func (s *Store) seen(said []seenBy) (one seenBy, agreed bool) {
 	type hold struct {
 		lock.SeenHold
 		votes bool

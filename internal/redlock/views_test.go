@@ -124,22 +124,22 @@ func TestMessagesGoThroughOneMember(t *testing.T) {
 // A hold has not ended as long as members that do not answer may have it, so that a majority has.
 func TestAHoldIsSeenAsLongAsAMajorityMayHaveIt(t *testing.T) {
 	inWorld(t, 5, Config{}, func(w *world) {
-		has := sighted{Sight: lock.Sight{Fence: 7, Holds: []lock.SeenHold{
+		has := seenBy{Seen: lock.Seen{Fence: 7, Holds: []lock.SeenHold{
 			{ID: "lock o", Fence: 7, TTL: time.Second},
 		}}, votes: true}
-		not := sighted{Sight: lock.Sight{Fence: 7}, votes: true}
+		not := seenBy{Seen: lock.Seen{Fence: 7}, votes: true}
 		for name, row := range map[string]struct {
-			said         []sighted
+			said         []seenBy
 			seen, unsure bool
 		}{
-			"by three":                   {[]sighted{has, has, has}, true, false},
-			"by two, and one is silent":  {[]sighted{has, not, has, not}, true, true},
-			"by one, and two are silent": {[]sighted{not, has, not}, true, true},
-			"by one, and one is silent":  {[]sighted{not, has, not, not}, false, false},
-			"by two, and all answered":   {[]sighted{has, not, has, not, not}, false, false},
-			"by nobody":                  {[]sighted{not, not, not}, false, false},
+			"by three":                   {[]seenBy{has, has, has}, true, false},
+			"by two, and one is silent":  {[]seenBy{has, not, has, not}, true, true},
+			"by one, and two are silent": {[]seenBy{not, has, not}, true, true},
+			"by one, and one is silent":  {[]seenBy{not, has, not, not}, false, false},
+			"by two, and all answered":   {[]seenBy{has, not, has, not, not}, false, false},
+			"by nobody":                  {[]seenBy{not, not, not}, false, false},
 		} {
-			st, agreed := w.Store.sight(row.said)
+			st, agreed := w.Store.seen(row.said)
 			seen := len(st.Holds) > 0 && !st.Holds[0].Few
 			unsure := seen && st.Holds[0].Unsure
 			if seen != row.seen || unsure != row.unsure || agreed && unsure {

@@ -52,7 +52,7 @@ func open(t *testing.T) *session.Session {
 	denied := func(string, int) error { return session.ErrQuota }
 	r := session.NewRegistry(t.Context(), session.Config{
 		Limits: most, Tenants: limits.NewTenants(most, denied), Watching: watching.New(store), Denied: denied,
-		Log: zap.NewNop(), Heard: func(*lock.Mark) {}, Begin: func() { under.Add(1) }, End: under.Done,
+		Log: zap.NewNop(), Heard: func(*lock.Note) {}, Begin: func() { under.Add(1) }, End: under.Done,
 	}, store)
 	s := r.New(session.OpenRequest{TTL: time.Second}, "x", session.NewToken(), 1, 0)
 	if err := s.Open(); err != nil {

@@ -16,7 +16,7 @@ type locks struct {
 	weight   int       // what it costs to renew what is held and asked for, in locks
 	suspects int       // leases to be verified before Safe is told
 	atRisk   bool      // AtRisk was told, Safe was not
-	mark     lock.Mark // the keeper's, of the auto leases
+	note     lock.Note // the keeper's, of the auto leases
 	soonest
 }
 
@@ -192,8 +192,8 @@ func (s *Session) Lighten(by int) {
 	s.weight -= by
 }
 
-// Mark is the keeper's room for what the auto leases have in common.
-func (s *Session) Mark() *lock.Mark { return &s.mark }
+// Note is the keeper's room for what the auto leases have in common.
+func (s *Session) Note() *lock.Note { return &s.note }
 
 // Leases are what it holds at this moment.
 func (s *Session) Leases() []Lease {

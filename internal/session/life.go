@@ -34,7 +34,7 @@ func (s *Session) hearLocked() (now time.Time) {
 	s.heard.Store(int64(now.Sub(s.opened)))
 	if !now.Before(s.renewAt) {
 		s.renewAt = now.Add(s.TTL() * renewPart / 10)
-		s.of.cfg.Heard(&s.mark)
+		s.of.cfg.Heard(&s.note)
 		s.keepRecordLocked(1)
 	}
 	return now

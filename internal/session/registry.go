@@ -28,7 +28,7 @@ type Config struct {
 	CheckName    func(name string) error
 	Log          *zap.Logger
 	// Heard has the auto leases of a session renewed, whose mutex is held.
-	Heard func(leases *lock.Mark)
+	Heard func(leases *lock.Note)
 	// Begin and End surround what is to be over before the store is left.
 	Begin, End func()
 }

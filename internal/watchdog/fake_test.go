@@ -21,7 +21,7 @@ type crew struct {
 	mu    sync.Mutex // guards all of its leases
 	ttl   time.Duration
 	heard time.Time
-	mark  lock.Mark
+	note  lock.Note
 	asks  atomic.Int64 // how often its leases were asked what they need
 }
 
@@ -61,7 +61,7 @@ func lost(ls []*fake) (n int) {
 // fake is a lease.
 type fake struct {
 	*crew
-	own     lock.Mark
+	own     lock.Note
 	alone   bool
 	until   time.Time
 	asked   func() // while what it needs is found out
@@ -70,13 +70,13 @@ type fake struct {
 	lost    time.Time
 }
 
-func (f *fake) Mark() *lock.Mark { return &f.own }
+func (f *fake) Note() *lock.Note { return &f.own }
 
-func (f *fake) Group() *lock.Mark {
+func (f *fake) Group() *lock.Note {
 	if f.alone {
 		return nil
 	}
-	return &f.mark
+	return &f.note
 }
 
 func (f *fake) Interval() time.Duration { return f.ttl / 3 }
@@ -201,5 +201,5 @@ func (c *crew) hear(w *Watchdog[*fake]) {
 	c.mu.Lock()
 	c.heard = time.Now()
 	c.mu.Unlock()
-	w.Heard(&c.mark)
+	w.Heard(&c.note)
 }

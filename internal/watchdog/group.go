@@ -18,7 +18,7 @@ const (
 // round goes on, and then once more over those that it had renewed before. So none is left out, however slow the store
 // is. shard.mu guards it.
 type group struct {
-	mark     *lock.Mark
+	note     *lock.Note
 	interval moment
 	members  []uint32
 	again    int    // members[:again] were renewed in this round before the last sign of life
@@ -33,8 +33,8 @@ type group struct {
 }
 
 // ensureLocked makes a group that is not there yet. It says whether the group is in this shard.
-func (s *shard[L]) ensureLocked(mark *lock.Mark, interval moment) bool {
-	if m := mark.Load(); m != 0 {
+func (s *shard[L]) ensureLocked(note *lock.Note, interval moment) bool {
+	if m := note.Load(); m != 0 {
 		return s.has(m)
 	}
 	last := len(s.freeGroups) - 1
@@ -44,11 +44,11 @@ func (s *shard[L]) ensureLocked(mark *lock.Mark, interval moment) bool {
 		last = 0
 	}
 	n := s.freeGroups[last]
-	if !mark.CompareAndSwap(0, s.markOf(n)) { // another lease of the session was quicker, maybe in another shard
+	if !note.CompareAndSwap(0, s.noteOf(n)) { // another lease of the session was quicker, maybe in another shard
 		return false
 	}
 	s.freeGroups = s.freeGroups[:last]
-	s.groups[n] = &group{mark: mark, interval: interval}
+	s.groups[n] = &group{note: note, interval: interval}
 	return true
 }
 
@@ -118,7 +118,7 @@ func (s *shard[L]) pieceLocked(n uint32, now moment) (piece []uint32) {
 	g := s.groups[n]
 	size := len(g.members)
 	if size == 0 {
-		g.mark.Store(0)
+		g.note.Store(0)
 		s.groups[n] = nil
 		s.freeGroups = append(s.freeGroups, n)
 		return nil

@@ -48,8 +48,8 @@ func TestARoundMissesNoLeaseWhateverComesAndGoes(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if left := w.left(); left != "" || c.mark.Load() != 0 {
-				t.Errorf("left: %s, group %d", left, c.mark.Load())
+			if left := w.left(); left != "" || c.note.Load() != 0 {
+				t.Errorf("left: %s, group %d", left, c.note.Load())
 			}
 		})
 	}
@@ -107,7 +107,7 @@ func BenchmarkSignOfLife(b *testing.B) {
 		c.take(w, leases)
 		b.Run(fmt.Sprint("leases=", leases), func(b *testing.B) {
 			for b.Loop() {
-				w.Heard(&c.mark)
+				w.Heard(&c.note)
 			}
 		})
 	}

@@ -70,7 +70,7 @@ func TestWhateverHappensToItALeaseEndsWithItsValidity(t *testing.T) {
 			time.Sleep(30 * ttl)
 			for _, c := range crews {
 				c.settle(t, false)
-				if c.c.mark.Load() != 0 {
+				if c.c.note.Load() != 0 {
 					t.Error("a group is left")
 				}
 			}
@@ -102,7 +102,7 @@ func (c *crowd) turn(t *testing.T, most int) {
 		c.c.mu.Unlock()
 		if time.Since(c.heard) > c.c.ttl/4 { // as a session does
 			c.heard = now
-			c.w.Heard(&c.c.mark)
+			c.w.Heard(&c.c.note)
 		}
 	}
 	c.settle(t, true)

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// shardBits is how many bits of a mark say in which shard something is.
+	// shardBits is how many bits of a note say in which shard something is.
 	shardBits = 4
 	shards    = 1 << shardBits
 )
@@ -29,25 +29,25 @@ type shard[L Lease[L]] struct {
 	wakeAt     moment   // when the loop looks next. Locks that come and go in between do not wake it.
 }
 
-// markOf is what the mark of something says, and numberOf what its number in the shard was.
-func (s *shard[L]) markOf(number uint32) uint32 { return number<<shardBits | s.number }
+// noteOf is what the note of something says, and numberOf what its number in the shard was.
+func (s *shard[L]) noteOf(number uint32) uint32 { return number<<shardBits | s.number }
 
-func numberOf(mark uint32) (number uint32) { return mark >> shardBits }
+func numberOf(note uint32) (number uint32) { return note >> shardBits }
 
-// has says whether what has this mark is in the shard.
-func (s *shard[L]) has(mark uint32) bool { return mark%shards == s.number }
+// has says whether what has this note is in the shard.
+func (s *shard[L]) has(note uint32) bool { return note%shards == s.number }
 
 // keepLocked is Keep, in the shard of the lease. It says false if its group turns out to be in another one.
-func (s *shard[L]) keepLocked(l L, group *lock.Mark, until time.Time) bool {
+func (s *shard[L]) keepLocked(l L, group *lock.Note, until time.Time) bool {
 	if group != nil && !s.ensureLocked(group, int64(l.Interval())) {
 		return false
 	}
-	mark := l.Mark()
-	id := numberOf(mark.Load())
+	note := l.Note()
+	id := numberOf(note.Load())
 	fresh := id == 0
 	if fresh {
 		id = s.entries.add(entry[L]{lease: l, renewAt: never, at: never, behind: never})
-		mark.Store(s.markOf(id))
+		note.Store(s.noteOf(id))
 	}
 	e := s.entries.at(id)
 	e.until = s.w.moment(until)
@@ -65,12 +65,12 @@ func (s *shard[L]) keepLocked(l L, group *lock.Mark, until time.Time) bool {
 
 // dropLocked ends the keeping of a lease that is in this shard, if of any.
 func (s *shard[L]) dropLocked(l L) {
-	mark := l.Mark()
-	id := numberOf(mark.Load())
+	note := l.Note()
+	id := numberOf(note.Load())
 	if id == 0 {
 		return
 	}
-	mark.Store(0)
+	note.Store(0)
 	e := s.entries.at(id)
 	s.leaveLocked(e)
 	if s.entries.remove(id) {

@@ -54,13 +54,13 @@ const (
 
 // Lease is what a watchdog has to know of a lease of type L. What is asked often is asked of one of them for several: L
 // is comparable, and ls are leases like it, maybe of many sessions. These methods take the mutexes that they need, and
-// none of the watchdog is held meanwhile. Mark, Group and Interval take none.
+// none of the watchdog is held meanwhile. Note, Group and Interval take none.
 type Lease[L any] interface {
 	comparable
-	// Mark is the watchdog's room in the lease.
-	Mark() *lock.Mark
+	// Note is the watchdog's room in the lease.
+	Note() *lock.Note
 	// Group is the room in what its group has in common; nil for a lease that is renewed by itself. Only Keep asks.
-	Group() *lock.Mark
+	Group() *lock.Note
 	// Interval is the time between two renewals. It never changes.
 	Interval() time.Duration
 	// Name is for logs.
@@ -137,8 +137,8 @@ func (w *Watchdog[L]) Keep(l L, until time.Time) {
 }
 
 func (w *Watchdog[L]) keep(l L, until time.Time) bool {
-	mark, group := l.Mark().Load(), l.Group()
-	at := mark
+	note, group := l.Note().Load(), l.Group()
+	at := note
 	if group != nil && group.Load() != 0 {
 		at = group.Load()
 	}
@@ -146,7 +146,7 @@ func (w *Watchdog[L]) keep(l L, until time.Time) bool {
 		at = w.placed.Add(1)
 	}
 	s := w.shardOf(at)
-	if mark != 0 && !s.has(mark) { // it was without a group
+	if note != 0 && !s.has(note) { // it was without a group
 		w.Drop(l)
 	}
 	s.mu.Lock()
@@ -154,16 +154,16 @@ func (w *Watchdog[L]) keep(l L, until time.Time) bool {
 	return s.keepLocked(l, group, until)
 }
 
-// shardOf is where something with this mark is.
-func (w *Watchdog[L]) shardOf(mark uint32) *shard[L] { return &w.shards[mark%shards] }
+// shardOf is where something with this note is.
+func (w *Watchdog[L]) shardOf(note uint32) *shard[L] { return &w.shards[note%shards] }
 
 // Drop ends that.
 func (w *Watchdog[L]) Drop(l L) {
-	mark := l.Mark().Load()
-	if mark == 0 {
+	note := l.Note().Load()
+	if note == 0 {
 		return
 	}
-	s := w.shardOf(mark)
+	s := w.shardOf(note)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dropLocked(l)
@@ -172,20 +172,20 @@ func (w *Watchdog[L]) Drop(l L) {
 // Hurry renews a lease now, as fast as the store answers if there are many. One whose renewal is under way is renewed
 // once more after it.
 func (w *Watchdog[L]) Hurry(l L) {
-	s := w.shardOf(l.Mark().Load())
+	s := w.shardOf(l.Note().Load())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if mark := l.Mark().Load(); mark != 0 && s.has(mark) {
-		s.hurryLocked(numberOf(mark), s.entries.at(numberOf(mark)))
+	if note := l.Note().Load(); note != 0 && s.has(note) {
+		s.hurryLocked(numberOf(note), s.entries.at(numberOf(note)))
 	}
 }
 
-// Heard begins a round of the group with this mark, after a sign of life.
-func (w *Watchdog[L]) Heard(mark *lock.Mark) {
-	s := w.shardOf(mark.Load())
+// Heard begins a round of the group with this note, after a sign of life.
+func (w *Watchdog[L]) Heard(note *lock.Note) {
+	s := w.shardOf(note.Load())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m := mark.Load(); m != 0 && s.has(m) {
+	if m := note.Load(); m != 0 && s.has(m) {
 		s.heardLocked(numberOf(m))
 	}
 }

@@ -34,7 +34,7 @@ func (calmStore) Watch(_ string, notify func(lock.Notice)) (stop func()) {
 	return func() {}
 }
 
-func (calmStore) See(context.Context, string) (lock.Sight, error) { return lock.Sight{}, nil }
+func (calmStore) See(context.Context, string) (lock.Seen, error) { return lock.Seen{}, nil }
 
 // One Watcher more or less costs as much among many as among few: all releases wait for it.
 func TestOneOfManyWatchersComesAndGoesQuickly(t *testing.T) {

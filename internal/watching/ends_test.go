@@ -52,7 +52,7 @@ func (s *slowStore) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	})
 }
 
-func (s *slowStore) See(ctx context.Context, name string) (lock.Sight, error) {
+func (s *slowStore) See(ctx context.Context, name string) (lock.Seen, error) {
 	time.Sleep(s.upTo(2 * time.Millisecond))
 	st, err := s.Store.See(ctx, name)
 	time.Sleep(s.upTo(2 * time.Millisecond))

@@ -132,7 +132,7 @@ type look struct {
 }
 
 // lost says whether the fences begin anew.
-func (l look) lost(st lock.Sight) bool { return max(st.Fence, st.Tried) < l.last }
+func (l look) lost(st lock.Seen) bool { return max(st.Fence, st.Tried) < l.last }
 
 func (w *watch) beginLook() look {
 	w.mu.Lock()
@@ -158,7 +158,7 @@ func (w *watch) unseen(before look) {
 }
 
 // saw compares what is seen with what was seen before, tells what ended meanwhile, and says when to look again.
-func (w *watch) saw(before look, st lock.Sight) time.Duration {
+func (w *watch) saw(before look, st lock.Seen) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	held := w.heldLocked(before, st)
@@ -178,7 +178,7 @@ func (w *watch) saw(before look, st lock.Sight) time.Duration {
 }
 
 // heldLocked are the holds that are seen, but for those whose end was told while that was looked at.
-func (w *watch) heldLocked(before look, st lock.Sight) map[string]seenHold {
+func (w *watch) heldLocked(before look, st lock.Seen) map[string]seenHold {
 	held := make(map[string]seenHold, len(st.Holds))
 	for _, h := range st.Holds {
 		old, there := w.seen[h.ID]
@@ -209,7 +209,7 @@ func (w *watch) heldLocked(before look, st lock.Sight) map[string]seenHold {
 
 // goneLocked are the holds that were seen and are not any more, and whose end was not told, the first first. Permits of
 // another program that were to end at the same time count as one.
-func (w *watch) goneLocked(held map[string]seenHold, st lock.Sight) (gone []seenHold) {
+func (w *watch) goneLocked(held map[string]seenHold, st lock.Seen) (gone []seenHold) {
 	if w.seen == nil || st.Many { // which of them is not known
 		return nil
 	}
@@ -240,7 +240,7 @@ func (w *watch) goneLocked(held map[string]seenHold, st lock.Sight) (gone []seen
 
 // missLocked tells of holds that are gone. Messages of other programs, the first first, are of those that were theirs.
 // One that is left may be of a hold that is still seen, if it came during this look: the next look shows that.
-func (w *watch) missLocked(before look, st lock.Sight, held map[string]seenHold) {
+func (w *watch) missLocked(before look, st lock.Seen, held map[string]seenHold) {
 	early, late := before.nameless, w.since.nameless
 	blamed, several := false, false
 	for _, h := range w.goneLocked(held, st) {
@@ -278,7 +278,7 @@ func (w *watch) missLocked(before look, st lock.Sight, held map[string]seenHold)
 }
 
 // causeLocked is why a hold is not to be seen any more, of which no message was heard.
-func (w *watch) causeLocked(before look, st lock.Sight, h seenHold) lock.EndCause {
+func (w *watch) causeLocked(before look, st lock.Seen, h seenHold) lock.EndCause {
 	told, hinted := w.unsure.get(h.fence)
 	switch {
 	case hinted && h.fence != 0:
@@ -301,7 +301,7 @@ func (w *watch) causeLocked(before look, st lock.Sight, h seenHold) lock.EndCaus
 
 // explainedLocked says whether it is known why a majority has not got a hold any more. Else whoever ended it is about
 // to tell of it.
-func (w *watch) explainedLocked(before look, st lock.Sight, h seenHold) bool {
+func (w *watch) explainedLocked(before look, st lock.Seen, h seenHold) bool {
 	return w.causeLocked(before, st, h) == lock.EndDataLoss || w.unsure.has(h.fence)
 }
 
@@ -315,7 +315,7 @@ func (w *watch) raisedLocked(h seenHold) bool {
 }
 
 // pauseLocked is the time to the next look if nothing is heard before.
-func (w *watch) pauseLocked(st lock.Sight) time.Duration {
+func (w *watch) pauseLocked(st lock.Seen) time.Duration {
 	if w.since.nameless > 0 {
 		return 0
 	}

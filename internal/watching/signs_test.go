@@ -19,7 +19,7 @@ type shown struct {
 	look time.Duration // for how long one takes after it has seen
 
 	mu     sync.Mutex // guards the fields below
-	sight  lock.Sight
+	seen   lock.Seen
 	bare   int // Redisson's messages, which are told at a look
 	notify func(lock.Notice)
 }
@@ -32,9 +32,9 @@ func (s *shown) Watch(_ string, notify func(lock.Notice)) (stop func()) {
 	return func() {}
 }
 
-func (s *shown) See(context.Context, string) (lock.Sight, error) {
+func (s *shown) See(context.Context, string) (lock.Seen, error) {
 	s.mu.Lock()
-	st := s.sight
+	st := s.seen
 	s.mu.Unlock()
 	time.Sleep(s.look)
 	s.mu.Lock()
@@ -49,9 +49,9 @@ func (s *shown) See(context.Context, string) (lock.Sight, error) {
 // change has the name held by these from now on.
 func (s *shown) change(holds ...lock.SeenHold) {
 	s.mu.Lock()
-	s.sight.Tracked, s.sight.Holds = true, holds
+	s.seen.Tracked, s.seen.Holds = true, holds
 	for _, h := range holds {
-		s.sight.Fence = max(s.sight.Fence, h.Fence)
+		s.seen.Fence = max(s.seen.Fence, h.Fence)
 	}
 	s.mu.Unlock()
 	s.says(lock.Notice{What: lock.NoticeChanged})
@@ -110,9 +110,9 @@ func (s *shown) do(t *testing.T, line string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if n, err := strconv.Atoi(of); err == nil {
-			s.sight.Fence = lock.Fence(n) //nolint:gosec // small
+			s.seen.Fence = lock.Fence(n) //nolint:gosec // small
 		} else {
-			s.sight.Holds = holds(of)
+			s.seen.Holds = holds(of)
 		}
 	case "frees":
 		s.mu.Lock()
@@ -200,7 +200,7 @@ func TestWhatIsToldOfAHold(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &shown{look: time.Millisecond, sight: lock.Sight{Tracked: true}}
+				store := &shown{look: time.Millisecond, seen: lock.Seen{Tracked: true}}
 				hub := watching.New(store)
 				defer hub.Close()
 				w := &watcher{}

@@ -59,7 +59,7 @@ type End struct {
 // Store is what watching asks of a lock.Store.
 type Store interface {
 	Watch(name string, notify func(lock.Notice)) (stop func())
-	See(ctx context.Context, name string) (lock.Sight, error)
+	See(ctx context.Context, name string) (lock.Seen, error)
 }
 
 // Hub knows which names are watched, and by whom. Watch and Unwatch of one Watcher are not called at the same time.

@@ -117,30 +117,30 @@ var watchContract = []kindContract{
 		e.awaitEnds(released(kind, "a", a), released(kind, "b", b))
 	}},
 	{"WhoHoldsANameIsSeen", func(s *suite, kind lock.Kind) {
-		sight, err := s.Store.See(s.Context(), "n")
+		seen, err := s.Store.See(s.Context(), "n")
 		s.must(err)
-		if len(sight.Holds) > 0 || sight.Fence != 0 {
-			s.Errorf("got %+v of a free name", sight)
+		if len(seen.Holds) > 0 || seen.Fence != 0 {
+			s.Errorf("got %+v of a free name", seen)
 		}
 		c := of(kind, "n", "o")
 		f := s.acquire(c).Fence
-		sight, err = s.Store.See(s.Context(), "n")
+		seen, err = s.Store.See(s.Context(), "n")
 		s.must(err)
-		if sight.Fence != f || len(sight.Holds) == 0 || sight.Many {
-			s.Fatalf("got %+v, want a hold with fence %d", sight, f)
+		if seen.Fence != f || len(seen.Holds) == 0 || seen.Many {
+			s.Fatalf("got %+v, want a hold with fence %d", seen, f)
 		}
-		for _, h := range sight.Holds {
+		for _, h := range seen.Holds {
 			s.wantTTL(h.TTL, ttl)
-			if kind == lock.Semaphore && (len(sight.Holds) > 1 || h.ID != lock.PermitsOf(Full("o"))) {
-				s.Errorf("got %+v, want one hold of permits", sight)
+			if kind == lock.Semaphore && (len(seen.Holds) > 1 || h.ID != lock.PermitsOf(Full("o"))) {
+				s.Errorf("got %+v, want one hold of permits", seen)
 			}
 			if kind == lock.Semaphore != h.Permit || !h.Permit && !h.Foreign && h.Fence != f {
 				s.Errorf("got %+v, want fence %d", h, f)
 			}
 		}
 		s.release(back(c, f))
-		if sight, err = s.Store.See(s.Context(), "n"); err != nil || len(sight.Holds) > 0 || sight.Fence != f {
-			s.Errorf("got %+v, %v after the release", sight, err)
+		if seen, err = s.Store.See(s.Context(), "n"); err != nil || len(seen.Holds) > 0 || seen.Fence != f {
+			s.Errorf("got %+v, %v after the release", seen, err)
 		}
 	}},
 }

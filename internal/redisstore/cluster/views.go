@@ -21,8 +21,8 @@ func (s *Store) Holders(ctx context.Context, name string, size int) ([]lock.Hold
 }
 
 // See implements lock.Store.
-func (s *Store) See(ctx context.Context, name string) (lock.Sight, error) {
-	return ask(ctx, s, name, func(at *redisstore.Store) (lock.Sight, error) { return at.See(ctx, name) })
+func (s *Store) See(ctx context.Context, name string) (lock.Seen, error) {
+	return ask(ctx, s, name, func(at *redisstore.Store) (lock.Seen, error) { return at.See(ctx, name) })
 }
 
 // List implements lock.Store: the names of one node after those of another, in the order of their addresses. What moves

@@ -61,7 +61,7 @@ type Scripts struct {
 	ReleasePermits, LimitPermits, RemovePermits, AdoptPermits *Script
 	Force, ForceFair, ForceRW, ForcePermit                    *Script
 	Raise, Renew, Shorten                                     *Script
-	Look, Holders, Sight                                      *Script
+	Look, Holders, Seen                                       *Script
 	Enlist, LeaveFair, LeaveWrite, SucceedFair                *Script
 	TakeSession, KeepSession, EndSession                      *Script
 	Declare, Overlaps                                         *Script
@@ -113,7 +113,7 @@ func NewScripts(m *Metrics, sharded bool) Scripts {
 		Renew:          load("renew", "news", "clock", "advance", "shape", "fence", "rw", "semaphore", "prolong"),
 		Look:           load("look", "news", "clock", "advance", "shape", "fence", "rw", "semaphore"),
 		Holders:        load("holders", rw...),
-		Sight:          load("sight", "news", "clock", "advance", "shape", "fence", "rw"),
+		Seen:           load("seen", "news", "clock", "advance", "shape", "fence", "rw"),
 		Enlist:         load("enlist", fair...),
 		LeaveFair:      load("leave_fair", fair...),
 		SucceedFair:    load("succeed_fair", fair...),

@@ -28,7 +28,7 @@ var errNotSeen = fmt.Errorf("%w: %w", lock.ErrUnavailable, pipe.ErrClosed)
 //
 // It has one connection of its own, for which Redis remembers what it read (CLIENT TRACKING). The next change of such a
 // key is told once, to the connection of the hub: this costs those who take locks nothing but the message. Where
-// there is no tracking, as behind some proxies, a Sight says so and who watches looks more often.
+// there is no tracking, as behind some proxies, a Seen says so and who watches looks more often.
 type scout struct {
 	*script.Caller
 
@@ -144,21 +144,21 @@ func (sc *scout) tellAll(what lock.What) {
 }
 
 // See implements lock.Store.
-func (l *Lookout) See(ctx context.Context, name string) (lock.Sight, error) {
+func (l *Lookout) See(ctx context.Context, name string) (lock.Seen, error) {
 	st, err := l.scout.see(ctx, l.Prefix+name)
 	if err != nil {
-		return lock.Sight{}, fmt.Errorf("look who holds %q: %w", name, err)
+		return lock.Seen{}, fmt.Errorf("look who holds %q: %w", name, err)
 	}
 	return st, nil
 }
 
-func (sc *scout) see(ctx context.Context, n string) (lock.Sight, error) {
+func (sc *scout) see(ctx context.Context, n string) (lock.Seen, error) {
 	if err := lock.Begin(ctx, lock.Exclusive); err != nil {
-		return lock.Sight{}, err
+		return lock.Seen{}, err
 	}
 	way := sc.wayThere()
 	if way == nil {
-		return lock.Sight{}, errNotSeen
+		return lock.Seen{}, errNotSeen
 	}
 	var tracked atomic.Int64 // the number of the connection whose reads are tracked
 	// Each time: it may be another connection than the last time, or to be told on another one.
@@ -169,17 +169,17 @@ func (sc *scout) see(ctx context.Context, n string) (lock.Sight, error) {
 		}
 	}})
 	if err != nil {
-		return lock.Sight{}, sc.Failed(err)
+		return lock.Seen{}, sc.Failed(err)
 	}
-	look := sc.Scripts.Sight.With([]string{n, layout.Token(n), layout.PermitsOut(n)}, layout.HoldBase(n), lock.MaxSeen)
+	look := sc.Scripts.Seen.With([]string{n, layout.Token(n), layout.PermitsOut(n)}, layout.HoldBase(n), lock.MaxSeen)
 	a, err := sc.Answered(look.Run(ctx, way))
 	if err != nil {
-		return lock.Sight{}, err
+		return lock.Seen{}, err
 	}
 	if err := sc.hearAll(ctx, n); err != nil {
-		return lock.Sight{}, err
+		return lock.Seen{}, err
 	}
-	st := sightOf(&a)
+	st := seenOf(&a)
 	st.Tracked = tracked.Load() == sc.made.Load()
 	return st, a.Err
 }
@@ -207,9 +207,9 @@ func (sc *scout) hearAll(ctx context.Context, n string) error {
 	}
 }
 
-// sightOf reads an answer of script/sight.lua.
-func sightOf(a *script.Answer) lock.Sight {
-	st := lock.Sight{Fence: a.Last(0), Many: a.Int(1) == 1}
+// seenOf reads an answer of script/seen.lua.
+func seenOf(a *script.Answer) lock.Seen {
+	st := lock.Seen{Fence: a.Last(0), Many: a.Int(1) == 1}
 	permits := make(map[string]int) // where in Holds those of lockd's owners are
 	for i := 2; i+3 < len(a.List); i += 4 {
 		kind, who, left := a.Text(i), a.Text(i+1), script.TTL(a.Int(i+3))
@@ -227,11 +227,11 @@ func sightOf(a *script.Answer) lock.Sight {
 	return st
 }
 
-// permitWord is what the ids of permits begin with in a Sight.
+// permitWord is what the ids of permits begin with in a Seen.
 const permitWord = "permit "
 
-// seePermit adds a permit to a Sight. Those of an owner of lockd are one hold, which ends with the last of them.
-func seePermit(st *lock.Sight, permits map[string]int, id string, left time.Duration) {
+// seePermit adds a permit to a Seen. Those of an owner of lockd are one hold, which ends with the last of them.
+func seePermit(st *lock.Seen, permits map[string]int, id string, left time.Duration) {
 	if !ourPermit(id) {
 		h := lock.SeenHold{ID: permitWord + hex.EncodeToString([]byte(id)), TTL: left, Foreign: true, Permit: true}
 		st.Holds = append(st.Holds, h)

@@ -6,8 +6,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Turn is what is to be done for a queue.
-type Turn[R any] struct {
+// Step is what is to be done for a queue.
+type Step[R any] struct {
 	Do    Do
 	Ask   *Waiter[R]   // whom to ask for
 	Keep  []*Waiter[R] // whose places to keep
@@ -16,16 +16,16 @@ type Turn[R any] struct {
 	Next  []lock.Owner // who may be told by other programs that it is its turn
 }
 
-// Do says what kind of a Turn it is.
+// Do says what kind of a Step it is.
 type Do uint8
 
 // What is to be done.
 const (
 	// Stop: nothing, until something happens.
 	Stop Do = iota
-	// Ask: ask the store for Turn.Ask.
+	// Ask: ask the store for Step.Ask.
 	Ask
-	// Keep: keep the places of Turn.Keep.
+	// Keep: keep the places of Step.Keep.
 	Keep
 	// Yield: let others try, for Pause.
 	Yield
@@ -37,45 +37,45 @@ const (
 
 // Start says whether something is to be done for a queue that nobody drives: Stop, Ask, or else somebody has to drive
 // it, which is to ask Next again and again. Whoever asks for the head calls Start after that.
-func (q *Queue[R]) Start(now time.Time) Turn[R] {
+func (q *Queue[R]) Start(now time.Time) Step[R] {
 	w := q.Head()
 	if w == nil || w.Asking() {
-		return Turn[R]{Do: Stop}
+		return Step[R]{Do: Stop}
 	}
 	blocked := q.Blocked(w.Claim.Kind)
 	switch {
 	case blocked && q.places == nil:
-		return Turn[R]{Do: Stop}
+		return Step[R]{Do: Stop}
 	case blocked || q.yield || now.Before(q.tryAt):
-		return Turn[R]{Do: Sleep}
+		return Step[R]{Do: Sleep}
 	}
-	return Turn[R]{Do: Ask, Ask: w}
+	return Step[R]{Do: Ask, Ask: w}
 }
 
 // Next says what is to be done now. Stop ends the driving.
-func (q *Queue[R]) Next(now time.Time) Turn[R] {
+func (q *Queue[R]) Next(now time.Time) Step[R] {
 	if q.yield {
 		q.yield = false
-		return Turn[R]{Do: Yield, Pause: yieldPause}
+		return Step[R]{Do: Yield, Pause: yieldPause}
 	}
 	w := q.Head()
 	if w == nil || q.Blocked(w.Claim.Kind) && q.places == nil {
-		return Turn[R]{Do: Stop}
+		return Step[R]{Do: Stop}
 	}
 	asleep := q.Blocked(w.Claim.Kind) || w.Asking() // whoever ends that notes a change
 	ready := !asleep && !now.Before(q.tryAt)
 	if due := q.places.due(now, !ready); len(due) > 0 {
-		return Turn[R]{Do: Keep, Keep: due}
+		return Step[R]{Do: Keep, Keep: due}
 	}
 	if ready {
-		return Turn[R]{Do: Ask, Ask: w}
+		return Step[R]{Do: Ask, Ask: w}
 	}
 	return q.sleep(w, asleep, now)
 }
 
-// sleep is a Turn in which nothing is done.
-func (q *Queue[R]) sleep(w *Waiter[R], asleep bool, now time.Time) Turn[R] {
-	t := Turn[R]{Do: Sleep, Kind: q.listensTo(w), Pause: pollInterval}
+// sleep is a Step in which nothing is done.
+func (q *Queue[R]) sleep(w *Waiter[R], asleep bool, now time.Time) Step[R] {
+	t := Step[R]{Do: Sleep, Kind: q.listensTo(w), Pause: pollInterval}
 	if q.fails > 0 {
 		t.Do = Rest
 	}

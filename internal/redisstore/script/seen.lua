@@ -1,4 +1,4 @@
--- sight.lua: read who holds a name, at one instant.
+-- seen.lua: read who holds a name, at one instant.
 -- KEYS[1] <name>                       hash or string (Redisson's layouts)
 -- KEYS[2] redisson_lock_token:{<name>} last fence handed out
 -- KEYS[3] {<name>}:timeout             sorted set: permit id -> when it ends

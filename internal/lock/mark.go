@@ -1,7 +1,0 @@
-package lock
-
-import "sync/atomic"
-
-// Mark is room in a lease, or in something that has many, where its keeper notes what it knows of it. Nobody else reads
-// it; 0 at first.
-type Mark struct{ atomic.Uint32 }
