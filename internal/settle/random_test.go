@@ -38,6 +38,8 @@ type world struct {
 	w      *way
 	rnd    *rand.Rand
 	owners []*owner
+	late   []func() // outcomes that are told later
+	calm   bool     // no more trouble
 	last   int      // number of an owner
 	log    []string // what happened
 }
@@ -64,9 +66,11 @@ var worldNames = []string{"x", "y", "z"}
 func newWorld(t *testing.T, seed uint64) *world {
 	v := &world{t: t, rnd: rand.New(rand.NewPCG(seed, 1))}
 	v.s, v.w = newSettled(t, Config{Member: seed%4 == 0, UnderWay: 1 + v.rnd.IntN(4)})
-	v.w.after = synctest.Wait
+	v.w.told = v.told
 	t.Cleanup(func() { // if it has failed, calls are under way
 		v.s.Close()
+		v.calm = true
+		v.tellLate()
 		for v.w.underWay() > 0 {
 			v.w.lose(0)
 			synctest.Wait()
@@ -81,6 +85,8 @@ func (v *world) run() {
 		synctest.Wait()
 		v.check()
 	}
+	v.calm = true
+	v.tellLate()
 	for range 200 { // all is answered from now on
 		v.w.deliver(-1)
 		synctest.Wait()
@@ -117,9 +123,29 @@ func (v *world) step() {
 		v.few()
 	case n < 91:
 		v.forget()
+	case n < 95:
+		v.tellLate()
 	default:
 		time.Sleep(time.Duration(v.rnd.IntN(3000)) * time.Millisecond)
 	}
+}
+
+// told tells an outcome. Of some it is told after those of later calls: calls are in order, answers need not be.
+func (v *world) told(tell func()) {
+	if !v.calm && v.rnd.IntN(5) == 0 {
+		v.late = append(v.late, tell)
+		return
+	}
+	tell()
+	synctest.Wait()
+}
+
+func (v *world) tellLate() {
+	for _, tell := range v.late {
+		tell()
+		synctest.Wait()
+	}
+	v.late = nil
 }
 
 // few tells that too few replicas have a grant, if that is what is under way.
@@ -136,6 +162,7 @@ func (v *world) few() {
 
 // forget has the store lose its data. Nobody can be told.
 func (v *world) forget() {
+	v.tellLate()
 	v.note("the store forgets")
 	v.w.Lose()
 	for _, o := range v.owners {

@@ -33,7 +33,7 @@ func (s *Store) call(u *row) { s.Store.StartRelease(u.r, u.answer) }
 
 // answered is told what became of a call for a row. Only the first one has a successor, which asks for itself later.
 func (s *Store) answered(u *row, res lock.Returned, err error) {
-	if u.calls == 0 && err != nil && lock.Retriable(err) && !u.owner.Repeats() {
+	if u.number == 0 && u.calls == 0 && err != nil && lock.Retriable(err) && !u.owner.Repeats() {
 		s.add(u)
 	}
 	if u.r.Next != nil {

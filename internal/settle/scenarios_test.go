@@ -204,9 +204,13 @@ func (p *play) fate(words []string) bool {
 			c.run()
 			p.kept = append(p.kept, c)
 		}
-	case "held":
+	case "held", "forgotten": // their answers come, or are lost
+		var err error
+		if words[0] == "forgotten" {
+			err = lock.ErrOutcomeUnknown
+		}
 		for _, c := range p.kept {
-			c.tell(nil)
+			c.tell(err)
 		}
 	case "advance":
 		d, err := time.ParseDuration(arg)

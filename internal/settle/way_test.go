@@ -18,7 +18,7 @@ import (
 // connection breaks, some of what is under way was carried out, in its order, and the rest never is.
 type way struct {
 	*memstore.Store
-	after func() // is called when an outcome was told
+	told func(tell func()) // tells an outcome, now or later
 
 	mu    sync.Mutex // guards the fields below
 	queue []*command
@@ -122,8 +122,7 @@ func (w *way) sentLately() []string {
 func (w *way) deliver(n int) {
 	for _, c := range w.take(n) {
 		c.run()
-		c.tell(nil)
-		w.after()
+		w.told(func() { c.tell(nil) })
 	}
 }
 
@@ -136,8 +135,7 @@ func (w *way) lose(n int) {
 		}
 	}
 	for _, c := range all {
-		c.tell(fmt.Errorf("%w: the connection broke", lock.ErrOutcomeUnknown))
-		w.after()
+		w.told(func() { c.tell(fmt.Errorf("%w: the connection broke", lock.ErrOutcomeUnknown)) })
 	}
 }
 
@@ -159,7 +157,7 @@ func (w *way) few() {
 // newSettled is a settled way.
 func newSettled(t testing.TB, cfg Config) (*Store, *way) {
 	t.Helper()
-	w := &way{Store: memstore.New(), after: func() {}}
+	w := &way{Store: memstore.New(), told: func(tell func()) { tell() }}
 	s, err := New(w, cfg, zap.NewNop(), nil)
 	if err != nil {
 		t.Fatal(err)
