@@ -176,7 +176,7 @@ func (q *Queue[R]) Successor(k lock.Kind, burst int) *Waiter[R] {
 
 // HandOver notes that the caller asks the store to give the name to a Successor. Call Ended, and HandedOver or
 // Freed, after it.
-func (q *Queue[R]) HandOver(w *Waiter[R]) { w.Begin() }
+func (q *Queue[R]) HandOver(w *Waiter[R]) { w.asking = true }
 
 // HandedOver notes that it has the name.
 func (q *Queue[R]) HandedOver() { q.burst++ }

@@ -7,15 +7,9 @@
 //
 // # States of a request
 //
-//	Fresh     was not refused yet             Ask -> Trying, Park -> Parked
-//	Trying    the store is asked for it       Ended -> Fresh, Park -> Retrying
-//	Parked    has to wait                     Ask -> Retrying
-//	Retrying  the store is asked once more    Ended -> Parked
-//	Left      was answered while Trying       Ended -> Gone
-//	Gone      was answered
-//
-// Leave makes Left of a request for which the store is being asked, and Gone of any other one. Whatever the store gives
-// to a request that was answered is undone by the caller.
+// A request is fresh until it is refused, or somebody is known to be in the way. Then it waits (Park), until it is
+// answered (Leave). The store may be being asked for it in each of these states, from Ask to Ended. Whatever it gives to
+// a request that was answered is undone by the caller.
 //
 // # Who is asked for
 //

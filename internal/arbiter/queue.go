@@ -117,7 +117,7 @@ func (q *Queue[R]) Park(w *Waiter[R]) {
 	if w.lined && !w.counted {
 		q.count(w)
 	}
-	w.park()
+	w.waits = true
 }
 
 // Ahead is how many wait before one that has to wait from now on; -1 for a fair one: what that is told comes from the
@@ -148,7 +148,7 @@ func (w *Waiter[R]) Tells(position int) bool {
 func (q *Queue[R]) Leave(w *Waiter[R]) (leavePlace bool) {
 	q.StepOut(w)
 	leavePlace = w.placed && !w.Asking() && !w.enlisting
-	w.leave()
+	w.answered = true
 	q.changed = true
 	return leavePlace
 }

@@ -59,7 +59,7 @@ func (m *model) wrong(format string, a ...any) {
 // nothing.
 func (m *model) mayAsk(r *request) {
 	if r.Asking() || r.Answered() {
-		m.wrong("%s is asked for, but is %v", r.name, r.State())
+		m.wrong("%s is asked for, but is %v", r.name, stateOf(&r.Waiter))
 	}
 	for _, o := range m.all {
 		if o.holds && !o.Claim.Kind.Shared() && r.Claim.Kind != lock.Semaphore {
@@ -251,7 +251,7 @@ func (m *model) settle() {
 	}
 	for _, r := range m.all {
 		if m.ended[r.name] != 1 {
-			m.wrong("%s was answered %d times at the end: %v", r.name, m.ended[r.name], r.State())
+			m.wrong("%s was answered %d times at the end: %v", r.name, m.ended[r.name], stateOf(&r.Waiter))
 		}
 	}
 	if !q.Idle() || q.behind != 0 || q.places != nil {

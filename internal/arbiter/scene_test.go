@@ -143,7 +143,7 @@ func (s *scene) arrive(r *request) {
 	r.For, r.Since, r.Claim.Owner = r, s.now, lock.Owner(r.name)
 	busy := q.InTheWay(&r.Waiter)
 	if busy && r.Try() {
-		r.leave()
+		r.answered = true
 		s.say("refuse %s: held", r.name)
 		return
 	}

@@ -65,7 +65,7 @@ func (p *script) do(words []string) {
 		p.notice(words)
 	case "line":
 		for w := range p.of[after(words, "of", "job")].All() {
-			p.say("%s %v", w.For.name, w.State())
+			p.say("%s %v", w.For.name, stateOf(w))
 		}
 	case "enlisted":
 		p.enlisted(p.of["job"], words[1:], false)
@@ -164,4 +164,21 @@ func (p *script) notice(words []string) {
 		q.Heard(n, p.now)
 	}
 	p.drive(q)
+}
+
+// stateOf is how far a request has come, in the words of the scenes.
+func stateOf[R any](w *Waiter[R]) string {
+	switch {
+	case w.Answered() && w.Asking():
+		return "left"
+	case w.Answered():
+		return "gone"
+	case w.Waits() && w.Asking():
+		return "retrying"
+	case w.Waits():
+		return "parked"
+	case w.Asking():
+		return "trying"
+	}
+	return "fresh"
 }

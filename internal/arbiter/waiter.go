@@ -17,7 +17,9 @@ type Waiter[R any] struct {
 	Since time.Time
 	Wait  time.Duration
 
-	state     State
+	asking    bool // the store is being asked for it
+	waits     bool // it was refused, or somebody was known to be in the way
+	answered  bool // it needs no answer any more
 	counted   bool // in Queue.behind
 	told      bool // its position
 	placed    bool // it may have a place in the store
@@ -28,35 +30,15 @@ type Waiter[R any] struct {
 // Forever is a wait without an end.
 const Forever time.Duration = -1
 
-// State is how far a request has come.
-type State uint8
-
-// The states. The package's doc says what leads from one to another.
-const (
-	Fresh State = iota
-	Trying
-	Parked
-	Retrying
-	Left
-	Gone
-)
-
-var states = [...]string{"fresh", "trying", "parked", "retrying", "left", "gone"}
-
-func (s State) String() string { return states[s] }
-
-// State is how far it has come.
-func (w *Waiter[R]) State() State { return w.state }
-
 // Asking says whether the store is being asked for it.
-func (w *Waiter[R]) Asking() bool { return w.state == Trying || w.state == Retrying || w.state == Left }
+func (w *Waiter[R]) Asking() bool { return w.asking }
 
 // Waits says whether it was refused, or somebody was known to be in the way: an unreachable store does not end it any
 // more.
-func (w *Waiter[R]) Waits() bool { return w.state == Parked || w.state == Retrying }
+func (w *Waiter[R]) Waits() bool { return w.waits && !w.answered }
 
 // Answered says whether it needs no answer any more.
-func (w *Waiter[R]) Answered() bool { return w.state >= Left }
+func (w *Waiter[R]) Answered() bool { return w.answered }
 
 // Lined says whether it stands in a queue.
 func (w *Waiter[R]) Lined() bool { return w.lined }
@@ -74,7 +56,7 @@ func (w *Waiter[R]) Late(now time.Time) bool {
 
 // Ask begins a call of the store for it, and is what to ask for. Call Ended after it.
 func (w *Waiter[R]) Ask(ttl time.Duration) lock.Claim {
-	w.Begin()
+	w.asking = true
 	c := w.Claim
 	c.TTL = max(ttl, time.Millisecond)
 	if c.Kind.Placed() && !w.Several && !w.Try() {
@@ -84,49 +66,8 @@ func (w *Waiter[R]) Ask(ttl time.Duration) lock.Claim {
 	return c
 }
 
-// Begin notes that the store is being asked for it. Begin, Ended, park and leave are all that change the state.
-func (w *Waiter[R]) Begin() {
-	switch w.state {
-	case Fresh:
-		w.state = Trying
-	case Parked:
-		w.state = Retrying
-	default:
-	}
-}
-
 // Ended notes that the call is over.
-func (w *Waiter[R]) Ended() {
-	switch w.state {
-	case Trying:
-		w.state = Fresh
-	case Retrying:
-		w.state = Parked
-	case Left:
-		w.state = Gone
-	default:
-	}
-}
-
-func (w *Waiter[R]) park() {
-	switch w.state {
-	case Fresh:
-		w.state = Parked
-	case Trying:
-		w.state = Retrying
-	default:
-	}
-}
-
-func (w *Waiter[R]) leave() {
-	switch w.state {
-	case Trying, Retrying:
-		w.state = Left
-	case Fresh, Parked:
-		w.state = Gone
-	default:
-	}
-}
+func (w *Waiter[R]) Ended() { w.asking = false }
 
 // overtakes says whether it does not keep those behind it from asking.
 func (w *Waiter[R]) overtakes() bool { return !w.Waits() && (w.Try() || w.Claim.Kind.Shared()) }

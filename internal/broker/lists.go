@@ -74,7 +74,7 @@ func (o local) Requests() iter.Seq[inspect.Waiter] {
 func (w *waiter) info() (info inspect.Waiter, waits bool) {
 	w.lock()
 	defer w.unlock()
-	if !w.Waits() || w.Answered() {
+	if !w.Waits() {
 		return info, false
 	}
 	return w.infoLocked(), true
