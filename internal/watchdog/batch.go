@@ -61,33 +61,26 @@ func (w *Watchdog[L]) oldest() (oldest *shard[L], planned moment) {
 }
 
 // firstPiece says when the turn of the first piece of a round comes, and when that was to be renewed; never if there is
-// none. Those that were planned anew are passed over.
+// none.
 func (s *shard[L]) firstPiece() (at, plan moment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.rounds) > 0 {
-		r := s.rounds[0]
-		if g := s.groups[r.id]; g != nil && g.at == r.at {
-			return r.at, g.plan
-		}
-		s.rounds.pop()
+	if r, some := s.rounds.Min(); some {
+		return r.at, s.groups[r.id].plan
 	}
 	return never, never
 }
 
-// takePiece adds the first piece, which is due.
+// takePiece adds the first piece, unless it was planned anew just now.
 func (s *shard[L]) takePiece(due []item[L]) []item[L] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.rounds) == 0 { // planned anew just now
-		return due
+	now := s.w.now()
+	if r, some := s.rounds.Min(); some && r.at <= now {
+		s.rounds.DeleteMin()
+		due = s.takePieceLocked(due, r.id, now)
 	}
-	now, r := s.w.now(), s.rounds.pop()
-	if g := s.groups[r.id]; g == nil || g.at != r.at || r.at > now {
-		s.rounds.push(r)
-		return due
-	}
-	return s.takePieceLocked(due, r.id, now)
+	return due
 }
 
 // due adds what is hurried, and what the timeline has for now.
@@ -119,29 +112,26 @@ func (s *shard[L]) readyLocked(due []item[L], now moment) []item[L] {
 
 // nearLocked adds what the timeline has for now. It looks at a piece of it before others have the mutex.
 func (s *shard[L]) nearLocked(due []item[L], now moment) []item[L] {
-	for looks := 0; looks < maxBatch && len(s.near) > 0 && len(due) < maxBatch; looks++ {
-		t := s.near[0]
+	for looks := 0; looks < maxBatch && s.near.Len() > 0 && len(due) < maxBatch; looks++ {
+		t, _ := s.near.Min()
 		e := s.entries.at(t.id)
 		renew, until := e.renews(), now
-		if known := e.at == t.at; known && renew && len(due) > 0 {
+		if renew && len(due) > 0 {
 			until += int64(e.lease.Interval() / batchWindow)
 		}
 		if t.at > until {
 			break
 		}
-		s.near.pop()
+		s.near.DeleteMin()
+		e.at = never
 		switch {
-		case e.at != t.at: // planned anew
-		case e.planned() > until: // it was renewed, or dropped
-			e.met()
+		case e.planned() > until: // it was renewed
 			s.planLocked(t.id, e)
 		case renew && e.group != 0: // once more after a failure
-			e.met()
 			e.renewAt = never
 			s.hurryLocked(t.id, e)
 			s.planLocked(t.id, e)
 		default:
-			e.met()
 			due = append(due, item[L]{e.lease, s, t.id, renew, false, e.renewAt})
 		}
 	}

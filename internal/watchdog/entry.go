@@ -14,7 +14,6 @@ type entry[L any] struct {
 	until   moment // validity, as last read
 	renewAt moment // by itself; never if its group's round comes first
 	at      moment // when it is looked at: not later than both, maybe earlier; never if it is not in the timeline
-	behind  moment // another time at which it is in the timeline, later than at; never if there is none
 	group   uint32 // 0 for a lease that is renewed by itself
 	index   uint32 // in the group
 	busy    bool   // a renewal is under way
@@ -33,17 +32,6 @@ func (e *entry[L]) planned() moment {
 	}
 	return e.until
 }
-
-// plan notes that it is put into the timeline, at an earlier time than it is there.
-func (e *entry[L]) plan(at moment) {
-	if e.behind == never {
-		e.behind = e.at
-	}
-	e.at = at
-}
-
-// met notes that it was taken out of the timeline.
-func (e *entry[L]) met() { e.at, e.behind = e.behind, never }
 
 // entries are numbered from 1 on. The number of a lease that is gone is given to another one.
 type entries[L any] struct {
@@ -65,7 +53,6 @@ func (es *entries[L]) at(id uint32) *entry[L] {
 func (es *entries[L]) add(e entry[L]) (id uint32) {
 	if last := len(es.free) - 1; last >= 0 {
 		id, es.free = es.free[last], es.free[:last]
-		e.at, e.behind = es.at(id).at, es.at(id).behind // it is in the timeline already
 		*es.all[id] = e
 		return id
 	}
@@ -79,13 +66,10 @@ func (es *entries[L]) add(e entry[L]) (id uint32) {
 // manyEntries are so many that what they took is let go of when none is live.
 const manyEntries = 256
 
-// remove says whether it let go of what many once needed: the timeline has nothing that is due any more then.
-func (es *entries[L]) remove(id uint32) (fresh bool) {
-	gone := es.at(id)
-	*gone = entry[L]{until: never, renewAt: never, at: gone.at, behind: gone.behind}
+func (es *entries[L]) remove(id uint32) {
+	*es.at(id) = entry[L]{until: never, renewAt: never, at: never}
 	es.free = append(es.free, id)
-	if fresh = es.live() == 0 && len(es.all) > manyEntries; fresh {
+	if es.live() == 0 && len(es.all) > manyEntries {
 		*es = entries[L]{}
 	}
-	return fresh
 }

@@ -188,9 +188,9 @@ func (w *Watchdog[L]) left() (left string) {
 	for i := range w.shards {
 		s := &w.shards[i]
 		s.mu.Lock()
-		if s.entries.live()+len(s.rounds)+len(s.near)+len(s.ready) != 0 {
-			left += fmt.Sprintf("shard %d: %d entries, %d rounds, %d near, %d ready; ", i, s.entries.live(), len(s.rounds),
-				len(s.near), len(s.ready))
+		if s.entries.live()+s.rounds.Len()+s.near.Len()+len(s.ready) != 0 {
+			left += fmt.Sprintf("shard %d: %d entries, %d rounds, %d near, %d ready; ", i, s.entries.live(), s.rounds.Len(),
+				s.near.Len(), len(s.ready))
 		}
 		s.mu.Unlock()
 	}

@@ -95,8 +95,9 @@ func (s *shard[L]) moveLocked(g *group, from, to int) {
 
 // roundLocked plans the next piece of a group.
 func (s *shard[L]) roundLocked(n uint32, g *group, at moment) {
+	s.rounds.Delete(timed{g.at, n})
 	g.plan, g.at = at, max(at, s.w.now())
-	s.rounds.push(timed{g.at, n})
+	s.rounds.ReplaceOrInsert(timed{g.at, n})
 	s.wakeLocked(g.at)
 }
 

@@ -21,12 +21,12 @@ type shard[L Lease[L]] struct {
 	// guards the fields below; taken after the mutexes of leases and groups, never before one of them
 	mu         sync.Mutex
 	entries    entries[L]
-	near       timeline // of entries
-	groups     []*group // by number, from 1 on
+	near       *timeline // of entries
+	groups     []*group  // by number, from 1 on
 	freeGroups []uint32
-	rounds     timeline // of groups
-	ready      []uint32 // entries to be renewed now
-	wakeAt     moment   // when the loop looks next. Locks that come and go in between do not wake it.
+	rounds     *timeline // of groups
+	ready      []uint32  // entries to be renewed now
+	wakeAt     moment    // when the loop looks next. Locks that come and go in between do not wake it.
 }
 
 // noteOf is what the note of something says, and numberOf what its number in the shard was.
@@ -46,7 +46,7 @@ func (s *shard[L]) keepLocked(l L, group *lock.Note, until time.Time) bool {
 	id := numberOf(note.Load())
 	fresh := id == 0
 	if fresh {
-		id = s.entries.add(entry[L]{lease: l, renewAt: never, at: never, behind: never})
+		id = s.entries.add(entry[L]{lease: l, renewAt: never, at: never})
 		note.Store(s.noteOf(id))
 	}
 	e := s.entries.at(id)
@@ -73,9 +73,8 @@ func (s *shard[L]) dropLocked(l L) {
 	note.Store(0)
 	e := s.entries.at(id)
 	s.leaveLocked(e)
-	if s.entries.remove(id) {
-		s.near = nil
-	}
+	s.near.Delete(timed{e.at, id})
+	s.entries.remove(id)
 }
 
 func (s *shard[L]) hurryLocked(id uint32, e *entry[L]) {
@@ -89,12 +88,13 @@ func (s *shard[L]) hurryLocked(id uint32, e *entry[L]) {
 	}
 }
 
-// planLocked has an entry looked at when something is to be done for it, or earlier. Nearly every lease is renewed, or
-// released, before its time comes: the entry stays in the timeline then, for what comes after.
+// planLocked has an entry looked at when something is to be done for it, or earlier. Nearly every lease is renewed
+// before its time comes: the entry stays in its place in the timeline then, for what comes after.
 func (s *shard[L]) planLocked(id uint32, e *entry[L]) {
 	if at := e.planned(); at < e.at {
-		e.plan(at)
-		s.near.push(timed{at, id})
+		s.near.Delete(timed{e.at, id})
+		e.at = at
+		s.near.ReplaceOrInsert(timed{at, id})
 		s.wakeLocked(at)
 	}
 }
@@ -112,9 +112,9 @@ func (s *shard[L]) wakeLocked(at moment) {
 func (s *shard[L]) next(now moment) moment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.wakeAt = min(now+int64(time.Hour), s.near.first())
+	s.wakeAt = min(now+int64(time.Hour), firstOf(s.near))
 	if s.w.hasRoom() {
-		s.wakeAt = min(s.wakeAt, s.rounds.first())
+		s.wakeAt = min(s.wakeAt, firstOf(s.rounds))
 	}
 	if len(s.ready) > 0 && s.w.hurried.Load() < maxHurried {
 		s.wakeAt = now

@@ -1,58 +1,31 @@
 package watchdog
 
+import (
+	"cmp"
+
+	"github.com/google/btree"
+)
+
 // timed is something that is due at a time.
 type timed struct {
 	at moment
 	id uint32
 }
 
-// timeline is a heap of what is due, the earliest first. What is planned for an earlier time is put in once more: who
-// takes it out has to look whether its time still is that.
-type timeline []timed
+// timeline has what is due, the earliest first.
+type timeline = btree.BTreeG[timed]
 
-func (h *timeline) push(t timed) {
-	*h = append(*h, t)
-	s, i := *h, len(*h)-1
-	for i > 0 {
-		up := (i - 1) / 2
-		if s[up].at <= s[i].at {
-			break
-		}
-		s[up], s[i] = s[i], s[up]
-		i = up
-	}
+// degree is the width of the tree.
+const degree = 32
+
+func newTimeline() *timeline {
+	return btree.NewG(degree, func(a, b timed) bool { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) < 0 })
 }
 
-func (h *timeline) pop() timed {
-	s := *h
-	first, last := s[0], len(s)-1
-	s[0] = s[last]
-	s = s[:last]
-	*h = s
-	for i := 0; ; {
-		down := 2*i + 1
-		if down >= len(s) {
-			break
-		}
-		if down+1 < len(s) && s[down+1].at < s[down].at {
-			down++
-		}
-		if s[i].at <= s[down].at {
-			break
-		}
-		s[i], s[down] = s[down], s[i]
-		i = down
+// firstOf is the time of the earliest, never if there is none.
+func firstOf(t *timeline) moment {
+	if first, some := t.Min(); some {
+		return first.at
 	}
-	if len(s) == 0 {
-		*h = nil // let go of what many once needed
-	}
-	return first
-}
-
-// first is the time of the earliest, never if there is none.
-func (h timeline) first() moment {
-	if len(h) == 0 {
-		return never
-	}
-	return h[0].at
+	return never
 }

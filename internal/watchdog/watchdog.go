@@ -108,6 +108,7 @@ func New[L Lease[L]](store lock.Holds, log *zap.Logger, reg prometheus.Registere
 	for i := range w.shards {
 		s := &w.shards[i]
 		s.w, s.number, s.groups = w, uint32(i), make([]*group, 1) //nolint:gosec // there are few
+		s.near, s.rounds = newTimeline(), newTimeline()
 	}
 	w.wg.Go(w.loop)
 	return w
