@@ -8,8 +8,8 @@
 // # States of a request
 //
 // A request is fresh until it is refused, or somebody is known to be in the way. Then it waits (Park), until it is
-// answered (Leave). The store may be being asked for it in each of these states, from Ask to Ended. Whatever it gives to
-// a request that was answered is undone by the caller.
+// answered (Leave). From Ask to Ended the store is being asked for it, in any of these states. Whatever it gives to a
+// request that was answered is undone by the caller.
 //
 // # Who is asked for
 //

@@ -1,10 +1,6 @@
 package watchdog
 
-import (
-	"cmp"
-
-	"github.com/google/btree"
-)
+import "github.com/google/btree"
 
 // timed is something that is due at a time.
 type timed struct {
@@ -19,7 +15,7 @@ type timeline = btree.BTreeG[timed]
 const degree = 32
 
 func newTimeline() *timeline {
-	return btree.NewG(degree, func(a, b timed) bool { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) < 0 })
+	return btree.NewG(degree, func(a, b timed) bool { return a.at < b.at || a.at == b.at && a.id < b.id })
 }
 
 // firstOf is the time of the earliest, never if there is none.
