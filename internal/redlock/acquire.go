@@ -12,14 +12,14 @@ import (
 
 // StartAcquire implements lock.Store.
 func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	if err := decides(c.Kind); err != nil {
-		go done(lock.Grant{}, acquireFailed(c.Name, err))
+	if err := decides(context.Background(), c.Kind); err != nil {
+		go done(lock.Grant{}, about("acquire", c.Name, err))
 		return
 	}
 	one := [...]lock.Claim{c}
 	a := s.attempt(one[:], func(gs []lock.Grant, err error) {
 		if err != nil {
-			done(lock.Grant{}, acquireFailed(c.Name, err))
+			done(lock.Grant{}, about("acquire", c.Name, err))
 			return
 		}
 		done(gs[0], nil)
@@ -35,12 +35,10 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 	a.asked()
 }
 
-func acquireFailed(name string, err error) error { return fmt.Errorf("acquire %q: %w", name, err) }
-
 // AcquireAll implements lock.Store. Each member takes all or none.
 func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	for _, c := range cs {
-		if err := decides(c.Kind); err != nil {
+		if err := decides(ctx, c.Kind); err != nil {
 			return nil, fmt.Errorf("acquire %q with others: %w", c.Name, err)
 		}
 	}
@@ -120,17 +118,9 @@ type standing struct {
 func (st standing) mayHold() int { return st.yes + st.silent + st.unknown + st.missing }
 
 func (a *attempt) standing() standing {
-	st := standing{tally: a.tally()}
-	for i, v := range a.votes {
-		switch {
-		case !v.cast || v.err != nil:
-		case a.s.quarantined(a.s.members[i]):
-			st.yes--
-			st.silent++
-		default:
-			st.voters.add(i)
-		}
-	}
+	st := standing{tally: a.tally(), voters: a.voters()}
+	st.silent = st.yes - st.voters.len()
+	st.yes -= st.silent
 	return st
 }
 
@@ -162,8 +152,8 @@ func (a *attempt) win(st standing, last bool) (then func()) {
 	a.granted = fences
 	gs, votes := a.grants(st.voters), slices.Clone(a.votes)
 	return func() {
-		for i, m := range a.s.members {
-			a.align(m, votes[i])
+		for _, v := range votes {
+			a.align(v)
 		}
 		a.told(gs, nil)
 	}
@@ -248,7 +238,7 @@ func (a *attempt) undone(err error, nobodys bool) (then func()) {
 	a.lost = true
 	var all []func()
 	for i, v := range a.votes {
-		if !v.cast {
+		if v.from == nil {
 			if !a.behind() {
 				continue
 			}
@@ -305,30 +295,30 @@ func (a *attempt) contended(st standing) bool {
 // is no majority. mu is held.
 func (a *attempt) expected() bool {
 	return slices.ContainsFunc(a.s.members, func(m *member) bool {
-		return !a.votes[m.number].cast && !m.silent.Load()
+		return a.votes[m.number].from == nil && !m.silent.Load()
 	})
 }
 
 // answeredLate looks after what a member did when it was decided. One that was asked to release what was proposed may
 // have had the name by an earlier attempt. A fence that is greater may be that of a later attempt.
-func (a *attempt) answeredLate(m *member, v vote[[]lock.Grant]) {
+func (a *attempt) answeredLate(v vote[[]lock.Grant]) {
 	a.mu.Lock()
 	var all []func()
 	if a.lost && (!a.behind() || v.err == nil && v.v[0].Fence < a.sent[0].Fence) {
-		all = a.undo(m, v, false)
+		all = a.undo(v.from, v, false)
 	}
 	a.mu.Unlock()
 	for _, release := range all {
 		release()
 	}
-	a.align(m, v)
+	a.align(v)
 }
 
 // align has a member raise its fences if they are less than those that are told.
-func (a *attempt) align(m *member, v vote[[]lock.Grant]) {
+func (a *attempt) align(v vote[[]lock.Grant]) {
 	a.mu.Lock()
-	granted := a.granted
-	if a.lost || granted == nil || !v.cast || v.err != nil || a.raised.has(m.number) {
+	granted, m := a.granted, v.from
+	if a.lost || granted == nil || !v.yes() || a.raised.has(m.number) {
 		a.mu.Unlock()
 		return
 	}

@@ -13,10 +13,12 @@ import (
 
 // vote is what a member answered.
 type vote[T any] struct {
-	cast bool
+	from *member // nil until it has
 	v    T
 	err  error
 }
+
+func (v vote[T]) yes() bool { return v.from != nil && v.err == nil }
 
 // ballot collects the votes of all members on one question, and decides once.
 type ballot[T any] struct {
@@ -25,7 +27,7 @@ type ballot[T any] struct {
 	// called once mu is released. With last no further vote is waited for, so there must be an outcome.
 	decide func(last bool) (then func())
 	// late is called without mu for each vote that comes after that. It may be nil.
-	late func(m *member, v vote[T])
+	late func(v vote[T])
 	// patient: all members are waited for.
 	patient bool
 	// quiet: it does not say which members are silent. One that answers what reads or renews may not answer requests
@@ -52,7 +54,7 @@ func (b *ballot[T]) open(s *Store) {
 func (b *ballot[T]) answer(m *member, v T, err error) {
 	defer b.s.underWay.Add(-1)
 	b.mu.Lock()
-	cast := vote[T]{cast: true, v: v, err: err}
+	cast := vote[T]{from: m, v: v, err: err}
 	b.votes[m.number] = cast
 	b.missing--
 	if !b.quiet {
@@ -61,7 +63,7 @@ func (b *ballot[T]) answer(m *member, v T, err error) {
 	if b.over {
 		b.mu.Unlock()
 		if b.late != nil {
-			b.late(m, cast)
+			b.late(cast)
 		}
 		return
 	}
@@ -75,17 +77,16 @@ func (b *ballot[T]) asked() {
 	b.mu.Lock()
 	b.asking = false
 	then := b.counted()
-	if then == nil {
-		b.unlock(nil)
-		return
+	if told := then; told != nil {
+		b.s.underWay.Add(1)
+		then = func() {
+			go func() {
+				defer b.s.underWay.Add(-1)
+				told()
+			}()
+		}
 	}
-	b.s.underWay.Add(1)
-	b.unlock(func() {
-		go func() {
-			defer b.s.underWay.Add(-1)
-			then()
-		}()
-	})
+	b.unlock(then)
 }
 
 // counted decides if the votes amount to something. mu is held.
@@ -108,7 +109,7 @@ func (b *ballot[T]) giveUp() {
 	var then func()
 	if !b.over {
 		for i, v := range b.votes {
-			if !v.cast && !b.quiet {
+			if v.from == nil && !b.quiet {
 				b.s.members[i].silent.Store(true)
 			}
 		}
@@ -132,24 +133,20 @@ func (b *ballot[T]) unlock(then func()) {
 }
 
 // question is one that all members are asked. What name it is about, and of which kind, is in its error as well.
-type question[T, R any] struct {
+type question[T any] struct {
 	what, name string
 	kind       lock.Kind
 	ask        func(ctx context.Context, m *member) (T, error)
 	// verdict is what the votes amount to, as ballot.decide has it. mu is held.
-	verdict        func(b *ballot[T], last bool) (r R, over bool, err error)
+	verdict        func(b *ballot[T], last bool) (one T, over bool, err error)
 	patient, quiet bool
 }
 
 // put asks it and waits for the verdict, or until ctx ends. All members are waited for whatever becomes of ctx.
-func (q question[T, R]) put(ctx context.Context, s *Store) (r R, err error) {
-	type outcome struct {
-		r   R
-		err error
-	}
-	told := make(chan outcome, 1)
-	if err = cmp.Or(decides(q.kind), ended(ctx)); err == nil {
-		b := open(s, q.verdict, func(r R, err error) { told <- outcome{r, err} })
+func (q question[T]) put(ctx context.Context, s *Store) (one T, err error) {
+	told := make(chan vote[T], 1)
+	if err = decides(ctx, q.kind); err == nil {
+		b := open(s, q.verdict, func(one T, err error) { told <- vote[T]{v: one, err: err} })
 		b.patient, b.quiet = q.patient, q.quiet
 		s.each(ctx, func(ctx context.Context, m *member) {
 			v, err := q.ask(ctx, m)
@@ -161,15 +158,15 @@ func (q question[T, R]) put(ctx context.Context, s *Store) (r R, err error) {
 		}
 		select {
 		case o := <-told:
-			r, err = o.r, o.err
+			one, err = o.v, o.err
 		case <-over:
 			err = fmt.Errorf("%w: %w", lock.ErrOutcomeUnknown, context.Cause(ctx))
 		}
 	}
 	if err != nil {
-		return *new(R), fmt.Errorf("%s %q: %w", q.what, q.name, err)
+		one = *new(T)
 	}
-	return r, nil
+	return one, about(q.what, q.name, err)
 }
 
 // open makes a ballot whose verdict is told.
@@ -190,7 +187,7 @@ func open[T, R any](s *Store, verdict func(b *ballot[T], last bool) (R, bool, er
 func (s *Store) ask(ctx context.Context, what, name string, kind lock.Kind, patient bool,
 	call func(context.Context, *member) error,
 ) error {
-	_, err := question[struct{}, struct{}]{
+	_, err := question[struct{}]{
 		what: what, name: name, kind: kind, patient: patient,
 		ask:     func(ctx context.Context, m *member) (struct{}, error) { return struct{}{}, call(ctx, m) },
 		verdict: oneWord[struct{}],
@@ -199,16 +196,21 @@ func (s *Store) ask(ctx context.Context, what, name string, kind lock.Kind, pati
 }
 
 // oneWord is the verdict when a majority agrees.
-func oneWord[T any](b *ballot[T], last bool) (none struct{}, over bool, err error) {
-	t := b.tally()
-	if t.yes >= b.s.quorum {
+func oneWord[T any](b *ballot[T], last bool) (none T, over bool, err error) {
+	if b.tally().yes >= b.s.quorum {
 		return none, true, nil
 	}
-	err = cmp.Or(b.gone(), b.preventing(refused...))
-	if err == nil && last {
-		err = noMajority(t)
-	}
+	err = b.against(last)
 	return none, err != nil, err
+}
+
+// against is why a majority does not agree, nil if that is not known yet. mu is held.
+func (b *ballot[T]) against(last bool) error {
+	err := cmp.Or(b.gone(), b.preventing(refused...))
+	if err == nil && last {
+		err = noMajority(b.tally())
+	}
+	return err
 }
 
 // refused are the errors that a majority can give.
@@ -243,7 +245,7 @@ func (b *ballot[T]) gone() error {
 // a majority has it.
 func (s *Store) keep(missing func(error) bool, restore func(*member), done func(error)) *ballot[struct{}] {
 	b := &ballot[struct{}]{}
-	kept := false // guarded by b.mu
+	kept := false // once it is decided
 	b.decide = func(last bool) func() {
 		_, over, err := oneWord(b, last)
 		if !over {
@@ -251,9 +253,9 @@ func (s *Store) keep(missing func(error) bool, restore func(*member), done func(
 		}
 		kept = err == nil
 		var without []*member
-		for i, v := range b.votes {
+		for _, v := range b.votes {
 			if kept && missing(v.err) {
-				without = append(without, s.members[i])
+				without = append(without, v.from)
 			}
 		}
 		return func() {
@@ -263,12 +265,9 @@ func (s *Store) keep(missing func(error) bool, restore func(*member), done func(
 			}
 		}
 	}
-	b.late = func(m *member, v vote[struct{}]) {
-		b.mu.Lock()
-		lacks := kept && missing(v.err)
-		b.mu.Unlock()
-		if lacks {
-			restore(m)
+	b.late = func(v vote[struct{}]) {
+		if kept && missing(v.err) {
+			restore(v.from)
 		}
 	}
 	b.open(s)
@@ -291,7 +290,7 @@ func (t tally) definite() int { return t.yes + t.no }
 func (b *ballot[T]) tally() (t tally) {
 	for _, v := range b.votes {
 		switch {
-		case !v.cast:
+		case v.from == nil:
 			t.missing++
 		case v.err == nil:
 			t.yes++
@@ -306,13 +305,23 @@ func (b *ballot[T]) tally() (t tally) {
 	return t
 }
 
+// voters are those that said yes and vote. mu is held.
+func (b *ballot[T]) voters() (of set) {
+	for i, v := range b.votes {
+		if v.yes() && !b.s.quarantined(v.from) {
+			of.add(i)
+		}
+	}
+	return of
+}
+
 // spare is how many members a majority can do without.
 func (b *ballot[T]) spare() int { return len(b.votes) - b.s.quorum }
 
 // refusals counts the refusals that are a certain error. mu is held.
 func (b *ballot[T]) refusals(of error) (n int) {
 	for _, v := range b.votes {
-		if v.cast && errors.Is(v.err, of) && !failed(v.err) {
+		if errors.Is(v.err, of) && !failed(v.err) {
 			n++
 		}
 	}
@@ -333,7 +342,7 @@ func (b *ballot[T]) preventing(of ...error) error {
 // first is the first vote that is a certain error. mu is held.
 func (b *ballot[T]) first(of error) error {
 	for _, v := range b.votes {
-		if v.cast && errors.Is(v.err, of) && !failed(v.err) {
+		if errors.Is(v.err, of) && !failed(v.err) {
 			return v.err
 		}
 	}

@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,12 +9,10 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-func renewFailed(name string, err error) error { return fmt.Errorf("renew %q: %w", name, err) }
-
 // StartExtend implements lock.Store.
 func (s *Store) StartExtend(r lock.Renewal, done func(left time.Duration, err error)) {
-	if err := decides(r.Kind); err != nil {
-		go done(0, renewFailed(r.Name, err))
+	if err := decides(context.Background(), r.Kind); err != nil {
+		go done(0, about("renew", r.Name, err))
 		return
 	}
 	s.extendBut(nil, r, done)
@@ -33,28 +30,17 @@ func (s *Store) extendBut(but *member, r lock.Renewal, done func(left time.Durat
 		if len(left) >= s.quorum {
 			return max(left[len(left)-s.quorum], r.TTL), true, nil
 		}
-		err := cmp.Or(b.gone(), b.preventing(refused...))
-		if err == nil && last {
-			err = noMajority(b.tally())
-		}
+		err := b.against(last)
 		return 0, err != nil, err
-	}, func(left time.Duration, err error) {
-		if err != nil {
-			err = renewFailed(r.Name, err)
-		}
-		done(left, err)
-	})
+	}, func(left time.Duration, err error) { done(left, about("renew", r.Name, err)) })
 	for _, m := range s.members {
 		if m == but {
-			b.answer(m, 0, errLeftOut)
+			b.answer(m, 0, lock.ErrUnavailable) // it is not asked
 			continue
 		}
 		m.StartExtend(sent, func(left time.Duration, err error) { b.answer(m, left, err) })
 	}
 }
-
-// errLeftOut is what a member says that was not asked.
-var errLeftOut = fmt.Errorf("%w: it was not asked", lock.ErrUnavailable)
 
 // lasting is for how long members have a hold that they prolonged, in order. mu is held.
 //
@@ -62,9 +48,8 @@ var errLeftOut = fmt.Errorf("%w: it was not asked", lock.ErrUnavailable)
 // member took which does not vote, and which has forgotten whose it is.
 func (s *Store) lasting(votes []vote[time.Duration], r lock.Renewal) []time.Duration {
 	left := make([]time.Duration, 0, len(votes))
-	for i, v := range votes {
-		m := s.members[i]
-		if v.cast && v.err == nil && (r.Fence != 0 || !s.quarantined(m)) {
+	for _, v := range votes {
+		if v.yes() && (r.Fence != 0 || !s.quarantined(v.from)) {
 			left = append(left, trusted(v.v))
 		}
 	}
@@ -84,7 +69,7 @@ func (s *Store) Shorten(ctx context.Context, r lock.Renewal) error {
 // by those that answer, is freed as well. It waits for all members, as Shorten: one that did it later would take the
 // name from somebody else.
 func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (held bool, err error) {
-	held, err = question[bool, bool]{
+	held, err = question[bool]{
 		what: "force release", name: name, kind: kind, patient: true,
 		ask: func(ctx context.Context, m *member) (bool, error) { return m.ForceRelease(ctx, name, kind) },
 		verdict: func(b *ballot[bool], last bool) (bool, bool, error) {
@@ -105,12 +90,12 @@ func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners [
 
 // Enlist implements lock.Store: there are no fair waiters.
 func (s *Store) Enlist(ctx context.Context, _ string, _ []lock.Owner, _ time.Duration) ([]int, error) {
-	return nil, decides(lock.Fair)
+	return nil, decides(ctx, lock.Fair)
 }
 
 // Succeed implements lock.Store: there are no fair waiters.
 func (s *Store) Succeed(ctx context.Context, _ string, _ []lock.Owner, _ lock.Owner, _ time.Duration) (int, error) {
-	return lock.PlaceUnknown, decides(lock.Fair)
+	return lock.PlaceUnknown, decides(ctx, lock.Fair)
 }
 
 // Queue implements lock.Store: nobody waits in order.
@@ -123,15 +108,15 @@ func (s *Store) ListenTurn(string, lock.Owner, func(lock.Notice)) (stop func()) 
 
 // SetLimit implements lock.Store: there are no semaphores.
 func (s *Store) SetLimit(ctx context.Context, name string, _ uint32) (previous uint32, err error) {
-	return 0, fmt.Errorf("set the limit of %q: %w", name, decides(lock.Semaphore))
+	return 0, fmt.Errorf("set the limit of %q: %w", name, decides(ctx, lock.Semaphore))
 }
 
 // RemoveLimit implements lock.Store: there are no semaphores.
 func (s *Store) RemoveLimit(ctx context.Context, name string) (previous uint32, err error) {
-	return 0, fmt.Errorf("remove the limit of %q: %w", name, decides(lock.Semaphore))
+	return 0, fmt.Errorf("remove the limit of %q: %w", name, decides(ctx, lock.Semaphore))
 }
 
 // AdoptLimit implements lock.Store: there are no semaphores.
 func (s *Store) AdoptLimit(ctx context.Context, name string, _ uint32) error {
-	return fmt.Errorf("adopt the limit of %q: %w", name, decides(lock.Semaphore))
+	return fmt.Errorf("adopt the limit of %q: %w", name, decides(ctx, lock.Semaphore))
 }

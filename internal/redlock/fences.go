@@ -116,7 +116,7 @@ func (v *vain) none() bool { return time.Now().UnixNano() > v.until.Load() }
 // is held.
 func (a *attempt) raise() (then func()) {
 	for i, v := range a.votes {
-		if v.cast && v.err == nil { // its fences were seen
+		if v.yes() { // its fences were seen
 			a.raised.add(i)
 		}
 	}
@@ -171,12 +171,7 @@ func raiseAt(ctx context.Context, m *member, cs []lock.Claim) (err error) {
 
 // raisedBy is the verdict on the raised fences.
 func (a *attempt) raisedBy(b *ballot[struct{}], last bool) (gs []lock.Grant, over bool, err error) {
-	var voters set
-	for i, v := range b.votes {
-		if v.cast && v.err == nil && !a.s.quarantined(a.s.members[i]) {
-			voters.add(i)
-		}
-	}
+	voters := b.voters()
 	switch yes := voters.len(); {
 	case yes >= a.s.quorum:
 		if err = a.over(); err != nil {
@@ -202,7 +197,7 @@ func (s *Store) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 // raise has a majority have at least a fence, and returns the greatest that a majority has reached.
 func (s *Store) raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 	s.fences.saw(c.Fence)
-	return question[lock.Fence, lock.Fence]{
+	return question[lock.Fence]{
 		what: "raise the fence of", name: c.Name, kind: c.Kind,
 		ask: func(ctx context.Context, m *member) (lock.Fence, error) {
 			f, err := m.Raise(ctx, c)
@@ -213,7 +208,11 @@ func (s *Store) raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 			if !over || err != nil {
 				return 0, over, err
 			}
-			f, _ := s.fenceOf(b.said(), 0)
+			var fences []lock.Fence
+			for _, v := range b.said() {
+				fences = append(fences, v.v)
+			}
+			f, _ := s.fenceOf(fences, 0)
 			return max(f, c.Fence), true, nil
 		},
 	}.put(ctx, s)

@@ -81,27 +81,25 @@ func (h *handOver) outcome(gs []lock.Grant, err error) {
 	case errors.Is(err, errFreed):
 		h.returned(res, nil)
 	default:
-		h.returned(lock.Returned{}, releaseFailed(h.r.Name, err))
+		h.returned(lock.Returned{}, about("release", h.r.Name, err))
 	}
-	for i, m := range h.s.members {
-		if votes[i].cast {
-			h.heal(m, votes[i].err)
-		}
+	for _, v := range votes {
+		h.heal(v)
 	}
 }
 
 // heal has the successor hold the name at a member that had no hold to hand over, once a majority has given it the
 // name. Else all hand-overs that follow would have a majority and no more.
-func (h *handOver) heal(m *member, err error) {
+func (h *handOver) heal(v vote[[]lock.Grant]) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c := h.sent[0]; h.known && !h.lost && h.granted != nil && errors.Is(err, lock.ErrNotHeld) {
-		h.s.restore(m, lock.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: h.granted[0]})
+	if c := h.sent[0]; h.known && !h.lost && h.granted != nil && errors.Is(v.err, lock.ErrNotHeld) {
+		h.s.restore(v.from, lock.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: h.granted[0]})
 	}
 }
 
 // answeredLate looks after what a member did when it was decided.
-func (h *handOver) answeredLate(m *member, v vote[[]lock.Grant]) {
-	h.attempt.answeredLate(m, v)
-	h.heal(m, v.err)
+func (h *handOver) answeredLate(v vote[[]lock.Grant]) {
+	h.attempt.answeredLate(v)
+	h.heal(v)
 }

@@ -178,12 +178,10 @@ func (l *listener) freeAt(ctx context.Context, m *member) (bool, error) {
 }
 
 // enough says whether a majority could. As long as it cannot, whoever gives the rest back will tell, or its lease ends.
-func (l *listener) enough(said []bool) (free, agreed bool) {
+func (l *listener) enough(said []vote[bool]) (free, agreed bool) {
 	n := 0
-	for _, free := range said {
-		if free {
-			n++
-		}
+	for _, v := range said {
+		n += count(v.v)
 	}
 	return n >= l.s.quorum, n >= l.s.quorum || len(said)-n > len(l.s.members)-l.s.quorum
 }

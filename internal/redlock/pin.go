@@ -16,52 +16,50 @@ import (
 // pin is the fence that a majority of the members that vote has. If there is none, or nobody can say it, a greater one
 // is made that of a majority: no release of an attempt that failed has it.
 func (s *Store) pin(ctx context.Context, c lock.Claim) (lock.Fence, error) {
-	one, err := survey(ctx, s, "see the fence of", c.Name, c.Kind, func(ctx context.Context, m *member) (pinnedAt, error) {
+	one, err := survey(ctx, s, "see the fence of", c.Name, c.Kind, func(ctx context.Context, m *member) (pinned, error) {
 		f, err := m.Raise(ctx, c)
 		if errors.Is(err, lock.ErrNotHeld) {
-			return pinnedAt{}, nil
+			return pinned{}, nil
 		}
-		return pinnedAt{f, err == nil, !s.quarantined(m)}, err
+		return pinned{f, true}, err
 	}, s.alike)
 	switch {
 	case err != nil:
 		return 0, err
-	case one.votes && one.held:
+	case one.fence != 0:
 		return one.fence, nil
-	case one.votes:
+	case !one.held:
 		return 0, fmt.Errorf("%q: %w", c.Name, lock.ErrNotHeld)
 	}
 	c.Fence = s.fences.propose(time.Now())
 	return s.raise(ctx, c)
 }
 
-// pinnedAt is the hold of an owner at a member.
-type pinnedAt struct {
-	fence lock.Fence
+// pinned is the hold of an owner at a member, or at a majority.
+type pinned struct {
+	fence lock.Fence // 0 if they differ
 	held  bool
-	votes bool
 }
 
-// alike is what a majority has of a hold with the same fence, or that it is not held: no majority has it. It does not
-// vote if they differ.
-func (s *Store) alike(said []pinnedAt) (one pinnedAt, agreed bool) {
+// alike is what a majority has of a hold with the same fence, or that it is not held: no majority has it.
+func (s *Store) alike(said []vote[pinned]) (one pinned, agreed bool) {
 	var fences []lock.Fence
 	without := 0
-	for _, p := range said {
-		s.fences.saw(p.fence)
+	for _, v := range said {
+		s.fences.saw(v.v.fence)
 		switch {
-		case !p.held:
+		case !v.v.held:
 			without++
-		case p.votes && p.fence != 0:
-			fences = append(fences, p.fence)
+		case v.v.fence != 0 && !s.quarantined(v.from):
+			fences = append(fences, v.v.fence)
 		}
 	}
 	f, n := commonest(fences)
 	switch {
 	case without > len(s.members)-s.quorum:
-		return pinnedAt{votes: true}, true
+		return pinned{}, true
 	case n >= s.quorum:
-		return pinnedAt{f, true, true}, true
+		return pinned{f, true}, true
 	}
-	return pinnedAt{}, false
+	return pinned{held: true}, false
 }

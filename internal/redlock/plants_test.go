@@ -64,7 +64,7 @@ var plants = []struct {
 	}},
 	{"a hand-over by one member", storm100, []proctest.Plant{{here + "handover.go", "	if _, err := h.ended(false); last", `
 	for _, v := range h.votes {
-		if v.cast && v.err == nil {
+		if v.from != nil && v.err == nil {
 			h.granted = []lock.Fence{v.v[0].Fence}
 			return func() { h.told(v.v, nil) }
 		}

@@ -27,7 +27,7 @@ type health struct {
 // Probe implements lock.Store. The identity changes when a majority of the members are others: fewer lose no hold, and
 // the renewals of what they have notice.
 func (s *Store) Probe(ctx context.Context) (identity string, err error) {
-	_, err = question[string, struct{}]{
+	_, err = question[string]{
 		what: "probe", name: "members", kind: lock.Exclusive, quiet: true,
 		ask: func(ctx context.Context, m *member) (string, error) {
 			id, err := m.Probe(ctx)
@@ -38,7 +38,7 @@ func (s *Store) Probe(ctx context.Context) (identity string, err error) {
 			}
 			return id, err
 		},
-		verdict: func(b *ballot[string], last bool) (none struct{}, over bool, err error) {
+		verdict: func(b *ballot[string], last bool) (none string, over bool, err error) {
 			if !last && len(s.marked()) >= s.quorum {
 				return none, false, nil // no majority votes unless the others are new, too
 			}

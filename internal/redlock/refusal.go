@@ -24,7 +24,7 @@ func (a *attempt) refusal(st standing) error {
 		return a.held(st)
 	}
 	for _, v := range a.votes { // they differ
-		if v.cast && v.err != nil && !failed(v.err) {
+		if v.err != nil && !failed(v.err) {
 			return v.err
 		}
 	}

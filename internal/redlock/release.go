@@ -2,25 +2,19 @@ package redlock
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-func releaseFailed(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("release %q: %w", name, err)
-}
-
 // StartRelease implements lock.Store. Members carry it out behind what was asked for the owner before, and go on with
 // it if they cannot answer. So it is asked once, and one answer of each member decides what is told. They end the hold
 // whatever its fence is: the owner has no other one, and a member may have given a greater fence than was told.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	if err := decides(r.Kind); err != nil {
-		go done(lock.Returned{}, releaseFailed(r.Name, err))
+	if err := decides(context.Background(), r.Kind); err != nil {
+		go done(lock.Returned{}, about("release", r.Name, err))
 		return
 	}
 	r.Fence = 0
@@ -41,7 +35,7 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 				res.Listeners = max(res.Listeners, v.v.Listeners)
 			}
 		}
-		return func() { done(res, releaseFailed(r.Name, err)) }
+		return func() { done(res, about("release", r.Name, err)) }
 	}
 	b.open(s)
 	for _, m := range s.members {
@@ -76,7 +70,7 @@ func (b *ballot[T]) ended(last bool) (res lock.Returned, err error) {
 	had, assumed, lacked := 0, 0, 0
 	for _, v := range b.votes {
 		switch err := v.err; {
-		case !v.cast:
+		case v.from == nil:
 		case err == nil || errors.Is(err, errFreed):
 			had++
 		case errors.Is(err, errAssumed):

@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -18,17 +17,14 @@ func (s *Store) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, e
 	var sent []lock.Renewal    // to members, which may use them when Renew has returned
 	var on []*ballot[struct{}] // each of those
 	for i, r := range rs {
-		if err := cmp.Or(decides(r.Kind), ended(ctx)); err != nil {
-			done(i, renewFailed(r.Name, err))
+		if err := decides(ctx, r.Kind); err != nil {
+			done(i, about("renew", r.Name, err))
 			continue
 		}
 		r.TTL = s.drifted(r.TTL)
 		undecided.Add(1)
 		b := s.keep(isGone, func(m *member) { s.restore(m, r) }, func(err error) {
-			if err != nil {
-				err = renewFailed(r.Name, err)
-			}
-			done(i, err)
+			done(i, about("renew", r.Name, err))
 			undecided.Done()
 		})
 		b.quiet = true

@@ -48,12 +48,7 @@ func (s *Store) StartKeepSession(k lock.SessionKeep, done func(error)) {
 	b := s.keep(func(err error) bool { return errors.Is(err, lock.ErrSessionGone) }, func(m *member) {
 		s.underWay.Add(1)
 		m.StartKeepSession(restored, func(error) { s.underWay.Add(-1) }) // the next time, if it failed
-	}, func(err error) {
-		if err != nil {
-			err = fmt.Errorf("keep the session %s: %w", k.ID, err)
-		}
-		done(err)
-	})
+	}, func(err error) { done(about("keep the session", k.ID, err)) })
 	for _, m := range s.members {
 		m.StartKeepSession(k, func(err error) {
 			if !k.Again { // who asks whose it is

@@ -110,18 +110,24 @@ func (s *Store) asMajority(of func(queuing) int) int {
 	return told[s.quorum-1]
 }
 
-// decides says whether a majority can decide on a kind.
-func decides(kind lock.Kind) error {
+// decides says whether a call may begin, and a majority can decide on a kind.
+func decides(ctx context.Context, kind lock.Kind) error {
 	switch kind {
-	case lock.Exclusive, lock.Read, lock.Write:
 	case lock.Semaphore:
 		return fmt.Errorf("a semaphore over several stores: %w", lock.ErrKindUnsupported)
 	case lock.Fair:
 		return fmt.Errorf("a fair lock over several stores: %w", lock.ErrKindUnsupported)
 	default:
-		return fmt.Errorf("kind %v: %w", kind, lock.ErrUnsupported)
+		return lock.Begin(ctx, kind)
 	}
-	return nil
+}
+
+// about says of an error what was attempted.
+func about(what, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %q: %w", what, name, err)
 }
 
 // each has f called for each member, in a goroutine of its own, with a ctx that the caller's end does not end: what was
@@ -144,11 +150,3 @@ func (s *Store) run(ctx context.Context, f func(ctx context.Context)) {
 }
 
 var errSlow = errors.New("a member did not answer in time")
-
-// ended is the error of a call whose ctx has ended before it began.
-func ended(ctx context.Context) error {
-	if ctx.Err() == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: %w", lock.ErrUnavailable, context.Cause(ctx))
-}

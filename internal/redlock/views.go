@@ -16,9 +16,9 @@ import (
 // survey asks all members for a view. merge makes one of what they say; agreed says that more answers would not change
 // it. Without a majority there is none.
 func survey[T any](ctx context.Context, s *Store, what, name string, kind lock.Kind,
-	read func(context.Context, *member) (T, error), merge func([]T) (one T, agreed bool),
+	read func(context.Context, *member) (T, error), merge func([]vote[T]) (one T, agreed bool),
 ) (T, error) {
-	return question[T, T]{
+	return question[T]{
 		what: what, name: name, kind: kind, ask: read, quiet: true,
 		verdict: func(b *ballot[T], last bool) (none T, over bool, err error) {
 			said := b.said()
@@ -39,37 +39,25 @@ func survey[T any](ctx context.Context, s *Store, what, name string, kind lock.K
 }
 
 // said is what those say that answered. mu is held.
-func (b *ballot[T]) said() (all []T) {
-	for _, v := range b.votes {
-		if v.cast && v.err == nil {
-			all = append(all, v.v)
-		}
-	}
-	return all
-}
-
-// seen is what a member says of a name.
-type seen struct {
-	lock.State
-	from *member
+func (b *ballot[T]) said() []vote[T] {
+	return slices.DeleteFunc(slices.Clone(b.votes), func(v vote[T]) bool { return !v.yes() })
 }
 
 // Look implements lock.Store.
 func (s *Store) Look(ctx context.Context, name string) (lock.State, error) {
-	one, err := survey(ctx, s, "look at", name, lock.Exclusive, looking(name), s.state)
-	return one.State, err
+	return s.look(ctx, name, s.state)
 }
 
-// looking asks a member for what it knows of a name.
-func looking(name string) func(context.Context, *member) (seen, error) {
-	return func(ctx context.Context, m *member) (seen, error) {
-		st, err := m.Look(ctx, name)
-		return seen{st, m}, err
-	}
+func (s *Store) look(ctx context.Context, name string, merge func([]vote[lock.State]) (lock.State, bool)) (lock.State,
+	error,
+) {
+	read := func(ctx context.Context, m *member) (lock.State, error) { return m.Look(ctx, name) }
+	return survey(ctx, s, "look at", name, lock.Exclusive, read, merge)
 }
 
 // whose tells states of a name apart: readers are many, so it does not matter which one is named.
-func whose(st seen) lock.State {
+func whose(v vote[lock.State]) lock.State {
+	st := v.v
 	switch {
 	case !st.Held:
 		return lock.State{}
@@ -80,28 +68,29 @@ func whose(st seen) lock.State {
 }
 
 // state is what a majority says of a name. If there is none, nobody holds it.
-func (s *Store) state(said []seen) (one seen, agreed bool) {
-	var same []seen
+func (s *Store) state(said []vote[lock.State]) (one lock.State, agreed bool) {
+	var same []vote[lock.State]
 	for _, like := range grouped(said, whose) {
 		if len(like) >= s.quorum {
 			same = like
 		}
 	}
 	if same == nil {
-		one.Name = said[0].Name
-		for _, st := range said {
-			one.Fence = max(one.Fence, st.Fence)
+		one.Name = said[0].v.Name
+		for _, v := range said {
+			one.Fence = max(one.Fence, v.v.Fence)
 		}
 		return one, false
 	}
-	one = same[0]
+	one = same[0].v
 	left := make([]time.Duration, 0, len(same))
 	fences := make([]lock.Fence, 0, len(same))
-	for _, st := range same {
+	for _, v := range same {
+		st := v.v
 		one.Fence, one.Count, one.Holders = max(one.Fence, st.Fence), max(one.Count, st.Count), max(one.Holders, st.Holders)
 		one.Owner = min(one.Owner, st.Owner)
 		left = append(left, lasting(st.TTL))
-		if !s.quarantined(st.from) { // else it may have lost the hold, and have it again from a command that came late
+		if !s.quarantined(v.from) { // else it may have lost the hold, and have it again from a command that came late
 			fences = append(fences, st.Fence)
 		}
 	}
@@ -152,23 +141,24 @@ func ofMajority(left []time.Duration, quorum int) time.Duration {
 func (s *Store) Holders(ctx context.Context, name string, size int) ([]lock.Holder, error) {
 	read := func(ctx context.Context, m *member) ([]lock.Holder, error) { return m.Holders(ctx, name, size) }
 	return survey(ctx, s, "holders of", name, lock.Exclusive, read,
-		func(said [][]lock.Holder) ([]lock.Holder, bool) { return s.holders(said, size) })
+		func(said []vote[[]lock.Holder]) ([]lock.Holder, bool) { return s.holders(said, size) })
 }
 
 // holders are those that a majority names. If there are more than were asked for, members may name others, and each is
 // taken.
-func (s *Store) holders(said [][]lock.Holder, size int) (one []lock.Holder, agreed bool) {
+func (s *Store) holders(said []vote[[]lock.Holder], size int) (one []lock.Holder, agreed bool) {
 	type key struct {
 		o lock.Owner
 		k lock.Kind
 	}
 	need, agreed := s.quorum, true
-	for _, hs := range said {
-		if len(hs) == max(size, 1) {
+	var all []lock.Holder
+	for _, v := range said {
+		if all = append(all, v.v...); len(v.v) == max(size, 1) {
 			need = 1
 		}
 	}
-	for _, hs := range grouped(slices.Concat(said...), func(h lock.Holder) key {
+	for _, hs := range grouped(all, func(h lock.Holder) key {
 		if h.Kind != lock.Read { // as in kinHold
 			return key{kin(h.Owner), h.Kind}
 		}
@@ -194,25 +184,15 @@ func (s *Store) holders(said [][]lock.Holder, size int) (one []lock.Holder, agre
 
 // See implements lock.Store.
 func (s *Store) See(ctx context.Context, name string) (lock.Seen, error) {
-	look := func(ctx context.Context, m *member) (seenBy, error) {
-		st, err := m.See(ctx, name)
-		return seenBy{st, !s.quarantined(m)}, err
-	}
-	seen, err := survey(ctx, s, "look who holds", name, lock.Exclusive, look, s.seen)
-	return seen.Seen, err
-}
-
-// seenBy is what a member sees.
-type seenBy struct {
-	lock.Seen
-	votes bool
+	read := func(ctx context.Context, m *member) (lock.Seen, error) { return m.See(ctx, name) }
+	return survey(ctx, s, "look who holds", name, lock.Exclusive, read, s.seen)
 }
 
 // seen has the holds that members see. A hold is unsure if a majority may see it if others answered. A member that
 // does not vote helps to keep a hold, and to give none: what it sees first may be part of an attempt that fails. Such
 // an attempt also leaves its fence at some members. All are waited for if none has a hold: it may end at one after the
 // other.
-func (s *Store) seen(said []seenBy) (one seenBy, agreed bool) {
+func (s *Store) seen(said []vote[lock.Seen]) (one lock.Seen, agreed bool) {
 	type hold struct {
 		lock.SeenHold
 		votes bool
@@ -220,15 +200,16 @@ func (s *Store) seen(said []seenBy) (one seenBy, agreed bool) {
 	var holds []hold
 	var fences []lock.Fence // of those that vote
 	tracked, many := 0, 0
-	for _, st := range said {
+	for _, v := range said {
+		st, votes := v.v, !s.quarantined(v.from)
 		one.Tried = max(one.Tried, st.Fence)
-		if st.votes {
+		if votes {
 			fences = append(fences, st.Fence)
 		}
 		tracked, many = tracked+count(st.Tracked), many+count(st.Many)
 		for _, h := range st.Holds {
 			h.ID = kinHold(h)
-			holds = append(holds, hold{h, st.votes})
+			holds = append(holds, hold{h, votes})
 		}
 	}
 	if f, n := commonest(fences); n >= s.quorum {
@@ -299,10 +280,7 @@ var errNoCursor = &lock.InvalidError{
 // if a majority has; so it comes once.
 func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
 	page, next, err := s.list(ctx, prefix, cursor, size)
-	if err != nil {
-		return nil, "", fmt.Errorf("list %q: %w", prefix, err)
-	}
-	return page, next, nil
+	return page, next, about("list", prefix, err)
 }
 
 func (s *Store) list(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
@@ -385,8 +363,8 @@ func (s *Store) confirmed(ctx context.Context, at place, found []lock.State) (pa
 
 // confirm looks at a name that was found at a member.
 func (s *Store) confirm(ctx context.Context, at place, name string) (lock.State, error) {
-	one, err := survey(ctx, s, "look at", name, lock.Exclusive, looking(name), func(said []seen) (seen, bool) {
-		earlier := func(st seen) bool { return st.from.number < at.member && st.Held }
+	one, err := s.look(ctx, name, func(said []vote[lock.State]) (lock.State, bool) {
+		earlier := func(v vote[lock.State]) bool { return v.from.number < at.member && v.v.Held }
 		one, agreed := s.state(said)
 		one.Held = one.Held && !slices.ContainsFunc(said, earlier)
 		return one, agreed && len(said) == len(s.members)
@@ -394,5 +372,5 @@ func (s *Store) confirm(ctx context.Context, at place, name string) (lock.State,
 	if errors.Is(err, lock.ErrKindMismatch) {
 		return lock.State{}, nil
 	}
-	return one.State, err
+	return one, err
 }

@@ -124,20 +124,20 @@ func TestMessagesGoThroughOneMember(t *testing.T) {
 // A hold has not ended as long as members that do not answer may have it, so that a majority has.
 func TestAHoldIsSeenAsLongAsAMajorityMayHaveIt(t *testing.T) {
 	inWorld(t, 5, Config{}, func(w *world) {
-		has := seenBy{Seen: lock.Seen{Fence: 7, Holds: []lock.SeenHold{
+		has := vote[lock.Seen]{from: w.Store.members[0], v: lock.Seen{Fence: 7, Holds: []lock.SeenHold{
 			{ID: "lock o", Fence: 7, TTL: time.Second},
-		}}, votes: true}
-		not := seenBy{Seen: lock.Seen{Fence: 7}, votes: true}
+		}}}
+		not := vote[lock.Seen]{from: w.Store.members[0], v: lock.Seen{Fence: 7}}
 		for name, row := range map[string]struct {
-			said         []seenBy
+			said         []vote[lock.Seen]
 			seen, unsure bool
 		}{
-			"by three":                   {[]seenBy{has, has, has}, true, false},
-			"by two, and one is silent":  {[]seenBy{has, not, has, not}, true, true},
-			"by one, and two are silent": {[]seenBy{not, has, not}, true, true},
-			"by one, and one is silent":  {[]seenBy{not, has, not, not}, false, false},
-			"by two, and all answered":   {[]seenBy{has, not, has, not, not}, false, false},
-			"by nobody":                  {[]seenBy{not, not, not}, false, false},
+			"by three":                   {[]vote[lock.Seen]{has, has, has}, true, false},
+			"by two, and one is silent":  {[]vote[lock.Seen]{has, not, has, not}, true, true},
+			"by one, and two are silent": {[]vote[lock.Seen]{not, has, not}, true, true},
+			"by one, and one is silent":  {[]vote[lock.Seen]{not, has, not, not}, false, false},
+			"by two, and all answered":   {[]vote[lock.Seen]{has, not, has, not, not}, false, false},
+			"by nobody":                  {[]vote[lock.Seen]{not, not, not}, false, false},
 		} {
 			st, agreed := w.Store.seen(row.said)
 			seen := len(st.Holds) > 0 && !st.Holds[0].Few
