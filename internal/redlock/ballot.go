@@ -196,7 +196,7 @@ func (s *Store) ask(ctx context.Context, what, name string, kind lock.Kind, pati
 }
 
 // oneWord is the verdict when a majority agrees.
-func oneWord[T any](b *ballot[T], last bool) (none T, over bool, err error) {
+func oneWord[T any](b *ballot[T], last bool) (none T, over bool, err error) { //nolint:unparam // it is a verdict
 	if b.tally().yes >= b.s.quorum {
 		return none, true, nil
 	}

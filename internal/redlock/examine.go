@@ -40,19 +40,24 @@ func (s *Store) Examine(ctx context.Context) []lock.Finding {
 				out++
 			}
 		}
-		if isAway(found[m.number]) {
+		if slices.ContainsFunc(found[m.number], isAway) {
 			away++
 		}
 	}
 	all := []lock.Finding{s.examineQuorum(min(up, len(s.members)-away), out)}
 	for _, m := range s.members {
 		for _, f := range found[m.number] {
-			if f.Check == checkReachable && f.Severity == lock.SeverityError && len(s.members)-away >= s.quorum {
+			if isAway(f) && len(s.members)-away >= s.quorum {
 				f.Severity = lock.SeverityWarning
 			}
 			all = append(all, f)
 		}
-		all = append(all, s.examineSameServer(m)...)
+		if other := s.sameServer(m); other != nil {
+			all = append(all, lock.Finding{
+				Severity: lock.SeverityError, Check: checkSameServer, Node: m.name,
+				Detail: "it is the same server as " + other.name, Remedy: remedySameServer,
+			})
+		}
 		if left := s.quarantine(m); left > 0 {
 			all = append(all, lock.Finding{
 				Severity: lock.SeverityWarning, Check: checkQuarantine, Node: m.name,
@@ -67,13 +72,8 @@ func (s *Store) Examine(ctx context.Context) []lock.Finding {
 }
 
 // isAway says whether a member was found to be away, as a whole or in part.
-func isAway(found []lock.Finding) bool {
-	for _, f := range found {
-		if f.Check == checkReachable && f.Severity == lock.SeverityError {
-			return true
-		}
-	}
-	return false
+func isAway(f lock.Finding) bool {
+	return f.Check == checkReachable && f.Severity == lock.SeverityError
 }
 
 func (s *Store) examineQuorum(up, out int) lock.Finding {

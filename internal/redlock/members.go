@@ -42,13 +42,6 @@ func (s *Store) found(ctx context.Context) {
 	wg.Wait()
 }
 
-// met notes a member that answered: whether it may have been used before.
-func (s *Store) met(m *member) {
-	if b, ok := lock.As[Marked](m.Store); ok && !b.Marked() {
-		s.health.met.Store(true)
-	}
-}
-
 // marked are the members that are marked as new.
 func (s *Store) marked() (all []Marked) {
 	for _, m := range s.members {

@@ -31,8 +31,17 @@ type listening struct {
 func (l *listening) hears(i int, hears bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if what := l.hearsLocked(i, hears); what != 0 {
-		l.news = append(l.news, what)
+	if hears {
+		l.hearing.add(i)
+	} else {
+		l.hearing.remove(i)
+	}
+	was := l.heard
+	switch l.heard = l.hearing.len() >= l.s.quorum; {
+	case l.heard && !was:
+		l.news = append(l.news, lock.NoticeListening)
+	case was && !l.heard:
+		l.news = append(l.news, lock.NoticeDeaf)
 	}
 	if l.telling {
 		return
@@ -46,24 +55,6 @@ func (l *listening) hears(i int, hears bool) {
 		l.mu.Lock()
 	}
 	l.telling = false
-}
-
-// hearsLocked returns what is to be told, 0 for nothing.
-func (l *listening) hearsLocked(i int, hears bool) lock.What {
-	if hears {
-		l.hearing.add(i)
-	} else {
-		l.hearing.remove(i)
-	}
-	switch enough := l.hearing.len() >= l.s.quorum; {
-	case enough && !l.heard:
-		l.heard = true
-		return lock.NoticeListening
-	case !enough && l.heard:
-		l.heard = false
-		return lock.NoticeDeaf
-	}
-	return 0
 }
 
 // tell passes something on, unless nobody listens any more. mu is not held.

@@ -51,7 +51,9 @@ func (s *Store) Probe(ctx context.Context) (identity string, err error) {
 		}
 		return "", err
 	}
-	return s.health.identity(), nil
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
+	return fmt.Sprintf("majority %d", s.health.epoch), nil
 }
 
 // Meet probes the members and waits until all have answered, or ctx ends. So whoever asks first finds them known.
@@ -74,8 +76,10 @@ func (s *Store) probed(m *member, identity string, err error) {
 	if err != nil {
 		return
 	}
-	s.met(m)
 	h := &s.health
+	if b, ok := lock.As[Marked](m.Store); ok && !b.Marked() {
+		h.met.Store(true)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	before := h.identities[m.number]
@@ -91,12 +95,6 @@ func (s *Store) probed(m *member, identity string, err error) {
 	}
 }
 
-func (h *health) identity() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return fmt.Sprintf("majority %d", h.epoch)
-}
-
 // metrics of a majority. Members are named by the configuration.
 type metrics struct {
 	raised   prometheus.Counter
@@ -105,16 +103,16 @@ type metrics struct {
 
 // newMetrics makes the metrics and registers them, unless reg is nil.
 func newMetrics(s *Store, reg prometheus.Registerer) (*metrics, error) {
-	opts := func(name, help string) prometheus.Opts {
-		return prometheus.Opts{Namespace: "lockd", Subsystem: "redlock", Name: name, Help: help}
-	}
 	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts(opts(name, help)))
+		return prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "lockd", Subsystem: "redlock", Name: name, Help: help,
+		})
 	}
-	gauge := func(name, help string, labels prometheus.Labels, value func() float64) prometheus.GaugeFunc {
-		o := prometheus.GaugeOpts(opts(name, help))
-		o.ConstLabels = labels
-		return prometheus.NewGaugeFunc(o, value)
+	gauge := func(m *member, name, help string, is func() bool) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: "lockd", Subsystem: "redlock", Name: name, Help: help,
+			ConstLabels: prometheus.Labels{"member": m.name},
+		}, func() float64 { return float64(count(is())) })
 	}
 	m := &metrics{
 		raised: counter("fence_raises_total",
@@ -127,12 +125,10 @@ func newMetrics(s *Store, reg prometheus.Registerer) (*metrics, error) {
 	}
 	all := []prometheus.Collector{m.raised, m.restored}
 	for _, m := range s.members {
-		name := prometheus.Labels{"member": m.name}
 		all = append(all,
-			gauge("member_up", "1 if the member answered the last probe.", name,
-				func() float64 { return float64(count(m.up.Load())) }),
-			gauge("member_quarantined", "1 if the member does not vote for new holds because it may have lost its data.",
-				name, func() float64 { return float64(count(s.quarantined(m))) }))
+			gauge(m, "member_up", "1 if the member answered the last probe.", m.up.Load),
+			gauge(m, "member_quarantined", "1 if the member does not vote for new holds because it may have lost its data.",
+				func() bool { return s.quarantined(m) }))
 	}
 	var errs []error
 	for _, c := range all {
@@ -153,21 +149,16 @@ func count(yes bool) int {
 // it.
 func (s *Store) Publish(ctx context.Context, topic string, message []byte) (heard int, err error) {
 	first := int(s.publisher.Load())
-	err = errNoMember
 	for n := range s.members {
 		i := (first + n) % len(s.members)
-		if heard, err = s.publishAt(ctx, i, topic, message); err == nil {
+		ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.NodeTimeout, errSlow)
+		heard, err = s.members[i].Publish(ctx, topic, message)
+		if cancel(); err == nil {
 			s.publisher.Store(int32(i)) //nolint:gosec // there are few
 			return heard, nil
 		}
 	}
-	return 0, fmt.Errorf("publish to %q: %w", topic, err)
-}
-
-func (s *Store) publishAt(ctx context.Context, i int, topic string, message []byte) (int, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.NodeTimeout, errSlow)
-	defer cancel()
-	return s.members[i].Publish(ctx, topic, message)
+	return 0, about("publish to", topic, err)
 }
 
 // Subscribe implements lock.Store.
@@ -187,5 +178,3 @@ func (s *Store) atAll(begin func(m *member) (stop func())) (stop func()) {
 		}
 	})
 }
-
-var errNoMember = fmt.Errorf("%w: no member took it", lock.ErrUnavailable)

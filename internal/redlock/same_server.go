@@ -74,17 +74,6 @@ func (s *Store) tell(m *member) {
 
 const remedySameServer = "give each server once: this one votes twice, and its failure counts for two"
 
-// examineSameServer finds a member that is the same server as another one.
-func (s *Store) examineSameServer(m *member) (found []lock.Finding) {
-	if other := s.sameServer(m); other != nil {
-		found = append(found, lock.Finding{
-			Severity: lock.SeverityError, Check: checkSameServer, Node: m.name, Detail: "it is the same server as " + other.name,
-			Remedy: remedySameServer,
-		})
-	}
-	return found
-}
-
 // quarantine is for how much longer a member does not vote for new holds.
 func (s *Store) quarantine(m *member) time.Duration {
 	if s.cfg.Quarantine == 0 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -288,7 +289,9 @@ func (s *Store) list(ctx context.Context, prefix, cursor string, size int) ([]lo
 	if err != nil {
 		return nil, "", err
 	}
-	found, theirs, err := s.listAt(ctx, at, prefix, size)
+	there, cancel := context.WithTimeoutCause(ctx, s.cfg.CallTimeout, errSlow)
+	defer cancel()
+	found, theirs, err := s.members[at.member].List(there, prefix, at.theirs, size)
 	switch {
 	case errors.Is(err, lock.ErrInvalid):
 		return nil, "", err
@@ -311,12 +314,6 @@ func (s *Store) list(ctx context.Context, prefix, cursor string, size int) ([]lo
 	return page, at.String(), nil
 }
 
-func (s *Store) listAt(ctx context.Context, at place, prefix string, size int) ([]lock.State, string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.CallTimeout, errSlow)
-	defer cancel()
-	return s.members[at.member].List(ctx, prefix, at.theirs, size)
-}
-
 // place is where a list goes on.
 type place struct {
 	member, failed int
@@ -329,15 +326,12 @@ func (s *Store) placeOf(cursor string) (p place, err error) {
 	if cursor == "" {
 		return p, nil
 	}
-	n, err := fmt.Sscanf(cursor, "member %d %d ", &p.member, &p.failed)
-	if err != nil || n != 2 || p.member < 0 || p.member >= len(s.members) || p.failed < 0 {
+	_, err = fmt.Sscanf(cursor, "member %d %d ", &p.member, &p.failed)
+	theirs, ours := strings.CutPrefix(cursor, p.String())
+	if err != nil || !ours || p.member < 0 || p.member >= len(s.members) || p.failed < 0 {
 		return place{}, errNoCursor
 	}
-	head := place{member: p.member, failed: p.failed}.String()
-	if len(cursor) < len(head) || cursor[:len(head)] != head {
-		return place{}, errNoCursor
-	}
-	p.theirs = cursor[len(head):]
+	p.theirs = theirs
 	return p, nil
 }
 
