@@ -7,15 +7,6 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-const (
-	// retryPause is the pause after a failed attempt, doubled up to maxRetryPause.
-	retryPause    = 50 * time.Millisecond
-	maxRetryPause = placeInterval
-)
-
-// Backoff is the pause after the n-th failure in a row.
-func Backoff(n int) time.Duration { return min(retryPause<<min(n-1, 10), maxRetryPause) }
-
 // Begun is what a queue knew when an attempt began.
 type Begun struct{ wakeups, refusals int32 }
 
@@ -92,7 +83,7 @@ func (q *Queue[R]) headAsked(w *Waiter[R]) (fails int32) {
 // retryLater has the head asked for again after so many failures in a row.
 func (q *Queue[R]) retryLater(w *Waiter[R], fails int32, now time.Time) {
 	if q.Head() == w {
-		q.fails, q.tryAt = fails, now.Add(Backoff(int(fails)))
+		q.fails, q.tryAt = fails, now.Add(lock.Backoff(int(fails)))
 	}
 }
 

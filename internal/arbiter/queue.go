@@ -11,7 +11,7 @@ const (
 	// pollInterval bounds how long a remaining TTL and the notices of the store are trusted.
 	pollInterval = 10 * time.Second
 	// yieldPause is how long a replica stands back after a burst of hand-overs when others listen.
-	yieldPause = retryPause / 5
+	yieldPause = 10 * time.Millisecond
 	// sideBySide is how many waiters of one name are asked for at once for shared holds. New requests are not counted.
 	sideBySide = 64
 )

@@ -63,7 +63,7 @@ func (b *Broker) drive(q *queue) {
 			b.concludeLocked(w, a)
 			w.unlock()
 		case arbiter.Yield:
-			b.pause(t.Pause)
+			lock.Pause(b.ctx, t.Pause)
 		case arbiter.Rest:
 			sleep.rest(t.Pause)
 		case arbiter.Sleep:

@@ -45,7 +45,7 @@ func (b *Broker) extendLocked(l *Lease, id uint64, req request.Extend, asked tim
 		l.opOverLocked()
 	case req.MayShorten && unsettled > 0:
 		b.goTaking(func() {
-			b.pause(unsettled)
+			lock.Pause(b.ctx, unsettled)
 			l.lock()
 			defer l.unlock()
 			b.extendLocked(l, id, req, time.Now())

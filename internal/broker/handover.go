@@ -154,18 +154,13 @@ func (h *handover) given() attempt {
 // for meanwhile.
 func (b *Broker) passOnLocked(c lock.Claim, f lock.Fence) {
 	q := b.queueLocked(c.Name)
-	h := &handover{b: b, r: returnOf(c)}
+	h := &handover{b: b, r: c.Return()}
 	h.r.Fence = f
 	if !c.Kind.Shared() && q.holder == nil && !q.Passing() {
 		h.passes = true
 		q.Pass()
 	}
 	h.startLocked(q)
-}
-
-// returnOf gives back what a claim may have taken.
-func returnOf(c lock.Claim) lock.Return {
-	return lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits, Tenant: c.Tenant}
 }
 
 // giveBack gives back what may have been taken. Nobody waits for that.

@@ -94,7 +94,7 @@ func (s *Session) passOnPlace(req request.Acquire, from []lock.Owner, to lock.Ow
 		if err == nil || !lock.Retriable(err) || s.b.ctx.Err() != nil || time.Now().After(end) {
 			return ahead, err == nil
 		}
-		s.b.pause(arbiter.Backoff(n))
+		lock.Pause(s.b.ctx, lock.Backoff(n))
 	}
 }
 

@@ -23,7 +23,7 @@ func (b *Broker) monitor() {
 			b.probed(identity, err)
 		}
 		b.sessions.LogLosses()
-		b.pause(probeInterval)
+		lock.Pause(b.ctx, probeInterval)
 	}
 }
 

@@ -64,7 +64,7 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 		a = <-answers
 	}
 	if a.refused == nil && ctx.Err() != nil && !ownID { // granted at this moment, to a caller that is gone
-		b.giveBack(returnOf(w.Claim))
+		b.giveBack(w.Claim.Return())
 		a.refused = session.NotGranted{Cause: session.ErrCancelled}
 	}
 	switch refused := a.refused.(type) {
@@ -86,7 +86,7 @@ func (b *Broker) onceLease(w *waiter, req request.Once, a onceAnswer) (OnceLease
 		return lease, nil
 	}
 	if !w.ownID {
-		b.giveBack(returnOf(w.Claim))
+		b.giveBack(w.Claim.Return())
 	}
 	return OnceLease{}, lock.ErrOutcomeUnknown
 }
@@ -246,7 +246,7 @@ func (b *Broker) doubtLocked(w *waiter, err error) {
 	case w.ownID:
 		w.unsure = unknown || w.unsure && errors.Is(err, lock.ErrUnavailable)
 	case unknown:
-		b.giveBack(returnOf(w.Claim))
+		b.giveBack(w.Claim.Return())
 	}
 }
 

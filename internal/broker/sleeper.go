@@ -72,12 +72,10 @@ func (s *sleeper) attend(next []lock.Owner) {
 
 // rest is sleep without listening.
 func (s *sleeper) rest(pause time.Duration) {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	select {
 	case <-s.q.wake:
 		s.b.metrics.wakeups.WithLabelValues("push").Inc()
-	case <-timer.C:
+	case <-time.After(pause):
 		s.b.metrics.wakeups.WithLabelValues("timer").Inc()
 	case <-s.b.ctx.Done():
 	}
@@ -93,14 +91,4 @@ func (s *sleeper) close() {
 func (s *sleeper) end() {
 	s.attend(nil)
 	s.close()
-}
-
-// pause sleeps, but not longer than the broker lives.
-func (b *Broker) pause(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-b.ctx.Done():
-	}
 }

@@ -64,11 +64,10 @@ func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 
 // ownerOf is the owner in the store of what a request of the session took.
 func ownerOf(id, holder string, request uint64) lock.Owner {
-	mark := "#" + strconv.FormatUint(request, 10)
-	if strings.HasPrefix(holder, "#") {
+	if !named(holder) {
 		holder = ""
 	}
-	return lock.Owner(id + ":" + holder + mark)
+	return lock.Owner(id + ":" + holder + "#" + strconv.FormatUint(request, 10))
 }
 
 // begin begins the wait.

@@ -25,6 +25,11 @@ type Claim struct {
 	Tenant string
 }
 
+// Return gives back what the claim may have taken.
+func (c Claim) Return() Return {
+	return Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits, Tenant: c.Tenant}
+}
+
 // Grant is a claim that succeeded.
 type Grant struct {
 	// Fence of the hold. A repetition gets the same one, but for a semaphore, where it gets a greater one.

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -154,6 +155,14 @@ const (
 
 // Backoff is the pause after the n-th failure in a row.
 func Backoff(n int) time.Duration { return min(firstPause<<min(n-1, 10), longestPause) }
+
+// Pause waits for so long, or until ctx ends.
+func Pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
 
 // Retriable says whether a call that failed so is worth another one: the store could not be reached, or is full.
 func Retriable(err error) bool {

@@ -154,7 +154,7 @@ func (s *Session) endRecord() bool {
 		case s.of.ctx.Err() != nil || time.Now().After(end):
 			return false
 		}
-		s.of.pause(lock.Backoff(n))
+		lock.Pause(s.of.ctx, lock.Backoff(n))
 	}
 }
 

@@ -57,7 +57,7 @@ func (s *Session) keepRecordLocked(n int) {
 			return
 		}
 		s.of.goes(func() {
-			s.of.pause(lock.Backoff(n))
+			lock.Pause(s.of.ctx, lock.Backoff(n))
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.keepRecordLocked(n + 1)
@@ -107,7 +107,7 @@ func (s *Session) askWhose() {
 		s.mu.Unlock()
 		switch {
 		case again:
-			s.of.pause(lock.Backoff(n))
+			lock.Pause(s.of.ctx, lock.Backoff(n))
 		case still:
 			for _, run := range asked {
 				run()

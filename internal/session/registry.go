@@ -234,13 +234,3 @@ func (r *Registry) goes(run func()) {
 		run()
 	}()
 }
-
-// pause sleeps, but not longer than the replica lives.
-func (r *Registry) pause(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-r.ctx.Done():
-	}
-}

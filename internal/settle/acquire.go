@@ -61,24 +61,20 @@ func acquired[T any](s *Store, cs []lock.Claim, off []*row, again bool,
 		}
 		for _, c := range cs {
 			if n == unsettled && !c.Owner.Repeats() { // who waits asks again as long as it keeps its place
-				s.want(returned(c), c.TTL, c.Place)
+				s.want(c.Return(), c.TTL, c.Place)
 			}
 		}
 		done(got, err)
 	}
 }
 
-// returned gives back what a claim took. Whoever asks has asked for nothing else, so no fence is needed.
-func returned(c lock.Claim) lock.Return {
-	return lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits, Tenant: c.Tenant}
-}
-
-// takeBack releases what some claims took, and calls then.
+// takeBack releases what some claims took, and calls then. Whoever asks has asked for nothing else, so no fence is
+// needed.
 func (s *Store) takeBack(cs []lock.Claim, then func()) {
 	var left atomic.Int64
 	left.Store(int64(len(cs)))
 	for _, c := range cs {
-		s.StartRelease(returned(c), func(lock.Returned, error) {
+		s.StartRelease(c.Return(), func(lock.Returned, error) {
 			if left.Add(-1) == 0 {
 				then()
 			}

@@ -250,9 +250,7 @@ func (w *watch) tellOne(n news) {
 func (w *watch) observe(ctx context.Context) {
 	stop := w.hub.store.Watch(w.name, w.noticed)
 	defer stop()
-	if w.isDeaf() { // what is told from the first look on is exact if it is heard
-		w.rest(ctx, deafPause)
-	}
+	w.rest(ctx, deafPause) // what is told from the first look on is exact if it is heard
 	for ctx.Err() == nil {
 		before := w.beginLook()
 		st, err := w.hub.store.See(ctx, w.name)
@@ -269,22 +267,11 @@ func (w *watch) observe(ctx context.Context) {
 
 // rest waits until something happened, but not longer than a time.
 func (w *watch) rest(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-w.wake:
 	case <-ctx.Done():
 	}
-}
-
-func (w *watch) isDeaf() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.deaf
 }
 
 // noticed notes what the store tells, and has the name looked at.
