@@ -38,10 +38,9 @@ type Broker struct {
 	wg       sync.WaitGroup
 	seed     maphash.Seed // divides the names among the shards
 	shards   [shardCount]shard
-	taking   atomic.Int64  // what is under way that may take a lock or give one back
-	quiet    chan struct{} // size 1, has a value when nothing is, or was a moment ago
-	recounts chan struct{} // size 1, has a value when all leases are to be verified
-	noQuorum atomic.Bool   // at the last probe no majority of several stores could be reached
+	taking   atomic.Int64 // what is under way that may take a lock or give one back
+	recounts atomic.Int64 // how often all leases are to be verified yet
+	noQuorum atomic.Bool  // at the last probe no majority of several stores could be reached
 
 	sessions *session.Registry
 	watching *watching.Hub
@@ -59,8 +58,6 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 	b := &Broker{
 		cfg: cfg, store: store, keeper: keeper, log: log.Named("broker"), began: time.Now().Add(-time.Second), ctx: ctx,
 		stop:     stop,
-		quiet:    make(chan struct{}, 1),
-		recounts: make(chan struct{}, 1),
 		down:     errNotProbed,
 		seed:     maphash.MakeSeed(),
 		watching: watching.New(store),
@@ -83,7 +80,6 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 	})
 	b.finder = deadlock.New(deadlock.Config{ID: newID(), Store: store, Local: local{b}, Log: b.log})
 	b.wg.Go(b.monitor)
-	b.wg.Go(b.recount)
 	b.wg.Go(func() { b.finder.Run(ctx) })
 	return b
 }
@@ -168,26 +164,15 @@ func (b *Broker) goTaking(run func()) {
 // ends.
 func (b *Broker) beginTaking() { b.taking.Add(1) }
 
-func (b *Broker) endTaking() {
-	if b.taking.Add(-1) == 0 {
-		select {
-		case b.quiet <- struct{}{}:
-		default:
-		}
-	}
-}
+func (b *Broker) endTaking() { b.taking.Add(-1) }
 
 // waitQuiet waits until nothing of that is under way, and says whether it is so. What is left at the end of ctx stays
 // in the store until it runs out.
 func (b *Broker) waitQuiet(ctx context.Context) bool {
-	for b.taking.Load() > 0 {
-		select {
-		case <-b.quiet:
-		case <-ctx.Done():
-			return false
-		}
+	for b.taking.Load() > 0 && ctx.Err() == nil {
+		lock.Pause(ctx, time.Millisecond)
 	}
-	return true
+	return b.taking.Load() == 0
 }
 
 // newID returns a random UUID (RFC 9562, version 4).

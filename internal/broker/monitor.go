@@ -61,12 +61,15 @@ func (b *Broker) probed(identity string, err error) {
 	}
 }
 
-// forced has a lease verified that was freed by force, here or elsewhere. With "" any may have been.
+// forced has a lease verified that was freed by force, here or elsewhere. With "" any may have been, so all are.
 func (b *Broker) forced(name string) {
 	if name == "" {
-		select {
-		case b.recounts <- struct{}{}:
-		default:
+		if b.recounts.Add(1) == 1 {
+			b.goTaking(func() {
+				for n := b.recounts.Load(); n > 0; n = b.recounts.Add(-n) {
+					b.sessions.Recount()
+				}
+			})
 		}
 		return
 	}
@@ -76,18 +79,6 @@ func (b *Broker) forced(name string) {
 	if q := h.queues[name]; q != nil {
 		for l := range q.leasesLocked() {
 			b.keeper.Hurry(l)
-		}
-	}
-}
-
-// recount has all leases verified each time a forced release may not have been heard.
-func (b *Broker) recount() {
-	for {
-		select {
-		case <-b.recounts:
-			b.sessions.Recount()
-		case <-b.ctx.Done():
-			return
 		}
 	}
 }
