@@ -27,23 +27,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/lockd-io/lockd/internal/agreement"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/grpcapi"
-	"github.com/lockd-io/lockd/internal/guard"
 	"github.com/lockd-io/lockd/internal/observe"
 	"github.com/lockd-io/lockd/internal/session"
 )
 
 // App is lockd, ready to run. It runs once.
 type App struct {
-	cfg    config.Config
-	log    *zap.Logger
-	reg    *prometheus.Registry
-	broker *broker.Broker
-	api    *grpcapi.Server
-	ops    *http.Server // nil if nobody listens there
-	guard  *guard.Guard // nil if the store is not shared
+	cfg       config.Config
+	log       *zap.Logger
+	reg       *prometheus.Registry
+	broker    *broker.Broker
+	api       *grpcapi.Server
+	ops       *http.Server         // nil if nobody listens there
+	agreement *agreement.Agreement // nil if the store is not shared
 	// Of atOps, atAdmin and atClients; nil where nobody listens.
 	listeners [3]net.Listener
 

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/agreement"
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/gate"
-	"github.com/lockd-io/lockd/internal/guard"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
 )
@@ -53,22 +53,22 @@ func memberName(c config.Redis, text string) string {
 // beginGuard has replicas that keep the same locks in another way not serve beside this one, and notices those that
 // have the same name.
 func (a *App) beginGuard(store lock.Store) error {
-	shared, ok := lock.As[guard.Store](store)
+	shared, ok := lock.As[agreement.Store](store)
 	if !ok {
 		return nil
 	}
-	r := guard.Replica{Text: declaration(a.cfg), Name: a.cfg.Replica, ID: rand.Text()}
-	g, err := guard.Begin(shared, r, a.log, a.reg, func(err error) { a.fail(differs(err)) })
+	r := agreement.Replica{Text: declaration(a.cfg), Name: a.cfg.Replica, ID: rand.Text()}
+	g, err := agreement.Begin(shared, r, a.log, a.reg, func(err error) { a.fail(differs(err)) })
 	if err != nil {
 		return differs(err)
 	}
-	a.guard = g
-	a.cleanups.add("guard", closeTimeout, func(context.Context) error { g.Close(); return nil })
+	a.agreement = g
+	a.cleanups.add("agreement", closeTimeout, func(context.Context) error { g.Close(); return nil })
 	return nil
 }
 
 func differs(err error) error {
-	if errors.Is(err, guard.ErrDiffers) {
+	if errors.Is(err, agreement.ErrDiffers) {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	return err
@@ -100,8 +100,8 @@ func (a *App) examine(late time.Duration, shut bool) []lock.Finding {
 			"requests of sessions are read more slowly: too many wait for the store, or renewals are late",
 			"see why the store is slow, or give lockd more processor time")
 	}
-	if a.guard != nil {
-		found = append(found, a.guard.Examine()...)
+	if a.agreement != nil {
+		found = append(found, a.agreement.Examine()...)
 	}
 	for i := range found {
 		found[i].Node = a.cfg.Replica

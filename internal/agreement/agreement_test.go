@@ -1,4 +1,4 @@
-package guard
+package agreement
 
 import (
 	"context"
@@ -66,7 +66,7 @@ func (s *shared) set(change func()) {
 
 // begun is a replica that declares itself, and what it logs.
 type begun struct {
-	*Guard
+	*Agreement
 	*testing.T
 	log *observer.ObservedLogs
 }

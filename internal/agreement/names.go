@@ -1,4 +1,4 @@
-package guard
+package agreement
 
 import (
 	"context"
@@ -27,32 +27,32 @@ type named struct {
 }
 
 // lookForNames asks once. If not all answer, nobody of the same name among them is no news.
-func (g *Guard) lookForNames(ctx context.Context) {
+func (a *Agreement) lookForNames(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	answers, asked, err := g.peers.Ask(ctx, struct{}{})
+	answers, asked, err := a.peers.Ask(ctx, struct{}{})
 	others := 0
-	for _, a := range answers {
-		if a.Replica == g.Name && a.ID != g.ID {
+	for _, other := range answers {
+		if other.Replica == a.Name && other.ID != a.ID {
 			others++
 		}
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	n := &g.names
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := &a.names
 	n.last = err
 	if err != nil || others == 0 && len(answers) < asked {
 		return
 	}
 	before := n.others
 	n.others, n.looked = others, true
-	g.shared.Set(float64(others))
+	a.shared.Set(float64(others))
 	switch {
 	case others > 0 && before == 0:
-		g.log.Warn("other replicas have the name of this one", zap.String(observe.KeyReplica, g.Name),
+		a.log.Warn("other replicas have the name of this one", zap.String(observe.KeyReplica, a.Name),
 			zap.Int(observe.KeyCount, others), zap.String(observe.KeyRemedy, nameRemedy))
 	case others == 0 && before > 0:
-		g.log.Info("no other replica has the name of this one any more", zap.String(observe.KeyReplica, g.Name))
+		a.log.Info("no other replica has the name of this one any more", zap.String(observe.KeyReplica, a.Name))
 	}
 }
 

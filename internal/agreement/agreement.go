@@ -1,4 +1,4 @@
-// Package guard has all replicas of lockd keep the same locks in the same way.
+// Package agreement has all replicas of lockd keep the same locks in the same way.
 //
 // Two replicas that share locks and differ in where they keep them, such as in another set of masters, would both grant
 // one lock. So each declares in the store how it is configured. What another one has declared, and keeps declaring,
@@ -15,7 +15,7 @@
 //
 // Replicas of one name are told of, and go on. Replicas that have no server in common do not learn of each other. What
 // was declared is forgotten a minute (Lasts) after the last replica declared it; leases of its clients may last longer.
-package guard
+package agreement
 
 import (
 	"context"
@@ -60,8 +60,8 @@ type Store interface {
 	lock.Peers
 }
 
-// Guard declares how this replica keeps locks.
-type Guard struct {
+// Agreement declares how this replica keeps locks.
+type Agreement struct {
 	Replica
 
 	store   Store
@@ -82,47 +82,47 @@ type Guard struct {
 
 // Begin declares a replica until Close. It returns ErrDiffers if another one keeps locks in another way. If the store
 // cannot be reached, that is found out later, and told to failed, which must not block. reg may be nil.
-func Begin(store Store, r Replica, log *zap.Logger, reg prometheus.Registerer, failed func(error)) (*Guard, error) {
+func Begin(store Store, r Replica, log *zap.Logger, reg prometheus.Registerer, failed func(error)) (*Agreement, error) {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "lockd", Name: name, Help: help})
 	}
-	g := &Guard{
-		Replica: r, store: store, log: log.Named("guard"),
+	a := &Agreement{
+		Replica: r, store: store, log: log.Named("agreement"),
 		differs: gauge("config_differs", "1 if other replicas keep the locks of this store in another way."),
 		shared:  gauge("replica_name_shared", "How many other replicas of this store have the name of this one."),
 	}
 	if reg != nil {
-		if err := errors.Join(reg.Register(g.differs), reg.Register(g.shared)); err != nil {
-			return nil, fmt.Errorf("register the metrics of the guard: %w", err)
+		if err := errors.Join(reg.Register(a.differs), reg.Register(a.shared)); err != nil {
+			return nil, fmt.Errorf("register the metrics of agreement: %w", err)
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	g.cancel = cancel
-	if err := g.declare(ctx); errors.Is(err, ErrDiffers) {
+	a.cancel = cancel
+	if err := a.declare(ctx); errors.Is(err, ErrDiffers) {
 		cancel()
 		return nil, err
 	}
-	g.lookAround(ctx)
-	g.peers = peers.Join(store, "names", r.ID, func(struct{}) named { return named{r.Name, r.ID} }, func(err error) {
-		g.log.Debug("another replica was not told the name of this one", zap.Error(err))
+	a.lookAround(ctx)
+	a.peers = peers.Join(store, "names", r.ID, func(struct{}) named { return named{r.Name, r.ID} }, func(err error) {
+		a.log.Debug("another replica was not told the name of this one", zap.Error(err))
 	})
-	g.wg.Go(func() { g.keep(ctx, failed) })
-	return g, nil
+	a.wg.Go(func() { a.keep(ctx, failed) })
+	return a, nil
 }
 
 // Close ends it. What was declared is kept for a while: the leases are.
-func (g *Guard) Close() {
-	g.cancel()
-	g.peers.Leave()
-	g.wg.Wait()
+func (a *Agreement) Close() {
+	a.cancel()
+	a.peers.Leave()
+	a.wg.Wait()
 }
 
 // keep repeats the declaration, and looks who else is there.
-func (g *Guard) keep(ctx context.Context, failed func(error)) {
-	g.lookForNames(ctx)
+func (a *Agreement) keep(ctx context.Context, failed func(error)) {
+	a.lookForNames(ctx)
 	for {
 		pause := every
-		if !g.agreed() {
+		if !a.agreed() {
 			pause = soon
 		}
 		select {
@@ -130,110 +130,110 @@ func (g *Guard) keep(ctx context.Context, failed func(error)) {
 			return
 		case <-time.After(pause):
 		}
-		if err := g.declare(ctx); errors.Is(err, ErrDiffers) && !g.agreed() {
+		if err := a.declare(ctx); errors.Is(err, ErrDiffers) && !a.agreed() {
 			failed(err)
 			return
 		}
-		g.lookAround(ctx)
-		g.lookForNames(ctx)
+		a.lookAround(ctx)
+		a.lookForNames(ctx)
 	}
 }
 
 // lookAround looks for replicas with another prefix whose names may be names here, and tells of them when they come.
-func (g *Guard) lookAround(ctx context.Context) {
+func (a *Agreement) lookAround(ctx context.Context) {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errors.New("the store did not answer in time"))
 	defer cancel()
-	others, err := g.store.Overlaps(ctx, Lasts)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.looked = err; err != nil {
-		g.log.Debug("which prefixes are in use is not known", zap.Error(err))
+	others, err := a.store.Overlaps(ctx, Lasts)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.looked = err; err != nil {
+		a.log.Debug("which prefixes are in use is not known", zap.Error(err))
 		return
 	}
 	for _, other := range others {
-		if !slices.Contains(g.others, other) {
-			g.log.Warn("another lockd uses a prefix that overlaps with this one's: some of its names are names here",
+		if !slices.Contains(a.others, other) {
+			a.log.Warn("another lockd uses a prefix that overlaps with this one's: some of its names are names here",
 				zap.String(observe.KeyPrefix, other), zap.String(observe.KeyRemedy, overlapRemedy))
 		}
 	}
-	g.others = others
+	a.others = others
 }
 
 const overlapRemedy = "give each a prefix that does not begin as the other one's (redis.prefix), or another database"
 
-func (g *Guard) agreed() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.settled
+func (a *Agreement) agreed() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.settled
 }
 
 // declare declares once, and notes what comes of it.
-func (g *Guard) declare(ctx context.Context) error {
+func (a *Agreement) declare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errors.New("the store did not answer in time"))
 	defer cancel()
-	kept, err := g.store.Declare(ctx, g.Text, Lasts)
-	if err == nil && kept != g.Text {
+	kept, err := a.store.Declare(ctx, a.Text, Lasts)
+	if err == nil && kept != a.Text {
 		err = fmt.Errorf("%w: they say %q, this one is configured as %q; give all replicas the same configuration. To "+
 			"change it, stop all of them, "+
-			"and wait %v and until their leases have ended", ErrDiffers, kept, g.Text, Lasts)
+			"and wait %v and until their leases have ended", ErrDiffers, kept, a.Text, Lasts)
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	was := g.last
-	g.last = err
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	was := a.last
+	a.last = err
 	switch {
 	case err == nil:
-		g.settled = true
-		g.differs.Set(0)
+		a.settled = true
+		a.differs.Set(0)
 		if errors.Is(was, ErrDiffers) {
-			g.log.Info("the replicas agree again how locks are kept")
+			a.log.Info("the replicas agree again how locks are kept")
 		}
 	case errors.Is(err, ErrDiffers):
-		g.differs.Set(1)
+		a.differs.Set(1)
 		if !errors.Is(was, ErrDiffers) {
-			g.log.Error("replicas keep locks in different ways", zap.Error(err),
+			a.log.Error("replicas keep locks in different ways", zap.Error(err),
 				zap.String(observe.KeyRemedy, "give all replicas the same configuration"))
 		}
 	default:
-		g.log.Debug("how locks are kept could not be declared", zap.Error(err))
+		a.log.Debug("how locks are kept could not be declared", zap.Error(err))
 	}
 	return err
 }
 
 // Examine tells how the last declaration went, and who else is there.
-func (g *Guard) Examine() []lock.Finding {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return []lock.Finding{g.agreementLocked(), g.overlapLocked(), g.names.finding()}
+func (a *Agreement) Examine() []lock.Finding {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return []lock.Finding{a.agreementLocked(), a.overlapLocked(), a.names.finding()}
 }
 
-func (g *Guard) overlapLocked() lock.Finding {
+func (a *Agreement) overlapLocked() lock.Finding {
 	f := lock.Finding{
 		Severity: lock.SeverityOK, Check: "PREFIX_OVERLAPS",
 		Detail: "no other lockd uses names that may be names here",
 	}
 	switch {
-	case len(g.others) > 0:
+	case len(a.others) > 0:
 		f.Severity, f.Remedy = lock.SeverityWarning, overlapRemedy
-		f.Detail = fmt.Sprintf("replicas with the prefix %q use the same Redis: some of their names are names here", g.others)
-	case g.looked != nil:
-		f.Severity, f.Detail = lock.SeverityInfo, "could not be looked at: "+g.looked.Error()
+		f.Detail = fmt.Sprintf("replicas with the prefix %q use the same Redis: some of their names are names here", a.others)
+	case a.looked != nil:
+		f.Severity, f.Detail = lock.SeverityInfo, "could not be looked at: "+a.looked.Error()
 	}
 	return f
 }
 
-func (g *Guard) agreementLocked() lock.Finding {
-	f := lock.Finding{Severity: lock.SeverityOK, Check: "CONFIG_AGREES", Detail: "all replicas say " + g.Text}
+func (a *Agreement) agreementLocked() lock.Finding {
+	f := lock.Finding{Severity: lock.SeverityOK, Check: "CONFIG_AGREES", Detail: "all replicas say " + a.Text}
 	switch {
-	case errors.Is(g.last, ErrDiffers):
-		f.Severity, f.Detail = lock.SeverityError, g.last.Error()
+	case errors.Is(a.last, ErrDiffers):
+		f.Severity, f.Detail = lock.SeverityError, a.last.Error()
 		f.Remedy = "give all replicas the same configuration"
-	case errors.Is(g.last, lock.ErrUnavailable), errors.Is(g.last, lock.ErrOutcomeUnknown):
+	case errors.Is(a.last, lock.ErrUnavailable), errors.Is(a.last, lock.ErrOutcomeUnknown):
 		// Of the store itself other findings tell.
 		f.Severity, f.Detail = lock.SeverityInfo,
 			"could not be looked at: the store did not answer the last time, and is asked again"
-	case g.last != nil:
-		f.Severity, f.Detail = lock.SeverityInfo, "could not be looked at: "+g.last.Error()
+	case a.last != nil:
+		f.Severity, f.Detail = lock.SeverityInfo, "could not be looked at: "+a.last.Error()
 	}
 	return f
 }
