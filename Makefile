@@ -60,7 +60,7 @@ test: ## inspect, and each promise proven once, as CI runs it
 .PHONY: test-long
 test-long: ## the same, long comparisons, all faults for minutes, and each version of Redis: hours. A release needs it
 	@scripts/ensure cc redis java stubs tests
-	LOCKD_TEST_LONG=1 scripts/test -timeout 2h $(TESTFLAGS) ./...
+	TEST_LONG=1 scripts/test -timeout 2h $(TESTFLAGS) ./...
 	$(MAKE) test-faults test-replicas test-attacks test-servers test-compat
 
 # What the store's tests run over, besides the redis-server of this machine. scripts/servers fetches them.
@@ -72,7 +72,7 @@ test-servers: ## run the tests of the Redis store, and some with faults, over ea
 	@scripts/ensure cc java
 	@scripts/servers
 	failed=(); for server in $(SERVERS); do \
-		echo "== $$server"; export LOCKD_TEST_LONG=1 LOCKD_TEST_REDIS_SERVER='$(CURDIR)/.cache/servers/'$$server; \
+		echo "== $$server"; export TEST_LONG=1 TEST_REDIS_SERVER='$(CURDIR)/.cache/servers/'$$server; \
 		$(GO) test -race -timeout 1h ./internal/redistest ./internal/redisstore/... || failed+=("$$server: the store"); \
 		$(GO) test -timeout $(TEST_TIMEOUT) -run '$(FAULTS)' ./test/e2e || failed+=("$$server: faults"); done; \
 	if (($${#failed[@]})); then printf 'failed: %s\n' "$${failed[@]}"; exit 1; fi; echo "all passed over: $(SERVERS)"
@@ -84,7 +84,7 @@ SEED ?= 0
 .PHONY: test-faults
 test-faults: ## have 16 clients use locks while everything fails, over each topology. LENGTH=10m SEED=7
 	@scripts/ensure cc redis
-	LOCKD_TEST_LONG=1 $(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -skip '$(FLEET)' -length $(LENGTH) -seed $(SEED)
+	TEST_LONG=1 $(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -skip '$(FLEET)' -length $(LENGTH) -seed $(SEED)
 
 # Tests of test/faultrun in which replicas of lockd fail and the stores do not.
 FLEET := Replica|Rolling|TestSessionsSpread
@@ -92,7 +92,7 @@ FLEET := Replica|Rolling|TestSessionsSpread
 .PHONY: test-replicas
 test-replicas: ## kill, stop and restart three replicas under load, on one Redis and on a majority. LENGTH=10m SEED=7
 	@scripts/ensure cc redis
-	LOCKD_TEST_LONG=1 $(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -run '$(FLEET)' -parallel 2 -length $(LENGTH) -seed $(SEED)
+	TEST_LONG=1 $(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -run '$(FLEET)' -parallel 2 -length $(LENGTH) -seed $(SEED)
 
 # For how long nothing fails in test-alerts, and nothing may fire.
 HEALTHY ?= 10m

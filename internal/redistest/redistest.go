@@ -90,7 +90,7 @@ func (s *Server) tryToStart(prepare func()) {
 }
 
 // program is the server that the environment names, which may be another version, or Valkey.
-func program() string { return cmp.Or(os.Getenv("LOCKD_TEST_REDIS_SERVER"), "redis-server") }
+func program() string { return cmp.Or(os.Getenv("TEST_REDIS_SERVER"), "redis-server") }
 
 // start runs the process and waits until it answers.
 func (s *Server) start() error {

@@ -1,5 +1,7 @@
 // Package tier says which tests are long.
 //
+// The variable does not begin with LOCKD_: lockd refuses those that it does not know.
+//
 // A test is in the first tier, which is the default, if it proves a promise that no quicker test proves, and takes
 // seconds. The second tier has the rest: every version of a server, every topology's contract, long comparisons of
 // random steps, faults for minutes. `make test` runs the first, `make test-long` both.
@@ -11,7 +13,7 @@ import (
 )
 
 // IsLong is true in a run of both tiers.
-var IsLong = os.Getenv("LOCKD_TEST_LONG") == "1"
+var IsLong = os.Getenv("TEST_LONG") == "1"
 
 // Long skips a test that belongs to the second tier in a run of the first.
 func Long(t testing.TB) {

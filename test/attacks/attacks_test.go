@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		attackForever()
 	}
 	os.Exit(harness.Run(m, harness.Settings{SideBySide: "1", Before: func() (err error) {
-		if lockdBin = os.Getenv("LOCKD_TEST_BIN"); lockdBin == "" {
+		if lockdBin = os.Getenv("TEST_BIN"); lockdBin == "" {
 			lockdBin, err = harness.Build("lockd")
 		}
 		return err
