@@ -26,7 +26,7 @@ type request struct {
 	end      instant         // when wait ends
 	onQueued func(position int)
 	first    acquireCall // its first sending
-	room     [1]*Lock    // for the Locks
+	buffer   [1]*Lock    // for the Locks
 }
 
 // acquireCall is a call with all that belongs to it in one allocation.

@@ -27,7 +27,7 @@ type hold struct {
 
 	// Guarded by Client.mu.
 	locks      []*Lock  // those that have not ended, in the order of their grants
-	room       [1]*Lock // for locks
+	buffer     [1]*Lock // for locks
 	auto       bool
 	shortening *call // the last Shorten that is not answered
 }
@@ -43,7 +43,7 @@ func (s *session) addLocked(l *Lock, deadline instant, auto bool) {
 	}
 	if h == nil {
 		h = l.hold
-		h.locks, h.auto = h.room[:0], auto
+		h.locks, h.auto = h.buffer[:0], auto
 		h.deadline.Store(int64(deadline))
 		s.holds[h.key] = h
 	} else {

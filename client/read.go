@@ -165,7 +165,7 @@ func (st *stream) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
 	items := asked.GetItems()
 	right := len(g.GetHolds()) == max(len(items), 1)
 	deadline := st.beats.deadline(g.GetValidity())
-	values, locks := c.asks.values, c.asks.room[:0]
+	values, locks := c.asks.values, c.asks.buffer[:0]
 	var set *Locks
 	if c.asks.several {
 		set = &Locks{ending: ending{session: s, values: values}}

@@ -127,10 +127,10 @@ func (st *stream) take(beat bool) (requests []*lockdv1.SessionRequest, last bool
 
 // fit says how many requests go into one frame: at least one. Half of the limit is used, the rest is for framing.
 func (st *stream) fit(requests []*lockdv1.SessionRequest) int {
-	room := st.session.frameBytes() / 2
+	left := st.session.frameBytes() / 2
 	for n, r := range requests {
-		room -= proto.Size(r) + 8
-		if n > 0 && (room < 0 || n == maxBatch) {
+		left -= proto.Size(r) + 8
+		if n > 0 && (left < 0 || n == maxBatch) {
 			return n
 		}
 	}

@@ -26,19 +26,19 @@ const (
 	spareFiles = 512
 )
 
-// room is how many connections there may be at one of our addresses at a time. 0 is no limit.
-type room struct {
+// capacity is how many connections there may be at one of our addresses at a time. 0 is no limit.
+type capacity struct {
 	all, each int
 	// makesRoom: who comes is let in also when it is full, and the oldest connection is closed for it, of the address
 	// that has the most. So nobody who is quick, as a probe is, can be kept away by connections that stay.
 	makesRoom bool
 }
 
-// roomForClients follows the limits of sessions. Clients must not take the last files of the process either: without
+// capacityForClients follows the limits of sessions. Clients must not take the last files of the process either: without
 // any left, a connection to Redis that broke could not be made again.
-func roomForClients(c config.Config, files int) room {
+func capacityForClients(c config.Config, files int) capacity {
 	l := c.Limits
-	r := room{all: 2*l.Sessions + spareConnections}
+	r := capacity{all: 2*l.Sessions + spareConnections}
 	if files > 0 {
 		r.all = min(r.all, max(files-spareFiles, files/2))
 	}
@@ -60,7 +60,7 @@ func openFiles() int {
 // listener lets in so many connections. Whoever comes when there is no room is sent away at once, or makes room.
 type listener struct {
 	net.Listener
-	room
+	capacity
 	log     *zap.Logger
 	refused prometheus.Counter
 	closed  prometheus.Counter // to make room
@@ -82,7 +82,7 @@ type accepted struct {
 }
 
 // bounded bounds one of our addresses, by its key of the configuration.
-func bounded(key string, l net.Listener, r room, log *zap.Logger, reg prometheus.Registerer) net.Listener {
+func bounded(key string, l net.Listener, c capacity, log *zap.Logger, reg prometheus.Registerer) net.Listener {
 	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "lockd", Name: name, Help: help, ConstLabels: prometheus.Labels{"endpoint": key},
@@ -91,7 +91,7 @@ func bounded(key string, l net.Listener, r room, log *zap.Logger, reg prometheus
 		return c
 	}
 	out := &listener{
-		Listener: l, room: r, all: make(map[lock.Tenant]map[*accepted]struct{}),
+		Listener: l, capacity: c, all: make(map[lock.Tenant]map[*accepted]struct{}),
 		log: log.With(zap.String(observe.KeyEndpoint, key)),
 		refused: counter("connections_refused_total",
 			"Connections that were closed at once, as there were too many, by our address."),
@@ -146,7 +146,7 @@ func (l *listener) enter(c net.Conn) *accepted {
 }
 
 func (l *listener) fullLocked(address lock.Tenant) bool {
-	return l.room.all > 0 && l.n >= l.room.all || l.each > 0 && len(l.all[address]) >= l.each
+	return l.capacity.all > 0 && l.n >= l.capacity.all || l.each > 0 && len(l.all[address]) >= l.each
 }
 
 // makeRoomLocked closes the oldest connection of an address that has as many as it may, or else of the one that has the

@@ -92,7 +92,7 @@ func TestAConnectionThatEndsMakesRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	at := bounded("listen", l, room{all: 3, each: 2}, zap.NewNop(), newRegistry())
+	at := bounded("listen", l, capacity{all: 3, each: 2}, zap.NewNop(), newRegistry())
 	inside := make(chan net.Conn, 10)
 	go func() {
 		for {
@@ -130,12 +130,12 @@ func TestAConnectionThatEndsMakesRoom(t *testing.T) {
 func TestClientsLeaveFilesForRedis(t *testing.T) {
 	cfg := config.Default()
 	for files, want := range map[int]int{0: 201_000, 1 << 20: 201_000, 20_000: 20_000 - spareFiles, 600: 300} {
-		if got := roomForClients(cfg, files); got.all != want || got.each != 21_000 {
+		if got := capacityForClients(cfg, files); got.all != want || got.each != 21_000 {
 			t.Errorf("with %d files: got %+v", files, got)
 		}
 	}
 	cfg.Limits.SessionsPerAddress = 0
-	if got := roomForClients(cfg, 0); got.each != 0 {
+	if got := capacityForClients(cfg, 0); got.each != 0 {
 		t.Errorf("without a limit: got %+v", got)
 	}
 }

@@ -17,11 +17,11 @@ import (
 
 // endpoint is one of our addresses.
 type endpoint struct {
-	key     string // "listen"
-	section string // "listen_tls"
-	addr    string // empty: nowhere
-	tls     config.TLS
-	room    room
+	key      string // "listen"
+	section  string // "listen_tls"
+	addr     string // empty: nowhere
+	tls      config.TLS
+	capacity capacity
 }
 
 // The addresses of lockd, in the order in which they are opened: that of probes is the first to open and the last to
@@ -34,11 +34,11 @@ const (
 
 // endpoints are those for probes, for operators and for clients.
 func endpoints(c config.Config) [3]endpoint {
-	few := room{all: fewConnections, each: fewOfOneAddress, makesRoom: true}
+	few := capacity{all: fewConnections, each: fewOfOneAddress, makesRoom: true}
 	return [...]endpoint{
 		atOps:     {"ops_listen", "ops_tls", c.OpsListen, c.OpsTLS, few},
 		atAdmin:   {"admin_listen", "admin_tls", c.AdminListen, c.AdminTLS, few},
-		atClients: {"listen", "listen_tls", c.Listen, c.ListenTLS, roomForClients(c, openFiles())},
+		atClients: {"listen", "listen_tls", c.Listen, c.ListenTLS, capacityForClients(c, openFiles())},
 	}
 }
 
@@ -71,7 +71,7 @@ func (e endpoint) listen(log *zap.Logger, reg prometheus.Registerer) (net.Listen
 	if err != nil {
 		return nil, fmt.Errorf("bind %s: %w", e.key, err)
 	}
-	return bounded(e.key, l, e.room, log, reg), nil
+	return bounded(e.key, l, e.capacity, log, reg), nil
 }
 
 // warnOfClearText says loudly which addresses others can reach and read. Of the one for probes only profiles matter.

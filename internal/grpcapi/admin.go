@@ -21,7 +21,7 @@ type adminService struct {
 	replica
 	server    *Server
 	log       *zap.Logger
-	examining limits.Room
+	examining limits.Slots
 }
 
 // ForceRelease frees a name whoever holds it.

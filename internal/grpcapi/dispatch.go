@@ -16,7 +16,7 @@ import (
 // above what awaitRoom allows.
 const pieceSize = 64
 
-// pieces are room for the requests of a piece. A stream has it only while it reads a message.
+// pieces are buffers for the requests of a piece. A stream has it only while it reads a message.
 var pieces = sync.Pool{New: func() any { return new([pieceSize]request.Request) }}
 
 // dispatch hands one message to the session. Whatever its content, the stream lives on, unless it cannot even be told
@@ -124,9 +124,9 @@ func (c *conn) alone(id uint64, m *lockdv1.SessionRequest) {
 
 // next is one more request of the piece, to be filled in.
 func (c *conn) next(id uint64, verb request.Verb) *request.Request {
-	if c.room == nil {
-		c.room = pieces.Get().(*[pieceSize]request.Request)
-		c.piece = c.room[:0]
+	if c.buffer == nil {
+		c.buffer = pieces.Get().(*[pieceSize]request.Request)
+		c.piece = c.buffer[:0]
 	}
 	c.piece = append(c.piece, request.Request{ID: id, Verb: verb})
 	return &c.piece[len(c.piece)-1]
@@ -162,9 +162,9 @@ func sentAt(now, before time.Time, ttl time.Duration) time.Time {
 
 // forget empties the piece.
 func (c *conn) forget() {
-	if c.room != nil {
+	if c.buffer != nil {
 		clear(c.piece)
-		pieces.Put(c.room)
-		c.room, c.piece = nil, nil
+		pieces.Put(c.buffer)
+		c.buffer, c.piece = nil, nil
 	}
 }

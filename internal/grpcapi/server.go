@@ -106,7 +106,7 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	lockdv1.RegisterAdminServiceServer(s.clients, lockdv1.UnimplementedAdminServiceServer{}) // see admit
 	here := replica{b, cfg, time.Now()}
 	lockdv1.RegisterAdminServiceServer(s.operators, &adminService{
-		replica: here, server: s, log: log, examining: make(limits.Room, limits.Examinations),
+		replica: here, server: s, log: log, examining: make(limits.Slots, limits.Examinations),
 	})
 	for _, g := range []*grpc.Server{s.clients, s.operators} {
 		lockdv1.RegisterInspectServiceServer(g, &inspectService{replica: here, operators: g == s.operators})
@@ -171,10 +171,10 @@ func (s *Server) serve(g *grpc.Server, lis net.Listener, secure bool) error {
 	return nil
 }
 
-// unaryBytes is how large the message of a unary call may be: twice what it can name, and some room.
+// unaryBytes is how large the message of a unary call may be: twice what it can name, and some more.
 func unaryBytes(l limits.Limits) int {
-	const room = 16 << 10
-	return room + 2*min(l.NameBytes+l.HolderBytes+l.AnnotationBytes, math.MaxInt32/4)
+	const spare = 16 << 10
+	return spare + 2*min(l.NameBytes+l.HolderBytes+l.AnnotationBytes, math.MaxInt32/4)
 }
 
 // bounds are those of the messages that have not arrived. They have room for several of the largest ones, which are

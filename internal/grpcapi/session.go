@@ -110,9 +110,9 @@ type conn struct {
 	batches bool        // the client understands ResponseBatch
 
 	// Of the reader.
-	piece []request.Request // collected from the message at hand, in room
-	room  *[pieceSize]request.Request
-	beat  time.Time // about when the last heartbeat was sent, or Open
+	piece  []request.Request // collected from the message at hand, in buffer
+	buffer *[pieceSize]request.Request
+	beat   time.Time // about when the last heartbeat was sent, or Open
 
 	// Of the writer.
 	last  chan *lockdv1.SessionResponse // size 1: what is to be sent last, or nil; closed when the stream is over

@@ -7,7 +7,7 @@
 // clients are told in Opened, and whoever refuses take their numbers from here. Bounds of what arrives before it is a
 // request stand where they are kept: of connections in app, of messages in inbound, of questions in peers.
 //
-// A Room or a Quota never admits more of its thing at a time than its bound says. Tenants counts what the clients of
+// Slots or a Quota never admit more of their thing at a time than their bound says. Tenants counts what the clients of
 // one tenant have: there are never more sessions with a client, streams that may become one, or unary calls than Limits
 // says. As many sessions may wait for their clients to come back. No tenant
 // has lockd work for more than its share without using the store (work.go), and none uses more new names in an hour

@@ -123,7 +123,7 @@ func (s *Session) giveBack(ls []Lease) {
 	}
 	s.EnterOp()
 	defer s.LeaveOp()
-	s.farewell = make(limits.Room, releasesAtEnd)
+	s.farewell = make(limits.Slots, releasesAtEnd)
 	for _, l := range slices.Backward(ls) {
 		s.farewell <- struct{}{}
 		l.GiveBack()

@@ -74,7 +74,7 @@ type Registry struct {
 	ctx     context.Context // ends all store calls and background work
 	store   lock.Store
 	log     *zap.Logger
-	moves   limits.Room // sessions of which the others are being told
+	moves   limits.Slots // sessions of which the others are being told
 	resumes resumes
 	deaf    func()      // hears no more of sessions that moved
 	safe    atomic.Bool // the store is there, and all leases that are to be verified are marked: Safe may be told
@@ -102,7 +102,7 @@ const degree = 32
 // NewRegistry makes a Registry. EndAll ends it.
 func NewRegistry(ctx context.Context, cfg Config, store lock.Store) *Registry {
 	r := &Registry{
-		cfg: cfg, ctx: ctx, store: store, log: cfg.Log, moves: make(limits.Room, limits.Moves),
+		cfg: cfg, ctx: ctx, store: store, log: cfg.Log, moves: make(limits.Slots, limits.Moves),
 		resumes: newResumes(cfg.Denied), asking: make(chan struct{}), idle: make(chan struct{}),
 		open: btree.NewG(degree, func(a, b at) bool { return a.id < b.id }),
 	}

@@ -41,14 +41,14 @@ type resumes struct {
 	all, large limits.Quota
 	returning  atomic.Int64 // how many are being resumed, or wait for that
 	holds      atomic.Int64 // that large ones bring, with those that wait
-	verifying  limits.Room  // holds that the store is asked for
+	verifying  limits.Slots  // holds that the store is asked for
 }
 
 func newResumes(denied limits.Denied) resumes {
 	return resumes{
 		all:       limits.NewQuota("resumes", limits.Resumes, denied),
 		large:     limits.NewQuota("resumes", limits.LargeResumes, denied),
-		verifying: make(limits.Room, limits.Verifying),
+		verifying: make(limits.Slots, limits.Verifying),
 	}
 }
 

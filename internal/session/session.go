@@ -51,7 +51,7 @@ type Session struct {
 	token       string
 	lastRequest uint64      // of those before it was resumed
 	settled     time.Time   // from then on no replica that it left shortens a lease; zero if it was not resumed
-	farewell    limits.Room // of the leases that are being released at its end
+	farewell    limits.Slots // of the leases that are being released at its end
 
 	// Guarded by Registry.mu.
 	slot      *limits.Slot

@@ -9,45 +9,45 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Room is for so many of one thing at a time.
-type Room chan struct{} // has a value for each of them
+// Slots are for so many of one thing at a time.
+type Slots chan struct{} // has a value for each of them
 
-// Enter waits for room until ctx is over. Call Leave if it returns nil.
-func (r Room) Enter(ctx context.Context) error {
+// Enter waits for a free slot until ctx is over. Call Leave if it returns nil.
+func (s Slots) Enter(ctx context.Context) error {
 	select {
-	case r <- struct{}{}:
+	case s <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// TryEnter is Enter for those who do not wait. It says whether there was room.
-func (r Room) TryEnter() bool {
+// TryEnter is Enter for those who do not wait. It says whether there was one.
+func (s Slots) TryEnter() bool {
 	select {
-	case r <- struct{}{}:
+	case s <- struct{}{}:
 		return true
 	default:
 		return false
 	}
 }
 
-// Leave makes room for another one.
-func (r Room) Leave() { <-r }
+// Leave frees a slot.
+func (s Slots) Leave() { <-s }
 
-// Quota is a Room for those who wait for a bounded time.
+// Quota is Slots for those who wait for a bounded time.
 type Quota struct {
-	Room
+	Slots
 	subject string
 	denied  Denied
 }
 
-// NewQuota makes a Quota. Who finds no room is denied, with this subject.
+// NewQuota makes a Quota. Who finds no slot is denied, with this subject.
 func NewQuota(subject string, most int, denied Denied) Quota {
-	return Quota{make(Room, most), subject, denied}
+	return Quota{make(Slots, most), subject, denied}
 }
 
-// Enter waits for room until its patience or ctx is over. Without patience it waits for nothing. Call Leave if it
+// Enter waits for a free slot until its patience or ctx is over. Without patience it waits for nothing. Call Leave if it
 // returns nil.
 func (q Quota) Enter(ctx context.Context, patience time.Duration) error {
 	if q.TryEnter() {
@@ -55,9 +55,9 @@ func (q Quota) Enter(ctx context.Context, patience time.Duration) error {
 	}
 	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err := q.Room.Enter(patient)
+	err := q.Slots.Enter(patient)
 	if err != nil && ctx.Err() == nil {
-		return q.denied(q.subject, cap(q.Room))
+		return q.denied(q.subject, cap(q.Slots))
 	}
 	return err
 }
@@ -88,15 +88,15 @@ func (q *quotas) enter(ctx context.Context, t lock.Tenant, patience time.Duratio
 		return func() {}, nil
 	}
 	q.mu.Lock()
-	room := q.of.Of(t)
-	if room.Room == nil {
-		room.Quota = NewQuota(q.subject, q.most, q.denied)
+	quota := q.of.Of(t)
+	if quota.Slots == nil {
+		quota.Quota = NewQuota(q.subject, q.most, q.denied)
 	}
-	room.users.Add(1) // before it could be forgotten
+	quota.users.Add(1) // before it could be forgotten
 	q.mu.Unlock()
-	if err := room.Enter(ctx, patience); err != nil {
-		room.users.Add(-1)
+	if err := quota.Enter(ctx, patience); err != nil {
+		quota.users.Add(-1)
 		return nil, err
 	}
-	return func() { room.Leave(); room.users.Add(-1) }, nil
+	return func() { quota.Leave(); quota.users.Add(-1) }, nil
 }

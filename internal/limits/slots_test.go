@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Who finds no room waits as long as it may, and hears one reason if it gets none.
-func TestWhoFindsNoRoom(t *testing.T) {
+// Who finds no slot waits as long as it may, and hears one reason if it gets none.
+func TestWhoFindsNoSlot(t *testing.T) {
 	errOver := errors.New("over")
 	for name, row := range map[string]struct {
-		patience, free, over, took time.Duration // free: when there is room; over: when its context is
+		patience, free, over, took time.Duration // free: when there is a slot; over: when its context is
 		want                       error
 	}{
 		"does not wait":       {patience: 0, free: time.Hour, over: time.Hour, want: errDenied},
