@@ -33,7 +33,7 @@ var errTooMuch = errors.New("too much is on its way, and the rest of a frame doe
 type Conn struct {
 	net.Conn
 
-	room   *Intake
+	intake *Intake
 	tenant lock.Tenant
 	owed   atomic.Int64 // nanoseconds of work that is not paid for
 	told   atomic.Bool  // there may be something in endings
@@ -63,7 +63,7 @@ type Conn struct {
 // Watch makes a Conn. What is read and written there must be HTTP/2, from the first byte.
 func (in *Intake) Watch(c net.Conn) *Conn {
 	return &Conn{
-		Conn: c, room: in, tenant: limits.TenantAt(c.RemoteAddr()), streams: make(map[uint32]*stream),
+		Conn: c, intake: in, tenant: limits.TenantAt(c.RemoteAddr()), streams: make(map[uint32]*stream),
 		wake: make(chan struct{}, 1), closed: make(chan struct{}), in: frames{skip: preface},
 	}
 }
@@ -119,18 +119,18 @@ func (c *Conn) arrived(b []byte) error {
 	if c.owed.Load() < int64(settleAt) {
 		return nil
 	}
-	wait := c.room.pay(c.tenant, time.Duration(c.owed.Swap(0)))
+	wait := c.intake.pay(c.tenant, time.Duration(c.owed.Swap(0)))
 	if wait == 0 {
 		return nil
 	}
 	if wait > longWait {
-		if more, ok := c.room.slows.Now(); ok {
-			c.room.log.Warn("a connection is read later, as its client causes work and asks for nothing",
+		if more, ok := c.intake.slows.Now(); ok {
+			c.intake.log.Warn("a connection is read later, as its client causes work and asks for nothing",
 				zap.Stringer(observe.KeyPeer, c.RemoteAddr()), zap.Duration(observe.KeyWithin, wait),
 				zap.Int(observe.KeyMore, more))
 		}
 	}
-	c.room.slowed.Add(wait.Seconds())
+	c.intake.slowed.Add(wait.Seconds())
 	return c.sleep(wait)
 }
 
@@ -213,8 +213,8 @@ func (c *Conn) hurryLocked() error {
 }
 
 func (c *Conn) takeEndings() []uint32 {
-	c.room.mu.Lock()
-	defer c.room.mu.Unlock()
+	c.intake.mu.Lock()
+	defer c.intake.mu.Unlock()
 	ids := c.endings
 	c.endings = nil
 	c.told.Store(false)
@@ -264,7 +264,7 @@ func (c *Conn) Close() error {
 			c.dropLocked(s)
 		}
 		if work := c.owed.Swap(0); work > 0 {
-			c.room.pay(c.tenant, time.Duration(work))
+			c.intake.pay(c.tenant, time.Duration(work))
 		}
 	})
 	return c.Conn.Close()

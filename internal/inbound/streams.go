@@ -139,12 +139,12 @@ func (c *Conn) refuseLocked(s *stream) {
 // settleLocked has a stream counted if it waits for the rest of a message, and no longer if it was and does not. It
 // returns connections that are to end calls.
 func (c *Conn) settleLocked(s *stream) []*Conn {
-	c.room.mu.Lock()
-	defer c.room.mu.Unlock()
+	c.intake.mu.Lock()
+	defer c.intake.mu.Unlock()
 	if s.counted = s.arrives(); s.counted {
-		return c.room.countLocked(s, s.bytes)
+		return c.intake.countLocked(s, s.bytes)
 	}
-	c.room.forgetStreamLocked(s)
+	c.intake.forgetStreamLocked(s)
 	return nil
 }
 

@@ -116,7 +116,7 @@ var seed = maphash.MakeSeed()
 // others, "Scalable Bloom Filters", 2007).
 type filters struct {
 	all  [][]uint64
-	room int // names that the last one has room for
+	left int // names that the last one has room for
 }
 
 // has says whether a hash was added. Most are in the last one.
@@ -143,14 +143,14 @@ func probe(h, i uint64) uint64 { return h + i*(h>>32|1) }
 
 // add adds a hash. It may take so many bits more, and says how many it took.
 func (f *filters) add(h uint64, most int) (took int) {
-	if f.room == 0 {
+	if f.left == 0 {
 		size := firstNames << (2 * len(f.all))
-		if f.room = size; size*bitsPerName <= most || len(f.all) == 0 {
+		if f.left = size; size*bitsPerName <= most || len(f.all) == 0 {
 			took = size * bitsPerName
 			f.all = append(f.all, make([]uint64, took/64))
 		}
 	}
-	f.room--
+	f.left--
 	bits := f.all[len(f.all)-1]
 	for i := range uint64(probes) {
 		at := probe(h, i)

@@ -21,7 +21,7 @@ var (
 func (s *Store) Examine(ctx context.Context) []lock.Finding {
 	nodes := s.all()
 	if len(nodes) == 0 {
-		s.lookSoon()
+		s.refreshSoon()
 		return []lock.Finding{{
 			Severity: lock.SeverityError, Check: examine.Reachable, Node: strings.Join(s.cfg.Addrs, ","),
 			Detail: "no node says which node has which slots",

@@ -111,7 +111,7 @@ func TestAListenerFollowsASlotThatMovedUnnoticed(t *testing.T) {
 	c.Migrate(layout.Slot("{x}")).Finish()
 	begun := time.Now()
 	listen(t, s, "{x}here")
-	if took := time.Since(begun); took > lookEvery/2 {
+	if took := time.Since(begun); took > refreshEvery/2 {
 		t.Errorf("it is listened to after %v", took)
 	}
 }
@@ -244,7 +244,7 @@ func TestConnectionsForAMovingSlotAreClosedAfterIt(t *testing.T) {
 		t.Errorf("%d nodes were asked for a name on its way, want one", asking())
 	}
 	m.Finish()
-	soon(t, "closed", func() bool { s.lookSoon(); return asking() == 0 })
+	soon(t, "closed", func() bool { s.refreshSoon(); return asking() == 0 })
 	if err := renewed(t, s, r)[0]; err != nil {
 		t.Error(err)
 	}

@@ -64,7 +64,7 @@ func (s *Store) moveAllListenersLocked() {
 func (s *Store) attentive(notify func(lock.Notice)) func(lock.Notice) {
 	return func(n lock.Notice) {
 		if n.What == lock.NoticeDeaf {
-			s.lookSoon()
+			s.refreshSoon()
 		}
 		notify(n)
 	}

@@ -53,7 +53,7 @@ func (s *Store) slotOf(name string) (int, error) {
 func (s *Store) owner(slot int) (*redisstore.Store, error) {
 	n := s.slots[slot].Load()
 	if n == nil {
-		s.lookSoon()
+		s.refreshSoon()
 		return nil, errNoNode
 	}
 	return n.Store, nil
@@ -71,7 +71,7 @@ func (s *Store) redirect(slot int, err error, moves int, end time.Time) (
 	reply, ok := errors.AsType[redis.Error](err)
 	if !ok {
 		if lock.Retriable(err) {
-			s.lookSoon() // a fail-over may be the cause
+			s.refreshSoon() // a fail-over may be the cause
 		}
 		return nil, 0, false
 	}
@@ -110,7 +110,7 @@ func (s *Store) follow(slot int, reply redis.Error) (to *redisstore.Store, kind 
 	case redis.IsTryAgainError(reply):
 		kind = kindTryAgain
 	case redis.IsClusterDownError(reply):
-		s.lookSoon()
+		s.refreshSoon()
 		kind = kindDown
 	default:
 		return nil, "", nil

@@ -23,17 +23,17 @@ import (
 var ErrNoCluster = errors.New("this redis is not a node of a cluster: give nodes of a cluster, or use another " +
 	"store.kind")
 
-// lookSoon has the slots looked up.
-func (s *Store) lookSoon() {
+// refreshSoon has the slots looked up.
+func (s *Store) refreshSoon() {
 	select {
 	case s.wake <- struct{}{}:
 	default: // it is about to happen
 	}
 }
 
-// keepLooking looks up the slots when somebody asks for it, and now and then.
-func (s *Store) keepLooking() {
-	every := time.NewTicker(lookEvery)
+// keepSlots looks up the slots when somebody asks for it, and now and then.
+func (s *Store) keepSlots() {
+	every := time.NewTicker(refreshEvery)
 	defer every.Stop()
 	told := false // that nobody tells
 	for {
@@ -43,7 +43,7 @@ func (s *Store) keepLooking() {
 		case <-every.C:
 		case <-s.wake:
 		}
-		err := s.look(s.ctx)
+		err := s.refresh(s.ctx)
 		if err != nil && !told && s.ctx.Err() == nil {
 			s.log.Warn("nobody tells which node has which slots", zap.Error(err))
 		}
@@ -51,7 +51,7 @@ func (s *Store) keepLooking() {
 		select {
 		case <-s.ctx.Done():
 			return
-		case <-time.After(lookPause):
+		case <-time.After(refreshPause):
 		}
 	}
 }
@@ -64,9 +64,9 @@ type answer struct {
 	err     error
 }
 
-// look asks the nodes which has which slots, until one tells. Another one is asked when one has failed, and when one is
+// refresh asks the nodes which has which slots, until one tells. Another one is asked when one has failed, and when one is
 // silent.
-func (s *Store) look(ctx context.Context) error {
+func (s *Store) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	addrs := s.whoMayTell()
@@ -216,7 +216,7 @@ func (s *Store) dropLocked(used map[string]bool) {
 
 // moved notes that a slot is elsewhere, and returns its node.
 func (s *Store) moved(slot int, addr string) (*redisstore.Store, error) {
-	s.lookSoon()
+	s.refreshSoon()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.slots[slot].Load()

@@ -26,10 +26,10 @@ type Config struct {
 }
 
 const (
-	// lookEvery is how often the slots are looked up although nothing asks for it.
-	lookEvery = 10 * time.Second
-	// lookPause is the least time between two looks.
-	lookPause = lookEvery / 100
+	// refreshEvery is how often the slots are looked up although nothing asks for it.
+	refreshEvery = 10 * time.Second
+	// refreshPause is the least time between two of these.
+	refreshPause = refreshEvery / 100
 	// lingering is Store.linger in times of an operation, much more than operations take.
 	lingering = 60
 )
@@ -54,7 +54,7 @@ type Store struct {
 	mu        sync.Mutex // guards the fields below
 	nodes     map[string]*node
 	listeners map[int]map[*listener]struct{} // by their slots
-	sharded   bool                           // channels have slots; known with the first look
+	sharded   bool                           // channels have slots; known with the first slots
 }
 
 var _ lock.Store = (*Store)(nil)
@@ -71,7 +71,7 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, m *redisstore.Metric
 		wake: make(chan struct{}, 1), nodes: make(map[string]*node), listeners: make(map[int]map[*listener]struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	err := s.look(ctx)
+	err := s.refresh(ctx)
 	if errors.Is(err, ErrNoCluster) {
 		s.cancel()
 		return nil, err
@@ -82,7 +82,7 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, m *redisstore.Metric
 	if err != nil {
 		s.log.Warn("the cluster cannot be used yet", zap.Error(err))
 	}
-	s.wg.Go(s.keepLooking)
+	s.wg.Go(s.keepSlots)
 	return s, nil
 }
 

@@ -73,7 +73,7 @@ func parseCursor(cursor string) (node int, inner string, err error) {
 func (s *Store) Probe(ctx context.Context) (string, error) {
 	nodes := s.all()
 	if len(nodes) == 0 {
-		s.lookSoon()
+		s.refreshSoon()
 		return "", errNoNode
 	}
 	errs := make([]error, len(nodes))
@@ -82,7 +82,7 @@ func (s *Store) Probe(ctx context.Context) (string, error) {
 		return id
 	})
 	if err := errors.Join(errs...); err != nil {
-		s.lookSoon()
+		s.refreshSoon()
 		return "", err
 	}
 	return strings.Join(ids, " "), nil

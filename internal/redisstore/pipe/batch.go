@@ -142,7 +142,7 @@ func (p *Pipeline) taken(b *batch) {
 	defer p.mu.Unlock()
 	p.queue.answered(b, time.Now())
 	if b.heavy > 0 {
-		p.look()
+		p.wakeWriter()
 	}
 }
 
@@ -213,7 +213,7 @@ func (p *Pipeline) again(j Job, sha string) bool {
 		p.missing = append(p.missing, sha)
 		p.dialer.Forgotten()
 	}
-	p.look()
+	p.wakeWriter()
 	return true
 }
 

@@ -20,8 +20,8 @@ const (
 	// waits 250 ms for its last members: it is to hear until then that one is down.
 	firstRedial = 20 * time.Millisecond
 	lastRedial  = 150 * time.Millisecond
-	// lookParts is how often in the time of an operation it is looked for what has waited that long.
-	lookParts = 8
+	// checkParts is how often in the time of an operation it is looked for what has waited that long.
+	checkParts = 8
 	// maxQueued bounds the operations that wait for a place in the pipeline. More are refused as unavailable.
 	maxQueued = 100_000
 )
@@ -41,7 +41,7 @@ type Pipeline struct {
 	waiting atomic.Int64 // jobs in the queue, but for probes
 
 	mu      sync.Mutex // guards the fields below
-	looked  time.Time  // for what has waited too long
+	checked time.Time  // for what has waited too long
 	probes  []Job
 	queue   fairQueue
 	missing []string // scripts that Redis turned out to have forgotten, by their SHA-1
@@ -154,7 +154,7 @@ func (p *Pipeline) Put(j Job) error {
 		p.queue.put(j, j.Queued)
 		p.countLocked()
 	}
-	p.look()
+	p.wakeWriter()
 	return nil
 }
 
@@ -181,8 +181,8 @@ func (p *Pipeline) Share(from string) (its, tenants int) {
 // countLocked tells how many jobs wait.
 func (p *Pipeline) countLocked() { p.waiting.Store(int64(p.queue.n)) }
 
-// look has who writes look for what to send.
-func (p *Pipeline) look() {
+// wakeWriter has who writes look for what to send.
+func (p *Pipeline) wakeWriter() {
 	select {
 	case p.wake <- struct{}{}:
 	default:

@@ -104,8 +104,8 @@ func (p *Pipeline) write(c *conn) {
 // waits.
 func (p *Pipeline) next(c *conn) *sent {
 	for closing := p.closing; c.usable(); {
-		if now := time.Now(); now.Sub(p.looked) >= p.Timeout/lookParts {
-			p.looked = now
+		if now := time.Now(); now.Sub(p.checked) >= p.Timeout/checkParts {
+			p.checked = now
 			p.failWaited()
 		}
 		if b := p.take(); len(b.jobs) > 0 {
@@ -161,8 +161,8 @@ func (p *Pipeline) read(c *conn) {
 func (p *runner) connect() *conn {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	look := time.NewTicker(max(p.Timeout/lookParts, time.Millisecond))
-	defer look.Stop()
+	check := time.NewTicker(max(p.Timeout/checkParts, time.Millisecond))
+	defer check.Stop()
 	coming, pause := make(chan dialed, 1), p.pauseBefore()
 	dial := func() {
 		select {
@@ -189,7 +189,7 @@ func (p *runner) connect() *conn {
 			p.refused(d.begun, d.err)
 			pause = longer(pause)
 			go dial()
-		case <-look.C:
+		case <-check.C:
 			p.failWaited()
 		case <-p.closing:
 			stop()

@@ -78,13 +78,13 @@ func (v *Voucher) Marked() bool {
 	return v.run != "" && v.marked
 }
 
-// look reads the voucher, and the time in ms.
-const look = `local t = redis.call('TIME')
+// readVoucher reads it, and the time in ms.
+const readVoucher = `local t = redis.call('TIME')
 return {redis.call('GET', KEYS[1]) or '', math.floor(t[1] * 1000 + t[2] / 1000)}`
 
 // Meet looks at the server of a new connection. It fails if the connection does.
 func (v *Voucher) Meet(ctx context.Context, c *redis.Client) error {
-	info, text := redis.NewCmd(ctx, "info", "server"), v.lookCmd(ctx)
+	info, text := redis.NewCmd(ctx, "info", "server"), v.readCmd(ctx)
 	_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
 		_ = p.Process(ctx, info)
 		return p.Process(ctx, text)
@@ -117,7 +117,7 @@ func (v *Voucher) Check(ctx context.Context, via Lane) error {
 func (v *Voucher) Found(ctx context.Context, via Lane) error { return v.write(ctx, via, "found") }
 
 func (v *Voucher) again(ctx context.Context, via Lane) error {
-	info, text := redis.NewCmd(ctx, "info", "server"), v.lookCmd(ctx)
+	info, text := redis.NewCmd(ctx, "info", "server"), v.readCmd(ctx)
 	err := via(ctx, info)
 	if err == nil {
 		err = via(ctx, text)
@@ -128,8 +128,8 @@ func (v *Voucher) again(ctx context.Context, via Lane) error {
 	return v.answered(info, text)
 }
 
-func (v *Voucher) lookCmd(ctx context.Context) *redis.Cmd {
-	return redis.NewCmd(ctx, "eval", look, 1, v.key())
+func (v *Voucher) readCmd(ctx context.Context) *redis.Cmd {
+	return redis.NewCmd(ctx, "eval", readVoucher, 1, v.key())
 }
 
 // failed is the error of who asked.
