@@ -34,8 +34,8 @@ type capacity struct {
 	makesRoom bool
 }
 
-// capacityForClients follows the limits of sessions. Clients must not take the last files of the process either: without
-// any left, a connection to Redis that broke could not be made again.
+// capacityForClients follows the limits of sessions. Clients must not take the last files of the process either:
+// without any left, a connection to Redis that broke could not be made again.
 func capacityForClients(c config.Config, files int) capacity {
 	l := c.Limits
 	r := capacity{all: 2*l.Sessions + spareConnections}

@@ -53,7 +53,7 @@ func (q *Queue[R]) StoreAnswered(w *Waiter[R], begun Begun, err error, now time.
 	held, _ := errors.AsType[*lock.HeldError](err)
 	again := w.Waits() && lock.Retriable(err)
 	switch {
-	case w.Answered() || !w.lined:
+	case w.Answered() || !w.listed:
 		return Answer{Verdict: Nothing}
 	case err == nil:
 		return Answer{Verdict: Grant}

@@ -147,7 +147,7 @@ func (q *Queue[R]) Enlist(ws []*Waiter[R]) []lock.Owner {
 func (q *Queue[R]) Enlisted(w *Waiter[R], position int, err error) (tell int, leavePlace bool) {
 	w.enlisting = false
 	switch {
-	case w.Answered() || !w.lined:
+	case w.Answered() || !w.listed:
 		return -1, true
 	case err != nil:
 	case position == lock.PlaceHolds:
@@ -189,7 +189,7 @@ func (q *Queue[R]) meant(o lock.Owner) bool {
 		return true
 	}
 	w := q.Placed(o)
-	if w != nil && w.lined {
+	if w != nil && w.listed {
 		q.waiters.toFront(w)
 	}
 	return w != nil

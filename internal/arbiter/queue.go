@@ -30,7 +30,7 @@ type Queue[R any] struct {
 	burst    int32 // hand-overs since the last real release
 	yield    bool  // others listen for the release just made: let them try first
 	changed  bool  // something changed since Changed was asked
-	waiters  line[R]
+	waiters  list[R]
 	tryAt    time.Time  // when the head is asked for next
 	places   *places[R] // of the fair waiters; nil if there are none
 }
@@ -114,7 +114,7 @@ func (q *Queue[R]) count(w *Waiter[R]) {
 
 // Park has a request wait.
 func (q *Queue[R]) Park(w *Waiter[R]) {
-	if w.lined && !w.counted {
+	if w.listed && !w.counted {
 		q.count(w)
 	}
 	w.waits = true
@@ -153,9 +153,9 @@ func (q *Queue[R]) Leave(w *Waiter[R]) (leavePlace bool) {
 	return leavePlace
 }
 
-// StepOut takes a request from the line; it still waits.
+// StepOut takes a request out of the queue; it still waits.
 func (q *Queue[R]) StepOut(w *Waiter[R]) {
-	if w.lined {
+	if w.listed {
 		if q.Head() == w { // the next one may want less
 			q.Wake()
 		}
@@ -183,7 +183,7 @@ func (q *Queue[R]) unlink(w *Waiter[R]) {
 
 // TryNext has a waiter asked for next, unless the store is being asked for it.
 func (q *Queue[R]) TryNext(w *Waiter[R]) {
-	if w.lined && !w.Asking() {
+	if w.listed && !w.Asking() {
 		q.waiters.toFront(w)
 		q.Wake()
 	}

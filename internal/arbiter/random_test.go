@@ -214,7 +214,7 @@ func (m *model) check() {
 	}
 	if n != q.Len() || behind != int(q.behind) || q.burst < 0 || q.burst > burst && !slices.Contains(m.kinds, lock.Fair) ||
 		q.refusals < 0 || q.sharers < 0 {
-		m.wrong("%d in the line, %d of them keep others behind: %+v", n, behind, q.Queue)
+		m.wrong("%d in the queue, %d of them keep others behind: %+v", n, behind, q.Queue)
 	}
 	for who, times := range m.ended {
 		if times > 1 {

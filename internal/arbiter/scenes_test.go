@@ -39,7 +39,7 @@ type script struct {
 func newScript() *script { return &script{newScene(), map[string]*request{}} }
 
 func (p *script) play(t *testing.T, lines []string) {
-	for i, line := range append(lines, "line of other") {
+	for i, line := range append(lines, "queue of other") {
 		p.fatal = func(format string, a ...any) { t.Fatalf("line %d: %s: %s", i+1, line, fmt.Sprintf(format, a...)) }
 		words := strings.Fields(line)
 		switch {
@@ -63,7 +63,7 @@ func (p *script) do(words []string) {
 		p.pass(p.duration(words[1]))
 	case "notice", "told":
 		p.notice(words)
-	case "line":
+	case "queue":
 		for w := range p.of[after(words, "of", "job")].All() {
 			p.say("%s %v", w.For.name, stateOf(w))
 		}

@@ -41,7 +41,7 @@ func (w *Waiter[R]) Waits() bool { return w.waits && !w.answered }
 func (w *Waiter[R]) Answered() bool { return w.answered }
 
 // Lined says whether it stands in a queue.
-func (w *Waiter[R]) Lined() bool { return w.lined }
+func (w *Waiter[R]) Lined() bool { return w.listed }
 
 // Placed says whether it may have a place in the store.
 func (w *Waiter[R]) Placed() bool { return w.placed }

@@ -47,8 +47,8 @@ func NewQuota(subject string, most int, denied Denied) Quota {
 	return Quota{make(Slots, most), subject, denied}
 }
 
-// Enter waits for a free slot until its patience or ctx is over. Without patience it waits for nothing. Call Leave if it
-// returns nil.
+// Enter waits for a free slot until its patience or ctx is over. Without patience it waits for nothing. Call Leave if
+// it returns nil.
 func (q Quota) Enter(ctx context.Context, patience time.Duration) error {
 	if q.TryEnter() {
 		return nil

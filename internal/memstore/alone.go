@@ -9,7 +9,7 @@ import (
 // Holds of one owner alone: exclusive ones, fair ones, and write holds. They differ in who is in their way, and in who
 // waits for them.
 
-// checkExclusive ignores the line: who claims a name exclusively and who queues for it do not know each other.
+// checkExclusive ignores the queue: who claims a name exclusively and who queues for it do not know each other.
 func (w *work) checkExclusive(e *entry, c lock.Claim) error {
 	if o, left, held := e.holder(w.now); held && !e.alone(c.Kind, c.Owner) {
 		return &lock.HeldError{RetryAfter: left, HeldBy: o}
@@ -70,7 +70,7 @@ func (w *work) renewAlone(e *entry, r lock.Renewal) (left time.Duration, there b
 func (w *work) releaseAlone(e *entry, r lock.Return) (res lock.Returned, err error) {
 	holds := e.alone(r.Kind, r.Owner)
 	if r.Kind == lock.Fair {
-		e.line.purge(w.now)
+		e.queue.purge(w.now)
 		defer w.settle(e) // of what is left to tell
 	}
 	w.leavePlace(e, r.Kind, r.Owner, !holds)
@@ -83,7 +83,7 @@ func (w *work) releaseAlone(e *entry, r lock.Return) (res lock.Returned, err err
 	case r.Fence != 0 && r.Fence != e.own:
 		return res, lock.ErrStale
 	}
-	if r.Next != nil && len(e.readers) == 0 && (r.Kind != lock.Fair || e.line.admits(r.Next.Owner)) {
+	if r.Next != nil && len(e.readers) == 0 && (r.Kind != lock.Fair || e.queue.admits(r.Next.Owner)) {
 		w.leavePlace(e, r.Kind, r.Next.Owner, false)
 		w.ended(e, lock.EndHandedOver, e.own)
 		return lock.Returned{HandedOver: w.hand(e, r.Kind, *r.Next).Fence}, nil
@@ -99,7 +99,7 @@ func (w *work) releaseAlone(e *entry, r lock.Return) (res lock.Returned, err err
 func (w *work) leavePlace(e *entry, kind lock.Kind, o lock.Owner, tell bool) {
 	switch {
 	case kind == lock.Fair:
-		e.line.remove(o)
+		e.queue.remove(o)
 	case kind == lock.Write && o != "" && e.wish == o:
 		if e.wish = ""; tell {
 			w.freed(e, lock.Write)
@@ -110,7 +110,7 @@ func (w *work) leavePlace(e *entry, kind lock.Kind, o lock.Owner, tell bool) {
 // force frees the name of a lock, whoever holds it.
 func (w *work) force(e *entry, kind lock.Kind) (held bool, err error) {
 	if kind == lock.Fair {
-		e.line.purge(w.now)
+		e.queue.purge(w.now)
 		defer w.settle(e)
 	}
 	ofReadWrite := kind == lock.Read || kind == lock.Write

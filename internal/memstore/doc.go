@@ -21,7 +21,7 @@
 // # How an operation passes
 //
 // It takes the mutex (work in store.go), finds the entry of its name, checks what is in the way and does its work by
-// kind (kinds.go): alone.go has exclusive, fair and write holds, fair.go and line.go those who wait for a fair lock,
+// kind (kinds.go): alone.go has exclusive, fair and write holds, fair.go and queue.go those who wait for a fair lock,
 // read.go and semaphore.go the kinds that many hold at once. What listeners are to hear is collected and told when the
 // mutex is free again (listeners.go).
 package memstore

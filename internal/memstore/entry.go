@@ -29,8 +29,8 @@ type entry struct {
 
 	// Who waits, whatever is under the name.
 
-	// line is where fair waiters have their places.
-	line line
+	// queue is where fair waiters have their places.
+	queue queue
 	// wish is a writer that keeps new readers away until its place ends.
 	wish      lock.Owner
 	wishUntil time.Time
@@ -68,7 +68,7 @@ func (e *entry) refresh(now time.Time) {
 
 // empty says whether there is nothing in an entry besides its fence.
 func (e *entry) empty(now time.Time) bool {
-	return !e.occupied && !e.held() && e.permits == nil && e.record == nil && e.wish == "" && e.line.over(now)
+	return !e.occupied && !e.held() && e.permits == nil && e.record == nil && e.wish == "" && e.queue.over(now)
 }
 
 // clear drops all that is under the name, but not who waits.

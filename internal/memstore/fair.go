@@ -15,29 +15,29 @@ func (w *work) checkFair(e *entry, c lock.Claim) error {
 	if e.alone(c.Kind, c.Owner) {
 		return nil
 	}
-	e.line.purge(w.now)
+	e.queue.purge(w.now)
 	held := lock.HeldError{}
 	by, left, busy := e.holder(w.now)
 	switch {
 	case busy:
 		held.HeldBy, held.RetryAfter = by, left
-	case e.line.admits(c.Owner):
+	case e.queue.admits(c.Owner):
 		return nil
 	default:
-		held.HeldBy = e.line.head()
-		held.RetryAfter = e.line.until[held.HeldBy].Sub(w.now)
+		held.HeldBy = e.queue.head()
+		held.RetryAfter = e.queue.until[held.HeldBy].Sub(w.now)
 	}
 	if c.Place > 0 {
-		e.line.keep(c.Owner, w.now.Add(c.Place))
+		e.queue.keep(c.Owner, w.now.Add(c.Place))
 	}
-	held.Ahead = e.line.ahead(c.Owner)
+	held.Ahead = e.queue.ahead(c.Owner)
 	return &held
 }
 
 // settle tells the waiter that has become the next one what it has to know: that the name is free, or until when not.
 func (w *work) settle(e *entry) {
-	head, moved := e.line.head(), e.line.moved
-	if e.line.moved = false; !moved || head == "" {
+	head, moved := e.queue.head(), e.queue.moved
+	if e.queue.moved = false; !moved || head == "" {
 		return
 	}
 	_, left, held := e.holder(w.now)
@@ -59,13 +59,13 @@ func (s *Store) Enlist(ctx context.Context, name string, owners []lock.Owner, d 
 		if e.mismatch(lock.Fair) {
 			return nil, lock.ErrKindMismatch
 		}
-		e.line.purge(w.now)
+		e.queue.purge(w.now)
 		answers := make([]int, len(owners))
 		for i, o := range owners {
-			answers[i] = len(e.line.order)
+			answers[i] = len(e.queue.order)
 			if e.alone(lock.Fair, o) {
 				answers[i] = lock.PlaceHolds
-			} else if !e.line.keep(o, w.now.Add(d)) {
+			} else if !e.queue.keep(o, w.now.Add(d)) {
 				answers[i] = lock.PlaceUnknown
 			}
 		}
@@ -87,11 +87,11 @@ func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to 
 			e.owner = to
 			w.changed(e)
 		}
-		e.line.rename(from, to, w.now.Add(d))
-		if e.line.until[to].IsZero() {
+		e.queue.rename(from, to, w.now.Add(d))
+		if e.queue.until[to].IsZero() {
 			return lock.PlaceUnknown, nil
 		}
-		return e.line.ahead(to), nil
+		return e.queue.ahead(to), nil
 	})
 }
 
@@ -106,7 +106,7 @@ func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners [
 			w.leavePlace(e, kind, o, true)
 		}
 		if kind == lock.Fair && len(owners) > 0 {
-			e.line.purge(w.now)
+			e.queue.purge(w.now)
 			w.settle(e)
 		}
 		return nil, nil
@@ -117,7 +117,7 @@ func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners [
 // Queue implements lock.Store.
 func (s *Store) Queue(ctx context.Context, name string, size int) ([]lock.Owner, error) {
 	return do(ctx, s, "queue of", name, lock.Fair, func(w *work) ([]lock.Owner, error) {
-		order := w.peek(name).line.order
+		order := w.peek(name).queue.order
 		return slices.Clone(order[:min(max(size, 0), len(order))]), nil
 	})
 }

@@ -46,8 +46,8 @@ func (s *Store) ExpirePlace(name string, o lock.Owner) {
 		if e.wish == o {
 			e.wish = ""
 		}
-		if !e.line.until[o].IsZero() {
-			e.line.until[o] = now
+		if !e.queue.until[o].IsZero() {
+			e.queue.until[o] = now
 		}
 	})
 }

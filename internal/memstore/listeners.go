@@ -80,10 +80,10 @@ func (w *work) changed(e *entry) { w.say(e, 0, lock.Notice{What: lock.NoticeChan
 func (w *work) freed(e *entry, kind lock.Kind) (turn lock.Owner) {
 	n := lock.Notice{What: lock.NoticeReleased}
 	if kind == lock.Fair {
-		if turn = e.line.head(); turn == "" {
+		if turn = e.queue.head(); turn == "" {
 			kind = lock.Exclusive // those hear it who listen to all that happens
 		} else {
-			e.line.moved = false
+			e.queue.moved = false
 			n.For = turn
 		}
 	}

@@ -27,7 +27,7 @@ func (s *Store) Look(ctx context.Context, name string) (lock.State, error) {
 // state is what is known of a name.
 func (e *entry) state(now time.Time) lock.State {
 	e.refresh(now)
-	st := lock.State{Name: e.name, Fence: e.fence, Queued: uint32(len(e.line.order))} //nolint:gosec // never as many
+	st := lock.State{Name: e.name, Fence: e.fence, Queued: uint32(len(e.queue.order))} //nolint:gosec // never as many
 	switch first, last := e.reads(); {
 	case e.owner != "": // whoever reads beside a writer is the writer itself
 		st.Kind, st.Held, st.Owner, st.Count, st.Holders, st.TTL = e.kind(), true, e.owner, 1, 1, e.expires.Sub(now)

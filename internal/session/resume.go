@@ -41,7 +41,7 @@ type resumes struct {
 	all, large limits.Quota
 	returning  atomic.Int64 // how many are being resumed, or wait for that
 	holds      atomic.Int64 // that large ones bring, with those that wait
-	verifying  limits.Slots  // holds that the store is asked for
+	verifying  limits.Slots // holds that the store is asked for
 }
 
 func newResumes(denied limits.Denied) resumes {

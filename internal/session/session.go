@@ -49,8 +49,8 @@ type Session struct {
 	work        atomic.Int64       // nanoseconds of it that are not paid for, see package limits
 	record      lock.SessionRecord // what the store knows of it
 	token       string
-	lastRequest uint64      // of those before it was resumed
-	settled     time.Time   // from then on no replica that it left shortens a lease; zero if it was not resumed
+	lastRequest uint64       // of those before it was resumed
+	settled     time.Time    // from then on no replica that it left shortens a lease; zero if it was not resumed
 	farewell    limits.Slots // of the leases that are being released at its end
 
 	// Guarded by Registry.mu.

@@ -64,7 +64,7 @@ type answer struct {
 	err     error
 }
 
-// refresh asks the nodes which has which slots, until one tells. Another one is asked when one has failed, and when one is
+// refresh asks the nodes which has which slots, until one tells. Another one is asked when one has failed or is
 // silent.
 func (s *Store) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)

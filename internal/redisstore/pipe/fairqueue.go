@@ -30,7 +30,7 @@ const (
 type fairQueue struct {
 	weight       func(tenant string) int // what a tenant's jobs cost is multiplied with
 	tenants      map[string]*tenant
-	light, heavy line
+	light, heavy class
 	n            int // jobs
 
 	lightAt    time.Time     // jobs of light tenants were taken or answered
@@ -49,10 +49,10 @@ type tenant struct {
 	load    int       // what its jobs cost that wait or are under way
 	heavyAt time.Time // its load was last more than a light one's
 	asked   time.Time
-	taken   int64 // jobs
-	line    *line // in which it has its turns
-	had     int64 // what it has had there, or others had before it came
-	place   int   // there, while it has jobs that wait
+	taken   int64  // jobs
+	class   *class // in which it has its turns
+	had     int64  // what it has had there, or others had before it came
+	place   int    // there, while it has jobs that wait
 }
 
 // batch is what is sent at once.
@@ -109,11 +109,11 @@ func (q *fairQueue) enter(t *tenant, now time.Time) {
 	q.n++
 	waits := t.jobs.len() > 1
 	switch {
-	case waits && t.line == &q.light && !t.light(now):
-		heap.Remove(t.line, t.place)
+	case waits && t.class == &q.light && !t.light(now):
+		heap.Remove(t.class, t.place)
 		q.heavy.join(t)
 	case waits:
-		heap.Fix(t.line, t.place)
+		heap.Fix(t.class, t.place)
 	case t.light(now):
 		q.light.join(t)
 	default:
@@ -144,14 +144,14 @@ func (q *fairQueue) lightThere(now time.Time) bool {
 		(len(q.light.waiting) > 0 || q.lightUnder > 0 || now.Sub(q.lightAt) < linger)
 }
 
-// serve has the tenants of a line take turns until the batch is full, or their jobs in it cost so much.
-func (q *fairQueue) serve(l *line, b *batch, most int) {
-	for had := 0; len(l.waiting) > 0 && had < most && !b.full(l.waiting[0].jobs.first()); {
-		t := l.waiting[0]
-		l.served = t.had
-		n := l.turn(t, b, min(turnCost, most-had))
+// serve has the tenants of a class take turns until the batch is full, or their jobs in it cost so much.
+func (q *fairQueue) serve(c *class, b *batch, most int) {
+	for had := 0; len(c.waiting) > 0 && had < most && !b.full(c.waiting[0].jobs.first()); {
+		t := c.waiting[0]
+		c.served = t.had
+		n := c.turn(t, b, min(turnCost, most-had))
 		had += n
-		if l == &q.light {
+		if c == &q.light {
 			b.light = true
 		} else {
 			b.heavy += n
@@ -160,7 +160,7 @@ func (q *fairQueue) serve(l *line, b *batch, most int) {
 }
 
 // turn moves jobs of a tenant to the batch, as many as cost so much.
-func (l *line) turn(t *tenant, b *batch, most int) (had int) {
+func (c *class) turn(t *tenant, b *batch, most int) (had int) {
 	for t.jobs.len() > 0 && had < most && !b.full(t.jobs.first()) {
 		j := t.jobs.pop()
 		t.taken++
@@ -170,7 +170,7 @@ func (l *line) turn(t *tenant, b *batch, most int) (had int) {
 		b.jobs = append(b.jobs, j)
 	}
 	t.had += int64(had)
-	l.settle(t)
+	c.settle(t)
 	return had
 }
 
@@ -242,7 +242,7 @@ func (q *fairQueue) before(at, now time.Time, jobs []Job) []Job {
 			q.n--
 			q.left(&j, now)
 			jobs = append(jobs, j)
-			t.line.settle(t)
+			t.class.settle(t)
 		}
 	}
 	return jobs
@@ -261,54 +261,54 @@ func (q *fairQueue) forget(now time.Time) {
 	}
 }
 
-// line is tenants that take turns. It is a heap of those who have jobs that wait: who has had least is the first.
-type line struct {
+// class is tenants that take turns. It is a heap of those who have jobs that wait: who has had least is the first.
+type class struct {
 	waiting []*tenant
 	served  int64 // what the one had had who was served last
 }
 
 // join has a tenant wait, as one who has had no less than whoever is served.
-func (l *line) join(t *tenant) {
-	if t.line != l {
-		t.line, t.had = l, l.served
+func (c *class) join(t *tenant) {
+	if t.class != c {
+		t.class, t.had = c, c.served
 	}
-	t.had = max(t.had, l.served)
-	heap.Push(l, t)
+	t.had = max(t.had, c.served)
+	heap.Push(c, t)
 }
 
 // settle has a tenant be where it should after it has had something: not here, if nothing of it waits any more.
-func (l *line) settle(t *tenant) {
+func (c *class) settle(t *tenant) {
 	if t.jobs.len() == 0 {
-		heap.Remove(l, t.place)
+		heap.Remove(c, t.place)
 	} else {
-		heap.Fix(l, t.place)
+		heap.Fix(c, t.place)
 	}
 }
 
 // Len is one of the methods of a heap.Interface.
-func (l *line) Len() int { return len(l.waiting) }
+func (c *class) Len() int { return len(c.waiting) }
 
 // Less is another one.
-func (l *line) Less(i, j int) bool { return l.waiting[i].had < l.waiting[j].had }
+func (c *class) Less(i, j int) bool { return c.waiting[i].had < c.waiting[j].had }
 
 // Swap is another one.
-func (l *line) Swap(i, j int) {
-	w := l.waiting
+func (c *class) Swap(i, j int) {
+	w := c.waiting
 	w[i], w[j] = w[j], w[i]
 	w[i].place, w[j].place = i, j
 }
 
 // Push is another one.
-func (l *line) Push(t any) {
-	t.(*tenant).place = len(l.waiting)
-	l.waiting = append(l.waiting, t.(*tenant))
+func (c *class) Push(t any) {
+	t.(*tenant).place = len(c.waiting)
+	c.waiting = append(c.waiting, t.(*tenant))
 }
 
 // Pop is another one.
-func (l *line) Pop() any {
-	last := len(l.waiting) - 1
-	t := l.waiting[last]
-	l.waiting[last] = nil
-	l.waiting = l.waiting[:last]
+func (c *class) Pop() any {
+	last := len(c.waiting) - 1
+	t := c.waiting[last]
+	c.waiting[last] = nil
+	c.waiting = c.waiting[:last]
 	return t
 }

@@ -246,16 +246,16 @@ func (p *Pipeline) check(under []*batch) error {
 			}
 		}
 	}
-	for _, l := range []*line{&q.light, &q.heavy} {
-		for i, t := range l.waiting {
+	for _, c := range []*class{&q.light, &q.heavy} {
+		for i, t := range c.waiting {
 			jobs += t.jobs.len()
 			for k := range t.jobs.len() {
 				load[t] += t.price(&t.jobs.all[t.jobs.head+k])
 			}
-			if t.line != l || t.place != i || t.jobs.len() == 0 || q.tenants[t.name] != t {
+			if t.class != c || t.place != i || t.jobs.len() == 0 || q.tenants[t.name] != t {
 				return fmt.Errorf("%s is at a wrong place", t.name)
 			}
-			if i > 0 && l.Less(i, (i-1)/2) {
+			if i > 0 && c.Less(i, (i-1)/2) {
 				return fmt.Errorf("%s has had less than one before it", t.name)
 			}
 		}
