@@ -20,9 +20,8 @@ type listening struct {
 
 	mu      sync.Mutex // guards the fields below, and those of who embeds it
 	hearing set
-	heard   bool        // NoticeListening was told, and NoticeDeaf was not since
-	news    []lock.What // of that, to be told
-	telling bool        // somebody tells them
+	heard   bool // NoticeListening was told, and NoticeDeaf was not since
+	news    lock.Teller[lock.What]
 	stopped bool
 }
 
@@ -30,31 +29,22 @@ type listening struct {
 // what is told last is what is believed: so one of them tells all, in the order in which it happened.
 func (l *listening) hears(i int, hears bool) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	if hears {
 		l.hearing.add(i)
 	} else {
 		l.hearing.remove(i)
 	}
-	was := l.heard
+	was, tell := l.heard, false
 	switch l.heard = l.hearing.len() >= l.s.quorum; {
 	case l.heard && !was:
-		l.news = append(l.news, lock.NoticeListening)
+		tell = l.news.Add(lock.NoticeListening)
 	case was && !l.heard:
-		l.news = append(l.news, lock.NoticeDeaf)
+		tell = l.news.Add(lock.NoticeDeaf)
 	}
-	if l.telling {
-		return
+	l.mu.Unlock()
+	if tell {
+		l.news.Tell(func(what lock.What) { l.tell(lock.Notice{What: what}) })
 	}
-	l.telling = true
-	for len(l.news) > 0 {
-		what := l.news[0]
-		l.news = l.news[1:]
-		l.mu.Unlock()
-		l.tell(lock.Notice{What: what})
-		l.mu.Lock()
-	}
-	l.telling = false
 }
 
 // tell passes something on, unless nobody listens any more. mu is not held.

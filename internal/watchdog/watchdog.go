@@ -93,9 +93,7 @@ type Watchdog[L Lease[L]] struct {
 	hurried  atomic.Int32  // calls under way for leases that are hurried
 	underWay atomic.Int64  // leases in calls
 
-	mu      sync.Mutex // guards the fields below
-	over    []L        // to be told that they are
-	telling bool       // somebody tells them
+	over lock.Teller[L] // to be told that they are
 }
 
 // New starts a watchdog. Close ends it.
@@ -194,28 +192,9 @@ func (w *Watchdog[L]) Heard(note *lock.Note) {
 // lose has leases told that their validity is over, in a goroutine of its own while there are any. When very many end
 // at once that takes long, and meanwhile others have to be renewed.
 func (w *Watchdog[L]) lose(ls []L) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.over = append(w.over, ls...)
-	if len(w.over) > 0 && !w.telling {
-		w.telling = true
-		w.wg.Go(w.tellOver)
+	if w.over.Add(ls...) {
+		w.wg.Go(func() { w.over.Tell(func(l L) { l.Lose(lock.LostExpired) }) })
 	}
-}
-
-func (w *Watchdog[L]) tellOver() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for len(w.over) > 0 {
-		ls := w.over
-		w.over = nil
-		w.mu.Unlock()
-		for _, l := range ls {
-			l.Lose(lock.LostExpired)
-		}
-		w.mu.Lock()
-	}
-	w.telling = false
 }
 
 // rouse has the loop look now.

@@ -162,12 +162,11 @@ type watch struct {
 	stop context.CancelFunc
 	wake chan struct{} // size 1
 
-	mu      sync.Mutex // guards the fields below
-	to      audience
-	looked  bool    // once, so that what happens from now on is noticed
-	asked   []asked // to be answered then
-	news    []news  // to be told
-	telling bool    // somebody tells them
+	mu     sync.Mutex // guards the fields below
+	to     audience
+	looked bool    // once, so that what happens from now on is noticed
+	asked  []asked // to be answered then
+	news   lock.Teller[news]
 	sightings
 }
 
@@ -210,29 +209,12 @@ func (w *watch) sayLocked(n news) {
 	if len(n.to) == 0 && len(n.answers) == 0 || w.hub.ctx.Err() != nil {
 		return
 	}
-	w.news = append(w.news, n)
-	if !w.telling {
-		w.telling = true
-		w.hub.wg.Go(w.tell)
+	if w.news.Add(n) {
+		w.hub.wg.Go(func() { w.news.Tell(w.tell) })
 	}
 }
 
-func (w *watch) tell() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for len(w.news) > 0 {
-		all := w.news
-		w.news = nil
-		w.mu.Unlock()
-		for _, n := range all {
-			w.tellOne(n)
-		}
-		w.mu.Lock()
-	}
-	w.telling = false
-}
-
-func (w *watch) tellOne(n news) {
+func (w *watch) tell(n news) {
 	for _, a := range n.answers {
 		a.to.Watching(a.id)
 	}
