@@ -28,21 +28,19 @@ func (s *Session) Release(id uint64, h session.Hold) {
 
 // withLease begins an operation on the lease that h names.
 func (s *Session) withLease(id uint64, h session.Hold, wrong error, op func(*Lease) error) {
-	s.Begin(id, wrong, func() error { return s.operate(h, op) })
-}
-
-func (s *Session) operate(h session.Hold, op func(*Lease) error) error {
-	part := s.b.shardOf(h.Name)
-	part.mu.Lock()
-	defer part.mu.Unlock()
-	l := s.leaseLocked(h.Name, h.Kind, h.Holder)
-	switch {
-	case l == nil: // the name of a lease is in order
-		return cmp.Or(s.b.rules.NameKind(h.Name, h.Kind), lock.ErrNotHeld)
-	case h.Fence != 0 && h.Fence != l.fence:
-		return lock.ErrStale
-	}
-	return op(l)
+	s.Begin(id, wrong, func() error {
+		part := s.b.shardOf(h.Name)
+		part.mu.Lock()
+		defer part.mu.Unlock()
+		l := s.leaseLocked(h.Name, h.Kind, h.Holder)
+		switch {
+		case l == nil: // the name of a lease is in order
+			return cmp.Or(s.b.rules.NameKind(h.Name, h.Kind), lock.ErrNotHeld)
+		case h.Fence != 0 && h.Fence != l.fence:
+			return lock.ErrStale
+		}
+		return op(l)
+	})
 }
 
 // releaseLocked gives back one of the holds of a holder. No other operation of the lease is under way.

@@ -3,6 +3,7 @@ package settle
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -256,27 +257,21 @@ func (s *Store) Close() {
 
 // register makes the metrics, and registers them unless reg is nil.
 func (s *Store) register(reg prometheus.Registerer) error {
-	opts := func(name, help string) prometheus.Opts {
-		return prometheus.Opts{Namespace: "lockd", Subsystem: "settle", Name: name, Help: help}
-	}
-	s.dropped = prometheus.NewCounter(prometheus.CounterOpts(opts("dropped_total",
-		"Releases that were given up, because there were too many or they were too old.")))
+	s.dropped = prometheus.NewCounter(prometheus.CounterOpts{
+		Namespace: "lockd", Subsystem: "settle", Name: "dropped_total",
+		Help: "Releases that were given up, because there were too many or they were too old.",
+	})
 	if reg == nil {
 		return nil
 	}
-	gauge := func(name, help string, value func() float64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts(opts(name, help)), value)
+	gauge := func(name, help string, value func() float64) error {
+		return reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: "lockd", Subsystem: "settle", Name: name, Help: help,
+		}, value))
 	}
-	for _, c := range []prometheus.Collector{
-		s.dropped,
+	return errors.Join(reg.Register(s.dropped),
 		gauge("rows", "Releases that the store has not acknowledged yet.",
 			func() float64 { return float64(s.n.Load()) }),
 		gauge("oldest_seconds", "How long the oldest release has not been acknowledged.",
-			func() float64 { _, oldest := s.age(time.Now()); return oldest.Seconds() }),
-	} {
-		if err := reg.Register(c); err != nil {
-			return err
-		}
-	}
-	return nil
+			func() float64 { _, oldest := s.age(time.Now()); return oldest.Seconds() }))
 }

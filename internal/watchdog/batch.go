@@ -71,14 +71,25 @@ func (s *shard[L]) firstPiece() (at, plan moment) {
 	return never, never
 }
 
-// takePiece adds the first piece, unless it was planned anew just now.
+// takePiece adds the first piece, unless it was planned anew just now. A lease that is being renewed anyway is so once
+// more if the round follows a sign of life.
 func (s *shard[L]) takePiece(due []item[L]) []item[L] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.w.now()
-	if r, some := s.rounds.Min(); some && r.at <= now {
-		s.rounds.DeleteMin()
-		due = s.takePieceLocked(due, r.id, now)
+	r, some := s.rounds.Min()
+	if !some || r.at > now {
+		return due
+	}
+	s.rounds.DeleteMin()
+	heard, plan := s.groups[r.id].heard, s.groups[r.id].plan
+	for _, id := range s.pieceLocked(r.id, now) {
+		e := s.entries.at(id)
+		if e.busy {
+			e.again = e.again || heard
+			continue
+		}
+		due = append(due, item[L]{e.lease, s, id, true, false, plan})
 	}
 	return due
 }
@@ -138,21 +149,6 @@ func (s *shard[L]) nearLocked(due []item[L], now moment) []item[L] {
 	return due
 }
 
-// takePieceLocked adds a piece of a group's round. A lease that is being renewed anyway is so once more if the round
-// follows a sign of life.
-func (s *shard[L]) takePieceLocked(due []item[L], group uint32, now moment) []item[L] {
-	heard, plan := s.groups[group].heard, s.groups[group].plan
-	for _, id := range s.pieceLocked(group, now) {
-		e := s.entries.at(id)
-		if e.busy {
-			e.again = e.again || heard
-			continue
-		}
-		due = append(due, item[L]{e.lease, s, id, true, false, plan})
-	}
-	return due
-}
-
 // ask asks the leases what they need. Those whose validity is over are lost, those that are to be renewed are what it
 // returns.
 func (w *Watchdog[L]) ask(due []item[L]) *batch[L] {
@@ -196,45 +192,37 @@ func (w *Watchdog[L]) askSome(b *batch[L], due []item[L]) {
 	rs := b.renewals[at : at+len(due)]
 	ls[0].Renewals(b.start, ls, rs, until)
 	b.renewals = b.renewals[:at]
-	for from := 0; from < len(due); {
-		s, to := due[from].shard, from+1
-		for to < len(due) && due[to].shard == s {
-			to++
-		}
-		w.lose(s.divide(b, due[from:to], rs[from:to], until[from:to]))
-		from = to
+	for i, d := range due {
+		d.shard.add(b, d, rs[i], until[i])
 	}
 }
 
-// divide adds to a batch what is to be renewed, plans the rest, and returns what is over. All of it is in this shard.
-func (s *shard[L]) divide(b *batch[L], due []item[L], rs []lock.Renewal, until []time.Time) (over []L) {
+// add adds to a batch what is to be renewed. Else it is planned, or over.
+func (s *shard[L]) add(b *batch[L], d item[L], r lock.Renewal, until time.Time) {
 	w := s.w
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, d := range due {
-		e := s.entries.at(d.id)
-		if e.lease != d.lease || until[i].IsZero() { // it was dropped, or is about to be
-			continue
-		}
-		if !until[i].After(b.start) {
-			s.dropLocked(d.lease)
-			over = append(over, d.lease)
-			continue
-		}
-		e.until = w.moment(until[i])
-		if d.renew && !e.busy {
-			e.busy = true
-			if d.hurried && !b.hurried {
-				b.hurried = true
-				w.hurried.Add(1)
-			}
-			b.items, b.renewals = append(b.items, d), append(b.renewals, rs[i])
-			w.metrics.lateness.Observe(max(b.start.Sub(w.epoch)-time.Duration(d.planned), 0).Seconds())
-			w.metrics.remaining.Observe(until[i].Sub(b.start).Seconds() / (d.lease.Interval().Seconds() * 3))
-		}
-		s.planLocked(d.id, e)
+	e := s.entries.at(d.id)
+	if e.lease != d.lease || until.IsZero() { // it was dropped, or is about to be
+		return
 	}
-	return over
+	if !until.After(b.start) {
+		s.dropLocked(d.lease)
+		w.lose(d.lease)
+		return
+	}
+	e.until = w.moment(until)
+	if d.renew && !e.busy {
+		e.busy = true
+		if d.hurried && !b.hurried {
+			b.hurried = true
+			w.hurried.Add(1)
+		}
+		b.items, b.renewals = append(b.items, d), append(b.renewals, r)
+		w.metrics.lateness.Observe(max(b.start.Sub(w.epoch)-time.Duration(d.planned), 0).Seconds())
+		w.metrics.remaining.Observe(until.Sub(b.start).Seconds() / (d.lease.Interval().Seconds() * 3))
+	}
+	s.planLocked(d.id, e)
 }
 
 // outcome is that of one renewal of a batch.
@@ -297,8 +285,8 @@ func (w *Watchdog[L]) renewed(b *batch[L], which []int) {
 	}
 	ls[0].Renewed(b.start, ls, rs, until)
 	w.metrics.renewed.Add(float64(n))
-	for from := 0; from < n; {
-		from = b.done(which, from, until)
+	for k, i := range which {
+		b.done(i, until[k], b.items[i].lease.Interval())
 	}
 }
 
@@ -316,35 +304,21 @@ func (w *Watchdog[L]) failed(b *batch[L], o outcome) {
 	var r [1]lock.Renewal
 	var until [1]time.Time
 	l.Renewals(time.Now(), []L{l}, r[:], until[:])
-	s := b.items[o.i].shard
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.doneLocked(b, o.i, until[0], int64(l.Interval()/retries))
+	b.done(o.i, until[0], l.Interval()/retries)
 }
 
-// done plans what comes after some renewals, those from an index on that are in the same shard. It returns the next
-// index.
-func (b *batch[L]) done(which []int, from int, until []time.Time) (next int) {
-	s := b.items[which[from]].shard
+// done plans what comes after a renewal: the next one after a pause, unless the group's next round is that.
+func (b *batch[L]) done(i int, until time.Time, pause time.Duration) {
+	id, l, s := b.items[i].id, b.items[i].lease, b.items[i].shard
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for next = from; next < len(which) && b.items[which[next]].shard == s; next++ {
-		i := which[next]
-		s.doneLocked(b, i, until[next], int64(b.items[i].lease.Interval()))
-	}
-	return next
-}
-
-// doneLocked plans what comes after a renewal: the next one after a pause, unless the group's next round is that.
-func (s *shard[L]) doneLocked(b *batch[L], i int, until time.Time, pause moment) {
-	id, l := b.items[i].id, b.items[i].lease
 	e := s.entries.at(id)
 	if e.lease != l || until.IsZero() {
 		return
 	}
 	again := e.again
 	e.busy, e.again, e.until = false, false, s.w.moment(until)
-	if e.renewAt = s.w.moment(b.start) + pause; e.group != 0 && pause == int64(l.Interval()) {
+	if e.renewAt = s.w.moment(b.start) + int64(pause); e.group != 0 && pause == l.Interval() {
 		e.renewAt = never
 	}
 	if again {

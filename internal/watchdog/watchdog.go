@@ -189,10 +189,10 @@ func (w *Watchdog[L]) Heard(note *lock.Note) {
 	}
 }
 
-// lose has leases told that their validity is over, in a goroutine of its own while there are any. When very many end
-// at once that takes long, and meanwhile others have to be renewed.
-func (w *Watchdog[L]) lose(ls []L) {
-	if w.over.Add(ls...) {
+// lose has a lease told that its validity is over, in a goroutine of its own while there are any. When very many end at
+// once that takes long, and meanwhile others have to be renewed.
+func (w *Watchdog[L]) lose(l L) {
+	if w.over.Add(l) {
 		w.wg.Go(func() { w.over.Tell(func(l L) { l.Lose(lock.LostExpired) }) })
 	}
 }
