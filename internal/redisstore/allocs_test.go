@@ -24,9 +24,7 @@ const (
 func benchStore(tb testing.TB) *Store {
 	tb.Helper()
 	s, err := Open(tb.Context(), quick(redistest.Start(tb)), zap.NewNop(), nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	tb.Cleanup(func() { _ = s.Close() })
 	return s
 }

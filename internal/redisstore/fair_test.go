@@ -26,7 +26,7 @@ func fairClaim(name string, o lock.Owner) lock.Claim {
 // refused makes an acquisition that must be refused.
 func refused(t testing.TB, s *Store, c lock.Claim) *lock.HeldError {
 	t.Helper()
-	_, err := lock.Await(t.Context(), s.StartAcquire, c)
+	err := attempt(t, s, c)
 	held, ok := errors.AsType[*lock.HeldError](err)
 	if !ok {
 		t.Fatalf("acquire %+v: got %v, want it refused", c, err)
@@ -60,9 +60,8 @@ func subscribe(t testing.TB, c *redis.Client, channel string) *redis.PubSub {
 	t.Helper()
 	sub := c.Subscribe(t.Context(), channel)
 	t.Cleanup(func() { _ = sub.Close() })
-	if _, err := sub.Receive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := sub.Receive(t.Context())
+	must(t, err)
 	return sub
 }
 
@@ -261,8 +260,7 @@ func untilEvicted(t *testing.T, s *Store, c *redis.Client, cl lock.Claim) {
 	t.Helper()
 	until(t, "acquire", func() error {
 		silentLonger(t, c, time.Second)
-		_, err := lock.Await(t.Context(), s.StartAcquire, cl)
-		return err
+		return attempt(t, s, cl)
 	})
 }
 
@@ -403,9 +401,8 @@ func TestManyWaitersLeaveALongQueueCheaply(t *testing.T) {
 					stay = append(stay, string(o))
 				}
 			}
-			if _, err := s.Enlist(t.Context(), "n", owners, place); err != nil {
-				t.Fatal(err)
-			}
+			_, err := s.Enlist(t.Context(), "n", owners, place)
+			must(t, err)
 			writes, reads := srv.Calls("rpush"), srv.Calls("lrange")
 			must(t, s.Leave(t.Context(), "n", lock.Fair, leaving))
 			if n := srv.Calls("rpush") - writes; n != 0 {

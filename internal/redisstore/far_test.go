@@ -123,7 +123,7 @@ func TestAConnectionThatIsNotMadeIsUnavailableInTime(t *testing.T) {
 	must(t, err)
 	defer s.Close()
 	for what, do := range map[string]func() error{
-		"acquire": func() error { _, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o")); return err },
+		"acquire": func() error { return attempt(t, s, claim("n", "o")) },
 		"start": func() error {
 			done := make(chan error, 1)
 			s.StartAcquire(claim("n", "o"), func(_ lock.Grant, err error) { done <- err })

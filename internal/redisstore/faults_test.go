@@ -71,6 +71,12 @@ func acquire(t testing.TB, s *Store, c lock.Claim) lock.Grant {
 	return g
 }
 
+// attempt makes an acquisition that may fail.
+func attempt(t testing.TB, s lock.Store, c lock.Claim) error {
+	_, err := lock.Await(t.Context(), s.StartAcquire, c)
+	return err
+}
+
 // renewing makes one renewal.
 func renewing(t testing.TB, s *Store, r lock.Renewal) (err error) {
 	s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, e error) { err = e })
@@ -205,15 +211,14 @@ func TestOpenWorksWhileRedisIsDown(t *testing.T) {
 	srv := redistest.Start(t)
 	srv.Kill()
 	s := open(t, quick(srv))
-	_, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o"))
-	wantErr(t, err, lock.ErrUnavailable)
+	wantErr(t, attempt(t, s, claim("n", "o")), lock.ErrUnavailable)
 	heard := make(chan lock.What, 100)
 	defer s.Listen("n", lock.Exclusive, func(n lock.Notice) { heard <- n.What })()
 	srv.Restart()
 	if n := <-heard; n != lock.NoticeListening {
 		t.Errorf("heard %v, want listening", n)
 	}
-	until(t, "acquire", func() error { _, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o")); return err })
+	until(t, "acquire", func() error { return attempt(t, s, claim("n", "o")) })
 }
 
 func TestPausedRedisIsAnUnknownOutcomeInTime(t *testing.T) {
@@ -222,20 +227,19 @@ func TestPausedRedisIsAnUnknownOutcomeInTime(t *testing.T) {
 	s := open(t, Config{Addr: srv.Addr, OpTimeout: time.Second})
 	f := acquire(t, s, claim("n", "o")).Fence
 	srv.Pause()
-	_, err := lock.Await(t.Context(), s.StartAcquire, claim("m", "o"))
-	wantErr(t, err, lock.ErrOutcomeUnknown)
+	wantErr(t, attempt(t, s, claim("m", "o")), lock.ErrOutcomeUnknown)
 	wantErr(t, renewOne(t, s, "n", "o", f), lock.ErrOutcomeUnknown)
 
 	// A caller that leaves is not kept.
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)
-	_, err = lock.Await(ctx, s.StartAcquire, claim("m", "o"))
+	_, err := lock.Await(ctx, s.StartAcquire, claim("m", "o"))
 	if !errors.Is(err, lock.ErrUnavailable) { // there may be no connection on which it could have been sent
 		wantErr(t, err, lock.ErrOutcomeUnknown)
 	}
 
 	srv.Resume()
-	until(t, "acquire", func() error { _, err := lock.Await(t.Context(), s.StartAcquire, claim("m", "o")); return err })
+	until(t, "acquire", func() error { return attempt(t, s, claim("m", "o")) })
 	until(t, "renew", func() error { return renewOne(t, s, "n", "o", f) })
 }
 
@@ -282,15 +286,14 @@ func TestAReplicaIsUnavailableAndRefusedAtStart(t *testing.T) {
 	for _, r := range rs {
 		wantErr(t, renewing(t, s, r), lock.ErrUnavailable)
 	}
-	_, err := lock.Await(t.Context(), s.StartAcquire, claim("m", "o"))
-	wantErr(t, err, lock.ErrUnavailable)
-	_, err = s.Probe(t.Context())
+	wantErr(t, attempt(t, s, claim("m", "o")), lock.ErrUnavailable)
+	_, err := s.Probe(t.Context())
 	wantErr(t, err, lock.ErrUnavailable)
 	_, err = Open(t.Context(), quick(srv), zap.NewNop(), nil)
 	wantErr(t, err, renew.ErrUnfit)
 
 	must(t, c.ReplicaOf(t.Context(), "NO", "ONE").Err())
-	until(t, "acquire", func() error { _, err := lock.Await(t.Context(), s.StartAcquire, claim("m", "o")); return err })
+	until(t, "acquire", func() error { return attempt(t, s, claim("m", "o")) })
 	until(t, "probe", func() error { _, err := s.Probe(t.Context()); return err })
 }
 

@@ -214,9 +214,8 @@ func TestForcedReleasesOfOthersAreNotHeard(t *testing.T) {
 	if len(heard) > 0 {
 		t.Errorf("heard %q besides", <-heard)
 	}
-	if _, err := srv.Client().ClientKillByFilter(t.Context(), "TYPE", "pubsub").Result(); err != nil {
-		t.Fatal(err)
-	}
+	_, err := srv.Client().ClientKillByFilter(t.Context(), "TYPE", "pubsub").Result()
+	must(t, err)
 	if again := <-heard; again != "" {
 		t.Errorf("heard %q after an interruption, want nothing in particular", again)
 	}
@@ -234,8 +233,7 @@ func TestCloseEndsListening(t *testing.T) {
 		t.Error(err)
 	}
 	stop()
-	_, err = lock.Await(t.Context(), s.StartAcquire, claim("n", "o"))
-	wantErr(t, err, lock.ErrUnavailable)
+	wantErr(t, attempt(t, s, claim("n", "o")), lock.ErrUnavailable)
 	wantErr(t, renewOne(t, s, "n", "o", 1), lock.ErrUnavailable)
 }
 

@@ -88,8 +88,7 @@ func TestFullRedisKeepsHoldsOfEachKind(t *testing.T) {
 			}
 			must(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
 
-			_, err := lock.Await(t.Context(), s.StartAcquire, usual(kind, "m", "o"))
-			wantErr(t, err, lock.ErrStoreFull)
+			wantErr(t, attempt(t, s, usual(kind, "m", "o")), lock.ErrStoreFull)
 			if st, err := s.Look(t.Context(), "m"); err != nil || st.Held || st.Kind != 0 {
 				t.Errorf("the refused name is %+v, %v, want nothing there", st, err)
 			}

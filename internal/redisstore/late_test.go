@@ -36,10 +36,7 @@ func TestALateReleaseOfAnUnreplicatedGrantEndsNoLaterHold(t *testing.T) {
 			cfg.Addr, cfg.OpTimeout = p.Addr, time.Second
 			raw := open(t, cfg)
 			s := settled(t, raw)
-			until(t, "acquire", func() error {
-				_, err := lock.Await(t.Context(), raw.StartAcquire, claim("warm", "o"))
-				return err
-			})
+			until(t, "acquire", func() error { return attempt(t, raw, claim("warm", "o")) })
 			all := raw.Scripts
 			shas := []string{
 				all.Release.SHA, all.ReleaseFair.SHA, all.ReleaseRead.SHA, all.ReleaseWrite.SHA, all.ReleasePermits.SHA,
@@ -53,8 +50,7 @@ func TestALateReleaseOfAnUnreplicatedGrantEndsNoLaterHold(t *testing.T) {
 			})
 			replica.Pause()
 			c := usual(kind, "n", "o")
-			_, err := lock.Await(t.Context(), s.StartAcquire, c)
-			wantErr(t, err, lock.ErrNotReplicated)
+			wantErr(t, attempt(t, s, c), lock.ErrNotReplicated)
 			if p.Held() == 0 {
 				t.Error("no release is late")
 			}

@@ -180,14 +180,12 @@ func TestWhatIsNoFenceIsNotReplaced(t *testing.T) {
 	_, s, c := begin(t)
 	for _, text := range []string{"x", "", "-1", "1.5", "1e9", "nan", "9007199254740993", strings.Repeat("9", 400)} {
 		must(t, c.Set(t.Context(), layout.Token("n"), text, 0).Err())
-		_, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o"))
-		wantErr(t, err, lock.ErrKindMismatch)
+		wantErr(t, attempt(t, s, claim("n", "o")), lock.ErrKindMismatch)
 		wantHeld(t, s, "n", false)
 	}
 	c.Del(t.Context(), layout.Token("n"))
 	c.RPush(t.Context(), layout.Token("n"), "x")
-	_, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o"))
-	wantErr(t, err, lock.ErrKindMismatch)
+	wantErr(t, attempt(t, s, claim("n", "o")), lock.ErrKindMismatch)
 }
 
 func TestAHoldOutlivesItsFenceKey(t *testing.T) {

@@ -18,9 +18,7 @@ import (
 // babbler is a server that answers each SUBSCRIBE by the next of some replies, the last one for ever.
 func babbler(t *testing.T, replies []string) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	greetings := map[string]string{"hello 2": "*2\r\n+proto\r\n:2", "client setname": "+OK", "client id": ":7"}
 	var subscribed atomic.Int64

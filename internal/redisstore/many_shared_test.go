@@ -47,13 +47,12 @@ func sharedMixed(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	acquire(t, s, kindClaim(lock.Read, "waited", "x"))
 	writer := kindClaim(lock.Write, "waited", "w")
 	writer.Place = lease
-	_, err := lock.Await(t.Context(), s.StartAcquire, writer)
-	wantErr(t, err, lock.ErrHeld)
+	wantErr(t, attempt(t, s, writer), lock.ErrHeld)
 	acquire(t, s, permitsClaim("sem", "x", 1, 2))
 	rw, first, second := reading("rw", "a"), reading("new", "a"), reading("new", "b")
 	permitA, permitB, made, taken := permit("sem", "a", 0), permit("sem", "b", 2), permit("made", "b", 3),
 		acquiring("last", "a")
-	err = oneCall(t, s, g, []wanted{
+	err := oneCall(t, s, g, []wanted{
 		{rw, nil},
 		{first, nil},
 		{second, nil},

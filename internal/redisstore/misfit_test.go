@@ -83,10 +83,7 @@ func misfitCallsOf(k lock.Kind) (calls []misfitCall) {
 		calls = append(calls, misfitCall{k.String() + " " + name, keys, before, call})
 	}
 	claims := func(c lock.Claim) func(*testing.T, *Store) error {
-		return func(t *testing.T, s *Store) error {
-			_, err := lock.Await(t.Context(), s.StartAcquire, c)
-			return err
-		}
+		return func(t *testing.T, s *Store) error { return attempt(t, s, c) }
 	}
 	returns := func(r lock.Return) func(*testing.T, *Store) error {
 		return func(t *testing.T, s *Store) error {

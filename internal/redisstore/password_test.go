@@ -116,6 +116,6 @@ func TestThePasswordOfTheSentinelsChangesWhileLockdRuns(t *testing.T) {
 	must(t, c.Do(t.Context(), "client", "kill", "type", "normal").Err())
 	change("second")
 	must(t, srv.Client().Do(t.Context(), "client", "kill", "type", "normal").Err())
-	until(t, "acquire", func() error { _, err := lock.Await(t.Context(), s.StartAcquire, claim("m", "o")); return err })
+	until(t, "acquire", func() error { return attempt(t, s, claim("m", "o")) })
 	until(t, "connections", s.connected)
 }

@@ -147,7 +147,7 @@ func TestARedisThatRefusesIsUnavailable(t *testing.T) {
 					t.Errorf("%s: it took %v", what, took)
 				}
 			}
-			refused("acquire", func() error { _, err := lock.Await(t.Context(), s.StartAcquire, claim("n", "o")); return err })
+			refused("acquire", func() error { return attempt(t, s, claim("n", "o")) })
 			if !tr.brief {
 				refuseRest(t, s, held, begun, refused)
 			}
@@ -209,12 +209,9 @@ func TestARedisThatComesBackWithOldDataForgetsWhatCameSince(t *testing.T) {
 	until(t, "renew what was saved", func() error { return seenOne(t, s, "kept", "o", kept, begun) })
 	wantLost(t, seenOne(t, s, "lost", "o", lost, begun), lock.LostData)
 	wantLost(t, seenOne(t, s, "passed on", "p", f, begun), lock.LostData)
-	if _, err := lock.Await(t.Context(), s.StartAcquire, claim("passed on", "q")); !errors.Is(err, lock.ErrHeld) {
-		t.Errorf("got %v, want that the old hold is there again", err)
-	}
-	if _, err := s.ForceRelease(t.Context(), "passed on", lock.Exclusive); err != nil { // or its lease ends
-		t.Fatal(err)
-	}
+	wantErr(t, attempt(t, s, claim("passed on", "q")), lock.ErrHeld)   // the old hold is there again
+	_, err := s.ForceRelease(t.Context(), "passed on", lock.Exclusive) // or its lease ends
+	must(t, err)
 	if g := acquire(t, s, claim("passed on", "q")); g.Fence <= f {
 		t.Errorf("got fence %d, want more than %d, of which Redis has not heard", g.Fence, f)
 	}

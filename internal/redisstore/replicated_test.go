@@ -22,7 +22,7 @@ func withReplica(t *testing.T) (master, replica *redistest.Server, cfg Config) {
 	cfg = Config{Addr: master.Addr, OpTimeout: 2 * time.Second, Replicas: 1}
 	s := open(t, cfg)
 	until(t, "the replica acknowledges",
-		func() error { _, err := lock.Await(t.Context(), s.StartAcquire, claim("first", "o")); return err })
+		func() error { return attempt(t, s, claim("first", "o")) })
 	return master, replica, cfg
 }
 
@@ -111,8 +111,7 @@ func refuseWithout(t *testing.T, replica *redistest.Server, raw *Store) {
 		refused(name, <-err)
 		free(name)
 	}
-	_, err = lock.Await(t.Context(), s.StartAcquire, claim("held", "p"))
-	wantErr(t, err, lock.ErrHeld) // which is true, replicated or not
+	wantErr(t, attempt(t, s, claim("held", "p")), lock.ErrHeld) // which is true, replicated or not
 	var overs sync.WaitGroup
 	overs.Add(len(handed))
 	for k, f := range handed {
@@ -131,8 +130,5 @@ func refuseWithout(t *testing.T, replica *redistest.Server, raw *Store) {
 	wantErr(t, renewOne(t, raw, "held", "o", first.Fence), nil)
 
 	replica.Resume()
-	until(t, "acquire", func() error {
-		_, err := lock.Await(t.Context(), s.StartAcquire, claim("after", "o"))
-		return err
-	})
+	until(t, "acquire", func() error { return attempt(t, s, claim("after", "o")) })
 }

@@ -61,9 +61,8 @@ func redissonReader(t testing.TB, c *redis.Client, name, owner string, ttl time.
 	pipe.Set(ctx, "{"+name+"}:"+owner+":rwlock_timeout:1", 1, ttl)
 	left := c.PTTL(ctx, name).Val()
 	pipe.PExpire(ctx, name, max(left, ttl))
-	if _, err := pipe.Exec(ctx); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pipe.Exec(ctx)
+	must(t, err)
 }
 
 // redissonChannel is where Redisson hears of a name.

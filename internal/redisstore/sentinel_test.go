@@ -113,7 +113,7 @@ func TestADemotedMasterIsLeft(t *testing.T) {
 		return refused(err)
 	})
 	must(t, master.ReplicaOf(t.Context(), "NO", "ONE").Err())
-	until(t, "acquire", func() error { _, err := lock.Await(t.Context(), s.StartAcquire, claim("m", "o")); return err })
+	until(t, "acquire", func() error { return attempt(t, s, claim("m", "o")) })
 }
 
 // It would delay for as long as a connection may take to be made.
@@ -179,7 +179,7 @@ func TestAReplicaThatDidNotAcknowledgeTakesOver(t *testing.T) {
 	}
 	until(t, "renew what both had", func() error { return seenOne(t, s, "kept", "o", kept, seen) })
 	wantLost(t, seenOne(t, s, "lost", "o", lost, seen), lock.LostData)
-	until(t, "acquire", func() error { _, err := lock.Await(t.Context(), s.StartAcquire, claim("lost", "p")); return err })
+	until(t, "acquire", func() error { return attempt(t, s, claim("lost", "p")) })
 	if g := acquire(t, s, claim("lost", "p")); g.Fence <= lost {
 		t.Errorf("got fence %d, want more than %d, of which the new master never heard", g.Fence, lost)
 	}

@@ -68,9 +68,8 @@ func TestASilentWaiterOfRedissonIsForgivenWhenItIsHeard(t *testing.T) {
 	look := func(want ...string) {
 		t.Helper()
 		looksAgain(t, c)
-		if _, err := s.Enlist(t.Context(), "n", wholes("w:1#1"), place); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Enlist(t.Context(), "n", wholes("w:1#1"), place)
+		must(t, err)
 		got := c.HKeys(t.Context(), suspectsOf).Val()
 		slices.Sort(got)
 		if want = append([]string{""}, want...); !slices.Equal(got, want) {

@@ -99,8 +99,7 @@ func TestAServerWithoutWaitIsToldOf(t *testing.T) {
 	if logs.Len() != 1 || !strings.Contains(logs.All()[0].Message, "WAIT") {
 		t.Errorf("got %v, want a word about WAIT", logs.All())
 	}
-	_, err = lock.Await(t.Context(), s.StartAcquire, claim("n", "o"))
-	wantErr(t, err, lock.ErrNotReplicated)
+	wantErr(t, attempt(t, s, claim("n", "o")), lock.ErrNotReplicated)
 }
 
 // A command is not sent on a connection that the server has closed: its outcome would be unknown. It is sent on the

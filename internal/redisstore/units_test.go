@@ -19,9 +19,8 @@ func TestEvictionIsWarnedOf(t *testing.T) {
 	s, err := Open(t.Context(), quick(srv), zap.New(core), nil)
 	must(t, err)
 	defer s.Close()
-	if _, err := s.Probe(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err = s.Probe(t.Context())
+	must(t, err)
 	if got := logs.FilterMessageSnippet("maxmemory-policy").Len(); got != 1 {
 		t.Errorf("got %d warnings, want one for each server", got)
 	}

@@ -190,17 +190,13 @@ func TestALookWaitsForWhatWasToldBefore(t *testing.T) {
 	}
 	for range 3 {
 		g := acquire(t, s, claim("n", "o"))
-		if _, err := lock.Await(t.Context(), s.StartRelease, giveBack("n", "o", g.Fence)); err != nil {
-			t.Fatal(err)
-		}
+		release(t, s, giveBack("n", "o", g.Fence))
 		heard("of ours", g.Fence)
 	}
 	srv.Client().Publish(t.Context(), layout.Channel("n"), "0")
 	heard("of another program", 0)
 	for _, ping := range []string{"-ping", "+ping"} { // Redis does not say whether all was heard
-		if err := c.Do(t.Context(), "ACL", "SETUSER", "default", ping).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Do(t.Context(), "ACL", "SETUSER", "default", ping).Err())
 		c.Publish(t.Context(), layout.Channel("n"), "0")
 		until(t, "it is heard", func() error {
 			if _, err := s.See(t.Context(), "n"); err != nil || len(notices) == 0 {

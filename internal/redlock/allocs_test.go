@@ -35,16 +35,12 @@ func TestAFanOutAllocatesLittle(t *testing.T) {
 		stores = append(stores, members[i])
 	}
 	s, err := New(Config{}, stores, zap.NewNop(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	claim := lock.Claim{Name: "n", Kind: lock.Exclusive, Owner: "s:#1", TTL: time.Minute}
 	once := func() {
 		var g lock.Grant
 		s.StartAcquire(claim, func(got lock.Grant, err error) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			g = got
 		})
 		for _, m := range members {
@@ -52,9 +48,7 @@ func TestAFanOutAllocatesLittle(t *testing.T) {
 		}
 		s.StartRelease(lock.Return{Name: "n", Kind: lock.Exclusive, Owner: "s:#1", Fence: g.Fence},
 			func(_ lock.Returned, err error) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 			})
 		for _, m := range members {
 			m.released(lock.Returned{}, nil)

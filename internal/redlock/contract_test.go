@@ -90,9 +90,7 @@ func rig(t testing.TB, members int) storetest.Rig {
 	// On a busy machine a member may tell of a release late, and then it is heard twice. All members answer some time.
 	cfg := Config{fewPause: 50 * fewPause, NodeTimeout: 2 * time.Minute, CallTimeout: 2 * time.Minute}
 	s, err := New(cfg, all, zap.NewNop(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

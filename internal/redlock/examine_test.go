@@ -73,9 +73,7 @@ func inWard(t *testing.T, test func(w *ward), runs ...string) {
 		}
 		core, logs := observer.New(zapcore.InfoLevel)
 		s, err := New(Config{Quarantine: time.Minute}, members, zap.New(core), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer func() { _ = s.Close() }()
 		w.Store, w.logs = s, logs
 		w.probeAll()

@@ -39,9 +39,7 @@ func TestAHolderOfRedissonsRedLockIsOne(t *testing.T) {
 				all = append(all, stranger{n})
 			}
 			s, err := New(Config{}, all, w.log, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			st, err := s.Look(w.Context(), "n")
 			if err != nil || !st.Held || kin(st.Owner) != ":52" || st.Members < 2 {
 				t.Errorf("looked: %+v, %v", st, err)

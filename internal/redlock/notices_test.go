@@ -128,9 +128,7 @@ func TestForcedReleasesAreHeard(t *testing.T) {
 		all[i] = &forcible{}
 	}
 	s, err := New(Config{}, all, zap.NewNop(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var heard []string
 	s.ListenForced(func(name string) { heard = append(heard, name) })
 	tell := func(name string, members ...int) {

@@ -30,9 +30,7 @@ func TestScenarios(t *testing.T) {
 	}
 	for _, file := range files {
 		text, err := scenarioFiles.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, one := range strings.Split(string(text), "\n== ")[1:] {
 			name, body, _ := strings.Cut(one, "\n")
 			t.Run(name, func(t *testing.T) { vary(t, body) })

@@ -64,15 +64,11 @@ func (w *world) over(cfg Config, members ...lock.Store) *Store {
 	for _, m := range members {
 		reg := prometheus.NewRegistry()
 		m, err := settle.New(m, settle.Config{Member: true}, zap.NewNop(), reg)
-		if err != nil {
-			w.Fatal(err)
-		}
+		must(w, err)
 		w.members, w.settled, all = append(w.members, m), append(w.settled, reg), append(all, m)
 	}
 	s, err := New(cfg, all, zap.NewNop(), nil)
-	if err != nil {
-		w.Fatal(err)
-	}
+	must(w, err)
 	w.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			w.Error(err)
@@ -85,9 +81,7 @@ func (w *world) over(cfg Config, members ...lock.Store) *Store {
 func (w *world) unsettled() (n float64) {
 	for _, reg := range w.settled {
 		families, err := reg.Gather()
-		if err != nil {
-			w.Fatal(err)
-		}
+		must(w, err)
 		for _, f := range families {
 			if f.GetName() == "lockd_settle_rows" {
 				n += f.GetMetric()[0].GetGauge().GetValue()
@@ -108,6 +102,13 @@ func returnOf(name string, o lock.Owner, f lock.Fence) lock.Return {
 
 func renewalOf(name string, o lock.Owner, f lock.Fence) lock.Renewal {
 	return lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: o, Fence: f, TTL: 10 * time.Second}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // take makes an acquisition that must succeed.
@@ -145,7 +146,6 @@ func (w *world) holders(name string) (os []lock.Owner) {
 // puts has a node hold a name for somebody whom no majority knows.
 func (w *world) puts(node int, c lock.Claim) {
 	w.Helper()
-	if _, err := lock.Await(w.Context(), w.nodes[node].Store.StartAcquire, c); err != nil {
-		w.Fatal(err)
-	}
+	_, err := lock.Await(w.Context(), w.nodes[node].Store.StartAcquire, c)
+	must(w, err)
 }

@@ -35,9 +35,7 @@ func open(t testing.TB, c *redistest.Cluster) *Store {
 func openWith(t testing.TB, cfg Config) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), cfg, zaptest.NewLogger(t), metrics(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -48,9 +46,7 @@ func openWith(t testing.TB, cfg Config) *Store {
 
 func metrics(t testing.TB) *redisstore.Metrics {
 	m, err := redisstore.NewMetrics(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
@@ -67,9 +63,7 @@ func TestContract(t *testing.T) {
 	c := redistest.StartCluster(t, "--cluster-node-timeout", "60000") // on a busy machine, too, nobody takes over
 	cc := client(t, c)
 	storetest.Run(t, func(t *testing.T) storetest.Rig {
-		if err := rig.Flush(t.Context(), cc); err != nil {
-			t.Fatal(err)
-		}
+		must(t, rig.Flush(t.Context(), cc))
 		return storetest.Rig{Store: settled(t, open(t, c)), Hooks: rig.Hooks(t.Context(), cc, ""), Apart: true}
 	})
 }

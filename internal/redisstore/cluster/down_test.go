@@ -73,8 +73,6 @@ func redirections(t testing.TB, s *Store, kind string) float64 {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(s.metrics.Redirections.WithLabelValues(kind))
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return families[0].GetMetric()[0].GetCounter().GetValue()
 }

@@ -28,14 +28,19 @@ func claim(name string, o lock.Owner) lock.Claim {
 	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: storetest.Full(o), TTL: ttl}
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // holding takes a name and says how to renew the hold.
 func holding(t testing.TB, s lock.Store, name string) lock.Renewal {
 	t.Helper()
 	begun := time.Now()
 	g, err := lock.Await(t.Context(), s.StartAcquire, claim(name, "o"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return lock.Renewal{
 		Name: name, Kind: lock.Exclusive, Owner: storetest.Full("o"), Fence: g.Fence, TTL: ttl, Seen: begun,
 	}
@@ -258,9 +263,7 @@ func TestThatNobodyTellsOfSlotsIsToldOnce(t *testing.T) {
 	core, logs := observer.New(zapcore.WarnLevel)
 	s, err := Open(t.Context(), Config{Addrs: []string{srv.Addr}, Node: redisstore.Config{OpTimeout: time.Second}},
 		zap.New(core), metrics(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		_, _ = s.Probe(t.Context()) // which has the slots looked up

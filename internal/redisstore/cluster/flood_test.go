@@ -33,9 +33,7 @@ func flood(t *testing.T, silent bool) {
 	holding(t, s, other)
 	connections := func() int {
 		info, err := slow.Client().Info(t.Context(), "clients").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var n int
 		_, _ = fmt.Sscanf(info[strings.Index(info, "connected_clients:"):], "connected_clients:%d", &n)
 		return n

@@ -54,9 +54,7 @@ func wantFree(t testing.TB, s *Store, cs ...lock.Claim) {
 func settled(t testing.TB, s lock.Store) *settle.Store {
 	t.Helper()
 	is, err := settle.New(s, settle.Config{}, zaptest.NewLogger(t), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(is.Close)
 	return is
 }

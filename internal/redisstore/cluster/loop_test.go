@@ -17,9 +17,7 @@ func TestNodesThatSendACallToEachOtherAreNotFlooded(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
 	for _, n := range c.Nodes {
-		if err := n.Client().Do(t.Context(), "acl", "setuser", "default", "-asking").Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, n.Client().Do(t.Context(), "acl", "setuser", "default", "-asking").Err())
 	}
 	s := open(t, c)
 	s.within = time.Second

@@ -55,9 +55,7 @@ func TestRepliesAreCheckedAndPassedOnUnchanged(t *testing.T) {
 	}}
 	CheckReplies(&o, nil)
 	c, err := o.Dialer(t.Context(), "", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, err := io.ReadAll(c); err != nil || string(got) != all {
 		t.Errorf("got %d bytes of %d: %v", len(got), len(all), fmt.Sprint(err))
 	}

@@ -19,9 +19,7 @@ func idle() *Pipeline {
 func (p *Pipeline) put(t *testing.T, from string, n, cost int) {
 	t.Helper()
 	for range n {
-		if err := p.Put(Job{Queued: time.Now(), Cost: cost, From: from}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Put(Job{Queued: time.Now(), Cost: cost, From: from}))
 	}
 }
 
@@ -192,9 +190,7 @@ func TestWhatWaitsTooLongOfAnyTenant(t *testing.T) {
 		if i >= 20 {
 			j.Queued = time.Now()
 		}
-		if err := p.Put(j); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Put(j))
 	}
 	if p.failWaited(); failed != 20 {
 		t.Fatalf("%d were told that they waited too long, want 20", failed)

@@ -14,9 +14,7 @@ import (
 // fake is a server that answers each command by a function. It says no to go on.
 func fake(t testing.TB, answer func(c net.Conn, words []string) bool) (addr string, conns *atomic.Int64) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	conns = new(atomic.Int64)
 	go func() {

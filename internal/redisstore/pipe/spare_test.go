@@ -86,12 +86,12 @@ func TestASpareConnectionTakesOverFromASilentOne(t *testing.T) {
 	p := s.spared(t, 200*time.Millisecond)
 	for n := 2; n < 5; n++ {
 		s.has(t, n)
-		must(t, p, "1")
+		carriedOut(t, p, "1")
 		s.change(func() { s.silent, s.closed = append(s.silent, s.used), true })
 		if err := do(t, p, push("2")); !errors.Is(err, ErrOpTimeout) && !errors.Is(err, ErrWaited) {
 			t.Errorf("on a silent connection: got %v", err)
 		}
-		must(t, p, "3")
+		carriedOut(t, p, "3")
 		time.Sleep(3 * firstRedial)
 		s.change(func() { s.closed = false })
 	}
@@ -103,13 +103,13 @@ func TestASilentSpareConnectionIsInNobodysWay(t *testing.T) {
 	var s doorkeeper
 	p := s.spared(t, time.Minute)
 	s.has(t, 2)
-	must(t, p, "1")
+	carriedOut(t, p, "1")
 	s.change(func() {
 		s.lonely = true
 		s.silent = append(s.silent, s.in...)
 		_ = s.used.Close()
 	})
-	must(t, p, "2")
+	carriedOut(t, p, "2")
 }
 
 // Close leaves no connection, whatever they do.
@@ -118,7 +118,7 @@ func TestCloseEndsTheSpareConnection(t *testing.T) {
 	var s doorkeeper
 	p := s.spared(t, time.Minute)
 	s.has(t, 2)
-	must(t, p, "1")
+	carriedOut(t, p, "1")
 	s.change(func() { s.silent = append(s.silent, s.in...) })
 	p.Close()
 	for _, c := range s.in {

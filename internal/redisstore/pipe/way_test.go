@@ -68,8 +68,15 @@ func unordered(d *Dialer) { d.Unended = nil }
 // do makes one command.
 func do(t testing.TB, p *Pipeline, cmd *redis.Cmd) error { return p.Do(t.Context(), Job{Cmd: cmd}) }
 
-// must pushes until it is done.
-func must(t testing.TB, p *Pipeline, n string) {
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// carriedOut pushes until it is done.
+func carriedOut(t testing.TB, p *Pipeline, n string) {
 	t.Helper()
 	err := errors.New("not yet")
 	for end := time.Now().Add(time.Minute); err != nil; err = do(t, p, push(n)) {
@@ -83,14 +90,10 @@ func must(t testing.TB, p *Pipeline, n string) {
 func pushed(t testing.TB, c *redis.Client) []string {
 	t.Helper()
 	for range 2 { // all that was delivered before is read with the first one at the latest
-		if err := c.Ping(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Ping(t.Context()).Err())
 	}
 	all, err := c.LRange(t.Context(), list, 0, -1).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -203,14 +206,14 @@ func late(t *testing.T, change ...func(*Dialer)) []string {
 	srv := redistest.Start(t)
 	proxy := redistest.StartProxy(t, srv.Addr)
 	p := way(t, proxy.Addr, 500*time.Millisecond, change...)
-	must(t, p, "first")
+	carriedOut(t, p, "first")
 	proxy.Hold(func(request []byte) bool { return bytes.Contains(request, []byte("given up")) })
 	for proxy.Held() == 0 { // it may have waited too long for the connection, and not been sent
 		if err := do(t, p, push("given up")); err == nil {
 			t.Fatal("it is answered though it is held back")
 		}
 	}
-	must(t, p, "next")
+	carriedOut(t, p, "next")
 	proxy.Deliver()
 	return pushed(t, srv.Client())
 }
@@ -242,14 +245,14 @@ func TestAFailOverLeadsBackToAServer(t *testing.T) {
 			return Wire{}.Dial(ctx, network, *master.Load())
 		}
 	})
-	must(t, p, "first")
+	carriedOut(t, p, "first")
 	toA.Hold(func(request []byte) bool { return bytes.Contains(request, []byte("given up")) })
 	master.Store(&toB.Addr)
 	_ = do(t, p, push("given up"))
-	must(t, p, "at B")
+	carriedOut(t, p, "at B")
 	master.Store(&toA.Addr)
 	toB.CutAll()
-	must(t, p, "back")
+	carriedOut(t, p, "back")
 	if toA.Held() != 1 {
 		t.Fatal("this is no test: nothing was held back")
 	}
@@ -267,15 +270,13 @@ func TestAServerThatRefusesToEndConnections(t *testing.T) {
 	t.Parallel()
 	for _, refused := range []string{"-client|kill", "-client|id", "-info"} {
 		srv := redistest.Start(t)
-		if err := srv.Client().Do(t.Context(), "acl", "setuser", "default", refused).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, srv.Client().Do(t.Context(), "acl", "setuser", "default", refused).Err())
 		proxy := redistest.StartProxy(t, srv.Addr)
 		core, logs := observer.New(zap.ErrorLevel)
 		p := way(t, proxy.Addr, time.Second, func(d *Dialer) { d.trouble = NewTrouble(zap.New(core), false) })
-		must(t, p, "first")
+		carriedOut(t, p, "first")
 		proxy.CutAll()
-		must(t, p, "nothing was under way")
+		carriedOut(t, p, "nothing was under way")
 		proxy.Set(redistest.Cut)
 		if err := do(t, p, push("unknown")); err == nil || NeverSent(err) {
 			t.Errorf("%s: got %v, want an unknown outcome", refused, err)
@@ -296,7 +297,7 @@ func TestAServerThatRefusesToEndConnections(t *testing.T) {
 			u.all[i].closed = u.all[i].closed.Add(-underWay)
 		}
 		u.mu.Unlock()
-		must(t, p, "last")
+		carriedOut(t, p, "last")
 		if left := u.at(""); len(left) > 0 {
 			t.Errorf("%s: %v are remembered", refused, left)
 		}
@@ -322,14 +323,12 @@ func TestAnOverdueAnswerEndsTheConnection(t *testing.T) {
 	srv := redistest.Start(t)
 	proxy := redistest.StartProxy(t, srv.Addr)
 	p := way(t, proxy.Addr, 500*time.Millisecond)
-	must(t, p, "first")
+	carriedOut(t, p, "first")
 	proxy.StallOne()
 	outcomes := make(chan error, 3)
 	for i := range cap(outcomes) {
 		j := Job{Cmd: push(fmt.Sprint(i)), Queued: time.Now(), Cost: batchCost, Done: func(err error) { outcomes <- err }}
-		if err := p.Put(j); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Put(j))
 	}
 	unknown := 0
 	for range cap(outcomes) {
@@ -342,7 +341,7 @@ func TestAnOverdueAnswerEndsTheConnection(t *testing.T) {
 	if unknown == 0 || unknown > Window {
 		t.Errorf("of %d the answer was overdue, want that of what was under way", unknown)
 	}
-	must(t, p, "next")
+	carriedOut(t, p, "next")
 }
 
 // Whatever is no reply ends the connection, and the outcome is not known.
@@ -355,9 +354,7 @@ func TestMalformedRepliesEndTheConnection(t *testing.T) {
 		ours, theirs := net.Pipe()
 		p := newPipeline(Dialer{}, Config{Most: MaxBatch, Timeout: time.Minute})
 		told := make(chan error, 1)
-		if err := p.Put(Job{Cmd: push("n"), Queued: time.Now(), Done: func(err error) { told <- err }}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Put(Job{Cmd: push("n"), Queued: time.Now(), Done: func(err error) { told <- err }}))
 		c := newConn(ours, self{}, nil, Window)
 		go func() {
 			_, _ = theirs.Read(make([]byte, 1024))
@@ -381,26 +378,19 @@ func TestMalformedRepliesEndTheConnection(t *testing.T) {
 func TestAReplyThatNobodyAskedForEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	ours, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	theirs, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer theirs.Close()
 	c := newConn(ours, self{}, nil, Window)
 	go newPipeline(Dialer{}, Config{Most: MaxBatch, Timeout: time.Minute}).use(c)
 	if c.lost() {
 		t.Error("a connection that is quiet is not usable")
 	}
-	if _, err := theirs.Write([]byte("+OK\r\n")); err != nil {
-		t.Fatal(err)
-	}
+	_, err = theirs.Write([]byte("+OK\r\n"))
+	must(t, err)
 	<-c.gone
 }

@@ -16,14 +16,10 @@ import (
 func selfSigned(t *testing.T) *tls.Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &tls.Config{ //nolint:gosec // any version will do
 		Certificates: []tls.Certificate{{Certificate: [][]byte{cert}, PrivateKey: key}},
 	}
@@ -33,9 +29,7 @@ func selfSigned(t *testing.T) *tls.Config {
 // by itself would, for 5 s, to say farewell.
 func TestAConnectionWithTLSEndsWithoutAFarewell(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	over := make(chan struct{})
 	defer close(over)
@@ -51,9 +45,7 @@ func TestAConnectionWithTLSEndsWithoutAFarewell(t *testing.T) {
 	}()
 	wire := Wire{TLS: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // nobody else is there
 	conn, err := wire.Dial(t.Context(), "tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	below := conn.(interface{ NetConn() net.Conn }).NetConn() // TLS says no farewell after an error of its own
 	_ = below.SetDeadline(time.Now().Add(200 * time.Millisecond))
 	if _, err := below.Write(make([]byte, 64<<20)); err == nil {
