@@ -3,7 +3,6 @@ package memstore_test
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,35 +96,6 @@ func TestAListenerMayUseTheStore(t *testing.T) {
 			t.Errorf("got %+v, %v, heard %d times, want once", res, err, heard)
 		}
 	})
-}
-
-func TestOneHolderAtATime(t *testing.T) {
-	s := memstore.New()
-	var wg sync.WaitGroup
-	inside := 0 // not atomic: the race detector and the count both tell
-	total := 0
-	for w := range 8 {
-		o := lock.Owner(fmt.Sprint("o", w))
-		wg.Go(func() {
-			for done := 0; done < 200; {
-				if _, err := lock.Await(t.Context(), s.StartAcquire, claim("n", o, time.Hour)); err != nil {
-					continue
-				}
-				inside++
-				if inside != 1 {
-					t.Errorf("%d holders at a time", inside)
-				}
-				total++
-				done++
-				inside--
-				released(t, s, giveBack("n", o))
-			}
-		})
-	}
-	wg.Wait()
-	if total != 1600 {
-		t.Errorf("got %d holds, want 1600", total)
-	}
 }
 
 func BenchmarkPair(b *testing.B) {

@@ -292,26 +292,6 @@ func TestManyAreDoneByARedisThatForgotTheScript(t *testing.T) {
 	}
 }
 
-// After a lost reply each is repeated for itself, and has the same fence.
-func TestALostReplyForManyIsUnknownToEach(t *testing.T) {
-	t.Parallel()
-	s, g, _ := gated(t)
-	f := acquire(t, s, claim("held", "o")).Fence
-	rs := []*request{acquiring("n", "o"), releasing("held", "o", f), acquiring("m", "o")}
-	goTogether(t, s, g, storetest.LoseReply, rs...)
-	n, _ := s.Look(t.Context(), "n")
-	m, _ := s.Look(t.Context(), "m")
-	for _, r := range rs {
-		wantErr(t, r.err, lock.ErrOutcomeUnknown)
-	}
-	again := []*request{acquiring("n", "o"), releasing("held", "o", f), acquiring("m", "o")}
-	goTogether(t, s, g, storetest.Deliver, again...)
-	if again[0].grant.Fence != n.Fence || again[2].grant.Fence != m.Fence || n.Fence == 0 || m.Fence == 0 {
-		t.Errorf("got %v and %v, want the fences of %v and %v", again[0].grant, again[2].grant, n, m)
-	}
-	wantErr(t, again[1].err, lock.ErrNotHeld)
-}
-
 // The tests above and the comparison are worth something only if they see bugs.
 func TestPlantedBugsInCallsForManyAreFound(t *testing.T) {
 	tier.Long(t)

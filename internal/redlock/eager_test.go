@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"slices"
 	"sync"
 	"testing"
 
@@ -51,10 +52,15 @@ func TestNothingIsToldBeforeACallReturns(t *testing.T) {
 		for _, o := range []lock.Owner{"s:#1", "s:#2"} { // the second one is refused
 			under(func(told func()) { s.StartAcquire(claimOf("n", o), func(lock.Grant, error) { told() }) })
 		}
+		release := func(r lock.Return, then ...lock.Owner) {
+			under(func(told func()) { s.StartRelease(r, func(lock.Returned, error) { told() }) })
+			if os := w.holders("n"); !slices.Equal(os, then) { // all are asked, also when a majority has answered
+				t.Errorf("%q have it, want %q", os, then)
+			}
+		}
 		next := returnOf("n", "s:#1", 0)
 		next.Next = &lock.Successor{Owner: "s:#3", TTL: claimOf("n", "s:#3").TTL}
-		for _, r := range []lock.Return{next, returnOf("n", "s:#3", 0)} {
-			under(func(told func()) { s.StartRelease(r, func(lock.Returned, error) { told() }) })
-		}
+		release(next, "s:#3", "s:#3", "s:#3")
+		release(returnOf("n", "s:#3", 0), "", "", "")
 	})
 }
