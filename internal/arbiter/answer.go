@@ -177,7 +177,7 @@ type Freed struct {
 	Turn      lock.Owner // whose turn it is, if that is known
 	Listeners int        // how many heard of it
 	Burst     int        // how many hand-overs in a row are allowed
-	Wakeups   int32      // of the queue when the call began
+	Begun     Begun      // when the call did
 }
 
 // Freed has the head asked for, unless it is the turn of somebody elsewhere and nothing was heard since. now counts
@@ -185,7 +185,7 @@ type Freed struct {
 func (q *Queue[R]) Freed(f Freed, now time.Time) {
 	q.yield = int(q.burst) >= f.Burst && f.Listeners > 0
 	q.burst = 0
-	if f.Turn != "" && q.places != nil && !q.meant(f.Turn) && f.Wakeups == q.wakeups {
+	if f.Turn != "" && q.places != nil && !q.meant(f.Turn) && f.Begun.wakeups == q.wakeups {
 		q.tryAt = now.Add(placeInterval)
 		return
 	}

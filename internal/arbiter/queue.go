@@ -205,6 +205,3 @@ func (q *Queue[R]) Changed() bool {
 	q.changed = false
 	return was
 }
-
-// Wakeups is how often the queue was told to hurry. It goes to Freed.
-func (q *Queue[R]) Wakeups() int32 { return q.wakeups }

@@ -249,7 +249,7 @@ const burst = 2
 // release gives a hold back: next is to have it, if that is not nil.
 func (s *scene) release(r *request) (next *request) {
 	q := r.q
-	r.freed = Freed{Burst: burst, Wakeups: q.Wakeups()}
+	r.freed = Freed{Burst: burst, Begun: q.Begun()}
 	if w := q.Successor(r.Claim.Kind, burst); w != nil {
 		q.HandOver(w)
 		s.say("hand over to %s", w.For.name)

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -35,10 +36,7 @@ func actorOf(actor, holder string, s *session.Session) string {
 }
 
 func (l *Lease) actorLocked() string {
-	if l.actor != "" {
-		return actorOf(l.actor, l.holder, l.sess.Session)
-	}
-	return actorOf(l.sess.Actor(), l.holder, l.sess.Session)
+	return actorOf(cmp.Or(l.actor, l.sess.Actor()), l.holder, l.sess.Session)
 }
 
 // Waits implements deadlock.Local.

@@ -11,23 +11,23 @@ import (
 // handover is a hold being given back, and the waiter of this replica that shall have the name next, if any. The store
 // goes on with a release that it could not tell the outcome of.
 type handover struct {
-	b       *Broker
-	r       lock.Return
-	of      *Lease // whose hold it is; nil if it is nobody's
-	id      uint64 // of the request that releases the lease; 0 at the end of the session
-	passes  bool   // nobody is asked for until it is over
-	lapsed  bool   // the lease may have been over when it began
-	next    *waiter
-	wakeups int32     // of the queue when it began
-	start   time.Time // what is handed over lasts from then on
-	res     lock.Returned
-	err     error
+	b      *Broker
+	r      lock.Return
+	of     *Lease // whose hold it is; nil if it is nobody's
+	id     uint64 // of the request that releases the lease; 0 at the end of the session
+	passes bool   // nobody is asked for until it is over
+	lapsed bool   // the lease may have been over when it began
+	next   *waiter
+	begun  arbiter.Begun
+	start  time.Time // what is handed over lasts from then on
+	res    lock.Returned
+	err    error
 }
 
 // startLocked makes the call. It needs no goroutine.
 func (h *handover) startLocked(q *queue) {
 	h.chooseNextLocked(q)
-	h.wakeups, h.start = q.Wakeups(), time.Now()
+	h.begun, h.start = q.Begun(), time.Now()
 	h.b.beginTaking()
 	h.b.store.StartRelease(h.r, h.answered)
 }
@@ -84,7 +84,7 @@ func (b *Broker) moveOnLocked(q *queue, h *handover) {
 	}
 	if h.res.HandedOver == 0 {
 		q.Freed(arbiter.Freed{
-			Turn: h.res.Turn, Listeners: h.res.Listeners, Burst: b.cfg.HandoffBurst, Wakeups: h.wakeups,
+			Turn: h.res.Turn, Listeners: h.res.Listeners, Burst: b.cfg.HandoffBurst, Begun: h.begun,
 		}, time.Now())
 	}
 	if next := h.next; next != nil && !next.Answered() && next.Late(time.Now()) {

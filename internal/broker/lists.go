@@ -80,16 +80,6 @@ func (w *waiter) info() (info inspect.Waiter, waits bool) {
 	return w.infoLocked(), true
 }
 
-// withQueue calls f with the queue of a name, if there is one.
-func (o local) withQueue(name string, f func(q *queue)) {
-	h := o.shardOf(name)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if q := h.queues[name]; q != nil {
-		f(q)
-	}
-}
-
 // Status is how a broker is.
 type Status struct {
 	Down                     error // why the store cannot be reached

@@ -73,12 +73,9 @@ func (b *Broker) forced(name string) {
 		}
 		return
 	}
-	h := b.shardOf(name)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if q := h.queues[name]; q != nil {
+	b.withQueue(name, func(q *queue) {
 		for l := range q.leasesLocked() {
 			b.keeper.Hurry(l)
 		}
-	}
+	})
 }

@@ -146,12 +146,9 @@ func unlessGone(err error) error {
 }
 
 // awaited says whether somebody here waits for a name, or has it for itself alone.
-func (b *Broker) awaited(name string) bool {
-	h := b.shardOf(name)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	q := h.queues[name]
-	return q != nil && (q.Len() > 0 || q.holder != nil || q.Passing())
+func (b *Broker) awaited(name string) (is bool) {
+	b.withQueue(name, func(q *queue) { is = q.Len() > 0 || q.holder != nil || q.Passing() })
+	return is
 }
 
 func (b *Broker) joinOnce(w *waiter, req request.Once) error {

@@ -76,6 +76,16 @@ func (b *Broker) queueLocked(name string) *queue {
 	return q
 }
 
+// withQueue calls f with the queue of a name, if there is one.
+func (b *Broker) withQueue(name string, f func(q *queue)) {
+	h := b.shardOf(name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if q := h.queues[name]; q != nil {
+		f(q)
+	}
+}
+
 // dropIdleLocked forgets a queue that nobody needs.
 func (q *queue) dropIdleLocked() {
 	if q.Idle() && !q.driving && q.shard.queues[q.Name()] == q {

@@ -112,18 +112,16 @@ func unasked(err error) string {
 func (d *Inspector) SessionsEverywhere(ctx context.Context, f Filter, after string,
 	size int,
 ) ([]Session, string, Asking, error) {
-	pages, asking, err := d.askAll(ctx, Question{About: AboutSessions, After: after, Size: size, Filter: f})
-	merged, next := merge(pages, size, func(p Knowledge) []Session { return p.Sessions })
-	return merged, next, asking, err
+	q := Question{About: AboutSessions, After: after, Size: size, Filter: f}
+	return everywhere(ctx, d, q, func(p Knowledge) []Session { return p.Sessions })
 }
 
 // LeasesEverywhere lists leases of sessions of all replicas, ordered by their keys.
 func (d *Inspector) LeasesEverywhere(ctx context.Context, f Filter, after string,
 	size int,
 ) ([]Leased, string, Asking, error) {
-	pages, asking, err := d.askAll(ctx, Question{About: AboutLeases, After: after, Size: size, Filter: f})
-	merged, next := merge(pages, size, func(p Knowledge) []Leased { return p.Leases })
-	return merged, next, asking, err
+	q := Question{About: AboutLeases, After: after, Size: size, Filter: f}
+	return everywhere(ctx, d, q, func(p Knowledge) []Leased { return p.Leases })
 }
 
 // WaitersEverywhere lists requests that wait at any replica, those that wait longest first.
@@ -213,8 +211,11 @@ type listed interface {
 	passes(f Filter) bool
 }
 
-// merge makes one page of those of the replicas. It ends where one that has more did not look any further.
-func merge[T listed](pages []Knowledge, size int, of func(Knowledge) []T) (all []T, next string) {
+// everywhere makes one page of those of the replicas. It ends where one that has more did not look any further.
+func everywhere[T listed](ctx context.Context, d *Inspector, q Question,
+	of func(Knowledge) []T,
+) (all []T, next string, asking Asking, err error) {
+	pages, asking, err := d.askAll(ctx, q)
 	for _, p := range pages {
 		all = append(all, of(p)...)
 		if p.Reached != "" && (next == "" || p.Reached < next) {
@@ -225,11 +226,11 @@ func merge[T listed](pages []Knowledge, size int, of func(Knowledge) []T) (all [
 	if next != "" {
 		all = slices.DeleteFunc(all, func(t T) bool { return t.key() > next })
 	}
-	if len(all) > size {
-		all = all[:size]
-		next = all[size-1].key()
+	if len(all) > q.Size {
+		all = all[:q.Size]
+		next = all[q.Size-1].key()
 	}
-	return all, next
+	return all, next, asking, err
 }
 
 // answer is what this replica knows.

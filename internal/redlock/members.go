@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/bits"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,26 +29,25 @@ type Marked interface {
 // found tells all members that they are new, if they are, and waits for their answers. They are not if one of them was
 // met before without the mark.
 func (s *Store) found(ctx context.Context) {
-	marked := s.marked()
-	if len(marked) < len(s.members) || s.health.met.Load() {
+	if s.marked() < len(s.members) || s.health.met.Load() {
 		return
 	}
 	s.log.Info("all members are new")
-	var wg sync.WaitGroup
-	for _, b := range marked {
-		wg.Go(func() { _ = b.Found(ctx) }) // else it does not vote for a while
-	}
-	wg.Wait()
+	s.together(func(m *member) {
+		if b, ok := lock.As[Marked](m.Store); ok {
+			_ = b.Found(ctx) // else it does not vote for a while
+		}
+	})
 }
 
-// marked are the members that are marked as new.
-func (s *Store) marked() (all []Marked) {
+// marked is how many members are marked as new.
+func (s *Store) marked() (n int) {
 	for _, m := range s.members {
 		if b, ok := lock.As[Marked](m.Store); ok && m.up.Load() && b.Marked() {
-			all = append(all, b)
+			n++
 		}
 	}
-	return all
+	return n
 }
 
 // member is one of the stores.

@@ -39,7 +39,7 @@ func (s *Store) Probe(ctx context.Context) (identity string, err error) {
 			return id, err
 		},
 		verdict: func(b *ballot[string], last bool) (none string, over bool, err error) {
-			if !last && len(s.marked()) >= s.quorum {
+			if !last && s.marked() >= s.quorum {
 				return none, false, nil // no majority votes unless the others are new, too
 			}
 			return oneWord(b, last)

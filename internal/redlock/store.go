@@ -66,14 +66,10 @@ func (s *Store) Close() error {
 
 // calm waits until no call is under way, and says whether that is so before ctx ends.
 func (s *Store) calm(ctx context.Context) bool {
-	for s.underWay.Load() > 0 {
-		select {
-		case <-time.After(fewPause):
-		case <-ctx.Done():
-			return false
-		}
+	for s.underWay.Load() > 0 && ctx.Err() == nil {
+		lock.Pause(ctx, fewPause)
 	}
-	return true
+	return s.underWay.Load() == 0
 }
 
 // queuing is what a member may tell besides: how much waits for its turn there.

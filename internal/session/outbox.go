@@ -106,28 +106,23 @@ func (o *Outbox) put(e Event) bool {
 	if o.full = o.full || o.lenLocked() >= o.limit; o.full {
 		return false
 	}
-	if u, ok := e.(Unlocked); ok {
-		o.countLocked(u.Name)
+	switch e := e.(type) {
+	case Unlocked:
+		if o.unlocked == nil {
+			o.unlocked = make(map[string]unlocks)
+		}
+		o.unlocked[e.Name] = unlocks{o.unlocked[e.Name].n + 1, len(o.events)}
+		o.ends++
+	case HoldList:
+		o.lists++
 	}
 	o.events = append(o.events, e)
 	o.bytes += weight(e)
-	if _, isList := e.(HoldList); isList {
-		o.lists++
-	}
 	select {
 	case o.wake <- struct{}{}:
 	default:
 	}
 	return true
-}
-
-// countLocked notes an Unlocked that is about to be appended.
-func (o *Outbox) countLocked(name string) {
-	if o.unlocked == nil {
-		o.unlocked = make(map[string]unlocks)
-	}
-	o.unlocked[name] = unlocks{o.unlocked[name].n + 1, len(o.events)}
-	o.ends++
 }
 
 // mergeLocked says whether e needs no place of its own: there are many Unlocked in the list, one of this name among
