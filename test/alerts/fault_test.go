@@ -122,9 +122,7 @@ func dial(t *testing.T, d *harness.Lockd, opts ...client.Option) *client.Client 
 func take(t *testing.T, c *client.Client, name string, opts ...client.LockOption) *client.Lock {
 	t.Helper()
 	l, err := c.Lock(t.Context(), name, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return l
 }
 
@@ -157,9 +155,7 @@ func wait(t *testing.T, c *client.Client, name string, opts ...client.LockOption
 func hold(t *testing.T, d *harness.Lockd, name string) {
 	t.Helper()
 	s, err := lockdv1.NewSessionServiceClient(d.Connect(t)).Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	send := func(m *lockdv1.SessionRequest) { _ = s.Send(m) } // the answer says whether it came
 	send(&lockdv1.SessionRequest{RequestId: 1, Message: &lockdv1.SessionRequest_Open{Open: &lockdv1.Open{}}})
 	send(&lockdv1.SessionRequest{
@@ -168,9 +164,7 @@ func hold(t *testing.T, d *harness.Lockd, name string) {
 	})
 	for granted := false; !granted; {
 		r, err := s.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		granted = r.GetGranted() != nil
 	}
 	done := make(chan struct{})

@@ -125,9 +125,7 @@ func redisEvicts(t *testing.T, s *scene) func() {
 	stuff := strings.Repeat("x", 10_000)
 	rc := rs.Client()
 	for i := range 1000 {
-		if err := rc.Set(t.Context(), fmt.Sprint("other ", i), stuff, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, rc.Set(t.Context(), fmt.Sprint("other ", i), stuff, 0).Err())
 	}
 	return func() {}
 }
@@ -186,9 +184,7 @@ func replicasDiffer(t *testing.T, s *scene) func() {
 	servers := redistest.StartMasters(t, 3)
 	d := s.serve(on(servers[0].Addr)...)
 	d.Signal(syscall.SIGSTOP)
-	if err := servers[0].Client().FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, servers[0].Client().FlushAll(t.Context()).Err())
 	other := harness.StartLockdOn(t, lockdBin, over(servers)...)
 	d.Signal(syscall.SIGCONT)
 	return func() {
@@ -225,9 +221,7 @@ func aMajorityForgets(t *testing.T, s *scene) func() {
 		"LOCKD_REDLOCK_QUARANTINE=30s", "LOCKD_LIMITS_MAX_LEASE=30s", "LOCKD_SESSION_MAX_TTL=30s")...)
 	take(t, dial(t, d, client.WithSessionTTL(ttl)), "job")
 	for _, rs := range servers[:2] {
-		if err := rs.Client().FlushAll(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, rs.Client().FlushAll(t.Context()).Err())
 		harness.Until(t, "it is found out", func() bool {
 			return d.Metric(`lockd_redlock_member_quarantined{member="`+rs.Addr+`"}`) == 1
 		})
@@ -248,9 +242,7 @@ func aCertificateExpires(t *testing.T, s *scene) func() {
 		harness.Until(t, "the certificate is read again", func() bool { return d.Metric(expiry) != before })
 	}
 	clearText, err := net.Dial("tcp", d.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if _, err := clearText.Write([]byte("no handshake")); err != nil {
 		t.Error(err)
 	}

@@ -33,9 +33,8 @@ func (s *scene) seen(metric string) {
 func aReplicaIsDrained(t *testing.T, s *scene) func() {
 	d := s.serve(on(redistest.Start(t).Addr)...)
 	take(t, dial(t, d), "job") // has nowhere to go
-	if _, err := lockdv1.NewAdminServiceClient(d.Operate(t)).Drain(t.Context(), &lockdv1.DrainRequest{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := lockdv1.NewAdminServiceClient(d.Operate(t)).Drain(t.Context(), &lockdv1.DrainRequest{})
+	harness.Must(t, err)
 	s.seen("lockd_drain_remaining_sessions")
 	return func() {}
 }
@@ -43,9 +42,8 @@ func aReplicaIsDrained(t *testing.T, s *scene) func() {
 func clientsWork(t *testing.T, s *scene) func() {
 	d := s.serve(on(redistest.Start(t).Addr)...)
 	watcher := dial(t, d)
-	if _, err := watcher.Watch(t.Context(), "fair"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := watcher.Watch(t.Context(), "fair")
+	harness.Must(t, err)
 	work(t, 3*time.Second, everyKind, d)
 	s.seen("lockd_watched_names")
 	s.seen("lockd_wakeup_by_total")
@@ -104,15 +102,11 @@ func aMemberForgets(t *testing.T, s *scene) func() {
 	c := dial(t, d, client.WithSessionTTL(ttl))
 	other := take(t, c, "other")
 	take(t, c, "job")
-	if err := servers[0].Client().FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, servers[0].Client().FlushAll(t.Context()).Err())
 	s.seen("lockd_redlock_holds_restored_total")
 	for i, rs := range servers { // as if each had seen other grants
 		fence := time.Now().Add(time.Duration(i+1) * time.Hour).UnixMicro()
-		if err := rs.Client().Set(t.Context(), "redisson_lock_token:{third}", fence, time.Hour).Err(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, rs.Client().Set(t.Context(), "redisson_lock_token:{third}", fence, time.Hour).Err())
 	}
 	take(t, c, "third")
 	s.seen("lockd_redlock_fence_raises_total")

@@ -43,17 +43,13 @@ scrape_configs:
 func startPrometheus(t *testing.T) *prometheus {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	p := &prometheus{t: t, addr: l.Addr().String(), dir: t.TempDir(), started: time.Now(), targets: map[string]string{}}
 	p.hc = http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: harness.Patience}
 	p.write("prometheus.yml", fmt.Sprintf(prometheusConfig, interval.Milliseconds()))
 	p.write("rules.yaml", speedUp(t, readRules(t)))
 	p.write("targets.json", "[]")
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, l.Close())
 	proctest.Start(t, *prometheusBin, nil, "--config.file="+filepath.Join(p.dir, "prometheus.yml"),
 		"--storage.tsdb.path="+filepath.Join(p.dir, "data"), "--web.listen-address="+p.addr, "--log.level=warn")
 	harness.Until(t, "Prometheus is ready", func() bool {
@@ -75,9 +71,7 @@ func (p *prometheus) write(name, text string) {
 	if err == nil {
 		err = os.Rename(path+".new", path)
 	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	harness.Must(p.t, err)
 }
 
 // watch scrapes a page for metrics until the end of a test, and returns when it has been for a while and nothing fires.
@@ -110,9 +104,7 @@ func (p *prometheus) aim(addr string, on bool) {
 		groups = append(groups, group{[]string{target}, map[string]string{"job": job}})
 	}
 	text, err := json.Marshal(groups)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	harness.Must(p.t, err)
 	p.write("targets.json", string(text))
 }
 
@@ -144,9 +136,7 @@ func (s series) until() time.Time {
 func (p *prometheus) ask(t testing.TB, path string, form url.Values) (all []series) {
 	t.Helper()
 	resp, err := p.hc.PostForm("http://"+p.addr+"/api/v1/"+path, form)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	answer := struct {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // faster is how many times faster Prometheus lives in these tests. All its durations are divided by it: how often it
@@ -42,9 +44,7 @@ type rules struct {
 func readRules(t testing.TB) string {
 	t.Helper()
 	text, err := os.ReadFile(rulesFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return string(text)
 }
 
@@ -61,9 +61,7 @@ func speedUp(t testing.TB, text string) string {
 	t.Helper()
 	shorter := func(d string) string {
 		long, err := time.ParseDuration(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		return fmt.Sprintf("%dms", (long / faster).Milliseconds())
 	}
 	text = forLine.ReplaceAllStringFunc(text, func(s string) string {

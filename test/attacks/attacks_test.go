@@ -69,9 +69,7 @@ func victimOf(t *testing.T, ca *certstest.Authority, more ...string) *victim {
 	c := v.Dial(t, opts...)
 	for i := range leases {
 		l, err := c.Lock(t.Context(), fmt.Sprint("held ", i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		v.locks = append(v.locks, l)
 	}
 	return v
@@ -132,9 +130,7 @@ func (v *victim) memory(t *testing.T) int {
 func (v *victim) proc(t *testing.T, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprint("/proc/", v.PID(), "/", file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return string(b)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/certs/certstest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // The frames of HTTP/2 that an attacker needs.
@@ -57,9 +58,7 @@ func attackOver(t *testing.T, ca *certstest.Authority, from, to string) attacker
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: 10 * time.Second}
 	c, err := d.DialContext(t.Context(), "tcp", to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	if ca != nil {
 		roots := x509.NewCertPool()

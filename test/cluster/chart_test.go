@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // definitions tells the API server what the chart's objects for others are.
@@ -42,9 +44,7 @@ func TestTheServerTakesWhatTheChartGives(t *testing.T) {
 	}
 	page := yamlOf(t, "A `my-values.yaml` to begin with")
 	out, err := try(page, "helm", "template", "lockd", chart, "-n", space, "--values", "-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if out, err := dryRun(out); err != nil || strings.Contains(out, "Warning") {
 		t.Errorf("the values of docs/deploy.md: %v\n%s", err, out)
 	}
@@ -127,9 +127,7 @@ func TestAWrongConfigurationReplacesNoPod(t *testing.T) {
 func page(t *testing.T, from string) string {
 	t.Helper()
 	text, err := os.ReadFile(root + "/docs/deploy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	_, rest, found := strings.Cut(string(text), from)
 	if !found {
 		t.Fatalf("docs/deploy.md has no %q any more", from)

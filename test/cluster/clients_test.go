@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // lockd is installed in the namespace, with a Redis, for the time of a test.
@@ -41,9 +43,7 @@ type status struct {
 func underLoad(t *testing.T, flags []string, do func(t *testing.T)) {
 	t.Helper()
 	text, err := os.ReadFile("clients.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	args := "\n"
 	for _, f := range flags {
 		args += "        - " + f + "\n"
@@ -79,9 +79,7 @@ func look(t *testing.T, after time.Duration) {
 	t.Helper()
 	var s status
 	out := must(t, "kubectl get --raw /api/v1/namespaces/"+space+"/pods/clients:8080/proxy/status")
-	if err := json.Unmarshal([]byte(out), &s); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal([]byte(out), &s))
 	t.Logf("after %v: %+v", after.Round(time.Second), s)
 	if s.Calls == 0 || s.Lost > 0 || s.Ends > 0 || len(s.Errors) > 0 {
 		t.Errorf("the clients noticed something: %s", out)
@@ -110,12 +108,8 @@ func TestAKilledPodCostsNobodyALock(t *testing.T) {
 		for i := range 2 {
 			p := pods(t)[i]
 			pid, err := strconv.Atoi(must(t, "./cluster pid "+p.Spec.NodeName+" "+space+" "+p.Metadata.Name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
+			harness.Must(t, syscall.Kill(pid, syscall.SIGKILL))
 			within(t, "the pod runs again", func() bool {
 				now := pods(t)[i]
 				return now.ready() && now.Status.ContainerStatuses[0].RestartCount == 1
@@ -135,9 +129,7 @@ func TestADrainedNodeIsNotNoticed(t *testing.T) {
 			return err
 		}
 		all := pods(t)
-		if err := evict(all[0].Metadata.Name); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, evict(all[0].Metadata.Name))
 		if err := evict(all[1].Metadata.Name); err == nil || !strings.Contains(err.Error(), "disruption budget") {
 			t.Errorf("a second eviction: %v, want it refused for the budget", err)
 		}

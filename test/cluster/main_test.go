@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 const (
@@ -105,9 +107,7 @@ func try(stdin string, args ...string) (string, error) {
 func must(t *testing.T, command string, more ...string) string {
 	t.Helper()
 	out, err := try("", append(strings.Fields(command), more...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return out
 }
 
@@ -148,9 +148,7 @@ func pods(t *testing.T) []pod {
 	t.Helper()
 	var list struct{ Items []pod }
 	out := must(t, "kubectl -n "+space+" get pods -l app.kubernetes.io/name=lockd -o json")
-	if err := json.Unmarshal([]byte(out), &list); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal([]byte(out), &list))
 	return list.Items
 }
 

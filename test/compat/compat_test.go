@@ -44,9 +44,7 @@ func TestBothExcludeEachOther(t *testing.T) {
 	const rounds = 8
 	for _, kind := range []string{"exclusive", "fair", "write"} {
 		file := filepath.Join(t.TempDir(), "counter")
-		if err := os.WriteFile(file, []byte("0\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, os.WriteFile(file, []byte("0\n"), 0o600))
 		var workers sync.WaitGroup
 		total := 0
 		for _, p := range []programs{older, newer} {
@@ -101,9 +99,7 @@ func TestSessionsMoveFromOneToTheOther(t *testing.T) {
 					return to.Metric(`lockd_locks_held{kind="exclusive"}`) == 1 && to.Metric("lockd_waiters") == 1
 				})
 				<-from.Exited
-				if err := os.WriteFile(end, nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				harness.Must(t, os.WriteFile(end, nil, 0o600))
 				holder.Want(0, "held\n")
 				waiter.Want(0, "got it\n")
 			})
@@ -117,9 +113,7 @@ func TestListsHaveBoth(t *testing.T) {
 	o, n := replicas(t)
 	for _, d := range []*harness.Lockd{o, n} {
 		l, err := d.Dial(t).Lock(t.Context(), "of "+d.Addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		defer l.Unlock(t.Context()) //nolint:errcheck // the servers end with the test
 	}
 	for _, p := range []programs{older, newer} {
@@ -147,9 +141,7 @@ func TestTheNewSDKWithTheOldServer(t *testing.T) {
 	})
 	ctx := trace.ContextWithSpanContext(t.Context(), sc) // sent in a field that an older server may not know
 	events, err := c.Watch(ctx, "exclusive")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	for _, kind := range []client.Kind{client.Exclusive, client.Fair, client.Read, client.Write, client.Semaphore} {
 		opts := []client.LockOption{client.As(kind), client.Wait(harness.Patience), client.Annotation("a test")}
 		if kind == client.Semaphore {
@@ -170,9 +162,7 @@ func TestTheNewSDKWithTheOldServer(t *testing.T) {
 	}
 	harness.Soon(t, "the unlock is told", events)
 	all, err := c.LockAll(ctx, []client.Item{{Name: "a"}, {Name: "b"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if err := all.Unlock(ctx); err != nil {
 		t.Error(err)
 	}

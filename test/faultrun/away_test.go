@@ -70,9 +70,7 @@ func (r *rollout) awaitEnd(k *keepers) {
 		}
 	})
 	l, err := net.Listen("tcp", *control)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	harness.Must(r.t, err)
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: harness.Patience}
 	go func() { _ = s.Serve(l) }()
 	r.t.Cleanup(func() { _ = s.Close() })

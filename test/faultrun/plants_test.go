@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/proctest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // plants are the bugs that a rolling restart is tried with, and what is said of each: one of these.
@@ -55,9 +56,7 @@ func TestARollingRestartFindsPlantedBugs(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			bin, err := proctest.BuildPlanted(t.Context(), t.TempDir(), row.all, "build", "github.com/lockd-io/lockd/cmd/lockd")
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			l := shortLoad
 			l.rounds = 2
 			err = newFleet(t, 30*time.Second, func(w *world) { oneRedis(w); w.bin = bin }).roll(l)

@@ -183,9 +183,7 @@ func (k *keepers) inherit() *keepers {
 			}
 			k.must(l.give(context.Background()))
 			h, err := successor.lock(k.t.Context(), l.h.name)
-			if err != nil {
-				k.t.Fatal(err)
-			}
+			harness.Must(k.t, err)
 			got = append(got, h)
 		}
 		k.locks[i] = kept
@@ -320,9 +318,7 @@ func TestReplicasFailAtRandom(t *testing.T) {
 func TestReplicasAreDrained(t *testing.T) {
 	t.Parallel()
 	lockctl, err := harness.Build("lockctl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	w := newFleet(t, 30*time.Second, oneRedis)
 	ready := func(i, want int) {
 		t.Helper()
@@ -341,9 +337,8 @@ func TestReplicasAreDrained(t *testing.T) {
 	w.must(k.verify(), w.noneCut())
 	d.Tool(lockctl, "drain", "--undo").Want(0, "takes clients again\n")
 	ready(0, http.StatusOK)
-	if _, err := w.dial("new", 0).lock(t.Context(), "new"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = w.dial("new", 0).lock(t.Context(), "new")
+	harness.Must(t, err)
 	if n := d.Metric("lockd_sessions"); n != 1 {
 		t.Errorf("%v sessions after the drain was taken back, want the new one", n)
 	}

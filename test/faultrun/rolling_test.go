@@ -191,9 +191,7 @@ func (r *rollout) form() (lines []*line) {
 			members = append(members, r.dial(fmt.Sprintf("waiter %d of %s", i, l.name), i%3))
 		}
 		first, err := members[0].lock(r.t.Context(), l.name, client.As(client.Fair))
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		harness.Must(r.t, err)
 		for i := range l.fences {
 			r.join(l, i, members[i%len(members)])
 		}

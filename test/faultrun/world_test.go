@@ -197,9 +197,7 @@ func (w *world) dialAt(id string, addrs ...string) *member {
 	m := &member{witness: &witness{id: id, rec: w.rec}}
 	var err error
 	m.Client, err = client.Dial(strings.Join(addrs, ","), client.WithName(id), client.WithOnStatus(m.told))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	harness.Must(w.t, err)
 	w.t.Cleanup(func() { _ = m.Close() })
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -87,6 +87,14 @@ type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
+// Must ends the test at an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Until waits for something that has no signal.
 func Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()

@@ -67,9 +67,7 @@ var sharedAgent = sync.OnceValues(launchAgent)
 func startAgent(t *testing.T) *agent {
 	t.Helper()
 	a, err := launchAgent()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	t.Cleanup(a.Kill)
 	return a
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/tier"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // visits is how many visits a room gets in a test.
@@ -107,9 +108,7 @@ func (s *stage) exclude(r *room, alone int, v visitors) {
 	for round := 1; round <= 50; round++ {
 		s.visit(r, v)
 		c, err := r.verdict(round * alone)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		harness.Must(s.t, err)
 		if c.turns >= 10 {
 			return
 		}

@@ -97,9 +97,7 @@ func (s *stage) queued(name string, n int64) {
 	s.t.Helper()
 	harness.Until(s.t, fmt.Sprint(n, " in the queue"), func() bool {
 		got, err := s.rc.LLen(s.t.Context(), "redisson_lock_queue:{"+name+"}").Result()
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		harness.Must(s.t, err)
 		return got >= n
 	})
 }

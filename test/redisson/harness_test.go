@@ -65,13 +65,9 @@ func newStage(t *testing.T, ttl time.Duration) *stage {
 func newStageAt(t *testing.T, servers []*redistest.Server, ttl time.Duration, at string, env ...string) *stage {
 	t.Helper()
 	a, err := sharedAgent()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	bin, err := harness.Build("lockd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	s := &stage{
 		t: t, ttl: ttl, nodes: servers, redisson: a.connect(t, at, ttl),
 		lockd: harness.StartLockdOn(t, bin, append(env, "LOCKD_SESSION_TTL="+ttl.String())...),
@@ -110,9 +106,8 @@ func (s *stage) theirs(name string, limit uint32) {
 	s.t.Helper()
 	s.redisson.worker("main").ask("limit", "semaphore", name, limit)
 	_, admin := s.services()
-	if _, err := admin.AdoptLimit(s.t.Context(), &lockdv1.AdoptLimitRequest{Name: name, Limit: limit}); err != nil {
-		s.t.Fatal(err)
-	}
+	_, err := admin.AdoptLimit(s.t.Context(), &lockdv1.AdoptLimitRequest{Name: name, Limit: limit})
+	harness.Must(s.t, err)
 }
 
 // get is what lockd knows of a name.
@@ -120,9 +115,7 @@ func (s *stage) get(name string) *lockdv1.LockState {
 	s.t.Helper()
 	locks, _ := s.services()
 	r, err := locks.Get(s.t.Context(), &lockdv1.GetRequest{Name: name})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	harness.Must(s.t, err)
 	return r.GetLock()
 }
 
@@ -170,9 +163,7 @@ func (s *stage) wait(c *client.Client, k kind, name string) <-chan granted {
 
 func (s *stage) unlock(l *client.Lock) {
 	s.t.Helper()
-	if err := l.Unlock(s.t.Context()); err != nil {
-		s.t.Fatal(err)
-	}
+	harness.Must(s.t, l.Unlock(s.t.Context()))
 }
 
 // waiting waits until so many requests wait at lockd for a name.

@@ -109,9 +109,7 @@ func TestFencesOfAMajorityGoOnWithTokens(t *testing.T) {
 	// A majority is an hour ahead of the clock of lockd, as another clock or many tokens may have it.
 	ahead := fence + time.Hour.Microseconds()
 	for _, server := range s.servers[1:] {
-		if err := server.Set(t.Context(), "redisson_lock_token:{job}", ahead, redis.KeepTTL).Err(); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, server.Set(t.Context(), "redisson_lock_token:{job}", ahead, redis.KeepTTL).Err())
 	}
 	r.ask("acquire", "red-fenced", "job", 0)
 	r.ask("release", "red-fenced", "job")
@@ -139,9 +137,7 @@ func (s *stage) heldOn(name string, n int) {
 		count := 0
 		for _, server := range s.servers {
 			found, err := server.Exists(s.t.Context(), name).Result()
-			if err != nil {
-				s.t.Fatal(err)
-			}
+			harness.Must(s.t, err)
 			count += int(found)
 		}
 		return count == n

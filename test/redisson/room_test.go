@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // stay is how long a visit takes at least, so that who comes in without a lock meets somebody.
@@ -40,9 +41,7 @@ func newRoom(t *testing.T, limit int) *room {
 		os.WriteFile(filepath.Join(r.dir, "limit"), fmt.Append(nil, limit), 0o600),
 		os.WriteFile(filepath.Join(r.dir, "counter"), []byte("0 0 nobody 0"), 0o600),
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return r
 }
 

@@ -50,9 +50,7 @@ func keepsToTheProtocol(t *testing.T, p program) {
 func start(t *testing.T) *harness.Lockd {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "lockd.yaml")
-	if err := os.WriteFile(file, []byte("session:\n  ttl: "+sessionTTL.String()+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(file, []byte("session:\n  ttl: "+sessionTTL.String()+"\n"), 0o600))
 	return harness.StartLockdWith(t, "--config", file)
 }
 
@@ -61,9 +59,7 @@ func holdsWhatItSays(t *testing.T, p program) {
 	server := start(t)
 	c := server.Dial(t)
 	mine, err := c.Lock(t.Context(), "door")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	run := begin(t, p(server.Addr, "door"))
 	run.awaitsIts(t, c)
 	if err := mine.Unlock(t.Context()); err != nil {
@@ -74,9 +70,8 @@ func holdsWhatItSays(t *testing.T, p program) {
 	if !held(t, c) {
 		t.Error("the program says that it has the lock, and somebody else got it")
 	}
-	if _, err := io.WriteString(run.Stdin, "\n"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(run.Stdin, "\n")
+	harness.Must(t, err)
 	run.says(t, "released")
 	if held(t, c) {
 		t.Error("the program says that it released the lock, and it is held")
@@ -96,9 +91,7 @@ type running struct {
 func begin(t *testing.T, p *proctest.Process) *running {
 	t.Helper()
 	r := &running{Process: p, lines: make(chan string, 100)} // nobody says so much
-	if err := p.Talk(func(line string) { r.lines <- line }); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, p.Talk(func(line string) { r.lines <- line }))
 	p.Start(t)
 	t.Cleanup(func() {
 		p.Kill() // it has ended, unless the test failed
@@ -133,8 +126,6 @@ func (r *running) awaitsIts(t *testing.T, c *client.Client) {
 func held(t *testing.T, c *client.Client) bool {
 	t.Helper()
 	info, err := c.Look(t.Context(), "door")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return info.Held
 }

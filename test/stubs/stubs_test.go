@@ -63,9 +63,7 @@ func installPython(t *testing.T, runtimes string) (python, installed string) {
 		t.Fatalf("the runtimes are missing; run: scripts/ensure stubs (%v)", err)
 	}
 	source, installed := t.TempDir(), t.TempDir()
-	if err := os.CopyFS(source, os.DirFS(filepath.Join(root, "api/gen/python"))); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.CopyFS(source, os.DirFS(filepath.Join(root, "api/gen/python"))))
 	run(t, python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps",
 		"--no-build-isolation", "--target", installed, source)
 	return python, installed
@@ -104,9 +102,7 @@ func buildJava(t *testing.T, runtimes string, versions []string) (tree string) {
 			versions...)...)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return tree
 }
 
@@ -115,9 +111,7 @@ func TestNodeProgramKeepsToTheProtocol(t *testing.T) {
 	needs(t, filepath.Join(root, "api/proto"))
 	needs(t, "node")
 	modules, err := filepath.Abs(filepath.Join(root, ".cache/stubs/node/node_modules"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if _, err := os.Stat(modules); err != nil {
 		t.Fatalf("the modules are missing; run: scripts/ensure stubs (%v)", err)
 	}
@@ -130,9 +124,7 @@ func TestNodeProgramKeepsToTheProtocol(t *testing.T) {
 // needs reads what a test depends on, so that go test does not take a cached result after a change.
 func needs(t *testing.T, dir string) {
 	t.Helper()
-	if err := os.CopyFS(t.TempDir(), os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.CopyFS(t.TempDir(), os.DirFS(dir)))
 }
 
 func run(t *testing.T, name string, args ...string) {
@@ -148,9 +140,7 @@ func run(t *testing.T, name string, args ...string) {
 func pageProgram(t *testing.T, name, language string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "docs/stubs.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	_, program, _ := strings.Cut(string(text), "```"+language+"\n")
 	program, _, found := strings.Cut(program, "```")
 	file := filepath.Join(t.TempDir(), name)
