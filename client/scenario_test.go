@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,34 +15,22 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/scenariotest"
 )
 
 // TestScenarios plays the scenarios in testdata. testdata/README.md has their words.
 func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no scenarios", err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	scenariotest.Play(t, os.DirFS("testdata"), func(t *testing.T, _ string, _ int, body string) {
+		texts, each := strings.CutPrefix(body, "each ")
+		if !each {
+			play(t, body)
+			return
 		}
-		for _, part := range strings.Split(string(text), "\n== ")[1:] {
-			title, body, _ := strings.Cut(part, "\n")
-			t.Run(title, func(t *testing.T) {
-				texts, each := strings.CutPrefix(body, "each ")
-				if !each {
-					play(t, body)
-					return
-				}
-				texts, body, _ := strings.Cut(texts, "\n")
-				for text := range strings.SplitSeq(texts, " | ") {
-					t.Run(text, func(t *testing.T) { play(t, strings.ReplaceAll(body, "EACH", text)) })
-				}
-			})
+		texts, body, _ = strings.Cut(texts, "\n")
+		for text := range strings.SplitSeq(texts, " | ") {
+			t.Run(text, func(t *testing.T) { play(t, strings.ReplaceAll(body, "EACH", text)) })
 		}
-	}
+	})
 }
 
 // scenario is one being played.

@@ -3,7 +3,6 @@ package broker_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,29 +13,15 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/scenariotest"
 	"github.com/lockd-io/lockd/internal/session"
 )
 
 // TestScenarios plays the scenarios in testdata. testdata/README.md has their words.
 func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no scenarios", err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		at := 1
-		for i, part := range strings.Split(string(text), "\n== ") {
-			title, body, _ := strings.Cut(part, "\n")
-			if i > 0 {
-				t.Run(title, func(t *testing.T) { playForKinds(t, script{file, at + 1, strings.Split(body, "\n")}) })
-			}
-			at += strings.Count(part, "\n") + 1
-		}
-	}
+	scenariotest.Play(t, os.DirFS("testdata"), func(t *testing.T, file string, at int, text string) {
+		playForKinds(t, script{file, at, strings.Split(text, "\n")})
+	})
 }
 
 // playForKinds plays a scenario for each of the kinds, or texts, that it names in its first line, or once.

@@ -2,9 +2,8 @@ package redlock
 
 import (
 	"cmp"
-	"embed"
 	"fmt"
-	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,27 +14,14 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/scenariotest"
 	"github.com/lockd-io/lockd/internal/watching"
 )
-
-//go:embed testdata/*.txt
-var scenarioFiles embed.FS
 
 // TestScenarios plays the files in testdata. README.md there has their words.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
-	files, err := fs.Glob(scenarioFiles, "testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no scenarios", err)
-	}
-	for _, file := range files {
-		text, err := scenarioFiles.ReadFile(file)
-		must(t, err)
-		for _, one := range strings.Split(string(text), "\n== ")[1:] {
-			name, body, _ := strings.Cut(one, "\n")
-			t.Run(name, func(t *testing.T) { vary(t, body) })
-		}
-	}
+	scenariotest.Play(t, os.DirFS("testdata"), func(t *testing.T, _ string, _ int, text string) { vary(t, text) })
 }
 
 // vary plays a scenario with each value that its first lines have for a word.
