@@ -83,7 +83,7 @@ func (st *stream) close(cause error) {
 //	patience = interval of heartbeats (TTL/3) + TTL/12
 func (st *stream) patience() time.Duration { return st.ttl * 5 / 12 }
 
-// listen looks whether the stream is silent, and again by itself. If nothing was heard for a while, the replica may
+// listen checks whether the stream is silent, and again by itself. If nothing was heard for a while, the replica may
 // stand still, or be cut off from here: the session looks for another stream, and keeps this one until then. If nothing
 // was heard for the session's TTL, that is its end.
 func (st *stream) listen() {

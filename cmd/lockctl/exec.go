@@ -260,7 +260,7 @@ func (x *execution) obtain(ctx context.Context) (*client.Locks, error) {
 }
 
 // guard watches over the command until it ends, and ends it when one of its locks does; then it returns why. What the
-// locks say is looked at first whatever happened.
+// locks say comes first, whatever happened.
 func (x *execution) guard(ls *client.Locks, c *child) error {
 	g := newGuard(ls, c, time.Now())
 	lost := ls.Lost()

@@ -42,7 +42,7 @@ func newGuard(lock guarded, g group, now time.Time) *guard {
 	return &guard{lock: lock, group: g, notice: min(lock.Deadline().Sub(now)/6, longestNotice)}
 }
 
-// step does what is due and says when to look again.
+// step does what is due and says when the next step is due.
 func (g *guard) step(now time.Time) time.Duration {
 	deadline := g.lock.Deadline()
 	last := deadline.Add(-g.notice / 5)
@@ -64,7 +64,7 @@ func (g *guard) step(now time.Time) time.Duration {
 	return g.killAt.Sub(now)
 }
 
-// never is when to look again once nothing is to be done any more.
+// never is when the next step is due once nothing is to be done any more.
 const never = math.MaxInt64
 
 // why says why the group was ended, nil if it was not.

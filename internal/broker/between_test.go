@@ -23,13 +23,13 @@ func (c *client) beat(wg *sync.WaitGroup, stop chan struct{}) {
 	for range 3 {
 		wg.Go(func() {
 			for {
-				room := c.Outbox().Pressure()
-				if room == nil {
+				relief := c.Outbox().Pressure()
+				if relief == nil {
 					c.Heartbeat(1, 1)
-					room = always
+					relief = always
 				}
 				select {
-				case <-room:
+				case <-relief:
 				case <-stop:
 					return
 				}

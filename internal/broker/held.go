@@ -12,7 +12,7 @@ import (
 
 // What a session asks of a lease that it holds, or says that it holds. These methods implement session.Lease.
 
-// Entry is its session's room in the lease.
+// Entry is what its session keeps of the lease.
 func (l *Lease) Entry() *session.Entry { return &l.entry }
 
 // Hold is what never changes.

@@ -19,7 +19,7 @@ type Keeper interface {
 	Heard(group *lock.Note)
 }
 
-// Note is the Keeper's room in the lease.
+// Note is what the Keeper notes of the lease.
 func (l *Lease) Note() *lock.Note { return &l.note }
 
 // Group is that in its session, for an auto lease: those of a session are renewed together. nil for a fixed one, which

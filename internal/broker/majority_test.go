@@ -100,7 +100,7 @@ func TestReplicasShareAMajority(t *testing.T) {
 				}
 				t.Log(n, what)
 				crew{
-					workers: 9, times: 20, room: 1, stay: 2 * time.Millisecond, within: 20 * time.Second,
+					workers: 9, times: 20, atOnce: 1, stay: 2 * time.Millisecond, within: 20 * time.Second,
 					request: func(int, lock.Kind) request.Acquire { return request.Acquire{Name: "job"} },
 				}.work(g.T, g.replicas, lock.Exclusive)
 			})
@@ -125,7 +125,7 @@ func TestReplicasNearOtherMembersShareAMajority(t *testing.T) {
 					spoil(m)
 				}
 				served := crew{
-					workers: 3, span: span, room: 1, stay: 2 * time.Millisecond,
+					workers: 3, span: span, atOnce: 1, stay: 2 * time.Millisecond,
 					request: func(int, lock.Kind) request.Acquire { return request.Acquire{Name: "job"} },
 				}.work(g.T, g.replicas, lock.Exclusive)
 				grants = len(served)

@@ -126,7 +126,7 @@ func TestWhoBringsMuchKeepsNobodyFromComingBack(t *testing.T) {
 // comes back when others have gone; one with a single hold comes back all the same.
 func TestWhoWaitsToComeBackBringsNoMoreThanThereIsRoomFor(t *testing.T) {
 	inWorld(t, func(w *world) {
-		const each, room = 20_000, 500_000 / 20_000
+		const each, most = 20_000, 500_000 / 20_000
 		holds := make([]session.Hold, each)
 		for i := range holds {
 			holds[i] = session.Hold{Name: name(i), Kind: lock.Exclusive, Holder: "#1", Fence: 1, AcquiredBy: 1}
@@ -146,7 +146,7 @@ func TestWhoWaitsToComeBackBringsNoMoreThanThereIsRoomFor(t *testing.T) {
 		ctx, cancel := context.WithCancel(w.t.Context())
 		var all sync.WaitGroup
 		var requests []session.ResumeRequest
-		for range room {
+		for range most {
 			requests = append(requests, laden())
 		}
 		again := laden()

@@ -25,7 +25,7 @@ type crowded struct {
 	grants   int
 }
 
-const crowdedRoom = 12
+const crowdedLimit = 12
 
 // add notes permits that may be out from now on, or are surely not any more. It returns the number of the change.
 func (c *crowded) add(permits, waits int) int {
@@ -34,7 +34,7 @@ func (c *crowded) add(permits, waits int) int {
 	c.now++
 	c.out += permits
 	c.waits += waits
-	if c.out > crowdedRoom || c.waits > 0 {
+	if c.out > crowdedLimit || c.waits > 0 {
 		c.hindered = c.now
 	}
 	return c.now
@@ -95,7 +95,7 @@ func runCrowd(t *testing.T, seed uint64, plant bool) (grants int, wrong []string
 // useCrowd asks once and gives back what it gets.
 func (c *client) useCrowd(crowd *crowded, rng *mrand.Rand, who string) {
 	time.Sleep(time.Duration(rng.Int64N(int64(4 * time.Millisecond))))
-	req := request.Acquire{Name: "pool", Kind: lock.Semaphore, Limit: crowdedRoom, Permits: uint32(1 + rng.IntN(3))}
+	req := request.Acquire{Name: "pool", Kind: lock.Semaphore, Limit: crowdedLimit, Permits: uint32(1 + rng.IntN(3))}
 	permits, id := int(req.Permits), c.id()
 	if rng.IntN(8) == 0 { // waits
 		crowd.add(permits, 1)

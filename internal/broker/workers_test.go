@@ -22,14 +22,14 @@ import (
 
 // crew are workers who each hold a lock for some time, again and again. They come over so many replicas.
 type crew struct {
-	kinds          []lock.Kind
-	workers, times int
-	replicas, room int // room is how many work at once
-	stay           time.Duration
-	request        func(i int, k lock.Kind) request.Acquire
-	apart          time.Duration // they come one after the other, and are served in this order
-	within         time.Duration // all are done, if that is not 0
-	span           time.Duration // they work for so long, however often
+	kinds            []lock.Kind
+	workers, times   int
+	replicas, atOnce int // atOnce is how many work at a time
+	stay             time.Duration
+	request          func(i int, k lock.Kind) request.Acquire
+	apart            time.Duration // they come one after the other, and are served in this order
+	within           time.Duration // all are done, if that is not 0
+	span             time.Duration // they work for so long, however often
 }
 
 func TestWorkersComeThrough(t *testing.T) {
@@ -43,39 +43,39 @@ func TestWorkersComeThrough(t *testing.T) {
 	}
 	for name, c := range map[string]crew{
 		"a hundred once": {
-			kinds: alone, workers: 100, times: 1, replicas: 2, room: 1, stay: 10 * time.Millisecond,
+			kinds: alone, workers: 100, times: 1, replicas: 2, atOnce: 1, stay: 10 * time.Millisecond,
 			request: plain,
 		},
 		"sixteen a hundred times": {
-			kinds: alone, workers: 16, times: tier.Pick(20, 100), replicas: 2, room: 1,
+			kinds: alone, workers: 16, times: tier.Pick(20, 100), replicas: 2, atOnce: 1,
 			stay: 10 * time.Millisecond, request: plain,
 		},
 		"a thousand at one replica, in their order": {
-			kinds: []lock.Kind{lock.Exclusive}, workers: 1000, times: 1, replicas: 1, room: 1,
+			kinds: []lock.Kind{lock.Exclusive}, workers: 1000, times: 1, replicas: 1, atOnce: 1,
 			stay: 10 * time.Millisecond, request: plain, apart: time.Millisecond,
 		},
 		"ten with a lease of 2 s": {
-			kinds: alone, workers: 10, times: 5, replicas: 2, room: 1, stay: 10 * time.Millisecond,
+			kinds: alone, workers: 10, times: 5, replicas: 2, atOnce: 1, stay: 10 * time.Millisecond,
 			request: with(4*time.Second, 2*time.Second),
 		},
 		"ten with a lease of 1 min": {
-			kinds: alone, workers: 10, times: 5, replicas: 2, room: 1, stay: 10 * time.Millisecond,
+			kinds: alone, workers: 10, times: 5, replicas: 2, atOnce: 1, stay: 10 * time.Millisecond,
 			request: with(4*time.Second, time.Minute),
 		},
 		"fair, 10 ms apart": {
-			kinds: []lock.Kind{lock.Fair}, workers: 64, times: 1, replicas: 3, room: 1,
+			kinds: []lock.Kind{lock.Fair}, workers: 64, times: 1, replicas: 3, atOnce: 1,
 			stay: 50 * time.Millisecond, request: plain, apart: 10 * time.Millisecond,
 		},
 		"five hundred fair": {
-			kinds: []lock.Kind{lock.Fair}, workers: tier.Pick(100, 500), times: 1, replicas: 3, room: 1,
+			kinds: []lock.Kind{lock.Fair}, workers: tier.Pick(100, 500), times: 1, replicas: 3, atOnce: 1,
 			stay: 200 * time.Millisecond, request: with(time.Hour, 5*time.Second), within: 2 * time.Minute,
 		},
 		"fifty readers, renewed": {
-			kinds: []lock.Kind{lock.Read}, workers: 50, times: 1, replicas: 2, room: 50,
+			kinds: []lock.Kind{lock.Read}, workers: 50, times: 1, replicas: 2, atOnce: 50,
 			stay: 35 * time.Second, request: plain,
 		},
 		"two names, four workers": {
-			kinds: alone, workers: 4, times: tier.Pick(50, 500), replicas: 1, room: 2, stay: 10 * time.Millisecond,
+			kinds: alone, workers: 4, times: tier.Pick(50, 500), replicas: 1, atOnce: 2, stay: 10 * time.Millisecond,
 			request: func(i int, k lock.Kind) request.Acquire {
 				req := of([]string{"a", "b"}[i%2], k)
 				req.Wait = new(100 * time.Millisecond)
@@ -83,14 +83,14 @@ func TestWorkersComeThrough(t *testing.T) {
 			},
 		},
 		"several names, in any order": {
-			kinds: alone, workers: 4, times: 50, replicas: 2, room: 1, stay: 10 * time.Millisecond,
+			kinds: alone, workers: 4, times: 50, replicas: 2, atOnce: 1, stay: 10 * time.Millisecond,
 			request: func(i int, k lock.Kind) request.Acquire {
 				return allOf(k, [][]string{{"a", "b", "c"}, {"c", "b", "a"}, {"b", "a"}, {"c", "a"}}[i]...)
 			},
 			within: time.Minute,
 		},
 		"sixteen with four permits": {
-			kinds: []lock.Kind{lock.Semaphore}, workers: 16, times: tier.Pick(20, 100), replicas: 2, room: 4,
+			kinds: []lock.Kind{lock.Semaphore}, workers: 16, times: tier.Pick(20, 100), replicas: 2, atOnce: 4,
 			stay: 10 * time.Millisecond, request: func(int, lock.Kind) request.Acquire {
 				return permits(1, 4)
 			},
@@ -120,7 +120,7 @@ func (c crew) work(t *testing.T, worlds []*world, k lock.Kind) (served []int) {
 		all := 0
 		for _, n := range inside {
 			all += n
-			if n > c.room || n > 1 && !k.Shared() {
+			if n > c.atOnce || n > 1 && !k.Shared() {
 				t.Errorf("%d are inside of %q", n, name)
 			}
 		}
@@ -152,8 +152,8 @@ func (c crew) work(t *testing.T, worlds []*world, k lock.Kind) (served []int) {
 		time.Sleep(c.apart)
 	}
 	wg.Wait()
-	if most != c.room || c.span == 0 && len(served) != c.workers*c.times {
-		t.Errorf("%d visits of %d, at most %d at once, want %d", len(served), c.workers*c.times, most, c.room)
+	if most != c.atOnce || c.span == 0 && len(served) != c.workers*c.times {
+		t.Errorf("%d visits of %d, at most %d at once, want %d", len(served), c.workers*c.times, most, c.atOnce)
 	}
 	if c.apart > 0 && !slices.IsSorted(served) {
 		t.Errorf("served %v, want them in their order", served)

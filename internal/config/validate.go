@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	frameRoom    = 1024        // what a request needs in its frame besides its name, holder and annotation
+	frameRest    = 1024        // what a request needs in its frame besides its name, holder and annotation
 	minStreamAge = time.Second // the least session.max_stream_age: to move costs more than to stay
 	maxMembers   = 15          // of a majority
 )
@@ -37,9 +37,9 @@ func (c *Config) validate(p *problems) {
 		"is %v, must not be shorter than limits.min_lease (%v)", l.MaxLease, l.MinLease)
 	p.unless(stop.DrainWindow < stop.Timeout, "shutdown.timeout",
 		"is %v, must be longer than shutdown.drain_window (%v)", stop.Timeout, stop.DrainWindow)
-	needed := frameRoom + float64(l.NameBytes) + float64(l.HolderBytes) + float64(l.AnnotationBytes) // cannot overflow
+	needed := frameRest + float64(l.NameBytes) + float64(l.HolderBytes) + float64(l.AnnotationBytes) // cannot overflow
 	p.unless(needed <= float64(l.FrameBytes), "limits.frame_bytes",
-		"is %d, must leave %d bytes besides a name, a holder and an annotation", l.FrameBytes, frameRoom)
+		"is %d, must leave %d bytes besides a name, a holder and an annotation", l.FrameBytes, frameRest)
 }
 
 // validateAddresses finds what is wrong with where lockd listens, and with the TLS there.

@@ -20,10 +20,10 @@ const (
 	// LateBound is how late renewals may be before nobody is let in. It is much more than they are late in an ordinary
 	// hurry, and little beside a TTL.
 	LateBound = 250 * time.Millisecond
-	// lookEvery is how often it is looked whether somebody may enter, while somebody waits.
-	lookEvery = 2 * time.Millisecond
-	// looks is how many of those who wait it is looked at for that, so that it costs little however many they are.
-	looks = 512
+	// admitEvery is how often those are admitted who may enter, while somebody waits.
+	admitEvery = 2 * time.Millisecond
+	// atOnce is how many of those who wait are asked then, so that it costs little however many they are.
+	atOnce = 512
 )
 
 // Store says how much waits for the store.
@@ -88,7 +88,7 @@ func (g *Gate) Enter(session string, requests int, patience time.Duration, over 
 	g.mu.Lock()
 	g.visitors = append(g.visitors, v)
 	if g.waiting.Add(1) == 1 {
-		time.AfterFunc(lookEvery, g.look)
+		time.AfterFunc(admitEvery, g.admit)
 	}
 	g.mu.Unlock()
 	timer := time.NewTimer(patience * 4 / 3)
@@ -104,20 +104,20 @@ func (g *Gate) Enter(session string, requests int, patience time.Duration, over 
 	v.left = true
 }
 
-// look lets in who may enter, and looks again while others wait.
-func (g *Gate) look() {
+// admit lets in who may enter, and does so again while others wait.
+func (g *Gate) admit() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	room, late, now := most-g.store.Waiting(), g.late() > LateBound, time.Now()
-	some := min(len(g.visitors), looks)
+	free, late, now := most-g.store.Waiting(), g.late() > LateBound, time.Now()
+	some := min(len(g.visitors), atOnce)
 	wait := g.visitors[:0]
 	for _, v := range g.visitors[:some] {
 		switch {
 		case v.left:
-		case late && now.Before(v.until), room <= 0 && !g.even(v.session, v.requests):
+		case late && now.Before(v.until), free <= 0 && !g.even(v.session, v.requests):
 			wait = append(wait, v)
 		default:
-			room -= v.requests
+			free -= v.requests
 			close(v.entered)
 		}
 	}
@@ -126,7 +126,7 @@ func (g *Gate) look() {
 	clear(g.visitors[len(wait):])
 	g.visitors = wait
 	if g.waiting.Add(int32(-gone)) > 0 { //nolint:gosec // bounded by the streams
-		time.AfterFunc(lookEvery, g.look)
+		time.AfterFunc(admitEvery, g.admit)
 	} else {
 		g.visitors = nil
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // pieceSize is how many requests of a message the session takes at once. Its answers may fill the outbox by as many
-// above what awaitRoom allows.
+// above what awaitReading allows.
 const pieceSize = 64
 
 // pieces are buffers for the requests of a piece. A stream has it only while it reads a message.
@@ -55,7 +55,7 @@ func (c *conn) dispatchAll(batch []*lockdv1.SessionRequest) {
 		}
 		if len(c.piece) == 0 {
 			c.settle()
-			c.awaitRoom()
+			c.awaitReading()
 		}
 		if r.GetBatch() != nil || r.GetOpen() != nil {
 			next := c.next(r.GetRequestId(), request.VerbRefuse)

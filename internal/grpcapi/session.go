@@ -135,7 +135,7 @@ func (c *conn) read() {
 	var r incoming
 	for {
 		c.settle()
-		c.awaitRoom()
+		c.awaitReading()
 		if err := c.stream.RecvMsg(&r); err != nil {
 			if errors.Is(err, io.EOF) {
 				err = nil
@@ -179,9 +179,9 @@ func until[T any](c *conn, what <-chan T) {
 	}
 }
 
-// awaitRoom waits while the client does not read its answers, so that they do not fill the memory. The client then
+// awaitReading waits while the client does not read its answers, so that they do not fill the memory. The client then
 // cannot send for long either: HTTP/2 lets it send no more than a window ahead of us.
-func (c *conn) awaitRoom() {
+func (c *conn) awaitReading() {
 	relief := c.sess.Outbox().Pressure()
 	if relief == nil {
 		return

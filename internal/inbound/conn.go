@@ -113,9 +113,9 @@ func (c *Conn) interrupted(err error) bool {
 	return c.called
 }
 
-// arrived looks at what was read, and waits until it is paid for.
+// arrived counts what was read, and waits until it is paid for.
 func (c *Conn) arrived(b []byte) error {
-	wakeAll(c.look(b))
+	wakeAll(c.parse(b))
 	if c.owed.Load() < int64(settleAt) {
 		return nil
 	}
@@ -153,8 +153,8 @@ func (c *Conn) sleep(d time.Duration) error {
 	}
 }
 
-// look goes through what was read. It returns connections that are to end calls.
-func (c *Conn) look(b []byte) (wake []*Conn) {
+// parse goes through what was read. It returns connections that are to end calls.
+func (c *Conn) parse(b []byte) (wake []*Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(b) > 0 && !c.gone {
@@ -221,7 +221,7 @@ func (c *Conn) takeEndings() []uint32 {
 	return ids
 }
 
-// wakeAll has readers look what they are told, also those that wait for something to read.
+// wakeAll has readers do what they are told, also those that wait for something to read.
 func wakeAll(conns []*Conn) {
 	for _, c := range conns {
 		select {
@@ -238,7 +238,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// sent looks at what is written.
+// sent parses what is written.
 func (c *Conn) sent(b []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,6 +17,6 @@
 //
 // # What it does not promise
 //
-// It does not look at requests: once a message is there, others bound what it costs. All clients behind a proxy are one
+// It does not read requests: once a message is there, others bound what it costs. All clients behind a proxy are one
 // address, and behind one connection of it they wait for each other.
 package inbound

@@ -285,20 +285,20 @@ func TestAClosedConnectionHoldsNothing(t *testing.T) {
 	})
 }
 
-// BenchmarkSessionFrames looks at frames as a busy session sends them.
+// BenchmarkSessionFrames parses frames as a busy session sends them.
 func BenchmarkSessionFrames(b *testing.B) {
 	in := New(wide, zap.NewNop(), prometheus.NewRegistry())
 	client, server := net.Pipe()
 	defer client.Close()
 	c := in.Watch(server)
-	c.look(put([]byte(greeting), frameHeaders, flagEndHeaders, 1, nil))
+	c.parse(put([]byte(greeting), frameHeaders, flagEndHeaders, 1, nil))
 	var chunk []byte
 	for range 100 {
 		chunk = put(chunk, frameData, 0, 1, append([]byte{0, 0, 0, 0, 60}, make([]byte, 60)...))
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		c.look(chunk)
+		c.parse(chunk)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*100), "ns/frame")
 }

@@ -33,7 +33,7 @@ const (
 	// mostDebt bounds what an address owes, as the time that it takes to pay: who caused work is forgiven some day.
 	mostDebt = 10 * time.Minute
 
-	// sweepPart is the part of Limits.Time between two looks for messages that take too long. Nobody looks while there
+	// sweepPart is the part of Limits.Time between two searches for messages that take too long. None is made while there
 	// are none.
 	sweepPart = 20
 )

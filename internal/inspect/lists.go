@@ -264,7 +264,7 @@ const maxPage = 1000
 
 // collect takes what passes a filter from an ordered list, until there is enough or enough was looked at.
 func collect[T listed](q Question, list func(after string, size int) []T) (found []T, reached string) {
-	after, room, looked := q.After, listBytes, 0
+	after, left, looked := q.After, listBytes, 0
 	for looked < examined {
 		some := list(after, q.Size)
 		for _, one := range some {
@@ -274,7 +274,7 @@ func collect[T listed](q Question, list func(after string, size int) []T) (found
 				continue
 			}
 			found = append(found, one)
-			if room -= bytesOf(one); room < 0 || len(found) == q.Size {
+			if left -= bytesOf(one); left < 0 || len(found) == q.Size {
 				return found, after
 			}
 		}
@@ -313,14 +313,14 @@ func (w Waiter) passes(f Filter) bool {
 
 // waiting are the requests that wait here and pass a filter, those that wait longest.
 func (d *Inspector) waiting(q Question) (ws []Waiter) {
-	room := listBytes
+	left := listBytes
 	for w := range d.Local.Requests() {
 		if !w.passes(q.Filter) {
 			continue
 		}
 		w.Replica, w.Annotation = d.Replica, Shortened(w.Annotation)
 		ws = append(ws, w)
-		if room -= bytesOf(w); room < 0 || len(ws) == q.Size {
+		if left -= bytesOf(w); left < 0 || len(ws) == q.Size {
 			break
 		}
 	}

@@ -6,14 +6,14 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// fewTenants are so many that nobody looks which of them have left.
+// fewTenants are so many that nobody asks which of them have left.
 const fewTenants = 1024
 
 // Table has something for each tenant. When many have come, it forgets those that are gone.
 type Table[V any] struct {
 	all  map[lock.Tenant]*V
 	gone func(lock.Tenant, *V) bool
-	many int // with so many it is looked who is gone
+	many int // with so many, who is gone is forgotten
 }
 
 // NewTable makes a Table, with a function that says whether a tenant is as one that never came.

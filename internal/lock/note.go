@@ -2,6 +2,6 @@ package lock
 
 import "sync/atomic"
 
-// Note is room in a lease, or in something that has many, where its keeper notes what it knows of it. Nobody else reads
-// it; 0 at first.
+// Note is what a keeper notes of a lease, or of something that has many, and keeps there. Nobody else reads it; 0 at
+// first.
 type Note struct{ atomic.Uint32 }

@@ -20,7 +20,7 @@ type locks struct {
 	soonest
 }
 
-// Entry is a session's room in a lease. The session's mutex guards it.
+// Entry is what a session keeps of a lease. The session's mutex guards it.
 type Entry struct {
 	at      uint32 // in locks.list
 	suspect bool   // to be verified before Safe is told
@@ -192,7 +192,7 @@ func (s *Session) Lighten(by int) {
 	s.weight -= by
 }
 
-// Note is the keeper's room for what the auto leases have in common.
+// Note is what the keeper notes of all that the auto leases have in common.
 func (s *Session) Note() *lock.Note { return &s.note }
 
 // Leases are what it holds at this moment.

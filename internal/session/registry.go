@@ -35,7 +35,7 @@ type Config struct {
 
 // Lease is a lock that a session holds. Its methods lock the mutex of its name, but for the first three.
 type Lease interface {
-	// Entry is the session's room in the lease.
+	// Entry is what the session keeps of the lease.
 	Entry() *Entry
 	// Hold is what never changes.
 	Hold() Hold

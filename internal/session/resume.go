@@ -52,28 +52,28 @@ func newResumes(denied limits.Denied) resumes {
 	}
 }
 
-// whenThereIsRoom resumes a session with so many holds as soon as there are not too many others.
-func (r *Registry) whenThereIsRoom(ctx context.Context, ttl time.Duration, holds int, resume func() error) error {
+// inTurn resumes a session with so many holds as soon as there are not too many others.
+func (r *Registry) inTurn(ctx context.Context, ttl time.Duration, holds int, resume func() error) error {
 	in := &r.resumes
 	in.returning.Add(1)
 	defer in.returning.Add(-1)
-	rooms := []limits.Quota{in.all}
+	quotas := []limits.Quota{in.all}
 	if holds > limits.VerifyingEach {
 		defer in.holds.Add(-int64(holds))
 		if in.holds.Add(int64(holds)) > limits.ResumedHolds {
 			return r.cfg.Denied("resumes", limits.ResumedHolds)
 		}
-		rooms = []limits.Quota{in.large, in.all} // while it waits among the large ones it is in nobody's way
+		quotas = []limits.Quota{in.large, in.all} // while it waits among the large ones it is in nobody's way
 	}
 	late := time.Now().Add(max(ttl/3, leastPatience))
-	for _, room := range rooms {
-		switch err := room.Enter(ctx, time.Until(late)); {
+	for _, quota := range quotas {
+		switch err := quota.Enter(ctx, time.Until(late)); {
 		case errors.Is(err, ErrQuota):
 			return err
 		case err != nil: // ctx is over
 			return fmt.Errorf("wait to resume: %w: %w", lock.ErrUnavailable, err)
 		}
-		defer room.Leave()
+		defer quota.Leave()
 	}
 	return resume()
 }
@@ -88,7 +88,7 @@ type Claim func(context.Context, HeldLock) (Lease, Lost, error)
 // It asks the store, and takes as long as that does. An error that is Retriable leaves everything as it was but the
 // epoch.
 func (s *Session) Resume(ctx context.Context, holds []HeldLock, claim Claim) (lost []Lost, err error) {
-	err = s.of.whenThereIsRoom(ctx, s.TTL(), len(holds), func() error {
+	err = s.of.inTurn(ctx, s.TTL(), len(holds), func() error {
 		lost, err = s.resume(ctx, holds, claim)
 		return err
 	})

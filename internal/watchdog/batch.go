@@ -41,7 +41,7 @@ func (w *Watchdog[L]) due() (due []item[L]) {
 		due = w.shards[(w.first+i)%shards].due(due)
 	}
 	others := len(due)
-	for s, _ := w.oldest(); s != nil && w.hasRoom() && len(due)-others < maxBatch; s, _ = w.oldest() {
+	for s, _ := w.oldest(); s != nil && w.mayBegin() && len(due)-others < maxBatch; s, _ = w.oldest() {
 		due = s.takePiece(due)
 	}
 	return due

@@ -113,7 +113,7 @@ func (s *shard[L]) next(now moment) moment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wakeAt = min(now+int64(time.Hour), firstOf(s.near))
-	if s.w.hasRoom() {
+	if s.w.mayBegin() {
 		s.wakeAt = min(s.wakeAt, firstOf(s.rounds))
 	}
 	if len(s.ready) > 0 && s.w.hurried.Load() < maxHurried {

@@ -57,9 +57,9 @@ const (
 // none of the watchdog is held meanwhile. Note, Group and Interval take none.
 type Lease[L any] interface {
 	comparable
-	// Note is the watchdog's room in the lease.
+	// Note is what the watchdog notes of the lease.
 	Note() *lock.Note
-	// Group is the room in what its group has in common; nil for a lease that is renewed by itself. Only Keep asks.
+	// Group is what it notes of the lease's group; nil for a lease that is renewed by itself. Only Keep asks.
 	Group() *lock.Note
 	// Interval is the time between two renewals. It never changes.
 	Interval() time.Duration
@@ -205,8 +205,8 @@ func (w *Watchdog[L]) rouse() {
 	}
 }
 
-// hasRoom says whether more may be under way.
-func (w *Watchdog[L]) hasRoom() bool { return w.underWay.Load() < maxUnderWay }
+// mayBegin says whether more may be under way.
+func (w *Watchdog[L]) mayBegin() bool { return w.underWay.Load() < maxUnderWay }
 
 func (w *Watchdog[L]) loop() {
 	timer := time.NewTimer(time.Hour)

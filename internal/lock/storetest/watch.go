@@ -106,12 +106,12 @@ var watchContract = []kindContract{
 			return
 		}
 		e := s.watch("n")
-		roomy := func(o lock.Owner) lock.Claim {
+		shared := func(o lock.Owner) lock.Claim {
 			c := of(kind, "n", o)
 			c.Limit *= 2
 			return c
 		}
-		a, b := s.acquire(roomy("a")).Fence, s.acquire(roomy("b")).Fence
+		a, b := s.acquire(shared("a")).Fence, s.acquire(shared("b")).Fence
 		s.release(back(of(kind, "n", "a"), a))
 		s.release(back(of(kind, "n", "b"), b))
 		e.awaitEnds(released(kind, "a", a), released(kind, "b", b))
