@@ -16,7 +16,7 @@ const DefaultPort = 7420
 // one. An IPv6 address with a port is in brackets. What names a scheme of gRPC, as dns:///HOST:PORT, is left as it is.
 // It is for programs that use the generated stubs.
 func Addresses(list string, port int) ([]string, error) {
-	if hasScheme(list) {
+	if scheme, _, ok := strings.Cut(list, ":"); ok && resolver.Get(scheme) != nil {
 		return []string{list}, nil // commas may mean something to its resolver
 	}
 	var out []string
@@ -28,12 +28,6 @@ func Addresses(list string, port int) ([]string, error) {
 		out = append(out, addr)
 	}
 	return out, nil
-}
-
-// hasScheme says whether an address names a resolver that gRPC knows.
-func hasScheme(addr string) bool {
-	scheme, _, ok := strings.Cut(addr, ":")
-	return ok && resolver.Get(scheme) != nil
 }
 
 // address makes sure that a single address has a port.

@@ -25,11 +25,6 @@ const (
 	maxBackoff = 3 * time.Second
 )
 
-// attemptTimeout bounds an attempt. Before a session is there its TTL is not known.
-func attemptTimeout(ttl time.Duration) time.Duration {
-	return min(maxAttempt, max(cmp.Or(ttl, maxAttempt)/3, minAttempt))
-}
-
 var (
 	errOpenTimeout  = errors.New("opening the session took too long")
 	errNoOpened     = fmt.Errorf("%w: the first message was not Opened", errProtocol)
@@ -239,7 +234,7 @@ func (c *Client) tryAt(at int, s *session) (*stream, error) {
 // each further attempt begins it again.
 func (c *Client) begin(st *stream) error {
 	s := st.session
-	within := attemptTimeout(s.ttl)
+	within := min(maxAttempt, max(cmp.Or(s.ttl, maxAttempt)/3, minAttempt)) // a new session has no TTL yet
 	bound := time.AfterFunc(min(within/3<<min(c.unreached, 2), within), func() { st.cancel(errOpenTimeout) })
 	defer bound.Stop()
 	defer context.AfterFunc(c.ctx, func() { st.cancel(ErrClosed) })()
@@ -281,11 +276,6 @@ func (st *stream) handshake(b *bid) (*lockdv1.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	return st.greeted(m)
-}
-
-// greeted takes the server's first message.
-func (st *stream) greeted(m *lockdv1.SessionResponse) (*lockdv1.Opened, error) {
 	switch t := m.GetMessage().(type) {
 	case *lockdv1.SessionResponse_Opened:
 		st.ttl = t.Opened.GetSessionTtl().AsDuration()

@@ -88,15 +88,6 @@ func (s *session) renewedLocked(deadline instant) {
 	}
 }
 
-// expire ends a Lock if its deadline has passed.
-func (s *session) expire(l *Lock) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if h := l.hold; s.client.now() >= h.end() {
-		s.expireLocked(h)
-	}
-}
-
 // expireLocked ends a hold whose deadline has passed. The server may still be renewing it, so it is released.
 func (s *session) expireLocked(h *hold) {
 	for _, l := range h.locks {

@@ -16,7 +16,10 @@ import (
 // ErrAutoLease if the lease is renewed anyway, and ErrOutcomeUnknown if the answer did not come: the lock is then
 // still held until the old deadline at least. Doing it twice is fine.
 func (l *Lock) Extend(ctx context.Context, d time.Duration) error {
-	if l.isAuto() { // the server would make it fixed
+	l.session.mu.Lock()
+	auto := l.hold.auto
+	l.session.mu.Unlock()
+	if auto { // the server would make it fixed
 		return l.fail("extend", cmp.Or(notHeld(l.Err()), ErrAutoLease))
 	}
 	return l.change(ctx, "extend", &lockdv1.Extend{Lease: durationpb.New(d)})
@@ -91,12 +94,6 @@ func (l *Lock) ask(ctx context.Context, verb string, c *call) (a answer, err err
 		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 	return a, l.fail(verb, err)
-}
-
-func (l *Lock) isAuto() bool {
-	l.session.mu.Lock()
-	defer l.session.mu.Unlock()
-	return l.hold.auto
 }
 
 // shorteningLocked notes a Shorten that is about to be sent: from here on the earlier end counts. The server takes

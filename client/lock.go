@@ -111,8 +111,14 @@ func (l *Lock) fail(verb string, err error) error {
 func (l *Lock) until() instant { return l.hold.end() }
 
 func (l *Lock) check() {
-	if l.cause.Load() == nil && l.session.client.now() >= l.until() {
-		l.session.expire(l)
+	s := l.session
+	if l.cause.Load() != nil || s.client.now() < l.until() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.client.now() >= l.until() { // it may have been renewed just now
+		s.expireLocked(l.hold)
 	}
 }
 

@@ -63,15 +63,12 @@ func (c *Client) Look(ctx context.Context, name string) (Info, error) {
 	if err != nil {
 		return Info{}, fmt.Errorf("look at %s: %w", quoted(name), err)
 	}
-	return infoOf(a.response.GetLooked().GetLock()), nil
-}
-
-func infoOf(s *lockdv1.LockState) Info {
+	s := a.response.GetLooked().GetLock()
 	return Info{
 		Name: s.GetName(), Kind: Kind(s.GetKind()), Held: s.GetHeld(), HeldBy: s.GetHeldBy(), Client: s.GetClient(),
 		Fence: s.GetFence(), TTL: s.GetTtl().AsDuration(), HoldCount: s.GetHoldCount(), Holders: s.GetHolders(),
 		Limit: s.GetLimit(), Waiters: s.GetWaiters(), Queued: s.GetQueued(), Annotation: s.GetAnnotation(),
-	}
+	}, nil
 }
 
 // SetLimit sets how many permits a semaphore has, at least 1, and returns how many it had, 0 if there was no limit.

@@ -125,7 +125,12 @@ func (st *stream) answerLocked(m *lockdv1.SessionResponse) {
 			s.changedLocked(c, st.beats.deadline(t.Extended.GetValidity()))
 		}
 	case *lockdv1.SessionResponse_Result:
-		a.err = c.unlessDone(fromFailure(t.Result.GetFailure()))
+		a.err = fromFailure(t.Result.GetFailure())
+		// A release that was sent on an earlier stream, too, may have been carried out by the replica there, after the
+		// one here saw the hold: that the hold is gone is what was asked for.
+		if c.seen && c.freesAll() && is(a.err, ErrNotHeld, ErrStale) {
+			a.err = nil
+		}
 	default: // m is used again, what it contains is not
 		a.response, a.stream = &lockdv1.SessionResponse{Message: m.GetMessage()}, st
 	}
@@ -133,15 +138,6 @@ func (st *stream) answerLocked(m *lockdv1.SessionResponse) {
 	if !c.abandoned {
 		c.replyLocked(a)
 	}
-}
-
-// unlessDone is the error that a call was answered with. A release that was sent on an earlier stream, too, may have
-// been carried out by the replica there, after the one here saw the hold: that the hold is gone is what was asked for.
-func (c *call) unlessDone(err error) error {
-	if is(err, ErrNotHeld, ErrStale) && c.seen && c.freesAll() {
-		return nil
-	}
-	return err
 }
 
 func notGranted(name string, n *lockdv1.NotGranted) error {

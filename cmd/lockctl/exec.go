@@ -121,7 +121,8 @@ func newExec(o *options) *cobra.Command {
 		"give up when it waits in a deadlock and came last; the execs inside of one another are one thread of work, "+
 			"which "+actorEnv+" names")
 	want.flags(cmd)
-	want.alsoFlag(cmd)
+	cmd.Flags().StringArrayVar(&want.also, "also", nil,
+		"lock this name as well, all or none; may be repeated: `[KIND:]NAME`, or :NAME for a name that has a colon")
 	return cmd
 }
 
@@ -236,26 +237,22 @@ func refuseNested(items []client.Item, held string) error {
 }
 
 // obtain waits for the locks, or for a signal. What is granted just then is released when the client is closed.
-func (x *execution) obtain(ctx context.Context) (*client.Locks, error) {
+func (x *execution) obtain(ctx context.Context) (ls *client.Locks, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	type result struct {
-		locks *client.Locks
-		err   error
-	}
-	results := make(chan result, 1)
+	done := make(chan struct{})
 	go func() {
-		ls, err := x.lockAll(ctx)
-		results <- result{ls, err}
+		defer close(done)
+		ls, err = x.lockAll(ctx)
 	}()
 	select {
-	case r := <-results:
-		return r.locks, r.err
+	case <-done:
+		return ls, err
 	case sig := <-x.signals:
-		err := endedBy(sig)
-		cancel(err)
-		<-results
-		return nil, err
+		cause := endedBy(sig)
+		cancel(cause)
+		<-done
+		return nil, cause
 	}
 }
 
@@ -311,23 +308,18 @@ func (x *execution) end(ls *client.Locks, c *child, lost error) error {
 	case released != nil:
 		x.logf("%s", message(released)) // and that is all: the command was guarded to its end
 	}
-	if code := statusCode(status); code != 0 {
+	code := status.ExitStatus()
+	if status.Signaled() { // as shells tell it
+		code = exitSignal + int(status.Signal())
+	}
+	if code != 0 {
 		return failure{code: code}
 	}
 	return nil
 }
 
 func (x *execution) release(ls *client.Locks) error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), releaseTimeout,
-		errors.New("the server did not answer in time"))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), releaseTimeout, errLate)
 	defer cancel()
 	return ls.Unlock(ctx)
-}
-
-// statusCode is the exit code that shells give to a process's end.
-func statusCode(status syscall.WaitStatus) int {
-	if status.Signaled() {
-		return exitSignal + int(status.Signal())
-	}
-	return status.ExitStatus()
 }

@@ -71,7 +71,10 @@ func (s *services) acquire(ctx context.Context, req *lockdv1.AcquireRequest) (sh
 		return s.locks.Acquire(ctx, req)
 	})
 	if refused := resp.GetNotGranted(); err == nil && refused != nil {
-		err = notGranted(req.GetName(), refused)
+		err = client.HeldErrorOf(req.GetName(), refused)
+		if refused.GetCause() == lockdv1.NotGranted_CAUSE_TIMED_OUT {
+			err = client.ErrTimedOut
+		}
 		if !s.releaseTaken(req) && unsure {
 			err = mayBeHeld(req)
 		}
@@ -117,13 +120,6 @@ func (s *services) releaseTaken(req *lockdv1.AcquireRequest) bool {
 	})
 	return err == nil || errors.Is(err, client.ErrNotHeld) || errors.Is(err, client.ErrInvalid) ||
 		errors.Is(err, client.ErrKindMismatch)
-}
-
-func notGranted(name string, n *lockdv1.NotGranted) error {
-	if n.GetCause() == lockdv1.NotGranted_CAUSE_TIMED_OUT {
-		return client.ErrTimedOut
-	}
-	return client.HeldErrorOf(name, n)
 }
 
 func newExtend(o *options) *cobra.Command {

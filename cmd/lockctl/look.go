@@ -214,13 +214,6 @@ func (f *filter) flags(cmd *cobra.Command, names bool) {
 	cmd.Flags().DurationVar(&f.age, "min-age", 0, "only what is that old")
 }
 
-func (f *filter) minAge() *durationpb.Duration {
-	if f.age <= 0 {
-		return nil
-	}
-	return durationpb.New(f.age)
-}
-
 // listedView is one line of ls.
 type listedView struct {
 	lockView   `of:"lock"`
@@ -254,7 +247,7 @@ each. With --client, --replica or --min-age it lists the holds of sessions, and 
 func (s *services) list(ctx context.Context, f filter) ([]listedView, silence, error) {
 	locks, missing, err := pages[listedView]("holds", func(token string) (proto.Message, error) {
 		return ask(ctx, s, s.reads.ListHolds, &lockdv1.ListHoldsRequest{
-			Prefix: f.prefix, PageSize: pageSize, PageToken: token, Client: f.client, Replica: f.replica, MinAge: f.minAge(),
+			Prefix: f.prefix, PageSize: pageSize, PageToken: token, Client: f.client, Replica: f.replica, MinAge: durationpb.New(f.age),
 		})
 	})
 	names := f == filter{prefix: f.prefix} // each is told once; otherwise each hold
@@ -315,7 +308,7 @@ NAME it lists the requests of all replicas that wait for any, the one that waits
 // waitersOfAny lists the requests that wait for any name.
 func (s *services) waitersOfAny(ctx context.Context, f filter, most uint32) (shown, error) {
 	resp, err := ask(ctx, s, s.reads.ListWaiters, &lockdv1.ListWaitersRequest{
-		PageSize: most, Prefix: f.prefix, Client: f.client, Replica: f.replica, MinAge: f.minAge(),
+		PageSize: most, Prefix: f.prefix, Client: f.client, Replica: f.replica, MinAge: durationpb.New(f.age),
 	})
 	v := view[struct {
 		Waiters []waitingView `of:"waiters"`
@@ -357,7 +350,7 @@ back. With --detached only those are listed, and --min-age then is for how long 
 			all, missing, err := pages[sessionView]("sessions", func(token string) (proto.Message, error) {
 				return ask(ctx, s, s.reads.ListSessions, &lockdv1.ListSessionsRequest{
 					PageSize: pageSize, PageToken: token, Client: f.client, Replica: f.replica,
-					MinAge: f.minAge(), Detached: detached,
+					MinAge: durationpb.New(f.age), Detached: detached,
 				})
 			})
 			return shown{json: all, text: func(p *screen) { printSessions(p, all) }, missing: missing}, err

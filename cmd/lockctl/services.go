@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -125,6 +126,12 @@ func change[Q, R any](ctx context.Context, s *services, m method[Q, R], request 
 	return r, unsure, err
 }
 
+var errLate = errors.New("the server did not answer in time")
+
+// undecided are the reasons of calls that may have been executed although they failed: nobody answered, or the server
+// does not know either. The first two are not told by lockd.
+var undecided = []string{"", "UNAVAILABLE", "OUTCOME_UNKNOWN"}
+
 // retry makes a call, which may wait for some time, and repeats it while the server cannot be reached or the outcome
 // is unknown, no longer than the connect timeout. The call must be one that can be repeated. unsure says that a try
 // which failed may have been executed, whatever later ones were told.
@@ -134,8 +141,11 @@ func retry[T any](ctx context.Context, s *services, wait time.Duration,
 	var failing time.Time // since when
 	for {
 		s.conn.sent, s.admin.sent = false, false
-		t, err = once(ctx, wait+client.DefaultAnswerTimeout, call)
-		unsure = unsure || (s.conn.sent || s.admin.sent) && mayHaveActed(err)
+		bounded, cancel := context.WithTimeoutCause(ctx, wait+client.DefaultAnswerTimeout, errLate)
+		t, err = call(bounded)
+		cancel()
+		err = client.FromStatus(err)
+		unsure = unsure || err != nil && (s.conn.sent || s.admin.sent) && slices.Contains(undecided, client.Reason(err))
 		switch {
 		case err == nil:
 			return t, unsure, nil
@@ -159,26 +169,6 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-time.After(d):
 	case <-ctx.Done():
 	}
-}
-
-// mayHaveActed says whether a call that was sent may have been executed although it failed: nobody answered it, or the
-// server does not know either.
-func mayHaveActed(err error) bool {
-	if err == nil {
-		return false
-	}
-	switch client.Reason(err) {
-	case "", "UNAVAILABLE", "OUTCOME_UNKNOWN": // the first two are not told by lockd
-		return true
-	}
-	return false
-}
-
-func once[T any](ctx context.Context, bound time.Duration, call func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, bound, errors.New("the server did not answer in time"))
-	defer cancel()
-	t, err := call(ctx)
-	return t, client.FromStatus(err)
 }
 
 // dialSession makes the SDK's client, for what needs a session. The command is what the client is named after.

@@ -67,12 +67,6 @@ func (w *wanted) flags(cmd *cobra.Command) {
 		"how many permits the semaphore has, if this request is the first to say so")
 }
 
-// alsoFlag is for commands that can lock several names.
-func (w *wanted) alsoFlag(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&w.also, "also", nil,
-		"lock this name as well, all or none; may be repeated: `[KIND:]NAME`, or :NAME for a name that has a colon")
-}
-
 // items are the locks that are wanted, first the one with this name. Who speaks of permits means a semaphore.
 func (w *wanted) items(name string) ([]client.Item, error) {
 	kind := w.kind

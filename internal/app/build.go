@@ -57,7 +57,11 @@ func (a *App) build() error {
 		api.Gate = gate.New(s, keeper.Late)
 	}
 	api.Examine = func(ctx context.Context) []lock.Finding {
-		return append(a.examine(keeper.Late(), api.Gate.Shut()), examineStore(ctx, store)...)
+		found := a.examine(keeper.Late(), api.Gate.Shut())
+		if s, ok := lock.As[lock.Examiner](store); ok {
+			found = append(found, s.Examine(ctx)...)
+		}
+		return found
 	}
 	a.api = grpcapi.New(api, a.broker, a.log, a.reg)
 	a.cleanups.add("grpc", a.share(), func(ctx context.Context) error { a.api.Stop(ctx); return nil })

@@ -108,10 +108,3 @@ func (a *App) examine(late time.Duration, shut bool) []lock.Finding {
 	}
 	return found
 }
-
-func examineStore(ctx context.Context, store lock.Store) []lock.Finding {
-	if s, ok := lock.As[lock.Examiner](store); ok {
-		return s.Examine(ctx)
-	}
-	return nil
-}

@@ -36,7 +36,7 @@ var tuneGC = sync.OnceFunc(func() {
 		return
 	}
 	debug.SetGCPercent(mostPercent)
-	afterEachGC(fitGC)
+	afterEachGC(func() { debug.SetGCPercent(percentFor(gcBase())) })
 })
 
 // afterEachGC runs f after the next collection and after each later one, by way of something that nobody uses.
@@ -47,9 +47,6 @@ func afterEachGC(f func()) {
 		afterEachGC(f)
 	}, struct{}{})
 }
-
-// fitGC sets GOGC to what fits what the last collection left.
-func fitGC() { debug.SetGCPercent(percentFor(gcBase())) }
 
 // gcBase is what the runtime adds so many percent of to what lives in the heap.
 func gcBase() (sum uint64) {

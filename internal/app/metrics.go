@@ -26,7 +26,7 @@ func newRegistry() *prometheus.Registry {
 }
 
 // Version is what this build calls itself. main sets it before anything else, if it knows better.
-var Version = moduleVersion()
+var Version = cmp.Or(build().Main.Version, "unknown")
 
 // build is what the go command says of this build.
 func build() debug.BuildInfo {
@@ -35,8 +35,6 @@ func build() debug.BuildInfo {
 	}
 	return debug.BuildInfo{}
 }
-
-func moduleVersion() string { return cmp.Or(build().Main.Version, "unknown") }
 
 // revision is the commit of this build.
 func revision() string {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -99,8 +98,9 @@ func (a *App) openStore() (lock.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the %s store: %w", a.cfg.Store.Kind, err)
 	}
-	// A majority waits for what is under way at its members, which ends when they are closed.
-	a.cleanups.add("store", a.storeTimeout(), func(context.Context) error { return closeAll(opened) })
+	// A majority waits for what is under way at its members, which ends when they are closed. A server that is silent
+	// then is waited for as long as an operation may take.
+	a.cleanups.add("store", closeTimeout+a.cfg.Redis.OpTimeout, func(context.Context) error { return closeAll(opened) })
 	majority := a.cfg.Store.Kind == config.StoreRedlock
 	stores, err := a.settled(opened, settle.Config{Node: a.cfg.Store.Kind, Member: majority})
 	if err != nil {
@@ -109,9 +109,12 @@ func (a *App) openStore() (lock.Store, error) {
 	if !majority {
 		return stores[0], nil
 	}
-	s, err := a.openMajority(stores)
+	c := a.cfg.Redlock
+	s, err := redlock.New(redlock.Config{
+		Names: c.Members, NodeTimeout: c.NodeTimeout, CallTimeout: a.cfg.Redis.ConnectTimeout, Quarantine: c.Quarantine,
+	}, stores, a.log, a.reg)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open the %s store: %w", a.cfg.Store.Kind, err)
 	}
 	opened = append(opened, s)
 	return s, a.meet(s)
@@ -143,9 +146,6 @@ func (a *App) settled(inner []closing, cfg settle.Config) ([]lock.Store, error) 
 	return stores, nil
 }
 
-// storeTimeout bounds the end of a store: a server that is silent then is waited for as long as an operation may take.
-func (a *App) storeTimeout() time.Duration { return closeTimeout + a.cfg.Redis.OpTimeout }
-
 // openAll opens stores at the same time, all or none.
 func (a *App) openAll(all []backend, m *redisstore.Metrics) ([]closing, error) {
 	opened := make([]closing, len(all))
@@ -172,18 +172,6 @@ func closeAll(stores []closing) error {
 		}
 		return stores[i].Close()
 	})
-}
-
-// openMajority opens the majority over its members.
-func (a *App) openMajority(members []lock.Store) (*redlock.Store, error) {
-	c := a.cfg.Redlock
-	s, err := redlock.New(redlock.Config{
-		Names: c.Members, NodeTimeout: c.NodeTimeout, CallTimeout: a.cfg.Redis.ConnectTimeout, Quarantine: c.Quarantine,
-	}, members, a.log, a.reg)
-	if err != nil {
-		return nil, fmt.Errorf("open the %s store: %w", config.StoreRedlock, err)
-	}
-	return s, nil
 }
 
 var errSilentMember = errors.New("a member did not answer in time")

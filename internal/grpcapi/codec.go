@@ -127,20 +127,14 @@ func opens(data mem.BufferSlice) bool {
 func passOver(data mem.BufferSlice, m proto.Message, why protowire.Number) {
 	proto.Reset(m)
 	if r, ok := m.(*lockdv1.SessionRequest); ok {
-		r.RequestId = requestID(data)
+		eachField(data, func(n protowire.Number, t protowire.Type, field []byte) {
+			if n == 1 && t == protowire.VarintType {
+				_, _, tag := protowire.ConsumeTag(field)
+				r.RequestId, _ = protowire.ConsumeVarint(field[tag:])
+			}
+		})
 	}
 	mark(m, why)
-}
-
-// requestID is that of a SessionRequest, 0 if there is none. It makes nothing of the rest.
-func requestID(data mem.BufferSlice) (id uint64) {
-	eachField(data, func(n protowire.Number, t protowire.Type, field []byte) {
-		if n == 1 && t == protowire.VarintType {
-			_, _, tag := protowire.ConsumeTag(field)
-			id, _ = protowire.ConsumeVarint(field[tag:])
-		}
-	})
-	return id
 }
 
 func mark(m proto.Message, n protowire.Number) {

@@ -105,10 +105,6 @@ func toHold(h named) session.Hold {
 	}
 }
 
-func wantsBatches(o *lockdv1.Open) bool {
-	return slices.Contains(o.GetFeatures(), lockdv1.Feature_FEATURE_BATCH)
-}
-
 // setAcquire reads a request into one that is empty.
 func setAcquire(req *request.Acquire, a *lockdv1.Acquire) (err error) {
 	req.Holder, req.Annotation, req.Actor = a.GetHolder(), a.GetAnnotation(), a.GetActor()

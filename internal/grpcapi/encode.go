@@ -103,8 +103,6 @@ func setDuration(m *durationpb.Duration, d time.Duration) {
 	m.Seconds, m.Nanos = int64(d/time.Second), int32(d%time.Second) //nolint:gosec // less than 2^30
 }
 
-func left(until, now time.Time) *durationpb.Duration { return durationpb.New(max(until.Sub(now), 0)) }
-
 // optional is nil for 0, which stands for "not known".
 func optional(d time.Duration) *durationpb.Duration {
 	if d == 0 {
@@ -174,7 +172,7 @@ func setPush(r *lockdv1.SessionResponse, e session.Event) {
 	case session.HeartbeatAck:
 		ack := &lockdv1.HeartbeatAck{SentId: e.SentID}
 		if !e.Until.IsZero() {
-			ack.ValidFor = left(e.Until, time.Now())
+			ack.ValidFor = durationpb.New(max(time.Until(e.Until), 0))
 		}
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_HeartbeatAck{HeartbeatAck: ack}
 	case session.Lost:

@@ -65,7 +65,15 @@ func (h *inspectService) ListSessions(
 func (h *inspectService) ListWaiters(
 	ctx context.Context, r *lockdv1.ListWaitersRequest,
 ) (*lockdv1.ListWaitersResponse, error) {
-	in, err := h.waiters(ctx, r)
+	var in inspect.Inspection
+	size := pageSize(r.GetPageSize())
+	f, err := toFilter(r.GetPrefix(), r)
+	switch name := r.GetName(); {
+	case name != "":
+		in, err = h.b.Inspect(ctx, name, 1, size)
+	case err == nil:
+		in.Waiters, in.Asking, err = h.b.WaitersEverywhere(ctx, f, size)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -74,20 +82,6 @@ func (h *inspectService) ListWaiters(
 		Waiters:          waiters,
 		ReplicasAnswered: count(in.Answered), ReplicasAsked: count(in.Asked), StoreError: in.Unasked,
 	}, nil
-}
-
-func (h *inspectService) waiters(
-	ctx context.Context, r *lockdv1.ListWaitersRequest,
-) (in inspect.Inspection, err error) {
-	size := pageSize(r.GetPageSize())
-	if name := r.GetName(); name != "" {
-		return h.b.Inspect(ctx, name, 1, size)
-	}
-	f, err := toFilter(r.GetPrefix(), r)
-	if err == nil {
-		in.Waiters, in.Asking, err = h.b.WaitersEverywhere(ctx, f, size)
-	}
-	return in, err
 }
 
 // Page tokens of ListHolds say which of its lists they are of.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -205,26 +206,21 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 	}
 	ctx := c.stream.Context()
 	open.Client.Peer, open.Client.Tenant, open.Slot = peerOf(ctx), tenantOf(ctx), c.slot
-	c.openID, c.batches = m.GetRequestId(), wantsBatches(req)
+	c.openID, c.batches = m.GetRequestId(), slices.Contains(req.GetFeatures(), lockdv1.Feature_FEATURE_BATCH)
 	c.beat = time.Now()
 	if req.GetResume() == nil {
 		c.sess, err = c.b.Open(open)
 		return err
 	}
 	c.resumed = true
-	c.awaitGate(open.TTL, req.GetResume())
+	// Renewals of those that are here come first. It waits for a part of the time only that is left to its locks.
+	patience := min(cmp.Or(open.TTL, c.b.SessionTTL())/12, mostPatience)
+	c.cfg.Gate.Enter(req.GetResume().GetSessionId(), len(req.GetResume().GetHolds())+1, patience, ctx.Done())
 	resume, err := toResume(open, req.GetResume())
 	if err == nil {
-		c.sess, c.lost, err = c.b.Resume(c.stream.Context(), resume)
+		c.sess, c.lost, err = c.b.Resume(ctx, resume)
 	}
 	return err
-}
-
-// awaitGate waits at the gate before a session goes on: renewals of those that are here come first. It waits for a part
-// of the time only that is left to the locks of the one that comes.
-func (c *conn) awaitGate(ttl time.Duration, r *lockdv1.Resume) {
-	ttl = cmp.Or(ttl, c.b.SessionTTL())
-	c.cfg.Gate.Enter(r.GetSessionId(), len(r.GetHolds())+1, min(ttl/12, mostPatience), c.stream.Context().Done())
 }
 
 // tenantOf is whose share of everything a call uses: today that of the client's address. Who identifies clients changes

@@ -190,7 +190,12 @@ func (c *Conn) endCalls() error {
 		c.grace = time.Time{}
 		_ = c.SetReadDeadline(c.grace)
 	}
-	for _, id := range c.takeEndings() {
+	c.intake.mu.Lock()
+	ids := c.endings
+	c.endings = nil
+	c.told.Store(false)
+	c.intake.mu.Unlock()
+	for _, id := range ids {
 		if s := c.streams[id]; s != nil {
 			c.dropLocked(s)
 			c.saying = append(c.saying, 0, 0, 4, frameWindow, 0)
@@ -210,15 +215,6 @@ func (c *Conn) hurryLocked() error {
 		return errTooMuch
 	}
 	return c.SetReadDeadline(c.grace)
-}
-
-func (c *Conn) takeEndings() []uint32 {
-	c.intake.mu.Lock()
-	defer c.intake.mu.Unlock()
-	ids := c.endings
-	c.endings = nil
-	c.told.Store(false)
-	return ids
 }
 
 // wakeAll has readers do what they are told, also those that wait for something to read.

@@ -38,9 +38,9 @@ func oneSlot(name string) bool {
 	return closed && tag != ""
 }
 
-// checkHolder says whether a client may use this name for a holder. '#' is for the holders made by the broker.
-func checkHolder(holder string, maxBytes int) error {
-	if len(holder) > maxBytes || !readable(holder) || strings.HasPrefix(holder, "#") {
+// Holder says whether a client may use this name for a holder. '#' is for the holders made by the broker.
+func (r Rules) Holder(holder string) error {
+	if len(holder) > r.HolderBytes || !readable(holder) || strings.HasPrefix(holder, "#") {
 		return lock.Invalid("holder", lock.ReasonHolder,
 			"the holder must be short, valid UTF-8 without control characters, and not begin with '#'")
 	}

@@ -27,7 +27,7 @@ type Rules struct {
 func (r Rules) Acquire(req Acquire) error {
 	return cmp.Or(
 		r.items(req),
-		checkHolder(req.Holder, r.HolderBytes),
+		r.Holder(req.Holder),
 		checkText("actor", lock.ReasonActor, req.Actor, limits.ActorBytes),
 		r.Annotation(req.Annotation),
 		checkDuration("wait", req.Wait, 0, r.MaxWait),
@@ -56,13 +56,18 @@ func (r Rules) Annotation(text string) error {
 	return checkText("annotation", lock.ReasonAnnotation, text, r.AnnotationBytes)
 }
 
-// Holder says whether a client can name a holder so.
-func (r Rules) Holder(holder string) error { return checkHolder(holder, r.HolderBytes) }
-
 // Name says whether a name can be that of a lock. Each request that has a name is checked by it, also
-// one that only looks.
+// one that only asks. It must not read as a helper key either, with the prefix of the store in front of it or without:
+// other programs may use the same store without the prefix.
 func (r Rules) Name(name string) error {
-	return cmp.Or(checkName(name, r.NameBytes), r.reserved(name))
+	if err := checkName(name, r.NameBytes); err != nil {
+		return err
+	}
+	if lock.Reserved(name) || r.KeyPrefix != "" && lock.Reserved(r.KeyPrefix+name) {
+		return lock.Invalid("name", lock.ReasonReserved,
+			"the name reads as a key in which the store keeps the state of another lock")
+	}
+	return nil
 }
 
 // NameKind checks a name and a kind.
@@ -151,17 +156,6 @@ func checkDuration(field string, d *time.Duration, least, most time.Duration) er
 		return lock.Invalid(field, lock.ReasonDuration, fmt.Sprintf("must be between %v and %v", least, most))
 	}
 	return nil
-}
-
-// reserved refuses a name that reads as a helper key, with the prefix of the store in front of it or without. Other
-// programs may use the same store without the prefix.
-func (r Rules) reserved(name string) error {
-	prefix := r.KeyPrefix
-	if !lock.Reserved(name) && (prefix == "" || !lock.Reserved(prefix+name)) {
-		return nil
-	}
-	return lock.Invalid("name", lock.ReasonReserved,
-		"the name reads as a key in which the store keeps the state of another lock")
 }
 
 var leaseIDs = regexp.MustCompile(`^[A-Za-z0-9_-]{22,64}$`)
