@@ -169,7 +169,7 @@ func (c *Client) move(s *session, closed bool) {
 	c.moveLocked(s, closed)
 }
 
-// moveLocked looks for another stream for a session, at any other address than it is at: those who leave a replica
+// moveLocked seeks another stream for a session, at any other address than it is at: those who leave a replica
 // together are to spread over the others. If closed is set the session takes no new requests until then.
 func (c *Client) moveLocked(s *session, closed bool) {
 	if c.session != s || c.closed {

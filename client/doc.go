@@ -15,7 +15,7 @@
 //
 // A Lock knows by itself until when it is surely held, also when it is cut off from the server: from that moment on its
 // Err, its Context and Lost say that it is lost. The time counts on the monotonic clock, from when a message was sent
-// and not from when its answer came: a slow network shortens it, and never stretches it. Err and Context look at the
+// and not from when its answer came: a slow network shortens it, and never stretches it. Err and Context read the
 // clock whenever they are asked, so that a process that was stopped is told of the loss by its first question.
 //
 // A Lock ends once. After it was lost the name has to be locked again, which gives a greater fence.
@@ -49,7 +49,7 @@
 // # Kinds, and several at once
 //
 // The option As asks for another Kind than Exclusive: Fair, Read, Write, or Semaphore, which Permits asks for, too.
-// LockAll takes locks of any kinds together, all or none. It returns Locks, which look after all of them: they are over
+// LockAll takes locks of any kinds together, all or none. It returns Locks, which stand for all of them: they are over
 // as soon as one is.
 //
 // # Bounds

@@ -48,7 +48,7 @@ func (l *Lock) Kind() Kind { return Kind(l.hold.key.kind) }
 func (l *Lock) Fence() uint64 { return l.fence }
 
 // Unlock releases the lock. The lock's context ends before the server is asked, so nobody else can hold the name
-// while it still looks held here.
+// while it still seems held here.
 //
 // It returns a *LostError if the lock had been lost, ErrNotHeld if it was unlocked before or the server knows of a
 // loss that had not arrived yet, and ErrOutcomeUnknown if the answer did not come: the name is then free at the
@@ -187,14 +187,14 @@ func (e *ending) ValidFor() time.Duration {
 }
 
 // Err is nil while the lock, or all of several, is held. Then it is the *LostError of one that was lost, or else
-// ErrUnlocked. It looks at the clock: a process that was stopped past the deadline is told so by its first call.
+// ErrUnlocked. It reads the clock: a process that was stopped past the deadline is told so by its first call.
 func (e *ending) Err() error {
 	e.of.check()
 	return e.err()
 }
 
 // Context ends when the lock, or any of several, ends; its Cause is then what Err returns. It carries the values of the
-// context given to Lock, but neither its end nor its deadline. Like Err it looks at the clock in its own Err and Done;
+// context given to Lock, but neither its end nor its deadline. Like Err it reads the clock in its own Err and Done;
 // contexts made from it are told by a timer.
 func (e *ending) Context() context.Context {
 	e.mu.Lock()
@@ -258,7 +258,7 @@ func (e *ending) end(cause error) {
 	}
 }
 
-// lockContext looks at the deadline before it says that all is well. Its Done is the channel of the context inside, so
+// lockContext checks the deadline before it says that all is well. Its Done is the channel of the context inside, so
 // that package context finds that one and needs no goroutine for contexts made from this one. It has no Deadline of
 // its own: that of a lock moves, and package context would trust the first answer.
 type lockContext struct {

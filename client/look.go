@@ -13,7 +13,7 @@ import (
 // Info is what the server knows of a name.
 type Info struct {
 	Name string
-	// Kind is 0 where it cannot be told. A fair lock for which nobody waits looks like an exclusive one.
+	// Kind is 0 where it cannot be told. A fair lock for which nobody waits seems an exclusive one.
 	Kind Kind
 	// Held says whether somebody holds it.
 	Held bool

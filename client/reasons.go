@@ -190,7 +190,7 @@ func is(err error, others ...error) bool {
 // permanent says whether trying again soon is without hope.
 func permanent(err error) bool { return is(err, ErrDenied, ErrInvalid, ErrUnsupported) }
 
-// refused is an error of ours that looks like one of the server.
+// refused is an error of ours that reads like one of the server.
 func refused(code codes.Code, reason, text string) error {
 	return errorOf(status.New(code, text), &lockdv1.Failure{Reason: reason})
 }

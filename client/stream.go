@@ -77,14 +77,14 @@ func (st *stream) close(cause error) {
 	go func() { _ = st.conn.Close() }() // its stream is over, there is nothing left to fail
 }
 
-// patience is how long a stream may be silent until its session looks for a better one. It leaves a quarter of a TTL
+// patience is how long a stream may be silent until its session seeks a better one. It leaves a quarter of a TTL
 // for that: a lease is valid for two thirds of a TTL at least after the heartbeat that was answered last.
 //
 //	patience = interval of heartbeats (TTL/3) + TTL/12
 func (st *stream) patience() time.Duration { return st.ttl * 5 / 12 }
 
 // listen checks whether the stream is silent, and again by itself. If nothing was heard for a while, the replica may
-// stand still, or be cut off from here: the session looks for another stream, and keeps this one until then. If nothing
+// stand still, or be cut off from here: the session seeks another stream, and keeps this one until then. If nothing
 // was heard for the session's TTL, that is its end.
 func (st *stream) listen() {
 	s := st.session

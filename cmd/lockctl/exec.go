@@ -275,7 +275,7 @@ func (x *execution) guard(ls *client.Locks, c *child) error {
 				c.signal(sig.(syscall.Signal))
 				continue
 			}
-			// The command must not work on while nobody looks at its lock.
+			// The command must not work on while nobody watches over its lock.
 			if c.stop() == ended {
 				return g.why()
 			}

@@ -130,7 +130,7 @@ type statused interface {
 // unreasoned is the text of an error without its reason, which is told apart. It is one line.
 func unreasoned(err error) string {
 	text := err.Error()
-	if e, ok := errors.AsType[statused](err); ok { // only its own text: a name may look like a reason
+	if e, ok := errors.AsType[statused](err); ok { // only its own text: a name may read like a reason
 		text = strings.Replace(text, e.Error(), strings.TrimSuffix(e.Error(), " ("+reason(err)+")"), 1)
 	}
 	return strings.ReplaceAll(text, "\n", "; ") // errors.Join puts each on a line of its own

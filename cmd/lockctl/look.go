@@ -232,7 +232,7 @@ func newList(o *options) *cobra.Command {
 		Aliases: []string{"list"},
 		Short:   "List the names that are held, and who holds them",
 		Long: `ls lists the names that are held, whichever replica or program took them, with one of the holders of
-each. With --client, --replica or --min-age it lists the holds of sessions, and looks at those only.`,
+each. With --client, --replica or --min-age it lists the holds of sessions, and reads those only.`,
 		Args: exactly(0),
 		RunE: o.asks(func(ctx context.Context, s *services, _ []string) (shown, error) {
 			locks, missing, err := s.list(ctx, f)
@@ -247,7 +247,8 @@ each. With --client, --replica or --min-age it lists the holds of sessions, and 
 func (s *services) list(ctx context.Context, f filter) ([]listedView, silence, error) {
 	locks, missing, err := pages[listedView]("holds", func(token string) (proto.Message, error) {
 		return ask(ctx, s, s.reads.ListHolds, &lockdv1.ListHoldsRequest{
-			Prefix: f.prefix, PageSize: pageSize, PageToken: token, Client: f.client, Replica: f.replica, MinAge: durationpb.New(f.age),
+			Prefix: f.prefix, PageSize: pageSize, PageToken: token, Client: f.client, Replica: f.replica,
+			MinAge: durationpb.New(f.age),
 		})
 	})
 	names := f == filter{prefix: f.prefix} // each is told once; otherwise each hold

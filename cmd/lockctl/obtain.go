@@ -69,7 +69,7 @@ func (x *execution) waitsFor(what string) {
 	}
 }
 
-// tellHolders tells who holds what exec waits for, until ctx ends. It looks now and then: not everything that matters
+// tellHolders tells who holds what exec waits for, until ctx ends. It asks now and then: not everything that matters
 // here is told to those who wait.
 func (x *execution) tellHolders(ctx context.Context) {
 	for pause := retryPause; ; pause = 5 * tellPause {

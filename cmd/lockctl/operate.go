@@ -163,7 +163,7 @@ func newDoctor(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Examine a replica and the servers where it keeps leases, and say what to change",
-		Long: `doctor has the replica at --admin-addr look at itself and at each server where it keeps leases: whether
+		Long: `doctor has the replica at --admin-addr examine itself and each server where it keeps leases: whether
 they are as lockd needs them. It changes nothing. The worst findings come first, each with what to do about it.
 
 The exit code is 0 if all is well, 2 if the worst finding is a warning, 3 if it is an error.`,

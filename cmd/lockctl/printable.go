@@ -13,7 +13,7 @@ import (
 
 // printable makes a text safe for a terminal. Names, client names, annotations and the texts of errors come from other
 // people: with control characters in them they could forge rows, move the cursor or set the title; with direction marks
-// and invisible characters they could look like something else. All those are shown as escapes of Go, such as \x1b and
+// and invisible characters they could pass for something else. All those are shown as escapes of Go, such as \x1b and
 // \u202e. Every text that lockctl prints goes through it.
 func printable(text string) string {
 	return escape(text, func(out *strings.Builder, r rune) {

@@ -76,7 +76,7 @@ type Agreement struct {
 	settled bool       // the store agreed once
 	last    error      // of the last declaration
 	others  []string   // prefixes of others that overlap with this one's
-	looked  error      // of the last look for them
+	unread  error      // why they could not be read the last time
 	names   names
 }
 
@@ -102,7 +102,7 @@ func Begin(store Store, r Replica, log *zap.Logger, reg prometheus.Registerer, f
 		cancel()
 		return nil, err
 	}
-	a.lookAround(ctx)
+	a.findOverlaps(ctx)
 	a.peers = peers.Join(store, "names", r.ID, func(struct{}) named { return named{r.Name, r.ID} }, func(err error) {
 		a.log.Debug("another replica was not told the name of this one", zap.Error(err))
 	})
@@ -117,9 +117,9 @@ func (a *Agreement) Close() {
 	a.wg.Wait()
 }
 
-// keep repeats the declaration, and looks who else is there.
+// keep repeats the declaration, and asks who else is there.
 func (a *Agreement) keep(ctx context.Context, failed func(error)) {
-	a.lookForNames(ctx)
+	a.askNames(ctx)
 	for {
 		pause := every
 		if !a.agreed() {
@@ -134,19 +134,19 @@ func (a *Agreement) keep(ctx context.Context, failed func(error)) {
 			failed(err)
 			return
 		}
-		a.lookAround(ctx)
-		a.lookForNames(ctx)
+		a.findOverlaps(ctx)
+		a.askNames(ctx)
 	}
 }
 
-// lookAround looks for replicas with another prefix whose names may be names here, and tells of them when they come.
-func (a *Agreement) lookAround(ctx context.Context) {
+// findOverlaps asks for replicas with another prefix whose names may be names here, and tells of them when they come.
+func (a *Agreement) findOverlaps(ctx context.Context) {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errors.New("the store did not answer in time"))
 	defer cancel()
 	others, err := a.store.Overlaps(ctx, Lasts)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.looked = err; err != nil {
+	if a.unread = err; err != nil {
 		a.log.Debug("which prefixes are in use is not known", zap.Error(err))
 		return
 	}
@@ -216,8 +216,8 @@ func (a *Agreement) overlapLocked() lock.Finding {
 	case len(a.others) > 0:
 		f.Severity, f.Remedy = lock.SeverityWarning, overlapRemedy
 		f.Detail = fmt.Sprintf("replicas with the prefix %q use the same Redis: some of their names are names here", a.others)
-	case a.looked != nil:
-		f.Severity, f.Detail = lock.SeverityInfo, "could not be looked at: "+a.looked.Error()
+	case a.unread != nil:
+		f.Severity, f.Detail = lock.SeverityInfo, "could not be looked at: "+a.unread.Error()
 	}
 	return f
 }

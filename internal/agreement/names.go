@@ -13,11 +13,11 @@ import (
 const nameRemedy = "give each replica a name of its own: replica in its file, or LOCKD_REPLICA"
 
 // names are what this replica knows of the names of the others. Lists, logs and traces tell replicas apart by name
-// alone, so two of one name look like one. No lock depends on it.
+// alone, so two of one name pass for one. No lock depends on it.
 type names struct {
-	looked bool
+	asked  bool
 	others int   // that have the same name
-	last   error // of the last look
+	last   error // of the last time
 }
 
 // named is what a replica answers.
@@ -26,8 +26,8 @@ type named struct {
 	ID      string `json:"id"`
 }
 
-// lookForNames asks once. If not all answer, nobody of the same name among them is no news.
-func (a *Agreement) lookForNames(ctx context.Context) {
+// askNames asks once. If not all answer, nobody of the same name among them is no news.
+func (a *Agreement) askNames(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	answers, asked, err := a.peers.Ask(ctx, struct{}{})
@@ -45,7 +45,7 @@ func (a *Agreement) lookForNames(ctx context.Context) {
 		return
 	}
 	before := n.others
-	n.others, n.looked = others, true
+	n.others, n.asked = others, true
 	a.shared.Set(float64(others))
 	switch {
 	case others > 0 && before == 0:
@@ -56,7 +56,7 @@ func (a *Agreement) lookForNames(ctx context.Context) {
 	}
 }
 
-// finding tells what the last look showed.
+// finding tells what was answered the last time.
 func (n names) finding() lock.Finding {
 	f := lock.Finding{Severity: lock.SeverityOK, Check: "REPLICA_NAME", Detail: "no other replica has this name"}
 	switch {
@@ -65,7 +65,7 @@ func (n names) finding() lock.Finding {
 		f.Detail = fmt.Sprintf("other replicas have this name, too (%d): lists and logs do not tell them apart", n.others)
 	case n.last != nil:
 		f.Severity, f.Detail = lock.SeverityInfo, "could not be looked at: "+n.last.Error()
-	case !n.looked:
+	case !n.asked:
 		f.Severity, f.Detail = lock.SeverityInfo, "could not be looked at: not all replicas have answered yet"
 	}
 	return f

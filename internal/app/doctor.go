@@ -74,7 +74,7 @@ func differs(err error) error {
 	return err
 }
 
-// examine looks at this replica.
+// examine tells how this replica is.
 func (a *App) examine(late time.Duration, shut bool) []lock.Finding {
 	found := []lock.Finding{
 		{Severity: lock.SeverityOK, Check: "READY", Detail: "it serves"},

@@ -21,7 +21,7 @@ const (
 	leastPercent = 50
 )
 
-// percentFor is the GOGC for so many bytes that it counts from: those that live in the heap, and what is looked through
+// percentFor is the GOGC for so many bytes that it counts from: those that live in the heap, and what is read through
 // in stacks.
 func percentFor(base uint64) int {
 	if base == 0 {

@@ -18,7 +18,7 @@ import (
 // What package deadlock has to know: who waits, who holds, and who those are. All of it is found when it is asked for,
 // so that it costs nothing to take a lock, and nothing to hold one.
 
-// Deadlocks looks for deadlocks, of the sessions of all replicas.
+// Deadlocks finds deadlocks, of the sessions of all replicas.
 func (b *Broker) Deadlocks(ctx context.Context) (deadlock.Found, error) { return b.finder.Look(ctx) }
 
 // actorOf is who a client says holds a lock or waits for it: the actor that is named, else a named holder of the

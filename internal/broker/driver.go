@@ -33,7 +33,7 @@ func (b *Broker) driveLocked(q *queue) {
 	}
 }
 
-// signalLocked has the driver look what is to be done now, if that may have changed.
+// signalLocked has the driver find out what is to be done now, if that may have changed.
 func (q *queue) signalLocked() {
 	if !q.driving || !q.Changed() {
 		return

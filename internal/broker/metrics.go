@@ -97,7 +97,7 @@ func (m *metrics) beginAtZero() {
 	observe.Known(m.resumes, resumeResults...)
 }
 
-// registerStates registers what is looked up when it is asked for.
+// registerStates registers what is read when it is asked for.
 func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
 	gauge := func(name, help string, value func() int) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "lockd", Name: name, Help: help},

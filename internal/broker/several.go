@@ -61,7 +61,7 @@ func (w *waiter) holdersLeasesLocked() (ls []*Lease) {
 }
 
 // inTheWayLocked is a queue in which somebody here holds or waits for what a request asks for; nil if none is known. A
-// request that waits looks at its own queue only: the store tells which of the others is in the way.
+// request that waits knows its own queue only: the store tells which of the others is in the way.
 func (b *Broker) inTheWayLocked(w *waiter) *queue {
 	if w.q.InTheWay(&w.Waiter) {
 		return w.q

@@ -91,7 +91,7 @@ var origins = map[inspect.Origin]lockdv1.HolderInfo_Origin{
 	inspect.OriginOther:    lockdv1.HolderInfo_ORIGIN_OTHER,
 }
 
-// ListDeadlocks looks for deadlocks. The oldest, whose youngest request waits longest, comes first.
+// ListDeadlocks finds deadlocks. The oldest, whose youngest request waits longest, comes first.
 func (h *inspectService) ListDeadlocks(
 	ctx context.Context, _ *lockdv1.ListDeadlocksRequest,
 ) (*lockdv1.ListDeadlocksResponse, error) {

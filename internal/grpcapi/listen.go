@@ -40,7 +40,7 @@ type readyConn struct {
 	raw syscall.RawConn
 }
 
-// ReadOnReady is what gRPC looks for in a connection. It puts the buffer back into the pool.
+// ReadOnReady is what gRPC asks a connection for. It puts the buffer back into the pool.
 func (c *readyConn) ReadOnReady(size int, pool mem.BufferPool) (buf *[]byte, n int, err error) {
 	lent := func() []byte {
 		if buf == nil {

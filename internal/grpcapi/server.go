@@ -66,7 +66,7 @@ type Config struct {
 	Version, Store string
 	// TLS and AdminTLS are for clients and for operators; nil: they are spoken to in clear text.
 	TLS, AdminTLS *tls.Config
-	// Examine looks whether this replica and its store are as they should be; nil if nothing does.
+	// Examine checks whether this replica and its store are as they should be; nil if nothing does.
 	Examine func(ctx context.Context) []lock.Finding
 	// Spans has unary calls traced; nil: they are not.
 	Spans trace.TracerProvider
