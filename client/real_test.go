@@ -170,6 +170,12 @@ func TestRealLeasesChange(t *testing.T) {
 	c, other := dial(t, addr, client.WithSessionTTL(3*time.Second)), dial(t, addr)
 	name := t.Name()
 	l := mustLock(t, c, name, client.Lease(time.Minute))
+	if err := l.Extend(t.Context(), 2*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := holds(c, name); err != nil || time.Until(all[0].Deadline) < 30*time.Second {
+		t.Errorf("an extension left %+v of a minute, %v", all, err)
+	}
 	if err := l.Shorten(t.Context(), 2*time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +254,8 @@ func TestRealLooks(t *testing.T) {
 	for i := range n {
 		mustLock(t, c, fmt.Sprintf("%s/%03d", name, i), client.Annotation("why"))
 	}
-	mustLock(t, c, name+"-other", client.Lease(time.Minute))
+	mustLock(t, c, name+"-fixed", client.Lease(time.Minute))
+	mustLock(t, c, name+"-permits", client.Permits(2, 3))
 	for _, err := range c.Holds(t.Context(), name) {
 		wantError(t, err)
 		break // before the first page ends
@@ -262,6 +269,13 @@ func TestRealLooks(t *testing.T) {
 			!h.Deadline.After(time.Now()) {
 			t.Fatalf("hold %d: %+v", i, h)
 		}
+	}
+	others, err := holds(c, name+"-")
+	if err != nil || len(others) != 2 || others[0].Auto || others[1].Kind != client.Semaphore || others[1].Permits != 2 {
+		t.Errorf("got %+v, %v", others, err)
+	}
+	if left := time.Until(others[0].Deadline); left < 30*time.Second || left > time.Minute {
+		t.Errorf("the fixed lease is valid for %v, want about a minute", left)
 	}
 	info, err := c.Look(t.Context(), name+"/007")
 	if err != nil || !info.Held || info.Client != "looker" || info.Annotation != "why" || info.Fence != all[7].Fence {

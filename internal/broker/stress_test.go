@@ -102,9 +102,13 @@ func TestNobodyIsWrongInAStormOfCrowds(t *testing.T) {
 }
 
 func testStorm(t *testing.T, tick time.Duration, seeds []uint64) {
+	testStorms(t, seeds, func(t *testing.T, seed uint64) (int, []string) { return runStorm(t, seed, tick, noLie) })
+}
+
+func testStorms(t *testing.T, seeds []uint64, run func(*testing.T, uint64) (grants int, wrong []string)) {
 	for _, seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			grants, wrong := runStorm(t, seed, tick, noLie)
+			grants, wrong := run(t, seed)
 			for _, w := range wrong[:min(len(wrong), 2)] {
 				t.Error(w)
 			}
