@@ -19,7 +19,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
@@ -133,32 +132,6 @@ func TestOpsCanBeSwitchedOff(t *testing.T) {
 	}
 	if err := stop(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestASessionThatDoesNotMoveIsEndedAfterTheWindow(t *testing.T) {
-	cfg := testConfig()
-	cfg.Shutdown.DrainWindow, cfg.Shutdown.Timeout = 2*time.Second, 20*time.Second
-	a, stop := start(t, cfg)
-	c, err := client.Dial(a.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	if _, err := c.Lock(t.Context(), "name"); err != nil {
-		t.Fatal(err)
-	}
-	await(t, a, http.StatusOK)
-
-	began := time.Now()
-	stopped := make(chan error, 1)
-	go func() { stopped <- stop() }()
-	await(t, a, http.StatusServiceUnavailable) // while it drains, the probes still answer
-	if err := <-stopped; err != nil {
-		t.Error(err)
-	}
-	if took := time.Since(began); took < cfg.Shutdown.DrainWindow || took > cfg.Shutdown.Timeout/2 {
-		t.Errorf("the stop took %v", took)
 	}
 }
 
