@@ -136,9 +136,7 @@ func TestFairTryWhileWritesArePausedEndsAndLeavesNoPlace(t *testing.T) {
 	rs, d := oneReplica(t, "LOCKD_REDIS_OP_TIMEOUT=5s")
 	rc, c, fair := rs.Client(), d.Dial(t), client.As(client.Fair)
 	l := mustLock(t, d.Dial(t), "job", fair)
-	if err := rc.Do(t.Context(), "client", "pause", time.Minute.Milliseconds(), "write").Err(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, rc.Do(t.Context(), "client", "pause", time.Minute.Milliseconds(), "write").Err())
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	_, tried := c.TryLock(ctx, "job", fair)
@@ -148,9 +146,7 @@ func TestFairTryWhileWritesArePausedEndsAndLeavesNoPlace(t *testing.T) {
 			t.Errorf("got %v, want an answer that it was not granted", err)
 		}
 	}
-	if err := rc.Do(t.Context(), "client", "unpause").Err(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, rc.Do(t.Context(), "client", "unpause").Err())
 	harness.Until(t, "the queue is empty", func() bool {
 		return rc.Exists(t.Context(), "redisson_lock_queue:{job}").Val() == 0
 	})
@@ -168,9 +164,7 @@ func TestNobodyAsksRedisBusilyBehindADeadWaiterOfRedisson(t *testing.T) {
 		rs.Client().ZAdd(t.Context(), "redisson_lock_timeout:{job}", redis.Z{
 			Score: float64(time.Now().Add(5 * time.Minute).UnixMilli()), Member: dead,
 		}).Err())
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	calls := rs.ScriptCalls()
 	var all sync.WaitGroup
 	for range 10 {

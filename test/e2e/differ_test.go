@@ -48,9 +48,7 @@ func TestReplicasThatKeepLocksInDifferentWaysDoNotServeTogether(t *testing.T) {
 	harness.StartLockdOn(t, lockdBin, append(direct, "LOCKD_REDIS_PREFIX=other:")...)
 
 	// The replica that serves goes on when others differ, and tells.
-	if err := k.Master().Client().Set(t.Context(), "lockd:config:", "store.kind standalone", time.Hour).Err(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, k.Master().Client().Set(t.Context(), "lockd:config:", "store.kind standalone", time.Hour).Err())
 	harness.Until(t, "the difference is told", func() bool { return d.Metric("lockd_config_differs") == 1 })
 	if line := d.Logged("replicas keep locks in different ways"); line == nil || line["level"] != "error" {
 		t.Errorf("got %v in the log", line)

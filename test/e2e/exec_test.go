@@ -54,9 +54,7 @@ func TestStoppedProcessLearnsOfTheLossFirst(t *testing.T) {
 	// With one processor timers come late.
 	p := proctest.Command(os.Args[0], []string{heldEnv + "=" + d.Addr, "GOMAXPROCS=1"}, "-test.run=^$")
 	answers := make(chan string, 2)
-	if err := p.Talk(func(line string) { answers <- line }); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, p.Talk(func(line string) { answers <- line }))
 	p.Start(t)
 	ask := func() {
 		if _, err := io.WriteString(p.Stdin, "?\n"); err != nil {
@@ -125,9 +123,7 @@ func childOf(t *testing.T, parent int) (pid int) {
 	t.Helper()
 	harness.Until(t, "the process has a child", func() bool {
 		of, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		for _, path := range of {
 			if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
 				pid, _ = strconv.Atoi(strings.Fields(string(text))[0])

@@ -100,17 +100,13 @@ func onEachStore(t *testing.T, test func(t *testing.T, masters []*redistest.Serv
 func mustLock(t *testing.T, c *client.Client, name string, opts ...client.LockOption) *client.Lock {
 	t.Helper()
 	l, err := c.Lock(t.Context(), name, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return l
 }
 
 func mustUnlock(t *testing.T, l *client.Lock) {
 	t.Helper()
-	if err := l.Unlock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, l.Unlock(t.Context()))
 }
 
 // queue begins to wait for a name. It returns when the client was told so, with where the lock comes. If the wait ends
@@ -139,9 +135,7 @@ func lockctl(d *harness.Lockd, args ...string) *proctest.Process {
 func keys(t *testing.T, c *redis.Client) []string {
 	t.Helper()
 	all, err := c.Keys(t.Context(), "*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return slices.DeleteFunc(all, func(key string) bool {
 		return strings.HasPrefix(key, "redisson_lock_token:{") || strings.HasPrefix(key, "lockd:")
 	})

@@ -47,9 +47,7 @@ func belate(t *testing.T, n, late int) *belated {
 	// Replicas with other addresses for the same masters refuse to serve, unless what they declare cannot be compared.
 	if n > 1 {
 		for _, m := range l.masters {
-			if err := m.Client().RPush(t.Context(), "lockd:config:", "no text").Err(); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, m.Client().RPush(t.Context(), "lockd:config:", "no text").Err())
 		}
 	}
 	l.b = startLockd(t, own, soonOver, "LOCKD_REPLICA=b") // first: it finds all masters new, however busy the machine is

@@ -462,9 +462,7 @@ func settle(t *testing.T, rc *redis.Client, ds ...*harness.Lockd) {
 	}()
 	harness.Until(t, "no lock, no session and no subscription is left", func() bool {
 		channels, err := rc.PubSubChannels(t.Context(), "*").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		channels = slices.DeleteFunc(channels, func(c string) bool { // what all replicas always hear
 			return c == "lockd:control" || strings.HasPrefix(c, "lockd:peers:")
 		})

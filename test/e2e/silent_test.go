@@ -22,9 +22,7 @@ func TestSilentReadersFillNoMemory(t *testing.T) {
 	t.Parallel()
 	readers := tier.Pick(20, 100)
 	bin, err := harness.Build("lockd") // as it is shipped: the race detector takes memory of its own
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	d := harness.StartLockd(t, bin, redistest.Start(t).Addr, "LOCKD_OPS_PPROF=true", "LOCKD_SESSION_TTL=10m")
 	neighbour := d.Dial(t)
 	mustLock(t, neighbour, "held")
@@ -35,9 +33,7 @@ func TestSilentReadersFillNoMemory(t *testing.T) {
 	defer leave()
 	for range readers {
 		s, err := lockdv1.NewSessionServiceClient(d.Connect(t)).Session(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		_ = s.Send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Open{Open: &lockdv1.Open{}}})
 		all.Go(func() {
 			for id := uint64(1); s.Send(manyRequests(&id)) == nil; {

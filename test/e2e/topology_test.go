@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/lockd-io/lockd/internal/proctest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // scripts/topology brings each topology up; one that is broken is seen to be, mended, and goes without a trace.
@@ -54,14 +55,10 @@ func TestATopologyIsStartedAndStopped(t *testing.T) {
 			}
 
 			text, err := os.ReadFile(filepath.Join(dir, last, "pid"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 			for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
-				if err := syscall.Kill(pid, sig); err != nil {
-					t.Fatal(err)
-				}
+				harness.Must(t, syscall.Kill(pid, sig))
 				if out, err := run("status"); err == nil {
 					t.Errorf("the status is well after %v: %s", sig, out)
 				}

@@ -51,9 +51,7 @@ func (s *spans) Export(_ context.Context,
 func collectSpans(t *testing.T) *spans {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	s := &spans{addr: l.Addr().String(), from: map[string]string{}}
 	g := grpc.NewServer()
 	collector.RegisterTraceServiceServer(g, s)
@@ -109,9 +107,7 @@ func TestRequestsAreTracedBelowTheirCallers(t *testing.T) {
 	_, d := oneReplica(t, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+s.addr, "OTEL_BSP_SCHEDULE_DELAY=50", "LOCKD_REPLICA=a",
 		"OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test")
 	l, err := d.Dial(t).Lock(trace.ContextWithSpanContext(t.Context(), caller(1)), "job")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	waits := make(chan *client.Lock, 1)
 	c := d.Dial(t)
 	go func() {
