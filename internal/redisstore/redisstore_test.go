@@ -118,7 +118,7 @@ func runContract(t *testing.T, cfg Config, c *redis.Client) {
 func TestScriptsAgreeWithMemory(t *testing.T) {
 	t.Parallel()
 	seed, steps := rand.Uint64(), tier.Pick(3000, 100_000)
-	if again, err := strconv.ParseUint(os.Getenv("LOCKD_SEED"), 10, 64); err == nil { // of a failure
+	if again, err := strconv.ParseUint(os.Getenv("TEST_SEED"), 10, 64); err == nil { // of a failure
 		seed = again
 	}
 	s, gate, c := gated(t)

@@ -403,10 +403,10 @@ func (m *mob) untold() (found []string) {
 }
 
 // TestAMobIsServedAndLeavesNothing has many clients of two replicas do all that they can do with a few names at once.
-// LOCKD_SEED repeats their choices.
+// TEST_SEED repeats their choices.
 func TestAMobIsServedAndLeavesNothing(t *testing.T) {
 	t.Parallel()
-	seed, err := strconv.ParseUint(os.Getenv("LOCKD_SEED"), 10, 64)
+	seed, err := strconv.ParseUint(os.Getenv("TEST_SEED"), 10, 64)
 	if err != nil {
 		seed = rand.Uint64()
 	}
