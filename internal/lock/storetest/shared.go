@@ -282,6 +282,11 @@ var writeContract = []contract{
 		e.awaitReleases(1)
 		s.wantState(lock.State{Name: "n"})
 		s.acquire(writes("x"))
+		s.acquire(readsToo("q", "x"))
+		s.expireHold("n", "q")
+		if res := s.release(over(back(writes("x"), 0), "y")); res.HandedOver == 0 {
+			s.Errorf("got %+v, want it to be handed over", res)
+		}
 	}},
 	{"AHandOverEndsThePlace", func(s *suite) {
 		f := s.acquire(writes("w")).Fence

@@ -37,15 +37,14 @@ text = text or ARGV[2]
 local last = successor ~= '' and last_fence(r.token)
 rw_drop({write_key(r, owner)})
 redis.call('HDEL', r.name, owner .. ':write')
-local alone = redis.call('HLEN', r.name) == 1
-if not alone or not last then
-  local readers = not alone and rw_readers(r, true)
-  if readers and (readers.alive > 0 or not readers.whole) then
-    redis.call('HSET', r.name, 'mode', 'read')
-    rw_fit(r, readers)
-  else
-    redis.call('DEL', r.name)
-  end
+local readers = redis.call('HLEN', r.name) > 1 and rw_readers(r, true)
+if readers and (readers.alive > 0 or not readers.whole) then
+  redis.call('HSET', r.name, 'mode', 'read')
+  rw_fit(r, readers)
+  return {1, rw_written(r.name, channel, 'released', text)}
+end
+if not last then
+  redis.call('DEL', r.name)
   return {1, rw_written(r.name, channel, 'released', text)}
 end
 local fence = next_fence(math.max(last, tonumber(ARGV[2])), ARGV[8])
