@@ -17,7 +17,7 @@ import (
 // Store is what is read from a lock.Store.
 type Store interface {
 	lock.Views
-	lock.Lines
+	lock.Queues
 	lock.Peers
 }
 

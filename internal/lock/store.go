@@ -30,7 +30,7 @@ import (
 // settled tells ErrNotReplicated or ErrInVain of what it has taken and left.
 type Store interface {
 	Holds
-	Lines
+	Queues
 	Semaphores
 	Views
 	Notices
@@ -93,8 +93,8 @@ type Holds interface {
 	ForceRelease(ctx context.Context, name string, kind Kind) (bool, error)
 }
 
-// Lines keeps the order of those who wait in the Store, for all replicas. It takes one store that all of them ask.
-type Lines interface {
+// Queues keeps the order of those who wait in the Store, for all replicas. It takes one store that all of them ask.
+type Queues interface {
 	// Enlist keeps the places of fair waiters for so long from now. Owners that have no place get one behind all
 	// others, in their order; but one that was taken for dead by others although its time had not passed gets one in
 	// front. It returns for each how many are before it, or PlaceUnknown if it had its place already, or PlaceHolds if

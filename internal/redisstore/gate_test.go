@@ -165,6 +165,6 @@ func gated(t testing.TB) (*Store, *gate, *redis.Client) {
 	srv := redistest.Start(t)
 	g := new(gate)
 	cfg := quick(srv)
-	cfg.Hook, cfg.oneLine = g, true
+	cfg.Hook, cfg.oneTenant = g, true
 	return open(t, cfg), g, srv.Client()
 }
