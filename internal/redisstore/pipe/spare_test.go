@@ -22,6 +22,7 @@ type doorkeeper struct {
 	used   net.Conn // that answered a push last
 	closed bool     // it lets nobody in
 	lonely bool     // it answers no PING
+	hasty  bool     // it hangs up on whom it has let in
 }
 
 func (s *doorkeeper) answer(c net.Conn, words []string) bool {
@@ -40,7 +41,7 @@ func (s *doorkeeper) answer(c net.Conn, words []string) bool {
 		if strings.EqualFold(words[0], "client") {
 			s.in = append(s.in, c)
 		}
-		return greets(c, words)
+		return greets(c, words) && !(s.hasty && slices.Contains(s.in, c))
 	}
 	return true
 }
@@ -76,6 +77,18 @@ func (s *doorkeeper) change(how func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	how()
+}
+
+// loseSpare hangs up on the connections that are not in use, after a change.
+func (s *doorkeeper) loseSpare(how func()) {
+	s.change(func() {
+		how()
+		for _, c := range s.in {
+			if c != s.used {
+				_ = c.Close()
+			}
+		}
+	})
 }
 
 // Nobody else is let in while a connection is silent: only one that was made ahead can take over. There is a new one
@@ -128,4 +141,34 @@ func TestCloseEndsTheSpareConnection(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestASpareConnectionThatWasRefusedIsDialedAgain(t *testing.T) {
+	t.Parallel()
+	var s doorkeeper
+	p := s.spared(t, time.Minute)
+	s.has(t, 2)
+	carriedOut(t, p, "1")
+	s.loseSpare(func() { s.closed = true })
+	time.Sleep(3 * firstRedial)
+	s.change(func() { s.closed = false })
+	s.has(t, 3)
+}
+
+// A server that hangs up on each spare connection is not dialed without a pause, though the other one works.
+func TestAServerThatHangsUpOnSpareConnectionsIsNotDialedWithoutPause(t *testing.T) {
+	t.Parallel()
+	var s doorkeeper
+	p := s.spared(t, time.Minute)
+	s.has(t, 2)
+	carriedOut(t, p, "1")
+	begun := time.Now()
+	s.loseSpare(func() { s.hasty = true })
+	s.has(t, 4)
+	time.Sleep(500 * time.Millisecond)
+	s.change(func() {
+		if n := len(s.in); n > 4+int(time.Since(begun)/firstRedial) {
+			t.Errorf("%d connections in %v, want at most one in %v", n, time.Since(begun), firstRedial)
+		}
+	})
 }
