@@ -25,11 +25,11 @@ func (s *Store) acquireAllCall(cs ...lock.Claim) script.Call {
 		n, more, one, limit := s.Prefix+c.Name, "", any(""), uint32(0)
 		switch c.Kind {
 		case lock.Fair:
-			more, one = layout.Channel(n), placeMillis(c)
+			more, one = layout.Channel(n), script.MillisOrNone(c.Place)
 		case lock.Read:
 			more, one = layout.HoldBase(n), string(c.WriteOwner)
 		case lock.Write:
-			more, one = layout.HoldBase(n), placeMillis(c)
+			more, one = layout.HoldBase(n), script.MillisOrNone(c.Place)
 		case lock.Semaphore:
 			more, one, limit = layout.PermitChannel(n), max(c.Permits, 1), c.Limit
 			permits += c.Permits
@@ -41,14 +41,6 @@ func (s *Store) acquireAllCall(cs ...lock.Claim) script.Call {
 	call := s.Scripts.AcquireAll.With(keys, args...)
 	call.Cost += script.CostOfPermits(permits)
 	return call
-}
-
-// placeMillis is for how long a refused claim keeps a place, in ms.
-func placeMillis(c lock.Claim) int64 {
-	if c.Place <= 0 {
-		return 0
-	}
-	return script.Millis(c.Place)
 }
 
 func (s *Store) raiseCall(c lock.Claim) script.Call {

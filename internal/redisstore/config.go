@@ -67,7 +67,7 @@ type Config struct {
 
 	// Of tests: from how many ordinary operations on they go as one call, and whether all tenants are one.
 	fewTogether int
-	oneTenant     bool
+	oneTenant   bool
 }
 
 // Sentinel says which sentinels know the address.

@@ -54,47 +54,44 @@ func (s *Store) moveListenersLocked(slot int) {
 	}
 }
 
-func (s *Store) moveAllListenersLocked() {
-	for slot := range s.listeners {
-		s.moveListenersLocked(slot)
-	}
-}
-
-// attentive has the slots looked up when nothing is heard of a name: its slot may have moved.
-func (s *Store) attentive(notify func(lock.Notice)) func(lock.Notice) {
-	return func(n lock.Notice) {
-		if n.What == lock.NoticeDeaf {
-			s.refreshSoon()
-		}
-		notify(n)
-	}
-}
-
-// hearName listens to what is told of a name. Of one that cannot be used here nothing is ever told.
-func (s *Store) hearName(name string, listen func(*redisstore.Store) (stop func())) (stop func()) {
+// hearName listens to what is told of a name, and has the slots looked up when nothing is heard: its slot may have
+// moved. Of a name that cannot be used here nothing is ever told.
+func (s *Store) hearName(
+	name string, notify func(lock.Notice), listen func(*redisstore.Store, func(lock.Notice)) (stop func()),
+) (stop func()) {
 	slot, err := s.slotOf(name)
 	if err != nil {
 		return func() {}
 	}
-	return s.hear(slot, listen)
+	return s.hear(slot, func(at *redisstore.Store) func() {
+		return listen(at, func(n lock.Notice) {
+			if n.What == lock.NoticeDeaf {
+				s.refreshSoon()
+			}
+			notify(n)
+		})
+	})
 }
 
 // Listen implements lock.Store.
 func (s *Store) Listen(name string, kind lock.Kind, notify func(lock.Notice)) (stop func()) {
-	notify = s.attentive(notify)
-	return s.hearName(name, func(at *redisstore.Store) func() { return at.Listen(name, kind, notify) })
+	return s.hearName(name, notify, func(at *redisstore.Store, told func(lock.Notice)) func() {
+		return at.Listen(name, kind, told)
+	})
 }
 
 // ListenTurn implements lock.Store.
 func (s *Store) ListenTurn(name string, o lock.Owner, notify func(lock.Notice)) (stop func()) {
-	notify = s.attentive(notify)
-	return s.hearName(name, func(at *redisstore.Store) func() { return at.ListenTurn(name, o, notify) })
+	return s.hearName(name, notify, func(at *redisstore.Store, told func(lock.Notice)) func() {
+		return at.ListenTurn(name, o, told)
+	})
 }
 
 // Watch implements lock.Store.
 func (s *Store) Watch(name string, notify func(lock.Notice)) (stop func()) {
-	notify = s.attentive(notify)
-	return s.hearName(name, func(at *redisstore.Store) func() { return at.Watch(name, notify) })
+	return s.hearName(name, notify, func(at *redisstore.Store, told func(lock.Notice)) func() {
+		return at.Watch(name, told)
+	})
 }
 
 // ListenForced implements lock.Store. What is for all replicas is told by every node.

@@ -25,7 +25,13 @@ func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 	for n, part := range parts {
 		got, err := []lock.Grant(nil), errTooSlow
 		if n == 0 || time.Now().Before(end) {
-			got, err = s.acquirePart(ctx, cs, part)
+			some := make([]lock.Claim, len(part))
+			for k, i := range part {
+				some[k] = cs[i]
+			}
+			got, err = ask(ctx, s, some[0].Name, func(at *redisstore.Store) ([]lock.Grant, error) {
+				return at.AcquireAll(ctx, some)
+			})
 		}
 		switch {
 		case err != nil && n > 0:
@@ -51,17 +57,6 @@ func (s *Store) patience(cs []lock.Claim) time.Duration {
 		shortest = min(shortest, c.TTL)
 	}
 	return max(shortest/2, s.within)
-}
-
-// acquirePart takes the names of one slot.
-func (s *Store) acquirePart(ctx context.Context, cs []lock.Claim, part []int) ([]lock.Grant, error) {
-	some := make([]lock.Claim, len(part))
-	for k, i := range part {
-		some[k] = cs[i]
-	}
-	return ask(ctx, s, some[0].Name, func(at *redisstore.Store) ([]lock.Grant, error) {
-		return at.AcquireAll(ctx, some)
-	})
 }
 
 // bySlot are the indexes of the claims of each slot, in the order of the slots.

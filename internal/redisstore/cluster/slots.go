@@ -157,7 +157,9 @@ func (s *Store) learn(a answer) error {
 			s.slots[slot].Store(n)
 		}
 	}
-	s.moveAllListenersLocked()
+	for slot := range s.listeners {
+		s.moveListenersLocked(slot)
+	}
 	s.dropLocked(used)
 	return nil
 }

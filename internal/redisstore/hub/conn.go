@@ -47,7 +47,9 @@ func (h *Hub) write() {
 		}
 		h.ask(p.ask)
 		if err := h.send(p); err != nil {
-			h.again(p.subscribe) // go-redis may have a new connection by now, without them
+			h.mu.Lock()
+			h.unsent = append(h.unsent, p.subscribe...) // go-redis may have a new connection by now, without them
+			h.mu.Unlock()
 			h.pause(pause)
 			pause = min(2*pause, maxPause)
 			h.poke()
@@ -129,14 +131,14 @@ func (h *Hub) receive() (any, error) {
 		case redis.HasErrorPrefix(err, "CROSSSLOT"): // of what go-redis subscribed to again by itself
 			h.shardAgain()
 		case redis.HasErrorPrefix(err, "MOVED"): // the connection is well; a channel is elsewhere, it is not said which
-			h.strayed()
+			h.deaf(func(t *topic) bool { return !t.live && h.Sharded != nil && h.Sharded(t.channel) })
 			return nil, nil //nolint:nilnil // nothing was heard
 		}
 		h.unanswered() // it may have been a question
 		return nil, err
 	}
 	h.Metrics.Interruptions.Inc()
-	h.allDeaf()
+	h.deaf(func(t *topic) bool { return t.live })
 	h.unanswered()
 	defer h.shardAgain()
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {

@@ -248,13 +248,6 @@ func (h *Hub) reshard() {
 	}
 }
 
-// again puts topics back that could not be subscribed.
-func (h *Hub) again(ts []*topic) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.unsent = append(h.unsent, ts...)
-}
-
 // tell passes on what the connection heard of a channel.
 func (h *Hub) tell(channel string, what Heard) {
 	h.mu.Lock()
@@ -271,15 +264,6 @@ func (h *Hub) tell(channel string, what Heard) {
 	for _, l := range ls {
 		l.hear(what)
 	}
-}
-
-// allDeaf tells all listeners that could hear that nothing is heard at the moment.
-func (h *Hub) allDeaf() { h.deaf(func(t *topic) bool { return t.live }) }
-
-// strayed tells the listeners of channels with slots that are not confirmed that nothing is heard: one of them may be
-// another node's.
-func (h *Hub) strayed() {
-	h.deaf(func(t *topic) bool { return !t.live && h.Sharded != nil && h.Sharded(t.channel) })
 }
 
 // deaf tells listeners of certain topics that nothing is heard at the moment.

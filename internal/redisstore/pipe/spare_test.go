@@ -41,7 +41,7 @@ func (s *doorkeeper) answer(c net.Conn, words []string) bool {
 		if strings.EqualFold(words[0], "client") {
 			s.in = append(s.in, c)
 		}
-		return greets(c, words) && !(s.hasty && slices.Contains(s.in, c))
+		return greets(c, words) && (!s.hasty || !slices.Contains(s.in, c))
 	}
 	return true
 }

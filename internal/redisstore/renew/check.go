@@ -38,8 +38,13 @@ func (s *Renewer) Probe(ctx context.Context) (string, error) {
 	var data dataAnswer
 	var wg sync.WaitGroup
 	wg.Go(func() { data = s.askData(ctx) }) // at the same time
-	info, err := s.info(ctx)
+	asked := redis.NewCmd(ctx, "info")
+	err := s.Steady.Probe(ctx, asked)
 	wg.Wait()
+	info := ""
+	if err == nil { // else the answer may just be coming
+		info, err = asked.Text()
+	}
 	if redis.IsPermissionError(err) {
 		return s.ping(ctx, data)
 	}
@@ -60,15 +65,6 @@ func (s *Renewer) Probe(ctx context.Context) (string, error) {
 			zap.String(observe.KeyRemedy, "use store.kind cluster, with the addresses of the nodes in redis.cluster.addrs"))
 	}
 	return id, nil
-}
-
-// info asks for what Probe looks at.
-func (s *Renewer) info(ctx context.Context) (string, error) {
-	cmd := redis.NewCmd(ctx, "info")
-	if err := s.Steady.Probe(ctx, cmd); err != nil {
-		return "", err
-	}
-	return cmd.Text()
 }
 
 // ping is Probe where INFO is forbidden: restarts are not noticed by it, only by renewals.

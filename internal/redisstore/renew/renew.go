@@ -90,14 +90,6 @@ func (s *Renewer) Renew(ctx context.Context, rs []lock.Renewal, done func(i int,
 	wg.Wait()
 }
 
-// leftOf is how long the one hold lasts that was extended.
-func leftOf(answers []int64, err error) time.Duration {
-	if err != nil {
-		return 0
-	}
-	return time.Duration(answers[0]) * time.Millisecond
-}
-
 // StartExtend implements lock.Store.
 func (s *Renewer) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 	if err := lock.Begin(context.Background(), r.Kind); err != nil {
@@ -107,7 +99,15 @@ func (s *Renewer) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 	one := renewals{[]lock.Renewal{r}, []int{0}}
 	s.renewCall(one).As(r.Owner.For(r.Tenant)).Start(s.Shared, func(cmd *redis.Cmd, err error) {
 		answers, err := s.renewAnswers(one, cmd, err)
-		tell := func() { one.tell(answers, err, func(_ int, err error) { done(leftOf(answers, err), err) }) }
+		tell := func() {
+			one.tell(answers, err, func(_ int, err error) {
+				left := time.Duration(0)
+				if err == nil {
+					left = time.Duration(answers[0]) * time.Millisecond
+				}
+				done(left, err)
+			})
+		}
 		if len(answers) == 0 || answers[0] != answerGone {
 			tell()
 			return
@@ -154,22 +154,17 @@ func (s *Renewer) renewAnswers(rs renewals, cmd *redis.Cmd, err error) ([]int64,
 		return nil, s.Failed(err)
 	}
 	if cmd.Val() == answerAll {
-		return rs.asAsked(), nil
+		answers := make([]int64, len(rs.chunk))
+		for k, i := range rs.chunk {
+			answers[k] = max(script.MillisOrNone(rs.all[i].TTL), 1)
+		}
+		return answers, nil
 	}
 	answers, err := cmd.Int64Slice()
 	if err != nil {
 		return nil, s.Failed(fmt.Errorf("%w: %w", script.ErrBadAnswer, err))
 	}
 	return answers, nil
-}
-
-// asAsked are the answers if all holds last as long as asked for.
-func (rs renewals) asAsked() []int64 {
-	answers := make([]int64, len(rs.chunk))
-	for k, i := range rs.chunk {
-		answers[k] = max(renewMillis(&rs.all[i]), 1)
-	}
-	return answers
 }
 
 // tell says what became of each hold: one answer for each, or an error for all.
@@ -189,14 +184,6 @@ func (rs renewals) tell(answers []int64, err error, done func(i int, err error))
 	}
 }
 
-// renewMillis is how long a hold is to last, 0 to only verify it.
-func renewMillis(r *lock.Renewal) int64 {
-	if r.TTL <= 0 {
-		return 0
-	}
-	return script.Millis(r.TTL)
-}
-
 // renewCall is what script/renew.lua is called with. It sorts the chunk.
 func (s *Renewer) renewCall(rs renewals) script.Call {
 	chunk, plain := plainFirst(rs.all, rs.chunk)
@@ -208,7 +195,7 @@ func (s *Renewer) renewCall(rs renewals) script.Call {
 		r := &rs.all[i]
 		n := s.Prefix + r.Name
 		keys = append(keys, n, layout.Token(n))
-		args = append(args, string(r.Owner), script.Decimal(r.Fence), renewMillis(r))
+		args = append(args, string(r.Owner), script.Decimal(r.Fence), script.MillisOrNone(r.TTL))
 		if k >= plain {
 			more := layout.HoldBase(n)
 			if r.Kind == lock.Semaphore {

@@ -39,20 +39,13 @@ func (s *Renewer) NowOrNever(ctx context.Context, call func(ctx context.Context,
 	if err != nil {
 		return err
 	}
+	end, _ := ctx.Deadline() // Bounded gave it one, which stays also if ctx was cancelled
 	// The clocks may run at different speeds; the same margin as for leases.
-	left := time.Until(deadlineOf(ctx))
+	left := time.Until(end)
 	if err = call(ctx, now.Add(left-left/100-2*time.Millisecond).UnixMilli()); errors.Is(err, lock.ErrOutcomeUnknown) {
-		late := time.NewTimer(time.Until(deadlineOf(ctx)))
-		defer late.Stop()
-		<-late.C
+		time.Sleep(time.Until(end))
 	}
 	return err
-}
-
-// deadlineOf is the end of the time of an operation, also if its ctx was cancelled before.
-func deadlineOf(ctx context.Context) time.Time {
-	at, _ := ctx.Deadline() // bounded gave it one
-	return at
 }
 
 func (s *Renewer) shorten(ctx context.Context, r lock.Renewal, before int64) error {

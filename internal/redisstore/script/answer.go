@@ -28,6 +28,14 @@ func Millis(d time.Duration) int64 {
 	return max(1, int64((d+time.Millisecond-1)/time.Millisecond))
 }
 
+// MillisOrNone is Millis, but 0 if there is no such time.
+func MillisOrNone(d time.Duration) int64 {
+	if d <= 0 {
+		return 0
+	}
+	return Millis(d)
+}
+
 // TTL is a PTTL reply as a duration.
 func TTL(pttl int64) time.Duration {
 	if pttl < 0 {

@@ -135,7 +135,9 @@ func (v *Voucher) readCmd(ctx context.Context) *redis.Cmd {
 // failed is the error of who asked.
 func (v *Voucher) failed(err error) error {
 	if redis.IsPermissionError(err) {
-		v.forget() // so it never votes
+		v.mu.Lock()
+		v.run = "" // so it never votes
+		v.mu.Unlock()
 		return fmt.Errorf("a member of a majority must allow INFO and EVAL: %w", err)
 	}
 	return err
@@ -155,12 +157,6 @@ func (v *Voucher) answered(info, text *redis.Cmd) error {
 	now, _ := answer[1].(int64)
 	v.saw(pipe.InfoField(all, "run_id"), voucher, now)
 	return nil
-}
-
-func (v *Voucher) forget() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.run = ""
 }
 
 // saw notes a run and its voucher. now is the server's time in ms.
