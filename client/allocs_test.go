@@ -14,8 +14,8 @@ const (
 	hotCallers = 64
 	// mostAllocs and mostAllocsAlone are how often a client, with gRPC, may allocate for a pair: with that many
 	// callers, and with one.
-	mostAllocs      = 15
-	mostAllocsAlone = 33
+	mostAllocs      = 13
+	mostAllocsAlone = 27
 )
 
 func TestAPairAllocatesLittle(t *testing.T) {
