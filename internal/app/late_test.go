@@ -26,7 +26,7 @@ func TestNoLeaseIsLostWhileRedisAnswersLate(t *testing.T) {
 
 	held := make([]*client.Lock, 2*leases)
 	var asking sync.WaitGroup
-	for i, ttl := range []time.Duration{3 * time.Second, 30 * time.Second} {
+	for i, ttl := range []time.Duration{10 * time.Second, 30 * time.Second} {
 		c, err := client.Dial(a.Addr(), client.WithSessionTTL(ttl))
 		if err != nil {
 			t.Fatal(err)
