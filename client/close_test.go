@@ -7,6 +7,7 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // TestCloseDoesNotTakeABrokenStreamForAnAnswer has the stream break when Goodbye comes. The lock is still held, and
@@ -18,9 +19,7 @@ func TestCloseDoesNotTakeABrokenStreamForAnAnswer(t *testing.T) {
 			c := f.dial(t)
 			l := mustLock(t, c, "job")
 			if !holds {
-				if err := l.Unlock(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				harness.Must(t, l.Unlock(t.Context()))
 			}
 			f.setHook(func(_ *fakeStream, r *lockdv1.SessionRequest) bool { return r.GetGoodbye() != nil })
 			err := c.Close()

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/resolver"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // names is a DNS server that knows no name, and remembers what it was asked.
@@ -28,9 +29,7 @@ type names struct {
 func serveNames(t *testing.T) *names {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	n := &names{conn: conn}
 	var done sync.WaitGroup
 	done.Go(n.serve)
@@ -82,9 +81,7 @@ func TestToConnectAsksForTheAddressOnly(t *testing.T) {
 			}
 			return nil, errors.New("nobody is there")
 		})))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	go func() { _, _ = c.Lock(ctx, "n") }()

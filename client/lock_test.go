@@ -16,6 +16,7 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 func TestContextEndsWithUnlock(t *testing.T) {
@@ -25,9 +26,7 @@ func TestContextEndsWithUnlock(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
 		l, err := c.Lock(ctx, "n")
 		ls, errs := c.LockAll(ctx, items("a", "b"))
-		if err := errors.Join(err, errs); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, errors.Join(err, errs))
 		cancel()
 		for _, h := range []held{l, ls} {
 			ctx := h.Context()
@@ -37,9 +36,7 @@ func TestContextEndsWithUnlock(t *testing.T) {
 				t.Errorf("err %v, value %v; want the value and not the end of the context given to Lock", ctx.Err(),
 					ctx.Value(key{}))
 			}
-			if err := h.Unlock(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, h.Unlock(t.Context()))
 			<-ctx.Done()
 			<-child.Done()
 			wantError(t, ctx.Err(), context.Canceled)
@@ -251,9 +248,7 @@ func TestManyCallersShareFrames(t *testing.T) {
 func TestASlowWatcherIsToldOfAll(t *testing.T) {
 	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
 		events, err := f.dial(t).Watch(t.Context(), "n")
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		for range 100 {
 			f.stream(0).send(0, &lockdv1.Unlocked{Name: "n"})
 		}

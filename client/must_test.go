@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 func dial(t testing.TB, addr string, opts ...client.Option) *client.Client {
 	t.Helper()
 	c, err := client.Dial(addr, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -22,18 +21,14 @@ func dial(t testing.TB, addr string, opts ...client.Option) *client.Client {
 func mustLock(t testing.TB, c *client.Client, name string, opts ...client.LockOption) *client.Lock {
 	t.Helper()
 	l, err := c.Lock(t.Context(), name, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return l
 }
 
 func mustLockAll(t testing.TB, c *client.Client, is []client.Item, opts ...client.LockOption) *client.Locks {
 	t.Helper()
 	ls, err := c.LockAll(t.Context(), is, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return ls
 }
 

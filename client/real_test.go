@@ -20,21 +20,15 @@ func TestRealForcedLossAndWatch(t *testing.T) {
 	t.Parallel()
 	c := dial(t, addr)
 	events, err := c.Watch(t.Context(), "n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	l := mustLock(t, c, "n")
 	conn, err := grpc.NewClient(adminAddr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer conn.Close()
 	_, err = lockdv1.NewAdminServiceClient(conn).ForceRelease(t.Context(), &lockdv1.ForceReleaseRequest{
 		Name: "n", By: "alice@laptop", Why: "stuck\x1b[2J since noon",
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	<-l.Lost()
 	if lost, ok := errors.AsType[*client.LostError](l.Err()); !ok || lost.Reason != client.LostForced || lost.Name != "n" {
 		t.Errorf("got %v, want it lost by force", l.Err())
@@ -170,15 +164,11 @@ func TestRealLeasesChange(t *testing.T) {
 	c, other := dial(t, addr, client.WithSessionTTL(3*time.Second)), dial(t, addr)
 	name := t.Name()
 	l := mustLock(t, c, name, client.Lease(time.Minute))
-	if err := l.Extend(t.Context(), 2*time.Second); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, l.Extend(t.Context(), 2*time.Second))
 	if all, err := holds(c, name); err != nil || time.Until(all[0].Deadline) < 30*time.Second {
 		t.Errorf("an extension left %+v of a minute, %v", all, err)
 	}
-	if err := l.Shorten(t.Context(), 2*time.Second); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, l.Shorten(t.Context(), 2*time.Second))
 	if d := l.ValidFor(); d > 2*time.Second {
 		t.Errorf("valid for %v, want no more than 2 s", d)
 	}
@@ -191,18 +181,12 @@ func TestRealLeasesChange(t *testing.T) {
 	unlock(t, next, func() error { return next.Unlock(t.Context()) })
 
 	l = mustLock(t, c, name)
-	if err := l.MakeFixed(t.Context(), 20*time.Second); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, l.MakeFixed(t.Context(), 20*time.Second))
 	if d := l.ValidFor(); d < 10*time.Second {
 		t.Errorf("valid for %v, want about 20 s", d)
 	}
-	if err := l.Shorten(t.Context(), 3*time.Second); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.MakeAuto(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, l.Shorten(t.Context(), 3*time.Second))
+	harness.Must(t, l.MakeAuto(t.Context()))
 	time.Sleep(5 * time.Second)
 	unlock(t, l, func() error { return l.Unlock(t.Context()) })
 }

@@ -12,14 +12,13 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // TestEveryReasonOfTheServerIsKnown reads the server's table, of which this package must not import anything.
 func TestEveryReasonOfTheServerIsKnown(t *testing.T) {
 	table, err := os.ReadFile("../internal/grpcapi/status.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	rows := regexp.MustCompile(`\{\w+\.Err\w+, codes\.\w+, "([A-Z_]+)"`).FindAllSubmatch(table, -1)
 	if len(rows) < 15 {
 		t.Fatalf("found %d rows in the server's table, has its form changed?", len(rows))

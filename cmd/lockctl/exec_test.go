@@ -36,13 +36,9 @@ func start(t *testing.T, args ...string) *process {
 	p.cmd.Stderr = &p.stderr
 	p.cmd.WaitDelay = 5 * time.Second // when something that inherited its streams lives on
 	stdin, err := p.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	stdout, err := p.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	p.stdin, p.stdout, p.out = stdin, stdout.(*os.File), bufio.NewReader(stdout)
 	p.begin()
 	return p
@@ -50,9 +46,7 @@ func start(t *testing.T, args ...string) *process {
 
 func (p *process) begin() {
 	p.t.Helper()
-	if err := p.cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	harness.Must(p.t, p.cmd.Start())
 	p.t.Cleanup(func() {
 		if p.cmd.ProcessState == nil {
 			_ = p.cmd.Process.Signal(syscall.SIGTERM) // so that it ends its command, too
@@ -85,9 +79,7 @@ func (p *process) says(text string) {
 
 func (p *process) signal(sig syscall.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(sig); err != nil {
-		p.t.Fatal(err)
-	}
+	harness.Must(p.t, p.cmd.Process.Signal(sig))
 }
 
 // wait waits for the end of all that have its stdout, the command and what that left behind, and checks the exit code
@@ -133,9 +125,7 @@ func TestExecPassesOnStreamsAndTellsTheFence(t *testing.T) {
 		`cat; echo "$LOCKD_NAME $LOCKD_FENCE"; echo err >&2`)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("in\n"), &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, cmd.Run())
 	lines := strings.Split(stdout.String(), "\n")
 	name, fence, _ := strings.Cut(lines[1], " ")
 	if n, err := strconv.ParseUint(fence, 10, 64); lines[0] != "in" || name != "streams" || err != nil || n == 0 ||

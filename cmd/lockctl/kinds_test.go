@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // TestParseItem fails if a word that is no kind becomes a part of the name, or the other way round.
@@ -77,9 +78,7 @@ func TestExecOfSeveral(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	var locks []lockView
-	if err := json.Unmarshal([]byte(lines[6]), &locks); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal([]byte(lines[6]), &locks))
 	if len(locks) != 4 || locks[0].Kind != "exclusive" || locks[2].Kind != "read" || locks[2].Holders != 1 {
 		t.Errorf("got %+v", locks)
 	}
@@ -95,9 +94,7 @@ func TestExecTellsItsPosition(t *testing.T) {
 	l := hold(t, "position", client.As(client.Fair))
 	r := start(t, "exec", "position", "--kind", "fair", "--", "echo", "ran")
 	awaitWaiters(t, "position", 1)
-	if err := l.Unlock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, l.Unlock(t.Context()))
 	r.wait(0, "ran\n")
 	r.says("lockctl: QUEUED: 0 before this one\n")
 }

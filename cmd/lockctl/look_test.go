@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 var leaseKeys = []string{"name", "lease_id", "fence", "valid_for_ms"}
@@ -41,13 +42,9 @@ func TestAcquireWaits(t *testing.T) {
 	l := hold(t, "acquire-waits")
 	p := start(t, "acquire", "acquire-waits", "--lease", "1m", "--wait", "1m")
 	awaitWaiters(t, "acquire-waits", 1)
-	if err := l.Unlock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, l.Unlock(t.Context()))
 	line, err := p.out.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	if v := parse(t, line, leaseKeys...); v["valid_for_ms"].(float64) < 50_000 {
 		t.Errorf("got %v", v)
 	}
@@ -93,9 +90,7 @@ func TestInspect(t *testing.T) {
 	if !strings.Contains(text, "\n\nHELD BY ") || !strings.Contains(text, "\nthe test ") {
 		t.Errorf("got %s", text)
 	}
-	if err := l.Unlock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, l.Unlock(t.Context()))
 	free := parse(t, call(t, "inspect", "inspect-me", "-o", "json").stdout, lockKeys...)
 	if free["held"] != false || free["ttl_ms"] != nil || free["holder"] != "" {
 		t.Errorf("got %v", free)
@@ -114,9 +109,7 @@ func TestList(t *testing.T) {
 	}
 	r := call(t, "ls", "--prefix", "list:", "-o", "json")
 	var locks []lockView
-	if err := json.Unmarshal([]byte(r.stdout), &locks); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, json.Unmarshal([]byte(r.stdout), &locks))
 	if len(locks) != 2 || locks[0].Name != "list:a" || locks[1].Name != "list:b" || !locks[0].Held {
 		t.Errorf("got %s", r.stdout)
 	}
@@ -137,9 +130,7 @@ func TestWatch(t *testing.T) {
 	}()
 	var line string
 	for line == "" { // until it watches
-		if err := hold(t, "watch-me").Unlock(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, hold(t, "watch-me").Unlock(t.Context()))
 		select {
 		case line = <-lines:
 		default:

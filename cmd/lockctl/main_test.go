@@ -106,9 +106,7 @@ func parse(t *testing.T, text string, keys ...string) map[string]any {
 func dial(t *testing.T) *client.Client {
 	t.Helper()
 	c, err := client.Dial(addr, client.WithName("the test"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -116,9 +114,7 @@ func dial(t *testing.T) *client.Client {
 func hold(t *testing.T, name string, opts ...client.LockOption) *client.Lock {
 	t.Helper()
 	l, err := dial(t).Lock(t.Context(), name, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	return l
 }
 
@@ -230,9 +226,7 @@ func TestServerAway(t *testing.T) {
 func serve(t *testing.T, register func(*grpc.Server), opts ...grpc.ServerOption) string {
 	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	srv := grpc.NewServer(opts...)
 	register(srv)
 	go func() { _ = srv.Serve(lis) }()

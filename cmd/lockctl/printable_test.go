@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // hostile is what others may have put into a text: a title, a forged row, colours by C0 and C1, a reversed direction,
@@ -46,9 +47,7 @@ func TestPrintable(t *testing.T) {
 	}
 	var buf bytes.Buffer
 	var back string
-	if err := printJSON(&buf, hostile); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, printJSON(&buf, hostile))
 	if err := json.Unmarshal(buf.Bytes(), &back); err != nil || back != hostile {
 		t.Errorf("JSON: got %q, %v", back, err)
 	}
@@ -231,9 +230,7 @@ func TestViewsHaveWhatTheyShow(t *testing.T) {
 		view[statusView](spoilt(&lockdv1.GetStatusResponse{})), view[doctorView](spoilt(&lockdv1.ExamineResponse{})),
 	} {
 		var out bytes.Buffer
-		if err := printJSON(&out, v); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, printJSON(&out, v))
 		text := strings.NewReplacer(`"replicas_silent":0`, "", `"worst":""`, "").Replace(out.String()) // are not in a message
 		if found := regexp.MustCompile(`"\w+":(""|0|null|false|\[\]|\{\})`).FindAllString(text, -1); found != nil {
 			t.Errorf("%T: empty are %q", v, found)

@@ -18,21 +18,13 @@ import (
 func openPTY(t *testing.T) (ours, theirs *os.File) {
 	t.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	t.Cleanup(func() { _ = ours.Close() })
-	if err := unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, unix.IoctlSetPointerInt(int(ours.Fd()), unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetInt(int(ours.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	theirs, err = os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	t.Cleanup(func() { _ = theirs.Close() })
 	return ours, theirs
 }
@@ -67,9 +59,7 @@ func awaitState(t *testing.T, pid int, want string) {
 	t.Helper()
 	harness.Until(t, "the state "+want, func() bool {
 		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		_, rest, _ := strings.Cut(string(data), ") ")
 		return strings.Contains(want, rest[:1])
 	})
@@ -79,9 +69,7 @@ func awaitState(t *testing.T, pid int, want string) {
 func (p *process) foreground() int {
 	p.t.Helper()
 	pgid, err := unix.IoctlGetInt(int(p.stdin.(*os.File).Fd()), unix.TIOCGPGRP)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	harness.Must(p.t, err)
 	return pgid
 }
 
@@ -125,15 +113,11 @@ func TestExecIsSuspendedBySignal(t *testing.T) {
 	t.Parallel()
 	p := start(t, "exec", "tstp", "--", "sh", "-c", "echo $$; read x; echo $x")
 	text, err := p.out.ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	p.signal(syscall.SIGTSTP)
 	awaitState(t, p.cmd.Process.Pid, "T")
 	pid, err := strconv.Atoi(strings.TrimSpace(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	awaitState(t, pid, "T")
 	p.signal(syscall.SIGCONT)
 	p.types("on\n")

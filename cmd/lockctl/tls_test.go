@@ -19,9 +19,7 @@ func TestTLS(t *testing.T) {
 	mine, myKey := authority.Issue(t, time.Hour, "me").Files(t)
 	file := filepath.Join(t.TempDir(), "lockd.yaml")
 	section := fmt.Sprintf("{cert_file: %s, key_file: %s, client_certs: required, client_ca_file: %s}", cert, key, ca)
-	if err := os.WriteFile(file, []byte("listen_tls: "+section+"\nadmin_tls: "+section+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(file, []byte("listen_tls: "+section+"\nadmin_tls: "+section+"\n"), 0o600))
 	s := harness.StartLockdWith(t, "--config", file)
 
 	run := func(env []string, args ...string) result {

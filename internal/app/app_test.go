@@ -40,9 +40,7 @@ func start(t *testing.T, cfg config.Config) (a *App, stop func() error) {
 func startWith(t *testing.T, cfg config.Config, log *zap.Logger) (a *App, stop func() error) {
 	t.Helper()
 	a, err := New(cfg, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
@@ -59,6 +57,13 @@ func startWith(t *testing.T, cfg config.Config, log *zap.Logger) (a *App, stop f
 	return a, stop
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // get returns the code and the body of a page, or 0 and the error.
 func get(t *testing.T, a *App, path string) (int, string) {
 	t.Helper()
@@ -69,9 +74,7 @@ func get(t *testing.T, a *App, path string) (int, string) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return resp.StatusCode, string(body)
 }
 
@@ -162,14 +165,10 @@ func TestReadinessFollowsRedis(t *testing.T) {
 func statusOf(t *testing.T, a *App, as credentials.TransportCredentials) *lockdv1.GetStatusResponse {
 	t.Helper()
 	conn, err := grpc.NewClient(a.AdminAddr(), grpc.WithTransportCredentials(as))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = conn.Close() }()
 	got, err := lockdv1.NewInspectServiceClient(conn).GetStatus(t.Context(), &lockdv1.GetStatusRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return got
 }
 
@@ -191,14 +190,10 @@ func await(t *testing.T, a *App, want int) {
 
 func TestNewLeavesNothingBehindAfterAnError(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = taken.Close() }()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = free.Close()
 
 	cfg := testConfig()
@@ -215,9 +210,7 @@ func TestNewLeavesNothingBehindAfterAnError(t *testing.T) {
 
 func TestRunEndsWhenAServerFails(t *testing.T) {
 	a, err := New(testConfig(), zap.NewNop())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_ = a.listeners[atOps].Close()
 	if err := a.Run(t.Context()); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("got %v, want %v", err, net.ErrClosed)

@@ -163,9 +163,7 @@ func TestCompose(t *testing.T) {
 			t.Setenv(k, v) // the replicas have the same variables
 		}
 		args, err := config.ParseArgs(s.Command)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		cfg, err := config.Load(args)
 		if err != nil || cfg.Replica != name || !s.ReadOnly || s.Grace != "25s" || cfg.Shutdown.Timeout.Seconds() != 20 {
 			t.Errorf("%s: got %+v, %v", name, cfg, err)
@@ -208,17 +206,13 @@ func TestComposeHasWhatTheAlertsAsk(t *testing.T) {
 func textOf(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 
 func readYAML(t *testing.T, path string, to any) {
 	t.Helper()
-	if err := yaml.Unmarshal([]byte(textOf(t, path)), to); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(textOf(t, path)), to))
 }
 
 // systemd looks at the exit code of ExecStart only, so that is who says that the configuration is wrong.

@@ -28,9 +28,7 @@ func TestNoLeaseIsLostWhileRedisAnswersLate(t *testing.T) {
 	var asking sync.WaitGroup
 	for i, ttl := range []time.Duration{10 * time.Second, 30 * time.Second} {
 		c, err := client.Dial(a.Addr(), client.WithSessionTTL(ttl))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer func() { _ = c.Close() }()
 		for n := range leases {
 			asking.Go(func() {

@@ -21,9 +21,7 @@ func dialFrom(t *testing.T, from, to string) net.Conn {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: 5 * time.Second}
 	c, err := d.DialContext(t.Context(), "tcp", to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -88,9 +86,7 @@ func probe(t *testing.T, from, url string) {
 // Who left makes room; and all together have no more than there is.
 func TestAConnectionThatEndsMakesRoom(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = l.Close() }()
 	at := bounded("listen", l, capacity{all: 3, each: 2}, zap.NewNop(), newRegistry())
 	inside := make(chan net.Conn, 10)

@@ -17,9 +17,7 @@ import (
 func logged(t *testing.T, cfg config.Log, write func(log *zap.Logger)) string {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = f.Close() }()
 	write(NewLogger(cfg, f))
 	return textOf(t, f.Name())

@@ -73,13 +73,9 @@ func shown(t *testing.T) (all map[string]family, bounds map[string][]float64) {
 		cfg := testConfig()
 		cfg.Store.Kind, cfg.Redis.Addr, cfg.Redlock.Members = kind, "127.0.0.1:1", members
 		a, err := New(cfg, zap.NewNop())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		families, err := a.reg.Gather()
-		if err := errors.Join(err, a.close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, a.close()))
 		for _, f := range families {
 			name := f.GetName()
 			if !strings.HasPrefix(name, "lockd_") {

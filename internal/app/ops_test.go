@@ -59,18 +59,14 @@ func TestFewReadTheMetricsAtATime(t *testing.T) {
 func TestTheOpsServerStopsWithoutAnErrorWhetherItServesOrNot(t *testing.T) {
 	for i := range 500 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		a := &App{ops: newOpsServer(http.NotFoundHandler(), zap.NewNop())}
 		a.listeners[atOps] = l
 		served := make(chan error, 1)
 		if i%2 == 0 {
 			go func() { served <- a.ops.Serve(l) }()
 			c, err := net.Dial("tcp", l.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_ = c.Close()
 		} else {
 			served <- nil

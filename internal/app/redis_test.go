@@ -17,9 +17,7 @@ func TestPasswordsAreReadAgain(t *testing.T) {
 	c := config.Default().Redis
 	c.PasswordFile, c.Sentinel.PasswordFile = config.SecretFile(file), config.SecretFile(file)
 	cfg, err := redisConfig(config.StoreSentinel, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := func(password string) {
 		t.Helper()
 		if a, b := cfg.PasswordNow(), cfg.Sentinel.PasswordNow(); a != password || b != password {
@@ -29,9 +27,7 @@ func TestPasswordsAreReadAgain(t *testing.T) {
 	want("first")
 	certstest.Write(t, file, []byte("second\n"))
 	want("second")
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(file))
 	want("second") // the last one that could be read
 	if _, err := redisConfig(config.StoreSentinel, c); err == nil {
 		t.Error("lockd begins without the file that its configuration names")
@@ -57,9 +53,7 @@ func TestTheCertificateOfLockdIsReadAgain(t *testing.T) {
 	}
 	first := issue("first")
 	cfg, err := redisTLS(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := func(name string) {
 		t.Helper()
 		pair, err := cfg.Clone().GetClientCertificate(new(tls.CertificateRequestInfo))

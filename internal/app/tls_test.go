@@ -119,9 +119,7 @@ func TestWhoIsLetInOverTLS(t *testing.T) {
 					t.Errorf("the client: %v", err)
 				}
 				creds, err := row.as.Credentials()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				statusOf(t, a, creds)
 				if log.FilterLevelExact(zapcore.WarnLevel).FilterMessageSnippet("handshake").Len() > 0 {
 					t.Errorf("got the log %v", log.All())
@@ -181,9 +179,7 @@ func TestProbesAndMetricsOverTLS(t *testing.T) {
 	cfg.OpsTLS = w.server(t, w.ca.Issue(t, time.Hour, "127.0.0.1"), config.ClientCertsRequired)
 	a, _ := start(t, cfg)
 	own, err := tls.LoadX509KeyPair(w.good.Cert, w.good.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, certs := range map[string][]tls.Certificate{"with a certificate": {own}, "without": nil} {
 		hc := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{
 			DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: w.pool(), Certificates: certs},
@@ -211,14 +207,10 @@ func TestCertificatesAreReplacedWhileClientsWork(t *testing.T) {
 			t.Error(s)
 		}
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = c.Close() }()
 	held, err := c.Lock(t.Context(), "held")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	old := w.good
 	w.ca = certstest.NewAuthority(t, "another authority")
 	pair := w.ca.Issue(t, time.Hour, "127.0.0.1")

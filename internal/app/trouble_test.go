@@ -15,9 +15,7 @@ import (
 // /readyz says what is configured wrong, and which key to look at.
 func TestReadinessSaysWhatIsConfiguredWrong(t *testing.T) {
 	redis := redistest.Start(t)
-	if err := redis.Client().ConfigSet(t.Context(), "requirepass", "secret").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, redis.Client().ConfigSet(t.Context(), "requirepass", "secret").Err())
 	file := certstest.Write(t, filepath.Join(t.TempDir(), "password"), []byte("wrong"))
 	for name, row := range map[string]struct {
 		file        string

@@ -16,9 +16,7 @@ const annotated = "../../configs/lockd.yaml"
 
 func TestTheAnnotatedFileHasTheDefaults(t *testing.T) {
 	c, err := Load(mustParse(t, "--config", annotated))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !reflect.DeepEqual(c, Default()) {
 		t.Errorf("%s differs from the defaults:\ngot  %+v\nwant %+v", annotated, c, Default())
 	}
@@ -26,9 +24,7 @@ func TestTheAnnotatedFileHasTheDefaults(t *testing.T) {
 
 func TestTheAnnotatedFileHasEveryKey(t *testing.T) {
 	b, err := os.ReadFile(annotated)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, k := range settable() {
 		last := k.name[strings.LastIndex(k.name, ".")+1:]
 		if !regexp.MustCompile(`(?m)^ *` + last + `:`).Match(b) {
@@ -54,9 +50,7 @@ func TestPrecedence(t *testing.T) {
 	env := []string{"LOCKD_OPS_LISTEN=:3", "LOCKD_LOG_LEVEL=error", "LOCKD_GRPC_REFLECTION=false", "LOCKD_REPLICA="}
 
 	got, err := load(t, file, env, "--log-level", "debug")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := Default()
 	want.Listen = ":1"                  // file over default
 	want.OpsListen = ":3"               // variable over file
@@ -288,9 +282,7 @@ func TestEachFlagSetsItsKey(t *testing.T) {
 // with it when each of its keys is set once more, by its variable.
 func FuzzLoad(f *testing.F) {
 	b, err := os.ReadFile(annotated)
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Add(string(b))
 	for _, s := range []string{
 		"", "session: {ttl: 30}", "listen:", "a: &a [*a]", "a: &a {b: *a}", "session: &a {ttl: *a}", "session.ttl: 3s",
@@ -330,9 +322,7 @@ func valueOf(k key) any {
 func load(t *testing.T, file string, env []string, args ...string) (Config, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "lockd.yaml")
-	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(file), 0o600))
 	for _, pair := range env {
 		name, value, _ := strings.Cut(pair, "=")
 		t.Setenv(name, value)
@@ -344,8 +334,13 @@ func load(t *testing.T, file string, env []string, args ...string) (Config, erro
 func mustParse(t *testing.T, args ...string) Args {
 	t.Helper()
 	a, err := ParseArgs(args)
+	must(t, err)
+	return a
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a
 }

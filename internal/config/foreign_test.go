@@ -14,14 +14,10 @@ func TestVariablesOfClientsAreNotKeys(t *testing.T) {
 	found := map[string]bool{}
 	for _, dir := range []string{"../../cmd/lockctl", "../../client"} {
 		files, err := filepath.Glob(dir + "/*.go")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, file := range files {
 			source, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}

@@ -46,16 +46,12 @@ func TestRedisEndpoint(t *testing.T) {
 func TestSecretsAreNeverPrinted(t *testing.T) {
 	const secret = "hunter2"
 	path := filepath.Join(t.TempDir(), secret)
-	if err := os.WriteFile(path, []byte(secret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(secret+"\n"), 0o600))
 	c := Default()
 	c.Redis.PasswordFile = SecretFile(path)
 	c.Redis.TLS.KeyFile = SecretFile(path)
 	asJSON, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	texts := []string{fmt.Sprint(c), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c), string(asJSON)}
 	for _, addr := range []string{
 		"redis://u:" + secret + "@h", "u:" + secret + "@h:1", "redis://h/?password=" + secret,

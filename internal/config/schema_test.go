@@ -18,21 +18,13 @@ var update = flag.Bool("update", false, "write the keys into the schema of the c
 // The chart refuses what lockd would refuse: its schema of values has the schema of the keys.
 func TestTheChartKnowsEveryKey(t *testing.T) {
 	text, err := os.ReadFile(chartSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var chart map[string]any
-	if err := json.Unmarshal(text, &chart); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &chart))
 	raw, err := json.Marshal(schemaOfKeys())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var want any
-	if err := json.Unmarshal(raw, &want); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(raw, &want))
 	properties := chart["properties"].(map[string]any)
 	if reflect.DeepEqual(properties["config"], want) {
 		return
@@ -42,12 +34,8 @@ func TestTheChartKnowsEveryKey(t *testing.T) {
 	}
 	properties["config"] = want
 	text, err = json.MarshalIndent(chart, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(chartSchema, append(text, '\n'), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(chartSchema, append(text, '\n'), 0o644))
 }
 
 // durationPattern is what time.ParseDuration reads, without signs.

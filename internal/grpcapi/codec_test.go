@@ -40,9 +40,7 @@ func TestAMessageThatIsTooLargeIsNotDecoded(t *testing.T) {
 		codec := grpcapi.NewFrameCodec(limit)
 		m := &lockdv1.SessionRequest{}
 		allocs := testing.AllocsPerRun(1, func() {
-			if err := codec.Unmarshal(mem.BufferSlice{mem.SliceBuffer(raw)}, m); err != nil {
-				t.Fatal(err)
-			}
+			must(t, codec.Unmarshal(mem.BufferSlice{mem.SliceBuffer(raw)}, m))
 		})
 		if allocs > 100 {
 			t.Errorf("%s: %v allocations", name, allocs)
@@ -78,9 +76,7 @@ func TestAMessageOfManyPartsIsNotDecoded(t *testing.T) {
 		codec, m := grpcapi.NewFrameCodec(limit), &lockdv1.SessionRequest{}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if err := codec.Unmarshal(mem.BufferSlice{mem.SliceBuffer(raw)}, m); err != nil {
-			t.Fatal(err)
-		}
+		must(t, codec.Unmarshal(mem.BufferSlice{mem.SliceBuffer(raw)}, m))
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; took > 3*limit {
 			t.Errorf("%s: %d bytes on the wire take %d in memory", name, len(raw), took)

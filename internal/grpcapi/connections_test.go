@@ -51,9 +51,7 @@ func TestWhoSaysNothingIsSentAway(t *testing.T) {
 		}()
 		for _, said := range []string{"", "PRI * HTTP/2.0\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"} {
 			conn, err := lis.Dial()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			began := time.Now()
 			go func() { _, _ = io.WriteString(conn, said) }()
 			if _, err := io.Copy(io.Discard, conn); err != nil && !errors.Is(err, io.ErrClosedPipe) {
@@ -86,18 +84,14 @@ func TestStopMayComeBeforeServe(t *testing.T) {
 func TestASilentConnectionHasNoBuffer(t *testing.T) {
 	s := start(t)
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
 		_ = s.srv.Serve(lis) // it says that the listener was closed
 	}()
 	conn, err := grpc.NewClient(lis.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		_, _ = conn.Close(), lis.Close()
 		<-served

@@ -33,9 +33,7 @@ func FuzzRequest(f *testing.F) {
 		{Message: &lockdv1.SessionRequest_Goodbye{}},
 	} {
 		raw, err := proto.Marshal(m)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		f.Add(raw)
 	}
 	shared := start(f)

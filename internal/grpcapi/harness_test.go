@@ -90,9 +90,7 @@ func dial(t testing.TB, lis *bufconn.Listener) *grpc.ClientConn {
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return conn
 }
 
@@ -110,9 +108,7 @@ func (s *server) raw() *stream {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.t.Cleanup(cancel)
 	c, err := lockdv1.NewSessionServiceClient(s.conn).Session(ctx)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return &stream{t: s.t, SessionService_SessionClient: c, cancel: cancel}
 }
 
@@ -266,4 +262,11 @@ func wantReason(t testing.TB, err error, reason string) *status.Status {
 
 func seconds(n float64) *durationpb.Duration {
 	return durationpb.New(time.Duration(n * float64(time.Second)))
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -147,9 +147,7 @@ func (s *server) wantUnaryRefused(service string, conn *grpc.ClientConn, name st
 func newMessage(t testing.TB, d protoreflect.MessageDescriptor) proto.Message {
 	t.Helper()
 	mt, err := protoregistry.GlobalTypes.FindMessageByName(d.FullName())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return mt.New().Interface()
 }
 

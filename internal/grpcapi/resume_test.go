@@ -41,9 +41,7 @@ func TestAClientGoesOnInAnotherStream(t *testing.T) {
 		first.breaks()
 		_, err := lockdv1.NewAdminServiceClient(s.admin).ForceRelease(s.t.Context(),
 			&lockdv1.ForceReleaseRequest{Name: "forced", By: "alice", Why: "stuck"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 
 		second := s.open(first.resume(2, 2, kept, forced))
 		o := second.opened

@@ -68,9 +68,7 @@ func TestTheEndOfAStreamReleasesAllIfItIsAskedTo(t *testing.T) {
 				if b.ask(1, &acq{Name: "job"}).GetQueued() == nil {
 					t.Fatal("want Queued")
 				}
-				if err := end(a); err != nil {
-					t.Fatal(err)
-				}
+				must(t, end(a))
 				if err := a.end(); name == "half-close" && !errors.Is(err, io.EOF) {
 					t.Errorf("got %v, want a clean end", err)
 				}

@@ -30,9 +30,7 @@ func sentinels(t *testing.T) []string {
 	var names []string
 	for _, path := range []string{"../session/errors.go", "../lock/errors.go"} {
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ast.Inspect(f, func(n ast.Node) bool {
 			if spec, ok := n.(*ast.ValueSpec); ok {
 				for _, name := range spec.Names {

@@ -67,9 +67,7 @@ func TestDebugLogTellsEachUnaryCallWithoutItsSecrets(t *testing.T) {
 		got, err := locks.Acquire(ctx, &lockdv1.AcquireRequest{
 			Name: "job", Kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE, Lease: seconds(10), LeaseId: secret, ClientName: "cron",
 		})
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		must(s.t, err)
 		line(s.t, lines, "call", map[string]any{
 			"method": "/lockd.v1.LockService/Acquire", "code": "OK", "name": "job", "kind": "exclusive", "client": "cron",
 			"fence": got.GetGranted().GetFence(), "peer": "bufconn",

@@ -63,9 +63,7 @@ func TestWhatAnAcquireAsksFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := grpcapi.ToAcquire(row.acquire)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got := append(its{{Name: r.Name, Kind: r.Kind, Permits: r.Permits, Limit: r.Limit}}, r.More...)
 			if !reflect.DeepEqual(got, row.want) {
 				t.Errorf("got %+v, want %+v", got, row.want)

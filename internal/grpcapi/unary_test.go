@@ -122,9 +122,7 @@ func TestADrainCanBeTakenBack(t *testing.T) {
 		undrain := func() bool {
 			t.Helper()
 			r, err := admin.Undrain(ctx, &lockdv1.UndrainRequest{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return r.GetDrained()
 		}
 		if undrain() {
@@ -186,9 +184,7 @@ func TestStatus(t *testing.T) {
 				s.b.Drain(time.Second)
 			}
 			got, err := lockdv1.NewInspectServiceClient(s.conn).GetStatus(s.t.Context(), &lockdv1.GetStatusRequest{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			want := &lockdv1.GetStatusResponse{
 				Replica: "test", Version: "v0", Uptime: seconds(5), Ready: !draining, Draining: draining,
 				Sessions: 2, Locks: 2, Waiters: 1, Store: "memory",
@@ -203,8 +199,6 @@ func TestStatus(t *testing.T) {
 func waiting(t testing.TB, b *broker.Broker, name string) []inspect.Waiter {
 	t.Helper()
 	in, err := b.Inspect(t.Context(), name, 1, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return in.Waiters
 }
