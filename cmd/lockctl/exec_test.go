@@ -177,6 +177,13 @@ func (s scene) call(args ...string) result {
 // However a lock is lost, the command and its children are ended. When they are is a matter of the guard.
 func TestExecEndsTheCommandWithTheLock(t *testing.T) {
 	t.Parallel()
+	takenAfter := func(stop syscall.Signal) func(scene) {
+		return func(s scene) {
+			s.signal(stop)
+			s.call("acquire", "n", "--lease", "1m", "--wait", "1m")
+			s.signal(syscall.SIGCONT)
+		}
+	}
 	for name, row := range map[string]struct {
 		args []string
 		lose func(scene)
@@ -189,21 +196,13 @@ func TestExecEndsTheCommandWithTheLock(t *testing.T) {
 			args: []string{"--also", "m"},
 			lose: func(s scene) { s.call("unlock", "m", "--force", "--reason", "stuck") }, says: "LOCK_LOST: ",
 		},
-		"the lease ends":      {args: []string{"--lease", "2s"}, lose: func(scene) {}, says: "LOCK_LOST: "},
-		"lockd crashed":       {args: []string{"--ttl", "3s"}, lose: func(s scene) { s.lockd.Kill() }},
-		"lockd is silent":     {args: []string{"--ttl", "2s"}, lose: func(s scene) { s.lockd.Signal(syscall.SIGSTOP) }},
-		"the store is silent": {args: []string{"--ttl", "4s"}, lose: func(s scene) { s.redis.Pause() }, says: "AT_RISK: "},
-		"the store forgot it": {lose: func(s scene) { s.redis.Restart() }, says: "LOCK_LOST: "},
-		"lockctl was stopped": {args: []string{"--ttl", "2s"}, lose: func(s scene) {
-			s.signal(syscall.SIGSTOP)
-			s.call("acquire", "n", "--lease", "1m", "--wait", "1m")
-			s.signal(syscall.SIGCONT)
-		}},
-		"lockctl was suspended": {args: []string{"--ttl", "2s"}, lose: func(s scene) {
-			s.signal(syscall.SIGTSTP)
-			s.call("acquire", "n", "--lease", "1m", "--wait", "1m")
-			s.signal(syscall.SIGCONT)
-		}},
+		"the lease ends":        {args: []string{"--lease", "2s"}, lose: func(scene) {}, says: "LOCK_LOST: "},
+		"lockd crashed":         {args: []string{"--ttl", "3s"}, lose: func(s scene) { s.lockd.Kill() }},
+		"lockd is silent":       {args: []string{"--ttl", "2s"}, lose: func(s scene) { s.lockd.Signal(syscall.SIGSTOP) }},
+		"the store is silent":   {args: []string{"--ttl", "4s"}, lose: func(s scene) { s.redis.Pause() }, says: "AT_RISK: "},
+		"the store forgot it":   {lose: func(s scene) { s.redis.Restart() }, says: "LOCK_LOST: "},
+		"lockctl was stopped":   {args: []string{"--ttl", "2s"}, lose: takenAfter(syscall.SIGSTOP)},
+		"lockctl was suspended": {args: []string{"--ttl", "2s"}, lose: takenAfter(syscall.SIGTSTP)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

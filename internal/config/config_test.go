@@ -95,12 +95,10 @@ func TestOnlyTheValueThatCountsIsRead(t *testing.T) {
 
 func TestLoadRefuses(t *testing.T) {
 	for _, row := range [][]string{ // a file, variables and flags, and what the error has
-		{"sesion: {ttl: 3s}", "", "sesion.ttl: "},
 		{"session: {tll: 3s}", "", "session.tll: "},
 		{"", "LOCKD_SESION_TTL=3s", "LOCKD_SESION_TTL: "},
 		{"session: 3s", "", "session: "},
 		{"listen: [':1', ':2']", "", "listen"},
-		{"session: {ttl: 30}", "", "session.ttl", "unit"},
 		{"", "LOCKD_SESSION_TTL=30", "session.ttl", "unit"},
 		{"limits: {locks_per_session: 1.5}", "", "limits.locks_per_session", "whole"},
 		{"limits: {names_per_acquire: 0}", "", "limits.names_per_acquire"},
@@ -189,17 +187,15 @@ func TestLoadRefuses(t *testing.T) {
 			"redis: {sentinel: {username: u}}", "--redis r:1",
 			"redis.sentinel: is only for store.kind sentinel and redlock, which is standalone",
 		},
-		{"store: {kind: redis}", "", "must be one of memory, standalone"},
-		{"store: {kind: paper}", "", "store.kind: "},
 		{"log:\n  levl: info", "", "log.levl: there is no such key (line 2); did you mean log.level?"},
 		{"fence_ttl: 1h", "", "did you mean redis.fence_ttl?"},
 		{"", "LOCKD_REDIS_PASSWORD=x", "did you mean LOCKD_REDIS_PASSWORD_FILE?"},
 		{"sesion: {}\nlimit:\n", "", "sesion: ", "limit: "},
 		{"", "LOCKD_SESSION=3s", "LOCKD_SESSION: there is no such key"},
-		{"\n\nsession: {ttl: 30}", "", `session.ttl: is "30", must be`, "(line 3)"},
+		{"\n\nsession: {ttl: 30}", "", `session.ttl: is "30", must be`, "unit", "(line 3)"},
 		{"limits: {sessions: 0}", "", "limits.sessions: is 0, must be at least 1"},
 		{"", "--log-level loud", `is "loud", must be one of debug, info, warn, error`},
-		{"store: {kind: redis}", "", "one of memory, standalone, sentinel, cluster, redlock"},
+		{"store: {kind: redis}", "", "store.kind: ", "must be one of memory, standalone, sentinel, cluster, redlock"},
 		{"- listen", "", "line 1"},
 		{"a: &a {b: *a}", "", "contains itself"},
 		{"limits: {max_lease: 1700000h}\nredis: {fence_ttl: 2500000h}", "--redis r:1", "redis.fence_ttl"},
@@ -207,7 +203,7 @@ func TestLoadRefuses(t *testing.T) {
 		{
 			"sesion: {ttl: 3s}\nsession: {ttl: x}\nlimits: {sessions: 0}\nshutdown: {timeout: 1s}\n",
 			"LOCKD_OOPS=1 LOCKD_LOG_FORMAT=xml --listen nowhere",
-			"sesion.ttl", "session.ttl", "limits.sessions", "shutdown.timeout", "LOCKD_OOPS", "log.format", "listen",
+			"sesion.ttl: ", "session.ttl", "limits.sessions", "shutdown.timeout", "LOCKD_OOPS", "log.format", "listen",
 		},
 	} {
 		var env, args []string
@@ -229,9 +225,7 @@ func TestLoadRefuses(t *testing.T) {
 
 func TestForeignVariablesAreIgnored(t *testing.T) {
 	env := []string{
-		"PATH=/bin", "LOCKD_ADDR=x", "LOCKD_ADMIN_ADDR=x", "LOCKD_NAME=x", "LOCKD_FENCE=7", "LOCKD_NAMES=x", "LOCKD_FENCES=7",
-		"LOCKDX=1",
-		"LOCKD_ACTOR=x", "LOCKD_TLS=x", "LOCKD_CACERT=x", "LOCKD_CERT=x", "LOCKD_KEY=x", "LOCKD_SERVER_NAME=x",
+		"PATH=/bin", "LOCKDX=1",
 		"LOCKD_SERVICE_HOST=10.0.0.1", "LOCKD_SERVICE_PORT=7420", "LOCKD_SERVICE_PORT_GRPC=7420",
 		"LOCKD_PORT=tcp://10.0.0.1:7420", "LOCKD_PORT_7420_TCP=tcp://10.0.0.1:7420",
 		"LOCKD_PORT_7420_TCP_PROTO=tcp", "LOCKD_PORT_7420_TCP_PORT=7420", "LOCKD_PORT_7420_TCP_ADDR=10.0.0.1",
@@ -239,6 +233,33 @@ func TestForeignVariablesAreIgnored(t *testing.T) {
 	}
 	if got, err := load(t, "", env); err != nil || !reflect.DeepEqual(got, Default()) {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// A shell has variables of clients that lockd, started there, must not take for keys of its own.
+func TestVariablesOfClientsAreNotKeys(t *testing.T) {
+	found := map[string]bool{}
+	for _, dir := range []string{"../../cmd/lockctl", "../../client"} {
+		files, err := filepath.Glob(dir + "/*.go")
+		must(t, err)
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			must(t, err)
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			for _, m := range regexp.MustCompile(`"(LOCKD_[A-Z_]+)=?"`).FindAllStringSubmatch(string(source), -1) {
+				found[m[1]] = true
+			}
+		}
+	}
+	if len(found) < 10 {
+		t.Fatalf("found only %v", found)
+	}
+	for name := range found {
+		if got, err := load(t, "", []string{name + "=x"}); err != nil || !reflect.DeepEqual(got, Default()) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
