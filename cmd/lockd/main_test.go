@@ -13,19 +13,16 @@ import (
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 func TestExitCodes(t *testing.T) {
 	dir := t.TempDir()
 	bad := filepath.Join(dir, "bad.yaml")
-	if err := os.WriteFile(bad, []byte("sesion: {ttl: 3s}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(bad, []byte("sesion: {ttl: 3s}\n"), 0o600))
 	noPassword := filepath.Join(dir, "no-password.yaml")
 	text := "redis: {addr: \"127.0.0.1:1\", password_file: \"" + filepath.Join(dir, "none") + "\"}\n"
-	if err := os.WriteFile(noPassword, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, os.WriteFile(noPassword, []byte(text), 0o600))
 	noCluster := redistest.Start(t).Addr
 	rows := []struct {
 		want int
@@ -72,12 +69,8 @@ func startLockd(t *testing.T) (cmd *exec.Cmd, addr string, log *bufio.Scanner) {
 	cmd = exec.Command(os.Args[0], "--listen", "127.0.0.1:0", "--ops-listen", "", "--admin-listen", "")
 	cmd.Env = append(os.Environ(), "BE_LOCKD=1")
 	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
+	harness.Must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	log = bufio.NewScanner(stderr)
 	for log.Scan() {
@@ -92,9 +85,7 @@ func startLockd(t *testing.T) (cmd *exec.Cmd, addr string, log *bufio.Scanner) {
 
 func send(t *testing.T, cmd *exec.Cmd, sig syscall.Signal) {
 	t.Helper()
-	if err := cmd.Process.Signal(sig); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, cmd.Process.Signal(sig))
 }
 
 func TestOneSignalStopsItCleanly(t *testing.T) {
@@ -112,9 +103,7 @@ func TestOneSignalStopsItCleanly(t *testing.T) {
 func TestTheSecondSignalEndsItAtOnce(t *testing.T) {
 	cmd, addr, log := startLockd(t)
 	c, err := client.Dial(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, err)
 	defer c.Close()
 	if _, err := c.Lock(t.Context(), "name"); err != nil {
 		t.Fatal(err)

@@ -66,9 +66,7 @@ func TestALeaseCostsLessThanAKibibyteAndItsEndGivesItBack(t *testing.T) {
 func hold(t *testing.T, b *broker.Broker, leases int, look func(kept uint64)) {
 	t.Helper()
 	s, err := b.Open(session.OpenRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range leases {
 		s.Acquire(uint64(i+1), request.Acquire{Name: fmt.Sprintf("orders/customer-%08d", i), Kind: lock.Exclusive})
 	}

@@ -40,9 +40,7 @@ func (w *world) deadlocks() []deadlock.Deadlock {
 	w.t.Helper()
 	time.Sleep(time.Second) // what was found just now is not told again
 	found, err := w.b.Deadlocks(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	if found.Answered != found.Asked {
 		w.t.Errorf("%d of %d replicas answered", found.Answered, found.Asked)
 	}

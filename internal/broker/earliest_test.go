@@ -137,9 +137,7 @@ func (h *careless) check(renewed bool) {
 			h.t.Fatalf("%v is told, but %s ends %v earlier", told, name, told.Sub(until))
 		}
 		st, err := h.store.Store.Look(h.t.Context(), name)
-		if err != nil {
-			h.t.Fatal(err)
-		}
+		must(h.t, err)
 		if left := time.Until(told); left > 0 && st.TTL < left {
 			h.t.Fatalf("%v is told, but the store holds %s for %v (%+v)", left, name, st.TTL, st)
 		}

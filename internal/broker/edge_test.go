@@ -54,9 +54,7 @@ func TestCloseAnswersUnaryWaiters(t *testing.T) {
 			answered <- err
 		}()
 		synctest.Wait()
-		if err := w.b.Close(w.t.Context()); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, w.b.Close(w.t.Context()))
 		synctest.Wait()
 		select {
 		case err := <-answered:
@@ -78,9 +76,7 @@ func TestCloseGivesBackWhatIsJustBeingTaken(t *testing.T) {
 		c := w.open()
 		c.acquire(request.Acquire{Name: "job", Lease: new(time.Hour)})
 		synctest.Wait()
-		if err := w.b.Close(w.t.Context()); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, w.b.Close(w.t.Context()))
 		w.free("job")
 	})
 }

@@ -36,9 +36,7 @@ type world struct {
 func (w *world) metric(name string) float64 {
 	w.t.Helper()
 	families, err := w.reg.Gather()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	for _, f := range families {
 		if f.GetName() == name {
 			m := f.GetMetric()[0]
@@ -115,9 +113,7 @@ func settledMember(t testing.TB, m lock.Store) lock.Store {
 
 func settledBy(t testing.TB, store lock.Store, cfg settle.Config) lock.Store {
 	s, err := settle.New(store, cfg, zap.NewNop(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -265,9 +261,7 @@ func (c *client) failed(want error) {
 func (w *world) look(name string) lock.State {
 	w.t.Helper()
 	st, err := w.store.Store.Look(w.t.Context(), name)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return st
 }
 
@@ -294,3 +288,10 @@ func (w *world) lose() { w.store.Store.(*memstore.Store).Lose() }
 
 // putBack has events told once more.
 func (c *client) putBack(events ...session.Event) { c.back = append(c.back, events...) }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

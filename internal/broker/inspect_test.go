@@ -32,9 +32,7 @@ func (w *world) as(client string) *client {
 func (w *world) inspect(name string) inspect.Inspection {
 	w.t.Helper()
 	in, err := w.b.Inspect(w.t.Context(), name, 100, 100)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return in
 }
 

@@ -135,9 +135,7 @@ func TestAFullReplicaTakesItsOwnSessionsBack(t *testing.T) {
 			return err
 		}
 		for range 2 {
-			if err := come(w.b.Open); err != nil {
-				t.Fatal(err)
-			}
+			must(t, come(w.b.Open))
 		}
 		if err := come(w.b.Open); !isError(err, session.ErrQuota) {
 			t.Fatalf("one too many: %v", err)

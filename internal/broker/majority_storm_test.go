@@ -141,9 +141,7 @@ func majorityStorm(t *testing.T, seed uint64, lies lie) (grants int, wrong []str
 				own = append(own, settledMember(t, m))
 			}
 			store, err := redlock.New(redlock.Config{Quarantine: 2 * longestLease}, own, zap.NewNop(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			b := &book{Store: store, forced: map[string][]force{}, returned: map[session.Hold]time.Time{}}
 			s.books, s.stores = append(s.books, b), append(s.stores, b)
 		}

@@ -66,9 +66,7 @@ func inGroupAt(t *testing.T, replicas int, way func(replica, member int) time.Du
 				g.seen, all = append(g.seen, d), append(all, settledMember(t, d))
 			}
 			s, err := redlock.New(redlock.Config{}, all, zap.NewNop(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			t.Cleanup(func() {
 				if err := s.Close(); err != nil {
 					t.Error(err)

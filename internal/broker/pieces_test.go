@@ -20,9 +20,7 @@ func TestManyFairWaitersKeepTheirPlacesAndOrder(t *testing.T) {
 		}
 		order := func() (owners []lock.Owner) {
 			in, err := w.b.Inspect(w.t.Context(), "job", 1, 2*n)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, i := range in.Waiters {
 				owners = append(owners, i.Owner)
 			}

@@ -61,9 +61,7 @@ func (p script) start(t *testing.T) {
 	if limits, ok := strings.CutPrefix(p.lines[0], "limits "); ok {
 		for pair := range slices.Chunk(strings.Fields(limits), 2) {
 			n, err := strconv.Atoi(pair[1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			*map[string]*int{
 				"locks": &cfg.Limits.LocksPerSession, "waiters": &cfg.Limits.WaitersPerSession,
 				"watches": &cfg.Limits.WatchesPerSession, "queue": &cfg.Limits.QueueLength, "handovers": &cfg.HandoffBurst,

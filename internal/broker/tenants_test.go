@@ -96,9 +96,7 @@ func TestStreamsThatDoNotOpenAreCounted(t *testing.T) {
 		const peer = "10.0.0.1"
 		arrive := func() *limits.Slot {
 			s, err := w.b.Arrive(peer)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return s
 		}
 		first, second := arrive(), arrive()
@@ -106,9 +104,7 @@ func TestStreamsThatDoNotOpenAreCounted(t *testing.T) {
 			t.Errorf("one too many came: got %v", err)
 		}
 		s, err := w.b.Open(session.OpenRequest{Client: session.Client{Tenant: peer}, Slot: first})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		first.Leave() // the session keeps it
 		if _, err := w.b.Arrive(peer); !isQuota(err, "sessions_per_address") {
 			t.Errorf("one too many beside a session: got %v", err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // circles is a replica at which actors wait in circles of a size.
@@ -75,9 +76,7 @@ func TestWhatIsToldOfDeadlocksIsBounded(t *testing.T) {
 		t.Run(fmt.Sprintf("%d in circles of %d", test.n, test.size), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				found, err := finderOf(t, &circles{n: test.n, size: test.size}).Look(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				harness.Must(t, err)
 				if len(found.Deadlocks) != test.found || len(found.Deadlocks[0].Members) != test.members {
 					t.Fatalf("%d deadlocks, the first one with %d members", len(found.Deadlocks), len(found.Deadlocks[0].Members))
 				}

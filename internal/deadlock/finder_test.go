@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // town is a world in which actors take and give back locks while replicas are being asked. Each lock is known at one
@@ -163,9 +164,7 @@ func looks(t *testing.T, h *town, n int, f func(found []Deadlock, oneRound int))
 			h.told, h.holds = nil, nil
 			h.mu.Unlock()
 			found, err := fs[i%2].Look(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, err)
 			h.mu.Lock()
 			waits, holds := ordered([]Answer{{Waits: h.told, Holds: h.holds}})
 			f(found.Deadlocks, len(facts{waits: waits, holds: holds}.graph().circles()))

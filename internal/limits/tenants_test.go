@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 var errDenied = errors.New("denied")
@@ -24,9 +25,7 @@ func TestATenantThatOwesIsServedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ts := newTenants(Limits{})
 		neighbour, err := ts.Arrive("neighbour")
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		defer neighbour.Leave()
 		const turns, turn = 10_000, 64 * Refusal
 		done := make(chan struct{})
@@ -129,9 +128,7 @@ func TestATenantThatIsAloneWaitsForNobody(t *testing.T) {
 			t.Errorf("alone again: it waits for %v", wait)
 		}
 		slot, err := ts.Arrive("other")
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		time.Sleep(2 * lately)
 		if spend() == 0 {
 			t.Error("beside a session that says nothing: it does not wait")

@@ -14,6 +14,7 @@ import (
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/session"
 	"github.com/lockd-io/lockd/internal/watching"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // What a session does with its mutex more than once must not be seen half done. These tests look in between.
@@ -55,9 +56,7 @@ func open(t *testing.T) *session.Session {
 		Log: zap.NewNop(), Heard: func(*lock.Note) {}, Begin: func() { under.Add(1) }, End: under.Done,
 	}, store)
 	s := r.New(session.OpenRequest{TTL: time.Second}, "x", session.NewToken(), 1, 0)
-	if err := s.Open(); err != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, s.Open())
 	t.Cleanup(func() {
 		r.EndAll()
 		under.Wait()
@@ -108,9 +107,7 @@ func TestWhoIsTooLateIsNotAnswered(t *testing.T) {
 			withdrawn = true
 			s.Heartbeat(1, 1)
 		}}
-		if err := s.Wait(1, w, session.Want{Locks: 1, Weight: 1}); err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, s.Wait(1, w, session.Want{Locks: 1, Weight: 1}))
 		time.Sleep(s.TTL())
 		synctest.Wait()
 		if told := s.Outbox().TakeSome(math.MaxInt, math.MaxInt); !withdrawn || len(told) > 0 {

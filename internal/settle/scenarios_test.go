@@ -28,9 +28,7 @@ type step struct{ do, seen string }
 
 func readScenarios(t *testing.T) (all []*scenario) {
 	text, err := os.ReadFile("testdata/scenarios.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var sc *scenario
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
@@ -187,9 +185,7 @@ func (p *play) fate(words []string) bool {
 		p.w.deliver(1)
 	case "lose":
 		n, err := strconv.Atoi(arg)
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, err)
 		p.w.lose(n)
 	case "unavailable":
 		p.w.refuse(lock.ErrUnavailable)
@@ -214,9 +210,7 @@ func (p *play) fate(words []string) bool {
 		}
 	case "advance":
 		d, err := time.ParseDuration(arg)
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		must(p.t, err)
 		time.Sleep(d)
 	case "close":
 		p.s.Close()

@@ -28,9 +28,7 @@ func TestContract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Rig {
 		inner := memstore.New()
 		s, err := New(inner, Config{}, zap.NewNop(), prometheus.NewRegistry())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(s.Close)
 		return storetest.Rig{Store: s, Hooks: storetest.HooksOf(inner)}
 	})
@@ -88,9 +86,7 @@ func (inner) StartRelease(_ lock.Return, done func(lock.Returned, error)) { done
 // pair is a lock and a release of it without trouble.
 func pair(t testing.TB) func() {
 	s, err := New(inner{}, Config{}, zap.NewNop(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := lock.Claim{Name: "n", Kind: lock.Exclusive, Owner: "session:#1"}
 	r := lock.Return{Name: "n", Kind: lock.Exclusive, Owner: "session:#1"}
 	granted, returned := func(lock.Grant, error) {}, func(lock.Returned, error) {}

@@ -159,9 +159,14 @@ func newSettled(t testing.TB, cfg Config) (*Store, *way) {
 	t.Helper()
 	w := &way{Store: memstore.New(), told: func(tell func()) { tell() }}
 	s, err := New(w, cfg, zap.NewNop(), nil)
+	must(t, err)
+	t.Cleanup(s.Close)
+	return s, w
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.Close)
-	return s, w
 }

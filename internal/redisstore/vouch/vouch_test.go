@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 func TestMain(m *testing.M) {
@@ -32,9 +33,7 @@ func (o *observer) via(ctx context.Context, cmd *redis.Cmd) error { return o.c.P
 
 func (o *observer) do(err error) {
 	o.t.Helper()
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	harness.Must(o.t, err)
 }
 
 func (o *observer) meet() { o.t.Helper(); o.do(o.Meet(o.t.Context(), o.c)) }
@@ -101,9 +100,7 @@ func TestAServerThatMayHaveForgottenIsFresh(t *testing.T) {
 			c := srv.Client()
 			master := redistest.Start(t)
 			host, port := "127.0.0.1", master.Addr[len("127.0.0.1:"):]
-			if err := master.Client().Set(t.Context(), "v", "another-run 0", 0).Err(); err != nil {
-				t.Fatal(err)
-			}
+			harness.Must(t, master.Client().Set(t.Context(), "v", "another-run 0", 0).Err())
 			for _, step := range [][]any{{"replicaof", host, port}, {"wait-for-data"}, {"replicaof", "no", "one"}} {
 				if step[0] == "wait-for-data" {
 					for c.Get(t.Context(), "v").Val() != "another-run 0" {
@@ -111,9 +108,7 @@ func TestAServerThatMayHaveForgottenIsFresh(t *testing.T) {
 					}
 					continue
 				}
-				if err := c.Do(t.Context(), step...).Err(); err != nil {
-					t.Fatal(err)
-				}
+				harness.Must(t, c.Do(t.Context(), step...).Err())
 			}
 		}, true},
 	} {
