@@ -7,14 +7,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protopath"
 	"google.golang.org/protobuf/reflect/protorange"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/api/wire"
@@ -313,60 +311,4 @@ func (g generator) text() string {
 		return "no text \xff"
 	}
 	return "name:" + string(rune('a'+g.IntN(26)))
-}
-
-// BenchmarkBatch writes and reads a full frame of each direction, with this codec and with gRPC's.
-func BenchmarkBatch(b *testing.B) {
-	in, out := pairs()
-	codec := wire.New()
-	b.Run("wire", func(b *testing.B) { roundTrips(b, codec, in, out) })
-	b.Run("grpc", func(b *testing.B) { roundTrips(b, codec.CodecV2, in, out) })
-}
-
-func pairs() (in *lockdv1.SessionRequest, out *lockdv1.SessionResponse) {
-	var requests []*lockdv1.SessionRequest
-	var responses []*lockdv1.SessionResponse
-	for i := range uint64(32) {
-		requests = append(requests, &lockdv1.SessionRequest{RequestId: 2 * i, Message: &lockdv1.SessionRequest_Acquire{
-			Acquire: &lockdv1.Acquire{Name: "bench:name", Kind: 1},
-		}}, &lockdv1.SessionRequest{RequestId: 2*i + 1, Message: &lockdv1.SessionRequest_Release{
-			Release: &lockdv1.Release{Name: "bench:name", Kind: 1, Holder: "#1234", Fence: 1 << 30},
-		}})
-		responses = append(responses, &lockdv1.SessionResponse{RequestId: 2 * i, Message: &lockdv1.SessionResponse_Granted{
-			Granted: &lockdv1.Granted{
-				Holds: []*lockdv1.Hold{{Name: "bench:name", Kind: 1, Holder: "#1234", Fence: 1 << 30, AcquiredBy: 1234}},
-				Validity: &lockdv1.Validity{
-					Remaining: durationpb.New(29 * time.Second), Anchor: 3, AnchorAge: durationpb.New(time.Second / 3),
-				}, HoldCount: 1, Auto: true,
-			},
-		}}, &lockdv1.SessionResponse{
-			RequestId: 2*i + 1,
-			Message:   &lockdv1.SessionResponse_Released{Released: &lockdv1.Released{}},
-		})
-	}
-	in = &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Batch{Batch: &lockdv1.RequestBatch{Requests: requests}}}
-	out = &lockdv1.SessionResponse{
-		Message: &lockdv1.SessionResponse_Batch{Batch: &lockdv1.ResponseBatch{Responses: responses}},
-	}
-	return in, out
-}
-
-func roundTrips(b *testing.B, codec interface {
-	Marshal(any) (mem.BufferSlice, error)
-	Unmarshal(mem.BufferSlice, any) error
-}, messages ...proto.Message,
-) {
-	b.ReportAllocs()
-	for b.Loop() {
-		for _, m := range messages {
-			data, err := codec.Marshal(m)
-			if err != nil {
-				b.Fatal(err)
-			}
-			if err := codec.Unmarshal(data, m.ProtoReflect().New().Interface()); err != nil {
-				b.Fatal(err)
-			}
-			data.Free()
-		}
-	}
 }

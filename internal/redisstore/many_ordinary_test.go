@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -199,5 +200,30 @@ func TestAnOrdinaryLockIsNotTakenIfItsFenceCannotEnd(t *testing.T) {
 	}
 	if names := c.Keys(t.Context(), "[nm]").Val(); len(names) > 0 {
 		t.Errorf("%q are held", names)
+	}
+}
+
+// A release that names no fence, as those of a majority, is as ordinary as one that does: it costs no more commands.
+func TestAReleaseOfAnyFenceIsOrdinary(t *testing.T) {
+	_, s, c := begin(t)
+	calls := func(anyFence bool) (n int) {
+		must(t, c.ConfigResetStat(t.Context()).Err())
+		back := giveBack("n", "o", acquire(t, s, claim("n", "o")).Fence)
+		if anyFence {
+			back.Fence = 0
+		}
+		_, err := lock.Await(t.Context(), s.StartRelease, back)
+		must(t, err)
+		for line := range strings.Lines(c.Info(t.Context(), "commandstats").Val()) {
+			for _, read := range []string{"get", "hlen", "hexists"} {
+				var calls int
+				_, _ = fmt.Sscanf(line, "cmdstat_"+read+":calls=%d,", &calls)
+				n += calls
+			}
+		}
+		return n
+	}
+	if without, with := calls(true), calls(false); without != with || with == 0 {
+		t.Errorf("%d reads without a fence, %d with it", without, with)
 	}
 }

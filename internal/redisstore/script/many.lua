@@ -86,8 +86,9 @@ while op do
     end
     k, a = k + 2, a + (op == 65 and 3 or 2)
   elseif op == 114 then
-    local fence = ARGV[a + 2]
-    if try('HLEN', name) ~= 1 or try('GET', token) ~= fence or try('HDEL', name, owner) ~= 1 then break end
+    local fence, last = ARGV[a + 2], try('GET', token)
+    if fence == '0' and type(last) == 'string' then fence = last end
+    if last ~= fence or try('HLEN', name) ~= 1 or try('HDEL', name, owner) ~= 1 then break end
     local heard = redis.pcall('PUBLISH', KEYS[k + 3], '0')
     answers[i] = type(heard) == 'table' and heard.err or heard > 0 and tidings(name, fence) or heard
     k, a = k + 3, a + 2
