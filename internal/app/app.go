@@ -82,7 +82,11 @@ func (a *App) addr(i int) string {
 	if a.listeners[i] == nil {
 		return ""
 	}
-	return a.listeners[i].Addr().String()
+	addr := a.listeners[i].Addr()
+	if addr.Network() == "unix" {
+		return config.SocketScheme + addr.String()
+	}
+	return addr.String()
 }
 
 // Run serves until ctx ends or a part fails, then stops everything. It returns what went wrong, nil after a clean stop.

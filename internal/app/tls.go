@@ -3,9 +3,12 @@ package app
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -67,11 +70,26 @@ func (e endpoint) listen(log *zap.Logger, reg prometheus.Registerer) (net.Listen
 	if e.addr == "" {
 		return nil, nil
 	}
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", e.addr)
+	network, addr := "tcp", e.addr
+	if path, isSocket := strings.CutPrefix(e.addr, config.SocketScheme); isSocket {
+		network, addr = "unix", path
+		forsake(path)
+	}
+	l, err := new(net.ListenConfig).Listen(context.Background(), network, addr)
 	if err != nil {
 		return nil, fmt.Errorf("bind %s: %w", e.key, err)
 	}
 	return bounded(e.key, l, e.capacity, log, reg), nil
+}
+
+// forsake removes a socket that a process has left which was killed: nobody listens there any more.
+func forsake(path string) {
+	c, err := new(net.Dialer).DialContext(context.Background(), "unix", path)
+	if err == nil {
+		_ = c.Close() // it is in use, which binding it says
+	} else if errors.Is(err, syscall.ECONNREFUSED) {
+		_ = os.Remove(path) // else binding it fails
+	}
 }
 
 // warnOfClearText says loudly which addresses others can reach and read. Of the one for probes only profiles matter.
@@ -90,7 +108,7 @@ func (a *App) warnOfClearText() {
 
 func isLoopback(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
+	return !ok || tcp.IP.IsLoopback() // else it is a socket of this machine
 }
 
 func filesOf(c config.TLS) certs.Files {

@@ -26,6 +26,7 @@ import (
 
 // Config is everything that can be configured.
 type Config struct {
+	// Each is HOST:PORT, or unix:/PATH for a socket of this machine.
 	Listen      string `key:"listen" default:":7420"`                // where clients connect
 	OpsListen   string `key:"ops_listen" default:":7421"`            // HTTP for metrics and probes; empty = nowhere
 	AdminListen string `key:"admin_listen" default:"127.0.0.1:7422"` // where operators connect; empty = nowhere
@@ -71,9 +72,12 @@ const (
 	StoreRedlock    = "redlock"
 )
 
+// SocketScheme begins the address of a Unix socket where lockd listens, before its path.
+const SocketScheme = "unix:"
+
 // Redis is how Redis is reached and used.
 type Redis struct {
-	// of a standalone one: HOST:PORT, or a redis:// or rediss:// URL; see Endpoint
+	// of a standalone one: HOST:PORT, or a redis://, rediss:// or unix:// URL; see Endpoint
 	Addr           string        `key:"addr"`
 	Sentinel       Sentinel      `key:"sentinel"`
 	Cluster        Cluster       `key:"cluster"`

@@ -111,6 +111,8 @@ func TestLoadRefuses(t *testing.T) {
 		{"", "--admin-listen :7421", "admin_listen: ", "ops_listen"},
 		{"", "--admin-listen localhost", "admin_listen: "},
 		{"", "--listen localhost", "listen: "},
+		{"", "--listen unix:lockd.sock", "listen: "},
+		{"", "--listen unix:/run/a --admin-listen unix:/run/a", "admin_listen: ", "of listen"},
 		{"session: {ttl: 11m}", "", "session.ttl: "},
 		{"redis: {addr: 'r:6379'}", "", "redis.addr: is only for store.kind standalone, which is memory"},
 		{"store: {kind: standalone}", "", "redis.addr: "},

@@ -46,7 +46,7 @@ func newFlags(a *Args) *pflag.FlagSet {
 		fs.String(f.name, defaults.GetString(f.key), f.usage)
 	}
 	fs.String("redis", "", "keep leases in the Redis at this `address`: HOST:PORT, redis://…, rediss://…,\n"+
-		"sentinel://MASTER@HOST:PORT,HOST:PORT,… or cluster://HOST:PORT,HOST:PORT,…")
+		"unix:///PATH, sentinel://MASTER@HOST:PORT,HOST:PORT,… or cluster://HOST:PORT,HOST:PORT,…")
 	fs.String("redlock", "", "keep leases in a majority of these `masters`: HOST:PORT,HOST:PORT,HOST:PORT,…")
 	fs.StringVar(&a.File, "config", "", "read this `file`")
 	fs.String("check-config", "", "validate this `file` and exit")

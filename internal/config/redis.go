@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -23,17 +24,26 @@ func (SecretFile) Format(to fmt.State, _ rune) { _, _ = io.WriteString(to, redac
 func (SecretFile) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
 var (
-	errRedisAddr     = errors.New("must be HOST:PORT, or redis://HOST:PORT/DB, or rediss://… for TLS")
+	errRedisAddr     = errors.New("must be HOST:PORT, redis://HOST:PORT/DB, rediss://… for TLS, or unix:///PATH")
 	errRedisPassword = errors.New("must not contain a password: others can read it; use redis.password_file")
 	errRedisOptions  = errors.New("must not contain options: each has a key of its own")
 	errRedisTwice    = errors.New("names another user or database than redis.username and redis.db")
 	errMember        = errors.New("must be HOST:PORT, redis://…, sentinel://MASTER@HOST:PORT,… or cluster://HOST:PORT,…")
+	errSocketTLS     = errors.New("is a socket of this machine, where no TLS is spoken")
 )
 
-// Endpoint is r with HOST:PORT as its address: the rest of a URL goes to the keys of its own, which must not contradict
-// it. Its errors never repeat the address, which may contain a secret.
+// Endpoint is r with HOST:PORT or the path of a socket as its address: the rest of a URL goes to the keys of its own,
+// which must not contradict it. Its errors never repeat the address, which may contain a secret.
 func (r Redis) Endpoint() (Redis, error) {
+	path, isSocket := strings.CutPrefix(r.Addr, "unix://")
 	switch isURL := strings.Contains(r.Addr, "://"); {
+	case isSocket && !isPath(path):
+		return Redis{}, errRedisAddr
+	case isSocket && r.TLS.Enabled:
+		return Redis{}, errSocketTLS
+	case isSocket:
+		r.Addr = path
+		return r, nil
 	case !isURL && strings.Contains(r.Addr, "@"):
 		return Redis{}, errRedisPassword
 	case !isURL && !isServer(r.Addr):
@@ -89,6 +99,9 @@ func isServer(addr string) bool {
 	host, port, err := net.SplitHostPort(addr)
 	return err == nil && host != "" && isWord(addr) && !strings.ContainsAny(addr, "@/") && port != "0" && isPort(port)
 }
+
+// isPath says whether a text is the path of a socket, from the root on.
+func isPath(s string) bool { return filepath.IsAbs(s) && readable(s) && !strings.ContainsAny(s, "?#") }
 
 func isPort(s string) bool {
 	n, err := strconv.ParseUint(s, 10, 16)

@@ -24,6 +24,10 @@ func TestRedisEndpoint(t *testing.T) {
 		{redis: Redis{Addr: "redis://u@h:1/3"}, want: Redis{Addr: "h:1", Username: "u", DB: 3}},
 		{redis: Redis{Addr: "rediss://h:1"}, want: Redis{Addr: "h:1", TLS: RedisTLS{Enabled: true}}},
 		{redis: Redis{Addr: "h:1", TLS: RedisTLS{Enabled: true}}, want: Redis{Addr: "h:1", TLS: RedisTLS{Enabled: true}}},
+		{redis: Redis{Addr: "unix:///run/redis.sock", DB: 2}, want: Redis{Addr: "/run/redis.sock", DB: 2}},
+		{redis: Redis{Addr: "unix://redis.sock"}, err: errRedisAddr},
+		{redis: Redis{Addr: "unix:///run/redis.sock?db=1"}, err: errRedisAddr},
+		{redis: Redis{Addr: "unix:///run/redis.sock", TLS: RedisTLS{Enabled: true}}, err: errSocketTLS},
 		{redis: Redis{Addr: "h"}, err: errRedisAddr},
 		{redis: Redis{Addr: ":1"}, err: errRedisAddr},
 		{redis: Redis{Addr: "h:0"}, err: errRedisAddr},
@@ -55,7 +59,7 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 	texts := []string{fmt.Sprint(c), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c), string(asJSON)}
 	for _, addr := range []string{
 		"redis://u:" + secret + "@h", "u:" + secret + "@h:1", "redis://h/?password=" + secret,
-		"redis://u:" + secret + "@h:x", secret + "://h", ":" + secret + "@h",
+		"unix://u:" + secret + "@/run/redis.sock", "redis://u:" + secret + "@h:x", secret + "://h", ":" + secret + "@h",
 	} {
 		_, err := load(t, "", []string{"LOCKD_REDIS_PASSWORD=" + secret}, "--redis", addr)
 		texts = append(texts, err.Error())

@@ -53,9 +53,11 @@ func (c *Config) validateAddresses(p *problems) {
 		{"admin_listen", "admin_tls", c.AdminListen, c.AdminTLS},
 	}
 	for i, a := range all {
+		path, isSocket := strings.CutPrefix(a.addr, SocketScheme)
 		_, port, err := net.SplitHostPort(a.addr)
 		nowhere := i > 0 && a.addr == ""
-		p.unless(err == nil && isPort(port) || nowhere, a.key, "is %q, must be HOST:PORT or :PORT", a.addr)
+		p.unless(nowhere || isSocket && isPath(path) || !isSocket && err == nil && isPort(port), a.key,
+			"is %q, must be HOST:PORT, :PORT or unix:/PATH", a.addr)
 		for _, b := range all[:i] {
 			p.unless(!sameAddr(a.addr, b.addr), a.key, "is %q, must not be the address of %s (%s)", a.addr, b.key, b.addr)
 		}
@@ -173,6 +175,9 @@ func (p *problems) noneTwice(key string, words []string) {
 
 // sameAddr says whether two sockets cannot be open at the same time. Port 0 is another port every time.
 func sameAddr(a, b string) bool {
+	if strings.HasPrefix(a, SocketScheme) {
+		return a == b
+	}
 	hostA, portA, errA := net.SplitHostPort(a)
 	hostB, portB, errB := net.SplitHostPort(b)
 	if errA != nil || errB != nil || portA != portB || portA == "0" {
