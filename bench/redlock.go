@@ -67,7 +67,7 @@ func compareMasters(ctx context.Context, p plan, callers []int) error {
 	defer program.remove()
 	t := &topologies{}
 	defer t.stop()
-	masters, err := t.startServers(ctx, 6)
+	masters, err := t.startMasters(ctx, 6)
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func onReplicas(ctx context.Context, lockd *program, masters, replicas int,
 ) error {
 	var t topologies
 	defer t.stop()
-	servers, err := t.startServers(ctx, masters)
+	servers, err := t.startMasters(ctx, masters)
 	if err != nil {
 		return err
 	}

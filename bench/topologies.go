@@ -61,7 +61,7 @@ func (t *topologies) start(ctx context.Context, program *program) error {
 	if err := formCluster(ctx, nodes); err != nil {
 		return err
 	}
-	servers, err := t.startServers(ctx, 6)
+	servers, err := t.startMasters(ctx, 6)
 	if err != nil {
 		return err
 	}
@@ -102,11 +102,22 @@ func (t *topologies) startServers(ctx context.Context, n int, args ...string) ([
 		if err != nil {
 			return nil, err
 		}
+		servers[i] = s
+		t.stops = append(t.stops, s.kill)
+	}
+	return servers, nil
+}
+
+// startMasters starts servers that are members of a RedLock.
+func (t *topologies) startMasters(ctx context.Context, n int) ([]*process, error) {
+	servers, err := t.startServers(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range servers {
 		if err := markNew(ctx, s.addr); err != nil {
 			return nil, err
 		}
-		servers[i] = s
-		t.stops = append(t.stops, s.kill)
 	}
 	return servers, nil
 }

@@ -52,6 +52,7 @@ type late struct {
 	which func(request []byte) bool // nil if nothing is
 	held  int                       // connections that are
 	over  chan struct{}             // closed when it is delivered; nil before anything is held back
+	gone  *sync.WaitGroup           // of those connections: the server has what was held back
 }
 
 // StartProxy runs a Proxy before a server until the test ends.
@@ -91,7 +92,7 @@ func (p *Proxy) StallOne() { p.stall.Add(1) }
 func (p *Proxy) Hold(which func(request []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.late = late{which: which, over: make(chan struct{})}
+	p.late = late{which: which, over: make(chan struct{}), gone: new(sync.WaitGroup)}
 }
 
 // Held is on how many connections something is held back.
@@ -101,11 +102,15 @@ func (p *Proxy) Held() int {
 	return p.late.held
 }
 
-// Deliver passes on what was held back, and holds nothing back any more.
+// Deliver passes on what was held back, and holds nothing back any more. When it returns the server can read it.
 func (p *Proxy) Deliver() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	gone := p.late.gone
 	p.deliverLocked()
+	p.mu.Unlock()
+	if gone != nil {
+		gone.Wait()
+	}
 }
 
 func (p *Proxy) deliverLocked() {
@@ -115,15 +120,19 @@ func (p *Proxy) deliverLocked() {
 	p.late = late{}
 }
 
-// holds says whether a request is to be held back, and until when.
-func (p *Proxy) holds(request []byte) (over chan struct{}, held bool) {
+// hold holds a request back, if it is to be, and returns what is called when it was passed on.
+func (p *Proxy) hold(request []byte) (passed func()) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.late.which == nil || !p.late.which(request) {
-		return nil, false
+	l := p.late
+	if l.which == nil || !l.which(request) {
+		p.mu.Unlock()
+		return func() {}
 	}
 	p.late.held++
-	return p.late.over, true
+	l.gone.Add(1)
+	p.mu.Unlock()
+	<-l.over
+	return l.gone.Done
 }
 
 func (p *Proxy) accept() {
@@ -169,17 +178,22 @@ func (p *Proxy) requests(l *link) {
 		if p.spares.Load() {
 			request = spared(request)
 		}
-		if over, held := p.holds(request); held {
-			<-over
-		}
-		if c := p.cutOn(l, request); c != nil {
-			if !p.pass(l, c, slices.Clone(request)) {
-				return
-			}
-		} else if _, err := l.server.Write(request); err != nil {
+		passed := p.hold(request)
+		goesOn := p.passOn(l, request)
+		passed()
+		if !goesOn {
 			return
 		}
 	}
+}
+
+// passOn passes a request on, now or late, and says whether its connection goes on.
+func (p *Proxy) passOn(l *link, request []byte) bool {
+	if c := p.cutOn(l, request); c != nil {
+		return p.pass(l, c, slices.Clone(request))
+	}
+	_, err := l.server.Write(request)
+	return err == nil
 }
 
 // reply is what the server sent, and when it is passed on.
