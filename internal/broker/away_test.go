@@ -48,6 +48,10 @@ func TestWhileTheStoreIsAwayThisReplicaTellsWhatItRemembers(t *testing.T) {
 				if in.Unasked == "" || len(in.Holders) != 1 || len(in.Waiters) != waiting || !in.Lock.Held {
 					t.Fatalf("inspect tells %+v", in)
 				}
+				few, err := east.b.Inspect(w.t.Context(), "door", 1, 0)
+				if err != nil || few.Lock.Waiters != waiting || len(few.Waiters) != 0 {
+					t.Errorf("who asks for no waiters is told %+v, %v, want how many there are", few, err)
+				}
 				if h := in.Holders[0]; h.Client.Name != "billing" || h.Fence != g.Hold.Fence || h.TTL <= 0 || h.Replica != "east" {
 					t.Errorf("the holder is told as %+v", h)
 				}

@@ -151,7 +151,7 @@ func (d *Inspector) stored(ctx context.Context, name string, q Question) (
 func remembered(name string, known []Known) (info session.LockInfo, holders []Holder) {
 	info.Name = name
 	for _, k := range known {
-		info.Waiters += len(k.Waiters)
+		info.Waiters += k.Waiting
 		for _, h := range k.Holders {
 			if h.TTL <= 0 {
 				continue // it is over, if nobody renewed it
