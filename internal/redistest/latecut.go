@@ -27,6 +27,7 @@ type LateCut struct {
 type LateCounts struct {
 	Cut, Pending int // all, and those of which something is still under way
 	Kept         int // the client kept it
+	Whole        int // all had arrived in time
 	Ended        int // the server had ended it when that arrived
 	Done         int // the server did what arrived late
 	// Overtaken is how many of those were done after a script was answered on a later connection with the same name.
@@ -126,6 +127,10 @@ func (p *Proxy) pass(l *link, c *LateCut, request []byte) (goesOn bool) {
 		p.count(func(n *LateCounts) { n.Pending--; n.Kept++ })
 		_, err := l.server.Write(rest)
 		return err == nil
+	}
+	if len(rest) == 0 { // it may even be answered
+		p.count(func(n *LateCounts) { n.Pending--; n.Whole++ })
+		return false
 	}
 	p.deliverLate(l, at, rest)
 	p.count(func(n *LateCounts) { n.Pending-- })

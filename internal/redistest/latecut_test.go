@@ -40,7 +40,7 @@ func TestWhatIsLateIsDoneUnlessTheConnectionWasEnded(t *testing.T) {
 			LateCut{Requests: time.Millisecond, Silent: true}, false, false, "late", LateCounts{Cut: 1, Kept: 1},
 		},
 		"answers that are lost": {
-			LateCut{InTime: 1, Answers: time.Minute}, false, false, "late", LateCounts{Cut: 1, Done: 1},
+			LateCut{InTime: 1, Answers: time.Minute}, false, false, "late", LateCounts{Cut: 1, Whole: 1},
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -38,7 +38,7 @@ func (w *world) cutLate(p *redistest.Proxy, most time.Duration) {
 		On: func(name string, request []byte) bool {
 			return name == "lockd" && bytes.Contains(request, []byte("evalsha"))
 		},
-		InTime: []float64{0, w.rand.Float64(), 1}[w.rand.IntN(3)],
+		InTime: []float64{0, w.rand.Float64(), w.rand.Float64(), 1}[w.rand.IntN(4)],
 		Silent: w.rand.IntN(4) == 0,
 	}
 	c.Requests = w.between(most/20, most)
@@ -56,7 +56,7 @@ func counts(w *world, links []*redistest.Proxy) (all redistest.LateCounts) {
 	for _, p := range links {
 		harness.Until(w.t, "nothing is under way any more", func() bool { return p.LateCounts().Pending == 0 })
 		n := p.LateCounts()
-		all.Cut, all.Kept, all.Ended = all.Cut+n.Cut, all.Kept+n.Kept, all.Ended+n.Ended
+		all.Cut, all.Kept, all.Whole, all.Ended = all.Cut+n.Cut, all.Kept+n.Kept, all.Whole+n.Whole, all.Ended+n.Ended
 		all.Done, all.Overtaken = all.Done+n.Done, all.Overtaken+n.Overtaken
 	}
 	return all
