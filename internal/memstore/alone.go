@@ -71,7 +71,6 @@ func (w *work) releaseAlone(e *entry, r lock.Return) (res lock.Returned, err err
 	holds := e.alone(r.Kind, r.Owner)
 	if r.Kind == lock.Fair {
 		e.queue.purge(w.now)
-		defer w.settle(e) // of what is left to tell
 	}
 	w.leavePlace(e, r.Kind, r.Owner, !holds)
 	switch {
@@ -111,7 +110,6 @@ func (w *work) leavePlace(e *entry, kind lock.Kind, o lock.Owner, tell bool) {
 func (w *work) force(e *entry, kind lock.Kind) (held bool, err error) {
 	if kind == lock.Fair {
 		e.queue.purge(w.now)
-		defer w.settle(e)
 	}
 	ofReadWrite := kind == lock.Read || kind == lock.Write
 	switch {

@@ -51,13 +51,9 @@ func (w *work) settle(e *entry) {
 
 // Enlist implements lock.Store. Nobody else ever takes a waiter for dead here, so no place is given at the head.
 func (s *Store) Enlist(ctx context.Context, name string, owners []lock.Owner, d time.Duration) ([]int, error) {
-	return do(ctx, s, "enlist for", name, lock.Fair, func(w *work) ([]int, error) {
+	return use(ctx, s, "enlist for", name, lock.Fair, func(w *work, e *entry) ([]int, error) {
 		if len(owners) == 0 {
 			return nil, nil
-		}
-		e := w.find(name)
-		if e.mismatch(lock.Fair) {
-			return nil, lock.ErrKindMismatch
 		}
 		e.queue.purge(w.now)
 		answers := make([]int, len(owners))
@@ -69,7 +65,6 @@ func (s *Store) Enlist(ctx context.Context, name string, owners []lock.Owner, d 
 				answers[i] = lock.PlaceUnknown
 			}
 		}
-		w.settle(e)
 		return answers, nil
 	})
 }
@@ -78,11 +73,7 @@ func (s *Store) Enlist(ctx context.Context, name string, owners []lock.Owner, d 
 func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner,
 	d time.Duration,
 ) (ahead int, err error) {
-	return do(ctx, s, "succeed for", name, lock.Fair, func(w *work) (int, error) {
-		e := w.peek(name)
-		if e.mismatch(lock.Fair) {
-			return 0, lock.ErrKindMismatch
-		}
+	return use(ctx, s, "succeed for", name, lock.Fair, func(w *work, e *entry) (int, error) {
 		if e.alone(lock.Fair, e.owner) && slices.Contains(from, e.owner) {
 			e.owner = to
 			w.changed(e)
@@ -101,13 +92,12 @@ func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners [
 		if !kind.Placed() {
 			return nil, fmt.Errorf("kind %v: %w", kind, lock.ErrUnsupported)
 		}
-		e := w.peek(name)
+		e := w.find(name)
 		for _, o := range owners {
 			w.leavePlace(e, kind, o, true)
 		}
 		if kind == lock.Fair && len(owners) > 0 {
 			e.queue.purge(w.now)
-			w.settle(e)
 		}
 		return nil, nil
 	})
@@ -117,7 +107,7 @@ func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners [
 // Queue implements lock.Store.
 func (s *Store) Queue(ctx context.Context, name string, size int) ([]lock.Owner, error) {
 	return do(ctx, s, "queue of", name, lock.Fair, func(w *work) ([]lock.Owner, error) {
-		order := w.peek(name).queue.order
+		order := w.find(name).queue.order
 		return slices.Clone(order[:min(max(size, 0), len(order))]), nil
 	})
 }

@@ -9,51 +9,31 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// by is what is done for a kind.
-func by[F any](kind lock.Kind, alone, read, permits F) F {
-	switch kind {
-	case lock.Read:
-		return read
-	case lock.Semaphore:
-		return permits
-	default:
-		return alone
-	}
+// verbs are what is done for a kind.
+type verbs struct {
+	// check says what is in the way of a claim. It changes nothing but places.
+	check func(*work, *entry, lock.Claim) error
+	// take does what check allowed: the hold is new, or it is the owner's and the claim a repetition.
+	take    func(*work, *entry, lock.Claim) lock.Grant
+	release func(*work, *entry, lock.Return) (lock.Returned, error)
+	// renew prolongs a hold and says whether it is there, and for how long.
+	renew func(*work, *entry, lock.Renewal) (left time.Duration, there bool)
 }
 
-// acquire makes one claim.
-func (w *work) acquire(c lock.Claim) (lock.Grant, error) {
-	e := w.find(c.Name)
-	defer w.settle(e)
-	if err := w.check(e, c); err != nil {
+var kinds = [...]verbs{
+	lock.Exclusive: {(*work).checkExclusive, (*work).takeAlone, (*work).releaseAlone, (*work).renewAlone},
+	lock.Fair:      {(*work).checkFair, (*work).takeAlone, (*work).releaseAlone, (*work).renewAlone},
+	lock.Read:      {(*work).checkRead, (*work).takeRead, (*work).releaseRead, (*work).renewRead},
+	lock.Write:     {(*work).checkWrite, (*work).takeAlone, (*work).releaseAlone, (*work).renewAlone},
+	lock.Semaphore: {(*work).checkPermits, (*work).takePermits, (*work).releasePermits, (*work).renewPermits},
+}
+
+func (w *work) acquire(e *entry, c lock.Claim) (lock.Grant, error) {
+	if err := kinds[c.Kind].check(w, e, c); err != nil {
 		return lock.Grant{}, err
 	}
-	return w.take(e, c), nil
-}
-
-// check says what is in the way of a claim. It changes nothing but places.
-func (w *work) check(e *entry, c lock.Claim) error {
-	if e.mismatch(c.Kind) {
-		return lock.ErrKindMismatch
-	}
-	switch c.Kind {
-	case lock.Fair:
-		return w.checkFair(e, c)
-	case lock.Read:
-		return w.checkRead(e, c)
-	case lock.Write:
-		return w.checkWrite(e, c)
-	case lock.Semaphore:
-		return w.checkPermits(e, c)
-	default:
-		return w.checkExclusive(e, c)
-	}
-}
-
-// take does what check allowed: the hold is new, or it is the owner's and the claim a repetition.
-func (w *work) take(e *entry, c lock.Claim) lock.Grant {
 	w.changed(e)
-	return by(c.Kind, w.takeAlone, w.takeRead, w.takePermits)(e, c)
+	return kinds[c.Kind].take(w, e, c), nil
 }
 
 // AcquireAll implements lock.Store.
@@ -74,11 +54,6 @@ func allFailed(c lock.Claim, err error) error {
 
 func (w *work) acquireAll(cs []lock.Claim) (gs []lock.Grant, err error) {
 	var es []*entry
-	defer func() {
-		for _, e := range es {
-			w.settle(e)
-		}
-	}()
 	for _, c := range cs {
 		e := w.find(c.Name)
 		if e.mismatch(c.Kind) {
@@ -87,7 +62,7 @@ func (w *work) acquireAll(cs []lock.Claim) (gs []lock.Grant, err error) {
 		es = append(es, e)
 	}
 	for i, c := range cs {
-		err := w.check(es[i], c)
+		err := kinds[c.Kind].check(w, es[i], c)
 		if held, ok := errors.AsType[*lock.HeldError](err); ok {
 			held.Name = c.Name
 		}
@@ -96,22 +71,15 @@ func (w *work) acquireAll(cs []lock.Claim) (gs []lock.Grant, err error) {
 		}
 	}
 	for i, c := range cs {
-		gs = append(gs, w.take(es[i], c))
+		w.changed(es[i])
+		gs = append(gs, kinds[c.Kind].take(w, es[i], c))
 	}
 	return gs, nil
 }
 
-func (w *work) release(r lock.Return) (lock.Returned, error) {
-	e := w.peek(r.Name)
-	if e.mismatch(r.Kind) {
-		return lock.Returned{}, lock.ErrKindMismatch
-	}
-	return by(r.Kind, w.releaseAlone, w.releaseRead, w.releasePermits)(e, r)
-}
-
 // renew prolongs a hold and returns for how long it is there.
 func (w *work) renew(e *entry, r lock.Renewal) (left time.Duration, err error) {
-	left, there := by(r.Kind, w.renewAlone, w.renewRead, w.renewPermits)(e, r)
+	left, there := kinds[r.Kind].renew(w, e, r)
 	if !there {
 		return 0, w.goneLocked(e, r)
 	}
@@ -135,7 +103,11 @@ func (w *work) shorten(e *entry, r lock.Renewal) error {
 			w.drain(e)
 		}
 	case lock.Semaphore:
-		w.endPermits(e.permits, r)
+		for i := range e.permits.meant(r.Owner, r.Permits) {
+			id := permit{r.Owner, i + 1}
+			delete(e.permits.out, id)
+			w.lease(e.permits, id, r.TTL)
+		}
 	default: // readers beside a writer keep their time
 		_, last := e.reads()
 		e.expires = laterOf(w.now.Add(r.TTL), last)
@@ -160,6 +132,5 @@ func (w *work) raise(e *entry, c lock.Claim) (f lock.Fence, err error) {
 	}
 	w.changed(e)
 	*own, e.fence = max(*own, c.Fence), max(e.fence, c.Fence)
-	w.settle(e)
 	return *own, nil
 }

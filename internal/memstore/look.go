@@ -16,7 +16,7 @@ const cursorMark = "after:"
 // Look implements lock.Store.
 func (s *Store) Look(ctx context.Context, name string) (lock.State, error) {
 	return do(ctx, s, "look at", name, lock.Exclusive, func(w *work) (lock.State, error) {
-		e := w.peek(name)
+		e := w.find(name)
 		if e.occupied {
 			return lock.State{}, lock.ErrKindMismatch
 		}
@@ -61,7 +61,7 @@ func (h *hold) kind() lock.Kind {
 // Holders implements lock.Store.
 func (s *Store) Holders(ctx context.Context, name string, size int) ([]lock.Holder, error) {
 	return do(ctx, s, "holders of", name, lock.Exclusive, func(w *work) ([]lock.Holder, error) {
-		hs := w.peek(name).holders(w.now)
+		hs := w.find(name).holders(w.now)
 		return hs[:min(max(size, 1), len(hs))], nil
 	})
 }
@@ -80,7 +80,7 @@ func (h *hold) holders(now time.Time) (hs []lock.Holder) {
 // See implements lock.Store.
 func (s *Store) See(ctx context.Context, name string) (lock.Seen, error) {
 	return do(ctx, s, "look who holds", name, lock.Exclusive, func(w *work) (lock.Seen, error) {
-		e := w.peek(name)
+		e := w.find(name)
 		st := lock.Seen{Tracked: true, Fence: e.fence, Holds: e.seen(w.now)}
 		if len(st.Holds) > lock.MaxSeen {
 			st.Holds, st.Many = nil, true

@@ -96,11 +96,7 @@ func (w *work) offer(e *entry) {
 
 // SetLimit implements lock.Store.
 func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
-	return do(ctx, s, "set the limit of", name, lock.Semaphore, func(w *work) (previous uint32, err error) {
-		e := w.find(name)
-		if e.mismatch(lock.Semaphore) {
-			return 0, lock.ErrKindMismatch
-		}
+	return use(ctx, s, "set the limit of", name, lock.Semaphore, func(w *work, e *entry) (previous uint32, err error) {
 		w.purge(e)
 		previous = e.permits.limit()
 		p := e.limited(limit)
@@ -118,12 +114,8 @@ func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32
 
 // RemoveLimit implements lock.Store.
 func (s *Store) RemoveLimit(ctx context.Context, name string) (uint32, error) {
-	return do(ctx, s, "remove the limit of", name, lock.Semaphore, func(w *work) (previous uint32, err error) {
-		e := w.peek(name)
-		switch {
-		case e.mismatch(lock.Semaphore):
-			return 0, lock.ErrKindMismatch
-		case e.permits == nil:
+	return use(ctx, s, "remove the limit of", name, lock.Semaphore, func(w *work, e *entry) (previous uint32, err error) {
+		if e.permits == nil {
 			return 0, nil
 		}
 		w.purge(e)
@@ -138,11 +130,7 @@ func (s *Store) RemoveLimit(ctx context.Context, name string) (uint32, error) {
 
 // AdoptLimit implements lock.Store. No other program makes numbers here.
 func (s *Store) AdoptLimit(ctx context.Context, name string, limit uint32) error {
-	_, err := do(ctx, s, "adopt the limit of", name, lock.Semaphore, func(w *work) (any, error) {
-		e := w.peek(name)
-		if e.mismatch(lock.Semaphore) {
-			return nil, lock.ErrKindMismatch
-		}
+	_, err := use(ctx, s, "adopt the limit of", name, lock.Semaphore, func(_ *work, e *entry) (any, error) {
 		if kept := e.permits.limit(); kept != limit {
 			return nil, &lock.LimitError{Limit: kept}
 		}
@@ -177,15 +165,11 @@ func (w *work) checkPermits(e *entry, c lock.Claim) error {
 	case int64(missing) <= available:
 		return nil
 	}
-	return &lock.HeldError{RetryAfter: w.nearest(e)}
-}
-
-// nearest is when the next permit ends.
-func (w *work) nearest(e *entry) time.Duration {
-	if len(e.permits.out) == 0 {
-		return lock.NoTTL
+	held := &lock.HeldError{RetryAfter: lock.NoTTL}
+	if len(e.permits.out) > 0 {
+		held.RetryAfter = slices.MinFunc(slices.Collect(maps.Values(e.permits.out)), time.Time.Compare).Sub(w.now)
 	}
-	return slices.MinFunc(slices.Collect(maps.Values(e.permits.out)), time.Time.Compare).Sub(w.now)
+	return held
 }
 
 func (w *work) takePermits(e *entry, c lock.Claim) lock.Grant {
@@ -281,13 +265,4 @@ func (w *work) forcePermits(e *entry) (held bool) {
 	w.ended(e, lock.EndForced, 0)
 	w.offer(e)
 	return true
-}
-
-// endPermits has the permits of a hold end at a time.
-func (w *work) endPermits(p *semaphore, r lock.Renewal) {
-	for i := range p.meant(r.Owner, r.Permits) {
-		id := permit{r.Owner, i + 1}
-		delete(p.out, id)
-		w.lease(p, id, r.TTL)
-	}
 }

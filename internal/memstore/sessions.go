@@ -23,7 +23,7 @@ func (s *Store) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.
 		if err := r.CheckSession(); err != nil {
 			return nil, err
 		}
-		switch had := w.peek(recordOf(r.ID)).record; {
+		switch had := w.find(recordOf(r.ID)).record; {
 		case had == nil && r.Epoch > 1, had != nil && had.ended:
 			return nil, lock.ErrSessionGone
 		case had != nil && had.TokenHash != r.TokenHash:
@@ -44,7 +44,7 @@ func (s *Store) StartKeepSession(k lock.SessionKeep, done func(error)) {
 			if err := k.CheckSession(); err != nil {
 				return nil, err
 			}
-			had := w.peek(recordOf(k.ID)).record
+			had := w.find(recordOf(k.ID)).record
 			there := had != nil && !had.ended
 			switch {
 			case !there && (!k.Again || had != nil && had.Epoch >= k.Epoch):

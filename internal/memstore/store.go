@@ -39,6 +39,7 @@ func New() *Store { return &Store{entries: make(map[string]*entry)} }
 type work struct {
 	*Store
 	now   time.Time
+	found []*entry
 	news  []message
 	told  bool // the last message tells of a release
 	heard int  // how many listeners heard it
@@ -54,6 +55,9 @@ func (s *Store) enter(names int) *work {
 
 // leave ends the operation.
 func (w *work) leave() {
+	for _, e := range w.found {
+		w.settle(e)
+	}
 	for _, m := range w.news { // before See can look
 		if m.kind == 0 {
 			w.tell(m)
@@ -65,14 +69,6 @@ func (w *work) leave() {
 			w.heard = w.tell(m)
 		}
 	}
-}
-
-// peek returns the entry of a name; if there is none, an empty one that is not kept.
-func (w *work) peek(name string) *entry {
-	if w.entries[name] == nil {
-		return &entry{name: name}
-	}
-	return w.find(name)
 }
 
 // do is an attempt to do something with a name of a kind.
@@ -92,11 +88,24 @@ func do[T any](ctx context.Context, s *Store, attempt, name string, kind lock.Ki
 	return v, nil
 }
 
+// use is do for a name that must not be in use for something that its kind is not.
+func use[T any](ctx context.Context, s *Store, attempt, name string, kind lock.Kind,
+	f func(w *work, e *entry) (T, error),
+) (T, error) {
+	return do(ctx, s, attempt, name, kind, func(w *work) (T, error) {
+		e := w.find(name)
+		if e.mismatch(kind) {
+			return *new(T), lock.ErrKindMismatch
+		}
+		return f(w, e)
+	})
+}
+
 // StartAcquire implements lock.Store.
 func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 	go func() {
 		ctx := context.Background()
-		done(do(ctx, s, "acquire", c.Name, c.Kind, func(w *work) (lock.Grant, error) { return w.acquire(c) }))
+		done(use(ctx, s, "acquire", c.Name, c.Kind, func(w *work, e *entry) (lock.Grant, error) { return w.acquire(e, c) }))
 	}()
 }
 
@@ -104,9 +113,9 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	go func() {
 		var of *work
-		res, err := do(context.Background(), s, "release", r.Name, r.Kind, func(w *work) (lock.Returned, error) {
+		res, err := use(context.Background(), s, "release", r.Name, r.Kind, func(w *work, e *entry) (lock.Returned, error) {
 			of = w
-			return w.release(r)
+			return kinds[r.Kind].release(w, e, r)
 		})
 		if err == nil && of.told {
 			res.Listeners = of.heard
@@ -129,13 +138,13 @@ func (s *Store) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 }
 
 func (s *Store) renew(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
-	return do(ctx, s, "renew", r.Name, r.Kind, func(w *work) (time.Duration, error) { return w.renew(w.peek(r.Name), r) })
+	return do(ctx, s, "renew", r.Name, r.Kind, func(w *work) (time.Duration, error) { return w.renew(w.find(r.Name), r) })
 }
 
 // Shorten implements lock.Store.
 func (s *Store) Shorten(ctx context.Context, r lock.Renewal) error {
 	_, err := do(ctx, s, "shorten", r.Name, r.Kind, func(w *work) (any, error) {
-		return nil, w.shorten(w.peek(r.Name), r)
+		return nil, w.shorten(w.find(r.Name), r)
 	})
 	return err
 }
@@ -143,22 +152,17 @@ func (s *Store) Shorten(ctx context.Context, r lock.Renewal) error {
 // Raise implements lock.Store.
 func (s *Store) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 	return do(ctx, s, "raise the fence of", c.Name, c.Kind, func(w *work) (lock.Fence, error) {
-		return w.raise(w.peek(c.Name), c)
+		return w.raise(w.find(c.Name), c)
 	})
 }
 
 // ForceRelease implements lock.Store.
 func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
-	held, err := do(ctx, s, "force release", name, kind, func(w *work) (bool, error) {
-		e := w.peek(name)
-		switch {
-		case e.mismatch(kind):
-			return false, lock.ErrKindMismatch
-		case kind == lock.Semaphore:
+	held, err := use(ctx, s, "force release", name, kind, func(w *work, e *entry) (bool, error) {
+		if kind == lock.Semaphore {
 			return w.forcePermits(e), nil
-		default:
-			return w.force(e, kind)
 		}
+		return w.force(e, kind)
 	})
 	if held {
 		for _, notify := range s.forced.of("") {

@@ -20,6 +20,7 @@ func (w *work) find(name string) *entry {
 	}
 	e.used = w.now
 	e.refresh(w.now)
+	w.found = append(w.found, e)
 	return e
 }
 
