@@ -2,8 +2,6 @@ package broker
 
 import (
 	"cmp"
-	"context"
-	"slices"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -24,70 +22,63 @@ func (s *Session) Acquire(id uint64, req request.Acquire) {
 	if err == nil {
 		err = s.names(req)
 	}
-	switch {
-	case err != nil:
-	case len(req.InsteadOf) > 0:
-		err = s.acquireInstead(id, req)
-	default:
-		s.acquire(id, req)
+	instead := len(req.InsteadOf) > 0
+	if err == nil && instead {
+		err = cmp.Or(s.checkInstead(req.InsteadOf), s.Operable())
 	}
 	if err != nil {
 		s.b.metrics.acquired(req.Kind, err)
 		s.Fail(id, err)
+		return
 	}
-}
-
-// acquire begins a request that is in order, or answers why it does not begin.
-func (s *Session) acquire(id uint64, req request.Acquire) {
-	w := s.newRequest(id, req)
+	w := s.newWaiter(id, req)
 	w.lock()
 	defer w.unlock()
-	if err := s.routeLocked(w); err != nil {
+	if instead {
+		err = s.insteadLocked(w, req)
+	} else {
+		err = s.routeLocked(w)
+	}
+	if err != nil {
 		s.b.answerLocked(w, session.Failed{ID: id, Err: err})
 	}
 }
 
-// newRequest is a waiter for all that is asked for, which is traced.
-func (s *Session) newRequest(id uint64, req request.Acquire) *waiter {
-	w := s.newWaiter(id, req)
-	w.several(req)
-	w.beginSpan(context.Background(), req.Traceparent)
-	return w
+// names counts the names of a request.
+func (s *Session) names(req request.Acquire) error {
+	t, tenants := s.Client().Tenant, s.b.tenants
+	err := tenants.Name(t, req.Name)
+	for i := 0; i < len(req.More) && err == nil; i++ {
+		err = tenants.Name(t, req.More[i].Name)
+	}
+	return err
 }
 
-// routeLocked has a request go its way: to a hold of its holder, or into its queue.
+// routeLocked has a request go its way: to a hold that its holder has already, or into its queue.
 func (s *Session) routeLocked(w *waiter) error {
-	b := s.b
 	if err := w.overlapLocked(); err != nil {
 		return err
 	}
-	if w.all == nil && named(w.holder) {
-		if l := s.leaseLocked(w.Claim.Name, w.Claim.Kind, w.holder); l != nil {
-			return s.operateLocked(w, session.Want{}, func() { b.nestLocked(l, w) })
-		}
-		if w.upgradeLocked() {
+	own, want := w.ownLocked(), w.want()
+	if own != nil {
+		if w.upgrades(own) {
 			return session.ErrUpgrade
 		}
+		if err := s.Operable(); err != nil {
+			return err
+		}
+		if own.kind == w.Claim.Kind {
+			want = session.Want{}
+		}
 	}
-	if l := w.ownWriteLocked(); l != nil {
-		return s.operateLocked(w, w.want(), func() { b.beginReadUnderWriteLocked(l, w) })
-	}
-	if err := s.Wait(w.id, w, w.want()); err != nil {
+	if err := s.Wait(w.id, w, want); err != nil {
 		return err
 	}
-	return b.enterLocked(w)
-}
-
-// operateLocked has a request wait for an operation on a lease of its holder, if it may.
-func (s *Session) operateLocked(w *waiter, want session.Want, begin func()) error {
-	err := s.Operable()
-	if err == nil {
-		err = s.Wait(w.id, w, want)
+	if own != nil {
+		s.b.useOwnLocked(own, w)
+		return nil
 	}
-	if err == nil {
-		begin()
-	}
-	return err
+	return s.b.enterLocked(w)
 }
 
 // enterLocked puts a request into its queue, or answers it if it does not want to wait for others.
@@ -107,18 +98,17 @@ func (b *Broker) enterLocked(w *waiter) error {
 	if w.ownID {
 		w.shard.repeated[w.Claim.Owner] = append(w.shard.repeated[w.Claim.Owner], w)
 	}
-	switch {
-	case busy != nil:
+	if busy != nil {
 		q.Place(&w.Waiter, time.Now())
 		b.parkLocked(w, q.Ahead(&w.Waiter))
-	default:
+	} else {
 		b.boundLocked(w)
 	}
 	if busy == nil && q.OvertakesNow(&w.Waiter) && !q.shard.closed {
 		b.startLocked(w)
-		return nil
+	} else {
+		b.driveLocked(q)
 	}
-	b.driveLocked(q)
 	return nil
 }
 
@@ -167,8 +157,10 @@ func (b *Broker) grantLocked(w *waiter, a attempt) bool {
 	}
 	w.spanGranted(a.fence())
 	b.removeLocked(w) // only now: a queue that nobody needs is dropped
-	for _, l := range ls {
-		b.joinWaitersLocked(l)
+	if named(w.holder) {
+		for _, l := range ls {
+			b.joinWaitersLocked(l)
+		}
 	}
 	return true
 }
@@ -200,91 +192,6 @@ func (s *Session) take(w *waiter, ls []*Lease) bool {
 	return s.Take(w.id, w, held, told)
 }
 
-// joinWaitersLocked settles what the holder of a new lease waits for: a named holder must not wait for itself.
-func (b *Broker) joinWaitersLocked(l *Lease) {
-	if !named(l.holder) {
-		return
-	}
-	for _, w := range l.sess.waitingOf(l.holder) {
-		switch {
-		case w.all != nil:
-			if slices.Contains(w.shards, b.shardNumber(l.name)) {
-				b.goTaking(func() { b.joinSeveral(w) }) // it locks the mutexes of other names
-			}
-		case w.shard != l.q.shard || w.Answered() || w.Asking() || w.apart:
-		default:
-			b.joinLocked(l, w)
-		}
-	}
-}
-
-// waiting are the requests of a session that wait, in no order.
-func waiting(s *session.Session) (ws []*waiter) {
-	for _, w := range s.Waits() {
-		ws = append(ws, w.(*waiter))
-	}
-	return ws
-}
-
-// waitingOf are the requests of a holder that wait, in the order of their ids.
-func (s *Session) waitingOf(holder string) []*waiter {
-	ws := slices.DeleteFunc(waiting(s.Session), func(w *waiter) bool { return w.holder != holder })
-	slices.SortFunc(ws, func(v, w *waiter) int { return cmp.Compare(v.id, w.id) })
-	return ws
-}
-
-// joinSeveral refuses a request for several names whose holder has one of them by now.
-func (b *Broker) joinSeveral(w *waiter) {
-	w.lock()
-	defer w.unlock()
-	if w.Answered() || w.Asking() {
-		return
-	}
-	if err := w.overlapLocked(); err != nil {
-		b.refuseLocked(w, session.Failed{ID: w.id, Err: err})
-	}
-}
-
-// joinLeasesLocked is the same for a waiter for which the store was asked when its holder got a lease. If the store
-// granted it, it is settled only if the holder cannot have both; then what it got is to be given back.
-func (b *Broker) joinLeasesLocked(w *waiter, granted bool) (settled bool) {
-	for _, l := range w.holdersLeasesLocked() {
-		if granted && w.all == nil && w.Claim.Kind != l.kind {
-			continue
-		}
-		if b.joinLocked(l, w) {
-			return true
-		}
-	}
-	return false
-}
-
-// joinLocked settles a waiter whose holder has this lease, and says whether it concerned it.
-func (b *Broker) joinLocked(l *Lease, w *waiter) bool {
-	switch {
-	case w.Answered():
-		return false
-	case w.all != nil:
-		err := w.overlapLocked()
-		if err != nil {
-			b.refuseLocked(w, session.Failed{ID: w.id, Err: err})
-		}
-		return err != nil
-	case w.Claim.Name != l.name:
-		return false
-	case w.Claim.Kind == l.kind:
-		b.renestLocked(l, w)
-	case w.Claim.Kind == lock.Read && l.kind == lock.Write && w.Lined():
-		b.outOfQueueLocked(w)
-		b.beginReadUnderWriteLocked(l, w)
-	case w.upgradeLocked():
-		b.refuseLocked(w, session.Failed{ID: w.id, Err: session.ErrUpgrade})
-	default:
-		return false
-	}
-	return true
-}
-
 // answerLocked tells and counts that a request was not granted. The request has left its queue, see refuseLocked, and
 // with its answer it leaves its session: whoever does not find it there finds the answer in the outbox.
 func (b *Broker) answerLocked(w *waiter, e session.Event) {
@@ -302,27 +209,4 @@ func (b *Broker) answerLocked(w *waiter, e session.Event) {
 		return
 	}
 	w.once(onceAnswer{refused: e})
-}
-
-// Cancel ends the wait of a request, and says whether it waited.
-func (w *waiter) Cancel() bool {
-	w.lock()
-	defer w.unlock()
-	if w.Answered() {
-		return false
-	}
-	w.b.removeLocked(w)
-	w.b.answerLocked(w, session.NotGranted{ID: w.id, Cause: session.ErrCancelled})
-	return true
-}
-
-// Withdraw ends it without an answer: its session has ended here.
-func (w *waiter) Withdraw() {
-	w.lock()
-	defer w.unlock()
-	if !w.Answered() {
-		w.spanRefused(errWithdrawn)
-		w.b.removeLocked(w)
-		w.sess.Leave(w.id, w)
-	}
 }

@@ -165,7 +165,7 @@ func (b *Broker) endAttemptLocked(w *waiter, a attempt) (answer arbiter.Answer, 
 	w.Ended()
 	settled = w.Answered()
 	if a.err == nil || errors.Is(a.err, lock.ErrHeld) {
-		settled = settled || b.joinLeasesLocked(w, a.err == nil)
+		settled = settled || b.joinLocked(w, a.err == nil)
 	}
 	answer = w.q.StoreAnswered(&w.Waiter, a.begun, a.err, a.end)
 	if settled {

@@ -28,8 +28,7 @@
 //     waiters.
 //   - A granted waiter becomes a Lease (lease.go). The Keeper (keeper.go) renews the lease, and ends it when it is
 //     lost. Its session has it leave, or given back (held.go).
-//   - A named holder that writes may read beside that (readwrite.go). What it holds it takes once more in no queue
-//     (nest.go).
+//   - What a named holder has already it takes once more in no queue, and beside what it writes it may read (nest.go).
 //   - Release (release.go) gives the lease back, or hands the name to the next waiter in the same store call
 //     (handover.go).
 //   - A bounded request is answered in time, whatever the Store does (bound.go).

@@ -100,7 +100,7 @@ func (b *Broker) handedLocked(q *queue, h *handover) {
 	handed := h.res.HandedOver != 0
 	next.Ended()
 	b.doubtLocked(next, h.err)
-	settled := next.Answered() || handed && given.err == nil && b.joinLeasesLocked(next, true)
+	settled := next.Answered() || handed && given.err == nil && b.joinLocked(next, true)
 	switch {
 	case settled:
 		b.handedInVainLocked(h)

@@ -41,28 +41,18 @@ func (s *Session) checkInstead(ids []uint64) error {
 	return nil
 }
 
-// acquireInstead makes a request in place of one that was not answered, perhaps at several replicas. It waits in no
+// insteadLocked makes a request in place of one that was not answered, perhaps at several replicas. It waits in no
 // queue until what that one left behind is undone.
-func (s *Session) acquireInstead(id uint64, req request.Acquire) error {
-	if err := s.checkInstead(req.InsteadOf); err != nil {
-		return err
-	}
-	if err := s.Operable(); err != nil {
-		return err
-	}
-	w := s.newRequest(id, req)
+func (s *Session) insteadLocked(w *waiter, req request.Acquire) error {
 	w.apart = true
-	w.lock()
-	defer w.unlock()
-	if err := s.Wait(id, w, w.want()); err != nil {
-		s.b.answerLocked(w, session.Failed{ID: id, Err: err})
-		return nil
+	if err := s.Wait(w.id, w, w.want()); err != nil {
+		return err
 	}
 	w.q = s.b.queueLocked(w.Claim.Name)
 	s.EnterOp()
 	s.b.goTaking(func() {
 		defer s.LeaveOp()
-		ahead := s.leaveBehind(id, req)
+		ahead := s.leaveBehind(w.id, req)
 		w.lock()
 		defer w.unlock()
 		if w.Answered() { // cancelled, or its session has ended
@@ -75,7 +65,7 @@ func (s *Session) acquireInstead(id uint64, req request.Acquire) error {
 		w.Since = now
 		s.b.ordinaryLocked(w)
 		if w.Waits() && w.Tells(ahead) { // where the store need not be asked for it nobody else tells it
-			s.Tell(session.Queued{ID: id, Position: ahead})
+			s.Tell(session.Queued{ID: w.id, Position: ahead})
 		}
 	})
 	return nil

@@ -1,33 +1,156 @@
 package broker
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// A named holder may take once more what it holds: it nests. How often it does is counted here. The store knows one
-// hold, which lasts as long as the longest lease that was asked for.
+// What a named holder has already a request of its meets in no queue, as an operation of that lease. What it asks for
+// once more nests: how often is counted here, and the store knows one hold, which lasts as long as the longest lease
+// that was asked for. If it writes it may read as well: its read hold stands beside its write hold, has an owner and a
+// fence of its own, and outlives it (a downgrade). The other way round there is no way: a holder that reads and waits
+// to write would wait for itself, so it is refused at once.
 
-// nestLocked holds a lock once more for a holder that has it. The request is in no queue.
-func (b *Broker) nestLocked(l *Lease, w *waiter) {
+// ownLocked is the lease that a request meets, of the same kind if there is one; nil if there is none.
+func (w *waiter) ownLocked() *Lease {
+	if w.sess == nil || w.all != nil || !named(w.holder) {
+		return nil
+	}
+	name, k := w.Claim.Name, w.Claim.Kind
+	l := w.sess.leaseLocked(name, k, w.holder)
+	switch {
+	case l != nil:
+	case k == lock.Read:
+		l = w.sess.leaseLocked(name, lock.Write, w.holder)
+	case k == lock.Write:
+		l = w.sess.leaseLocked(name, lock.Read, w.holder)
+	}
+	return l
+}
+
+// upgrades says whether a request asks to write what its holder reads with this lease.
+func (w *waiter) upgrades(own *Lease) bool {
+	return w.Claim.Kind == lock.Write && own.kind == lock.Read
+}
+
+// useOwnLocked has a request go on with a lease that it meets.
+func (b *Broker) useOwnLocked(l *Lease, w *waiter) {
 	w.apart, w.q = true, l.q
 	b.boundLocked(w)
 	asked := time.Now()
-	l.doLocked(func() { b.nowNestLocked(l, w, asked) })
+	l.doLocked(func() {
+		if l.kind == w.Claim.Kind {
+			b.nestLocked(l, w, asked)
+		} else {
+			b.readUnderWriteLocked(l, w)
+		}
+	})
 }
 
-// renestLocked is nestLocked for a request that stood in its queue: its holder has by now what it asks for.
-func (b *Broker) renestLocked(l *Lease, w *waiter) {
-	b.outOfQueueLocked(w)
-	_ = w.sess.Wait(w.id, w, session.Want{}) // a session that has ended withdraws it
-	b.nestLocked(l, w)
+// joinWaitersLocked settles what the holder of a new lease waits for: a named holder must not wait for itself.
+func (b *Broker) joinWaitersLocked(l *Lease) {
+	ws := slices.DeleteFunc(waiting(l.sess.Session), func(w *waiter) bool { return w.holder != l.holder })
+	slices.SortFunc(ws, func(v, w *waiter) int { return cmp.Compare(v.id, w.id) })
+	for _, w := range ws {
+		switch {
+		case w.all != nil:
+			if slices.Contains(w.shards, b.shardNumber(l.name)) {
+				b.goTaking(func() { // it locks the mutexes of other names
+					w.lock()
+					defer w.unlock()
+					if !w.Asking() {
+						b.joinLocked(w, false)
+					}
+				})
+			}
+		case w.shard != l.q.shard || w.Claim.Name != l.name || w.Asking() || w.apart:
+		default:
+			b.joinLocked(w, false)
+		}
+	}
 }
 
-// nowNestLocked runs as an operation of the lease.
-func (b *Broker) nowNestLocked(l *Lease, w *waiter, asked time.Time) {
+// waiting are the requests of a session that wait, in no order.
+func waiting(s *session.Session) (ws []*waiter) {
+	for _, w := range s.Waits() {
+		ws = append(ws, w.(*waiter))
+	}
+	return ws
+}
+
+// joinLocked settles a request whose holder has something by now that it meets, and says whether it did. What the store
+// granted is settled only if the holder cannot have both; then it is to be given back.
+func (b *Broker) joinLocked(w *waiter, granted bool) bool {
+	if w.Answered() {
+		return false
+	}
+	if w.all != nil {
+		err := w.overlapLocked()
+		if err != nil {
+			b.refuseLocked(w, session.Failed{ID: w.id, Err: err})
+		}
+		return err != nil
+	}
+	own := w.ownLocked()
+	switch {
+	case own == nil || granted && own.kind != w.Claim.Kind:
+		return false
+	case own.kind == w.Claim.Kind:
+		b.outOfQueueLocked(w)
+		_ = w.sess.Wait(w.id, w, session.Want{}) // a session that has ended withdraws it
+		b.useOwnLocked(own, w)
+	case w.upgrades(own):
+		b.refuseLocked(w, session.Failed{ID: w.id, Err: session.ErrUpgrade})
+	case w.Lined():
+		b.outOfQueueLocked(w)
+		b.useOwnLocked(own, w)
+	default:
+		return false
+	}
+	return true
+}
+
+// readUnderWriteLocked reads a name for a holder that writes it. It runs as an operation of the write lease.
+func (b *Broker) readUnderWriteLocked(l *Lease, w *waiter) {
+	switch {
+	case w.Answered(): // cancelled
+	case w.ownLocked() == l:
+		a := w.attemptLocked()
+		a.claim.WriteOwner = l.owner
+		b.ask(w, a, func(b *Broker, w *waiter, a attempt) {
+			b.readLocked(w, a)
+			l.opOverLocked()
+		})
+		return
+	default: // it is over, or there is one to nest in
+		b.ordinaryLocked(w)
+	}
+	l.opOverLocked()
+}
+
+// readLocked goes on with the outcome of the attempt.
+func (b *Broker) readLocked(w *waiter, a attempt) {
+	_, settled := b.endAttemptLocked(w, a)
+	switch {
+	case settled:
+	case a.err == nil:
+		b.grantAndAskMoreLocked(w, a)
+	case errors.Is(a.err, lock.ErrHeld): // the write hold is lost, its holder does not know yet
+		if err := b.enterLocked(w); err != nil {
+			b.refuseLocked(w, session.Failed{ID: w.id, Err: err})
+		}
+	default:
+		b.refuseLocked(w, session.Failed{ID: w.id, Err: a.err})
+	}
+}
+
+// nestLocked holds a lock once more for a holder that has it. It runs as an operation of the lease.
+func (b *Broker) nestLocked(l *Lease, w *waiter, asked time.Time) {
 	switch ttl := l.lackingLocked(w); {
 	case w.Answered(): // at its bound, or cancelled
 	case l.over:

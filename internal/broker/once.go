@@ -225,9 +225,6 @@ func (w *waiter) mayHaveLocked() bool {
 
 // overLocked forgets such a request.
 func (w *waiter) overLocked() {
-	if !w.ownID {
-		return
-	}
 	all, owner := w.shard.repeated, w.Claim.Owner
 	all[owner] = slices.DeleteFunc(all[owner], func(o *waiter) bool { return o == w })
 	if len(all[owner]) == 0 {

@@ -58,13 +58,3 @@ func (b *Broker) AdoptLimit(ctx context.Context, req request.SetLimit) error {
 	}
 	return b.store.AdoptLimit(ctx, req.Name, req.Limit)
 }
-
-// names counts the names of a request.
-func (s *Session) names(req request.Acquire) error {
-	t, tenants := s.Client().Tenant, s.b.tenants
-	err := tenants.Name(t, req.Name)
-	for i := 0; i < len(req.More) && err == nil; i++ {
-		err = tenants.Name(t, req.More[i].Name)
-	}
-	return err
-}

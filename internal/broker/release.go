@@ -95,22 +95,6 @@ func (l *Lease) tellReleased(id uint64, remaining uint32) {
 	l.sess.Tell(session.Released{ID: id, Remaining: remaining, Validity: l.sess.Validity(l.until)})
 }
 
-// Requests takes what came with a sign of life, in its order.
-func (s *Session) Requests(all []request.Request) {
-	for i := range all {
-		switch r := &all[i]; r.Verb {
-		case request.VerbAcquire:
-			s.Acquire(r.ID, r.Acquire)
-		case request.VerbRelease:
-			s.ReleasePermits(r.ID, r.Release)
-		case request.VerbExtend:
-			s.Extend(r.ID, r.Extend)
-		case request.VerbRefuse:
-			s.Refuse(r.ID, r.Err)
-		}
-	}
-}
-
 // ReleasePermits gives back all permits of a hold but those that it keeps, or what Release gives back if it keeps none.
 // The answer is Released or Failed. Repeating it gives nothing more back. An error of the store says that lockd goes on
 // giving them back in the background, so the hold has no more than it was to keep from now on.

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 
+	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
 
@@ -37,4 +38,20 @@ func (b *Broker) Resume(ctx context.Context, req session.ResumeRequest) (s *Sess
 		return nil, nil, err
 	}
 	return s, lost, nil
+}
+
+// Requests takes what came with a sign of life, in its order.
+func (s *Session) Requests(all []request.Request) {
+	for i := range all {
+		switch r := &all[i]; r.Verb {
+		case request.VerbAcquire:
+			s.Acquire(r.ID, r.Acquire)
+		case request.VerbRelease:
+			s.ReleasePermits(r.ID, r.Release)
+		case request.VerbExtend:
+			s.Extend(r.ID, r.Extend)
+		case request.VerbRefuse:
+			s.Refuse(r.ID, r.Err)
+		}
+	}
 }

@@ -12,11 +12,8 @@ import (
 // queue of the name that was in the way, in the order of age, and moves on when another one is. Once it is granted
 // each name is a lease of its own.
 
-// several makes one request of all its claims, if there are several.
+// several makes one request of all its claims.
 func (w *waiter) several(req request.Acquire) {
-	if len(req.More) == 0 {
-		return
-	}
 	w.Several, w.list = true, req.List
 	w.all = append(w.all, w.Claim)
 	for _, item := range req.More {
@@ -34,30 +31,17 @@ func (w *waiter) several(req request.Acquire) {
 // overlapLocked refuses a request for several names if its holder holds one of them already: all or nothing, and
 // reentrant in a part, do not go together.
 func (w *waiter) overlapLocked() error {
-	if w.all == nil {
+	if !named(w.holder) {
 		return nil
 	}
-	held := w.holdersLeasesLocked()
-	if len(held) == 0 {
-		return nil
-	}
-	i := slices.IndexFunc(w.all, func(c lock.Claim) bool { return c.Name == held[0].name })
-	return w.list.Within(i, lock.Invalid("name", lock.ReasonAlreadyHeld, "the holder holds this lock already"))
-}
-
-// holdersLeasesLocked are the leases that its holder, if it is a named one, has of what a waiter asks for.
-func (w *waiter) holdersLeasesLocked() (ls []*Lease) {
-	if w.sess == nil || !named(w.holder) {
-		return nil
-	}
-	for _, c := range w.claimed() {
+	for i, c := range w.all {
 		for _, k := range lock.Kinds() {
-			if l := w.sess.leaseLocked(c.Name, k, w.holder); l != nil {
-				ls = append(ls, l)
+			if w.sess.leaseLocked(c.Name, k, w.holder) != nil {
+				return w.list.Within(i, lock.Invalid("name", lock.ReasonAlreadyHeld, "the holder holds this lock already"))
 			}
 		}
 	}
-	return ls
+	return nil
 }
 
 // inTheWayLocked is a queue in which somebody here holds or waits for what a request asks for; nil if none is known. A

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"cmp"
+	"context"
 	"strconv"
 	"strings"
 	"time"
@@ -41,8 +42,8 @@ type waiter struct {
 	unsure bool        // the caller chose its lease id, and what it has nobody knows
 }
 
-// newWaiter is a request of a session that was not tried yet. Each has a new owner: what an earlier request of the same
-// holder left in the store, or what comes late of it, has nothing to do with it.
+// newWaiter is a request of a session, for all that it asks for, that was not tried yet. Each has a new owner: what an
+// earlier request of the same holder left in the store, or what comes late of it, has nothing to do with it.
 func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 	mark := "#" + strconv.FormatUint(id, 10)
 	w := &waiter{
@@ -59,6 +60,10 @@ func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 		w.lease, w.Claim.TTL = *req.Lease, *req.Lease
 	}
 	w.begin(req.Wait)
+	if len(req.More) > 0 {
+		w.several(req)
+	}
+	w.beginSpan(context.Background(), req.Traceparent)
 	return w
 }
 
@@ -120,7 +125,7 @@ func (b *Broker) removeLocked(w *waiter) {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	if !w.Asking() {
+	if w.ownID && !w.Asking() {
 		w.overLocked()
 	}
 	if q.Leave(&w.Waiter) {
@@ -132,7 +137,7 @@ func (b *Broker) removeLocked(w *waiter) {
 
 // refuseLocked ends a request that was not granted: it leaves its queue and is answered.
 func (b *Broker) refuseLocked(w *waiter, e session.Event) {
-	if w.mayHaveLocked() {
+	if w.ownID && w.mayHaveLocked() {
 		e = session.Failed{ID: w.id, Err: lock.ErrOutcomeUnknown}
 	}
 	b.removeLocked(w)
@@ -161,4 +166,27 @@ func (b *Broker) refuseAll(err error) {
 			}
 		}
 	})
+}
+
+// Cancel ends the wait of a request, and says whether it waited.
+func (w *waiter) Cancel() bool {
+	w.lock()
+	defer w.unlock()
+	if w.Answered() {
+		return false
+	}
+	w.b.removeLocked(w)
+	w.b.answerLocked(w, session.NotGranted{ID: w.id, Cause: session.ErrCancelled})
+	return true
+}
+
+// Withdraw ends it without an answer: its session has ended here.
+func (w *waiter) Withdraw() {
+	w.lock()
+	defer w.unlock()
+	if !w.Answered() {
+		w.spanRefused(errWithdrawn)
+		w.b.removeLocked(w)
+		w.sess.Leave(w.id, w)
+	}
 }
