@@ -159,9 +159,7 @@ func (w *work) checkPermits(e *entry, c lock.Claim) error {
 	case kept == 0 && e.permits == nil, c.Limit != 0 && c.Limit != kept:
 		return &lock.LimitError{Limit: kept}
 	case c.Permits > kept:
-		return &lock.InvalidError{
-			Field: "permits", Reason: lock.ReasonPermits, Detail: fmt.Sprintf("the semaphore has %d", kept),
-		}
+		return lock.Invalid("permits", lock.ReasonPermits, fmt.Sprintf("the semaphore has %d", kept))
 	case int64(missing) <= available:
 		return nil
 	}

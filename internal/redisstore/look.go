@@ -147,28 +147,23 @@ func (s *Store) listStep(ctx context.Context, prefix string, at uint64, step int
 			ns = append(ns, n)
 		}
 	}
-	page, err := s.lookAll(ns)
-	return page, next, err
+	var page []lock.State
+	for some := range slices.Chunk(ns, looksAtOnce) {
+		states, err := s.lookAt(some)
+		if err != nil {
+			return nil, 0, err
+		}
+		page = append(page, states...)
+	}
+	return page, next, nil
 }
 
 // looksAtOnce is how many looks of a list wait for Redis at a time: as many as go into the batches that are under way.
 const looksAtOnce = pipe.Window * pipe.MaxBatch
 
-// lookAll returns the states of those locks that are held. The looks share the way of all requests, so that they leave
+// lookAt returns the states of those locks that are held. The looks share the way of all requests, so that they leave
 // others their share.
-func (s *Store) lookAll(ns []string) ([]lock.State, error) {
-	var page []lock.State
-	for some := range slices.Chunk(ns, looksAtOnce) {
-		states, err := s.lookSome(some)
-		if err != nil {
-			return nil, err
-		}
-		page = append(page, states...)
-	}
-	return page, nil
-}
-
-func (s *Store) lookSome(ns []string) ([]lock.State, error) {
+func (s *Store) lookAt(ns []string) ([]lock.State, error) {
 	answers, errs := make([]script.Answer, len(ns)), make([]error, len(ns))
 	var looks sync.WaitGroup
 	looks.Add(len(ns))
@@ -207,9 +202,7 @@ func parseCursor(cursor string) (uint64, error) {
 	text, known := strings.CutPrefix(cursor, cursorMark)
 	at, err := strconv.ParseUint(text, 36, 64)
 	if !known || err != nil || at == 0 {
-		return 0, &lock.InvalidError{
-			Field: "page_token", Reason: lock.ReasonPage, Detail: "not a page token of this store",
-		}
+		return 0, lock.Invalid("page_token", lock.ReasonPage, "not a page token of this store")
 	}
 	return at, nil
 }

@@ -42,9 +42,7 @@ const (
 func (s *Store) slotOf(name string) (int, error) {
 	n := s.cfg.Node.Prefix + name
 	if !layout.InOneSlot(n) {
-		return 0, &lock.InvalidError{
-			Field: "name", Reason: lock.ReasonName, Detail: "in a Redis Cluster braces must be a pair and enclose something",
-		}
+		return 0, lock.Invalid("name", lock.ReasonName, "in a Redis Cluster braces must be a pair and enclose something")
 	}
 	return layout.Slot(n), nil
 }
@@ -131,20 +129,9 @@ func ask[T any](ctx context.Context, s *Store, name string, call func(*redisstor
 
 // askSlot is ask for what is not the name of a lock.
 func askSlot[T any](ctx context.Context, s *Store, slot int, call func(*redisstore.Store) (T, error)) (T, error) {
-	at, err := s.owner(slot)
-	if err != nil {
-		return *new(T), err
-	}
-	end := time.Now().Add(s.within)
-	for moves := 0; ; moves++ {
-		v, err := call(at)
-		next, pause, again := s.redirect(slot, err, moves, end)
-		if !again || ctx.Err() != nil {
-			return v, err
-		}
-		time.Sleep(pause)
-		at = next
-	}
+	return lock.Await(ctx, func(slot int, done func(T, error)) {
+		beginSlot(ctx, s, slot, func(at *redisstore.Store, told func(T, error)) { told(call(at)) }, done)
+	}, slot)
 }
 
 // do is ask for calls that answer nothing.
@@ -157,10 +144,18 @@ func do(ctx context.Context, s *Store, name string, call func(*redisstore.Store)
 // returns.
 func begin[T any](s *Store, name string, call func(*redisstore.Store, func(T, error)), done func(T, error)) {
 	slot, err := s.slotOf(name)
-	var at *redisstore.Store
-	if err == nil {
-		at, err = s.owner(slot)
+	if err != nil {
+		go done(*new(T), err)
+		return
 	}
+	beginSlot(context.Background(), s, slot, call, done)
+}
+
+// beginSlot is begin for what is not the name of a lock.
+func beginSlot[T any](
+	ctx context.Context, s *Store, slot int, call func(*redisstore.Store, func(T, error)), done func(T, error),
+) {
+	at, err := s.owner(slot)
 	if err != nil {
 		go done(*new(T), err)
 		return
@@ -172,7 +167,7 @@ func begin[T any](s *Store, name string, call func(*redisstore.Store, func(T, er
 		next, pause, again := s.redirect(slot, err, moves, end)
 		moves++
 		switch {
-		case !again:
+		case !again || ctx.Err() != nil:
 			done(v, err)
 		case pause > 0:
 			time.AfterFunc(pause, func() { call(next, told) })

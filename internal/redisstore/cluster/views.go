@@ -61,10 +61,7 @@ func parseCursor(cursor string) (node int, inner string, err error) {
 	number, inner, ok := strings.Cut(cursor, cursorMark)
 	node, err = strconv.Atoi(number)
 	if !ok || err != nil || node < 0 {
-		return 0, "", &lock.InvalidError{
-			Field: "page_token", Reason: lock.ReasonPage,
-			Detail: "not a page token of this store",
-		}
+		return 0, "", lock.Invalid("page_token", lock.ReasonPage, "not a page token of this store")
 	}
 	return node, inner, nil
 }

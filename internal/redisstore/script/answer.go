@@ -141,9 +141,7 @@ func (a *Answer) Denial(at int, name string) error {
 	case codeLimit:
 		err = &lock.LimitError{Limit: a.Number(at)}
 	case codeTooMany:
-		err = &lock.InvalidError{
-			Field: "permits", Reason: lock.ReasonPermits, Detail: fmt.Sprintf("the semaphore has %d", a.Int(at)),
-		}
+		err = lock.Invalid("permits", lock.ReasonPermits, fmt.Sprintf("the semaphore has %d", a.Int(at)))
 	default:
 		return a.Refusal()
 	}
