@@ -127,10 +127,11 @@ func (a *attempt) standing() standing {
 // verdict is what the votes amount to, as ballot.decide has it. mu is held.
 func (a *attempt) verdict(last bool) (then func()) {
 	st, q := a.standing(), a.s.quorum
-	last = last || (a.contended(st) || st.no > a.spare()) && !a.expected()
-	switch {
-	case st.yes >= q:
+	if st.yes >= q {
 		return a.win(st, last)
+	}
+	last = last || st.no > 0 && (a.contended(st) || st.no > a.spare()) && !a.expected()
+	switch {
 	case !last && (st.yes+st.missing >= q || st.mayHold() >= q || !a.clear(st)):
 		return nil // those that are missing may make it clear
 	}

@@ -29,7 +29,13 @@ func (s *Store) startHandOver(r lock.Return, returned func(lock.Returned, error)
 	}}
 	h := &handOver{r: r, returned: returned}
 	h.attempt = s.attempt(successor[:], h.outcome)
-	h.decide, h.late, h.why, h.tries = h.afterVote, h.answeredLate, h.refusal, releaseTries
+	h.decide = func(last bool) (then func()) {
+		if _, err := h.ended(false); last || err != nil {
+			return h.verdict(last)
+		}
+		return nil
+	}
+	h.late, h.why, h.tries = h.answeredLate, h.refusal, releaseTries
 	next := h.sent[0]
 	r.Next = &lock.Successor{Owner: next.Owner, TTL: next.TTL, Fence: next.Fence}
 	for _, m := range s.members {
@@ -50,14 +56,6 @@ func (h *handOver) answered(m *member, res lock.Returned, err error) {
 		return
 	}
 	h.cast(m, []lock.Grant{{Fence: res.HandedOver, TTL: h.sent[0].TTL}}, nil)
-}
-
-// afterVote is called with mu after each vote.
-func (h *handOver) afterVote(last bool) (then func()) {
-	if _, err := h.ended(false); last || err != nil {
-		return h.verdict(last)
-	}
-	return nil
 }
 
 // refusal is why the successor has not got the name, when it is known that no majority handed it over: errFreed if the

@@ -74,14 +74,11 @@ func (a *attempt) held(st standing) *lock.HeldError {
 	held.HeldBy = most[0].HeldBy
 	held.RetryAfter = trusted(held.RetryAfter)
 	if len(most)+st.missing+st.unknown+st.away+st.silent < a.s.quorum {
-		held.RetryAfter = min(lasting(held.RetryAfter), a.split())
+		// Nobody has a majority. The others release what they have in the time that this attempt took, and do not come
+		// back all at once.
+		took := time.Since(a.start)
+		again := took + rand.N(3*took+fewPause/5) //nolint:gosec // it need not be a secret
+		held.RetryAfter = min(lasting(held.RetryAfter), again)
 	}
 	return &held
-}
-
-// split is when to try again if nobody has a majority: the others release what they have in the time that this attempt
-// took, and do not come back all at once.
-func (a *attempt) split() time.Duration {
-	took := time.Since(a.start)
-	return took + rand.N(3*took+fewPause/5) //nolint:gosec // it need not be a secret
 }

@@ -271,12 +271,6 @@ func commonest(fences []lock.Fence) (f lock.Fence, n int) {
 	return f, n
 }
 
-// errNoCursor: the cursor is not one of List.
-var errNoCursor = &lock.InvalidError{
-	Field: "page_token", Reason: lock.ReasonPage,
-	Detail: "not a page token of this store",
-}
-
 // List implements lock.Store. It reads one member after the other. A name is listed where the first member has it, and
 // if a majority has; so it comes once.
 func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
@@ -329,7 +323,7 @@ func (s *Store) placeOf(cursor string) (p place, err error) {
 	_, err = fmt.Sscanf(cursor, "member %d %d ", &p.member, &p.failed)
 	theirs, ours := strings.CutPrefix(cursor, p.String())
 	if err != nil || !ours || p.member < 0 || p.member >= len(s.members) || p.failed < 0 {
-		return place{}, errNoCursor
+		return place{}, lock.Invalid("page_token", lock.ReasonPage, "not a page token of this store")
 	}
 	p.theirs = theirs
 	return p, nil
