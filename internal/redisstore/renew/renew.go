@@ -2,7 +2,6 @@ package renew
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -97,25 +96,11 @@ func (s *Renewer) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 		return
 	}
 	one := renewals{[]lock.Renewal{r}, []int{0}}
+	tell := func(_ int, left int64, err error) { done(time.Duration(left)*time.Millisecond, err) }
 	s.renewCall(one).As(r.Owner.For(r.Tenant)).Start(s.Shared, func(cmd *redis.Cmd, err error) {
-		answers, err := s.renewAnswers(one, cmd, err)
-		tell := func() {
-			one.tell(answers, err, func(_ int, err error) {
-				left := time.Duration(0)
-				if err == nil {
-					left = time.Duration(answers[0]) * time.Millisecond
-				}
-				done(left, err)
-			})
+		if gone := s.renewed(one, cmd, err, tell); len(gone.chunk) > 0 {
+			go s.tellWhy(context.Background(), gone, tell) // which may take a while
 		}
-		if len(answers) == 0 || answers[0] != answerGone {
-			tell()
-			return
-		}
-		go func() { // to find out why may take a while
-			s.whyGone(context.Background(), one, answers)
-			tell()
-		}()
 	})
 }
 
@@ -131,20 +116,41 @@ type renewals struct {
 
 // renewAll renews some holds by one script call. What is known is told before it is asked why others are gone.
 func (s *Renewer) renewAll(ctx context.Context, via *pipe.Pipeline, rs renewals, done func(i int, err error)) {
+	tell := func(i int, _ int64, err error) { done(i, err) }
 	cmd, err := s.renewCall(rs).Run(ctx, via)
+	if gone := s.renewed(rs, cmd, err, tell); len(gone.chunk) > 0 {
+		s.tellWhy(ctx, gone, tell)
+	}
+}
+
+// renewed tells what became of each hold, with the ms that it lasts or an error, but of those that are gone, which it
+// returns.
+func (s *Renewer) renewed(
+	rs renewals, cmd *redis.Cmd, err error, tell func(i int, left int64, err error),
+) (gone renewals) {
 	answers, err := s.renewAnswers(rs, cmd, err)
-	gone := renewals{all: rs.all}
-	rs.tell(answers, err, func(i int, err error) {
-		if e, is := errors.AsType[*lock.GoneError](err); is && e.Reason == lock.LostForced {
+	gone.all = rs.all
+	for k, i := range rs.chunk {
+		switch {
+		case err != nil:
+			tell(i, 0, renewFailed(rs.all[i], err))
+		case answers[k] > answerGone:
+			tell(i, answers[k], nil)
+		case answers[k] == answerGone:
 			gone.chunk = append(gone.chunk, i)
-			return
+		default:
+			tell(i, 0, renewFailed(rs.all[i], renewalError(answers[k])))
 		}
-		done(i, err)
-	})
-	if len(gone.chunk) > 0 {
-		why := make([]int64, len(gone.chunk))
-		s.whyGone(ctx, gone, why)
-		gone.tell(why, nil, done)
+	}
+	return gone
+}
+
+// tellWhy finds out why holds are gone, and tells.
+func (s *Renewer) tellWhy(ctx context.Context, gone renewals, tell func(i int, left int64, err error)) {
+	why := make([]int64, len(gone.chunk))
+	s.whyGone(ctx, gone, why)
+	for k, i := range gone.chunk {
+		tell(i, 0, renewFailed(gone.all[i], renewalError(why[k])))
 	}
 }
 
@@ -161,27 +167,13 @@ func (s *Renewer) renewAnswers(rs renewals, cmd *redis.Cmd, err error) ([]int64,
 		return answers, nil
 	}
 	answers, err := cmd.Int64Slice()
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, s.Failed(fmt.Errorf("%w: %w", script.ErrBadAnswer, err))
+	case len(answers) != len(rs.chunk):
+		return nil, s.Failed(fmt.Errorf("%w: %d for %d holds", script.ErrBadAnswer, len(answers), len(rs.chunk)))
 	}
 	return answers, nil
-}
-
-// tell says what became of each hold: one answer for each, or an error for all.
-func (rs renewals) tell(answers []int64, err error, done func(i int, err error)) {
-	if err == nil && len(answers) != len(rs.chunk) {
-		err = fmt.Errorf("%w: %w: %d for %d holds", lock.ErrOutcomeUnknown, script.ErrBadAnswer, len(answers), len(rs.chunk))
-	}
-	for k, i := range rs.chunk {
-		e := err
-		if err == nil {
-			e = renewalError(answers[k])
-		}
-		if e != nil {
-			e = renewFailed(rs.all[i], e)
-		}
-		done(i, e)
-	}
 }
 
 // renewCall is what script/renew.lua is called with. It sorts the chunk.

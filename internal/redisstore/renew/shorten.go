@@ -49,8 +49,7 @@ func (s *Renewer) NowOrNever(ctx context.Context, call func(ctx context.Context,
 }
 
 func (s *Renewer) shorten(ctx context.Context, r lock.Renewal, before int64) error {
-	keys, args := s.shortenCall(r, before)
-	cmd, err := s.Scripts.Shorten.With(keys, args...).As(r.Owner.For(r.Tenant)).Run(ctx, s.Shared)
+	cmd, err := s.shortenCall(r, before).As(r.Owner.For(r.Tenant)).Run(ctx, s.Shared)
 	if err != nil {
 		return s.Failed(err)
 	}
@@ -85,9 +84,9 @@ func (s *Renewer) clock(ctx context.Context) (time.Time, error) {
 	return time.Unix(parts[0], parts[1]*1000), nil
 }
 
-func (s *Renewer) shortenCall(r lock.Renewal, before int64) (keys []string, args []any) {
+func (s *Renewer) shortenCall(r lock.Renewal, before int64) script.Call {
 	n := s.Prefix + r.Name
-	keys = []string{n, layout.Token(n)}
+	keys := []string{n, layout.Token(n)}
 	channel, more := layout.Channel(n), layout.HoldBase(n)
 	switch r.Kind {
 	case lock.Fair:
@@ -98,8 +97,6 @@ func (s *Renewer) shortenCall(r lock.Renewal, before int64) (keys []string, args
 		channel, more = layout.PermitChannel(n), layout.PermitsOut(n)
 	default:
 	}
-	return keys, []any{
-		r.Kind.String(), string(r.Owner), script.Decimal(r.Fence), script.Millis(r.TTL), r.Permits, more, channel,
-		s.FenceMillis, before,
-	}
+	return s.Scripts.Shorten.With(keys, r.Kind.String(), string(r.Owner), script.Decimal(r.Fence), script.Millis(r.TTL),
+		r.Permits, more, channel, s.FenceMillis, before)
 }
