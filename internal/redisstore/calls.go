@@ -43,12 +43,6 @@ func (s *Store) acquireAllCall(cs ...lock.Claim) script.Call {
 	return call
 }
 
-func (s *Store) raiseCall(c lock.Claim) script.Call {
-	n := s.Prefix + c.Name
-	return s.Scripts.Raise.With(layout.Keys(c.Kind, n), c.Kind.String(), string(c.Owner), uint64(c.Fence), s.FenceMillis,
-		layout.HoldBase(n))
-}
-
 func (s *Store) releaseCall(r lock.Return) script.Call {
 	n := s.Prefix + r.Name
 	keys := layout.Keys(r.Kind, n)

@@ -149,11 +149,3 @@ func (c Config) listingClient(o redis.Options) *redis.Client {
 	pipe.CheckReplies(&o, nil)
 	return redis.NewClient(&o)
 }
-
-// shardedChannel says which channels have slots; nil if none has.
-func (c Config) shardedChannel() func(string) bool {
-	if !c.Sharded {
-		return nil
-	}
-	return layout.OfName
-}

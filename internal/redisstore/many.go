@@ -78,14 +78,15 @@ func (s *Store) together(group []pipe.Job) pipe.Packet {
 	for i, j := range group {
 		op := operationOf(j)
 		ops[i] = op.letter
-		c.Words = op.keysTo(c.Words)
+		c.Words = pointTo(c.Words, op.texts[:op.keys])
 		c.Cost += j.Cost
 		c.Grants = c.Grants || op.grants()
 	}
 	c.Keys = len(c.Words)
 	c.Words = append(c.Words, ops, s.FenceMillis)
 	for _, j := range group {
-		c.Words = operationOf(j).wordsTo(c.Words)
+		op := operationOf(j)
+		c.Words = pointTo(c.Words, op.texts[op.keys:op.n])
 	}
 	begun, cmd := time.Now(), c.Command(context.Background())
 	return pipe.Packet{Jobs: group, Cmd: cmd, Grants: c.Grants, Done: func(err error) {

@@ -59,7 +59,7 @@ func (op *operation) start() {
 		go op.tell(op.failed(err))
 		return
 	}
-	if !op.isOrdinary() {
+	if op.letter == 0 {
 		op.store.Start(op.call(), func(a script.Answer, err error) { op.tell(op.read(a, err)) })
 		return
 	}

@@ -31,17 +31,12 @@ const (
 	opVacate   = 'v'
 )
 
-func (o *ordinary) isOrdinary() bool { return o.letter != 0 }
-
 // is sets what it is, and its texts, the keys first.
 func (o *ordinary) is(letter byte, own *script.Script, keys int, texts ...string) {
 	o.letter, o.script, o.keys, o.n = letter, own, keys, copy(o.texts[:], texts)
 }
 
-// keysTo and wordsTo add what script/many.lua is told.
-func (o *ordinary) keysTo(words []any) []any  { return pointTo(words, o.texts[:o.keys]) }
-func (o *ordinary) wordsTo(words []any) []any { return pointTo(words, o.texts[o.keys:o.n]) }
-
+// pointTo adds texts that script/many.lua is told.
 func pointTo(words []any, texts []string) []any {
 	for i := range texts {
 		words = append(words, &texts[i])

@@ -121,9 +121,11 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 	})
 	heard := *o
 	pipe.CheckReplies(&heard, pipe.OfChannels)
-	s.hub = hub.New(heard, hub.Config{
-		Linger: cfg.Linger, Patience: cfg.HearTimeout, Metrics: m.hub, Sharded: cfg.shardedChannel(),
-	}, s.log)
+	hearing := hub.Config{Linger: cfg.Linger, Patience: cfg.HearTimeout, Metrics: m.hub}
+	if cfg.Sharded {
+		hearing.Sharded = layout.OfName
+	}
+	s.hub = hub.New(heard, hearing, s.log)
 	s.Renewer = renew.New(s.Caller, renew.Config{
 		Steady: steady, InSlots: cfg.InSlots, DataKey: cfg.DataKey, Restarts: m.restarts, Wait: cfg.Replicas > 0,
 	}, s.log)

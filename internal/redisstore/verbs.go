@@ -37,7 +37,10 @@ func answer[T any](ctx context.Context, s *Store, q question, read func(a *scrip
 
 // Raise implements lock.Store.
 func (s *Store) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
-	q := question{"raise the fence of", c.Name, c.Kind, s.raiseCall(c).As(c.Owner.For(c.Tenant))}
+	n := s.Prefix + c.Name
+	call := s.Scripts.Raise.With(layout.Keys(c.Kind, n), c.Kind.String(), string(c.Owner), uint64(c.Fence), s.FenceMillis,
+		layout.HoldBase(n))
+	q := question{"raise the fence of", c.Name, c.Kind, call.As(c.Owner.For(c.Tenant))}
 	if c.Kind == lock.Semaphore {
 		q.kind = 0 // which is not supported either
 	}
@@ -105,10 +108,10 @@ func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (
 
 func (s *Store) forceRelease(ctx context.Context, name string, kind lock.Kind, before int64) (bool, error) {
 	cmd, err := s.forceCall(s.Prefix+name, kind, before).Run(ctx, s.Shared)
-	if err != nil {
-		return false, s.Failed(err)
+	code := int64(0)
+	if err == nil { // else the answer may just be coming
+		code, err = cmd.Int64()
 	}
-	code, err := cmd.Int64()
 	switch {
 	case err != nil:
 		return false, s.Failed(err)

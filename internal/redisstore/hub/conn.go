@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -157,7 +158,17 @@ func (h *Hub) shardAgain() {
 		return
 	}
 	_ = h.conn.SUnsubscribe(h.ctx) // go-redis forgets them, whether or not Redis hears of it
-	h.reshard()
+	h.mu.Lock()
+	waiting := make(map[*topic]bool, len(h.unsent))
+	for _, t := range h.unsent {
+		waiting[t] = true
+	}
+	for channel, t := range h.topics {
+		if h.Sharded(channel) && !t.live && !waiting[t] {
+			h.unsent = append(h.unsent, t)
+		}
+	}
+	h.mu.Unlock()
 	h.poke()
 }
 
@@ -170,7 +181,9 @@ func (h *Hub) dispatch(msg any) {
 		left := strings.HasSuffix(m.Kind, "unsubscribe")
 		h.tell(m.Channel, Heard{Live: !left, Deaf: left})
 	case *redis.Pong:
-		h.ponged(m)
+		if number, err := strconv.ParseUint(m.Payload, 10, 64); err == nil {
+			h.answered(number)
+		}
 	}
 }
 

@@ -218,7 +218,14 @@ type plan struct {
 func (h *Hub) plan() plan {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p := plan{unsubscribe: h.unheard, ask: h.askLocked()}
+	p := plan{unsubscribe: h.unheard}
+	if len(h.unasked) > 0 { // one question for all
+		h.questions++
+		p.ask = h.questions
+	}
+	for _, then := range h.unasked {
+		h.asked = append(h.asked, question{h.questions, then})
+	}
 	for _, t := range h.unsent {
 		if !t.gone {
 			p.subscribe = append(p.subscribe, t)
@@ -229,23 +236,8 @@ func (h *Hub) plan() plan {
 			p.greet = append(p.greet, l) // if it is not live any more, the next confirmation greets
 		}
 	}
-	h.unsent, h.unheard, h.ungreet = nil, nil, nil
+	h.unsent, h.unheard, h.ungreet, h.unasked = nil, nil, nil, nil
 	return p
-}
-
-// reshard has all channels with slots subscribed again.
-func (h *Hub) reshard() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	waiting := make(map[*topic]bool, len(h.unsent))
-	for _, t := range h.unsent {
-		waiting[t] = true
-	}
-	for channel, t := range h.topics {
-		if h.Sharded(channel) && !t.live && !waiting[t] {
-			h.unsent = append(h.unsent, t)
-		}
-	}
 }
 
 // tell passes on what the connection heard of a channel.

@@ -3,8 +3,6 @@ package hub
 import (
 	"math"
 	"strconv"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Passed has a function called when all that Redis published before was passed on, or when that cannot be known: the
@@ -23,19 +21,6 @@ type question struct {
 	then   func()
 }
 
-// askLocked makes one question of all that are to be asked, and returns its number, 0 if there are none.
-func (h *Hub) askLocked() uint64 {
-	if len(h.unasked) == 0 {
-		return 0
-	}
-	h.questions++
-	for _, then := range h.unasked {
-		h.asked = append(h.asked, question{h.questions, then})
-	}
-	h.unasked = nil
-	return h.questions
-}
-
 // ask asks a question. Only the writer calls it.
 func (h *Hub) ask(number uint64) {
 	if number == 0 {
@@ -52,13 +37,6 @@ func (h *Hub) last() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return strconv.FormatUint(h.questions, 10)
-}
-
-// ponged takes an answer.
-func (h *Hub) ponged(p *redis.Pong) {
-	if number, err := strconv.ParseUint(p.Payload, 10, 64); err == nil {
-		h.answered(number)
-	}
 }
 
 // unanswered gives up all questions: their connection is lost, or Redis refused one.

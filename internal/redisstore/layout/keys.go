@@ -61,16 +61,10 @@ const (
 // helperKey is prefix:{N}, in the cluster slot of N. A key with a '{' has its slot in its braces already, and Redisson
 // adds none then.
 func helperKey(prefix, n string) string {
-	open, shut := around(n)
-	return prefix + open + n + shut
-}
-
-// around is what stands before and behind N in a helper key.
-func around(n string) (open, shut string) {
 	if strings.Contains(n, "{") {
-		return ":", ""
+		return prefix + ":" + n
 	}
-	return ":{", "}"
+	return prefix + ":{" + n + "}"
 }
 
 // Token is where the last fence of N is kept.

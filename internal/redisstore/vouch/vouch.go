@@ -155,14 +155,9 @@ func (v *Voucher) answered(info, text *redis.Cmd) error {
 	}
 	voucher, _ := answer[0].(string)
 	now, _ := answer[1].(int64)
-	v.saw(pipe.InfoField(all, "run_id"), voucher, now)
-	return nil
-}
-
-// saw notes a run and its voucher. now is the server's time in ms.
-func (v *Voucher) saw(run, voucher string, now int64) {
+	run := pipe.InfoField(all, "run_id")
 	if !v.forgot(run, voucher, now) {
-		return
+		return nil
 	}
 	v.log.Debug("redis may have forgotten locks", zap.String(observe.KeyRunID, run))
 	if voucher == "" {
@@ -170,9 +165,11 @@ func (v *Voucher) saw(run, voucher string, now int64) {
 			zap.String(observe.KeyRemedy, "wait for redlock.quarantine; or, if all masters are new and nobody can hold a lock: "+
 				"stop lockd, SET "+v.key()+" "+Mark+" on each of them, and start it"))
 	}
+	return nil
 }
 
-// forgot says whether the server may have forgotten holds, which was not known before.
+// forgot notes a run and its voucher, and says whether the server may have forgotten holds, which was not known before.
+// now is the server's time in ms.
 func (v *Voucher) forgot(run, voucher string, now int64) bool {
 	of, text, _ := strings.Cut(voucher, " ")
 	since, err := strconv.ParseInt(text, 10, 64)

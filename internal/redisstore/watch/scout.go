@@ -89,21 +89,19 @@ func (sc *scout) follow(n string, w *watcher) (stop func()) {
 	if sc.stop == nil {
 		sc.stop = sc.hub.Listen(hub.Invalid, sc.invalid)
 	}
-	return func() { sc.unfollow(w, keys) }
-}
-
-func (sc *scout) unfollow(w *watcher, keys []string) {
-	sc.mu.Lock()
-	defer sc.mu.Unlock()
-	for _, key := range keys {
-		delete(sc.followers[key], w)
-		if len(sc.followers[key]) == 0 {
-			delete(sc.followers, key)
+	return func() {
+		sc.mu.Lock()
+		defer sc.mu.Unlock()
+		for _, key := range keys {
+			delete(sc.followers[key], w)
+			if len(sc.followers[key]) == 0 {
+				delete(sc.followers, key)
+			}
 		}
-	}
-	if len(sc.followers) == 0 && sc.stop != nil {
-		sc.stop()
-		sc.stop = nil
+		if len(sc.followers) == 0 && sc.stop != nil {
+			sc.stop()
+			sc.stop = nil
+		}
 	}
 }
 

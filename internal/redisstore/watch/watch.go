@@ -44,7 +44,12 @@ type watcher struct {
 func (w *watcher) hear(i int, h hub.Heard) {
 	switch {
 	case h.Live:
-		if w.listening() {
+		// Each channel is confirmed by itself, at first and after each interruption; the last one finds all others live.
+		w.mu.Lock()
+		w.lives++
+		all := w.lives >= len(w.channels)
+		w.mu.Unlock()
+		if all && w.hub.AllLive(w.channels) {
 			w.notify(lock.Notice{What: lock.NoticeListening})
 		}
 	case h.Deaf:
@@ -57,16 +62,6 @@ func (w *watcher) hear(i int, h hub.Heard) {
 		w.mu.Unlock()
 		w.notify(lock.Notice{What: lock.NoticeChanged})
 	}
-}
-
-// listening says whether a confirmation was the last one. Each channel is confirmed by itself, at first and after each
-// interruption; the last one finds all others live.
-func (w *watcher) listening() bool {
-	w.mu.Lock()
-	w.lives++
-	all := w.lives >= len(w.channels)
-	w.mu.Unlock()
-	return all && w.hub.AllLive(w.channels)
 }
 
 // news passes the end of a hold on.
