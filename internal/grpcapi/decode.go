@@ -199,8 +199,3 @@ func toItem(name string, a asked) (request.Item, error) {
 	i.Permits = 0
 	return i, nil
 }
-
-func toExtend(e *lockdv1.Extend) (request.Extend, error) {
-	d, err := toDuration("lease", e.GetLease())
-	return request.Extend{Hold: toHold(e), Lease: d, MayShorten: e.GetMayShorten()}, err
-}

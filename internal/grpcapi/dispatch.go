@@ -81,7 +81,8 @@ func (c *conn) request(m *lockdv1.SessionRequest) {
 		c.next(id, request.VerbRelease).Release = request.Release{Hold: toHold(r.Release), Keep: r.Release.GetKeep()}
 	case *lockdv1.SessionRequest_Extend:
 		next := c.next(id, request.VerbExtend)
-		if next.Extend, next.Err = toExtend(r.Extend); next.Err != nil {
+		next.Extend = request.Extend{Hold: toHold(r.Extend), MayShorten: r.Extend.GetMayShorten()}
+		if next.Extend.Lease, next.Err = toDuration("lease", r.Extend.GetLease()); next.Err != nil {
 			next.Verb = request.VerbRefuse
 		}
 	default:

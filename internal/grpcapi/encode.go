@@ -140,20 +140,16 @@ func (a *answer) set(e session.Event) {
 	case session.Looked:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Looked{Looked: &lockdv1.Looked{Lock: fromLock(e.Lock)}}
 	case session.HoldList:
-		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_HoldList{HoldList: fromHoldList(e)}
+		list := &lockdv1.HoldList{NextPageToken: e.Next}
+		for _, l := range e.Locks {
+			list.Locks = append(list.Locks, fromHeldLock(l))
+		}
+		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_HoldList{HoldList: list}
 	case session.LimitSet:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_LimitSet{LimitSet: &lockdv1.LimitSet{Previous: e.Previous}}
 	default:
 		setPush(r, e)
 	}
-}
-
-func fromHoldList(e session.HoldList) *lockdv1.HoldList {
-	list := &lockdv1.HoldList{NextPageToken: e.Next}
-	for _, l := range e.Locks {
-		list.Locks = append(list.Locks, fromHeldLock(l))
-	}
-	return list
 }
 
 func fromHeldLock(l session.HeldLock) *lockdv1.HeldLock {

@@ -105,7 +105,7 @@ func (h *inspectService) ListHolds(ctx context.Context,
 	}
 	after, ours := strings.CutPrefix(token, kind)
 	if token != "" && !ours {
-		return nil, errNoToken
+		return nil, lock.Invalid("page_token", lock.ReasonPage, "not a token of this list")
 	}
 	if kind == leasesToken {
 		return h.leasesEverywhere(ctx, f, after, size)

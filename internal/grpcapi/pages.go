@@ -2,8 +2,6 @@ package grpcapi
 
 import (
 	"google.golang.org/protobuf/proto"
-
-	"github.com/lockd-io/lockd/internal/lock"
 )
 
 const (
@@ -12,8 +10,6 @@ const (
 	// pageBytes bounds an answer with many things: a client of gRPC refuses 4 MiB and more unless it is told otherwise.
 	pageBytes = 3 << 20
 )
-
-var errNoToken = lock.Invalid("page_token", lock.ReasonPage, "not a token of this list")
 
 // pageSize is a usable page size.
 func pageSize(n uint32) int {
