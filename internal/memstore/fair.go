@@ -51,10 +51,10 @@ func (w *work) settle(e *entry) {
 
 // Enlist implements lock.Store. Nobody else ever takes a waiter for dead here, so no place is given at the head.
 func (s *Store) Enlist(ctx context.Context, name string, owners []lock.Owner, d time.Duration) ([]int, error) {
+	if len(owners) == 0 { // nothing is asked, whatever the name is
+		return nil, nil
+	}
 	return use(ctx, s, "enlist for", name, lock.Fair, func(w *work, e *entry) ([]int, error) {
-		if len(owners) == 0 {
-			return nil, nil
-		}
 		e.queue.purge(w.now)
 		answers := make([]int, len(owners))
 		for i, o := range owners {

@@ -305,6 +305,7 @@ var fairPlaceContract = []contract{
 	{"ANameInOtherUseHasNoPlaces", func(s *suite) {
 		s.must(s.Hooks.Occupy("n"))
 		s.wantErr(errOf(s.Store.Enlist(s.Context(), "n", fulls("a"), ttl)), lock.ErrKindMismatch)
+		s.must(errOf(s.Store.Enlist(s.Context(), "n", nil, ttl))) // nothing is asked, whatever the name is
 		s.leave(lock.Fair, "a")
 		s.wantErr(errOf(s.Store.Enlist(s.ended(), "m", fulls("a"), ttl)), lock.ErrUnavailable)
 		s.wantErr(errOf(s.Store.Queue(s.ended(), "m", 1)), lock.ErrUnavailable)
