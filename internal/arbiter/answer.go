@@ -49,7 +49,10 @@ const (
 // lock.Holds has it. A request that was answered before is not judged.
 func (q *Queue[R]) StoreAnswered(w *Waiter[R], begun Begun, err error, now time.Time) Answer {
 	w.Ended()
-	fails := q.headAsked(w)
+	isHead, fails := q.Head() == w, q.fails
+	if isHead {
+		q.fails, q.tryAt = 0, time.Time{}
+	}
 	held, _ := errors.AsType[*lock.HeldError](err)
 	again := w.Waits() && lock.Retriable(err)
 	switch {
@@ -60,7 +63,9 @@ func (q *Queue[R]) StoreAnswered(w *Waiter[R], begun Begun, err error, now time.
 	case held != nil && !w.Try():
 		return q.refused(w, begun, held, now)
 	case again && !w.Late(now):
-		q.retryLater(w, fails+1, now)
+		if isHead {
+			q.fails, q.tryAt = fails+1, now.Add(lock.Backoff(int(fails+1)))
+		}
 		return Answer{Verdict: Again}
 	case held != nil:
 		return Answer{Verdict: RefuseHeld, Held: held}
@@ -68,23 +73,6 @@ func (q *Queue[R]) StoreAnswered(w *Waiter[R], begun Begun, err error, now time.
 		return Answer{Verdict: RefuseLate, Position: -1}
 	}
 	return Answer{Verdict: RefuseFailed}
-}
-
-// headAsked forgets when the head was to be asked for, and how often that failed, which it returns: it was asked for
-// just now.
-func (q *Queue[R]) headAsked(w *Waiter[R]) (fails int32) {
-	if q.Head() == w {
-		fails = q.fails
-		q.fails, q.tryAt = 0, time.Time{}
-	}
-	return fails
-}
-
-// retryLater has the head asked for again after so many failures in a row.
-func (q *Queue[R]) retryLater(w *Waiter[R], fails int32, now time.Time) {
-	if q.Head() == w {
-		q.fails, q.tryAt = fails, now.Add(lock.Backoff(int(fails)))
-	}
 }
 
 // refused has a request wait: for a hold to end, or for another name.

@@ -132,16 +132,18 @@ func (b *Broker) grantLocked(w *waiter, a attempt) bool {
 		b.metrics.grant(w, a.end)
 		w.spanGranted(a.fence())
 		b.removeLocked(w)
-		w.once(onceAnswer{fence: a.fence(), until: a.until()})
+		w.once <- onceAnswer{fence: a.fence(), until: a.until()}
 		b.tryRepetitionLocked(w)
 		return true
 	}
 	var one [1]*Lease
-	ls := one[:0]
+	var oneHeld [1]session.Lease
+	ls, held := one[:0], oneHeld[:0]
 	for i, c := range a.claims() {
 		ls = append(ls, b.newLeaseLocked(w, c, a, i))
+		held = append(held, ls[i])
 	}
-	if !w.sess.take(w, ls) {
+	if !w.sess.Take(w.id, w, held) {
 		for _, l := range ls {
 			l.q.dropIdleLocked()
 		}
@@ -182,16 +184,6 @@ func (b *Broker) newLeaseLocked(w *waiter, c lock.Claim, a attempt, i int) *Leas
 	return l
 }
 
-// take has a session take what it was granted, and tells it.
-func (s *Session) take(w *waiter, ls []*Lease) bool {
-	told := session.Granted{ID: w.id, Hold: ls[0].Hold(), Validity: s.Validity(ls[0].until), Count: 1, Auto: w.auto}
-	held := []session.Lease{ls[0]}
-	for _, l := range ls[1:] {
-		told.More, held = append(told.More, l.Hold()), append(held, l)
-	}
-	return s.Take(w.id, w, held, told)
-}
-
 // answerLocked tells and counts that a request was not granted. The request has left its queue, see refuseLocked, and
 // with its answer it leaves its session: whoever does not find it there finds the answer in the outbox.
 func (b *Broker) answerLocked(w *waiter, e session.Event) {
@@ -208,5 +200,5 @@ func (b *Broker) answerLocked(w *waiter, e session.Event) {
 		w.sess.Conclude(w.id, w, e)
 		return
 	}
-	w.once(onceAnswer{refused: e})
+	w.once <- onceAnswer{refused: e}
 }

@@ -96,14 +96,13 @@ func (b *Broker) attempt(ctx context.Context, a attempt) attempt {
 	return outcomeOf(a)
 }
 
-// outcomeOf reads an outcome. A grant whose time is already over when the answer comes is an unknown one.
+// outcomeOf reads an outcome, or what it amounts to by now. A grant whose time is over when the answer comes, or when
+// its turn has come, is an unknown one.
 func outcomeOf(a attempt) attempt {
-	a.end = time.Now()
-	return a.lasting(a.end)
-}
-
-// lasting is what an attempt amounts to at a time. The answer may wait for its turn until the time of a grant is over.
-func (a attempt) lasting(now time.Time) attempt {
+	now := time.Now()
+	if a.end.IsZero() {
+		a.end = now
+	}
 	if a.err == nil && !now.Before(a.until()) {
 		a.err = lock.ErrOutcomeUnknown
 	}
@@ -112,7 +111,7 @@ func (a attempt) lasting(now time.Time) attempt {
 
 // concludeLocked gives the outcome of an attempt to the waiter it was made for.
 func (b *Broker) concludeLocked(w *waiter, a attempt) {
-	a = a.lasting(time.Now())
+	a = outcomeOf(a)
 	answer, _ := b.endAttemptLocked(w, a)
 	switch answer.Verdict {
 	case arbiter.Nothing:

@@ -3,9 +3,6 @@ package broker
 import (
 	"cmp"
 	"context"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/arbiter"
@@ -35,13 +32,12 @@ func actorOf(actor, holder string, s *session.Session) string {
 	}
 }
 
-func (l *Lease) actorLocked() string {
-	return actorOf(cmp.Or(l.actor, l.sess.Actor()), l.holder, l.sess.Session)
-}
-
 // Waits implements deadlock.Local.
 func (o local) Waits(actors []string, since time.Duration, most int) (waits []deadlock.Wait) {
-	ws := o.actingSince(time.Now().Add(-since))
+	at := time.Now().Add(-since)
+	ws := o.waiting(func(w *waiter) bool {
+		return (w.actor != "" || named(w.holder)) && !w.Since.After(at)
+	})
 	only := make(map[string]bool, len(actors))
 	for _, a := range actors {
 		only[a] = true
@@ -60,19 +56,6 @@ func (o local) Waits(actors []string, since time.Duration, most int) (waits []de
 		}
 	}
 	return waits
-}
-
-// actingSince are those that wait since a time at least, the longest waiting first.
-func (b *Broker) actingSince(at time.Time) (ws []*waiter) {
-	b.eachShard(func(h *shard) {
-		for w := range h.waiting {
-			if w.sess != nil && (w.actor != "" || named(w.holder)) && !w.Since.After(at) {
-				ws = append(ws, w)
-			}
-		}
-	})
-	slices.SortFunc(ws, func(v, w *waiter) int { return v.Since.Compare(w.Since) })
-	return ws
 }
 
 // wait describes a request, if it waits.
@@ -106,7 +89,8 @@ func (o local) Holds(name string, most int) (holds []deadlock.Hold) {
 			if len(holds) == most {
 				break
 			}
-			if actor := l.actorLocked(); actor != "" && !l.over {
+			actor := actorOf(cmp.Or(l.actor, l.sess.Actor()), l.holder, l.sess.Session)
+			if actor != "" && !l.over {
 				holds = append(holds, deadlock.Hold{
 					Actor: actor, Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits,
 				})
@@ -135,13 +119,12 @@ func (o local) Fail(owner lock.Owner, because *deadlock.Error) (done bool) {
 
 // withWaiter calls f with a request that waits here, with its mutexes held.
 func (b *Broker) withWaiter(owner lock.Owner, f func(w *waiter)) {
-	id, rest, _ := strings.Cut(string(owner), ":")
-	number, err := strconv.ParseUint(rest[strings.LastIndexByte(rest, '#')+1:], 10, 64)
+	id, _, request := partsOf(owner)
 	s := b.sessions.Session(id)
-	if err != nil || s == nil {
+	if s == nil {
 		return
 	}
-	waits, there := s.Waiting(number)
+	waits, there := s.Waiting(request)
 	if !there {
 		return
 	}

@@ -83,7 +83,7 @@ func (b *Broker) startExtending(r lock.Renewal, shorten bool, done func(end time
 	})
 }
 
-// extensionLocked begins an extension.
+// extensionLocked begins an extension. If it may shorten the lease, the earlier end counts from here on.
 func (l *Lease) extensionLocked(id uint64, req request.Extend) extension {
 	e := extension{
 		l: l, id: id, auto: req.Lease == nil, shorten: req.MayShorten, was: l.until, r: l.verification(),
@@ -93,21 +93,17 @@ func (l *Lease) extensionLocked(id uint64, req request.Extend) extension {
 	} else {
 		e.r.TTL = *req.Lease
 	}
-	if e.shorten {
-		l.shorteningLocked(e)
-	}
 	l.own().extended = true
-	return e
-}
-
-// shorteningLocked notes a call that may shorten the lease: from here on the earlier end counts.
-func (l *Lease) shorteningLocked(e extension) {
+	if !e.shorten {
+		return e
+	}
 	l.changedLocked()
 	l.own().shortening = true
 	if until := time.Now().Add(e.r.TTL - margin(e.r.TTL)); until.Before(l.until) {
 		l.until = until
 	}
 	l.keepLocked()
+	return e
 }
 
 // extendedLocked notes the outcome of an extension, and until when the store has the hold last, and answers.

@@ -54,7 +54,7 @@ func (l *Lease) Leave(elsewhere bool) {
 		l.b.metrics.lost.WithLabelValues(lock.LostSession.String()).Inc()
 		l.sess.Trace(session.Lost{Hold: l.Hold(), Reason: lock.LostSession})
 	}
-	l.overLocked()
+	l.overLocked(false)
 	l.b.dropHoldLocked(l)
 }
 

@@ -52,7 +52,7 @@ func (s *Session) insteadLocked(w *waiter, req request.Acquire) error {
 	s.EnterOp()
 	s.b.goTaking(func() {
 		defer s.LeaveOp()
-		ahead := s.leaveBehind(w.id, req)
+		ahead := s.leaveBehind(w, req)
 		w.lock()
 		defer w.unlock()
 		if w.Answered() { // cancelled, or its session has ended
@@ -90,25 +90,22 @@ func (s *Session) passOnPlace(req request.Acquire, from []lock.Owner, to lock.Ow
 
 // leaveBehind gives back what a request may have taken before it came here, and has its place passed on. It says how
 // many are before that.
-func (s *Session) leaveBehind(id uint64, req request.Acquire) (ahead int) {
+func (s *Session) leaveBehind(w *waiter, req request.Acquire) (ahead int) {
 	var from []lock.Owner
 	for _, former := range req.InsteadOf {
 		from = append(from, ownerOf(s.ID(), req.Holder, former))
 	}
 	if req.Kind == lock.Fair && len(req.More) == 0 {
-		to := ownerOf(s.ID(), req.Holder, id)
-		if ahead, done := s.passOnPlace(req, from, to); done {
+		if ahead, done := s.passOnPlace(req, from, w.Claim.Owner); done {
 			return ahead
 		}
 	}
 	var under sync.WaitGroup
-	items := append([]request.Item{{Name: req.Name, Kind: req.Kind, Permits: req.Permits}}, req.More...)
 	for _, owner := range from {
-		for _, i := range items {
+		for _, c := range w.claimed() {
+			c.Owner = owner
 			under.Add(1)
-			s.b.store.StartRelease(lock.Return{
-				Name: i.Name, Kind: i.Kind, Owner: owner, Permits: request.PermitsOf(i.Kind, i.Permits),
-			}, func(lock.Returned, error) { under.Done() })
+			s.b.store.StartRelease(c.Return(), func(lock.Returned, error) { under.Done() })
 		}
 	}
 	under.Wait()

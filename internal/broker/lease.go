@@ -61,9 +61,6 @@ func (l *Lease) own() *extras {
 	return l.extras
 }
 
-// ageLocked is how long ago it was granted, also if that was elsewhere.
-func (l *Lease) ageLocked(now time.Time) time.Duration { return l.before + now.Sub(l.b.time(l.since)) }
-
 // stamp is a time that is kept in 8 bytes: the ns since Broker.began. 0 is the zero time.
 type stamp int64
 
@@ -108,7 +105,7 @@ func (l *Lease) opOverLocked() {
 func (l *Lease) loseLocked(reason lock.LostReason) {
 	l.b.metrics.lost.WithLabelValues(reason.String()).Inc()
 	l.sess.TellLost(l.b.lostBy(l.Hold(), reason), l.owner, l.auto)
-	l.overLocked()
+	l.overLocked(false)
 	l.b.releaseLostLocked(l)
 	l.b.dropHoldLocked(l)
 }
@@ -133,14 +130,15 @@ func (b *Broker) releaseLostLocked(l *Lease) {
 	})
 }
 
-// overLocked takes the lease from its keeper and its session: it is renewed no more and cannot be lost any more.
-func (l *Lease) overLocked() {
+// overLocked takes the lease from its keeper and its session: it is renewed no more and cannot be lost any more. To
+// release it is an operation of its session.
+func (l *Lease) overLocked(released bool) {
 	l.b.keeper.Drop(l)
 	l.over = true
 	l.b.metrics.held[l.kind].Dec()
 	l.b.metrics.holdTime.Observe(time.Since(l.b.time(l.since)).Seconds())
 	l.q.shard.leases.Delete(l)
-	l.sess.Dismiss(l)
+	l.sess.Dismiss(l, released)
 }
 
 // upkeepOf is what it costs to renew a lock with so many permits, in locks.

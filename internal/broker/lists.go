@@ -53,31 +53,32 @@ func (o local) Know(name string, holders, waiters int) (k inspect.Known) {
 	return k
 }
 
-// Requests implements inspect.Local. It asks each session for what waits, so that its cost does not depend on what is
-// held.
-func (o local) Requests() iter.Seq[inspect.Waiter] {
-	var ws []*waiter
-	for _, s := range o.sessions.All() {
-		ws = append(ws, waiting(s)...)
-	}
+// waiting are some of the requests of sessions that wait here, the longest waiting first.
+func (b *Broker) waiting(some func(*waiter) bool) (ws []*waiter) {
+	b.eachShard(func(h *shard) {
+		for w := range h.waiting {
+			if w.sess != nil && some(w) {
+				ws = append(ws, w)
+			}
+		}
+	})
 	slices.SortFunc(ws, func(v, w *waiter) int { return v.firstAsked().Compare(w.firstAsked()) })
+	return ws
+}
+
+// Requests implements inspect.Local.
+func (o local) Requests() iter.Seq[inspect.Waiter] {
+	ws := o.waiting(func(*waiter) bool { return true })
 	return func(yield func(inspect.Waiter) bool) {
 		for _, w := range ws {
-			if info, waits := w.info(); waits && !yield(info) {
+			w.lock()
+			info, waits := w.infoLocked(), w.Waits()
+			w.unlock()
+			if waits && !yield(info) {
 				return
 			}
 		}
 	}
-}
-
-// info describes a request that was refused and waits.
-func (w *waiter) info() (info inspect.Waiter, waits bool) {
-	w.lock()
-	defer w.unlock()
-	if !w.Waits() {
-		return info, false
-	}
-	return w.infoLocked(), true
 }
 
 // Status is how a broker is.
@@ -167,7 +168,7 @@ func (b *Broker) ForceRelease(ctx context.Context, name string, k lock.Kind) (bo
 func (l *Lease) holderLocked(now time.Time) inspect.Holder {
 	return inspect.Holder{
 		Owner: l.owner, Origin: inspect.OriginSession, Kind: l.kind, Session: l.sess.ID(), Client: l.sess.Client(),
-		Replica: l.b.cfg.Replica, Age: l.ageLocked(now), TTL: max(l.until.Sub(now), 0), Auto: l.auto,
+		Replica: l.b.cfg.Replica, Age: l.before + now.Sub(l.b.time(l.since)), TTL: max(l.until.Sub(now), 0), Auto: l.auto,
 		Fence: l.fence,
 		Count: l.count, Permits: l.permits, Annotation: l.annotation,
 	}

@@ -54,7 +54,12 @@ func (b *Broker) useOwnLocked(l *Lease, w *waiter) {
 
 // joinWaitersLocked settles what the holder of a new lease waits for: a named holder must not wait for itself.
 func (b *Broker) joinWaitersLocked(l *Lease) {
-	ws := slices.DeleteFunc(waiting(l.sess.Session), func(w *waiter) bool { return w.holder != l.holder })
+	var ws []*waiter
+	for _, w := range l.sess.Waits() {
+		if w := w.(*waiter); w.holder == l.holder {
+			ws = append(ws, w)
+		}
+	}
 	slices.SortFunc(ws, func(v, w *waiter) int { return cmp.Compare(v.id, w.id) })
 	for _, w := range ws {
 		switch {
@@ -73,14 +78,6 @@ func (b *Broker) joinWaitersLocked(l *Lease) {
 			b.joinLocked(w, false)
 		}
 	}
-}
-
-// waiting are the requests of a session that wait, in no order.
-func waiting(s *session.Session) (ws []*waiter) {
-	for _, w := range s.Waits() {
-		ws = append(ws, w.(*waiter))
-	}
-	return ws
 }
 
 // joinLocked settles a request whose holder has something by now that it meets, and says whether it did. What the store
@@ -190,31 +187,22 @@ func (b *Broker) outlastLocked(l *Lease, w *waiter, ttl time.Duration) {
 		l.lock()
 		defer l.unlock()
 		w.span.Asked(start, time.Now(), err)
-		if !l.over {
-			b.outlastedLocked(l, w, start, end, err)
+		if gone, is := errors.AsType[*lock.GoneError](err); is && !l.over {
+			l.loseLocked(gone.Reason)
 		}
 		switch {
-		case w.Answered():
+		case w.Answered(): // its client does not count on it
 		case l.over:
 			b.refuseLocked(w, session.Failed{ID: w.id, Err: session.ErrLost})
 		case err != nil:
 			b.refuseLocked(w, session.Failed{ID: w.id, Err: err})
 		default:
+			l.seen = max(l.seen, b.stamp(start))
+			l.lastLocked(end)
 			b.nestedLocked(l, w)
 		}
 		l.opOverLocked()
 	})
-}
-
-// outlastedLocked notes the outcome of that.
-func (b *Broker) outlastedLocked(l *Lease, w *waiter, start, end time.Time, err error) {
-	if gone, is := errors.AsType[*lock.GoneError](err); is {
-		l.loseLocked(gone.Reason)
-	}
-	if err == nil && !w.Answered() { // else the client does not count on it
-		l.seen = max(l.seen, b.stamp(start))
-		l.lastLocked(end)
-	}
 }
 
 // nestedLocked grants a request one more hold of its holder.

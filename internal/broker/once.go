@@ -45,9 +45,7 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 	if err != nil {
 		return OnceLease{}, nil, err
 	}
-	answers := make(chan onceAnswer, 1)
 	w := b.newOnceWaiter(req, ownID)
-	w.once = func(a onceAnswer) { answers <- a }
 	if lease, held, err := b.againOnce(ctx, w, req); held || err != nil {
 		return lease, nil, err
 	}
@@ -58,10 +56,10 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 	}
 	var a onceAnswer
 	select {
-	case a = <-answers:
+	case a = <-w.once:
 	case <-ctx.Done():
 		w.Cancel()
-		a = <-answers
+		a = <-w.once
 	}
 	if a.refused == nil && ctx.Err() != nil && !ownID { // granted at this moment, to a caller that is gone
 		b.giveBack(w.Claim.Return())
@@ -81,21 +79,25 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 // unless the caller chose the lease id: it repeats the request, and must not lose what it is granted then.
 func (b *Broker) onceLease(w *waiter, req request.Once, a onceAnswer) (OnceLease, error) {
 	lease := OnceLease{Name: req.Name, LeaseID: req.LeaseID, Fence: a.fence, ValidFor: time.Until(a.until)}
-	if lease.ValidFor > 0 {
-		b.noteOnce(w, lease)
-		return lease, nil
+	if lease.ValidFor <= 0 {
+		if !w.ownID {
+			b.giveBack(w.Claim.Return())
+		}
+		return OnceLease{}, lock.ErrOutcomeUnknown
 	}
-	if !w.ownID {
-		b.giveBack(w.Claim.Return())
-	}
-	return OnceLease{}, lock.ErrOutcomeUnknown
+	b.Notes.Add(&inspect.Note{Name: lease.Name, Until: time.Now().Add(lease.ValidFor), Info: inspect.Holder{
+		Owner: w.Claim.Owner, Origin: inspect.OriginUnary, Kind: w.Claim.Kind,
+		Client:  session.Client{Name: w.client, Peer: w.peer},
+		Replica: b.cfg.Replica, Fence: lease.Fence, Count: 1, Permits: w.Claim.Permits, Annotation: w.annotation,
+	}})
+	return lease, nil
 }
 
 // newOnceWaiter is a unary request that was not tried yet.
 func (b *Broker) newOnceWaiter(req request.Once, ownID bool) *waiter {
 	w := &waiter{
 		b: b, shard: b.shardOf(req.Name), lease: req.Lease, annotation: req.Annotation,
-		client: req.Client, peer: req.Peer, ownID: ownID, span: untraced{},
+		client: req.Client, peer: req.Peer, ownID: ownID, once: make(chan onceAnswer, 1), span: untraced{},
 	}
 	w.Claim = lock.Claim{
 		Name: req.Name, Kind: req.Kind, Owner: onceOwner(req.LeaseID), TTL: req.Lease,
@@ -104,21 +106,15 @@ func (b *Broker) newOnceWaiter(req request.Once, ownID bool) *waiter {
 	return w
 }
 
-// noteOnce remembers a unary lease for people who look.
-func (b *Broker) noteOnce(w *waiter, l OnceLease) {
-	now := time.Now()
-	b.Notes.Add(&inspect.Note{Name: l.Name, Until: now.Add(l.ValidFor), Info: inspect.Holder{
-		Owner: w.Claim.Owner, Origin: inspect.OriginUnary, Kind: w.Claim.Kind,
-		Client:  session.Client{Name: w.client, Peer: w.peer},
-		Replica: b.cfg.Replica, Fence: l.Fence, Count: 1, Permits: w.Claim.Permits, Annotation: w.annotation,
-	}})
-}
-
 // againOnce finds the lease of a caller that repeats its request while others wait for the name: it must not queue
 // behind those who wait for itself. While the store does not say whether the lease is there the answer is an error, and
 // never that it is not.
 func (b *Broker) againOnce(ctx context.Context, w *waiter, req request.Once) (lease OnceLease, held bool, err error) {
-	if !w.ownID || !b.awaited(req.Name) {
+	awaited := false // or somebody here has it for itself alone
+	if w.ownID {
+		b.withQueue(req.Name, func(q *queue) { awaited = q.Len() > 0 || q.holder != nil || q.Passing() })
+	}
+	if !awaited {
 		return OnceLease{}, false, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, b.cfg.AnswerTime, lock.ErrOutcomeUnknown)
@@ -143,12 +139,6 @@ func unlessGone(err error) error {
 		return nil
 	}
 	return err
-}
-
-// awaited says whether somebody here waits for a name, or has it for itself alone.
-func (b *Broker) awaited(name string) (is bool) {
-	b.withQueue(name, func(q *queue) { is = q.Len() > 0 || q.holder != nil || q.Passing() })
-	return is
 }
 
 func (b *Broker) joinOnce(w *waiter, req request.Once) error {

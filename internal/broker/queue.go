@@ -2,7 +2,6 @@ package broker
 
 import (
 	"iter"
-	"strings"
 
 	"github.com/lockd-io/lockd/internal/arbiter"
 	"github.com/lockd-io/lockd/internal/lock"
@@ -46,7 +45,7 @@ func (s *Session) leaseLocked(name string, k lock.Kind, holder string) *Lease {
 }
 
 // ownedLocked is the lease of an owner that holds the name of a queue, nil if there is none. An owner has the id of its
-// session and its holder, see newWaiter.
+// session and its holder, see ownerOf.
 func (b *Broker) ownedLocked(q *queue, o lock.Owner) *Lease {
 	if l := q.holder; l != nil && l.owner == o {
 		return l
@@ -54,10 +53,7 @@ func (b *Broker) ownedLocked(q *queue, o lock.Owner) *Lease {
 	if len(q.sharers) == 0 {
 		return nil
 	}
-	id, holder, _ := strings.Cut(string(o), ":")
-	if at := strings.LastIndexByte(holder, '#'); at > 0 {
-		holder = holder[:at]
-	}
+	id, holder, _ := partsOf(o)
 	if l := q.sharers[sharer{b.sessions.Session(id), lock.Read, holder}]; l != nil && l.owner == o {
 		return l
 	}

@@ -59,8 +59,7 @@ func (b *Broker) releaseLocked(l *Lease, id uint64) {
 
 // startReleaseLocked begins the last release of a lease. It needs no goroutine. id is 0 at the end of the session.
 func (b *Broker) startReleaseLocked(l *Lease, id uint64) {
-	l.overLocked()
-	l.sess.EnterOp()
+	l.overLocked(true)
 	h := &handover{b: b, r: l.returnAll(), of: l, id: id, lapsed: !l.until.After(time.Now())}
 	h.startLocked(l.q)
 }
@@ -71,18 +70,19 @@ func (b *Broker) releasedLocked(h *handover) {
 	if h.err == nil {
 		s.TraceReleased(h.id, l.Hold())
 	}
+	var answer session.Event
 	switch {
 	case h.id == 0:
 		s.GaveBack()
 	case h.err == nil:
-		s.Tell(session.Released{ID: h.id})
+		answer = session.Released{ID: h.id}
 	case lock.Retriable(h.err) && !errors.Is(h.err, lock.ErrOutcomeUnknown):
 		// The store goes on. A client that heard that surely nothing was done would take the name for its own.
-		s.Fail(h.id, errors.Join(lock.ErrOutcomeUnknown, h.err))
+		answer = session.Failed{ID: h.id, Err: errors.Join(lock.ErrOutcomeUnknown, h.err)}
 	default:
-		s.Fail(h.id, h.err)
+		answer = session.Failed{ID: h.id, Err: h.err}
 	}
-	s.LeaveOp()
+	s.Released(answer)
 }
 
 // returnAll is the Return that ends the lease.

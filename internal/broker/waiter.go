@@ -30,10 +30,10 @@ type waiter struct {
 	sess   *Session // nil for a unary call
 	holder string
 	id     uint64
-	client string           // the unary caller's name for itself
-	peer   string           // and where it comes from
-	ownID  bool             // the unary caller chose its lease id, and may repeat its request
-	once   func(onceAnswer) // a unary call's answer; does not block
+	client string          // the unary caller's name for itself
+	peer   string          // and where it comes from
+	ownID  bool            // the unary caller chose its lease id, and may repeat its request
+	once   chan onceAnswer // size 1, for a unary call's answer
 
 	q      *queue
 	timer  *time.Timer // ends a bounded wait
@@ -45,7 +45,8 @@ type waiter struct {
 // newWaiter is a request of a session, for all that it asks for, that was not tried yet. Each has a new owner: what an
 // earlier request of the same holder left in the store, or what comes late of it, has nothing to do with it.
 func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
-	mark := "#" + strconv.FormatUint(id, 10)
+	owner := ownerOf(s.ID(), req.Holder, id)
+	mark := string(owner[strings.LastIndexByte(string(owner), '#'):])
 	w := &waiter{
 		b: s.b, shard: s.b.shardOf(req.Name),
 		auto: req.Lease == nil, annotation: req.Annotation, actor: cmp.Or(req.Actor, s.Actor()), sess: s,
@@ -53,7 +54,7 @@ func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 		holder: cmp.Or(req.Holder, mark), id: id, span: untraced{},
 	}
 	w.Claim = lock.Claim{
-		Name: req.Name, Kind: req.Kind, Owner: lock.Owner(s.ID() + ":" + req.Holder + mark), TTL: s.TTL(),
+		Name: req.Name, Kind: req.Kind, Owner: owner, TTL: s.TTL(),
 		Permits: request.PermitsOf(req.Kind, req.Permits), Limit: req.Limit,
 	}
 	if req.Lease != nil {
@@ -73,6 +74,17 @@ func ownerOf(id, holder string, request uint64) lock.Owner {
 		holder = ""
 	}
 	return lock.Owner(id + ":" + holder + "#" + strconv.FormatUint(request, 10))
+}
+
+// partsOf is what ownerOf put together.
+func partsOf(o lock.Owner) (id, holder string, request uint64) {
+	id, holder, _ = strings.Cut(string(o), ":")
+	at := strings.LastIndexByte(holder, '#')
+	request, _ = strconv.ParseUint(holder[at+1:], 10, 64) // 0 for an owner of another kind
+	if at > 0 {
+		holder = holder[:at]
+	}
+	return id, holder, request
 }
 
 // begin begins the wait.

@@ -29,6 +29,16 @@ func (s *Session) LeaveOp() {
 	s.leaveOpLocked()
 }
 
+// Released is the end of a release that Dismiss began, with its answer; nil if nobody asked for it.
+func (s *Session) Released(answer Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if answer != nil {
+		s.tellLocked(answer)
+	}
+	s.leaveOpLocked()
+}
+
 func (s *Session) leaveOpLocked() {
 	s.ops--
 	if s.ended && s.ops == 0 && !s.finished {

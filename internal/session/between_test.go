@@ -118,7 +118,7 @@ func TestWhoIsTooLateIsNotAnswered(t *testing.T) {
 
 // take has a session granted a fixed lease.
 func take(s *session.Session, id int, l *lease) {
-	s.Take(uint64(id), nil, []session.Lease{l}, session.Granted{Validity: session.Validity{Until: l.until}})
+	s.Take(uint64(id), nil, []session.Lease{l})
 }
 
 // TestAtRiskTellsTheFirstEnd has a session hold a lease of an hour, and something else that ends after a minute.
@@ -136,7 +136,7 @@ func TestAtRiskTellsTheFirstEnd(t *testing.T) {
 		},
 		"another lock": func(s *session.Session) {
 			take(s, 2, early)
-			s.Dismiss(late)
+			s.Dismiss(late, false)
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -168,7 +168,7 @@ func TestHeartbeatsSeldomLookAtAllThatIsHeld(t *testing.T) {
 		}
 		for i := range ls {
 			ls[i] = &lease{auto: true, until: time.Now().Add(s.TTL())}
-			s.Take(uint64(i), nil, []session.Lease{ls[i]}, session.Done{})
+			s.Take(uint64(i), nil, []session.Lease{ls[i]})
 		}
 		if n := looks(); n > 10*len(ls) {
 			t.Errorf("leases were looked at %d times while %d were taken", n, len(ls))
@@ -197,7 +197,7 @@ func TestAHeartbeatIsNotAnsweredWithWhatHasEnded(t *testing.T) {
 		var ls []*lease
 		for i := range 1000 {
 			ls = append(ls, &lease{auto: true, until: end})
-			s.Take(uint64(i), nil, []session.Lease{ls[i]}, session.Done{})
+			s.Take(uint64(i), nil, []session.Lease{ls[i]})
 		}
 		for time.Until(end) > s.TTL()/100 {
 			s.Heartbeat(0, 1)

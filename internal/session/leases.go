@@ -35,10 +35,8 @@ func Upkeep(ttl time.Duration) int {
 	return int(min(ttl.Milliseconds(), time.Hour.Milliseconds()) * limits.LocksPerSecond / time.Second.Milliseconds())
 }
 
-func (s *Session) upkeep() int { return Upkeep(s.TTL()) }
-
 // MaxLocks is how many locks the session may hold and ask for.
-func (s *Session) MaxLocks() int { return min(s.of.cfg.Limits.LocksPerSession, s.upkeep()) }
+func (s *Session) MaxLocks() int { return min(s.of.cfg.Limits.LocksPerSession, Upkeep(s.TTL())) }
 
 // Want is what a request asks for.
 type Want struct {
@@ -67,8 +65,8 @@ func (s *Session) Wait(id uint64, w Waiter, want Want) error {
 		return s.of.cfg.Denied("waiters", s.of.cfg.Limits.WaitersPerSession)
 	case s.asked+len(s.list)+locks > s.MaxLocks():
 		return s.of.cfg.Denied("locks", s.MaxLocks())
-	case s.weight+weight > s.upkeep():
-		return s.of.cfg.Denied("locks", s.upkeep())
+	case s.weight+weight > Upkeep(s.TTL()):
+		return s.of.cfg.Denied("locks", Upkeep(s.TTL()))
 	}
 	s.waiting[id] = wait{w, want}
 	s.waiters += waits(want) - waits(before)
@@ -138,17 +136,22 @@ func (s *Session) Cancel(id, target uint64) {
 // Take concludes a request with what it was granted: its leases are listed as the session's own instead of it, and then
 // it is answered, all in the same moment. So what a heartbeat is answered with holds for all that was told before it. A
 // session that has ended takes nothing.
-func (s *Session) Take(id uint64, w Waiter, ls []Lease, e Event) bool {
+func (s *Session) Take(id uint64, w Waiter, ls []Lease) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leaveLocked(id, w)
 	if s.ended {
 		return false
 	}
-	for _, l := range ls {
+	terms := ls[0].Terms()
+	told := Granted{ID: id, Hold: ls[0].Hold(), Validity: s.validityLocked(terms.Until), Count: 1, Auto: terms.Auto}
+	for i, l := range ls {
 		s.listLocked(l)
+		if i > 0 {
+			told.More = append(told.More, l.Hold())
+		}
 	}
-	s.tellLocked(e)
+	s.tellLocked(told)
 	return true
 }
 
@@ -169,10 +172,13 @@ func (s *Session) listLocked(l Lease) {
 	s.countLocked(l)
 }
 
-// Dismiss takes a lease that is over from its session.
-func (s *Session) Dismiss(l Lease) {
+// Dismiss takes a lease that is over from its session. That it is released is an operation, which ends with Released.
+func (s *Session) Dismiss(l Lease, released bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if released {
+		s.ops++
+	}
 	s.weight -= l.Terms().Weight
 	e, end := l.Entry(), len(s.list)-1
 	last := s.list[end]

@@ -97,7 +97,11 @@ func (s *Session) Resume(ctx context.Context, holds []HeldLock, claim Claim) (lo
 
 func (s *Session) resume(ctx context.Context, holds []HeldLock, claim Claim) (lost []Lost, err error) {
 	r := s.of
-	if err := s.takeOver(ctx); err != nil {
+	err = lock.Twice(func() error { return r.store.TakeSession(ctx, s.record, recordTTL(s.TTL())) })
+	switch {
+	case errors.Is(err, lock.ErrSessionGone), errors.Is(err, lock.ErrToken): // a stranger is not told which
+		return nil, ErrSessionExpired
+	case err != nil:
 		return nil, err
 	}
 	r.tellMoved(s.record)
@@ -135,15 +139,6 @@ func (s *Session) joinInstead() error {
 		}
 		before.End(ErrSuperseded)
 	}
-}
-
-// takeOver has the store give this attempt the session.
-func (s *Session) takeOver(ctx context.Context) error {
-	err := lock.Twice(func() error { return s.of.store.TakeSession(ctx, s.record, recordTTL(s.TTL())) })
-	if errors.Is(err, lock.ErrSessionGone) || errors.Is(err, lock.ErrToken) { // a stranger is not told which
-		return ErrSessionExpired
-	}
-	return err
 }
 
 // claimAll claims holds, some at a time, of which some are lost. It stops when the store does not answer for one.
