@@ -35,7 +35,7 @@ func (a attempt) claims() []lock.Claim {
 func (a attempt) fence() lock.Fence { return a.grants[0].Fence }
 
 // until is the end of the validity of what was granted.
-func (a attempt) until() time.Time { return a.start.Add(a.claim.TTL - margin(a.claim.TTL)) }
+func (a attempt) until() time.Time { return trusted(a.start, a.claim.TTL) }
 
 // startLocked makes an attempt for a waiter.
 func (b *Broker) startLocked(w *waiter) { b.ask(w, w.attemptLocked(), (*Broker).finishLocked) }

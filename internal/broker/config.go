@@ -30,9 +30,3 @@ const (
 	// closeTime is how long Close waits for what may have been taken and is being given back.
 	closeTime = 2 * time.Second
 )
-
-// margin is how much shorter than its TTL a lease is trusted: clocks of lockd and the store may drift apart by 1 %,
-// and the store counts in milliseconds.
-//
-//	validity = start of the call + TTL - (TTL/100 + 2 ms)
-func margin(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }

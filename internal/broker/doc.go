@@ -52,8 +52,8 @@
 // The Store decides when a lease ends. The broker trusts a lease until the moment before its last successful Store
 // call was sent, plus its TTL, less a margin for clock drift. Late replies thus shorten trust, never stretch it.
 //
-// This end of the validity is computed after a grant by attempt.until, after a renewal by renewedLocked, and after an
-// Extend by startExtending; margin is in config.go. It is kept in Lease.until. The Keeper calls Lose at that time.
+// This end of the validity is computed by trusted, for grants, renewals and extensions, and kept in Lease.until. The
+// Keeper calls Lose at that time.
 //
 // # State
 //

@@ -72,7 +72,7 @@ func (b *Broker) startExtending(r lock.Renewal, shorten bool, done func(end time
 	b.store.StartExtend(r, func(left time.Duration, err error) {
 		defer b.endTaking()
 		if !errors.Is(err, lock.ErrOutcomeUnknown) {
-			done(start.Add(left-margin(left)), err)
+			done(trusted(start, left), err)
 			return
 		}
 		b.goTaking(func() {
@@ -99,7 +99,7 @@ func (l *Lease) extensionLocked(id uint64, req request.Extend) extension {
 	}
 	l.changedLocked()
 	l.own().shortening = true
-	if until := time.Now().Add(e.r.TTL - margin(e.r.TTL)); until.Before(l.until) {
+	if until := trusted(time.Now(), e.r.TTL); until.Before(l.until) {
 		l.until = until
 	}
 	l.keepLocked()
@@ -184,7 +184,7 @@ func (b *Broker) extending(ctx context.Context, r lock.Renewal, shorten bool, en
 		} else {
 			left, err = lock.Await(ctx, b.store.StartExtend, r)
 		}
-		*end = start.Add(left - margin(left))
+		*end = trusted(start, left)
 		return err
 	}
 }

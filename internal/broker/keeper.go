@@ -73,7 +73,7 @@ func (l *Lease) Renewed(start time.Time, ls []*Lease, rs []lock.Renewal, until [
 func (l *Lease) renewedLocked(start time.Time, r lock.Renewal) {
 	l.seen = max(l.seen, l.b.stamp(start))
 	if r.TTL > 0 && !l.shortening && !start.Before(l.changed) {
-		l.lastLocked(start.Add(r.TTL - margin(r.TTL)))
+		l.lastLocked(trusted(start, r.TTL))
 	}
 	l.sess.Renewed(l)
 }

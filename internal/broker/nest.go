@@ -170,7 +170,7 @@ func (l *Lease) lackingLocked(w *waiter) time.Duration {
 	now := time.Now()
 	ttl := max(w.ttl(now), time.Millisecond)
 	renewed := w.auto && l.auto && now.Before(l.until)
-	lasts := renewed || !now.Add(ttl-margin(ttl)).After(l.until)
+	lasts := renewed || !trusted(now, ttl).After(l.until)
 	// The replica that the session left may be releasing it: the store is asked for what came from there.
 	if lasts && !now.Before(l.sess.Settled()) {
 		return 0
