@@ -110,16 +110,16 @@ func setAcquire(req *request.Acquire, a *lockdv1.Acquire) (err error) {
 	req.Holder, req.Annotation, req.Actor = a.GetHolder(), a.GetAnnotation(), a.GetActor()
 	req.Traceparent = a.GetTraceparent()
 	req.InsteadOf = slices.Clone(a.GetInsteadOf()) // its memory is used again
+	var first request.Item
 	if len(a.GetNames())+len(a.GetItems()) == 0 {
-		var only request.Item
-		only, err = toItem(a.GetName(), a)
-		req.Name, req.Kind, req.Permits, req.Limit = only.Name, only.Kind, only.Permits, only.Limit
+		first, err = toItem(a.GetName(), a)
 	} else {
-		err = setItems(req, a)
+		first, err = setItems(req, a)
 	}
 	if err != nil {
 		return err
 	}
+	req.Name, req.Kind, req.Permits, req.Limit = first.Name, first.Kind, first.Permits, first.Limit
 	if req.Wait, err = toDuration("wait", a.GetWait()); err != nil {
 		return err
 	}
@@ -130,50 +130,34 @@ func setAcquire(req *request.Acquire, a *lockdv1.Acquire) (err error) {
 	return err
 }
 
-func setItems(req *request.Acquire, a *lockdv1.Acquire) error {
-	items, err := toItems(a)
-	if err != nil {
-		return err
-	}
-	first := items[0]
-	if req.List = request.Names; len(a.GetItems()) > 0 {
-		req.List = request.Items
-	}
-	req.Name, req.Kind, req.Permits, req.Limit, req.More = first.Name, first.Kind, first.Permits, first.Limit, items[1:]
-	return nil
-}
-
-// toItems reads what is asked for by names or items. It is never empty.
-func toItems(a *lockdv1.Acquire) ([]request.Item, error) {
+// setItems reads what is asked for by names or items, of which there are some, and returns the first one.
+func setItems(req *request.Acquire, a *lockdv1.Acquire) (first request.Item, err error) {
 	names, items := a.GetNames(), a.GetItems()
-	if a.GetName() != "" && len(names)+len(items) > 0 || len(names) > 0 && len(items) > 0 {
-		return nil, lock.Invalid("name", lock.ReasonName, "only one of name, names and items")
+	switch {
+	case a.GetName() != "", len(names) > 0 && len(items) > 0:
+		return first, lock.Invalid("name", lock.ReasonName, "only one of name, names and items")
+	case len(items) > 0 && a.GetKind() != lockdv1.LockKind_LOCK_KIND_UNSPECIFIED:
+		return first, lock.Invalid("kind", lock.ReasonKind, "each of the items has its own")
 	}
-	if len(items) == 0 {
-		common, err := toItem(a.GetName(), a)
-		if err != nil {
-			return nil, err
-		}
-		all := make([]request.Item, len(names))
-		for i, name := range names {
-			all[i], all[i].Name = common, name
-		}
-		return all, nil
+	common, err := toItem("", a)
+	if err != nil { // of items it is about permits that belong to none of them
+		return first, err
 	}
-	if a.GetKind() != lockdv1.LockKind_LOCK_KIND_UNSPECIFIED {
-		return nil, lock.Invalid("kind", lock.ReasonKind, "each of the items has its own")
+	req.List = request.Names
+	all := make([]request.Item, len(names), len(names)+len(items))
+	for i, name := range names {
+		all[i], all[i].Name = common, name
 	}
-	if _, err := toItem("", a); err != nil { // permits that belong to none of them
-		return nil, err
-	}
-	all := make([]request.Item, len(items))
 	for i, item := range items {
-		var err error
-		if all[i], err = toItem(item.GetName(), item); err != nil {
-			return nil, request.Items.Within(i, err)
+		req.List = request.Items
+		one, err := toItem(item.GetName(), item)
+		if err != nil {
+			return first, request.Items.Within(i, err)
 		}
+		all = append(all, one)
 	}
-	return all, nil
+	req.More = all[1:]
+	return all[0], nil
 }
 
 // asked is how one lock is asked for, in an Acquire, an AcquireItem and an AcquireRequest.
