@@ -45,13 +45,15 @@ func (s *Renewer) Probe(ctx context.Context) (string, error) {
 	if err == nil { // else the answer may just be coming
 		info, err = asked.Text()
 	}
-	if redis.IsPermissionError(err) {
-		return s.ping(ctx, data)
+	id, version := pipe.InfoField(info, "run_id"), pipe.InfoField(info, "redis_version")
+	forbidden := redis.IsPermissionError(err)
+	if forbidden { // restarts are noticed by renewals only
+		id, version, info = unknown, unknown, ""
+		err = s.Steady.Probe(ctx, redis.NewCmd(ctx, "ping"))
 	}
 	if err != nil {
 		return "", fmt.Errorf("probe: %w", s.Failed(err))
 	}
-	id := pipe.InfoField(info, "run_id")
 	if err := fit(info); err != nil {
 		s.Doubt()
 		return "", s.unfit(id, err)
@@ -59,7 +61,10 @@ func (s *Renewer) Probe(ctx context.Context) (string, error) {
 	if err := s.checkData(ctx, id, data); err != nil {
 		return "", fmt.Errorf("probe: %w", s.Failed(err))
 	}
-	if s.passed(ctx, id, pipe.InfoField(info, "redis_version")) && infoMode(info) == "cluster" && !s.InSlots {
+	switch other := s.passed(ctx, id, version); {
+	case other && forbidden:
+		s.log.Error("redis refuses INFO, so "+pipe.NotEnded, zap.String(observe.KeyRemedy, pipe.RemedyNotEnded))
+	case other && infoMode(info) == "cluster" && !s.InSlots:
 		s.log.Error("redis is a node of a cluster, and used as if it were alone: names in the slots of other nodes cannot "+
 			"be locked",
 			zap.String(observe.KeyRemedy, "use store.kind cluster, with the addresses of the nodes in redis.cluster.addrs"))
@@ -67,19 +72,8 @@ func (s *Renewer) Probe(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// ping is Probe where INFO is forbidden: restarts are not noticed by it, only by renewals.
-func (s *Renewer) ping(ctx context.Context, data dataAnswer) (string, error) {
-	if err := s.Steady.Probe(ctx, redis.NewCmd(ctx, "ping")); err != nil {
-		return "", fmt.Errorf("probe: %w", s.Failed(err))
-	}
-	if err := s.checkData(ctx, "unknown", data); err != nil {
-		return "", fmt.Errorf("probe: %w", s.Failed(err))
-	}
-	if s.passed(ctx, "unknown", "unknown") {
-		s.log.Error("redis refuses INFO, so "+pipe.NotEnded, zap.String(observe.KeyRemedy, pipe.RemedyNotEnded))
-	}
-	return "unknown", nil
-}
+// unknown is the run id and the version of a server that may not be asked for them.
+const unknown = "unknown"
 
 // fit says whether a server can be used, by its INFO.
 func fit(info string) error {
