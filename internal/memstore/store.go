@@ -38,11 +38,11 @@ func New() *Store { return &Store{entries: make(map[string]*entry)} }
 // are told when the mutex is free again.
 type work struct {
 	*Store
-	now   time.Time
-	found []*entry
-	news  []message
-	told  bool // the last message tells of a release
-	heard int  // how many listeners heard it
+	now    time.Time
+	queued []*entry // where fair waiters are: the next one may be another one in the end
+	news   []message
+	told   bool // the last message tells of a release
+	heard  int  // how many listeners heard it
 }
 
 // enter begins an operation on so many names.
@@ -55,7 +55,7 @@ func (s *Store) enter(names int) *work {
 
 // leave ends the operation.
 func (w *work) leave() {
-	for _, e := range w.found {
+	for _, e := range w.queued {
 		w.settle(e)
 	}
 	for _, m := range w.news { // before See can look

@@ -20,7 +20,9 @@ func (w *work) find(name string) *entry {
 	}
 	e.used = w.now
 	e.refresh(w.now)
-	w.found = append(w.found, e)
+	if len(e.queue.order) > 0 {
+		w.queued = append(w.queued, e)
+	}
 	return e
 }
 
