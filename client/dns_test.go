@@ -2,15 +2,13 @@ package client_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"net"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"golang.org/x/net/dns/dnsmessage"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/resolver"
 
@@ -39,32 +37,30 @@ func serveNames(t *testing.T) *names {
 
 // serve answers 127.0.0.1 to questions for an IPv4 address, and NXDOMAIN to all others.
 func (n *names) serve() {
-	const header, a = 12, 1
 	for {
-		q := make([]byte, 512)
-		size, from, err := n.conn.ReadFrom(q)
+		text := make([]byte, 512)
+		size, from, err := n.conn.ReadFrom(text)
 		if err != nil {
 			return
 		}
-		q = q[:size]
-		var labels []string
-		at := header
-		for q[at] != 0 {
-			labels = append(labels, string(q[at+1:at+1+int(q[at])]))
-			at += 1 + int(q[at])
+		var m dnsmessage.Message
+		if m.Unpack(text[:size]) != nil {
+			continue
 		}
-		at++
-		kind := binary.BigEndian.Uint16(q[at:])
+		q := m.Questions[0]
 		n.mu.Lock()
-		n.asked = append(n.asked, strings.Join(labels, "."))
+		n.asked = append(n.asked, q.Name.String())
 		n.mu.Unlock()
-		r := slices.Clone(q[:at+4])
-		copy(r[2:], []byte{0x84, 0x03, 0, 1, 0, 0, 0, 0, 0, 0}) // an answer of who must know: no such name
-		if kind == a {
-			r[3], r[7] = 0, 1
-			r = append(r, 0xc0, header, 0, a, 0, 1, 0, 0, 0, 0, 0, 4, 127, 0, 0, 1)
+		m.Response, m.Authoritative, m.RCode, m.Additionals = true, true, dnsmessage.RCodeNameError, nil
+		if q.Type == dnsmessage.TypeA {
+			m.RCode, m.Answers = dnsmessage.RCodeSuccess, []dnsmessage.Resource{{
+				Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
+				Body:   &dnsmessage.AResource{A: [4]byte{127, 0, 0, 1}},
+			}}
 		}
-		_, _ = n.conn.WriteTo(r, from)
+		if text, err = m.Pack(); err == nil {
+			_, _ = n.conn.WriteTo(text, from)
+		}
 	}
 }
 
@@ -97,7 +93,7 @@ func TestToConnectAsksForTheAddressOnly(t *testing.T) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, name := range n.asked {
-		if name != "lockd.test" {
+		if name != "lockd.test." {
 			t.Errorf("it asks for %s, too", name)
 		}
 	}
