@@ -82,7 +82,6 @@ func Finds(t *testing.T, test string, plants []Plant, args ...string) {
 	}
 	only := "-test.run=^" + strings.ReplaceAll(test, "/", "$/^") + "$"
 	cmd := exec.CommandContext(t.Context(), bin, append(args, only)...) //nolint:gosec // a test chooses them
-	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "--- FAIL: "+test) || strings.Contains(string(out), "panic:") {
 		t.Errorf("%s did not find it: %v\n%s", test, err, out)
