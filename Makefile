@@ -84,7 +84,7 @@ SEED ?= 0
 .PHONY: test-faults
 test-faults: ## have 16 clients use locks while everything fails, over each topology. LENGTH=10m SEED=7
 	@scripts/ensure cc redis
-	TEST_LONG=1 $(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -skip '$(FLEET)' -length $(LENGTH) -seed $(SEED)
+	TEST_LONG=1 $(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -skip '$(FLEET)|BrokenConnections' -length $(LENGTH) -seed $(SEED)
 
 # Tests of test/faultrun in which replicas of lockd fail and the stores do not.
 FLEET := Replica|Rolling|TestSessionsSpread
