@@ -21,8 +21,8 @@ var plants = map[string]struct {
 	},
 	"a place in a line that is not passed on": {
 		[]proctest.Plant{{
-			"internal/broker/instead.go", "done := s.passOnPlace(req, from, to); done {",
-			"done := s.passOnPlace(req, nil, to); false && done {",
+			"internal/broker/instead.go", "done := s.passOnPlace(req, from, w.Claim.Owner); done {",
+			"done := s.passOnPlace(req, nil, w.Claim.Owner); false && done {",
 		}},
 		[]string{"not served in order"},
 	},
