@@ -39,6 +39,7 @@ type waiter struct {
 	timer  *time.Timer // ends a bounded wait
 	apart  bool        // in no queue: it wants once more what its holder has, or comes instead of another
 	span   Span        // untraced, or what its Tracer began
+	heir   bool        // it came instead of another request and may have what that was granted; the store was not asked
 	unsure bool        // the caller chose its lease id, and what it has nobody knows
 }
 
@@ -140,6 +141,7 @@ func (b *Broker) removeLocked(w *waiter) {
 	if w.ownID && !w.Asking() {
 		w.overLocked()
 	}
+	b.disinheritLocked(w)
 	if q.Leave(&w.Waiter) {
 		b.leavePlaceLocked(w)
 	}
