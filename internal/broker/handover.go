@@ -99,7 +99,7 @@ func (b *Broker) handedLocked(q *queue, h *handover) {
 	next, given := h.next, h.given()
 	handed := h.res.HandedOver != 0
 	next.Ended()
-	b.doubtLocked(next, h.err)
+	b.doubtLocked(next, h.doubt())
 	settled := next.Answered() || handed && given.err == nil && b.joinLocked(next, true)
 	switch {
 	case settled:
@@ -114,6 +114,15 @@ func (b *Broker) handedLocked(q *queue, h *handover) {
 		b.removeLocked(next)
 		b.handedInVainLocked(h)
 	}
+}
+
+// doubt is the error of the hand-over: if an earlier call ended the hold, nobody knows whether it gave the name to the
+// next waiter.
+func (h *handover) doubt() error {
+	if h.err == nil && h.res.Assumed {
+		return lock.ErrOutcomeUnknown
+	}
+	return h.err
 }
 
 // handLocked grants a waiter what it was handed, and says whether it was still there to have it.

@@ -10,7 +10,7 @@
 // A release is done once it was asked for. The caller is told when the store has acknowledged it, or the error after at
 // most three calls; then it goes on without him. A hold that is not there after a call of unknown outcome was ended by
 // that call: the caller is told so, with lock.Returned.Assumed. What may have been handed to a successor meanwhile is
-// released, unless the successor asks for the name. So nobody has to repeat a release.
+// released, unless the successor asks for the name, or repeats its requests. So nobody has to repeat a release.
 //
 // # What it does not promise
 //

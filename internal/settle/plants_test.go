@@ -27,7 +27,13 @@ var plants = []struct {
 		{here + "release.go", "mine := s.all[u.key] == u", "mine := s.all[u.key] != nil"},
 	}},
 	{"the successor has no row", []proctest.Plant{
-		{here + "release.go", "lock.ErrOutcomeUnknown) && !s.cfg.Member:", "lock.ErrOutcomeUnknown) && false:"},
+		{here + "release.go", "lock.ErrOutcomeUnknown) && !s.cfg.Member &&", "lock.ErrOutcomeUnknown) && false &&"},
+	}},
+	{"a successor that repeats has a row", []proctest.Plant{
+		{here + "release.go", "s.cfg.Member && !next.Owner.Repeats():", "s.cfg.Member:"},
+	}},
+	{"what a successor that repeats has on too few replicas is released", []proctest.Plant{
+		{here + "release.go", "case few && next.Owner.Repeats():", "case false:"},
 	}},
 	{"the row of a successor is not put off", []proctest.Plant{
 		{here + "release.go", "	if r.Next != nil {\n		u.off", "	if false {\n		u.off"},

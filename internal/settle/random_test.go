@@ -259,7 +259,7 @@ func (v *world) giveBack(o *owner, others []*owner) {
 		r := lock.Return{Name: name, Kind: lock.Exclusive, Owner: o.id}
 		var to *owner
 		if !o.several() && v.rnd.IntN(2) == 0 {
-			to = v.successor(name, others)
+			to = v.successor(o, others)
 		}
 		if to != nil {
 			to.next = true
@@ -283,6 +283,8 @@ func (v *world) giveBack(o *owner, others []*owner) {
 				to.has = true
 			case v.s.cfg.Member && errors.Is(err, lock.ErrOutcomeUnknown), v.s.cfg.Member && res.Assumed:
 				v.giveBack(to, nil)
+			case to.id.Repeats() && v.holder(name) == to.id: // it asked at another replica, and was told
+				to.has = true
 			case v.rnd.IntN(2) == 0:
 				to.gone = true
 			}
@@ -291,9 +293,9 @@ func (v *world) giveBack(o *owner, others []*owner) {
 }
 
 // successor is who may be handed a name: it waits, and asks for nothing else.
-func (v *world) successor(name string, among []*owner) *owner {
+func (v *world) successor(of *owner, among []*owner) *owner {
 	for _, o := range among {
-		if o.busy == 0 && !o.has && !o.gone && !o.id.Repeats() && !o.several() && o.names[0] == name {
+		if o != of && o.busy == 0 && !o.has && !o.gone && !o.several() && o.names[0] == of.names[0] {
 			return o
 		}
 	}

@@ -37,7 +37,7 @@ func (s *Store) answered(u *row, res lock.Returned, err error) {
 		s.add(u)
 	}
 	if u.r.Next != nil {
-		err = s.answeredOver(u, res, err)
+		res, err = s.answeredOver(u, res, err)
 	}
 	s.mu.Lock()
 	u.r.Next = nil
@@ -61,23 +61,27 @@ func (s *Store) answered(u *row, res lock.Returned, err error) {
 	s.work()
 }
 
-// answeredOver is told what became of a call that may have handed the name over, and says what the error means.
-func (s *Store) answeredOver(u *row, res lock.Returned, err error) error {
+// answeredOver is told what became of a call that may have handed the name over, and says what that means. What a
+// successor that repeats its requests may have stays.
+func (s *Store) answeredOver(u *row, res lock.Returned, err error) (lock.Returned, error) {
 	next := lock.Return{Name: u.name, Kind: u.r.Kind, Owner: u.r.Next.Owner, Tenant: u.r.Tenant}
 	switch few := errors.Is(err, lock.ErrNotReplicated); { // it was handed over, and the successor hears nothing of that
 	case few && s.cfg.Member: // the caller knows whether the successor is to have it
 		err = fmt.Errorf("%w: %w", lock.ErrOutcomeUnknown, err)
+	case few && next.Owner.Repeats():
+		res, err = lock.Returned{Assumed: true}, nil
 	case few: // the name is free once it is released
 		told := u.tell
 		u.tell = func(lock.Returned, error) {
 			s.StartRelease(next, func(res lock.Returned, _ error) { told(res, nil) })
 		}
 		err = nil
-	case errors.Is(err, lock.ErrOutcomeUnknown) && !s.cfg.Member: // the successor may ask for it
+	case errors.Is(err, lock.ErrOutcomeUnknown) && !s.cfg.Member && !next.Owner.Repeats():
+		// The successor may ask for it.
 		s.want(next, u.r.Next.TTL, patience)
 	}
 	s.resume(u.off, res.HandedOver != 0)
-	return err
+	return res, err
 }
 
 // meaning is what an outcome means after the calls that were made before. A hold that is not there after an unknown

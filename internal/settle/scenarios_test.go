@@ -159,7 +159,7 @@ func (p *play) do(words []string) string {
 func (p *play) release(words []string) {
 	r := lock.Return{Name: "n", Kind: p.kind, Owner: lock.Owner(full(words[1]))}
 	if len(words) > 3 {
-		r.Next = &lock.Successor{Owner: lock.Owner(words[3]), TTL: 24 * time.Hour}
+		r.Next = &lock.Successor{Owner: lock.Owner(full(words[3])), TTL: 24 * time.Hour}
 	}
 	done := func(res lock.Returned, err error) {
 		what := "released"
