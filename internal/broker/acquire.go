@@ -150,7 +150,7 @@ func (b *Broker) grantLocked(w *waiter, a attempt) bool {
 		return false
 	}
 	w.Granted()
-	w.heir = false
+	w.succeeded = false
 	b.metrics.grant(w, a.end)
 	for _, l := range ls {
 		l.q.holdLocked(l)

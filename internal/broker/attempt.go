@@ -164,7 +164,7 @@ func (b *Broker) endAttemptLocked(w *waiter, a attempt) (answer arbiter.Answer, 
 	w.Ended()
 	settled = w.Answered()
 	if a.err == nil || errors.Is(a.err, lock.ErrHeld) {
-		w.heir = false
+		w.succeeded = false
 		settled = settled || b.joinLocked(w, a.err == nil)
 	}
 	answer = w.q.StoreAnswered(&w.Waiter, a.begun, a.err, a.end)
@@ -200,7 +200,7 @@ func (b *Broker) undoAttemptLocked(w *waiter, a attempt) {
 	if a.err != nil && w.Placed() {
 		b.leavePlaceLocked(w)
 	}
-	b.disinheritLocked(w)
+	b.giveBackSucceededLocked(w)
 	switch {
 	case a.err != nil:
 		return

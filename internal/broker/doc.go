@@ -44,7 +44,7 @@
 //	a hand-over reached a waiter that had left        passOnLocked
 //	a lost lease may last longer than was told        releaseLostLocked, once its validity has ended by a margin
 //	a waiter with a place in the Store left           leavePlaceLocked (leaving.go)
-//	a waiter left that succeeded to what one had      disinheritLocked (instead.go)
+//	a waiter left that succeeded to what one had      giveBackSucceededLocked (instead.go)
 //	a unary caller that may repeat its request left   nothing: it is left to the repetition (once.go)
 //	a session ended that wants its locks released     Lease.GiveBack
 //

@@ -140,7 +140,7 @@ func (b *Broker) handLocked(h *handover, given attempt) bool {
 func (b *Broker) handedInVainLocked(h *handover) {
 	next, handed := h.next, h.res.HandedOver
 	next.overLocked()
-	b.disinheritLocked(next)
+	b.giveBackSucceededLocked(next)
 	switch {
 	case handed == 0:
 		if next.Placed() {

@@ -55,9 +55,9 @@ func (s *Session) insteadLocked(w *waiter, req request.Acquire) error {
 		ahead := s.leaveBehind(w, req)
 		w.lock()
 		defer w.unlock()
-		w.heir = w.Claim.Kind == lock.Fair && w.all == nil
+		w.succeeded = w.Claim.Kind == lock.Fair && w.all == nil
 		if w.Answered() { // cancelled, or its session has ended
-			s.b.disinheritLocked(w)
+			s.b.giveBackSucceededLocked(w)
 			return
 		}
 		now := time.Now()
@@ -73,11 +73,11 @@ func (s *Session) insteadLocked(w *waiter, req request.Acquire) error {
 	return nil
 }
 
-// disinheritLocked gives back what a request succeeded to that leaves without a grant, its place included. When its
+// giveBackSucceededLocked gives back what a request succeeded to that leaves without a grant, its place included. When its
 // session may go on elsewhere that is left to the request that is made there.
-func (b *Broker) disinheritLocked(w *waiter) {
-	if w.heir && !w.Asking() && !w.sess.KeepsPlaces() {
-		w.heir = false
+func (b *Broker) giveBackSucceededLocked(w *waiter) {
+	if w.succeeded && !w.Asking() && !w.sess.KeepsPlaces() {
+		w.succeeded = false
 		b.giveBack(w.Claim.Return())
 	}
 }

@@ -35,12 +35,12 @@ type waiter struct {
 	ownID  bool            // the unary caller chose its lease id, and may repeat its request
 	once   chan onceAnswer // size 1, for a unary call's answer
 
-	q      *queue
-	timer  *time.Timer // ends a bounded wait
-	apart  bool        // in no queue: it wants once more what its holder has, or comes instead of another
-	span   Span        // untraced, or what its Tracer began
-	heir   bool        // it came instead of another request and may have what that was granted; the store was not asked
-	unsure bool        // the caller chose its lease id, and what it has nobody knows
+	q         *queue
+	timer     *time.Timer // ends a bounded wait
+	apart     bool        // in no queue: it wants once more what its holder has, or comes instead of another
+	span      Span        // untraced, or what its Tracer began
+	succeeded bool        // it came instead of another request and may have what that was granted; the store was not asked
+	unsure    bool        // the caller chose its lease id, and what it has nobody knows
 }
 
 // newWaiter is a request of a session, for all that it asks for, that was not tried yet. Each has a new owner: what an
@@ -141,7 +141,7 @@ func (b *Broker) removeLocked(w *waiter) {
 	if w.ownID && !w.Asking() {
 		w.overLocked()
 	}
-	b.disinheritLocked(w)
+	b.giveBackSucceededLocked(w)
 	if q.Leave(&w.Waiter) {
 		b.leavePlaceLocked(w)
 	}
