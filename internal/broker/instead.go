@@ -73,8 +73,8 @@ func (s *Session) insteadLocked(w *waiter, req request.Acquire) error {
 	return nil
 }
 
-// giveBackSucceededLocked gives back what a request succeeded to that leaves without a grant, its place included. When its
-// session may go on elsewhere that is left to the request that is made there.
+// giveBackSucceededLocked gives back what a request succeeded to that leaves without a grant, its place included. When
+// its session may go on elsewhere that is left to the request that is made there.
 func (b *Broker) giveBackSucceededLocked(w *waiter) {
 	if w.succeeded && !w.Asking() && !w.sess.KeepsPlaces() {
 		w.succeeded = false

@@ -49,7 +49,9 @@ func TestWhatACallerWasHandedAndToldElsewhereIsNotTakenAway(t *testing.T) {
 		req := request.Once{Name: "job", Kind: lock.Exclusive, LeaseID: ownID, Lease: time.Hour, Wait: &wait}
 		told := handsOverUnheard(ctx, a, store, c, req)
 		leave()
-		<-told
+		if err := <-told; !isError(err, session.ErrCancelled) {
+			t.Fatalf("got %v, want cancelled", err)
+		}
 		lease := w.mustOnce(req)
 		time.Sleep(30 * time.Second)
 		one[session.Released](c)

@@ -200,7 +200,7 @@ func (b *Broker) ReleaseOnce(req request.Once) (left uint32, err error) {
 	default:
 		b.Notes.Change(req.Name, owner, func(n *inspect.Note) { n.Info.Permits = res.Left })
 	}
-	return res.Left, err
+	return res.Left, goesOn(err)
 }
 
 // A unary caller that chose its lease id may repeat its request with it: after a lost answer, or while the first call

@@ -76,13 +76,19 @@ func (b *Broker) releasedLocked(h *handover) {
 		s.GaveBack()
 	case h.err == nil:
 		answer = session.Released{ID: h.id}
-	case lock.Retriable(h.err) && !errors.Is(h.err, lock.ErrOutcomeUnknown):
-		// The store goes on. A client that heard that surely nothing was done would take the name for its own.
-		answer = session.Failed{ID: h.id, Err: errors.Join(lock.ErrOutcomeUnknown, h.err)}
 	default:
-		answer = session.Failed{ID: h.id, Err: h.err}
+		answer = session.Failed{ID: h.id, Err: goesOn(h.err)}
 	}
 	s.Released(answer)
+}
+
+// goesOn is the error of a release as it is told. The store goes on with one that it could not do: who heard that
+// surely nothing was done would take the name for its own.
+func goesOn(err error) error {
+	if lock.Retriable(err) && !errors.Is(err, lock.ErrOutcomeUnknown) {
+		return errors.Join(lock.ErrOutcomeUnknown, err)
+	}
+	return err
 }
 
 // returnAll is the Return that ends the lease.
@@ -156,7 +162,7 @@ func (b *Broker) keptLocked(l *Lease, id uint64, keep uint32, err error) {
 		l.loseLocked(lock.LostForced)
 		s.Fail(id, lock.ErrNotHeld)
 	default:
-		s.Fail(id, err)
+		s.Fail(id, goesOn(err))
 	}
 	l.opOverLocked()
 }
