@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -9,17 +8,6 @@ import (
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
-
-// slowSucceed is a store in which the passing on of a place is answered late.
-type slowSucceed struct{ lock.Store }
-
-func (s slowSucceed) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) (
-	ahead int, err error,
-) {
-	ahead, err = s.Store.Succeed(ctx, name, from, to, place)
-	lock.Pause(ctx, time.Second)
-	return ahead, err
-}
 
 // A fair request was granted just before its stream broke, and nobody heard of that. It is made again where another
 // request waits for its name, and is refused or left: then it has nothing, and the other one need not wait for the end
@@ -47,7 +35,11 @@ func TestWhatARequestSucceededToIsNotKeptIfItIsNotGranted(t *testing.T) {
 				id := c.acquire(fair)
 				one[session.Granted](c)
 				c.Detach(errCut)
-				w.store.Store = slowSucceed{w.store.Store}
+				w.store.on("Succeed", func(next func() error) error {
+					err := next()
+					time.Sleep(time.Second)
+					return err
+				})
 				other := w.replica()
 				waits := other.alive()
 				waits.acquire(fair)
