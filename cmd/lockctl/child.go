@@ -46,13 +46,13 @@ func startChild(path string, argv, env []string) (*child, error) {
 		SysProcAttr: childAttributes(),
 	}
 	if c.tty.ours() {
-		cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, c.tty.fd
+		cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, int(c.tty)
 	}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	c.pid = cmd.Process.Pid
-	if c.tty.isTerminal {
+	if c.tty.foreground() != 0 {
 		signal.Ignore(syscall.SIGTTOU) // so that we can take the terminal back from the background
 	}
 	go c.wait()
@@ -88,13 +88,12 @@ func (c *child) stop() event {
 	}
 }
 
-// stoppedByTerminal says whether the command was stopped by the terminal's Ctrl-Z; then lockctl must stop, too. A
-// command that was stopped in another way keeps its lock.
-func (c *child) stoppedByTerminal() bool { return c.tty.isTerminal && c.tty.foreground() == c.pid }
+// inForeground says whether the command has the terminal.
+func (c *child) inForeground() bool { return c.tty.foreground() == c.pid }
 
 // suspend stops lockctl until it is continued, then calls check, which may end the group, and continues the group.
 func (c *child) suspend(check func()) {
-	wasForeground := c.tty.foreground() == c.pid
+	wasForeground := c.inForeground()
 	if wasForeground {
 		c.tty.give(syscall.Getpgrp())
 	}
@@ -114,7 +113,7 @@ func (c *child) suspend(check func()) {
 // cleanUp reaps the ended command, ends what it left behind in its group, and takes the terminal back. It says how
 // the command ended and whether there was anything left.
 func (c *child) cleanUp() (status syscall.WaitStatus, left bool) {
-	if c.tty.isTerminal && c.tty.foreground() == c.pid {
+	if c.inForeground() {
 		c.tty.give(syscall.Getpgrp())
 	}
 	c.signal(syscall.SIGTERM) // to those left; the command hears nothing any more

@@ -224,13 +224,12 @@ func lines(text string) []string {
 	return strings.Split(text, "\n")
 }
 
-var errNested = errors.New("an exec around this one holds it, so this one would wait for its own end")
-
 // refuseNested refuses names that are held around this exec: it would wait for its own end.
 func refuseNested(items []client.Item, held string) error {
 	for _, i := range items {
 		if slices.Contains(lines(held), i.Name) {
-			return failure{exitUsage, reasonNested, wrap("exec", []string{i.Name}, errNested)}
+			err := errors.New("an exec around this one holds it, so this one would wait for its own end")
+			return failure{exitUsage, reasonNested, wrap("exec", []string{i.Name}, err)}
 		}
 	}
 	return nil
@@ -284,7 +283,8 @@ func (x *execution) guard(ls *client.Locks, c *child) error {
 			if e == ended {
 				return g.why()
 			}
-			suspend = c.stoppedByTerminal()
+			// After the terminal's Ctrl-Z lockctl stops, too. A command that was stopped in another way keeps its lock.
+			suspend = c.inForeground()
 		}
 		if suspend {
 			c.suspend(func() { g.step(time.Now()) })

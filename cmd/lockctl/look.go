@@ -252,14 +252,14 @@ func (s *services) list(ctx context.Context, f filter) ([]listedView, silence, e
 		})
 	})
 	names := f == filter{prefix: f.prefix} // each is told once; otherwise each hold
-	same := func(a, b listedView) int {
+	order := func(a, b listedView) int {
 		if a.Name == b.Name && !names {
 			return strings.Compare(a.Holder, b.Holder)
 		}
 		return strings.Compare(a.Name, b.Name)
 	}
-	slices.SortFunc(locks, same)
-	return slices.CompactFunc(locks, func(a, b listedView) bool { return same(a, b) == 0 }), missing, err
+	slices.SortFunc(locks, order)
+	return slices.CompactFunc(locks, func(a, b listedView) bool { return order(a, b) == 0 }), missing, err
 }
 
 func printLocks(p *screen, locks []listedView) {

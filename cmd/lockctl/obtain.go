@@ -51,8 +51,7 @@ func (x *execution) goesOn(err error, away time.Duration) bool {
 	case errors.Is(err, client.ErrTimedOut), errors.Is(err, client.ErrCancelled):
 		return false
 	case x.patient:
-		return errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrOutcomeUnknown) ||
-			errors.Is(err, client.ErrDraining)
+		return repeatable(err)
 	}
 	reason := client.Reason(err)
 	return (reason == "BACKEND_UNAVAILABLE" || reason == "OUTCOME_UNKNOWN") && away+retryPause < x.connect

@@ -151,8 +151,7 @@ func retry[T any](ctx context.Context, s *services, wait time.Duration,
 			return t, unsure, nil
 		case ctx.Err() != nil:
 			return t, unsure, context.Cause(ctx)
-		case !errors.Is(err, client.ErrUnavailable) && !errors.Is(err, client.ErrOutcomeUnknown) &&
-			!errors.Is(err, client.ErrDraining):
+		case !repeatable(err):
 			return t, unsure, err
 		case failing.IsZero():
 			failing = time.Now()
@@ -161,6 +160,12 @@ func retry[T any](ctx context.Context, s *services, wait time.Duration,
 		}
 		sleep(ctx, retryPause)
 	}
+}
+
+// repeatable says whether an error only means that nobody could answer, and a later try may be answered.
+func repeatable(err error) bool {
+	return errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrOutcomeUnknown) ||
+		errors.Is(err, client.ErrDraining)
 }
 
 // sleep waits for a time, or until ctx ends.

@@ -7,21 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is our stdin, which may be a terminal or not.
-type terminal struct {
-	fd         int
-	isTerminal bool
-}
+// terminal is the descriptor of our stdin, which may be a terminal or not.
+type terminal int
 
-func openTerminal() terminal {
-	t := terminal{fd: int(os.Stdin.Fd())}
-	t.isTerminal = t.foreground() > 0
-	return t
-}
+func openTerminal() terminal { return terminal(os.Stdin.Fd()) }
 
 // foreground is the process group that reads from the terminal, 0 if there is none.
 func (t terminal) foreground() int {
-	pgid, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
+	pgid, err := unix.IoctlGetInt(int(t), unix.TIOCGPGRP)
 	if err != nil {
 		return 0
 	}
@@ -29,7 +22,7 @@ func (t terminal) foreground() int {
 }
 
 // ours says whether that is our own group.
-func (t terminal) ours() bool { return t.isTerminal && t.foreground() == syscall.Getpgrp() }
+func (t terminal) ours() bool { return t.foreground() == syscall.Getpgrp() }
 
 // give lets another group read from the terminal. It fails when the terminal is gone, and then that is fine.
-func (t terminal) give(pgid int) { _ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, pgid) }
+func (t terminal) give(pgid int) { _ = unix.IoctlSetPointerInt(int(t), unix.TIOCSPGRP, pgid) }
