@@ -49,3 +49,18 @@ func TestUnixSockets(t *testing.T) {
 		t.Errorf("the socket was left: %v", err)
 	}
 }
+
+// A file that is no socket is not taken for one that was left.
+func TestAFileIsNoSocketThatWasLeft(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data")
+	must(t, os.WriteFile(path, []byte("x"), 0o600))
+	cfg := testConfig()
+	cfg.Listen = config.SocketScheme + path
+	if a, err := New(cfg, zap.NewNop()); err == nil {
+		t.Error("it listens at a file")
+		_ = a.close()
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "x" {
+		t.Errorf("the file was harmed: %q, %v", text, err)
+	}
+}

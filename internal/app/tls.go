@@ -73,7 +73,7 @@ func (e endpoint) listen(log *zap.Logger, reg prometheus.Registerer) (net.Listen
 	network, addr := "tcp", e.addr
 	if path, isSocket := strings.CutPrefix(e.addr, config.SocketScheme); isSocket {
 		network, addr = "unix", path
-		forsake(path)
+		removeAbandoned(path)
 	}
 	l, err := new(net.ListenConfig).Listen(context.Background(), network, addr)
 	if err != nil {
@@ -82,11 +82,16 @@ func (e endpoint) listen(log *zap.Logger, reg prometheus.Registerer) (net.Listen
 	return bounded(e.key, l, e.capacity, log, reg), nil
 }
 
-// forsake removes a socket that a process has left which was killed: nobody listens there any more.
-func forsake(path string) {
+// removeAbandoned removes a socket on which nobody listens any more, as its process was killed. Files of other kinds
+// refuse connections, too. They stay.
+func removeAbandoned(path string) {
+	file, err := os.Lstat(path)
+	if err != nil || file.Mode().Type() != os.ModeSocket {
+		return // if it is in the way, binding it says so
+	}
 	c, err := new(net.Dialer).DialContext(context.Background(), "unix", path)
 	if err == nil {
-		_ = c.Close() // it is in use, which binding it says
+		_ = c.Close() // it is in use
 	} else if errors.Is(err, syscall.ECONNREFUSED) {
 		_ = os.Remove(path) // else binding it fails
 	}

@@ -28,7 +28,7 @@ var (
 	errRedisPassword = errors.New("must not contain a password: others can read it; use redis.password_file")
 	errRedisOptions  = errors.New("must not contain options: each has a key of its own")
 	errRedisTwice    = errors.New("names another user or database than redis.username and redis.db")
-	errMember        = errors.New("must be HOST:PORT, redis://…, sentinel://MASTER@HOST:PORT,… or cluster://HOST:PORT,…")
+	errMember        = errors.New("must be HOST:PORT, redis://…, unix://…, sentinel://MASTER@HOST:PORT,… or cluster://…")
 	errSocketTLS     = errors.New("is a socket of this machine, where no TLS is spoken")
 )
 
