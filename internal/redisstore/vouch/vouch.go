@@ -38,8 +38,9 @@ import (
 // Mark is the voucher of a server that is new: nobody can hold anything that it forgot.
 const Mark = "new"
 
-// markTime is for how long a server with the mark waits for the others. Then it counts as emptied.
-const markTime = 5 * time.Second
+// markTime is for how long a server with the mark waits for the others. Then it counts as emptied. It is long, as the
+// others may be slow to start; if one of them is down, the quarantine begins that much later.
+const markTime = time.Minute
 
 // Lane carries a command to the server.
 type Lane func(ctx context.Context, cmd *redis.Cmd) error
