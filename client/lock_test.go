@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -297,4 +298,51 @@ func TestThoseWhoLeaveAReplicaSpread(t *testing.T) {
 			t.Errorf("they went to %v", first)
 		}
 	})
+}
+
+// lateEnd is a context that ends while an answer comes, so that nobody was told of it yet.
+type lateEnd struct {
+	context.Context
+	over *atomic.Bool
+}
+
+func (lateEnd) Done() <-chan struct{} { return nil }
+
+func (c lateEnd) Err() error {
+	if c.over.Load() {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// TestATryThatWasAnsweredSaysSo has a context end in the moment in which the answer comes.
+func TestATryThatWasAnsweredSaysSo(t *testing.T) {
+	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
+		c := f.dial(t)
+		mustLock(t, c, "n")
+		var over atomic.Bool
+		f.setHook(func(s *fakeStream, r *lockdv1.SessionRequest) bool {
+			over.Store(over.Load() || r.GetAcquire() != nil)
+			return false
+		})
+		_, err := c.TryLock(lateEnd{t.Context(), &over}, "n")
+		wantError(t, err, client.ErrHeld)
+		if errors.Is(err, client.ErrOutcomeUnknown) || errors.Is(err, client.ErrCancelled) {
+			t.Errorf("got %v, want only that it is held", err)
+		}
+	})
+}
+
+// What other clients call themselves is shown without what a terminal would take for an order.
+func TestTheTextOfADeadlockIsPrintable(t *testing.T) {
+	err := &client.DeadlockError{Members: []client.DeadlockMember{
+		{Client: "a\x1b[2J\nerror: all is lost", Name: "first"}, {Client: "worker 7", Name: strings.Repeat("n", 500)},
+	}}
+	text := err.Error()
+	if strings.ContainsAny(text, "\x1b\n") {
+		t.Errorf("got %q", text)
+	}
+	if !strings.Contains(text, `; worker 7 waits for "nnn`) || len(text) > 400 {
+		t.Errorf("got %q, want the ordinary name as it is and the long one cut", text)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
@@ -53,4 +54,23 @@ type copiedConn struct {
 func (c copiedConn) Write(b []byte) (int, error) {
 	_, _ = c.to.Write(b) // fails at the end
 	return c.Conn.Write(b)
+}
+
+// TestClientsDoNotBeatInStep has the first heartbeats of many sessions spread over the whole interval, none later.
+func TestClientsDoNotBeatInStep(t *testing.T) {
+	const interval, sessions, parts = 10 * time.Second, 10_000, 10
+	var sums [parts]int
+	for range sessions {
+		at := client.FirstBeat(interval)
+		if at <= 0 || at > interval {
+			t.Fatalf("the first heartbeat comes after %v", at)
+		}
+		sums[(at-1)*parts/interval]++
+	}
+	for _, sum := range sums {
+		if sum < sessions/parts*3/4 {
+			t.Errorf("of %d sessions so many begin in each %v: %v", sessions, interval/parts, sums)
+			break
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,8 +20,10 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -57,12 +60,7 @@ func startWith(t *testing.T, cfg config.Config, log *zap.Logger) (a *App, stop f
 	return a, stop
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = harness.Must // ends the test at an error
 
 // get returns the code and the body of a page, or 0 and the error.
 func get(t *testing.T, a *App, path string) (int, string) {
@@ -214,5 +212,35 @@ func TestRunEndsWhenAServerFails(t *testing.T) {
 	_ = a.listeners[atOps].Close()
 	if err := a.Run(t.Context()); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("got %v, want %v", err, net.ErrClosed)
+	}
+}
+
+// /readyz says what is configured wrong, and which key to look at.
+func TestReadinessSaysWhatIsConfiguredWrong(t *testing.T) {
+	redis := redistest.Start(t)
+	must(t, redis.Client().ConfigSet(t.Context(), "requirepass", "secret").Err())
+	file := certstest.Write(t, filepath.Join(t.TempDir(), "password"), []byte("wrong"))
+	for name, row := range map[string]struct {
+		file        string
+		cause, cure string
+	}{
+		"wrong password": {file, "WRONGPASS", "check redis.username and redis.password_file"},
+		"no password":    {"", "NOAUTH", "set redis.password_file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := testConfig()
+			cfg.Store.Kind, cfg.Redis.Addr = config.StoreStandalone, redis.Addr
+			cfg.Redis.PasswordFile = config.SecretFile(row.file)
+			a, _ := start(t, cfg)
+			var code int
+			var body string
+			for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+				code, body = get(t, a, "/readyz")
+				if code == http.StatusServiceUnavailable && strings.Contains(body, row.cause) && strings.Contains(body, row.cure) {
+					return
+				}
+			}
+			t.Errorf("got %d %q, want %q and %q", code, body, row.cause, row.cure)
+		})
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // world is who is there when TLS is spoken: the authority that all trust, and one that nobody does.
@@ -219,15 +220,9 @@ func TestCertificatesAreReplacedWhileClientsWork(t *testing.T) {
 	certstest.Write(t, string(secure.KeyFile), pair.Key)
 	w.good.CACert = w.ca.File(t)
 	w.good.Cert, w.good.Key = w.ca.Issue(t, time.Hour, "a client").Files(t)
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		err := take(t, a.Addr(), client.WithTLS(w.good))
-		if err == nil {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal(err)
-		}
-	}
+	harness.Until(t, "the new authority counts", func() bool {
+		return take(t, a.Addr(), client.WithTLS(w.good)) == nil
+	})
 	old.CACert = w.good.CACert
 	if err := take(t, a.Addr(), client.WithTLS(old)); err == nil {
 		t.Error("a certificate of the old authority is let in")

@@ -94,3 +94,72 @@ func (c *client) quota(subject string, limit int) {
 		c.t.Errorf("got %v, want at most %d %s", err, limit, subject)
 	}
 }
+
+// answerTime is that of testConfig.
+const answerTime = 1500 * time.Millisecond
+
+// TestAReleaseDoesNotWaitForAllThatWasAskedBefore has a hundred extensions and nested requests under way for one lease
+// while the store is silent for a second at each call.
+func TestAReleaseDoesNotWaitForAllThatWasAskedBefore(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		req := holder("job", lock.Exclusive)
+		req.Lease = new(time.Hour)
+		g := c.takeAs(req)
+		for _, verb := range []string{"Acquire", "Extend", "Release"} {
+			w.store.on(verb, func(func() error) error { time.Sleep(time.Second); return errUnknown })
+		}
+		for range 50 {
+			c.Extend(c.id(), request.Extend{Hold: g.Hold, Lease: new(time.Hour)})
+			c.acquire(req)
+		}
+		c.Release(c.id(), g.Hold)
+		time.Sleep(answerTime + 6*time.Second)
+		events := c.events()
+		if len(events) != 101 {
+			t.Fatalf("got %d answers, want 101", len(events))
+		}
+		if f, ok := events[100].(session.Failed); !ok || !errors.Is(f.Err, lock.ErrOutcomeUnknown) {
+			t.Errorf("got %#v, want an unknown outcome", events[100])
+		}
+		w.store.well()
+		time.Sleep(20 * time.Second)
+		w.free("job")
+	})
+}
+
+// A short session TTL means many renewals, so such a session may hold fewer locks.
+func TestASessionHoldsAsManyLocksAsItsTTLLeavesTimeToRenew(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c, ttl := w.openWith(session.OpenRequest{TTL: 2 * time.Second}), 2000
+		if c.MaxLocks() != ttl {
+			t.Errorf("%d locks are announced, want %d", c.MaxLocks(), ttl)
+		}
+		for i := range ttl {
+			c.acquire(request.Acquire{Name: name(i)})
+		}
+		events := c.events()
+		for _, e := range events {
+			if _, ok := e.(session.Granted); !ok {
+				t.Fatalf("got %#v, want all to be granted", e)
+			}
+		}
+		c.acquire(request.Acquire{Name: "one more"})
+		c.full(ttl)
+		c.release(events[0].(session.Granted).Hold)
+		c.take("one more")
+
+		if usual := w.open(); usual.MaxLocks() != testConfig().Limits.LocksPerSession {
+			t.Errorf("a session with the usual TTL may hold %d locks, want what is configured", usual.MaxLocks())
+		}
+	})
+}
+
+// full takes the only event, which must be that this limit is reached.
+func (c *client) full(limit int) {
+	c.t.Helper()
+	var quota *session.QuotaError
+	if got := one[session.Failed](c); !errors.As(got.Err, &quota) || quota.Subject != "locks" || quota.Limit != limit {
+		c.t.Fatalf("got %v, want that the limit of %d locks is reached", got.Err, limit)
+	}
+}

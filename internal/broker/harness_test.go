@@ -21,6 +21,7 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 	"github.com/lockd-io/lockd/internal/settle"
 	"github.com/lockd-io/lockd/internal/watchdog"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // world is a broker on a memory store in a bubble.
@@ -289,9 +290,4 @@ func (w *world) lose() { w.store.Store.(*memstore.Store).Lose() }
 // putBack has events told once more.
 func (c *client) putBack(events ...session.Event) { c.back = append(c.back, events...) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = harness.Must // ends the test at an error

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
 
@@ -195,6 +196,81 @@ func TestVerifyingStopsWhenTheStoreIsAway(t *testing.T) {
 		other.resumeErr(c.resumption(2, claims(true, holds...)), lock.ErrUnavailable)
 		if n := asked.Load(); n > 64 {
 			t.Errorf("asked %d times", n)
+		}
+	})
+}
+
+// A release that the store cannot do now goes on. Nobody is told that surely nothing was done, and goes on to use what
+// is taken away a moment later.
+func TestAReleaseThatGoesOnIsNotToldAsNotDone(t *testing.T) {
+	for _, cause := range []error{lock.ErrUnavailable, lock.ErrNoQuorum, lock.ErrStoreFull} {
+		inWorld(t, func(w *world) {
+			c := w.alive()
+			permits := c.takeAs(request.Acquire{Name: "pool", Kind: lock.Semaphore, Permits: 3, Limit: 3}).Hold
+			hold := c.take("task").Hold
+			req := request.Once{Name: "job", Kind: lock.Exclusive, LeaseID: ownID, Lease: time.Hour}
+			w.mustOnce(req)
+			w.store.on("Release", func(func() error) error { return cause })
+			if _, err := w.b.ReleaseOnce(req); !isError(err, lock.ErrOutcomeUnknown) || !isError(err, cause) {
+				t.Errorf("a unary lease: got %v, want an unknown outcome", err)
+			}
+			for what, release := range map[string]func(id uint64){
+				"a lock":  func(id uint64) { c.Release(id, hold) },
+				"permits": func(id uint64) { c.ReleasePermits(id, request.Release{Hold: permits, Keep: 1}) },
+			} {
+				release(c.id())
+				if err := one[session.Failed](c).Err; !isError(err, lock.ErrOutcomeUnknown) || !isError(err, cause) {
+					t.Errorf("%s: got %v, want an unknown outcome", what, err)
+				}
+			}
+			w.store.well()
+			time.Sleep(30 * time.Second)
+			w.free("job")
+			w.free("task")
+		})
+	}
+}
+
+// What a session with very many locks gives back at its end goes to the store in turn, and leaves others their way. All
+// of it is given back before the session is done, also what is taken once more meanwhile, what is over by then, and
+// what the store loses a reply for.
+func TestASessionThatEndsReleasesAFewAtATime(t *testing.T) {
+	inWorld(t, func(w *world) {
+		const n = 700
+		c := w.alive()
+		for i := range n {
+			c.acquire(request.Acquire{Name: fmt.Sprint("job ", i), Holder: "me"})
+		}
+		c.events()
+		var underWay, most, calls atomic.Int64
+		w.store.on("Release", func(next func() error) error {
+			most.Store(max(most.Load(), underWay.Add(1)))
+			defer underWay.Add(-1)
+			time.Sleep(10 * time.Millisecond)
+			if calls.Add(1)%50 == 0 {
+				_ = next()
+				return errUnknown
+			}
+			return next()
+		})
+		for i := range 5 {
+			c.acquire(request.Acquire{Name: fmt.Sprint("job ", i), Holder: "me"})
+		}
+		if _, err := w.b.ForceRelease(t.Context(), "job 6", lock.Exclusive); err != nil {
+			t.Fatal(err)
+		}
+		c.Goodbye()
+		begun := time.Now()
+		<-c.Done()
+		if took := time.Since(begun); took > time.Second || c.Cause() != nil {
+			t.Errorf("it took %v, and ended with %v", took, c.Cause())
+		}
+		synctest.Wait()
+		if most.Load() > 150 || most.Load() < 100 {
+			t.Errorf("%d locks were released at a time, want about 128", most.Load())
+		}
+		for i := range n {
+			w.free(fmt.Sprint("job ", i))
 		}
 	})
 }

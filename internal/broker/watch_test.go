@@ -1,9 +1,12 @@
 package broker_test
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
 
@@ -35,4 +38,33 @@ func TestUnlocksAreMergedOnlyWhenTheClientDoesNotRead(t *testing.T) {
 			t.Errorf("%d ends were told as %d in %d events: %+v", ends, total, n, told)
 		}
 	})
+}
+
+// TestAClientThatDoesNotReadIsClosedWhenItsPositionIsTooMuch has the outbox run full by what a waiter is told in the
+// middle of being refused.
+func TestAClientThatDoesNotReadIsClosedWhenItsPositionIsTooMuch(t *testing.T) {
+	cfg := testConfig()
+	limits := &cfg.Limits
+	limits.LocksPerSession, limits.WaitersPerSession, limits.WatchesPerSession = 20, 10, 10
+	for _, req := range []request.Acquire{
+		of("job", lock.Exclusive), of("job", lock.Fair), of("job", lock.Write), of("job", lock.Semaphore),
+		allOf(lock.Exclusive, "other", "job"),
+	} {
+		inWorldWith(t, cfg, func(w *world) {
+			w.replica().alive().takeAs(of("job", req.Kind))
+			c := w.open()
+			for range limits.LocksPerSession + 2*limits.WaitersPerSession + limits.WatchesPerSession + 1024 {
+				c.Cancel(c.id(), 0)
+			}
+			c.acquire(req)
+			<-c.Done()
+			if !errors.Is(c.Cause(), session.ErrBacklog) {
+				t.Errorf("%v: got %v, want ErrBacklog", req.Kind, c.Cause())
+			}
+			time.Sleep(time.Second)
+			if r := c.Residue() + w.b.Residue(); r != "" {
+				t.Errorf("%v: left: %s", req.Kind, r)
+			}
+		})
+	}
 }

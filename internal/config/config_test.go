@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 const annotated = "../../configs/lockd.yaml"
@@ -361,9 +363,4 @@ func mustParse(t *testing.T, args ...string) Args {
 	return a
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = harness.Must // ends the test at an error

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // Metadata stays in memory for as long as its stream lives, and a connection may have a thousand streams.
@@ -101,14 +102,9 @@ func TestASilentConnectionHasNoBuffer(t *testing.T) {
 	}
 	stacks := make([]byte, 4<<20)
 	waits := []byte("grpcapi.(*readyConn).ReadOnReady")
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if bytes.Contains(stacks[:runtime.Stack(stacks, true)], waits) {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatal("nobody waits there")
-		}
-	}
+	harness.Until(t, "somebody waits there", func() bool {
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], waits)
+	})
 }
 
 // Unary calls wait for their turn with their messages in memory, so that these are small.

@@ -25,6 +25,7 @@ import (
 	"github.com/lockd-io/lockd/internal/grpcapi"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/watchdog"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // server is a lockd without sockets and Redis.
@@ -264,9 +265,4 @@ func seconds(n float64) *durationpb.Duration {
 	return durationpb.New(time.Duration(n * float64(time.Second)))
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = harness.Must // ends the test at an error

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lockd-io/lockd/internal/tier"
 )
 
 // Plant is a bug that a test puts into the source, to show that another test finds it.
@@ -72,9 +74,14 @@ func BuildPlanted(ctx context.Context, dir string, plants []Plant, goCommand ...
 	return bin, nil
 }
 
-// Finds fails unless a test of the package that is tested finds plants. args are further ones of its program.
+// Finds fails unless a test of the package that is tested finds plants. args are further ones of its program. In the
+// first tier it only looks whether they have their places.
 func Finds(t *testing.T, test string, plants []Plant, args ...string) {
 	t.Helper()
+	if _, err := Planted(plants); err != nil {
+		t.Fatal(err)
+	}
+	tier.Long(t)
 	dir := t.TempDir()
 	bin, err := BuildPlanted(t.Context(), dir, plants, "test", "-c", ".")
 	if err != nil {

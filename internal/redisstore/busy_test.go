@@ -11,6 +11,7 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/internal/tier"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 const (
@@ -244,9 +245,4 @@ func endedReaders(t *testing.T, c *redis.Client, name string, readers int) {
 	must(t, c.PExpire(t.Context(), name, time.Hour).Err())
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = harness.Must // ends the test at an error

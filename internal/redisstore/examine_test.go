@@ -14,6 +14,7 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/examine"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // found is the finding of a check, which there must be once.
@@ -131,15 +132,10 @@ func TestAReplicaIsFound(t *testing.T) {
 	must(t, replica.Client().ReplicaOf(t.Context(), host, port).Err())
 	wantFound(t, s.Examine(t.Context()), examine.Reachable, lock.SeverityError, "not a master")
 	m := open(t, quick(master))
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	harness.Until(t, "the master tells of it", func() bool {
 		f := found(t, m.Examine(t.Context()), examine.Replication)
-		if f.Severity == lock.SeverityOK && strings.HasPrefix(f.Detail, "1 replicas, 1 in time") {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the master tells %+v", f)
-		}
-	}
+		return f.Severity == lock.SeverityOK && strings.HasPrefix(f.Detail, "1 replicas, 1 in time")
+	})
 }
 
 // What may not be looked at is told with the right that is missing, and the rest is looked at.
@@ -238,14 +234,12 @@ func TestSentinelsAreExamined(t *testing.T) {
 	k := redistest.StartSentinels(t)
 	s := open(t, behind(k))
 	var all []lock.Finding
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) { // until they know each other
+	harness.Until(t, "they know each other", func() bool {
 		all = s.Examine(t.Context())
-		if !slices.ContainsFunc(all, func(f lock.Finding) bool {
+		return !slices.ContainsFunc(all, func(f lock.Finding) bool {
 			return strings.HasPrefix(f.Check, "SENTINEL") && f.Severity != lock.SeverityOK
-		}) || time.Now().After(end) {
-			break
-		}
-	}
+		})
+	})
 	if f := found(t, all, examine.Reachable); f.Severity != lock.SeverityOK || f.Node != k.Master().Addr {
 		t.Errorf("got %+v, want the address of the master %s", f, k.Master().Addr)
 	}

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/lockd-io/lockd/internal/proctest"
-	"github.com/lockd-io/lockd/internal/tier"
 )
 
 const here = "internal/redlock/"
@@ -95,18 +94,8 @@ var plants = []struct {
 // storm100 is the safety test with a hundred storms at most.
 const storm100 = "TestNoTwoHoldersWhateverMembersDo"
 
-// Where a plant goes is still there.
-func TestPlantsFindTheirPlace(t *testing.T) {
-	for _, p := range plants {
-		if _, err := proctest.Planted(p.all); err != nil {
-			t.Errorf("%s: %v", p.name, err)
-		}
-	}
-}
-
 // Each of the mistakes that these tests are there for is found by one of them.
 func TestPlantedBugsAreFound(t *testing.T) {
-	tier.Long(t)
 	for _, p := range plants {
 		t.Run(p.name, func(t *testing.T) {
 			proctest.Finds(t, p.found, p.all, "-redlock.storms=100", "-redlock.seed=1")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/settle"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // world is some nodes and a majority over them, in a bubble.
@@ -104,12 +105,7 @@ func renewalOf(name string, o lock.Owner, f lock.Fence) lock.Renewal {
 	return lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: o, Fence: f, TTL: 10 * time.Second}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = harness.Must // ends the test at an error
 
 // take makes an acquisition that must succeed.
 func (w *world) take(s *Store, c lock.Claim) lock.Grant {

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/lockd-io/lockd/internal/proctest"
-	"github.com/lockd-io/lockd/internal/tier"
 )
 
 const here = "internal/settle/"
@@ -50,17 +49,7 @@ var plants = []struct {
 	}},
 }
 
-// Where a plant goes is still there.
-func TestPlantsFindTheirPlace(t *testing.T) {
-	for _, p := range plants {
-		if _, err := proctest.Planted(p.all); err != nil {
-			t.Errorf("%s: %v", p.name, err)
-		}
-	}
-}
-
 func TestPlantedBugsAreFound(t *testing.T) {
-	tier.Long(t)
 	for _, p := range plants {
 		t.Run(p.name, func(t *testing.T) { proctest.Finds(t, "TestNothingIsLostAndNothingIsLeft", p.all) })
 	}

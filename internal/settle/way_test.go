@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // way is a store behind one connection that keeps order. Nothing is carried out before the test says so. When the
@@ -164,9 +165,4 @@ func newSettled(t testing.TB, cfg Config) (*Store, *way) {
 	return s, w
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = harness.Must // ends the test at an error

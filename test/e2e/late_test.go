@@ -241,9 +241,7 @@ var lates = map[string]func(l *belated){
 	"shorten": func(l *belated) {
 		k := mustLock(l.T, l.Client, "job", client.Lease(2*time.Minute))
 		l.late("the extension", func() error { return k.Shorten(l.Context(), time.Minute) })
-		if err := k.Extend(l.Context(), 2*time.Minute); err != nil {
-			l.Fatal(err)
-		}
+		harness.Must(l, k.Extend(l.Context(), 2*time.Minute))
 		l.keeps(k)
 		l.frees(k)
 	},

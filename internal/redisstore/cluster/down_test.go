@@ -12,6 +12,7 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // A master and its replica are gone, and the others refuse all names. A request is repeated for its time and then
@@ -31,7 +32,7 @@ func TestAClusterThatIsDownRefusesUntilItIsBack(t *testing.T) {
 
 	c.ReplicaOf(goes).Kill()
 	goes.Kill()
-	soon(t, "the cluster is down", down)
+	harness.Until(t, "the cluster is down", down)
 	keys := direct.DBSize(t.Context()).Val()
 	begun := time.Now()
 	_, err := lock.Await(t.Context(), s.StartAcquire, claim("{x}new", "o"))

@@ -9,6 +9,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/redisstore"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // The nodes are so far away that making a connection takes several operations' time.
@@ -25,25 +26,25 @@ func TestAFarClusterWorks(t *testing.T) {
 		Addrs: addrs,
 		Node:  redisstore.Config{OpTimeout: 2 * late, HearTimeout: 2 * time.Second},
 	})
-	soon(t, "all nodes are there", func() bool { _, err := s.Probe(t.Context()); return err == nil })
+	harness.Until(t, "all nodes are there", func() bool { _, err := s.Probe(t.Context()); return err == nil })
 	heard := make(chan lock.What, 100)
 	defer s.Listen("a", lock.Exclusive, func(n lock.Notice) { heard <- n.What })()
 	var f lock.Fence
 	for _, name := range []string{"b", "a"} {
-		soon(t, name+" is taken", func() bool {
+		harness.Until(t, name+" is taken", func() bool {
 			g, err := lock.Await(t.Context(), s.StartAcquire, claim(name, "o"))
 			f = g.Fence
 			return err == nil
 		})
 	}
 	r := lock.Renewal{Name: "a", Kind: lock.Exclusive, Owner: storetest.Full("o"), Fence: f, TTL: ttl, Seen: time.Now()}
-	soon(t, "it is renewed", func() bool { return errors.Join(renewed(t, s, r)...) == nil })
+	harness.Until(t, "it is renewed", func() bool { return errors.Join(renewed(t, s, r)...) == nil })
 	for what := range heard {
 		if what == lock.NoticeListening {
 			break
 		}
 	}
-	soon(t, "it is released", func() bool {
+	harness.Until(t, "it is released", func() bool {
 		r := lock.Return{Name: "a", Kind: lock.Exclusive, Owner: storetest.Full("o"), Fence: f}
 		_, err := lock.Await(t.Context(), s.StartRelease, r)
 		return err == nil || errors.Is(err, lock.ErrNotHeld) // an answer was late; that it was released is heard
@@ -69,7 +70,7 @@ func TestSilentNodesDoNotKeepTheSlotsSecret(t *testing.T) {
 		Addrs: append(redistest.Addrs(c.Nodes[3:]), c.Nodes[0].Addr),
 		Node:  redisstore.Config{OpTimeout: 2 * time.Second, ConnectTimeout: patience},
 	})
-	soon(t, "a name is taken", func() bool {
+	harness.Until(t, "a name is taken", func() bool {
 		_, err := lock.Await(t.Context(), s.StartAcquire, claim("a", "o"))
 		return err == nil
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 const ttl = time.Minute
@@ -28,12 +29,7 @@ func claim(name string, o lock.Owner) lock.Claim {
 	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: storetest.Full(o), TTL: ttl}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = harness.Must // ends the test at an error
 
 // holding takes a name and says how to renew the hold.
 func holding(t testing.TB, s lock.Store, name string) lock.Renewal {
@@ -55,16 +51,6 @@ func renewed(t testing.TB, s lock.Store, rs ...lock.Renewal) []error {
 		t.Errorf("%d of %d renewals were answered", told.Load(), len(rs))
 	}
 	return errs
-}
-
-// soon waits until something is so.
-func soon(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !so(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within 20 s", what)
-		}
-	}
 }
 
 func TestASlotMovesWhileItsNamesAreUsed(t *testing.T) {
@@ -92,9 +78,11 @@ func TestASlotMovesWhileItsNamesAreUsed(t *testing.T) {
 		t.Errorf("when the slot has moved: %v", errs)
 	}
 	holding(t, s, "{x}new")
-	soon(t, "the name is listened to at the new node", func() bool { return heard(lock.NoticeListening) > before })
+	harness.Until(t, "the name is listened to at the new node", func() bool {
+		return heard(lock.NoticeListening) > before
+	})
 	release(t, s, here)
-	soon(t, "the release is heard", func() bool { return heard(lock.NoticeReleased) > 0 })
+	harness.Until(t, "the release is heard", func() bool { return heard(lock.NoticeReleased) > 0 })
 }
 
 // listen begins to listen to a name, and says how often something was heard.
@@ -103,7 +91,7 @@ func listen(t testing.TB, s *Store, name string) (heard func(lock.What) int32) {
 	var all [lock.NoticeDeaf + 1]atomic.Int32
 	t.Cleanup(s.Listen(name, lock.Exclusive, func(n lock.Notice) { all[n.What].Add(1) }))
 	heard = func(what lock.What) int32 { return all[what].Load() }
-	soon(t, "the name is listened to", func() bool { return heard(lock.NoticeListening) > 0 })
+	harness.Until(t, "the name is listened to", func() bool { return heard(lock.NoticeListening) > 0 })
 	return heard
 }
 
@@ -145,9 +133,9 @@ func TestAReplicaTakesOver(t *testing.T) {
 
 	master.Kill()
 	c.AwaitMaster(replica)
-	soon(t, "the hold is renewed on the new master", func() bool { return renewed(t, s, r)[0] == nil })
-	soon(t, "the name is listened to at the new master", func() bool { return heard(lock.NoticeListening) > 1 })
-	soon(t, "all masters are there", func() bool { _, err := s.Probe(t.Context()); return err == nil })
+	harness.Until(t, "the hold is renewed on the new master", func() bool { return renewed(t, s, r)[0] == nil })
+	harness.Until(t, "the name is listened to at the new master", func() bool { return heard(lock.NoticeListening) > 1 })
+	harness.Until(t, "all masters are there", func() bool { _, err := s.Probe(t.Context()); return err == nil })
 	if g, err := lock.Await(t.Context(), s.StartAcquire, claim("{x}c", "o")); err != nil || g.Fence <= r.Fence {
 		t.Errorf("got %+v and %v after fence %d", g, err, r.Fence)
 	}
@@ -249,7 +237,7 @@ func TestConnectionsForAMovingSlotAreClosedAfterIt(t *testing.T) {
 		t.Errorf("%d nodes were asked for a name on its way, want one", asking())
 	}
 	m.Finish()
-	soon(t, "closed", func() bool { s.refreshSoon(); return asking() == 0 })
+	harness.Until(t, "closed", func() bool { s.refreshSoon(); return asking() == 0 })
 	if err := renewed(t, s, r)[0]; err != nil {
 		t.Error(err)
 	}

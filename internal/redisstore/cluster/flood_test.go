@@ -13,6 +13,7 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 func TestAFloodOfASlowNodeIsInNobodysWay(t *testing.T) { flood(t, false) } // alone: it counts goroutines
@@ -60,7 +61,9 @@ func flood(t *testing.T, silent bool) {
 		}
 	})
 	at := s.slots[layout.Slot("{x}")].Load()
-	soon(t, "very many wait for the node", func() bool { return at.Waiting() > atOnce/2 && at.Connected() != silent })
+	harness.Until(t, "very many wait for the node", func() bool {
+		return at.Waiting() > atOnce/2 && at.Connected() != silent
+	})
 	if n := s.Waiting(); silent && n > 100 {
 		t.Errorf("%d count as waiting, want those that wait for the others only", n)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/internal/settle"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // bySlots are claims of some names for p, in the order of their slots, which all differ.
@@ -76,7 +77,7 @@ func TestALateRollBackEndsNoLaterHold(t *testing.T) {
 	drops.all(nil)
 	release(t, raw, way)
 	var gs []lock.Grant
-	soon(t, "both are taken", func() bool {
+	harness.Until(t, "both are taken", func() bool {
 		var err error
 		gs, err = s.AcquireAll(t.Context(), cs)
 		return err == nil

@@ -12,6 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // doorkeeper is a server that lets connections in or not, and may fall silent on some.
@@ -59,17 +61,11 @@ func (s *doorkeeper) spared(t testing.TB, timeout time.Duration) *Pipeline {
 // has waits until so many were let in.
 func (s *doorkeeper) has(t testing.TB, n int) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	harness.Until(t, fmt.Sprint(n, " connections are there"), func() bool {
 		s.mu.Lock()
-		in := len(s.in)
-		s.mu.Unlock()
-		if in >= n {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d connections are there, want %d", in, n)
-		}
-	}
+		defer s.mu.Unlock()
+		return len(s.in) >= n
+	})
 }
 
 // change changes it.
@@ -145,11 +141,9 @@ func TestCloseEndsTheSpareConnection(t *testing.T) {
 	s.change(func() { s.silent = append(s.silent, s.in...) })
 	p.Close()
 	for _, c := range s.in {
-		for end := time.Now().Add(time.Minute); c.SetDeadline(time.Time{}) == nil; time.Sleep(time.Millisecond) {
-			if time.Now().After(end) { // the server closes what the client has closed
-				t.Fatalf("%v is still there", c.RemoteAddr())
-			}
-		}
+		harness.Until(t, "the server closes what the client has closed", func() bool {
+			return c.SetDeadline(time.Time{}) != nil
+		})
 	}
 }
 

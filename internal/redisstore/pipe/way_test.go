@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // list is where commands leave their numbers, in the order in which they are carried out.
@@ -68,12 +69,7 @@ func unordered(d *Dialer) { d.Unended = nil }
 // do makes one command.
 func do(t testing.TB, p *Pipeline, cmd *redis.Cmd) error { return p.Do(t.Context(), Job{Cmd: cmd}) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = harness.Must // ends the test at an error
 
 // carriedOut pushes until it is done.
 func carriedOut(t testing.TB, p *Pipeline, n string) {
