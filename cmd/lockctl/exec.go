@@ -175,9 +175,9 @@ func (x *execution) run(ctx context.Context) error {
 	path, err := exec.LookPath(x.argv[0])
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
-		return failure{exitNotFound, "", err}
+		return failure{exitNotFound, reasonNotFound, err}
 	case err != nil:
-		return failure{exitNotRunnable, "", err}
+		return failure{exitNotRunnable, reasonNotRunnable, err}
 	}
 	x.signals = make(chan os.Signal, 16)
 	notify(x.signals, forwarded...)
@@ -192,7 +192,7 @@ func (x *execution) run(ctx context.Context) error {
 	runtime.LockOSThread()
 	c, err := startChild(path, x.argv, append(environment(ls.All()), actorEnv+"="+x.actor))
 	if err != nil {
-		return errors.Join(failure{exitNotRunnable, "", err}, x.release(ls))
+		return errors.Join(failure{exitNotRunnable, reasonNotRunnable, err}, x.release(ls))
 	}
 	return x.end(ls, c, x.guard(ls, c))
 }

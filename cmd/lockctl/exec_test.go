@@ -102,18 +102,19 @@ func TestExecPassesOnTheCode(t *testing.T) {
 	rows := []struct {
 		argv []string
 		code int
+		says string
 	}{
-		{[]string{"true"}, 0},
-		{[]string{"sh", "-c", "exit 70"}, 70},
-		{[]string{"sh", "-c", "kill -KILL $$"}, 137},
-		{[]string{"no-such-program"}, exitNotFound},
-		{[]string{"/no/such/program"}, exitNotFound},
-		{[]string{"/dev/null"}, exitNotRunnable},
+		{[]string{"true"}, 0, ""},
+		{[]string{"sh", "-c", "exit 70"}, 70, ""},
+		{[]string{"sh", "-c", "kill -KILL $$"}, 137, ""},
+		{[]string{"no-such-program"}, exitNotFound, "lockctl: COMMAND_NOT_FOUND: "},
+		{[]string{"/no/such/program"}, exitNotFound, "lockctl: COMMAND_NOT_FOUND: "},
+		{[]string{"/dev/null"}, exitNotRunnable, "lockctl: COMMAND_NOT_RUNNABLE: "},
 	}
 	for _, row := range rows {
 		r := call(t, append([]string{"exec", "code", "--"}, row.argv...)...)
-		if r.code != row.code || r.stdout != "" ||
-			(r.stderr == "") != (row.code != exitNotFound && row.code != exitNotRunnable) {
+		if r.code != row.code || r.stdout != "" || (r.stderr == "") != (row.says == "") ||
+			!strings.HasPrefix(r.stderr, row.says) {
 			t.Errorf("%q: got %+v, want code %d", row.argv, r, row.code)
 		}
 	}

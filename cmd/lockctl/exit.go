@@ -37,6 +37,8 @@ const (
 	reasonInterrupted = "INTERRUPTED"
 	reasonNested      = "NESTED"
 	reasonUnknownName = "UNKNOWN_NAME"
+	reasonNotRunnable = "COMMAND_NOT_RUNNABLE" // a command of exec
+	reasonNotFound    = "COMMAND_NOT_FOUND"
 )
 
 // failure ends lockctl with a code, and in silence if err is nil.

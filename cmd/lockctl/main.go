@@ -98,7 +98,8 @@ machine-readable reason in front.`,
 		"the server's `HOST:PORT`, or several, separated by commas; the port is 7420 if there is none. "+
 			"The default can be set by "+addrEnv)
 	flags.StringVar(&o.adminAddr, "admin-addr", cmp.Or(os.Getenv(adminAddrEnv), defaultAdminAddr),
-		"the server's `HOST:PORT` for operators, used by unlock, drain and doctor; the port is 7422 if there is none. "+
+		"the server's `HOST:PORT` for operators, used by unlock, drain, doctor, "+
+			"limit --remove and limit --adopt; the port is 7422 if there is none. "+
 			"The default can be set by "+adminAddrEnv)
 	flags.StringVarP(&o.output, "output", "o", outputText, "`text` or json, where a command prints something")
 	flags.DurationVar(&o.connectTimeout, "connect-timeout", 5*time.Second, "how long to try to reach the server")

@@ -152,6 +152,7 @@ func TestUsage(t *testing.T) {
 		"unlock n":                                    "say --force",
 		"unlock n --force":                            "--reason",
 		"drain --undo --within 1s":                    "lockctl drain --undo",
+		"drain --within 0s":                           "above 0",
 		"limit":                                       "usage: lockctl limit NAME [N]",
 		"limit n 0":                                   "the limit must be a number",
 		"limit n 2147483648":                          "the limit must be a number",

@@ -101,9 +101,10 @@ func newDrain(o *options) *cobra.Command {
 		Short: "Ask all clients of a replica to move on, and have it refuse new ones",
 		Long: `drain asks all clients of the replica at --admin-addr to move to another one, and has it refuse new
 ones until it is stopped or --undo takes that back. Locks that are held stay held.`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 || undo && within > 0 {
-				return usagef("usage: lockctl drain [--within DURATION], or lockctl drain --undo")
+		Args: func(cmd *cobra.Command, args []string) error {
+			spread := cmd.Flags().Changed("within")
+			if len(args) > 0 || undo && spread || spread && within <= 0 {
+				return usagef("usage: lockctl drain [--within DURATION], which is above 0, or lockctl drain --undo")
 			}
 			return nil
 		},

@@ -99,7 +99,7 @@ func TestWhatIsWrongWithAServerIsFound(t *testing.T) {
 	}{
 		{[]string{"maxmemory", "100mb", "maxmemory-policy", "allkeys-lru"}, examine.Policy, bad, "allkeys-lru"},
 		{[]string{"maxmemory", "7mb"}, examine.Memory, warning, "STORE_FULL"},
-		{[]string{"maxmemory", "2mb"}, examine.Memory, bad, "STORE_FULL"},
+		{[]string{"maxmemory", "1mb"}, examine.Memory, bad, "STORE_FULL"},
 		{nil, examine.Persistence, warning, "forgets all"},
 		{[]string{"save", "3600 1"}, examine.Persistence, warning, "snapshots"},
 		{[]string{"appendonly", "yes", "appendfsync", "no"}, examine.Persistence, warning, "appendfsync no"},

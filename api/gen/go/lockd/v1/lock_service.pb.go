@@ -34,7 +34,8 @@ type AcquireRequest struct {
 	// How long the lease lasts. Required.
 	Lease *durationpb.Duration `protobuf:"bytes,4,opt,name=lease,proto3" json:"lease,omitempty"`
 	// Chosen by a caller that wants to repeat the call safely: 22 to 64 letters, digits, '-' or '_' with at least 128
-	// random bits. The same id gets the same lease and fence. Empty = the server chooses one.
+	// random bits. The same id gets the same lease and fence. One that was released must not be used again: its release
+	// may be carried out later than it is answered. Empty = the server chooses one.
 	LeaseId string `protobuf:"bytes,5,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
 	// For people: which program this is.
 	ClientName string `protobuf:"bytes,6,opt,name=client_name,json=clientName,proto3" json:"client_name,omitempty"`
