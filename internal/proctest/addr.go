@@ -54,7 +54,7 @@ func FreeAddr(t testing.TB, also ...int) string {
 			taken = max(taken, uint32(n)+1) //nolint:gosec // small
 		}
 	}
-	for range 100 {
+	for range 1000 {
 		port := firstPort + int((next.Add(taken)-taken)%ports)
 		free := true
 		for _, n := range append([]int{0}, also...) {
@@ -69,6 +69,7 @@ func FreeAddr(t testing.TB, also ...int) string {
 		if free {
 			return fmt.Sprint("127.0.0.1:", port)
 		}
+		next.Add(rand.Uint32N(ports)) //nolint:gosec // no secret; another process has those that follow, often hundreds
 	}
 	t.Fatal("there is no free port")
 	return ""
