@@ -15,17 +15,13 @@ import (
 	"github.com/lockd-io/lockd/internal/proctest"
 )
 
-// Client returns a client of the test's own, closed when the test ends.
-func (s *Server) Client() *redis.Client {
-	c := s.newClient(-1)
-	s.t.Cleanup(func() { _ = c.Close() })
-	return c
-}
+// Client is the test's own client, closed when the test ends. Whoever asks again and again makes no more connections.
+func (s *Server) Client() *redis.Client { return s.client }
 
 // newClient makes a client that gives up soon. -1 is no retry.
 func (s *Server) newClient(retries int) *redis.Client {
 	return redis.NewClient(&redis.Options{
-		Addr: s.Addr, Protocol: 2, MaxRetries: retries, DialerRetries: 1, DisableIdentity: true, PoolSize: 4,
+		Addr: s.Addr, Protocol: 2, MaxRetries: retries, DialerRetries: 1, DisableIdentity: true, PoolSize: 20,
 		DialTimeout: 2 * time.Second, ReadTimeout: 5 * time.Second,
 	})
 }

@@ -46,6 +46,7 @@ type Server struct {
 	args     []string
 	sentinel bool          // then there are no other arguments
 	own      *redis.Client // for what is asked here
+	client   *redis.Client // the test's own
 
 	mu     sync.Mutex        // guards the fields below
 	proc   *proctest.Process // nil before the first start
@@ -72,8 +73,8 @@ func Start(t testing.TB, args ...string) *Server {
 func (s *Server) firstStart(prepare func()) {
 	s.t.Helper()
 	s.tryToStart(prepare)
-	s.own = s.newClient(1) // a test may have cut a connection
-	s.t.Cleanup(func() { _ = s.own.Close() })
+	s.own, s.client = s.newClient(1), s.newClient(-1) // a test may have cut a connection of the first
+	s.t.Cleanup(func() { _, _ = s.own.Close(), s.client.Close() })
 }
 
 // tryToStart starts the server, and tries again when somebody else was quicker to take its port.
