@@ -44,13 +44,15 @@ func TestManyFairWaitersOfOneSessionAreServedInTheOrderOfTheirRequests(t *testin
 
 func isGranted(e session.Event) bool { _, ok := e.(session.Granted); return ok }
 
-// TestManyFairWaitersKeepTheirPlacesAndOrder lets more of them wait than are kept at a time.
+// TestManyFairWaitersKeepTheirPlacesAndOrder lets more of them wait than are kept at a time. When their session goes
+// and does not come back, its places are left alone for a while, and do not stay in the store.
 func TestManyFairWaitersKeepTheirPlacesAndOrder(t *testing.T) {
 	inWorld(t, func(w *world) {
 		holder := w.replica().alive()
 		holder.takeKind("job", lock.Fair)
 		const n = 1700
-		c := w.alive()
+		c := w.leaving()
+		w.t.Cleanup(c.beats())
 		for i := range n {
 			c.Acquire(uint64(i+1), request.Acquire{Name: "job", Kind: lock.Fair})
 		}
@@ -72,6 +74,13 @@ func TestManyFairWaitersKeepTheirPlacesAndOrder(t *testing.T) {
 		for i := range after {
 			if before[i] != after[i] {
 				t.Fatalf("place %d was that of %s and is that of %s", i, before[i], after[i])
+			}
+		}
+		c.Detach(errCut)
+		for _, want := range []int{n, 0} {
+			time.Sleep(7 * time.Second)
+			if got := len(order()); got != want {
+				t.Errorf("%d have places when their session went, want %d", got, want)
 			}
 		}
 	})

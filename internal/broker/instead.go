@@ -74,9 +74,13 @@ func (s *Session) insteadLocked(w *waiter, req request.Acquire) error {
 }
 
 // giveBackSucceededLocked gives back what a request succeeded to that leaves without a grant, its place included. When
-// its session may go on elsewhere that is left to the request that is made there.
+// its session may go on elsewhere that is left to the request that is made there, for as long as a place is.
 func (b *Broker) giveBackSucceededLocked(w *waiter) {
-	if w.succeeded && !w.Asking() && !w.sess.KeepsPlaces() {
+	switch {
+	case !w.succeeded || w.Asking():
+	case w.sess.KeepsPlaces():
+		b.leavePlaceLocked(w)
+	default:
 		w.succeeded = false
 		b.giveBack(w.Claim.Return())
 	}

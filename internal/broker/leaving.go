@@ -1,6 +1,9 @@
 package broker
 
 import (
+	"time"
+
+	"github.com/lockd-io/lockd/internal/arbiter"
 	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 )
@@ -14,20 +17,38 @@ type placeKey struct {
 	kind lock.Kind
 }
 
+// keptFor is how long a place is left alone whose session has no stream. It has ended by then, but if nobody else waits
+// it is still in the store. Who went on elsewhere has passed it on.
+const keptFor = 2 * arbiter.PlaceTime
+
 // leavePlaceLocked gives up a waiter's place in the background. A place is left alone if another request with the same
-// owner has it, as a unary caller repeated its request; or if its session has no stream, because it may go on elsewhere
-// and keeps its place.
+// owner has it, as a unary caller repeated its request; or for a while if its session has no stream, because it may go
+// on elsewhere and keeps its place.
 func (b *Broker) leavePlaceLocked(w *waiter) {
-	h := w.q.shard
-	if h.closed || w.q.Placed(w.Claim.Owner) != nil || w.sess != nil && w.sess.KeepsPlaces() {
+	h, k, owner := w.q.shard, placeKey{w.Claim.Name, w.Claim.Kind}, w.Claim.Owner
+	switch {
+	case w.q.Placed(owner) != nil:
 		return
-	}
-	if w.sess != nil {
+	case w.sess != nil && w.sess.KeepsPlaces():
+		time.AfterFunc(keptFor, func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			b.giveUpLocked(h, k, owner)
+		})
+		return
+	case w.sess != nil:
 		w.sess.Spend(limits.Leaving)
 	}
-	k := placeKey{w.Claim.Name, w.Claim.Kind}
+	b.giveUpLocked(h, k, owner)
+}
+
+// giveUpLocked has a place given up with others of its name.
+func (b *Broker) giveUpLocked(h *shard, k placeKey, owner lock.Owner) {
+	if h.closed {
+		return
+	}
 	owners, busy := h.leaving[k]
-	h.leaving[k] = append(owners, w.Claim.Owner)
+	h.leaving[k] = append(owners, owner)
 	if !busy {
 		b.goTaking(func() { b.leavePlaces(h, k) })
 	}

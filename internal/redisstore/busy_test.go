@@ -110,10 +110,10 @@ func TestNoScriptKeepsRedisBusyForLong(t *testing.T) {
 			return func() { deepReaders(t, c, 100, 100) }, func() { s.Renew(t.Context(), rs, func(int, error) {}) }
 		},
 		"500 of 40,000 fair waiters leave": func() (func(), func()) {
-			return func() { fairWaiters(t, c, 40_000) }, func() { leaveEach(t, s, 80, 500) }
+			return func() { fairWaiters(t, c, "u:#", 40_000, 1e15) }, func() { leaveEach(t, s, 80, 500) }
 		},
 		"16 of 100,000 fair waiters leave": func() (func(), func()) {
-			return func() { fairWaiters(t, c, 100_000) }, func() { leaveEach(t, s, 6000, 16) }
+			return func() { fairWaiters(t, c, "u:#", 100_000, 1e15) }, func() { leaveEach(t, s, 6000, 16) }
 		},
 		"1,000 readers shown and forced": func() (func(), func()) {
 			return func() { deepReaders(t, c, 999, 1) }, func() {
@@ -139,12 +139,17 @@ func TestNoScriptKeepsRedisBusyForLong(t *testing.T) {
 			}
 		},
 		"5,000 dead fair waiters": func() (func(), func()) {
-			return func() { deadWaiters(t, c, 5000) }, func() {
+			return func() { fairWaiters(t, c, "u:#", 5000, 1) }, func() {
+				_, _ = lock.Await(t.Context(), s.StartAcquire, fairClaim("n", "u:7"))
+			}
+		},
+		"5,000 dead fair waiters without places": func() (func(), func()) {
+			return func() { fairWaiters(t, c, "u:#", 5000, 1); c.Del(t.Context(), layout.Places("n")) }, func() {
 				_, _ = lock.Await(t.Context(), s.StartAcquire, fairClaim("n", "u:7"))
 			}
 		},
 		"5,000 dead fair waiters of Redisson": func() (func(), func()) {
-			return func() { silentWaiters(t, c, 5000) }, func() {
+			return func() { fairWaiters(t, c, "u:", 5000, 1e15) }, func() {
 				_, _ = lock.Await(t.Context(), s.StartAcquire, fairClaim("n", "u:7")) // they are noted
 				looksAgain(t, c)
 				silentLonger(t, c, time.Minute)
@@ -187,42 +192,19 @@ func deepReaders(t *testing.T, c *redis.Client, readers, holds int) {
 	must(t, err)
 }
 
-func deadWaiters(t *testing.T, c *redis.Client, n int) {
-	p := c.Pipeline()
-	for i := range n {
-		owner := wholeID(fmt.Sprintf("u:#%d", i))
-		p.RPush(t.Context(), layout.Queue("n"), owner)
-		p.ZAdd(t.Context(), layout.Places("n"), redis.Z{Score: 1, Member: owner})
-		p.ZAdd(t.Context(), layout.Timeouts("n"), redis.Z{Score: 1, Member: owner})
-	}
-	_, err := p.Exec(t.Context())
-	must(t, err)
-}
-
-// silentWaiters of Redisson queue, and nobody hears their channels.
-func silentWaiters(t *testing.T, c *redis.Client, n int) {
-	p := c.Pipeline()
-	for i := range n {
-		owner := fmt.Sprintf("5a2c2bd0-9f0b-4b50-8b07-111111111111:%d", i)
-		p.RPush(t.Context(), layout.Queue("n"), owner)
-		p.ZAdd(t.Context(), layout.Timeouts("n"), redis.Z{Score: 1e15, Member: owner})
-	}
-	_, err := p.Exec(t.Context())
-	must(t, err)
-}
-
-// fairWaiters queue: u:#0, u:#1 and so on.
-func fairWaiters(t *testing.T, c *redis.Client, n int) {
+// fairWaiters queue, until their deadlines: u:#0, u:#1 and so on. Without a # they are Redisson's, whom nobody hears.
+func fairWaiters(t *testing.T, c *redis.Client, first string, n int, until float64) {
 	const some, fill = 5000, `
-		for i = ARGV[1], ARGV[2] - 1 do
-			redis.call('RPUSH', KEYS[1], ARGV[3] .. i)
-			redis.call('ZADD', KEYS[2], 1e15, ARGV[3] .. i)
-			redis.call('ZADD', KEYS[3], 1e15, ARGV[3] .. i)
+		for i = ARGV[1], math.min(ARGV[1] + ARGV[2], ARGV[3]) - 1 do
+			local owner = ARGV[4] .. i
+			redis.call('RPUSH', KEYS[1], owner)
+			redis.call('ZADD', KEYS[2], ARGV[5], owner)
+			if string.find(owner, '#') then redis.call('ZADD', KEYS[3], ARGV[5], owner) end
 		end
 		return 1`
 	for i := 0; i < n; i += some {
-		must(t, c.Eval(t.Context(), fill, []string{layout.Queue("n"), layout.Places("n"), layout.Timeouts("n")}, i,
-			i+some, wholeID("u:#")).Err())
+		must(t, c.Eval(t.Context(), fill, []string{layout.Queue("n"), layout.Timeouts("n"), layout.Places("n")}, i,
+			some, n, wholeID(first), until).Err())
 	}
 }
 

@@ -128,7 +128,6 @@ func TestAFairWaiterLooksAsRedissonExpects(t *testing.T) {
 			}
 			near(t, "deadline", scoreIn(t, c, timeouts, wholeID("w")), place)
 			near(t, "end of the place", scoreIn(t, c, places, wholeID("w2")), place)
-			near(t, "TTL of the places", c.PTTL(t.Context(), places).Val(), 2*place)
 
 			// The release goes to the next one alone, and what the queue was made of ends with the last grant.
 			sub := subscribe(t, c, layout.NewsChannel(name))
@@ -162,7 +161,8 @@ func TestAQueueOfLockdsWaitersEndsByItselfAndOneWithRedissonsDoesNot(t *testing.
 	s, k := open(t, cfg), redissonFair("app:n")
 	acquire(t, s, fairClaim("n", "o"))
 	_ = refused(t, s, fairClaim("n", "w"))
-	for _, key := range []string{k.queue, k.timeouts} {
+	// The places end with it: without them its waiters would count as Redisson's.
+	for _, key := range []string{k.queue, k.timeouts, layout.Places("app:n")} {
 		near(t, "TTL of "+key, c.PTTL(t.Context(), key).Val(), 10*time.Minute)
 	}
 	k.enqueue(t, c, "r:42", time.Hour)
@@ -252,15 +252,9 @@ func TestALivingWaiterOfRedissonIsNeverEvicted(t *testing.T) {
 	wantMessage(t, sub, "0")
 	// When it dies it is gone.
 	_ = sub.Close()
-	untilEvicted(t, s, c, fairClaim("n", "w"))
-}
-
-// untilEvicted makes a claim, while those in its way are silent for seconds.
-func untilEvicted(t *testing.T, s *Store, c *redis.Client, cl lock.Claim) {
-	t.Helper()
 	until(t, "acquire", func() error {
 		silentLonger(t, c, time.Second)
-		return attempt(t, s, cl)
+		return attempt(t, s, fairClaim("n", "w"))
 	})
 }
 
@@ -336,16 +330,33 @@ func TestFairWaitersHearWhatRedissonTellsThem(t *testing.T) {
 	}
 }
 
-// A channel that lockd listens to for a waiter of its own must not keep that waiter alive when its place has ended.
-func TestListeningForAWaiterDoesNotKeepItAlive(t *testing.T) {
+// Redisson takes dead waiters of lockd out of the queue, and leaves their places. One of its own counts all the same.
+func TestPlacesOfWhoIsNotInTheQueueDoNotHideWaitersOfRedisson(t *testing.T) {
 	_, s, c := begin(t)
-	waiter := whole("u:1#2")
+	k := redissonFair("n")
+	fairWaiters(t, c, "u:#", 90, 1)
+	must(t, c.Del(t.Context(), k.queue, k.timeouts).Err())
+	acquire(t, s, fairClaim("n", "o"))
+	k.enqueue(t, c, "r:1", time.Hour)
+	_ = refused(t, s, fairClaim("n", "w"))
+	if ttl := c.PTTL(t.Context(), k.queue).Val(); ttl != -1 {
+		t.Errorf("the queue ends in %v, though a waiter of Redisson relies on it", ttl)
+	}
+}
+
+// Without places they are known by their names. A channel that lockd listens to for one does not keep it alive.
+func TestDeadWaitersWithoutPlacesAreTakenOutQuickly(t *testing.T) {
+	_, s, c := begin(t)
 	heard := make(chan lock.What, 10)
-	defer s.ListenTurn("n", waiter, func(n lock.Notice) { heard <- n.What })()
+	defer s.ListenTurn("n", whole("u:#0"), func(n lock.Notice) { heard <- n.What })()
 	await(t, heard, lock.NoticeListening)
-	c.RPush(t.Context(), "redisson_lock_queue:{n}", string(waiter)) // and no place: it ended long ago
-	c.ZAdd(t.Context(), "redisson_lock_timeout:{n}", redis.Z{Score: 9e15, Member: string(waiter)})
-	untilEvicted(t, s, c, fairClaim("n", "other:1#1"))
+	fairWaiters(t, c, "u:#", 2000, 9e15)
+	must(t, c.Del(t.Context(), layout.Places("n")).Err())
+	for n := 0; attempt(t, s, fairClaim("n", "v:#1")) != nil; n++ {
+		if n == 5 {
+			t.Fatal("a free lock was refused 6 times")
+		}
+	}
 }
 
 func TestEnlistingIsCheap(t *testing.T) {

@@ -22,7 +22,8 @@ local LOOK_EVERY, LOOK_COUNTS = 500, 10000
 -- So many of the next waiters are looked at. Those behind them are when they have come nearer.
 local LOOK_AT = 1000
 local LOOKED = ''
--- A queue in which only lockd waits ends so long after its last waiter was heard of.
+-- The places, and a queue in which only lockd waits, end so long after the last waiter of lockd was heard of. It is long for those
+-- of Redisson that come meanwhile.
 local QUEUE_LIVES = 600000
 -- So many dead are taken out of queues in one script, at most: 500 of ours, or 45 of Redisson's, which cost more. The next
 -- script goes on.
@@ -49,8 +50,14 @@ local function fair_theirs(f)
   return math.max(0, redis.call('LLEN', f.queue) - redis.call('ZCARD', f.places))
 end
 
--- fair_silent returns those of some waiters of Redisson whose channels nobody hears. lockd listens to the channels of its own
--- waiters as well, but those live by their places alone.
+-- fair_place is until when a waiter of ours has its place, by what is in places: 0 if that has ended long ago. Of a waiter of
+-- Redisson it is false.
+local function fair_place(owner, ends) return ends or of_lockd(owner) and 0 end
+
+-- fair_ours is fair_place of one waiter.
+local function fair_ours(f, owner) return fair_place(owner, redis.call('ZSCORE', f.places, owner)) end
+
+-- fair_silent returns those of some waiters of Redisson whose channels nobody hears.
 local function fair_silent(f, owners)
   local channels, silent = {}, {}
   for i, owner in ipairs(owners) do channels[i] = f.channel .. ':' .. owner end
@@ -58,7 +65,7 @@ local function fair_silent(f, owners)
   local sharded = redis.pcall('PUBSUB', 'SHARDNUMSUB', unpack(channels)) -- since Redis 7
   for i, owner in ipairs(owners) do
     local listens = heard[2 * i] > 0 or not sharded.err and sharded[2 * i] > 0
-    if not listens or of_lockd(owner) then silent[#silent + 1] = owner end
+    if not listens then silent[#silent + 1] = owner end
   end
   return silent
 end
@@ -72,7 +79,7 @@ local function fair_look(f, now)
   local next, theirs = redis.call('LRANGE', f.queue, 0, LOOK_AT - 1), {}
   local ours = redis.call('ZMSCORE', f.places, unpack(next))
   for i, owner in ipairs(next) do
-    if not ours[i] then theirs[#theirs + 1] = owner end
+    if not fair_place(owner, ours[i]) then theirs[#theirs + 1] = owner end
   end
   local since, over = {}, redis.call('HGETALL', f.suspects)
   for i = 1, #over, 2 do since[over[i]] = over[i + 1] end
@@ -92,7 +99,7 @@ end
 
 -- fair_dead says whether a waiter at the head of the queue is dead.
 local function fair_dead(f, owner, now)
-  local ends = redis.call('ZSCORE', f.places, owner)
+  local ends = fair_ours(f, owner)
   if ends then return tonumber(ends) <= now end
   local since = redis.call('HGET', f.suspects, owner)
   if #fair_silent(f, {owner}) == 0 then
@@ -108,7 +115,11 @@ end
 local function fair_bury(f, now)
   local next = redis.call('LRANGE', f.queue, 0, 99)
   local ends, n = redis.call('ZMSCORE', f.places, unpack(next)), 1
-  while ends[n + 1] and tonumber(ends[n + 1]) <= now do n = n + 1 end
+  local function dead(i)
+    local place = next[i] and fair_place(next[i], ends[i])
+    return place and tonumber(place) <= now
+  end
+  while dead(n + 1) do n = n + 1 end
   redis.call('LTRIM', f.queue, n, -1)
   redis.call('ZREM', f.timeouts, unpack(next, 1, n))
   redis.call('ZREM', f.places, unpack(next, 1, n))
@@ -116,10 +127,22 @@ local function fair_bury(f, now)
   purge_left = purge_left - n - 10
 end
 
+-- fair_sweep takes away places that have ended of waiters that Redisson took out of the queue: fair_theirs counts one of its own
+-- less for each.
+local function fair_sweep(f, now)
+  local over = redis.call('ZRANGE', f.places, '-inf', now, 'BYSCORE', 'LIMIT', 0, 100)
+  local queued, gone = #over > 0 and redis.call('ZMSCORE', f.timeouts, unpack(over)), {}
+  for i, owner in ipairs(over) do
+    if not queued[i] then gone[#gone + 1] = owner end
+  end
+  if #gone > 0 then redis.call('ZREM', f.places, unpack(gone)) end
+end
+
 -- fair_purge takes the dead out of the head of the queue, and returns its head afterwards and before. With watch it looks first
 -- who seems to be dead.
 local function fair_purge(f, now, watch)
   if f.empty then return nil, nil end
+  fair_sweep(f, now)
   if watch then fair_look(f, now) end
   local first = redis.call('LINDEX', f.queue, 0)
   local head = first
@@ -131,8 +154,10 @@ local function fair_purge(f, now, watch)
 end
 
 -- fair_bound lets the queue end some time after the last sign of life of those in it, so that nothing stays for ever of a
--- replica that died. But waiters of Redisson give no signs, and rely on it.
+-- replica that died. But waiters of Redisson give no signs, and rely on it. The places always end: they are not Redisson's to take
+-- away. They do not end before a queue of lockd alone, whose waiters would count as Redisson's.
 local function fair_bound(f)
+  redis.call('PEXPIRE', f.places, QUEUE_LIVES)
   if fair_theirs(f) > 0 then
     redis.call('PERSIST', f.queue)
     redis.call('PERSIST', f.timeouts)
@@ -151,9 +176,6 @@ local function fair_forget(f, owner)
   fair_bound(f)
   return true
 end
-
--- fair_ours says whether a waiter is lockd's.
-local function fair_ours(f, owner) return redis.call('ZSCORE', f.places, owner) end
 
 -- fair_tell tells a waiter that it may take the name.
 local function fair_tell(f, owner)
@@ -204,7 +226,7 @@ local function fair_before(f, owners)
     local n = 0
     for i, owner in ipairs(next) do
       near[owner] = n
-      if not ours[i] then n = n + 1 end
+      if not fair_place(owner, ours[i]) then n = n + 1 end
     end
   end
   for i, owner in ipairs(owners) do counts[i] = near[owner] or all end
@@ -221,7 +243,6 @@ local function fair_note(f, owners, before, now, place)
   end
   redis.call('ZADD', f.places, 'GT', unpack(places)) -- a place is never shortened
   redis.call('ZADD', f.timeouts, unpack(timeouts))
-  redis.call('PEXPIRE', f.places, math.max(redis.call('PTTL', f.places), 2 * place))
   fair_bound(f)
 end
 
@@ -288,7 +309,7 @@ local function fair_check(f, a)
     refusal[4] = ahead
     return refusal
   end
-  local ends = redis.call('ZSCORE', f.places, head)
+  local ends = fair_ours(f, head)
   return {0, ends and math.max(1, tonumber(ends) - now) or 1000, head, ahead}
 end
 

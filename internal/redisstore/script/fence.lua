@@ -83,4 +83,4 @@ local function grant_fence(key, ttl, least)
 end
 
 -- of_lockd says whether an owner is lockd's, and not Redisson's: it has a # or ends with :unary.
-local function of_lockd(owner) return string.find(owner, '#', 1, true) or string.find(owner, ':unary$') end
+local function of_lockd(owner) return string.find(owner, '#', 1, true) or string.sub(owner, -6) == ':unary' end

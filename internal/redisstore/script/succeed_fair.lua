@@ -27,7 +27,6 @@ if from then
   redis.call('LSET', f.queue, first, to)
   redis.call('ZADD', f.places, math.max(ends, tonumber(redis.call('ZSCORE', f.places, from) or 0)), to)
   redis.call('ZADD', f.timeouts, math.max(ends, tonumber(dies or 0)), to)
-  redis.call('PEXPIRE', f.places, math.max(redis.call('PTTL', f.places), 2 * tonumber(ARGV[2])))
   redis.call('ZREM', f.places, from)
   redis.call('ZREM', f.timeouts, from)
   fair_bound(f)
