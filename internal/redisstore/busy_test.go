@@ -194,7 +194,7 @@ func deepReaders(t *testing.T, c *redis.Client, readers, holds int) {
 
 // fairWaiters queue, until their deadlines: u:#0, u:#1 and so on. Without a # they are Redisson's, whom nobody hears.
 func fairWaiters(t *testing.T, c *redis.Client, first string, n int, until float64) {
-	const some, fill = 5000, `
+	const some, fill = 1000, `
 		for i = ARGV[1], math.min(ARGV[1] + ARGV[2], ARGV[3]) - 1 do
 			local owner = ARGV[4] .. i
 			redis.call('RPUSH', KEYS[1], owner)
