@@ -33,29 +33,40 @@ func actorOf(actor, holder string, s *session.Session) string {
 }
 
 // Waits implements deadlock.Local.
-func (o local) Waits(actors []string, since time.Duration, most int) (waits []deadlock.Wait) {
+func (o local) Waits(actors []string, since time.Duration, most int) (waits []deadlock.Wait, more bool) {
 	at := time.Now().Add(-since)
-	ws := o.waiting(func(w *waiter) bool {
-		return (w.actor != "" || named(w.holder)) && !w.Since.After(at)
-	})
 	only := make(map[string]bool, len(actors))
 	for _, a := range actors {
 		only[a] = true
 	}
+	ws, more := o.waiting(most, func(w *waiter) bool {
+		return w.ofActor(at) && (len(only) == 0 || only[actorOf(w.actor, w.holder, w.sess.Session)])
+	})
 	for _, w := range ws {
-		if len(waits) == most {
-			break
-		}
-		actor := actorOf(w.actor, w.holder, w.sess.Session)
-		if len(only) > 0 && !only[actor] {
-			continue
-		}
 		if wait, waiting := w.wait(len(only) > 0); waiting {
-			wait.Actor = actor
+			wait.Actor = actorOf(w.actor, w.holder, w.sess.Session)
 			waits = append(waits, wait)
 		}
 	}
-	return waits
+	return waits, more
+}
+
+// AnyWaits implements deadlock.Local.
+func (o local) AnyWaits(since time.Duration) (found bool) {
+	at := time.Now().Add(-since)
+	o.eachShard(func(h *shard) {
+		for w := range h.waiting {
+			if found = found || w.sess != nil && w.ofActor(at); found {
+				return
+			}
+		}
+	})
+	return found
+}
+
+// ofActor says whether the actor of a session's request is known, and it came here by then.
+func (w *waiter) ofActor(by time.Time) bool {
+	return (w.actor != "" || named(w.holder)) && !w.Since.After(by)
 }
 
 // wait describes a request, if it waits.

@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/arbiter"
 	"github.com/lockd-io/lockd/internal/inspect"
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
 )
@@ -53,32 +52,33 @@ func (o local) Know(name string, holders, waiters int) (k inspect.Known) {
 	return k
 }
 
-// waiting are some of the requests of sessions that wait here, the longest waiting first.
-func (b *Broker) waiting(some func(*waiter) bool) (ws []*waiter) {
+// waiting are some of the requests of sessions that wait here, at most so many, those that wait longest, and whether
+// there are more. some is called with the mutex of the first name held.
+func (b *Broker) waiting(most int, some func(*waiter) bool) (ws []*waiter, more bool) {
+	longest := limits.First[*waiter]{Most: most, Compare: func(v, w *waiter) int {
+		return v.firstAsked().Compare(w.firstAsked())
+	}}
 	b.eachShard(func(h *shard) {
 		for w := range h.waiting {
 			if w.sess != nil && some(w) {
-				ws = append(ws, w)
+				longest.Add(w)
 			}
 		}
 	})
-	slices.SortFunc(ws, func(v, w *waiter) int { return v.firstAsked().Compare(w.firstAsked()) })
-	return ws
+	return longest.All()
 }
 
 // Requests implements inspect.Local.
-func (o local) Requests() iter.Seq[inspect.Waiter] {
-	ws := o.waiting(func(*waiter) bool { return true })
-	return func(yield func(inspect.Waiter) bool) {
-		for _, w := range ws {
-			w.lock()
-			info, waits := w.infoLocked(), w.Waits()
-			w.unlock()
-			if waits && !yield(info) {
-				return
-			}
+func (o local) Requests(f inspect.Filter, most int) (all []inspect.Waiter) {
+	ws, _ := o.waiting(most, func(w *waiter) bool { return w.infoLocked().Passes(f) })
+	for _, w := range ws {
+		w.lock()
+		if w.Waits() {
+			all = append(all, w.infoLocked())
 		}
+		w.unlock()
 	}
+	return all
 }
 
 // Status is how a broker is.
@@ -189,19 +189,12 @@ func (l *Lease) compare(o *Lease) int {
 // inOrder are up to size leases of this replica's sessions behind one, whose names begin with prefix. Each shard has
 // its own order, and is asked for what comes before the last one of those that are known.
 func (b *Broker) inOrder(prefix string, behind *Lease, size int) (page []*Lease) {
+	first := limits.First[*Lease]{Most: size, Compare: (*Lease).compare}
 	b.eachShard(func(h *shard) {
 		h.leases.AscendGreaterOrEqual(behind, func(l *Lease) bool {
-			switch {
-			case l.compare(behind) == 0:
-				return true
-			case !strings.HasPrefix(l.name, prefix), len(page) == size && l.compare(page[size-1]) > 0:
-				return false
-			}
-			at, _ := slices.BinarySearchFunc(page, l, (*Lease).compare)
-			page = slices.Insert(page, at, l)
-			page = page[:min(len(page), size)]
-			return true
+			return l.compare(behind) == 0 || strings.HasPrefix(l.name, prefix) && first.Add(l)
 		})
 	})
+	page, _ = first.All()
 	return page
 }

@@ -46,8 +46,11 @@ const (
 // Local is what this replica knows.
 type Local interface {
 	// Waits are the requests that wait here for so long at least and whose actor is known, at most so many, those that
-	// wait longest. If actors are given it is theirs alone, and with what people want to know of them.
-	Waits(actors []string, since time.Duration, most int) []Wait
+	// wait longest, and whether there are more. If actors are given it is theirs alone, and with what people want to
+	// know of them.
+	Waits(actors []string, since time.Duration, most int) (waits []Wait, more bool)
+	// AnyWaits says whether there are such requests.
+	AnyWaits(since time.Duration) bool
 	// Holds are holds of a name whose actors are known, at most so many.
 	Holds(name string, most int) []Hold
 	// Fail ends a request that waits in a deadlock, and says whether it waited here.
@@ -109,7 +112,7 @@ func (f *Finder) Run(ctx context.Context) {
 		f.mu.Lock()
 		heard := f.heard
 		f.mu.Unlock()
-		if time.Since(heard) < period*4/5 || len(f.cfg.Local.Waits(nil, ripe, 1)) == 0 {
+		if time.Since(heard) < period*4/5 || !f.cfg.Local.AnyWaits(ripe) {
 			continue
 		}
 		if _, err := f.Look(ctx); err != nil {
@@ -263,10 +266,9 @@ func (f *Finder) asked(q Question) (a Answer) {
 		f.mu.Lock()
 		f.heard = time.Now()
 		f.mu.Unlock()
-		a.Waits = f.cfg.Local.Waits(nil, ripe, maxWaits)
+		a.Waits, _ = f.cfg.Local.Waits(nil, ripe, maxWaits)
 	case q.Waits:
-		a.Waits = f.cfg.Local.Waits(q.Actors, 0, maxWaits)
-		a.Cut = len(a.Waits) == maxWaits
+		a.Waits, a.Cut = f.cfg.Local.Waits(q.Actors, 0, maxWaits)
 	}
 	for _, name := range q.Names {
 		a.Holds = append(a.Holds, f.cfg.Local.Holds(name, maxHolders)...)

@@ -105,7 +105,7 @@ func (h half) move() {
 	}
 }
 
-func (h half) Waits(actors []string, _ time.Duration, most int) (waits []Wait) {
+func (h half) Waits(actors []string, _ time.Duration, most int) (waits []Wait, more bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.move()
@@ -124,8 +124,10 @@ func (h half) Waits(actors []string, _ time.Duration, most int) (waits []Wait) {
 	if len(actors) == 0 {
 		h.told = append(h.told, waits...)
 	}
-	return waits
+	return waits, false
 }
+
+func (h half) AnyWaits(time.Duration) bool { return true }
 
 func (h half) Holds(name string, _ int) (holds []Hold) {
 	h.mu.Lock()

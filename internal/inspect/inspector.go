@@ -3,7 +3,6 @@ package inspect
 import (
 	"cmp"
 	"context"
-	"iter"
 	"slices"
 
 	"go.uber.org/zap"
@@ -32,8 +31,8 @@ type Local interface {
 	// Leases are up to size leases of its sessions whose names begin with prefix, ordered by key, from the one after
 	// the given key on.
 	Leases(prefix, after string, size int) []Leased
-	// Requests are those that wait here, the longest waiting first.
-	Requests() iter.Seq[Waiter]
+	// Requests are up to most of those that wait here and pass a filter, the longest waiting first.
+	Requests(f Filter, most int) []Waiter
 }
 
 // Config is what an Inspector works with.

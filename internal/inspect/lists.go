@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// examined is how many sessions, leases or waiters a replica looks at for one page: with a filter few may be on it.
+	// examined is how many sessions or leases a replica looks at for one page: with a filter few may be on it.
 	examined = 10_000
 	// listBytes bounds a page of one replica, and annotationBytes what is told of an annotation in it.
 	listBytes       = 1 << 20
@@ -307,20 +307,18 @@ func (l Leased) passes(f Filter) bool {
 	return strings.Contains(l.Holder.Client.Name, f.Client) && l.Holder.Age >= f.MinAge
 }
 
-func (w Waiter) passes(f Filter) bool {
+// Passes says whether a filter lets it pass.
+func (w Waiter) Passes(f Filter) bool {
 	return strings.HasPrefix(w.Name, f.Prefix) && strings.Contains(w.Client, f.Client) && w.Age >= f.MinAge
 }
 
 // waiting are the requests that wait here and pass a filter, those that wait longest.
 func (d *Inspector) waiting(q Question) (ws []Waiter) {
 	left := listBytes
-	for w := range d.Local.Requests() {
-		if !w.passes(q.Filter) {
-			continue
-		}
+	for _, w := range d.Local.Requests(q.Filter, q.Size) {
 		w.Replica, w.Annotation = d.Replica, Shortened(w.Annotation)
 		ws = append(ws, w)
-		if left -= bytesOf(w); left < 0 || len(ws) == q.Size {
+		if left -= bytesOf(w); left < 0 {
 			break
 		}
 	}

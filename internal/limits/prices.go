@@ -8,6 +8,7 @@ const (
 	Refusal  = 10 * time.Microsecond  // any request that is answered and did not ask the store
 	Sign     = 4 * time.Microsecond   // a heartbeat, or a message that asks for nothing
 	OddByte  = Refusal / 100          // a byte of a message that only package proto can read: 80 to 400 ns
+	Glance   = 100 * time.Nanosecond  // a lease that is looked at for a list
 	Leaving  = 60 * time.Microsecond  // a place in a queue of the store that is given up
 	Change   = 200 * time.Microsecond // the end of a hold whose name the same tenant watches, with what it costs Redis
 	Told     = 2 * time.Microsecond   // to tell one of the same tenant who watches of it

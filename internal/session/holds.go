@@ -1,11 +1,13 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/lockd-io/lockd/internal/limits"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // Page asks for a part of a list of holds.
@@ -28,31 +30,41 @@ func (s *Session) ListHolds(id uint64, p Page) {
 	})
 }
 
-// listed is a lease with its place in a list: by name, then by kind and holder.
-type listed struct {
-	place string
-	lease Lease
+// compare orders holds in a list: by name, then by kind and holder.
+func (h Hold) compare(o Hold) int {
+	if order := strings.Compare(h.Name, o.Name); order != 0 {
+		return order
+	}
+	return cmp.Or(cmp.Compare(h.Kind, o.Kind), strings.Compare(h.Holder, o.Holder))
+}
+
+// place is where a hold stands in a list, as a text for clients; holdAt is a hold that would stand there.
+func (h Hold) place() string { return fmt.Sprintf("%s\x00%d%s", h.Name, h.Kind, h.Holder) }
+
+func holdAt(place string) Hold {
+	name, rest, _ := strings.Cut(place, "\x00")
+	if rest == "" { // a place of somebody's own making is somewhere in the order, too
+		return Hold{Name: name}
+	}
+	return Hold{Name: name, Kind: lock.Kind(rest[0] - '0'), Holder: rest[1:]}
 }
 
 // holds is one page. All that does not change is looked at without a mutex.
 func (s *Session) holds(p Page) (page []HeldLock, next string) {
-	var found []listed
-	for _, l := range s.Leases() {
-		h := l.Hold()
-		if !strings.HasPrefix(h.Name, p.Prefix) {
-			continue
-		}
-		if place := fmt.Sprintf("%s\x00%d%s", h.Name, h.Kind, h.Holder); place > p.After {
-			found = append(found, listed{place, l})
+	first := limits.First[Lease]{Most: p.Size, Compare: func(a, b Lease) int { return a.Hold().compare(b.Hold()) }}
+	all, after := s.Leases(), holdAt(p.After)
+	s.Spend(time.Duration(len(all)) * limits.Glance)
+	for _, l := range all {
+		if h := l.Hold(); strings.HasPrefix(h.Name, p.Prefix) && h.compare(after) > 0 {
+			first.Add(l)
 		}
 	}
-	slices.SortFunc(found, func(a, c listed) int { return strings.Compare(a.place, c.place) })
-	if len(found) > p.Size {
-		found = found[:p.Size]
-		next = found[p.Size-1].place
+	found, more := first.All()
+	if more {
+		next = found[p.Size-1].Hold().place()
 	}
-	for _, f := range found {
-		page = describe(page, f.lease)
+	for _, l := range found {
+		page = describe(page, l)
 	}
 	return page, next
 }
