@@ -11,6 +11,7 @@ type list[R any] struct {
 type links[R any] struct {
 	before, behind *Waiter[R]
 	listed         bool
+	first          bool // it was brought to the front
 }
 
 // insert puts a waiter behind another one, in front of all if that is nil.
@@ -19,7 +20,7 @@ func (l *list[R]) insert(w, before *Waiter[R]) {
 	if before != nil {
 		behind = before.behind
 	}
-	w.links = links[R]{before, behind, true}
+	w.links = links[R]{before: before, behind: behind, listed: true}
 	l.link(before, w)
 	l.link(w, behind)
 	l.n++
@@ -48,6 +49,7 @@ func (l *list[R]) link(before, behind *Waiter[R]) {
 func (l *list[R]) toFront(w *Waiter[R]) {
 	l.remove(w)
 	l.insert(w, nil)
+	w.first = true
 }
 
 func (l *list[R]) toBack(w *Waiter[R]) {

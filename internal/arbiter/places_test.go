@@ -55,3 +55,24 @@ func TestPlacesAreKeptInPieces(t *testing.T) {
 		}
 	}
 }
+
+// One that moves to a queue may be older than nearly all there, or younger: it does not pass them one by one.
+func TestAPlaceIsFoundFromBothEnds(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	come := func(q *Queue[int], at int) *Waiter[int] {
+		w := &Waiter[int]{Since: now.Add(time.Duration(at)), Wait: Forever}
+		q.Arrive(w)
+		return w
+	}
+	for _, at := range []int{1, 8} {
+		var q Queue[int]
+		var ws []*Waiter[int]
+		for i := range 10 {
+			ws = append(ws, come(&q, 2*i))
+		}
+		ws[5].behind, ws[5].before = nil, nil // who looks there goes no further
+		if w := come(&q, 2*at+1); w.before != ws[at] || w.behind != ws[at+1] {
+			t.Errorf("it stands elsewhere than behind %d", at)
+		}
+	}
+}

@@ -88,20 +88,37 @@ func (q *Queue[R]) InTheWay(w *Waiter[R]) bool {
 	return q.behind > 0 || q.waiters.n > 0 && !w.overtakes() || q.Blocked(w.Claim.Kind)
 }
 
-// Arrive puts a request into the queue: behind those who have waited for as long, and behind one that the store is
-// being asked for. A new head is asked for at once, whatever the one before it has to wait for.
+// Arrive puts a request into the queue: behind those who have waited for as long, and behind those that the store is
+// being asked for or that were brought to the front. A new head is asked for at once, whatever the one before it has to
+// wait for.
 func (q *Queue[R]) Arrive(w *Waiter[R]) {
 	if !w.overtakes() {
 		q.count(w)
 	}
-	for o := q.waiters.back; o != nil; o = o.before {
-		if o.Asking() || !o.Since.After(w.Since) {
-			q.waiters.insert(w, o)
-			return
+	before := q.before(w)
+	q.waiters.insert(w, before)
+	if before == nil {
+		q.Wake()
+	}
+}
+
+// before is the one behind whom a request is to stand that arrives; nil for nobody. It is looked for from both ends:
+// one that moves here may have waited for longer than nearly all others.
+func (q *Queue[R]) before(w *Waiter[R]) *Waiter[R] {
+	for front, back := q.waiters.front, q.waiters.back; back != nil; front, back = front.behind, back.before {
+		if back.precedes(w) {
+			return back
+		}
+		if !front.precedes(w) {
+			return front.before
 		}
 	}
-	q.waiters.insert(w, nil)
-	q.Wake()
+	return nil
+}
+
+// precedes says whether one that waits stays before one that arrives.
+func (w *Waiter[R]) precedes(o *Waiter[R]) bool {
+	return w.Asking() || w.first || !w.Since.After(o.Since)
 }
 
 // OvertakesNow says whether one that has just arrived is asked for at once, beside others.
