@@ -95,6 +95,7 @@ func (b *Broker) enterLocked(w *waiter) error {
 		return b.metrics.denied("queue", b.cfg.Limits.QueueLength)
 	}
 	q.Arrive(&w.Waiter)
+	w.meetLocked()
 	if w.ownID {
 		w.shard.repeated[w.Claim.Owner] = append(w.shard.repeated[w.Claim.Owner], w)
 	}
@@ -161,9 +162,7 @@ func (b *Broker) grantLocked(w *waiter, a attempt) bool {
 	w.spanGranted(a.fence())
 	b.removeLocked(w) // only now: a queue that nobody needs is dropped
 	if named(w.holder) {
-		for _, l := range ls {
-			b.joinWaitersLocked(l)
-		}
+		b.joinWaitersLocked(ls)
 	}
 	return true
 }

@@ -2,9 +2,11 @@ package broker_test
 
 import (
 	"errors"
+	"runtime"
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
@@ -80,8 +82,7 @@ func TestPermitsOfARequestAreBoundedOverAllNames(t *testing.T) {
 		}
 		c.acquire(several(201))
 		c.quota("permits", lock.MaxPermits)
-		c.acquire(several(200))
-		one[session.Granted](c)
+		c.takeAs(several(200))
 	})
 }
 
@@ -162,4 +163,43 @@ func (c *client) full(limit int) {
 	if got := one[session.Failed](c); !errors.As(got.Err, &quota) || quota.Subject != "locks" || quota.Limit != limit {
 		c.t.Fatalf("got %v, want that the limit of %d locks is reached", got.Err, limit)
 	}
+}
+
+// What one request costs does not grow with what its session holds and waits for, nor with what others wait for.
+func TestManyHoldsAndWaitersCostOneRequestLittle(t *testing.T) {
+	inWorld(t, func(w *world) {
+		other, c := w.of("neighbour"), w.of("attacker")
+		other.take("held")
+		names := make([]string, 7000)
+		for i := range names {
+			names[i] = name(i)
+			if c.acquire(request.Acquire{Name: "held", Holder: "h"}); i < 2500 {
+				c.acquire(request.Acquire{Name: "own " + name(i)})
+			}
+			if i%100 == 0 {
+				c.events()
+			}
+		}
+		c.events()
+		for what, do := range map[string]func(){
+			"a list":  func() { c.ListHolds(c.id(), session.Page{Size: 1}); one[session.HoldList](c) },
+			"a grant": func() { c.takeAs(asHolder(allOf(lock.Exclusive, names[:16]...))) },
+			"waiters": func() { _, _, _ = w.b.WaitersEverywhere(w.t.Context(), inspect.Filter{Prefix: "he"}, 1) },
+		} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			do()
+			runtime.ReadMemStats(&after)
+			if n := after.TotalAlloc - before.TotalAlloc; n > 100<<10 {
+				t.Errorf("%s allocates %d bytes", what, n)
+			}
+		}
+		w.b.Tenants().Spend("attacker", time.Second) // what it has ahead, and more
+		c.Owes()
+		c.ListHolds(c.id(), session.Page{Size: 1})
+		one[session.HoldList](c)
+		if c.Owes() == 0 {
+			t.Error("that many leases are looked at is not paid for")
+		}
+	})
 }

@@ -52,29 +52,65 @@ func (b *Broker) useOwnLocked(l *Lease, w *waiter) {
 	})
 }
 
-// joinWaitersLocked settles what the holder of a new lease waits for: a named holder must not wait for itself.
-func (b *Broker) joinWaitersLocked(l *Lease) {
-	var ws []*waiter
-	for _, w := range l.sess.Waits() {
-		if w := w.(*waiter); w.holder == l.holder {
-			ws = append(ws, w)
+// holding is a name that a named holder has, or asks for.
+type holding struct {
+	sess         *Session
+	holder, name string
+}
+
+// meetLocked lists a request of a named holder that stands in a queue with each of its names, in the order of the ids:
+// whoever is granted one of them looks there.
+func (w *waiter) meetLocked() {
+	w.eachMeetingLocked(func(ws []*waiter, at int) []*waiter { return slices.Insert(ws, at, w) })
+}
+
+// unmeetLocked is the end of a meetLocked, if there was one.
+func (w *waiter) unmeetLocked() {
+	w.eachMeetingLocked(func(ws []*waiter, at int) []*waiter {
+		if at < len(ws) && ws[at] == w {
+			return slices.Delete(ws, at, at+1)
+		}
+		return ws
+	})
+}
+
+// eachMeetingLocked changes the requests that are listed with each name of this one, which has its place among them.
+func (w *waiter) eachMeetingLocked(change func(ws []*waiter, at int) []*waiter) {
+	if w.sess == nil || !named(w.holder) {
+		return
+	}
+	for _, c := range w.claimed() {
+		all, of := w.b.shardOf(c.Name).meeting, holding{w.sess, w.holder, c.Name}
+		at, _ := slices.BinarySearchFunc(all[of], w, (*waiter).compare)
+		if ws := change(all[of], at); len(ws) > 0 {
+			all[of] = ws
+		} else {
+			delete(all, of)
 		}
 	}
-	slices.SortFunc(ws, func(v, w *waiter) int { return cmp.Compare(v.id, w.id) })
-	for _, w := range ws {
+}
+
+// compare orders the requests of a session.
+func (w *waiter) compare(o *waiter) int { return cmp.Compare(w.id, o.id) }
+
+// joinWaitersLocked settles what the holder of new leases waits for: a named holder must not wait for itself.
+func (b *Broker) joinWaitersLocked(ls []*Lease) {
+	var ws []*waiter
+	for _, l := range ls {
+		ws = append(ws, l.q.shard.meeting[holding{l.sess, l.holder, l.name}]...)
+	}
+	slices.SortFunc(ws, (*waiter).compare)
+	for _, w := range slices.Compact(ws) { // of several names
 		switch {
 		case w.all != nil:
-			if slices.Contains(w.shards, b.shardNumber(l.name)) {
-				b.goTaking(func() { // it locks the mutexes of other names
-					w.lock()
-					defer w.unlock()
-					if !w.Asking() {
-						b.joinLocked(w, false)
-					}
-				})
-			}
-		case w.shard != l.q.shard || w.Claim.Name != l.name || w.Asking() || w.apart:
-		default:
+			b.goTaking(func() { // it locks the mutexes of other names
+				w.lock()
+				defer w.unlock()
+				if !w.Asking() {
+					b.joinLocked(w, false)
+				}
+			})
+		case !w.Asking() && !w.apart:
 			b.joinLocked(w, false)
 		}
 	}

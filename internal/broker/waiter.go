@@ -135,6 +135,7 @@ func named(holder string) bool { return !strings.HasPrefix(holder, "#") }
 func (b *Broker) removeLocked(w *waiter) {
 	q := w.q
 	delete(w.shard.waiting, w)
+	w.unmeetLocked()
 	if w.timer != nil {
 		w.timer.Stop()
 	}
