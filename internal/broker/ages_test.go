@@ -17,15 +17,13 @@ func TestAgesGoOnElsewhere(t *testing.T) {
 		holder := w.alive()
 		hold := holder.take("busy").Hold
 		c, other := w.leaving(), w.replica()
-		c.acquire(request.Acquire{Name: "job", Annotation: "nightly"})
-		mine := one[session.Granted](c).Hold
+		mine := c.takeAs(request.Acquire{Name: "job", Annotation: "nightly"}).Hold
 		waits := c.queue("busy")
 		c.Detach(errCut)
 		req := c.resumption(2, claims(true, mine))
 		req.Age, req.Holds[0].Age, req.Holds[0].Annotation = 3*time.Hour, 2*time.Hour, "nightly"
 		back, _ := other.resume(req)
-		back.acquire(request.Acquire{Name: "busy", InsteadOf: []uint64{waits}, Waited: time.Hour})
-		one[session.Queued](back)
+		back.queueAs(request.Acquire{Name: "busy", InsteadOf: []uint64{waits}, Waited: time.Hour})
 		// a younger one in front of it must not hide it
 		time.Sleep(time.Second)
 
@@ -83,9 +81,7 @@ func TestWhatIsSaidOfThePastIsBounded(t *testing.T) {
 		}
 		back.acquire(request.Acquire{Name: "other", Waited: -1})
 		back.failed(lock.ErrInvalid)
-		wait := time.Minute
-		back.acquire(request.Acquire{Name: "job", Wait: &wait, Waited: century})
-		one[session.Queued](back)
+		back.queueAs(request.Acquire{Name: "job", Wait: new(time.Minute), Waited: century})
 		time.Sleep(10 * time.Second)
 		back.Hear()
 		back.none() // its wait counts from now

@@ -86,30 +86,25 @@ func TestWhoDoesNotWaitIsAnswered(t *testing.T) {
 			other.Release(other.id(), job)
 		},
 		"fair": func(w *world, c, other *client) {
-			other.acquire(request.Acquire{Name: "job", Kind: lock.Fair})
-			one[session.Granted](other)
+			other.takeAs(request.Acquire{Name: "job", Kind: lock.Fair})
 			c.acquire(request.Acquire{Name: "job", Kind: lock.Fair})
 			other.Release(other.id(), session.Hold{Name: "job", Kind: lock.Fair, Holder: "#1"})
 		},
 		"a writer behind a reader": func(w *world, c, other *client) {
-			other.acquire(request.Acquire{Name: "job", Kind: lock.Read})
-			one[session.Granted](other)
+			other.takeAs(request.Acquire{Name: "job", Kind: lock.Read})
 			c.acquire(request.Acquire{Name: "job", Kind: lock.Write})
 			other.Release(other.id(), session.Hold{Name: "job", Kind: lock.Read, Holder: "#1"})
 		},
 		"a reader that writes": func(w *world, c, _ *client) {
-			c.acquire(request.Acquire{Name: "job", Kind: lock.Write, Holder: "h"})
-			one[session.Granted](c)
+			c.takeAs(request.Acquire{Name: "job", Kind: lock.Write, Holder: "h"})
 			c.acquire(request.Acquire{Name: "job", Kind: lock.Read, Holder: "h"})
 		},
 		"once more": func(w *world, c, _ *client) {
-			c.acquire(request.Acquire{Name: "job", Holder: "h"})
-			one[session.Granted](c)
+			c.takeAs(request.Acquire{Name: "job", Holder: "h"})
 			c.acquire(request.Acquire{Name: "job", Holder: "h"})
 		},
 		"an upgrade": func(w *world, c, other *client) {
-			c.acquire(request.Acquire{Name: "job", Kind: lock.Read, Holder: "h"})
-			one[session.Granted](c)
+			c.takeAs(request.Acquire{Name: "job", Kind: lock.Read, Holder: "h"})
 			c.acquire(request.Acquire{Name: "job", Kind: lock.Write, Holder: "h"})
 		},
 		"the store fails": func(w *world, c, _ *client) {

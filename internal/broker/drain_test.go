@@ -200,7 +200,6 @@ func TestStreamsMayBecomeOldWithoutALimit(t *testing.T) {
 		if got := c.events(); len(got) > 0 {
 			t.Errorf("told %v", got)
 		}
-		c.acquire(request.Acquire{Name: "job"})
-		one[session.Granted](c)
+		c.takeAs(request.Acquire{Name: "job"})
 	})
 }

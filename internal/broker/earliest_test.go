@@ -154,8 +154,7 @@ func TestAReadHoldThatIsNotRenewedDoesNotShortenWhatIsToldOfOthers(t *testing.T)
 		c := w.alive()
 		read := request.Acquire{Name: "job", Kind: lock.Read, Holder: "me", Lease: new(time.Hour)}
 		for range 2 {
-			c.acquire(read)
-			one[session.Granted](c)
+			c.takeAs(read)
 		}
 		lost := false
 		w.store.on("Release", func(next func() error) error {
@@ -167,8 +166,7 @@ func TestAReadHoldThatIsNotRenewedDoesNotShortenWhatIsToldOfOthers(t *testing.T)
 		})
 		c.release(session.Hold{Name: "job", Kind: lock.Read, Holder: "me"})
 		read.Lease = nil
-		c.acquire(read)
-		one[session.Granted](c)
+		c.takeAs(read)
 		c.take("other")
 		time.Sleep(5 * time.Minute)
 		c.none()

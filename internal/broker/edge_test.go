@@ -86,8 +86,7 @@ func TestOperationsUnderWayAreBounded(t *testing.T) {
 	cfg.Limits.LocksPerSession, cfg.Limits.WaitersPerSession = 5, 5
 	inWorldWith(t, cfg, func(w *world) {
 		c := w.alive()
-		c.acquire(request.Acquire{Name: "job", Holder: "me"})
-		one[session.Granted](c)
+		c.takeAs(request.Acquire{Name: "job", Holder: "me"})
 		w.store.inOrder("Acquire", late(time.Second))
 		for range 100 {
 			c.acquire(request.Acquire{Name: "job", Holder: "me"})
@@ -151,8 +150,7 @@ func TestHeartbeatTellsTheSmallestValidityOfAutoLeases(t *testing.T) {
 		if ack := one[session.HeartbeatAck](c); ack.SentID != 1 || !ack.Until.IsZero() {
 			t.Errorf("got %+v, want no validity without leases", ack)
 		}
-		c.acquire(request.Acquire{Name: "fixed", Lease: new(time.Second / 2)})
-		one[session.Granted](c)
+		c.takeAs(request.Acquire{Name: "fixed", Lease: new(time.Second / 2)})
 		g := c.take("a")
 		time.Sleep(time.Second / 10)
 		c.take("b")

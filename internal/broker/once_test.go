@@ -108,8 +108,7 @@ func TestWhatACallerWasHandedAndToldElsewhereIsNotTakenAway(t *testing.T) {
 		a, store := w.severable()
 		c := a.alive()
 		ctx, leave := context.WithCancel(w.t.Context())
-		wait := time.Minute
-		req := request.Once{Name: "job", Kind: lock.Exclusive, LeaseID: ownID, Lease: time.Hour, Wait: &wait}
+		req := request.Once{Name: "job", Kind: lock.Exclusive, LeaseID: ownID, Lease: time.Hour, Wait: new(time.Minute)}
 		told := handsOverUnheard(ctx, a, store, c, req)
 		leave()
 		if err := <-told; !isError(err, session.ErrCancelled) {
@@ -130,8 +129,7 @@ func TestACallerThatMayHaveBeenHandedTheNameIsNotToldNo(t *testing.T) {
 	for id, want := range map[string]error{ownID: lock.ErrOutcomeUnknown, "": session.ErrTimedOut} {
 		inWorld(t, func(w *world) {
 			c := w.alive()
-			wait := time.Second + time.Second/5
-			req := request.Once{Name: "job", Kind: lock.Exclusive, LeaseID: id, Lease: time.Hour, Wait: &wait}
+			req := request.Once{Name: "job", Kind: lock.Exclusive, LeaseID: id, Lease: time.Hour, Wait: new(time.Second * 6 / 5)}
 			if err := <-handsOverUnheard(w.t.Context(), w, w.store, c, req); !isError(err, want) {
 				t.Errorf("%q: got %v, want %v", id, err, want)
 			}

@@ -55,8 +55,7 @@ func TestANestedReleaseIsRepeatedAfterResume(t *testing.T) {
 		c, other := w.leaving(), w.replica()
 		var hold session.Hold
 		for range 2 {
-			c.acquire(request.Acquire{Name: "job", Holder: "h"})
-			hold = one[session.Granted](c).Hold
+			hold = c.takeAs(request.Acquire{Name: "job", Holder: "h"}).Hold
 		}
 		c.release(hold)
 		claimed := claims(true, hold)
@@ -132,8 +131,7 @@ func TestOnlyARequestOfBeforeIsReplaced(t *testing.T) {
 			back.acquire(request.Acquire{Name: "job", InsteadOf: ids})
 			back.failed(lock.ErrInvalid)
 		}
-		back.acquire(request.Acquire{Name: "job", InsteadOf: many[1:]})
-		one[session.Granted](back)
+		back.takeAs(request.Acquire{Name: "job", InsteadOf: many[1:]})
 	})
 }
 

@@ -17,18 +17,15 @@ import (
 )
 
 func reading(name string, o lock.Owner) *request {
-	c := kindClaim(lock.Read, name, o)
-	return &request{claim: &c}
+	return &request{claim: new(kindClaim(lock.Read, name, o))}
 }
 
 func readDone(name string, o lock.Owner, f lock.Fence) *request {
-	r := kindReturn(lock.Read, name, o, f)
-	return &request{back: &r}
+	return &request{back: new(kindReturn(lock.Read, name, o, f))}
 }
 
 func permit(name string, o lock.Owner, limit uint32) *request {
-	c := permitsClaim(name, o, 1, limit)
-	return &request{claim: &c}
+	return &request{claim: new(permitsClaim(name, o, 1, limit))}
 }
 
 func permitDone(name string, o lock.Owner) *request {

@@ -26,13 +26,11 @@ type request struct {
 }
 
 func acquiring(name string, o lock.Owner) *request {
-	c := claim(name, o)
-	return &request{claim: &c}
+	return &request{claim: new(claim(name, o))}
 }
 
 func releasing(name string, o lock.Owner, f lock.Fence) *request {
-	r := giveBack(name, o, f)
-	return &request{back: &r}
+	return &request{back: new(giveBack(name, o, f))}
 }
 
 func handing(name string, o lock.Owner, f lock.Fence, successor lock.Owner) *request {
