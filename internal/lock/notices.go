@@ -40,6 +40,9 @@ const (
 	NoticeEnded
 	// NoticeChanged: something about the name changed, or may have. A Seen tells what.
 	NoticeChanged
+	// NoticeTouched: it is likely that a hold was renewed. It may also be anything else that nobody tells of, but for the
+	// grant of a hold, which is NoticeChanged.
+	NoticeTouched
 	// NoticeFlushed: the store lost its data, or may have.
 	NoticeFlushed
 )

@@ -49,7 +49,7 @@ type Seen struct {
 	Holds []SeenHold
 	// Many says that there are more than MaxSeen holds, and none is in Holds.
 	Many bool
-	// Tracked says that the next change is told to who watches: NoticeChanged.
+	// Tracked says that the next change is told to who watches: NoticeChanged or NoticeTouched.
 	Tracked bool
 }
 

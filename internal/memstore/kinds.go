@@ -83,7 +83,7 @@ func (w *work) renew(e *entry, r lock.Renewal) (left time.Duration, err error) {
 	if !there {
 		return 0, w.goneLocked(e, r)
 	}
-	w.changed(e)
+	w.say(e, 0, lock.Notice{What: lock.NoticeTouched})
 	return left, nil
 }
 

@@ -95,7 +95,7 @@ func TestAChangeOfAWatchedNameIsToldByRedis(t *testing.T) {
 			t.Log(broken, c.what)
 			see()
 			c.change()
-			await(t, notices, lock.NoticeChanged)
+			await(t, notices, lock.NoticeTouched)
 		}
 		see()
 		c.FlushAll(t.Context())

@@ -19,6 +19,8 @@ const (
 	// lookSpacing is how long changes are gathered before a look: one hold begins and ends with several, and each of
 	// several stores tells of each.
 	lookSpacing = 5 * time.Millisecond
+	// touchSpacing is the longest time from one look to the next if the name was only touched.
+	touchSpacing = time.Second
 )
 
 // sightings is what a watch knows of the holds of its name. The watch's mu guards all fields.
@@ -28,9 +30,10 @@ type sightings struct {
 	last    lock.Fence          // the greatest that is known
 	told    recent[key, uint64] // the ends that were told, and how many looks were begun by then
 	unsure  recent[lock.Fence, lock.EndCause]
-	strays  []stray // ends that were told of holds that were not seen with this fence
-	deaf    bool    // messages are not heard
-	assumed bool    // before the first look: there may have been a hold, and it may have ended
+	spacing time.Duration // from the last look to the next if the name is only touched
+	strays  []stray       // ends that were told of holds that were not seen with this fence
+	deaf    bool          // messages are not heard
+	assumed bool          // before the first look: there may have been a hold, and it may have ended
 	since   happened
 }
 
@@ -158,7 +161,7 @@ func (w *watch) unseen(before look) {
 }
 
 // saw compares what is seen with what was seen before, tells what ended meanwhile, and says when to look again.
-func (w *watch) saw(before look, st lock.Seen) time.Duration {
+func (w *watch) saw(before look, st lock.Seen) (pause, spacing time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	held := w.heldLocked(before, st)
@@ -166,6 +169,7 @@ func (w *watch) saw(before look, st lock.Seen) time.Duration {
 		w.tellLocked(End{Cause: lock.EndUnknown})
 	}
 	w.missLocked(before, st, held)
+	w.spacing = w.spacingLocked(st, held)
 	w.seen, w.last = held, max(w.last, st.Fence)
 	if before.lost(st) {
 		w.last = st.Fence
@@ -174,7 +178,17 @@ func (w *watch) saw(before look, st lock.Seen) time.Duration {
 		w.strays = slices.DeleteFunc(w.strays, func(s stray) bool { return s.looks < before.number })
 	}
 	w.answerLocked()
-	return w.pauseLocked(st)
+	return w.pauseLocked(st), w.spacing
+}
+
+// spacingLocked is the time to the next look if the name is only touched. It doubles as long as looks show nothing but
+// renewals of lockd: their ends, and new holds, are told without that.
+func (w *watch) spacingLocked(st lock.Seen, held map[string]seenHold) time.Duration {
+	renewed := func(old, now seenHold) bool { return old.fence == now.fence && !now.foreign && !now.unsure }
+	if st.Many || len(held) > 0 && maps.EqualFunc(w.seen, held, renewed) {
+		return min(2*max(w.spacing, lookSpacing), touchSpacing)
+	}
+	return lookSpacing
 }
 
 // heldLocked are the holds that are seen, but for those whose end was told while that was looked at.

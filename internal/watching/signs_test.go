@@ -93,6 +93,7 @@ func holds(names string) (all []lock.SeenHold) {
 //	show a,B      the name is held by these from now on, and that is seen
 //	change a,B    it is not seen yet
 //	quietly a,B   nobody tells that something changed; a number is the last fence
+//	touched N     it is told so often that a hold may have been renewed
 //	frees B       Redisson tells of a release, and these are left
 //	ends CAUSE N  lockd tells of an end, with a fence that is N more; "few" if less than a majority does, "bare" without
 //	              a fence
@@ -113,6 +114,12 @@ func (s *shown) do(t *testing.T, line string) {
 			s.seen.Fence = lock.Fence(n) //nolint:gosec // small
 		} else {
 			s.seen.Holds = holds(of)
+		}
+	case "touched":
+		n, _ := strconv.Atoi(of)
+		for range n {
+			s.says(lock.Notice{What: lock.NoticeTouched})
+			time.Sleep(100 * time.Millisecond)
 		}
 	case "frees":
 		s.mu.Lock()
@@ -156,10 +163,11 @@ func TestWhatIsToldOfAHold(t *testing.T) {
 		"the message comes during a look that sees the hold": {
 			"change a; wait look; ends released; show", "released",
 		},
-		"a deleted key":               {"show a; show", "forced"},
-		"a lease that runs out":       {"show short; quietly", "expired"},
-		"a hold too short to be seen": {"quietly 7; show", "expired"},
-		"lost data":                   {"show a; hears flushed; show", "lost"},
+		"a deleted key":                     {"show a; show", "forced"},
+		"a deleted key after many renewals": {"show a; touched 99; quietly; touched 1; wait 910ms; quietly a", "forced"},
+		"a lease that runs out":             {"show short; quietly", "expired"},
+		"a hold too short to be seen":       {"quietly 7; show", "expired"},
+		"lost data":                         {"show a; hears flushed; show", "lost"},
 		// The message knows more, and is a repeat.
 		"during an outage": {"show a; hears deaf; show; hears listening; ends released", "unknown"},
 		"just before it is known that messages are heard again": {

@@ -102,7 +102,7 @@ func (h *Hub) Watch(name string, to Watcher, id uint64) {
 	w := h.names[name]
 	if w == nil {
 		ctx, stop := context.WithCancel(h.ctx)
-		w = &watch{hub: h, name: name, stop: stop, wake: make(chan struct{}, 1)}
+		w = &watch{hub: h, name: name, stop: stop, wake: make(chan struct{}, 1), touched: make(chan struct{}, 1)}
 		w.deaf = true
 		h.names[name] = w
 		h.size.Add(1)
@@ -161,6 +161,8 @@ type watch struct {
 	name string
 	stop context.CancelFunc
 	wake chan struct{} // size 1
+	// touched has a value when a hold may have been renewed, or something else happened that nobody tells of; size 1.
+	touched chan struct{}
 
 	mu     sync.Mutex // guards the fields below
 	to     audience
@@ -232,34 +234,45 @@ func (w *watch) tell(n news) {
 func (w *watch) observe(ctx context.Context) {
 	stop := w.hub.store.Watch(w.name, w.noticed)
 	defer stop()
-	w.rest(ctx, deafPause) // what is told from the first look on is exact if it is heard
+	w.rest(ctx, deafPause, lookSpacing) // what is told from the first look on is exact if it is heard
 	for ctx.Err() == nil {
 		before := w.beginLook()
 		st, err := w.hub.store.See(ctx, w.name)
-		pause := failurePause
+		pause, spacing := failurePause, lookSpacing
 		if err != nil {
 			w.unseen(before)
 		} else {
-			pause = w.saw(before, st)
+			pause, spacing = w.saw(before, st)
 		}
-		w.rest(ctx, pause)
+		w.rest(ctx, pause, spacing)
 		time.Sleep(lookSpacing)
 	}
 }
 
-// rest waits until something happened, but not longer than a time.
-func (w *watch) rest(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-w.wake:
-	case <-ctx.Done():
+// rest waits until something happened, but not longer than a pause, and if the name was touched no longer than a
+// spacing.
+func (w *watch) rest(ctx context.Context, pause, spacing time.Duration) {
+	begun := time.Now()
+	for {
+		select {
+		case <-w.touched:
+			pause = min(pause, spacing)
+			continue
+		case <-time.After(time.Until(begun.Add(pause))):
+		case <-w.wake:
+		case <-ctx.Done():
+		}
+		return
 	}
 }
 
 // noticed notes what the store tells, and has the name looked at.
 func (w *watch) noticed(n lock.Notice) {
+	wake := w.wake
 	w.mu.Lock()
 	switch n.What {
+	case lock.NoticeTouched:
+		wake = w.touched
 	case lock.NoticeEnded:
 		w.endedLocked(End{n.Cause, n.Fence, n.Hold}, n.Unsure)
 	case lock.NoticeListening:
@@ -272,7 +285,7 @@ func (w *watch) noticed(n lock.Notice) {
 	}
 	w.mu.Unlock()
 	select {
-	case w.wake <- struct{}{}:
+	case wake <- struct{}{}:
 	default:
 	}
 }

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -40,12 +41,18 @@ type scout struct {
 
 	mu        sync.Mutex                       // guards the fields below
 	way       *pipe.Pipeline                   // of one connection; nil until somebody looks
-	followers map[string]map[*watcher]struct{} // by each key whose change concerns them
+	followers map[string]map[follower]struct{} // by each key whose change concerns them
 	stop      func()                           // listening to what changed; nil while nobody follows
 }
 
+// follower is a watcher, and what a change of a key is to it.
+type follower struct {
+	*watcher
+	what lock.What
+}
+
 func newScout(cl *script.Caller, h *hub.Hub, d pipe.Dialer) *scout {
-	sc := &scout{Caller: cl, hub: h, dialer: d, followers: make(map[string]map[*watcher]struct{})}
+	sc := &scout{Caller: cl, hub: h, dialer: d, followers: make(map[string]map[follower]struct{})}
 	sc.ctx, sc.cancel = context.WithCancel(context.Background())
 	sc.dialer.Meet = func(context.Context, *redis.Client) error {
 		sc.made.Add(1)
@@ -75,16 +82,18 @@ func (sc *scout) wayThere() *pipe.Pipeline {
 	return sc.way
 }
 
-// follow has a watcher of N told when something about it changes.
+// follow has a watcher of N told when something about it changes. Each grant of lockd has a fence of its own; keys of
+// holds are also touched by each renewal.
 func (sc *scout) follow(n string, w *watcher) (stop func()) {
-	keys := []string{n, layout.PermitsOut(n)}
+	renewed, granted := follower{w, lock.NoticeTouched}, follower{w, lock.NoticeChanged}
+	keys := map[string]follower{n: renewed, layout.PermitsOut(n): renewed, layout.Token(n): granted}
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	for _, key := range keys {
+	for key, f := range keys {
 		if sc.followers[key] == nil {
-			sc.followers[key] = make(map[*watcher]struct{})
+			sc.followers[key] = make(map[follower]struct{})
 		}
-		sc.followers[key][w] = struct{}{}
+		sc.followers[key][f] = struct{}{}
 	}
 	if sc.stop == nil {
 		sc.stop = sc.hub.Listen(hub.Invalid, sc.invalid)
@@ -92,8 +101,8 @@ func (sc *scout) follow(n string, w *watcher) (stop func()) {
 	return func() {
 		sc.mu.Lock()
 		defer sc.mu.Unlock()
-		for _, key := range keys {
-			delete(sc.followers[key], w)
+		for key, f := range keys {
+			delete(sc.followers[key], f)
 			if len(sc.followers[key]) == 0 {
 				delete(sc.followers, key)
 			}
@@ -114,24 +123,25 @@ func (sc *scout) invalid(h hub.Heard) {
 	case len(h.Keys) == 0:
 		sc.tellAll(lock.NoticeFlushed)
 	default:
-		sc.tell(h.Keys, lock.NoticeChanged)
+		sc.tell(h.Keys, 0)
 	}
 }
 
+// tell tells those whom some keys concern what happened; 0: these changed.
 func (sc *scout) tell(keys []string, what lock.What) {
-	for _, w := range sc.following(keys...) {
-		w.notify(lock.Notice{What: what})
+	for _, f := range sc.following(keys...) {
+		f.notify(lock.Notice{What: cmp.Or(what, f.what)})
 	}
 }
 
 // following are those whom a change of some keys concerns.
-func (sc *scout) following(keys ...string) (ws []*watcher) {
+func (sc *scout) following(keys ...string) (fs []follower) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	for _, key := range keys {
-		ws = slices.AppendSeq(ws, maps.Keys(sc.followers[key]))
+		fs = slices.AppendSeq(fs, maps.Keys(sc.followers[key]))
 	}
-	return ws
+	return fs
 }
 
 func (sc *scout) tellAll(what lock.What) {
