@@ -38,7 +38,7 @@ type Unlocked struct {
 	Cause UnlockCause
 	// Fence is that of the hold, 0 if it is not known.
 	Fence uint64
-	// Merged is how many earlier ends of holds this event tells as well, because they were not read in time.
+	// Merged is how many earlier ends of holds this event tells as well, because they were not told or read in time.
 	Merged uint32
 	// Gap says that the connection was interrupted: the name may have been unlocked before, or not at all. Such an
 	// event has no cause and no fence.

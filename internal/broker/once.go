@@ -197,6 +197,9 @@ func (b *Broker) ReleaseOnce(req request.Once) (left uint32, err error) {
 	case err != nil:
 	case res.Left == 0:
 		b.Notes.Remove(req.Name, owner)
+		if price := b.priceOfEnd(req.Name, req.Tenant); price > 0 {
+			b.tenants.Spend(req.Tenant, price)
+		}
 	default:
 		b.Notes.Change(req.Name, owner, func(n *inspect.Note) { n.Info.Permits = res.Left })
 	}

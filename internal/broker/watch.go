@@ -5,13 +5,11 @@ import (
 
 	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
-	"github.com/lockd-io/lockd/internal/session"
 	"github.com/lockd-io/lockd/internal/watching"
 )
 
-// tellEnd tells who watches of a hold that this replica gave back. That is paid for by the session that had the hold if
-// its own tenant watches: nobody is to be slowed down because a stranger watches what he does, or does what he
-// watches.
+// tellEnd tells who watches of a hold that this replica gave back. Its tenant pays for those of its own who watch:
+// nobody is to be slowed down because a stranger watches what he does, or does what he watches.
 func (b *Broker) tellEnd(h *handover) {
 	if h.err != nil || h.r.Keep > 0 || h.r.Fence == 0 || b.watching.Names() == 0 {
 		return
@@ -23,18 +21,17 @@ func (b *Broker) tellEnd(h *handover) {
 	if h.r.Kind == lock.Semaphore {
 		e.Hold = lock.PermitsOf(h.r.Owner)
 	}
-	by := b.watching.Ended(h.r.Name, e)
-	if h.of == nil || h.of.sess == nil {
-		return
+	b.watching.Ended(h.r.Name, e)
+	if h.of != nil {
+		h.of.sess.Spend(b.priceOfEnd(h.r.Name, h.of.sess.Tenant()))
 	}
-	t := h.of.sess.Client().Tenant
-	told := 0
-	for _, w := range by {
-		if w.(*session.Session).Client().Tenant == t {
-			told++
-		}
+}
+
+// priceOfEnd is what a tenant pays for the end of a hold that it had.
+func (b *Broker) priceOfEnd(name string, t lock.Tenant) time.Duration {
+	told := b.watching.Watchers(name, t)
+	if told == 0 {
+		return 0
 	}
-	if told > 0 {
-		h.of.sess.Spend(limits.Change + time.Duration(told)*limits.Told)
-	}
+	return limits.Change + time.Duration(told)*limits.Told
 }

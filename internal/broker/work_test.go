@@ -79,45 +79,45 @@ func TestWhatTheStoreDoesNotShareOutIsPaidFor(t *testing.T) {
 	}
 }
 
-// Changes of a watched name cost much more than others. They are paid for where the same tenant watches: nobody is
-// slowed down because a stranger watches.
+// Changes of a watched name cost much more than others, and more the more watch it. They are paid for where the same
+// tenant watches: nobody is slowed down because strangers watch, or because strangers do what he watches.
 func TestChangesOfAWatchedNameArePaidFor(t *testing.T) {
-	for watcher, paid := range map[lock.Tenant]bool{"attacker": true, "stranger": false} {
+	once := request.Once{Name: "n", Kind: lock.Exclusive, Tenant: "attacker"}
+	for _, row := range []struct {
+		of                        lock.Tenant
+		watchers, atLeast, atMost int
+		unary                     bool
+	}{
+		{"attacker", 1, 500, 2000, false},
+		{"attacker", 100, 100, 200, false},
+		{"attacker", 100, 100, 200, true},
+		{"stranger", 100, 3000, 3000, false},
+		{"stranger", 100, 3000, 3000, true},
+	} {
 		inWorld(t, func(w *world) {
 			w.of("neighbour")
-			watches, changes := w.of(watcher), w.of("attacker")
+			changes, watches := w.of("attacker"), w.of(row.of)
 			watches.Watch(watches.id(), "n")
-			time.Sleep(time.Second)
-			n := 0
-			for ; changes.Owes() == 0 && n < 3000; n++ {
-				changes.release(changes.take("n").Hold)
-				watches.events()
+			for range row.watchers - 1 {
+				w.of(row.of).Watch(1, "n")
 			}
-			if (n < 3000) != paid {
-				t.Errorf("watched by %s: %d changes were made at once", watcher, n)
+			time.Sleep(time.Second)
+			w.b.Tenants().Spend("stranger", time.Second) // what it has ahead, and more
+			n := 0
+			for ; changes.Owes() == 0 && w.b.Tenants().Spend("attacker", 0) == 0 && n < 3000; n++ {
+				if !row.unary {
+					changes.release(changes.take("n").Hold)
+					continue
+				}
+				once.LeaseID = w.mustOnce(request.Once{Name: "n"}).LeaseID
+				_, err := w.b.ReleaseOnce(once)
+				must(t, err)
+			}
+			if n < row.atLeast || n > row.atMost || watches.Owes() > 0 {
+				t.Errorf("%+v: %d changes were made at once; who watches waits for %v", row, n, watches.Owes())
 			}
 		})
 	}
-}
-
-// Who watches does not pay for what strangers do: they could have its tenant refused.
-func TestWhoWatchesIsNotSlowedDownByStrangers(t *testing.T) {
-	inWorld(t, func(w *world) {
-		watches, stranger := w.of("watches"), w.of("stranger")
-		watches.Watch(watches.id(), "n")
-		time.Sleep(time.Second)
-		watches.events()
-		w.b.Tenants().Spend("watches", time.Second) // what it has ahead, and more
-		for range 100 {
-			stranger.release(stranger.take("n").Hold)
-			if told := len(watches.events()); told != 1 {
-				t.Fatalf("it was told of %d changes instead of one", told)
-			}
-		}
-		if wait := watches.Owes(); wait != 0 {
-			t.Errorf("its messages are read %v later", wait)
-		}
-	})
 }
 
 func TestUnaryCallsUseTheShareOfTheirTenant(t *testing.T) {

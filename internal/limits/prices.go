@@ -11,7 +11,7 @@ const (
 	Glance   = 100 * time.Nanosecond  // a lease that is looked at for a list
 	Leaving  = 60 * time.Microsecond  // a place in a queue of the store that is given up
 	Change   = 200 * time.Microsecond // the end of a hold whose name the same tenant watches, with what it costs Redis
-	Told     = 2 * time.Microsecond   // to tell one of the same tenant who watches of it
+	Told     = 15 * time.Microsecond  // to tell one of the same tenant who watches of it
 	Opening  = 250 * time.Microsecond // a session, with its end
 	Unary    = 100 * time.Microsecond // a unary call
 	SettleAt = 100 * time.Microsecond // less is not paid for at once

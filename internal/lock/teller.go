@@ -13,6 +13,21 @@ type Teller[T any] struct {
 func (t *Teller[T]) Add(some ...T) (tell bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.addLocked(some...)
+}
+
+// AddOrMerge adds a thing, or has it merged into the last one if so many are untold.
+func (t *Teller[T]) AddOrMerge(one T, most int, merge func(last *T)) (tell bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := len(t.untold); n >= most {
+		merge(&t.untold[n-1])
+		return false
+	}
+	return t.addLocked(one)
+}
+
+func (t *Teller[T]) addLocked(some ...T) (tell bool) {
 	t.untold = append(t.untold, some...)
 	tell = !t.telling && len(t.untold) > 0
 	t.telling = t.telling || tell

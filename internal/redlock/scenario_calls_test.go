@@ -199,8 +199,9 @@ func (e *ear) noticed(n lock.Notice) {
 	}
 }
 
-// Watching implements watching.Watcher.
-func (*ear) Watching(uint64) {}
+// Tenant and Watching implement watching.Watcher, with Unlocked.
+func (*ear) Tenant() lock.Tenant { return "" }
+func (*ear) Watching(uint64)     {}
 
 // Unlocked implements watching.Watcher.
 func (e *ear) Unlocked(_ string, end watching.End) { e.hears(ends[end.Cause], end.Fence) }

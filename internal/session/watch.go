@@ -1,6 +1,9 @@
 package session
 
-import "github.com/lockd-io/lockd/internal/watching"
+import (
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/watching"
+)
 
 // Watch tells the session from the answer on of each end of a hold of a name. The answer is Done or Failed.
 func (s *Session) Watch(id uint64, name string) {
@@ -39,6 +42,9 @@ func (s *Session) unwatch(name string) {
 	s.of.cfg.Watching.Unwatch(name, s)
 }
 
+// Tenant implements watching.Watcher.
+func (s *Session) Tenant() lock.Tenant { return s.Client().Tenant }
+
 // Watching implements watching.Watcher.
 func (s *Session) Watching(id uint64) { s.Tell(Done{ID: id}) }
 
@@ -47,6 +53,6 @@ func (s *Session) Unlocked(name string, e watching.End) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, still := s.watched[name]; still {
-		s.tellLocked(Unlocked{Name: name, Cause: e.Cause, Fence: e.Fence, Hold: e.Hold})
+		s.tellLocked(Unlocked{Name: name, Cause: e.Cause, Fence: e.Fence, Hold: e.Hold, Merged: e.Merged})
 	}
 }

@@ -3,6 +3,8 @@ package watching
 import (
 	"slices"
 	"sync/atomic"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // audience are those who watch a name. Who is to be told of an end keeps the seats of that moment, so none of those is
@@ -11,6 +13,7 @@ import (
 type audience struct {
 	seats []*seat           // in the order in which they came
 	of    map[Watcher]*seat // those that are not left
+	by    map[lock.Tenant]int
 }
 
 // seat is the place of a Watcher until it leaves.
@@ -21,23 +24,14 @@ type seat struct {
 
 func (a *audience) len() int { return len(a.of) }
 
-// some are a few of them.
-func (a *audience) some() (few []Watcher) {
-	for to := range a.of {
-		if few = append(few, to); len(few) == 8 {
-			break
-		}
-	}
-	return few
-}
-
 func (a *audience) add(to Watcher) {
 	if a.of[to] != nil {
 		return
 	}
 	if a.of == nil {
-		a.of = make(map[Watcher]*seat)
+		a.of, a.by = make(map[Watcher]*seat), make(map[lock.Tenant]int)
 	}
+	a.by[to.Tenant()]++
 	a.of[to] = &seat{to: to}
 	a.seats = append(a.seats, a.of[to])
 }
@@ -46,6 +40,9 @@ func (a *audience) remove(to Watcher) {
 	if s := a.of[to]; s != nil {
 		s.left.Store(true)
 		delete(a.of, to)
+		if a.by[to.Tenant()]--; a.by[to.Tenant()] == 0 {
+			delete(a.by, to.Tenant())
+		}
 	}
 	if 2*len(a.of) <= len(a.seats) {
 		a.seats = slices.DeleteFunc(slices.Clone(a.seats), func(s *seat) bool { return s.left.Load() })

@@ -14,16 +14,23 @@ import (
 
 // listener is a Watcher that notes what it is told.
 type listener struct {
-	mu   sync.Mutex // guards the field below
-	told []lock.Fence
+	mu     sync.Mutex // guards the fields below
+	told   []lock.Fence
+	merged int
+	slow   bool
 }
 
-func (*listener) Watching(uint64) {}
+func (*listener) Tenant() lock.Tenant { return "" }
+func (*listener) Watching(uint64)     {}
 
 func (l *listener) Unlocked(_ string, e End) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.told = append(l.told, e.Fence)
+	l.merged += int(e.Merged)
+	if l.slow {
+		time.Sleep(time.Second)
+	}
 }
 
 // calmStore is a Store in which nothing happens.
@@ -93,6 +100,30 @@ func TestThoseAreToldWhoWatch(t *testing.T) {
 		for i := range all {
 			if !slices.Equal(all[i].told, want[i]) {
 				t.Errorf("%d was told of %d ends, want %d", i, len(all[i].told), len(want[i]))
+			}
+		}
+	})
+}
+
+// However slow those are who are told, only so much waits to be told of a name: ends are merged, and counted.
+func TestEndsAreMergedWhenTheyCannotBeTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(calmStore{})
+		all := make([]listener, 64)
+		for i := range all {
+			h.Watch("n", &all[i], 1)
+		}
+		time.Sleep(time.Second)
+		all[0].slow = true
+		for f := range lock.Fence(1000) {
+			h.Ended("n", End{Cause: lock.EndReleased, Fence: f + 1})
+			h.Watch("n", &all[1], 1)
+		}
+		h.Close()
+		for i := range all {
+			n, merged := len(all[i].told), all[i].merged
+			if n+merged != 1000 || n > 200 || all[i].told[n-1] != 1000 {
+				t.Fatalf("1000 ends were told in %d, and %d merged", n, merged)
 			}
 		}
 	})

@@ -90,6 +90,7 @@ type watcher struct {
 	ends
 }
 
+func (*watcher) Tenant() lock.Tenant { return "" }
 func (w *watcher) Watching(uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -41,6 +41,8 @@ import (
 
 // Watcher is who watches names. Its methods may be called until a moment after Unwatch.
 type Watcher interface {
+	// Tenant is always the same.
+	Tenant() lock.Tenant
 	// Watching answers a call of Watch.
 	Watching(id uint64)
 	// Unlocked tells the end of a hold of a name.
@@ -54,6 +56,8 @@ type End struct {
 	Fence lock.Fence
 	// Hold is the ID of permits, and empty for others.
 	Hold string
+	// Merged is how many earlier ends this one stands for, too.
+	Merged uint32
 }
 
 // Store is what watching asks of a lock.Store.
@@ -137,22 +141,34 @@ func (h *Hub) Unwatch(name string, to Watcher) {
 	}
 }
 
-// Ended tells of a hold that this replica ended. It costs nothing while nobody watches anything. It returns a few of
-// those who watch the name.
-func (h *Hub) Ended(name string, e End) (by []Watcher) {
+// Ended tells of a hold that this replica ended. It costs nothing while nobody watches anything.
+func (h *Hub) Ended(name string, e End) {
+	if w := h.watched(name); w != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.endedLocked(e, false)
+	}
+}
+
+// Watchers is how many of a tenant watch a name.
+func (h *Hub) Watchers(name string, t lock.Tenant) int {
+	w := h.watched(name)
+	if w == nil {
+		return 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.by[t]
+}
+
+// watched is nil if nobody watches the name.
+func (h *Hub) watched(name string) *watch {
 	if h.size.Load() == 0 {
 		return nil
 	}
 	h.mu.Lock()
-	w := h.names[name]
-	h.mu.Unlock()
-	if w == nil {
-		return nil
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.endedLocked(e, false)
-	return w.to.some()
+	defer h.mu.Unlock()
+	return h.names[name]
 }
 
 // watch is a watched name. One goroutine looks for what nobody tells, such as a lease that runs out; see sightings.go.
@@ -178,11 +194,26 @@ type asked struct {
 	id uint64
 }
 
-// news are answers, or the end of a hold.
+// news are answers, and then the end of a hold, unless it is told to nobody.
 type news struct {
-	to      []*seat
 	answers []asked
+	to      []*seat
 	end     End
+}
+
+// maxUntold bounds what waits to be told of a name, as calls of Unlocked: telling may be slower than what happens. Then
+// ends are merged.
+const maxUntold = 4096
+
+// merge puts later news into these. Who is answered then, before an end, was not there when it was to be told.
+func (n *news) merge(later news) {
+	n.answers = append(n.answers, later.answers...)
+	if len(later.to) > 0 {
+		if len(n.to) > 0 {
+			later.end.Merged += n.end.Merged + 1
+		}
+		n.to, n.end = later.to, later.end
+	}
 }
 
 // await waits for whoever has the mutex. The next one sees that the hub is closed.
@@ -211,7 +242,8 @@ func (w *watch) sayLocked(n news) {
 	if len(n.to) == 0 && len(n.answers) == 0 || w.hub.ctx.Err() != nil {
 		return
 	}
-	if w.news.Add(n) {
+	most := max(1, maxUntold/max(1, len(w.to.seats)))
+	if w.news.AddOrMerge(n, most, func(last *news) { last.merge(n) }) {
 		w.hub.wg.Go(func() { w.news.Tell(w.tell) })
 	}
 }
@@ -219,9 +251,6 @@ func (w *watch) sayLocked(n news) {
 func (w *watch) tell(n news) {
 	for _, a := range n.answers {
 		a.to.Watching(a.id)
-	}
-	if n.answers != nil {
-		return
 	}
 	for _, s := range n.to {
 		if !s.left.Load() {
@@ -274,7 +303,7 @@ func (w *watch) noticed(n lock.Notice) {
 	case lock.NoticeTouched:
 		wake = w.touched
 	case lock.NoticeEnded:
-		w.endedLocked(End{n.Cause, n.Fence, n.Hold}, n.Unsure)
+		w.endedLocked(End{Cause: n.Cause, Fence: n.Fence, Hold: n.Hold}, n.Unsure)
 	case lock.NoticeListening:
 		w.deaf, w.since.blind = false, true // until now
 	case lock.NoticeDeaf:

@@ -3172,8 +3172,8 @@ type Unlocked struct {
 	// The fence of the hold that ended. 0 where it is not known: for holds of Redisson, and for permits that were not
 	// released.
 	Fence uint64 `protobuf:"varint,3,opt,name=fence,proto3" json:"fence,omitempty"`
-	// How many earlier ends of holds of the name are told by this message as well, because the client did not read. Cause and
-	// fence are those of the last one.
+	// How many earlier ends of holds of the name are told by this message as well, because the client did not read or lockd had
+	// more to tell than it could. Cause and fence are those of the last one.
 	Merged uint32 `protobuf:"varint,4,opt,name=merged,proto3" json:"merged,omitempty"`
 	// Which permits ended, empty for other kinds.
 	Hold          string `protobuf:"bytes,5,opt,name=hold,proto3" json:"hold,omitempty"`
