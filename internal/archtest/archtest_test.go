@@ -1,7 +1,12 @@
 package archtest
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"path"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -194,4 +199,119 @@ func TestTheImageIsBuiltFromAllThatItNeeds(t *testing.T) {
 
 func isBelowAny(path string, tops []string) bool {
 	return slices.ContainsFunc(tops, func(top string) bool { return path == top || strings.HasPrefix(path, top+"/") })
+}
+
+// What is sorted is compared, not subtracted: a difference may be more than an int can be, on a machine of 32 bits
+// already that of two times 2.2 s apart.
+func TestNothingIsComparedBySubtraction(t *testing.T) {
+	for _, f := range goFiles(t) {
+		ast.Inspect(f.code, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.FuncLit); ok && subtracts(lit) {
+				t.Errorf("%s: a function that compares subtracts: use cmp.Compare", position(n.Pos()))
+			}
+			return true
+		})
+	}
+}
+
+// subtracts says whether a function of two things returns a difference, as an int.
+func subtracts(f *ast.FuncLit) (found bool) {
+	if f.Type.Results == nil || f.Type.Results.NumFields() != 1 || f.Type.Params.NumFields() != 2 {
+		return false
+	}
+	if of, ok := f.Type.Results.List[0].Type.(*ast.Ident); !ok || of.Name != "int" {
+		return false
+	}
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		r, ok := n.(*ast.ReturnStmt)
+		if !ok || len(r.Results) != 1 {
+			return true
+		}
+		e := r.Results[0]
+		if call, is := e.(*ast.CallExpr); is && len(call.Args) == 1 {
+			if of, isName := call.Fun.(*ast.Ident); isName && of.Name == "int" {
+				e = call.Args[0]
+			}
+		}
+		minus, is := e.(*ast.BinaryExpr)
+		found = found || is && minus.Op == token.SUB
+		return true
+	})
+	return found
+}
+
+// literalKey is a log field whose key is written where it is logged.
+var literalKey = regexp.MustCompile(`\bzap\.[A-Z]\w*\("`)
+
+// One thing has one name in all log lines: the keys are the constants of package observe.
+func TestKeysOfLogFieldsAreConstants(t *testing.T) {
+	for _, f := range goFiles(t) {
+		if strings.HasSuffix(f.path, "_test.go") || !isBelowAny(f.path, []string{"internal", "cmd"}) {
+			continue
+		}
+		for _, found := range literalKey.FindAllString(f.text, -1) {
+			t.Errorf("%s: %s...: use a constant of internal/observe", f.path, found)
+		}
+	}
+}
+
+// TestArbiterReadsNoClock looks for what would make the core of arbitration depend on more than on what it is told: a
+// clock, a goroutine, a channel, a mutex.
+func TestArbiterReadsNoClock(t *testing.T) {
+	looked := 0
+	for _, f := range goFiles(t) {
+		if filepath.Dir(f.path) != "internal/arbiter" || strings.HasSuffix(f.path, "_test.go") {
+			continue
+		}
+		looked++
+		ast.Inspect(f.code, func(n ast.Node) bool {
+			if what := impure(n); what != "" {
+				t.Errorf("%s: %s", position(n.Pos()), what)
+			}
+			return true
+		})
+	}
+	if looked == 0 {
+		t.Error("no files were found")
+	}
+}
+
+// impure says what is impure in a node, "" if nothing is.
+func impure(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		return "a goroutine"
+	case *ast.ChanType:
+		return "a channel"
+	case *ast.ImportSpec:
+		switch path := strings.Trim(n.Path.Value, `"`); path {
+		case "context", "sync", "sync/atomic", "os", "net", "io", "math/rand/v2":
+			return path
+		}
+	case *ast.SelectorExpr:
+		pkg, ok := n.X.(*ast.Ident)
+		if !ok || pkg.Name != "time" {
+			return ""
+		}
+		switch n.Sel.Name {
+		case "Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Sleep":
+			return "time." + n.Sel.Name
+		}
+	}
+	return ""
+}
+
+func TestAnImpurityIsFound(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "", "package p\nfunc f() { _ = time.Now() }", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	ast.Inspect(file, func(n ast.Node) bool {
+		found = found || impure(n) != ""
+		return true
+	})
+	if !found {
+		t.Error("a clock was not found")
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/memstore"
 )
 
@@ -109,4 +110,12 @@ func BenchmarkPair(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(*testing.T) storetest.Rig {
+		s := memstore.New()
+		return storetest.Rig{Store: s, Hooks: storetest.HooksOf(s)}
+	})
 }

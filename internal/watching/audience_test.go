@@ -2,7 +2,6 @@ package watching
 
 import (
 	"context"
-	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -42,33 +41,6 @@ func (calmStore) Watch(_ string, notify func(lock.Notice)) (stop func()) {
 }
 
 func (calmStore) See(context.Context, string) (lock.Seen, error) { return lock.Seen{}, nil }
-
-// One Watcher more or less costs as much among many as among few: all releases wait for it.
-func TestOneOfManyWatchersComesAndGoesQuickly(t *testing.T) {
-	h := New(calmStore{})
-	defer h.Close()
-	each := func(n int) time.Duration { // the machine may be busy, but not always
-		best := time.Duration(math.MaxInt64)
-		for range 4 {
-			all := make([]listener, n)
-			begun := time.Now()
-			for i := range all {
-				h.Watch("n", &all[i], 1)
-			}
-			for i := range all {
-				h.Unwatch("n", &all[len(all)-1-i])
-			}
-			best = min(best, time.Since(begun)/time.Duration(n))
-		}
-		return best
-	}
-	if few, many := each(500), each(20_000); many > 8*few {
-		t.Errorf("one of many comes and goes in %v, one of few in %v", many, few)
-	}
-	if n := h.Names(); n != 0 {
-		t.Errorf("%d names are watched", n)
-	}
-}
 
 // Those who watch are told of each end once, in their order, whoever else comes and goes; those who left are not.
 func TestThoseAreToldWhoWatch(t *testing.T) {

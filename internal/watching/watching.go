@@ -133,7 +133,7 @@ func (h *Hub) Unwatch(name string, to Watcher) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.to.remove(to)
-	if w.to.len() == 0 {
+	if len(w.to.of) == 0 {
 		w.stop()
 		delete(h.names, name)
 		h.size.Add(-1)
@@ -197,7 +197,7 @@ type asked struct {
 // news are answers, and then the end of a hold, unless it is told to nobody.
 type news struct {
 	answers []asked
-	to      []*seat
+	to      []Watcher
 	end     End
 }
 
@@ -233,7 +233,7 @@ func (w *watch) answerLocked() {
 // tellLocked tells the end of a hold. Before the first look nothing is promised.
 func (w *watch) tellLocked(e End) {
 	if w.looked {
-		w.sayLocked(news{to: w.to.seats, end: e})
+		w.sayLocked(news{to: w.to.all(), end: e})
 	}
 }
 
@@ -242,7 +242,7 @@ func (w *watch) sayLocked(n news) {
 	if len(n.to) == 0 && len(n.answers) == 0 || w.hub.ctx.Err() != nil {
 		return
 	}
-	most := max(1, maxUntold/max(1, len(w.to.seats)))
+	most := max(1, maxUntold/max(1, len(w.to.of)))
 	if w.news.AddOrMerge(n, most, func(last *news) { last.merge(n) }) {
 		w.hub.wg.Go(func() { w.news.Tell(w.tell) })
 	}
@@ -252,10 +252,8 @@ func (w *watch) tell(n news) {
 	for _, a := range n.answers {
 		a.to.Watching(a.id)
 	}
-	for _, s := range n.to {
-		if !s.left.Load() {
-			s.to.Unlocked(w.name, n.end)
-		}
+	for _, to := range n.to {
+		to.Unlocked(w.name, n.end)
 	}
 }
 
