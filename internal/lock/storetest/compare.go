@@ -220,9 +220,14 @@ func (s *side) refusal(ctx context.Context, err error, claims ...lock.Claim) err
 		other.HeldBy = anyReader
 	case err == nil && st.Kind == lock.Write && neither && other.HeldBy == "": // as somebody has read beside
 		other.HeldBy = st.Owner
+	case err == nil && st.Kind != lock.Write && neither && isReader(other.HeldBy): // has ended since, in the same batch
+		other.HeldBy = anyReader
 	}
 	return &other
 }
+
+// isReader says whether somebody may be one of those who read, or is none, which may be told of them.
+func isReader(o lock.Owner) bool { return o == "" || strings.HasSuffix(string(o), rwSuffix) }
 
 // writeSuffix is what a store may add to the owner of a write hold if it is asked about another kind.
 const writeSuffix = ":write"

@@ -116,6 +116,9 @@ func (c *comparison) kind(name string) lock.Kind {
 	return usual
 }
 
+// rwSuffix ends most owners of what is held to read or to write.
+const rwSuffix = "/rw"
+
 // owner is one of those that hold names of a kind. They have other owners for other kinds, nearly always.
 func (c *comparison) owner(kind lock.Kind) lock.Owner {
 	o := Full([]lock.Owner{"s1:x", "s1:y", "s2:x", "s2:#1"}[c.rand.IntN(4)])
@@ -124,7 +127,7 @@ func (c *comparison) owner(kind lock.Kind) lock.Owner {
 	}
 	switch kind {
 	case lock.Read, lock.Write:
-		return o + "/rw"
+		return o + rwSuffix
 	case lock.Semaphore:
 		return o + "/permits"
 	default:
