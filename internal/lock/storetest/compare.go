@@ -13,7 +13,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// slack is by how much two remaining times may differ: the stores are asked one after the other.
+// slack is by how much two remaining times may differ, besides twice the longest step: the stores are asked one after the
+// other, for a lease and for what is left of it.
 const slack = 2 * time.Second
 
 // Compare does the same random operations to two empty Stores and returns an error at the first difference. Fences
@@ -26,10 +27,13 @@ func Compare(ctx context.Context, a, b Rig, seed uint64, steps int) error {
 		usual: map[string]lock.Kind{},
 		last:  map[string][]grant{},
 	}
+	var longest time.Duration
 	for i := range steps {
 		name, do := c.operation()
+		begun := time.Now()
 		x, y := do(ctx, c.sides[0]), do(ctx, c.sides[1])
-		if d := difference(x, y); d != "" {
+		longest = max(longest, time.Since(begun))
+		if d := difference(x, y, slack+2*longest); d != "" {
 			return fmt.Errorf("seed %d, step %d: %s: %s", seed, i, name, d)
 		}
 		for _, s := range c.sides {
@@ -142,8 +146,8 @@ type outcome struct {
 	Rest  any
 }
 
-// difference says in what two outcomes differ.
-func difference(x, y outcome) string {
+// difference says in what two outcomes differ, the remaining times by more than a slack.
+func difference(x, y outcome, slack time.Duration) string {
 	if len(x.Left) != len(y.Left) {
 		return fmt.Sprintf("%+v and %+v", x, y)
 	}

@@ -87,7 +87,7 @@ func (c *conn) fail(why error) error {
 
 // usable says whether something may be sent on it. Who reads may not have heard yet that the server hung up.
 func (c *conn) usable() bool {
-	if !c.lost() && c.first() == nil && hungUp(c.Conn) {
+	if !c.lost() && hungUp(c.Conn) {
 		_ = c.fail(ErrNotConnected)
 	}
 	return !c.lost()
