@@ -148,6 +148,8 @@ func TestASessionHoldsAsManyLocksAsItsTTLLeavesTimeToRenew(t *testing.T) {
 		c.acquire(request.Acquire{Name: "one more"})
 		c.full(ttl)
 		c.release(events[0].(session.Granted).Hold)
+		c.acquire(request.Acquire{Name: "shared", Kind: lock.Read}) // which is twice as much to renew
+		c.full(ttl)
 		c.take("one more")
 
 		if usual := w.open(); usual.MaxLocks() != testConfig().Limits.LocksPerSession {

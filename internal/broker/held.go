@@ -22,7 +22,7 @@ func (l *Lease) Hold() session.Hold {
 
 // Terms are its mode and validity, and what it costs to renew it.
 func (l *Lease) Terms() session.Terms {
-	return session.Terms{Auto: l.auto, Until: l.until, Weight: upkeepOf(l.permits)}
+	return session.Terms{Auto: l.auto, Until: l.until, Weight: l.Upkeep()}
 }
 
 // Describe tells what it is like, if it is still held.

@@ -150,9 +150,6 @@ func (l *Lease) overLocked(released bool) {
 	l.sess.Dismiss(l, released)
 }
 
-// upkeepOf is what it costs to renew a lock with so many permits, in locks.
-func upkeepOf(permits uint32) int { return max(1, int(permits)) }
-
 // dropHoldLocked takes a lease that is over from its queue, and has the queue ask the store again.
 func (b *Broker) dropHoldLocked(l *Lease) {
 	l.q.unholdLocked(l)

@@ -5,7 +5,7 @@ import "time"
 // What nobody can set, of one session.
 const (
 	Heartbeats        = 3    // in a session TTL
-	LocksPerSecond    = 1000 // locks and permits, for each second of its TTL
+	LocksPerSecond    = 1000 // exclusive locks, or what costs as much to renew, for each second of its TTL
 	Requests          = 1024 // of one batch
 	RequestIDs        = 4096 // how far below the greatest id a new one may be
 	Asking            = 4    // questions to the store that are under way

@@ -95,6 +95,16 @@ const (
 	MaxHolds = 100
 )
 
+// Upkeep is what it costs a store to renew or verify a hold with so many permits, in exclusive holds.
+func Upkeep(k Kind, permits uint32) int {
+	switch k {
+	case Read, Write, Semaphore:
+		return max(2, int(permits))
+	default:
+		return 1
+	}
+}
+
 // PermitsOf is the ID of the permits of an owner in a Seen and in a Notice.
 func PermitsOf(o Owner) string {
 	sum := sha1.Sum([]byte(o)) //nolint:gosec // a name, and no secret

@@ -54,7 +54,7 @@ func (r Rules) Resume(req *session.ResumeRequest) error {
 			return lock.Within(fmt.Sprintf("resume.holds[%d]", i), badHold("hold", "is named twice"))
 		}
 		named[key] = true
-		weight += max(1, int(h.Permits))
+		weight += lock.Upkeep(h.Hold.Kind, h.Permits)
 	}
 	if weight > upkeep {
 		return r.Denied("locks", upkeep)

@@ -30,7 +30,7 @@ type Entry struct {
 
 // Upkeep is how many locks and permits a session with a TTL may hold and ask for, because of what it costs to renew
 // them: each is renewed, or verified, up to four times in a TTL, so one session causes at most four times as many
-// renewals in a second, whatever TTL it chose. A permit costs as much to renew as a lock.
+// renewals in a second, whatever TTL it chose. lock.Upkeep says how many locks each of them is.
 func Upkeep(ttl time.Duration) int {
 	return int(min(ttl.Milliseconds(), time.Hour.Milliseconds()) * limits.LocksPerSecond / time.Second.Milliseconds())
 }

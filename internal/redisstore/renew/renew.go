@@ -18,23 +18,11 @@ import (
 // the round trip cheap, little enough that Redis is busy with it for about a millisecond.
 const Chunk = 100
 
-// renewCost is what script/renew.lua does for a hold, in exclusive holds: it looks at each permit.
-func renewCost(r lock.Renewal) int {
-	switch r.Kind {
-	case lock.Read, lock.Write:
-		return 2
-	case lock.Semaphore:
-		return 2 + int(r.Permits)
-	default:
-		return 1
-	}
-}
-
 // ByCost cuts the holds with some indexes into chunks of similar cost.
 func ByCost(rs []lock.Renewal, indexes []int) (chunks [][]int) {
 	from, cost := 0, 0
 	for at, i := range indexes {
-		one := renewCost(rs[i])
+		one := lock.Upkeep(rs[i].Kind, rs[i].Permits)
 		if at > from && cost+one > Chunk {
 			chunks = append(chunks, indexes[from:at])
 			from, cost = at, 0
