@@ -45,8 +45,9 @@ type Store struct {
 
 var _ lock.Store = (*Store)(nil)
 
-// mostRenewals is how many calls for renewals are in a batch. A probe waits for those that are under way.
-const mostRenewals = 32
+// mostRenewals is how many calls for renewals are in a batch; four if each is for as many leases as can be. A probe
+// waits for those that are under way.
+const mostRenewals = 128
 
 // quiet takes the place of go-redis's logger, which writes to standard error. All it says comes back as an error, too.
 type quiet struct{}

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// batchCost is what a batch may cost Redis, in singles of about 5 µs, unless a job alone costs more.
-	batchCost = 128
+	// meanCost is what the commands of a full batch cost Redis, in singles of about 5 µs, unless one alone costs more.
+	meanCost = 2
 	// turnCost is what a tenant has of a batch before others have their turn.
 	turnCost = 32
 	// lightLoad is what the jobs of a light tenant cost at most that wait or are under way.
@@ -176,7 +176,7 @@ func (c *class) turn(t *tenant, b *batch, most int) (had int) {
 
 // full says whether the batch has no room for a job.
 func (b *batch) full(j *Job) bool {
-	return len(b.jobs) > 0 && (len(b.jobs) >= b.most || b.cost+j.Cost > batchCost)
+	return len(b.jobs) > 0 && (len(b.jobs) >= b.most || b.cost+j.Cost > meanCost*b.most)
 }
 
 // begun counts a batch among those under way.

@@ -33,13 +33,14 @@ func byTenant(b batch) map[string]int {
 }
 
 func TestBatchesAreCutByCost(t *testing.T) {
-	for _, cost := range []int{1, 2, 5, 64, 200} {
+	for i, cost := range []int{1, 2, 5, 64, 200, 200} {
 		p := idle()
+		p.Fair = i%2 == 0
 		p.put(t, "", 200, cost)
 		for left := 200; left > 0; {
 			b := p.take()
-			if len(b.jobs) == 0 || len(b.jobs) > MaxBatch || b.cost > batchCost && len(b.jobs) > 1 {
-				t.Fatalf("a batch of %d jobs costs %d, want at most %d", len(b.jobs), b.cost, batchCost)
+			if len(b.jobs) == 0 || len(b.jobs) > MaxBatch || len(b.jobs)*cost > meanCost*MaxBatch && len(b.jobs) > 1 {
+				t.Fatalf("a batch of %d jobs costs %d, want at most %d", len(b.jobs), len(b.jobs)*cost, meanCost*MaxBatch)
 			}
 			left -= len(b.jobs)
 			p.taken(&b)

@@ -53,8 +53,8 @@ type Pipeline struct {
 // Config says how a Pipeline works.
 type Config struct {
 	Timeout time.Duration    // of a batch, and of the wait before it
-	Most    int              // commands in a batch
-	Fair    bool             // whether costs count and tenants share; else all jobs are alike, and of one tenant
+	Most    int              // commands in a batch, which costs Redis twice as many singles at most
+	Fair    bool             // whether tenants share; else all jobs are of one
 	Weight  func(string) int // by how much more a tenant's jobs cost beside those of others; nil if they do not
 	// whether ASKING stands before each command: what it is for is on its way to this node of a cluster
 	Asking bool
@@ -149,7 +149,7 @@ func (p *Pipeline) Put(j Job) error {
 		p.probes = append(p.probes, j)
 	} else {
 		if j.Cost = max(j.Cost, 1); !p.Fair {
-			j.Cost, j.From = 1, ""
+			j.From = ""
 		}
 		p.queue.put(j, j.Queued)
 		p.countLocked()

@@ -325,7 +325,7 @@ func TestAnOverdueAnswerEndsTheConnection(t *testing.T) {
 	proxy.StallOne()
 	outcomes := make(chan error, 3)
 	for i := range cap(outcomes) {
-		j := Job{Cmd: push(fmt.Sprint(i)), Queued: time.Now(), Cost: batchCost, Done: func(err error) { outcomes <- err }}
+		j := Job{Cmd: push(fmt.Sprint(i)), Queued: time.Now(), Cost: 2 * MaxBatch, Done: func(err error) { outcomes <- err }}
 		must(t, p.Put(j))
 	}
 	unknown := 0
