@@ -24,25 +24,39 @@ type item[L Lease[L]] struct {
 	planned moment // when it was to be renewed
 }
 
+// load is what one call is to renew, or verify.
+type load[L Lease[L]] struct {
+	items []item[L]
+	cost  int // of renewals
+}
+
+func (l *load[L]) add(s *shard[L], id uint32, e *entry[L], hurried bool, planned moment) {
+	l.items = append(l.items, item[L]{e.lease, s, id, true, hurried, planned})
+	l.cost += int(e.cost)
+}
+
 // batch is what one call renews.
 type batch[L Lease[L]] struct {
 	start    time.Time
+	sort     sort
 	items    []item[L]
 	renewals []lock.Renewal
 	hurried  bool // counts in Watchdog.hurried
-	under    int  // leases that count in Watchdog.underWay
+	under    int  // what counts in Watchdog.underWay
 }
 
 // due takes what is to be looked at now. Renewals that come soon are taken along. The loop alone calls it. Rounds have
 // a share of their own, however many leases end.
-func (w *Watchdog[L]) due() (due []item[L]) {
+func (w *Watchdog[L]) due() (due [sorts]load[L]) {
 	w.first++
+	looks := 0
 	for i := range w.shards {
-		due = w.shards[(w.first+i)%shards].due(due)
+		looks = w.shards[(w.first+i)%shards].due(&due, looks)
 	}
-	others := len(due)
-	for s, _ := w.oldest(); s != nil && w.mayBegin() && len(due)-others < maxBatch; s, _ = w.oldest() {
-		due = s.takePiece(due)
+	l := &due[grouped]
+	others := l.cost
+	for s, _ := w.oldest(); s != nil && w.mayBegin() && l.cost-others < maxBatch; s, _ = w.oldest() {
+		s.takePiece(l)
 	}
 	return due
 }
@@ -73,13 +87,13 @@ func (s *shard[L]) firstPiece() (at, plan moment) {
 
 // takePiece adds the first piece, unless it was planned anew just now. A lease that is being renewed anyway is so once
 // more if the round follows a sign of life.
-func (s *shard[L]) takePiece(due []item[L]) []item[L] {
+func (s *shard[L]) takePiece(l *load[L]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.w.now()
 	r, some := s.rounds.Min()
 	if !some || r.at > now {
-		return due
+		return
 	}
 	s.rounds.DeleteMin()
 	heard, plan := s.groups[r.id].heard, s.groups[r.id].plan
@@ -89,25 +103,28 @@ func (s *shard[L]) takePiece(due []item[L]) []item[L] {
 			e.again = e.again || heard
 			continue
 		}
-		due = append(due, item[L]{e.lease, s, id, true, false, plan})
+		l.add(s, id, e, false, plan)
 	}
-	return due
 }
 
-// due adds what is hurried, and what the timeline has for now.
-func (s *shard[L]) due(due []item[L]) []item[L] {
+// due adds what the timeline has for now, and what is ready. It says how many places of timelines were looked at.
+func (s *shard[L]) due(due *[sorts]load[L], looks int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.w.now()
-	return s.nearLocked(s.readyLocked(due, now), now)
+	looks = s.nearLocked(&due[grouped], now, looks)
+	for so := range sorts {
+		s.takeReadyLocked(&due[so], so, now)
+	}
+	return looks
 }
 
-// readyLocked adds what is hurried.
-func (s *shard[L]) readyLocked(due []item[L], now moment) []item[L] {
-	for len(s.ready) > 0 && s.w.hurried.Load() < maxHurried && len(due) < maxBatch {
-		id := s.ready[0]
-		if s.ready = s.ready[1:]; len(s.ready) == 0 {
-			s.ready = nil
+// takeReadyLocked adds what is ready.
+func (s *shard[L]) takeReadyLocked(l *load[L], so sort, now moment) {
+	for len(s.ready[so]) > 0 && s.w.mayHurry(so) && l.cost < maxBatch {
+		id := s.ready[so][0]
+		if s.ready[so] = s.ready[so][1:]; len(s.ready[so]) == 0 {
+			s.ready[so] = nil
 		}
 		switch e := s.entries.at(id); {
 		case !e.ready:
@@ -115,19 +132,19 @@ func (s *shard[L]) readyLocked(due []item[L], now moment) []item[L] {
 			e.ready, e.again = false, true
 		default:
 			e.ready = false
-			due = append(due, item[L]{e.lease, s, id, true, true, now})
+			l.add(s, id, e, true, now)
 		}
 	}
-	return due
 }
 
-// nearLocked adds what the timeline has for now. It looks at a piece of it before others have the mutex.
-func (s *shard[L]) nearLocked(due []item[L], now moment) []item[L] {
-	for looks := 0; looks < maxBatch && s.near.Len() > 0 && len(due) < maxBatch; looks++ {
+// nearLocked adds what may be over by the timeline. What is to be renewed by itself is ready: a lease that is verified,
+// or another one, once more after a failure. It looks at a piece of the timeline before others have the mutex.
+func (s *shard[L]) nearLocked(l *load[L], now moment, looks int) int {
+	for ; looks < maxBatch && s.near.Len() > 0; looks++ {
 		t, _ := s.near.Min()
 		e := s.entries.at(t.id)
 		renew, until := e.renews(), now
-		if renew && len(due) > 0 {
+		if renew && looks > 0 {
 			until += int64(e.lease.Interval() / batchWindow)
 		}
 		if t.at > until {
@@ -138,23 +155,21 @@ func (s *shard[L]) nearLocked(due []item[L], now moment) []item[L] {
 		switch {
 		case e.planned() > until: // it was renewed
 			s.planLocked(t.id, e)
-		case renew && e.group != 0: // once more after a failure
-			e.renewAt = never
-			s.hurryLocked(t.id, e)
+		case renew:
+			s.readyLocked(t.id, e)
 			s.planLocked(t.id, e)
 		default:
-			due = append(due, item[L]{e.lease, s, t.id, renew, false, e.renewAt})
+			l.items = append(l.items, item[L]{e.lease, s, t.id, false, false, now})
 		}
 	}
-	return due
+	return looks
 }
 
 // ask asks the leases what they need. Those whose validity is over are lost, those that are to be renewed are what it
 // returns.
-func (w *Watchdog[L]) ask(due []item[L]) *batch[L] {
-	b := &batch[L]{start: time.Now()}
-	if len(due) > 0 {
-		b.items, b.renewals = make([]item[L], 0, len(due)), make([]lock.Renewal, 0, len(due))
+func (w *Watchdog[L]) ask(so sort, due []item[L]) *batch[L] {
+	b := &batch[L]{
+		start: time.Now(), sort: so, items: make([]item[L], 0, len(due)), renewals: make([]lock.Renewal, 0, len(due)),
 	}
 	for len(due) > 0 {
 		n := min(len(due), askedAtOnce)
@@ -168,16 +183,24 @@ func (w *Watchdog[L]) ask(due []item[L]) *batch[L] {
 func (w *Watchdog[L]) end(b *batch[L]) {
 	w.landed(b, b.under)
 	if b.hurried {
-		w.hurried.Add(-1)
+		w.hurried[b.sort].Add(-1)
 		w.rouse()
 	}
 }
 
-// landed notes that outcomes of a batch are known. Its other leases may be with a server that is slow, which must
-// not keep those of other servers from being renewed.
-func (w *Watchdog[L]) landed(b *batch[L], outcomes int) {
-	b.under -= outcomes
-	n := int64(outcomes)
+// upkeep is what the renewal with an index counts for in Watchdog.underWay: nothing if it only verifies.
+func (b *batch[L]) upkeep(i int) int {
+	if b.sort == alone {
+		return 0
+	}
+	return lock.Upkeep(b.renewals[i].Kind, b.renewals[i].Permits)
+}
+
+// landed notes that outcomes of a batch are known, of leases that cost so much. Its other leases may be with a server
+// that is slow, which must not keep those of other servers from being renewed.
+func (w *Watchdog[L]) landed(b *batch[L], cost int) {
+	b.under -= cost
+	n := int64(cost)
 	if left := w.underWay.Add(-n); left < maxUnderWay && left+n >= maxUnderWay {
 		w.rouse()
 	}
@@ -216,7 +239,7 @@ func (s *shard[L]) add(b *batch[L], d item[L], r lock.Renewal, until time.Time) 
 		e.busy = true
 		if d.hurried && !b.hurried {
 			b.hurried = true
-			w.hurried.Add(1)
+			w.hurried[b.sort].Add(1)
 		}
 		b.items, b.renewals = append(b.items, d), append(b.renewals, r)
 		w.metrics.lateness.Observe(max(b.start.Sub(w.epoch)-time.Duration(d.planned), 0).Seconds())
@@ -236,7 +259,9 @@ func (w *Watchdog[L]) renew(b *batch[L]) {
 	if len(b.items) == 0 {
 		return
 	}
-	b.under = len(b.items)
+	for i := range b.items {
+		b.under += b.upkeep(i)
+	}
 	w.underWay.Add(int64(b.under))
 	outcomes := make(chan outcome, min(len(b.items), 2*askedAtOnce))
 	w.wg.Go(func() {
@@ -258,7 +283,7 @@ func (w *Watchdog[L]) note(b *batch[L], o outcome, more <-chan outcome) {
 	var renewed [askedAtOnce]int
 	n, known := 0, 0
 	for {
-		known++
+		known += b.upkeep(o.i)
 		if o.err == nil {
 			renewed[n] = o.i
 			n++

@@ -9,25 +9,6 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-func TestRenewalsShareCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const leases, rounds = 10_000, 10
-		store := &slow{}
-		before := runtime.NumGoroutine()
-		w, c, ls := crowded(t, store, leases)
-		if more := runtime.NumGoroutine() - before; more > 10 {
-			t.Errorf("%d leases cost %d goroutines", leases, more)
-		}
-		c.hearOften(w, rounds)
-		if n := lost(ls); n != 0 {
-			t.Errorf("lost %d leases", n)
-		}
-		if n := len(store.fail(nil)); n > 2*rounds*leases/maxBatch {
-			t.Errorf("%d rounds of %d leases took %d calls", rounds, leases, n)
-		}
-	})
-}
-
 func TestAFailedRenewalIsTriedAgainSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slow{err: lock.ErrUnavailable}
@@ -55,31 +36,41 @@ func TestALeaseEndsAtItsValidityWhileARenewalHangs(t *testing.T) {
 	})
 }
 
-// After a sign of life the renewals of many leases are spread, so that no instant has more than its share of them; each
-// comes within a tenth of the TTL.
+// After a sign of life the renewals of many leases are spread, so that no instant has more than its share of what they
+// cost; each comes within a tenth of the TTL. They share calls.
 func TestRenewalsAfterASignOfLifeAreSpread(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const leases = 5000
-		store := &slow{}
-		w, c, ls := crowded(t, store, leases)
-		time.Sleep(c.ttl/3 - time.Second)
-		began := time.Now()
-		c.hear(w)
-		time.Sleep(c.ttl/10 + time.Millisecond)
-		renewed, most := 0, map[time.Time]int{}
-		for _, c := range store.fail(nil) {
-			renewed += c.n
-			most[c.at] += c.n
-			if most[c.at] > leases/10 {
-				t.Fatalf("%d leases and more are renewed in one instant, %v after the sign of life", most[c.at], c.at.Sub(began))
+	const cost, rounds = 10_000, 15
+	for leases, like := range map[int]lock.Renewal{cost: {}, cost / 100: {Kind: lock.Semaphore, Permits: 100}} {
+		synctest.Test(t, func(t *testing.T) {
+			before, store, c := runtime.NumGoroutine(), &slow{}, newCrew(30*time.Second)
+			w := watching(t, store)
+			c.like = like
+			ls := c.take(w, leases)
+			if more := runtime.NumGoroutine() - before; more > 10 {
+				t.Errorf("%d leases cost %d goroutines", leases, more)
 			}
-		}
-		if renewed < leases {
-			t.Errorf("only %d of %d leases were renewed within a tenth of the TTL", renewed, leases)
-		}
-		c.hearOften(w, 15)
-		if n := lost(ls); n != 0 {
-			t.Errorf("lost %d leases", n)
-		}
-	})
+			time.Sleep(c.ttl/3 - time.Second)
+			began := time.Now()
+			c.hear(w)
+			time.Sleep(c.ttl/10 + time.Millisecond)
+			renewed, most := 0, map[time.Time]int{}
+			for _, c := range store.fail(nil) {
+				renewed += c.n
+				most[c.at] += c.n
+				if most[c.at] > cost/10 {
+					t.Fatalf("%d and more are renewed in one instant, %v after the sign of life", most[c.at], c.at.Sub(began))
+				}
+			}
+			if renewed < cost {
+				t.Errorf("only %d of %d were renewed within a tenth of the TTL", renewed, cost)
+			}
+			c.hearOften(w, rounds)
+			if n := lost(ls); n != 0 {
+				t.Errorf("lost %d leases", n)
+			}
+			if n := len(store.fail(nil)); n > 2*rounds*cost/maxBatch {
+				t.Errorf("%d rounds of %d leases took %d calls", rounds, leases, n)
+			}
+		})
+	}
 }

@@ -16,13 +16,30 @@ type entry[L any] struct {
 	at      moment // when it is looked at: not later than both, maybe earlier; never if it is not in the timeline
 	group   uint32 // 0 for a lease that is renewed by itself
 	index   uint32 // in the group
+	cost    uint32 // of its renewal, maybe more than by now
 	busy    bool   // a renewal is under way
 	again   bool   // renew once more after it
-	ready   bool   // in shard.ready
+	ready   bool   // in shard.ready, to be renewed as soon as there is room
+}
+
+// sort is how a lease is kept. Each has calls of its own.
+type sort int
+
+const (
+	grouped sort = iota
+	alone        // only verified, which no lease depends on, and clients cause as they like
+	sorts
+)
+
+func (e *entry[L]) sort() sort {
+	if e.group == 0 {
+		return alone
+	}
+	return grouped
 }
 
 // renews says whether what is to be done for it next is a renewal of its own.
-func (e *entry[L]) renews() bool { return !e.busy && e.renewAt < e.until }
+func (e *entry[L]) renews() bool { return !e.busy && !e.ready && e.renewAt < e.until }
 
 // planned is when something is to be done for it: its renewal or, if that is under way or its group's, the end of its
 // validity.

@@ -21,6 +21,7 @@ type crew struct {
 	mu    sync.Mutex // guards all of its leases
 	ttl   time.Duration
 	heard time.Time
+	like  lock.Renewal // of each
 	note  lock.Note
 	asks  atomic.Int64 // how often its leases were asked what they need
 }
@@ -79,6 +80,7 @@ func (f *fake) Group() *lock.Note {
 	return &f.note
 }
 
+func (f *fake) Upkeep() int             { return lock.Upkeep(f.like.Kind, f.like.Permits) }
 func (f *fake) Interval() time.Duration { return f.ttl / 3 }
 func (f *fake) Name() string            { return "fake" }
 func (f *fake) Reduced(time.Time) bool  { return false }
@@ -90,7 +92,8 @@ func (f *fake) Renewals(now time.Time, ls []*fake, rs []lock.Renewal, until []ti
 			l.asked()
 		}
 		l.mu.Lock()
-		rs[i] = lock.Renewal{TTL: l.heard.Add(l.ttl).Sub(now)}
+		rs[i] = l.like
+		rs[i].TTL = l.heard.Add(l.ttl).Sub(now)
 		until[i] = l.until
 		l.mu.Unlock()
 	}
@@ -146,12 +149,16 @@ type slow struct {
 
 type call struct {
 	at time.Time
-	n  int
+	n  int // what it costs
 }
 
 func (s *slow) Renew(_ context.Context, rs []lock.Renewal, done func(int, error)) {
+	cost := 0
+	for _, r := range rs {
+		cost += lock.Upkeep(r.Kind, r.Permits)
+	}
 	s.mu.Lock()
-	s.calls = append(s.calls, call{time.Now(), len(rs)})
+	s.calls = append(s.calls, call{time.Now(), cost})
 	s.under++
 	s.most = max(s.most, s.under)
 	err := s.err
@@ -188,9 +195,10 @@ func (w *Watchdog[L]) left() (left string) {
 	for i := range w.shards {
 		s := &w.shards[i]
 		s.mu.Lock()
-		if s.entries.live()+s.rounds.Len()+s.near.Len()+len(s.ready) != 0 {
+		ready := len(s.ready[grouped]) + len(s.ready[alone])
+		if s.entries.live()+s.rounds.Len()+s.near.Len()+ready != 0 {
 			left += fmt.Sprintf("shard %d: %d entries, %d rounds, %d near, %d ready; ", i, s.entries.live(), s.rounds.Len(),
-				s.near.Len(), len(s.ready))
+				s.near.Len(), ready)
 		}
 		s.mu.Unlock()
 	}

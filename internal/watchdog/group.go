@@ -3,8 +3,8 @@ package watchdog
 import "github.com/lockd-io/lockd/internal/lock"
 
 const (
-	// roundPart is the part of an interval over which a round is spread, and roundPieces into how many pieces it is
-	// cut. A piece has leastPiece leases if there are as many.
+	// roundPart is the part of an interval over which a round is spread, and roundPieces into how many pieces of like
+	// cost it is cut. None costs less than leastPiece if there is as much.
 	roundPart   = 0.3
 	roundPieces = 16
 	leastPiece  = 256
@@ -21,10 +21,11 @@ type group struct {
 	note     *lock.Note
 	interval moment
 	members  []uint32
+	cost     int    // of all members
 	again    int    // members[:again] were renewed in this round before the last sign of life
 	next     int    // members[next:end] are still to be renewed in this round, and then those
 	end      int    // next between rounds
-	done     int    // renewed since the round began, or since the last sign of life in it
+	done     int    // what was renewed since the round began, or since the last sign of life in it, by its cost
 	total    int    // done at its end
 	plan     moment // when the next piece is to be renewed
 	at       moment // when its turn comes: not before that of pieces that wait already
@@ -61,6 +62,7 @@ func (s *shard[L]) joinLocked(id uint32, e *entry[L], n uint32) {
 	}
 	e.group, e.index = n, uint32(len(g.members)) //nolint:gosec // bounded by the locks of a session
 	g.members = append(g.members, id)
+	g.cost += int(e.cost)
 }
 
 // leaveLocked takes an entry out of its group. Others move up, so that each of them stays in its part of the list.
@@ -69,6 +71,7 @@ func (s *shard[L]) leaveLocked(e *entry[L]) {
 		return
 	}
 	g, i := s.groups[e.group], int(e.index)
+	g.cost -= int(e.cost)
 	for _, part := range []*int{&g.again, &g.next, &g.end} {
 		if i < *part {
 			*part--
@@ -110,7 +113,7 @@ func (s *shard[L]) heardLocked(n uint32) {
 		return
 	}
 	g.again, g.end = g.next, len(g.members)
-	g.began, g.done, g.total = now, 0, len(g.members)
+	g.began, g.done, g.total = now, 0, g.cost
 }
 
 // pieceLocked takes the next piece of a group's round and plans the one after it. A group that nobody is in any more is
@@ -130,12 +133,18 @@ func (s *shard[L]) pieceLocked(n uint32, now moment) (piece []uint32) {
 		g.next, g.end, g.again = 0, g.again, 0
 	default:
 		g.next, g.end, g.began = 0, size, max(g.plan, now-g.interval) // not more than one round late
-		g.done, g.total = 0, size
+		g.done, g.total = 0, g.cost
 	}
-	most := min(max(leastPiece, (size+roundPieces-1)/roundPieces), maxBatch, g.end-g.next)
-	piece = g.members[g.next : g.next+most]
-	g.next += most
-	g.done += most
+	most, cost, from := min(max(leastPiece, (g.cost+roundPieces-1)/roundPieces), maxBatch), 0, g.next
+	for g.next < g.end {
+		one := int(s.entries.at(g.members[g.next]).cost)
+		if cost > 0 && cost+one > most {
+			break
+		}
+		g.next, cost = g.next+1, cost+one
+	}
+	piece = g.members[from:g.next]
+	g.done += cost
 	switch {
 	case g.next < g.end || g.again > 0:
 		spread := float64(g.interval) * roundPart * float64(g.done) / float64(g.total)

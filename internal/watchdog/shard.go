@@ -24,9 +24,9 @@ type shard[L Lease[L]] struct {
 	near       *timeline // of entries
 	groups     []*group  // by number, from 1 on
 	freeGroups []uint32
-	rounds     *timeline // of groups
-	ready      []uint32  // entries to be renewed now
-	wakeAt     moment    // when the loop looks next. Locks that come and go in between do not wake it.
+	rounds     *timeline       // of groups
+	ready      [sorts][]uint32 // entries to be renewed, or verified, as soon as there is room
+	wakeAt     moment          // when the loop looks next. Locks that come and go in between do not wake it.
 }
 
 // noteOf is what the note of something says, and numberOf what its number in the shard was.
@@ -51,6 +51,11 @@ func (s *shard[L]) keepLocked(l L, group *lock.Note, until time.Time) bool {
 	}
 	e := s.entries.at(id)
 	e.until = s.w.moment(until)
+	cost := uint32(l.Upkeep()) //nolint:gosec // bounded by lock.MaxPermits
+	if e.group != 0 {
+		s.groups[e.group].cost += int(cost) - int(e.cost)
+	}
+	e.cost = cost
 	switch {
 	case group != nil && e.group == 0:
 		e.renewAt = never
@@ -82,10 +87,15 @@ func (s *shard[L]) hurryLocked(id uint32, e *entry[L]) {
 	case e.busy:
 		e.again = true
 	case !e.ready:
-		e.ready = true
-		s.ready = append(s.ready, id)
+		s.readyLocked(id, e)
 		s.wakeLocked(0)
 	}
+}
+
+// readyLocked has an entry renewed as soon as there is room.
+func (s *shard[L]) readyLocked(id uint32, e *entry[L]) {
+	e.ready = true
+	s.ready[e.sort()] = append(s.ready[e.sort()], id)
 }
 
 // planLocked has an entry looked at when something is to be done for it, or earlier. Nearly every lease is renewed
@@ -116,8 +126,10 @@ func (s *shard[L]) next(now moment) moment {
 	if s.w.mayBegin() {
 		s.wakeAt = min(s.wakeAt, firstOf(s.rounds))
 	}
-	if len(s.ready) > 0 && s.w.hurried.Load() < maxHurried {
-		s.wakeAt = now
+	for so := range sorts {
+		if len(s.ready[so]) > 0 && s.w.mayHurry(so) {
+			s.wakeAt = now
+		}
 	}
 	return s.wakeAt
 }

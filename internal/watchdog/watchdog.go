@@ -20,6 +20,9 @@
 // without a group and of those that failed, are in a timeline (timed.go). What is due is asked what it needs
 // (batch.go), and renewed by a store call in a goroutine of its own. All that is kept in shards (shard.go), so that
 // sessions do not meet in one mutex.
+//
+// Leases of a group are renewed, all others only verified. The calls of both are apart: however long verifications
+// take, and however many there are, renewals have room. Bounds are counted in what the leases cost the store.
 package watchdog
 
 import (
@@ -39,14 +42,16 @@ const (
 	batchWindow = 20
 	// retries is the part of an interval after which a failed renewal is tried again.
 	retries = 10
-	// maxBatch bounds the leases of one call. Many calls may be under way.
+	// maxBatch bounds what one call costs, in exclusive locks, unless one lease alone costs more. Many calls may be under
+	// way.
 	maxBatch = 1000
-	// maxHurried bounds the calls under way for leases that are hurried, or whose renewal failed. Those may be all of a
-	// million; sent at once they would keep the store from answering anything else, and more would fail.
+	// maxHurried bounds the calls under way for leases that are hurried, or whose renewal failed, and likewise those that
+	// verify. Those may be all of a million; sent at once they would keep the store from answering anything else, and
+	// more would fail.
 	maxHurried = 4
-	// maxUnderWay is how many leases may be in calls that are under way before the next piece of a round is taken. What
-	// is more than the store can do waits here, in the order of its time, and is not given up for having waited. No
-	// call of those that are hurried waits for that.
+	// maxUnderWay is what the renewals under way may cost before the next piece of a round is taken. What is more than
+	// the store can do waits here, in the order of its time, and is not given up for having waited. No call of those
+	// that are hurried waits for that.
 	maxUnderWay = 8 * maxBatch
 	// callTimeout bounds a call, besides the store's own bounds.
 	callTimeout = 5 * time.Second
@@ -54,13 +59,15 @@ const (
 
 // Lease is what a watchdog has to know of a lease of type L. What is asked often is asked of one of them for several: L
 // is comparable, and ls are leases like it, maybe of many sessions. These methods take the mutexes that they need, and
-// none of the watchdog is held meanwhile. Note, Group and Interval take none.
+// none of the watchdog is held meanwhile. Note, Group, Upkeep and Interval take none.
 type Lease[L any] interface {
 	comparable
 	// Note is what the watchdog notes of the lease.
 	Note() *lock.Note
-	// Group is what it notes of the lease's group; nil for a lease that is renewed by itself. Only Keep asks.
+	// Group is what it notes of the lease's group; nil for a lease that is verified by itself. Only Keep asks.
 	Group() *lock.Note
+	// Upkeep is what it costs the store to renew it, see lock.Upkeep. Only Keep asks.
+	Upkeep() int
 	// Interval is the time between two renewals. It never changes.
 	Interval() time.Duration
 	// Name is for logs.
@@ -89,9 +96,9 @@ type Watchdog[L Lease[L]] struct {
 	first   int // the shard that it looks at first, another one each time
 	shards  [shards]shard[L]
 
-	placed   atomic.Uint32 // leases without a group that were put into a shard
-	hurried  atomic.Int32  // calls under way for leases that are hurried
-	underWay atomic.Int64  // leases in calls
+	placed   atomic.Uint32       // leases without a group that were put into a shard
+	hurried  [sorts]atomic.Int32 // calls under way for leases that are hurried, or verified
+	underWay atomic.Int64        // what the renewals in calls cost
 
 	over lock.Teller[L] // to be told that they are
 }
@@ -205,14 +212,20 @@ func (w *Watchdog[L]) rouse() {
 	}
 }
 
-// mayBegin says whether more may be under way.
+// mayBegin says whether more of rounds may be under way, and mayHurry whether more of what is ready.
 func (w *Watchdog[L]) mayBegin() bool { return w.underWay.Load() < maxUnderWay }
+
+func (w *Watchdog[L]) mayHurry(so sort) bool { return w.hurried[so].Load() < maxHurried }
 
 func (w *Watchdog[L]) loop() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		w.renew(w.ask(w.due()))
+		for so, l := range w.due() {
+			if len(l.items) > 0 {
+				w.renew(w.ask(sort(so), l.items))
+			}
+		}
 		timer.Reset(w.sleep())
 		select {
 		case <-timer.C:
