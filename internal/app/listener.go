@@ -117,10 +117,8 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 		_ = c.Close() // whoever it is hears of it or not
 		l.refused.Inc()
-		if more, ok := l.seldom.Now(); ok {
-			l.log.Warn("a connection was refused: there are too many", zap.String(observe.KeyPeer, c.RemoteAddr().String()),
-				zap.Int(observe.KeyMore, more))
-		}
+		l.seldom.Warn(l.log, "a connection was refused: there are too many",
+			zap.Stringer(observe.KeyPeer, c.RemoteAddr()))
 	}
 }
 

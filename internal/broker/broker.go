@@ -142,7 +142,6 @@ func (b *Broker) Close(ctx context.Context) error {
 	b.Leave()
 	b.finder.Leave()
 	b.stop(errors.New("the broker is closed"))
-	b.sessions.LogLosses()
 	b.watching.Close()
 	b.wg.Wait()
 	if !b.waitQuiet(ctx) {

@@ -22,7 +22,6 @@ func (b *Broker) monitor() {
 		if b.ctx.Err() == nil {
 			b.probed(identity, err)
 		}
-		b.sessions.LogLosses()
 		lock.Pause(b.ctx, probeInterval)
 	}
 }

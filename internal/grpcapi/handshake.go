@@ -44,11 +44,8 @@ func (t *telling) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo,
 	conn, info, err := t.TransportCredentials.ServerHandshake(raw)
 	if err != nil && !errors.Is(err, io.EOF) { // who says nothing at all is a probe of the port
 		t.failed.Inc()
-		if more, ok := t.seldom.Now(); ok { // anybody can cause these
-			t.log.Warn("a connection was not made: its TLS handshake failed",
-				zap.String(observe.KeyPeer, raw.RemoteAddr().String()), zap.NamedError(observe.KeyCause, err),
-				zap.Int(observe.KeyMore, more))
-		}
+		t.seldom.Warn(t.log, "a connection was not made: its TLS handshake failed",
+			zap.Stringer(observe.KeyPeer, raw.RemoteAddr()), zap.NamedError(observe.KeyCause, err))
 	}
 	if err != nil {
 		return conn, info, err

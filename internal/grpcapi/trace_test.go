@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -113,10 +112,10 @@ func TestLogTellsWhoReleasedByForceAndDrained(t *testing.T) {
 		if lost := c.recv().GetLost(); lost.GetBy() != "alice@laptop" || lost.GetWhy() != why {
 			s.t.Errorf("the holder is told %v", lost)
 		}
-		time.Sleep(2 * time.Second) // losses are logged by and by
-		line(s.t, lines, "a lock was released by force", map[string]any{
+		synctest.Wait()
+		line(s.t, lines, "a lock was lost", map[string]any{
 			"name": "job", "kind": "exclusive", "owner": owner, "fence": hold.GetFence(), "session": c.opened.GetSessionId(),
-			"client": "worker", "peer": "bufconn", "by": "alice@laptop", "why": why,
+			"client": "worker", "peer": "bufconn", "by": "alice@laptop", "why": why, "reason": "forced", "more": int64(0),
 		})
 		if _, err := admin.Drain(ctx, &lockdv1.DrainRequest{}); err != nil {
 			s.t.Fatal(err)

@@ -124,11 +124,8 @@ func (c *Conn) arrived(b []byte) error {
 		return nil
 	}
 	if wait > longWait {
-		if more, ok := c.intake.slows.Now(); ok {
-			c.intake.log.Warn("a connection is read later, as its client causes work and asks for nothing",
-				zap.Stringer(observe.KeyPeer, c.RemoteAddr()), zap.Duration(observe.KeyWithin, wait),
-				zap.Int(observe.KeyMore, more))
-		}
+		c.intake.slows.Warn(c.intake.log, "a connection is read later, as its client causes work and asks for nothing",
+			zap.Stringer(observe.KeyPeer, c.RemoteAddr()), zap.Duration(observe.KeyWithin, wait))
 	}
 	c.intake.slowed.Add(wait.Seconds())
 	return c.sleep(wait)
@@ -154,7 +151,7 @@ func (c *Conn) sleep(d time.Duration) error {
 }
 
 // parse goes through what was read. It returns connections that are to end calls.
-func (c *Conn) parse(b []byte) (wake []*Conn) {
+func (c *Conn) parse(b []byte) (wake []woken) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(b) > 0 && !c.gone {
@@ -218,8 +215,10 @@ func (c *Conn) hurryLocked() error {
 }
 
 // wakeAll has readers do what they are told, also those that wait for something to read.
-func wakeAll(conns []*Conn) {
+func wakeAll(conns []woken) {
 	for _, c := range conns {
+		c.intake.endings.Warn(c.intake.log, "a call was ended, as its message was not there in time",
+			zap.String(observe.KeyReason, reasons[c.why]), zap.Stringer(observe.KeyPeer, c.RemoteAddr()))
 		select {
 		case c.wake <- struct{}{}:
 		default:

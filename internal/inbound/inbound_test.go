@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 )
 
 const greeting = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -66,7 +68,9 @@ func TestLittleWorkIsPaidForSoon(t *testing.T) {
 func watched(t *testing.T, l Limits, test func(in *Intake, open func() *link)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		core, _ := observer.New(zap.WarnLevel)
 		in := New(l, zap.NewNop(), prometheus.NewRegistry())
+		in.log = zap.New(core, zap.Hooks(func(zapcore.Entry) error { in.pay("", 0); return nil })) // mu is free
 		test(in, func() *link {
 			client, server := net.Pipe()
 			k := &link{Conn: in.Watch(server), client: client, read: make(chan []byte, 10_000), err: make(chan error, 1)}

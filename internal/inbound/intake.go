@@ -78,6 +78,13 @@ func isEmpty(_ lock.Tenant, a *account) bool {
 	return a.held == 0 && a.work.Owes(rate, time.Now()) == -Burst
 }
 
+// woken is a connection with a call that is to end, and why.
+type woken struct {
+	*Conn
+
+	why int
+}
+
 // scope is where messages that have not arrived are counted together.
 type scope struct {
 	waits   list.List // of *stream, those that came first at the front; without those that are to end
@@ -118,7 +125,7 @@ func (in *Intake) pay(of lock.Tenant, work time.Duration) time.Duration {
 
 // countLocked has the scopes of a stream hold more or less for its message. It returns the connections with calls that
 // are to end for it.
-func (in *Intake) countLocked(s *stream, held int64) (wake []*Conn) {
+func (in *Intake) countLocked(s *stream, held int64) (wake []woken) {
 	all := in.scopesLocked(s)
 	first := s.since.IsZero()
 	if first {
@@ -139,7 +146,7 @@ func (in *Intake) countLocked(s *stream, held int64) (wake []*Conn) {
 		for scope := all[i]; scope.held-scope.leaving > most && scope.waits.Len() > 0; {
 			oldest := scope.waits.Front().Value.(*stream)
 			in.endLocked(oldest, i)
-			wake = append(wake, oldest.conn)
+			wake = append(wake, woken{oldest.conn, i})
 		}
 	}
 	return wake
@@ -173,10 +180,6 @@ func (in *Intake) endLocked(s *stream, why int) {
 	s.conn.endings = append(s.conn.endings, s.id)
 	s.conn.told.Store(true)
 	in.ended[why].Inc()
-	if more, ok := in.endings.Now(); ok {
-		in.log.Warn("a call was ended, as its message was not there in time", zap.String(observe.KeyReason, reasons[why]),
-			zap.Stringer(observe.KeyPeer, s.conn.RemoteAddr()), zap.Int(observe.KeyMore, more))
-	}
 }
 
 func (in *Intake) beginSweepLocked() {
@@ -188,7 +191,7 @@ func (in *Intake) beginSweepLocked() {
 
 // endLate ends calls whose messages take too long.
 func (in *Intake) endLate() {
-	var wake []*Conn
+	var wake []woken
 	in.mu.Lock()
 	for first := in.all.waits.Front(); first != nil; first = in.all.waits.Front() {
 		s := first.Value.(*stream)
@@ -196,7 +199,7 @@ func (in *Intake) endLate() {
 			break
 		}
 		in.endLocked(s, byTime)
-		wake = append(wake, s.conn)
+		wake = append(wake, woken{s.conn, byTime})
 	}
 	if in.sweeping = false; in.all.waits.Len() > 0 {
 		in.beginSweepLocked()

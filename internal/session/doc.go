@@ -32,12 +32,12 @@
 //	record.go, moved.go  the store's record of it, and whether it is somewhere else
 //	drain.go             asking it to move
 //	work.go              what it has to pay for
-//	losses.go, trace.go  the log
+//	trace.go             the log
 //
 // # Mutexes
 //
-// Registry.mu guards which sessions are open, whether they are to move, and what is to be logged of losses. Session.mu
-// guards what one session has. Whoever locks several does so in this order:
+// Registry.mu guards which sessions are open, and whether they are to move. Session.mu guards what one session has.
+// Whoever locks several does so in this order:
 //
 //  1. those of names, in package broker
 //  2. Registry.mu

@@ -73,7 +73,8 @@ func (s *Session) retireLocked(cause error, release bool) (first bool) {
 func (s *Session) depart() {
 	leases := s.Leases()
 	s.settleWork()
-	s.of.part(s, leases)
+	s.of.part(s)
+	s.tellEnd(leases)
 	s.withdraw()
 	s.of.log.Debug("session ended", zap.String(observe.KeySession, s.id), zap.NamedError(observe.KeyCause, s.cause))
 	if !s.releases {

@@ -74,6 +74,8 @@ type Registry struct {
 	ctx     context.Context // ends all store calls and background work
 	store   lock.Store
 	log     *zap.Logger
+	losses  [lock.LostQuorum + 1]observe.Seldom // lines of the log, by reason
+	ends    observe.Seldom
 	moves   limits.Slots // sessions of which the others are being told
 	resumes resumes
 	deaf    func()      // hears no more of sessions that moved
@@ -86,8 +88,7 @@ type Registry struct {
 	closed   bool          // and stays so
 	asking   chan struct{} // closed when sessions that were not yet asked to move shall stay
 	// closed when no session of a draining replica has a stream; another one after an Undrain
-	idle   chan struct{}
-	losses losses
+	idle chan struct{}
 }
 
 // at is a session in the order in which operators are told them: so a page costs what is on it and not what there is.
@@ -152,14 +153,13 @@ func (s *Session) join() (before *Session, err error) {
 }
 
 // part takes a session that ends from those of the registry.
-func (r *Registry) part(s *Session, leases []Lease) {
+func (r *Registry) part(s *Session) {
 	s.slot.End()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if a, _ := r.open.Get(at{id: s.id}); a.session == s { // else it has come back
 		r.open.Delete(a)
 	}
-	r.noteEndLocked(s, leases)
 	r.unstreamedLocked(s)
 }
 

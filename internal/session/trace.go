@@ -1,12 +1,21 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
+)
+
+const (
+	// fewLines is how many lines a second has of lost locks, for each reason, and of sessions that ended with locks.
+	fewLines = 20
+	// namedLocks is how many locks a line names.
+	namedLocks = 5
 )
 
 // Trace logs at debug what a session is told. Debug lines are written with a mutex held: they are for looking
@@ -54,5 +63,48 @@ func fieldsOf(h Hold) []zap.Field {
 func (s *Session) TraceReleased(id uint64, h Hold) {
 	if s.of.log.Core().Enabled(zapcore.DebugLevel) {
 		s.debug("released", id, fieldsOf(h)...)
+	}
+}
+
+// who is the session in the log.
+func (s *Session) who() []zap.Field {
+	c := s.Client()
+	return []zap.Field{
+		zap.String(observe.KeySession, s.id), zap.String(observe.KeyClient, c.Name), zap.String(observe.KeyPeer, c.Peer),
+	}
+}
+
+// TellLost tells that a lease of an owner was lost. That a fixed one ends by itself is nothing to log. The mutex of the
+// name is held: the log is written by a goroutine.
+func (s *Session) TellLost(lost Lost, owner lock.Owner, auto bool) {
+	s.Tell(lost)
+	if !auto && lost.Reason == lock.LostExpired {
+		return
+	}
+	more, ok := s.of.losses[lost.Reason].Now(fewLines)
+	if !ok {
+		return
+	}
+	fields := append(append(fieldsOf(lost.Hold), s.who()...), zap.String(observe.KeyOwner, string(owner)),
+		zap.Stringer(observe.KeyReason, lost.Reason), zap.Int(observe.KeyMore, more))
+	if lost.Reason == lock.LostForced {
+		fields = append(fields, zap.String(observe.KeyBy, lost.Forced.By), zap.String(observe.KeyWhy, lost.Forced.Why))
+	}
+	s.of.goes(func() { s.of.log.Info("a lock was lost", fields...) })
+}
+
+// tellEnd logs that the session ended, and not by Goodbye, with these leases.
+func (s *Session) tellEnd(leases []Lease) {
+	if s.cause == nil || len(leases) == 0 || errors.Is(s.cause, ErrSuperseded) {
+		return
+	}
+	var names []string
+	for _, l := range leases[:min(len(leases), namedLocks)] {
+		names = append(names, l.Hold().Name)
+	}
+	if more, ok := s.of.ends.Now(fewLines); ok {
+		s.of.log.Info("a session ended with locks held", append(s.who(),
+			zap.Int(observe.KeyCount, len(leases)), zap.Strings(observe.KeyNames, names), zap.Int(observe.KeyMore, more),
+			zap.NamedError(observe.KeyCause, s.cause), zap.Bool(observe.KeyReleased, s.opening.ReleaseOnEnd))...)
 	}
 }

@@ -46,8 +46,11 @@ func (s *Store) answered(u *row, res lock.Returned, err error) {
 	if tell == nil { // the loop made it
 		s.underWay--
 	}
-	again := s.concludeLocked(u, err)
+	again, late := s.concludeLocked(u, err)
 	s.mu.Unlock()
+	if late {
+		s.drop(u)
+	}
 	if again {
 		s.call(u)
 		return
@@ -97,15 +100,16 @@ func (u *row) meaning(res lock.Returned, err error) (lock.Returned, error) {
 	return res, err
 }
 
-// concludeLocked notes what a call means, and says whether the next one is to be made at once for who waits. A row that
-// has no place any more is over: the owner has asked for the name again, or it continues in another one.
-func (s *Store) concludeLocked(u *row, err error) (again bool) {
+// concludeLocked notes what a call means, and says whether the next one is to be made at once for who waits, or it is
+// too late for one. A row that has no place any more is over: the owner has asked for the name again, or it
+// continues in another one.
+func (s *Store) concludeLocked(u *row, err error) (again, late bool) {
 	mine := s.all[u.key] == u
 	u.calls++
 	u.unknown = errors.Is(err, lock.ErrOutcomeUnknown)
 	again = mine && u.unknown && u.tell != nil && u.asking == 0 && u.calls < mostCalls
 	if u.calling = again; again {
-		return true
+		return true, false
 	}
 	u.tell = nil
 	switch now := time.Now(); {
@@ -114,10 +118,10 @@ func (s *Store) concludeLocked(u *row, err error) (again bool) {
 		s.removeLocked(u)
 	case now.After(u.end):
 		s.removeLocked(u)
-		s.dropLocked(u)
+		return false, true
 	default:
 		u.at = now.Add(lock.Backoff(u.calls))
 		s.planLocked(u)
 	}
-	return false
+	return false, false
 }

@@ -70,17 +70,23 @@ func (s *Store) newRow(r lock.Return, ttl time.Duration) *row {
 // add has a row in place of an earlier one of its key, which it continues. Without room it is given up.
 func (s *Store) add(u *row) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	kept := s.addLocked(u)
+	s.mu.Unlock()
+	if !kept {
+		s.drop(u)
+	}
+}
+
+func (s *Store) addLocked(u *row) (kept bool) {
 	if s.closed {
-		return
+		return true // for nobody
 	}
 	tenant := u.r.Owner.For(u.r.Tenant)
 	if old := s.all[u.key]; old != nil {
 		u.continues(old)
 		s.removeLocked(old)
 	} else if len(s.all) >= s.cfg.Most || s.of[tenant] >= s.cfg.Most/tenantPart {
-		s.dropLocked(u)
-		return
+		return false
 	}
 	s.last++
 	u.number = s.last
@@ -88,6 +94,7 @@ func (s *Store) add(u *row) {
 	s.of[tenant]++
 	s.n.Store(int64(len(s.all)))
 	s.planLocked(u)
+	return true
 }
 
 // continues has a row want what an earlier one wanted, too: no more is kept than either keeps.
@@ -120,14 +127,11 @@ func (s *Store) removeLocked(u *row) {
 	s.n.Store(int64(len(s.all)))
 }
 
-// dropLocked tells that a row is given up.
-func (s *Store) dropLocked(u *row) {
+// drop tells that a row is given up.
+func (s *Store) drop(u *row) {
 	s.dropped.Inc()
-	if more, ok := s.seldom.Now(); ok {
-		s.log.Warn("a release is given up; what it would have ended ends with its lease",
-			zap.String(observe.KeyName, u.name), zap.String(observe.KeyOwner, string(u.owner)),
-			zap.Int(observe.KeyMore, more))
-	}
+	s.seldom.Warn(s.log, "a release is given up; what it would have ended ends with its lease",
+		zap.String(observe.KeyName, u.name), zap.String(observe.KeyOwner, string(u.owner)))
 }
 
 // want has the loop release what may be there, from a time on.
@@ -240,13 +244,13 @@ func (s *Store) Wait(ctx context.Context) {
 
 // Close ends all rows. What is left ends with its TTL.
 func (s *Store) Close() {
+	if n := s.n.Load(); n > 0 {
+		s.log.Warn("releases are not acknowledged; what they would have ended ends with its lease",
+			zap.Int64(observe.KeyCount, n))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	if n := len(s.all); n > 0 {
-		s.log.Warn("releases are not acknowledged; what they would have ended ends with its lease",
-			zap.Int(observe.KeyCount, n))
-	}
 	for _, u := range s.all {
 		s.removeLocked(u)
 	}

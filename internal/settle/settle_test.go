@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lockd-io/lockd/internal/gate"
 	"github.com/lockd-io/lockd/internal/lock"
@@ -51,6 +53,8 @@ func TestNothingThatAStoreTellsIsLost(t *testing.T) {
 func TestRowsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, w := newSettled(t, Config{Most: 100, UnderWay: 4})
+		core, lines := observer.New(zap.WarnLevel)
+		s.log = zap.New(core, zap.Hooks(func(zapcore.Entry) error { s.age(time.Now()); return nil })) // mu is free
 		refused := func(owner lock.Owner, n int) {
 			for i := range n {
 				r := lock.Return{Name: strconv.Itoa(i), Kind: lock.Exclusive, Owner: owner}
@@ -59,8 +63,8 @@ func TestRowsAreBounded(t *testing.T) {
 			}
 		}
 		refused("many:#1", 50)
-		if n := s.n.Load(); n != 10 || dropped(s) != "40" {
-			t.Errorf("%d rows, %s dropped, want 10 and 40", n, dropped(s))
+		if n := s.n.Load(); n != 10 || dropped(s) != "40" || lines.Len() != 1 {
+			t.Errorf("%d rows, %s dropped, %d lines, want 10, 40 and 1", n, dropped(s), lines.Len())
 		}
 		refused("few:#1", 1)
 		if n := s.n.Load(); n != 11 {

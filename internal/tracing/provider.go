@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -92,10 +91,8 @@ func (p *Provider) Close(ctx context.Context) error { return p.spans.Shutdown(ct
 
 // complainTo has the libraries tell what goes wrong in the log. They have one place for that in a process.
 func complainTo(log *zap.Logger) {
-	seldom := observe.Seldom{Pause: time.Minute}
+	var seldom observe.Seldom
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		if more, ok := seldom.Now(); ok {
-			log.Warn("spans cannot be sent", zap.Error(err), zap.Int(observe.KeyMore, more))
-		}
+		seldom.Warn(log, "spans cannot be sent", zap.Error(err))
 	}))
 }
