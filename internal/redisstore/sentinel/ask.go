@@ -38,8 +38,8 @@ type answer struct {
 	err error
 }
 
-// client is a client of one sentinel, for fit replies. Its connections end with the guide.
-func (g *Guide) client(addr string, fit func(any) bool) *redis.Client {
+// client is a client of one sentinel. Its connections end with the guide.
+func (g *Guide) client(addr string) *redis.Client {
 	wire := pipe.Wire{TLS: g.TLS, Wrap: func(c net.Conn) net.Conn {
 		context.AfterFunc(g.ctx, func() { _ = c.Close() })
 		return c
@@ -60,7 +60,7 @@ func (g *Guide) client(addr string, fit func(any) bool) *redis.Client {
 	if g.PasswordNow != nil {
 		o.CredentialsProvider = func() (username, password string) { return g.Username, g.PasswordNow() }
 	}
-	pipe.CheckReplies(o, fit)
+	pipe.CheckReplies(o, nil)
 	return redis.NewClient(o)
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -62,8 +61,7 @@ func New(cfg Config, log *zap.Logger) *Guide {
 	g := &Guide{Config: cfg, log: log, terms: make(map[place]term)}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	for _, addr := range cfg.Addrs {
-		g.sentinels = append(g.sentinels, g.client(addr, nil))
-		g.wg.Go(func() { g.hear(addr) })
+		g.sentinels = append(g.sentinels, g.client(addr))
 	}
 	g.wg.Go(g.watch)
 	return g
@@ -180,29 +178,6 @@ func (g *Guide) watch() {
 			return
 		case <-look.C:
 			_, _ = g.find(g.ctx) // who needs a connection says what is wrong
-		}
-	}
-}
-
-// hear listens to a sentinel for fail-overs. go-redis makes a new connection when one breaks; what was missed by then
-// is seen by the next look.
-func (g *Guide) hear(addr string) {
-	s := g.client(addr, pipe.OfChannels)
-	defer func() { _ = s.Close() }() // it can only be closed already
-	sub := s.Subscribe(g.ctx, "+switch-master")
-	defer func() { _ = sub.Close() }() // it can only be closed already
-	messages := sub.Channel()
-	for {
-		select {
-		case <-g.ctx.Done():
-			return
-		case m, ok := <-messages:
-			if !ok {
-				return
-			}
-			if strings.HasPrefix(m.Payload, g.Master+" ") {
-				_, _ = g.find(g.ctx) // as above
-			}
 		}
 	}
 }
