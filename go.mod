@@ -14,10 +14,10 @@ require (
 	github.com/spf13/pflag v1.0.10
 	github.com/spf13/viper v1.21.0
 	go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc v0.72.0 // spans of unary calls
-	go.opentelemetry.io/otel v1.47.0 // reads the traceparent of a caller
+	go.opentelemetry.io/otel v1.47.0 // reads the traceparent of a caller; attributes of spans
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc v1.47.0 // sends spans to a collector
 	go.opentelemetry.io/otel/sdk v1.47.0 // makes spans, samples and batches them
-	go.opentelemetry.io/otel/trace v1.47.0 // the SDK sends the span of its caller
+	go.opentelemetry.io/otel/trace v1.47.0 // spans of requests; the SDK sends the span of its caller
 	go.opentelemetry.io/proto/otlp v1.11.1 // tests have a collector
 	go.uber.org/goleak v1.3.0
 	go.uber.org/zap v1.28.0

@@ -43,7 +43,7 @@ func (a *App) build() error {
 	}
 	core := brokerConfig(a.cfg)
 	if traces != nil {
-		core.Tracer = traces
+		core.Tracer = traces.Tracer("github.com/lockd-io/lockd")
 	}
 	a.broker = broker.New(core, store, keeper, a.log, a.reg)
 	a.cleanups.add("broker", a.share(), a.broker.Close)
@@ -51,7 +51,7 @@ func (a *App) build() error {
 	api := grpcConfig(a.cfg)
 	api.TLS, api.AdminTLS = secure[atClients], secure[atAdmin]
 	if traces != nil {
-		api.Spans = traces.Spans()
+		api.Spans = traces
 	}
 	if s, ok := lock.As[gate.Store](store); ok {
 		api.Gate = gate.New(s, keeper.Late)

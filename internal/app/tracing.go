@@ -18,7 +18,7 @@ func (a *App) trace() (*tracing.Provider, error) {
 	}
 	if p != nil {
 		a.cleanups.add("tracing", closeTimeout, func(ctx context.Context) error {
-			_ = p.Close(ctx) // a collector that is away is no failure of lockd; it was logged
+			_ = p.Shutdown(ctx) // a collector that is away is no failure of lockd; it was logged
 			return nil
 		})
 	}

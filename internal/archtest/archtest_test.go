@@ -106,10 +106,7 @@ var reach = []struct {
 		"internal/redisstore/cluster", butRedis, "lock observe redisstore",
 		"a node of a cluster is a Redis like any other",
 	},
-	{
-		"internal/tracing", butGRPC, "broker lock observe arbiter inspect session request watching peers limits deadlock",
-		"spans are made of what the core tells",
-	},
+	{"internal/tracing", butGRPC, "observe", "sending spans does not depend on what they tell"},
 	{
 		"internal/grpcapi", butGRPC,
 		"broker lock observe arbiter inspect session request watching peers limits gate ../api deadlock inbound",

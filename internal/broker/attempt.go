@@ -159,7 +159,7 @@ func (b *Broker) aboutLocked(name string, o lock.Owner) (client, annotation stri
 // endAttemptLocked is where each attempt ends, and what its outcome means for the waiter. It says whether the waiter
 // was settled without that: what was taken for it is given back then.
 func (b *Broker) endAttemptLocked(w *waiter, a attempt) (answer arbiter.Answer, settled bool) {
-	w.span.Asked(a.start, a.end, a.err)
+	w.span.asked(a.start, a.end, a.err)
 	b.doubtLocked(w, a.err)
 	w.Ended()
 	settled = w.Answered()

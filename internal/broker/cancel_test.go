@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
@@ -15,21 +17,25 @@ import (
 
 // endings is a Tracer that a test has called at the end of each request, while lockd is in the middle of answering it.
 type endings struct {
+	noop.Tracer
+
 	mu   sync.Mutex
 	then func()
 }
 
-type ending struct{ *endings }
-
-func (e *endings) Request(context.Context, string, string, lock.Kind) broker.Span { return ending{e} }
-
-func (e *endings) at(then func()) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.then = then
+type ending struct {
+	noop.Span
+	*endings
 }
 
-func (e ending) end() {
+func (e *endings) Start(ctx context.Context, name string, _ ...trace.SpanStartOption) (context.Context, trace.Span) {
+	if name != "lockd acquire" {
+		return ctx, noop.Span{}
+	}
+	return ctx, ending{endings: e}
+}
+
+func (e ending) End(...trace.SpanEndOption) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.then != nil {
@@ -37,12 +43,6 @@ func (e ending) end() {
 	}
 }
 
-func (ending) Waits()                            {}
-func (ending) Asked(time.Time, time.Time, error) {}
-func (ending) Handed(time.Time, time.Time)       {}
-func (e ending) Granted(lock.Fence)              { e.end() }
-func (e ending) Refused(error)                   { e.end() }
-func (ending) Sampled() string                   { return "" }
 func isAnswer(e session.Event, id uint64) (is bool) {
 	switch e := e.(type) {
 	case session.Granted:
@@ -118,7 +118,7 @@ func TestWhoDoesNotWaitIsAnswered(t *testing.T) {
 			inWorldWith(t, cfg, func(w *world) {
 				c, other := w.open(), w.open()
 				var early, told bool
-				at.at(func() {
+				at.then = func() {
 					id := c.lastID // that of the request; it may just be being asked for
 					if id == 0 {
 						return // another client's
@@ -129,7 +129,7 @@ func TestWhoDoesNotWaitIsAnswered(t *testing.T) {
 					}
 					_, waits := c.Waiting(id)
 					early = early || !waits && !told
-				})
+				}
 				ask(w, c, other)
 				c.events()
 				if early {

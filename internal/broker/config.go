@@ -3,6 +3,8 @@ package broker
 import (
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/lockd-io/lockd/internal/limits"
 )
 
@@ -20,8 +22,8 @@ type Config struct {
 	// AnswerTime is how much longer than its wait a request lasts at most, when the store does not answer. It should be
 	// longer than what a call of the store may take.
 	AnswerTime time.Duration
-	// Tracer is told of requests; nil: nobody is.
-	Tracer Tracer
+	// Tracer makes the spans of requests, with mutexes held, so it must not block; nil: there are none.
+	Tracer trace.Tracer
 }
 
 const (

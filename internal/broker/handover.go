@@ -127,8 +127,8 @@ func (h *handover) doubt() error {
 
 // handLocked grants a waiter what it was handed, and says whether it was still there to have it.
 func (b *Broker) handLocked(h *handover, given attempt) bool {
-	trace := h.next.span.Sampled()
-	h.next.span.Handed(h.start, given.end)
+	trace := h.next.span.sampled()
+	h.next.span.handed(h.start, given.end)
 	granted := b.grantLocked(h.next, given)
 	if granted {
 		observeIn(b.metrics.handoff, time.Since(h.start), trace)

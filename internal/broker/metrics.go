@@ -187,7 +187,7 @@ func (m *metrics) resumed(err error) {
 func (m *metrics) grant(w *waiter, at time.Time) {
 	k := w.Claim.Kind
 	m.granted[k].Inc()
-	observeIn(m.waitTime[k], at.Sub(w.Since), w.span.Sampled())
+	observeIn(m.waitTime[k], at.Sub(w.Since), w.span.sampled())
 }
 
 // acquired counts a request that was not granted by its outcome.

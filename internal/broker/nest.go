@@ -222,7 +222,7 @@ func (b *Broker) outlastLocked(l *Lease, w *waiter, ttl time.Duration) {
 	b.startExtending(r, false, func(end time.Time, err error) {
 		l.lock()
 		defer l.unlock()
-		w.span.Asked(start, time.Now(), err)
+		w.span.asked(start, time.Now(), err)
 		if gone, is := errors.AsType[*lock.GoneError](err); is && !l.over {
 			l.loseLocked(gone.Reason)
 		}

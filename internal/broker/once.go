@@ -97,7 +97,7 @@ func (b *Broker) onceLease(w *waiter, req request.Once, a onceAnswer) (OnceLease
 func (b *Broker) newOnceWaiter(req request.Once, ownID bool) *waiter {
 	w := &waiter{
 		b: b, shard: b.shardOf(req.Name), lease: req.Lease, annotation: req.Annotation,
-		client: req.Client, peer: req.Peer, ownID: ownID, once: make(chan onceAnswer, 1), span: untraced{},
+		client: req.Client, peer: req.Peer, ownID: ownID, once: make(chan onceAnswer, 1),
 	}
 	w.Claim = lock.Claim{
 		Name: req.Name, Kind: req.Kind, Owner: onceOwner(req.LeaseID), TTL: req.Lease,

@@ -6,66 +6,114 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Tracer is told of requests for locks. All of it is called with mutexes held, so it must not block.
-type Tracer interface {
-	// Request begins the span of a request for a name, below the span of its caller: the one in ctx, or the one that a
-	// W3C traceparent names. A text that is none is ignored. It never returns nil.
-	Request(ctx context.Context, traceparent, name string, kind lock.Kind) Span
-}
+// mostTraceparent is how long a traceparent may be. That of today's version has 55 bytes.
+const mostTraceparent = 64
 
-// Span is a request that is traced. After Granted or Refused nothing more is told of it.
-type Span interface {
-	// Waits says that the request waits in its queue from now on, until the next of the others.
-	Waits()
-	// Asked says that the store was asked for it, from when to when, and with which outcome.
-	Asked(from, to time.Time, err error)
-	// Handed says that it got its lock from the one before in the same call of the store, from when to when.
-	Handed(from, to time.Time)
-	Granted(fence lock.Fence)
-	Refused(cause error)
-	// Sampled is the id of the trace if it will be shown to somebody, else empty.
-	Sampled() string
+// span is a request that is traced; nil is one that is not, or of which no more is told. The mutex of its name guards
+// it, so what makes and ends spans must not block.
+type span struct {
+	tracer trace.Tracer
+	ctx    context.Context
+	all    trace.Span
+	waits  trace.Span // nil while it does not wait
 }
 
 // errWithdrawn is the cause of the end of requests whose session has ended, or goes on elsewhere.
 var errWithdrawn = errors.New("its session has ended here")
 
-// untraced is the span of a request that nobody is told of, or of which no more is told.
-type untraced struct{}
-
-func (untraced) Waits()                        {}
-func (untraced) Asked(_, _ time.Time, _ error) {}
-func (untraced) Handed(_, _ time.Time)         {}
-func (untraced) Granted(lock.Fence)            {}
-func (untraced) Refused(error)                 {}
-func (untraced) Sampled() string               { return "" }
-
-// beginSpan has a request traced if there is a Tracer.
+// beginSpan has a request traced if there is a Tracer, below the span of its caller: the one in ctx, or the one that a
+// W3C traceparent names. A text that is none is ignored.
 func (w *waiter) beginSpan(ctx context.Context, traceparent string) {
-	if t := w.b.cfg.Tracer; t != nil {
-		w.span = t.Request(ctx, traceparent, w.Claim.Name, w.Claim.Kind)
+	t := w.b.cfg.Tracer
+	if t == nil {
+		return
+	}
+	if traceparent != "" && len(traceparent) <= mostTraceparent {
+		ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": traceparent})
+	}
+	ctx, all := t.Start(ctx, "lockd acquire", trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
+		attribute.String("lockd.name", w.Claim.Name), attribute.Stringer("lockd.kind", w.Claim.Kind)))
+	w.span = &span{tracer: t, ctx: ctx, all: all}
+}
+
+// beginWait says that the request waits in its queue from now on, until the next of the others.
+func (s *span) beginWait() {
+	if s != nil && s.waits == nil {
+		_, s.waits = s.tracer.Start(s.ctx, "lockd wait")
 	}
 }
 
-// spanRefused ends the span of a request that was not granted. It may have ended before.
+func (s *span) waited(at time.Time) {
+	if s.waits != nil {
+		s.waits.End(trace.WithTimestamp(at))
+		s.waits = nil
+	}
+}
+
+// asked says that the store was asked for it, from when to when, and with which outcome.
+func (s *span) asked(from, to time.Time, err error) { s.part("lockd store", from, to, err) }
+
+// handed says that it got its lock from the one before in the same call of the store, from when to when.
+func (s *span) handed(from, to time.Time) { s.part("lockd hand-over", from, to, nil) }
+
+// part is a span that is over.
+func (s *span) part(name string, from, to time.Time, err error) {
+	if s == nil {
+		return
+	}
+	s.waited(from)
+	_, part := s.tracer.Start(s.ctx, name, trace.WithTimestamp(from), trace.WithSpanKind(trace.SpanKindClient))
+	if err != nil {
+		part.SetAttributes(attribute.String("lockd.result", err.Error()))
+	}
+	part.End(trace.WithTimestamp(to))
+}
+
+// spanRefused ends the span of a request that was not granted. It may have ended before. That somebody else has the
+// lock is no error.
 func (w *waiter) spanRefused(cause error) {
-	w.span.Refused(cause)
-	w.span = untraced{}
+	if w.span == nil {
+		return
+	}
+	if lock.Retriable(cause) {
+		w.span.all.SetStatus(codes.Error, cause.Error())
+	}
+	w.endSpan(cause.Error())
 }
 
 func (w *waiter) spanGranted(f lock.Fence) {
-	w.span.Granted(f)
-	w.span = untraced{}
+	if w.span != nil {
+		w.endSpan("granted", attribute.Int64("lockd.fence", int64(f)))
+	}
+}
+
+func (w *waiter) endSpan(result string, more ...attribute.KeyValue) {
+	w.span.waited(time.Now())
+	w.span.all.SetAttributes(append(more, attribute.String("lockd.result", result))...)
+	w.span.all.End()
+	w.span = nil
+}
+
+// sampled is the id of the trace if it will be shown to somebody, else empty.
+func (s *span) sampled() string {
+	if s == nil || !s.all.SpanContext().IsSampled() {
+		return ""
+	}
+	return s.all.SpanContext().TraceID().String()
 }
 
 // observeIn tells a histogram of a duration, with the trace that has it, if there is one.
-func observeIn(to prometheus.Observer, d time.Duration, trace string) {
-	if e, ok := to.(prometheus.ExemplarObserver); ok && trace != "" {
-		e.ObserveWithExemplar(d.Seconds(), prometheus.Labels{"trace_id": trace})
+func observeIn(to prometheus.Observer, d time.Duration, traceID string) {
+	if e, ok := to.(prometheus.ExemplarObserver); ok && traceID != "" {
+		e.ObserveWithExemplar(d.Seconds(), prometheus.Labels{"trace_id": traceID})
 		return
 	}
 	to.Observe(d.Seconds())

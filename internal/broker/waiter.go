@@ -38,7 +38,7 @@ type waiter struct {
 	q         *queue
 	timer     *time.Timer // ends a bounded wait
 	apart     bool        // in no queue: it wants once more what its holder has, or comes instead of another
-	span      Span        // untraced, or what its Tracer began
+	span      *span       // nil if it is not traced
 	succeeded bool        // it came instead of another request and may have what that was granted; the store was not asked
 	unsure    bool        // the caller chose its lease id, and what it has nobody knows
 }
@@ -52,7 +52,7 @@ func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 		b: s.b, shard: s.b.shardOf(req.Name),
 		auto: req.Lease == nil, annotation: req.Annotation, actor: cmp.Or(req.Actor, s.Actor()), sess: s,
 		waited: request.PastOf(req.Waited),
-		holder: cmp.Or(req.Holder, mark), id: id, span: untraced{},
+		holder: cmp.Or(req.Holder, mark), id: id,
 	}
 	w.Claim = lock.Claim{
 		Name: req.Name, Kind: req.Kind, Owner: owner, TTL: s.TTL(),
@@ -163,7 +163,7 @@ func (b *Broker) refuseLocked(w *waiter, e session.Event) {
 func (b *Broker) parkLocked(w *waiter, position int) {
 	w.q.Park(&w.Waiter)
 	b.boundLocked(w)
-	w.span.Waits()
+	w.span.beginWait()
 	w.shard.waiting[w] = true
 	if w.Tells(position) && w.sess != nil {
 		w.sess.Tell(session.Queued{ID: w.id, Position: position})

@@ -1,5 +1,5 @@
-// Package tracing makes the spans of requests for locks, and sends them to a collector of OpenTelemetry. All spans of
-// lockd but those of unary calls, which otelgrpc makes, are made here.
+// Package tracing sends spans to a collector of OpenTelemetry. Package broker makes those of requests for locks, and
+// otelgrpc those of unary calls.
 //
 // # What it promises
 //

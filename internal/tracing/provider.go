@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/observe"
@@ -29,11 +28,8 @@ type Config struct {
 // ErrConfig says that the variables name something that lockd does not have.
 var ErrConfig = errors.New("the tracing that the variables OTEL_… ask for is not there")
 
-// Provider sends spans to a collector until Close.
-type Provider struct {
-	spans  *sdktrace.TracerProvider
-	tracer trace.Tracer
-}
+// Provider sends spans to a collector until its Shutdown, which sends what was not sent yet.
+type Provider = sdktrace.TracerProvider
 
 // wanted says whether the variables ask for traces.
 func wanted(getenv func(string) string) (bool, error) {
@@ -75,19 +71,8 @@ func Start(ctx context.Context, cfg Config, log *zap.Logger) (*Provider, error) 
 		return nil, errors.Join(fmt.Errorf("trace to a collector: %w", err), exporter.Shutdown(ctx))
 	}
 	complainTo(log.Named("tracing"))
-	spans := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(named))
-	return newProvider(spans), nil
+	return sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(named)), nil
 }
-
-func newProvider(spans *sdktrace.TracerProvider) *Provider {
-	return &Provider{spans: spans, tracer: spans.Tracer("github.com/lockd-io/lockd")}
-}
-
-// Spans is for those who make spans of calls.
-func (p *Provider) Spans() trace.TracerProvider { return p.spans }
-
-// Close sends what was not sent yet.
-func (p *Provider) Close(ctx context.Context) error { return p.spans.Shutdown(ctx) }
 
 // complainTo has the libraries tell what goes wrong in the log. They have one place for that in a process.
 func complainTo(log *zap.Logger) {
