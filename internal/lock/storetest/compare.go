@@ -13,8 +13,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// slack is by how much two remaining times may differ, besides twice the longest step: the stores are asked one after the
-// other, for a lease and for what is left of it.
+// slack is by how much two remaining times may differ, besides twice the longest step: the stores are asked one after
+// the other, for a lease and for what is left of it.
 const slack = 2 * time.Second
 
 // Compare does the same random operations to two empty Stores and returns an error at the first difference. Fences
