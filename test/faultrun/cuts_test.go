@@ -3,6 +3,7 @@ package faultrun
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,7 +80,8 @@ func TestWhatBrokenConnectionsDeliverLateIsNotDone(t *testing.T) {
 				}
 				calm := w.goroutines()
 				crowd := begin(t.Context(), w.players(false))
-				for range tier.Pick(30, 1000) {
+				overtaken := func(p *redistest.Proxy) bool { return p.LateCounts().Overtaken > 0 }
+				for i := 0; i < tier.Pick(30, 1000) || !ends && i < 1000 && !slices.ContainsFunc(links, overtaken); i++ {
 					w.cutLate(links[w.rand.IntN(len(links))], tier.Pick(2*time.Second, 20*time.Second))
 				}
 				served := crowd.end(3*w.ttl + harness.Patience)
