@@ -1522,11 +1522,349 @@ func (x *InspectResponse) GetStoreError() string {
 	return ""
 }
 
+// WhoAmIRequest asks who the caller is.
+type WhoAmIRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhoAmIRequest) Reset() {
+	*x = WhoAmIRequest{}
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhoAmIRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhoAmIRequest) ProtoMessage() {}
+
+func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
+func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{16}
+}
+
+// WhoAmIResponse says who the caller is.
+type WhoAmIResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The client of the clients file that is meant. Empty if lockd has no clients file: then everybody may do everything.
+	Client string `protobuf:"bytes,1,opt,name=client,proto3" json:"client,omitempty"`
+	// How it was recognised, for people, such as "certificate spiffe://prod/ns/billing/a".
+	Credential string `protobuf:"bytes,2,opt,name=credential,proto3" json:"credential,omitempty"`
+	// When the certificate or the token expires. Absent = never.
+	ExpiresIn *durationpb.Duration `protobuf:"bytes,3,opt,name=expires_in,json=expiresIn,proto3" json:"expires_in,omitempty"`
+	// The names it may lock, as they are in the file: a name, or the beginning of names with * after it.
+	Lock []string `protobuf:"bytes,4,rep,name=lock,proto3" json:"lock,omitempty"`
+	// The names it may look at besides.
+	Look []string `protobuf:"bytes,5,rep,name=look,proto3" json:"look,omitempty"`
+	// The names it may neither lock nor look at, whatever the other lists say.
+	Deny []string `protobuf:"bytes,6,rep,name=deny,proto3" json:"deny,omitempty"`
+	// Its rights of an operator: "force", "limit", "drain", "examine".
+	Admin []string `protobuf:"bytes,7,rep,name=admin,proto3" json:"admin,omitempty"`
+	// Its quotas on the replica that answers.
+	Quotas []*QuotaUse `protobuf:"bytes,8,rep,name=quotas,proto3" json:"quotas,omitempty"`
+	// The replica that answers.
+	Replica string `protobuf:"bytes,9,opt,name=replica,proto3" json:"replica,omitempty"`
+	// The network address that lockd sees.
+	Peer          string `protobuf:"bytes,10,opt,name=peer,proto3" json:"peer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhoAmIResponse) Reset() {
+	*x = WhoAmIResponse{}
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhoAmIResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhoAmIResponse) ProtoMessage() {}
+
+func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
+func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *WhoAmIResponse) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *WhoAmIResponse) GetCredential() string {
+	if x != nil {
+		return x.Credential
+	}
+	return ""
+}
+
+func (x *WhoAmIResponse) GetExpiresIn() *durationpb.Duration {
+	if x != nil {
+		return x.ExpiresIn
+	}
+	return nil
+}
+
+func (x *WhoAmIResponse) GetLock() []string {
+	if x != nil {
+		return x.Lock
+	}
+	return nil
+}
+
+func (x *WhoAmIResponse) GetLook() []string {
+	if x != nil {
+		return x.Look
+	}
+	return nil
+}
+
+func (x *WhoAmIResponse) GetDeny() []string {
+	if x != nil {
+		return x.Deny
+	}
+	return nil
+}
+
+func (x *WhoAmIResponse) GetAdmin() []string {
+	if x != nil {
+		return x.Admin
+	}
+	return nil
+}
+
+func (x *WhoAmIResponse) GetQuotas() []*QuotaUse {
+	if x != nil {
+		return x.Quotas
+	}
+	return nil
+}
+
+func (x *WhoAmIResponse) GetReplica() string {
+	if x != nil {
+		return x.Replica
+	}
+	return ""
+}
+
+func (x *WhoAmIResponse) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+// QuotaUse is one quota of a client, and how much of it is used on one replica.
+type QuotaUse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is counted: "sessions", "locks", "waiting", "watches", "requests_per_second" or "streams".
+	Subject string `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
+	// How many there may be.
+	Limit uint32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	// How many there are. 0 of requests_per_second.
+	Used          uint32 `protobuf:"varint,3,opt,name=used,proto3" json:"used,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuotaUse) Reset() {
+	*x = QuotaUse{}
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuotaUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuotaUse) ProtoMessage() {}
+
+func (x *QuotaUse) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuotaUse.ProtoReflect.Descriptor instead.
+func (*QuotaUse) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *QuotaUse) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *QuotaUse) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *QuotaUse) GetUsed() uint32 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+// CanRequest asks whether the caller may do something.
+type CanRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "lock" or "look", which want a name; "force" or "limit", which take one; "drain" or "examine".
+	Verb string `protobuf:"bytes,1,opt,name=verb,proto3" json:"verb,omitempty"`
+	// The name of a lock.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CanRequest) Reset() {
+	*x = CanRequest{}
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CanRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CanRequest) ProtoMessage() {}
+
+func (x *CanRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CanRequest.ProtoReflect.Descriptor instead.
+func (*CanRequest) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *CanRequest) GetVerb() string {
+	if x != nil {
+		return x.Verb
+	}
+	return ""
+}
+
+func (x *CanRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// CanResponse says whether the caller may do it.
+type CanResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether it may.
+	Allowed bool `protobuf:"varint,1,opt,name=allowed,proto3" json:"allowed,omitempty"`
+	// If not, which right is missing.
+	Failure       *Failure `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CanResponse) Reset() {
+	*x = CanResponse{}
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CanResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CanResponse) ProtoMessage() {}
+
+func (x *CanResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CanResponse.ProtoReflect.Descriptor instead.
+func (*CanResponse) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *CanResponse) GetAllowed() bool {
+	if x != nil {
+		return x.Allowed
+	}
+	return false
+}
+
+func (x *CanResponse) GetFailure() *Failure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
 var File_lockd_v1_inspect_service_proto protoreflect.FileDescriptor
 
 const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1elockd/v1/inspect_service.proto\x12\blockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\"\xd4\x03\n" +
+	"\x1elockd/v1/inspect_service.proto\x12\blockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\x1a\x1elockd/v1/session_service.proto\"\xd4\x03\n" +
 	"\vSessionInfo\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1f\n" +
@@ -1673,14 +2011,43 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\x11replicas_answered\x18\x04 \x01(\rR\x10replicasAnswered\x12%\n" +
 	"\x0ereplicas_asked\x18\x05 \x01(\rR\rreplicasAsked\x12\x1f\n" +
 	"\vstore_error\x18\x06 \x01(\tR\n" +
-	"storeError2\xc9\x03\n" +
+	"storeError\"\x0f\n" +
+	"\rWhoAmIRequest\"\xae\x02\n" +
+	"\x0eWhoAmIResponse\x12\x16\n" +
+	"\x06client\x18\x01 \x01(\tR\x06client\x12\x1e\n" +
+	"\n" +
+	"credential\x18\x02 \x01(\tR\n" +
+	"credential\x128\n" +
+	"\n" +
+	"expires_in\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\texpiresIn\x12\x12\n" +
+	"\x04lock\x18\x04 \x03(\tR\x04lock\x12\x12\n" +
+	"\x04look\x18\x05 \x03(\tR\x04look\x12\x12\n" +
+	"\x04deny\x18\x06 \x03(\tR\x04deny\x12\x14\n" +
+	"\x05admin\x18\a \x03(\tR\x05admin\x12*\n" +
+	"\x06quotas\x18\b \x03(\v2\x12.lockd.v1.QuotaUseR\x06quotas\x12\x18\n" +
+	"\areplica\x18\t \x01(\tR\areplica\x12\x12\n" +
+	"\x04peer\x18\n" +
+	" \x01(\tR\x04peer\"N\n" +
+	"\bQuotaUse\x12\x18\n" +
+	"\asubject\x18\x01 \x01(\tR\asubject\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\rR\x05limit\x12\x12\n" +
+	"\x04used\x18\x03 \x01(\rR\x04used\"4\n" +
+	"\n" +
+	"CanRequest\x12\x12\n" +
+	"\x04verb\x18\x01 \x01(\tR\x04verb\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"T\n" +
+	"\vCanResponse\x12\x18\n" +
+	"\aallowed\x18\x01 \x01(\bR\aallowed\x12+\n" +
+	"\afailure\x18\x02 \x01(\v2\x11.lockd.v1.FailureR\afailure2\xba\x04\n" +
 	"\x0eInspectService\x12D\n" +
 	"\tGetStatus\x12\x1a.lockd.v1.GetStatusRequest\x1a\x1b.lockd.v1.GetStatusResponse\x12>\n" +
 	"\aInspect\x12\x18.lockd.v1.InspectRequest\x1a\x19.lockd.v1.InspectResponse\x12M\n" +
 	"\fListSessions\x12\x1d.lockd.v1.ListSessionsRequest\x1a\x1e.lockd.v1.ListSessionsResponse\x12D\n" +
 	"\tListHolds\x12\x1a.lockd.v1.ListHoldsRequest\x1a\x1b.lockd.v1.ListHoldsResponse\x12J\n" +
 	"\vListWaiters\x12\x1c.lockd.v1.ListWaitersRequest\x1a\x1d.lockd.v1.ListWaitersResponse\x12P\n" +
-	"\rListDeadlocks\x12\x1e.lockd.v1.ListDeadlocksRequest\x1a\x1f.lockd.v1.ListDeadlocksResponseB[\n" +
+	"\rListDeadlocks\x12\x1e.lockd.v1.ListDeadlocksRequest\x1a\x1f.lockd.v1.ListDeadlocksResponse\x12;\n" +
+	"\x06WhoAmI\x12\x17.lockd.v1.WhoAmIRequest\x1a\x18.lockd.v1.WhoAmIResponse\x122\n" +
+	"\x03Can\x12\x14.lockd.v1.CanRequest\x1a\x15.lockd.v1.CanResponseB[\n" +
 	"\vio.lockd.v1B\x13InspectServiceProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3"
 
 var (
@@ -1696,7 +2063,7 @@ func file_lockd_v1_inspect_service_proto_rawDescGZIP() []byte {
 }
 
 var file_lockd_v1_inspect_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lockd_v1_inspect_service_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_lockd_v1_inspect_service_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_lockd_v1_inspect_service_proto_goTypes = []any{
 	(HolderInfo_Origin)(0),        // 0: lockd.v1.HolderInfo.Origin
 	(*SessionInfo)(nil),           // 1: lockd.v1.SessionInfo
@@ -1715,56 +2082,69 @@ var file_lockd_v1_inspect_service_proto_goTypes = []any{
 	(*GetStatusResponse)(nil),     // 14: lockd.v1.GetStatusResponse
 	(*InspectRequest)(nil),        // 15: lockd.v1.InspectRequest
 	(*InspectResponse)(nil),       // 16: lockd.v1.InspectResponse
-	nil,                           // 17: lockd.v1.SessionInfo.LabelsEntry
-	nil,                           // 18: lockd.v1.HolderInfo.LabelsEntry
-	(*durationpb.Duration)(nil),   // 19: google.protobuf.Duration
-	(LockKind)(0),                 // 20: lockd.v1.LockKind
-	(*LockState)(nil),             // 21: lockd.v1.LockState
-	(*Deadlock)(nil),              // 22: lockd.v1.Deadlock
+	(*WhoAmIRequest)(nil),         // 17: lockd.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),        // 18: lockd.v1.WhoAmIResponse
+	(*QuotaUse)(nil),              // 19: lockd.v1.QuotaUse
+	(*CanRequest)(nil),            // 20: lockd.v1.CanRequest
+	(*CanResponse)(nil),           // 21: lockd.v1.CanResponse
+	nil,                           // 22: lockd.v1.SessionInfo.LabelsEntry
+	nil,                           // 23: lockd.v1.HolderInfo.LabelsEntry
+	(*durationpb.Duration)(nil),   // 24: google.protobuf.Duration
+	(LockKind)(0),                 // 25: lockd.v1.LockKind
+	(*LockState)(nil),             // 26: lockd.v1.LockState
+	(*Deadlock)(nil),              // 27: lockd.v1.Deadlock
+	(*Failure)(nil),               // 28: lockd.v1.Failure
 }
 var file_lockd_v1_inspect_service_proto_depIdxs = []int32{
-	17, // 0: lockd.v1.SessionInfo.labels:type_name -> lockd.v1.SessionInfo.LabelsEntry
-	19, // 1: lockd.v1.SessionInfo.age:type_name -> google.protobuf.Duration
-	19, // 2: lockd.v1.SessionInfo.silence:type_name -> google.protobuf.Duration
-	19, // 3: lockd.v1.SessionInfo.detached:type_name -> google.protobuf.Duration
+	22, // 0: lockd.v1.SessionInfo.labels:type_name -> lockd.v1.SessionInfo.LabelsEntry
+	24, // 1: lockd.v1.SessionInfo.age:type_name -> google.protobuf.Duration
+	24, // 2: lockd.v1.SessionInfo.silence:type_name -> google.protobuf.Duration
+	24, // 3: lockd.v1.SessionInfo.detached:type_name -> google.protobuf.Duration
 	0,  // 4: lockd.v1.HolderInfo.origin:type_name -> lockd.v1.HolderInfo.Origin
-	20, // 5: lockd.v1.HolderInfo.kind:type_name -> lockd.v1.LockKind
-	18, // 6: lockd.v1.HolderInfo.labels:type_name -> lockd.v1.HolderInfo.LabelsEntry
-	19, // 7: lockd.v1.HolderInfo.age:type_name -> google.protobuf.Duration
-	19, // 8: lockd.v1.HolderInfo.ttl:type_name -> google.protobuf.Duration
-	20, // 9: lockd.v1.WaiterInfo.kind:type_name -> lockd.v1.LockKind
-	19, // 10: lockd.v1.WaiterInfo.age:type_name -> google.protobuf.Duration
-	19, // 11: lockd.v1.WaiterInfo.time_left:type_name -> google.protobuf.Duration
-	19, // 12: lockd.v1.ListSessionsRequest.min_age:type_name -> google.protobuf.Duration
+	25, // 5: lockd.v1.HolderInfo.kind:type_name -> lockd.v1.LockKind
+	23, // 6: lockd.v1.HolderInfo.labels:type_name -> lockd.v1.HolderInfo.LabelsEntry
+	24, // 7: lockd.v1.HolderInfo.age:type_name -> google.protobuf.Duration
+	24, // 8: lockd.v1.HolderInfo.ttl:type_name -> google.protobuf.Duration
+	25, // 9: lockd.v1.WaiterInfo.kind:type_name -> lockd.v1.LockKind
+	24, // 10: lockd.v1.WaiterInfo.age:type_name -> google.protobuf.Duration
+	24, // 11: lockd.v1.WaiterInfo.time_left:type_name -> google.protobuf.Duration
+	24, // 12: lockd.v1.ListSessionsRequest.min_age:type_name -> google.protobuf.Duration
 	1,  // 13: lockd.v1.ListSessionsResponse.sessions:type_name -> lockd.v1.SessionInfo
-	19, // 14: lockd.v1.ListHoldsRequest.min_age:type_name -> google.protobuf.Duration
+	24, // 14: lockd.v1.ListHoldsRequest.min_age:type_name -> google.protobuf.Duration
 	8,  // 15: lockd.v1.ListHoldsResponse.holds:type_name -> lockd.v1.HoldInfo
-	21, // 16: lockd.v1.HoldInfo.lock:type_name -> lockd.v1.LockState
+	26, // 16: lockd.v1.HoldInfo.lock:type_name -> lockd.v1.LockState
 	2,  // 17: lockd.v1.HoldInfo.holder:type_name -> lockd.v1.HolderInfo
-	19, // 18: lockd.v1.ListWaitersRequest.min_age:type_name -> google.protobuf.Duration
+	24, // 18: lockd.v1.ListWaitersRequest.min_age:type_name -> google.protobuf.Duration
 	3,  // 19: lockd.v1.ListWaitersResponse.waiters:type_name -> lockd.v1.WaiterInfo
-	22, // 20: lockd.v1.ListDeadlocksResponse.deadlocks:type_name -> lockd.v1.Deadlock
-	19, // 21: lockd.v1.GetStatusResponse.uptime:type_name -> google.protobuf.Duration
-	21, // 22: lockd.v1.InspectResponse.lock:type_name -> lockd.v1.LockState
+	27, // 20: lockd.v1.ListDeadlocksResponse.deadlocks:type_name -> lockd.v1.Deadlock
+	24, // 21: lockd.v1.GetStatusResponse.uptime:type_name -> google.protobuf.Duration
+	26, // 22: lockd.v1.InspectResponse.lock:type_name -> lockd.v1.LockState
 	2,  // 23: lockd.v1.InspectResponse.holders:type_name -> lockd.v1.HolderInfo
 	3,  // 24: lockd.v1.InspectResponse.waiters:type_name -> lockd.v1.WaiterInfo
-	13, // 25: lockd.v1.InspectService.GetStatus:input_type -> lockd.v1.GetStatusRequest
-	15, // 26: lockd.v1.InspectService.Inspect:input_type -> lockd.v1.InspectRequest
-	4,  // 27: lockd.v1.InspectService.ListSessions:input_type -> lockd.v1.ListSessionsRequest
-	6,  // 28: lockd.v1.InspectService.ListHolds:input_type -> lockd.v1.ListHoldsRequest
-	9,  // 29: lockd.v1.InspectService.ListWaiters:input_type -> lockd.v1.ListWaitersRequest
-	11, // 30: lockd.v1.InspectService.ListDeadlocks:input_type -> lockd.v1.ListDeadlocksRequest
-	14, // 31: lockd.v1.InspectService.GetStatus:output_type -> lockd.v1.GetStatusResponse
-	16, // 32: lockd.v1.InspectService.Inspect:output_type -> lockd.v1.InspectResponse
-	5,  // 33: lockd.v1.InspectService.ListSessions:output_type -> lockd.v1.ListSessionsResponse
-	7,  // 34: lockd.v1.InspectService.ListHolds:output_type -> lockd.v1.ListHoldsResponse
-	10, // 35: lockd.v1.InspectService.ListWaiters:output_type -> lockd.v1.ListWaitersResponse
-	12, // 36: lockd.v1.InspectService.ListDeadlocks:output_type -> lockd.v1.ListDeadlocksResponse
-	31, // [31:37] is the sub-list for method output_type
-	25, // [25:31] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	24, // 25: lockd.v1.WhoAmIResponse.expires_in:type_name -> google.protobuf.Duration
+	19, // 26: lockd.v1.WhoAmIResponse.quotas:type_name -> lockd.v1.QuotaUse
+	28, // 27: lockd.v1.CanResponse.failure:type_name -> lockd.v1.Failure
+	13, // 28: lockd.v1.InspectService.GetStatus:input_type -> lockd.v1.GetStatusRequest
+	15, // 29: lockd.v1.InspectService.Inspect:input_type -> lockd.v1.InspectRequest
+	4,  // 30: lockd.v1.InspectService.ListSessions:input_type -> lockd.v1.ListSessionsRequest
+	6,  // 31: lockd.v1.InspectService.ListHolds:input_type -> lockd.v1.ListHoldsRequest
+	9,  // 32: lockd.v1.InspectService.ListWaiters:input_type -> lockd.v1.ListWaitersRequest
+	11, // 33: lockd.v1.InspectService.ListDeadlocks:input_type -> lockd.v1.ListDeadlocksRequest
+	17, // 34: lockd.v1.InspectService.WhoAmI:input_type -> lockd.v1.WhoAmIRequest
+	20, // 35: lockd.v1.InspectService.Can:input_type -> lockd.v1.CanRequest
+	14, // 36: lockd.v1.InspectService.GetStatus:output_type -> lockd.v1.GetStatusResponse
+	16, // 37: lockd.v1.InspectService.Inspect:output_type -> lockd.v1.InspectResponse
+	5,  // 38: lockd.v1.InspectService.ListSessions:output_type -> lockd.v1.ListSessionsResponse
+	7,  // 39: lockd.v1.InspectService.ListHolds:output_type -> lockd.v1.ListHoldsResponse
+	10, // 40: lockd.v1.InspectService.ListWaiters:output_type -> lockd.v1.ListWaitersResponse
+	12, // 41: lockd.v1.InspectService.ListDeadlocks:output_type -> lockd.v1.ListDeadlocksResponse
+	18, // 42: lockd.v1.InspectService.WhoAmI:output_type -> lockd.v1.WhoAmIResponse
+	21, // 43: lockd.v1.InspectService.Can:output_type -> lockd.v1.CanResponse
+	36, // [36:44] is the sub-list for method output_type
+	28, // [28:36] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_lockd_v1_inspect_service_proto_init() }
@@ -1773,13 +2153,14 @@ func file_lockd_v1_inspect_service_proto_init() {
 		return
 	}
 	file_lockd_v1_lock_proto_init()
+	file_lockd_v1_session_service_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockd_v1_inspect_service_proto_rawDesc), len(file_lockd_v1_inspect_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   18,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -25,6 +25,8 @@ const (
 	InspectService_ListHolds_FullMethodName     = "/lockd.v1.InspectService/ListHolds"
 	InspectService_ListWaiters_FullMethodName   = "/lockd.v1.InspectService/ListWaiters"
 	InspectService_ListDeadlocks_FullMethodName = "/lockd.v1.InspectService/ListDeadlocks"
+	InspectService_WhoAmI_FullMethodName        = "/lockd.v1.InspectService/WhoAmI"
+	InspectService_Can_FullMethodName           = "/lockd.v1.InspectService/Can"
 )
 
 // InspectServiceClient is the client API for InspectService service.
@@ -46,6 +48,10 @@ type InspectServiceClient interface {
 	ListWaiters(ctx context.Context, in *ListWaitersRequest, opts ...grpc.CallOption) (*ListWaitersResponse, error)
 	// ListDeadlocks looks for requests of any replicas that wait for each other in a circle.
 	ListDeadlocks(ctx context.Context, in *ListDeadlocksRequest, opts ...grpc.CallOption) (*ListDeadlocksResponse, error)
+	// WhoAmI tells who the caller is for lockd, and what it may do.
+	WhoAmI(ctx context.Context, in *WhoAmIRequest, opts ...grpc.CallOption) (*WhoAmIResponse, error)
+	// Can tells whether the caller may do something, and if not, why.
+	Can(ctx context.Context, in *CanRequest, opts ...grpc.CallOption) (*CanResponse, error)
 }
 
 type inspectServiceClient struct {
@@ -116,6 +122,26 @@ func (c *inspectServiceClient) ListDeadlocks(ctx context.Context, in *ListDeadlo
 	return out, nil
 }
 
+func (c *inspectServiceClient) WhoAmI(ctx context.Context, in *WhoAmIRequest, opts ...grpc.CallOption) (*WhoAmIResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WhoAmIResponse)
+	err := c.cc.Invoke(ctx, InspectService_WhoAmI_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *inspectServiceClient) Can(ctx context.Context, in *CanRequest, opts ...grpc.CallOption) (*CanResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CanResponse)
+	err := c.cc.Invoke(ctx, InspectService_Can_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // InspectServiceServer is the server API for InspectService service.
 // All implementations must embed UnimplementedInspectServiceServer
 // for forward compatibility.
@@ -135,6 +161,10 @@ type InspectServiceServer interface {
 	ListWaiters(context.Context, *ListWaitersRequest) (*ListWaitersResponse, error)
 	// ListDeadlocks looks for requests of any replicas that wait for each other in a circle.
 	ListDeadlocks(context.Context, *ListDeadlocksRequest) (*ListDeadlocksResponse, error)
+	// WhoAmI tells who the caller is for lockd, and what it may do.
+	WhoAmI(context.Context, *WhoAmIRequest) (*WhoAmIResponse, error)
+	// Can tells whether the caller may do something, and if not, why.
+	Can(context.Context, *CanRequest) (*CanResponse, error)
 	mustEmbedUnimplementedInspectServiceServer()
 }
 
@@ -162,6 +192,12 @@ func (UnimplementedInspectServiceServer) ListWaiters(context.Context, *ListWaite
 }
 func (UnimplementedInspectServiceServer) ListDeadlocks(context.Context, *ListDeadlocksRequest) (*ListDeadlocksResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListDeadlocks not implemented")
+}
+func (UnimplementedInspectServiceServer) WhoAmI(context.Context, *WhoAmIRequest) (*WhoAmIResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method WhoAmI not implemented")
+}
+func (UnimplementedInspectServiceServer) Can(context.Context, *CanRequest) (*CanResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Can not implemented")
 }
 func (UnimplementedInspectServiceServer) mustEmbedUnimplementedInspectServiceServer() {}
 func (UnimplementedInspectServiceServer) testEmbeddedByValue()                        {}
@@ -292,6 +328,42 @@ func _InspectService_ListDeadlocks_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _InspectService_WhoAmI_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(WhoAmIRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(InspectServiceServer).WhoAmI(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: InspectService_WhoAmI_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(InspectServiceServer).WhoAmI(ctx, req.(*WhoAmIRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _InspectService_Can_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CanRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(InspectServiceServer).Can(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: InspectService_Can_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(InspectServiceServer).Can(ctx, req.(*CanRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // InspectService_ServiceDesc is the grpc.ServiceDesc for InspectService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -322,6 +394,14 @@ var InspectService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListDeadlocks",
 			Handler:    _InspectService_ListDeadlocks_Handler,
+		},
+		{
+			MethodName: "WhoAmI",
+			Handler:    _InspectService_WhoAmI_Handler,
+		},
+		{
+			MethodName: "Can",
+			Handler:    _InspectService_Can_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

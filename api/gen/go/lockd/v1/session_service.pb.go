@@ -199,6 +199,8 @@ const (
 	Lost_REASON_SESSION_ENDED Lost_Reason = 4
 	// No majority of the masters holds it.
 	Lost_REASON_NO_QUORUM Lost_Reason = 5
+	// The client may lock the name no more.
+	Lost_REASON_FORBIDDEN Lost_Reason = 6
 )
 
 // Enum value maps for Lost_Reason.
@@ -210,6 +212,7 @@ var (
 		3: "REASON_DATA_LOSS",
 		4: "REASON_SESSION_ENDED",
 		5: "REASON_NO_QUORUM",
+		6: "REASON_FORBIDDEN",
 	}
 	Lost_Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED":   0,
@@ -218,6 +221,7 @@ var (
 		"REASON_DATA_LOSS":     3,
 		"REASON_SESSION_ENDED": 4,
 		"REASON_NO_QUORUM":     5,
+		"REASON_FORBIDDEN":     6,
 	}
 )
 
@@ -624,6 +628,7 @@ type SessionResponse struct {
 	//	*SessionResponse_Draining
 	//	*SessionResponse_Closing
 	//	*SessionResponse_Batch
+	//	*SessionResponse_Unwatched
 	Message       isSessionResponse_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -835,6 +840,15 @@ func (x *SessionResponse) GetBatch() *ResponseBatch {
 	return nil
 }
 
+func (x *SessionResponse) GetUnwatched() *Unwatched {
+	if x != nil {
+		if x, ok := x.Message.(*SessionResponse_Unwatched); ok {
+			return x.Unwatched
+		}
+	}
+	return nil
+}
+
 type isSessionResponse_Message interface {
 	isSessionResponse_Message()
 }
@@ -929,6 +943,11 @@ type SessionResponse_Batch struct {
 	Batch *ResponseBatch `protobuf:"bytes,22,opt,name=batch,proto3,oneof"`
 }
 
+type SessionResponse_Unwatched struct {
+	// Push: a watched name is watched no more.
+	Unwatched *Unwatched `protobuf:"bytes,23,opt,name=unwatched,proto3,oneof"`
+}
+
 func (*SessionResponse_Opened) isSessionResponse_Message() {}
 
 func (*SessionResponse_HeartbeatAck) isSessionResponse_Message() {}
@@ -964,6 +983,8 @@ func (*SessionResponse_Draining) isSessionResponse_Message() {}
 func (*SessionResponse_Closing) isSessionResponse_Message() {}
 
 func (*SessionResponse_Batch) isSessionResponse_Message() {}
+
+func (*SessionResponse_Unwatched) isSessionResponse_Message() {}
 
 // Open begins a session.
 type Open struct {
@@ -3246,6 +3267,61 @@ func (x *Unlocked) GetHold() string {
 	return ""
 }
 
+// Unwatched says that a watched name is watched no more, because the client may look at it no more.
+type Unwatched struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The lock.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Which right is missing.
+	Failure       *Failure `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Unwatched) Reset() {
+	*x = Unwatched{}
+	mi := &file_lockd_v1_session_service_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Unwatched) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Unwatched) ProtoMessage() {}
+
+func (x *Unwatched) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_session_service_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Unwatched.ProtoReflect.Descriptor instead.
+func (*Unwatched) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *Unwatched) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Unwatched) GetFailure() *Failure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
 // Draining asks the client to open a new stream and then to leave this one.
 type Draining struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3257,7 +3333,7 @@ type Draining struct {
 
 func (x *Draining) Reset() {
 	*x = Draining{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[35]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3269,7 +3345,7 @@ func (x *Draining) String() string {
 func (*Draining) ProtoMessage() {}
 
 func (x *Draining) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[35]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3282,7 +3358,7 @@ func (x *Draining) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Draining.ProtoReflect.Descriptor instead.
 func (*Draining) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{35}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Draining) GetReconnectWithin() *durationpb.Duration {
@@ -3303,7 +3379,7 @@ type Closing struct {
 
 func (x *Closing) Reset() {
 	*x = Closing{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[36]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3315,7 +3391,7 @@ func (x *Closing) String() string {
 func (*Closing) ProtoMessage() {}
 
 func (x *Closing) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[36]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3328,7 +3404,7 @@ func (x *Closing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closing.ProtoReflect.Descriptor instead.
 func (*Closing) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{36}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Closing) GetFailure() *Failure {
@@ -3361,7 +3437,7 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\n" +
 	"list_holds\x18\r \x01(\v2\x13.lockd.v1.ListHoldsH\x00R\tlistHolds\x121\n" +
 	"\tset_limit\x18\x0e \x01(\v2\x12.lockd.v1.SetLimitH\x00R\bsetLimitB\t\n" +
-	"\amessage\"\x99\a\n" +
+	"\amessage\"\xce\a\n" +
 	"\x0fSessionResponse\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12*\n" +
@@ -3384,7 +3460,8 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\bunlocked\x18\x13 \x01(\v2\x12.lockd.v1.UnlockedH\x00R\bunlocked\x120\n" +
 	"\bdraining\x18\x14 \x01(\v2\x12.lockd.v1.DrainingH\x00R\bdraining\x12-\n" +
 	"\aclosing\x18\x15 \x01(\v2\x11.lockd.v1.ClosingH\x00R\aclosing\x12/\n" +
-	"\x05batch\x18\x16 \x01(\v2\x17.lockd.v1.ResponseBatchH\x00R\x05batchB\t\n" +
+	"\x05batch\x18\x16 \x01(\v2\x17.lockd.v1.ResponseBatchH\x00R\x05batch\x123\n" +
+	"\tunwatched\x18\x17 \x01(\v2\x13.lockd.v1.UnwatchedH\x00R\tunwatchedB\t\n" +
 	"\amessage\"\xb4\x03\n" +
 	"\x04Open\x12\x1f\n" +
 	"\vclient_name\x18\x01 \x01(\tR\n" +
@@ -3545,19 +3622,20 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\bdeadlock\x18\a \x01(\v2\x12.lockd.v1.DeadlockR\bdeadlock\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\x03\x10\x04\"\x8b\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\x03\x10\x04\"\xa1\x02\n" +
 	"\x04Lost\x12\"\n" +
 	"\x04hold\x18\x01 \x01(\v2\x0e.lockd.v1.HoldR\x04hold\x12-\n" +
 	"\x06reason\x18\x02 \x01(\x0e2\x15.lockd.v1.Lost.ReasonR\x06reason\x12\x0e\n" +
 	"\x02by\x18\x03 \x01(\tR\x02by\x12\x10\n" +
-	"\x03why\x18\x04 \x01(\tR\x03why\"\x8d\x01\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\"\xa3\x01\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eREASON_EXPIRED\x10\x01\x12\x11\n" +
 	"\rREASON_FORCED\x10\x02\x12\x14\n" +
 	"\x10REASON_DATA_LOSS\x10\x03\x12\x18\n" +
 	"\x14REASON_SESSION_ENDED\x10\x04\x12\x14\n" +
-	"\x10REASON_NO_QUORUM\x10\x05\"8\n" +
+	"\x10REASON_NO_QUORUM\x10\x05\x12\x14\n" +
+	"\x10REASON_FORBIDDEN\x10\x06\"8\n" +
 	"\x06AtRisk\x12.\n" +
 	"\bvalidity\x18\x01 \x01(\v2\x12.lockd.v1.ValidityR\bvalidity\"\x06\n" +
 	"\x04Safe\"\x96\x02\n" +
@@ -3573,7 +3651,10 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\x11CAUSE_HANDED_OVER\x10\x02\x12\x11\n" +
 	"\rCAUSE_EXPIRED\x10\x03\x12\x10\n" +
 	"\fCAUSE_FORCED\x10\x04\x12\x13\n" +
-	"\x0fCAUSE_DATA_LOSS\x10\x05\"P\n" +
+	"\x0fCAUSE_DATA_LOSS\x10\x05\"L\n" +
+	"\tUnwatched\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
+	"\afailure\x18\x02 \x01(\v2\x11.lockd.v1.FailureR\afailure\"P\n" +
 	"\bDraining\x12D\n" +
 	"\x10reconnect_within\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x0freconnectWithin\"6\n" +
 	"\aClosing\x12+\n" +
@@ -3607,7 +3688,7 @@ func file_lockd_v1_session_service_proto_rawDescGZIP() []byte {
 }
 
 var file_lockd_v1_session_service_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_lockd_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_lockd_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_lockd_v1_session_service_proto_goTypes = []any{
 	(Feature)(0),                // 0: lockd.v1.Feature
 	(OnDisconnect)(0),           // 1: lockd.v1.OnDisconnect
@@ -3649,17 +3730,18 @@ var file_lockd_v1_session_service_proto_goTypes = []any{
 	(*AtRisk)(nil),              // 37: lockd.v1.AtRisk
 	(*Safe)(nil),                // 38: lockd.v1.Safe
 	(*Unlocked)(nil),            // 39: lockd.v1.Unlocked
-	(*Draining)(nil),            // 40: lockd.v1.Draining
-	(*Closing)(nil),             // 41: lockd.v1.Closing
-	nil,                         // 42: lockd.v1.Open.LabelsEntry
-	nil,                         // 43: lockd.v1.Failure.MetadataEntry
-	(*NotGranted)(nil),          // 44: lockd.v1.NotGranted
-	(*durationpb.Duration)(nil), // 45: google.protobuf.Duration
-	(LockKind)(0),               // 46: lockd.v1.LockKind
-	(*LockState)(nil),           // 47: lockd.v1.LockState
-	(*Hold)(nil),                // 48: lockd.v1.Hold
-	(*Validity)(nil),            // 49: lockd.v1.Validity
-	(*Deadlock)(nil),            // 50: lockd.v1.Deadlock
+	(*Unwatched)(nil),           // 40: lockd.v1.Unwatched
+	(*Draining)(nil),            // 41: lockd.v1.Draining
+	(*Closing)(nil),             // 42: lockd.v1.Closing
+	nil,                         // 43: lockd.v1.Open.LabelsEntry
+	nil,                         // 44: lockd.v1.Failure.MetadataEntry
+	(*NotGranted)(nil),          // 45: lockd.v1.NotGranted
+	(*durationpb.Duration)(nil), // 46: google.protobuf.Duration
+	(LockKind)(0),               // 47: lockd.v1.LockKind
+	(*LockState)(nil),           // 48: lockd.v1.LockState
+	(*Hold)(nil),                // 49: lockd.v1.Hold
+	(*Validity)(nil),            // 50: lockd.v1.Validity
+	(*Deadlock)(nil),            // 51: lockd.v1.Deadlock
 }
 var file_lockd_v1_session_service_proto_depIdxs = []int32{
 	7,  // 0: lockd.v1.SessionRequest.open:type_name -> lockd.v1.Open
@@ -3678,7 +3760,7 @@ var file_lockd_v1_session_service_proto_depIdxs = []int32{
 	9,  // 13: lockd.v1.SessionResponse.opened:type_name -> lockd.v1.Opened
 	12, // 14: lockd.v1.SessionResponse.heartbeat_ack:type_name -> lockd.v1.HeartbeatAck
 	30, // 15: lockd.v1.SessionResponse.granted:type_name -> lockd.v1.Granted
-	44, // 16: lockd.v1.SessionResponse.not_granted:type_name -> lockd.v1.NotGranted
+	45, // 16: lockd.v1.SessionResponse.not_granted:type_name -> lockd.v1.NotGranted
 	31, // 17: lockd.v1.SessionResponse.queued:type_name -> lockd.v1.Queued
 	32, // 18: lockd.v1.SessionResponse.released:type_name -> lockd.v1.Released
 	33, // 19: lockd.v1.SessionResponse.extended:type_name -> lockd.v1.Extended
@@ -3690,64 +3772,66 @@ var file_lockd_v1_session_service_proto_depIdxs = []int32{
 	37, // 25: lockd.v1.SessionResponse.at_risk:type_name -> lockd.v1.AtRisk
 	38, // 26: lockd.v1.SessionResponse.safe:type_name -> lockd.v1.Safe
 	39, // 27: lockd.v1.SessionResponse.unlocked:type_name -> lockd.v1.Unlocked
-	40, // 28: lockd.v1.SessionResponse.draining:type_name -> lockd.v1.Draining
-	41, // 29: lockd.v1.SessionResponse.closing:type_name -> lockd.v1.Closing
+	41, // 28: lockd.v1.SessionResponse.draining:type_name -> lockd.v1.Draining
+	42, // 29: lockd.v1.SessionResponse.closing:type_name -> lockd.v1.Closing
 	29, // 30: lockd.v1.SessionResponse.batch:type_name -> lockd.v1.ResponseBatch
-	42, // 31: lockd.v1.Open.labels:type_name -> lockd.v1.Open.LabelsEntry
-	45, // 32: lockd.v1.Open.session_ttl:type_name -> google.protobuf.Duration
-	1,  // 33: lockd.v1.Open.on_disconnect:type_name -> lockd.v1.OnDisconnect
-	0,  // 34: lockd.v1.Open.features:type_name -> lockd.v1.Feature
-	8,  // 35: lockd.v1.Open.resume:type_name -> lockd.v1.Resume
-	2,  // 36: lockd.v1.Open.deadlock:type_name -> lockd.v1.DeadlockPolicy
-	22, // 37: lockd.v1.Resume.holds:type_name -> lockd.v1.HeldLock
-	45, // 38: lockd.v1.Resume.age:type_name -> google.protobuf.Duration
-	45, // 39: lockd.v1.Opened.session_ttl:type_name -> google.protobuf.Duration
-	45, // 40: lockd.v1.Opened.heartbeat_interval:type_name -> google.protobuf.Duration
-	0,  // 41: lockd.v1.Opened.features:type_name -> lockd.v1.Feature
-	10, // 42: lockd.v1.Opened.limits:type_name -> lockd.v1.Limits
-	22, // 43: lockd.v1.Opened.resumed:type_name -> lockd.v1.HeldLock
-	36, // 44: lockd.v1.Opened.lost:type_name -> lockd.v1.Lost
-	45, // 45: lockd.v1.Limits.min_lease:type_name -> google.protobuf.Duration
-	45, // 46: lockd.v1.Limits.max_lease:type_name -> google.protobuf.Duration
-	45, // 47: lockd.v1.Limits.max_wait:type_name -> google.protobuf.Duration
-	45, // 48: lockd.v1.HeartbeatAck.valid_for:type_name -> google.protobuf.Duration
-	46, // 49: lockd.v1.Acquire.kind:type_name -> lockd.v1.LockKind
-	45, // 50: lockd.v1.Acquire.wait:type_name -> google.protobuf.Duration
-	45, // 51: lockd.v1.Acquire.lease:type_name -> google.protobuf.Duration
-	14, // 52: lockd.v1.Acquire.items:type_name -> lockd.v1.AcquireItem
-	45, // 53: lockd.v1.Acquire.waited:type_name -> google.protobuf.Duration
-	46, // 54: lockd.v1.AcquireItem.kind:type_name -> lockd.v1.LockKind
-	46, // 55: lockd.v1.Release.kind:type_name -> lockd.v1.LockKind
-	46, // 56: lockd.v1.Extend.kind:type_name -> lockd.v1.LockKind
-	45, // 57: lockd.v1.Extend.lease:type_name -> google.protobuf.Duration
-	47, // 58: lockd.v1.Looked.lock:type_name -> lockd.v1.LockState
-	22, // 59: lockd.v1.HoldList.locks:type_name -> lockd.v1.HeldLock
-	48, // 60: lockd.v1.HeldLock.hold:type_name -> lockd.v1.Hold
-	49, // 61: lockd.v1.HeldLock.validity:type_name -> lockd.v1.Validity
-	45, // 62: lockd.v1.HeldLock.age:type_name -> google.protobuf.Duration
-	5,  // 63: lockd.v1.RequestBatch.requests:type_name -> lockd.v1.SessionRequest
-	6,  // 64: lockd.v1.ResponseBatch.responses:type_name -> lockd.v1.SessionResponse
-	48, // 65: lockd.v1.Granted.holds:type_name -> lockd.v1.Hold
-	49, // 66: lockd.v1.Granted.validity:type_name -> lockd.v1.Validity
-	49, // 67: lockd.v1.Released.validity:type_name -> lockd.v1.Validity
-	49, // 68: lockd.v1.Extended.validity:type_name -> lockd.v1.Validity
-	35, // 69: lockd.v1.Result.failure:type_name -> lockd.v1.Failure
-	43, // 70: lockd.v1.Failure.metadata:type_name -> lockd.v1.Failure.MetadataEntry
-	45, // 71: lockd.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	50, // 72: lockd.v1.Failure.deadlock:type_name -> lockd.v1.Deadlock
-	48, // 73: lockd.v1.Lost.hold:type_name -> lockd.v1.Hold
-	3,  // 74: lockd.v1.Lost.reason:type_name -> lockd.v1.Lost.Reason
-	49, // 75: lockd.v1.AtRisk.validity:type_name -> lockd.v1.Validity
-	4,  // 76: lockd.v1.Unlocked.cause:type_name -> lockd.v1.Unlocked.Cause
-	45, // 77: lockd.v1.Draining.reconnect_within:type_name -> google.protobuf.Duration
-	35, // 78: lockd.v1.Closing.failure:type_name -> lockd.v1.Failure
-	5,  // 79: lockd.v1.SessionService.Session:input_type -> lockd.v1.SessionRequest
-	6,  // 80: lockd.v1.SessionService.Session:output_type -> lockd.v1.SessionResponse
-	80, // [80:81] is the sub-list for method output_type
-	79, // [79:80] is the sub-list for method input_type
-	79, // [79:79] is the sub-list for extension type_name
-	79, // [79:79] is the sub-list for extension extendee
-	0,  // [0:79] is the sub-list for field type_name
+	40, // 31: lockd.v1.SessionResponse.unwatched:type_name -> lockd.v1.Unwatched
+	43, // 32: lockd.v1.Open.labels:type_name -> lockd.v1.Open.LabelsEntry
+	46, // 33: lockd.v1.Open.session_ttl:type_name -> google.protobuf.Duration
+	1,  // 34: lockd.v1.Open.on_disconnect:type_name -> lockd.v1.OnDisconnect
+	0,  // 35: lockd.v1.Open.features:type_name -> lockd.v1.Feature
+	8,  // 36: lockd.v1.Open.resume:type_name -> lockd.v1.Resume
+	2,  // 37: lockd.v1.Open.deadlock:type_name -> lockd.v1.DeadlockPolicy
+	22, // 38: lockd.v1.Resume.holds:type_name -> lockd.v1.HeldLock
+	46, // 39: lockd.v1.Resume.age:type_name -> google.protobuf.Duration
+	46, // 40: lockd.v1.Opened.session_ttl:type_name -> google.protobuf.Duration
+	46, // 41: lockd.v1.Opened.heartbeat_interval:type_name -> google.protobuf.Duration
+	0,  // 42: lockd.v1.Opened.features:type_name -> lockd.v1.Feature
+	10, // 43: lockd.v1.Opened.limits:type_name -> lockd.v1.Limits
+	22, // 44: lockd.v1.Opened.resumed:type_name -> lockd.v1.HeldLock
+	36, // 45: lockd.v1.Opened.lost:type_name -> lockd.v1.Lost
+	46, // 46: lockd.v1.Limits.min_lease:type_name -> google.protobuf.Duration
+	46, // 47: lockd.v1.Limits.max_lease:type_name -> google.protobuf.Duration
+	46, // 48: lockd.v1.Limits.max_wait:type_name -> google.protobuf.Duration
+	46, // 49: lockd.v1.HeartbeatAck.valid_for:type_name -> google.protobuf.Duration
+	47, // 50: lockd.v1.Acquire.kind:type_name -> lockd.v1.LockKind
+	46, // 51: lockd.v1.Acquire.wait:type_name -> google.protobuf.Duration
+	46, // 52: lockd.v1.Acquire.lease:type_name -> google.protobuf.Duration
+	14, // 53: lockd.v1.Acquire.items:type_name -> lockd.v1.AcquireItem
+	46, // 54: lockd.v1.Acquire.waited:type_name -> google.protobuf.Duration
+	47, // 55: lockd.v1.AcquireItem.kind:type_name -> lockd.v1.LockKind
+	47, // 56: lockd.v1.Release.kind:type_name -> lockd.v1.LockKind
+	47, // 57: lockd.v1.Extend.kind:type_name -> lockd.v1.LockKind
+	46, // 58: lockd.v1.Extend.lease:type_name -> google.protobuf.Duration
+	48, // 59: lockd.v1.Looked.lock:type_name -> lockd.v1.LockState
+	22, // 60: lockd.v1.HoldList.locks:type_name -> lockd.v1.HeldLock
+	49, // 61: lockd.v1.HeldLock.hold:type_name -> lockd.v1.Hold
+	50, // 62: lockd.v1.HeldLock.validity:type_name -> lockd.v1.Validity
+	46, // 63: lockd.v1.HeldLock.age:type_name -> google.protobuf.Duration
+	5,  // 64: lockd.v1.RequestBatch.requests:type_name -> lockd.v1.SessionRequest
+	6,  // 65: lockd.v1.ResponseBatch.responses:type_name -> lockd.v1.SessionResponse
+	49, // 66: lockd.v1.Granted.holds:type_name -> lockd.v1.Hold
+	50, // 67: lockd.v1.Granted.validity:type_name -> lockd.v1.Validity
+	50, // 68: lockd.v1.Released.validity:type_name -> lockd.v1.Validity
+	50, // 69: lockd.v1.Extended.validity:type_name -> lockd.v1.Validity
+	35, // 70: lockd.v1.Result.failure:type_name -> lockd.v1.Failure
+	44, // 71: lockd.v1.Failure.metadata:type_name -> lockd.v1.Failure.MetadataEntry
+	46, // 72: lockd.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	51, // 73: lockd.v1.Failure.deadlock:type_name -> lockd.v1.Deadlock
+	49, // 74: lockd.v1.Lost.hold:type_name -> lockd.v1.Hold
+	3,  // 75: lockd.v1.Lost.reason:type_name -> lockd.v1.Lost.Reason
+	50, // 76: lockd.v1.AtRisk.validity:type_name -> lockd.v1.Validity
+	4,  // 77: lockd.v1.Unlocked.cause:type_name -> lockd.v1.Unlocked.Cause
+	35, // 78: lockd.v1.Unwatched.failure:type_name -> lockd.v1.Failure
+	46, // 79: lockd.v1.Draining.reconnect_within:type_name -> google.protobuf.Duration
+	35, // 80: lockd.v1.Closing.failure:type_name -> lockd.v1.Failure
+	5,  // 81: lockd.v1.SessionService.Session:input_type -> lockd.v1.SessionRequest
+	6,  // 82: lockd.v1.SessionService.Session:output_type -> lockd.v1.SessionResponse
+	82, // [82:83] is the sub-list for method output_type
+	81, // [81:82] is the sub-list for method input_type
+	81, // [81:81] is the sub-list for extension type_name
+	81, // [81:81] is the sub-list for extension extendee
+	0,  // [0:81] is the sub-list for field type_name
 }
 
 func init() { file_lockd_v1_session_service_proto_init() }
@@ -3790,6 +3874,7 @@ func file_lockd_v1_session_service_proto_init() {
 		(*SessionResponse_Draining)(nil),
 		(*SessionResponse_Closing)(nil),
 		(*SessionResponse_Batch)(nil),
+		(*SessionResponse_Unwatched)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3797,7 +3882,7 @@ func file_lockd_v1_session_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockd_v1_session_service_proto_rawDesc), len(file_lockd_v1_session_service_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   39,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

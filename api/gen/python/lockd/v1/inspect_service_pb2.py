@@ -24,9 +24,10 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from lockd.v1 import lock_pb2 as lockd_dot_v1_dot_lock__pb2
+from lockd.v1 import session_service_pb2 as lockd_dot_v1_dot_session__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1elockd/v1/inspect_service.proto\x12\x08lockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\"\xe9\x02\n\x0bSessionInfo\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x13\n\x0b\x63lient_name\x18\x02 \x01(\t\x12\x31\n\x06labels\x18\x03 \x03(\x0b\x32!.lockd.v1.SessionInfo.LabelsEntry\x12\x0c\n\x04peer\x18\x04 \x01(\t\x12&\n\x03\x61ge\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12*\n\x07silence\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05locks\x18\x07 \x01(\r\x12\x0f\n\x07waiters\x18\x08 \x01(\r\x12\x0f\n\x07replica\x18\t \x01(\t\x12\x0f\n\x07watches\x18\n \x01(\r\x12+\n\x08\x64\x65tached\x18\x0b \x01(\x0b\x32\x19.google.protobuf.Duration\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xa8\x04\n\nHolderInfo\x12\r\n\x05owner\x18\x01 \x01(\t\x12+\n\x06origin\x18\x02 \x01(\x0e\x32\x1b.lockd.v1.HolderInfo.Origin\x12 \n\x04kind\x18\x03 \x01(\x0e\x32\x12.lockd.v1.LockKind\x12\x12\n\nsession_id\x18\x04 \x01(\t\x12\x13\n\x0b\x63lient_name\x18\x05 \x01(\t\x12\x30\n\x06labels\x18\x06 \x03(\x0b\x32 .lockd.v1.HolderInfo.LabelsEntry\x12\x0c\n\x04peer\x18\x07 \x01(\t\x12\x0f\n\x07replica\x18\x08 \x01(\t\x12&\n\x03\x61ge\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03ttl\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04\x61uto\x18\x0b \x01(\x08\x12\r\n\x05\x66\x65nce\x18\x0c \x01(\x04\x12\x12\n\nhold_count\x18\r \x01(\r\x12\x0f\n\x07permits\x18\x0e \x01(\r\x12\x12\n\nannotation\x18\x0f \x01(\t\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"m\n\x06Origin\x12\x16\n\x12ORIGIN_UNSPECIFIED\x10\x00\x12\x12\n\x0eORIGIN_SESSION\x10\x01\x12\x10\n\x0cORIGIN_UNARY\x10\x02\x12\x10\n\x0cORIGIN_OTHER\x10\x03\x12\x13\n\x0fORIGIN_REDISSON\x10\x04\"\x8f\x02\n\nWaiterInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKind\x12\x12\n\nsession_id\x18\x03 \x01(\t\x12\x13\n\x0b\x63lient_name\x18\x04 \x01(\t\x12\x10\n\x08position\x18\x05 \x01(\r\x12&\n\x03\x61ge\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05owner\x18\x07 \x01(\t\x12\x0c\n\x04peer\x18\x08 \x01(\t\x12\x0f\n\x07replica\x18\t \x01(\t\x12\x12\n\nannotation\x18\n \x01(\t\x12,\n\ttime_left\x18\x0b \x01(\x0b\x32\x19.google.protobuf.Duration\"\x9b\x01\n\x13ListSessionsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x0e\n\x06\x63lient\x18\x04 \x01(\t\x12\x0f\n\x07replica\x18\x05 \x01(\t\x12*\n\x07min_age\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08\x64\x65tached\x18\x07 \x01(\x08\"\xa0\x01\n\x14ListSessionsResponse\x12\'\n\x08sessions\x18\x01 \x03(\x0b\x32\x15.lockd.v1.SessionInfo\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x19\n\x11replicas_answered\x18\x03 \x01(\r\x12\x16\n\x0ereplicas_asked\x18\x04 \x01(\r\x12\x13\n\x0bstore_error\x18\x05 \x01(\t\"\x96\x01\n\x10ListHoldsRequest\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x0e\n\x06\x63lient\x18\x04 \x01(\t\x12\x0f\n\x07replica\x18\x05 \x01(\t\x12*\n\x07min_age\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x97\x01\n\x11ListHoldsResponse\x12!\n\x05holds\x18\x01 \x03(\x0b\x32\x12.lockd.v1.HoldInfo\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x19\n\x11replicas_answered\x18\x03 \x01(\r\x12\x16\n\x0ereplicas_asked\x18\x04 \x01(\r\x12\x13\n\x0bstore_error\x18\x05 \x01(\t\"S\n\x08HoldInfo\x12!\n\x04lock\x18\x01 \x01(\x0b\x32\x13.lockd.v1.LockState\x12$\n\x06holder\x18\x02 \x01(\x0b\x32\x14.lockd.v1.HolderInfo\"\x92\x01\n\x12ListWaitersRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x0e\n\x06prefix\x18\x04 \x01(\t\x12\x0e\n\x06\x63lient\x18\x05 \x01(\t\x12\x0f\n\x07replica\x18\x06 \x01(\t\x12*\n\x07min_age\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x84\x01\n\x13ListWaitersResponse\x12%\n\x07waiters\x18\x01 \x03(\x0b\x32\x14.lockd.v1.WaiterInfo\x12\x19\n\x11replicas_answered\x18\x03 \x01(\r\x12\x16\n\x0ereplicas_asked\x18\x04 \x01(\r\x12\x13\n\x0bstore_error\x18\x05 \x01(\t\"\x16\n\x14ListDeadlocksRequest\"q\n\x15ListDeadlocksResponse\x12%\n\tdeadlocks\x18\x01 \x03(\x0b\x32\x12.lockd.v1.Deadlock\x12\x19\n\x11replicas_answered\x18\x02 \x01(\r\x12\x16\n\x0ereplicas_asked\x18\x03 \x01(\r\"\x12\n\x10GetStatusRequest\"\xd7\x01\n\x11GetStatusResponse\x12\x0f\n\x07replica\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12)\n\x06uptime\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05ready\x18\x04 \x01(\x08\x12\x13\n\x0bstore_error\x18\x05 \x01(\t\x12\x10\n\x08\x64raining\x18\x06 \x01(\x08\x12\x10\n\x08sessions\x18\x07 \x01(\r\x12\r\n\x05locks\x18\x08 \x01(\r\x12\x0f\n\x07waiters\x18\t \x01(\r\x12\r\n\x05store\x18\n \x01(\t\"H\n\x0eInspectRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0bmax_waiters\x18\x02 \x01(\r\x12\x13\n\x0bmax_holders\x18\x03 \x01(\r\"\xca\x01\n\x0fInspectResponse\x12!\n\x04lock\x18\x01 \x01(\x0b\x32\x13.lockd.v1.LockState\x12%\n\x07holders\x18\x02 \x03(\x0b\x32\x14.lockd.v1.HolderInfo\x12%\n\x07waiters\x18\x03 \x03(\x0b\x32\x14.lockd.v1.WaiterInfo\x12\x19\n\x11replicas_answered\x18\x04 \x01(\r\x12\x16\n\x0ereplicas_asked\x18\x05 \x01(\r\x12\x13\n\x0bstore_error\x18\x06 \x01(\t2\xc9\x03\n\x0eInspectService\x12\x44\n\tGetStatus\x12\x1a.lockd.v1.GetStatusRequest\x1a\x1b.lockd.v1.GetStatusResponse\x12>\n\x07Inspect\x12\x18.lockd.v1.InspectRequest\x1a\x19.lockd.v1.InspectResponse\x12M\n\x0cListSessions\x12\x1d.lockd.v1.ListSessionsRequest\x1a\x1e.lockd.v1.ListSessionsResponse\x12\x44\n\tListHolds\x12\x1a.lockd.v1.ListHoldsRequest\x1a\x1b.lockd.v1.ListHoldsResponse\x12J\n\x0bListWaiters\x12\x1c.lockd.v1.ListWaitersRequest\x1a\x1d.lockd.v1.ListWaitersResponse\x12P\n\rListDeadlocks\x12\x1e.lockd.v1.ListDeadlocksRequest\x1a\x1f.lockd.v1.ListDeadlocksResponseB[\n\x0bio.lockd.v1B\x13InspectServiceProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1elockd/v1/inspect_service.proto\x12\x08lockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\x1a\x1elockd/v1/session_service.proto\"\xe9\x02\n\x0bSessionInfo\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x13\n\x0b\x63lient_name\x18\x02 \x01(\t\x12\x31\n\x06labels\x18\x03 \x03(\x0b\x32!.lockd.v1.SessionInfo.LabelsEntry\x12\x0c\n\x04peer\x18\x04 \x01(\t\x12&\n\x03\x61ge\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12*\n\x07silence\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05locks\x18\x07 \x01(\r\x12\x0f\n\x07waiters\x18\x08 \x01(\r\x12\x0f\n\x07replica\x18\t \x01(\t\x12\x0f\n\x07watches\x18\n \x01(\r\x12+\n\x08\x64\x65tached\x18\x0b \x01(\x0b\x32\x19.google.protobuf.Duration\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xa8\x04\n\nHolderInfo\x12\r\n\x05owner\x18\x01 \x01(\t\x12+\n\x06origin\x18\x02 \x01(\x0e\x32\x1b.lockd.v1.HolderInfo.Origin\x12 \n\x04kind\x18\x03 \x01(\x0e\x32\x12.lockd.v1.LockKind\x12\x12\n\nsession_id\x18\x04 \x01(\t\x12\x13\n\x0b\x63lient_name\x18\x05 \x01(\t\x12\x30\n\x06labels\x18\x06 \x03(\x0b\x32 .lockd.v1.HolderInfo.LabelsEntry\x12\x0c\n\x04peer\x18\x07 \x01(\t\x12\x0f\n\x07replica\x18\x08 \x01(\t\x12&\n\x03\x61ge\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12&\n\x03ttl\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04\x61uto\x18\x0b \x01(\x08\x12\r\n\x05\x66\x65nce\x18\x0c \x01(\x04\x12\x12\n\nhold_count\x18\r \x01(\r\x12\x0f\n\x07permits\x18\x0e \x01(\r\x12\x12\n\nannotation\x18\x0f \x01(\t\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"m\n\x06Origin\x12\x16\n\x12ORIGIN_UNSPECIFIED\x10\x00\x12\x12\n\x0eORIGIN_SESSION\x10\x01\x12\x10\n\x0cORIGIN_UNARY\x10\x02\x12\x10\n\x0cORIGIN_OTHER\x10\x03\x12\x13\n\x0fORIGIN_REDISSON\x10\x04\"\x8f\x02\n\nWaiterInfo\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKind\x12\x12\n\nsession_id\x18\x03 \x01(\t\x12\x13\n\x0b\x63lient_name\x18\x04 \x01(\t\x12\x10\n\x08position\x18\x05 \x01(\r\x12&\n\x03\x61ge\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05owner\x18\x07 \x01(\t\x12\x0c\n\x04peer\x18\x08 \x01(\t\x12\x0f\n\x07replica\x18\t \x01(\t\x12\x12\n\nannotation\x18\n \x01(\t\x12,\n\ttime_left\x18\x0b \x01(\x0b\x32\x19.google.protobuf.Duration\"\x9b\x01\n\x13ListSessionsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\r\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x0e\n\x06\x63lient\x18\x04 \x01(\t\x12\x0f\n\x07replica\x18\x05 \x01(\t\x12*\n\x07min_age\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08\x64\x65tached\x18\x07 \x01(\x08\"\xa0\x01\n\x14ListSessionsResponse\x12\'\n\x08sessions\x18\x01 \x03(\x0b\x32\x15.lockd.v1.SessionInfo\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x19\n\x11replicas_answered\x18\x03 \x01(\r\x12\x16\n\x0ereplicas_asked\x18\x04 \x01(\r\x12\x13\n\x0bstore_error\x18\x05 \x01(\t\"\x96\x01\n\x10ListHoldsRequest\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x12\n\npage_token\x18\x03 \x01(\t\x12\x0e\n\x06\x63lient\x18\x04 \x01(\t\x12\x0f\n\x07replica\x18\x05 \x01(\t\x12*\n\x07min_age\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x97\x01\n\x11ListHoldsResponse\x12!\n\x05holds\x18\x01 \x03(\x0b\x32\x12.lockd.v1.HoldInfo\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x19\n\x11replicas_answered\x18\x03 \x01(\r\x12\x16\n\x0ereplicas_asked\x18\x04 \x01(\r\x12\x13\n\x0bstore_error\x18\x05 \x01(\t\"S\n\x08HoldInfo\x12!\n\x04lock\x18\x01 \x01(\x0b\x32\x13.lockd.v1.LockState\x12$\n\x06holder\x18\x02 \x01(\x0b\x32\x14.lockd.v1.HolderInfo\"\x92\x01\n\x12ListWaitersRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x0e\n\x06prefix\x18\x04 \x01(\t\x12\x0e\n\x06\x63lient\x18\x05 \x01(\t\x12\x0f\n\x07replica\x18\x06 \x01(\t\x12*\n\x07min_age\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x84\x01\n\x13ListWaitersResponse\x12%\n\x07waiters\x18\x01 \x03(\x0b\x32\x14.lockd.v1.WaiterInfo\x12\x19\n\x11replicas_answered\x18\x03 \x01(\r\x12\x16\n\x0ereplicas_asked\x18\x04 \x01(\r\x12\x13\n\x0bstore_error\x18\x05 \x01(\t\"\x16\n\x14ListDeadlocksRequest\"q\n\x15ListDeadlocksResponse\x12%\n\tdeadlocks\x18\x01 \x03(\x0b\x32\x12.lockd.v1.Deadlock\x12\x19\n\x11replicas_answered\x18\x02 \x01(\r\x12\x16\n\x0ereplicas_asked\x18\x03 \x01(\r\"\x12\n\x10GetStatusRequest\"\xd7\x01\n\x11GetStatusResponse\x12\x0f\n\x07replica\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12)\n\x06uptime\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05ready\x18\x04 \x01(\x08\x12\x13\n\x0bstore_error\x18\x05 \x01(\t\x12\x10\n\x08\x64raining\x18\x06 \x01(\x08\x12\x10\n\x08sessions\x18\x07 \x01(\r\x12\r\n\x05locks\x18\x08 \x01(\r\x12\x0f\n\x07waiters\x18\t \x01(\r\x12\r\n\x05store\x18\n \x01(\t\"H\n\x0eInspectRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0bmax_waiters\x18\x02 \x01(\r\x12\x13\n\x0bmax_holders\x18\x03 \x01(\r\"\xca\x01\n\x0fInspectResponse\x12!\n\x04lock\x18\x01 \x01(\x0b\x32\x13.lockd.v1.LockState\x12%\n\x07holders\x18\x02 \x03(\x0b\x32\x14.lockd.v1.HolderInfo\x12%\n\x07waiters\x18\x03 \x03(\x0b\x32\x14.lockd.v1.WaiterInfo\x12\x19\n\x11replicas_answered\x18\x04 \x01(\r\x12\x16\n\x0ereplicas_asked\x18\x05 \x01(\r\x12\x13\n\x0bstore_error\x18\x06 \x01(\t\"\x0f\n\rWhoAmIRequest\"\xdf\x01\n\x0eWhoAmIResponse\x12\x0e\n\x06\x63lient\x18\x01 \x01(\t\x12\x12\n\ncredential\x18\x02 \x01(\t\x12-\n\nexpires_in\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04lock\x18\x04 \x03(\t\x12\x0c\n\x04look\x18\x05 \x03(\t\x12\x0c\n\x04\x64\x65ny\x18\x06 \x03(\t\x12\r\n\x05\x61\x64min\x18\x07 \x03(\t\x12\"\n\x06quotas\x18\x08 \x03(\x0b\x32\x12.lockd.v1.QuotaUse\x12\x0f\n\x07replica\x18\t \x01(\t\x12\x0c\n\x04peer\x18\n \x01(\t\"8\n\x08QuotaUse\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\r\x12\x0c\n\x04used\x18\x03 \x01(\r\"(\n\nCanRequest\x12\x0c\n\x04verb\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"B\n\x0b\x43\x61nResponse\x12\x0f\n\x07\x61llowed\x18\x01 \x01(\x08\x12\"\n\x07\x66\x61ilure\x18\x02 \x01(\x0b\x32\x11.lockd.v1.Failure2\xba\x04\n\x0eInspectService\x12\x44\n\tGetStatus\x12\x1a.lockd.v1.GetStatusRequest\x1a\x1b.lockd.v1.GetStatusResponse\x12>\n\x07Inspect\x12\x18.lockd.v1.InspectRequest\x1a\x19.lockd.v1.InspectResponse\x12M\n\x0cListSessions\x12\x1d.lockd.v1.ListSessionsRequest\x1a\x1e.lockd.v1.ListSessionsResponse\x12\x44\n\tListHolds\x12\x1a.lockd.v1.ListHoldsRequest\x1a\x1b.lockd.v1.ListHoldsResponse\x12J\n\x0bListWaiters\x12\x1c.lockd.v1.ListWaitersRequest\x1a\x1d.lockd.v1.ListWaitersResponse\x12P\n\rListDeadlocks\x12\x1e.lockd.v1.ListDeadlocksRequest\x1a\x1f.lockd.v1.ListDeadlocksResponse\x12;\n\x06WhoAmI\x12\x17.lockd.v1.WhoAmIRequest\x1a\x18.lockd.v1.WhoAmIResponse\x12\x32\n\x03\x43\x61n\x12\x14.lockd.v1.CanRequest\x1a\x15.lockd.v1.CanResponseB[\n\x0bio.lockd.v1B\x13InspectServiceProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,44 +39,54 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SESSIONINFO_LABELSENTRY']._serialized_options = b'8\001'
   _globals['_HOLDERINFO_LABELSENTRY']._loaded_options = None
   _globals['_HOLDERINFO_LABELSENTRY']._serialized_options = b'8\001'
-  _globals['_SESSIONINFO']._serialized_start=98
-  _globals['_SESSIONINFO']._serialized_end=459
-  _globals['_SESSIONINFO_LABELSENTRY']._serialized_start=414
-  _globals['_SESSIONINFO_LABELSENTRY']._serialized_end=459
-  _globals['_HOLDERINFO']._serialized_start=462
-  _globals['_HOLDERINFO']._serialized_end=1014
-  _globals['_HOLDERINFO_LABELSENTRY']._serialized_start=414
-  _globals['_HOLDERINFO_LABELSENTRY']._serialized_end=459
-  _globals['_HOLDERINFO_ORIGIN']._serialized_start=905
-  _globals['_HOLDERINFO_ORIGIN']._serialized_end=1014
-  _globals['_WAITERINFO']._serialized_start=1017
-  _globals['_WAITERINFO']._serialized_end=1288
-  _globals['_LISTSESSIONSREQUEST']._serialized_start=1291
-  _globals['_LISTSESSIONSREQUEST']._serialized_end=1446
-  _globals['_LISTSESSIONSRESPONSE']._serialized_start=1449
-  _globals['_LISTSESSIONSRESPONSE']._serialized_end=1609
-  _globals['_LISTHOLDSREQUEST']._serialized_start=1612
-  _globals['_LISTHOLDSREQUEST']._serialized_end=1762
-  _globals['_LISTHOLDSRESPONSE']._serialized_start=1765
-  _globals['_LISTHOLDSRESPONSE']._serialized_end=1916
-  _globals['_HOLDINFO']._serialized_start=1918
-  _globals['_HOLDINFO']._serialized_end=2001
-  _globals['_LISTWAITERSREQUEST']._serialized_start=2004
-  _globals['_LISTWAITERSREQUEST']._serialized_end=2150
-  _globals['_LISTWAITERSRESPONSE']._serialized_start=2153
-  _globals['_LISTWAITERSRESPONSE']._serialized_end=2285
-  _globals['_LISTDEADLOCKSREQUEST']._serialized_start=2287
-  _globals['_LISTDEADLOCKSREQUEST']._serialized_end=2309
-  _globals['_LISTDEADLOCKSRESPONSE']._serialized_start=2311
-  _globals['_LISTDEADLOCKSRESPONSE']._serialized_end=2424
-  _globals['_GETSTATUSREQUEST']._serialized_start=2426
-  _globals['_GETSTATUSREQUEST']._serialized_end=2444
-  _globals['_GETSTATUSRESPONSE']._serialized_start=2447
-  _globals['_GETSTATUSRESPONSE']._serialized_end=2662
-  _globals['_INSPECTREQUEST']._serialized_start=2664
-  _globals['_INSPECTREQUEST']._serialized_end=2736
-  _globals['_INSPECTRESPONSE']._serialized_start=2739
-  _globals['_INSPECTRESPONSE']._serialized_end=2941
-  _globals['_INSPECTSERVICE']._serialized_start=2944
-  _globals['_INSPECTSERVICE']._serialized_end=3401
+  _globals['_SESSIONINFO']._serialized_start=130
+  _globals['_SESSIONINFO']._serialized_end=491
+  _globals['_SESSIONINFO_LABELSENTRY']._serialized_start=446
+  _globals['_SESSIONINFO_LABELSENTRY']._serialized_end=491
+  _globals['_HOLDERINFO']._serialized_start=494
+  _globals['_HOLDERINFO']._serialized_end=1046
+  _globals['_HOLDERINFO_LABELSENTRY']._serialized_start=446
+  _globals['_HOLDERINFO_LABELSENTRY']._serialized_end=491
+  _globals['_HOLDERINFO_ORIGIN']._serialized_start=937
+  _globals['_HOLDERINFO_ORIGIN']._serialized_end=1046
+  _globals['_WAITERINFO']._serialized_start=1049
+  _globals['_WAITERINFO']._serialized_end=1320
+  _globals['_LISTSESSIONSREQUEST']._serialized_start=1323
+  _globals['_LISTSESSIONSREQUEST']._serialized_end=1478
+  _globals['_LISTSESSIONSRESPONSE']._serialized_start=1481
+  _globals['_LISTSESSIONSRESPONSE']._serialized_end=1641
+  _globals['_LISTHOLDSREQUEST']._serialized_start=1644
+  _globals['_LISTHOLDSREQUEST']._serialized_end=1794
+  _globals['_LISTHOLDSRESPONSE']._serialized_start=1797
+  _globals['_LISTHOLDSRESPONSE']._serialized_end=1948
+  _globals['_HOLDINFO']._serialized_start=1950
+  _globals['_HOLDINFO']._serialized_end=2033
+  _globals['_LISTWAITERSREQUEST']._serialized_start=2036
+  _globals['_LISTWAITERSREQUEST']._serialized_end=2182
+  _globals['_LISTWAITERSRESPONSE']._serialized_start=2185
+  _globals['_LISTWAITERSRESPONSE']._serialized_end=2317
+  _globals['_LISTDEADLOCKSREQUEST']._serialized_start=2319
+  _globals['_LISTDEADLOCKSREQUEST']._serialized_end=2341
+  _globals['_LISTDEADLOCKSRESPONSE']._serialized_start=2343
+  _globals['_LISTDEADLOCKSRESPONSE']._serialized_end=2456
+  _globals['_GETSTATUSREQUEST']._serialized_start=2458
+  _globals['_GETSTATUSREQUEST']._serialized_end=2476
+  _globals['_GETSTATUSRESPONSE']._serialized_start=2479
+  _globals['_GETSTATUSRESPONSE']._serialized_end=2694
+  _globals['_INSPECTREQUEST']._serialized_start=2696
+  _globals['_INSPECTREQUEST']._serialized_end=2768
+  _globals['_INSPECTRESPONSE']._serialized_start=2771
+  _globals['_INSPECTRESPONSE']._serialized_end=2973
+  _globals['_WHOAMIREQUEST']._serialized_start=2975
+  _globals['_WHOAMIREQUEST']._serialized_end=2990
+  _globals['_WHOAMIRESPONSE']._serialized_start=2993
+  _globals['_WHOAMIRESPONSE']._serialized_end=3216
+  _globals['_QUOTAUSE']._serialized_start=3218
+  _globals['_QUOTAUSE']._serialized_end=3274
+  _globals['_CANREQUEST']._serialized_start=3276
+  _globals['_CANREQUEST']._serialized_end=3316
+  _globals['_CANRESPONSE']._serialized_start=3318
+  _globals['_CANRESPONSE']._serialized_end=3384
+  _globals['_INSPECTSERVICE']._serialized_start=3387
+  _globals['_INSPECTSERVICE']._serialized_end=3957
 # @@protoc_insertion_point(module_scope)

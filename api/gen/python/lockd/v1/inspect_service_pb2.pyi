@@ -1,5 +1,6 @@
 from google.protobuf import duration_pb2 as _duration_pb2
 from lockd.v1 import lock_pb2 as _lock_pb2
+from lockd.v1 import session_service_pb2 as _session_service_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -284,3 +285,57 @@ class InspectResponse(_message.Message):
     replicas_asked: int
     store_error: str
     def __init__(self, lock: _Optional[_Union[_lock_pb2.LockState, _Mapping]] = ..., holders: _Optional[_Iterable[_Union[HolderInfo, _Mapping]]] = ..., waiters: _Optional[_Iterable[_Union[WaiterInfo, _Mapping]]] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ..., store_error: _Optional[str] = ...) -> None: ...
+
+class WhoAmIRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class WhoAmIResponse(_message.Message):
+    __slots__ = ("client", "credential", "expires_in", "lock", "look", "deny", "admin", "quotas", "replica", "peer")
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
+    CREDENTIAL_FIELD_NUMBER: _ClassVar[int]
+    EXPIRES_IN_FIELD_NUMBER: _ClassVar[int]
+    LOCK_FIELD_NUMBER: _ClassVar[int]
+    LOOK_FIELD_NUMBER: _ClassVar[int]
+    DENY_FIELD_NUMBER: _ClassVar[int]
+    ADMIN_FIELD_NUMBER: _ClassVar[int]
+    QUOTAS_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    client: str
+    credential: str
+    expires_in: _duration_pb2.Duration
+    lock: _containers.RepeatedScalarFieldContainer[str]
+    look: _containers.RepeatedScalarFieldContainer[str]
+    deny: _containers.RepeatedScalarFieldContainer[str]
+    admin: _containers.RepeatedScalarFieldContainer[str]
+    quotas: _containers.RepeatedCompositeFieldContainer[QuotaUse]
+    replica: str
+    peer: str
+    def __init__(self, client: _Optional[str] = ..., credential: _Optional[str] = ..., expires_in: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., lock: _Optional[_Iterable[str]] = ..., look: _Optional[_Iterable[str]] = ..., deny: _Optional[_Iterable[str]] = ..., admin: _Optional[_Iterable[str]] = ..., quotas: _Optional[_Iterable[_Union[QuotaUse, _Mapping]]] = ..., replica: _Optional[str] = ..., peer: _Optional[str] = ...) -> None: ...
+
+class QuotaUse(_message.Message):
+    __slots__ = ("subject", "limit", "used")
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    USED_FIELD_NUMBER: _ClassVar[int]
+    subject: str
+    limit: int
+    used: int
+    def __init__(self, subject: _Optional[str] = ..., limit: _Optional[int] = ..., used: _Optional[int] = ...) -> None: ...
+
+class CanRequest(_message.Message):
+    __slots__ = ("verb", "name")
+    VERB_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    verb: str
+    name: str
+    def __init__(self, verb: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+
+class CanResponse(_message.Message):
+    __slots__ = ("allowed", "failure")
+    ALLOWED_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    allowed: bool
+    failure: _session_service_pb2.Failure
+    def __init__(self, allowed: bool = ..., failure: _Optional[_Union[_session_service_pb2.Failure, _Mapping]] = ...) -> None: ...

@@ -65,6 +65,16 @@ class InspectServiceStub(object):
                 request_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListDeadlocksRequest.SerializeToString,
                 response_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListDeadlocksResponse.FromString,
                 _registered_method=True)
+        self.WhoAmI = channel.unary_unary(
+                '/lockd.v1.InspectService/WhoAmI',
+                request_serializer=lockd_dot_v1_dot_inspect__service__pb2.WhoAmIRequest.SerializeToString,
+                response_deserializer=lockd_dot_v1_dot_inspect__service__pb2.WhoAmIResponse.FromString,
+                _registered_method=True)
+        self.Can = channel.unary_unary(
+                '/lockd.v1.InspectService/Can',
+                request_serializer=lockd_dot_v1_dot_inspect__service__pb2.CanRequest.SerializeToString,
+                response_deserializer=lockd_dot_v1_dot_inspect__service__pb2.CanResponse.FromString,
+                _registered_method=True)
 
 
 class InspectServiceServicer(object):
@@ -114,6 +124,20 @@ class InspectServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def WhoAmI(self, request, context):
+        """WhoAmI tells who the caller is for lockd, and what it may do.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Can(self, request, context):
+        """Can tells whether the caller may do something, and if not, why.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_InspectServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -146,6 +170,16 @@ def add_InspectServiceServicer_to_server(servicer, server):
                     servicer.ListDeadlocks,
                     request_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListDeadlocksRequest.FromString,
                     response_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListDeadlocksResponse.SerializeToString,
+            ),
+            'WhoAmI': grpc.unary_unary_rpc_method_handler(
+                    servicer.WhoAmI,
+                    request_deserializer=lockd_dot_v1_dot_inspect__service__pb2.WhoAmIRequest.FromString,
+                    response_serializer=lockd_dot_v1_dot_inspect__service__pb2.WhoAmIResponse.SerializeToString,
+            ),
+            'Can': grpc.unary_unary_rpc_method_handler(
+                    servicer.Can,
+                    request_deserializer=lockd_dot_v1_dot_inspect__service__pb2.CanRequest.FromString,
+                    response_serializer=lockd_dot_v1_dot_inspect__service__pb2.CanResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -311,6 +345,60 @@ class InspectService(object):
             '/lockd.v1.InspectService/ListDeadlocks',
             lockd_dot_v1_dot_inspect__service__pb2.ListDeadlocksRequest.SerializeToString,
             lockd_dot_v1_dot_inspect__service__pb2.ListDeadlocksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WhoAmI(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lockd.v1.InspectService/WhoAmI',
+            lockd_dot_v1_dot_inspect__service__pb2.WhoAmIRequest.SerializeToString,
+            lockd_dot_v1_dot_inspect__service__pb2.WhoAmIResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Can(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lockd.v1.InspectService/Can',
+            lockd_dot_v1_dot_inspect__service__pb2.CanRequest.SerializeToString,
+            lockd_dot_v1_dot_inspect__service__pb2.CanResponse.FromString,
             options,
             channel_credentials,
             insecure,

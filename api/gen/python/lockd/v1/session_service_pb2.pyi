@@ -69,7 +69,7 @@ class SessionRequest(_message.Message):
     def __init__(self, request_id: _Optional[int] = ..., open: _Optional[_Union[Open, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., acquire: _Optional[_Union[Acquire, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., extend: _Optional[_Union[Extend, _Mapping]] = ..., watch: _Optional[_Union[Watch, _Mapping]] = ..., unwatch: _Optional[_Union[Unwatch, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., batch: _Optional[_Union[RequestBatch, _Mapping]] = ..., look: _Optional[_Union[Look, _Mapping]] = ..., list_holds: _Optional[_Union[ListHolds, _Mapping]] = ..., set_limit: _Optional[_Union[SetLimit, _Mapping]] = ...) -> None: ...
 
 class SessionResponse(_message.Message):
-    __slots__ = ("request_id", "opened", "heartbeat_ack", "granted", "not_granted", "queued", "released", "extended", "result", "looked", "hold_list", "limit_set", "lost", "at_risk", "safe", "unlocked", "draining", "closing", "batch")
+    __slots__ = ("request_id", "opened", "heartbeat_ack", "granted", "not_granted", "queued", "released", "extended", "result", "looked", "hold_list", "limit_set", "lost", "at_risk", "safe", "unlocked", "draining", "closing", "batch", "unwatched")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     OPENED_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_ACK_FIELD_NUMBER: _ClassVar[int]
@@ -89,6 +89,7 @@ class SessionResponse(_message.Message):
     DRAINING_FIELD_NUMBER: _ClassVar[int]
     CLOSING_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
+    UNWATCHED_FIELD_NUMBER: _ClassVar[int]
     request_id: int
     opened: Opened
     heartbeat_ack: HeartbeatAck
@@ -108,7 +109,8 @@ class SessionResponse(_message.Message):
     draining: Draining
     closing: Closing
     batch: ResponseBatch
-    def __init__(self, request_id: _Optional[int] = ..., opened: _Optional[_Union[Opened, _Mapping]] = ..., heartbeat_ack: _Optional[_Union[HeartbeatAck, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., not_granted: _Optional[_Union[_lock_pb2.NotGranted, _Mapping]] = ..., queued: _Optional[_Union[Queued, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ..., extended: _Optional[_Union[Extended, _Mapping]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., looked: _Optional[_Union[Looked, _Mapping]] = ..., hold_list: _Optional[_Union[HoldList, _Mapping]] = ..., limit_set: _Optional[_Union[LimitSet, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ..., at_risk: _Optional[_Union[AtRisk, _Mapping]] = ..., safe: _Optional[_Union[Safe, _Mapping]] = ..., unlocked: _Optional[_Union[Unlocked, _Mapping]] = ..., draining: _Optional[_Union[Draining, _Mapping]] = ..., closing: _Optional[_Union[Closing, _Mapping]] = ..., batch: _Optional[_Union[ResponseBatch, _Mapping]] = ...) -> None: ...
+    unwatched: Unwatched
+    def __init__(self, request_id: _Optional[int] = ..., opened: _Optional[_Union[Opened, _Mapping]] = ..., heartbeat_ack: _Optional[_Union[HeartbeatAck, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., not_granted: _Optional[_Union[_lock_pb2.NotGranted, _Mapping]] = ..., queued: _Optional[_Union[Queued, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ..., extended: _Optional[_Union[Extended, _Mapping]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., looked: _Optional[_Union[Looked, _Mapping]] = ..., hold_list: _Optional[_Union[HoldList, _Mapping]] = ..., limit_set: _Optional[_Union[LimitSet, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ..., at_risk: _Optional[_Union[AtRisk, _Mapping]] = ..., safe: _Optional[_Union[Safe, _Mapping]] = ..., unlocked: _Optional[_Union[Unlocked, _Mapping]] = ..., draining: _Optional[_Union[Draining, _Mapping]] = ..., closing: _Optional[_Union[Closing, _Mapping]] = ..., batch: _Optional[_Union[ResponseBatch, _Mapping]] = ..., unwatched: _Optional[_Union[Unwatched, _Mapping]] = ...) -> None: ...
 
 class Open(_message.Message):
     __slots__ = ("client_name", "labels", "session_ttl", "on_disconnect", "features", "resume", "deadlock", "actor")
@@ -460,12 +462,14 @@ class Lost(_message.Message):
         REASON_DATA_LOSS: _ClassVar[Lost.Reason]
         REASON_SESSION_ENDED: _ClassVar[Lost.Reason]
         REASON_NO_QUORUM: _ClassVar[Lost.Reason]
+        REASON_FORBIDDEN: _ClassVar[Lost.Reason]
     REASON_UNSPECIFIED: Lost.Reason
     REASON_EXPIRED: Lost.Reason
     REASON_FORCED: Lost.Reason
     REASON_DATA_LOSS: Lost.Reason
     REASON_SESSION_ENDED: Lost.Reason
     REASON_NO_QUORUM: Lost.Reason
+    REASON_FORBIDDEN: Lost.Reason
     HOLD_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     BY_FIELD_NUMBER: _ClassVar[int]
@@ -513,6 +517,14 @@ class Unlocked(_message.Message):
     merged: int
     hold: str
     def __init__(self, name: _Optional[str] = ..., cause: _Optional[_Union[Unlocked.Cause, str]] = ..., fence: _Optional[int] = ..., merged: _Optional[int] = ..., hold: _Optional[str] = ...) -> None: ...
+
+class Unwatched(_message.Message):
+    __slots__ = ("name", "failure")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    failure: Failure
+    def __init__(self, name: _Optional[str] = ..., failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
 
 class Draining(_message.Message):
     __slots__ = ("reconnect_within",)

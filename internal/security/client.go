@@ -1,0 +1,130 @@
+package security
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// Act is what an operator may do.
+type Act string
+
+// The acts.
+const (
+	ActForce   Act = "force"   // release a name by force, if the client may lock it
+	ActLimit   Act = "limit"   // remove the limit of a semaphore or adopt one, if the client may lock it
+	ActDrain   Act = "drain"   // drain a replica, and take that back
+	ActExamine Act = "examine" // have a replica and its store examined
+)
+
+// The rights to a name.
+const (
+	RightLock = "lock" // to acquire, extend, watch and look, and to set the limit of a semaphore
+	RightLook = "look" // to look
+)
+
+// Client is one entry of the clients file. Whoever serves it keeps it, and asks it for each name: what it may changes
+// with the file. A nil Client may do everything: there is no file.
+type Client struct {
+	name string
+	now  atomic.Pointer[rights]
+}
+
+// rights are what a Client may. A client that is in the file no more has none.
+type rights struct {
+	lock, look, deny patterns
+	acts             []Act
+}
+
+// newClient is a Client with rights.
+func newClient(name string, r rights) *Client {
+	c := &Client{name: name}
+	c.now.Store(&r)
+	return c
+}
+
+// Name is that in the file; empty if there is no file.
+func (c *Client) Name() string {
+	if c == nil {
+		return ""
+	}
+	return c.name
+}
+
+// Tenant is whose share of everything it uses. No address is one like it.
+func (c *Client) Tenant() lock.Tenant { return lock.Tenant("client " + c.name) }
+
+// MayLock is nil if the client may lock a name. Else it is a *DeniedError.
+func (c *Client) MayLock(name string) error { return c.may(RightLock, name) }
+
+// MayLook is nil if the client may look at a name. Else it is a *DeniedError. Who may lock a name may look at it.
+func (c *Client) MayLook(name string) error { return c.may(RightLook, name) }
+
+// Sees says whether the client may look at a name.
+func (c *Client) Sees(name string) bool { return c.may(RightLook, name) == nil }
+
+func (c *Client) may(right, name string) error {
+	if c == nil {
+		return nil
+	}
+	r := c.now.Load()
+	switch {
+	case r.deny.match(name):
+		return &DeniedError{Client: c.name, Right: right, Name: name, byDeny: true}
+	case r.lock.match(name), right == RightLook && r.look.match(name):
+		return nil
+	}
+	return &DeniedError{Client: c.name, Right: right, Name: name}
+}
+
+// May is nil if the client may do what operators do. Else it is a *DeniedError.
+func (c *Client) May(a Act) error {
+	if c == nil {
+		return nil
+	}
+	for _, may := range c.now.Load().acts {
+		if may == a {
+			return nil
+		}
+	}
+	return &DeniedError{Client: c.name, Right: string(a)}
+}
+
+// MayTo is May for an act that concerns a name: the client must also be allowed to lock it.
+func (c *Client) MayTo(a Act, name string) error {
+	if err := c.May(a); err != nil {
+		return err
+	}
+	return c.MayLock(name)
+}
+
+// Rights are what a Client may, for people.
+type Rights struct {
+	Lock, Look, Deny []string
+	Acts             []Act
+}
+
+// Rights are what the client may now.
+func (c *Client) Rights() Rights {
+	r := c.now.Load()
+	return Rights{Lock: r.lock.texts(), Look: r.look.texts(), Deny: r.deny.texts(), Acts: r.acts}
+}
+
+// DeniedError says which right is missing.
+type DeniedError struct {
+	Client string
+	Right  string // RightLock, RightLook, or an Act
+	Name   string // empty for an Act
+	byDeny bool   // a deny pattern has the name
+}
+
+func (e *DeniedError) Error() string {
+	switch {
+	case e.Name == "":
+		return fmt.Sprintf("the client %q of the clients file has no admin right %q", e.Client, e.Right)
+	case e.byDeny:
+		return fmt.Sprintf("the client %q of the clients file may not %s %q: it is in its deny list", e.Client, e.Right, e.Name)
+	}
+	return fmt.Sprintf("the client %q of the clients file may not %s %q", e.Client, e.Right, e.Name)
+}
