@@ -71,7 +71,7 @@ func (s *Session) routeLocked(w *waiter) error {
 			want = session.Want{}
 		}
 	}
-	if err := s.Wait(w.id, w, want); err != nil {
+	if err := s.waitLocked(w, want); err != nil {
 		return err
 	}
 	if own != nil {
@@ -79,6 +79,19 @@ func (s *Session) routeLocked(w *waiter) error {
 		return nil
 	}
 	return s.b.enterLocked(w)
+}
+
+// waitLocked notes a request, if its client may lock all of its names. That is asked when Review would find the request
+// already, so that no change of a right is missed.
+func (s *Session) waitLocked(w *waiter, want session.Want) error {
+	if err := s.Wait(w.id, w, want); err != nil {
+		return err
+	}
+	if err := w.forbidden(s.Identity()); err != nil {
+		s.Leave(w.id, w)
+		return err
+	}
+	return nil
 }
 
 // enterLocked puts a request into its queue, or answers it if it does not want to wait for others.

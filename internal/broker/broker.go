@@ -111,6 +111,20 @@ func (b *Broker) Drain(within time.Duration) int { return b.sessions.Drain(withi
 // Undrain takes a Drain back, and says whether there was one.
 func (b *Broker) Undrain() bool { return b.sessions.Undrain() }
 
+// Review looks at what the clients may do now, because the clients file has changed. What waits without a right ends at
+// once; if holds end, too, they are lost.
+func (b *Broker) Review(holds bool, all limits.Allowances) {
+	b.tenants.Allow(all)
+	b.sessions.Review(holds)
+	b.eachShard(func(h *shard) {
+		for _, q := range h.queues {
+			for w := range q.All() {
+				w.For.reviewLocked(w.For.who)
+			}
+		}
+	})
+}
+
 // Idle is closed when the broker is draining and no session has a stream. To be called after Drain.
 func (b *Broker) Idle() <-chan struct{} { return b.sessions.Idle() }
 

@@ -45,7 +45,7 @@ func (s *Session) checkInstead(ids []uint64) error {
 // queue until what that one left behind is undone.
 func (s *Session) insteadLocked(w *waiter, req request.Acquire) error {
 	w.apart = true
-	if err := s.Wait(w.id, w, w.want()); err != nil {
+	if err := s.waitLocked(w, w.want()); err != nil {
 		return err
 	}
 	w.q = s.b.queueLocked(w.Claim.Name)

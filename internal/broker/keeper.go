@@ -59,6 +59,7 @@ func (l *Lease) Renewals(now time.Time, ls []*Lease, rs []lock.Renewal, until []
 func (l *Lease) verification() lock.Renewal {
 	return lock.Renewal{
 		Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.b.time(l.seen),
+		Tenant: l.sess.Share(),
 	}
 }
 
@@ -96,8 +97,12 @@ func (l *Lease) Lose(reason lock.LostReason) {
 	if reason == lock.LostExpired && l.auto && l.b.noQuorum.Load() {
 		reason = lock.LostQuorum
 	}
-	if !l.over {
-		l.loseLocked(reason)
+	if l.over {
+		return
+	}
+	l.loseLocked(reason)
+	if reason == lock.LostForbidden { // it is there yet
+		l.b.giveBack(l.returnAll())
 	}
 }
 

@@ -22,15 +22,28 @@ type OnceLease struct {
 	ValidFor time.Duration
 }
 
+// nameOf is that of a client in the clients file; empty if there is none.
+func nameOf(who session.Identity) string {
+	if who == nil {
+		return ""
+	}
+	return who.Client()
+}
+
 type onceAnswer struct {
 	fence   lock.Fence
 	until   time.Time
 	refused session.Event // NotGranted or Failed
 }
 
-// onceOwner is the owner of a unary lease. It can be shown to anybody: the lease id cannot be found from it.
-func onceOwner(leaseID string) lock.Owner {
-	sum := sha256.Sum256([]byte("lockd unary lease " + leaseID))
+// onceOwner is the owner of a unary lease. It can be shown to anybody: the lease id cannot be found from it. Of a client
+// of the clients file it is another one than of others who know the lease id.
+func onceOwner(leaseID string, who session.Identity) lock.Owner {
+	text := "lockd unary lease " + leaseID
+	if who != nil {
+		text += "\x00" + who.Client()
+	}
+	sum := sha256.Sum256([]byte(text))
 	return lock.Owner(formatID([16]byte(sum[:16])) + lock.UnarySuffix)
 }
 
@@ -46,6 +59,9 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 		return OnceLease{}, nil, err
 	}
 	w := b.newOnceWaiter(req, ownID)
+	if err := w.forbidden(w.who); err != nil {
+		return OnceLease{}, nil, err
+	}
 	if lease, held, err := b.againOnce(ctx, w, req); held || err != nil {
 		return lease, nil, err
 	}
@@ -87,7 +103,7 @@ func (b *Broker) onceLease(w *waiter, req request.Once, a onceAnswer) (OnceLease
 	}
 	b.Notes.Add(&inspect.Note{Name: lease.Name, Until: time.Now().Add(lease.ValidFor), Info: inspect.Holder{
 		Owner: w.Claim.Owner, Origin: inspect.OriginUnary, Kind: w.Claim.Kind,
-		Client:  session.Client{Name: w.client, Peer: w.peer},
+		Client:  session.Client{Name: w.client, Peer: w.peer, Identity: nameOf(w.who)},
 		Replica: b.cfg.Replica, Fence: lease.Fence, Count: 1, Permits: w.Claim.Permits, Annotation: w.annotation,
 	}})
 	return lease, nil
@@ -97,11 +113,11 @@ func (b *Broker) onceLease(w *waiter, req request.Once, a onceAnswer) (OnceLease
 func (b *Broker) newOnceWaiter(req request.Once, ownID bool) *waiter {
 	w := &waiter{
 		b: b, shard: b.shardOf(req.Name), lease: req.Lease, annotation: req.Annotation,
-		client: req.Client, peer: req.Peer, ownID: ownID, once: make(chan onceAnswer, 1),
+		client: req.Client, peer: req.Peer, who: req.Identity, ownID: ownID, once: make(chan onceAnswer, 1),
 	}
 	w.Claim = lock.Claim{
-		Name: req.Name, Kind: req.Kind, Owner: onceOwner(req.LeaseID), TTL: req.Lease,
-		Permits: request.PermitsOf(req.Kind, req.Permits), Limit: req.Limit, Tenant: req.Tenant.Unary(),
+		Name: req.Name, Kind: req.Kind, Owner: onceOwner(req.LeaseID, req.Identity), TTL: req.Lease,
+		Permits: request.PermitsOf(req.Kind, req.Permits), Limit: req.Limit, Tenant: req.Share(),
 	}
 	return w
 }
@@ -147,6 +163,9 @@ func (b *Broker) joinOnce(w *waiter, req request.Once) error {
 	if b.sessions.Draining() {
 		return session.ErrDraining
 	}
+	if err := w.forbidden(w.who); err != nil {
+		return err
+	}
 	w.begin(req.Wait)
 	return b.enterLocked(w)
 }
@@ -154,14 +173,14 @@ func (b *Broker) joinOnce(w *waiter, req request.Once) error {
 // ExtendOnce has a unary lease end so long from now. ErrNotHeld: it has ended. ErrOutcomeUnknown: repeat it; until that
 // is answered the earlier end counts.
 func (b *Broker) ExtendOnce(req request.Once) (OnceLease, error) {
-	name, k, owner := req.Name, req.Kind, onceOwner(req.LeaseID)
+	name, k, owner := req.Name, req.Kind, onceOwner(req.LeaseID, req.Identity)
 	err := cmp.Or(b.rules.NameKind(name, k), b.rules.Lease(&req.Lease), request.LeaseID(req.LeaseID))
 	if err != nil {
 		return OnceLease{}, err
 	}
-	r := lock.Renewal{Name: name, Kind: k, Owner: owner, TTL: req.Lease, Tenant: req.Tenant.Unary()}
+	r := lock.Renewal{Name: name, Kind: k, Owner: owner, TTL: req.Lease, Tenant: req.Share()}
 	if k != lock.Semaphore { // nobody keeps that of permits
-		own := lock.Claim{Name: name, Kind: k, Owner: owner, Tenant: req.Tenant.Unary()}
+		own := lock.Claim{Name: name, Kind: k, Owner: owner, Tenant: req.Share()}
 		err := lock.Twice(func() (err error) { r.Fence, err = b.store.Raise(b.ctx, own); return err })
 		if err != nil {
 			return OnceLease{}, err
@@ -187,10 +206,10 @@ func (b *Broker) ReleaseOnce(req request.Once) (left uint32, err error) {
 	if err != nil {
 		return 0, err
 	}
-	owner := onceOwner(req.LeaseID)
+	owner := onceOwner(req.LeaseID, req.Identity)
 	lapsed := !b.Notes.Of(req.Name, owner).Until.After(time.Now())
 	res, err := lock.Await(b.ctx, b.store.StartRelease, lock.Return{
-		Name: req.Name, Kind: req.Kind, Owner: owner, Keep: req.Keep, Tenant: req.Tenant.Unary(),
+		Name: req.Name, Kind: req.Kind, Owner: owner, Keep: req.Keep, Tenant: req.Share(),
 	})
 	err = doubtful(res, err, lapsed)
 	switch {

@@ -22,7 +22,7 @@ func (s *Session) Look(id uint64, name string) {
 func (s *Session) SetLimit(id uint64, req request.SetLimit) {
 	s.Ask(id, nil, func() {
 		previous, err := s.b.SetLimit(req)
-		s.Answer(id, session.LimitSet{ID: id, Previous: previous}, err)
+		s.Answer(id, session.LimitSet{ID: id, Name: req.Name, Previous: previous}, err)
 	})
 }
 

@@ -30,10 +30,11 @@ type waiter struct {
 	sess   *Session // nil for a unary call
 	holder string
 	id     uint64
-	client string          // the unary caller's name for itself
-	peer   string          // and where it comes from
-	ownID  bool            // the unary caller chose its lease id, and may repeat its request
-	once   chan onceAnswer // size 1, for a unary call's answer
+	client string           // the unary caller's name for itself
+	peer   string           // and where it comes from
+	who    session.Identity // and who it is; nil if everybody may do everything
+	ownID  bool             // the unary caller chose its lease id, and may repeat its request
+	once   chan onceAnswer  // size 1, for a unary call's answer
 
 	q         *queue
 	timer     *time.Timer // ends a bounded wait
@@ -55,7 +56,7 @@ func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 		holder: cmp.Or(req.Holder, mark), id: id,
 	}
 	w.Claim = lock.Claim{
-		Name: req.Name, Kind: req.Kind, Owner: owner, TTL: s.TTL(),
+		Name: req.Name, Kind: req.Kind, Owner: owner, TTL: s.TTL(), Tenant: s.Share(),
 		Permits: request.PermitsOf(req.Kind, req.Permits), Limit: req.Limit,
 	}
 	if req.Lease != nil {
@@ -193,6 +194,34 @@ func (w *waiter) Cancel() bool {
 	w.b.removeLocked(w)
 	w.b.answerLocked(w, session.NotGranted{ID: w.id, Cause: session.ErrCancelled})
 	return true
+}
+
+// Review ends it with the error of a name that its client may lock no more, if there is one.
+func (w *waiter) Review(who session.Identity) {
+	w.lock()
+	defer w.unlock()
+	if !w.Answered() {
+		w.reviewLocked(who)
+	}
+}
+
+func (w *waiter) reviewLocked(who session.Identity) {
+	if err := w.forbidden(who); err != nil {
+		w.b.refuseLocked(w, session.Failed{ID: w.id, Err: err})
+	}
+}
+
+// forbidden is the error of a name that a client may not lock; nil if there is none.
+func (w *waiter) forbidden(who session.Identity) error {
+	if who == nil {
+		return nil
+	}
+	for _, c := range w.claimed() {
+		if err := who.MayLock(c.Name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Withdraw ends it without an answer: its session has ended here.

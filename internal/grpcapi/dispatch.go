@@ -71,6 +71,10 @@ func (c *conn) dispatchAll(batch []*lockdv1.SessionRequest) {
 func (c *conn) request(m *lockdv1.SessionRequest) {
 	c.traceRequest(m)
 	id := m.GetRequestId()
+	if err := c.mayRequest(m); err != nil {
+		c.next(id, request.VerbRefuse).Err = err
+		return
+	}
 	switch r := m.GetMessage().(type) {
 	case *lockdv1.SessionRequest_Acquire:
 		next := c.next(id, request.VerbAcquire)
@@ -135,9 +139,9 @@ func (c *conn) next(id uint64, verb request.Verb) *request.Request {
 
 // pass hands what was collected to the session. It may have to wait at the gate.
 func (c *conn) pass() {
-	if len(c.piece) > 0 && c.cfg.Gate.Stops(c.sess.ID(), len(c.piece)) {
+	if share := c.sess.Share(); len(c.piece) > 0 && c.cfg.Gate.Stops(share, len(c.piece)) {
 		patience := patience(time.Now(), c.beat, c.sess.TTL())
-		c.cfg.Gate.Enter(c.sess.ID(), len(c.piece), patience, c.stream.Context().Done())
+		c.cfg.Gate.Enter(share, len(c.piece), patience, c.stream.Context().Done())
 	}
 	c.sess.Requests(c.piece)
 	c.forget()

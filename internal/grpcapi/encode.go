@@ -99,6 +99,14 @@ func setValidity(m *lockdv1.Validity, v session.Validity) {
 	setDuration(m.GetAnchorAge(), now.Sub(v.AnchorAt))
 }
 
+// leftUntil is how long it is until a time; nil if there is none.
+func leftUntil(t time.Time) *durationpb.Duration {
+	if t.IsZero() {
+		return nil
+	}
+	return durationpb.New(max(time.Until(t), 0))
+}
+
 func setDuration(m *durationpb.Duration, d time.Duration) {
 	m.Seconds, m.Nanos = int64(d/time.Second), int32(d%time.Second) //nolint:gosec // less than 2^30
 }
@@ -181,6 +189,8 @@ func setPush(r *lockdv1.SessionResponse, e session.Event) {
 		r.Message = &lockdv1.SessionResponse_Unlocked{Unlocked: &lockdv1.Unlocked{
 			Name: e.Name, Cause: unlockCauses[e.Cause], Fence: uint64(e.Fence), Merged: e.Merged, Hold: e.Hold,
 		}}
+	case session.Unwatched:
+		r.Message = &lockdv1.SessionResponse_Unwatched{Unwatched: &lockdv1.Unwatched{Name: e.Name, Failure: toFailure(e.Err)}}
 	case session.Draining:
 		r.Message = &lockdv1.SessionResponse_Draining{Draining: &lockdv1.Draining{ReconnectWithin: durationpb.New(e.Within)}}
 	default:
@@ -211,6 +221,8 @@ var lostReasons = map[lock.LostReason]lockdv1.Lost_Reason{
 	lock.LostData:    lockdv1.Lost_REASON_DATA_LOSS,
 	lock.LostSession: lockdv1.Lost_REASON_SESSION_ENDED,
 	lock.LostQuorum:  lockdv1.Lost_REASON_NO_QUORUM,
+
+	lock.LostForbidden: lockdv1.Lost_REASON_FORBIDDEN,
 }
 
 func fromSession(b *broker.Broker, s *broker.Session) *lockdv1.Opened {

@@ -100,10 +100,14 @@ func (h *inspectService) ListDeadlocks(
 		return nil, err
 	}
 	resp := &lockdv1.ListDeadlocksResponse{ReplicasAnswered: count(found.Answered), ReplicasAsked: count(found.Asked)}
-	oldest := slices.SortedFunc(slices.Values(found.Deadlocks), func(d, e deadlock.Deadlock) int {
+	who := callerOf(ctx)
+	all := slices.DeleteFunc(found.Deadlocks, func(d deadlock.Deadlock) bool { return len(who.hide(d).Members) == 0 })
+	oldest := slices.SortedFunc(slices.Values(all), func(d, e deadlock.Deadlock) int {
 		return cmp.Compare(e.Members[0].Age, d.Members[0].Age)
 	})
-	resp.Deadlocks, _ = listed(oldest, pageBytes, fromDeadlock)
+	resp.Deadlocks, _ = listed(oldest, pageBytes, func(d deadlock.Deadlock) *lockdv1.Deadlock {
+		return fromDeadlock(who.hide(d))
+	})
 	return resp, nil
 }
 

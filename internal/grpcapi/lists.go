@@ -3,6 +3,7 @@ package grpcapi
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +52,10 @@ func (h *inspectService) ListSessions(
 	if err != nil {
 		return nil, err
 	}
+	who := callerOf(ctx)
+	infos = slices.DeleteFunc(infos, func(i inspect.Session) bool {
+		return !who.seesAll() && i.Client.Identity != who.Client()
+	})
 	sessions, whole := listed(infos, pageBytes, fromSessionInfo)
 	if !whole {
 		next = infos[len(sessions)-1].ID
@@ -77,6 +82,7 @@ func (h *inspectService) ListWaiters(
 	if err != nil {
 		return nil, err
 	}
+	in.Waiters = slices.DeleteFunc(in.Waiters, func(w inspect.Waiter) bool { return !callerOf(ctx).sees(w.Name) })
 	waiters, _ := listed(in.Waiters, pageBytes, fromWaiter)
 	return &lockdv1.ListWaitersResponse{
 		Waiters:          waiters,
@@ -121,6 +127,7 @@ func (h *inspectService) ListHolds(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
+	infos = slices.DeleteFunc(infos, func(i inspect.Listed) bool { return !callerOf(ctx).sees(i.Lock.Name) })
 	holds, _ := listed(infos, math.MaxInt, func(i inspect.Listed) *lockdv1.HoldInfo { return fromHeld(i.Lock, i.Holder) })
 	return holdsPage(holds, namesToken, next, asking), nil
 }
@@ -146,6 +153,7 @@ func (h *inspectService) leasesEverywhere(
 	if err != nil {
 		return nil, err
 	}
+	infos = slices.DeleteFunc(infos, func(l inspect.Leased) bool { return !callerOf(ctx).sees(l.Name) })
 	holds, whole := listed(infos, pageBytes, func(i inspect.Leased) *lockdv1.HoldInfo {
 		return fromHeld(lockOf(i), i.Holder)
 	})

@@ -2,12 +2,14 @@ package grpcapi
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 type lockService struct {
@@ -33,7 +35,7 @@ func (h *lockService) Acquire(ctx context.Context, r *lockdv1.AcquireRequest) (*
 	lease, refused, err := h.b.AcquireOnce(ctx, request.Once{
 		Name: what.Name, Kind: what.Kind, Permits: what.Permits, Limit: what.Limit,
 		Wait: wait, Lease: d, LeaseID: r.GetLeaseId(), Client: r.GetClientName(), Peer: peerOf(ctx), Tenant: tenantOf(ctx),
-		Annotation: r.GetAnnotation(),
+		Identity: callerOf(ctx).identity(), Annotation: r.GetAnnotation(),
 	})
 	switch {
 	case err != nil:
@@ -61,8 +63,8 @@ func (h *lockService) Extend(ctx context.Context, r *lockdv1.ExtendRequest) (*lo
 		return nil, err
 	}
 	lease, err := h.b.ExtendOnce(request.Once{
-		Tenant: tenantOf(ctx),
-		Name:   r.GetName(), Kind: toKind(r.GetKind()), LeaseID: r.GetLeaseId(), Lease: d, MayShorten: r.GetMayShorten(),
+		Tenant: tenantOf(ctx), Identity: callerOf(ctx).identity(),
+		Name: r.GetName(), Kind: toKind(r.GetKind()), LeaseID: r.GetLeaseId(), Lease: d, MayShorten: r.GetMayShorten(),
 	})
 	return &lockdv1.ExtendResponse{Lease: fromOnce(lease)}, err
 }
@@ -70,7 +72,8 @@ func (h *lockService) Extend(ctx context.Context, r *lockdv1.ExtendRequest) (*lo
 // Release ends a lease, or releases some of its permits.
 func (h *lockService) Release(ctx context.Context, r *lockdv1.ReleaseRequest) (*lockdv1.ReleaseResponse, error) {
 	left, err := h.b.ReleaseOnce(request.Once{
-		Tenant: tenantOf(ctx), Name: r.GetName(), Kind: toKind(r.GetKind()), LeaseID: r.GetLeaseId(), Keep: r.GetKeep(),
+		Tenant: tenantOf(ctx), Identity: callerOf(ctx).identity(),
+		Name: r.GetName(), Kind: toKind(r.GetKind()), LeaseID: r.GetLeaseId(), Keep: r.GetKeep(),
 	})
 	return &lockdv1.ReleaseResponse{Remaining: left}, err
 }
@@ -95,6 +98,7 @@ func (h *lockService) List(ctx context.Context, r *lockdv1.ListRequest) (*lockdv
 		if err != nil {
 			return nil, err
 		}
+		infos = slices.DeleteFunc(infos, func(i session.LockInfo) bool { return !callerOf(ctx).sees(i.Name) })
 		if locks, whole := listed(infos, pageBytes, fromLock); whole || size == 1 {
 			return &lockdv1.ListResponse{Locks: locks, NextPageToken: next}, nil
 		}

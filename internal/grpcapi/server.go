@@ -29,6 +29,7 @@ import (
 	"github.com/lockd-io/lockd/internal/inbound"
 	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/security"
 )
 
 // How far a client may send ahead of what is read: on a stream, and on a connection. Without these values gRPC adapts
@@ -49,7 +50,8 @@ const (
 	metadataBytes  = 16 << 10
 )
 
-// Config is what a Server is told at its start. All fields but TLS, AdminTLS, Examine, Spans and Gate are required.
+// Config is what a Server is told at its start. All fields but TLS, AdminTLS, Examine, Spans, Guard and Gate are
+// required.
 type Config struct {
 	MaxConcurrentStreams uint32 // of one connection; 0 = no bound
 	Reflection           bool
@@ -70,6 +72,8 @@ type Config struct {
 	Examine func(ctx context.Context) []lock.Finding
 	// Spans has unary calls traced; nil: they are not.
 	Spans trace.TracerProvider
+	// Guard says who may do what; nil: everybody may do everything.
+	Guard *security.Guard
 	// Gate is where requests of sessions wait when the store has too much to do; nil if it never has.
 	Gate *gate.Gate
 }
@@ -96,19 +100,17 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	codec := newFrameCodec(b.Limits().FrameBytes, unaryBytes(b.Limits()))
 	in := inbound.New(bounds(b.Limits().FrameBytes), log, reg)
 	s := &Server{health: health.NewServer(), intake: in, secure: cfg.TLS != nil, secureAdmin: cfg.AdminTLS != nil}
-	clients := append(serverOptions(cfg, codec, unary(b, log, m)), speak(cfg.TLS, "listen", log, m, in))
+	clients := append(serverOptions(cfg, codec, unary(b, cfg.Guard, log, m)), speak(cfg.TLS, "listen", log, m, in))
 	s.clients = grpc.NewServer(append(clients, traceCalls(cfg.Spans)...)...)
-	s.operators = grpc.NewServer(append(serverOptions(cfg, codec, unary(nil, log, m)),
+	s.operators = grpc.NewServer(append(serverOptions(cfg, codec, unary(nil, cfg.Guard, log, m)),
 		speak(cfg.AdminTLS, "admin_listen", log, m, in))...)
 	lockdv1.RegisterSessionServiceServer(s.clients,
 		&sessionService{cfg: cfg, b: b, log: log, metrics: m, workers: &s.streams})
 	lockdv1.RegisterLockServiceServer(s.clients, &lockService{b: b})
-	lockdv1.RegisterAdminServiceServer(s.clients, lockdv1.UnimplementedAdminServiceServer{}) // see admit
 	here := replica{b, cfg, time.Now()}
-	lockdv1.RegisterAdminServiceServer(s.operators, &adminService{
-		replica: here, server: s, log: log, examining: make(limits.Slots, limits.Examinations),
-	})
+	admin := &adminService{replica: here, server: s, log: log, examining: make(limits.Slots, limits.Examinations)}
 	for _, g := range []*grpc.Server{s.clients, s.operators} {
+		lockdv1.RegisterAdminServiceServer(g, admin) // see admit
 		lockdv1.RegisterInspectServiceServer(g, &inspectService{replica: here, operators: g == s.operators})
 		grpc_health_v1.RegisterHealthServer(g, s.health)
 		if cfg.Reflection {

@@ -53,7 +53,16 @@ func (h *sessionService) Session(stream sessionStream) error {
 func (h *sessionService) session(stream sessionStream) error {
 	h.metrics.streams.Inc()
 	defer h.metrics.streams.Dec()
-	tenant := tenantOf(stream.Context())
+	who, err := identify(stream.Context(), h.cfg.Guard)
+	if err != nil {
+		return err
+	}
+	tenant := who.tenant(stream.Context())
+	use := h.b.Tenants().Use(tenant)
+	if err := use.Take(limits.UseStreams, 1); err != nil {
+		return err
+	}
+	defer use.Give(limits.UseStreams, 1)
 	slot, err := h.b.Arrive(tenant)
 	if err != nil {
 		return err
@@ -64,7 +73,7 @@ func (h *sessionService) session(stream sessionStream) error {
 		return err
 	}
 	c := &conn{
-		sessionService: h, stream: stream, slot: slot, came: make(chan struct{}), opened: make(chan error, 1),
+		sessionService: h, stream: stream, slot: slot, who: who, use: use, came: make(chan struct{}), opened: make(chan error, 1),
 		closed: make(chan error, 1),
 		last:   make(chan *lockdv1.SessionResponse, 1), wrote: make(chan error, 1),
 	}
@@ -99,6 +108,8 @@ type conn struct {
 	*sessionService
 	stream sessionStream
 	slot   *limits.Slot
+	who    *caller       // nil if everybody may do everything
+	use    *limits.Use   // what its client has; nil if that is not counted
 	came   chan struct{} // closed when the first message came, or none will
 	opened chan error    // size 1: the outcome of Open, after which the fields below are set
 	closed chan error    // size 1: why the reader ended; nil after a clean half-close
@@ -205,11 +216,15 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 		return err
 	}
 	ctx := c.stream.Context()
-	open.Client.Peer, open.Client.Tenant, open.Slot = peerOf(ctx), tenantOf(ctx), c.slot
+	open.Client.Peer, open.Client.Tenant, open.Slot = peerOf(ctx), c.who.tenant(ctx), c.slot
+	if c.who != nil {
+		open.Identity, open.Client.Identity = c.who, c.who.Client()
+	}
 	c.openID, c.batches = m.GetRequestId(), slices.Contains(req.GetFeatures(), lockdv1.Feature_FEATURE_BATCH)
 	c.beat = time.Now()
 	if req.GetResume() == nil {
 		c.sess, err = c.b.Open(open)
+		c.review()
 		return err
 	}
 	c.resumed = true
@@ -219,13 +234,20 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 	resume, err := toResume(open, req.GetResume())
 	if err == nil {
 		c.sess, c.lost, err = c.b.Resume(ctx, resume)
+		c.review()
 	}
 	return err
 }
 
-// tenantOf is whose share of everything a call uses: today that of the client's address. Who identifies clients changes
-// it here.
-func tenantOf(ctx context.Context) lock.Tenant { return limits.TenantOf(peerOf(ctx)) }
+// review has the session look at its rights once it is one of those that are told of changes.
+func (c *conn) review() {
+	if c.sess != nil {
+		c.sess.Review(c.cfg.Guard.EndsHolds())
+	}
+}
+
+// tenantOf is whose share of everything a unary call uses.
+func tenantOf(ctx context.Context) lock.Tenant { return callerOf(ctx).tenant(ctx) }
 
 // peerOf is the network address a call comes from.
 func peerOf(ctx context.Context) string {

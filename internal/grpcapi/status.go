@@ -10,6 +10,7 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/deadlock"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/security"
 	"github.com/lockd-io/lockd/internal/session"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -60,6 +61,8 @@ var table = []struct {
 	{session.ErrOpenTwice, codes.FailedPrecondition, "SESSION_ALREADY_OPEN", -1},
 	{session.ErrFrameTooLarge, codes.ResourceExhausted, "FRAME_TOO_LARGE", -1},
 	{session.ErrAdminOnly, codes.PermissionDenied, "ADMIN_ONLY", -1},
+	{session.ErrForbidden, codes.PermissionDenied, "FORBIDDEN", -1},
+	{session.ErrUnauthenticated, codes.Unauthenticated, "NO_CREDENTIALS", -1}, // each has a reason of its own
 	{session.ErrQuota, codes.ResourceExhausted, "QUOTA", time.Second},
 	{lock.ErrInVain, codes.Unavailable, "BACKEND_UNAVAILABLE", time.Second}, // why is another one of these
 	{lock.ErrInvalid, codes.InvalidArgument, "INVALID_MESSAGE", -1},
@@ -146,7 +149,20 @@ func specify(f *lockdv1.Failure, err error) (detail protoadapt.MessageV1) {
 	var quota *session.QuotaError
 	var limit *lock.LimitError
 	var circle *deadlock.Error
+	var forbidden *session.ForbiddenError
+	var unknown *session.UnauthenticatedError
 	switch {
+	case errors.As(err, &forbidden):
+		f.Message = forbidden.Error()
+		f.Metadata = map[string]string{"client": forbidden.Client, "right": forbidden.Right, "name": forbidden.Name}
+		if forbidden.Name == "" {
+			delete(f.Metadata, "name")
+		}
+	case errors.As(err, &unknown):
+		f.Message, f.Reason = unknown.Error(), unknown.Reason
+		if unknown.Reason == security.ReasonKeysUnavailable {
+			f.Code, f.RetryAfter = int32(codes.Unavailable), durationpb.New(time.Second)
+		}
 	case errors.As(err, &circle):
 		f.Message, f.Deadlock = circle.Error(), fromDeadlock(circle.Deadlock)
 		return protoadapt.MessageV1Of(f.GetDeadlock())

@@ -10,6 +10,8 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/limits"
+	"github.com/lockd-io/lockd/internal/security"
 	"github.com/lockd-io/lockd/internal/session"
 )
 
@@ -17,17 +19,28 @@ const adminMethods = "/lockd.v1.AdminService/"
 
 // unary does what all unary calls of an address have in common. It refuses marked messages, makes a status of an error,
 // tells its reason in the trailer, and counts the calls by method, which is a registered one, and code. Operators are
-// not kept waiting: their b is nil.
-func unary(b *broker.Broker, log *zap.Logger, m *metrics) grpc.UnaryServerInterceptor {
+// not kept waiting: their b is nil. With a guard nobody calls who is not known and may not; health and reflection are for
+// everybody.
+func unary(b *broker.Broker, guard *security.Guard, log *zap.Logger, m *metrics) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
+		var who *caller
+		ours := strings.HasPrefix(info.FullMethod, "/lockd.v1.")
+		if err = marked(req); err == nil && ours {
+			if who, err = identify(ctx, guard); who != nil {
+				ctx = context.WithValue(ctx, callerKey{}, who)
+			}
+		}
 		done := func() {}
-		if err = marked(req); err == nil && b != nil {
+		if err == nil && ours && b != nil {
 			done, err = admit(ctx, b, info.FullMethod, req)
 		}
 		if err == nil {
-			resp, err = next(ctx, req)
+			if err = who.may(req); err == nil {
+				resp, err = next(ctx, req)
+			}
 			done()
 		}
+		who.auditCall(info.FullMethod, req, err)
 		if err = toStatus(err); err != nil {
 			resp = nil
 		}
@@ -40,16 +53,26 @@ func unary(b *broker.Broker, log *zap.Logger, m *metrics) grpc.UnaryServerInterc
 
 // admit lets few unary calls of one tenant go to the store at a time. An Acquire that may wait for a lock is counted
 // by itself: it would keep the others out for as long as it waits. Health and reflection do not go to the store.
-// What is for operators is refused.
+// What is for operators is refused if nobody knows who calls.
 func admit(ctx context.Context, b *broker.Broker, method string, req any) (done func(), err error) {
-	if !strings.HasPrefix(method, "/lockd.v1.") {
-		return func() {}, nil
-	}
 	r, acquire := req.(*lockdv1.AcquireRequest)
-	done, err = b.Tenants().Call(ctx, tenantOf(ctx), acquire && r.GetWait().AsDuration() > 0)
-	if err == nil && strings.HasPrefix(method, adminMethods) {
-		done()
-		return nil, session.ErrAdminOnly
+	use := b.Tenants().Use(tenantOf(ctx))
+	if _, back := req.(*lockdv1.ReleaseRequest); !back {
+		if err := use.Request(); err != nil {
+			return nil, err
+		}
 	}
-	return done, err
+	if err := use.Take(limits.UseStreams, 1); err != nil {
+		return nil, err
+	}
+	called, err := b.Tenants().Call(ctx, tenantOf(ctx), acquire && r.GetWait().AsDuration() > 0)
+	if err == nil && callerOf(ctx) == nil && strings.HasPrefix(method, adminMethods) {
+		called()
+		err = session.ErrAdminOnly
+	}
+	if err != nil {
+		use.Give(limits.UseStreams, 1)
+		return nil, err
+	}
+	return func() { called(); use.Give(limits.UseStreams, 1) }, nil
 }

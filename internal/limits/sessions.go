@@ -31,8 +31,8 @@ func (ts *Tenants) arriveLocked(t lock.Tenant) (*Slot, error) {
 	if ts.all >= ts.limits.Sessions {
 		return nil, ts.denied("sessions", ts.limits.Sessions)
 	}
-	if most := ts.limits.SessionsPerAddress; most > 0 && ts.sessions[t] >= most {
-		return nil, ts.denied("sessions_per_address", most)
+	if most, subject := ts.mostSessionsLocked(t); most > 0 && ts.sessions[t] >= most {
+		return nil, ts.denied(subject, most)
 	}
 	ts.all++
 	ts.sessions[t]++

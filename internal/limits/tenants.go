@@ -23,6 +23,7 @@ type Tenants struct {
 	parted   int        // sessions that wait for their clients
 	sessions map[lock.Tenant]int
 	accounts Table[Account]
+	uses     map[lock.Tenant]*Use // of the clients of the clients file
 }
 
 // NewTenants makes Tenants.
@@ -33,7 +34,7 @@ func NewTenants(l Limits, denied Denied) *Tenants {
 		calls:    newQuotas("calls_per_address", l.CallsPerAddress, denied),
 		waits:    newQuotas("waits_per_address", l.WaitsPerAddress, denied),
 		names:    names{tenants: make(map[lock.Tenant]*tenantNames), began: time.Now()},
-		sessions: make(map[lock.Tenant]int),
+		sessions: make(map[lock.Tenant]int), uses: make(map[lock.Tenant]*Use),
 	}
 	ts.accounts = NewTable(ts.hasLeftLocked)
 	return ts

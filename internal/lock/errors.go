@@ -137,11 +137,13 @@ const (
 	LostSession
 	// LostQuorum: its validity ended while no majority of the stores could be reached.
 	LostQuorum
+	// LostForbidden: its client may lock the name no more.
+	LostForbidden
 )
 
 // String is the reason's name in logs and metrics.
 func (r LostReason) String() string {
-	names := [...]string{"unknown", "expired", "forced", "data_loss", "session_ended", "no_quorum"}
+	names := [...]string{"unknown", "expired", "forced", "data_loss", "session_ended", "no_quorum", "forbidden"}
 	if int(r) >= len(names) {
 		return names[0]
 	}

@@ -88,11 +88,13 @@ type SetLimit struct {
 
 // Once asks for a unary lease: for a new one, or that it lasts until another time, or ends.
 type Once struct {
-	Tenant  lock.Tenant
-	Name    string
-	Kind    lock.Kind
-	LeaseID string        // of a new one: chosen by a caller that wants to repeat safely; empty: the broker chooses
-	Lease   time.Duration // from now
+	Tenant lock.Tenant
+	// Identity is who calls, whose the lease is; nil if everybody may do everything.
+	Identity session.Identity
+	Name     string
+	Kind     lock.Kind
+	LeaseID  string        // of a new one: chosen by a caller that wants to repeat safely; empty: the broker chooses
+	Lease    time.Duration // from now
 
 	// Of a new lease.
 	Permits    uint32         // of a semaphore; 0 is 1
@@ -104,6 +106,14 @@ type Once struct {
 
 	MayShorten bool   // an extended lease may end earlier than it would have
 	Keep       uint32 // how many permits of a released one are kept
+}
+
+// Share is whose share of the store the calls use: that of the client, or of all unary calls of its address.
+func (o Once) Share() string {
+	if o.Identity != nil {
+		return string(o.Tenant)
+	}
+	return o.Tenant.Unary()
 }
 
 // Request is one request of a message: to acquire, to release, to extend, or one that is refused because it could not

@@ -2,6 +2,7 @@ package security
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -20,8 +21,8 @@ const (
 
 // The rights to a name.
 const (
-	RightLock = "lock" // to acquire, extend, watch and look, and to set the limit of a semaphore
-	RightLook = "look" // to look
+	RightLock = "lock" // to acquire and extend, to set the limit of a semaphore, and to look
+	RightLook = "look" // to look and to watch
 )
 
 // Client is one entry of the clients file. Whoever serves it keeps it, and asks it for each name: what it may changes
@@ -76,6 +77,15 @@ func (c *Client) may(right, name string) error {
 		return nil
 	}
 	return &DeniedError{Client: c.name, Right: right, Name: name}
+}
+
+// SeesAll says whether nothing is hidden from the client.
+func (c *Client) SeesAll() bool {
+	if c == nil {
+		return true
+	}
+	r := c.now.Load()
+	return len(r.deny.all) == 0 && (slices.Contains(r.lock.all, "*") || slices.Contains(r.look.all, "*"))
 }
 
 // May is nil if the client may do what operators do. Else it is a *DeniedError.

@@ -60,5 +60,7 @@ type UnauthenticatedError struct {
 	Detail string
 }
 
-func (e *UnauthenticatedError) Error() string { return fmt.Sprintf("%v: %s", ErrUnauthenticated, e.Detail) }
+func (e *UnauthenticatedError) Error() string {
+	return fmt.Sprintf("%v: %s", ErrUnauthenticated, e.Detail)
+}
 func (e *UnauthenticatedError) Unwrap() error { return ErrUnauthenticated }

@@ -38,13 +38,15 @@ func (l *lease) Describe() (h session.HeldLock, held bool) { return h, true }
 func (l *lease) Hurry()                                    {}
 func (l *lease) Adopt()                                    {}
 func (l *lease) Leave(bool)                                {}
+func (l *lease) Lose(lock.LostReason)                      {}
 func (l *lease) GiveBack()                                 {}
 
 // waiter is a request, and what is done when it is withdrawn.
 type waiter struct{ withdrawn func() }
 
-func (w *waiter) Withdraw()    { w.withdrawn() }
-func (w *waiter) Cancel() bool { return false }
+func (w *waiter) Withdraw()             { w.withdrawn() }
+func (*waiter) Review(session.Identity) {}
+func (w *waiter) Cancel() bool          { return false }
 
 // open opens a session. At the end of the test nothing that it began is under way.
 func open(t *testing.T) *session.Session {

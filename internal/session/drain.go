@@ -114,6 +114,7 @@ func (r *Registry) streamingLocked(s *Session) {
 	if r.cfg.MaxStreamAge > 0 {
 		s.aging = time.AfterFunc(r.ageOfStream(), func() { r.aged(s) })
 	}
+	r.expireLocked(s)
 }
 
 // ageOfStream is how old a stream becomes: up to a quarter less than it may. Clients that all came at once do not move
@@ -161,8 +162,10 @@ func (r *Registry) unstreamedLocked(s *Session) {
 	}
 	r.streams--
 	s.streaming = false
-	if s.aging != nil {
-		s.aging.Stop()
+	for _, timer := range []*time.Timer{s.aging, s.expiring} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 	r.idleLocked()
 }

@@ -43,6 +43,10 @@ var (
 	// ErrAdminOnly: only operators may do that.
 	ErrAdminOnly = errors.New("only operators may do that, at the server's admin_listen address (127.0.0.1:7422 unless " +
 		"it is configured otherwise; lockctl --admin-addr)")
+	// ErrForbidden: the client has no right to do that. Usually inside a *ForbiddenError.
+	ErrForbidden = errors.New("the client may not do that")
+	// ErrUnauthenticated: it is not known who the client is, or not any more. Usually inside an *UnauthenticatedError.
+	ErrUnauthenticated = errors.New("it is not known who the client is")
 	// ErrQuota: a limit is reached. Usually inside a *QuotaError.
 	ErrQuota = errors.New("a limit is reached")
 )

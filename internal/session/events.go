@@ -101,6 +101,7 @@ type (
 	// LimitSet: a semaphore has another limit.
 	LimitSet struct {
 		ID       uint64
+		Name     string
 		Previous uint32
 	}
 	// Done: nothing more to tell.
@@ -145,6 +146,11 @@ type (
 		// Merged is how many earlier ends are told by this event as well.
 		Merged uint32
 	}
+	// Unwatched: a name is watched no more. Err is why.
+	Unwatched struct {
+		Name string
+		Err  error
+	}
 	// Draining: the client should move within this time.
 	Draining struct{ Within time.Duration }
 )
@@ -173,6 +179,7 @@ func (e NotGranted) texts() int {
 func (e Looked) texts() int     { return len(e.Lock.Name) + len(e.Lock.Owner) + len(e.Lock.Annotation) }
 func (e Lost) texts() int       { return e.Hold.texts() + len(e.By) + len(e.Why) }
 func (e Unlocked) texts() int   { return len(e.Name) + len(e.Hold) }
+func (e Unwatched) texts() int  { return len(e.Name) }
 func (Queued) texts() int       { return 0 }
 func (Released) texts() int     { return 0 }
 func (Extended) texts() int     { return 0 }

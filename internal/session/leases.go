@@ -68,6 +68,13 @@ func (s *Session) Wait(id uint64, w Waiter, want Want) error {
 	case s.weight+weight > Upkeep(s.TTL()):
 		return s.of.cfg.Denied("locks", Upkeep(s.TTL()))
 	}
+	if err := s.use.Take(limits.UseLocks, locks); err != nil {
+		return err
+	}
+	if err := s.use.Take(limits.UseWaiting, waits(want)-waits(before)); err != nil {
+		s.use.Give(limits.UseLocks, locks)
+		return err
+	}
 	s.waiting[id] = wait{w, want}
 	s.waiters += waits(want) - waits(before)
 	s.asked += locks
@@ -91,6 +98,8 @@ func (s *Session) leaveLocked(id uint64, w Waiter) {
 		s.waiters -= waits(e.want)
 		s.asked -= e.want.Locks
 		s.weight -= e.want.Weight
+		s.use.Give(limits.UseLocks, e.want.Locks)
+		s.use.Give(limits.UseWaiting, waits(e.want))
 	}
 }
 
@@ -169,6 +178,7 @@ func (s *Session) listLocked(l Lease) {
 	s.weight += l.Terms().Weight
 	l.Entry().at = uint32(len(s.list)) //nolint:gosec // bounded by limits.locks_per_session
 	s.list = append(s.list, l)
+	s.use.Add(limits.UseLocks, 1)
 	s.countLocked(l)
 }
 
@@ -187,6 +197,7 @@ func (s *Session) Dismiss(l Lease, released bool) {
 	if s.list = s.list[:end]; end == 0 {
 		s.list = nil
 	}
+	s.use.Give(limits.UseLocks, 1)
 	s.fixLocked(e)
 	s.trustLocked(l)
 }

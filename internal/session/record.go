@@ -25,6 +25,9 @@ type recording struct {
 
 // newRecord is that of an attempt to begin a session, or to go on with it.
 func (r *Registry) newRecord(c Client, id, token string, epoch uint64) lock.SessionRecord {
+	if c.Identity != "" { // nobody else can use it
+		token += "\x00" + c.Identity
+	}
 	hash := sha256.Sum256([]byte(token)) // all that the store is told of it
 	return lock.SessionRecord{
 		ID: id, Epoch: epoch, Nonce: rand.Text(), TokenHash: hex.EncodeToString(hash[:]), Client: c.Name,

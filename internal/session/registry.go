@@ -49,6 +49,8 @@ type Lease interface {
 	Adopt()
 	// Leave lets it run out by itself, or go on elsewhere.
 	Leave(elsewhere bool)
+	// Lose ends it and frees the name, because of what its client may do no more.
+	Lose(reason lock.LostReason)
 	// GiveBack begins to release it at the end of its session, which is told by GaveBack when that is done.
 	GiveBack()
 }
@@ -59,6 +61,8 @@ type Waiter interface {
 	Withdraw()
 	// Cancel ends it because its client says so, and says whether it waited.
 	Cancel() bool
+	// Review ends it with the error of a name that its client may lock no more, if there is one.
+	Review(who Identity)
 }
 
 // Terms are those of a lease at a moment.
@@ -74,7 +78,7 @@ type Registry struct {
 	ctx     context.Context // ends all store calls and background work
 	store   lock.Store
 	log     *zap.Logger
-	losses  [lock.LostQuorum + 1]observe.Seldom // lines of the log, by reason
+	losses  [lock.LostForbidden + 1]observe.Seldom // lines of the log, by reason
 	ends    observe.Seldom
 	moves   limits.Slots // sessions of which the others are being told
 	resumes resumes

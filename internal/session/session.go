@@ -15,6 +15,8 @@ type Client struct {
 	Labels map[string]string
 	Peer   string
 	Tenant lock.Tenant
+	// Identity is its name in the clients file; empty if there is none.
+	Identity string
 }
 
 // OpenRequest begins a session.
@@ -34,6 +36,8 @@ type OpenRequest struct {
 	FailsInDeadlock bool
 	// Slot is the one the client took when it came; nil to take one now.
 	Slot *limits.Slot
+	// Identity is who the client is; nil if everybody may do everything.
+	Identity Identity
 }
 
 // Session is one client's relation with lockd. Its methods do not block; each request is answered through the Outbox. A
@@ -57,6 +61,7 @@ type Session struct {
 	slot      *limits.Slot
 	streaming bool        // it is the registry's, and has a stream
 	aging     *time.Timer // asks it to move when its stream is old; nil if none is
+	expiring  *time.Timer // asks it to move when its credentials expire, and ends it then; nil if they do not
 
 	mu       sync.Mutex // guards the fields below
 	anchor   uint64     // the last heartbeat
@@ -66,6 +71,7 @@ type Session struct {
 	ids      requestIDs
 	waiting  map[uint64]wait
 	watched  map[string]struct{} // names
+	use      *limits.Use         // what the sessions of its client have together; nil if nobody counts it
 	unread   bool                // its requests are not read, because it does not read its answers
 	detached time.Time           // when its stream broke; zero while it has one. Nothing is told any more
 	ended    bool
@@ -89,7 +95,7 @@ func (r *Registry) New(req OpenRequest, id, token string, epoch, last uint64) *S
 		done: make(chan struct{}), lastRequest: last,
 		anchorAt: now, renewAt: now.Add(req.TTL * renewPart / 10),
 		waiting: make(map[uint64]wait),
-		watched: make(map[string]struct{}),
+		watched: make(map[string]struct{}), use: r.cfg.Tenants.Use(req.Client.Tenant),
 	}
 	if last > 0 {
 		s.ids.useAll(last)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/watching"
 )
@@ -15,11 +16,20 @@ func (s *Session) watch(id uint64, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, already := s.watched[name]
+	if who := s.opening.Identity; who != nil {
+		if err := who.MayLook(name); err != nil {
+			return err
+		}
+	}
 	switch most := s.of.cfg.Limits.WatchesPerSession; {
 	case s.ended:
 		return ErrSessionExpired
 	case !already && len(s.watched) >= most:
 		return s.of.cfg.Denied("watches", most)
+	case !already:
+		if err := s.use.Take(limits.UseWatches, 1); err != nil {
+			return err
+		}
 	}
 	s.watched[name] = struct{}{}
 	s.of.cfg.Watching.Watch(name, s, id)
@@ -38,7 +48,14 @@ func (s *Session) Unwatch(id uint64, name string) {
 func (s *Session) unwatch(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.watched, name)
+	s.unwatchLocked(name)
+}
+
+func (s *Session) unwatchLocked(name string) {
+	if _, there := s.watched[name]; there {
+		delete(s.watched, name)
+		s.use.Give(limits.UseWatches, 1)
+	}
 	s.of.cfg.Watching.Unwatch(name, s)
 }
 

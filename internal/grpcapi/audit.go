@@ -1,0 +1,158 @@
+package grpcapi
+
+import (
+	"context"
+	"errors"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/deadlock"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/security"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// resultOK is the result of what was done.
+const resultOK = "OK"
+
+// reasonOf is the reason of an error, as clients are told.
+func reasonOf(err error) string {
+	if err == nil {
+		return resultOK
+	}
+	if reason := toFailure(err).GetReason(); reason != "" {
+		return reason
+	}
+	return "INTERNAL"
+}
+
+// audit writes what a caller was refused, or did that concerns others.
+func (w *caller) audit(e security.Event) {
+	e.Identity, e.Peer = w.id, w.peer
+	w.guard.Audit(e)
+}
+
+// auditCall writes of a unary call what is to be written of it.
+func (w *caller) auditCall(method string, req any, err error) {
+	if w == nil {
+		return
+	}
+	e := security.Event{Verb: method, Result: reasonOf(err)}
+	if named, ok := req.(interface{ GetName() string }); ok {
+		e.Name = named.GetName()
+	}
+	switch req.(type) {
+	case *lockdv1.ForceReleaseRequest:
+		e.What = security.EventForced
+	case *lockdv1.SetLimitRequest, *lockdv1.RemoveLimitRequest, *lockdv1.AdoptLimitRequest:
+		e.What = security.EventLimitChanged
+	case *lockdv1.DrainRequest, *lockdv1.UndrainRequest:
+		e.What = security.EventDrained
+	}
+	if errors.Is(err, session.ErrForbidden) {
+		e.What, e.Detail = security.EventDenied, err.Error()
+	}
+	if e.What != "" {
+		w.audit(e)
+	}
+}
+
+// auditEvents writes what a session is told that concerns its rights, and hides what its client may not look at.
+func (c *conn) auditEvents(events []session.Event) {
+	if c.who == nil {
+		return
+	}
+	for i, event := range events {
+		switch e := event.(type) {
+		case session.Failed:
+			if denied, ok := errors.AsType[*session.ForbiddenError](e.Err); ok {
+				c.who.audit(security.Event{
+					What: security.EventDenied, Verb: denied.Right, Name: denied.Name, Request: e.ID, Session: c.sess.ID(),
+					Result: reasonOf(e.Err), Detail: denied.Detail,
+				})
+			}
+			if circle, ok := errors.AsType[*deadlock.Error](e.Err); ok {
+				e.Err = &deadlock.Error{Deadlock: c.who.hide(circle.Deadlock)}
+				events[i] = e
+			}
+		case session.LimitSet:
+			c.who.audit(security.Event{
+				What: security.EventLimitChanged, Verb: "set_limit", Name: e.Name, Request: e.ID, Session: c.sess.ID(),
+				Result: resultOK,
+			})
+		}
+	}
+}
+
+// hide has of a deadlock only what the caller may look at.
+func (w *caller) hide(d deadlock.Deadlock) deadlock.Deadlock {
+	shown := deadlock.Deadlock{Omitted: d.Omitted}
+	for _, m := range d.Members {
+		if w.sees(m.Want.Name) {
+			shown.Members = append(shown.Members, m)
+		} else {
+			shown.Omitted++
+		}
+	}
+	return shown
+}
+
+// WhoAmI tells who the caller is.
+func (h *inspectService) WhoAmI(ctx context.Context, _ *lockdv1.WhoAmIRequest) (*lockdv1.WhoAmIResponse, error) {
+	resp := &lockdv1.WhoAmIResponse{Replica: h.b.Replica(), Peer: peerOf(ctx)}
+	who := callerOf(ctx)
+	if who == nil {
+		return resp, nil
+	}
+	rights := who.id.Client.Rights()
+	resp.Client, resp.Credential, resp.ExpiresIn = who.Client(), who.id.By, leftUntil(who.id.Until)
+	resp.Lock, resp.Look, resp.Deny = rights.Lock, rights.Look, rights.Deny
+	for _, a := range rights.Acts {
+		resp.Admin = append(resp.Admin, string(a))
+	}
+	for _, u := range h.b.Tenants().Usages(who.tenant(ctx)) {
+		if u.Limit > 0 {
+			resp.Quotas = append(resp.Quotas, &lockdv1.QuotaUse{
+				Subject: u.Subject, Limit: count(u.Limit), Used: count(u.Used),
+			})
+		}
+	}
+	return resp, nil
+}
+
+// Can tells whether the caller may do something.
+func (h *inspectService) Can(ctx context.Context, r *lockdv1.CanRequest) (*lockdv1.CanResponse, error) {
+	who, name := callerOf(ctx), r.GetName()
+	act := security.Act(r.GetVerb())
+	needsName := r.GetVerb() == security.RightLock || r.GetVerb() == security.RightLook
+	if needsName || name != "" {
+		if err := h.b.CheckName(name); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	switch r.GetVerb() {
+	case security.RightLock, security.RightLook:
+		if who != nil && r.GetVerb() == security.RightLock {
+			err = who.MayLock(name)
+		} else {
+			err = who.MayLook(name)
+		}
+	case string(security.ActForce), string(security.ActLimit), string(security.ActDrain), string(security.ActExamine):
+		switch {
+		case who == nil && !h.operators:
+			err = session.ErrAdminOnly
+		case who == nil:
+		case name != "":
+			err = forbidden(who.id.Client.MayTo(act, name))
+		default:
+			err = forbidden(who.id.Client.May(act))
+		}
+	default:
+		return nil, lock.Invalid("verb", lock.ReasonMessage, "must be lock, look, force, limit, drain or examine")
+	}
+	resp := &lockdv1.CanResponse{Allowed: err == nil}
+	if err != nil {
+		resp.Failure = toFailure(err)
+	}
+	return resp, nil
+}

@@ -1,0 +1,182 @@
+package grpcapi
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/limits"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/security"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// caller is who makes a call or has a stream, where there is a clients file. It implements session.Identity. A nil
+// caller may do everything.
+type caller struct {
+	guard *security.Guard
+	id    security.Identity
+	peer  string
+}
+
+// identify says who makes a call: nil if there is no clients file.
+func identify(ctx context.Context, g *security.Guard) (*caller, error) {
+	if g == nil {
+		return nil, nil
+	}
+	var shown security.Credentials
+	if p, ok := peer.FromContext(ctx); ok {
+		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok && len(info.State.VerifiedChains) > 0 {
+			shown.Certificate = info.State.PeerCertificates[0]
+		}
+	}
+	if header := metadata.ValueFromIncomingContext(ctx, "authorization"); len(header) > 0 {
+		shown.Authorization = header[0]
+	}
+	id, err := g.Identify(ctx, shown)
+	if err != nil {
+		err = toUnauthenticated(err)
+		g.Audit(security.Event{What: security.EventUnauthenticated, Peer: peerOf(ctx), Result: reasonOf(err)})
+		return nil, err
+	}
+	return &caller{guard: g, id: id, peer: peerOf(ctx)}, nil
+}
+
+// toUnauthenticated is an error of security as one of a session.
+func toUnauthenticated(err error) error {
+	if why, ok := errors.AsType[*security.UnauthenticatedError](err); ok {
+		return &session.UnauthenticatedError{Reason: why.Reason, Detail: why.Error()}
+	}
+	return err
+}
+
+// forbidden is an error of security as one of a session.
+func forbidden(err error) error {
+	if denied, ok := errors.AsType[*security.DeniedError](err); ok {
+		return &session.ForbiddenError{
+			Client: denied.Client, Right: denied.Right, Name: denied.Name, Detail: denied.Error(),
+		}
+	}
+	return err
+}
+
+// Client implements session.Identity.
+func (w *caller) Client() string { return w.id.Client.Name() }
+
+// MayLock implements session.Identity.
+func (w *caller) MayLock(name string) error { return forbidden(w.id.Client.MayLock(name)) }
+
+// MayLook implements session.Identity. A nil caller may look at everything.
+func (w *caller) MayLook(name string) error {
+	if w == nil {
+		return nil
+	}
+	return forbidden(w.id.Client.MayLook(name))
+}
+
+// Still implements session.Identity.
+func (w *caller) Still() error { return toUnauthenticated(w.guard.Still(w.id)) }
+
+// Until implements session.Identity.
+func (w *caller) Until() time.Time { return w.id.Until }
+
+// sees says whether it may look at a name.
+func (w *caller) sees(name string) bool { return w == nil || w.id.Client.Sees(name) }
+
+// seesAll says whether nothing is hidden from it.
+func (w *caller) seesAll() bool { return w == nil || w.id.Client.SeesAll() }
+
+// identity is the caller as a session keeps it.
+func (w *caller) identity() session.Identity {
+	if w == nil {
+		return nil
+	}
+	return w
+}
+
+// tenant is whose share of everything a call uses: that of the client, or where nobody knows who that is, of its
+// address.
+func (w *caller) tenant(ctx context.Context) lock.Tenant {
+	if w == nil {
+		return limits.TenantOf(peerOf(ctx))
+	}
+	return w.id.Client.Tenant()
+}
+
+// may says whether the caller may make a unary call. What is not known here nobody may.
+func (w *caller) may(req any) error {
+	if w == nil {
+		return nil
+	}
+	client := w.id.Client
+	switch r := req.(type) {
+	case *lockdv1.AcquireRequest: // the broker asks
+		return nil
+	case *lockdv1.ReleaseRequest, *lockdv1.ListRequest, *lockdv1.ListSessionsRequest, *lockdv1.ListHoldsRequest,
+		*lockdv1.ListDeadlocksRequest, *lockdv1.GetStatusRequest, *lockdv1.WhoAmIRequest, *lockdv1.CanRequest:
+		return nil // it has its own leases only, and is told what it may look at
+	case *lockdv1.ExtendRequest:
+		return w.MayLock(r.GetName())
+	case *lockdv1.SetLimitRequest:
+		return w.MayLock(r.GetName())
+	case *lockdv1.GetRequest:
+		return w.MayLook(r.GetName())
+	case *lockdv1.InspectRequest:
+		return w.MayLook(r.GetName())
+	case *lockdv1.ListWaitersRequest:
+		if r.GetName() == "" {
+			return nil
+		}
+		return w.MayLook(r.GetName())
+	case *lockdv1.ForceReleaseRequest:
+		return forbidden(client.MayTo(security.ActForce, r.GetName()))
+	case *lockdv1.RemoveLimitRequest:
+		return forbidden(client.MayTo(security.ActLimit, r.GetName()))
+	case *lockdv1.AdoptLimitRequest:
+		return forbidden(client.MayTo(security.ActLimit, r.GetName()))
+	case *lockdv1.DrainRequest, *lockdv1.UndrainRequest:
+		return forbidden(client.May(security.ActDrain))
+	case *lockdv1.ExamineRequest:
+		return forbidden(client.May(security.ActExamine))
+	}
+	return session.ErrForbidden
+}
+
+// mayRequest says whether the client of a stream may make a request that the session does not ask about itself.
+func (c *conn) mayRequest(m *lockdv1.SessionRequest) error {
+	if c.who == nil {
+		return nil
+	}
+	switch r := m.GetMessage().(type) {
+	case *lockdv1.SessionRequest_Release, *lockdv1.SessionRequest_Cancel, *lockdv1.SessionRequest_Unwatch,
+		*lockdv1.SessionRequest_Heartbeat, *lockdv1.SessionRequest_Goodbye:
+		return nil // they give something back, and are not counted
+	case *lockdv1.SessionRequest_Extend:
+		if err := c.who.MayLock(r.Extend.GetName()); err != nil {
+			return err
+		}
+	case *lockdv1.SessionRequest_SetLimit:
+		if err := c.who.MayLock(r.SetLimit.GetName()); err != nil {
+			return err
+		}
+	case *lockdv1.SessionRequest_Look:
+		if err := c.who.MayLook(r.Look.GetName()); err != nil {
+			return err
+		}
+	}
+	return c.use.Request()
+}
+
+// callerKey is the key of the caller in the context of a unary call.
+type callerKey struct{}
+
+// callerOf is who makes a unary call.
+func callerOf(ctx context.Context) *caller {
+	who, _ := ctx.Value(callerKey{}).(*caller)
+	return who
+}

@@ -1,0 +1,123 @@
+package session
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// Identity is who a client is, where there is a clients file. What it may changes with the file.
+type Identity interface {
+	// Client is its name in the file.
+	Client() string
+	// MayLock and MayLook are nil if it may do so with a name. Else the error is an ErrForbidden.
+	MayLock(name string) error
+	MayLook(name string) error
+	// Still is nil while it is who it was. Else the error is an ErrUnauthenticated.
+	Still() error
+	// Until is when its credentials expire; zero if never.
+	Until() time.Time
+}
+
+// ForbiddenError is ErrForbidden with the right that is missing.
+type ForbiddenError struct {
+	Client string // in the clients file
+	Right  string // "lock", "look", or what operators do: "force", "limit", "drain", "examine"
+	Name   string // of the lock; empty if it is about none
+	Detail string // for people
+}
+
+func (e *ForbiddenError) Error() string { return e.Detail }
+func (e *ForbiddenError) Unwrap() error { return ErrForbidden }
+
+// UnauthenticatedError is ErrUnauthenticated with the reason, which is part of the API.
+type UnauthenticatedError struct{ Reason, Detail string }
+
+func (e *UnauthenticatedError) Error() string { return e.Detail }
+func (e *UnauthenticatedError) Unwrap() error { return ErrUnauthenticated }
+
+// Share is whose share of the store its calls use: that of its client, or if nobody knows who that is, its own.
+func (s *Session) Share() string {
+	if s.opening.Identity == nil {
+		return s.id
+	}
+	return string(s.Client().Tenant)
+}
+
+// lead is how long before its credentials expire a client is asked to come with new ones: a tenth of what is left.
+func lead(left time.Duration) time.Duration { return min(left/10, mostLead) }
+
+const mostLead = 5 * time.Minute
+
+// expireLocked has the client asked for new credentials before those it came with expire. Then the session ends.
+func (r *Registry) expireLocked(s *Session) {
+	if s.opening.Identity == nil || s.opening.Identity.Until().IsZero() {
+		return
+	}
+	until := s.opening.Identity.Until()
+	early := lead(time.Until(until))
+	s.expiring = time.AfterFunc(time.Until(until)-early, func() {
+		s.Tell(Draining{Within: early / 4 * 3})
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if s.streaming {
+			s.expiring = time.AfterFunc(time.Until(until), s.review)
+		}
+	})
+}
+
+// review ends a session whose client is not known any more. It takes from it what its client may have no longer: it
+// waits for and watches only what that may lock and look at.
+func (s *Session) review() {
+	who := s.opening.Identity
+	if who == nil {
+		return
+	}
+	if err := who.Still(); err != nil {
+		s.End(err)
+		return
+	}
+	for _, w := range s.Waits() {
+		w.Review(who)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.watched {
+		if err := who.MayLook(name); err != nil && !s.ended {
+			s.unwatchLocked(name)
+			s.tellLocked(Unwatched{Name: name, Err: err})
+		}
+	}
+}
+
+// Forbidden are those of its leases whose names its client may lock no more.
+func (s *Session) forbidden() []Lease {
+	who := s.opening.Identity
+	if who == nil {
+		return nil
+	}
+	return slices.DeleteFunc(s.Leases(), func(l Lease) bool { return who.MayLock(l.Hold().Name) == nil })
+}
+
+// Review looks at what the clients of all sessions may do now: what they wait for and watch without a right ends. If
+// holds end, too, they are lost.
+func (r *Registry) Review(holds bool) {
+	for _, s := range r.All() {
+		s.Review(holds)
+	}
+}
+
+// Review is that of one session.
+func (s *Session) Review(holds bool) {
+	s.review()
+	if !holds {
+		return
+	}
+	for _, l := range s.forbidden() {
+		l.Lose(lock.LostForbidden)
+	}
+}
+
+// Identity is who its client is; nil if everybody may do everything.
+func (s *Session) Identity() Identity { return s.opening.Identity }
