@@ -1,0 +1,232 @@
+package broker_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/limits"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// someone is a client of a clients file. It may lock and look at what its rights do not begin with.
+type someone struct {
+	name    string
+	without string // names that begin with it are forbidden; empty: none are
+	gone    error
+	until   time.Time
+}
+
+func (p *someone) Client() string { return p.name }
+func (p *someone) MayLock(name string) error {
+	if p.without != "" && strings.HasPrefix(name, p.without) {
+		return &session.ForbiddenError{Client: p.name, Right: "lock", Name: name}
+	}
+	return nil
+}
+func (p *someone) MayLook(name string) error { return p.MayLock(name) }
+func (p *someone) Still() error {
+	if !p.until.IsZero() && !time.Now().Before(p.until) {
+		return session.ErrUnauthenticated
+	}
+	return p.gone
+}
+func (p *someone) Until() time.Time { return p.until }
+
+func (p *someone) opening() session.OpenRequest {
+	return session.OpenRequest{
+		ComesBack: true, Identity: p,
+		Client: session.Client{Identity: p.name, Tenant: lock.Tenant("client " + p.name)},
+	}
+}
+
+// forbids changes what a client may, as a new clients file does.
+func (w *world) forbids(p *someone, begin string, holds bool) {
+	p.without = begin
+	w.b.Review(holds, nil)
+}
+
+func TestNoNameIsTakenOfWhichOneIsForbidden(t *testing.T) {
+	inWorld(t, func(w *world) {
+		p := &someone{name: "billing", without: "prod"}
+		c := w.openWith(p.opening())
+		c.acquire(request.Acquire{Name: "mine", More: []request.Item{{Name: "prod:x", Kind: lock.Exclusive}}, List: request.Names})
+		c.failed(session.ErrForbidden)
+		w.free("mine")
+		_, _, err := w.once(request.Once{Name: "prod:x", Identity: p})
+		if !isError(err, session.ErrForbidden) {
+			t.Errorf("a unary call: got %v", err)
+		}
+		c.Watch(c.id(), "prod:x")
+		c.failed(session.ErrForbidden)
+		c.take("mine")
+	})
+}
+
+// What waits and watches without a right ends at once. Holds live on, or are lost and free.
+func TestARightIsWithdrawn(t *testing.T) {
+	for _, holds := range []bool{false, true} {
+		inWorld(t, func(w *world) {
+			p := &someone{name: "billing"}
+			c, other := w.openWith(p.opening()), w.open()
+			held := c.take("prod:held").Hold
+			c.take("mine")
+			taken := other.take("prod:other").Hold
+			c.queue("prod:other")
+			c.Watch(c.id(), "prod:other")
+			one[session.Done](c)
+			once := make(chan error, 1)
+			go func() {
+				_, _, err := w.once(request.Once{Name: "prod:other", Wait: new(time.Hour), Identity: p})
+				once <- err
+			}()
+			c.none()
+			w.forbids(p, "prod", holds)
+			told := c.events()
+			if len(told) < 2 || !isError(told[0].(session.Failed).Err, session.ErrForbidden) {
+				t.Fatalf("got %#v, want that the wait has failed", told)
+			}
+			if u, ok := told[1].(session.Unwatched); !ok || u.Name != "prod:other" || !isError(u.Err, session.ErrForbidden) {
+				t.Errorf("got %#v, want Unwatched", told[1])
+			}
+			if err := <-once; !isError(err, session.ErrForbidden) {
+				t.Errorf("a unary call that waits: got %v", err)
+			}
+			if lost := told[2:]; holds && (len(lost) != 1 || lost[0].(session.Lost).Reason != lock.LostForbidden) || !holds &&
+				len(lost) > 0 {
+				t.Errorf("holds are kept: %v, and told is %#v", !holds, lost)
+			}
+			if got := w.look("prod:held").Held; got == holds {
+				t.Errorf("holds are kept: %v, and it is held: %v", !holds, got)
+			}
+			other.release(taken)
+			c.none()
+			c.acquire(request.Acquire{Name: "prod:new"})
+			c.failed(session.ErrForbidden)
+			if !holds { // what it has it can give back
+				c.release(held)
+			}
+			c.take("mine too")
+		})
+	}
+}
+
+// A session, and a unary lease, belong to who made them. Another client gets the answer for what does not exist.
+func TestWhatSomebodyHasNobodyElseHas(t *testing.T) {
+	inWorld(t, func(w *world) {
+		p, thief := &someone{name: "billing"}, &someone{name: "thief"}
+		c := w.openWith(p.opening())
+		g := c.take("job")
+		for _, who := range []*someone{thief, nil} {
+			req := c.resumption(2, claims(true, g.Hold))
+			if who != nil {
+				req.OpenRequest = who.opening()
+			}
+			w.resumeErr(req, session.ErrSessionExpired)
+		}
+		req := c.resumption(3, claims(true, g.Hold))
+		req.OpenRequest = p.opening()
+		if _, lost := w.resume(req); len(lost) > 0 {
+			t.Errorf("its own session came back without %v", lost)
+		}
+		l := w.mustOnce(request.Once{Name: "once", LeaseID: ownID, Identity: p, Tenant: "client billing"})
+		for _, who := range []session.Identity{thief, nil} {
+			again := request.Once{Name: "once", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Minute, Identity: who}
+			if _, err := w.b.ExtendOnce(again); !isError(err, lock.ErrNotHeld) {
+				t.Errorf("extended by somebody else: %v", err)
+			}
+			if _, err := w.b.ReleaseOnce(again); !isError(err, lock.ErrNotHeld) {
+				t.Errorf("released by somebody else: %v", err)
+			}
+			if _, refused, err := w.once(again); refused == nil {
+				t.Errorf("taken once more by somebody else: %v", err)
+			}
+		}
+		if _, err := w.b.ReleaseOnce(request.Once{
+			Name: "once", Kind: lock.Exclusive, LeaseID: l.LeaseID, Identity: p,
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Before its credentials expire a client is asked to come with new ones. Then, and when it is somebody else by the
+// clients file, its session ends, and its locks end as after a silent client.
+func TestASessionEndsWithItsCredentials(t *testing.T) {
+	inWorld(t, func(w *world) {
+		p := &someone{name: "billing", until: time.Now().Add(10 * time.Second)}
+		c := w.openWith(p.opening())
+		stop := c.beats()
+		defer stop()
+		c.take("job")
+		time.Sleep(9*time.Second - time.Millisecond)
+		c.none()
+		time.Sleep(2 * time.Millisecond)
+		if d := one[session.Draining](c); d.Within > time.Second {
+			t.Errorf("asked to move within %v, and it ends in a second", d.Within)
+		}
+		time.Sleep(time.Second)
+		<-c.Done()
+		if !isError(c.Cause(), session.ErrUnauthenticated) || !w.look("job").Held {
+			t.Errorf("it ended with %v, and the lock is held: %v", c.Cause(), w.look("job").Held)
+		}
+		q := &someone{name: "ci"}
+		c = w.openWith(q.opening())
+		q.gone = session.ErrUnauthenticated
+		w.b.Review(false, nil)
+		<-c.Done()
+		if !isError(c.Cause(), session.ErrUnauthenticated) {
+			t.Errorf("it ended with %v", c.Cause())
+		}
+	})
+}
+
+// All sessions of a client have its quotas together, and get back what they gave up.
+func TestTheSessionsOfAClientShareItsQuotas(t *testing.T) {
+	inWorld(t, func(w *world) {
+		p := &someone{name: "billing"}
+		mine := p.opening().Client.Tenant
+		w.b.Review(false, limits.Allowances{mine: {Sessions: 2, Locks: 3, Waiting: 1, Watches: 1}})
+		c, d, other := w.openWith(p.opening()), w.openWith(p.opening()), w.open()
+		if _, err := w.b.Open(p.opening()); !isQuota(err, "client_sessions") {
+			t.Errorf("a third session: got %v", err)
+		}
+		first := c.take("a").Hold
+		d.take("b")
+		other.take("x")
+		c.queue("x")
+		refused := func(c *client, subject string) {
+			t.Helper()
+			if e := one[session.Failed](c); !isQuota(e.Err, subject) {
+				t.Errorf("got %v, want %s", e.Err, subject)
+			}
+		}
+		d.acquire(request.Acquire{Name: "c"})
+		refused(d, "client_locks")
+		c.release(first)
+		d.acquire(request.Acquire{Name: "x"})
+		refused(d, "client_waiting")
+		d.Watch(d.id(), "x")
+		one[session.Done](d)
+		c.Watch(c.id(), "x")
+		refused(c, "client_watches")
+		d.Goodbye()
+		<-d.Done()
+		c.Watch(c.id(), "x")
+		one[session.Done](c)
+		c.Goodbye()
+		<-c.Done()
+		for _, u := range w.b.Tenants().Usages(mine) {
+			if u.Used != 0 {
+				t.Errorf("%d %s are used yet", u.Used, u.Subject)
+			}
+		}
+		w.b.Review(false, nil) // no quotas any more
+		c = w.openWith(p.opening())
+		for i := range 5 {
+			c.take(name(i))
+		}
+	})
+}
