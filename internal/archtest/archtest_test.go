@@ -108,8 +108,8 @@ var reach = []struct {
 	},
 	{"internal/tracing", butGRPC, "observe", "sending spans does not depend on what they tell"},
 	{
-		"internal/grpcapi", butGRPC,
-		"broker lock observe arbiter inspect session request watching peers limits gate ../api deadlock inbound",
+		"internal/grpcapi", []string{redis, module}, // security reads the clients file
+		"broker lock observe arbiter inspect session request watching peers limits gate ../api deadlock inbound security",
 		"adapters do not know each other",
 	},
 	{

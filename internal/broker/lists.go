@@ -131,10 +131,11 @@ func (b *Broker) Leases(prefix, after string, size int) (page []inspect.Leased) 
 func (w *waiter) infoLocked() inspect.Waiter {
 	info := inspect.Waiter{
 		Name: w.Claim.Name, Kind: w.Claim.Kind, Owner: w.Claim.Owner, Client: w.client, Peer: w.peer,
-		Annotation: w.annotation, Age: time.Since(w.firstAsked()),
+		Annotation: w.annotation, Age: time.Since(w.firstAsked()), Identity: nameOf(w.who),
 	}
 	if w.sess != nil {
-		info.Session, info.Client, info.Peer = w.sess.ID(), w.sess.Client().Name, w.sess.Client().Peer
+		client := w.sess.Client()
+		info.Session, info.Client, info.Peer, info.Identity = w.sess.ID(), client.Name, client.Peer, client.Identity
 	}
 	if w.Wait != arbiter.Forever {
 		info.TimeLeft = max(time.Until(w.Since.Add(w.Wait)), time.Millisecond)

@@ -36,6 +36,7 @@ func fromSessionInfo(i inspect.Session) *lockdv1.SessionInfo {
 		SessionId: i.ID, ClientName: i.Client.Name, Labels: i.Client.Labels, Peer: i.Client.Peer,
 		Age: durationpb.New(i.Age), Silence: durationpb.New(i.Silence), Detached: optional(i.Detached),
 		Locks: count(i.Locks), Waiters: count(i.Waiters), Watches: count(i.Watches), Replica: i.Replica,
+		Identity: i.Client.Identity,
 	}
 }
 

@@ -71,6 +71,7 @@ type Waiter struct {
 	Session    string        `json:"session,omitempty"` // empty for a unary call
 	Client     string        `json:"client,omitempty"`
 	Peer       string        `json:"peer,omitempty"`
+	Identity   string        `json:"identity,omitempty"` // its name in the clients file
 	Replica    string        `json:"replica,omitempty"`
 	Annotation string        `json:"annotation,omitempty"`
 	Position   int           `json:"position"`

@@ -107,7 +107,9 @@ type SessionInfo struct {
 	// How many names it watches.
 	Watches uint32 `protobuf:"varint,10,opt,name=watches,proto3" json:"watches,omitempty"`
 	// For how long it has no stream: its client may come back. Absent while it has one.
-	Detached      *durationpb.Duration `protobuf:"bytes,11,opt,name=detached,proto3" json:"detached,omitempty"`
+	Detached *durationpb.Duration `protobuf:"bytes,11,opt,name=detached,proto3" json:"detached,omitempty"`
+	// Its name in the clients file of lockd; empty without one.
+	Identity      string `protobuf:"bytes,12,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -219,6 +221,13 @@ func (x *SessionInfo) GetDetached() *durationpb.Duration {
 	return nil
 }
 
+func (x *SessionInfo) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
 // HolderInfo describes a hold of a name, whoever's it is.
 type HolderInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -251,7 +260,9 @@ type HolderInfo struct {
 	// For a semaphore: how many permits.
 	Permits uint32 `protobuf:"varint,14,opt,name=permits,proto3" json:"permits,omitempty"`
 	// The holder's annotation.
-	Annotation    string `protobuf:"bytes,15,opt,name=annotation,proto3" json:"annotation,omitempty"`
+	Annotation string `protobuf:"bytes,15,opt,name=annotation,proto3" json:"annotation,omitempty"`
+	// Its name in the clients file of lockd; empty without one.
+	Identity      string `protobuf:"bytes,16,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -391,6 +402,13 @@ func (x *HolderInfo) GetAnnotation() string {
 	return ""
 }
 
+func (x *HolderInfo) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
 // WaiterInfo describes a request that waits.
 type WaiterInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -415,7 +433,9 @@ type WaiterInfo struct {
 	// The annotation it would hold the lock with.
 	Annotation string `protobuf:"bytes,10,opt,name=annotation,proto3" json:"annotation,omitempty"`
 	// How long it goes on waiting; absent = for ever, or not known.
-	TimeLeft      *durationpb.Duration `protobuf:"bytes,11,opt,name=time_left,json=timeLeft,proto3" json:"time_left,omitempty"`
+	TimeLeft *durationpb.Duration `protobuf:"bytes,11,opt,name=time_left,json=timeLeft,proto3" json:"time_left,omitempty"`
+	// Its name in the clients file of lockd; empty without one.
+	Identity      string `protobuf:"bytes,12,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -525,6 +545,13 @@ func (x *WaiterInfo) GetTimeLeft() *durationpb.Duration {
 		return x.TimeLeft
 	}
 	return nil
+}
+
+func (x *WaiterInfo) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
 }
 
 // ListSessionsRequest asks for sessions.
@@ -1864,7 +1891,7 @@ var File_lockd_v1_inspect_service_proto protoreflect.FileDescriptor
 
 const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1elockd/v1/inspect_service.proto\x12\blockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\x1a\x1elockd/v1/session_service.proto\"\xd4\x03\n" +
+	"\x1elockd/v1/inspect_service.proto\x12\blockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\x1a\x1elockd/v1/session_service.proto\"\xf0\x03\n" +
 	"\vSessionInfo\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1f\n" +
@@ -1879,10 +1906,11 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\areplica\x18\t \x01(\tR\areplica\x12\x18\n" +
 	"\awatches\x18\n" +
 	" \x01(\rR\awatches\x125\n" +
-	"\bdetached\x18\v \x01(\v2\x19.google.protobuf.DurationR\bdetached\x1a9\n" +
+	"\bdetached\x18\v \x01(\v2\x19.google.protobuf.DurationR\bdetached\x12\x1a\n" +
+	"\bidentity\x18\f \x01(\tR\bidentity\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xae\x05\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xca\x05\n" +
 	"\n" +
 	"HolderInfo\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x123\n" +
@@ -1905,7 +1933,8 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\apermits\x18\x0e \x01(\rR\apermits\x12\x1e\n" +
 	"\n" +
 	"annotation\x18\x0f \x01(\tR\n" +
-	"annotation\x1a9\n" +
+	"annotation\x12\x1a\n" +
+	"\bidentity\x18\x10 \x01(\tR\bidentity\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"m\n" +
@@ -1914,7 +1943,7 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\x0eORIGIN_SESSION\x10\x01\x12\x10\n" +
 	"\fORIGIN_UNARY\x10\x02\x12\x10\n" +
 	"\fORIGIN_OTHER\x10\x03\x12\x13\n" +
-	"\x0fORIGIN_REDISSON\x10\x04\"\xed\x02\n" +
+	"\x0fORIGIN_REDISSON\x10\x04\"\x89\x03\n" +
 	"\n" +
 	"WaiterInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
@@ -1932,7 +1961,8 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"annotation\x18\n" +
 	" \x01(\tR\n" +
 	"annotation\x126\n" +
-	"\ttime_left\x18\v \x01(\v2\x19.google.protobuf.DurationR\btimeLeft\"\xd3\x01\n" +
+	"\ttime_left\x18\v \x01(\v2\x19.google.protobuf.DurationR\btimeLeft\x12\x1a\n" +
+	"\bidentity\x18\f \x01(\tR\bidentity\"\xd3\x01\n" +
 	"\x13ListSessionsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +

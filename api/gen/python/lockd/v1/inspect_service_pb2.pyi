@@ -11,7 +11,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class SessionInfo(_message.Message):
-    __slots__ = ("session_id", "client_name", "labels", "peer", "age", "silence", "locks", "waiters", "replica", "watches", "detached")
+    __slots__ = ("session_id", "client_name", "labels", "peer", "age", "silence", "locks", "waiters", "replica", "watches", "detached", "identity")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -30,6 +30,7 @@ class SessionInfo(_message.Message):
     REPLICA_FIELD_NUMBER: _ClassVar[int]
     WATCHES_FIELD_NUMBER: _ClassVar[int]
     DETACHED_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     client_name: str
     labels: _containers.ScalarMap[str, str]
@@ -41,10 +42,11 @@ class SessionInfo(_message.Message):
     replica: str
     watches: int
     detached: _duration_pb2.Duration
-    def __init__(self, session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., peer: _Optional[str] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., silence: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., locks: _Optional[int] = ..., waiters: _Optional[int] = ..., replica: _Optional[str] = ..., watches: _Optional[int] = ..., detached: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    identity: str
+    def __init__(self, session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., peer: _Optional[str] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., silence: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., locks: _Optional[int] = ..., waiters: _Optional[int] = ..., replica: _Optional[str] = ..., watches: _Optional[int] = ..., detached: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., identity: _Optional[str] = ...) -> None: ...
 
 class HolderInfo(_message.Message):
-    __slots__ = ("owner", "origin", "kind", "session_id", "client_name", "labels", "peer", "replica", "age", "ttl", "auto", "fence", "hold_count", "permits", "annotation")
+    __slots__ = ("owner", "origin", "kind", "session_id", "client_name", "labels", "peer", "replica", "age", "ttl", "auto", "fence", "hold_count", "permits", "annotation", "identity")
     class Origin(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         ORIGIN_UNSPECIFIED: _ClassVar[HolderInfo.Origin]
@@ -79,6 +81,7 @@ class HolderInfo(_message.Message):
     HOLD_COUNT_FIELD_NUMBER: _ClassVar[int]
     PERMITS_FIELD_NUMBER: _ClassVar[int]
     ANNOTATION_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
     owner: str
     origin: HolderInfo.Origin
     kind: _lock_pb2.LockKind
@@ -94,10 +97,11 @@ class HolderInfo(_message.Message):
     hold_count: int
     permits: int
     annotation: str
-    def __init__(self, owner: _Optional[str] = ..., origin: _Optional[_Union[HolderInfo.Origin, str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., peer: _Optional[str] = ..., replica: _Optional[str] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., ttl: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., auto: bool = ..., fence: _Optional[int] = ..., hold_count: _Optional[int] = ..., permits: _Optional[int] = ..., annotation: _Optional[str] = ...) -> None: ...
+    identity: str
+    def __init__(self, owner: _Optional[str] = ..., origin: _Optional[_Union[HolderInfo.Origin, str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., peer: _Optional[str] = ..., replica: _Optional[str] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., ttl: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., auto: bool = ..., fence: _Optional[int] = ..., hold_count: _Optional[int] = ..., permits: _Optional[int] = ..., annotation: _Optional[str] = ..., identity: _Optional[str] = ...) -> None: ...
 
 class WaiterInfo(_message.Message):
-    __slots__ = ("name", "kind", "session_id", "client_name", "position", "age", "owner", "peer", "replica", "annotation", "time_left")
+    __slots__ = ("name", "kind", "session_id", "client_name", "position", "age", "owner", "peer", "replica", "annotation", "time_left", "identity")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -109,6 +113,7 @@ class WaiterInfo(_message.Message):
     REPLICA_FIELD_NUMBER: _ClassVar[int]
     ANNOTATION_FIELD_NUMBER: _ClassVar[int]
     TIME_LEFT_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: _lock_pb2.LockKind
     session_id: str
@@ -120,7 +125,8 @@ class WaiterInfo(_message.Message):
     replica: str
     annotation: str
     time_left: _duration_pb2.Duration
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., position: _Optional[int] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., peer: _Optional[str] = ..., replica: _Optional[str] = ..., annotation: _Optional[str] = ..., time_left: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    identity: str
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., position: _Optional[int] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., peer: _Optional[str] = ..., replica: _Optional[str] = ..., annotation: _Optional[str] = ..., time_left: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., identity: _Optional[str] = ...) -> None: ...
 
 class ListSessionsRequest(_message.Message):
     __slots__ = ("page_size", "page_token", "client", "replica", "min_age", "detached")
