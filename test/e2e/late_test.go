@@ -220,8 +220,8 @@ var lates = map[string]func(l *belated){
 		l.late("the release", l.unlocking(k))
 		again := mustLock(l.T, l.Client, "job")
 		l.keeps(again)
-		l.frees(again)
-		harness.Soon(l, "the waiter has it", waiter)
+		mustUnlock(l.T, again)
+		l.frees(harness.Soon(l, "the waiter has it", waiter))
 	},
 	"renewal": func(l *belated) {
 		k, kept := mustLock(l.T, l.Client, "job"), mustLock(l.T, l.Client, "other")
