@@ -18,6 +18,7 @@ import (
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/security"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -248,6 +249,28 @@ func TestClearTextOnANetworkIsSaidLoudly(t *testing.T) {
 		lines := log.TakeAll()
 		if got := len(lines); want == "" && got > 0 || want != "" && (got != 1 || lines[0].ContextMap()["endpoint"] != want) {
 			t.Errorf("got %v, want %q", lines, want)
+		}
+	}
+}
+
+func TestThatNobodyIsAskedWhoHeIsIsSaidLoudly(t *testing.T) {
+	for want, row := range map[string]struct {
+		ops, admin, clients at
+		guard               *security.Guard
+	}{
+		"":                     {"::", "127.0.0.1", "::1", nil},
+		"listen":               {"::1", "127.0.0.1", "10.0.0.1", nil},
+		"admin_listen, listen": {"::", "0.0.0.0", "::", nil},
+		" ":                    {"::", "0.0.0.0", "::", new(security.Guard)},
+	} {
+		core, log := observer.New(zapcore.WarnLevel)
+		a := &App{cfg: config.Default(), log: zap.New(core), listeners: [3]net.Listener{row.ops, row.admin, row.clients}}
+		a.guard = row.guard
+		a.warnOfNoIdentities()
+		lines := log.FilterMessageSnippet("NO IDENTITIES").TakeAll()
+		if want = strings.TrimSpace(want); len(lines) == 0 && want != "" ||
+			len(lines) > 0 && lines[0].ContextMap()["endpoint"] != want {
+			t.Errorf("%+v: got %v, want %q", row, lines, want)
 		}
 	}
 }

@@ -42,6 +42,10 @@ var reach = []struct {
 	{"internal/limits", everybody, "lock", "what may be had does not depend on what is done with it"},
 	{"internal/gate", everybody, "", "waiting does not depend on what is waited for"},
 	{"internal/certs", everybody, "observe", "certificates do not depend on what is said over them"},
+	{
+		"internal/security", []string{grpc, redis, module}, "lock limits observe",
+		"who somebody is does not depend on what is asked",
+	},
 	{"internal/agreement", everybody, "lock observe peers", "that they agree does not depend on what they agree about"},
 	{"internal/peers", everybody, "lock", "asking other replicas does not depend on what is asked"},
 	{"internal/watching", everybody, "lock", "who watches a name needs to listen and to look, and nothing of the core"},
@@ -109,7 +113,7 @@ var reach = []struct {
 	{"internal/tracing", butGRPC, "observe", "sending spans does not depend on what they tell"},
 	{
 		"internal/grpcapi", butGRPC,
-		"broker lock observe arbiter inspect session request watching peers limits gate ../api deadlock inbound",
+		"broker lock observe arbiter inspect session request watching peers limits gate ../api deadlock inbound security",
 		"adapters do not know each other",
 	},
 	{

@@ -29,6 +29,7 @@ import (
 	"github.com/lockd-io/lockd/internal/inbound"
 	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/security"
 )
 
 // How far a client may send ahead of what is read: on a stream, and on a connection. Without these values gRPC adapts
@@ -72,6 +73,8 @@ type Config struct {
 	Spans trace.TracerProvider
 	// Gate is where requests of sessions wait when the store has too much to do; nil if it never has.
 	Gate *gate.Gate
+	// Guard says who clients and operators are, and what they may; nil: everybody may do everything.
+	Guard *security.Guard
 }
 
 // Server serves clients at one address: SessionService, LockService and InspectService; and operators at another one:
