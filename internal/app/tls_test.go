@@ -294,6 +294,21 @@ func TestFilesOfTLSThatAreNotThereAreAWrongConfiguration(t *testing.T) {
 	}
 }
 
+// What is wrong with the clients file, or with the place of the audit, is found before anything is opened.
+func TestAWrongClientsFileIsAWrongConfiguration(t *testing.T) {
+	clients := certstest.Write(t, filepath.Join(t.TempDir(), "clients"), []byte(oneClient))
+	for want, row := range map[string][2]string{
+		"security: open nowhere":         {"nowhere", ""},
+		"open the audit: open nowhere/a": {clients, "nowhere/a"},
+	} {
+		cfg := testConfig()
+		cfg.Security.ClientsFile, cfg.Security.Audit = row[0], row[1]
+		if _, err := New(cfg, zap.NewNop()); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
 func (w *world) pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(w.ca.PEM())
