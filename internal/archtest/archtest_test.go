@@ -42,10 +42,6 @@ var reach = []struct {
 	{"internal/limits", everybody, "lock", "what may be had does not depend on what is done with it"},
 	{"internal/gate", everybody, "", "waiting does not depend on what is waited for"},
 	{"internal/certs", everybody, "observe", "certificates do not depend on what is said over them"},
-	{
-		"internal/security", []string{grpc, redis, module}, "lock limits observe",
-		"who somebody is does not depend on what is asked",
-	},
 	{"internal/agreement", everybody, "lock observe peers", "that they agree does not depend on what they agree about"},
 	{"internal/peers", everybody, "lock", "asking other replicas does not depend on what is asked"},
 	{"internal/watching", everybody, "lock", "who watches a name needs to listen and to look, and nothing of the core"},

@@ -172,7 +172,8 @@ func TestLoadRefuses(t *testing.T) {
 		{"security: {audit: stdout}", "", "security.audit: is \"stdout\", but there is no security.clients_file"},
 		{
 			"security: {require: true}", "--listen 10.0.0.1:7420 --admin-listen lockd.test:7422",
-			"security.clients_file: is needed when", "listen_tls.cert_file: is needed when", "admin_tls.cert_file: is needed when",
+			"security.clients_file: is needed when",
+			"listen_tls.cert_file: is needed when", "admin_tls.cert_file: is needed when",
 		},
 		{"store: {kind: cluster}", "", "redis.cluster.addrs: is needed"},
 		{"", "--redis cluster://a:1,b", "redis.cluster.addrs: ", "word 2"},

@@ -75,7 +75,8 @@ func (c *Config) validateAddresses(p *problems) {
 // validateSecurity finds what is wrong with who is let in. Nothing is looked up: a name is an address of others.
 func (c *Config) validateSecurity(p *problems) {
 	s := c.Security
-	p.unless(s.Audit == "" || s.ClientsFile != "", "security.audit", "is %q, but there is no security.clients_file", s.Audit)
+	p.unless(s.Audit == "" || s.ClientsFile != "", "security.audit",
+		"is %q, but there is no security.clients_file", s.Audit)
 	if !s.Require {
 		return
 	}
