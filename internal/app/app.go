@@ -32,6 +32,7 @@ import (
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/grpcapi"
 	"github.com/lockd-io/lockd/internal/observe"
+	"github.com/lockd-io/lockd/internal/security"
 	"github.com/lockd-io/lockd/internal/session"
 )
 
@@ -40,6 +41,7 @@ type App struct {
 	cfg       config.Config
 	log       *zap.Logger
 	reg       *prometheus.Registry
+	guard     *security.Guard // nil without a clients file
 	broker    *broker.Broker
 	api       *grpcapi.Server
 	ops       *http.Server         // nil if nobody listens there
@@ -103,6 +105,7 @@ func (a *App) Run(ctx context.Context) error {
 		zap.String(observe.KeyAdminListen, a.AdminAddr()), zap.String(observe.KeyReplica, a.cfg.Replica),
 		zap.String(observe.KeyStore, a.cfg.Store.Kind), zap.String(observe.KeyVersion, Version))
 	a.warnOfClearText()
+	a.warnOfNoIdentities()
 	var failure error
 	select {
 	case <-ctx.Done():

@@ -22,6 +22,9 @@ const closeTimeout = 2 * time.Second
 
 // build makes the parts, inner ones first, and notes how each is closed.
 func (a *App) build() error {
+	if err := a.openGuard(); err != nil {
+		return err
+	}
 	a.cleanups.add("servers", closeTimeout, func(context.Context) error { a.servers.Wait(); return nil })
 	secure, err := a.bind()
 	if err != nil {
@@ -49,7 +52,7 @@ func (a *App) build() error {
 	a.cleanups.add("broker", a.share(), a.broker.Close)
 
 	api := grpcConfig(a.cfg)
-	api.TLS, api.AdminTLS = secure[atClients], secure[atAdmin]
+	api.TLS, api.AdminTLS, api.Guard = secure[atClients], secure[atAdmin], a.guard
 	if traces != nil {
 		api.Spans = traces
 	}

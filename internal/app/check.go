@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/certs"
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/security"
 )
 
 // Check reads every file that a configuration names, as New does, and connects to nothing. Its error has all that is
@@ -21,6 +22,11 @@ func Check(cfg config.Config) error {
 		}
 		if _, err := certs.New(filesOf(e.tls), zap.NewNop()); err != nil {
 			errs = append(errs, fmt.Errorf("%s.%w", e.section, err))
+		}
+	}
+	if file := cfg.Security.ClientsFile; file != "" {
+		if err := security.Check(file); err != nil {
+			errs = append(errs, fmt.Errorf("security.clients_file: %w", err))
 		}
 	}
 	all, err := backends(cfg)

@@ -10,6 +10,13 @@ import (
 	"github.com/lockd-io/lockd/internal/config"
 )
 
+// oneClient is a clients file. Nobody has the token.
+const oneClient = `clients:
+- name: a
+  token_sha256: "0000000000000000000000000000000000000000000000000000000000000000"
+  lock: "*"
+`
+
 func TestCheckReadsEveryFile(t *testing.T) {
 	authority := certstest.NewAuthority(t, "the authority")
 	ca := authority.File(t)
@@ -17,6 +24,8 @@ func TestCheckReadsEveryFile(t *testing.T) {
 	_, otherKey := authority.Issue(t, time.Hour, "other").Files(t)
 	oldCert, oldKey := authority.IssueFrom(t, -2*time.Hour, -time.Hour, "old").Files(t)
 	password := certstest.Write(t, filepath.Join(t.TempDir(), "password"), []byte("hunter2\n"))
+	clients := certstest.Write(t, filepath.Join(t.TempDir(), "clients"), []byte(oneClient))
+	wrong := certstest.Write(t, filepath.Join(t.TempDir(), "wrong"), []byte("clients:\n- name: a\n"))
 	good := config.TLS{
 		CertFile: cert, KeyFile: config.SecretFile(key), ClientCerts: config.ClientCertsRequired, ClientCAFile: ca,
 	}
@@ -40,12 +49,15 @@ func TestCheckReadsEveryFile(t *testing.T) {
 		"redis.tls.cert_file: the certificate expired at": func(c *config.Config) {
 			c.Redis.TLS.CertFile, c.Redis.TLS.KeyFile = oldCert, config.SecretFile(oldKey)
 		},
-		"redis.sentinel.password_file: ": func(c *config.Config) { c.Redis.Sentinel.PasswordFile = "nowhere" },
+		"security.clients_file: open nowhere":    func(c *config.Config) { c.Security.ClientsFile = "nowhere" },
+		"line 2: nobody can be the client \"a\"": func(c *config.Config) { c.Security.ClientsFile = wrong },
+		"redis.sentinel.password_file: ":         func(c *config.Config) { c.Redis.Sentinel.PasswordFile = "nowhere" },
 	} {
 		c := config.Default()
 		c.ListenTLS, c.OpsTLS, c.AdminTLS = good, good, good
 		c.Store.Kind, c.Redlock.Members = config.StoreRedlock, members
 		c.Redis.TLS, c.Redis.PasswordFile = redis, config.SecretFile(password)
+		c.Security.ClientsFile = clients
 		edit(&c)
 		err := Check(c)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

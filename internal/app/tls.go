@@ -111,6 +111,20 @@ func (a *App) warnOfClearText() {
 	}
 }
 
+// warnOfNoIdentities says loudly where others may do everything, because nobody asks who they are.
+func (a *App) warnOfNoIdentities() {
+	var open []string
+	for _, i := range []int{atAdmin, atClients} {
+		if l := a.listeners[i]; l != nil && a.guard == nil && !isLoopback(l.Addr()) {
+			open = append(open, endpoints(a.cfg)[i].key)
+		}
+	}
+	if len(open) > 0 {
+		a.log.Warn("NO IDENTITIES: whoever reaches these addresses may do everything; see docs/security.md",
+			zap.String(observe.KeyEndpoint, strings.Join(open, ", ")))
+	}
+}
+
 func isLoopback(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return !ok || tcp.IP.IsLoopback() // else it is a socket of this machine

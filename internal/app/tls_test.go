@@ -18,6 +18,7 @@ import (
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/security"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -252,6 +253,28 @@ func TestClearTextOnANetworkIsSaidLoudly(t *testing.T) {
 	}
 }
 
+func TestThatNobodyIsAskedWhoHeIsIsSaidLoudly(t *testing.T) {
+	for want, row := range map[string]struct {
+		ops, admin, clients at
+		guard               *security.Guard
+	}{
+		"":                     {"::", "127.0.0.1", "::1", nil},
+		"listen":               {"::1", "127.0.0.1", "10.0.0.1", nil},
+		"admin_listen, listen": {"::", "0.0.0.0", "::", nil},
+		" ":                    {"::", "0.0.0.0", "::", new(security.Guard)},
+	} {
+		core, log := observer.New(zapcore.WarnLevel)
+		a := &App{cfg: config.Default(), log: zap.New(core), listeners: [3]net.Listener{row.ops, row.admin, row.clients}}
+		a.guard = row.guard
+		a.warnOfNoIdentities()
+		lines := log.FilterMessageSnippet("NO IDENTITIES").TakeAll()
+		if want = strings.TrimSpace(want); len(lines) == 0 && want != "" ||
+			len(lines) > 0 && lines[0].ContextMap()["endpoint"] != want {
+			t.Errorf("%+v: got %v, want %q", row, lines, want)
+		}
+	}
+}
+
 // at is a listener that is nowhere but at an address.
 type at string
 
@@ -268,6 +291,21 @@ func TestFilesOfTLSThatAreNotThereAreAWrongConfiguration(t *testing.T) {
 	if _, err := New(cfg, zap.NewNop()); !errors.Is(err, ErrConfig) ||
 		!strings.Contains(err.Error(), "admin_tls.cert_file: open") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What is wrong with the clients file, or with the place of the audit, is found before anything is opened.
+func TestAWrongClientsFileIsAWrongConfiguration(t *testing.T) {
+	clients := certstest.Write(t, filepath.Join(t.TempDir(), "clients"), []byte(oneClient))
+	for want, row := range map[string][2]string{
+		"security: open nowhere":         {"nowhere", ""},
+		"open the audit: open nowhere/a": {clients, "nowhere/a"},
+	} {
+		cfg := testConfig()
+		cfg.Security.ClientsFile, cfg.Security.Audit = row[0], row[1]
+		if _, err := New(cfg, zap.NewNop()); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
 	}
 }
 

@@ -34,6 +34,11 @@ type Config struct {
 	ListenTLS   TLS    `key:"listen_tls"`                            // of Listen
 	OpsTLS      TLS    `key:"ops_tls"`                               // of OpsListen
 	AdminTLS    TLS    `key:"admin_tls"`                             // of AdminListen
+	Security    struct {
+		ClientsFile string `key:"clients_file"` // who may connect, and do what; empty = everybody everything
+		Audit       string `key:"audit"`        // a file, or AuditStdout; empty = nowhere
+		Require     bool   `key:"require"`      // that addresses which others reach have TLS and clients identities
+	} `key:"security"`
 
 	Store struct { // where leases live
 		Kind string `key:"kind" default:"memory" oneof:"memory standalone sentinel cluster redlock"`
@@ -71,6 +76,9 @@ const (
 	StoreCluster    = "cluster"
 	StoreRedlock    = "redlock"
 )
+
+// AuditStdout is standard output as the place of the audit.
+const AuditStdout = "stdout"
 
 // SocketScheme begins the address of a Unix socket where lockd listens, before its path.
 const SocketScheme = "unix:"

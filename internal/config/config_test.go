@@ -87,6 +87,20 @@ func TestEveryKeyCanBeSetByItsVariable(t *testing.T) {
 	}
 }
 
+// What is required has to be there only where others come, and tokens need no certificates.
+func TestSecurityIsRequiredWhereOthersCome(t *testing.T) {
+	const required = "security: {require: true, clients_file: c, audit: a}\n"
+	for _, row := range []struct{ file, flags string }{
+		{"", "--listen 127.0.0.1:1 --admin-listen localhost:2"},
+		{"", "--listen unix:/run/a --admin-listen [::1]:2"},
+		{"admin_listen: ''\nlisten_tls: {cert_file: f, key_file: g}", "--listen 0.0.0.0:1"},
+	} {
+		if _, err := load(t, required+row.file, nil, strings.Fields(row.flags)...); err != nil {
+			t.Errorf("%s %s: %v", row.file, row.flags, err)
+		}
+	}
+}
+
 func TestOnlyTheValueThatCountsIsRead(t *testing.T) {
 	got, err := load(t, "session: {ttl: soon}\nlisten: nowhere",
 		[]string{"LOCKD_SESSION_TTL=20s", "LOCKD_LISTEN=no:where"}, "--listen", ":1")
@@ -154,6 +168,12 @@ func TestLoadRefuses(t *testing.T) {
 		{
 			"listen_tls: {min_version: 1.1, client_certs: always}", "",
 			"listen_tls.min_version: ", "listen_tls.client_certs: ",
+		},
+		{"security: {audit: stdout}", "", "security.audit: is \"stdout\", but there is no security.clients_file"},
+		{
+			"security: {require: true}", "--listen 10.0.0.1:7420 --admin-listen lockd.test:7422",
+			"security.clients_file: is needed when",
+			"listen_tls.cert_file: is needed when", "admin_tls.cert_file: is needed when",
 		},
 		{"store: {kind: cluster}", "", "redis.cluster.addrs: is needed"},
 		{"", "--redis cluster://a:1,b", "redis.cluster.addrs: ", "word 2"},

@@ -145,7 +145,7 @@ func isNull(n *yaml.Node) bool { return n.Tag == "!!null" }
 // ofOthers are the variables of lockctl, of other clients, of the programs that lockctl starts, and those that
 // Kubernetes gives to every pod beside a Service called lockd or lockd-something.
 var ofOthers = regexp.MustCompile(
-	`^LOCKD_(ADDR|ADMIN_ADDR|ACTOR|NAMES?|FENCES?|TLS|CACERT|CERT|KEY|SERVER_NAME|` +
+	`^LOCKD_(ADDR|ADMIN_ADDR|ACTOR|NAMES?|FENCES?|TLS|CACERT|CERT|KEY|TOKEN_FILE|SERVER_NAME|` +
 		`(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?))$`)
 
 // refuseUnknownVariables finds those that name no key. An empty variable is as good as none.

@@ -23,6 +23,7 @@ func (c *Config) validate(p *problems) {
 		k.check(p)
 	}
 	c.validateAddresses(p)
+	c.validateSecurity(p)
 	c.validateStore(p)
 	s, l, stop := c.Session, c.Limits, c.Shutdown
 	p.unless(len(c.Replica) <= 128 && readable(c.Replica), "replica",
@@ -69,6 +70,33 @@ func (c *Config) validateAddresses(p *problems) {
 		p.unless(asks == (t.ClientCAFile != ""), section+".client_ca_file",
 			"is needed when %s.client_certs is %q or %q, and only then", section, ClientCertsOptional, ClientCertsRequired)
 	}
+}
+
+// validateSecurity finds what is wrong with who is let in. Nothing is looked up: a name is an address of others.
+func (c *Config) validateSecurity(p *problems) {
+	s := c.Security
+	p.unless(s.Audit == "" || s.ClientsFile != "", "security.audit",
+		"is %q, but there is no security.clients_file", s.Audit)
+	if !s.Require {
+		return
+	}
+	p.unless(s.ClientsFile != "", "security.clients_file", "is needed when security.require is true")
+	for _, a := range []struct {
+		key, section, addr string
+		tls                TLS
+	}{
+		{"listen", "listen_tls", c.Listen, c.ListenTLS},
+		{"admin_listen", "admin_tls", c.AdminListen, c.AdminTLS},
+	} {
+		p.unless(a.tls.Enabled() || a.addr == "" || isLocal(a.addr), a.section+".cert_file",
+			"is needed when security.require is true, as others reach %s (%s)", a.key, a.addr)
+	}
+}
+
+// isLocal says whether only this machine can reach an address.
+func isLocal(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	return strings.HasPrefix(addr, SocketScheme) || err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
 // validateStore finds what is wrong with where leases live. Without a Redis none of its keys may be set.

@@ -48,6 +48,11 @@ var faults = map[string]fault{
 	},
 	"a majority forgets":    {[]string{"LockdNoMajorityVotes"}, outage, aMajorityForgets},
 	"a certificate expires": {[]string{"LockdCertificateExpires"}, nil, aCertificateExpires},
+
+	"the clients file is wrong":        {[]string{"LockdClientsFileInvalid"}, nil, theClientsFileIsWrong},
+	"the audit is full":                {[]string{"LockdAuditLinesDropped"}, nil, theAuditIsFull},
+	"a stranger comes again and again": {[]string{"LockdUnauthenticated"}, nil, aStrangerComesAgainAndAgain},
+	"an issuer has no keys":            {[]string{"LockdSigningKeysOld"}, nil, anIssuerHasNoKeys},
 }
 
 func redisIsStopped(t *testing.T, s *scene) func() {

@@ -14,17 +14,21 @@ import (
 )
 
 // faster is how many times faster Prometheus lives in these tests. All its durations are divided by it: how often it
-// scrapes and evaluates, how long a condition must last, the ranges in expressions, and the one threshold that is the
-// length of a wait. What lockd does keeps its own time. A shorter duration can only make an alert that should be silent
+// scrapes and evaluates, how long a condition must last, the ranges in expressions, and the thresholds that are lengths
+// of time. What lockd does keeps its own time. A shorter duration can only make an alert that should be silent
 // fire.
 const faster = 20
 
 const (
 	rulesFile = "../../deploy/prometheus/lockd.rules.yaml"
 	interval  = 5 * time.Second / faster // 5 s is what docs and compose have
-	// waits is the threshold that is for how long requests wait.
-	waits = "lockd_oldest_waiter_seconds > 600"
 )
+
+// thresholds are those that are lengths of time. The keys here are in a file, which is read each second.
+var thresholds = map[string]string{
+	"lockd_oldest_waiter_seconds > 600": fmt.Sprintf("lockd_oldest_waiter_seconds > %d", 600/faster),
+	"lockd_jwks_age_seconds > 3600":     "lockd_jwks_age_seconds > 20",
+}
 
 var (
 	forLine   = regexp.MustCompile(`(?m)^( +for: )(\w+)$`)
@@ -71,16 +75,19 @@ func speedUp(t testing.TB, text string) string {
 	text = rangeExpr.ReplaceAllStringFunc(text, func(s string) string {
 		return "[" + shorter(rangeExpr.FindStringSubmatch(s)[2]) + "]"
 	})
-	if strings.Count(text, waits) != 1 {
-		t.Fatalf("the rules do not have %q once", waits)
+	for from, to := range thresholds {
+		if strings.Count(text, from) != 1 {
+			t.Fatalf("the rules do not have %q once", from)
+		}
+		text = strings.Replace(text, from, to, 1)
 	}
-	return strings.Replace(text, waits, fmt.Sprintf("lockd_oldest_waiter_seconds > %d", 600/faster), 1)
+	return text
 }
 
 func TestOnlyDurationsOfTheRulesAreChanged(t *testing.T) {
 	text := readRules(t)
 	as, bs := parseRules(t, text), parseRules(t, speedUp(t, text))
-	numbers := regexp.MustCompile(`\[\w+\]|> 600|> 30$`)
+	numbers := regexp.MustCompile(`\[\w+\]|> (600|30|3600|20)$`)
 	changed := 0
 	for i, a := range as.Groups[0].Rules {
 		b := bs.Groups[0].Rules[i]

@@ -79,6 +79,7 @@ func TestWrongValuesFailAtInstall(t *testing.T) {
 		"config.store.kind=sentinel":        "config.redis.sentinel.addrs: is needed",
 		"config.redis.addr=":                "config.redis.addr: is needed",
 		"tls.enabled=true":                  "tls.existingSecret: is needed",
+		"security.require=true":             "security.require: is true",
 		"terminationGracePeriodSeconds=10":  "terminationGracePeriodSeconds: is 10",
 		"probes.readiness.type=tcp":         "probes/readiness/type",
 		"podDisruptionBudget.maxMissing=1":  "maxMissing",

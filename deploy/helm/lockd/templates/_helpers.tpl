@@ -45,6 +45,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if .Values.tls.certManager.enabled }}{{ include "lockd.fullname" . }}-tls{{ else }}{{ .Values.tls.existingSecret }}{{ end }}
 {{- end }}
 
+{{- define "lockd.clientsSecret" -}}
+{{- if .Values.security.clients }}{{ include "lockd.fullname" . }}-clients{{ else }}{{ .Values.security.existingSecret }}{{ end }}
+{{- end }}
+
 {{/* The seconds of a duration such as 1m30s, rounded up. */}}
 {{- define "lockd.seconds" -}}
 {{- $ms := 0 }}
@@ -66,6 +70,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if .Values.tls.ops }}
 {{- $_ := set $own "ops_tls" (dict "cert_file" "/etc/lockd/tls/tls.crt" "key_file" "/etc/lockd/tls/tls.key" "min_version" .Values.tls.minVersion) }}
 {{- end }}
+{{- end }}
+{{- with .Values.security }}
+{{- $security := dict }}
+{{- if .require }}{{ $_ := set $security "require" true }}{{ end }}
+{{- if or .clients .existingSecret }}
+{{- $_ := set $security "clients_file" "/etc/lockd/clients/clients.yaml" }}
+{{- if .audit }}{{ $_ := set $security "audit" .audit }}{{ end }}
+{{- end }}
+{{- if $security }}{{ $_ := set $own "security" $security }}{{ end }}
 {{- end }}
 {{- $redis := dict }}
 {{- with .Values.redis.auth }}
@@ -118,6 +131,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if and (not .enabled) (ne .clientCerts "none") }}{{ fail "tls.clientCerts: is set, but tls.enabled is false" }}{{ end }}
 {{- if and (not .enabled) .ops }}{{ fail "tls.ops: is true, but tls.enabled is false" }}{{ end }}
 {{- end }}
+{{- if and .Values.security.clients .Values.security.existingSecret }}{{ fail "security.existingSecret: is set, and security.clients is; only one can be" }}{{ end }}
+{{- if dig "security" "require" false $config }}
+{{- $off := "or set security.require=false, and whoever reaches lockd may do everything" }}
+{{- if not (dig "listen_tls" "cert_file" "" $config) }}
+{{- fail (printf "security.require: is true, but clients are served without TLS; set tls.enabled=true with tls.existingSecret or, if you have cert-manager, tls.certManager.enabled=true, %s" $off) }}
+{{- end }}
+{{- if not (dig "security" "clients_file" "" $config) }}
+{{- fail (printf "security.require: is true, but nobody is a client; set security.clients or security.existingSecret (docs/security.md has recipes), %s" $off) }}
+{{- end }}
+{{- end }}
 {{- range $name := list "startup" "readiness" }}
 {{- $probe := index $.Values.probes $name }}
 {{- if and (eq $probe.type "grpc") (dig "listen_tls" "cert_file" "" $config) }}
@@ -137,6 +160,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- add .Values.preStopSeconds $stop 5 }}
 {{- end }}
 
+{{/* What the service account is known by: by Kubernetes, and by lockd. */}}
+{{- define "lockd.tokens" -}}
+- name: service-account
+  projected:
+    sources:
+      - serviceAccountToken: {path: token, expirationSeconds: 3600}
+      - serviceAccountToken: {path: lockd-token, audience: lockd, expirationSeconds: 3600}
+      - configMap: {name: kube-root-ca.crt, items: [{key: ca.crt, path: ca.crt}]}
+{{- end }}
+
 {{/* Volumes of Secrets, for lockd. */}}
 {{- define "lockd.volumes" -}}
 - name: config
@@ -148,6 +181,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 - name: client-ca
   secret: {secretName: {{ .Values.tls.clientCASecret }}, items: [{key: ca.crt, path: ca.crt}]}
 {{- end }}
+{{- end }}
+{{- if include "lockd.clientsSecret" . }}
+- name: clients
+  secret:
+    secretName: {{ include "lockd.clientsSecret" . }}
+    defaultMode: 0440
+    items: [{key: {{ ternary .Values.security.existingSecretKey "clients.yaml" (ne .Values.security.existingSecret "") }}, path: clients.yaml}]
+{{- end }}
+{{- if .Values.security.serviceAccountTokens }}
+{{ include "lockd.tokens" . }}
 {{- end }}
 {{- with .Values.redis.auth }}
 {{- if .existingSecret }}
@@ -179,6 +222,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 - {name: client-ca, mountPath: /etc/lockd/client-ca, readOnly: true}
 {{- end }}
 {{- end }}
+{{- if include "lockd.clientsSecret" . }}
+- {name: clients, mountPath: /etc/lockd/clients, readOnly: true}
+{{- end }}
+{{- if .Values.security.serviceAccountTokens }}
+- {name: service-account, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}
+{{- end }}
 {{- if .Values.redis.auth.existingSecret }}
 - {name: redis, mountPath: /etc/lockd/redis, readOnly: true}
 {{- end }}
@@ -193,6 +242,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- define "lockd.env" -}}
 - name: LOCKD_REPLICA
   valueFrom: {fieldRef: {fieldPath: metadata.name}}
+{{- if .Values.security.serviceAccountTokens }}
+# For lockctl in this container.
+- {name: LOCKD_TOKEN_FILE, value: /var/run/secrets/kubernetes.io/serviceaccount/lockd-token}
+{{- end }}
 {{- with include "lockd.gomemlimit" . }}
 - {name: GOMEMLIMIT, value: {{ . }}}
 {{- end }}
