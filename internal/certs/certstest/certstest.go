@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -47,7 +48,7 @@ func NewAuthority(t testing.TB, name string) *Authority {
 type Pair struct{ Cert, Key []byte }
 
 // Issue makes a certificate for servers and clients, good from an hour ago for so long from now on. Names may be
-// addresses.
+// addresses and URIs.
 func (a *Authority) Issue(t testing.TB, valid time.Duration, names ...string) Pair {
 	t.Helper()
 	return a.IssueFrom(t, -time.Hour, valid, names...)
@@ -65,6 +66,8 @@ func (a *Authority) IssueFrom(t testing.TB, begins, valid time.Duration, names .
 	for _, name := range names {
 		if ip := net.ParseIP(name); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)
+		} else if uri, err := url.Parse(name); err == nil && uri.Scheme != "" {
+			template.URIs = append(template.URIs, uri)
 		} else {
 			template.DNSNames = append(template.DNSNames, name)
 		}
