@@ -23,7 +23,12 @@ clients:
 - name: ops
   cert: [ops, "ops.*"]
   jwt:
-  - {issuer: "https://issuer.example", audience: lockd, sub: [ops, opsers], jwks: "https://keys.example", ca_file: a, token_file: b}
+  - issuer: "https://issuer.example"
+    audience: lockd
+    sub: [ops, opsers]
+    jwks: "https://keys.example"
+    ca_file: a
+    token_file: b
   - {issuer: other, audience: lockd, sub: "*", jwks: keys.json}
   token_sha256: ["` + hashOfSecret + `"]
   lock: ["*"]
@@ -68,7 +73,7 @@ func TestFileHasAllItsFindingsAtOnce(t *testing.T) {
   lock: [] # a client has the key "lock" already in line 5
   token_sha256: [abc] # token_sha256 must be the SHA-256 of a token
   admin: [force, root] # admin: "root" must be one of
-  quota: {sessions: -1, locks: 1.5, more: 1} # sessions must be a whole number # locks must be a whole number # no key "more"
+  quota: {sessions: -1, locks: 1.5, x: 1} # sessions must be a whole number # locks must be # quota has no key "x"
 - name: a # there is a client "a" already in line 2
   cert: x # cert: the client "a" has the same
 - name: none # a client must have a name
@@ -121,7 +126,7 @@ more: 1 # the clients file has no key "more"
 }
 
 func TestFileIsRefusedAsAWhole(t *testing.T) {
-	many := strings.Repeat(`"x",`, maxItems/10)
+	many := "clients:\n- {name: a, cert: &a [" + strings.Repeat(`"x",`, maxItems/10) + "]}\n"
 	for text, want := range map[string]string{
 		"":                   "there must be clients",
 		"clients: []":        "there must be clients",
@@ -129,8 +134,8 @@ func TestFileIsRefusedAsAWhole(t *testing.T) {
 		"clients: [\n":       "line",
 		"a: 1\n---\nb: 1":    "there must be one document only",
 		good + "---\na: 1\n": "there must be one document only",
-		"clients: [" + strings.Repeat("{},", maxClients+1) + "]":                                  "more than 10000 clients",
-		"clients:\n- {name: a, cert: &a [" + many + "]}\n" + strings.Repeat("- {lock: *a}\n", 90): "more than 100000 patterns",
+		"clients: [" + strings.Repeat("{},", maxClients+1) + "]": "more than 10000 clients",
+		many + strings.Repeat("- {lock: *a}\n", 90):              "more than 100000 patterns",
 	} {
 		if _, err := parse("f", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: got %v, want %q", text, err, want)

@@ -36,7 +36,7 @@ func TestPatterns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range strings.Fields(c.match) {
+		for name := range strings.FieldsSeq(c.match) {
 			if !p.match(name) {
 				t.Errorf("%q does not match %q", c.patterns, name)
 			}

@@ -1,6 +1,7 @@
 package security
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -46,7 +47,7 @@ func (r *reader) add(line int, format string, args ...any) {
 
 // err has all findings, in the order of the file.
 func (r *reader) err() error {
-	slices.SortStableFunc(r.found, func(a, b finding) int { return a.line - b.line })
+	slices.SortStableFunc(r.found, func(a, b finding) int { return cmp.Compare(a.line, b.line) })
 	all := make([]error, 0, len(r.found))
 	for _, f := range r.found {
 		all = append(all, fmt.Errorf("%s: line %d: %s", r.path, f.line, f.text))
