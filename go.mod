@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/anishathalye/porcupine v1.3.1
+	github.com/go-jose/go-jose/v4 v4.1.9 // verifies the tokens that clients show
 	github.com/go-viper/mapstructure/v2 v2.5.0
 	github.com/google/btree v1.1.3
 	github.com/planetscale/vtprotobuf v0.6.1-0.20240319094008-0393e58bdf10 // the version that gRPC's modules need

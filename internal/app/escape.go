@@ -1,13 +1,13 @@
 package app
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
-	"unicode/utf16"
 
 	"go.uber.org/zap/buffer"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/lockd-io/lockd/internal/observe"
 )
 
 // escaping writes log lines that do nothing to a terminal, whatever clients call themselves and their locks. zap
@@ -26,35 +26,14 @@ func (e escaping) Clone() zapcore.Encoder { return escaping{e.Encoder.Clone(), e
 // EncodeEntry writes a line.
 func (e escaping) EncodeEntry(entry zapcore.Entry, fields []zapcore.Field) (*buffer.Buffer, error) {
 	if strings.ContainsFunc(entry.Message, unicode.IsControl) {
-		entry.Message = escape(entry.Message, unicode.IsControl)
+		entry.Message = observe.Escape(entry.Message, unicode.IsControl)
 	}
 	line, err := e.Encoder.EncodeEntry(entry, fields)
-	if err != nil || !strings.ContainsFunc(line.String(), harmful) {
+	if err != nil || !strings.ContainsFunc(line.String(), observe.Harmful) {
 		return line, err
 	}
 	escaped := e.buffers.Get()
-	escaped.AppendString(escape(line.String(), harmful))
+	escaped.AppendString(observe.Escape(line.String(), observe.Harmful))
 	line.Free()
 	return escaped, nil
-}
-
-// harmful are the characters that zap writes as they are, and a terminal obeys or a reader does not see. ASCII's are
-// escaped by zap, or are ours: the colors, and the end of the line.
-func harmful(r rune) bool {
-	return r >= 0x7f && r <= 0x9f || r > 0x9f && (unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029')
-}
-
-// escape writes certain characters as \uXXXX, which is what JSON has for them, and what is not UTF-8 as U+FFFD.
-func escape(text string, which func(rune) bool) string {
-	var out strings.Builder
-	for _, r := range text {
-		if !which(r) {
-			out.WriteRune(r)
-			continue
-		}
-		for _, unit := range utf16.AppendRune(nil, r) {
-			fmt.Fprintf(&out, `\u%04x`, unit)
-		}
-	}
-	return out.String()
 }

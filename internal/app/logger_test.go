@@ -95,7 +95,7 @@ func checkHarmless(t *testing.T, text, format string) {
 
 func TestTextOfOrdinaryLanguagesIsLeftAlone(t *testing.T) {
 	for _, text := range []string{"Müller", "锁", "قفل", "🔒"} {
-		if got := escape(text, harmful); got != text {
+		if got := observe.Escape(text, observe.Harmful); got != text {
 			t.Errorf("%q became %q", text, got)
 		}
 	}

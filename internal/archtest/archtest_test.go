@@ -28,6 +28,7 @@ var (
 	everybody = []string{grpc, redis, yaml, module}
 	butRedis  = []string{grpc, yaml, module}
 	butGRPC   = []string{redis, yaml, module}
+	butYAML   = []string{grpc, redis, module}
 )
 
 // reach says what each package must not reach, directly or through others, except for even. A path stands for all below
@@ -42,6 +43,10 @@ var reach = []struct {
 	{"internal/limits", everybody, "lock", "what may be had does not depend on what is done with it"},
 	{"internal/gate", everybody, "", "waiting does not depend on what is waited for"},
 	{"internal/certs", everybody, "observe", "certificates do not depend on what is said over them"},
+	{
+		"internal/security", butYAML, "lock limits observe",
+		"who somebody is and what it may depends on nothing that is done with locks",
+	},
 	{"internal/agreement", everybody, "lock observe peers", "that they agree does not depend on what they agree about"},
 	{"internal/peers", everybody, "lock", "asking other replicas does not depend on what is asked"},
 	{"internal/watching", everybody, "lock", "who watches a name needs to listen and to look, and nothing of the core"},

@@ -26,8 +26,10 @@ const (
 	KeyExpires     = "expires"  // when a certificate does
 	KeyDeadlock    = "deadlock" // who waits for whom
 	KeyFence       = "fence"    // the fence of a hold
+	KeyFile        = "file"     // its path
 	KeyHolder      = "holder"   // who holds a lock inside a session
 	KeyHolders     = "holders"  // who holds a lock
+	KeyIssuer      = "issuer"   // of tokens
 	KeyKind        = "kind"     // of a lock
 	KeyListen      = "listen"   // the address for clients
 	KeyLost        = "lost"     // how many locks

@@ -1,6 +1,20 @@
 package security
 
-import "time"
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/limits"
+	"github.com/lockd-io/lockd/internal/observe"
+)
 
 // Event is one line of the audit. Texts of clients are escaped where it is written.
 type Event struct {
@@ -31,5 +45,257 @@ const (
 	EventFileRefused     = "file_refused"
 )
 
+// The bounds of the audit.
+const (
+	queueLines = 4096
+	textBytes  = 1024 // of each text
+	burstLines = 50   // of one client at once
+	rateLines  = 20   // of one client in a second
+	maxRates   = 10_000
+	lastWait   = 5 * time.Second // at the end
+)
+
 // Audit writes a line. It never blocks: what there is no room for is counted and not written.
-func (g *Guard) Audit(e Event) {}
+func (g *Guard) Audit(e Event) {
+	if g != nil && g.audit != nil {
+		g.audit.add(e)
+	}
+}
+
+// auditor has lines written by one goroutine.
+type auditor struct {
+	to    io.WriteCloser
+	log   *zap.Logger
+	m     *metrics
+	queue chan *Event
+	stop  chan struct{}
+	ended chan struct{}
+	once  sync.Once
+
+	mu    sync.Mutex // guards the fields below
+	rates map[string]*rate
+	swept time.Time // when those were forgotten that had been quiet
+}
+
+// rate bounds the lines of one client, or of an address whose client is not known.
+type rate struct {
+	left   float64 // lines that may be written
+	at     time.Time
+	missed uint64 // lines that were not written since the last one
+}
+
+func newAuditor(to io.WriteCloser, log *zap.Logger, m *metrics) *auditor {
+	a := &auditor{
+		to: to, log: log, m: m, queue: make(chan *Event, queueLines), stop: make(chan struct{}),
+		ended: make(chan struct{}), rates: map[string]*rate{},
+	}
+	go a.run()
+	return a
+}
+
+// add puts a line into the queue, if there is room.
+func (a *auditor) add(e Event) {
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	if e.Client == "" {
+		e.Client = e.Identity.Client.Name()
+	}
+	if e.By == "" {
+		e.By = e.Identity.By
+	}
+	e.Identity = Identity{}
+	for _, text := range []*string{&e.By, &e.Peer, &e.Verb, &e.Name, &e.Result, &e.Session, &e.Detail} {
+		if len(*text) > textBytes {
+			*text = strings.Clone((*text)[:textBytes])
+		}
+	}
+	whose, isClient := e.whose()
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := a.rateLocked(whose, isClient, time.Now())
+	if r.left < 1 {
+		r.missed++
+		a.m.dropped.WithLabelValues(causeRate).Inc()
+		return
+	}
+	e.Missed = r.missed
+	select {
+	case a.queue <- &e:
+		r.left--
+		r.missed = 0
+	default:
+		r.missed++
+		a.m.dropped.WithLabelValues(causeQueue).Inc()
+	}
+}
+
+// rateLocked is that of a client now. Clients are as many as the file has. When there are too many addresses, those are
+// forgotten that have been quiet for a while, and whoever else comes shares one.
+func (a *auditor) rateLocked(whose string, isClient bool, now time.Time) *rate {
+	if a.rates[whose] == nil && !isClient && len(a.rates) >= maxRates {
+		if now.Sub(a.swept) >= time.Second {
+			a.swept = now
+			maps.DeleteFunc(a.rates, func(_ string, r *rate) bool { return now.Sub(r.at) > time.Minute })
+		}
+		if len(a.rates) >= maxRates {
+			whose = ""
+		}
+	}
+	r := a.rates[whose]
+	if r == nil {
+		r = &rate{left: burstLines, at: now}
+		a.rates[whose] = r
+	}
+	if now.After(r.at) {
+		r.left = min(burstLines, r.left+rateLines*now.Sub(r.at).Seconds())
+		r.at = now
+	}
+	return r
+}
+
+// run writes lines, and at the end those that are left.
+func (a *auditor) run() {
+	defer close(a.ended)
+	defer func() { _ = a.to.Close() }() // each line was written
+	failing := false
+	for {
+		select {
+		case e := <-a.queue:
+			failing = a.write(e, failing)
+			continue
+		default:
+		}
+		select {
+		case e := <-a.queue:
+			failing = a.write(e, failing)
+		case <-a.stop:
+			if len(a.queue) == 0 {
+				return
+			}
+		}
+	}
+}
+
+// write writes a line, and says whether that failed. One that cannot be written is told in the next of its client.
+func (a *auditor) write(e *Event, failing bool) bool {
+	text, err := e.text()
+	if err == nil {
+		_, err = a.to.Write(text)
+	}
+	if err == nil {
+		a.m.lines.Inc()
+		if failing {
+			a.log.Info("the audit is written again")
+		}
+		return false
+	}
+	if !failing {
+		a.log.Error("the audit cannot be written; lines are lost until it can", zap.Error(err))
+	}
+	a.m.dropped.WithLabelValues(causeWrite).Inc()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	whose, isClient := e.whose()
+	a.rateLocked(whose, isClient, time.Now()).missed += 1 + e.Missed
+	return true
+}
+
+// whose is whose rate bounds a line: that of a client, or of an address whose client is not known.
+func (e *Event) whose() (name string, isClient bool) {
+	if e.Client != "" {
+		return "client " + e.Client, true
+	}
+	return string(limits.TenantOf(e.Peer)), false
+}
+
+// text is a line of JSON that does nothing to a terminal, whatever is in it.
+func (e *Event) text() ([]byte, error) {
+	e.Time = e.Time.UTC()
+	var line bytes.Buffer
+	j := json.NewEncoder(&line)
+	j.SetEscapeHTML(false)
+	if err := j.Encode(e); err != nil {
+		return nil, err
+	}
+	return []byte(observe.Escape(line.String(), observe.Harmful)), nil
+}
+
+// close has written what is left, but does not wait for ever for a disk.
+func (a *auditor) close() {
+	if a == nil {
+		return
+	}
+	a.once.Do(func() { close(a.stop) })
+	late := time.NewTimer(lastWait)
+	defer late.Stop()
+	select {
+	case <-a.ended:
+	case <-late.C:
+		a.log.Error("the audit could not be written in time; its last lines are lost",
+			zap.Int(observe.KeyCount, len(a.queue)))
+	}
+}
+
+// openAudit opens what the audit is written to; nil if it is written nowhere.
+func openAudit(path string) (io.WriteCloser, error) {
+	switch path {
+	case "":
+		return nil, nil
+	case "stdout":
+		return stdout{os.Stdout}, nil
+	}
+	f := &auditFile{path: path}
+	return f, f.open()
+}
+
+// stdout is not closed: it is not only the audit's.
+type stdout struct{ io.Writer }
+
+func (stdout) Close() error { return nil }
+
+// auditFile is opened again when another file, or none, is at its path: whoever rotates logs renames it.
+type auditFile struct {
+	path  string
+	file  *os.File
+	asked time.Time // when its path was looked at
+	torn  bool      // the last line ends in the middle
+}
+
+func (f *auditFile) open() error {
+	next, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if f.file != nil {
+		_ = f.file.Close() // each line was written
+	}
+	f.file, f.torn = next, false
+	return nil
+}
+
+func (f *auditFile) Write(line []byte) (int, error) {
+	if now := time.Now(); now.Sub(f.asked) >= time.Second {
+		f.asked = now
+		if !f.isInPlace() {
+			if err := f.open(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	if f.torn {
+		line = append([]byte{'\n'}, line...)
+	}
+	n, err := f.file.Write(line)
+	f.torn = f.torn && n == 0 || n > 0 && n < len(line)
+	return n, err
+}
+
+func (f *auditFile) isInPlace() bool {
+	here, err := f.file.Stat()
+	there, err2 := os.Stat(f.path)
+	return err == nil && err2 == nil && os.SameFile(here, there)
+}
+
+func (f *auditFile) Close() error { return f.file.Close() }

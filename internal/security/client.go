@@ -19,6 +19,9 @@ const (
 	ActExamine Act = "examine" // have a replica and its store examined
 )
 
+// acts are all of them.
+var acts = []Act{ActForce, ActLimit, ActDrain, ActExamine}
+
 // The rights to a name.
 const (
 	RightLock = "lock" // to acquire and extend, to set the limit of a semaphore, and to look
@@ -32,7 +35,7 @@ type Client struct {
 	now  atomic.Pointer[rights]
 }
 
-// rights are what a Client may. A client that is in the file no more has none.
+// rights are what a Client may. A client that is in the file no more has none. They are never changed, but replaced.
 type rights struct {
 	lock, look, deny patterns
 	acts             []Act
@@ -53,8 +56,13 @@ func (c *Client) Name() string {
 	return c.name
 }
 
-// Tenant is whose share of everything it uses. No address is one like it.
-func (c *Client) Tenant() lock.Tenant { return lock.Tenant("client " + c.name) }
+// Tenant is whose share of everything it uses. No address is one like it. It is empty if there is no file.
+func (c *Client) Tenant() lock.Tenant {
+	if c == nil {
+		return ""
+	}
+	return lock.Tenant("client " + c.name)
+}
 
 // MayLock is nil if the client may lock a name. Else it is a *DeniedError.
 func (c *Client) MayLock(name string) error { return c.may(RightLock, name) }
@@ -93,10 +101,8 @@ func (c *Client) May(a Act) error {
 	if c == nil {
 		return nil
 	}
-	for _, may := range c.now.Load().acts {
-		if may == a {
-			return nil
-		}
+	if slices.Contains(c.now.Load().acts, a) {
+		return nil
 	}
 	return &DeniedError{Client: c.name, Right: string(a)}
 }
@@ -115,10 +121,13 @@ type Rights struct {
 	Acts             []Act
 }
 
-// Rights are what the client may now.
+// Rights are what the client may now. They are not to be changed.
 func (c *Client) Rights() Rights {
+	if c == nil {
+		return Rights{Lock: []string{"*"}, Look: []string{"*"}, Acts: acts}
+	}
 	r := c.now.Load()
-	return Rights{Lock: r.lock.texts(), Look: r.look.texts(), Deny: r.deny.texts(), Acts: r.acts}
+	return Rights{Lock: r.lock.all, Look: r.look.all, Deny: r.deny.all, Acts: r.acts}
 }
 
 // DeniedError says which right is missing.
@@ -130,11 +139,12 @@ type DeniedError struct {
 }
 
 func (e *DeniedError) Error() string {
+	text := fmt.Sprintf("the client %q of the clients file may not %s %q", e.Client, e.Right, e.Name)
 	switch {
 	case e.Name == "":
 		return fmt.Sprintf("the client %q of the clients file has no admin right %q", e.Client, e.Right)
 	case e.byDeny:
-		return fmt.Sprintf("the client %q of the clients file may not %s %q: it is in its deny list", e.Client, e.Right, e.Name)
+		return text + ": it is in its deny list"
 	}
-	return fmt.Sprintf("the client %q of the clients file may not %s %q", e.Client, e.Right, e.Name)
+	return text
 }

@@ -2,11 +2,24 @@ package security
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/limits"
+	"github.com/lockd-io/lockd/internal/observe"
+)
+
+const (
+	poll = time.Second // the file is read again
+	// settle is how long a new file must stay as it is before it is used: an editor may be writing it.
+	settle = 100 * time.Millisecond
 )
 
 // Config is where a Guard finds what it needs.
@@ -16,32 +29,244 @@ type Config struct {
 }
 
 // Guard has the clients file that is in force. A nil Guard lets everybody in as nobody.
-type Guard struct{}
+type Guard struct {
+	cfg   Config
+	log   *zap.Logger
+	m     *metrics
+	audit *auditor // nil: nowhere
+	rules atomic.Pointer[rules]
+	ctx   context.Context // of all that is done in the background
+	stop  context.CancelFunc
+	wg    sync.WaitGroup
+
+	// Those of run.
+	clients       map[string]*Client // all there ever were: one that comes back is the same
+	issuers       map[string]*issuer
+	seen, decided [sha256.Size]byte // the content that was seen last, and that was used or refused last
+
+	mu      sync.Mutex // guards the field below
+	changed []func()
+}
 
 // Open reads the clients file. Its error has everything that is wrong with it.
 func Open(cfg Config, log *zap.Logger, reg prometheus.Registerer) (*Guard, error) {
-	return &Guard{}, nil
+	g := &Guard{cfg: cfg, log: log, clients: map[string]*Client{}, issuers: map[string]*issuer{}}
+	var f *file
+	text, err := readBounded(cfg.File, maxFileBytes)
+	if err == nil {
+		f, err = parse(cfg.File, text)
+	}
+	to, failed := openAudit(cfg.Audit)
+	if failed != nil {
+		failed = fmt.Errorf("open the audit: %w", failed)
+	}
+	if err := errors.Join(err, failed); err != nil {
+		if to != nil {
+			_ = to.Close() // nothing was written
+		}
+		return nil, err
+	}
+	g.m = newMetrics(reg, g.oldestKeys)
+	if to != nil {
+		g.audit = newAuditor(to, log, g.m)
+	}
+	g.ctx, g.stop = context.WithCancel(context.Background())
+	g.seen = sha256.Sum256(text)
+	g.decided = g.seen
+	g.apply(f)
+	g.wg.Go(g.run)
+	return g, nil
 }
 
-// Check reads a clients file and all that it names, as Open does. Its error has everything that is wrong.
-func Check(file string) error { return nil }
+// Close stops reading the file, and writes what is left of the audit.
+func (g *Guard) Close() {
+	if g == nil {
+		return
+	}
+	g.stop()
+	g.wg.Wait()
+	g.audit.close()
+}
 
-// Identify says who somebody is. Its error is an *UnauthenticatedError.
+// Identify says who somebody is. Its error is an *UnauthenticatedError. It may wait for the keys of an issuer, but not
+// longer than ctx says. Whoever is not yet reached by what OnChange calls asks Still when it is.
 func (g *Guard) Identify(ctx context.Context, c Credentials) (Identity, error) {
-	return Identity{}, nil
+	if g == nil {
+		return Identity{}, nil
+	}
+	i, err := g.rules.Load().identify(ctx, c, time.Now())
+	return i, g.counted(err)
+}
+
+// identify is who shows credentials. A token that is shown counts, and else the certificate.
+func (r *rules) identify(ctx context.Context, c Credentials, now time.Time) (Identity, error) {
+	switch {
+	case c.Authorization != "":
+		token, err := bearer(c.Authorization)
+		if err != nil {
+			return Identity{}, err
+		}
+		return r.byToken(ctx, token, now)
+	case c.Certificate != nil:
+		f, until, err := factsOf(c.Certificate, now)
+		if err != nil {
+			return Identity{}, err
+		}
+		return r.identity(f, until)
+	}
+	return r.identity(facts{}, time.Time{})
 }
 
 // Still is nil if somebody is still who it was, by the file that is in force now. Else it is an *UnauthenticatedError.
-func (g *Guard) Still(i Identity) error { return nil }
+// A key that its issuer has no more ends nothing that was begun with it.
+func (g *Guard) Still(i Identity) error {
+	if g == nil {
+		return nil
+	}
+	if !i.Until.IsZero() && time.Now().After(i.Until) {
+		if i.facts.shown == shownCertificate {
+			return g.counted(refused(ReasonCertificateEnded, "the certificate expired at %s", i.Until.Format(time.RFC3339)))
+		}
+		return g.counted(refused(ReasonTokenExpired, "the token expired at %s", i.Until.Format(time.RFC3339)))
+	}
+	c, _, err := g.rules.Load().client(&i.facts)
+	if err != nil || c != i.Client {
+		return g.counted(refused(ReasonIdentityWithdrawn,
+			"the clients file changed, and these credentials are not those of the client %q any more", i.Client.Name()))
+	}
+	return nil
+}
+
+// counted counts an error.
+func (g *Guard) counted(err error) error {
+	if e, is := errors.AsType[*UnauthenticatedError](err); is {
+		g.m.unauthenticated.WithLabelValues(e.Reason).Inc()
+	}
+	return err
+}
 
 // OnChange has a function called after each change of what is in force. It is called once at a time.
-func (g *Guard) OnChange(changed func()) {}
+func (g *Guard) OnChange(changed func()) {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.changed = append(g.changed, changed)
+}
 
 // EndsHolds says whether holds end whose name their client may lock no more (on_revoke: end).
-func (g *Guard) EndsHolds() bool { return false }
+func (g *Guard) EndsHolds() bool { return g != nil && g.rules.Load().ends }
 
-// Allowances are how much each client may have.
-func (g *Guard) Allowances() limits.Allowances { return nil }
+// Allowances are how much each client may have. They are not to be changed.
+func (g *Guard) Allowances() limits.Allowances {
+	if g == nil {
+		return nil
+	}
+	return g.rules.Load().allowances
+}
 
-// Close stops reading the file, and writes what is left of the audit.
-func (g *Guard) Close() {}
+// run reads the file again and again.
+func (g *Guard) run() {
+	timer := time.NewTimer(poll)
+	defer timer.Stop()
+	for {
+		select {
+		case <-g.ctx.Done():
+			return
+		case <-timer.C:
+			timer.Reset(g.look())
+		}
+	}
+}
+
+// look reads the file, uses what is new, and says when to look again. What counts is the content: Kubernetes puts a
+// new file in the place of the old one by links.
+func (g *Guard) look() time.Duration {
+	text, err := readBounded(g.cfg.File, maxFileBytes)
+	sum := sha256.Sum256(text)
+	if err != nil {
+		sum = sha256.Sum256([]byte(err.Error()))
+	}
+	if sum == g.decided {
+		g.seen = sum
+		return poll
+	}
+	if sum != g.seen {
+		g.seen = sum
+		return settle
+	}
+	g.decided = sum
+	var f *file
+	if err == nil {
+		f, err = parse(g.cfg.File, text)
+	}
+	if err != nil {
+		g.m.valid.Set(0)
+		g.log.Warn("the new clients file cannot be used; going on with the one before",
+			zap.String(observe.KeyFile, g.cfg.File), zap.Error(err))
+		g.Audit(Event{What: EventFileRefused, Detail: err.Error()})
+		return poll
+	}
+	g.apply(f)
+	return poll
+}
+
+// apply puts a file in force.
+func (g *Guard) apply(f *file) {
+	in := make(map[string]bool, len(f.clients))
+	for i := range f.clients {
+		e := &f.clients[i]
+		in[e.name] = true
+		if c := g.clients[e.name]; c != nil {
+			c.now.Store(&e.rights)
+		} else {
+			g.clients[e.name] = newClient(e.name, e.rights)
+		}
+	}
+	for name, c := range g.clients {
+		if !in[name] {
+			c.now.Store(&rights{})
+		}
+	}
+	for name, s := range g.issuers {
+		if from, there := f.sources[name]; !there || from != s.from {
+			s.stop()
+			delete(g.issuers, name)
+		}
+	}
+	for name, from := range f.sources {
+		if g.issuers[name] == nil {
+			s := newIssuer(g.ctx, name, from, g.log, g.m)
+			g.issuers[name] = s
+			g.wg.Go(s.run)
+		}
+	}
+	g.rules.Store(newRules(f, g.clients, g.issuers))
+
+	g.m.valid.Set(1)
+	g.m.applied.SetToCurrentTime()
+	g.m.clients.Set(float64(len(f.clients)))
+	g.log.Info("the clients file is in force",
+		zap.String(observe.KeyFile, g.cfg.File), zap.Int(observe.KeyCount, len(f.clients)))
+	g.Audit(Event{What: EventFileApplied, Detail: fmt.Sprintf("%d clients", len(f.clients))})
+	g.mu.Lock()
+	changed := g.changed
+	g.mu.Unlock()
+	for _, call := range changed {
+		call()
+	}
+}
+
+// oldestKeys is the age of the keys of the issuer whose are oldest.
+func (g *Guard) oldestKeys() (oldest time.Duration) {
+	r := g.rules.Load()
+	if r == nil {
+		return 0
+	}
+	now := time.Now()
+	for _, t := range r.issuers {
+		oldest = max(oldest, t.keys.age(now))
+	}
+	return oldest
+}

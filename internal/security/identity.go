@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -20,7 +21,7 @@ type Identity struct {
 	Client *Client
 	// By is how it was recognised, for people: "certificate spiffe://prod/ns/billing/a", "token", "jwt repo:acme/x".
 	By string
-	// Until is when its certificate or token expires; zero if never.
+	// Until is when its certificate or token expires, with the minute that clocks may differ by; zero if never.
 	Until time.Time
 
 	facts facts
@@ -28,16 +29,52 @@ type Identity struct {
 
 // facts are what the clients file is matched with. They are kept, because the file may change.
 type facts struct {
+	shown  shown
 	names  []string // of a certificate: URI and DNS names, else the common name
 	token  [32]byte // SHA-256 of a static token
 	issuer string   // of a verified JWT
 	claims claims
 }
 
+// shown is what kind of credentials somebody showed.
+type shown int
+
+const (
+	shownNothing shown = iota
+	shownCertificate
+	shownToken
+	shownJWT
+)
+
 // claims are those of a JWT that clients are told apart by.
 type claims struct {
 	audience []string
 	subject  string
+}
+
+// byBytes bounds Identity.By.
+const byBytes = 256
+
+// by is a text for Identity.By. It has what others chose: it is kept short, and valid UTF-8.
+func by(kind, name string) string {
+	return strings.ToValidUTF8(kind+" "+name[:min(len(name), byBytes)], "?")
+}
+
+// factsOf are those of a certificate, and when it expires. What TLS has verified may have expired since.
+func factsOf(c *x509.Certificate, now time.Time) (facts, time.Time, error) {
+	if now.After(c.NotAfter) {
+		return facts{}, time.Time{}, refused(ReasonCertificateEnded, "the certificate expired at %s",
+			c.NotAfter.Format(time.RFC3339))
+	}
+	f := facts{shown: shownCertificate, names: make([]string, 0, len(c.URIs)+len(c.DNSNames)+1)}
+	for _, uri := range c.URIs {
+		f.names = append(f.names, uri.String())
+	}
+	f.names = append(f.names, c.DNSNames...)
+	if len(f.names) == 0 && c.Subject.CommonName != "" {
+		f.names = append(f.names, c.Subject.CommonName)
+	}
+	return f, c.NotAfter, nil
 }
 
 // Why somebody is not let in. They are part of the API.
@@ -48,8 +85,14 @@ const (
 	ReasonCertificateEnded  = "CERTIFICATE_EXPIRED" // since the connection was made
 	ReasonClientUnknown     = "CLIENT_UNKNOWN"      // the credentials are good, and no client in the file is meant
 	ReasonKeysUnavailable   = "KEYS_UNAVAILABLE"    // the keys of the issuer could not be had: try again
-	ReasonIdentityWithdrawn = "IDENTITY_WITHDRAWN"  // the file changed, and the credentials are another client's or nobody's
+	ReasonIdentityWithdrawn = "IDENTITY_WITHDRAWN"  // the file changed: they are another's or nobody's
 )
+
+// reasons are all of them.
+var reasons = []string{
+	ReasonNoCredentials, ReasonTokenInvalid, ReasonTokenExpired, ReasonCertificateEnded, ReasonClientUnknown,
+	ReasonKeysUnavailable, ReasonIdentityWithdrawn,
+}
 
 // ErrUnauthenticated is inside each *UnauthenticatedError.
 var ErrUnauthenticated = errors.New("it is not known who this is")
@@ -63,4 +106,10 @@ type UnauthenticatedError struct {
 func (e *UnauthenticatedError) Error() string {
 	return fmt.Sprintf("%v: %s", ErrUnauthenticated, e.Detail)
 }
+
+// Unwrap is ErrUnauthenticated.
 func (e *UnauthenticatedError) Unwrap() error { return ErrUnauthenticated }
+
+func refused(reason, format string, args ...any) error {
+	return &UnauthenticatedError{Reason: reason, Detail: fmt.Sprintf(format, args...)}
+}

@@ -10,8 +10,8 @@ import (
 // however many there are.
 type patterns struct {
 	exact map[string]struct{}
-	// begins are beginnings in order, of which none begins with another one: so of all of them only the last one that
-	// is not behind a name can be its beginning.
+	// begins are in order, and none of them begins with another one: so only the last one that is not behind a name can
+	// be its beginning.
 	begins []string
 	all    []string // as they were written
 }
@@ -34,7 +34,13 @@ func newPatterns(all []string) (p patterns, err error) {
 		}
 	}
 	slices.Sort(p.begins)
-	p.begins = slices.CompactFunc(p.begins, func(short, long string) bool { return strings.HasPrefix(long, short) })
+	apart := p.begins[:0]
+	for _, begin := range p.begins {
+		if len(apart) == 0 || !strings.HasPrefix(begin, apart[len(apart)-1]) {
+			apart = append(apart, begin)
+		}
+	}
+	p.begins = apart
 	return p, nil
 }
 
@@ -47,5 +53,44 @@ func (p *patterns) match(name string) bool {
 	return found || behind > 0 && strings.HasPrefix(name, p.begins[behind-1])
 }
 
-// texts are the patterns as they were written.
-func (p *patterns) texts() []string { return p.all }
+// firsts find the first of several clients that has a pattern for a name. A look costs one look into a map for each
+// length that beginnings have.
+type firsts struct {
+	exact, begins map[string]int // the number of a client
+	lengths       []int          // of begins
+}
+
+func newFirsts() firsts { return firsts{exact: map[string]int{}, begins: map[string]int{}} }
+
+// add gives a client a pattern. The client that comes first keeps it.
+func (f *firsts) add(pattern string, client int) {
+	to := f.exact
+	begin, isBegin := strings.CutSuffix(pattern, "*")
+	if isBegin {
+		to = f.begins
+		if !slices.Contains(f.lengths, len(begin)) {
+			f.lengths = append(f.lengths, len(begin))
+		}
+	}
+	if before, there := to[begin]; !there || client < before {
+		to[begin] = client
+	}
+}
+
+// of is the first client that has a pattern for one of the names, and the name.
+func (f *firsts) of(names []string) (client int, by string, found bool) {
+	better := func(in map[string]int, text, name string) {
+		if n, there := in[text]; there && (!found || n < client) {
+			client, by, found = n, name, true
+		}
+	}
+	for _, name := range names {
+		better(f.exact, name, name)
+		for _, l := range f.lengths {
+			if l <= len(name) {
+				better(f.begins, name[:l], name)
+			}
+		}
+	}
+	return client, by, found
+}

@@ -1,0 +1,272 @@
+package security
+
+import (
+	"context"
+	"crypto"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/observe"
+)
+
+// maxKeysBytes bounds what an issuer says.
+const maxKeysBytes = 1 << 20
+
+// pace is how often the keys of an issuer are had anew.
+type pace struct {
+	always time.Duration // in any case
+	failed time.Duration // after that went wrong
+	asked  time.Duration // at most, because of tokens with a key that is not known
+	limit  time.Duration // how long that may take
+}
+
+var (
+	paceOfURL  = pace{always: 5 * time.Minute, failed: 10 * time.Second, asked: 10 * time.Second, limit: 5 * time.Second}
+	paceOfFile = pace{always: time.Second, failed: time.Second, asked: time.Second, limit: 5 * time.Second}
+)
+
+// issuer has the public keys of one that makes tokens. They are had anew by its run, and by nobody else: whoever needs
+// a key that is not known waits for that, with all others who do. When they cannot be had, those that are known stay.
+type issuer struct {
+	name  string
+	from  source
+	pace  pace
+	log   *zap.Logger
+	m     *metrics
+	ended context.Context // of run
+	stop  context.CancelFunc
+	wake  chan struct{}
+
+	set atomic.Pointer[keySet] // nil if none were had yet
+
+	mu      sync.Mutex // guards the fields below
+	asked   time.Time  // when somebody last wanted a key that was not known
+	busy    bool       // keys are being had, or will be at once
+	done    chan struct{}
+	had     time.Time // when they last could be had; at first, when that was begun
+	trouble string    // why they cannot be had
+}
+
+func newIssuer(ctx context.Context, name string, from source, log *zap.Logger, m *metrics) *issuer {
+	s := &issuer{
+		name: name, from: from, pace: paceOfURL, log: log, m: m, busy: true, wake: make(chan struct{}, 1),
+		done: make(chan struct{}), had: time.Now(),
+	}
+	if from.isFile() {
+		s.pace = paceOfFile
+	}
+	s.ended, s.stop = context.WithCancel(ctx)
+	return s
+}
+
+// keySet are the keys that an issuer had at a time. It is never changed.
+type keySet struct {
+	all    []publicKey
+	byID   map[string][]publicKey
+	thumbs map[string]struct{}
+	sum    [sha256.Size]byte // of the text they were read from
+}
+
+// publicKey verifies signatures.
+type publicKey struct {
+	public    any
+	algorithm string // empty: each that it can be for
+	thumb     string // tells keys apart
+}
+
+func (k publicKey) isFor(algorithm string) bool { return k.algorithm == "" || k.algorithm == algorithm }
+
+var errNoKey = errors.New("there is no public key for signatures in it")
+
+// newKeySet reads a JSON Web Key Set. Keys of kinds that are not known are left out, as those that are for encryption,
+// and secrets.
+func newKeySet(text []byte) (*keySet, error) {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(text, &set); err != nil {
+		return nil, errors.New("it is no JSON Web Key Set")
+	}
+	s := &keySet{byID: map[string][]publicKey{}, thumbs: map[string]struct{}{}, sum: sha256.Sum256(text)}
+	for _, one := range set.Keys {
+		var k jose.JSONWebKey
+		if json.Unmarshal(one, &k) != nil || !k.IsPublic() || !k.Valid() || k.Use != "" && k.Use != "sig" {
+			continue
+		}
+		thumb, err := k.Thumbprint(crypto.SHA256)
+		if err != nil {
+			continue
+		}
+		key := publicKey{public: k.Key, algorithm: k.Algorithm, thumb: string(thumb)}
+		s.all = append(s.all, key)
+		s.byID[k.KeyID] = append(s.byID[k.KeyID], key)
+		s.thumbs[key.thumb] = struct{}{}
+	}
+	if len(s.all) == 0 {
+		return nil, errNoKey
+	}
+	return s, nil
+}
+
+// find has the keys with an id. A token without one is for the only key that there is.
+func (s *keySet) find(id string) []publicKey {
+	switch {
+	case s == nil:
+		return nil
+	case id != "":
+		return s.byID[id]
+	case len(s.all) == 1:
+		return s.all
+	}
+	return nil
+}
+
+// has says whether a key is still the issuer's.
+func (s *issuer) has(thumb string) bool {
+	set := s.set.Load()
+	if set == nil {
+		return false
+	}
+	_, has := set.thumbs[thumb]
+	return has
+}
+
+// find has the keys with an id. It waits for the issuer if there are none. Its error is an *UnauthenticatedError.
+func (s *issuer) find(ctx context.Context, id string) ([]publicKey, error) {
+	if found := s.set.Load().find(id); found != nil {
+		return found, nil
+	}
+	if err := s.ask(ctx); err != nil {
+		return nil, err
+	}
+	set := s.set.Load()
+	if set == nil {
+		return nil, refused(ReasonKeysUnavailable, "the keys of the issuer of the token could not be had; try again")
+	}
+	if found := set.find(id); found != nil {
+		return found, nil
+	}
+	return nil, refused(ReasonTokenInvalid, "the issuer of the token does not have its key")
+}
+
+// ask has the keys had anew, if that was not asked for just now, and waits until they are.
+func (s *issuer) ask(ctx context.Context) error {
+	s.mu.Lock()
+	if !s.busy {
+		pause := s.pace.asked
+		if s.set.Load() == nil {
+			pause = min(pause, time.Second) // nobody can be let in before
+		}
+		if now := time.Now(); now.Sub(s.asked) >= pause {
+			s.asked, s.busy = now, true
+			s.wake <- struct{}{} // there is room: busy was false
+		}
+	}
+	busy, done := s.busy, s.done
+	s.mu.Unlock()
+	if !busy {
+		return nil
+	}
+	select {
+	case <-done:
+	case <-s.ended.Done():
+	case <-ctx.Done():
+		return refused(ReasonKeysUnavailable, "the issuer of the token did not give its keys in time; try again")
+	}
+	return nil
+}
+
+// run has the keys had again and again.
+func (s *issuer) run() {
+	for {
+		pause := s.refresh()
+		timer := time.NewTimer(pause)
+		select {
+		case <-s.ended.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+			s.mu.Lock()
+			s.busy = true
+			s.mu.Unlock()
+		case <-s.wake:
+		}
+		timer.Stop()
+	}
+}
+
+// refresh has the keys had anew, and says when next.
+func (s *issuer) refresh() time.Duration {
+	ctx, cancel := context.WithTimeout(s.ended, s.pace.limit)
+	defer cancel()
+	text, err := s.from.load(ctx, s.name)
+	before := s.set.Load()
+	isNew := err == nil && (before == nil || before.sum != sha256.Sum256(text))
+	if isNew {
+		var set *keySet
+		if set, err = newKeySet(text); err == nil {
+			s.set.Store(set)
+		}
+	}
+	if s.ended.Err() != nil {
+		return 0
+	}
+	s.mu.Lock()
+	was := s.trouble
+	s.trouble = ""
+	if err == nil {
+		s.had = time.Now()
+	} else {
+		s.trouble = err.Error()
+	}
+	trouble := s.trouble
+	s.mu.Unlock()
+	s.say(was, trouble, isNew)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.wake: // by somebody who came when the time was over: it was for this
+	default:
+	}
+	s.busy = false
+	close(s.done)
+	s.done = make(chan struct{})
+	if err != nil {
+		return s.pace.failed
+	}
+	return s.pace.always
+}
+
+// say logs and counts what came of it. A file that is as before is no news.
+func (s *issuer) say(was, trouble string, isNew bool) {
+	log := s.log.With(zap.String(observe.KeyIssuer, s.name))
+	switch {
+	case trouble == "" && isNew:
+		log.Info("the keys of an issuer of tokens are new")
+	case trouble == "" && was != "":
+		log.Info("the keys of an issuer of tokens can be had again")
+	case trouble != "" && trouble != was:
+		log.Warn("the keys of an issuer of tokens cannot be had; going on with those before",
+			zap.String(observe.KeyCause, trouble))
+	}
+	if trouble != "" {
+		s.m.refreshes.WithLabelValues(resultFailed).Inc()
+	} else if isNew || !s.from.isFile() {
+		s.m.refreshes.WithLabelValues(resultOK).Inc()
+	}
+}
+
+// age is how old the keys are.
+func (s *issuer) age(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return now.Sub(s.had)
+}

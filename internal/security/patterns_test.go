@@ -1,0 +1,124 @@
+package security
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// matches is what match promises, in the simplest way.
+func matches(all []string, name string) bool {
+	return slices.ContainsFunc(all, func(p string) bool {
+		begin, isBegin := strings.CutSuffix(p, "*")
+		return isBegin && strings.HasPrefix(name, begin) || p == name
+	})
+}
+
+func TestPatterns(t *testing.T) {
+	for _, c := range []struct {
+		patterns string
+		match    string
+		not      string
+	}{
+		{"", "", "a"},
+		{"a", "a", "ab b"},
+		{"a*", "a ab a*b", "b"},
+		{"*", "a ä *", ""},
+		{"invoice:* rates", "invoice: invoice:7 rates", "invoice rates2 rate"},
+		{"a* aa* ab", "a ac aaz ab az", "b"},
+		{"ab* aa* a*", "aa ab ac a", "b A"},
+		{"b* ba*", "bz baz b", "a c"},
+		{"ä*", "äh", "a"},
+	} {
+		p, err := newPatterns(strings.Fields(c.patterns))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range strings.FieldsSeq(c.match) {
+			if !p.match(name) {
+				t.Errorf("%q does not match %q", c.patterns, name)
+			}
+		}
+		for _, name := range append(strings.Fields(c.not), "") {
+			if p.match(name) != matches(p.all, name) || name != "" && p.match(name) {
+				t.Errorf("%q matches %q", c.patterns, name)
+			}
+		}
+	}
+	for _, bad := range []string{"", "a*b", "**", "*a", "*a*"} {
+		if _, err := newPatterns([]string{"good", bad}); err == nil {
+			t.Errorf("%q is a pattern", bad)
+		}
+	}
+}
+
+// TestPatternsMatchAsALoopDoes compares random patterns with matches. Three letters make beginnings meet.
+func TestPatternsMatchAsALoopDoes(t *testing.T) {
+	random := func(letters string) string {
+		text := make([]byte, rand.N(5))
+		for i := range text {
+			text[i] = letters[rand.N(len(letters))]
+		}
+		return string(text)
+	}
+	for range 20_000 {
+		var all []string
+		found := newFirsts()
+		for range rand.N(8) {
+			one := random("abc")
+			if rand.N(2) == 0 {
+				one += "*"
+			}
+			if one != "" {
+				found.add(one, len(all))
+				all = append(all, one)
+			}
+		}
+		p, err := newPatterns(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name, other := random("abc"), random("abc")
+		if p.match(name) != matches(all, name) {
+			t.Fatalf("%q matches %q: %v", all, name, p.match(name))
+		}
+		first := slices.IndexFunc(all, func(one string) bool {
+			return matches([]string{one}, name) || matches([]string{one}, other)
+		})
+		n, by, ok := found.of([]string{name, other})
+		if ok != (first >= 0) || ok && (n != first || !matches(all[n:n+1], by)) {
+			t.Fatalf("%q finds %d by %q of %q and %q, want %d", all, n, by, name, other, first)
+		}
+	}
+}
+
+// FuzzPatterns compares match with a loop.
+func FuzzPatterns(f *testing.F) {
+	f.Add("a* aa* ab", "ac")
+	f.Add("* x", "")
+	f.Fuzz(func(t *testing.T, texts, name string) {
+		if p, err := newPatterns(strings.Fields(texts)); err == nil && p.match(name) != matches(p.all, name) {
+			t.Errorf("%q matches %q: %v", p.all, name, p.match(name))
+		}
+	})
+}
+
+func BenchmarkMayLock(b *testing.B) {
+	all := make([]string, 1000)
+	for i := range all {
+		all[i] = fmt.Sprintf("team-%d:*", i)
+	}
+	p, err := newPatterns(all)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := newClient("a", rights{lock: p})
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := c.MayLock("team-500:orders:4711"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

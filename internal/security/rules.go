@@ -1,0 +1,159 @@
+package security
+
+import (
+	"encoding/hex"
+	"slices"
+	"sync"
+
+	"github.com/lockd-io/lockd/internal/limits"
+)
+
+// rules are a clients file in force: who is meant by which credentials. All but the kept tokens is never changed.
+type rules struct {
+	clients    []*Client // as in the file
+	certs      firsts
+	tokens     map[[32]byte]*Client // by the SHA-256
+	issuers    map[string]*trusted
+	fallback   *Client // nil if nobody's credentials are refused
+	ends       bool
+	allowances limits.Allowances
+	kept       kept
+}
+
+// trusted is an issuer of tokens.
+type trusted struct {
+	keys  *issuer
+	rules []jwtRule
+	of    []*Client // of each rule
+}
+
+// newRules makes rules of a file. The Clients and the issuers are those with its names.
+func newRules(f *file, clients map[string]*Client, issuers map[string]*issuer) *rules {
+	r := &rules{
+		certs: newFirsts(), tokens: map[[32]byte]*Client{}, issuers: map[string]*trusted{},
+		fallback: clients[f.fallback], ends: f.ends, allowances: limits.Allowances{},
+	}
+	for i := range f.clients {
+		e := &f.clients[i]
+		c := clients[e.name]
+		r.clients = append(r.clients, c)
+		r.allowances[c.Tenant()] = e.quota
+		for _, pattern := range e.certs {
+			r.certs.add(pattern.text, i)
+		}
+		for _, text := range e.hashes {
+			hash, _ := hex.DecodeString(text.text) // it was read already
+			r.tokens[[32]byte(hash)] = c
+		}
+		for _, j := range e.jwts {
+			t := r.issuers[j.issuer]
+			if t == nil {
+				t = &trusted{keys: issuers[j.issuer]}
+				r.issuers[j.issuer] = t
+			}
+			t.rules, t.of = append(t.rules, j), append(t.of, c)
+		}
+	}
+	return r
+}
+
+// client is who is meant by credentials, and how it was recognised. Its error is an *UnauthenticatedError.
+func (r *rules) client(f *facts) (c *Client, as string, err error) {
+	switch f.shown {
+	case shownNothing:
+		if r.fallback == nil {
+			return nil, "", refused(ReasonNoCredentials, "a certificate or a token is needed")
+		}
+		return r.fallback, "no credentials", nil
+	case shownToken:
+		if c = r.tokens[f.token]; c == nil {
+			return nil, "", refused(ReasonTokenInvalid, "no client in the clients file has this token")
+		}
+		return c, "token", nil
+	case shownCertificate:
+		c, as = r.byCertificate(f)
+	case shownJWT:
+		t := r.issuers[f.issuer]
+		if t == nil || !t.isHeard(f.claims.audience) {
+			return nil, "", refused(ReasonTokenInvalid, "no client in the clients file has its issuer with its audience")
+		}
+		c, as = t.bySubject(f), by("jwt", f.claims.subject)
+	}
+	if c == nil {
+		c = r.fallback
+	}
+	if c == nil {
+		return nil, "", refused(ReasonClientUnknown, "no client in the clients file is meant by the %s", as)
+	}
+	return c, as, nil
+}
+
+func (r *rules) byCertificate(f *facts) (*Client, string) {
+	n, name, found := r.certs.of(f.names)
+	switch {
+	case found:
+		return r.clients[n], by("certificate", name)
+	case len(f.names) > 0:
+		return nil, by("certificate", f.names[0])
+	}
+	return nil, "certificate without a name"
+}
+
+// isHeard says whether one of the audiences is that of one of the rules.
+func (t *trusted) isHeard(audience []string) bool {
+	return slices.ContainsFunc(t.rules, func(j jwtRule) bool { return slices.Contains(audience, j.audience) })
+}
+
+func (t *trusted) bySubject(f *facts) *Client {
+	for i := range t.rules {
+		if slices.Contains(f.claims.audience, t.rules[i].audience) && t.rules[i].subject.match(f.claims.subject) {
+			return t.of[i]
+		}
+	}
+	return nil
+}
+
+// maxKept is how many verified tokens are kept.
+const maxKept = 10_000
+
+// kept are tokens whose signatures were verified, so that a unary call costs none. They are kept for one file: the next
+// one begins without. The zero value is ready.
+type kept struct {
+	mu  sync.RWMutex // guards the field below
+	all map[[32]byte]*verified
+}
+
+// verified is a token that was good, with who is meant by it. It is never changed.
+type verified struct {
+	identity Identity
+	keys     *issuer
+	key      string // its thumbprint
+}
+
+func (k *kept) get(sum [32]byte) *verified {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.all[sum]
+}
+
+// put keeps a token, if need be in the place of any other.
+func (k *kept) put(sum [32]byte, v *verified) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.all == nil {
+		k.all = make(map[[32]byte]*verified)
+	}
+	if len(k.all) >= maxKept {
+		for one := range k.all {
+			delete(k.all, one)
+			break
+		}
+	}
+	k.all[sum] = v
+}
+
+func (k *kept) drop(sum [32]byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.all, sum)
+}

@@ -1,0 +1,114 @@
+package security
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+)
+
+const (
+	maxTokenBytes = 16 << 10
+	leeway        = time.Minute // clocks may differ by so much
+)
+
+// algorithms are those with a public key. Neither "none" is one, nor those for which the public key of an issuer would
+// be the secret.
+var algorithms = []jose.SignatureAlgorithm{
+	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
+}
+
+// bearer takes the token out of a header.
+func bearer(authorization string) (string, error) {
+	scheme, token, found := strings.Cut(authorization, " ")
+	token = strings.TrimSpace(token)
+	switch {
+	case !found || !strings.EqualFold(scheme, "Bearer") || token == "":
+		return "", refused(ReasonTokenInvalid, "the authorization must be Bearer with a token")
+	case len(token) > maxTokenBytes:
+		return "", refused(ReasonTokenInvalid, "the token has more than %d bytes", maxTokenBytes)
+	}
+	return token, nil
+}
+
+// byToken is who shows a token.
+func (r *rules) byToken(ctx context.Context, token string, now time.Time) (Identity, error) {
+	sum := sha256.Sum256([]byte(token))
+	if v := r.kept.get(sum); v != nil {
+		if now.Before(v.identity.Until) && v.keys.has(v.key) {
+			return v.identity, nil
+		}
+		r.kept.drop(sum)
+	}
+	parsed, err := jwt.ParseSigned(token, algorithms)
+	if wrong := new(jose.ErrUnexpectedSignatureAlgorithm); errors.As(err, &wrong) {
+		return Identity{}, refused(ReasonTokenInvalid, "the token is signed in a way that proves nothing, or not at all")
+	}
+	if err != nil {
+		// The time that the look takes may tell how far a hash is like one in the file. That is of no use: whoever has a
+		// hash, all of it, has no token. So the look needs no care.
+		return r.identity(facts{shown: shownToken, token: sum}, time.Time{})
+	}
+	v, err := r.verify(ctx, parsed, now)
+	if err != nil {
+		return Identity{}, err
+	}
+	r.kept.put(sum, v)
+	return v.identity, nil
+}
+
+// identity is who has facts.
+func (r *rules) identity(f facts, until time.Time) (Identity, error) {
+	c, as, err := r.client(&f)
+	if err != nil {
+		return Identity{}, err
+	}
+	return Identity{Client: c, By: as, Until: until, facts: f}, nil
+}
+
+// verify is who shows a JWT.
+func (r *rules) verify(ctx context.Context, token *jwt.JSONWebToken, now time.Time) (*verified, error) {
+	var said, c jwt.Claims
+	if err := token.UnsafeClaimsWithoutVerification(&said); err != nil {
+		return nil, refused(ReasonTokenInvalid, "the claims of the token cannot be read")
+	}
+	from := r.issuers[said.Issuer] // who is believed to be it when the signature is good
+	if from == nil {
+		return nil, refused(ReasonTokenInvalid, "no client in the clients file has tokens of its issuer")
+	}
+	header := token.Headers[0]
+	candidates, err := from.keys.find(ctx, header.KeyID)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range candidates {
+		if !k.isFor(header.Algorithm) || token.Claims(k.public, &c) != nil {
+			continue
+		}
+		if err := checkTimes(&c, now); err != nil {
+			return nil, err
+		}
+		f := facts{shown: shownJWT, issuer: c.Issuer, claims: claims{audience: c.Audience, subject: c.Subject}}
+		i, err := r.identity(f, c.Expiry.Time().Add(leeway))
+		return &verified{identity: i, keys: from.keys, key: k.thumb}, err
+	}
+	return nil, refused(ReasonTokenInvalid, "the token has no good signature")
+}
+
+// checkTimes says whether a token has what it must have, and is valid now.
+func checkTimes(c *jwt.Claims, now time.Time) error {
+	if c.Expiry == nil || c.Subject == "" {
+		return refused(ReasonTokenInvalid, "the token must have a subject, and a time when it expires")
+	}
+	switch err := c.ValidateWithLeeway(jwt.Expected{Time: now}, leeway); {
+	case errors.Is(err, jwt.ErrExpired):
+		return refused(ReasonTokenExpired, "the token expired at %s", c.Expiry.Time().Format(time.RFC3339))
+	case err != nil:
+		return refused(ReasonTokenExpired, "the token is not valid yet")
+	}
+	return nil
+}
