@@ -50,6 +50,11 @@ func (a *App) build() error {
 	}
 	a.broker = broker.New(core, store, keeper, a.log, a.reg)
 	a.cleanups.add("broker", a.share(), a.broker.Close)
+	if a.guard != nil {
+		review := func() { a.broker.Review(a.guard.EndsHolds(), a.guard.Allowances()) }
+		a.guard.OnChange(review)
+		review()
+	}
 
 	api := grpcConfig(a.cfg)
 	api.TLS, api.AdminTLS, api.Guard = secure[atClients], secure[atAdmin], a.guard
