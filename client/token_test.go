@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -72,7 +73,7 @@ func TestTokenIsReadForEachStream(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		_, err := c.TryLock(t.Context(), "m")
 		wantError(t, err, client.ErrUnavailable)
-		if !strings.Contains(err.Error(), path+": it is empty") {
+		if !strings.Contains(fmt.Sprint(err), path+": it is empty") {
 			t.Errorf("got %v, want it to name the file", err)
 		}
 		tokenIn(t, path, "third")
@@ -90,7 +91,7 @@ func TestTokenIsToldToNobodyElse(t *testing.T) {
 	away := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 7420}
 	_, err := dial(t, "passthrough:fake", client.WithTokenFile(path), f.at(away)).Lock(t.Context(), "n")
 	wantError(t, err, client.ErrUnauthenticated)
-	if !strings.Contains(err.Error(), "this needs TLS") || strings.Contains(err.Error(), "secret") {
+	if text := fmt.Sprint(err); !strings.Contains(text, "this needs TLS") || strings.Contains(text, "secret") {
 		t.Errorf("got %v, want TLS to be asked for", err)
 	}
 
