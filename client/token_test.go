@@ -107,7 +107,7 @@ func TestTokenIsToldToNobodyElse(t *testing.T) {
 	f.lis = lis
 	f.mu.Unlock()
 	mustLock(t, dial(t, "passthrough:fake", client.WithTokenFile(path), f.at(away),
-		client.WithTLS(client.TLS{CACert: authority.File(t), ServerName: "lockd.test"})), "n")
+		client.WithTLS(client.TLS{CACert: authority.File(t), ServerName: "lockd.test"})), "m")
 	if got := f.stream(-1).shown(); got != "Bearer secret" {
 		t.Errorf("shown is %q", got)
 	}
