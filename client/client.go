@@ -63,6 +63,7 @@ type Client struct {
 	connecting bool
 	connectErr error         // of the last attempt to connect
 	failures   int           // attempts or short streams in a row
+	bears      instant       // until when refusals as ErrUnauthenticated are borne
 	changed    chan struct{} // closed and replaced when a field above changes
 	untold     []Status      // the first one is being told to the user
 	closed     bool
@@ -90,6 +91,11 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 	if err := c.settings.readable(); err != nil {
 		return nil, fmt.Errorf("dial %q: %w", addr, err)
 	}
+	if path := c.settings.tokenPath; path != "" {
+		if c.settings.token, err = TokenCredentials(path); err != nil {
+			return nil, fmt.Errorf("dial %q: %w", addr, err)
+		}
+	}
 	c.settings.answerWithin = cmp.Or(max(c.settings.answerWithin, 0), DefaultAnswerTimeout)
 	for _, target := range targets {
 		conn, err := c.settings.conn(target)
@@ -109,7 +115,7 @@ func (c *Client) Close() error {
 	c.closed = true
 	s := c.session
 	for name := range c.watched {
-		c.endWatchLocked(name)
+		c.endWatchLocked(name, nil)
 	}
 	c.changeLocked()
 	c.mu.Unlock()

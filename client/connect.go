@@ -89,6 +89,7 @@ func (c *Client) pause() bool {
 // triedLocked notes what became of an attempt, and says whether it was the last one. A session that nobody takes, and
 // that is on no stream, is over; then a new one is opened at once.
 func (c *Client) triedLocked(s *session, st *stream, err error) bool {
+	last := permanent(err) && !c.bearsLocked(s, err)
 	switch {
 	case err == nil:
 		c.connectedLocked(st)
@@ -97,7 +98,7 @@ func (c *Client) triedLocked(s *session, st *stream, err error) bool {
 		return true
 	case errors.Is(err, errSessionOver): // meanwhile
 		return false
-	case s != nil && s.stream == nil && (sessionGone(err) || permanent(err)):
+	case s != nil && s.stream == nil && (sessionGone(err) || last):
 		c.failures = 0
 		c.endSessionLocked(s, err)
 		return false
@@ -107,16 +108,28 @@ func (c *Client) triedLocked(s *session, st *stream, err error) bool {
 	}
 	c.connectErr = err
 	c.failures++
-	c.connecting = !permanent(err)
+	c.connecting = !last
 	c.changeLocked()
 	return !c.connecting
+}
+
+// bearsLocked says whether to go on trying although the server does not know who this is: while locks are held, and for
+// the time of an answer after the first such refusal since there was a session. Credentials are often renewed a moment
+// later, and files are read again. Those that never were good are refused at once.
+func (c *Client) bearsLocked(s *session, err error) bool {
+	if !errors.Is(err, ErrUnauthenticated) {
+		return false
+	}
+	now := c.now()
+	c.bears = min(c.bears, now+instant(c.settings.answerWithin))
+	return now < c.bears || s != nil && len(s.holds) > 0
 }
 
 // connectedLocked notes a session that has a stream.
 func (c *Client) connectedLocked(st *stream) {
 	s := st.session
 	c.tellLocked(Status{State: Connected, Session: s.id})
-	c.connecting, c.unreached = false, 0
+	c.connecting, c.unreached, c.bears = false, 0, never
 	c.wg.Go(st.read)
 	c.wg.Go(st.write)
 	switch {

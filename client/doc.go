@@ -35,6 +35,9 @@
 // any more is lost. A session that cannot go on ends, and all its locks are lost: it was silent for too long, or a copy
 // of this process took it. When a server drains, the old stream is left once the new one is there.
 //
+// A server that does not know who this is any more (ErrUnauthenticated), because a token is renewed a little late, is
+// asked again while locks are held, and else for the time of WithAnswerTimeout.
+//
 // What is under way is asked again on the next stream, and done once. A Fair request keeps its place. If the session
 // ends, Lock begins anew in the next one, at the end of the queue with what is left of its wait. TryLock does not: when
 // it cannot know, it says ErrOutcomeUnknown. A grant that comes after that is released at once; if the session ends

@@ -62,8 +62,12 @@ var (
 	ErrInvalid = errors.New("invalid request")
 	// ErrQuota: a limit of the server is reached; Reason tells which.
 	ErrQuota = errors.New("a limit is reached")
-	// ErrDenied: the server does not let this client do that.
+	// ErrDenied: the server does not let this client do that. ErrForbidden and ErrUnauthenticated are this, too.
 	ErrDenied = errors.New("permission denied")
+	// ErrForbidden: this client has no right to do that. Inside a *ForbiddenError.
+	ErrForbidden = fmt.Errorf("%w: a right is missing", ErrDenied)
+	// ErrUnauthenticated: the server does not accept the certificate or the token, or there is none; Reason tells why.
+	ErrUnauthenticated = fmt.Errorf("%w: the server does not know who this is", ErrDenied)
 	// ErrClosed: the Client was closed.
 	ErrClosed = errors.New("the client is closed")
 )
@@ -130,6 +134,26 @@ func (e *LimitError) Error() string {
 // Unwrap makes it ErrLimitMismatch.
 func (e *LimitError) Unwrap() error { return ErrLimitMismatch }
 
+// ForbiddenError is ErrForbidden with the right that is missing.
+type ForbiddenError struct {
+	// Client is the name that the server has for this client, in its clients file.
+	Client string
+	// Right is the right that is missing, such as "lock", or "drain" of an operator.
+	Right string
+	// Name is the lock that it is missing for, empty if it is not for one.
+	Name string
+}
+
+func (e *ForbiddenError) Error() string {
+	if e.Name == "" {
+		return fmt.Sprintf("the client %q of the clients file has no admin right %q", e.Client, e.Right)
+	}
+	return fmt.Sprintf("the client %q of the clients file may not %s %s", e.Client, e.Right, quoted(e.Name))
+}
+
+// Unwrap makes it ErrForbidden.
+func (e *ForbiddenError) Unwrap() error { return ErrForbidden }
+
 // LostReason says why a lock was lost.
 type LostReason string
 
@@ -145,6 +169,8 @@ const (
 	LostSession LostReason = "session_ended"
 	// LostQuorum: no majority of the stores holds it.
 	LostQuorum LostReason = "no_quorum"
+	// LostForbidden: this client may lock the name no more.
+	LostForbidden LostReason = "forbidden"
 	// LostDeadline: the time ended until which this client knew the lease to be good, and it was told of no renewal.
 	LostDeadline LostReason = "deadline_passed"
 )

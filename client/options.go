@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -25,6 +26,8 @@ type settings struct {
 	answerWithin time.Duration
 	onStatus     func(Status)
 	tls          *TLS
+	tokenPath    string
+	token        credentials.PerRPCCredentials // of tokenPath, nil if that is empty
 	dial         []grpc.DialOption
 }
 
@@ -86,14 +89,18 @@ func (s *settings) conn(target string) (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return grpc.NewClient(target, append([]grpc.DialOption{
+	opts := []grpc.DialOption{
 		grpc.WithTransportCredentials(creds),
 		grpc.WithDisableServiceConfig(), // it would be asked of DNS before each connection, with several questions
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithStaticStreamWindowSize(window),
 		grpc.WithStaticConnWindowSize(window),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largest)),
-	}, s.dial...)...)
+	}
+	if s.token != nil {
+		opts = append(opts, grpc.WithPerRPCCredentials(s.token))
+	}
+	return grpc.NewClient(target, append(opts, s.dial...)...)
 }
 
 // readable refuses texts that no message can have: no session could ever be opened with them.

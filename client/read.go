@@ -64,8 +64,13 @@ func (st *stream) handleLocked(m *lockdv1.SessionResponse) {
 		s.client.tellLocked(Status{State: Safe})
 	case *lockdv1.SessionResponse_Unlocked:
 		s.client.unlockedLocked(unlockedOf(t.Unlocked), t.Unlocked.GetHold())
+	case *lockdv1.SessionResponse_Unwatched:
+		s.client.endWatchLocked(t.Unwatched.GetName(), cmp.Or(fromFailure(t.Unwatched.GetFailure()), ErrForbidden))
 	case *lockdv1.SessionResponse_Draining:
 		st.draining = true
+		if st.epoch > 1 { // perhaps each stream is to be left again, as long as its token is about to expire
+			st.countLocked()
+		}
 		s.client.drainingLocked(s, t.Draining.GetReconnectWithin().AsDuration())
 		s.leaveIfIdleLocked()
 	case *lockdv1.SessionResponse_Closing:

@@ -48,11 +48,20 @@ var reasons = []struct {
 	{"UNIMPLEMENTED", ErrUnsupported},
 	{"INVALID*", ErrInvalid},
 	{"QUOTA*", ErrQuota},
+	{"FORBIDDEN", ErrForbidden},
+	{"UNAUTHENTICATED", ErrUnauthenticated}, // not told by the server, but without a reason of its own
+	{"NO_CREDENTIALS", ErrUnauthenticated},
+	{"TOKEN_INVALID", ErrUnauthenticated},
+	{"TOKEN_EXPIRED", ErrUnauthenticated},
+	{"CERTIFICATE_EXPIRED", ErrUnauthenticated},
+	{"CLIENT_UNKNOWN", ErrUnauthenticated},
+	{"IDENTITY_WITHDRAWN", ErrUnauthenticated},
 	{"PERMISSION_DENIED", ErrDenied},
 	{"ADMIN_ONLY", ErrDenied},
 	{"CLIENT_CLOSED", ErrClosed},
 	{"BACKEND_UNAVAILABLE", ErrUnavailable},
 	{"NO_QUORUM", ErrUnavailable},
+	{"KEYS_UNAVAILABLE", ErrUnavailable},
 	{"KIND_UNSUPPORTED", ErrUnsupported},
 	{"ALREADY_HELD", ErrInvalid},
 	{"NAME_RESERVED", ErrInvalid},
@@ -73,7 +82,7 @@ var codeErrors = map[codes.Code]error{
 	codes.InvalidArgument:   ErrInvalid,
 	codes.ResourceExhausted: ErrQuota,
 	codes.PermissionDenied:  ErrDenied,
-	codes.Unauthenticated:   ErrDenied,
+	codes.Unauthenticated:   ErrUnauthenticated,
 }
 
 // statusError is a status of the server, with the error it stands for.
@@ -165,6 +174,9 @@ func errorOf(st *status.Status, f *lockdv1.Failure) error {
 	switch {
 	case err == nil && errors.Is(e.err, ErrKindMismatch):
 		e.err = &LimitError{Limit: uint32(limit)}
+	case errors.Is(e.err, ErrForbidden):
+		of := f.GetMetadata()
+		e.err = &ForbiddenError{Client: of["client"], Right: of["right"], Name: of["name"]}
 	case errors.Is(e.err, ErrDeadlock):
 		e.err = deadlockOf(f.GetDeadlock())
 	}
@@ -189,6 +201,10 @@ func is(err error, others ...error) bool {
 
 // permanent says whether trying again soon is without hope.
 func permanent(err error) bool { return is(err, ErrDenied, ErrInvalid, ErrUnsupported) }
+
+// hopeless says whether trying again is without hope for a session that has been. Who this is may be known again soon:
+// a token or a certificate is often renewed a moment later.
+func hopeless(err error) bool { return permanent(err) && !errors.Is(err, ErrUnauthenticated) }
 
 // refused is an error of ours that reads like one of the server.
 func refused(code codes.Code, reason, text string) error {

@@ -42,7 +42,10 @@ func TestReasonsStandForErrors(t *testing.T) {
 	for reason, want := range map[string]error{
 		"LOCK_CONFIG_MISMATCH": client.ErrKindMismatch, "BACKEND_UNAVAILABLE": client.ErrUnavailable,
 		"OUTCOME_UNKNOWN": client.ErrOutcomeUnknown, "QUOTA_WAITERS": client.ErrQuota, "INVALID_NAME": client.ErrInvalid,
-		"UNIMPLEMENTED": client.ErrUnsupported,
+		"UNIMPLEMENTED": client.ErrUnsupported, "KEYS_UNAVAILABLE": client.ErrUnavailable,
+		"NO_CREDENTIALS": client.ErrUnauthenticated, "TOKEN_INVALID": client.ErrUnauthenticated,
+		"TOKEN_EXPIRED": client.ErrUnauthenticated, "CERTIFICATE_EXPIRED": client.ErrUnauthenticated,
+		"CLIENT_UNKNOWN": client.ErrUnauthenticated, "IDENTITY_WITHDRAWN": client.ErrUnauthenticated,
 	} {
 		wantError(t, client.FromStatus(refusal(codes.Unknown, reason)), want)
 	}
@@ -62,9 +65,28 @@ func TestReasonsStandForErrors(t *testing.T) {
 	}
 }
 
+// A right that is missing is named, and the reason is told whether or not the server said more.
+func TestForbidden(t *testing.T) {
+	st, _ := status.New(codes.PermissionDenied, "no").WithDetails(&errdetails.ErrorInfo{
+		Domain: "lockd.io", Reason: "FORBIDDEN",
+		Metadata: map[string]string{"client": "ci", "right": "lock", "name": "prod:x"},
+	})
+	for _, err := range []error{client.FromStatus(st.Err()), client.ErrForbidden} {
+		wantError(t, err, client.ErrForbidden, client.ErrDenied)
+		if got := client.Reason(err); got != "FORBIDDEN" {
+			t.Errorf("%v: got the reason %q", err, got)
+		}
+	}
+	missing, ok := errors.AsType[*client.ForbiddenError](client.FromStatus(st.Err()))
+	if !ok || *missing != (client.ForbiddenError{Client: "ci", Right: "lock", Name: "prod:x"}) ||
+		missing.Error() != `the client "ci" of the clients file may not lock "prod:x"` {
+		t.Errorf("got %v", missing)
+	}
+}
+
 func TestErrorsWithoutAReason(t *testing.T) {
 	rows := map[codes.Code]error{
-		codes.Unavailable: client.ErrUnavailable, codes.Unauthenticated: client.ErrDenied,
+		codes.Unavailable: client.ErrUnavailable, codes.Unauthenticated: client.ErrUnauthenticated,
 		codes.Unimplemented: client.ErrUnsupported, codes.DeadlineExceeded: client.ErrUnavailable,
 	}
 	for code, want := range rows {

@@ -31,10 +31,7 @@ func (st *stream) overLocked(err error) {
 	s, c := st.session, st.session.client
 	cause := cmp.Or(context.Cause(st.ctx), st.closing, fromStream(err)) // ours, the server's, that of gRPC
 	s.stream = nil
-	c.failures++
-	if c.now()-st.beats.opened > instant(st.interval) { // after a success connecting begins without a pause
-		c.failures = 0
-	}
+	st.countLocked()
 	st.close(cause)
 	if !s.resumableLocked() || !st.brokeLocked(cause) {
 		c.endSessionLocked(s, cause)
@@ -44,10 +41,19 @@ func (st *stream) overLocked(err error) {
 	c.moveLocked(s, true)
 }
 
+// countLocked counts short streams in a row. After another one connecting begins without a pause.
+func (st *stream) countLocked() {
+	c := st.session.client
+	c.failures++
+	if c.now()-st.beats.opened > instant(st.interval) {
+		c.failures = 0
+	}
+}
+
 // brokeLocked says whether a stream ended for a reason that leaves the session what it is.
 func (st *stream) brokeLocked(cause error) bool {
 	switch {
-	case st.session.client.settings.open.GetOnDisconnect() == lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE, permanent(cause),
+	case st.session.client.settings.open.GetOnDisconnect() == lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE, hopeless(cause),
 		is(cause, ErrClosed, ErrSilent, ErrBacklog, ErrSessionExpired, ErrQuota, errProtocol):
 		return false
 	case errors.Is(cause, ErrSuperseded): // perhaps by an attempt of ours that we have not heard of

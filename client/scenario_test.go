@@ -165,7 +165,8 @@ var errWords = map[string]error{
 	"kind-mismatch": client.ErrKindMismatch, "limit-mismatch": client.ErrLimitMismatch, "upgrade": client.ErrUpgrade,
 	"store-full": client.ErrStoreFull, "session-expired": client.ErrSessionExpired, "superseded": client.ErrSuperseded,
 	"silent": client.ErrSilent, "backlog": client.ErrBacklog, "invalid": client.ErrInvalid, "quota": client.ErrQuota,
-	"denied": client.ErrDenied, "closed": client.ErrClosed, "canceled": context.Canceled,
+	"denied": client.ErrDenied, "forbidden": client.ErrForbidden, "unauthenticated": client.ErrUnauthenticated,
+	"closed": client.ErrClosed, "canceled": context.Canceled,
 	"deadline": context.DeadlineExceeded, "unwanted": errUnwanted,
 }
 
@@ -394,7 +395,10 @@ func (s *scenario) watch(ctx context.Context, c *client.Client, name string) err
 	go func() {
 		for e := range events {
 			text := fmt.Sprintf("unlocked %s %d", e.Cause, e.Fence)
-			if e.Gap {
+			switch {
+			case e.Err != nil:
+				text = "refused " + wordsOf(e.Err)
+			case e.Gap:
 				text = "gap"
 			}
 			s.say(name, "%s", text)

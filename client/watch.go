@@ -43,6 +43,9 @@ type Unlocked struct {
 	// Gap says that the connection was interrupted: the name may have been unlocked before, or not at all. Such an
 	// event has no cause and no fence.
 	Gap bool
+	// Err is why the name is watched no more: the server refuses it, as with ErrForbidden when the right was taken away.
+	// Such an event is the last one, and has Gap.
+	Err error
 }
 
 // watched is a name that is watched.
@@ -64,8 +67,8 @@ const keptEnds = 256
 const maxUnread = 64
 
 // Watch tells of each end of a hold of a name, once, until ctx ends; then the channel is closed. It is also closed by
-// Close, and when the server refuses to go on watching after an interruption. A reader that is slow gets several events
-// as one, which counts them. After an interruption comes an event with Gap.
+// Close, and, after an event with Err, when the server refuses to go on watching. A reader that is slow gets several
+// events as one, which counts them. After an interruption comes an event with Gap.
 //
 // A server that does not agree within the time of WithAnswerTimeout, or WithConnectWait if that is longer, is
 // ErrUnavailable, whatever deadline ctx has: that is for what comes afterwards. Nothing is watched then.
@@ -97,7 +100,7 @@ func (s *session) watchAgainLocked() {
 			case a.err == nil:
 				c.unlockedLocked(Unlocked{Name: name, Cause: UnlockUnknown, Gap: true}, "")
 			case !errors.Is(a.err, errSessionOver):
-				c.endWatchLocked(name)
+				c.endWatchLocked(name, a.err)
 			}
 		}})
 	}
@@ -190,14 +193,17 @@ func (c *Client) unwatch(name string, events chan Unlocked) {
 	}
 }
 
-// endWatchLocked closes the channels of a name that is not watched any more.
-func (c *Client) endWatchLocked(name string) {
+// endWatchLocked closes the channels of a name that is not watched any more. If the server refuses it they tell why.
+func (c *Client) endWatchLocked(name string, refused error) {
 	w := c.watched[name]
 	delete(c.watched, name)
 	if w == nil {
 		return
 	}
 	for events := range w.watchers {
+		if refused != nil {
+			put(events, Unlocked{Name: name, Cause: UnlockUnknown, Gap: true, Err: refused})
+		}
 		close(events)
 	}
 }

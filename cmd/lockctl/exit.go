@@ -135,7 +135,18 @@ func unreasoned(err error) string {
 	if e, ok := errors.AsType[statused](err); ok { // only its own text: a name may read like a reason
 		text = strings.Replace(text, e.Error(), strings.TrimSuffix(e.Error(), " ("+reason(err)+")"), 1)
 	}
-	return strings.ReplaceAll(text, "\n", "; ") // errors.Join puts each on a line of its own
+	return strings.ReplaceAll(text, "\n", "; ") + hint(err) // errors.Join puts each on a line of its own
+}
+
+// hint is how to find out more about an error, behind its text.
+func hint(err error) string {
+	switch {
+	case errors.Is(err, client.ErrForbidden):
+		return "; lockctl whoami shows what it may"
+	case client.Reason(err) == "NO_CREDENTIALS":
+		return "; show a token (--token-file) or a certificate (--cert, --key)"
+	}
+	return ""
 }
 
 // errorView is how an error is told with -o json. Its keys are part of what lockctl promises.

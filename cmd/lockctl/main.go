@@ -15,9 +15,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc/credentials"
 
 	// The authorities of the web, for where the system has none: the container image has no files but the programs.
 	_ "golang.org/x/crypto/x509roots/fallback"
+
+	"github.com/lockd-io/lockd/client"
 )
 
 const (
@@ -52,6 +55,8 @@ type options struct {
 	clientName     string
 	labels         map[string]string
 	tls            tlsFlags
+	tokenFile      string
+	token          credentials.PerRPCCredentials // of the file, once it was read
 }
 
 // format is that of errors, which may be about the flags themselves.
@@ -100,18 +105,20 @@ machine-readable reason in front.`,
 	flags.StringVar(&o.adminAddr, "admin-addr", cmp.Or(os.Getenv(adminAddrEnv), defaultAdminAddr),
 		"the server's `HOST:PORT` for operators, used by unlock, drain, doctor, "+
 			"limit --remove and limit --adopt; the port is 7422 if there is none. "+
-			"The default can be set by "+adminAddrEnv)
+			"The default can be set by "+adminAddrEnv+". Empty is --addr")
 	flags.StringVarP(&o.output, "output", "o", outputText, "`text` or json, where a command prints something")
 	flags.DurationVar(&o.connectTimeout, "connect-timeout", 5*time.Second, "how long to try to reach the server")
 	flags.StringVar(&o.clientName, "client-name", "",
 		"what people who look at locks see as the client (default `USER@HOST`, process id and command)")
 	flags.StringToStringVar(&o.labels, "label", nil, "more for people who look at sessions; may be repeated: `KEY=VALUE`")
 	o.tls.add(flags)
+	flags.StringVar(&o.tokenFile, "token-file", client.TokenFileFromEnv(),
+		"a `file` with a token to show to the server. The default can be set by LOCKD_TOKEN_FILE")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newExec(o), newAcquire(o), newExtend(o), newRelease(o), newLimit(o),
 		newList(o), newInspect(o), newWaiters(o), newWatch(o), newSessions(o), newDeadlocks(o), newStatus(o), newDoctor(o),
-		newUnlock(o), newDrain(o), newBench(o), newVersion(o),
+		newWhoAmI(o), newCan(o), newUnlock(o), newDrain(o), newBench(o), newVersion(o),
 	)
 	return root
 }

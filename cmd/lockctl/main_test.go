@@ -159,6 +159,10 @@ func TestUsage(t *testing.T) {
 		"limit n 2 --remove":                          "usage: lockctl limit NAME --remove",
 		"limit n --adopt":                             "usage: lockctl limit NAME --remove",
 		"bench --callers 0":                           "must be positive",
+		"can":                                         "usage: lockctl can lock|look NAME",
+		"can lock":                                    "usage: lockctl can lock|look NAME",
+		"can drain n":                                 "usage: lockctl can lock|look NAME",
+		"can fly n":                                   "usage: lockctl can lock|look NAME",
 	} {
 		call(t, strings.Fields(line)...).want(t, exitUsage, "", want)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/grpc"
 	grpccodes "google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
@@ -22,14 +21,14 @@ type replicas struct {
 	sent  bool // a request was sent to a server that could be reached, since this was last set back
 }
 
-func newReplicas(list string, port int, creds credentials.TransportCredentials) (*replicas, error) {
+func newReplicas(list string, port int, opts []grpc.DialOption) (*replicas, error) {
 	addrs, err := client.Addresses(list, port)
 	if err != nil {
 		return nil, err
 	}
 	r := &replicas{}
 	for _, addr := range addrs {
-		conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(creds), grpc.WithDisableServiceConfig())
+		conn, err := grpc.NewClient(addr, append(opts, grpc.WithDisableServiceConfig())...)
 		if err != nil {
 			r.close()
 			return nil, err

@@ -32,18 +32,22 @@ type services struct {
 
 // dial does not connect yet: the first call does.
 func (o *options) dial() (*services, error) {
-	creds, err := o.credentials()
+	opts, err := o.dialOptions()
 	if err != nil {
 		return nil, err
 	}
-	conn, err := newReplicas(o.addr, client.DefaultPort, creds)
+	conn, err := newReplicas(o.addr, client.DefaultPort, opts)
 	if err != nil {
 		return nil, usagef("--addr %s: %w", quoted(o.addr), err)
 	}
-	admin, err := newReplicas(o.adminAddr, adminPort, creds)
+	adminAddr, port := o.adminAddr, adminPort
+	if adminAddr == "" { // a client may have the rights of operators
+		adminAddr, port = o.addr, client.DefaultPort
+	}
+	admin, err := newReplicas(adminAddr, port, opts)
 	if err != nil {
 		conn.close()
-		return nil, usagef("--admin-addr %s: %w", quoted(o.adminAddr), err)
+		return nil, usagef("--admin-addr %s: %w", quoted(adminAddr), err)
 	}
 	return &services{
 		conn: conn, locks: lockdv1.NewLockServiceClient(conn), reads: lockdv1.NewInspectServiceClient(conn),
@@ -102,7 +106,8 @@ func (o *options) namesOperators() error {
 	given := func(flag, env string) bool { return o.tls.set.Changed(flag) || os.Getenv(env) != "" }
 	if given("addr", addrEnv) && !given("admin-addr", adminAddrEnv) {
 		return usagef("this is asked at the server's address for operators (admin_listen, port %d), and --addr %s is "+
-			"the one for clients; say --admin-addr HOST:PORT (%s)", adminPort, quoted(o.addr), adminAddrEnv)
+			"the one for clients; say --admin-addr HOST:PORT (%s), or --admin-addr '' if your client has the right there",
+			adminPort, quoted(o.addr), adminAddrEnv)
 	}
 	return nil
 }
@@ -178,13 +183,13 @@ func sleep(ctx context.Context, d time.Duration) {
 
 // dialSession makes the SDK's client, for what needs a session. The command is what the client is named after.
 func (o *options) dialSession(command string, opts ...client.Option) (*client.Client, error) {
-	creds, err := o.credentials()
+	dial, err := o.dialOptions()
 	if err != nil {
 		return nil, err
 	}
 	opts = append([]client.Option{
 		client.WithName(o.client(command)), client.WithLabels(o.labels), client.WithConnectWait(o.connectTimeout),
-		client.WithDialOptions(grpc.WithTransportCredentials(creds)),
+		client.WithDialOptions(dial...),
 	}, opts...)
 	c, err := client.Dial(o.addr, opts...)
 	switch {

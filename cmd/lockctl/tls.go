@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
 	"github.com/lockd-io/lockd/client"
@@ -48,4 +49,22 @@ func (o *options) credentials() (credentials.TransportCredentials, error) {
 		return nil, usage(err)
 	}
 	return creds, nil
+}
+
+// dialOptions are credentials as options of gRPC, with the token if there is one.
+func (o *options) dialOptions() ([]grpc.DialOption, error) {
+	creds, err := o.credentials()
+	if err != nil {
+		return nil, err
+	}
+	opts := []grpc.DialOption{grpc.WithTransportCredentials(creds)}
+	if o.tokenFile == "" {
+		return opts, nil
+	}
+	if o.token == nil { // once, as it may be a pipe
+		if o.token, err = client.TokenCredentials(o.tokenFile); err != nil {
+			return nil, usagef("--token-file: %w", err)
+		}
+	}
+	return append(opts, grpc.WithPerRPCCredentials(o.token)), nil
 }

@@ -47,7 +47,11 @@ func set(to reflect.Value, f protoreflect.FieldDescriptor, m protoreflect.Messag
 	case f.IsList():
 		to.Set(reflect.MakeSlice(to.Type(), from.List().Len(), from.List().Len()))
 		for i := range to.Len() {
-			fill(to.Index(i), from.List().Get(i).Message())
+			if item := from.List().Get(i); f.Message() != nil {
+				fill(to.Index(i), item.Message())
+			} else {
+				to.Index(i).Set(reflect.ValueOf(item.Interface()))
+			}
 		}
 	case f.Enum() != nil:
 		to.SetString(nameIn(f.Enum().Values(), from.Enum()))

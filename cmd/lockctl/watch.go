@@ -39,6 +39,9 @@ fence of the hold. After an interruption of the connection it says so, as it may
 				return shown{}, cmp.Or(context.Cause(ctx), err)
 			}
 			for e := range events {
+				if e.Err != nil {
+					return shown{}, e.Err
+				}
 				v := eventView{
 					Event: "unlocked", Name: e.Name, Cause: string(e.Cause), Fence: e.Fence, Merged: e.Merged, Gap: e.Gap,
 					Time: time.Now(),
