@@ -104,11 +104,10 @@ func TestWhoIsLetIn(t *testing.T) {
 
 // Keys of the issuer change, and may not be there for a while: who is known stays so.
 func TestKeysOfAnIssuerChange(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, func(w *world) { w.issuer.leave(true) })
 	me := func(kid string) string {
 		return whoAmI(t, w.conn(nil, bearer(w.issuer.token(kid, w.issuer.claims(time.Hour)))))
 	}
-	w.issuer.leave(true)
 	if got := me("first"); got != security.ReasonKeysUnavailable {
 		t.Errorf("before any key could be had: got %s", got)
 	}

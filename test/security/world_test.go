@@ -6,7 +6,6 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
@@ -156,7 +155,8 @@ clients:
   admin: [force, limit, drain, examine]
 `
 
-func newWorld(t testing.TB, env ...string) *world {
+// newWorld starts a lockd, after what is done before.
+func newWorld(t testing.TB, before ...func(*world)) *world {
 	w := &world{
 		t: t, ca: certstest.NewAuthority(t, "clients"), stranger: certstest.NewAuthority(t, "a stranger"), issuer: newIssuer(t),
 	}
@@ -167,11 +167,13 @@ func newWorld(t testing.TB, env ...string) *world {
 	w.clientCA = w.ca.File(t)
 	w.file, w.audit = filepath.Join(dir, "clients.yaml"), filepath.Join(dir, "audit.log")
 	w.write(fmt.Sprintf(firstFile, w.issuer.URL, sha256.Sum256([]byte(staticToken))))
-	w.Lockd = harness.StartLockdOn(t, lockdBin, append([]string{
-		"LOCKD_STORE_KIND=memory", "LOCKD_SECURITY_CLIENTS_FILE=" + w.file, "LOCKD_SECURITY_AUDIT=" + w.audit,
-		"LOCKD_LISTEN_TLS_CERT_FILE=" + w.cert, "LOCKD_LISTEN_TLS_KEY_FILE=" + w.key,
-		"LOCKD_LISTEN_TLS_CLIENT_CERTS=optional", "LOCKD_LISTEN_TLS_CLIENT_CA_FILE=" + w.clientCA,
-	}, env...)...)
+	for _, do := range before {
+		do(w)
+	}
+	w.Lockd = harness.StartLockdOn(t, lockdBin,
+		"LOCKD_STORE_KIND=memory", "LOCKD_SECURITY_CLIENTS_FILE="+w.file, "LOCKD_SECURITY_AUDIT="+w.audit,
+		"LOCKD_LISTEN_TLS_CERT_FILE="+w.cert, "LOCKD_LISTEN_TLS_KEY_FILE="+w.key,
+		"LOCKD_LISTEN_TLS_CLIENT_CERTS=optional", "LOCKD_LISTEN_TLS_CLIENT_CA_FILE="+w.clientCA)
 	return w
 }
 
@@ -236,4 +238,3 @@ func (w *world) dial(creds credentials.TransportCredentials, authorization strin
 
 // bearer is the header that shows a token.
 func bearer(token string) string { return "Bearer " + token }
-
