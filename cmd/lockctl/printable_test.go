@@ -89,7 +89,9 @@ func spoil(m protoreflect.Message, depth int) {
 			m.Set(f, protoreflect.ValueOfMessage(durationpb.New(1e9).ProtoReflect()))
 		case f.Message() != nil:
 			spoil(m.Mutable(f).Message(), depth-1)
-		case f.Kind() == protoreflect.StringKind && !f.IsList():
+		case f.Kind() == protoreflect.StringKind && f.IsList():
+			m.Mutable(f).List().Append(protoreflect.ValueOfString(hostile))
+		case f.Kind() == protoreflect.StringKind:
 			m.Set(f, protoreflect.ValueOfString(hostile))
 		case f.Kind() == protoreflect.BoolKind:
 			m.Set(f, protoreflect.ValueOfBool(true))
@@ -180,6 +182,8 @@ func TestNoOutputReachesTheTerminalRaw(t *testing.T) {
 		{"drain", "--undo"},
 		{"doctor"},
 		{"doctor", "--all"},
+		{"whoami"},
+		{"can", "lock", hostile},
 		{"exec", hostile, "--annotation", hostile, "--client-name", hostile, "--wait", "300ms", "--", "true"},
 		{"exec", "n", "--", hostile},
 		{"bench", "--duration", "10ms"},
@@ -208,7 +212,8 @@ func TestNoOutputReachesTheTerminalRaw(t *testing.T) {
 	walked["watch"] = true // until it is interrupted
 	var p screen
 	eventView{Event: "unlocked", Name: hostile, Cause: hostile}.text(&p)
-	wantSafe(t, "watch", p.String())
+	canView{Error: hostile}.text(&p)
+	wantSafe(t, "watch and can", p.String())
 	for _, cmd := range newRoot(&options{}).Commands() {
 		if !walked[cmd.Name()] {
 			t.Errorf("%s is not walked", cmd.Name())
@@ -228,6 +233,7 @@ func TestViewsHaveWhatTheyShow(t *testing.T) {
 		view[waitingView](spoilt(&lockdv1.WaiterInfo{})), view[sessionView](spoilt(&lockdv1.SessionInfo{})),
 		view[deadlocksView](spoilt(&lockdv1.ListDeadlocksResponse{})),
 		view[statusView](spoilt(&lockdv1.GetStatusResponse{})), view[doctorView](spoilt(&lockdv1.ExamineResponse{})),
+		view[whoamiView](spoilt(&lockdv1.WhoAmIResponse{})),
 	} {
 		var out bytes.Buffer
 		harness.Must(t, printJSON(&out, v))
