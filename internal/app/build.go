@@ -50,11 +50,8 @@ func (a *App) build() error {
 	}
 	a.broker = broker.New(core, store, keeper, a.log, a.reg)
 	a.cleanups.add("broker", a.share(), a.broker.Close)
-	if a.guard != nil {
-		review := func() { a.broker.Review(a.guard.EndsHolds(), a.guard.Allowances()) }
-		a.guard.OnChange(review)
-		review()
-	}
+	a.guard.OnChange(a.review)
+	a.review()
 
 	api := grpcConfig(a.cfg)
 	api.TLS, api.AdminTLS, api.Guard = secure[atClients], secure[atAdmin], a.guard
@@ -76,6 +73,9 @@ func (a *App) build() error {
 	a.cleanups.add("sessions", a.cfg.Shutdown.Timeout, a.drain)
 	return nil
 }
+
+// review has the broker look at what clients may have and do, by the clients file that is in force.
+func (a *App) review() { a.broker.Review(a.guard.EndsHolds(), a.guard.Allowances()) }
 
 // bind reads all certificates and opens the listeners. The gRPC server closes its own, unless it never came to serve.
 func (a *App) bind() (secure [3]*tls.Config, err error) {

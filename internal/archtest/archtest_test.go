@@ -113,7 +113,8 @@ var reach = []struct {
 	},
 	{"internal/tracing", butGRPC, "observe", "sending spans does not depend on what they tell"},
 	{
-		"internal/grpcapi", []string{redis, module}, // security reads the clients file
+		"internal/grpcapi",
+		[]string{redis, module}, // security reads the clients file
 		"broker lock observe arbiter inspect session request watching peers limits gate ../api deadlock inbound security",
 		"adapters do not know each other",
 	},

@@ -52,7 +52,8 @@ func TestNoNameIsTakenOfWhichOneIsForbidden(t *testing.T) {
 	inWorld(t, func(w *world) {
 		p := &someone{name: "billing", without: "prod"}
 		c := w.openWith(p.opening())
-		c.acquire(request.Acquire{Name: "mine", More: []request.Item{{Name: "prod:x", Kind: lock.Exclusive}}, List: request.Names})
+		more := []request.Item{{Name: "prod:x", Kind: lock.Exclusive}}
+		c.acquire(request.Acquire{Name: "mine", More: more, List: request.Names})
 		c.failed(session.ErrForbidden)
 		w.free("mine")
 		_, _, err := w.once(request.Once{Name: "prod:x", Identity: p})

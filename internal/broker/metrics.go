@@ -34,7 +34,8 @@ const resultGranted = "granted"
 // What the labels can be.
 var (
 	acquireResults = []string{
-		resultGranted, "held", "timed_out", "cancelled", "unknown", "unavailable", "invalid", "quota", "deadlock", "forbidden", "error",
+		resultGranted, "held", "timed_out", "cancelled", "unknown", "unavailable", "invalid", "quota", "deadlock",
+		"forbidden", "error",
 	}
 	wakers        = []string{"push", "timer"}
 	quotaSubjects = []string{
@@ -42,7 +43,8 @@ var (
 		"locks", "waiters", "watches", "queue",
 		"names", "operations", "inspections",
 		"questions", "pages", "listings", "permits", "holds", "resumes",
-		"client_sessions", "client_locks", "client_waiting", "client_watches", "client_requests_per_second", "client_streams",
+		"client_sessions", "client_locks", "client_waiting", "client_watches", "client_requests_per_second",
+		"client_streams",
 	}
 	resumeResults = []string{"resumed", "expired", "superseded", "quota", "unavailable", "unknown", "invalid", "error"}
 )

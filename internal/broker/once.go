@@ -36,8 +36,8 @@ type onceAnswer struct {
 	refused session.Event // NotGranted or Failed
 }
 
-// onceOwner is the owner of a unary lease. It can be shown to anybody: the lease id cannot be found from it. Of a client
-// of the clients file it is another one than of others who know the lease id.
+// onceOwner is the owner of a unary lease. It can be shown to anybody: the lease id cannot be found from it. Of each
+// client of a clients file it is another one.
 func onceOwner(leaseID string, who session.Identity) lock.Owner {
 	text := "lockd unary lease " + leaseID
 	if who != nil {

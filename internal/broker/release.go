@@ -93,7 +93,9 @@ func goesOn(err error) error {
 
 // returnAll is the Return that ends the lease.
 func (l *Lease) returnAll() lock.Return {
-	return lock.Return{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.taken, Tenant: l.sess.Share()}
+	return lock.Return{
+		Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.taken, Tenant: l.sess.Share(),
+	}
 }
 
 // tellReleased tells that so much of the hold is left.

@@ -73,9 +73,9 @@ func (h *sessionService) session(stream sessionStream) error {
 		return err
 	}
 	c := &conn{
-		sessionService: h, stream: stream, slot: slot, who: who, use: use, came: make(chan struct{}), opened: make(chan error, 1),
-		closed: make(chan error, 1),
-		last:   make(chan *lockdv1.SessionResponse, 1), wrote: make(chan error, 1),
+		sessionService: h, stream: stream, slot: slot, who: who, use: use,
+		came: make(chan struct{}), opened: make(chan error, 1), closed: make(chan error, 1),
+		last: make(chan *lockdv1.SessionResponse, 1), wrote: make(chan error, 1),
 	}
 	h.workers.Go(c.read)
 	if err := c.await(); err != nil {

@@ -11,7 +11,8 @@
 // one tenant have: there are never more sessions with a client, streams that may become one, or unary calls than Limits
 // says. As many sessions may wait for their clients to come back. No tenant
 // has lockd work for more than its share without using the store (work.go), and none uses more new names in an hour
-// than Limits says (names.go). With a clients file each of its clients is a tenant, with bounds of its own (allowance.go).
+// than Limits says (names.go). With a clients file each of its clients is a tenant, with bounds of its own
+// (allowance.go).
 //
 // # What it does not promise
 //

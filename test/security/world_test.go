@@ -158,7 +158,8 @@ clients:
 // newWorld starts a lockd, after what is done before.
 func newWorld(t testing.TB, before ...func(*world)) *world {
 	w := &world{
-		t: t, ca: certstest.NewAuthority(t, "clients"), stranger: certstest.NewAuthority(t, "a stranger"), issuer: newIssuer(t),
+		t: t, ca: certstest.NewAuthority(t, "clients"), stranger: certstest.NewAuthority(t, "a stranger"),
+		issuer: newIssuer(t),
 	}
 	dir := t.TempDir()
 	server := certstest.NewAuthority(t, "lockd")
