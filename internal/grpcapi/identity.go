@@ -71,6 +71,14 @@ func (w *caller) Client() string { return w.id.Client.Name() }
 // MayLock implements session.Identity.
 func (w *caller) MayLock(name string) error { return forbidden(w.id.Client.MayLock(name)) }
 
+// mayKeep says whether it may have a hold of a name last longer.
+func (w *caller) mayKeep(name string) error {
+	if w.guard.EndsHolds() {
+		return w.MayLock(name)
+	}
+	return nil
+}
+
 // MayLook implements session.Identity. A nil caller may look at everything.
 func (w *caller) MayLook(name string) error {
 	if w == nil {
@@ -121,7 +129,7 @@ func (w *caller) may(req any) error {
 		*lockdv1.ListDeadlocksRequest, *lockdv1.GetStatusRequest, *lockdv1.WhoAmIRequest, *lockdv1.CanRequest:
 		return nil // it has its own leases only, and is told what it may look at
 	case *lockdv1.ExtendRequest:
-		return w.MayLock(r.GetName())
+		return w.mayKeep(r.GetName())
 	case *lockdv1.SetLimitRequest:
 		return w.MayLock(r.GetName())
 	case *lockdv1.GetRequest:
@@ -157,7 +165,7 @@ func (c *conn) mayRequest(m *lockdv1.SessionRequest) error {
 		*lockdv1.SessionRequest_Heartbeat, *lockdv1.SessionRequest_Goodbye:
 		return nil // they give something back, and are not counted
 	case *lockdv1.SessionRequest_Extend:
-		if err := c.who.MayLock(r.Extend.GetName()); err != nil {
+		if err := c.who.mayKeep(r.Extend.GetName()); err != nil {
 			return err
 		}
 	case *lockdv1.SessionRequest_SetLimit:
