@@ -13,8 +13,8 @@
 //
 // Keys of issuers of tokens are read from files or asked for, in the background, and when a token names a key that is
 // not known. That is bounded: tokens with made-up keys cause one question in a while, and who waits for one issuer
-// holds up nobody else. While an issuer cannot be asked, the keys that it had stay good. A verified token is kept until it
-// expires or its key is gone, so that a call costs no signature.
+// holds up nobody else. While an issuer cannot be asked, the keys that it had stay good. A verified token is kept until
+// it expires or its key is gone, so that a call costs no signature.
 //
 // What was denied, and what operators did, is told to the audit. It never blocks whoever tells it, and each client has
 // so many lines and no more; what is not written is counted, and told in the client's next line.
