@@ -202,10 +202,13 @@ func (a *auditor) write(e *Event, failing bool) bool {
 	return true
 }
 
-// whose is whose rate bounds a line: that of a client, or of an address whose client is not known.
+// whose is whose rate bounds a line: that of a client, of an address whose client is not known, or of lockd itself.
 func (e *Event) whose() (name string, isClient bool) {
-	if e.Client != "" {
+	switch {
+	case e.Client != "":
 		return "client " + e.Client, true
+	case e.Peer == "":
+		return "lockd", true
 	}
 	return string(limits.TenantOf(e.Peer)), false
 }

@@ -11,6 +11,14 @@
 // from a token (Guard.Identify). What it may is asked for each name, of what is in force at that moment: a Client keeps
 // its identity while its rights change, so a right that was taken away is gone for all streams at once.
 //
+// Keys of issuers of tokens are read from files or asked for, in the background, and when a token names a key that is
+// not known. That is bounded: tokens with made-up keys cause one question in a while, and who waits for one issuer
+// holds up nobody else. While an issuer cannot be asked, the keys that it had stay good. A verified token is kept until
+// it expires or its key is gone, so that a call costs no signature.
+//
+// What was denied, and what operators did, is told to the audit. It never blocks whoever tells it, and each client has
+// so many lines and no more; what is not written is counted, and told in the client's next line.
+//
 // Nothing is allowed because something is missing: an empty list of names allows no name, a token that is wrong is not
 // passed over for a certificate that is right, and who is nobody in the file is refused, unless the file has an entry
 // for all such. Without a file at all there is no Guard and no Client, and everybody may do everything.
@@ -18,5 +26,8 @@
 // # What it does not promise
 //
 // It does not end what a client has when a right is taken away: session and broker do, when Guard tells them that the
-// file changed. It knows no lists of revoked certificates. Quotas are counted in package limits.
+// file changed. It knows no lists of revoked certificates. A key that its issuer takes away ends no stream that began
+// with it. A clients file is used when it has stayed as it is for a moment, about two seconds after it was written at
+// most: until then the one before is in force. Static tokens must be random: the file has a plain hash of them. Quotas
+// are counted in package limits.
 package security

@@ -35,11 +35,12 @@ func cert(cn, dns, uri string) *x509.Certificate {
 }
 
 func TestWhoIsWho(t *testing.T) {
-	const file = `
+	huge := strings.Repeat("a", maxTokenBytes+1)
+	file := fmt.Sprintf(`
 clients:
 - {name: prod, cert: "spiffe://prod/*"}
-- {name: hosts, cert: ["*"], token_sha256: [` + hashOfSecret + `]}
-`
+- {name: hosts, cert: ["*"], token_sha256: [%s, %x]}
+`, hashOfSecret, sha256.Sum256([]byte(huge)))
 	expired := cert("x", "", "")
 	expired.NotAfter = time.Now().Add(-time.Second)
 	narrow := strings.Replace(file, `["*"]`, `["db.*", ops]`, 1)
@@ -73,7 +74,7 @@ clients:
 		},
 		{"nothing", file, Credentials{}, ReasonNoCredentials, ""},
 		{"nothing, with a default", withDefault, Credentials{}, "guest", "no credentials"},
-		{"any certificate, with a default", withDefault, Credentials{Certificate: cert("x", "", "")}, "guest", "certificate x"},
+		{"any certificate by default", withDefault, Credentials{Certificate: cert("x", "", "")}, "guest", "certificate x"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			r := newRig(t, c.file)
@@ -110,7 +111,8 @@ func TestBadTokens(t *testing.T) {
 	known, other := newSigner(t, "1"), newSigner(t, "1")
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	must(t, err)
-	forEncryption := newSigner(t, "enc").public()
+	encrypts := newSigner(t, "enc")
+	forEncryption := encrypts.public()
 	forEncryption.Use = "enc"
 	forRS512 := jose.JSONWebKey{Key: rsaKey.Public(), KeyID: "512", Algorithm: "RS512"}
 	shared := []byte("a secret of 32 bytes in the key set")
@@ -152,7 +154,7 @@ func TestBadTokens(t *testing.T) {
 		{"of another key with the id", other.sign(t, claimsNow(issuer, "app-1")), ReasonTokenInvalid},
 		{"of an unknown key", signer{known.key, "2"}.sign(t, claimsNow(issuer, "app-1")), ReasonTokenInvalid},
 		{"without an id of several keys", signer{known.key, ""}.sign(t, claimsNow(issuer, "app-1")), ReasonTokenInvalid},
-		{"with the key of encryption", signed(jose.ES256, "enc", known.key), ReasonTokenInvalid},
+		{"with the key of encryption", encrypts.sign(t, claimsNow(issuer, "app-1")), ReasonTokenInvalid},
 		{"not of the algorithm of the key", signed(jose.RS256, "512", rsaKey), ReasonTokenInvalid},
 		{"of the algorithm of the key", signed(jose.RS512, "512", rsaKey), "app"},
 		{"HS256 with the public key", signed(jose.HS256, "rsa", public), ReasonTokenInvalid},
@@ -310,7 +312,7 @@ func TestAnIssuerSaysWhereItsKeysAre(t *testing.T) {
 	}
 	says("/good", server.URL+"/good", server.URL+"/keys")
 	says("/liar", server.URL+"/good", server.URL+"/keys")
-	says("/plain", server.URL+"/plain", "http://issuer.example/keys")
+	says("/unsafe", server.URL+"/unsafe", strings.Replace(server.URL, "//", "//user:password@", 1)+"/keys")
 	says("/away", server.URL+"/away", server.URL+"/away/keys")
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(textOf(t, key.public())))
@@ -322,7 +324,7 @@ func TestAnIssuerSaysWhereItsKeysAre(t *testing.T) {
 	ca, token := filepath.Join(dir, "ca.crt"), filepath.Join(dir, "token")
 	write(t, ca, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})))
 	write(t, token, "of-lockd\n")
-	for _, where := range []string{"/good", "/liar", "/plain", "/away", "/404"} {
+	for _, where := range []string{"/good", "/liar", "/unsafe", "/away", "/404"} {
 		_, err := source{ca: ca, token: token}.load(t.Context(), server.URL+where)
 		if (err == nil) != (where == "/good") || err != nil && strings.Contains(err.Error(), "of-lockd") {
 			t.Errorf("%s: %v", where, err)
@@ -330,6 +332,11 @@ func TestAnIssuerSaysWhereItsKeysAre(t *testing.T) {
 	}
 	if _, err := (source{token: token}).load(t.Context(), server.URL+"/good"); err == nil {
 		t.Error("an issuer whose authority is not known was believed")
+	}
+	plain := httptest.NewServer(http.RedirectHandler(leak.URL, http.StatusFound))
+	defer plain.Close()
+	if _, err := (source{jwks: plain.URL}).load(t.Context(), "me"); err == nil {
+		t.Error("the keys of another host were believed")
 	}
 	if leak.times() != 0 {
 		t.Error("another host was asked")
