@@ -74,6 +74,7 @@ type holderView struct {
 	Fence     uint64            `json:"fence"`
 	HoldCount uint32            `json:"hold_count"`
 	Permits   uint32            `json:"permits"`
+	Identity  string            `json:"identity,omitempty"` // in the server's clients file
 }
 
 // holder is who holds a lock, as a person would say it.
@@ -334,6 +335,8 @@ type sessionView struct {
 	Locks   uint32            `json:"locks"`
 	Waiters uint32            `json:"waiters"`
 	Watches uint32            `json:"watches"`
+
+	Identity string `json:"identity,omitempty"` // in the server's clients file
 	// Detached is for how long it has no stream; null while it has one.
 	Detached *millis `json:"detached_ms"`
 }
