@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -15,9 +14,9 @@ import (
 )
 
 const (
-	// maxTogether is how many operations go into one call. With 64 the call by itself costs a hundredth of what it does,
-	// and Redis is busy with it for a quarter of a millisecond, or half of one if no case is the ordinary one: a tenth
-	// of what a script may.
+	// maxTogether is what the operations of one call cost at most: as much as so many of exclusive locks. With 64 the
+	// call by itself costs a hundredth of what it does, and Redis is busy with it for a quarter of a millisecond, or half
+	// of one if no case is the ordinary one: a tenth of what a script may.
 	maxTogether = 64
 	// fewTogether is from how many on they do. One alone has nothing to share.
 	fewTogether = 2
@@ -53,20 +52,30 @@ func operationOf(j pipe.Job) *operation { return j.Single.(*operation) }
 
 // groups says what may go into one call. In a cluster all keys of a call must be in one slot; those of one name stay in
 // their order.
-func (s *Store) groups(jobs []pipe.Job) [][]pipe.Job {
+func (s *Store) groups(jobs []pipe.Job) (all [][]pipe.Job) {
 	if !s.InSlots {
-		return slices.Collect(slices.Chunk(jobs, maxTogether))
+		for first, cost := 0, 0; first < len(jobs); cost = 0 {
+			next := first
+			for next < len(jobs) && cost+jobs[next].Cost <= maxTogether {
+				cost += jobs[next].Cost
+				next++
+			}
+			all = append(all, jobs[first:next:next])
+			first = next
+		}
+		return all
 	}
-	var all [][]pipe.Job
-	at := make(map[int]int, len(jobs)) // where in all the group of a slot is that has room
+	type group struct{ at, cost int } // where in all it is, and what is in it
+	last := make(map[int]*group, len(jobs))
 	for _, j := range jobs {
 		slot := layout.Slot(operationOf(j).texts[0])
-		i, there := at[slot]
-		if !there || len(all[i]) == maxTogether {
-			i, all = len(all), append(all, nil)
-			at[slot] = i
+		g := last[slot]
+		if g == nil || g.cost+j.Cost > maxTogether {
+			g, all = &group{at: len(all)}, append(all, nil)
+			last[slot] = g
 		}
-		all[i] = append(all[i], j)
+		g.cost += j.Cost
+		all[g.at] = append(all[g.at], j)
 	}
 	return all
 }

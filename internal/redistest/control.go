@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -106,16 +109,37 @@ func (s *Server) process() *proctest.Process {
 	return s.proc
 }
 
-// Replicated waits until so many replicas have what the server has.
+// Replicated waits until so many replicas have what the server has. WAIT is of no use for that: in Valkey it is about
+// what was written over its own connection, and in Redis about what any wrote.
 func (s *Server) Replicated(replicas int) {
 	s.t.Helper()
-	c := s.own.Conn()
-	defer c.Close()
-	c.Ping(context.Background()) // WAIT is about what was written before the last command of its connection
-	n, err := c.Wait(context.Background(), replicas, replicateWithin).Result()
-	if err != nil || n < int64(replicas) {
-		s.t.Fatalf("%d replicas have what %s has, %v, want %d", n, s.Addr, err, replicas)
+	written, _ := s.replication()
+	await(s.t, fmt.Sprintf("%d replicas have what %s has", replicas, s.Addr), func() error {
+		_, has := s.replication()
+		has = slices.DeleteFunc(has, func(offset int) bool { return offset < written })
+		if len(has) < replicas {
+			return fmt.Errorf("%d have it", len(has))
+		}
+		return nil
+	})
+}
+
+var (
+	ownOffset     = regexp.MustCompile(`master_repl_offset:(\d+)`)
+	replicaOffset = regexp.MustCompile(`slave\d+:.*offset=(\d+)`)
+)
+
+// replication is how much was written, and how much of it each replica has acknowledged, in bytes.
+func (s *Server) replication() (written int, acknowledged []int) {
+	text := s.own.Info(context.Background(), "replication").Val()
+	for _, found := range replicaOffset.FindAllStringSubmatch(text, -1) {
+		offset, _ := strconv.Atoi(found[1])
+		acknowledged = append(acknowledged, offset)
 	}
+	if own := ownOffset.FindStringSubmatch(text); own != nil {
+		written, _ = strconv.Atoi(own[1])
+	}
+	return written, acknowledged
 }
 
 // Answers says that the server runs and is not paused.

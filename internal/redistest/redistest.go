@@ -30,8 +30,6 @@ const (
 	busOffset = 10000
 	// readyWithin is how long a server may take until it answers.
 	readyWithin = 10 * time.Second
-	// replicateWithin is how long replicas may take for what their master has.
-	replicateWithin = 20 * time.Second
 	// stopWithin is how long a server may take to end by itself before it is killed.
 	stopWithin = 5 * time.Second
 )
