@@ -88,11 +88,18 @@ func (s *Session) claim(ctx context.Context, h session.HeldLock) (session.Lease,
 	switch {
 	case err == nil:
 		return l, session.Lost{}, nil
+	case (gone || errors.Is(err, lock.ErrKindMismatch)) && s.hides(h.Hold.Name): // it may never have had it
+		return nil, session.Lost{Hold: h.Hold, Reason: lock.LostForbidden}, nil
 	case gone, errors.Is(err, lock.ErrKindMismatch):
 		return nil, s.b.lostBy(h.Hold, reasonOf(err)), nil
 	}
 	return nil, session.Lost{}, err
 }
+
+// hides says whether nothing of a name is to be told, because the client may not look at it.
+func (s *Session) hides(name string) bool { return hidesFrom(s.Identity(), name) }
+
+func hidesFrom(who session.Identity, name string) bool { return who != nil && who.MayLook(name) != nil }
 
 // verify finds out whether the hold is there, and until when. An auto lease is prolonged.
 func (l *Lease) verify(ctx context.Context) (err error) {

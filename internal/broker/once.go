@@ -213,6 +213,8 @@ func (b *Broker) ReleaseOnce(req request.Once) (left uint32, err error) {
 	})
 	err = doubtful(res, err, lapsed)
 	switch {
+	case errors.Is(err, lock.ErrKindMismatch) && hidesFrom(req.Identity, req.Name): // what there is instead is hidden
+		err = lock.ErrNotHeld
 	case err != nil:
 	case res.Left == 0:
 		b.Notes.Remove(req.Name, owner)

@@ -3,6 +3,7 @@ package grpcapi
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -95,6 +96,17 @@ func (w *caller) Until() time.Time { return w.id.Until }
 
 // sees says whether it may look at a name.
 func (w *caller) sees(name string) bool { return w == nil || w.id.Client.Sees(name) }
+
+// from is the key at which a list of names with a prefix goes on for it: that which is given, or one behind what it may
+// not look at. Where a page ends must not tell what is there. Nothing may be left.
+func (w *caller) from(prefix, key string) (from string, left bool) {
+	name, _, _ := strings.Cut(key, "\x00")
+	if w == nil || strings.HasPrefix(name, prefix) && w.sees(name) {
+		return key, true
+	}
+	from, left = w.id.Client.From(max(prefix, name))
+	return from, left && strings.HasPrefix(from, prefix)
+}
 
 // seesAll says whether nothing is hidden from it.
 func (w *caller) seesAll() bool { return w == nil || w.id.Client.SeesAll() }

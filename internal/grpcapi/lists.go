@@ -49,13 +49,16 @@ func (h *inspectService) ListSessions(
 		return nil, err
 	}
 	f.Detached = r.GetDetached()
+	who := callerOf(ctx)
+	if !who.seesAll() {
+		f.Identity = who.Client()
+	}
 	infos, next, asking, err := h.b.SessionsEverywhere(ctx, f, r.GetPageToken(), pageSize(r.GetPageSize()))
 	if err != nil {
 		return nil, err
 	}
-	who := callerOf(ctx)
 	infos = slices.DeleteFunc(infos, func(i inspect.Session) bool {
-		return !who.seesAll() && i.Client.Identity != who.Client()
+		return f.Identity != "" && i.Client.Identity != f.Identity
 	})
 	sessions, whole := listed(infos, pageBytes, fromSessionInfo)
 	if !whole {
@@ -72,19 +75,21 @@ func (h *inspectService) ListWaiters(
 	ctx context.Context, r *lockdv1.ListWaitersRequest,
 ) (*lockdv1.ListWaitersResponse, error) {
 	var in inspect.Inspection
-	size := pageSize(r.GetPageSize())
+	who, size := callerOf(ctx), pageSize(r.GetPageSize())
 	f, err := toFilter(r.GetPrefix(), r)
 	switch name := r.GetName(); {
 	case name != "":
 		in, err = h.b.Inspect(ctx, name, 1, size)
-	case err == nil:
+	case err == nil && who.seesAll():
 		in.Waiters, in.Asking, err = h.b.WaitersEverywhere(ctx, f, size)
+	case err == nil: // what is hidden must not take the room of what is not
+		in.Waiters, in.Asking, err = h.b.WaitersEverywhere(ctx, f, maxPage)
 	}
 	if err != nil {
 		return nil, err
 	}
-	in.Waiters = slices.DeleteFunc(in.Waiters, func(w inspect.Waiter) bool { return !callerOf(ctx).sees(w.Name) })
-	waiters, _ := listed(in.Waiters, pageBytes, fromWaiter)
+	in.Waiters = slices.DeleteFunc(in.Waiters, func(w inspect.Waiter) bool { return !who.sees(w.Name) })
+	waiters, _ := listed(in.Waiters[:min(len(in.Waiters), size)], pageBytes, fromWaiter)
 	return &lockdv1.ListWaitersResponse{
 		Waiters:          waiters,
 		ReplicasAnswered: count(in.Answered), ReplicasAsked: count(in.Asked), StoreError: in.Unasked,
@@ -116,6 +121,9 @@ func (h *inspectService) ListHolds(ctx context.Context,
 	}
 	if kind == leasesToken {
 		return h.leasesEverywhere(ctx, f, after, size)
+	}
+	if _, left := callerOf(ctx).from(f.Prefix, ""); !left {
+		return &lockdv1.ListHoldsResponse{}, nil
 	}
 	infos, next, asking, err := h.b.NamesEverywhere(ctx, r.GetPrefix(), after, size)
 	if err != nil && lock.Retriable(err) && token == "" { // what replicas remember is better than nothing
@@ -150,11 +158,21 @@ func holdsPage(holds []*lockdv1.HoldInfo, kind, next string, asking inspect.Aski
 func (h *inspectService) leasesEverywhere(
 	ctx context.Context, f inspect.Filter, after string, size int,
 ) (*lockdv1.ListHoldsResponse, error) {
+	who := callerOf(ctx)
+	after, left := who.from(f.Prefix, after)
+	if !left {
+		return &lockdv1.ListHoldsResponse{}, nil
+	}
 	infos, next, asking, err := h.b.LeasesEverywhere(ctx, f, after, size)
 	if err != nil {
 		return nil, err
 	}
-	infos = slices.DeleteFunc(infos, func(l inspect.Leased) bool { return !callerOf(ctx).sees(l.Name) })
+	infos = slices.DeleteFunc(infos, func(l inspect.Leased) bool { return !who.sees(l.Name) })
+	if next != "" {
+		if next, left = who.from(f.Prefix, next); !left {
+			next = ""
+		}
+	}
 	holds, whole := listed(infos, pageBytes, func(i inspect.Leased) *lockdv1.HoldInfo {
 		return fromHeld(lockOf(i), i.Holder)
 	})

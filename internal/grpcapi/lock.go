@@ -93,12 +93,16 @@ func (h *lockService) Get(ctx context.Context, r *lockdv1.GetRequest) (*lockdv1.
 // List lists the names that are held. A page cannot be cut, as the store has one token for all of it. If it has too
 // many bytes, a smaller one is read.
 func (h *lockService) List(ctx context.Context, r *lockdv1.ListRequest) (*lockdv1.ListResponse, error) {
+	who := callerOf(ctx)
+	if _, left := who.from(r.GetPrefix(), ""); !left {
+		return &lockdv1.ListResponse{}, nil
+	}
 	for size := pageSize(r.GetPageSize()); ; size /= 2 {
 		infos, next, err := h.b.Locks(ctx, r.GetPrefix(), r.GetPageToken(), size)
 		if err != nil {
 			return nil, err
 		}
-		infos = slices.DeleteFunc(infos, func(i session.LockInfo) bool { return !callerOf(ctx).sees(i.Name) })
+		infos = slices.DeleteFunc(infos, func(i session.LockInfo) bool { return !who.sees(i.Name) })
 		if locks, whole := listed(infos, pageBytes, fromLock); whole || size == 1 {
 			return &lockdv1.ListResponse{Locks: locks, NextPageToken: next}, nil
 		}

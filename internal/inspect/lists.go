@@ -30,6 +30,7 @@ type Filter struct {
 	Replica  string        `json:"replica,omitempty"`
 	MinAge   time.Duration `json:"min_age,omitempty"`
 	Detached bool          `json:"detached,omitempty"` // of sessions; MinAge then is for how long
+	Identity string        `json:"identity,omitempty"` // of sessions: whose they are, in the clients file
 }
 
 // About is what a question is about.
@@ -298,7 +299,8 @@ func (s Session) passes(f Filter) bool {
 	if f.Detached {
 		age = s.Detached
 	}
-	return strings.Contains(s.Client.Name, f.Client) && age >= f.MinAge && (!f.Detached || s.Detached > 0)
+	return strings.Contains(s.Client.Name, f.Client) && age >= f.MinAge && (!f.Detached || s.Detached > 0) &&
+		(f.Identity == "" || s.Client.Identity == f.Identity)
 }
 
 func (l Leased) key() string { return l.Key }

@@ -87,6 +87,27 @@ func (c *Client) may(right, name string) error {
 	return &DeniedError{Client: c.name, Right: right, Name: name}
 }
 
+// From is the first text, from this one on, with which a name can begin that the client may look at. So a list goes on
+// behind what is hidden.
+func (c *Client) From(text string) (first string, found bool) {
+	if c == nil {
+		return text, true
+	}
+	r := c.now.Load()
+	for {
+		first, found = r.lock.from(text)
+		if look, may := r.look.from(text); may && (!found || look < first) {
+			first, found = look, true
+		}
+		if !found || !r.deny.match(first) {
+			return first, found
+		}
+		if text, found = r.deny.behind(first); !found {
+			return "", false
+		}
+	}
+}
+
 // SeesAll says whether nothing is hidden from the client.
 func (c *Client) SeesAll() bool {
 	if c == nil {

@@ -2,14 +2,17 @@ package security
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // patterns are names, and beginnings of names. To match a name costs one look into a map and one binary search,
 // however many there are.
 type patterns struct {
 	exact map[string]struct{}
+	names []string // those of exact, in order
 	// begins are in order, and none of them begins with another one: so only the last one that is not behind a name can
 	// be its beginning.
 	begins []string
@@ -33,6 +36,7 @@ func newPatterns(all []string) (p patterns, err error) {
 			p.exact[text] = struct{}{}
 		}
 	}
+	p.names = slices.Sorted(maps.Keys(p.exact))
 	slices.Sort(p.begins)
 	apart := p.begins[:0]
 	for _, begin := range p.begins {
@@ -51,6 +55,43 @@ func (p *patterns) match(name string) bool {
 	}
 	behind, found := slices.BinarySearch(p.begins, name)
 	return found || behind > 0 && strings.HasPrefix(name, p.begins[behind-1])
+}
+
+// from is the first text, from this one on, with which a name can begin that one of the patterns is for.
+func (p *patterns) from(text string) (first string, found bool) {
+	if p.match(text) {
+		return text, true
+	}
+	for _, all := range [][]string{p.begins, p.names} {
+		if at, _ := slices.BinarySearch(all, text); at < len(all) && (!found || all[at] < first) {
+			first, found = all[at], true
+		}
+	}
+	return first, found
+}
+
+// behind is the first text behind all that the pattern is for that is for this name.
+func (p *patterns) behind(name string) (next string, found bool) {
+	at, same := slices.BinarySearch(p.begins, name)
+	switch {
+	case same:
+	case at > 0 && strings.HasPrefix(name, p.begins[at-1]):
+		name = p.begins[at-1]
+	default:
+		return name + "\x01", true // names have no such letters: nothing is between
+	}
+	for name != "" {
+		last, size := utf8.DecodeLastRuneInString(name)
+		name = name[:len(name)-size]
+		switch {
+		case last == utf8.MaxRune:
+		case last+1 == 0xD800: // no letters are there
+			return name + "\uE000", true
+		default:
+			return name + string(last+1), true
+		}
+	}
+	return "", false
 }
 
 // firsts find the first of several clients that has a pattern for a name. A look costs one look into a map for each

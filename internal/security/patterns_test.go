@@ -122,3 +122,49 @@ func BenchmarkMayLock(b *testing.B) {
 		}
 	}
 }
+
+// From names the next name that may be looked at, whatever comes between.
+func TestAListGoesOnBehindWhatIsHidden(t *testing.T) {
+	const letters = "ab:"
+	random := func() (all []string) {
+		for range rand.N(4) {
+			text := make([]byte, rand.N(4))
+			for i := range text {
+				text[i] = letters[rand.N(len(letters))]
+			}
+			if p := string(text) + []string{"", "*"}[rand.N(2)]; p != "" {
+				all = append(all, p)
+			}
+		}
+		return all
+	}
+	names := []string{""}
+	for from := 0; len(names[len(names)-1]) < 5; from++ {
+		for _, letter := range letters {
+			names = append(names, names[from]+string(letter))
+		}
+	}
+	slices.Sort(names)
+	for range 2000 {
+		var r rights
+		lists := [][]string{random(), random(), random()}
+		for i, to := range []*patterns{&r.lock, &r.look, &r.deny} {
+			p, err := newPatterns(lists[i])
+			must(t, err)
+			*to = p
+		}
+		c := newClient("c", r)
+		after := names[rand.N(len(names))]
+		from, found := c.From(after)
+		want := slices.IndexFunc(names, func(n string) bool { return n >= after && n != "" && c.Sees(n) })
+		switch {
+		case want < 0 && found && slices.ContainsFunc(names, func(n string) bool { return n >= from && c.Sees(n) }),
+			want >= 0 && (!found || from > names[want] || from < after):
+			t.Fatalf("%q from %q: got %q, %v", lists, after, from, found)
+		case found && !c.Sees(from) && !slices.ContainsFunc(names, func(n string) bool {
+			return strings.HasPrefix(n, from) && c.Sees(n)
+		}) && len(from) < 4:
+			t.Fatalf("%q from %q: got %q, and no name that may be looked at begins with it", lists, after, from)
+		}
+	}
+}
