@@ -2,7 +2,7 @@
 // uncontended lock and unlock pairs they do, and how fast a lock that many wait for goes from one holder to the next.
 //
 // With the argument scale it measures lockd alone, with very many leases and sessions. With the argument neighbours it
-// measures how much of its speed a client keeps beside floods of others.
+// measures how much of its speed a client keeps beside floods of others; with security, what identities cost.
 //
 // README.md in this directory says what is measured and how each peer is configured.
 package main
@@ -32,6 +32,7 @@ type plan struct {
 	floorRun   time.Duration // of one step in one turn
 	peers      *regexp.Regexp
 	profiles   string // a directory for CPU profiles, or empty
+	served     bool   // count the allocations in lockd, too
 }
 
 // chosen are those that were asked for.
@@ -73,6 +74,8 @@ func run(args []string) error {
 		return runRedLock(args[1:])
 	case len(args) > 0 && args[0] == neighboursCommand:
 		return runNeighbours(args[1:])
+	case len(args) > 0 && args[0] == securityCommand:
+		return runSecurity(args[1:])
 	case len(args) > 0 && args[0] == floodCommand:
 		return runFlood(args[1:])
 	}

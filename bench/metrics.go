@@ -133,3 +133,20 @@ func rssOf(pid int) (int, error) {
 }
 
 func mib(bytes int) string { return whole(float64(bytes)/(1<<20)) + " MiB" }
+
+// served has the allocations in lockd counted beside what is measured.
+func (e env) served(measure func() (pairResult, error)) func() (pairResult, error) {
+	return func() (pairResult, error) {
+		before, err := metricsOf(e.lockd[0])
+		if err != nil {
+			return pairResult{}, err
+		}
+		r, err := measure()
+		if err != nil {
+			return r, err
+		}
+		after, err := metricsOf(e.lockd[0])
+		r.served = after.sum(before, "go_memstats_mallocs_total") / float64(max(r.pairs, 1))
+		return r, err
+	}
+}

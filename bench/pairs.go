@@ -67,6 +67,7 @@ type pairResult struct {
 	p50, p99 time.Duration
 	cpu      usage   // of a pair
 	allocs   float64 // of a pair, in the process of the callers, if it is this one
+	served   float64 // allocations of a pair in lockd, if the plan asks for them
 }
 
 // peerPairs are the runs of one peer.
@@ -154,6 +155,9 @@ func runPairs(ctx context.Context, e env, p plan, peer peer, callers int) (pairR
 		return pairResult{}, err
 	}
 	measure := func() (pairResult, error) { return measurePairs(ctx, e, l, p.run, callers) }
+	if p.served {
+		measure = e.served(measure)
+	}
 	var r pairResult
 	if p.profiles != "" && peer.kind == ours {
 		r, err = e.profiled(p.profiles, fmt.Sprintf("%d callers, %s", callers, peer.name), measure)

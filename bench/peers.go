@@ -93,28 +93,35 @@ func lockdWith(clients int, opts ...client.LockOption) func(env, int) (locker, e
 // lockdOn is lockdWith, the clients spread over some replicas.
 func lockdOn(replicas, clients int, opts ...client.LockOption) func(env, int) (locker, error) {
 	return func(e env, _ int) (locker, error) {
-		var all []*client.Client
-		closeAll := func() {
-			for _, c := range all {
-				_ = c.Close()
-			}
-		}
-		for i := range clients {
-			c, err := client.Dial(e.lockd[i%replicas].addr, client.WithName("bench"))
-			if err != nil {
-				closeAll()
-				return nil, err
-			}
-			all = append(all, c)
-		}
-		return funcs{closeFunc: closeAll, lockFunc: func(ctx context.Context, caller int, name string) (unlockFunc, error) {
-			l, err := all[caller%clients].Lock(ctx, name, opts...)
-			if err != nil {
-				return nil, err
-			}
-			return l.Unlock, nil
-		}}, nil
+		return sessionsOf(clients, func(i int) (*client.Client, error) {
+			return client.Dial(e.lockd[i%replicas].addr, client.WithName("bench"))
+		}, opts...)
 	}
+}
+
+// sessionsOf spreads callers over n clients.
+func sessionsOf(n int, dial func(i int) (*client.Client, error), opts ...client.LockOption) (locker, error) {
+	var all []*client.Client
+	closeAll := func() {
+		for _, c := range all {
+			_ = c.Close()
+		}
+	}
+	for i := range n {
+		c, err := dial(i)
+		if err != nil {
+			closeAll()
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return funcs{closeFunc: closeAll, lockFunc: func(ctx context.Context, caller int, name string) (unlockFunc, error) {
+		l, err := all[caller%n].Lock(ctx, name, opts...)
+		if err != nil {
+			return nil, err
+		}
+		return l.Unlock, nil
+	}}, nil
 }
 
 // redislockOn is bsm/redislock on a go-redis client made by dial, waiting as retry says.

@@ -49,7 +49,9 @@ func startLogging(t testing.TB, log *zap.Logger) *server {
 	return startWith(t, log, func(*broker.Config) {}, nil)
 }
 
-func startWith(t testing.TB, log *zap.Logger, change func(*broker.Config), g *gate.Gate) *server {
+func startWith(
+	t testing.TB, log *zap.Logger, change func(*broker.Config), g *gate.Gate, further ...func(*grpcapi.Config),
+) *server {
 	reg := prometheus.NewRegistry()
 	store := memstore.New()
 	dog := watchdog.New[*broker.Lease](store, log, reg)
@@ -58,12 +60,16 @@ func startWith(t testing.TB, log *zap.Logger, change func(*broker.Config), g *ga
 	cfg.Limits.QueueLength, cfg.Limits.NamesPerAcquire, cfg.Limits.SessionsPerAddress = 1000, 4, 100
 	change(&cfg)
 	b := broker.New(cfg, store, dog, log, reg)
-	srv := grpcapi.New(grpcapi.Config{
+	service := grpcapi.Config{
 		Reflection: true, OpenTimeout: 5 * time.Second, DrainWindow: time.Second, Version: "v0",
 		Store:         "memory",
 		KeepaliveTime: 20 * time.Second, KeepaliveTimeout: 10 * time.Second, KeepaliveMinTime: 10 * time.Second,
 		Gate: g,
-	}, b, log, reg)
+	}
+	for _, change := range further {
+		change(&service)
+	}
+	srv := grpcapi.New(service, b, log, reg)
 	lis, adminLis := bufconn.Listen(1<<20), bufconn.Listen(1<<20)
 	served := make(chan error, 2)
 	go func() { served <- srv.Serve(lis) }()
