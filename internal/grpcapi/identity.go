@@ -89,6 +89,9 @@ func (w *caller) Until() time.Time { return w.id.Until }
 // sees says whether it may look at a name.
 func (w *caller) sees(name string) bool { return w == nil || w.id.Client.Sees(name) }
 
+// mayExamine says whether it may have a replica and its store examined.
+func (w *caller) mayExamine() bool { return w == nil || w.id.Client.May(security.ActExamine) == nil }
+
 // from is the key at which a list of names with a prefix goes on for it: that which is given, or one behind what it may
 // not look at. Where a page ends must not tell what is there. Nothing may be left.
 func (w *caller) from(prefix, key string) (from string, left bool) {
@@ -180,6 +183,10 @@ func (c *conn) mayRequest(m *lockdv1.SessionRequest) error {
 		if err := c.who.MayLook(r.Look.GetName()); err != nil {
 			return err
 		}
+	case *lockdv1.SessionRequest_Acquire, *lockdv1.SessionRequest_Watch, *lockdv1.SessionRequest_ListHolds,
+		*lockdv1.SessionRequest_Open, nil: // the broker and the session ask, or it is refused in any case
+	default:
+		return session.ErrForbidden
 	}
 	return c.use.Request()
 }
