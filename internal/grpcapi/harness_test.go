@@ -24,6 +24,7 @@ import (
 	"github.com/lockd-io/lockd/internal/gate"
 	"github.com/lockd-io/lockd/internal/grpcapi"
 	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/security"
 	"github.com/lockd-io/lockd/internal/watchdog"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -50,6 +51,12 @@ func startLogging(t testing.TB, log *zap.Logger) *server {
 }
 
 func startWith(t testing.TB, log *zap.Logger, change func(*broker.Config), g *gate.Gate) *server {
+	return startGuarded(t, log, change, g, nil)
+}
+
+func startGuarded(
+	t testing.TB, log *zap.Logger, change func(*broker.Config), g *gate.Gate, guard *security.Guard,
+) *server {
 	reg := prometheus.NewRegistry()
 	store := memstore.New()
 	dog := watchdog.New[*broker.Lease](store, log, reg)
@@ -62,8 +69,9 @@ func startWith(t testing.TB, log *zap.Logger, change func(*broker.Config), g *ga
 		Reflection: true, OpenTimeout: 5 * time.Second, DrainWindow: time.Second, Version: "v0",
 		Store:         "memory",
 		KeepaliveTime: 20 * time.Second, KeepaliveTimeout: 10 * time.Second, KeepaliveMinTime: 10 * time.Second,
-		Gate: g,
+		Gate: g, Guard: guard,
 	}, b, log, reg)
+	b.Review(guard.EndsHolds(), guard.Allowances())
 	lis, adminLis := bufconn.Listen(1<<20), bufconn.Listen(1<<20)
 	served := make(chan error, 2)
 	go func() { served <- srv.Serve(lis) }()
