@@ -312,3 +312,30 @@ func TestWhoDoesNotReadIsNotedAllTheSame(t *testing.T) {
 		}
 	})
 }
+
+// What is asked of the store later is asked with the rights of then.
+func TestAQuestionThatWaitsNeedsItsRightYet(t *testing.T) {
+	inWorld(t, func(w *world) {
+		p := &someone{name: "billing"}
+		c := w.openWith(p.opening())
+		slow := func(next func() error) error { time.Sleep(time.Second); return next() }
+		w.store.on("SetLimit", slow)
+		w.store.on("Look", slow)
+		for range limits.Asking + 1 {
+			c.SetLimit(c.id(), request.SetLimit{Name: "prod:s", Limit: 3})
+		}
+		c.Look(c.id(), "prod:s")
+		c.none()
+		w.forbids(p, "prod", false)
+		time.Sleep(3 * time.Second)
+		refused := 0
+		for _, e := range c.events() {
+			if f, failed := e.(session.Failed); failed && isError(f.Err, session.ErrForbidden) {
+				refused++
+			}
+		}
+		if refused != 2 {
+			t.Errorf("%d are refused, want those that were not asked yet", refused)
+		}
+	})
+}
