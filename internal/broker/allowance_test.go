@@ -228,7 +228,8 @@ func (u *users) request() request.Acquire {
 	req := request.Acquire{Name: name(u.rng.IntN(3)), Kind: lock.Exclusive}
 	switch u.rng.IntN(6) {
 	case 0:
-		req.More, req.List = []request.Item{{Name: "name-9", Kind: lock.Exclusive}, {Name: "name-8", Kind: lock.Read}}, request.Items
+		req.List = request.Items
+		req.More = []request.Item{{Name: "name-9", Kind: lock.Exclusive}, {Name: "name-8", Kind: lock.Read}}
 	case 1:
 		req.Kind = lock.Fair
 	case 2:
@@ -259,7 +260,8 @@ func (u *users) comeBack(n int) {
 	at, named := u.rng.IntN(2), map[session.Hold]bool{}
 	req := c.resumption(c.epoch+1, nil)
 	req.OpenRequest, req.LastRequest = u.who.opening(), c.lastID
-	for _, h := range append(c.holds, session.Hold{Name: "never", Kind: lock.Exclusive, Holder: "#1", Fence: 1, AcquiredBy: 1}) {
+	never := session.Hold{Name: "never", Kind: lock.Exclusive, Holder: "#1", Fence: 1, AcquiredBy: 1}
+	for _, h := range append(c.holds, never) {
 		if key := (session.Hold{Name: h.Name, Kind: h.Kind, Holder: h.Holder}); !named[key] {
 			named[key] = true
 			req.Holds = append(req.Holds, claims(true, h)...)

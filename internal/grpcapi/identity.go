@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/security"
@@ -25,8 +26,9 @@ type caller struct {
 	peer  string
 }
 
-// identify says who makes a call: nil if there is no clients file.
-func identify(ctx context.Context, g *security.Guard) (*caller, error) {
+// identify says who makes a call: nil if there is no clients file. Whoever is refused is counted as an address, and
+// waits for its turn: to look at tokens costs more than most else.
+func identify(ctx context.Context, b *broker.Broker, g *security.Guard) (*caller, error) {
 	if g == nil {
 		return nil, nil
 	}
@@ -43,10 +45,16 @@ func identify(ctx context.Context, g *security.Guard) (*caller, error) {
 	if err != nil {
 		err = toUnauthenticated(err)
 		g.Audit(security.Event{What: security.EventUnauthenticated, Peer: peerOf(ctx), Result: reasonOf(err)})
+		if wait := b.Tenants().Spend(limits.TenantOf(peerOf(ctx)), limits.Unary); wait > 0 {
+			lock.Pause(ctx, min(wait, refusalPatience))
+		}
 		return nil, err
 	}
 	return &caller{guard: g, id: id, peer: peerOf(ctx)}, nil
 }
+
+// refusalPatience is for how long a refusal waits for its turn.
+const refusalPatience = time.Second
 
 // toUnauthenticated is an error of security as one of a session.
 func toUnauthenticated(err error) error {

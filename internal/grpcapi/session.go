@@ -53,7 +53,7 @@ func (h *sessionService) Session(stream sessionStream) error {
 func (h *sessionService) session(stream sessionStream) error {
 	h.metrics.streams.Inc()
 	defer h.metrics.streams.Dec()
-	who, err := identify(stream.Context(), h.cfg.Guard)
+	who, err := identify(stream.Context(), h.b, h.cfg.Guard)
 	if err != nil {
 		return err
 	}

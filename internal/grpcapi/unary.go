@@ -26,7 +26,7 @@ func unary(b *broker.Broker, operators bool, guard *security.Guard, log *zap.Log
 		var who *caller
 		ours := strings.HasPrefix(info.FullMethod, "/lockd.v1.")
 		if err = marked(req); err == nil && ours {
-			if who, err = identify(ctx, guard); who != nil {
+			if who, err = identify(ctx, b, guard); who != nil {
 				ctx = context.WithValue(ctx, callerKey{}, who)
 			}
 		}

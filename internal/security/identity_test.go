@@ -55,7 +55,10 @@ clients:
 		{"a DNS name", narrow, Credentials{Certificate: cert("x", "db.a", "")}, "hosts", "certificate db.a"},
 		{"a common name", narrow, Credentials{Certificate: cert("ops", "", "")}, "hosts", "certificate ops"},
 		{"a common name beside another", narrow, Credentials{Certificate: cert("ops", "x", "")}, ReasonClientUnknown, ""},
-		{"a common name like a URI", file, Credentials{Certificate: cert("spiffe://prod/a", "", "")}, ReasonClientUnknown, ""},
+		{
+			"a common name like a URI", file, Credentials{Certificate: cert("spiffe://prod/a", "", "")},
+			ReasonClientUnknown, "",
+		},
 		{"a DNS name like a URI", file, Credentials{Certificate: cert("", "spiffe://prod/a", "")}, ReasonClientUnknown, ""},
 		{"no name", file, Credentials{Certificate: cert("", "", "")}, ReasonClientUnknown, ""},
 		{"an expired certificate", file, Credentials{Certificate: expired}, ReasonCertificateEnded, ""},
@@ -75,7 +78,10 @@ clients:
 		},
 		{"nothing", file, Credentials{}, ReasonNoCredentials, ""},
 		{"nothing, with a default", withDefault, Credentials{}, "guest", "no credentials"},
-		{"any certificate, with a default", withDefault, Credentials{Certificate: cert("x", "", "")}, "guest", "certificate x"},
+		{
+			"any certificate, with a default", withDefault, Credentials{Certificate: cert("x", "", "")},
+			"guest", "certificate x",
+		},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			r := newRig(t, c.file)
