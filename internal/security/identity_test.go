@@ -56,7 +56,8 @@ clients:
 		{"a common name", narrow, Credentials{Certificate: cert("ops", "", "")}, "hosts", "certificate ops"},
 		{"a common name beside another", narrow, Credentials{Certificate: cert("ops", "x", "")}, ReasonClientUnknown, ""},
 		{
-			"a common name like a URI", file, Credentials{Certificate: cert("spiffe://prod/a", "", "")},
+			"a common name like a URI", file,
+			Credentials{Certificate: cert("spiffe://prod/a", "", "")},
 			ReasonClientUnknown, "",
 		},
 		{"a DNS name like a URI", file, Credentials{Certificate: cert("", "spiffe://prod/a", "")}, ReasonClientUnknown, ""},
@@ -79,7 +80,8 @@ clients:
 		{"nothing", file, Credentials{}, ReasonNoCredentials, ""},
 		{"nothing, with a default", withDefault, Credentials{}, "guest", "no credentials"},
 		{
-			"any certificate, with a default", withDefault, Credentials{Certificate: cert("x", "", "")},
+			"any certificate, with a default", withDefault,
+			Credentials{Certificate: cert("x", "", "")},
 			"guest", "certificate x",
 		},
 	} {
