@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/limits"
@@ -252,7 +253,7 @@ func TestAUnaryCallWaitsOnlyForWhoItIs(t *testing.T) {
 			_, _, err := w.once(request.Once{Name: "job", Wait: new(time.Hour), Identity: p})
 			once <- err
 		}()
-		time.Sleep(time.Second)
+		synctest.Wait()
 		p.gone = session.ErrUnauthenticated
 		w.b.Review(false, nil)
 		if err := <-once; !isError(err, session.ErrUnauthenticated) {
