@@ -1,8 +1,10 @@
 package broker_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/limits"
@@ -17,6 +19,8 @@ type someone struct {
 	without string // names that begin with it are forbidden; empty: none are
 	gone    error
 	until   time.Time
+	behind  time.Duration // so much later it expires
+	denied  int           // how often it was told so
 }
 
 func (p *someone) Client() string { return p.name }
@@ -28,12 +32,18 @@ func (p *someone) MayLock(name string) error {
 }
 func (p *someone) MayLook(name string) error { return p.MayLock(name) }
 func (p *someone) Still() error {
-	if !p.until.IsZero() && !time.Now().Before(p.until) {
+	if !p.until.IsZero() && !time.Now().Before(p.until.Add(p.behind)) {
 		return session.ErrUnauthenticated
 	}
 	return p.gone
 }
 func (p *someone) Until() time.Time { return p.until }
+
+func (p *someone) Told(_ string, e session.Event) {
+	if f, failed := e.(session.Failed); failed && isError(f.Err, session.ErrForbidden) {
+		p.denied++
+	}
+}
 
 func (p *someone) opening() session.OpenRequest {
 	return session.OpenRequest{
@@ -228,6 +238,105 @@ func TestTheSessionsOfAClientShareItsQuotas(t *testing.T) {
 		c = w.openWith(p.opening())
 		for i := range 5 {
 			c.take(name(i))
+		}
+	})
+}
+
+// A unary call that waits ends when its caller is nobody any more, although what it was may go on: its token is another
+// one's now.
+func TestAUnaryCallWaitsOnlyForWhoItIs(t *testing.T) {
+	inWorld(t, func(w *world) {
+		p := &someone{name: "billing"}
+		taken := w.alive().take("job").Hold
+		once := make(chan error, 1)
+		go func() {
+			_, _, err := w.once(request.Once{Name: "job", Wait: new(time.Hour), Identity: p})
+			once <- err
+		}()
+		synctest.Wait()
+		p.gone = session.ErrUnauthenticated
+		w.b.Review(false, nil)
+		if err := <-once; !isError(err, session.ErrUnauthenticated) {
+			t.Errorf("got %v while %q is held", err, taken.Name)
+		}
+		if _, _, err := w.once(request.Once{Name: "free", Identity: p}); !isError(err, session.ErrUnauthenticated) {
+			t.Errorf("a new one: got %v", err)
+		}
+	})
+}
+
+// Clocks are set: when the time comes the credentials may be good yet, for a moment.
+func TestCredentialsExpireAlsoWhenClocksAreSet(t *testing.T) {
+	inWorld(t, func(w *world) {
+		p := &someone{name: "billing", until: time.Now().Add(10 * time.Second), behind: time.Second}
+		c := w.openWith(p.opening())
+		defer c.beats()()
+		time.Sleep(12 * time.Second)
+		select {
+		case <-c.Done():
+		default:
+			t.Error("it has a session with credentials that have expired")
+		}
+	})
+}
+
+// Unary calls that are under way are counted with the sessions of their client.
+func TestUnaryCallsThatWaitAreCounted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		p := &someone{name: "billing"}
+		mine := p.opening().Client.Tenant
+		w.b.Review(false, limits.Allowances{mine: {Waiting: 1}})
+		w.alive().take("job")
+		for range 2 {
+			go func() { _, _, _ = w.once(request.Once{Name: "job", Wait: new(time.Minute), Identity: p, Tenant: mine}) }()
+			time.Sleep(time.Second)
+			if _, _, err := w.once(request.Once{Name: "x", Identity: p, Tenant: mine}); !isQuota(err, "client_waiting") {
+				t.Errorf("got %v", err)
+			}
+			time.Sleep(time.Minute)
+		}
+		w.mustOnce(request.Once{Name: "x", Identity: p, Tenant: mine})
+	})
+}
+
+// What a client is refused is noted, whether it reads its answers or not.
+func TestWhoDoesNotReadIsNotedAllTheSame(t *testing.T) {
+	inWorld(t, func(w *world) {
+		p := &someone{name: "billing", without: "prod"}
+		c := w.openWith(p.opening())
+		c.take("job")
+		c.Detach(errors.New("its stream broke"))
+		c.acquire(request.Acquire{Name: "prod:x"})
+		c.Watch(c.id(), "prod:x")
+		if c.none(); p.denied != 2 {
+			t.Errorf("%d are noted", p.denied)
+		}
+	})
+}
+
+// What is asked of the store later is asked with the rights of then.
+func TestAQuestionThatWaitsNeedsItsRightYet(t *testing.T) {
+	inWorld(t, func(w *world) {
+		p := &someone{name: "billing"}
+		c := w.openWith(p.opening())
+		slow := func(next func() error) error { time.Sleep(time.Second); return next() }
+		w.store.on("SetLimit", slow)
+		w.store.on("Look", slow)
+		for range limits.Asking + 1 {
+			c.SetLimit(c.id(), request.SetLimit{Name: "prod:s", Limit: 3})
+		}
+		c.Look(c.id(), "prod:s")
+		c.none()
+		w.forbids(p, "prod", false)
+		time.Sleep(3 * time.Second)
+		refused := 0
+		for _, e := range c.events() {
+			if f, failed := e.(session.Failed); failed && isError(f.Err, session.ErrForbidden) {
+				refused++
+			}
+		}
+		if refused != 2 {
+			t.Errorf("%d are refused, want those that were not asked yet", refused)
 		}
 	})
 }

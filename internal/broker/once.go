@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/inspect"
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
@@ -62,6 +63,11 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 	if err := w.forbidden(w.who); err != nil {
 		return OnceLease{}, nil, err
 	}
+	leave, err := b.countOnce(req)
+	if err != nil {
+		return OnceLease{}, nil, err
+	}
+	defer leave()
 	if lease, held, err := b.againOnce(ctx, w, req); held || err != nil {
 		return lease, nil, err
 	}
@@ -89,6 +95,19 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 	}
 	lease, err := b.onceLease(w, req, a)
 	return lease, nil, err
+}
+
+// countOnce counts a request until leave, as one of its client's that asks for a lock and waits.
+func (b *Broker) countOnce(req request.Once) (leave func(), err error) {
+	use := b.tenants.Use(req.Tenant)
+	if err := use.Take(limits.UseLocks, 1); err != nil {
+		return nil, err
+	}
+	if err := use.Take(limits.UseWaiting, 1); err != nil {
+		use.Give(limits.UseLocks, 1)
+		return nil, err
+	}
+	return func() { use.Give(limits.UseLocks, 1); use.Give(limits.UseWaiting, 1) }, nil
 }
 
 // onceLease is the answer to a request that was granted. If its time is over by now it is no grant, and is given back,

@@ -13,15 +13,31 @@ import (
 // Look asks what is known of a name. The answer is Looked or Failed.
 func (s *Session) Look(id uint64, name string) {
 	s.Ask(id, s.b.rules.Name(name), func() {
-		info, err := s.b.Lock(s.b.ctx, name)
+		var info session.LockInfo
+		err := s.still(session.Identity.MayLook, name)
+		if err == nil {
+			info, err = s.b.Lock(s.b.ctx, name)
+		}
 		s.Answer(id, session.Looked{ID: id, Lock: info}, err)
 	})
+}
+
+// still says whether its client has a right to a name when the store is asked, which may be long after it was checked.
+func (s *Session) still(may func(session.Identity, string) error, name string) error {
+	if who := s.Identity(); who != nil {
+		return may(who, name)
+	}
+	return nil
 }
 
 // SetLimit sets how many permits a semaphore has. The answer is LimitSet or Failed. Repeating it is harmless.
 func (s *Session) SetLimit(id uint64, req request.SetLimit) {
 	s.Ask(id, nil, func() {
-		previous, err := s.b.SetLimit(req)
+		var previous uint32
+		err := s.still(session.Identity.MayLock, req.Name)
+		if err == nil {
+			previous, err = s.b.SetLimit(req)
+		}
 		s.Answer(id, session.LimitSet{ID: id, Name: req.Name, Previous: previous}, err)
 	})
 }

@@ -211,10 +211,16 @@ func (w *waiter) reviewLocked(who session.Identity) {
 	}
 }
 
-// forbidden is the error of a name that a client may not lock; nil if there is none.
+// forbidden is the error of a name that a client may not lock; nil if there is none. A unary caller must also be who it
+// was yet: of a session's client the session asks that.
 func (w *waiter) forbidden(who session.Identity) error {
 	if who == nil {
 		return nil
+	}
+	if w.sess == nil {
+		if err := who.Still(); err != nil {
+			return err
+		}
 	}
 	for _, c := range w.claimed() {
 		if err := who.MayLock(c.Name); err != nil {

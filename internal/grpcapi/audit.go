@@ -48,37 +48,44 @@ func (w *caller) auditCall(method string, req any, err error) {
 	case *lockdv1.DrainRequest, *lockdv1.UndrainRequest:
 		e.What = security.EventDrained
 	}
-	if errors.Is(err, session.ErrForbidden) {
+	switch {
+	case errors.Is(err, session.ErrForbidden):
 		e.What, e.Detail = security.EventDenied, err.Error()
+	case errors.Is(err, session.ErrUnauthenticated): // since the call began
+		e.What = security.EventUnauthenticated
 	}
 	if e.What != "" {
 		w.audit(e)
 	}
 }
 
-// auditEvents writes what a session is told that concerns its rights, and hides what its client may not look at.
-func (c *conn) auditEvents(events []session.Event) {
+// Told implements session.Identity: it writes what concerns the rights of the client.
+func (w *caller) Told(sess string, event session.Event) {
+	switch e := event.(type) {
+	case session.Failed:
+		if denied, ok := errors.AsType[*session.ForbiddenError](e.Err); ok {
+			w.audit(security.Event{
+				What: security.EventDenied, Verb: denied.Right, Name: denied.Name, Request: e.ID, Session: sess,
+				Result: reasonOf(e.Err), Detail: denied.Detail,
+			})
+		}
+	case session.LimitSet:
+		w.audit(security.Event{
+			What: security.EventLimitChanged, Verb: "set_limit", Name: e.Name, Request: e.ID, Session: sess, Result: resultOK,
+		})
+	}
+}
+
+// hideFrom hides what the client may not look at from what its session is told.
+func (c *conn) hideFrom(events []session.Event) {
 	if c.who == nil {
 		return
 	}
 	for i, event := range events {
-		switch e := event.(type) {
-		case session.Failed:
-			if denied, ok := errors.AsType[*session.ForbiddenError](e.Err); ok {
-				c.who.audit(security.Event{
-					What: security.EventDenied, Verb: denied.Right, Name: denied.Name, Request: e.ID, Session: c.sess.ID(),
-					Result: reasonOf(e.Err), Detail: denied.Detail,
-				})
-			}
-			if circle, ok := errors.AsType[*deadlock.Error](e.Err); ok {
-				e.Err = &deadlock.Error{Deadlock: c.who.hide(circle.Deadlock)}
-				events[i] = e
-			}
-		case session.LimitSet:
-			c.who.audit(security.Event{
-				What: security.EventLimitChanged, Verb: "set_limit", Name: e.Name, Request: e.ID, Session: c.sess.ID(),
-				Result: resultOK,
-			})
+		e, failed := event.(session.Failed)
+		if circle, ok := errors.AsType[*deadlock.Error](e.Err); failed && ok {
+			e.Err = &deadlock.Error{Deadlock: c.who.hide(circle.Deadlock)}
+			events[i] = e
 		}
 	}
 }

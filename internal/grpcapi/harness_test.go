@@ -24,6 +24,7 @@ import (
 	"github.com/lockd-io/lockd/internal/gate"
 	"github.com/lockd-io/lockd/internal/grpcapi"
 	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/security"
 	"github.com/lockd-io/lockd/internal/watchdog"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -49,6 +50,12 @@ func startLogging(t testing.TB, log *zap.Logger) *server {
 	return startWith(t, log, func(*broker.Config) {}, nil)
 }
 
+func startGuarded(
+	t testing.TB, log *zap.Logger, change func(*broker.Config), g *gate.Gate, guard *security.Guard,
+) *server {
+	return startWith(t, log, change, g, func(c *grpcapi.Config) { c.Guard = guard })
+}
+
 func startWith(
 	t testing.TB, log *zap.Logger, change func(*broker.Config), g *gate.Gate, further ...func(*grpcapi.Config),
 ) *server {
@@ -70,6 +77,7 @@ func startWith(
 		change(&service)
 	}
 	srv := grpcapi.New(service, b, log, reg)
+	b.Review(service.Guard.EndsHolds(), service.Guard.Allowances())
 	lis, adminLis := bufconn.Listen(1<<20), bufconn.Listen(1<<20)
 	served := make(chan error, 2)
 	go func() { served <- srv.Serve(lis) }()

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/security"
@@ -25,8 +26,9 @@ type caller struct {
 	peer  string
 }
 
-// identify says who makes a call: nil if there is no clients file.
-func identify(ctx context.Context, g *security.Guard) (*caller, error) {
+// identify says who makes a call: nil if there is no clients file. Whoever is refused is counted as an address, and
+// waits for its turn: to look at tokens costs more than most else.
+func identify(ctx context.Context, b *broker.Broker, g *security.Guard) (*caller, error) {
 	if g == nil {
 		return nil, nil
 	}
@@ -43,10 +45,16 @@ func identify(ctx context.Context, g *security.Guard) (*caller, error) {
 	if err != nil {
 		err = toUnauthenticated(err)
 		g.Audit(security.Event{What: security.EventUnauthenticated, Peer: peerOf(ctx), Result: reasonOf(err)})
+		if wait := b.Tenants().Spend(limits.TenantOf(peerOf(ctx)), limits.Unary); wait > 0 {
+			lock.Pause(ctx, min(wait, refusalPatience))
+		}
 		return nil, err
 	}
 	return &caller{guard: g, id: id, peer: peerOf(ctx)}, nil
 }
+
+// refusalPatience is for how long a refusal waits for its turn.
+const refusalPatience = time.Second
 
 // toUnauthenticated is an error of security as one of a session.
 func toUnauthenticated(err error) error {
@@ -96,6 +104,9 @@ func (w *caller) Until() time.Time { return w.id.Until }
 
 // sees says whether it may look at a name.
 func (w *caller) sees(name string) bool { return w == nil || w.id.Client.Sees(name) }
+
+// mayExamine says whether it may have a replica and its store examined.
+func (w *caller) mayExamine() bool { return w == nil || w.id.Client.May(security.ActExamine) == nil }
 
 // from is the key at which a list of names with a prefix goes on for it: that which is given, or one behind what it may
 // not look at. Where a page ends must not tell what is there. Nothing may be left.
@@ -188,6 +199,10 @@ func (c *conn) mayRequest(m *lockdv1.SessionRequest) error {
 		if err := c.who.MayLook(r.Look.GetName()); err != nil {
 			return err
 		}
+	case *lockdv1.SessionRequest_Acquire, *lockdv1.SessionRequest_Watch, *lockdv1.SessionRequest_ListHolds,
+		*lockdv1.SessionRequest_Open, nil: // the broker and the session ask, or it is refused in any case
+	default:
+		return session.ErrForbidden
 	}
 	return c.use.Request()
 }

@@ -25,11 +25,13 @@ type replica struct {
 type inspectService struct {
 	lockdv1.UnimplementedInspectServiceServer
 	replica
-	operators bool // may read what the store said, which clients must not see
+	operators bool // it is at their address: what the store said may be read, which clients must not see
 }
 
 // GetStatus tells about this replica.
-func (h *inspectService) GetStatus(context.Context, *lockdv1.GetStatusRequest) (*lockdv1.GetStatusResponse, error) {
+func (h *inspectService) GetStatus(
+	ctx context.Context, _ *lockdv1.GetStatusRequest,
+) (*lockdv1.GetStatusResponse, error) {
 	st := h.b.Status()
 	resp := &lockdv1.GetStatusResponse{
 		Replica: h.b.Replica(), Version: h.cfg.Version, Uptime: durationpb.New(time.Since(h.started)),
@@ -38,7 +40,7 @@ func (h *inspectService) GetStatus(context.Context, *lockdv1.GetStatusRequest) (
 	}
 	switch {
 	case st.Down == nil:
-	case h.operators:
+	case h.operators && callerOf(ctx).mayExamine():
 		resp.StoreError = st.Down.Error()
 	default:
 		resp.StoreError = lock.ErrUnavailable.Error()

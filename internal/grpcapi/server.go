@@ -100,9 +100,9 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	codec := newFrameCodec(b.Limits().FrameBytes, unaryBytes(b.Limits()))
 	in := inbound.New(bounds(b.Limits().FrameBytes), log, reg)
 	s := &Server{health: health.NewServer(), intake: in, secure: cfg.TLS != nil, secureAdmin: cfg.AdminTLS != nil}
-	clients := append(serverOptions(cfg, codec, unary(b, cfg.Guard, log, m)), speak(cfg.TLS, "listen", log, m, in))
+	clients := append(serverOptions(cfg, codec, unary(b, false, cfg.Guard, log, m)), speak(cfg.TLS, "listen", log, m, in))
 	s.clients = grpc.NewServer(append(clients, traceCalls(cfg.Spans)...)...)
-	s.operators = grpc.NewServer(append(serverOptions(cfg, codec, unary(nil, cfg.Guard, log, m)),
+	s.operators = grpc.NewServer(append(serverOptions(cfg, codec, unary(b, true, cfg.Guard, log, m)),
 		speak(cfg.AdminTLS, "admin_listen", log, m, in))...)
 	lockdv1.RegisterSessionServiceServer(s.clients,
 		&sessionService{cfg: cfg, b: b, log: log, metrics: m, workers: &s.streams})

@@ -53,7 +53,7 @@ func (h *sessionService) Session(stream sessionStream) error {
 func (h *sessionService) session(stream sessionStream) error {
 	h.metrics.streams.Inc()
 	defer h.metrics.streams.Dec()
-	who, err := identify(stream.Context(), h.cfg.Guard)
+	who, err := identify(stream.Context(), h.b, h.cfg.Guard)
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,11 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 	c.resumed = true
 	// Renewals of those that are here come first. It waits for a part of the time only that is left to its locks.
 	patience := min(cmp.Or(open.TTL, c.b.SessionTTL())/12, mostPatience)
-	c.cfg.Gate.Enter(req.GetResume().GetSessionId(), len(req.GetResume().GetHolds())+1, patience, ctx.Done())
+	share := req.GetResume().GetSessionId()
+	if c.who != nil {
+		share = string(open.Client.Tenant)
+	}
+	c.cfg.Gate.Enter(share, len(req.GetResume().GetHolds())+1, patience, ctx.Done())
 	resume, err := toResume(open, req.GetResume())
 	if err == nil {
 		c.sess, c.lost, err = c.b.Resume(ctx, resume)

@@ -18,21 +18,21 @@ import (
 const adminMethods = "/lockd.v1.AdminService/"
 
 // unary does what all unary calls of an address have in common. It refuses marked messages, makes a status of an error,
-// tells its reason in the trailer, and counts the calls by method, which is a registered one, and code. Operators are
-// not kept waiting: their b is nil. With a guard nobody calls who is not known and may not. Health and reflection are
-// for everybody.
-func unary(b *broker.Broker, guard *security.Guard, log *zap.Logger, m *metrics) grpc.UnaryServerInterceptor {
+// tells its reason in the trailer, and counts the calls by method, which is a registered one, and code. With a guard
+// nobody calls who is not known and may not. Health and reflection are for everybody.
+func unary(b *broker.Broker, operators bool, guard *security.Guard, log *zap.Logger, m *metrics,
+) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
 		var who *caller
 		ours := strings.HasPrefix(info.FullMethod, "/lockd.v1.")
 		if err = marked(req); err == nil && ours {
-			if who, err = identify(ctx, guard); who != nil {
+			if who, err = identify(ctx, b, guard); who != nil {
 				ctx = context.WithValue(ctx, callerKey{}, who)
 			}
 		}
 		done := func() {}
-		if err == nil && ours && b != nil {
-			done, err = admit(ctx, b, info.FullMethod, req)
+		if err == nil && ours {
+			done, err = admit(ctx, b, operators, info.FullMethod, req)
 		}
 		if err == nil {
 			if err = who.may(req); err == nil {
@@ -51,19 +51,26 @@ func unary(b *broker.Broker, guard *security.Guard, log *zap.Logger, m *metrics)
 	}
 }
 
-// admit lets few unary calls of one tenant go to the store at a time. An Acquire that may wait for a lock is counted
-// by itself: it would keep the others out for as long as it waits. Health and reflection do not go to the store.
-// What is for operators is refused if nobody knows who calls.
-func admit(ctx context.Context, b *broker.Broker, method string, req any) (done func(), err error) {
+// admit lets few unary calls of one tenant go to the store at a time, but for operators, who are not kept waiting. An
+// Acquire that may wait for a lock is counted by itself: it would keep the others out for as long as it waits. Health
+// and reflection do not go to the store. What is for operators is refused if nobody knows who calls. The quotas of a
+// client hold at both addresses; what gives something back is not refused by them.
+func admit(ctx context.Context, b *broker.Broker, operators bool, method string, req any) (done func(), err error) {
 	r, acquire := req.(*lockdv1.AcquireRequest)
 	use := b.Tenants().Use(tenantOf(ctx))
-	if _, back := req.(*lockdv1.ReleaseRequest); !back {
+	if _, back := req.(*lockdv1.ReleaseRequest); back {
+		use.Add(limits.UseStreams, 1)
+	} else {
 		if err := use.Request(); err != nil {
 			return nil, err
 		}
+		if err := use.Take(limits.UseStreams, 1); err != nil {
+			return nil, err
+		}
 	}
-	if err := use.Take(limits.UseStreams, 1); err != nil {
-		return nil, err
+	left := func() { use.Give(limits.UseStreams, 1) }
+	if operators {
+		return left, nil
 	}
 	called, err := b.Tenants().Call(ctx, tenantOf(ctx), acquire && r.GetWait().AsDuration() > 0)
 	if err == nil && callerOf(ctx) == nil && strings.HasPrefix(method, adminMethods) {
@@ -71,8 +78,8 @@ func admit(ctx context.Context, b *broker.Broker, method string, req any) (done 
 		err = session.ErrAdminOnly
 	}
 	if err != nil {
-		use.Give(limits.UseStreams, 1)
+		left()
 		return nil, err
 	}
-	return func() { called(); use.Give(limits.UseStreams, 1) }, nil
+	return func() { called(); left() }, nil
 }

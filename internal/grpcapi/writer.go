@@ -110,7 +110,7 @@ func (c *conn) writeAll() error {
 		if len(events) == 0 {
 			return nil
 		}
-		c.auditEvents(events)
+		c.hideFrom(events)
 		if err := sendAll(events, c.batches, c.stream.Send); err != nil {
 			return err
 		}

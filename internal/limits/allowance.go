@@ -115,26 +115,36 @@ type Usage struct {
 func (ts *Tenants) Allow(all Allowances) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
+	ts.counting = ts.counting || all != nil
 	for t, u := range ts.uses {
 		if _, there := all[t]; !there {
 			u.allow.Store(new(Allowance))
 		}
 	}
 	for t, a := range all {
-		u := ts.uses[t]
-		if u == nil {
-			u = &Use{denied: ts.denied}
-			ts.uses[t] = u
-		}
-		u.allow.Store(&a)
+		ts.useLocked(t).allow.Store(&a)
 	}
 }
 
-// Use is what a client has; nil if it is none of the clients file.
+// Use is what a client has; nil if there is no clients file. One that comes before Allow has heard of it is counted all
+// the same.
 func (ts *Tenants) Use(t lock.Tenant) *Use {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	return ts.uses[t]
+	if !ts.counting {
+		return nil
+	}
+	return ts.useLocked(t)
+}
+
+func (ts *Tenants) useLocked(t lock.Tenant) *Use {
+	u := ts.uses[t]
+	if u == nil {
+		u = &Use{denied: ts.denied}
+		u.allow.Store(new(Allowance))
+		ts.uses[t] = u
+	}
+	return u
 }
 
 // Usages are the bounds of a client, and how much of them is used.

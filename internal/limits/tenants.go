@@ -24,6 +24,7 @@ type Tenants struct {
 	sessions map[lock.Tenant]int
 	accounts Table[Account]
 	uses     map[lock.Tenant]*Use // of the clients of the clients file
+	counting bool                 // there is one, so that each tenant is a client of it
 }
 
 // NewTenants makes Tenants.

@@ -19,6 +19,21 @@ func newTenants(l Limits) *Tenants {
 	return NewTenants(l, func(string, int) error { return errDenied })
 }
 
+// A client that comes just before its quotas are known has them then.
+func TestAClientIsCountedFromItsFirstMoment(t *testing.T) {
+	ts := newTenants(Limits{})
+	if ts.Use("10.0.0.1") != nil {
+		t.Error("an address is counted without a clients file")
+	}
+	ts.Allow(Allowances{"client first": {}})
+	use := ts.Use("client second")
+	harness.Must(t, use.Take(UseLocks, 1))
+	ts.Allow(Allowances{"client first": {}, "client second": {Locks: 1}})
+	if use.Take(UseLocks, 1) == nil {
+		t.Error("its session has no quota")
+	}
+}
+
 // Whoever makes lockd work without using the store is served no faster than it pays, however many streams it has.
 // Others do not wait for that.
 func TestATenantThatOwesIsServedLater(t *testing.T) {

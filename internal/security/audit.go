@@ -280,12 +280,12 @@ func (f *auditFile) open() error {
 
 func (f *auditFile) Write(line []byte) (int, error) {
 	if now := time.Now(); now.Sub(f.asked) >= time.Second {
-		f.asked = now
 		if !f.isInPlace() {
 			if err := f.open(); err != nil {
-				return 0, err
+				return 0, err // and no line goes to the one that is not there any more
 			}
 		}
+		f.asked = now
 	}
 	if f.torn {
 		line = append([]byte{'\n'}, line...)

@@ -235,3 +235,21 @@ func TestAuditGoesOnAfterATornLine(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestAuditWritesNothingToAFileThatIsGone has a file whose place is taken: no line counts as written.
+func TestAuditWritesNothingToAFileThatIsGone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	f, err := openAudit(path)
+	must(t, err)
+	must(t, os.Remove(path))
+	must(t, os.Mkdir(path, 0o700))
+	for range 3 {
+		if _, err := f.Write([]byte("{}\n")); err == nil {
+			t.Error("a line is lost, and nobody knows")
+		}
+	}
+	must(t, os.Remove(path))
+	_, err = f.Write([]byte("{}\n"))
+	must(t, err)
+	must(t, f.Close())
+}

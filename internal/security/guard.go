@@ -123,7 +123,7 @@ func (g *Guard) Still(i Identity) error {
 	if g == nil {
 		return nil
 	}
-	if !i.Until.IsZero() && time.Now().After(i.Until) {
+	if !i.Until.IsZero() && !time.Now().Before(i.Until) {
 		if i.facts.shown == shownCertificate {
 			return g.counted(refused(ReasonCertificateEnded, "the certificate expired at %s", i.Until.Format(time.RFC3339)))
 		}

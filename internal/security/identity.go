@@ -70,9 +70,14 @@ func factsOf(c *x509.Certificate, now time.Time) (facts, time.Time, error) {
 	for _, uri := range c.URIs {
 		f.names = append(f.names, uri.String())
 	}
-	f.names = append(f.names, c.DNSNames...)
-	if len(f.names) == 0 && c.Subject.CommonName != "" {
-		f.names = append(f.names, c.Subject.CommonName)
+	others := c.DNSNames
+	if len(c.URIs)+len(others) == 0 && c.Subject.CommonName != "" {
+		others = []string{c.Subject.CommonName}
+	}
+	for _, name := range others {
+		if !strings.Contains(name, "://") { // where nobody may choose his URI, he may yet choose one of these
+			f.names = append(f.names, name)
+		}
 	}
 	return f, c.NotAfter, nil
 }

@@ -56,6 +56,12 @@ clients:
 		{"a DNS name", narrow, Credentials{Certificate: cert("x", "db.a", "")}, "hosts", "certificate db.a"},
 		{"a common name", narrow, Credentials{Certificate: cert("ops", "", "")}, "hosts", "certificate ops"},
 		{"a common name beside another", narrow, Credentials{Certificate: cert("ops", "x", "")}, ReasonClientUnknown, ""},
+		{
+			"a common name like a URI", file,
+			Credentials{Certificate: cert("spiffe://prod/a", "", "")},
+			ReasonClientUnknown, "",
+		},
+		{"a DNS name like a URI", file, Credentials{Certificate: cert("", "spiffe://prod/a", "")}, ReasonClientUnknown, ""},
 		{"no name", file, Credentials{Certificate: cert("", "", "")}, ReasonClientUnknown, ""},
 		{"an expired certificate", file, Credentials{Certificate: expired}, ReasonCertificateEnded, ""},
 		{"a token", file, Credentials{Authorization: "bEARER secret"}, "hosts", "token"},

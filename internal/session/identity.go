@@ -18,6 +18,8 @@ type Identity interface {
 	Still() error
 	// Until is when its credentials expire; zero if never.
 	Until() time.Time
+	// Told notes what a session of its is told, also if its client does not read it any more. It does not block.
+	Told(session string, e Event)
 }
 
 // ForbiddenError is ErrForbidden with the right that is missing.
@@ -59,13 +61,25 @@ func (r *Registry) expireLocked(s *Session) {
 	early := lead(time.Until(until))
 	s.expiring = time.AfterFunc(time.Until(until)-early, func() {
 		s.Tell(Draining{Within: early / 4 * 3})
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if s.streaming {
-			s.expiring = time.AfterFunc(time.Until(until), s.review)
-		}
+		r.expireAt(s, until)
 	})
 }
+
+// expireAt ends a session when its credentials expire. Clocks are set, and run slower for a while: it looks again until
+// they have expired.
+func (r *Registry) expireAt(s *Session, until time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s.streaming {
+		s.expiring = time.AfterFunc(max(time.Until(until), leastLook), func() {
+			s.review()
+			r.expireAt(s, until)
+		})
+	}
+}
+
+// leastLook is how long it is at least until expired credentials are looked at again.
+const leastLook = 10 * time.Millisecond
 
 // review ends a session whose client is not known any more. It takes from it what its client may have no longer: it
 // waits for and watches only what that may lock and look at.

@@ -73,6 +73,9 @@ func (s *Session) TellChanged(l Lease, e Event) {
 }
 
 func (s *Session) tellLocked(e Event) {
+	if who := s.opening.Identity; who != nil {
+		who.Told(s.id, e)
+	}
 	if !s.detached.IsZero() || s.ended && s.cause != nil {
 		return
 	}

@@ -80,7 +80,9 @@ func TestNothingOfAnothersNamesShows(t *testing.T) {
 			return inspect.ListHolds(ctx, &lockdv1.ListHoldsRequest{PageSize: 1, Prefix: "invoice:h", MinAge: durationpb.New(1)})
 		},
 		func() (fmt.Stringer, error) { return inspect.ListHolds(ctx, &lockdv1.ListHoldsRequest{PageSize: 1}) },
-		func() (fmt.Stringer, error) { return inspect.ListSessions(ctx, &lockdv1.ListSessionsRequest{PageSize: 1}) },
+		func() (fmt.Stringer, error) {
+			return inspect.ListSessions(ctx, &lockdv1.ListSessionsRequest{PageSize: 1})
+		},
 		func() (fmt.Stringer, error) { return locks.List(ctx, &lockdv1.ListRequest{PageSize: 1}) },
 	} {
 		r, err := list()
