@@ -1,6 +1,8 @@
 package broker_test
 
 import (
+	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -17,10 +19,14 @@ type someone struct {
 	without string // names that begin with it are forbidden; empty: none are
 	gone    error
 	until   time.Time
+	asked   func() // called when a right is asked for; nil: nothing
 }
 
 func (p *someone) Client() string { return p.name }
 func (p *someone) MayLock(name string) error {
+	if p.asked != nil {
+		p.asked()
+	}
 	if p.without != "" && strings.HasPrefix(name, p.without) {
 		return &session.ForbiddenError{Client: p.name, Right: "lock", Name: name}
 	}
@@ -63,6 +69,25 @@ func TestNoNameIsTakenOfWhichOneIsForbidden(t *testing.T) {
 		c.Watch(c.id(), "prod:x")
 		c.failed(session.ErrForbidden)
 		c.take("mine")
+	})
+}
+
+// A session may end, and a request be cancelled, while one of its requests is refused.
+func TestARequestIsRefusedWhileItsSessionEnds(t *testing.T) {
+	inWorld(t, func(w *world) {
+		p := &someone{name: "billing", without: "prod"}
+		c := w.openWith(p.opening())
+		ended := make(chan struct{})
+		p.asked = func() {
+			p.asked = nil
+			go func() { c.End(errors.New("the client left")); close(ended) }()
+			for range 10_000 { // until that waits for the name
+				runtime.Gosched()
+			}
+		}
+		c.acquire(request.Acquire{Name: "prod:x"})
+		<-ended
+		w.free("prod:x")
 	})
 }
 
