@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/inbound"
 	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/security"
@@ -24,8 +25,16 @@ type caller struct {
 	peer  string
 }
 
-// identify says who makes a call: nil if there is no clients file.
-func identify(ctx context.Context, g *security.Guard) (*caller, error) {
+// door is where it is said who comes.
+type door struct {
+	guard  *security.Guard // nil if there is no clients file
+	intake *inbound.Intake
+}
+
+// identify says who makes a call: nil if there is no clients file. Who is not let in has no share of anything that he
+// could pay with: what he comes over is read later.
+func (d door) identify(ctx context.Context) (*caller, error) {
+	g := d.guard
 	if g == nil {
 		return nil, nil
 	}
@@ -40,6 +49,7 @@ func identify(ctx context.Context, g *security.Guard) (*caller, error) {
 	}
 	id, err := g.Identify(ctx, shown)
 	if err != nil {
+		d.intake.Spend(limits.TenantOf(peerOf(ctx)), limits.Stranger)
 		err = toUnauthenticated(err)
 		g.Audit(security.Event{What: security.EventUnauthenticated, Peer: peerOf(ctx), Result: reasonOf(err)})
 		return nil, err
