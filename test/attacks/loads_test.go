@@ -30,7 +30,15 @@ type load struct {
 	keeps float64       // what the honest client keeps at least; 0: half of its speed
 }
 
-const watchedNames = 2_000 // and the quota of watches
+const watchQuota = 2_000
+
+// watchedNames are as many as a client may watch.
+func watchedNames() int {
+	if os.Getenv(envIssuer) != "" {
+		return watchQuota
+	}
+	return 10_000
+}
 
 // Those that keep little are as in docs/limits.md.
 var loads = map[string]load{
@@ -62,22 +70,28 @@ var loads = map[string]load{
 			SetLimit: &lockdv1.SetLimit{Name: fmt.Sprint("held ", id%leases), Limit: 1},
 		}}
 	})},
-	"watches up to the quota": {only: true, says: []string{"QUOTA_CLIENT_WATCHES"},
+	"watches up to the quota": {
+		only: true, says: []string{"QUOTA_CLIENT_WATCHES"},
 		run: talks(100, func(id uint64) *lockdv1.SessionRequest {
 			return &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Watch{
 				Watch: &lockdv1.Watch{Name: fmt.Sprint("mine ", rand.Uint64())},
 			}}
-		})},
+		}),
+	},
 	"waits up to the quota": {only: true, says: []string{"QUOTA_CLIENT_WAITING"}, run: talks(100, asks("wanted", 0))},
 	"locks up to the quota": {only: true, says: []string{"QUOTA_CLIENT_LOCKS"}, run: talks(100, asks("mine ", 1))},
-	"calls of nobody":       {only: true, says: []string{"NO_CREDENTIALS"}, shows: func() string { return "" }, run: knocks},
+	"calls of nobody": {
+		only: true, says: []string{"NO_CREDENTIALS"}, run: knocks, shows: func() string { return "" },
+	},
 	"wrong tokens": {only: true, says: []string{"TOKEN_INVALID"}, run: knocks, shows: func() string {
 		return bearer(fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()))
 	}},
 	"huge tokens": {only: true, says: []string{"TOKEN_INVALID"}, run: knocks, shows: func() string {
 		return bearer(fmt.Sprintf("%016x", rand.Uint64()) + strings.Repeat("e30.", 3000))
 	}},
-	"bad signatures": {only: true, says: []string{"TOKEN_INVALID"}, run: knocks, shows: func() string { return forged("first") }},
+	"bad signatures": {
+		only: true, says: []string{"TOKEN_INVALID"}, run: knocks, shows: func() string { return forged("first") },
+	},
 	"unknown keys": {only: true, says: []string{"TOKEN_INVALID"}, run: knocks, shows: func() string {
 		return forged(fmt.Sprint(rand.Uint64()))
 	}},
@@ -92,7 +106,8 @@ func forged(kid string) string {
 	}
 	claims := fmt.Sprintf(`{"iss":%q,"aud":"lockd","sub":"attacker","exp":%d,"jti":"%d"}`, os.Getenv(envIssuer),
 		time.Now().Add(time.Hour).Unix(), rand.Uint64())
-	return bearer(part(fmt.Sprintf(`{"alg":"ES256","kid":%q}`, kid)) + "." + part(claims) + "." + part(string(signature[:])))
+	header := fmt.Sprintf(`{"alg":"ES256","kid":%q}`, kid)
+	return bearer(part(header) + "." + part(claims) + "." + part(string(signature[:])))
 }
 
 // knocks are calls and sessions, by turns.
@@ -154,7 +169,7 @@ func watchAndChange(*grpc.ClientConn) func(ctx context.Context) {
 	return func(ctx context.Context) {
 		watcher := attackerOf()
 		var all sync.WaitGroup
-		for i := range watchedNames {
+		for i := range watchedNames() {
 			all.Go(func() {
 				if events, err := watcher.Watch(ctx, fmt.Sprint("watched ", i)); err == nil {
 					go func() {
@@ -168,7 +183,7 @@ func watchAndChange(*grpc.ClientConn) func(ctx context.Context) {
 		crowd(4, func(ctx context.Context, _ int) {
 			c := attackerOf()
 			crowd(64, func(ctx context.Context, _ int) {
-				if l, err := c.Lock(ctx, fmt.Sprint("watched ", rand.IntN(watchedNames))); err == nil {
+				if l, err := c.Lock(ctx, fmt.Sprint("watched ", rand.IntN(watchedNames()))); err == nil {
 					_ = l.Unlock(ctx)
 				}
 			})(ctx)

@@ -31,7 +31,7 @@ func (v *victim) as(t *testing.T, token string) *grpc.ClientConn {
 	return conn
 }
 
-// answer is what lockd says: OK, or a reason with the text for people, without the name of the one who asks.
+// answer is the reason that lockd gives, or the code of an error that is not lockd's.
 func answer(err error) string {
 	for _, detail := range status.Convert(err).Details() {
 		if info, ok := detail.(*errdetails.ErrorInfo); ok {
@@ -140,8 +140,8 @@ func TestNamesReachKeysOfLocksOnly(t *testing.T) {
 
 // forgeries end a line, begin one of ours, and tell a terminal what to do.
 var forgeries = []string{
-	"x\n{\"level\":\"error\",\"msg\":\"forged\",\"event\":\"forged\"}", "x\r\x1b[2J\x1b]0;owned\x07", "x\u202e\u2066forged",
-	"x\u0085\u2028{\"event\":\"forged\"}", "\"},{\"event\":\"forged\"}", "x\x9b31m",
+	"x\n{\"level\":\"error\",\"msg\":\"forged\",\"event\":\"forged\"}", "x\r\x1b[2J\x1b]0;owned\x07",
+	"x\u202e\u2066forged", "x\u0085\u2028{\"event\":\"forged\"}", "\"},{\"event\":\"forged\"}", "x\x9b31m",
 }
 
 // Texts of clients forge no line of the log or of the audit, and nothing for a terminal.

@@ -61,12 +61,7 @@ type victim struct {
 	goroutines, heap float64
 }
 
-func newVictim(t *testing.T, env ...string) *victim {
-	t.Helper()
-	return victimOf(t, nil, false, env...)
-}
-
-// guarded is newVictim with a clients file.
+// guarded is a victim with a clients file.
 func guarded(t *testing.T, env ...string) *victim { t.Helper(); return victimOf(t, nil, true, env...) }
 
 // Tokens of the clients in the file.
@@ -105,7 +100,7 @@ func victimOf(t *testing.T, ca *certstest.Authority, guarded bool, more ...strin
 		v.issuer, v.audit = v.issue(t), filepath.Join(dir, "audit.json")
 		token := certstest.Write(t, filepath.Join(dir, "token"), []byte(honestToken))
 		file := certstest.Write(t, filepath.Join(dir, "clients.yaml"), fmt.Appendf(nil, clientsFile,
-			sha256.Sum256([]byte(honestToken)), sha256.Sum256([]byte(attackerToken)), v.issuer, watchedNames))
+			sha256.Sum256([]byte(honestToken)), sha256.Sum256([]byte(attackerToken)), v.issuer, watchQuota))
 		env = append(env, "LOCKD_SECURITY_CLIENTS_FILE="+file, "LOCKD_SECURITY_AUDIT="+v.audit)
 		opts = append(opts, client.WithTokenFile(token))
 	}
@@ -116,8 +111,8 @@ func victimOf(t *testing.T, ca *certstest.Authority, guarded bool, more ...strin
 		harness.Must(t, err)
 		v.locks = append(v.locks, l)
 	}
-	v.works(t, during(t, *long/2)) // it warms up
-	v.alone = v.works(t, during(t, *long))
+	v.works(during(t, *long/2), t) // it warms up
+	v.alone = v.works(during(t, *long), t)
 	v.heap = v.Heap()
 	v.goroutines = v.Metric("go_goroutines")
 	return v
@@ -169,7 +164,8 @@ func during(t *testing.T, d time.Duration) context.Context {
 }
 
 // works has the honest client take and release locks for a while.
-func (v *victim) works(t *testing.T, ctx context.Context) (p pace) {
+func (v *victim) works(ctx context.Context, t *testing.T) (p pace) {
+	t.Helper()
 	began, cpu := time.Now(), v.cpu(t)
 	var pairs atomic.Int64
 	var all sync.WaitGroup
@@ -208,9 +204,9 @@ func (v *victim) suffer(t *testing.T) {
 	began := time.Now()
 	now := make(chan pace, 1)
 	go func() {
-		here := v.works(t, during(t, settling))
+		here := v.works(during(t, settling), t)
 		for range rounds {
-			if here = v.works(t, during(t, *long)); max(v.kept(here)) >= v.keeps {
+			if here = v.works(during(t, *long), t); max(v.kept(here)) >= v.keeps {
 				break
 			}
 		}
@@ -227,9 +223,9 @@ func (v *victim) suffer(t *testing.T) {
 	here := harness.Soon(t, "the honest client stops", now)
 	stop()
 	speed, share := v.kept(here)
-	t.Logf("the honest client kept %.2f of its speed, and had %.2f of lockd's time; alone %v, beside %v", speed, share, v.alone, here)
+	t.Logf("the honest client kept %.2f of its speed, and had %.2f of lockd's time", speed, share)
 	if max(speed, share) < v.keeps {
-		t.Errorf("the honest client kept %.2f of its speed, and had %.2f of lockd's time", speed, share)
+		t.Errorf("that is too little: alone it had %v, and now %v", v.alone, here)
 	}
 	v.unharmed(t, valid)
 }
