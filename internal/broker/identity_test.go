@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,10 +22,14 @@ type someone struct {
 	until   time.Time
 	behind  time.Duration // so much later it expires
 	denied  int           // how often it was told so
+	asked   func() // called when a right is asked for; nil: nothing
 }
 
 func (p *someone) Client() string { return p.name }
 func (p *someone) MayLock(name string) error {
+	if p.asked != nil {
+		p.asked()
+	}
 	if p.without != "" && strings.HasPrefix(name, p.without) {
 		return &session.ForbiddenError{Client: p.name, Right: "lock", Name: name}
 	}
@@ -73,6 +78,25 @@ func TestNoNameIsTakenOfWhichOneIsForbidden(t *testing.T) {
 		c.Watch(c.id(), "prod:x")
 		c.failed(session.ErrForbidden)
 		c.take("mine")
+	})
+}
+
+// A session may end, and a request be cancelled, while one of its requests is refused.
+func TestARequestIsRefusedWhileItsSessionEnds(t *testing.T) {
+	inWorld(t, func(w *world) {
+		p := &someone{name: "billing", without: "prod"}
+		c := w.openWith(p.opening())
+		ended := make(chan struct{})
+		p.asked = func() {
+			p.asked = nil
+			go func() { c.End(errors.New("the client left")); close(ended) }()
+			for range 10_000 { // until that waits for the name
+				runtime.Gosched()
+			}
+		}
+		c.acquire(request.Acquire{Name: "prod:x"})
+		<-ended
+		w.free("prod:x")
 	})
 }
 

@@ -184,11 +184,15 @@ func (b *Broker) refuseAll(err error) {
 	})
 }
 
+// overAlready says whether there is nothing to end: it was answered, or refused at once, before it was in any queue.
+// Its session shows it to others a little earlier than that.
+func (w *waiter) overAlready() bool { return w.Answered() || w.q == nil }
+
 // Cancel ends the wait of a request, and says whether it waited.
 func (w *waiter) Cancel() bool {
 	w.lock()
 	defer w.unlock()
-	if w.Answered() {
+	if w.overAlready() {
 		return false
 	}
 	w.b.removeLocked(w)
@@ -200,7 +204,7 @@ func (w *waiter) Cancel() bool {
 func (w *waiter) Review(who session.Identity) {
 	w.lock()
 	defer w.unlock()
-	if !w.Answered() {
+	if !w.overAlready() {
 		w.reviewLocked(who)
 	}
 }
@@ -234,7 +238,7 @@ func (w *waiter) forbidden(who session.Identity) error {
 func (w *waiter) Withdraw() {
 	w.lock()
 	defer w.unlock()
-	if !w.Answered() {
+	if !w.overAlready() {
 		w.spanRefused(errWithdrawn)
 		w.b.removeLocked(w)
 		w.sess.Leave(w.id, w)

@@ -2,7 +2,6 @@ package grpcapi_test
 
 import (
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -12,15 +11,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/gate"
-	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/security"
 )
 
@@ -85,32 +80,4 @@ func (s *sharedStore) asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.shares)
-}
-
-// Who is not known is refused no faster than his address pays for that. Clients do not wait for it.
-func TestWhoIsNotKnownIsRefusedInTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const calls = 5000
-		s := guarded(t, "", nil)
-		s.open(&lockdv1.Open{})
-		inspect := lockdv1.NewInspectServiceClient(s.conn)
-		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer wrong")
-		begun := time.Now()
-		for range calls {
-			_, err := inspect.GetStatus(ctx, &lockdv1.GetStatusRequest{})
-			if status.Code(err) != codes.Unauthenticated {
-				t.Fatal(err)
-			}
-		}
-		const burst, parts = 200 * time.Millisecond, 8 // of the processors, which a tenant has
-		least := (calls*limits.Unary - burst) * parts / time.Duration(runtime.GOMAXPROCS(0))
-		if took := time.Since(begun); took < least*9/10 {
-			t.Errorf("it was refused %d times in %v, want %v", calls, took, least)
-		}
-		begun = time.Now()
-		_, err := inspect.GetStatus(t.Context(), &lockdv1.GetStatusRequest{})
-		if must(t, err); time.Since(begun) > time.Millisecond {
-			t.Errorf("a client waits for %v", time.Since(begun))
-		}
-	})
 }

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/inbound"
 	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/security"
@@ -26,9 +26,16 @@ type caller struct {
 	peer  string
 }
 
-// identify says who makes a call: nil if there is no clients file. Whoever is refused is counted as an address, and
-// waits for its turn: to look at tokens costs more than most else.
-func identify(ctx context.Context, b *broker.Broker, g *security.Guard) (*caller, error) {
+// door is where it is said who comes.
+type door struct {
+	guard  *security.Guard // nil if there is no clients file
+	intake *inbound.Intake
+}
+
+// identify says who makes a call: nil if there is no clients file. Who is not let in has no share of anything that he
+// could pay with: what he comes over is read later.
+func (d door) identify(ctx context.Context) (*caller, error) {
+	g := d.guard
 	if g == nil {
 		return nil, nil
 	}
@@ -43,18 +50,13 @@ func identify(ctx context.Context, b *broker.Broker, g *security.Guard) (*caller
 	}
 	id, err := g.Identify(ctx, shown)
 	if err != nil {
+		d.intake.Spend(limits.TenantOf(peerOf(ctx)), limits.Stranger)
 		err = toUnauthenticated(err)
 		g.Audit(security.Event{What: security.EventUnauthenticated, Peer: peerOf(ctx), Result: reasonOf(err)})
-		if wait := b.Tenants().Spend(limits.TenantOf(peerOf(ctx)), limits.Unary); wait > 0 {
-			lock.Pause(ctx, min(wait, refusalPatience))
-		}
 		return nil, err
 	}
 	return &caller{guard: g, id: id, peer: peerOf(ctx)}, nil
 }
-
-// refusalPatience is for how long a refusal waits for its turn.
-const refusalPatience = time.Second
 
 // toUnauthenticated is an error of security as one of a session.
 func toUnauthenticated(err error) error {

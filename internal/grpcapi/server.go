@@ -100,12 +100,13 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	codec := newFrameCodec(b.Limits().FrameBytes, unaryBytes(b.Limits()))
 	in := inbound.New(bounds(b.Limits().FrameBytes), log, reg)
 	s := &Server{health: health.NewServer(), intake: in, secure: cfg.TLS != nil, secureAdmin: cfg.AdminTLS != nil}
-	clients := append(serverOptions(cfg, codec, unary(b, false, cfg.Guard, log, m)), speak(cfg.TLS, "listen", log, m, in))
+	d := door{cfg.Guard, in}
+	clients := append(serverOptions(cfg, codec, unary(b, false, d, log, m)), speak(cfg.TLS, "listen", log, m, in))
 	s.clients = grpc.NewServer(append(clients, traceCalls(cfg.Spans)...)...)
-	s.operators = grpc.NewServer(append(serverOptions(cfg, codec, unary(b, true, cfg.Guard, log, m)),
+	s.operators = grpc.NewServer(append(serverOptions(cfg, codec, unary(b, true, d, log, m)),
 		speak(cfg.AdminTLS, "admin_listen", log, m, in))...)
 	lockdv1.RegisterSessionServiceServer(s.clients,
-		&sessionService{cfg: cfg, b: b, log: log, metrics: m, workers: &s.streams})
+		&sessionService{cfg: cfg, b: b, log: log, metrics: m, door: d, workers: &s.streams})
 	lockdv1.RegisterLockServiceServer(s.clients, &lockService{b: b})
 	here := replica{b, cfg, time.Now()}
 	admin := &adminService{replica: here, server: s, log: log, examining: make(limits.Slots, limits.Examinations)}

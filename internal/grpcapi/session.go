@@ -37,6 +37,7 @@ type (
 		b       *broker.Broker
 		log     *zap.Logger
 		metrics *metrics
+		door    door
 		workers *sync.WaitGroup
 	}
 )
@@ -53,7 +54,7 @@ func (h *sessionService) Session(stream sessionStream) error {
 func (h *sessionService) session(stream sessionStream) error {
 	h.metrics.streams.Inc()
 	defer h.metrics.streams.Dec()
-	who, err := identify(stream.Context(), h.b, h.cfg.Guard)
+	who, err := h.door.identify(stream.Context())
 	if err != nil {
 		return err
 	}

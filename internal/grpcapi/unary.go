@@ -11,22 +11,20 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/limits"
-	"github.com/lockd-io/lockd/internal/security"
 	"github.com/lockd-io/lockd/internal/session"
 )
 
 const adminMethods = "/lockd.v1.AdminService/"
 
 // unary does what all unary calls of an address have in common. It refuses marked messages, makes a status of an error,
-// tells its reason in the trailer, and counts the calls by method, which is a registered one, and code. With a guard
-// nobody calls who is not known and may not. Health and reflection are for everybody.
-func unary(b *broker.Broker, operators bool, guard *security.Guard, log *zap.Logger, m *metrics,
-) grpc.UnaryServerInterceptor {
+// tells its reason in the trailer, and counts the calls by method, which is a registered one, and code. With a clients
+// file nobody calls who is not known and may not. Health and reflection are for everybody.
+func unary(b *broker.Broker, operators bool, d door, log *zap.Logger, m *metrics) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
 		var who *caller
 		ours := strings.HasPrefix(info.FullMethod, "/lockd.v1.")
 		if err = marked(req); err == nil && ours {
-			if who, err = identify(ctx, b, guard); who != nil {
+			if who, err = d.identify(ctx); who != nil {
 				ctx = context.WithValue(ctx, callerKey{}, who)
 			}
 		}

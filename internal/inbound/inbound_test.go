@@ -274,6 +274,25 @@ func TestWorkWithoutARequestIsPaidFor(t *testing.T) {
 	})
 }
 
+// Who is refused as a stranger is read later, however little the frames of his calls cost.
+func TestCallsOfStrangersArePaidFor(t *testing.T) {
+	watched(t, wide, func(in *Intake, open func() *link) {
+		k := open()
+		const calls, price = 1000, 250 * time.Microsecond
+		began := time.Now()
+		for id := uint32(1); id < 2*calls; id += 2 {
+			k.say(t, put(nil, frameHeaders, flagEndHeaders|flagEndStream, id, nil))
+			<-k.read
+			_, _ = k.Write(put(nil, frameHeaders, flagEndHeaders|flagEndStream, id, nil))
+			in.Spend(k.tenant, price)
+		}
+		least := time.Duration(float64(calls*price-Burst) / Share)
+		if took := time.Since(began); took < least || took > 2*least {
+			t.Errorf("%d calls took %v, want about %v", calls, took, least)
+		}
+	})
+}
+
 // A connection that is closed while it waits leaves nothing behind.
 func TestAClosedConnectionHoldsNothing(t *testing.T) {
 	watched(t, wide, func(in *Intake, open func() *link) {

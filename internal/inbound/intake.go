@@ -123,6 +123,10 @@ func (in *Intake) pay(of lock.Tenant, work time.Duration) time.Duration {
 	return rate.Wait(min(in.accounts.Of(of).work.Spend(rate, work), manyConnections*work))
 }
 
+// Spend counts work that a client caused with a call that is refused. Its connections are read later for that, once
+// they cause work themselves.
+func (in *Intake) Spend(of lock.Tenant, work time.Duration) { in.pay(of, work) }
+
 // countLocked has the scopes of a stream hold more or less for its message. It returns the connections with calls that
 // are to end for it.
 func (in *Intake) countLocked(s *stream, held int64) (wake []woken) {

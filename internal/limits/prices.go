@@ -14,5 +14,6 @@ const (
 	Told     = 15 * time.Microsecond  // to tell one of the same tenant who watches of it
 	Opening  = 250 * time.Microsecond // a session, with its end
 	Unary    = 100 * time.Microsecond // a unary call
+	Stranger = 250 * time.Microsecond // a call of somebody who is not let in: a signature may have been looked at
 	SettleAt = 100 * time.Microsecond // less is not paid for at once
 )

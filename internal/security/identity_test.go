@@ -397,3 +397,33 @@ func BenchmarkIdentifyKeptToken(b *testing.B) {
 		}
 	}
 }
+
+// Tokens with keys that nobody knows have few wait for the issuer, and no others.
+func TestFewWaitForAnIssuer(t *testing.T) {
+	known, stranger := newSigner(t, "known"), newSigner(t, "unknown")
+	keys := newKeyServer(t, textOf(t, known.public()))
+	r := newRig(t, of(keys.URL, keys.URL, "ci"))
+	good := known.sign(t, claimsNow(keys.URL, "ci"))
+	until(t, "the keys are had", func() bool { return r.whoHas(t, good) == "ci" })
+	keys.locked.Lock()
+	token := stranger.sign(t, claimsNow(keys.URL, "ci"))
+	said := make(chan error, maxAsking+1)
+	for range maxAsking + 1 {
+		go func() {
+			_, err := r.Identify(t.Context(), Credentials{Authorization: "Bearer " + token})
+			said <- err
+		}()
+	}
+	if got := whoIs(t, Identity{}, <-said); got != ReasonKeysUnavailable {
+		t.Errorf("one too many: got %s", got)
+	}
+	if got := r.whoHas(t, good); got != "ci" {
+		t.Errorf("who has a known key: got %s", got)
+	}
+	keys.locked.Unlock()
+	for range maxAsking {
+		if got := whoIs(t, Identity{}, <-said); got != ReasonTokenInvalid {
+			t.Fatalf("one who waited: got %s", got)
+		}
+	}
+}

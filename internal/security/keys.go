@@ -16,8 +16,10 @@ import (
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
-// maxKeysBytes bounds what an issuer says.
-const maxKeysBytes = 1 << 20
+const (
+	maxKeysBytes = 1 << 20 // of what an issuer says
+	maxAsking    = 1000    // so many wait for the keys of an issuer at a time
+)
 
 // pace is how often the keys of an issuer are had anew.
 type pace struct {
@@ -44,7 +46,8 @@ type issuer struct {
 	stop  context.CancelFunc
 	wake  chan struct{}
 
-	set atomic.Pointer[keySet] // nil if none were had yet
+	set    atomic.Pointer[keySet] // nil if none were had yet
+	asking atomic.Int64           // who waits
 
 	mu      sync.Mutex // guards the fields below
 	asked   time.Time  // when somebody last wanted a key that was not known
@@ -173,6 +176,10 @@ func (s *issuer) ask(ctx context.Context) error {
 	s.mu.Unlock()
 	if !busy {
 		return nil
+	}
+	defer s.asking.Add(-1)
+	if s.asking.Add(1) > maxAsking {
+		return refused(ReasonKeysUnavailable, "too many wait for the keys of the issuer of the token; try again")
 	}
 	select {
 	case <-done:

@@ -1,3 +1,4 @@
-// Package attacks has hostile clients beside honest ones, on the real program. What they cost lockd is counted in its
+// Package attacks has hostile clients, in processes of their own, beside honest ones, on the real program, with a
+// clients file and without. What they cost lockd is counted in its
 // own processor time and memory, so it does not matter how fast the machine is, and what else runs there.
 package attacks

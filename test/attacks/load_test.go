@@ -3,24 +3,21 @@ package attacks
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"testing"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
-	"github.com/lockd-io/lockd/internal/proctest"
-	"github.com/lockd-io/lockd/internal/redistest"
-	"github.com/lockd-io/lockd/test/harness"
 )
 
 // What a process is told in its environment that is an attacker until it is killed: what it does, from where, to whom.
@@ -28,17 +25,39 @@ const (
 	envAttack = "LOCKD_ATTACK"
 	envFrom   = "LOCKD_ATTACK_FROM"
 	envTo     = "LOCKD_ATTACK_TO"
+	envIssuer = "LOCKD_ATTACK_ISSUER" // of tokens; empty: there is no clients file
+	// For those that speak by hand: the file of lockd's authority, if it speaks TLS; not empty: from many addresses.
+	envAuthority = "LOCKD_ATTACK_AUTHORITY"
+	envApart     = "LOCKD_ATTACK_APART"
 )
 
 // attackForever is what such a process does.
 func attackForever() {
 	go busyHalf()
-	conn, err := grpc.NewClient(os.Getenv(envTo), grpc.WithTransportCredentials(insecure.NewCredentials()), fromThere())
+	var l load
+	for _, all := range []map[string]load{loads, idlers, wires} {
+		if here, is := all[os.Getenv(envAttack)]; is {
+			l = here
+		}
+	}
+	options = []grpc.DialOption{fromThere()}
+	if os.Getenv(envIssuer) != "" {
+		shows := l.shows
+		if shows == nil {
+			shows = func() string { return bearer(attackerToken) }
+		}
+		options = append(options, grpc.WithPerRPCCredentials(shown(shows)))
+	}
+	conn, err := grpc.NewClient(os.Getenv(envTo),
+		append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		panic(err)
 	}
-	loads[os.Getenv(envAttack)](conn)(context.Background())
+	l.run(conn)(context.Background())
 }
+
+// options are those of each connection of an attacker.
+var options []grpc.DialOption
 
 // calm is true while the process used less than half of a processor.
 var calm atomic.Bool
@@ -71,9 +90,19 @@ func talk(ctx context.Context, conn *grpc.ClientConn, name string, next func(id 
 		ClientName: name, Features: []lockdv1.Feature{lockdv1.Feature_FEATURE_BATCH},
 	}}})
 	go func() {
-		for m := new(lockdv1.SessionResponse); stream.RecvMsg(m) == nil; {
+		defer stop()
+		for {
+			m, err := stream.Recv()
+			if err != nil {
+				tell(err)
+				return
+			}
+			for _, r := range append(m.GetBatch().GetResponses(), m) {
+				if f := r.GetResult().GetFailure(); f != nil {
+					said(f.GetReason())
+				}
+			}
 		}
-		stop()
 	}()
 	for id := uint64(2); ctx.Err() == nil; id += 64 {
 		rest(ctx)
@@ -105,10 +134,29 @@ func visit(ctx context.Context, conn *grpc.ClientConn, open *lockdv1.Open) {
 	for err == nil {
 		_, err = stream.Recv()
 	}
+	tell(err)
 }
 
 // begin says that the attack begins.
 var begin = sync.OnceFunc(func() { fmt.Println("ready") })
+
+var told sync.Map
+
+// said prints what lockd said, once.
+func said(reason string) {
+	if _, before := told.LoadOrStore(reason, true); !before {
+		fmt.Println("said", reason)
+	}
+}
+
+// tell prints the reason of an error.
+func tell(err error) {
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok {
+			said(info.GetReason())
+		}
+	}
+}
 
 // crowd is so many who do something again and again.
 func crowd(n int, do func(ctx context.Context, i int)) func(ctx context.Context) {
@@ -151,13 +199,12 @@ func unary(ctx context.Context, conn *grpc.ClientConn, name string) {
 	if id := got.GetGranted().GetLeaseId(); err == nil && id != "" {
 		_, _ = locks.Release(ctx, &lockdv1.ReleaseRequest{Name: name, Kind: free, LeaseId: id})
 	}
+	tell(err)
 }
-
-const watchedNames = 10_000
 
 // attackerOf is a client of the SDK.
 func attackerOf() *client.Client {
-	c, err := client.Dial(os.Getenv(envTo), client.WithName("attacker"), client.WithDialOptions(fromThere()))
+	c, err := client.Dial(os.Getenv(envTo), client.WithName("attacker"), client.WithDialOptions(options...))
 	if err != nil {
 		panic(err)
 	}
@@ -172,65 +219,19 @@ func fromThere() grpc.DialOption {
 	})
 }
 
-// loads are what one address does without a pause.
-var loads = map[string]func(conn *grpc.ClientConn) func(ctx context.Context){
-	"refused requests": func(conn *grpc.ClientConn) func(ctx context.Context) {
-		return crowd(100, func(ctx context.Context, _ int) { talk(ctx, conn, "refused", release) })
-	},
-	"a queue that is joined and left": func(conn *grpc.ClientConn) func(ctx context.Context) {
-		return crowd(20, func(ctx context.Context, _ int) { talk(ctx, conn, "queue", joins) })
-	},
-	"sessions that come and go": func(conn *grpc.ClientConn) func(ctx context.Context) {
-		return crowd(100, func(ctx context.Context, _ int) { visit(ctx, conn, &lockdv1.Open{ClientName: "short"}) })
-	},
-	"sessions that never were": func(conn *grpc.ClientConn) func(ctx context.Context) {
-		return crowd(500, func(ctx context.Context, _ int) {
-			visit(ctx, conn, &lockdv1.Open{ClientName: "bogus", Resume: &lockdv1.Resume{
-				SessionId:   fmt.Sprintf("%08x-0000-4000-8000-%012x", rand.Uint32(), rand.Uint32()),
-				ResumeToken: "guess", Epoch: 2,
-			}})
-		})
-	},
-	"watched names that change": func(*grpc.ClientConn) func(ctx context.Context) {
-		return func(ctx context.Context) {
-			watcher := attackerOf()
-			var all sync.WaitGroup
-			for i := range watchedNames {
-				all.Go(func() {
-					if events, err := watcher.Watch(ctx, fmt.Sprint("watched ", i)); err == nil {
-						go func() {
-							for range events {
-							}
-						}()
-					}
-				})
-			}
-			all.Wait()
-			crowd(4, func(ctx context.Context, _ int) {
-				c := attackerOf()
-				crowd(64, func(ctx context.Context, _ int) {
-					if l, err := c.Lock(ctx, fmt.Sprint("watched ", rand.IntN(watchedNames))); err == nil {
-						_ = l.Unlock(ctx)
-					}
-				})(ctx)
-			})(ctx)
-		}
-	},
-	"unary calls": func(conn *grpc.ClientConn) func(ctx context.Context) {
-		return crowd(500, func(ctx context.Context, i int) { unary(ctx, conn, fmt.Sprint("unary ", i)) })
-	},
+// shown is an authorization for each call; none if it is empty.
+type shown func() string
+
+// GetRequestMetadata is for package grpc.
+func (s shown) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	if text := s(); text != "" {
+		return map[string]string{"authorization": text}, nil
+	}
+	return nil, nil
 }
 
-// What one address has lockd do without a pause, or nearly without the store, takes no lease from the others, no probe,
-// and no more memory than there is. lockd has one processor, and the attacker half of one.
-func TestLoadOfOneAddressHarmsNobody(t *testing.T) {
-	for name := range loads {
-		t.Run(name, func(t *testing.T) {
-			v := newVictim(t, "LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR="+redistest.Start(t).Addr, "GOMAXPROCS=1")
-			attackers := proctest.Start(t, os.Args[0],
-				[]string{envAttack + "=" + name, envFrom + "=127.0.0.2", envTo + "=" + v.Addr})
-			harness.Until(t, "the attack begins", func() bool { return attackers.Stdout.String() != "" })
-			v.suffer(t)
-		})
-	}
-}
+// RequireTransportSecurity is for package grpc.
+func (shown) RequireTransportSecurity() bool { return false }
+
+// bearer is the header that shows a token.
+func bearer(token string) string { return "Bearer " + token }

@@ -1,21 +1,19 @@
 package attacks
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
 	"net"
-	"testing"
+	"os"
 	"time"
-
-	"github.com/lockd-io/lockd/internal/certs/certstest"
-	"github.com/lockd-io/lockd/test/harness"
 )
 
 // The frames of HTTP/2 that an attacker needs.
 const (
-	data, headers, reset, settings = 0, 1, 3, 4
-	endHeaders                     = 4
+	data, headers, reset, settings, ping, continuation = 0, 1, 3, 4, 6, 9
+	endStream, endHeaders                              = 1, 4
 )
 
 const acquire = "/lockd.v1.LockService/Acquire"
@@ -27,16 +25,21 @@ func frame(b []byte, kind, flags byte, stream uint32, payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(b, stream), payload...)
 }
 
-// call is the header block of a call. Each is complete in itself, so that streams need no order among them.
-func call(path string) (b []byte) {
-	for _, f := range [][2]string{
+// call is the header block of a call, with or without an authorization. Each is complete in itself, so that streams
+// need no order among them.
+func call(path string, authorization ...string) (b []byte) {
+	fields := [][2]string{
 		{":method", "POST"},
 		{":scheme", "http"},
 		{":path", path},
 		{":authority", "lockd"},
 		{"content-type", "application/grpc"},
 		{"te", "trailers"},
-	} {
+	}
+	for _, text := range authorization {
+		fields = append(fields, [2]string{"authorization", text})
+	}
+	for _, f := range fields {
 		b = append(b, 0, byte(len(f[0])))
 		b = append(b, f[0]...)
 		b = append(b, byte(len(f[1])))
@@ -48,21 +51,20 @@ func call(path string) (b []byte) {
 // attacker is a connection that speaks HTTP/2 by hand. What it is told, it does not read.
 type attacker struct{ net.Conn }
 
-func attack(t *testing.T, from, to string) attacker {
-	t.Helper()
-	return attackOver(t, nil, from, to)
-}
-
-// attackOver is attack over TLS, unless there is no authority.
-func attackOver(t *testing.T, ca *certstest.Authority, from, to string) attacker {
-	t.Helper()
+// attack connects, over TLS if there is a file with an authority.
+func attack(ctx context.Context, authority, from, to string) (attacker, error) {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: 10 * time.Second}
-	c, err := d.DialContext(t.Context(), "tcp", to)
-	harness.Must(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	if ca != nil {
+	c, err := d.DialContext(ctx, "tcp", to)
+	if err != nil {
+		return attacker{}, err
+	}
+	if authority != "" {
+		text, err := os.ReadFile(authority)
+		if err != nil {
+			return attacker{}, err
+		}
 		roots := x509.NewCertPool()
-		roots.AppendCertsFromPEM(ca.PEM())
+		roots.AppendCertsFromPEM(text)
 		c = tls.Client(c, &tls.Config{RootCAs: roots, ServerName: "127.0.0.1", NextProtos: []string{"h2"}})
 	}
 	a := attacker{c}
@@ -74,7 +76,7 @@ func attackOver(t *testing.T, ca *certstest.Authority, from, to string) attacker
 		}
 	}()
 	a.say(frame([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), settings, 0, 0, nil))
-	return a
+	return a, nil
 }
 
 // say sends, and says whether it could. lockd may read late or not at all.
