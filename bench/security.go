@@ -31,8 +31,8 @@ type secured struct {
 
 func runSecurity(args []string) error {
 	flags := flag.NewFlagSet("bench security", flag.ExitOnError)
-	run := flags.Duration("run", 800*time.Millisecond, "how long each is measured in a round")
-	rounds := flags.Int("rounds", 15, "how often; the median counts")
+	run := flags.Duration("run", 2*time.Second, "how long each is measured in a round")
+	rounds := flags.Int("rounds", 7, "how often; the median counts")
 	profiles := flags.String("profiles", "",
 		"write CPU profiles of lockd and of its callers into this `directory`, from one long round")
 	within := flags.Duration("timeout", 15*time.Minute, "give up after this time")
