@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -30,13 +31,18 @@ type secured struct {
 
 func runSecurity(args []string) error {
 	flags := flag.NewFlagSet("bench security", flag.ExitOnError)
-	run := flags.Duration("run", 800*time.Millisecond, "how long each is measured in a round")
-	rounds := flags.Int("rounds", 15, "how often; the median counts")
+	run := flags.Duration("run", 2*time.Second, "how long each is measured in a round")
+	rounds := flags.Int("rounds", 7, "how often; the median counts")
 	profiles := flags.String("profiles", "",
 		"write CPU profiles of lockd and of its callers into this `directory`, from one long round")
 	within := flags.Duration("timeout", 15*time.Minute, "give up after this time")
+	only := flags.String("of", "", "only those whose `name` this regular expression matches, beside TLS alone")
 	_ = flags.Parse(args) // it exits
-	p := plan{rounds: *rounds, warmUp: full.warmUp, run: *run, profiles: *profiles, served: true}
+	of, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
+	p := plan{rounds: *rounds, warmUp: full.warmUp, run: *run, profiles: *profiles, peers: of, served: true}
 	if p.profiles != "" {
 		p.rounds, p.run = 1, profiledRun
 	}
@@ -86,7 +92,7 @@ func (s *secured) start(lockd *program, redis *process, pprof bool) (err error) 
 
 // compare measures, and prints. The first of each kind is TLS alone, which the others are compared with.
 func (s *secured) compare(ctx context.Context, e env, p plan) error {
-	short := newTable("callers", "who they are", "pairs/s / TLS alone", "CPU of lockd / TLS alone",
+	short := newTable("callers", "who they are", "pairs/s / TLS alone", "CPU of lockd", "CPU of all",
 		"allocations of lockd, TLS alone", "wanted, pairs/s")
 	for _, part := range []struct {
 		callers int
@@ -102,7 +108,11 @@ func (s *secured) compare(ctx context.Context, e env, p plan) error {
 			{"unary, static token", ours, 4, s.calls(s.whole, s.static)},
 		}},
 	} {
-		results, err := comparePairs(ctx, e, p, part.peers, part.callers)
+		peers := append(part.peers[:1:1], p.chosen(part.peers[1:])...)
+		if len(peers) == 1 {
+			continue
+		}
+		results, err := comparePairs(ctx, e, p, peers, part.callers)
 		if err != nil {
 			return err
 		}
@@ -111,6 +121,9 @@ func (s *secured) compare(ctx context.Context, e env, p plan) error {
 			short.add(strconv.Itoa(part.callers), r.peer.name,
 				ratio(besides(r, results[0], func(r pairResult) float64 { return r.rate })),
 				ratio(besides(r, results[0], func(r pairResult) float64 { return float64(r.cpu.lockd) })),
+				ratio(besides(r, results[0], func(r pairResult) float64 {
+					return float64(r.cpu.redis + r.cpu.lockd + r.cpu.client)
+				})),
 				fmt.Sprintf("%.1f, %.1f", served(r), served(results[0])), "at least 0.9")
 		}
 	}

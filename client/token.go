@@ -47,7 +47,7 @@ type tokenFile struct {
 	path string
 
 	mu     sync.Mutex // guards the fields below
-	token  string     // the last one that was read
+	header string     // with the last token that was read
 	of     os.FileInfo
 	looked time.Time
 }
@@ -57,11 +57,11 @@ func (f *tokenFile) GetRequestMetadata(ctx context.Context, _ ...string) (map[st
 	if err := mayBeTold(ctx); err != nil {
 		return nil, err
 	}
-	token, err := f.read()
+	header, err := f.read()
 	if err != nil {
 		return nil, status.Error(codes.Unavailable, err.Error()) // it can be corrected
 	}
-	return map[string]string{"authorization": "Bearer " + token}, nil
+	return map[string]string{"authorization": header}, nil
 }
 
 // RequireTransportSecurity is for package grpc, which would refuse what stays on this machine, too.
@@ -92,26 +92,28 @@ func local(addr net.Addr) bool {
 	return false
 }
 
-// read returns the token. The file is looked at once a second at most, and read if it is another one than before.
+// read returns the header. The file is looked at once a second at most, and read if it is another one than before.
 func (f *tokenFile) read() (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.token != "" && time.Since(f.looked) < tokenAge {
-		return f.token, nil
+	if f.header != "" && time.Since(f.looked) < tokenAge {
+		return f.header, nil
 	}
 	info, err := os.Stat(f.path)
 	if err != nil {
-		f.token = ""
+		f.header = ""
 		return "", fmt.Errorf("the token file: %w", err)
 	}
-	if f.token == "" || f.changed(info) {
-		if f.token, err = readToken(f.path); err != nil {
+	if f.header == "" || f.changed(info) {
+		token, err := readToken(f.path)
+		if err != nil {
+			f.header = ""
 			return "", fmt.Errorf("the token file %s: %w", f.path, err)
 		}
-		f.of = info
+		f.header, f.of = "Bearer "+token, info
 	}
 	f.looked = time.Now()
-	return f.token, nil
+	return f.header, nil
 }
 
 // changed says whether the file is not the one that was read. A pipe can be read once.

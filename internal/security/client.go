@@ -31,8 +31,9 @@ const (
 // Client is one entry of the clients file. Whoever serves it keeps it, and asks it for each name: what it may changes
 // with the file. A nil Client may do everything: there is no file.
 type Client struct {
-	name string
-	now  atomic.Pointer[rights]
+	name   string
+	tenant lock.Tenant
+	now    atomic.Pointer[rights]
 }
 
 // rights are what a Client may. A client that is in the file no more has none. They are never changed, but replaced.
@@ -43,7 +44,7 @@ type rights struct {
 
 // newClient is a Client with rights.
 func newClient(name string, r rights) *Client {
-	c := &Client{name: name}
+	c := &Client{name: name, tenant: lock.Tenant("client " + name)}
 	c.now.Store(&r)
 	return c
 }
@@ -61,7 +62,7 @@ func (c *Client) Tenant() lock.Tenant {
 	if c == nil {
 		return ""
 	}
-	return lock.Tenant("client " + c.name)
+	return c.tenant
 }
 
 // MayLock is nil if the client may lock a name. Else it is a *DeniedError.
