@@ -22,7 +22,7 @@ type someone struct {
 	until   time.Time
 	behind  time.Duration // so much later it expires
 	denied  int           // how often it was told so
-	asked   func() // called when a right is asked for; nil: nothing
+	asked   func()        // called when a right is asked for; nil: nothing
 }
 
 func (p *someone) Client() string { return p.name }

@@ -45,9 +45,7 @@ func (d door) identify(ctx context.Context) (*caller, error) {
 			shown.Certificate = info.State.PeerCertificates[0]
 		}
 	}
-	if header := metadata.ValueFromIncomingContext(ctx, "authorization"); len(header) > 0 {
-		shown.Authorization = header[0]
-	}
+	shown.Authorization = strings.Join(metadata.ValueFromIncomingContext(ctx, "authorization"), ",") // two are none
 	id, err := g.Identify(ctx, shown)
 	if err != nil {
 		d.intake.Spend(limits.TenantOf(peerOf(ctx)), limits.Stranger)
