@@ -101,6 +101,7 @@ func TestChangesOfAWatchedNameArePaidFor(t *testing.T) {
 			for range row.watchers - 1 {
 				w.of(row.of).Watch(1, "n")
 			}
+			watches.Owes() // it has paid for that
 			time.Sleep(time.Second)
 			w.b.Tenants().Spend("stranger", time.Second) // what it has ahead, and more
 			n := 0

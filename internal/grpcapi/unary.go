@@ -59,10 +59,11 @@ func admit(ctx context.Context, b *broker.Broker, operators bool, method string,
 	if _, back := req.(*lockdv1.ReleaseRequest); back {
 		use.Add(limits.UseStreams, 1)
 	} else {
-		if err := use.Request(); err != nil {
-			return nil, err
+		if err = use.Request(); err == nil {
+			err = use.Take(limits.UseStreams, 1)
 		}
-		if err := use.Take(limits.UseStreams, 1); err != nil {
+		if err != nil {
+			b.Tenants().Spend(tenantOf(ctx), limits.Refusal)
 			return nil, err
 		}
 	}

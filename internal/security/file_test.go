@@ -73,7 +73,7 @@ func TestFileHasAllItsFindingsAtOnce(t *testing.T) {
   lock: [] # a client has the key "lock" already in line 5
   token_sha256: [abc] # token_sha256 must be the SHA-256 of a token
   admin: [force, root] # admin: "root" must be one of
-  quota: {sessions: -1, locks: 1.5, x: 1} # sessions must be a whole number # locks must be # quota has no key "x"
+  quota: {sessions: 0, locks: 1.5, x: 1} # sessions must be a whole number # locks must be # quota has no key "x"
 - name: a # there is a client "a" already in line 2
   cert: x # cert: the client "a" has the same
 - name: none # a client must have a name

@@ -138,8 +138,8 @@ func (r *reader) isRoom(line int) bool {
 func (r *reader) count(to *int, what string) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		count, err := strconv.Atoi(target(n).Value)
-		if err != nil || count < 0 || target(n).Kind != yaml.ScalarNode {
-			r.add(n.Line, "%s must be a whole number, and not negative", what)
+		if err != nil || count < 1 || target(n).Kind != yaml.ScalarNode {
+			r.add(n.Line, "%s must be a whole number from 1 on; without it there is no bound", what)
 			return
 		}
 		*to = count

@@ -31,6 +31,9 @@ func (s *Session) watch(id uint64, name string) error {
 			return err
 		}
 	}
+	if !already {
+		s.Spend(limits.Watching)
+	}
 	s.watched[name] = struct{}{}
 	s.of.cfg.Watching.Watch(name, s, id)
 	return nil
