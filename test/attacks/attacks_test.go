@@ -132,6 +132,9 @@ var wires = func() map[string]load {
 func TestFramesThatAskForNothingHarmNobody(t *testing.T) {
 	for name := range floods {
 		for _, attack := range []string{name, name + " of a client"} {
+			if attack != name && !measured() {
+				continue
+			}
 			t.Run(attack, func(t *testing.T) {
 				v := victimOf(t, nil, attack != name)
 				v.have(t, attack, v.Addr)

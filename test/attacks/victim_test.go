@@ -205,7 +205,7 @@ func (v *victim) suffer(t *testing.T) {
 	now := make(chan pace, 1)
 	go func() {
 		here := v.works(during(t, settling), t)
-		for range rounds {
+		for n := 0; measured() && n < rounds; n++ {
 			if here = v.works(during(t, *long), t); max(v.kept(here)) >= v.keeps {
 				break
 			}
@@ -224,11 +224,15 @@ func (v *victim) suffer(t *testing.T) {
 	stop()
 	speed, share := v.kept(here)
 	t.Logf("the honest client kept %.2f of its speed, and had %.2f of lockd's time", speed, share)
-	if max(speed, share) < v.keeps {
+	if measured() && max(speed, share) < v.keeps {
 		t.Errorf("that is too little: alone it had %v, and now %v", v.alone, here)
 	}
 	v.unharmed(t, valid)
 }
+
+// measured says whether the speed counts. In the first tier other packages' tests run beside this one, and attacks are
+// short.
+func measured() bool { return *long >= 10*time.Second }
 
 func (v *victim) probe(t *testing.T) {
 	t.Helper()
