@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -85,10 +86,11 @@ func (c *conn) fail(why error) error {
 	return c.why
 }
 
-// usable says whether something may be sent on it. Who reads may not have heard yet that the server hung up.
+// usable says whether something may be sent on it. Who reads may not have heard yet that the server hung up, and would
+// say the same: what is under way was sent.
 func (c *conn) usable() bool {
 	if !c.lost() && hungUp(c.Conn) {
-		_ = c.fail(ErrNotConnected)
+		_ = c.fail(io.EOF)
 	}
 	return !c.lost()
 }

@@ -196,6 +196,24 @@ func TestTheOrderIsKeptOverBrokenConnections(t *testing.T) {
 	}
 }
 
+// Who writes may be the first to see that the server hung up. What is under way then was sent, and perhaps done.
+func TestWhatIsUnderWayWasSentWhoeverSeesTheEnd(t *testing.T) {
+	t.Parallel()
+	server, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	harness.Must(t, err)
+	own, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Addr().String())
+	harness.Must(t, err)
+	other, err := server.Accept()
+	harness.Must(t, err)
+	c := newConn(own, self{}, nil, Window)
+	c.under = []*sent{{}}
+	harness.Must(t, errors.Join(other.Close(), server.Close()))
+	harness.Until(t, "it is seen", func() bool { return !c.usable() })
+	if NeverSent(c.why) {
+		t.Errorf("what was sent is told %v", c.why)
+	}
+}
+
 // late has the bytes of a connection held back that was given up, and delivers them when the next one has answered. It
 // returns what was carried out.
 func late(t *testing.T, change ...func(*Dialer)) []string {
