@@ -209,6 +209,6 @@ func (b *Broker) undoAttemptLocked(w *waiter, a attempt) {
 		return
 	}
 	for i, c := range a.claims() {
-		b.passOnLocked(c, a.grants[i].Fence)
+		b.passOnLocked(w, c, a.grants[i].Fence)
 	}
 }

@@ -40,7 +40,8 @@
 // settles what it could not tell (package settle). So each of these is one call:
 //
 //	what was taken                                    given back by
-//	an attempt granted a request that was answered    passOnLocked: to the next waiter, or freed
+//	an attempt granted a request that was answered    passOnLocked: to the next waiter, or freed; one
+//	                                                  that may go on elsewhere has its place again
 //	a hand-over reached a waiter that had left        passOnLocked
 //	a lost lease may last longer than was told        releaseLostLocked, once its validity has ended by a margin
 //	a waiter with a place in the Store left           leavePlaceLocked (leaving.go)

@@ -35,7 +35,7 @@ func (h *handover) startLocked(q *queue) {
 // chooseNextLocked chooses whom to hand the name to.
 func (h *handover) chooseNextLocked(q *queue) {
 	next := q.Successor(h.r.Kind, h.b.cfg.HandoffBurst)
-	if next == nil {
+	if next == nil || h.r.Place > 0 {
 		return
 	}
 	if ttl := next.For.ttl(time.Now()); ttl > 0 { // else its client may be dead
@@ -149,7 +149,7 @@ func (b *Broker) handedInVainLocked(h *handover) {
 	case next.ownID:
 		b.tryRepetitionLocked(next)
 	default:
-		b.passOnLocked(next.Claim, handed)
+		b.passOnLocked(next, next.Claim, handed)
 	}
 }
 
@@ -160,12 +160,15 @@ func (h *handover) given() attempt {
 	return outcomeOf(attempt{claim: c, start: h.start, grants: []lock.Grant{{Fence: h.res.HandedOver}}, err: h.err})
 }
 
-// passOnLocked passes on what was granted to nobody: to the next waiter here, in the same call. Nobody else is asked
-// for meanwhile.
-func (b *Broker) passOnLocked(c lock.Claim, f lock.Fence) {
+// passOnLocked passes on what was granted to a waiter that had left: to the next waiter here, in the same call. Nobody
+// else is asked for meanwhile. If its session may go on elsewhere, it comes back to the place that it had.
+func (b *Broker) passOnLocked(w *waiter, c lock.Claim, f lock.Fence) {
 	q := b.queueLocked(c.Name)
 	h := &handover{b: b, r: c.Return()}
 	h.r.Fence = f
+	if w.comesBack() {
+		h.r.Place = arbiter.PlaceTime
+	}
 	if !c.Kind.Shared() && q.holder == nil && !q.Passing() {
 		h.passes = true
 		q.Pass()

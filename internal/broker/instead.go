@@ -69,6 +69,10 @@ func (s *Session) insteadLocked(w *waiter, req request.Acquire) error {
 		if w.Waits() && w.Tells(ahead) { // where the store need not be asked for it nobody else tells it
 			s.Tell(session.Queued{ID: w.id, Position: ahead})
 		}
+		if ahead == 0 { // the name may be free, and nobody tells it so
+			w.q.TryNext(&w.Waiter)
+			s.b.driveLocked(w.q)
+		}
 	})
 	return nil
 }
@@ -84,6 +88,11 @@ func (b *Broker) giveBackSucceededLocked(w *waiter) {
 		w.succeeded = false
 		b.giveBack(w.Claim.Return())
 	}
+}
+
+// comesBack says whether a waiter that left may stand in line again elsewhere, where it stood.
+func (w *waiter) comesBack() bool {
+	return w.Claim.Kind == lock.Fair && !w.Several && !w.Try() && w.sess != nil && w.sess.KeepsPlaces()
 }
 
 // passOnPlace has a new owner stand where the first of some fair waiters stands, says how many are before it, and

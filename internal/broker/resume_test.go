@@ -3,6 +3,7 @@ package broker_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -180,6 +181,48 @@ func TestNobodyResumesWithMoreThanASessionMayHold(t *testing.T) {
 		permits[0].Permits = lock.MaxPermits + 1
 		w.resumeErr(c.resumption(2, permits), lock.ErrInvalid)
 	})
+}
+
+// A fair request is granted, or handed the name, just when its session leaves, and comes back elsewhere: it is still
+// before those that came later.
+func TestAFairWaiterThatIsGrantedWhileItMovesKeepsItsPlace(t *testing.T) {
+	fair := request.Acquire{Name: "job", Kind: lock.Fair}
+	for verb, holds := range map[string]func(w, other *world) *world{
+		"Release": func(w, _ *world) *world { return w },
+		"Acquire": func(_, other *world) *world { return other },
+	} {
+		t.Run(verb, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				other := w.replica()
+				holder := holds(w, other).alive()
+				hold := holder.takeKind("job", lock.Fair)
+				c, later := w.leaving(), other.alive()
+				id := c.acquire(fair)
+				synctest.Wait()
+				later.acquire(fair)
+				synctest.Wait()
+				w.store.on(verb, func(next func() error) error {
+					err := next()
+					c.Detach(errCut)
+					return err
+				})
+				holder.release(hold.Hold)
+				synctest.Wait()
+				back, _ := other.resume(c.resumption(2, nil))
+				again := fair
+				again.InsteadOf = []uint64{id}
+				back.acquire(again)
+				got := back.grantedWithin(time.Second)
+				for _, e := range later.events() {
+					if isGranted(e) {
+						t.Fatal("the one that came later was served before")
+					}
+				}
+				back.release(got.Hold)
+				later.grantedWithin(time.Second)
+			})
+		})
+	}
 }
 
 // A fair request was granted just before its stream broke, and nobody heard of that. It is made again where another

@@ -51,6 +51,9 @@ type Return struct {
 	// Next, if set, is to hold the name from now on. It is of the same kind, which is not Shared. The Store frees the
 	// name instead if it may not be handed over: it is the turn of another fair waiter, or the owner goes on reading.
 	Next *Successor
+	// Place, if set, is for how long the owner of a fair hold stands before all who wait from then on, as it did before it
+	// was granted the name. Not with Next. Else its place ends.
+	Place time.Duration
 	// Permits is how many permits the hold has, 0 if that is not known.
 	Permits uint32
 	// Tenant is as in Claim.

@@ -72,7 +72,9 @@ func (w *work) releaseAlone(e *entry, r lock.Return) (res lock.Returned, err err
 	if r.Kind == lock.Fair {
 		e.queue.purge(w.now)
 	}
-	w.leavePlace(e, r.Kind, r.Owner, !holds)
+	if r.Place == 0 {
+		w.leavePlace(e, r.Kind, r.Owner, !holds)
+	}
 	switch {
 	case !holds && r.Next != nil && e.alone(r.Kind, r.Next.Owner): // the hand-over was done before
 		later(&e.expires, w.now, r.Next.TTL)
@@ -89,6 +91,9 @@ func (w *work) releaseAlone(e *entry, r lock.Return) (res lock.Returned, err err
 	}
 	w.ended(e, lock.EndReleased, e.own)
 	e.owner, e.own = "", 0
+	if r.Place > 0 {
+		e.queue.comeBack(r.Owner, w.now.Add(r.Place))
+	}
 	w.drain(e)
 	w.told = true
 	return lock.Returned{Turn: w.freed(e, r.Kind)}, nil

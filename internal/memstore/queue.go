@@ -82,6 +82,13 @@ func (q *queue) keep(o lock.Owner, until time.Time) (joined bool) {
 	return joined
 }
 
+// comeBack has an owner stand before all others.
+func (q *queue) comeBack(o lock.Owner, until time.Time) {
+	q.keep(o, until)
+	at := slices.Index(q.order, o)
+	q.order = slices.Insert(slices.Delete(q.order, at, at+1), 0, o)
+}
+
 // ahead is how many are before an owner, or would be, as far as known.
 func (q *queue) ahead(o lock.Owner) int {
 	if at := slices.Index(q.order[:min(len(q.order), maxWalk)], o); at >= 0 {

@@ -65,7 +65,7 @@ func (s *Store) releaseCall(r lock.Return) script.Call {
 	}
 	switch r.Kind {
 	case lock.Fair:
-		return s.Scripts.ReleaseFair.With(keys, append(args, layout.Channel(n))...)
+		return s.Scripts.ReleaseFair.With(keys, append(args, layout.Channel(n), script.MillisOrNone(r.Place))...)
 	case lock.Write:
 		return s.Scripts.ReleaseWrite.With(keys,
 			append(args, layout.RWChannel(n), layout.HoldBase(n), uint64(next.Fence))...)

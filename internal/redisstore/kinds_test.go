@@ -85,6 +85,7 @@ func TestFullRedisKeepsHoldsOfEachKind(t *testing.T) {
 			acquire(t, s, other)
 			if kind == lock.Fair {
 				_ = refused(t, s, usual(kind, "busy", "w"))
+				acquire(t, s, usual(kind, "moves", "o"))
 			}
 			must(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
 
@@ -106,6 +107,11 @@ func TestFullRedisKeepsHoldsOfEachKind(t *testing.T) {
 				got, err := s.Enlist(t.Context(), "busy", wholes("w"), place)
 				if err != nil || got[0] != lock.PlaceUnknown {
 					t.Errorf("got %v, %v, want the place kept", got, err)
+				}
+				back := kindReturn(kind, "moves", "o", 0)
+				back.Place = place
+				if res := release(t, s, back); res.Turn != whole("o") {
+					t.Errorf("got %+v, want it to be the turn of who had it", res)
 				}
 			}
 			over := kindReturn(kind, "n", "o", again.Fence)

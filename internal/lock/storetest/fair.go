@@ -110,6 +110,30 @@ var fairContract = []contract{
 		s.wantErr(err, lock.ErrNotHeld)
 		s.letGo("p", "a")
 	}},
+	{"AHoldGivenBackWithItsPlaceIsBeforeAllOthers", func(s *suite) {
+		f := s.held("a", "b")
+		s.letGo("o", "a")
+		g := s.acquire(waits("a"))
+		r := back(of(lock.Fair, "n", "a"), g.Fence)
+		r.Place = ttl
+		stale := r
+		stale.Fence = f
+		s.wantErr(errOf(await(s.Context(), s.Store.StartRelease, stale)), lock.ErrStale)
+		s.wantQueue("b")
+		if res := s.release(r); res.Turn != Full("a") {
+			s.Errorf("it is the turn of %q", res.Turn)
+		}
+		s.wantQueue("a", "b")
+		s.refusedBy("a", 1, waits("b"))
+		s.notHeld(r) // its answer was lost
+		s.wantQueue("a", "b")
+		s.succeed(0, "new a", "a")
+		s.notHeld(r) // late
+		s.wantQueue("new a", "b")
+		s.acquire(waits("new a"))
+		s.notHeld(r)
+		s.letGo("new a", "b")
+	}},
 	{"NobodySucceedsInWhatIsNoLock", func(s *suite) {
 		s.must(s.Hooks.Occupy("n"))
 		s.wantErr(errOf(s.Store.Succeed(s.Context(), "n", fulls("a"), Full("b"), ttl)), lock.ErrKindMismatch)

@@ -267,6 +267,8 @@ func (c *comparison) release() (string, step) {
 		r.Keep = c.rand.Uint32N(4)
 	case n == 1 && !kind.Shared():
 		r.Next = &lock.Successor{Owner: c.owner(kind), TTL: c.ttl()}
+	case n == 2 && kind == lock.Fair:
+		r.Place = c.ttl()
 	}
 	o := single{back: &r, number: g.number}
 	return o.String(), func(ctx context.Context, s *side) outcome { return c.one(ctx, s, o) }

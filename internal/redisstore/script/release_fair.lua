@@ -3,9 +3,10 @@
 -- ARGV[1] owner   ARGV[2] its fence, 0 for any
 -- ARGV[3] next owner, '' for none   ARGV[4] its TTL in ms   ARGV[5] TTL of the fence key in ms
 -- ARGV[6] redisson_lock__channel:{<name>}
+-- ARGV[7] for how many ms the owner stands before all others from then on, 0 for not at all
 -- Returns {1, receivers, owner} if it was freed, with the waiter that was told or '';
 --         {2, fence} if the next owner holds it afterwards; {-1} if the owner does not hold it, {-2} if it holds it with
---         another fence. The owner's place in the queue ends in any case.
+--         another fence. The owner's place in the queue ends in any case, unless it is given one here.
 -- Safe to run twice: a second run finds nothing to free and answers -1, or finds the next owner and answers its fence.
 -- Works when memory is full: each branch begins with a write that is allowed then, which opens the way for the others.
 -- A fence key that holds no fence is not compared, and then the name is freed and not handed over. If something else is at
@@ -15,11 +16,12 @@ local f = {
   channel = ARGV[6],
 }
 local r = {owner = ARGV[1], fence = ARGV[2], successor = ARGV[3], ttl = ARGV[4], fence_ttl = ARGV[5]}
+local now, place = now_ms(), tonumber(ARGV[7])
 local bad = lock_misfit(f.name)
 if bad then return bad end
-if fair_misfit(f) then f.empty = true end
-local head, first = fair_purge(f, now_ms(), false)
-if fair_forget(f, r.owner) then head = redis.call('LINDEX', f.queue, 0) end
+if fair_misfit(f) then f.empty, place = true, 0 end
+local head, first = fair_purge(f, now, false)
+if place == 0 and fair_forget(f, r.owner) then head = redis.call('LINDEX', f.queue, 0) end
 local over, text = plain_over(f, r)
 if over then
   if head ~= first then fair_news(f, first) end
@@ -34,4 +36,8 @@ if last and (not head or head == r.successor) then
   return reply
 end
 redis.call('HDEL', f.name, r.owner)
+if place > 0 then
+  fair_return(f, {r.owner}, now, place)
+  head = r.owner
+end
 return {1, fair_freed(f, head, 'released', text or r.fence), head or ''}
