@@ -235,7 +235,7 @@ class Engine:
         if current:
             self.status_locked("DISCONNECTED", error=cause)
             self.connector.begin_locked()
-            self.changed_locked()
+        self.changed_locked()
 
     def move_locked(self, s: Session, *, closed: bool) -> None:
         """Seeks another stream for a session. If closed is set the session takes no new requests until then."""

@@ -9,7 +9,7 @@ from lockd.errors import LockLost
 
 from . import _requests
 from ._clock import now
-from ._hold import Grant
+from ._hold import Grant, Unlocked
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -49,6 +49,9 @@ class Ending:
     def _cause(self) -> Exception | None:
         causes = [c for g in self._grants if (c := g.err()) is not None]
         return next((c for c in causes if isinstance(c, LockLost)), causes[0] if causes else None)
+
+    def _released(self) -> bool:
+        return all(isinstance(g.err(), Unlocked) for g in self._grants)
 
     def _when_lost(self, tell: Callable[[LockLost], object]) -> None:
         """Has a function called for each grant that is lost, once, with the engine's lock held."""

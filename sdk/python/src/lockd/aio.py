@@ -237,7 +237,7 @@ class Lock(Generic[_H]):
         self, _: type[BaseException] | None, body: BaseException | None, __: TracebackType | None
     ) -> None:
         held, self._held = self._held, None
-        if held is None or isinstance(held._cause(), Unlocked):  # the body did it
+        if held is None or held._released():  # the body did it
             return
         try:
             await held.unlock()

@@ -6,8 +6,11 @@ must refuse smaller ones than it has seen.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+
+from lockd.errors import ClientClosed
 
 from . import _blocking, aio
 from ._requests import Info, LockOptions
@@ -74,7 +77,7 @@ class Election:
 
     def observe(self) -> Iterator[Leader]:
         """Tells who leads: at once, and whenever that changes. It ends when the client is closed."""
-        with self._client.watch(self._name) as ends:
+        with contextlib.suppress(ClientClosed), self._client.watch(self._name) as ends:
             last, pause = None, _SHORTEST
             while True:
                 now = self.leader()
@@ -83,8 +86,6 @@ class Election:
                     yield now
                 ends.next(timeout=_LOOK_AGAIN if now.name else pause)
                 pause = min(pause * 2, _LONGEST)
-                if ends.closed:
-                    return
 
 
 class AsyncElection:
@@ -103,14 +104,13 @@ class AsyncElection:
 
     async def observe(self) -> AsyncIterator[Leader]:
         """Tells who leads: at once, and whenever that changes. It ends when the client is closed."""
-        async with self._client.watch(self._name) as ends:
-            last, pause = None, _SHORTEST
-            while True:
-                now = await self.leader()
-                if now != last:
-                    last, pause = now, _SHORTEST
-                    yield now
-                await ends.next(timeout=_LOOK_AGAIN if now.name else pause)
-                pause = min(pause * 2, _LONGEST)
-                if ends.closed:
-                    return
+        with contextlib.suppress(ClientClosed):
+            async with self._client.watch(self._name) as ends:
+                last, pause = None, _SHORTEST
+                while True:
+                    now = await self.leader()
+                    if now != last:
+                        last, pause = now, _SHORTEST
+                        yield now
+                    await ends.next(timeout=_LOOK_AGAIN if now.name else pause)
+                    pause = min(pause * 2, _LONGEST)
