@@ -14,8 +14,7 @@ import grpc
 
 import lockd
 import lockd.aio
-from lockd.v1 import session_service_pb2 as pb
-from lockd.v1 import session_service_pb2_grpc as rpc
+from lockd.v1 import session_service_pb2 as pb, session_service_pb2_grpc as rpc
 
 SECONDS = 3.0
 
@@ -98,7 +97,7 @@ def stubs(address: str) -> None:
 
 def redis_py(address: str) -> None:
     """The Lock of redis-py."""
-    import redis
+    import redis  # noqa: PLC0415 (it is only for this)
 
     host, _, port = address.rpartition(":")
     client = redis.Redis(host, int(port))

@@ -13,8 +13,7 @@ import pytest
 
 import lockd
 from lockd.testing import LockdServer
-from lockd.v1 import admin_service_pb2 as admin
-from lockd.v1 import admin_service_pb2_grpc as admin_rpc
+from lockd.v1 import admin_service_pb2 as admin, admin_service_pb2_grpc as admin_rpc
 
 PATIENCE = 120.0
 """Bounds what should come soon. Far more than a busy machine needs."""

@@ -38,11 +38,11 @@ def test_a_leader_leads_until_it_resigns(client: lockd.Client, other: lockd.Clie
 
 def test_a_leader_of_asyncio(address: str, name: str) -> None:
     async def main() -> None:
-        async with lockd.aio.connect(address, answer_timeout=PATIENCE) as c:
-            async with c.election(name).campaign("ann") as term:
-                async for leader in c.election(name).observe():
-                    assert leader == Leader("ann", "", term.fence)
-                    break
-                await term.resign()
+        client = lockd.aio.connect(address, answer_timeout=PATIENCE)
+        async with client, client.election(name).campaign("ann") as term:
+            async for leader in client.election(name).observe():
+                assert leader == Leader("ann", "", term.fence)
+                break
+            await term.resign()
 
     asyncio.run(main())

@@ -36,9 +36,8 @@ def test_a_lock_is_held_in_its_block(client: lockd.Client, other: lockd.Client, 
 
 
 def test_kinds(client: lockd.Client, other: lockd.Client, name: str) -> None:
-    with client.lock(name + "r", kind="read"), other.lock(name + "r", kind="read", wait=0):
-        with pytest.raises(lockd.LockHeld):
-            other.lock(name + "r", kind="write", wait=0).acquire()
+    with client.lock(name + "r", kind="read"), other.lock(name + "r", kind="read"), pytest.raises(lockd.LockHeld):
+        other.lock(name + "r", kind="write", wait=0).acquire()
     with client.lock(name + "s", permits=2, limit=3) as two, other.lock(name + "s", limit=3, wait=0):
         with pytest.raises(lockd.LockHeld):
             other.lock(name + "s", limit=3, wait=0).acquire()

@@ -135,14 +135,21 @@ def test_closing_releases_all_and_leaves_no_thread(address: str, client: lockd.C
     until("all is quiet", lambda: not [t for t in threading.enumerate() if "connector" in t.name])
     before = set(threading.enumerate())
     c = lockd.connect(address, on_status=lambda _: None)
-    held, released = c.lock(name).acquire(), []
-    waiting = threading.Thread(target=lambda: released.append(pytest.raises(lockd.ClientClosed, c.lock(name).acquire)))
+    held, refused = c.lock(name).acquire(), []
+
+    def wait() -> None:
+        try:
+            c.lock(name).acquire()
+        except lockd.ClientClosed as e:
+            refused.append(e)
+
+    waiting = threading.Thread(target=wait)
     waiting.start()
     until("it waits", lambda: client.look(name).waiters == 1)
     c.close()
     waiting.join()
     c.close()
-    assert released and not client.look(name).held
+    assert refused and not client.look(name).held
     for use in (held.check, c.lock(name).acquire, lambda: c.look(name)):
         with pytest.raises(lockd.ClientClosed):
             use()

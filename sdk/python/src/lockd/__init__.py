@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 # The stubs are lockd.v1 of another distribution, which may be installed elsewhere.
 __path__ = pkgutil.extend_path(__path__, __name__)
 
-from ._blocking import Client, Held, HeldAll, Lock, Lost, Watch  # noqa: E402
-from ._make import ClientOptions, engine_of  # noqa: E402
-from ._requests import HeldInfo, Info, Item, LockOptions, new_actor  # noqa: E402
-from ._settings import TLS, Status, tls_from_env, token_file_from_env  # noqa: E402
-from ._watches import Unlocked  # noqa: E402
-from .errors import (  # noqa: E402
+from ._blocking import Client, Held, HeldAll, Lock, Lost, Watch
+from ._make import ClientOptions, engine_of
+from ._requests import HeldInfo, Info, Item, LockOptions, new_actor
+from ._settings import TLS, Status, tls_from_env, token_file_from_env
+from ._watches import Unlocked
+from .errors import (
     AutoLease,
     Cancelled,
     ClientClosed,
@@ -99,8 +99,8 @@ __all__ = [
 
 
 def connect(addresses: str | Sequence[str], **options: Unpack[ClientOptions]) -> Client:
-    """Makes a client for a server such as "lockd.example.com:7420", or for several replicas, separated by commas or in a
-    list: they are tried in their order, and any of the others first when the stream to one breaks or the server asks to
-    leave. The port is 7420 if there is none. It does not connect yet: the first use does. Raises Invalid for an address
-    or an option that cannot be."""
+    """Makes a client for a server such as "lockd.example.com:7420", or for several replicas, separated by commas or in
+    a list: they are tried in their order, and any of the others first when the stream to one breaks or the server asks
+    to leave. The port is 7420 if there is none. It does not connect yet: the first use does. Raises Invalid for an
+    address or an option that cannot be."""
     return Client(engine_of(addresses, options))

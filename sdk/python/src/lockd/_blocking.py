@@ -19,8 +19,7 @@ from ._engine import Engine
 from ._held import Ending, OneHeld
 from ._hold import Grant, Unlocked
 from ._requests import HeldInfo, Info, Item, LockOptions
-from ._watches import Feed
-from ._watches import Unlocked as UnlockedEvent
+from ._watches import Feed, Unlocked as UnlockedEvent
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -72,7 +71,7 @@ class Lost:
 
     def is_set(self) -> bool:
         """Whether it was lost. It reads the clock."""
-        return any([isinstance(g.err(), LockLost) for g in self._grants])
+        return any(isinstance(g.err(), LockLost) for g in self._grants)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until it is lost, all of it was unlocked, or a time in seconds has passed. Says whether it was lost."""
@@ -116,9 +115,9 @@ class Held(OneHeld, _Blocking):
     def unlock(self) -> None:
         """Releases it. It has ended here before the server is asked.
 
-        Raises LockLost if it had been lost, NotHeld if it was unlocked before or the server knows of a loss that had not
-        arrived yet, and OutcomeUnknown if the answer did not come: the release goes on by itself, and the name is free at
-        the latest when the lease ends. A later unlock waits for the same answer again.
+        Raises LockLost if it had been lost, NotHeld if it was unlocked before or the server knows of a loss that had
+        not arrived yet, and OutcomeUnknown if the answer did not come: the release goes on by itself, and the name is
+        free at the latest when the lease ends. A later unlock waits for the same answer again.
         """
         self._unlocked(_requests.unlock(self._grants[0]))
 
@@ -194,16 +193,18 @@ class Lock(Generic[_H]):
     """A lock as it will be asked for: nothing is asked yet. Use it in `with`, again and again but not twice at a time,
     or call `acquire`."""
 
-    def __init__(self, client: Client, make: Callable[[Engine, list[Grant]], _H], items: list[str | Item], o: LockOptions):
+    def __init__(
+        self, client: Client, make: Callable[[Engine, list[Grant]], _H], items: list[str | Item], o: LockOptions
+    ):
         self._client, self._make, self._items, self._options = client, make, items, o
         self._held: _H | None = None
 
     def acquire(self) -> _H:
         """Waits until the lock is held, and returns it: unlock it yourself.
 
-        Raises LockHeld (a try), TimedOut, DeadlockFound, Unavailable or OutcomeUnknown (a try without an answer), or what
-        the server refuses. It outlives interruptions: a request that waits when the connection breaks is made again on
-        the next one. A caller that is interrupted (KeyboardInterrupt) leaves no hold and no place in a queue.
+        Raises LockHeld (a try), TimedOut, DeadlockFound, Unavailable or OutcomeUnknown (a try without an answer), or
+        what the server refuses. It outlives interruptions: a request that waits when the connection breaks is made
+        again on the next one. A caller that is interrupted (KeyboardInterrupt) leaves no hold and no place in a queue.
         """
         engine = self._client._engine
         call = run(engine, _requests.acquire(engine, self._items, self._options), self._options.get("on_queued"))
@@ -215,9 +216,7 @@ class Lock(Generic[_H]):
         self._held = self.acquire()
         return self._held
 
-    def __exit__(
-        self, _: type[BaseException] | None, body: BaseException | None, __: TracebackType | None
-    ) -> None:
+    def __exit__(self, _: type[BaseException] | None, body: BaseException | None, __: TracebackType | None) -> None:
         held, self._held = self._held, None
         if held is None or held._released():  # the body did it
             return
@@ -230,8 +229,8 @@ class Lock(Generic[_H]):
 
 
 class Watch(Iterator[UnlockedEvent]):
-    """Tells of each end of a hold of a name, once. Iterate over it, or use `next`; `close` ends it, and so does leaving a
-    `with`. A reader that is slow gets several events as one, which counts them. If the server refuses to go on, that
+    """Tells of each end of a hold of a name, once. Iterate over it, or use `next`; `close` ends it, and so does leaving
+    a `with`. A reader that is slow gets several events as one, which counts them. If the server refuses to go on, that
     error is raised after the last event."""
 
     def __init__(self, engine: Engine, name: str) -> None:

@@ -29,8 +29,8 @@ from ._stream import Stream
 if TYPE_CHECKING:
     from ._engine import Engine
 
-# An attempt takes a third of the session TTL at most, within these bounds: a replica that has many sessions to take does
-# all of it again for the next attempt.
+# An attempt takes a third of the session TTL at most, within these bounds: a replica that has many sessions to take
+# does all of it again for the next attempt.
 _MIN_ATTEMPT, _MAX_ATTEMPT = 1.0, 30.0
 _MIN_BACKOFF, _MAX_BACKOFF = 0.05, 3.0
 
@@ -108,7 +108,7 @@ class Connector:
         with self._engine.mu:
             if self._failures == 0:
                 return 0.0
-            d = min(_MIN_BACKOFF * 2 ** min(self._failures - 1, 10), _MAX_BACKOFF)
+            d = min(_MIN_BACKOFF * float(1 << min(self._failures - 1, 10)), _MAX_BACKOFF)
             s = self._engine.session
             if s is not None and s.resumable:  # its leases end
                 d = min(d, max(s.ttl / 12, _MIN_BACKOFF))

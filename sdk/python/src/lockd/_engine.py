@@ -23,8 +23,8 @@ from lockd.errors import (
     Cancelled,
     ClientClosed,
     Draining,
-    LockLost,
     LockdError,
+    LockLost,
     OutcomeUnknown,
     ProtocolError,
     QuotaReached,
@@ -297,8 +297,9 @@ class Engine:
             if s is not None and not s.over:
                 for st in streams:
                     st.cancel(ClientClosed())
-        for thread in (self.connector, self.timers, *streams):
-            thread.join()
+        joins = [self.connector.join, self.timers.join, *(st.join for st in streams)]
+        for join in joins:
+            join()
         if not released:
             raise OutcomeUnknown("the server did not confirm that all is released")
 
@@ -316,7 +317,7 @@ class Engine:
         return not busy or s.said
 
     def forked(self) -> None:
-        """Makes it new in a child process, which holds nothing: what was is its parent's. Nothing of gRPC is touched."""
+        """Makes it new in a child process, which holds nothing: what was is its parent's."""
         self.pid = os.getpid()
         inherited.append(dict(self.__dict__))
         if self.session is not None:

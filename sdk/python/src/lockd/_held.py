@@ -40,8 +40,8 @@ class Ending:
         return next((c for g in self._grants if isinstance(c := g.err(), LockLost)), None)
 
     def remaining(self) -> float:
-        """Seconds for which it is surely held, as far as is known now; 0 if it has ended. It moves on while the lease is
-        renewed."""
+        """Seconds for which it is surely held, as far as is known now; 0 if it has ended. It moves on while the lease
+        is renewed."""
         if self._cause() is not None:
             return 0.0
         return max(min(g.hold.deadline for g in self._grants) - now(), 0.0)
@@ -84,8 +84,8 @@ class OneHeld(Ending):
 
     @property
     def fence(self) -> int:
-        """The token of this grant. Give it to the resource with each access: later grants of the name have greater ones,
-        so a resource that refuses a smaller fence than the greatest it has seen is safe from late holders."""
+        """The token of this grant. Give it to the resource with each access: later grants of the name have greater
+        ones, so a resource that refuses a smaller fence than the greatest it has seen is safe from late holders."""
         return self._grants[0].fence
 
     def __repr__(self) -> str:

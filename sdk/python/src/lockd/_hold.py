@@ -55,9 +55,9 @@ class Grant:
     def proto(self) -> lock_pb2.Hold:
         """The hold as it was granted."""
         name, kind, holder = self.hold.key
-        return lock_pb2.Hold(
-            name=name, kind=kind, holder=holder, fence=self.fence, acquired_by=self.acquired_by  # type: ignore[arg-type]
-        )
+        h = lock_pb2.Hold(name=name, holder=holder, fence=self.fence, acquired_by=self.acquired_by)
+        h.kind = kind  # type: ignore[assignment]
+        return h
 
     def call(self, kind: str, body: pb.Release | pb.Extend, **terms: object) -> Call:
         """A request about it."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from lockd.errors import AutoLease, Invalid, LockLost, LockdError, NotHeld, OutcomeUnknown
+from lockd.errors import AutoLease, Invalid, LockdError, LockLost, NotHeld, OutcomeUnknown
 from lockd.v1 import session_service_pb2 as pb
 
 from . import _clock
@@ -199,8 +199,8 @@ def held_infos(answer: tuple[pb.HoldList, list[float]]) -> list[HeldInfo]:
     """What it answers."""
     return [
         HeldInfo(
-            h.hold.name, kind_name(h.hold.kind), h.hold.holder, int(h.hold.fence), max(deadline - now(), 0), h.hold_count,
-            h.auto, h.permits,
+            h.hold.name, kind_name(h.hold.kind), h.hold.holder, int(h.hold.fence), max(deadline - now(), 0),
+            h.hold_count, h.auto, h.permits,
         )
         for h, deadline in zip(answer[0].locks, answer[1], strict=True)
     ]  # fmt: skip

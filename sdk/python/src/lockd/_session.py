@@ -116,7 +116,8 @@ class Session:
         self.leave_if_idle()
 
     def leave_if_idle(self) -> None:
-        """Ends a session that has to leave a draining server, and found no other one, as soon as nothing lives on it."""
+        """Ends a session that has to leave a draining server, and found no other one, as soon as nothing lives on
+        it."""
         st = self.stream
         if st is not None and st.draining and st.stuck and not self.holds.by_key and not self.pending:
             self.leaving = True
@@ -184,4 +185,3 @@ class Session:
                 if call.abandoned:
                     return
         self.number(call)
-

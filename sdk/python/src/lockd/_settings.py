@@ -23,9 +23,9 @@ class Status:
     """The relation of a client with the server, as told to `on_status`."""
 
     state: str
-    """CONNECTED: a session was opened, or goes on. DISCONNECTED: it ended, and its locks with it. INTERRUPTED: the stream
-    broke or is silent; until it is CONNECTED again each lock is held until its own deadline. DRAINING: the session goes
-    on at another replica. AT_RISK: the server cannot renew leases at the moment. SAFE: it can again."""
+    """CONNECTED: a session was opened, or goes on. DISCONNECTED: it ended, and its locks with it. INTERRUPTED: the
+    stream broke or is silent; until it is CONNECTED again each lock is held until its own deadline. DRAINING: the
+    session goes on at another replica. AT_RISK: the server cannot renew leases at the moment. SAFE: it can again."""
     session: str = ""
     """The id of the session, with CONNECTED."""
     valid_for: float = 0
@@ -49,7 +49,9 @@ class TLS:
         """What gRPC wants. Raises OSError if a file cannot be read."""
         if bool(self.cert) != bool(self.key):
             raise Invalid("certificate and key for TLS need each other")
-        return grpc.ssl_channel_credentials(*(_read(path) if path else None for path in (self.ca_cert, self.key, self.cert)))
+        return grpc.ssl_channel_credentials(
+            *(_read(path) if path else None for path in (self.ca_cert, self.key, self.cert))
+        )
 
 
 @dataclass

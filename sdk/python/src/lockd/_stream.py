@@ -19,7 +19,6 @@ from ._clock import NEVER, Beats, now, seconds
 from ._resume import Bid
 
 if TYPE_CHECKING:
-    from ._engine import Engine
     from ._session import Session
 
 log = logging.getLogger("lockd")
@@ -197,7 +196,8 @@ class Stream:
     def _read(self) -> None:
         """Hears the server until the stream ends, or the session has left it. Nothing that a stream tells counts after
         that. It takes the lock by itself."""
-        engine, error = self.session.engine, None  # type: Engine, LockdError | None
+        engine = self.session.engine
+        error: LockdError | None = None
         try:
             for m in self._call:
                 with engine.mu:

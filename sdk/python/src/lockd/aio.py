@@ -6,6 +6,7 @@ It stands on the same engine, whose threads keep the session: a loop that is bus
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
@@ -23,8 +24,7 @@ from ._held import Ending, OneHeld
 from ._hold import Grant, Unlocked
 from ._make import ClientOptions, engine_of
 from ._requests import HeldInfo, Info, Item, LockOptions
-from ._watches import Feed
-from ._watches import Unlocked as UnlockedEvent
+from ._watches import Feed, Unlocked as UnlockedEvent
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -48,10 +48,8 @@ class _Inbox:
 
     def put(self, item: int | None = None) -> None:
         """From any thread. A loop that is closed has nobody to tell."""
-        try:
+        with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._put, item)
-        except RuntimeError:
-            pass
 
     def _put(self, item: int | None) -> None:
         self._items.append(item)
@@ -84,9 +82,7 @@ async def run(engine: Engine, call: Call, on_queued: Callable[[int], object] | N
     return call
 
 
-async def _settled(
-    engine: Engine, call: Call, inbox: _Inbox, on_queued: Callable[[int], object] | None = None
-) -> None:
+async def _settled(engine: Engine, call: Call, inbox: _Inbox, on_queued: Callable[[int], object] | None = None) -> None:
     while not call.settled:
         position = await inbox.get(engine.bound(call))
         if position == _LATE:
@@ -105,7 +101,7 @@ class Lost:
 
     def is_set(self) -> bool:
         """Whether it was lost. It reads the clock."""
-        return any([isinstance(g.err(), LockLost) for g in self._grants])
+        return any(isinstance(g.err(), LockLost) for g in self._grants)
 
     async def wait(self, timeout: float | None = None) -> bool:
         """Waits until it is lost, all of it was unlocked, or a time in seconds has passed. Says whether it was lost."""
@@ -136,10 +132,8 @@ class _Async(Ending):
         loop = asyncio.get_running_loop()
 
         def tell(loss: LockLost) -> None:
-            try:
+            with contextlib.suppress(RuntimeError):  # it is closed
                 loop.call_soon_threadsafe(call, loss)
-            except RuntimeError:  # it is closed
-                pass
 
         self._when_lost(tell)
 
@@ -216,13 +210,15 @@ class Lock(Generic[_H]):
     """A lock as it will be asked for. Use it in `async with`, again and again but not twice at a time, or await
     `acquire`."""
 
-    def __init__(self, client: Client, make: Callable[[Engine, list[Grant]], _H], items: list[str | Item], o: LockOptions):
+    def __init__(
+        self, client: Client, make: Callable[[Engine, list[Grant]], _H], items: list[str | Item], o: LockOptions
+    ):
         self._client, self._make, self._items, self._options = client, make, items, o
         self._held: _H | None = None
 
     async def acquire(self) -> _H:
-        """Waits until the lock is held, as `lockd.Lock.acquire` does. A task that is cancelled leaves no hold and no place
-        in a queue."""
+        """Waits until the lock is held, as `lockd.Lock.acquire` does. A task that is cancelled leaves no hold and no
+        place in a queue."""
         engine = self._client._engine
         call = await run(engine, _requests.acquire(engine, self._items, self._options), self._options.get("on_queued"))
         return self._make(engine, call.result())
@@ -360,8 +356,8 @@ class Client:
         return Watch(self._engine, name)
 
     async def close(self) -> None:
-        """Releases all locks and ends the session, as `lockd.Client.close`, in a thread of its own. Being cancelled does
-        not stop it."""
+        """Releases all locks and ends the session, as `lockd.Client.close`, in a thread of its own. Being cancelled
+        does not stop it."""
         await asyncio.shield(asyncio.to_thread(self._engine.close))
 
     async def __aenter__(self) -> Client:

@@ -1,7 +1,7 @@
 """Elections on ordinary locks: whoever holds the lock leads.
 
-A deposed leader may not know yet that it is: whatever it writes must carry the fence of its term, and what is written to
-must refuse smaller ones than it has seen.
+A deposed leader may not know yet that it is: whatever it writes must carry the fence of its term, and what is written
+to must refuse smaller ones than it has seen.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from lockd.errors import ClientClosed
 from . import _blocking, aio
 from ._requests import Info, LockOptions
 
-# While nobody leads, what is known is asked for with pauses that grow: that a lock is taken is not pushed, that it ends is.
+# While nobody leads, what is known is asked for with pauses that grow: that a lock is taken is not pushed, that it ends
+# is.
 _SHORTEST, _LONGEST = 0.05, 1.0
 _LOOK_AGAIN = 10.0  # while somebody leads
 
@@ -67,8 +68,8 @@ class Election:
         self._client, self._name = client, name
 
     def campaign(self, id: str = "", *, annotation: str = "", wait: float | None = None) -> _blocking.Lock[Term]:
-        """A candidate, for `with`: it waits until it leads, and leaving the block resigns. `id` is how others see it, one
-        for each candidate: one that leads with the same id of the same client shares its term."""
+        """A candidate, for `with`: it waits until it leads, and leaving the block resigns. `id` is how others see it,
+        one for each candidate: one that leads with the same id of the same client shares its term."""
         return _blocking.Lock(self._client, Term, [self._name], _options(id, annotation, wait))
 
     def leader(self) -> Leader:

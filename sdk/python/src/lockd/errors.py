@@ -66,7 +66,9 @@ class LockLost(LockdError):
 
     default_reason = "LOCK_LOST"
 
-    def __init__(self, name: str, lost_reason: str, *, by: str = "", why: str = "", cause: Exception | None = None) -> None:
+    def __init__(
+        self, name: str, lost_reason: str, *, by: str = "", why: str = "", cause: Exception | None = None
+    ) -> None:
         text = f"the lock {quoted(name)} was lost: {lost_reason}"
         text += f" by {by!r}" if by else ""
         text += f": {why!r}" if why else ""
@@ -309,8 +311,8 @@ def of_rpc(error: grpc.RpcError) -> LockdError:
     """The exception for an error of gRPC. The trailer has lockd's reason, if lockd made it."""
     code: Any = error.code() if hasattr(error, "code") else None
     details = (error.details() if hasattr(error, "details") else "") or str(code)
-    trailers = (error.trailing_metadata() if hasattr(error, "trailing_metadata") else None) or ()
-    reason = str(dict(trailers).get("lockd-reason", ""))
+    trailers: Any = error.trailing_metadata() if hasattr(error, "trailing_metadata") else None
+    reason = str(dict(trailers or ()).get("lockd-reason", ""))
     return error_of(code.value[0] if code else 0, details, reason, {})
 
 

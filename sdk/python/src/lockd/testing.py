@@ -24,8 +24,8 @@ class LockdServer:
     """A lockd that runs. `address` is for `lockd.connect`, `admin` for operators. Use it in `with`, or call `stop`."""
 
     def __init__(self, binary: str | None = None, env: Mapping[str, str] | None = None) -> None:
-        """Starts it, with further variables such as LOCKD_SESSION_TTL=3s, and waits until it serves. Raises RuntimeError
-        if it does not."""
+        """Starts it, with further variables such as LOCKD_SESSION_TTL=3s, and waits until it serves. Raises
+        RuntimeError if it does not."""
         binary = binary or os.environ.get("LOCKD_TEST_BINARY") or shutil.which("lockd")
         if binary is None:
             raise RuntimeError("there is no lockd: put it into PATH, or its path into LOCKD_TEST_BINARY")
