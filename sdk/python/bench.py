@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import grpc
 
@@ -81,9 +82,10 @@ def stubs(address: str) -> None:
         stream = rpc.SessionServiceStub(channel).Session(iter(requests.get, None))
         ids = iter(range(1, 1 << 60))
 
-        def ask(**message: object) -> pb.SessionResponse:
+        def ask(**message: Any) -> pb.SessionResponse:
             requests.put(pb.SessionRequest(request_id=next(ids), **message))
-            return next(stream)
+            answer: pb.SessionResponse = next(stream)
+            return answer
 
         ask(open=pb.Open())
 

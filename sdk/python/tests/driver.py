@@ -109,15 +109,15 @@ class Driver:
         if c.get("max_hold"):
             raise Unsupported("max_hold")
         o: lockd.LockOptions = {"wait": seconds(c.get("wait")), "lease": seconds(c.get("lease"))}
-        for key in ("kind", "holder", "permits", "limit", "annotation"):
+        for key in ("kind", "holder", "permits", "limit", "annotation", "actor"):
             if c.get(key):
-                o[key] = c[key]  # type: ignore[literal-required]
+                o[key] = c[key]
         o["on_queued"] = lambda ahead: say(event="queued", id=c["id"], ahead=ahead)
         return o
 
     def keep(self, name: str, held: lockd.aio.Held) -> None:
         self.holds[name] = held
-        held.on_lost(lambda loss: say(event="lost", hold=name, reason=loss.lost_reason))
+        held.on_lost(lambda e: say(event="lost", hold=name, reason=e.lost_reason, by=e.by, why=e.why))
 
     async def do_lock(self, c: Command) -> Command:
         held = await self.clients[c["client"]].lock(c["name"], **self.options(c)).acquire()
@@ -165,7 +165,7 @@ class Driver:
         return {"held": i.held, "fence": i.fence, "kind": i.kind, "waiting": max(i.waiters, i.queued)}
 
     async def do_holds(self, c: Command) -> Command:
-        return {"names": [h.name async for h in self.clients[c["client"]].holds(c.get("prefix", ""))]}
+        return {"names": sorted([h.name async for h in self.clients[c["client"]].holds(c.get("prefix", ""))])}
 
     async def do_set_limit(self, c: Command) -> Command:
         return {"previous": await self.clients[c["client"]].set_limit(c["name"], c["limit"])}
@@ -176,7 +176,7 @@ class Driver:
         async def tell() -> None:
             try:
                 async for e in ends:
-                    say(event="unlocked", watch=c["watch"], name=e.name, cause=e.cause, fence=e.fence, gap=e.gap)
+                    say(event="unlocked", watch=c["watch"], **vars(e))
             finally:
                 ends.close()
 
@@ -212,7 +212,13 @@ def detail(e: lockd.LockdError) -> Command:
     """What else is known."""
     of: dict[type[Exception], Callable[[Any], Command]] = {
         lockd.LockLost: lambda e: {"reason": e.lost_reason, "by": e.by, "why": e.why},
-        lockd.LockHeld: lambda e: {"held_by": e.held_by, "client": e.client, "annotation": e.annotation},
+        lockd.LockHeld: lambda e: {
+            "name": e.name,
+            "held_by": e.held_by,
+            "client": e.client,
+            "annotation": e.annotation,
+            "retry_after": round((e.retry_after or 0) * 1000),
+        },
         lockd.LimitMismatch: lambda e: {"limit": e.limit},
         lockd.Forbidden: lambda e: {"client": e.client, "right": e.right, "name": e.name},
     }

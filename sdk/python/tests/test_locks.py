@@ -55,7 +55,7 @@ def test_kinds(client: lockd.Client, other: lockd.Client, name: str) -> None:
 
 
 def test_all_or_none(client: lockd.Client, other: lockd.Client, name: str) -> None:
-    items = [name + "a", lockd.Item(name + "s", permits=1, limit=2)]
+    items: list[str | lockd.Item] = [name + "a", lockd.Item(name + "s", permits=1, limit=2)]
     with client.lock_all(items, wait=0) as both:
         assert [h.kind for h in both.all] == ["exclusive", "semaphore"] and both.remaining() > 0
         with pytest.raises(lockd.LockHeld) as refused:
