@@ -1,5 +1,5 @@
 """Pairs of acquire and release a second: the SDK at 1 and more callers, beside a bare loop on the stubs and the Lock of
-redis-py. For seconds only: `python bench.py LOCKD [REDIS]`, addresses, on a machine that does nothing else."""
+redis-py (`pip install redis`). For seconds only: `python bench.py LOCKD [REDIS]`, addresses, on a machine that does nothing else."""
 
 from __future__ import annotations
 
@@ -61,18 +61,23 @@ def sdk(address: str) -> None:
 async def sdk_aio(address: str) -> None:
     """The face of asyncio."""
     async with lockd.aio.connect(address) as client:
-        for callers in (1, 64):
-            times: list[float] = []
-            end = time.monotonic() + SECONDS
+        await tasks("lockd.aio", lambda i: client.lock(f"bench/{i}"))
 
-            async def work(i: int, end: float = end, times: list[float] = times) -> None:
-                while (begun := time.monotonic()) < end:
-                    async with client.lock(f"bench/{i}"):
-                        pass
-                    times.append(time.monotonic() - begun)
 
-            await asyncio.gather(*(work(i) for i in range(callers)))
-            report("lockd.aio", callers, len(times), times)
+async def tasks(what: str, lock: Callable[[int], Any]) -> None:
+    """Has tasks do pairs on a name of their own each."""
+    for callers in (1, 64):
+        times: list[float] = []
+        end = time.monotonic() + SECONDS
+
+        async def work(i: int, end: float = end, times: list[float] = times) -> None:
+            while (begun := time.monotonic()) < end:
+                async with lock(i):
+                    pass
+                times.append(time.monotonic() - begun)
+
+        await asyncio.gather(*(work(i) for i in range(callers)))
+        report(what, callers, len(times), times)
 
 
 def stubs(address: str) -> None:
@@ -110,6 +115,15 @@ def redis_py(address: str) -> None:
 
     for callers in (1, 64):
         measure("redis-py", callers, pair)
+    asyncio.run(redis_aio(host, int(port)))
+
+
+async def redis_aio(host: str, port: int) -> None:
+    """The same for asyncio."""
+    import redis.asyncio  # noqa: PLC0415
+
+    async with redis.asyncio.Redis(host=host, port=port) as client:
+        await tasks("redis.asyncio", lambda i: client.lock(f"bench/{i}", timeout=30))
 
 
 if __name__ == "__main__":

@@ -16,11 +16,11 @@ from lockd.election import AsyncTerm
 # The SDK's own words; others are the reasons of the server.
 WORDS: list[tuple[type[Exception], str]] = [
     (lockd.LockHeld, "HELD"),
+    (lockd.OutcomeUnknown, "OUTCOME_UNKNOWN"),  # also of a wait that timed out without an answer
     (lockd.TimedOut, "TIMED_OUT"),
     (lockd.Cancelled, "CANCELLED"),
     (lockd.LockLost, "LOST"),
     (lockd.NotHeld, "NOT_HELD"),
-    (lockd.OutcomeUnknown, "OUTCOME_UNKNOWN"),
     (lockd.Unavailable, "UNAVAILABLE"),
     (lockd.ClientClosed, "CLOSED"),
     (lockd.DeadlockFound, "DEADLOCK"),
@@ -189,7 +189,9 @@ class Driver:
 
     async def do_campaign(self, c: Command) -> Command:
         election = self.clients[c["client"]].election(c["election"])
-        terms = election.campaign(c.get("id", ""), annotation=c.get("annotation", ""), wait=seconds(c.get("wait")))
+        terms = election.campaign(
+            c.get("candidate", ""), annotation=c.get("annotation", ""), wait=seconds(c.get("wait"))
+        )
         term = await terms.acquire()
         self.keep(c["term"], term)
         return {"fence": term.fence}
