@@ -1,5 +1,6 @@
 """Pairs of acquire and release a second: the SDK at 1 and more callers, beside a bare loop on the stubs and the Lock of
-redis-py (`pip install redis`). For seconds only: `python bench.py LOCKD [REDIS]`, addresses, on a machine that does nothing else."""
+redis-py (`pip install redis`). For seconds only: `python bench.py LOCKD [REDIS]`, addresses, on a machine that does
+nothing else."""
 
 from __future__ import annotations
 
