@@ -24,7 +24,7 @@ func TestPython(t *testing.T) {
 			}
 			t.Parallel()
 			p := installPython(t, runtimes)
-			p.run(t, "-m", "pytest", "-q", "-p", "lockd.testing", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=600", p.tests)
+			p.run(t, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=600", p.tests)
 		})
 	}
 }

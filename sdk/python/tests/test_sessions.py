@@ -15,6 +15,7 @@ import pytest
 from conftest import PATIENCE, Servers, pick, until
 
 import lockd
+from lockd.testing import LockdServer
 
 
 def test_a_lock_is_renewed(servers: Servers, name: str) -> None:
@@ -85,6 +86,7 @@ def test_a_client_that_is_cut_off_knows_it_first(servers: Servers, name: str) ->
 STOPPED = """
 import os, signal, sys, time
 import lockd
+from lockd.testing import LockdServer
 with lockd.connect(sys.argv[1], session_ttl=1) as c:
     held = c.lock(sys.argv[2], loss_raises=False).acquire()
     print("held", flush=True)
@@ -189,3 +191,8 @@ def test_an_interrupted_wait_leaves_nothing(address: str, client: lockd.Client, 
             signal.signal(signal.SIGALRM, old)
         until("nothing waits", lambda: not client.look(name).queued and not client.look(name).waiters)
         assert list(c.holds()) == []
+
+
+def test_a_server_for_tests_of_your_own(lockd_server: LockdServer, name: str) -> None:
+    with lockd.connect(lockd_server.address) as c, c.lock(name) as held:
+        assert held.is_held

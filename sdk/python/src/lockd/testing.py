@@ -1,7 +1,6 @@
 """For your own tests: a lockd with its leases in memory, on a free port, that ends with the tests.
 
-With pytest the fixture `lockd_server` is there as soon as this package is installed. It is one server for a whole run;
-use names of your own in each test. The binary is found in LOCKD_TEST_BINARY, or else as `lockd` in PATH.
+With pytest the fixture `lockd_server` is there as soon as this package is installed. The binary is found in LOCKD_TEST_BINARY, or else as `lockd` in PATH.
 """
 
 from __future__ import annotations
@@ -12,10 +11,8 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-
-import pytest
 
 _PATIENCE = 120.0
 
@@ -64,10 +61,3 @@ class LockdServer:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-
-@pytest.fixture(scope="session")
-def lockd_server() -> Iterator[LockdServer]:
-    """A lockd for the tests of a run."""
-    with LockdServer() as server:
-        yield server
