@@ -132,6 +132,29 @@ def test_a_forked_child_holds_nothing_and_begins_anew(client: lockd.Client, name
             pass
 
 
+FORKS = """
+import os, sys
+import lockd
+with lockd.connect(sys.argv[1]) as c, c.lock(sys.argv[2]) as held:
+    if not os.fork():
+        for use in (held.check, c.lock("other").acquire, lockd.connect(sys.argv[1]).lock("other").acquire):
+            try:
+                use()
+            except lockd.LockdError as e:
+                print(type(e).__name__, flush=True)
+        os._exit(0)
+    os.wait()
+    held.check()
+"""
+
+
+def test_a_forked_child_is_told_that_grpc_would_hang(address: str, name: str) -> None:
+    env = {**os.environ, "GRPC_ENABLE_FORK_SUPPORT": "0"}
+    command = [sys.executable, "-c", FORKS, address, name]
+    told = subprocess.run(command, env=env, stdout=subprocess.PIPE, timeout=PATIENCE, check=True).stdout
+    assert told.decode().split() == ["LockLost", "ForkUnsupported", "ForkUnsupported"]
+
+
 def test_closing_releases_all_and_leaves_no_thread(address: str, client: lockd.Client, name: str) -> None:
     client.look(name)  # has its threads begin
     until("all is quiet", lambda: not [t for t in threading.enumerate() if "connector" in t.name])

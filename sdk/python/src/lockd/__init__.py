@@ -12,9 +12,15 @@ here, with or without a connection. Times are in seconds. `lockd.aio` is the sam
 
 from __future__ import annotations
 
+import os
 import pkgutil
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+if "grpc" not in sys.modules:  # else whoever loaded it has decided
+    # gRPC works in a forked child only if it was told so before it is loaded.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "1")
 
 # The stubs are lockd.v1 of another distribution, which may be installed elsewhere.
 __path__ = pkgutil.extend_path(__path__, __name__)
@@ -31,6 +37,7 @@ from .errors import (
     DeadlockFound,
     Denied,
     Forbidden,
+    ForkUnsupported,
     Invalid,
     KindMismatch,
     LimitMismatch,
@@ -63,6 +70,7 @@ __all__ = [
     "DeadlockFound",
     "Denied",
     "Forbidden",
+    "ForkUnsupported",
     "Held",
     "HeldAll",
     "HeldInfo",

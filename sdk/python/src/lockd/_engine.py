@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +22,7 @@ from lockd.errors import (
     Cancelled,
     ClientClosed,
     Draining,
+    ForkUnsupported,
     LockdError,
     LockLost,
     OutcomeUnknown,
@@ -38,6 +38,7 @@ from lockd.errors import (
 )
 from lockd.v1 import session_service_pb2 as pb
 
+from . import _fork
 from ._call import RECHECK, Broken, Call, NoAnswer, SessionOver
 from ._clock import Timers, now
 from ._connect import Connector
@@ -58,7 +59,7 @@ class Engine:
         self.settings = settings
         self.pid = os.getpid()
         self._reset()
-        _engines.add(self)
+        _fork.register(self)
 
     def _reset(self) -> None:
         """Begins without a session."""
@@ -85,12 +86,22 @@ class Engine:
             elif self.closed:
                 call.settle(error=ClientClosed())
             elif self.open and self.session is not None and self.session.submit(call):
-                pass
-            elif self.connector.error is not None and self.connector.busy and not call.patient:
-                call.settle(error=unavailable(self.connector.error))
+                return
             else:
-                self._wait_locked(call)
-                self.connector.begin_locked()
+                self._seek_locked(call)
+
+    def _seek_locked(self, call: Call) -> None:
+        """Has a call wait for a session, and one opened."""
+        try:
+            _fork.check()
+        except ForkUnsupported as e:
+            call.settle(error=e)
+            return
+        if self.connector.error is not None and self.connector.busy and not call.patient:
+            call.settle(error=unavailable(self.connector.error))
+        else:
+            self._wait_locked(call)
+            self.connector.begin_locked()
 
     def _wait_locked(self, call: Call) -> None:
         """Has a call wait for a session."""
@@ -319,7 +330,7 @@ class Engine:
     def forked(self) -> None:
         """Makes it new in a child process, which holds nothing: what was is its parent's."""
         self.pid = os.getpid()
-        inherited.append(dict(self.__dict__))
+        _fork.keep(dict(self.__dict__))
         if self.session is not None:
             for h in self.session.holds.by_key.values():
                 for g in h.grants:
@@ -337,16 +348,3 @@ def unavailable(error: Exception | None) -> LockdError:
     e = Unavailable(f"the lock service cannot be reached: {error}" if error is not None else "")
     e.__cause__ = error
     return e
-
-
-_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
-inherited: list[object] = []
-"""What a child has from its parent: to end it would touch the parent's connections."""
-
-
-def _forked() -> None:
-    for engine in list(_engines):
-        engine.forked()
-
-
-os.register_at_fork(after_in_child=_forked)

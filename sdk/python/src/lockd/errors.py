@@ -220,6 +220,14 @@ class ClientClosed(LockdError):
     default_reason = "CLIENT_CLOSED"
 
 
+class ForkUnsupported(LockdError):
+    """This process was forked from one in which gRPC was used, and gRPC was not told that it would be.
+
+    Make the client in the child only, or set GRPC_ENABLE_FORK_SUPPORT=1 before gRPC is imported."""
+
+    default_reason = "FORK_UNSUPPORTED"
+
+
 class ProtocolError(LockdError):
     """One side does not keep to the protocol."""
 

@@ -1,6 +1,7 @@
 """For your own tests: a lockd with its leases in memory, on a free port, that ends with the tests.
 
-With pytest the fixture `lockd_server` is there as soon as this package is installed. The binary is found in LOCKD_TEST_BINARY, or else as `lockd` in PATH.
+With pytest the fixture `lockd_server` is there as soon as this package is installed. The binary is found in
+LOCKD_TEST_BINARY, or else as `lockd` in PATH.
 """
 
 from __future__ import annotations
