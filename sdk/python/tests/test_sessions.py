@@ -36,8 +36,8 @@ def test_work_goes_on_at_another_replica(servers: Servers, name: str) -> None:
             until("the session goes on", lambda: states.count("CONNECTED") == 2)
             assert (held.fence, held.is_held) == (fence, True)
             assert [h.fence for h in c.holds(name)] == [fence]
-        event = ends.next(0) or lockd.Unlocked(name)
-        assert event.gap
+            event = ends.next(PATIENCE)
+            assert event is not None and event.gap
 
 
 def test_a_request_that_waits_goes_on_at_another_replica(servers: Servers, name: str) -> None:
