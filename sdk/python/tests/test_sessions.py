@@ -203,7 +203,7 @@ def test_an_interrupted_wait_leaves_nothing(address: str, client: lockd.Client, 
     with lockd.connect(address, answer_timeout=PATIENCE) as c, client.lock(name, kind="fair"):
         old = signal.signal(signal.SIGALRM, interrupt)
         try:
-            for i in range(pick(20, 1000)):
+            for i in range(pick(50, 1000)):
                 signal.setitimer(signal.ITIMER_REAL, 0.001 + i % 10 * 0.002)
                 with pytest.raises(Interrupt):
                     c.lock(name, kind="fair").acquire()

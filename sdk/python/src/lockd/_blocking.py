@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .election import Election
 
 log = logging.getLogger("lockd")
+_LOOK_UP = 0.5  # seconds
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _H = TypeVar("_H", bound="Held | HeldAll")
@@ -37,13 +38,24 @@ def run(engine: Engine, call: Call, on_queued: Callable[[int], object] | None = 
     inbox: queue.SimpleQueue[int | None] = queue.SimpleQueue()
     call.tell = inbox.put
     try:
-        if call.id == 0:
-            engine.submit(call)
+        engine.submit(call)
         await_settled(engine, call, inbox, on_queued)
     except BaseException:
         engine.abandon(call)
         raise
     return call
+
+
+def _get(inbox: queue.SimpleQueue[_R], end: float) -> _R:
+    """Waits for the next item until a time; then it raises queue.Empty. It looks up now and then: Python may miss a
+    signal that comes just before it blocks."""
+    while True:
+        left = max(end - now(), 0)
+        try:
+            return inbox.get(timeout=min(left, _LOOK_UP))
+        except queue.Empty:
+            if left <= _LOOK_UP:
+                raise
 
 
 def await_settled(
@@ -53,7 +65,7 @@ def await_settled(
     while not call.settled:
         bound = engine.bound(call)
         try:
-            position = inbox.get(timeout=None if bound == NEVER else max(bound - now(), 0))
+            position = _get(inbox, bound)
         except queue.Empty:
             engine.late(call)
             if call.frees_all and not call.settled:
@@ -85,7 +97,7 @@ class Lost:
             g.listen(tell)
         try:
             while not self.is_set() and any(g.cause is None for g in self._grants):
-                ends.get(timeout=None if end == NEVER else max(end - now(), 0))
+                _get(ends, end)
         except queue.Empty:
             pass
         finally:
@@ -207,8 +219,13 @@ class Lock(Generic[_H]):
         again on the next one. A caller that is interrupted (KeyboardInterrupt) leaves no hold and no place in a queue.
         """
         engine = self._client._engine
-        call = run(engine, _requests.acquire(engine, self._items, self._options), self._options.get("on_queued"))
-        return self._make(engine, call.result())
+        call = _requests.acquire(engine, self._items, self._options)
+        try:
+            run(engine, call, self._options.get("on_queued"))
+            return self._make(engine, call.result())
+        except BaseException:  # also between the grant and the return
+            engine.abandon(call)
+            raise
 
     def __enter__(self) -> _H:
         if self._held is not None:
@@ -256,7 +273,7 @@ class Watch(Iterator[UnlockedEvent]):
                         raise self._feed.error
                     return None
             try:
-                self._news.get(timeout=None if end == NEVER else max(end - now(), 0))
+                _get(self._news, end)
             except queue.Empty:
                 return None
 

@@ -54,7 +54,10 @@ class Beats:
 
 
 class Timers:
-    """Calls functions at their times, in one thread, each with the lock held. They must not block."""
+    """Calls functions at their times, in one thread, each with the lock held. They must not block.
+
+    A signal may interrupt the main thread at any moment, also with the lock held, and so what must not be left half done
+    is done by this thread. What an interrupted caller left is noticed at the next call."""
 
     def __init__(self, lock: threading.RLock) -> None:
         self._wake = threading.Condition(lock)
@@ -68,7 +71,7 @@ class Timers:
         if self._ended:
             return
         heapq.heappush(self._heap, (when, next(self._count), call))
-        if self._thread is None:
+        if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, name="lockd-timers", daemon=True)
             self._thread.start()
         elif self._heap[0][2] is call:
@@ -86,7 +89,7 @@ class Timers:
 
     def _run(self) -> None:
         with self._wake:
-            while not self._ended:
+            while not self._ended and self._thread is threading.current_thread():
                 if not self._heap:
                     self._wake.wait()
                 elif (left := self._heap[0][0] - now()) > 0:

@@ -54,9 +54,15 @@ class Connector:
 
     def begin_locked(self) -> None:
         """Begins to connect, unless that is going on."""
+        if not self.busy and not self._engine.closed:
+            self.error = None
+            self._engine.timers.at_locked(now(), self._start)
+
+    def _start(self) -> None:
+        """Is called by the thread of the timers."""
         if self.busy or self._engine.closed:
             return
-        self.busy, self.error = True, None
+        self.busy = True
         self._thread = threading.Thread(target=self._run, name="lockd-connector", daemon=True)
         self._thread.start()
 

@@ -133,7 +133,7 @@ class Engine:
         answered and nothing was granted."""
         with self.mu:
             if call.settled:
-                grants = call.value if call.kind == "acquire" and isinstance(call.value, list) else []
+                grants, call.value = call.value if call.kind == "acquire" and call.value else [], None
                 for g in grants:
                     g.session.unlock(g, g.call("release", pb.Release()))
                 return bool(grants)
@@ -275,7 +275,11 @@ class Engine:
     def tell_locked(self, call: Callable[..., object], *args: Any) -> None:
         """Has a function of the user called, by a thread that ends when there is nothing more to tell; in order."""
         self._untold.append((call, args))
-        if not self._telling:
+        self.timers.at_locked(now(), self._tell)
+
+    def _tell(self) -> None:
+        """Is called by the thread of the timers."""
+        if self._untold and not self._telling:
             self._telling = True
             threading.Thread(target=self._tell_all, name="lockd-callbacks", daemon=True).start()
 

@@ -142,6 +142,9 @@ class Holds:
     def renewed(self, deadline: float) -> None:
         """Notes until when all auto leases are valid."""
         for h in list(self.by_key.values()):
+            for g in [g for g in h.grants if g.cause is not None]:  # its unlock was interrupted
+                self.remove(g)
+                self.session.release(g)
             if h.auto:
                 self.raise_to(h, deadline)
 

@@ -97,10 +97,12 @@ class Session:
 
     def unlock(self, g: Grant, call: Call) -> bool:
         """Ends a grant by unlock, sends its release, and says whether it was still held."""
-        if not self.holds.remove(g):
+        if g.cause is not None or g not in g.hold.grants:
             return False
+        # In this order: what a signal leaves half done is found by Holds.renewed.
         g.end_locked(Unlocked())
         self.submit(call)
+        self.holds.remove(g)
         self.leave_if_idle()
         return True
 

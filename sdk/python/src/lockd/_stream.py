@@ -122,8 +122,8 @@ class Stream:
     def rouse(self, *, always: bool = False) -> None:
         """Wakes the writer."""
         if self._idle or always:
-            self._idle = False
             self._wake.notify_all()
+            self._idle = False
 
     def cancel(self, cause: LockdError) -> None:
         """Ends it from here."""

@@ -220,8 +220,13 @@ class Lock(Generic[_H]):
         """Waits until the lock is held, as `lockd.Lock.acquire` does. A task that is cancelled leaves no hold and no
         place in a queue."""
         engine = self._client._engine
-        call = await run(engine, _requests.acquire(engine, self._items, self._options), self._options.get("on_queued"))
-        return self._make(engine, call.result())
+        call = _requests.acquire(engine, self._items, self._options)
+        try:
+            await run(engine, call, self._options.get("on_queued"))
+            return self._make(engine, call.result())
+        except BaseException:  # also between the grant and the return
+            engine.abandon(call)
+            raise
 
     async def __aenter__(self) -> _H:
         if self._held is not None:
