@@ -29,15 +29,15 @@ def test_work_goes_on_at_another_replica(servers: Servers, name: str) -> None:
     one, two = servers.start(), servers.start()
     states: list[str] = []
     told = lambda s: states.append(s.state)  # noqa: E731
-    with lockd.connect([one.address, two.address], on_status=told, answer_timeout=PATIENCE) as c:
-        with c.lock(name) as held, c.watch(name) as ends:
-            fence = held.fence
-            one.stop()
-            until("the session goes on", lambda: states.count("CONNECTED") == 2)
-            assert (held.fence, held.is_held) == (fence, True)
-            assert [h.fence for h in c.holds(name)] == [fence]
-            event = ends.next(PATIENCE)
-            assert event is not None and event.gap
+    c = lockd.connect([one.address, two.address], on_status=told, answer_timeout=PATIENCE)
+    with c, c.lock(name) as held, c.watch(name) as ends:
+        fence = held.fence
+        one.stop()
+        until("the session goes on", lambda: states.count("CONNECTED") == 2)
+        assert (held.fence, held.is_held) == (fence, True)
+        assert [h.fence for h in c.holds(name)] == [fence]
+        event = ends.next(PATIENCE)
+        assert event is not None and event.gap
 
 
 def test_a_request_that_waits_goes_on_at_another_replica(servers: Servers, name: str) -> None:

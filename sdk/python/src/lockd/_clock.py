@@ -56,8 +56,8 @@ class Beats:
 class Timers:
     """Calls functions at their times, in one thread, each with the lock held. They must not block.
 
-    A signal may interrupt the main thread at any moment, also with the lock held, and so what must not be left half done
-    is done by this thread. What an interrupted caller left is noticed at the next call."""
+    A signal may interrupt the main thread at any moment, also with the lock held, and so what must not be left half
+    done is done by this thread. What an interrupted caller left is noticed at the next call."""
 
     def __init__(self, lock: threading.RLock) -> None:
         self._wake = threading.Condition(lock)
