@@ -36,8 +36,9 @@ func TestPythonIsTypedAndTidy(t *testing.T) {
 	settings := filepath.Join(p.source, "pyproject.toml")
 	p.run(t, "-m", "ruff", "check", "--no-cache", p.source)
 	p.run(t, "-m", "ruff", "format", "--no-cache", "--check", p.source)
-	p.run(t, "-m", "mypy", "--cache-dir", t.TempDir(), "--config-file", settings, "-p", "lockd")
-	p.run(t, "-m", "mypy", "--cache-dir", t.TempDir(), "--config-file", settings, p.tests, filepath.Join(p.source, "bench.py"))
+	mypy := []string{"-m", "mypy", "--cache-dir", t.TempDir(), "--config-file", settings}
+	p.run(t, append(mypy, "-p", "lockd")...)
+	p.run(t, append(mypy, p.tests, filepath.Join(p.source, "bench.py"))...)
 }
 
 // pythonSDK is the SDK as somebody installed it.
