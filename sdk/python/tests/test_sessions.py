@@ -12,7 +12,7 @@ import time
 from multiprocessing.connection import Connection
 
 import pytest
-from conftest import PATIENCE, Servers, pick, until
+from conftest import PATIENCE, Servers, free_port, pick, until
 
 import lockd
 from lockd.testing import LockdServer
@@ -23,6 +23,7 @@ def test_a_lock_is_renewed(servers: Servers, name: str) -> None:
     with lockd.connect(server.address, session_ttl=1, answer_timeout=PATIENCE) as c, c.lock(name) as held:
         time.sleep(2.5)
         assert held.is_held and held.remaining() < 1
+        until("heartbeats are sent", lambda: (s := c._engine.session) and s.stream and s.stream.beats._last)
 
 
 def test_work_goes_on_at_another_replica(servers: Servers, name: str) -> None:
@@ -67,6 +68,34 @@ def test_a_drained_replica_is_left(servers: Servers, name: str) -> None:
         assert one.process.wait(PATIENCE) == 0
         assert [h.fence for h in c.holds(name)] == [held.fence]
         held.check()
+
+
+def test_a_rolling_restart_is_not_noticed(servers: Servers, name: str) -> None:
+    ports = [free_port() for _ in range(3)]
+    replicas = [servers.start(LOCKD_LISTEN=f"127.0.0.1:{port}") for port in ports]
+    ends, errors = threading.Event(), []
+
+    def work(c: lockd.Client, i: int) -> None:
+        try:
+            with c.lock(f"{name}/{i}") as mine:
+                while not ends.is_set():
+                    with c.lock(f"{name}/shared/{i % 4}"):
+                        mine.check()
+        except Exception as e:
+            errors.append(e)
+
+    with lockd.connect([r.address for r in replicas], answer_timeout=PATIENCE) as c:
+        threads = [threading.Thread(target=work, args=[c, i]) for i in range(pick(4, 32))]
+        for t in threads:
+            t.start()
+        for port, replica in zip(ports, replicas, strict=True):
+            replica.process.terminate()
+            assert replica.process.wait(PATIENCE) == 0
+            servers.start(LOCKD_LISTEN=f"127.0.0.1:{port}")
+        ends.set()
+        for t in threads:
+            t.join()
+    assert errors == []
 
 
 def test_a_client_that_is_cut_off_knows_it_first(servers: Servers, name: str) -> None:
