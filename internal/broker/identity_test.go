@@ -289,6 +289,19 @@ func TestAUnaryCallWaitsOnlyForWhoItIs(t *testing.T) {
 	})
 }
 
+// A unary call that waits does not outlive the credentials that it was made with.
+func TestAUnaryCallWaitsNoLongerThanItsCredentials(t *testing.T) {
+	inWorld(t, func(w *world) {
+		p := &someone{name: "billing", until: time.Now().Add(10 * time.Second), behind: time.Second}
+		w.alive().take("job")
+		began := time.Now()
+		_, _, err := w.once(request.Once{Name: "job", Wait: new(time.Hour), Identity: p})
+		if took := time.Since(began); !isError(err, session.ErrUnauthenticated) || took > 12*time.Second {
+			t.Errorf("after %v: got %v", took, err)
+		}
+	})
+}
+
 // Clocks are set: when the time comes the credentials may be good yet, for a moment.
 func TestCredentialsExpireAlsoWhenClocksAreSet(t *testing.T) {
 	inWorld(t, func(w *world) {
