@@ -91,8 +91,8 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 	return lease, nil, err
 }
 
-// awaitOnce waits for the answer, until ctx ends or the credentials of the caller expire. Clocks are set, and run slower
-// for a while: it looks again until they have expired.
+// awaitOnce waits for the answer, until ctx ends or the credentials of the caller expire. Clocks are set: it looks again
+// until they have expired.
 func (w *waiter) awaitOnce(ctx context.Context) onceAnswer {
 	const leastLook = 10 * time.Millisecond
 	var expired <-chan time.Time // never
