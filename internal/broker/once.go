@@ -91,7 +91,7 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 	return lease, nil, err
 }
 
-// awaitOnce waits for the answer, until ctx ends or the credentials of the caller expire. Clocks are set: it looks again
+// awaitOnce waits for the answer, until ctx ends or the caller's credentials expire. Clocks are set, so it looks again
 // until they have expired.
 func (w *waiter) awaitOnce(ctx context.Context) onceAnswer {
 	const leastLook = 10 * time.Millisecond
