@@ -2,8 +2,10 @@ package broker_test
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,6 +148,41 @@ func TestARightIsWithdrawn(t *testing.T) {
 			c.take("mine too")
 		})
 	}
+}
+
+// A client may lose very many names at once. It is told at once, and few of them are freed at a time: what the store
+// does not answer in time is left to run out, of those that are too many.
+func TestVeryManyForbiddenNamesAreFreed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		p := &someone{name: "billing"}
+		const holds = 1000
+		for s := range 2 {
+			c := w.openWith(p.opening())
+			defer c.beats()()
+			for i := range holds / 2 {
+				c.take(fmt.Sprint("x", s, " ", i))
+			}
+		}
+		var now, most atomic.Int64
+		w.store.on("Release", func(next func() error) error {
+			most.Store(max(most.Load(), now.Add(1))) // one after the other
+			defer now.Add(-1)
+			time.Sleep(time.Second)
+			return next()
+		})
+		w.forbids(p, "x", true)
+		if n := w.b.Status().Locks; n != 0 {
+			t.Errorf("%d are held yet", n)
+		}
+		time.Sleep(10 * time.Second)
+		if most.Load() > 256 {
+			t.Errorf("%d are freed at a time", most.Load())
+		}
+		for i := range holds / 2 {
+			w.free(fmt.Sprint("x0 ", i))
+			w.free(fmt.Sprint("x1 ", i))
+		}
+	})
 }
 
 // A session, and a unary lease, belong to who made them. Another client gets the answer for what does not exist.
