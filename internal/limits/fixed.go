@@ -39,6 +39,7 @@ const (
 	// Listings are read from the store or from all replicas. One may keep Redis busy for some 25 ms, and nobody else is
 	// served meanwhile.
 	Listings     = 2
+	Lists        = 8 // answers with lists, of one tenant, that are made or were not read yet
 	Examinations = 1
 )
 
