@@ -18,8 +18,8 @@ const adminMethods = "/lockd.v1.AdminService/"
 
 // unary does what all unary calls of an address have in common. It refuses marked messages, makes a status of an error,
 // tells its reason in the trailer, and counts the calls by method, which is a registered one, and code. With a clients
-// file nobody calls who is not known and may not. Health and reflection are for everybody. A call is under way until its
-// answer was read.
+// file nobody calls who is not known and may not. Health and reflection are for everybody. A call is under way until
+// its answer was read.
 func unary(b *broker.Broker, operators bool, d door, log *zap.Logger, m *metrics) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
 		var who *caller
