@@ -23,6 +23,7 @@ type waiter struct {
 	shards     []int        // the numbers of theirs, which are locked in this order
 	lease      time.Duration
 	auto       bool
+	maxHold    time.Duration // of an auto lease; 0 is no bound
 	annotation string
 	waited     time.Duration // elsewhere, as its client says
 	actor      string        // as the client named it; see actorOf
@@ -61,6 +62,9 @@ func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 	}
 	if req.Lease != nil {
 		w.lease, w.Claim.TTL = *req.Lease, *req.Lease
+	}
+	if req.MaxHold != nil {
+		w.maxHold = *req.MaxHold
 	}
 	w.begin(req.Wait)
 	if len(req.More) > 0 {
@@ -112,12 +116,17 @@ func (w *waiter) want() session.Want {
 	return want
 }
 
-// ttl is the TTL of an attempt made now. An auto lease ends one session TTL after its client was last heard.
+// ttl is the TTL of an attempt made now. An auto lease ends one session TTL after its client was last heard, and no
+// later than its max_hold.
 func (w *waiter) ttl(now time.Time) time.Duration {
-	if w.auto {
-		return w.sess.AutoEnd().Sub(now)
+	if !w.auto {
+		return w.lease
 	}
-	return w.lease
+	ttl := w.sess.AutoEnd().Sub(now)
+	if w.maxHold > 0 {
+		ttl = min(ttl, w.maxHold)
+	}
+	return ttl
 }
 
 // claimed are all claims of a request.

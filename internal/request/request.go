@@ -20,6 +20,7 @@ type Acquire struct {
 	Holder     string         // empty: the request is its own holder
 	Wait       *time.Duration // nil: for ever; 0: try once
 	Lease      *time.Duration // nil: auto
+	MaxHold    *time.Duration // of an auto lease; nil: no bound
 	Annotation string
 	Actor      string // who asks, to find deadlocks; empty: not said
 	// Traceparent is the span that asks, as W3C's header has it. Nobody has checked it. Empty: not said.

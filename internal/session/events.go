@@ -37,6 +37,9 @@ type HeldLock struct {
 	Count    uint32
 	Auto     bool
 	Permits  uint32 // of a semaphore
+	Most     time.Time // no validity is later; zero if there is no such bound
+	// MaxHold is what is left until then, as a client says that resumes; nil if there is no bound.
+	MaxHold *time.Duration
 	// Age and Annotation are what a client that resumes says of a hold, for people; they are not told.
 	Age        time.Duration
 	Annotation string
@@ -60,6 +63,7 @@ type (
 		Validity Validity
 		Count    uint32
 		Auto     bool
+		Most     time.Time // no validity is later; zero if there is no such bound
 	}
 	// NotGranted: the lock is not held. Cause is ErrHeld, ErrTimedOut or ErrCancelled.
 	NotGranted struct {
