@@ -66,7 +66,7 @@ type execution struct {
 const actorEnv = "LOCKD_ACTOR"
 
 func newExec(o *options) *cobra.Command {
-	var wait, lease, ttl time.Duration
+	var wait, lease, ttl, most time.Duration
 	var annotation string
 	var fail bool
 	var want wanted
@@ -93,6 +93,9 @@ func newExec(o *options) *cobra.Command {
 			if cmd.Flags().Changed("lease") {
 				x.lock = append(x.lock, client.Lease(lease))
 			}
+			if cmd.Flags().Changed("max-hold") {
+				x.lock = append(x.lock, client.MaxHold(most))
+			}
 			var err error
 			if x.items, err = want.items(args[0]); err != nil {
 				return err
@@ -115,6 +118,9 @@ func newExec(o *options) *cobra.Command {
 	}
 	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait for the lock; 0 = try once; without it for ever")
 	cmd.Flags().DurationVar(&lease, "lease", 0, "take a lease that ends after this time, instead of one that is renewed")
+	cmd.Flags().DurationVar(&most, "max-hold", 0,
+		"how long the lock is held at most: then it is lost and the command is ended, so that one that hangs does not "+
+			"keep the lock")
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long the lock outlives lockctl at most (default the server's)")
 	cmd.Flags().StringVar(&annotation, "annotation", "", "a `text` for people who look at the lock (default the command)")
 	cmd.Flags().BoolVar(&fail, "fail-on-deadlock", false,
@@ -184,7 +190,7 @@ func (x *execution) run(ctx context.Context) error {
 	defer signal.Stop(x.signals)
 	ls, err := x.obtain(ctx)
 	if err != nil {
-		return err
+		return nameHolder(ctx, x.inspect, err)
 	}
 	notify(x.signals, syscall.SIGTSTP) // not earlier: a lockctl that only waits is stopped as any program
 

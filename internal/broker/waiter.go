@@ -41,6 +41,7 @@ type waiter struct {
 	timer     *time.Timer // ends a bounded wait
 	apart     bool        // in no queue: it wants once more what its holder has, or comes instead of another
 	span      *span       // nil if it is not traced
+	tells     *telling    // who is in the way; nil if that is not wanted
 	succeeded bool        // it came instead of another request and may have what that was granted; the store was not asked
 	unsure    bool        // the caller chose its lease id, and what it has nobody knows
 }
@@ -65,6 +66,9 @@ func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 	}
 	if req.MaxHold != nil {
 		w.maxHold = *req.MaxHold
+	}
+	if req.TellHolder {
+		w.tells = &telling{}
 	}
 	w.begin(req.Wait)
 	if len(req.More) > 0 {
@@ -149,6 +153,9 @@ func (b *Broker) removeLocked(w *waiter) {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
+	if w.tells != nil && w.tells.timer != nil {
+		w.tells.timer.Stop()
+	}
 	if w.ownID && !w.Asking() {
 		w.overLocked()
 	}
@@ -175,8 +182,8 @@ func (b *Broker) parkLocked(w *waiter, position int) {
 	b.boundLocked(w)
 	w.span.beginWait()
 	w.shard.waiting[w] = true
-	if w.Tells(position) && w.sess != nil {
-		w.sess.Tell(session.Queued{ID: w.id, Position: position})
+	if changed := w.Tells(position); w.sess != nil {
+		w.tellQueuedLocked(position, changed)
 	}
 }
 

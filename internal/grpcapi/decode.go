@@ -113,7 +113,7 @@ func toHold(h named) session.Hold {
 // setAcquire reads a request into one that is empty.
 func setAcquire(req *request.Acquire, a *lockdv1.Acquire) (err error) {
 	req.Holder, req.Annotation, req.Actor = a.GetHolder(), a.GetAnnotation(), a.GetActor()
-	req.Traceparent = a.GetTraceparent()
+	req.Traceparent, req.TellHolder = a.GetTraceparent(), a.GetTellHolder()
 	req.InsteadOf = slices.Clone(a.GetInsteadOf()) // its memory is used again
 	var first request.Item
 	if len(a.GetNames())+len(a.GetItems()) == 0 {

@@ -133,7 +133,7 @@ func (a *answer) set(e session.Event) {
 	case session.NotGranted:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_NotGranted{NotGranted: fromNotGranted(e)}
 	case session.Queued:
-		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Queued{Queued: &lockdv1.Queued{Position: count(e.Position)}}
+		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Queued{Queued: fromQueued(e)}
 	case session.Released:
 		a.release(e)
 	case session.Extended:
@@ -204,10 +204,19 @@ func setPush(r *lockdv1.SessionResponse, e session.Event) {
 	}
 }
 
+func fromQueued(e session.Queued) *lockdv1.Queued {
+	q := &lockdv1.Queued{Position: count(e.Position)}
+	if by := e.By; by != nil {
+		q.HeldBy, q.Name, q.Client, q.Annotation, q.Peer = string(by.HeldBy), by.Name, by.Client, by.Annotation, by.Peer
+		q.HeldFor = optional(by.HeldFor)
+	}
+	return q
+}
+
 func fromNotGranted(e session.NotGranted) *lockdv1.NotGranted {
 	n := &lockdv1.NotGranted{
 		RetryAfter: optional(e.RetryAfter), HeldBy: string(e.HeldBy), Name: e.Name,
-		Client: e.Client, Annotation: e.Annotation,
+		Client: e.Client, Annotation: e.Annotation, Peer: e.Peer, HeldFor: optional(e.HeldFor),
 	}
 	switch {
 	case errors.Is(e.Cause, session.ErrTimedOut):
