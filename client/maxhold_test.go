@@ -52,9 +52,12 @@ func TestALossByMaxHoldThatTheServerTells(t *testing.T) {
 	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
 		c := f.dial(t)
 		l := mustLock(t, c, "n")
+		hold := &lockdv1.Hold{Name: "n", Kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE, Fence: l.Fence()}
+		f.mu.Lock()
+		hold.Holder = f.held["n"].holder
+		f.mu.Unlock()
 		f.stream(0).send(0, &lockdv1.Lost{
-			Hold:   &lockdv1.Hold{Name: "n", Kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE, Holder: "#1", Fence: l.Fence()},
-			Reason: lockdv1.Lost_REASON_EXPIRED, Cause: lockdv1.Lost_CAUSE_MAX_HOLD,
+			Hold: hold, Reason: lockdv1.Lost_REASON_EXPIRED, Cause: lockdv1.Lost_CAUSE_MAX_HOLD,
 		})
 		<-l.Lost()
 		if lost, is := errors.AsType[*client.LostError](l.Err()); !is || !lost.MaxHold {

@@ -102,7 +102,9 @@ func TestNobodyIsToldOfANameThatIsHidden(t *testing.T) {
 // locksOnly is a client that may look at nothing.
 type locksOnly struct{ someone }
 
-func (*locksOnly) MayLook(name string) error { return &session.ForbiddenError{Right: "look", Name: name} }
+func (*locksOnly) MayLook(name string) error {
+	return &session.ForbiddenError{Right: "look", Name: name}
+}
 
 func (p *locksOnly) opening() session.OpenRequest {
 	req := p.someone.opening()

@@ -36,7 +36,7 @@ type HeldLock struct {
 	Validity Validity
 	Count    uint32
 	Auto     bool
-	Permits  uint32 // of a semaphore
+	Permits  uint32    // of a semaphore
 	Most     time.Time // no validity is later; zero if there is no such bound
 	// MaxHold is what is left until then, as a client says that resumes; nil if there is no bound.
 	MaxHold *time.Duration

@@ -42,6 +42,7 @@ func TestAHolderThatHangsLosesItsLockByMaxHold(t *testing.T) {
 		next := make(chan *client.Lock, 1)
 		var granted *lockdv1.Granted
 		var lost *lockdv1.Lost
+		late := time.After(time.Minute)
 		for beat := uint64(1); lost == nil; beat++ {
 			select {
 			case m := <-answers:
@@ -56,6 +57,8 @@ func TestAHolderThatHangsLosesItsLockByMaxHold(t *testing.T) {
 					}()
 				}
 				lost = m.GetLost()
+			case <-late:
+				t.Fatal("it is not lost")
 			case <-time.After(100 * time.Millisecond):
 				harness.Must(t, stream.Send(&lockdv1.SessionRequest{
 					Message: &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{SentId: beat}},
