@@ -223,7 +223,7 @@ type LostError struct {
 func (e *LostError) Error() string {
 	text := fmt.Sprintf("%v: %s: %s", ErrLost, quoted(e.Name), e.Reason)
 	if e.MaxHold {
-		text += ": its time by MaxHold is over"
+		text += ": held for the time of MaxHold"
 	}
 	if e.By != "" {
 		text += fmt.Sprintf(" by %q", e.By)

@@ -37,7 +37,7 @@ func TestMaxHoldEndsALockWhateverTheServerSays(t *testing.T) {
 		if !is || lost.Reason != client.LostExpired || !lost.MaxHold {
 			t.Errorf("got %v, want it expired by MaxHold", l.Err())
 		}
-		if got, want := l.Err().Error(), `the lock was lost: "n": expired: its time by MaxHold is over`; got != want {
+		if got, want := l.Err().Error(), `the lock was lost: "n": expired: held for the time of MaxHold`; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		synctest.Wait()
