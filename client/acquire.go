@@ -40,7 +40,7 @@ type queued struct {
 
 // tell tells it to those who want to know.
 func (r *request) tell(q queued) {
-	if r.onQueued != nil && !(q.again && q.position == r.position) {
+	if r.onQueued != nil && (!q.again || q.position != r.position) {
 		r.onQueued(q.position)
 	}
 	r.position = q.position

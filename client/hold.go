@@ -44,8 +44,8 @@ func (h *hold) last(deadline instant) instant {
 	return deadline
 }
 
-// addLocked takes a Lock in that was granted until a deadline, and until most at last if that is not 0. An auto lease is
-// renewed by the server.
+// addLocked takes a Lock in that was granted until a deadline, and until most at last if that is not 0. An auto lease
+// is renewed by the server.
 func (s *session) addLocked(l *Lock, deadline, most instant, auto bool) {
 	h := s.holds[l.hold.key]
 	if h != nil && h.end() <= s.client.now() {

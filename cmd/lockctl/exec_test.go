@@ -271,7 +271,9 @@ func TestExecSaysWhoHoldsTheLock(t *testing.T) {
 	first.line("ready")
 	second := start(t, "exec", "who", "--", "echo", "ran")
 	second.says(`WAITING: for "who"`)
-	for _, try := range [][]string{{"exec", "who", "--wait", "0", "--", "echo", "ran"}, {"acquire", "who", "--lease", "1m"}} {
+	for _, try := range [][]string{
+		{"exec", "who", "--wait", "0", "--", "echo", "ran"}, {"acquire", "who", "--lease", "1m"},
+	} {
 		if r := call(t, try...); r.code != exitNotObtained || !strings.Contains(r.stderr, " by nightly (back up) from ") {
 			t.Errorf("%q: got %+v", try, r)
 		}

@@ -21,7 +21,8 @@ type extension struct {
 }
 
 // Extend sets how long a lease lasts from now, and whether it is renewed. It never ends earlier than it would have done
-// without the request, unless that may shorten it, and never beyond its max_hold. The answer is Extended or Failed. Repeating it is harmless.
+// without the request, unless that may shorten it, and never beyond its max_hold. The answer is Extended or Failed.
+// Repeating it is harmless.
 //
 // With an unknown outcome the lease is what it was, and ends somewhere between its old and its new time. The client
 // counts with the earlier one.

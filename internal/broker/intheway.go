@@ -87,8 +87,8 @@ func (w *waiter) tellQueuedLocked(position int, changed bool) {
 	}
 }
 
-// tellInTheWayLocked tells who is in the way, if that is somebody else than before or the position is to be told. Who is
-// known less well than before is not told again.
+// tellInTheWayLocked tells who is in the way, if that is somebody else than before or the position is to be told. Who
+// is known less well than before is not told again.
 func (w *waiter) tellInTheWayLocked(by session.InTheWay, position bool) {
 	t, name := w.tells, w.q.Name()
 	if w.hides(name) {
@@ -99,7 +99,7 @@ func (w *waiter) tellInTheWayLocked(by session.InTheWay, position bool) {
 	if w.all != nil && by.HeldBy != "" {
 		by.Name = name
 	}
-	known := by.HeldBy != "" && by != t.told && !(by.HeldBy == t.told.HeldBy && by.Client == "")
+	known := by.HeldBy != "" && by != t.told && (by.HeldBy != t.told.HeldBy || by.Client != "")
 	if !known && !position {
 		return
 	}

@@ -72,8 +72,9 @@ func TestWhoWaitsIsToldWhoIsInTheWay(t *testing.T) {
 			t.Errorf("got %+v, want the owner alone", q.By)
 		}
 		time.Sleep(2 * time.Second)
-		if q := one[session.Queued](c); q.By.Client != "elsewhere" || q.By.Annotation != "note" || q.By.HeldFor < time.Minute {
-			t.Errorf("got %+v, want who holds it elsewhere", q.By)
+		by := one[session.Queued](c).By
+		if by.Client != "elsewhere" || by.Annotation != "note" || by.HeldFor < time.Minute {
+			t.Errorf("got %+v, want who holds it elsewhere", by)
 		}
 		time.Sleep(time.Minute)
 		c.none()

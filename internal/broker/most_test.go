@@ -51,7 +51,7 @@ func TestMaxHoldEndsTheHoldOfALiveClient(t *testing.T) {
 						t.Fatalf("got %+v, want an auto lease that ends at %v", g, mostOf(maxHold))
 					}
 					for ; g.Most.After(time.Now().Add(time.Second)); time.Sleep(time.Second) {
-						if left := begun.Add(maxHold).Sub(time.Now()); w.look("job").TTL > left {
+						if left := time.Until(begun.Add(maxHold)); w.look("job").TTL > left {
 							t.Fatalf("the store has it for %v, want at most %v", w.look("job").TTL, left)
 						}
 					}
@@ -239,8 +239,11 @@ func TestWhichMaxHoldsAreRefused(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
 		for _, req := range []request.Acquire{
-			{MaxHold: new(time.Duration(0))}, {MaxHold: new(-time.Second)}, {MaxHold: new(time.Millisecond)},
-			{MaxHold: new(w.cfg.Limits.MaxLease + 1)}, {MaxHold: new(time.Minute), Lease: new(time.Minute)},
+			{MaxHold: new(time.Duration(0))},
+			{MaxHold: new(-time.Second)},
+			{MaxHold: new(time.Millisecond)},
+			{MaxHold: new(w.cfg.Limits.MaxLease + 1)},
+			{MaxHold: new(time.Minute), Lease: new(time.Minute)},
 		} {
 			req.Name = "job"
 			c.acquire(req)

@@ -68,8 +68,9 @@ func TestAHolderThatHangsLosesItsLockByMaxHold(t *testing.T) {
 		if lost.GetReason() != lockdv1.Lost_REASON_EXPIRED || lost.GetCause() != lockdv1.Lost_CAUSE_MAX_HOLD {
 			t.Errorf("got %v, want it expired by max_hold", lost)
 		}
-		if held := time.Since(begun); held < granted.GetMaxHold().AsDuration() || granted.GetMaxHold().AsDuration() > mostHeld {
-			t.Errorf("lost after %v, and it was told %v", held, granted.GetMaxHold().AsDuration())
+		told := granted.GetMaxHold().AsDuration()
+		if held := time.Since(begun); held < told || told > mostHeld {
+			t.Errorf("lost after %v, and it was told %v", held, told)
 		}
 		if l := harness.Soon(t, "the next one has the lock", next); l != nil {
 			mustUnlock(t, l)
@@ -77,7 +78,8 @@ func TestAHolderThatHangsLosesItsLockByMaxHold(t *testing.T) {
 	})
 }
 
-// The SDK ends the lock by itself, also at another replica than the one that granted it, and tells why. Then it is free.
+// The SDK ends the lock by itself, also at another replica than the one that granted it, and tells why. Then it is
+// free.
 func TestMaxHoldGoesOnAtAnotherReplica(t *testing.T) {
 	t.Parallel()
 	_, a, b := twoReplicas(t)
