@@ -123,8 +123,8 @@ func (l *Lease) loseLocked(reason lock.LostReason) {
 
 // releaseLostLocked gives back a lost lease that the store may keep for much longer than anybody was told: an extended
 // one, one with a max_hold, or that of a writer, who may read as well. It does so a margin after the end of the
-// validity, as an ordinary end does. It does not happen when the session has gone on elsewhere, or ended and leaves its leases to run out: the
-// client may still be at work.
+// validity, as an ordinary end does. It does not happen when the session has gone on elsewhere, or ended and leaves its
+// leases to run out: the client may still be at work.
 func (b *Broker) releaseLostLocked(l *Lease) {
 	if !l.extended && l.kind != lock.Write || l.sess.LeavesLeases() {
 		return
