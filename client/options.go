@@ -133,9 +133,9 @@ func Lease(d time.Duration) LockOption {
 
 // MaxHold bounds how long the lock is held: d after the grant the lease is not renewed any more, so that a holder that
 // hangs does not keep the lock for ever. The lock is then lost with a *LostError that says MaxHold, 1 % and 2 ms before
-// d has passed, for clocks that differ. Nothing prolongs it: Extend, MakeAuto and further locks of the same Holder reach
-// no further. A server that does not know MaxHold is ErrUnsupported, and MaxHold with Lease, or of less or more than the
-// server allows, is ErrInvalid.
+// d has passed, for clocks that differ. Nothing prolongs it: Extend, MakeAuto and further locks of the same Holder
+// reach no further. A server that does not know MaxHold is ErrUnsupported. MaxHold with Lease, or of less or more than
+// the server allows, is ErrInvalid.
 func MaxHold(d time.Duration) LockOption {
 	return func(r *request) { r.acquire.MaxHold = durationpb.New(d) }
 }

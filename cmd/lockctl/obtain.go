@@ -128,12 +128,12 @@ func nameHolder(
 	ctx context.Context, inspect func(ctx context.Context, name string, waiters uint32) (inspectView, error), err error,
 ) error {
 	held, ok := errors.AsType[*client.HeldError](err)
-	if !ok || held.Client != "" {
+	if !ok || held.Client != "" || held.Peer != "" {
 		return err
 	}
 	v, _ := inspect(ctx, held.Name, 1) // else it is not told
 	for _, h := range v.Holds {
-		if h.Owner == held.HeldBy && h.Client != "" {
+		if h.Owner == held.HeldBy {
 			held.Client, held.Annotation, held.Peer = h.Client, h.Annotation, h.Address
 			if h.Age != nil {
 				held.HeldFor = time.Duration(*h.Age) * time.Millisecond

@@ -99,13 +99,16 @@ func (w *waiter) tellInTheWayLocked(by session.InTheWay, position bool) {
 	if w.all != nil && by.HeldBy != "" {
 		by.Name = name
 	}
-	known := by.HeldBy != "" && by != t.told && (by.HeldBy != t.told.HeldBy || by.Client != "")
+	known := by.HeldBy != "" && by != t.told && (by.HeldBy != t.told.HeldBy || by.Known())
 	if !known && !position {
 		return
 	}
-	if known {
+	switch {
+	case known:
 		t.told = by
-	} else {
+	case t.told.Name != "" && t.told.Name != name: // it waits for another one by now
+		by, age = session.InTheWay{}, 0
+	default:
 		by, age = t.told, 0
 	}
 	by.HeldFor = age
@@ -125,7 +128,7 @@ func (b *Broker) lookAgain(w *waiter) {
 	if !waits {
 		return
 	}
-	if by.Client == "" {
+	if !by.Known() {
 		if there, ok := b.askInTheWay(w, name); ok {
 			by = there
 		}

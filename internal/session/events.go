@@ -183,6 +183,9 @@ func (e HoldList) texts() (n int) {
 	return n
 }
 
+// Known says whether more is known than the owner.
+func (i *InTheWay) Known() bool { return i.Client != "" || i.Peer != "" }
+
 func (i *InTheWay) texts() int {
 	return len(i.Name) + len(i.HeldBy) + len(i.Client) + len(i.Annotation) + len(i.Peer)
 }
