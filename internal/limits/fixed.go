@@ -41,6 +41,8 @@ const (
 	Listings     = 2
 	Lists        = 8 // answers with lists, of one tenant, that are made or were not read yet
 	Examinations = 1
+	// LooksPerSecond is for how many requests a second the others are asked who is in the way.
+	LooksPerSecond = 50
 )
 
 // ListingPatience is how long a list waits for others.
