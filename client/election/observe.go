@@ -11,7 +11,7 @@ import (
 )
 
 // maxTrust is how long an observer believes at most that who leads still leads, without having asked again.
-const maxTrust = 30 * time.Second
+const maxTrust = 10 * time.Second
 
 // Leader is who leads, as an observer sees it.
 type Leader struct {
@@ -55,7 +55,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 //
 // The server pushes the end of each term, and then is asked who leads. While nobody does it is asked again, after 50 ms
 // and then less and less often, at most once a second: there is no push for a beginning. While somebody leads it is
-// asked again when the leader's lease would have ended, or after 30 s.
+// asked again when the leader's lease would have ended, or after 10 s.
 //
 // While the server cannot be reached the leader of before is told, once, with an error that is client.ErrUnavailable:
 // that may have changed. When it answers again, who leads is told, also if it is the same. Any other error is the last
