@@ -1,12 +1,12 @@
 // Package lockdlease has client-go elect leaders by means of lockd, without the API server of Kubernetes.
 //
-//	lock := lockdlease.New(c, "my-controller", hostname+"_"+uuid)
+//	lease := lockdlease.New(c, "my-controller", hostname+"_"+uuid)
 //	leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
-//		Lock:          lock,
+//		Lock:          lease,
 //		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
 //		ReleaseOnCancel: true,
 //		Callbacks: leaderelection.LeaderCallbacks{
-//			OnStartedLeading: lock.Leading(func(ctx context.Context, term *client.Lock) { work(ctx, term.Fence()) }),
+//			OnStartedLeading: lease.Leading(func(ctx context.Context, term *client.Lock) { work(ctx, term.Fence()) }),
 //			OnStoppedLeading: func() { os.Exit(1) },
 //		},
 //	})
