@@ -1,4 +1,3 @@
-// Package examples has the tests of the examples for Go.
 package examples
 
 import (

@@ -1,4 +1,4 @@
-// Program election does something in one of several processes, as long as that one lives. Run it in two terminals, and
+// election does something in one of several processes, as long as that one lives. Run it in two terminals, and
 // end the one that leads:
 //
 //	go run ./examples/go/election

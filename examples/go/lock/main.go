@@ -1,4 +1,4 @@
-// Program lock does something that no two processes may do at a time. Run it in two terminals:
+// lock does something that no two processes may do at a time. Run it in two terminals:
 //
 //	go run ./examples/go/lock invoice:4711
 //
