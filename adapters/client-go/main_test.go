@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/klog/v2"
 
@@ -32,8 +33,7 @@ var addr, adminAddr string
 const childVariable = "TEST_ELECTOR"
 
 func TestMain(m *testing.M) {
-	klog.LogToStderr(false) // what electors log is of no interest
-	klog.SetOutput(nowhere{})
+	klog.SetLogger(logr.Discard()) // what electors log is of no interest
 	if what, id, ok := strings.Cut(os.Getenv(childVariable), " "); ok {
 		beElector(what, id)
 		return
@@ -44,10 +44,6 @@ func TestMain(m *testing.M) {
 		return nil
 	})))
 }
-
-type nowhere struct{}
-
-func (nowhere) Write(p []byte) (int, error) { return len(p), nil }
 
 // beElector leads when it can, and says so: each line is written by a leader that believes that it leads, but for "over".
 func beElector(addr, id string) {
