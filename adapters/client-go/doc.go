@@ -18,8 +18,8 @@
 // refused when the lock is another one's, or was another one's meanwhile, and each term has a greater fence.
 //
 // A renewal that succeeds keeps others out for nine tenths of LeaseDuration. So no two electors lead at one time if
-// RenewDeadline and RetryPeriod together are less than that, as with the defaults of client-go. What Leading starts ends
-// by the deadline of the lock itself, whatever the durations are.
+// RenewDeadline and RetryPeriod together are less than that, as with the defaults of client-go. What Leading starts
+// ends by the deadline of the lock itself, whatever the durations are.
 //
 // An elector that lost its term in another way does not take the lock again before it has stopped, so that what it
 // started is not taken for the work of the next term.

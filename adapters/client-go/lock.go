@@ -61,8 +61,8 @@ func (l *Lock) Term() *client.Lock {
 }
 
 // Leading is a callback OnStartedLeading that calls start with the term, and with a context that ends with the term as
-// well. The context of the elector itself ends up to a RenewDeadline later when the term was lost in another way than by
-// renewals that failed: by force, or while the process was stopped. If the term is over already start is not called.
+// well. The context of the elector itself ends up to a RenewDeadline later when the term was lost in another way than
+// by renewals that failed: by force, or while the process was stopped. If the term is over already start is not called.
 func (l *Lock) Leading(start func(ctx context.Context, term *client.Lock)) func(context.Context) {
 	return func(ctx context.Context) {
 		term := l.Term()
@@ -176,10 +176,13 @@ func inTime(held *client.Lock, lease time.Duration) error {
 // release gives the lock back. One that was lost needs nothing.
 func (l *Lock) release(ctx context.Context, held *client.Lock) error {
 	l.set(nil, resourcelock.LeaderElectionRecord{})
-	if held == nil || held.Err() != nil {
+	if held == nil {
 		return nil
 	}
-	return held.Unlock(ctx)
+	if err := held.Unlock(ctx); err != nil && !errors.Is(err, client.ErrLost) && !errors.Is(err, client.ErrNotHeld) {
+		return err
+	}
+	return nil
 }
 
 func (l *Lock) set(held *client.Lock, record resourcelock.LeaderElectionRecord) {
@@ -191,8 +194,8 @@ func (l *Lock) set(held *client.Lock, record resourcelock.LeaderElectionRecord) 
 // began is what an elector says when it leads. What else it says comes when it has stopped.
 const began = "became leader"
 
-// RecordEvent is how the elector says that it has stopped: after a loss it may lead again only then. Events are recorded
-// nowhere; the callbacks of the elector tell the same.
+// RecordEvent is how the elector says that it has stopped: after a loss it may lead again only then. Events are
+// recorded nowhere; the callbacks of the elector tell the same.
 func (l *Lock) RecordEvent(event string) {
 	if held := l.Term(); event != began && held != nil && held.Err() != nil {
 		l.set(nil, resourcelock.LeaderElectionRecord{})

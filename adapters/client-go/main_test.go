@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	})))
 }
 
-// beElector leads when it can, and says so: each line is written by a leader that believes that it leads, but for "over".
+// beElector leads when it can, and says so: it writes for as long as it believes that it leads.
 func beElector(addr, id string) {
 	c, err := client.Dial(addr)
 	if err != nil {

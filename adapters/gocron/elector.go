@@ -37,8 +37,8 @@ func NewElector(e *election.Election, who election.Candidate) *Elector {
 	return el
 }
 
-// IsLeader is nil while this scheduler leads. It asks nobody: the term knows by itself until when it lasts. Otherwise it
-// is ErrNotLeader, with what ended the term or keeps it from beginning if that is known.
+// IsLeader is nil while this scheduler leads. It asks nobody: the term knows by itself until when it lasts. Otherwise
+// it is ErrNotLeader, with what ended the term or keeps it from beginning if that is known.
 //
 // gocron asks before each run. A job that runs when the term ends is not stopped; it may ask Term for the context.
 func (e *Elector) IsLeader(context.Context) error {
@@ -70,10 +70,13 @@ func (e *Elector) Close(ctx context.Context) error {
 	e.cancel()
 	<-e.ended
 	term := e.Term()
-	if term == nil || term.Err() != nil {
+	if term == nil {
 		return nil
 	}
-	return term.Resign(ctx)
+	if err := term.Resign(ctx); err != nil && !errors.Is(err, client.ErrLost) && !errors.Is(err, client.ErrNotHeld) {
+		return err
+	}
+	return nil
 }
 
 func (e *Elector) campaign(ctx context.Context) {

@@ -51,7 +51,7 @@ func (l *ledger) note(what string) {
 	l.runs[what]++
 }
 
-// Two schedulers have the same jobs at the same moments. However long one of them is late, within the splay, each is run
+// Two schedulers have the same jobs at the same moments. However late one of them is, within the splay, each is run
 // once.
 func TestTwoSchedulersRunEachJobOnce(t *testing.T) {
 	t.Parallel()
@@ -77,7 +77,7 @@ func TestTwoSchedulersRunEachJobOnce(t *testing.T) {
 		}
 		s.Start()
 	}
-	for range jobs {
+	for range jobs { // nothing is skipped if it is run twice
 		if err := harness.Soon(t, "the second scheduler finds it taken", skipped); !errors.Is(err, client.ErrHeld) {
 			t.Errorf("skipped for %v", err)
 		}

@@ -191,6 +191,7 @@ func TestObserveEndsWithItsContextAndItsClient(t *testing.T) {
 	harness.Must(t, err)
 	e := election.New(c, t.Name())
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	told := 0
 	for _, err := range e.Observe(ctx) {
 		harness.Must(t, err)

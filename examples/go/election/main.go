@@ -33,7 +33,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer c.Close() //nolint:errcheck // then the leases end by themselves
 	e := election.New(c, "example-leader")
 	go observe(ctx, e)
 	for {

@@ -34,7 +34,7 @@ func run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer c.Close() //nolint:errcheck // then the leases end by themselves
 
 	l, err := c.Lock(ctx, name, client.OnQueued(func(before int) { fmt.Println("waiting, before this one:", before) }))
 	if err != nil {
