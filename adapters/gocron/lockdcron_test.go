@@ -39,55 +39,66 @@ func schedule(t *testing.T, opts ...gocron.SchedulerOption) gocron.Scheduler {
 	return s
 }
 
-// ledger counts what was done.
+// ledger counts what was done, and what was skipped.
 type ledger struct {
-	mu   sync.Mutex // guards the field below
-	runs map[string]int
+	mu      sync.Mutex // guards the fields below
+	runs    map[string]int
+	ran     int
+	skipped []error
 }
 
 func (l *ledger) note(what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.runs[what]++
+	l.ran++
 }
 
-// Two schedulers have the same jobs at the same moments. However late one of them is, within the splay, each is run
-// once.
+func (l *ledger) skip(_ uuid.UUID, _ string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.skipped = append(l.skipped, err)
+}
+
+// all is how much was done and skipped.
+func (l *ledger) all() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ran + len(l.skipped)
+}
+
+// Two schedulers have the same jobs to do. However late one of them is, within the splay, each is run once.
 func TestTwoSchedulersRunEachJobOnce(t *testing.T) {
 	t.Parallel()
 	const jobs = 20
-	all, skipped := ledger{runs: map[string]int{}}, make(chan error, 2*jobs)
-	begin := time.Now().Add(time.Second)
-	for range 2 {
+	did := ledger{runs: map[string]int{}}
+	var schedulers [2]gocron.Scheduler
+	for i := range schedulers {
 		locker := lockdcron.NewLocker(harness.Dial(t, addr), "cron/", time.Hour)
-		s := schedule(t, gocron.WithDistributedLocker(locker))
-		for i := range jobs {
-			name := fmt.Sprint("job ", i)
+		schedulers[i] = schedule(t, gocron.WithDistributedLocker(locker))
+		for n := range jobs {
+			name := fmt.Sprint("job ", n)
 			run := func() {
 				if held := locker.Held(name); held == nil || held.Err() != nil || held.Fence() == 0 {
 					t.Errorf("%s does not have its lock", name)
 				}
-				all.note(name)
+				did.note(name)
 			}
-			at := gocron.OneTimeJobStartDateTime(begin.Add(time.Duration(i%4) * 100 * time.Millisecond))
-			missed := gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) { skipped <- err })
-			_, err := s.NewJob(gocron.OneTimeJob(at), gocron.NewTask(run), gocron.WithName(name),
-				gocron.WithEventListeners(missed))
+			_, err := schedulers[i].NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartImmediately()), gocron.NewTask(run),
+				gocron.WithName(name), gocron.WithEventListeners(gocron.AfterLockError(did.skip)))
 			harness.Must(t, err)
 		}
+	}
+	for _, s := range schedulers {
 		s.Start()
 	}
-	for range jobs { // nothing is skipped if it is run twice
-		if err := harness.Soon(t, "the second scheduler finds it taken", skipped); !errors.Is(err, client.ErrHeld) {
+	harness.Until(t, "both had all jobs", func() bool { return did.all() == 2*jobs })
+	for _, err := range did.skipped {
+		if !errors.Is(err, client.ErrHeld) {
 			t.Errorf("skipped for %v", err)
 		}
 	}
-	harness.Until(t, "all were run", func() bool {
-		all.mu.Lock()
-		defer all.mu.Unlock()
-		return len(all.runs) == jobs
-	})
-	for name, n := range all.runs {
+	for name, n := range did.runs {
 		if n != 1 {
 			t.Errorf("%s was run %d times", name, n)
 		}
