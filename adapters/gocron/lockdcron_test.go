@@ -67,14 +67,22 @@ func (l *ledger) all() int {
 	return l.ran + len(l.skipped)
 }
 
-// Two schedulers have the same jobs to do. However late one of them is, within the splay, each is run once.
+// Two schedulers have the same jobs to do. Whether both begin together, or one is late by less than the splay, each is
+// run once.
 func TestTwoSchedulersRunEachJobOnce(t *testing.T) {
 	t.Parallel()
+	for _, together := range []bool{true, false} {
+		t.Run(fmt.Sprintf("together=%v", together), func(t *testing.T) { t.Parallel(); runOnce(t, together) })
+	}
+}
+
+func runOnce(t *testing.T, together bool) {
+	t.Helper()
 	const jobs = 20
 	did := ledger{runs: map[string]int{}}
 	var schedulers [2]gocron.Scheduler
 	for i := range schedulers {
-		locker := lockdcron.NewLocker(harness.Dial(t, addr), "cron/", time.Hour)
+		locker := lockdcron.NewLocker(harness.Dial(t, addr), t.Name(), time.Hour)
 		schedulers[i] = schedule(t, gocron.WithDistributedLocker(locker))
 		for n := range jobs {
 			name := fmt.Sprint("job ", n)
@@ -89,9 +97,12 @@ func TestTwoSchedulersRunEachJobOnce(t *testing.T) {
 			harness.Must(t, err)
 		}
 	}
-	for _, s := range schedulers {
-		s.Start()
+	schedulers[0].Start()
+	if !together {
+		harness.Until(t, "the first one had all jobs", func() bool { return did.all() == jobs })
+		harness.Must(t, schedulers[0].StopJobs()) // they have given back what they had
 	}
+	schedulers[1].Start()
 	harness.Until(t, "both had all jobs", func() bool { return did.all() == 2*jobs })
 	for _, err := range did.skipped {
 		if !errors.Is(err, client.ErrHeld) {
