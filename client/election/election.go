@@ -24,19 +24,22 @@ type Election struct {
 	client *client.Client
 	name   string
 	kind   client.Kind
+	trust  time.Duration // how long an observer believes at most that who leads still leads, without having asked again
 }
 
 // New is the election with a name, which is that of the lock that its leader holds. It asks the server nothing. Whoever
 // leads next is one that waits at the same replica if there is one, and else whoever is first.
 func New(c *client.Client, name string) *Election {
-	return &Election{client: c, name: name, kind: client.Exclusive}
+	return &Election{client: c, name: name, kind: client.Exclusive, trust: 10 * time.Second}
 }
 
 // NewFair is New for an election in which those lead first who campaigned first, over all replicas. The store is asked
 // for their places every 2 s while they wait, and a majority of stores does not have such locks. All candidates of an
 // election have to agree on that.
 func NewFair(c *client.Client, name string) *Election {
-	return &Election{client: c, name: name, kind: client.Fair}
+	e := New(c, name)
+	e.kind = client.Fair
+	return e
 }
 
 // Name is the name of the election.

@@ -10,9 +10,6 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// maxTrust is how long an observer believes at most that who leads still leads, without having asked again.
-const maxTrust = 10 * time.Second
-
 // Leader is who leads, as an observer sees it.
 type Leader struct {
 	// ID is that of the Candidate. For a leader that did not Campaign with this package it is HeldBy.
@@ -117,7 +114,7 @@ func (o *observer) tell(leader Leader, err error, yield func(Leader, error) bool
 
 // wait waits until it makes sense to look again, and says whether ctx goes on.
 func (o *observer) wait(ctx context.Context) bool {
-	pause := min(max(o.last.TTL, maxPause), maxTrust)
+	pause := min(max(o.last.TTL, maxPause), o.trust)
 	if o.failed || o.last.Vacant() {
 		pause = o.pause
 		o.pause = min(2*pause, maxPause)
