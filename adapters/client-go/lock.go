@@ -33,9 +33,10 @@ type Lock struct {
 	election *election.Election
 	identity string
 
-	mu     sync.Mutex // guards the fields below; is not held while the server is asked
-	held   *client.Lock
-	record resourcelock.LeaderElectionRecord // of held
+	mu      sync.Mutex // guards the fields below; is not held while the server is asked
+	held    *client.Lock
+	record  resourcelock.LeaderElectionRecord // of held
+	stopped bool                              // the elector said that it leads no more, and nothing since
 }
 
 var _ resourcelock.Interface = (*Lock)(nil)
@@ -57,6 +58,9 @@ func (l *Lock) Describe() string { return "lockd/" + l.election.Name() }
 func (l *Lock) Term() *client.Lock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.stopped && l.held != nil && l.held.Err() != nil {
+		l.held = nil
+	}
 	return l.held
 }
 
@@ -188,7 +192,7 @@ func (l *Lock) release(ctx context.Context, held *client.Lock) error {
 func (l *Lock) set(held *client.Lock, record resourcelock.LeaderElectionRecord) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.held, l.record = held, record
+	l.held, l.record, l.stopped = held, record, false
 }
 
 // began is what an elector says when it leads. What else it says comes when it has stopped.
@@ -197,7 +201,7 @@ const began = "became leader"
 // RecordEvent is how the elector says that it has stopped: after a loss it may lead again only then. Events are
 // recorded nowhere; the callbacks of the elector tell the same.
 func (l *Lock) RecordEvent(event string) {
-	if held := l.Term(); event != began && held != nil && held.Err() != nil {
-		l.set(nil, resourcelock.LeaderElectionRecord{})
-	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stopped = event != began
 }

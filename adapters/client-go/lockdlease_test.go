@@ -105,6 +105,11 @@ func TestRecordsAreThoseOfTheLock(t *testing.T) {
 	if a.Term().Fence() <= first {
 		t.Error("the fence did not rise")
 	}
+	a.RecordEvent("became leader")
+	a.RecordEvent("stopped leading") // without a release: the lease runs out later
+	forced(t, t.Name())
+	harness.Soon(t, "the loss is known", a.Term().Lost())
+	harness.Must(t, a.Update(ctx, record("a", 60)))
 	harness.Must(t, a.Update(ctx, record("", 1)))
 	harness.Must(t, a.Update(ctx, record("", 1)))
 	if got := leader(t, b); got != "" || a.Term() != nil {
