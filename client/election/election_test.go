@@ -23,9 +23,10 @@ func TestOneOfTwoLeadsAndTheOtherWhenItResigns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := harness.Dial(t, addr, client.WithName("host"))
+			c := harness.Dial(t, addr, client.WithName("host"), client.WithSessionTTL(10*time.Minute))
 			e := at(c, t.Name())
-			observer := observes(t, at(harness.Dial(t, addr), t.Name()))
+			// It would learn too late by itself what is not pushed.
+			observer := observes(t, at(harness.Dial(t, addr), t.Name()).Trust(time.Hour))
 			observer.want(t, "")
 			first := leads(t, e, "same")
 			told := observer.want(t, "same")
@@ -138,7 +139,7 @@ func TestOutagesAreOutlived(t *testing.T) {
 	lead := election.New(harness.Dial(t, a.Addr+","+b.Addr, client.WithSessionTTL(10*time.Minute)), "job")
 	term := leads(t, lead, "10.0.0.1:80")
 	elsewhere := harness.Dial(t, b.Addr, client.WithAnswerTimeout(time.Second))
-	observer := observes(t, election.New(elsewhere, "job").Impatient())
+	observer := observes(t, election.New(elsewhere, "job").Trust(time.Second))
 	if told := observer.want(t, "10.0.0.1:80"); told.Fence != term.Fence() {
 		t.Errorf("told at another replica %+v, want fence %d", told, term.Fence())
 	}

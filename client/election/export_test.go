@@ -2,8 +2,8 @@ package election
 
 import "time"
 
-// Impatient is the election, whose observers ask more often.
-func (e *Election) Impatient() *Election {
-	e.trust = time.Second
+// Trust is the election, whose observers ask again after this time at most, or when the lease would have ended.
+func (e *Election) Trust(d time.Duration) *Election {
+	e.trust = d
 	return e
 }
