@@ -13,8 +13,8 @@
 // # What it promises
 //
 // No two schedulers run a job for which they hold the lock, or lead, at one time. With a Locker a run is not repeated
-// by a scheduler whose clock is behind by less than the splay. While lockd cannot be reached no run begins, except those
-// of a leader whose term still lasts.
+// by a scheduler whose clock is behind by less than the splay. While lockd cannot be reached no run begins, except
+// those of a leader whose term still lasts.
 //
 // # What it does not promise
 //
