@@ -6,12 +6,12 @@ go 1.26.0
 replace github.com/lockd-io/lockd => ../..
 
 require (
-	github.com/go-logr/logr v1.4.4
+	github.com/go-logr/logr v1.4.4 // tests want nothing logged
 	github.com/lockd-io/lockd v0.0.0
-	google.golang.org/grpc v1.85.0
+	google.golang.org/grpc v1.85.0 // tests call the service for operators
 	k8s.io/apimachinery v0.37.1
 	k8s.io/client-go v0.37.1
-	k8s.io/klog/v2 v2.140.0
+	k8s.io/klog/v2 v2.140.0 // the same
 )
 
 require (

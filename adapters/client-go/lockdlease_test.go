@@ -124,14 +124,10 @@ func TestAnotherLeadsWhenTheLeaderIsKilledOrStopped(t *testing.T) {
 	first := startElector(t, "first")
 	harness.Until(t, "the first one leads", func() bool { return wrote(first) > 0 })
 	second := startElector(t, "second")
-	begun := time.Now()
 	first.Kill()
 	harness.Until(t, "the second one leads", func() bool { return wrote(second) > 0 })
 	if wrote(second) <= wrote(first) {
 		t.Errorf("fence %d after %d", wrote(second), wrote(first))
-	}
-	if after := time.Since(begun); after < leaseDuration/2 {
-		t.Errorf("it led after %v, and the lease was for %v", after, leaseDuration)
 	}
 	third := startElector(t, "third")
 	second.Signal(syscall.SIGSTOP)

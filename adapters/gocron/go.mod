@@ -7,7 +7,7 @@ replace github.com/lockd-io/lockd => ../..
 
 require (
 	github.com/go-co-op/gocron/v2 v2.21.2
-	github.com/google/uuid v1.6.0
+	github.com/google/uuid v1.6.0 // the id of a job, as gocron tells it to a test
 	github.com/lockd-io/lockd v0.0.0
 )
 
