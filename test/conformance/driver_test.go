@@ -124,28 +124,30 @@ func (d *driver) hear(text string) {
 		d.fail(fmt.Errorf("the driver said %q: %w", text, err))
 		return
 	}
-	lines := []map[string]any{line}
-	if d.alter != nil {
-		lines = d.alter(line)
+	if d.alter == nil {
+		d.take(line, text)
+		return
 	}
-	for _, line := range lines {
-		if err := d.take(line, text); err != nil {
-			d.fail(fmt.Errorf("the driver said %s: %w", text, err))
-		}
+	for _, line := range d.alter(line) {
+		d.take(line, fmt.Sprint(line))
 	}
 }
 
 // take passes a line on to the play that it is for.
-func (d *driver) take(line map[string]any, text string) error {
+func (d *driver) take(line map[string]any, text string) {
 	h := &heard{at: time.Now(), text: text, fields: line}
 	h.event, _ = line["event"].(string)
+	var err error
 	if _, known := events[h.event]; h.event != "" && !known {
-		return errors.New("there is no such event")
+		err = errors.New("there is no such event")
+	} else if id, ok := numberOf(line["id"]); ok {
+		err = d.takeAnswer(h, id)
+	} else {
+		err = d.takeEvent(h)
 	}
-	if id, ok := numberOf(line["id"]); ok {
-		return d.takeAnswer(h, id)
+	if err != nil {
+		d.fail(fmt.Errorf("the driver said %s: %w", text, err))
 	}
-	return d.takeEvent(h)
 }
 
 // takeAnswer takes what has the id of a command: its answer, or a queued before it.

@@ -103,8 +103,11 @@ func (p *play) expect(s step, key string) error {
 	if err != nil {
 		return err
 	}
-	if err := failed(h); h.failed != e.fails || errors.Is(err, errUnsupported) {
-		return fmt.Errorf("%s is answered %w%s", key, errors.Join(err), h.text)
+	switch err := failed(h); {
+	case errors.Is(err, errUnsupported):
+		return err
+	case h.failed != e.fails:
+		return fmt.Errorf("%s is answered %s", key, h.text)
 	}
 	if took := h.at.Sub(h.sentAt).Milliseconds(); e.within != 0 && took > e.within {
 		return fmt.Errorf("the answer took %d ms, want %d at most", took, e.within)

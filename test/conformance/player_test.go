@@ -263,6 +263,7 @@ func (p *play) end(failedBefore bool) error {
 
 // ends has a driver end: nothing comes on its standard input any more.
 func (p *play) ends(of string, proc *proctest.Process) error {
+	delete(p.drivers, of)
 	if err := proc.Stdin.Close(); err != nil {
 		return err
 	}

@@ -42,16 +42,16 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, redis: redistest.Start(t), drivers: make(map[string]*driver)}
-	w.replicas = w.start(t, sharedReplicas)
+	w.replicas = w.start(t, "all", sharedReplicas)
 	w.observer = w.replicas[0].Dial(t)
 	return w
 }
 
 // start runs replicas over the Redis.
-func (w *world) start(t testing.TB, n int, env ...string) (all []*harness.Lockd) {
+func (w *world) start(t testing.TB, name string, n int, env ...string) (all []*harness.Lockd) {
 	t.Helper()
 	for i := range n {
-		env := append(append(slices.Clone(patient), fmt.Sprintf("LOCKD_REPLICA=%c", 'a'+i)), env...)
+		env := append(append(slices.Clone(patient), fmt.Sprintf("LOCKD_REPLICA=%s-%d", name, i)), env...)
 		all = append(all, harness.StartLockd(t, lockdBin, w.redis.Addr, env...))
 	}
 	return all
@@ -79,7 +79,7 @@ func (w *world) newPlay() string {
 func (p *play) build() {
 	p.replicas = p.world.replicas
 	if n := p.sc.replicas; n > 0 {
-		p.replicas = p.world.start(p.t, n, p.guard()...)
+		p.replicas = p.world.start(p.t, p.number, n, p.guard()...)
 	}
 	for _, c := range p.sc.clients {
 		for _, r := range p.replicas {
@@ -166,7 +166,6 @@ func (p *play) process(s step) error {
 		delete(p.drivers, name)
 		proc.Kill()
 	case "end":
-		delete(p.drivers, name)
 		return p.ends(name, proc)
 	case "freeze":
 		proc.Signal(syscall.SIGSTOP)

@@ -42,7 +42,7 @@ var wrongs = []struct {
 		inAnswers("held", true),
 	},
 	{
-		"a try of what is held succeeds", "A try is told who holds the lock", "try orders/1 as h2 is answered",
+		"a try of what is held succeeds", "A try is told who holds the lock", "h2 is answered",
 		func(line map[string]any) []map[string]any {
 			if line["error"] == "HELD" {
 				line = map[string]any{"id": line["id"], "ok": map[string]any{"fence": json.Number("9")}}
