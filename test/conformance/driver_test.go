@@ -67,7 +67,7 @@ func startDriver(t testing.TB, l language) *driver {
 	ended := d.proc.Exited
 	go func() {
 		<-ended
-		d.fail(errors.New("the driver has ended"))
+		d.fail(fmt.Errorf("the driver has ended: %s", d.proc.Stderr.String()))
 	}()
 	return d
 }
@@ -91,8 +91,10 @@ func (d *driver) send(c *command, fields map[string]any) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.proc.Stdin.Write(append(line, '\n')) // one write is one line, as it is shorter than a pipe is long
-	return err
+	if _, err = d.proc.Stdin.Write(append(line, '\n')); err != nil { // lines of several plays do not mix
+		return fmt.Errorf("%w: %s", err, d.proc.Stderr.String())
+	}
+	return nil
 }
 
 // fail says that nothing that comes from the driver can be trusted any more. The first reason counts.

@@ -29,6 +29,7 @@ type play struct {
 	number   string // tells what belongs to this play
 	dir      string
 	patience time.Duration
+	redis    *redistest.Server
 	replicas []*harness.Lockd
 	links    map[string][]*redistest.Proxy // by client, in the order of the replicas
 	drivers  map[string]*driver            // by client; those that live
@@ -114,6 +115,8 @@ func (p *play) step(s step) error {
 		return p.replica(s)
 	case "driver":
 		return p.process(s)
+	case "redis":
+		return p.store(s)
 	case "operator":
 		return p.operator(s)
 	case "":

@@ -19,6 +19,7 @@ type scenario struct {
 	clients  []string            // in the order of their names
 	options  map[string][]word   // of clients
 	alone    map[string]bool     // the clients that have a process of their own
+	redis    bool                // it has a Redis of its own
 	faults   bool                // something other than clients acts
 	steps    []step
 }
@@ -26,7 +27,7 @@ type scenario struct {
 // step is something that is done, or expected, or both.
 type step struct {
 	line    int
-	subject string // a client, or proxy, replica, driver, operator; "" if nothing is done
+	subject string // a client, or proxy, replica, driver, redis, operator; "" if nothing is done
 	verb    string
 	spec    verb
 	words   []word
@@ -131,7 +132,7 @@ func (r *reader) scenario(n *yaml.Node) {
 	if r.sc.title == "" || len(r.sc.steps) == 0 {
 		r.bad(n, "a scenario needs a title and steps")
 	}
-	if r.sc.tokens != nil {
+	if r.sc.tokens != nil || r.sc.redis {
 		r.sc.replicas = max(r.sc.replicas, 1)
 	}
 	slices.Sort(r.sc.clients)
@@ -204,7 +205,7 @@ func (r *reader) action(s *step, key, value *yaml.Node) {
 	}
 	known, ok := verbs[kind]
 	if !ok || kind == "client" && !isClient(s.subject) {
-		r.bad(key, "%q does nothing: a client (a letter), proxy, replica, driver, operator, expect, until", key.Value)
+		r.bad(key, "%q does nothing: a client (a letter), proxy, replica, driver, redis, operator, expect, until", key.Value)
 		return
 	}
 	words, err := split(value.Value)
@@ -223,6 +224,7 @@ func (r *reader) action(s *step, key, value *yaml.Node) {
 	}
 	r.names(s, value)
 	r.commands[s.key] = s.spec
+	r.sc.redis = r.sc.redis || kind == "redis"
 	r.sc.faults = r.sc.faults || kind != "client" && kind != "operator"
 }
 

@@ -37,7 +37,7 @@ var verbs = map[string]map[string]verb{
 		"set_limit":    {form: "name:name limit:number", answer: "previous"},
 		"watch":        {form: "name:name as watch:new"},
 		"unwatch":      {form: "watch:hold"},
-		"campaign":     {form: "election:name as term:new id:text", options: "wait:time annotation:text", answer: "fence"},
+		"campaign":     {form: "election:name as term:new by candidate:text", options: "wait:time annotation:text", answer: "fence"},
 		"resign":       {form: "term:hold"},
 		"observe":      {form: "election:name as observe:new"},
 		"close":        {},
@@ -55,6 +55,7 @@ var verbs = map[string]map[string]verb{
 		"kill": {form: "client:client"}, "end": {form: "client:client"},
 		"freeze": {form: "client:client"}, "thaw": {form: "client:client"},
 	},
+	"redis": {"freeze": {}, "thaw": {}},
 	"operator": {
 		"force_unlock": {form: "name:name by by:text because why:text"},
 	},

@@ -42,17 +42,17 @@ type world struct {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, redis: redistest.Start(t), drivers: make(map[string]*driver)}
-	w.replicas = w.start(t, "all", sharedReplicas)
+	w.replicas = start(t, w.redis, "all", sharedReplicas)
 	w.observer = w.replicas[0].Dial(t)
 	return w
 }
 
-// start runs replicas over the Redis.
-func (w *world) start(t testing.TB, name string, n int, env ...string) (all []*harness.Lockd) {
+// start runs replicas over a Redis.
+func start(t testing.TB, redis *redistest.Server, name string, n int, env ...string) (all []*harness.Lockd) {
 	t.Helper()
 	for i := range n {
 		env := append(append(slices.Clone(patient), fmt.Sprintf("LOCKD_REPLICA=%s-%d", name, i)), env...)
-		all = append(all, harness.StartLockd(t, lockdBin, w.redis.Addr, env...))
+		all = append(all, harness.StartLockd(t, lockdBin, redis.Addr, env...))
 	}
 	return all
 }
@@ -77,9 +77,12 @@ func (w *world) newPlay() string {
 
 // build makes what a play has of its own: replicas, and networks between each client and each replica.
 func (p *play) build() {
-	p.replicas = p.world.replicas
+	p.redis, p.replicas = p.world.redis, p.world.replicas
+	if p.sc.redis {
+		p.redis = redistest.Start(p.t)
+	}
 	if n := p.sc.replicas; n > 0 {
-		p.replicas = p.world.start(p.t, p.number, n, p.guard()...)
+		p.replicas = start(p.t, p.redis, p.number, n, p.guard()...)
 	}
 	for _, c := range p.sc.clients {
 		for _, r := range p.replicas {
@@ -171,6 +174,16 @@ func (p *play) process(s step) error {
 		proc.Signal(syscall.SIGSTOP)
 	case "thaw":
 		proc.Signal(syscall.SIGCONT)
+	}
+	return nil
+}
+
+// store does something to the Redis.
+func (p *play) store(s step) error {
+	if s.verb == "freeze" {
+		p.redis.Pause()
+	} else {
+		p.redis.Resume()
 	}
 	return nil
 }
