@@ -3,6 +3,7 @@ package conformance
 import (
 	"errors"
 	"flag"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,12 +25,23 @@ func TestMain(m *testing.M) {
 	}}))
 }
 
-// languages are those whose driver is there. That of Go always is.
-func languages() []language {
+// sdks are the languages besides Go: which variable has the command line of the driver, and where the sources are.
+var sdks = []struct{ name, variable, sources string }{
+	{"python", "CONFORMANCE_PYTHON", "../../sdk/python"},
+	{"java", "CONFORMANCE_JAVA", "../../sdk/java"},
+}
+
+// languages are those whose driver is there. That of Go always is. Their sources are looked at, so that go test repeats
+// no result that is older than they are.
+func languages(t testing.TB) []language {
+	t.Helper()
+	look := func(_ string, _ fs.DirEntry, err error) error { return err }
+	harness.Must(t, filepath.WalkDir("driver", look))
 	all := []language{{name: "go", command: []string{driverBin}}}
-	for name, variable := range map[string]string{"python": "CONFORMANCE_PYTHON", "java": "CONFORMANCE_JAVA"} {
-		if command := strings.Fields(os.Getenv(variable)); len(command) > 0 {
-			all = append(all, language{name: name, command: command})
+	for _, sdk := range sdks {
+		if command := strings.Fields(os.Getenv(sdk.variable)); len(command) > 0 {
+			harness.Must(t, filepath.WalkDir(sdk.sources, look))
+			all = append(all, language{name: sdk.name, command: command})
 		}
 	}
 	return all
@@ -56,8 +68,9 @@ func load(t testing.TB) (all []*scenario) {
 }
 
 func TestScenarios(t *testing.T) {
+	t.Parallel()
 	scenarios, w := load(t), newWorld(t)
-	for _, l := range languages() {
+	for _, l := range languages(t) {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
 			for _, sc := range scenarios {

@@ -37,10 +37,12 @@ var verbs = map[string]map[string]verb{
 		"set_limit":    {form: "name:name limit:number", answer: "previous"},
 		"watch":        {form: "name:name as watch:new"},
 		"unwatch":      {form: "watch:hold"},
-		"campaign":     {form: "election:name as term:new by candidate:text", options: "wait:time annotation:text", answer: "fence"},
-		"resign":       {form: "term:hold"},
-		"observe":      {form: "election:name as observe:new"},
-		"close":        {},
+		"campaign": {
+			form: "election:name as term:new by candidate:text", options: "wait:time annotation:text", answer: "fence",
+		},
+		"resign":  {form: "term:hold"},
+		"observe": {form: "election:name as observe:new"},
+		"close":   {},
 	},
 	"proxy": {
 		"break":   {form: "client:client", options: "at:number"},
@@ -64,7 +66,7 @@ var verbs = map[string]map[string]verb{
 // events are what drivers tell by themselves: first the fields that say which one is meant, then the others.
 var events = map[string][2]string{
 	"queued":   {"hold", "ahead"},
-	"lost":     {"hold", "reason by why"},
+	"lost":     {"hold", "reason by why max_hold"},
 	"status":   {"client status", ""},
 	"unlocked": {"watch", "name cause fence merged gap"},
 	"leader":   {"observe", "name annotation fence"},

@@ -16,7 +16,9 @@ import (
 
 // Build builds one of the programs below cmd/ with some flags, and returns its path. All packages of a checkout share
 // what is built, beside Go's own cache: who comes later finds it fresh.
-func Build(program string, flags ...string) (string, error) { return BuildPackage("cmd/"+program, flags...) }
+func Build(program string, flags ...string) (string, error) {
+	return BuildPackage("cmd/"+program, flags...)
+}
 
 // BuildPackage is Build for a program of any package of the module.
 func BuildPackage(pkg string, flags ...string) (string, error) {
