@@ -30,7 +30,9 @@ func BuildPackage(pkg string, flags ...string) (string, error) {
 	bin := filepath.Join(dir, sum(pkg+strings.Join(flags, " ")), filepath.Base(pkg))
 	return bin, alone(dir, func() error {
 		args := append(append([]string{"build"}, flags...), "-o", bin, "github.com/lockd-io/lockd/"+pkg)
-		if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		cmd := exec.Command("go", args...)
+		cmd.Dir = root() // the tests may be of another module, with other versions of what lockd needs
+		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("build %s: %w\n%s", pkg, err, out)
 		}
 		return nil
