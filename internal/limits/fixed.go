@@ -39,6 +39,8 @@ const (
 	// served meanwhile.
 	Listings     = 2
 	Examinations = 1
+	// LooksPerSecond is for how many requests a second the others are asked who is in the way.
+	LooksPerSecond = 50
 )
 
 // ListingPatience is how long a list waits for others.

@@ -69,6 +69,7 @@ type Waiter interface {
 type Terms struct {
 	Auto   bool
 	Until  time.Time // the end of its validity
+	Most   time.Time // no validity is later; zero if there is no such bound
 	Weight int       // what it costs to renew it, in locks
 }
 
@@ -78,7 +79,7 @@ type Registry struct {
 	ctx     context.Context // ends all store calls and background work
 	store   lock.Store
 	log     *zap.Logger
-	losses  [lock.LostForbidden + 1]observe.Seldom // lines of the log, by reason
+	losses  [lock.LostMaxHold + 1]observe.Seldom // lines of the log, by reason
 	ends    observe.Seldom
 	moves   limits.Slots // sessions of which the others are being told
 	resumes resumes
