@@ -73,7 +73,7 @@ var events = map[string][2]string{
 }
 
 // details are what errors have besides.
-const details = "name held_by client annotation retry_after limit right reason"
+const details = "name held_by client annotation address held_for retry_after limit right reason"
 
 // clientOptions are what a scenario may say of a client.
 const clientOptions = "session_ttl:time answer_timeout:time actor:text fail_on_deadlock:flag " +

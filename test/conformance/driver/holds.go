@@ -25,10 +25,14 @@ func (d *driver) hold(name string) (*client.Lock, error) {
 
 // tellOfLoss waits for the ends of what a command took, and tells those that are losses. It begins after the answer.
 func (d *driver) tellOfLoss(c *command) {
-	if c.Op != "lock" && c.Op != "lock_all" {
-		return
+	var names []string
+	switch c.Op {
+	case "lock", "lock_all":
+		names = append(c.Holds, c.Hold)
+	case "campaign":
+		names = []string{c.Term}
 	}
-	for _, name := range append(c.Holds, c.Hold) {
+	for _, name := range names {
 		l, err := d.hold(name)
 		if err != nil {
 			continue
@@ -38,7 +42,7 @@ func (d *driver) tellOfLoss(c *command) {
 			if lost, ok := errors.AsType[*client.LostError](l.Err()); ok {
 				d.say(fields{
 					"event": "lost", "hold": name, "reason": strings.ToUpper(string(lost.Reason)),
-					"by": lost.By, "why": lost.Why,
+					"by": lost.By, "why": lost.Why, "max_hold": lost.MaxHold,
 				})
 			}
 		}()
@@ -85,7 +89,7 @@ func detail(err error) fields {
 	if e, ok := errors.AsType[*client.HeldError](err); ok {
 		return fields{
 			"name": e.Name, "held_by": e.HeldBy, "client": e.Client, "annotation": e.Annotation,
-			"retry_after": e.RetryAfter.Milliseconds(),
+			"retry_after": e.RetryAfter.Milliseconds(), "address": e.Peer, "held_for": e.HeldFor.Milliseconds(),
 		}
 	}
 	if e, ok := errors.AsType[*client.LimitError](err); ok {

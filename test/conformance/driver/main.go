@@ -67,6 +67,12 @@ type command struct {
 	Target int64  `json:"target"` // of cancel: an id
 	Prefix string `json:"prefix"`
 	Watch  string `json:"watch"`
+
+	// campaign, resign, observe
+	Election  string `json:"election"`
+	Candidate string `json:"candidate"`
+	Term      string `json:"term"`
+	Observe   string `json:"observe"`
 }
 
 // item is one of the locks of lock_all.

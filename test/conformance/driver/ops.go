@@ -35,6 +35,9 @@ var ops = map[string]op{
 	"set_limit":    (*driver).setLimit,
 	"watch":        (*driver).watch,
 	"unwatch":      (*driver).unwatch,
+	"campaign":     (*driver).campaign,
+	"resign":       (*driver).resign,
+	"observe":      (*driver).observe,
 }
 
 // errUnsupported: this driver, or this SDK, cannot do that.
@@ -127,9 +130,6 @@ func (d *driver) lockAll(ctx context.Context, c *command) (fields, error) {
 
 // lockOptions are those of a lock command, or of one for several.
 func (d *driver) lockOptions(c *command) ([]client.LockOption, error) {
-	if c.MaxHold != nil {
-		return nil, errUnsupported
-	}
 	opts := []client.LockOption{client.Annotation(c.Annotation), client.OnQueued(func(ahead int) {
 		d.say(fields{"event": "queued", "id": c.ID, "ahead": ahead})
 	})}
@@ -147,6 +147,9 @@ func (d *driver) lockOptions(c *command) ([]client.LockOption, error) {
 	}
 	if c.Lease != nil {
 		opts = append(opts, client.Lease(ms(c.Lease)))
+	}
+	if c.MaxHold != nil {
+		opts = append(opts, client.MaxHold(ms(c.MaxHold)))
 	}
 	if c.Holder != "" {
 		opts = append(opts, client.Holder(c.Holder))
