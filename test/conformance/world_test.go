@@ -133,6 +133,7 @@ func (p *play) proxy(s step) error {
 		case "break":
 			l.CutAll()
 		case "silence":
+			p.silenced[l] = true
 			l.Set(redistest.Stall)
 			l.Hold(func([]byte) bool { return true })
 		case "mend":
