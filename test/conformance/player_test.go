@@ -73,7 +73,7 @@ func (p *play) run(l language) error {
 			break
 		}
 		if err = p.step(s); err != nil && !errors.Is(err, errUnsupported) {
-			err = fmt.Errorf("%s:%d: %w", p.sc.file, s.line, err)
+			err = fmt.Errorf("%s:%d: %w; told besides: %s", p.sc.file, s.line, err, p.unused())
 		}
 	}
 	return errors.Join(err, p.end(err != nil))
