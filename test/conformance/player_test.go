@@ -83,7 +83,10 @@ func (p *play) run(l language) error {
 func (p *play) connect() error {
 	for _, c := range p.sc.clients {
 		fields := map[string]any{"op": "connect", "client": p.own(c), "name": c}
-		at := int64(0)
+		at, reach := int64(0), 1
+		if p.sc.moves {
+			reach = len(p.links[c])
+		}
 		for _, w := range p.sc.options[c] {
 			switch w.field {
 			case "at":
@@ -96,7 +99,7 @@ func (p *play) connect() error {
 			}
 		}
 		var addrs []string
-		for i := range p.links[c] {
+		for i := range reach {
 			addrs = append(addrs, p.links[c][(int(at)+i)%len(p.links[c])].Addr)
 		}
 		fields["addrs"] = addrs
