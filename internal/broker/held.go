@@ -73,6 +73,26 @@ func (l *Lease) GiveBack() {
 	})
 }
 
+// Forbid ends it because its client may lock the name no more, and says whether it was held. It is in the store yet.
+func (l *Lease) Forbid() (was bool) {
+	l.lock()
+	defer l.unlock()
+	if l.over {
+		return false
+	}
+	l.loseLocked(lock.LostForbidden)
+	return true
+}
+
+// Free has the store free the name, and calls done when it has answered.
+func (l *Lease) Free(done func()) {
+	l.b.beginTaking()
+	l.b.store.StartRelease(l.returnAll(), func(lock.Returned, error) {
+		defer l.b.endTaking()
+		done()
+	})
+}
+
 // claim finds out what became of a hold that a session says it has. How many permits it had at first is not known: the
 // client tells how many are to stay.
 func (s *Session) claim(ctx context.Context, h session.HeldLock) (session.Lease, session.Lost, error) {

@@ -102,9 +102,6 @@ func (l *Lease) Lose(reason lock.LostReason) {
 		return
 	}
 	l.loseLocked(reason)
-	if reason == lock.LostForbidden { // it is there yet
-		l.b.giveBack(l.returnAll())
-	}
 }
 
 // keepLocked tells what depends on it that the validity or the mode of the lease changed.

@@ -145,7 +145,9 @@ const (
 
 // String is the reason's name in logs and metrics.
 func (r LostReason) String() string {
-	names := [...]string{"unknown", "expired", "forced", "data_loss", "session_ended", "no_quorum", "forbidden", "max_hold"}
+	names := [...]string{
+		"unknown", "expired", "forced", "data_loss", "session_ended", "no_quorum", "forbidden", "max_hold",
+	}
 	if int(r) >= len(names) {
 		return names[0]
 	}

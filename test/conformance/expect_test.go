@@ -49,7 +49,7 @@ func (p *play) await(what string, wanted func(*heard) bool) (*heard, error) {
 		select {
 		case <-p.news:
 		case <-timeout:
-			return nil, fmt.Errorf("not within %v: %s; was told: %s", p.patience, what, p.unused())
+			return nil, fmt.Errorf("not within %v: %s", p.patience, what)
 		}
 	}
 }

@@ -35,6 +35,7 @@ type play struct {
 	redis    *redistest.Server
 	replicas []*harness.Lockd
 	links    map[string][]*redistest.Proxy // by client, in the order of the replicas
+	silenced map[*redistest.Proxy]bool     // those that ever were
 	drivers  map[string]*driver            // by client; those that live
 	ids      map[string]int64              // of commands, by key
 	names    map[string]bool               // the locks that were used, as lockd knows them
@@ -49,8 +50,9 @@ type play struct {
 func newPlay(t testing.TB, w *world, sc *scenario) *play {
 	return &play{
 		t: t, sc: sc, world: w, number: w.newPlay(), dir: t.TempDir(), patience: harness.Patience,
-		links: make(map[string][]*redistest.Proxy), drivers: make(map[string]*driver), ids: make(map[string]int64),
-		names: make(map[string]bool), fences: make(map[string]int64), news: make(chan struct{}, 1),
+		links: make(map[string][]*redistest.Proxy), silenced: make(map[*redistest.Proxy]bool),
+		drivers: make(map[string]*driver), ids: make(map[string]int64), names: make(map[string]bool),
+		fences: make(map[string]int64), news: make(chan struct{}, 1),
 	}
 }
 
@@ -71,7 +73,7 @@ func (p *play) run(l language) error {
 			break
 		}
 		if err = p.step(s); err != nil && !errors.Is(err, errUnsupported) {
-			err = fmt.Errorf("%s:%d: %w", p.sc.file, s.line, err)
+			err = fmt.Errorf("%s:%d: %w; told besides: %s", p.sc.file, s.line, err, p.unused())
 		}
 	}
 	return errors.Join(err, p.end(err != nil))
@@ -81,7 +83,10 @@ func (p *play) run(l language) error {
 func (p *play) connect() error {
 	for _, c := range p.sc.clients {
 		fields := map[string]any{"op": "connect", "client": p.own(c), "name": c}
-		at := int64(0)
+		at, reach := int64(0), 1
+		if p.sc.moves {
+			reach = len(p.links[c])
+		}
 		for _, w := range p.sc.options[c] {
 			switch w.field {
 			case "at":
@@ -94,7 +99,7 @@ func (p *play) connect() error {
 			}
 		}
 		var addrs []string
-		for i := range p.links[c] {
+		for i := range reach {
 			addrs = append(addrs, p.links[c][(int(at)+i)%len(p.links[c])].Addr)
 		}
 		fields["addrs"] = addrs
@@ -240,14 +245,10 @@ func (p *play) own(name string) string { return p.number + "." + name }
 
 // end closes what is there, and looks whether something was told that nobody expected, or is left.
 func (p *play) end(failedBefore bool) error {
-	for _, links := range p.links {
-		for _, l := range links {
-			l.Set(redistest.Pass)
-			l.Deliver()
-			if p.sc.faults {
-				l.CutAll() // a connection that was silent stays silent
-			}
-		}
+	for l := range p.silenced {
+		l.Set(redistest.Pass)
+		l.Deliver()
+		l.CutAll() // a connection that was silent stays silent
 	}
 	if failedBefore {
 		return nil

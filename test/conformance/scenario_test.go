@@ -21,6 +21,7 @@ type scenario struct {
 	alone    map[string]bool     // the clients that have a process of their own
 	redis    bool                // it has a Redis of its own
 	faults   bool                // something other than clients acts
+	moves    bool                // clients may have to go to another replica
 	steps    []step
 }
 
@@ -225,6 +226,7 @@ func (r *reader) action(s *step, key, value *yaml.Node) {
 	r.names(s, value)
 	r.commands[s.key] = s.spec
 	r.sc.redis = r.sc.redis || kind == "redis"
+	r.sc.moves = r.sc.moves || kind == "proxy" || kind == "replica"
 	r.sc.faults = r.sc.faults || kind != "client" && kind != "operator"
 }
 

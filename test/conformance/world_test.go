@@ -17,6 +17,7 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -52,6 +53,9 @@ func start(t testing.TB, redis *redistest.Server, name string, n int, env ...str
 	t.Helper()
 	for i := range n {
 		env := append(append(slices.Clone(patient), fmt.Sprintf("LOCKD_REPLICA=%s-%d", name, i)), env...)
+		for _, what := range []string{"", "OPS_", "ADMIN_"} { // ports that are free when it is started again
+			env = append(env, "LOCKD_"+what+"LISTEN="+proctest.FreeAddr(t))
+		}
 		all = append(all, harness.StartLockd(t, lockdBin, redis.Addr, env...))
 	}
 	return all
@@ -133,6 +137,7 @@ func (p *play) proxy(s step) error {
 		case "break":
 			l.CutAll()
 		case "silence":
+			p.silenced[l] = true
 			l.Set(redistest.Stall)
 			l.Hold(func([]byte) bool { return true })
 		case "mend":
