@@ -219,6 +219,8 @@ def detail(e: lockd.LockdError) -> Command:
             "held_by": e.held_by,
             "client": e.client,
             "annotation": e.annotation,
+            "peer": e.peer,
+            **({} if e.held_for is None else {"held_for": round(e.held_for * 1000)}),
             "retry_after": round((e.retry_after or 0) * 1000),
         },
         lockd.LimitMismatch: lambda e: {"limit": e.limit},

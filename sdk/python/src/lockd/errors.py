@@ -34,6 +34,10 @@ class LockHeld(LockdError):
     client = ""
     """How the client that holds it names itself, where the replica that answered knows."""
     annotation = ""
+    peer = ""
+    """The network address that the client came from, where it is known."""
+    held_for: float | None = None
+    """For how many seconds it holds it, where it is known."""
 
 
 class TimedOut(LockdError, TimeoutError):
@@ -330,6 +334,9 @@ def held_error(name: str, n: lock_pb2.NotGranted) -> LockHeld:
     text = f"the lock {quoted(n.name or name)} is held" + (f" by {who!r}" if who else "")
     e = LockHeld(text + (f" ({n.annotation!r})" if who and n.annotation else ""))
     e.name, e.held_by, e.client, e.annotation = n.name or name, n.held_by, n.client, n.annotation
+    e.peer = n.peer
+    if n.HasField("held_for"):
+        e.held_for = n.held_for.ToTimedelta().total_seconds()
     if n.HasField("retry_after"):
         e.retry_after = n.retry_after.ToTimedelta().total_seconds()
     return e
