@@ -9,7 +9,6 @@ import io.lockd.v1.NotGranted;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.function.Function;
 import java.util.stream.Collectors;
 
 /** Makes exceptions of failures, where the program called. */
@@ -18,6 +17,10 @@ final class Errors {
 
     /** The exception of a failure, with what was attempted. */
     static LockdException of(String what, Failure f) {
+        return classed(what, f).with(f.metadata());
+    }
+
+    private static LockdException classed(String what, Failure f) {
         String text = what + ": " + f;
         if (f.is(Fault.OUTCOME_UNKNOWN)) {
             return new OutcomeUnknownException(text, "OUTCOME_UNKNOWN");
@@ -92,16 +95,5 @@ final class Errors {
             throw of(what, a.failure());
         }
         return a;
-    }
-
-    /** The same for somebody who does not wait. */
-    static <T> CompletableFuture<T> later(String what, CompletableFuture<Answer> answer, java.util.concurrent.Executor on,
-        Function<Answer, T> value) {
-        return answer.thenApplyAsync(a -> {
-            if (a.failure() != null) {
-                throw of(what, a.failure());
-            }
-            return value.apply(a);
-        }, on);
     }
 }

@@ -17,6 +17,10 @@ import java.util.function.Consumer;
 public final class Held implements AutoCloseable {
     private static final LockKind[] KINDS = LockKind.values();
 
+    static {
+        new Loss(null, null).load(); // what tells a loss is there before the first one
+    }
+
     final Grant grant;
 
     Held(Grant grant) {
@@ -70,8 +74,35 @@ public final class Held implements AutoCloseable {
      * called by the client's thread for such calls, so it should be short. Several functions may be told.
      */
     public Held onLost(Consumer<LockLostException> told) {
-        grant.onLost(e -> grant.engine().callbacks().execute(() -> told.accept(Errors.lost(quoted(), name(), e))));
+        grant.onLost(new Loss(this, told));
         return this;
+    }
+
+    /** Tells a loss in the thread for calls. */
+    private static final class Loss implements Consumer<Grant.Ending>, Runnable {
+        private final Held held;
+        private final Consumer<LockLostException> told;
+        private Grant.Ending how;
+
+        private Loss(Held held, Consumer<LockLostException> told) {
+            this.held = held;
+            this.told = told;
+        }
+
+        private void load() {
+            Errors.lost("", "", Grant.Ending.DEADLINE);
+        }
+
+        @Override
+        public void accept(Grant.Ending e) {
+            how = e;
+            held.grant.engine().callbacks().execute(this);
+        }
+
+        @Override
+        public void run() {
+            told.accept(Errors.lost(held.quoted(), held.name(), how));
+        }
     }
 
     /** How it ended, for views on it; null while it is held. */

@@ -162,7 +162,12 @@ public final class LockdClient implements AutoCloseable {
      */
     @Override
     public void close() {
-        engine.close();
+        closeAndConfirm();
+    }
+
+    /** Is close, and says whether the server confirmed that all is released. */
+    public boolean closeAndConfirm() {
+        boolean confirmed = engine.close();
         for (AutoCloseable part : parts) {
             try {
                 part.close();
@@ -170,6 +175,7 @@ public final class LockdClient implements AutoCloseable {
                 throw new IllegalStateException(e); // they throw nothing
             }
         }
+        return confirmed;
     }
 
     /** Has something ended with the client; or at once if that was closed. */

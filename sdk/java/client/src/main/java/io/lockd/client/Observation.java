@@ -18,6 +18,7 @@ final class Observation implements Watch {
 
     // Of the thread:
     private Watch ends;
+    /** What was told last; null before the first. */
     private Leader last;
     private long pause = Election.MIN_PAUSE_MILLIS;
 
@@ -68,8 +69,9 @@ final class Observation implements Watch {
             tell(election.leader());
         } catch (LockdException e) {
             boolean goesOn = Election.passes(e);
-            if (!closed && (last == null || last.doubt() == null || !goesOn)) {
-                last = (last == null ? Leader.NOBODY : last).inDoubt(e);
+            boolean news = last == null || last.doubt() == null || !goesOn;
+            last = (last == null ? Leader.NOBODY : last).inDoubt(e);
+            if (news && !closed) {
                 told.accept(last);
             }
             closed = closed || !goesOn;
@@ -92,12 +94,15 @@ final class Observation implements Watch {
 
     /** Waits until it makes sense to look again, and says whether it goes on. */
     private boolean await() throws InterruptedException {
+        if (closed) {
+            return false;
+        }
         long millis = Math.min(Math.max(last.ttl().toMillis(), Election.MAX_PAUSE_MILLIS), MAX_TRUST_MILLIS);
         if (last.doubt() != null || last.vacant()) {
             millis = pause;
             pause = Math.min(2 * pause, Election.MAX_PAUSE_MILLIS);
         }
-        if (!closed && changes.tryAcquire(millis, TimeUnit.MILLISECONDS)) {
+        if (changes.tryAcquire(millis, TimeUnit.MILLISECONDS)) {
             changes.drainPermits(); // one look tells who leads after all of them
         }
         return !closed;

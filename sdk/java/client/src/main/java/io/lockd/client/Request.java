@@ -119,7 +119,7 @@ public abstract class Request<R extends Request<R, H>, H> {
 
     /**
      * Has a function told how many others wait before this request, if it has to wait; again when that is another number.
-     * 0 is the next. It is called by the client's thread for such calls, before what is granted is returned or soon after.
+     * 0 is the next. It is called by the client's thread for such calls, before what is granted is returned.
      */
     public R onQueued(IntConsumer told) {
         onQueued = told;
@@ -174,7 +174,7 @@ public abstract class Request<R extends Request<R, H>, H> {
             throw new InterruptedException();
         }
         AcquireAsk ask = ask(wait);
-        CompletableFuture<Answer> answer = ask.ask();
+        CompletableFuture<Answer> answer = told(ask);
         try {
             return answer.get();
         } catch (java.util.concurrent.ExecutionException e) {
@@ -186,9 +186,14 @@ public abstract class Request<R extends Request<R, H>, H> {
         }
     }
 
+    /** The answer, after what onQueued is told. */
+    private CompletableFuture<Answer> told(AcquireAsk ask) {
+        return onQueued == null ? ask.ask() : ask.ask().thenApplyAsync(a -> a, engine.callbacksOrHere());
+    }
+
     /** {@link #acquire} whatever interrupts the thread; its flag is then set afterwards. */
     public H acquireUninterruptibly() {
-        Answer a = ask(patience).ask().join();
+        Answer a = told(ask(patience)).join();
         if (a.failure() != null) {
             throw Errors.of(what(), a.failure());
         }

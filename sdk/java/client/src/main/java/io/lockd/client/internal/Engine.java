@@ -55,6 +55,7 @@ public final class Engine {
         callbacks = new Callbacks("lockd-" + name + "-calls");
         channels = new Channels(settings, loop);
         watches = new Watches(this);
+        callbacks.execute(() -> { }); // what it needs is there before the first loss
     }
 
     public long answerNanos() {
@@ -67,7 +68,12 @@ public final class Engine {
 
     /** Where asynchronous answers are told. */
     public Executor executor() {
-        return settings.executor == null ? callbacks::executeOrRun : settings.executor;
+        return settings.executor == null ? callbacksOrHere() : settings.executor;
+    }
+
+    /** Where functions are called, or, after the end, who tells the answer. */
+    public Executor callbacksOrHere() {
+        return callbacks::executeOrRun;
     }
 
     /** Where functions are called that are told of locks. */

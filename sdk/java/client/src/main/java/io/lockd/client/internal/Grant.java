@@ -20,7 +20,7 @@ public final class Grant {
     public record Ending(How how, String reason, String by, String why, Failure cause) {
         static final Ending UNLOCKED = new Ending(How.UNLOCKED, "", "", "", null);
         static final Ending CLOSED = new Ending(How.CLOSED, "", "", "", null);
-        static final Ending DEADLINE = lost("DEADLINE_PASSED", null);
+        public static final Ending DEADLINE = lost("DEADLINE_PASSED", null);
 
         static Ending lost(String reason, Failure cause) {
             return new Ending(How.LOST, reason, "", "", cause);
