@@ -54,7 +54,7 @@ public final class Driver {
         }
 
         Duration millis(String name) {
-            return Duration.ofMillis(number(name));
+            return Duration.ofMillis(has(name) ? (Long) fields.get(name) : 0);
         }
 
         @SuppressWarnings("unchecked")

@@ -106,7 +106,7 @@ final class Heard {
                 }
                 break;
             case NOT_GRANTED:
-                failure = notGranted(m.getNotGranted());
+                failure = notGranted(c, m.getNotGranted());
                 break;
             case EXTENDED:
                 if (c.extended != null) {
@@ -127,14 +127,16 @@ final class Heard {
         s.leaveIfIdle();
     }
 
-    private static Failure notGranted(NotGranted n) {
+    private static Failure notGranted(Call c, NotGranted n) {
         switch (n.getCause()) {
             case CAUSE_TIMED_OUT:
                 return Failure.of(Fault.TIMED_OUT, "the wait ended before the lock was granted");
             case CAUSE_CANCELLED:
                 return Failure.of(Fault.CANCELLED, "the wait was cancelled");
             default:
-                return Failure.with(Fault.HELD, "the lock is held", n);
+                boolean named = !n.getName().isEmpty(); // the one of several that was in the way
+                return Failure.with(Fault.HELD, "the lock is held",
+                    named ? n : n.toBuilder().setName(c.request.getAcquire().getName()).build());
         }
     }
 

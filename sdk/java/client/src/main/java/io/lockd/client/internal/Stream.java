@@ -81,11 +81,7 @@ public final class Stream extends ClientCall.Listener<SessionResponse> {
      */
     void open(Consumer<Failure> tried) {
         this.tried = tried;
-        long within = attemptNanos();
-        bound = engine.loop.after(Math.min(within / 3 << Math.min(engine.unreached, 2), within), () -> {
-            engine.unreached++;
-            fail(tooLong());
-        });
+        bound = engine.loop.after(attemptNanos(), () -> fail(tooLong()));
         engine.channels.open(engine.settings.targets.get(at), (made, failure) -> {
             if (phase != Phase.CONNECTING || failure != null) {
                 if (made != null) {
@@ -95,9 +91,18 @@ public final class Stream extends ClientCall.Listener<SessionResponse> {
                 return;
             }
             channel = made;
+            connectWithin(attemptNanos());
             call = engine.channels.session(made);
             call.start(this, new Metadata());
             call.request(1);
+        });
+    }
+
+    private void connectWithin(long attempt) {
+        Loop.cancel(bound);
+        bound = engine.loop.after(Math.min(attempt / 3 << Math.min(engine.unreached, 2), attempt), () -> {
+            engine.unreached++;
+            fail(tooLong());
         });
     }
 
@@ -345,6 +350,9 @@ public final class Stream extends ClientCall.Listener<SessionResponse> {
     /** Sends as long as the network takes it; onReady goes on. From here on the requests count as sent. */
     private void flush() {
         flushing = false;
+        if (phase == Phase.OPEN && engine.loop.now() - heard >= ttl) {
+            listen(); // this process stood still: what is asked now is for the next session
+        }
         while (phase == Phase.OPEN && call.isReady() && !saidGoodbye) {
             SessionRequest frame = next();
             if (frame == null) {
