@@ -16,19 +16,24 @@ import (
 // javaTime bounds what is run of Java, and its build, which may have to fetch what it needs.
 const javaTime = 30 * time.Minute
 
-// TestJava runs the tests of the Java SDK on the jar that its users get.
+// TestJava runs the tests of the Java SDK, and of what stands on it, on the jars that users get.
 func TestJava(t *testing.T) {
 	t.Parallel()
-	client := filepath.Join(buildJava(t), "sdk/java/client/target")
-	classes := strings.Join([]string{
-		filepath.Join(client, "lockd-client.jar"), filepath.Join(client, "test-classes"), filepath.Join(client, "lib/*"),
-	}, ":")
-	// Those of each package are a JVM of its own, so that they run side by side.
-	for _, tests := range []string{"HandleTest", "LossTest", "WaitTest", "ElectionTest", "locks.ThreadLocksTest"} {
-		t.Run(tests, func(t *testing.T) {
+	sdk := filepath.Join(buildJava(t), "sdk/java")
+	// Each class has a JVM of its own, so that they run side by side.
+	for _, of := range []struct{ module, tests string }{
+		{"client", "HandleTest"}, {"client", "LossTest"}, {"client", "WaitTest"}, {"client", "ElectionTest"},
+		{"client", "locks.ThreadLocksTest"}, {"shedlock", "LockdLockProviderTest"}, {"spring", "LockdAutoConfigurationTest"},
+	} {
+		t.Run(of.tests, func(t *testing.T) {
 			t.Parallel()
+			target := filepath.Join(sdk, of.module, "target")
+			classes := strings.Join([]string{
+				filepath.Join(sdk, "client/target/lockd-client.jar"), filepath.Join(sdk, "client/target/lib/*"),
+				filepath.Join(target, "lockd-"+of.module+".jar"), filepath.Join(target, "test-classes"), filepath.Join(target, "lib/*"),
+			}, ":")
 			runJava(t, "java", "-XX:TieredStopAtLevel=1", "-cp", classes, "org.junit.platform.console.ConsoleLauncher",
-				"execute", "--select-class", "io.lockd.client."+tests, "--fail-if-no-tests", "--disable-banner",
+				"execute", "--select-class", "io.lockd."+of.module+"."+of.tests, "--fail-if-no-tests", "--disable-banner",
 				"--disable-ansi-colors", "--details=tree")
 		})
 	}
