@@ -25,8 +25,28 @@ type request struct {
 	wait     time.Duration   // 0 = try once
 	end      instant         // when wait ends
 	onQueued func(position int)
+	onHeld   func(*HeldError)
+	position int         // told last
 	first    acquireCall // its first sending
 	buffer   [1]*Lock    // for the Locks
+}
+
+// queued is what a server told of a request that waits.
+type queued struct {
+	position int
+	again    bool       // it was told on the same stream before
+	held     *HeldError // who is in the way; nil if that is not known
+}
+
+// tell tells it to those who want to know.
+func (r *request) tell(q queued) {
+	if r.onQueued != nil && (!q.again || q.position != r.position) {
+		r.onQueued(q.position)
+	}
+	r.position = q.position
+	if r.onHeld != nil && q.held != nil {
+		r.onHeld(q.held)
+	}
 }
 
 // acquireCall is a call with all that belongs to it in one allocation.
@@ -90,8 +110,8 @@ func (r *request) nextCall(s *session) *call {
 	c.arm.Acquire = a
 	c.request.Message = &c.arm
 	c.call.request, c.call.answer, c.asks = &c.request, s.channel(), r
-	if r.onQueued != nil {
-		c.position = make(chan int, 16)
+	if r.onQueued != nil || r.onHeld != nil {
+		c.queued = make(chan queued, 16)
 	}
 	return &c.call
 }
@@ -196,6 +216,9 @@ func (r *request) checkTexts(limits *lockdv1.Limits) error {
 	most := limits.GetNamesPerAcquire()
 	if n := len(r.acquire.GetItems()); most > 0 && uint64(n) > uint64(most) {
 		return refused(codes.ResourceExhausted, "QUOTA_NAMES", fmt.Sprintf("%d locks at once, the server allows %d", n, most))
+	}
+	if r.acquire.GetMaxHold() != nil && limits != nil && limits.GetMaxHold() == nil {
+		return refused(codes.Unimplemented, "UNIMPLEMENTED", "the server does not know MaxHold, and would ignore it")
 	}
 	err := errors.Join(
 		checkText("INVALID_HOLDER", "the holder", r.acquire.GetHolder(), limits.GetHolderBytes()),

@@ -3,6 +3,8 @@ package client
 import (
 	"math"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
@@ -42,4 +44,12 @@ func (h *heartbeats) at(id uint64) instant {
 // The server had the anchor later than we sent it, so the true end is no earlier.
 func (h *heartbeats) deadline(v *lockdv1.Validity) instant {
 	return h.at(v.GetAnchor()) + instant(v.GetAnchorAge().AsDuration()+v.GetRemaining().AsDuration())
+}
+
+// most is when max_hold ends, of which so much was left when a validity was told; 0 if there is none.
+func (h *heartbeats) most(v *lockdv1.Validity, left *durationpb.Duration) instant {
+	if left == nil {
+		return 0
+	}
+	return h.at(v.GetAnchor()) + instant(v.GetAnchorAge().AsDuration()+left.AsDuration())
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
@@ -84,19 +86,33 @@ type HeldError struct {
 	// HeldBy begins with "<session>:<holder>", or is the id that another Redis client uses. Empty if it is not known.
 	HeldBy string
 	// Client is how the client that holds it names itself, and Annotation that of the hold, the first 256 bytes of it.
-	// Both are for people, and empty where the replica that answered does not know.
-	Client, Annotation string
+	// Peer is the network address that the client came from, and HeldFor how long it has held the lock. All of these are
+	// for people, and empty where the replica that answered does not know.
+	Client, Annotation, Peer string
+	HeldFor                  time.Duration
 }
 
 func (e *HeldError) Error() string {
-	who := shown(cmp.Or(e.Client, e.HeldBy))
-	switch {
-	case who == "":
-		return ErrHeld.Error()
-	case e.Annotation == "":
-		return fmt.Sprintf("%v by %s", ErrHeld, who)
+	if who := e.Who(); who != "" {
+		return ErrHeld.Error() + " by " + who
 	}
-	return fmt.Sprintf("%v by %s (%s)", ErrHeld, who, shown(e.Annotation))
+	return ErrHeld.Error()
+}
+
+// Who is who holds the lock as a person would say it, such as "billing (nightly) from 10.0.0.7:40312 for 12s"; empty if
+// nothing is known.
+func (e *HeldError) Who() string {
+	who := shown(cmp.Or(e.Client, e.HeldBy))
+	if who != "" && e.Annotation != "" {
+		who += " (" + shown(e.Annotation) + ")"
+	}
+	if who != "" && e.Peer != "" {
+		who += " from " + shown(e.Peer)
+	}
+	if who != "" && e.HeldFor > 0 {
+		who += " for " + e.HeldFor.Round(max(time.Millisecond, min(e.HeldFor.Truncate(time.Second), time.Second))).String()
+	}
+	return who
 }
 
 // shown is a text of another client as people may see it: quoted if it has what is not to be printed.
@@ -109,9 +125,24 @@ func shown(text string) string {
 
 // HeldErrorOf reads what a server tells of a hold in the way of a request for the lock with a name.
 func HeldErrorOf(name string, n *lockdv1.NotGranted) *HeldError {
+	e := heldBy(name, n)
+	e.RetryAfter = n.GetRetryAfter().AsDuration()
+	return e
+}
+
+// heldBy reads who is in the way of a request for the lock with a name.
+func heldBy(name string, m interface {
+	GetName() string
+	GetHeldBy() string
+	GetClient() string
+	GetAnnotation() string
+	GetPeer() string
+	GetHeldFor() *durationpb.Duration
+},
+) *HeldError {
 	return &HeldError{
-		Name: cmp.Or(n.GetName(), name), RetryAfter: n.GetRetryAfter().AsDuration(), HeldBy: n.GetHeldBy(),
-		Client: n.GetClient(), Annotation: n.GetAnnotation(),
+		Name: cmp.Or(m.GetName(), name), HeldBy: m.GetHeldBy(), Client: m.GetClient(), Annotation: m.GetAnnotation(),
+		Peer: m.GetPeer(), HeldFor: m.GetHeldFor().AsDuration(),
 	}
 }
 
@@ -180,6 +211,8 @@ type LostError struct {
 	// Name is the lock.
 	Name   string
 	Reason LostReason
+	// MaxHold says, with LostExpired, that the lock was held for as long as the option MaxHold allows.
+	MaxHold bool
 	// Err is what ended the session, with LostSession.
 	Err error
 	// By and Why are who released the lock by force, and why, in the words of that person, with LostForced. They are
@@ -189,6 +222,9 @@ type LostError struct {
 
 func (e *LostError) Error() string {
 	text := fmt.Sprintf("%v: %s: %s", ErrLost, quoted(e.Name), e.Reason)
+	if e.MaxHold {
+		text += ": held for the time of MaxHold"
+	}
 	if e.By != "" {
 		text += fmt.Sprintf(" by %q", e.By)
 	}

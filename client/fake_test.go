@@ -57,7 +57,8 @@ type fake struct {
 	far      time.Duration   // what a connection takes
 	valid    time.Duration   // what a heartbeat is answered with, if it is not the TTL
 	dialled  []string
-	frames   int // messages received
+	old      bool // it does not know max_hold
+	frames   int  // messages received
 	requests int
 }
 
@@ -210,7 +211,10 @@ func (f *fake) begin(s *fakeStream, id uint64) error {
 	}
 	opened := &lockdv1.Opened{
 		SessionTtl: durationpb.New(ttl), HeartbeatInterval: durationpb.New(ttl / 3),
-		Limits: &lockdv1.Limits{NameBytes: 512, NamesPerAcquire: 4},
+		Limits: &lockdv1.Limits{NameBytes: 512, NamesPerAcquire: 4, MaxHold: durationpb.New(time.Hour)},
+	}
+	if f.old {
+		opened.Limits.MaxHold = nil
 	}
 	if r := s.open.GetResume(); r != nil {
 		if err := f.resumeLocked(s, r, opened); err != nil {
@@ -387,7 +391,7 @@ func (f *fake) grantLocked(w fakeWaiter) bool {
 			return false
 		}
 	}
-	g := &lockdv1.Granted{Validity: s.validity(f.lease(a)), Auto: a.GetLease() == nil}
+	g := &lockdv1.Granted{Validity: s.validity(f.lease(a)), Auto: a.GetLease() == nil, MaxHold: a.GetMaxHold()}
 	for _, i := range items {
 		h := f.held[i.GetName()]
 		if h == nil {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -26,6 +27,7 @@ type hold struct {
 	deadline atomic.Int64 // instant; moves earlier only by Shorten
 
 	// Guarded by Client.mu.
+	most       instant  // by MaxHold: no deadline is later; 0 if there is no such bound
 	locks      []*Lock  // those that have not ended, in the order of their grants
 	buffer     [1]*Lock // for locks
 	auto       bool
@@ -34,8 +36,17 @@ type hold struct {
 
 func (h *hold) end() instant { return instant(h.deadline.Load()) }
 
-// addLocked takes a Lock in that was granted until a deadline. An auto lease is renewed by the server.
-func (s *session) addLocked(l *Lock, deadline instant, auto bool) {
+// last is a deadline, or the end by MaxHold if that is earlier.
+func (h *hold) last(deadline instant) instant {
+	if h.most != 0 {
+		return min(deadline, h.most)
+	}
+	return deadline
+}
+
+// addLocked takes a Lock in that was granted until a deadline, and until most at last if that is not 0. An auto lease
+// is renewed by the server.
+func (s *session) addLocked(l *Lock, deadline, most instant, auto bool) {
 	h := s.holds[l.hold.key]
 	if h != nil && h.end() <= s.client.now() {
 		s.expireLocked(h)
@@ -43,11 +54,11 @@ func (s *session) addLocked(l *Lock, deadline instant, auto bool) {
 	}
 	if h == nil {
 		h = l.hold
-		h.locks, h.auto = h.buffer[:0], auto
-		h.deadline.Store(int64(deadline))
+		h.locks, h.auto, h.most = h.buffer[:0], auto, most
+		h.deadline.Store(int64(h.last(deadline)))
 		s.holds[h.key] = h
 	} else {
-		l.hold, h.auto = h, auto
+		l.hold, h.auto, h.most = h, auto, cmp.Or(h.most, most)
 		s.raiseLocked(h, deadline)
 	}
 	h.locks = append(h.locks, l)
@@ -71,6 +82,7 @@ func (s *session) removeLocked(l *Lock) bool {
 // raiseLocked moves a deadline later. A hold whose deadline has passed is lost: somebody may have seen that already.
 // While a Shorten is not answered nothing else that the server tells counts: it may have been written before.
 func (s *session) raiseLocked(h *hold, deadline instant) {
+	deadline = h.last(deadline)
 	switch {
 	case h.end() <= s.client.now():
 		s.expireLocked(h)
@@ -93,7 +105,11 @@ func (s *session) expireLocked(h *hold) {
 	for _, l := range h.locks {
 		s.submitLocked(l.releaseCall())
 	}
-	s.endLocked(h, 0, &LostError{Name: h.key.name, Reason: LostDeadline})
+	lost := &LostError{Name: h.key.name, Reason: LostDeadline}
+	if h.most != 0 && h.end() >= h.most {
+		lost.Reason, lost.MaxHold = LostExpired, true
+	}
+	s.endLocked(h, 0, lost)
 }
 
 // endLocked ends the Locks of a hold, which may be nil. A fence tells an old hold of a holder from its present one.
@@ -116,6 +132,7 @@ func (s *session) lostLocked(lost *lockdv1.Lost) {
 	reason := LostReason(strings.ToLower(strings.TrimPrefix(lost.GetReason().String(), "REASON_")))
 	s.endLocked(s.holds[key], lost.GetHold().GetFence(), &LostError{
 		Name: key.name, Reason: reason, By: lost.GetBy(), Why: lost.GetWhy(),
+		MaxHold: lost.GetCause() == lockdv1.Lost_CAUSE_MAX_HOLD,
 	})
 }
 

@@ -131,6 +131,15 @@ func Lease(d time.Duration) LockOption {
 	return func(r *request) { r.acquire.Lease = durationpb.New(d) }
 }
 
+// MaxHold bounds how long the lock is held: d after the grant the lease is not renewed any more, so that a holder that
+// hangs does not keep the lock for ever. The lock is then lost with a *LostError that says MaxHold, 1 % and 2 ms before
+// d has passed, for clocks that differ. Nothing prolongs it: Extend, MakeAuto and further locks of the same Holder
+// reach no further. A server that does not know MaxHold is ErrUnsupported. MaxHold with Lease, or of less or more than
+// the server allows, is ErrInvalid.
+func MaxHold(d time.Duration) LockOption {
+	return func(r *request) { r.acquire.MaxHold = durationpb.New(d) }
+}
+
 // Holder names the holder. Lock calls with the same holder on the same Client are reentrant: each gets a Lock with
 // the same fence, at once or together with the first, and the name is free after each was unlocked. Without it every
 // Lock call is a holder of its own.
@@ -157,4 +166,11 @@ func Permits(n, limit uint32) LockOption {
 // for other kinds those on the same replica. f is called by Lock itself, which returns no lock meanwhile.
 func OnQueued(f func(position int)) LockOption {
 	return func(r *request) { r.onQueued = f }
+}
+
+// OnHeld has f told who is in the way of a request that waits, for people: at once if the server that answers knows,
+// else after a second or more, and again when it is somebody else. Nothing is told while nobody is known, and
+// RetryAfter is 0. f is called by Lock itself, which returns no lock meanwhile.
+func OnHeld(f func(by *HeldError)) LockOption {
+	return func(r *request) { r.onHeld, r.acquire.TellHolder = f, true }
 }

@@ -84,20 +84,24 @@ func (st *stream) handleLocked(m *lockdv1.SessionResponse) {
 	}
 }
 
-// queuedLocked has a caller tell its position. The answer follows.
+// queuedLocked has a caller tell its position, and who is in the way. The answer follows.
 func (st *stream) queuedLocked(c *call, q *lockdv1.Queued) {
 	if c == nil || c.asks == nil {
 		return
 	}
+	news := queued{position: int(q.GetPosition()), again: c.waits}
+	if q.GetHeldBy() != "" || q.GetClient() != "" {
+		news.held = heldBy(c.request.GetAcquire().GetName(), q)
+	}
 	c.waits = true
-	for c.position != nil {
+	for c.queued != nil {
 		select {
-		case c.position <- int(q.GetPosition()):
+		case c.queued <- news:
 			return
 		default:
 		}
 		select {
-		case <-c.position: // it is told slowly: the oldest one is passed over
+		case <-c.queued: // it is told slowly: the oldest one is passed over
 		default:
 		}
 	}
@@ -165,7 +169,7 @@ func (st *stream) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
 	s, asked := st.session, c.request.GetAcquire()
 	items := asked.GetItems()
 	right := len(g.GetHolds()) == max(len(items), 1)
-	deadline := st.beats.deadline(g.GetValidity())
+	deadline, most := st.beats.deadline(g.GetValidity()), st.beats.most(g.GetValidity(), g.GetMaxHold())
 	values, locks := c.asks.values, c.asks.buffer[:0]
 	var set *Locks
 	if c.asks.several {
@@ -182,7 +186,7 @@ func (st *stream) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
 		if len(items) > 0 {
 			l.permits = items[i].GetPermits()
 		}
-		s.addLocked(l, deadline, g.GetAuto())
+		s.addLocked(l, deadline, most, g.GetAuto())
 		locks = append(locks, l)
 	}
 	if set != nil {

@@ -133,6 +133,9 @@ func (b *bid) name(l *Lock) {
 	h := b.claimed[l.hold.key]
 	if h == nil {
 		h = &lockdv1.HeldLock{Hold: l.proto(), Permits: l.permits}
+		if most := l.hold.most; most != 0 {
+			h.MaxHold = durationpb.New(time.Duration(max(most-b.now, 0)))
+		}
 		b.claimed[l.hold.key] = h
 		b.resume.Holds = append(b.resume.Holds, h)
 	}

@@ -55,12 +55,12 @@ type session struct {
 type call struct {
 	request *lockdv1.SessionRequest
 	answer  chan answer // size 1; nil if nobody waits
-	// the last positions in the queue, for who waits for the answer to tell; nil if nobody is to be told
-	position chan int
-	then     func(answer) // instead of answer: called with Client.mu held
-	asks     *request     // of an Acquire
-	extends  *Lock        // of an Extend
-	frees    *Lock        // of a Release
+	// what was told last of the wait, for who waits for the answer to tell; nil if nobody is to be told
+	queued  chan queued
+	then    func(answer) // instead of answer: called with Client.mu held
+	asks    *request     // of an Acquire
+	extends *Lock        // of an Extend
+	frees   *Lock        // of a Release
 
 	// Guarded by Client.mu.
 	sent      bool // on the stream at hand
@@ -142,12 +142,12 @@ func (s *session) await(ctx context.Context, c *call, by instant) (a answer, cam
 	for {
 		select {
 		case a = <-c.answer:
-			for len(c.position) > 0 { // they came before it
-				c.asks.onQueued(<-c.position)
+			for len(c.queued) > 0 { // they came before it
+				c.asks.tell(<-c.queued)
 			}
 			return a, true
-		case at := <-c.position:
-			c.asks.onQueued(at)
+		case news := <-c.queued:
+			c.asks.tell(news)
 		case <-ctx.Done():
 			return answer{err: ended(ctx)}, false
 		case <-late:

@@ -135,7 +135,7 @@ func TestExecIsNotSaidToWaitForItself(t *testing.T) {
 			h := holderView{partyView: partyView{placeView: placeView{Session: session}}, Origin: "session"}
 			return inspectView{lockView: lockView{Name: "n", Held: true}, Holds: []holderView{h}}, nil
 		}
-		if got := x.holders(t.Context()); got != want {
+		if got, _ := x.holders(t.Context()); got != want {
 			t.Errorf("held by session %q: got %q, want %q", session, got, want)
 		}
 	}

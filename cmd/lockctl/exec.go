@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -48,6 +49,7 @@ type execution struct {
 	lock    []client.LockOption
 	bounded bool          // whether wait counts
 	wait    time.Duration // for the locks
+	most    time.Duration // for which they are held; 0 is no bound
 	inspect func(ctx context.Context, name string, waiters uint32) (inspectView, error)
 	patient bool          // goes on while the server cannot be reached
 	connect time.Duration // how long it goes on while the store cannot be reached, unless it is patient
@@ -66,10 +68,11 @@ type execution struct {
 const actorEnv = "LOCKD_ACTOR"
 
 func newExec(o *options) *cobra.Command {
-	var wait, lease, ttl time.Duration
+	var wait, ttl time.Duration
 	var annotation string
 	var fail bool
 	var want wanted
+	var held terms
 	cmd := &cobra.Command{
 		Use:   "exec NAME [flags] -- COMMAND [ARG...]",
 		Short: "Run a command while holding a lock",
@@ -90,9 +93,7 @@ func newExec(o *options) *cobra.Command {
 				connect: o.connectTimeout, actor: cmp.Or(os.Getenv(actorEnv), client.NewActor()),
 			}
 			x.lock = []client.LockOption{client.Annotation(cmp.Or(annotation, args[1])), client.OnQueued(x.queued())}
-			if cmd.Flags().Changed("lease") {
-				x.lock = append(x.lock, client.Lease(lease))
-			}
+			x.lock, x.most = append(x.lock, held.options(cmd)...), held.most
 			var err error
 			if x.items, err = want.items(args[0]); err != nil {
 				return err
@@ -114,7 +115,7 @@ func newExec(o *options) *cobra.Command {
 		},
 	}
 	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait for the lock; 0 = try once; without it for ever")
-	cmd.Flags().DurationVar(&lease, "lease", 0, "take a lease that ends after this time, instead of one that is renewed")
+	held.flags(cmd)
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long the lock outlives lockctl at most (default the server's)")
 	cmd.Flags().StringVar(&annotation, "annotation", "", "a `text` for people who look at the lock (default the command)")
 	cmd.Flags().BoolVar(&fail, "fail-on-deadlock", false,
@@ -124,6 +125,25 @@ func newExec(o *options) *cobra.Command {
 	cmd.Flags().StringArrayVar(&want.also, "also", nil,
 		"lock this name as well, all or none; may be repeated: `[KIND:]NAME`, or :NAME for a name that has a colon")
 	return cmd
+}
+
+// terms are how long the lock is held.
+type terms struct{ lease, most time.Duration }
+
+func (h *terms) flags(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&h.lease, "lease", 0, "take a lease that ends after this time, instead of one that is renewed")
+	cmd.Flags().DurationVar(&h.most, "max-hold", 0,
+		"how long the lock is held at most: then the command is ended, so that one that hangs does not keep the lock")
+}
+
+func (h *terms) options(cmd *cobra.Command) (opts []client.LockOption) {
+	if cmd.Flags().Changed("lease") {
+		opts = append(opts, client.Lease(h.lease))
+	}
+	if cmd.Flags().Changed("max-hold") {
+		opts = append(opts, client.MaxHold(h.most))
+	}
+	return opts
 }
 
 // session is what exec tells the server of its session.
@@ -184,8 +204,9 @@ func (x *execution) run(ctx context.Context) error {
 	defer signal.Stop(x.signals)
 	ls, err := x.obtain(ctx)
 	if err != nil {
-		return err
+		return nameHolder(ctx, x.inspect, err)
 	}
+	granted := time.Now()
 	notify(x.signals, syscall.SIGTSTP) // not earlier: a lockctl that only waits is stopped as any program
 
 	// The kernel kills the command when the thread that started it ends: this one must not.
@@ -194,7 +215,11 @@ func (x *execution) run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(failure{exitNotRunnable, reasonNotRunnable, err}, x.release(ls))
 	}
-	return x.end(ls, c, x.guard(ls, c))
+	err = x.guard(ls, c)
+	if errors.Is(err, client.ErrLost) && x.most > 0 && ls.Deadline().Sub(granted) > x.most/10*9 {
+		err = fmt.Errorf("%w: the time of --max-hold was about to end", client.ErrLost)
+	}
+	return x.end(ls, c, err)
 }
 
 // The variables that the command finds its locks in.

@@ -271,11 +271,28 @@ func TestExecSaysWhoHoldsTheLock(t *testing.T) {
 	first.line("ready")
 	second := start(t, "exec", "who", "--", "echo", "ran")
 	second.says(`WAITING: for "who"`)
+	for _, try := range [][]string{
+		{"exec", "who", "--wait", "0", "--", "echo", "ran"}, {"acquire", "who", "--lease", "1m"},
+	} {
+		if r := call(t, try...); r.code != exitNotObtained || !strings.Contains(r.stderr, " by nightly (back up) from ") {
+			t.Errorf("%q: got %+v", try, r)
+		}
+	}
 	first.stdin.Close()
 	second.wait(0, "ran\n")
-	if text := second.stderr.String(); strings.Count(text, `WAITING: for "who", held by nightly (back up)`) != 1 {
+	if text := second.stderr.String(); strings.Count(text, `WAITING: for "who", held by nightly (back up) from `) != 1 {
 		t.Errorf("stderr %q", text)
 	}
+}
+
+func TestExecEndsACommandThatHangsAtTheEndOfMaxHold(t *testing.T) {
+	t.Parallel()
+	p := start(t, "exec", "most", "--max-hold", "3s", "--", "sh", "-c", "echo ready; exec sleep 1000")
+	p.line("ready")
+	p.wait(exitLost, "")
+	p.says("the lock was lost: ")
+	call(t, "exec", "most", "--", "echo", "ran").want(t, 0, "ran\n", "")
+	call(t, "exec", "most", "--max-hold", "3s", "--lease", "3s", "--", "true").want(t, exitUsage, "", "INVALID_DURATION: ")
 }
 
 // Without --connect-timeout exec waits for a server, or a store, as long as that is away; with it, or with --wait, no

@@ -78,6 +78,7 @@ func (s *services) acquire(ctx context.Context, req *lockdv1.AcquireRequest) (sh
 		if !s.releaseTaken(req) && unsure {
 			err = mayBeHeld(req)
 		}
+		err = nameHolder(ctx, s.inspect, err)
 	} else if unsure && err != nil {
 		err = s.undo(req, err)
 	}

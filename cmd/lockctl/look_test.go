@@ -23,7 +23,7 @@ func TestLeaseOfAShell(t *testing.T) {
 		got["valid_for_ms"].(float64) < 50_000 || got["valid_for_ms"].(float64) > 60_000 {
 		t.Errorf("got %+v", r)
 	}
-	call(t, "acquire", name, "--lease", "1m").want(t, exitNotObtained, "", " acquire (nightly)\n")
+	call(t, "acquire", name, "--lease", "1m").want(t, exitNotObtained, "", " acquire (nightly) from 127.0.0.1:")
 	call(t, "acquire", name, "--lease", "1m", "--wait", "50ms").want(t, exitNotObtained, "", "WAIT_TIMEOUT: ")
 
 	again := parse(t, call(t, "extend", name, id, "--lease", "2m").stdout, leaseKeys...)

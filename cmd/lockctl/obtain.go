@@ -39,7 +39,7 @@ func (x *execution) lockAll(ctx context.Context) (*client.Locks, error) {
 		if err == nil || !x.goesOn(err, time.Since(failing)) || x.bounded && time.Until(until) <= retryPause {
 			return ls, err
 		}
-		x.waitsFor("the server: " + message(err))
+		x.waitsFor("the server: "+message(err), "")
 		sleep(ctx, retryPause)
 	}
 }
@@ -57,14 +57,14 @@ func (x *execution) goesOn(err error, away time.Duration) bool {
 	return (reason == "BACKEND_UNAVAILABLE" || reason == "OUTCOME_UNKNOWN") && away+retryPause < x.connect
 }
 
-// waitsFor tells what exec waits for, once and when it changes.
-func (x *execution) waitsFor(what string) {
+// waitsFor tells what exec waits for, once and when it changes, and more that may change all the time.
+func (x *execution) waitsFor(what, more string) {
 	x.mu.Lock()
 	again := x.told == what
 	x.told = what
 	x.mu.Unlock()
 	if !again {
-		x.logf("WAITING: for %s", what)
+		x.logf("WAITING: for %s%s", what, more)
 	}
 }
 
@@ -75,15 +75,15 @@ func (x *execution) tellHolders(ctx context.Context) {
 		if sleep(ctx, pause); ctx.Err() != nil {
 			return
 		}
-		if what := x.holders(ctx); what != "" && ctx.Err() == nil {
-			x.waitsFor(what)
+		if what, since := x.holders(ctx); what != "" && ctx.Err() == nil {
+			x.waitsFor(what, since)
 		}
 	}
 }
 
-// holders says who holds the first of the locks that is held. A hold of its own was granted just now, and the grant is
-// on its way.
-func (x *execution) holders(ctx context.Context) string {
+// holders says who holds the first of the locks that is held, and for how long. A hold of its own was granted just now,
+// and the grant is on its way.
+func (x *execution) holders(ctx context.Context) (what, since string) {
 	for _, i := range x.items {
 		v, err := x.inspect(ctx, i.Name, 1)
 		x.mu.Lock()
@@ -91,27 +91,54 @@ func (x *execution) holders(ctx context.Context) string {
 		granted := slices.ContainsFunc(v.Holds, own)
 		x.mu.Unlock()
 		if err == nil && v.Held && !granted {
-			return fmt.Sprintf("%q, held by %s", v.Name, v.heldBy())
+			who, since := v.heldBy()
+			return fmt.Sprintf("%q, held by %s", v.Name, who), since
 		}
 	}
-	return ""
+	return "", ""
 }
 
-// heldBy says who holds a lock: the first one, and how many others.
-func (v inspectView) heldBy() string {
+// heldBy says who holds a lock, the first one and how many others, and for how long the first one does.
+func (v inspectView) heldBy() (who, since string) {
 	if len(v.Holds) == 0 {
-		return v.holders() + " holders"
+		return v.holders() + " holders", ""
 	}
 	first := v.Holds[0]
-	who := holder(first.Client, first.Origin)
+	who = holder(first.Client, first.Origin)
 	if first.Client == "" && first.Owner != "" {
 		who += " " + first.Owner
 	}
 	if first.Annotation != "" {
 		who += " (" + first.Annotation + ")"
 	}
-	if others := len(v.Holds) - 1; others > 0 {
-		who += fmt.Sprintf(" and %d more", others)
+	if first.Address != "" {
+		who += " from " + first.Address
 	}
-	return who
+	if others := len(v.Holds) - 1; others > 0 {
+		return who + fmt.Sprintf(" and %d more", others), ""
+	}
+	if first.Age != nil {
+		since = " for " + first.Age.String()
+	}
+	return who, since
+}
+
+// nameHolder adds to a refusal who holds the lock, if the replica that refused did not know: that is asked of all.
+func nameHolder(
+	ctx context.Context, inspect func(ctx context.Context, name string, waiters uint32) (inspectView, error), err error,
+) error {
+	held, ok := errors.AsType[*client.HeldError](err)
+	if !ok || held.Client != "" || held.Peer != "" {
+		return err
+	}
+	v, _ := inspect(ctx, held.Name, 1) // else it is not told
+	for _, h := range v.Holds {
+		if h.Owner == held.HeldBy {
+			held.Client, held.Annotation, held.Peer = h.Client, h.Annotation, h.Address
+			if h.Age != nil {
+				held.HeldFor = time.Duration(*h.Age) * time.Millisecond
+			}
+		}
+	}
+	return err
 }

@@ -194,6 +194,7 @@ func (b *Broker) newLeaseLocked(w *waiter, c lock.Claim, a attempt, i int) *Leas
 	if w.actor != "" && w.actor != w.sess.Actor() {
 		l.own().actor = w.actor
 	}
+	l.limitLocked(a.start, w.maxHold)
 	return l
 }
 

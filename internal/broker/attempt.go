@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/arbiter"
-	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
 )
@@ -113,6 +112,9 @@ func outcomeOf(a attempt) attempt {
 func (b *Broker) concludeLocked(w *waiter, a attempt) {
 	a = outcomeOf(a)
 	answer, _ := b.endAttemptLocked(w, a)
+	if w.tells != nil && answer.Held != nil {
+		w.tells.held = answer.Held
+	}
 	switch answer.Verdict {
 	case arbiter.Nothing:
 	case arbiter.Grant:
@@ -135,25 +137,12 @@ func (b *Broker) concludeLocked(w *waiter, a attempt) {
 
 // refusalLocked answers a request that does not want to wait, from what is known of who holds the name.
 func (b *Broker) refusalLocked(w *waiter, held *lock.HeldError) session.NotGranted {
-	n := session.NotGranted{
-		ID: w.id, Cause: lock.ErrHeld, Name: held.Name, RetryAfter: max(held.RetryAfter, 0),
-		HeldBy: held.HeldBy,
+	n := session.NotGranted{ID: w.id, Cause: lock.ErrHeld, RetryAfter: max(held.RetryAfter, 0)}
+	if name := cmp.Or(held.Name, w.Claim.Name); !w.hides(name) {
+		n.InTheWay = b.aboutLocked(name, held.HeldBy)
 	}
-	n.Client, n.Annotation = b.aboutLocked(cmp.Or(held.Name, w.Claim.Name), held.HeldBy)
+	n.Name = held.Name
 	return n
-}
-
-// aboutLocked is what a holder of a name says of itself, if it holds it by way of this replica.
-func (b *Broker) aboutLocked(name string, o lock.Owner) (client, annotation string) {
-	if o.Repeats() { // only then: the notes of all names share a mutex
-		about := b.Notes.Of(name, o).Info
-		client, annotation = about.Client.Name, about.Annotation
-	} else if q := b.shardOf(name).queues[name]; q != nil {
-		if l := b.ownedLocked(q, o); l != nil {
-			client, annotation = l.sess.Client().Name, l.annotation
-		}
-	}
-	return client, inspect.Shortened(annotation)
 }
 
 // endAttemptLocked is where each attempt ends, and what its outcome means for the waiter. It says whether the waiter

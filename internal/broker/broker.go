@@ -17,6 +17,7 @@ import (
 	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/observe"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 	"github.com/lockd-io/lockd/internal/watching"
@@ -46,6 +47,7 @@ type Broker struct {
 	watching *watching.Hub
 	tenants  *limits.Tenants
 	finder   *deadlock.Finder
+	looking  observe.Seldom // for those who are to be told who is in their way
 
 	mu       sync.Mutex // guards the fields below
 	down     error      // why the store cannot be reached

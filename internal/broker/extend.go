@@ -21,7 +21,8 @@ type extension struct {
 }
 
 // Extend sets how long a lease lasts from now, and whether it is renewed. It never ends earlier than it would have done
-// without the request, unless that may shorten it. The answer is Extended or Failed. Repeating it is harmless.
+// without the request, unless that may shorten it, and never beyond its max_hold. The answer is Extended or Failed.
+// Repeating it is harmless.
 //
 // With an unknown outcome the lease is what it was, and ends somewhere between its old and its new time. The client
 // counts with the earlier one.
@@ -93,13 +94,14 @@ func (l *Lease) extensionLocked(id uint64, req request.Extend) extension {
 	} else {
 		e.r.TTL = *req.Lease
 	}
+	e.r.TTL = l.most.within(e.r.TTL, time.Now())
 	l.own().extended = true
 	if !e.shorten {
 		return e
 	}
 	l.changedLocked()
 	l.own().shortening = true
-	if until := trusted(time.Now(), e.r.TTL); until.Before(l.until) {
+	if until := l.most.last(trusted(time.Now(), e.r.TTL)); until.Before(l.until) {
 		l.until = until
 	}
 	l.keepLocked()
@@ -138,7 +140,7 @@ func (l *Lease) changeLocked(e extension, end time.Time) {
 		l.changedLocked()
 	}
 	if e.shorten {
-		l.until = end
+		l.until = l.most.last(end)
 	} else {
 		l.lastLocked(end)
 	}
@@ -147,7 +149,7 @@ func (l *Lease) changeLocked(e extension, end time.Time) {
 
 // lastLocked prolongs the validity to a time until which the store has the hold.
 func (l *Lease) lastLocked(until time.Time) {
-	if until.After(l.until) {
+	if until = l.most.last(until); until.After(l.until) {
 		l.until = until
 	}
 }

@@ -22,7 +22,7 @@ func (l *Lease) Hold() session.Hold {
 
 // Terms are its mode and validity, and what it costs to renew it.
 func (l *Lease) Terms() session.Terms {
-	return session.Terms{Auto: l.auto, Until: l.until, Weight: l.Upkeep()}
+	return session.Terms{Auto: l.auto, Until: l.until, Most: l.most.until, Weight: l.Upkeep()}
 }
 
 // Describe tells what it is like, if it is still held.
@@ -31,6 +31,7 @@ func (l *Lease) Describe() (h session.HeldLock, held bool) {
 	defer l.unlock()
 	return session.HeldLock{
 		Hold: l.Hold(), Validity: l.sess.Validity(l.until), Count: l.count, Auto: l.auto, Permits: l.permits,
+		Most: l.most.until,
 	}, !l.over
 }
 
@@ -72,6 +73,26 @@ func (l *Lease) GiveBack() {
 	})
 }
 
+// Forbid ends it because its client may lock the name no more, and says whether it was held. It is in the store yet.
+func (l *Lease) Forbid() (was bool) {
+	l.lock()
+	defer l.unlock()
+	if l.over {
+		return false
+	}
+	l.loseLocked(lock.LostForbidden)
+	return true
+}
+
+// Free has the store free the name, and calls done when it has answered.
+func (l *Lease) Free(done func()) {
+	l.b.beginTaking()
+	l.b.store.StartRelease(l.returnAll(), func(lock.Returned, error) {
+		defer l.b.endTaking()
+		done()
+	})
+}
+
 // claim finds out what became of a hold that a session says it has. How many permits it had at first is not known: the
 // client tells how many are to stay.
 func (s *Session) claim(ctx context.Context, h session.HeldLock) (session.Lease, session.Lost, error) {
@@ -82,6 +103,9 @@ func (s *Session) claim(ctx context.Context, h session.HeldLock) (session.Lease,
 	}
 	if h.Age > 0 || h.Annotation != "" {
 		l.own().before, l.own().annotation = request.PastOf(h.Age), h.Annotation
+	}
+	if h.MaxHold != nil {
+		l.limitLocked(time.Now(), lasting(request.PastOf(*h.MaxHold)))
 	}
 	err := l.verify(ctx)
 	_, gone := errors.AsType[*lock.GoneError](err)
@@ -107,10 +131,10 @@ func (l *Lease) verify(ctx context.Context) (err error) {
 	r, start := l.verification(), time.Now()
 	r.TTL = time.Millisecond
 	if l.auto {
-		r.TTL = l.sess.TTL()
+		r.TTL = l.most.within(l.sess.TTL(), start)
 	}
 	if l.until, err = l.b.extendOne(ctx, r, false); err == nil {
-		l.seen = l.b.stamp(start)
+		l.seen, l.until = l.b.stamp(start), l.most.last(l.until)
 	}
 	return err
 }

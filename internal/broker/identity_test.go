@@ -2,8 +2,10 @@ package broker_test
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,6 +150,41 @@ func TestARightIsWithdrawn(t *testing.T) {
 	}
 }
 
+// A client may lose very many names at once. It is told at once, and few of them are freed at a time: what the store
+// does not answer in time is left to run out, of those that are too many.
+func TestVeryManyForbiddenNamesAreFreed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		p := &someone{name: "billing"}
+		const holds = 1000
+		for s := range 2 {
+			c := w.openWith(p.opening())
+			defer c.beats()()
+			for i := range holds / 2 {
+				c.take(fmt.Sprint("x", s, " ", i))
+			}
+		}
+		var now, most atomic.Int64
+		w.store.on("Release", func(next func() error) error {
+			most.Store(max(most.Load(), now.Add(1))) // one after the other
+			defer now.Add(-1)
+			time.Sleep(time.Second)
+			return next()
+		})
+		w.forbids(p, "x", true)
+		if n := w.b.Status().Locks; n != 0 {
+			t.Errorf("%d are held yet", n)
+		}
+		time.Sleep(10 * time.Second)
+		if most.Load() > 256 {
+			t.Errorf("%d are freed at a time", most.Load())
+		}
+		for i := range holds / 2 {
+			w.free(fmt.Sprint("x0 ", i))
+			w.free(fmt.Sprint("x1 ", i))
+		}
+	})
+}
+
 // A session, and a unary lease, belong to who made them. Another client gets the answer for what does not exist.
 func TestWhatSomebodyHasNobodyElseHas(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -285,6 +322,19 @@ func TestAUnaryCallWaitsOnlyForWhoItIs(t *testing.T) {
 		}
 		if _, _, err := w.once(request.Once{Name: "free", Identity: p}); !isError(err, session.ErrUnauthenticated) {
 			t.Errorf("a new one: got %v", err)
+		}
+	})
+}
+
+// A unary call that waits does not outlive the credentials that it was made with.
+func TestAUnaryCallWaitsNoLongerThanItsCredentials(t *testing.T) {
+	inWorld(t, func(w *world) {
+		p := &someone{name: "billing", until: time.Now().Add(10 * time.Second), behind: time.Second}
+		w.alive().take("job")
+		began := time.Now()
+		_, _, err := w.once(request.Once{Name: "job", Wait: new(time.Hour), Identity: p})
+		if took := time.Since(began); !isError(err, session.ErrUnauthenticated) || took > 12*time.Second {
+			t.Errorf("after %v: got %v", took, err)
 		}
 	})
 }

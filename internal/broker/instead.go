@@ -8,7 +8,6 @@ import (
 	"github.com/lockd-io/lockd/internal/arbiter"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
-	"github.com/lockd-io/lockd/internal/session"
 )
 
 // A request that waited when its stream broke is made again when the session goes on. It is another owner now: the
@@ -67,7 +66,7 @@ func (s *Session) insteadLocked(w *waiter, req request.Acquire) error {
 		w.Since = now
 		s.b.ordinaryLocked(w)
 		if w.Waits() && w.Tells(ahead) { // where the store need not be asked for it nobody else tells it
-			s.Tell(session.Queued{ID: w.id, Position: ahead})
+			w.tellQueuedLocked(ahead, true)
 		}
 		if ahead == 0 { // the name may be free, and nobody tells it so
 			w.q.TryNext(&w.Waiter)

@@ -41,7 +41,8 @@ func (l *Lease) Upkeep() int { return lock.Upkeep(l.kind, l.permits) }
 func (l *Lease) Name() string { return l.name }
 
 // Renewals says what store calls would keep leases now, and until when each is valid: zero for one that is over. An
-// auto lease is prolonged to one session TTL after its client was last heard, a fixed one is only verified.
+// auto lease is prolonged to one session TTL after its client was last heard, a fixed one is only verified, and so is
+// one that lasts until its end.
 func (l *Lease) Renewals(now time.Time, ls []*Lease, rs []lock.Renewal, until []time.Time) {
 	lockEach(ls, func(i int, l *Lease) {
 		if l.over {
@@ -49,7 +50,7 @@ func (l *Lease) Renewals(now time.Time, ls []*Lease, rs []lock.Renewal, until []
 		}
 		rs[i] = l.verification()
 		if l.auto {
-			rs[i].TTL = max(l.sess.AutoEnd().Sub(now), 0)
+			rs[i].TTL = l.renewalLocked(now)
 		}
 		until[i] = l.until
 	})
@@ -101,9 +102,6 @@ func (l *Lease) Lose(reason lock.LostReason) {
 		return
 	}
 	l.loseLocked(reason)
-	if reason == lock.LostForbidden { // it is there yet
-		l.b.giveBack(l.returnAll())
-	}
 }
 
 // keepLocked tells what depends on it that the validity or the mode of the lease changed.

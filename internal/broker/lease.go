@@ -43,6 +43,7 @@ type extras struct {
 	annotation string
 	before     time.Duration // for how long it was held elsewhere
 	actor      string        // that its request named
+	most       most          // by its max_hold
 	reduced    time.Time     // when permits were given back
 	shortening bool          // a call that shortens it is under way: renewals do not count
 	changed    time.Time     // when the lease was shortened or made fixed: renewals that began before count no more
@@ -112,6 +113,7 @@ func (l *Lease) opOverLocked() {
 }
 
 func (l *Lease) loseLocked(reason lock.LostReason) {
+	reason = l.endedLocked(reason)
 	l.b.metrics.lost.WithLabelValues(reason.String()).Inc()
 	l.sess.TellLost(l.b.lostBy(l.Hold(), reason), l.owner, l.auto)
 	l.overLocked(false)
@@ -120,9 +122,9 @@ func (l *Lease) loseLocked(reason lock.LostReason) {
 }
 
 // releaseLostLocked gives back a lost lease that the store may keep for much longer than anybody was told: an extended
-// one, or that of a writer, who may read as well. It does so a margin after the end of the validity, as an ordinary end
-// does. It does not happen when the session has gone on elsewhere, or ended and leaves its leases to run out: the
-// client may still be at work.
+// one, one with a max_hold, or that of a writer, who may read as well. It does so a margin after the end of the
+// validity, as an ordinary end does. It does not happen when the session has gone on elsewhere, or ended and leaves its
+// leases to run out: the client may still be at work.
 func (b *Broker) releaseLostLocked(l *Lease) {
 	if !l.extended && l.kind != lock.Write || l.sess.LeavesLeases() {
 		return

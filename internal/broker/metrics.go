@@ -42,7 +42,7 @@ var (
 		"sessions", "sessions_per_address", "calls_per_address", "waits_per_address", "names_per_address", "work",
 		"locks", "waiters", "watches", "queue",
 		"names", "operations", "inspections",
-		"questions", "pages", "listings", "permits", "holds", "resumes",
+		"questions", "pages", "lists", "listings", "permits", "holds", "resumes",
 		"client_sessions", "client_locks", "client_waiting", "client_watches", "client_requests_per_second",
 		"client_streams",
 	}

@@ -204,9 +204,9 @@ func (b *Broker) nestLocked(l *Lease, w *waiter, asked time.Time) {
 // lackingLocked is how long the store has to keep a hold from now on for one request more, 0 if it does so anyway.
 func (l *Lease) lackingLocked(w *waiter) time.Duration {
 	now := time.Now()
-	ttl := max(w.ttl(now), time.Millisecond)
+	ttl := l.most.within(max(w.ttl(now), time.Millisecond), now)
 	renewed := w.auto && l.auto && now.Before(l.until)
-	lasts := renewed || !trusted(now, ttl).After(l.until)
+	lasts := renewed || !l.most.last(trusted(now, ttl)).After(l.until)
 	// The replica that the session left may be releasing it: the store is asked for what came from there.
 	if lasts && !now.Before(l.sess.Settled()) {
 		return 0
@@ -247,10 +247,13 @@ func (b *Broker) nestedLocked(l *Lease, w *waiter) {
 	b.removeLocked(w)
 	b.metrics.granted[l.kind].Inc()
 	l.count++
-	l.auto = l.auto || w.auto
+	if w.auto && !l.auto {
+		l.limitLocked(time.Now(), w.maxHold)
+		l.auto = true
+	}
 	l.keepLocked()
 	l.sess.Conclude(w.id, w, session.Granted{
-		ID: w.id, Hold: l.Hold(), Validity: l.sess.Validity(l.until), Count: l.count, Auto: l.auto,
+		ID: w.id, Hold: l.Hold(), Validity: l.sess.Validity(l.until), Count: l.count, Auto: l.auto, Most: l.most.until,
 	})
 }
 

@@ -76,13 +76,7 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 		w.spanRefused(err)
 		return OnceLease{}, nil, err
 	}
-	var a onceAnswer
-	select {
-	case a = <-w.once:
-	case <-ctx.Done():
-		w.Cancel()
-		a = <-w.once
-	}
+	a := w.awaitOnce(ctx)
 	if a.refused == nil && ctx.Err() != nil && !ownID { // granted at this moment, to a caller that is gone
 		b.giveBack(w.Claim.Return())
 		a.refused = session.NotGranted{Cause: session.ErrCancelled}
@@ -95,6 +89,30 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 	}
 	lease, err := b.onceLease(w, req, a)
 	return lease, nil, err
+}
+
+// awaitOnce waits for the answer, until ctx ends or the caller's credentials expire. Clocks are set, so it looks again
+// until they have expired.
+func (w *waiter) awaitOnce(ctx context.Context) onceAnswer {
+	const leastLook = 10 * time.Millisecond
+	var expired <-chan time.Time // never
+	if w.who != nil && !w.who.Until().IsZero() {
+		timer := time.NewTimer(time.Until(w.who.Until()))
+		defer timer.Stop()
+		expired = timer.C
+	}
+	for {
+		select {
+		case a := <-w.once:
+			return a
+		case <-ctx.Done():
+			w.Cancel()
+			return <-w.once
+		case <-expired:
+			w.Review(w.who)
+			expired = time.After(max(time.Until(w.who.Until()), leastLook))
+		}
+	}
 }
 
 // countOnce counts a request until leave, as one of its client's that asks for a lock and waits.

@@ -23,6 +23,7 @@ type waiter struct {
 	shards     []int        // the numbers of theirs, which are locked in this order
 	lease      time.Duration
 	auto       bool
+	maxHold    time.Duration // of an auto lease; 0 is no bound
 	annotation string
 	waited     time.Duration // elsewhere, as its client says
 	actor      string        // as the client named it; see actorOf
@@ -40,6 +41,7 @@ type waiter struct {
 	timer     *time.Timer // ends a bounded wait
 	apart     bool        // in no queue: it wants once more what its holder has, or comes instead of another
 	span      *span       // nil if it is not traced
+	tells     *telling    // who is in the way; nil if that is not wanted
 	succeeded bool        // it came instead of another request and may have what that was granted; the store was not asked
 	unsure    bool        // the caller chose its lease id, and what it has nobody knows
 }
@@ -61,6 +63,12 @@ func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 	}
 	if req.Lease != nil {
 		w.lease, w.Claim.TTL = *req.Lease, *req.Lease
+	}
+	if req.MaxHold != nil {
+		w.maxHold = *req.MaxHold
+	}
+	if req.TellHolder {
+		w.tells = &telling{}
 	}
 	w.begin(req.Wait)
 	if len(req.More) > 0 {
@@ -112,12 +120,17 @@ func (w *waiter) want() session.Want {
 	return want
 }
 
-// ttl is the TTL of an attempt made now. An auto lease ends one session TTL after its client was last heard.
+// ttl is the TTL of an attempt made now. An auto lease ends one session TTL after its client was last heard, and no
+// later than its max_hold.
 func (w *waiter) ttl(now time.Time) time.Duration {
-	if w.auto {
-		return w.sess.AutoEnd().Sub(now)
+	if !w.auto {
+		return w.lease
 	}
-	return w.lease
+	ttl := w.sess.AutoEnd().Sub(now)
+	if w.maxHold > 0 {
+		ttl = min(ttl, w.maxHold)
+	}
+	return ttl
 }
 
 // claimed are all claims of a request.
@@ -139,6 +152,9 @@ func (b *Broker) removeLocked(w *waiter) {
 	w.unmeetLocked()
 	if w.timer != nil {
 		w.timer.Stop()
+	}
+	if w.tells != nil && w.tells.timer != nil {
+		w.tells.timer.Stop()
 	}
 	if w.ownID && !w.Asking() {
 		w.overLocked()
@@ -166,8 +182,8 @@ func (b *Broker) parkLocked(w *waiter, position int) {
 	b.boundLocked(w)
 	w.span.beginWait()
 	w.shard.waiting[w] = true
-	if w.Tells(position) && w.sess != nil {
-		w.sess.Tell(session.Queued{ID: w.id, Position: position})
+	if changed := w.Tells(position); w.sess != nil {
+		w.tellQueuedLocked(position, changed)
 	}
 }
 

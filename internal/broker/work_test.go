@@ -121,6 +121,25 @@ func TestChangesOfAWatchedNameArePaidFor(t *testing.T) {
 	}
 }
 
+// What a session leaves in the store is given up at its end: that is paid for as at any other time.
+func TestPlacesThatASessionLeavesAtItsEndArePaidFor(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.of("neighbour").takeKind("job", lock.Fair)
+		c := w.of("attacker")
+		for range 50 {
+			c.acquire(request.Acquire{Name: "job", Kind: lock.Fair})
+		}
+		c.events()
+		w.b.Tenants().Spend("attacker", time.Second) // what it has ahead, and more
+		c.Owes()
+		before := w.b.Tenants().Spend("attacker", 0)
+		c.Goodbye()
+		if after := w.b.Tenants().Spend("attacker", 0); after <= before {
+			t.Errorf("it owes %v, and owed %v before", after, before)
+		}
+	})
+}
+
 func TestUnaryCallsUseTheShareOfTheirTenant(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var shares []string

@@ -69,13 +69,18 @@ func toResume(open session.OpenRequest, r *lockdv1.Resume) (session.ResumeReques
 	}
 	err := setPast(&req.Age, "resume.age", r.GetAge())
 	for i, h := range r.GetHolds() {
+		within := func(err error) error { return lock.Within(fmt.Sprintf("resume.holds[%d]", i), err) }
 		hold := session.HeldLock{
 			Hold: toHold(h.GetHold()), Count: h.GetHoldCount(), Auto: h.GetAuto(), Permits: h.GetPermits(),
 			Annotation: h.GetAnnotation(),
 		}
 		hold.Hold.AcquiredBy = h.GetHold().GetAcquiredBy()
+		var bad error
+		if hold.MaxHold, bad = toDuration("max_hold", h.GetMaxHold()); bad != nil {
+			err = cmp.Or(err, within(bad))
+		}
 		if bad := setPast(&hold.Age, "age", h.GetAge()); bad != nil {
-			err = cmp.Or(err, lock.Within(fmt.Sprintf("resume.holds[%d]", i), bad))
+			err = cmp.Or(err, within(bad))
 		}
 		req.Holds = append(req.Holds, hold)
 	}
@@ -108,7 +113,7 @@ func toHold(h named) session.Hold {
 // setAcquire reads a request into one that is empty.
 func setAcquire(req *request.Acquire, a *lockdv1.Acquire) (err error) {
 	req.Holder, req.Annotation, req.Actor = a.GetHolder(), a.GetAnnotation(), a.GetActor()
-	req.Traceparent = a.GetTraceparent()
+	req.Traceparent, req.TellHolder = a.GetTraceparent(), a.GetTellHolder()
 	req.InsteadOf = slices.Clone(a.GetInsteadOf()) // its memory is used again
 	var first request.Item
 	if len(a.GetNames())+len(a.GetItems()) == 0 {
@@ -124,6 +129,9 @@ func setAcquire(req *request.Acquire, a *lockdv1.Acquire) (err error) {
 		return err
 	}
 	if err = setPast(&req.Waited, "waited", a.GetWaited()); err != nil {
+		return err
+	}
+	if req.MaxHold, err = toDuration("max_hold", a.GetMaxHold()); err != nil {
 		return err
 	}
 	req.Lease, err = toDuration("lease", a.GetLease())

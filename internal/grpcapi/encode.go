@@ -62,6 +62,7 @@ func (a *answer) grant(e session.Granted) {
 	a.validity.Remaining, a.validity.AnchorAge = &a.remaining, &a.age
 	setValidity(&a.validity, e.Validity)
 	a.granted.Validity, a.granted.HoldCount, a.granted.Auto = &a.validity, e.Count, e.Auto
+	a.granted.MaxHold = leftUntil(e.Most)
 	a.toGranted.Granted = &a.granted
 	a.RequestId, a.Message = e.ID, &a.toGranted
 }
@@ -132,7 +133,7 @@ func (a *answer) set(e session.Event) {
 	case session.NotGranted:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_NotGranted{NotGranted: fromNotGranted(e)}
 	case session.Queued:
-		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Queued{Queued: &lockdv1.Queued{Position: count(e.Position)}}
+		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Queued{Queued: fromQueued(e)}
 	case session.Released:
 		a.release(e)
 	case session.Extended:
@@ -163,11 +164,16 @@ func (a *answer) set(e session.Event) {
 func fromHeldLock(l session.HeldLock) *lockdv1.HeldLock {
 	return &lockdv1.HeldLock{
 		Hold: fromHold(l.Hold), Validity: fromValidity(l.Validity), HoldCount: l.Count, Auto: l.Auto, Permits: l.Permits,
+		MaxHold: leftUntil(l.Most),
 	}
 }
 
 func fromLost(l session.Lost) *lockdv1.Lost {
-	return &lockdv1.Lost{Hold: fromHold(l.Hold), Reason: lostReasons[l.Reason], By: l.By, Why: l.Why}
+	m := &lockdv1.Lost{Hold: fromHold(l.Hold), Reason: lostReasons[l.Reason], By: l.By, Why: l.Why}
+	if l.Reason == lock.LostMaxHold {
+		m.Cause = lockdv1.Lost_CAUSE_MAX_HOLD
+	}
+	return m
 }
 
 // setPush is set for the events that answer no request, and for HeartbeatAck, whose request may have no id.
@@ -198,10 +204,19 @@ func setPush(r *lockdv1.SessionResponse, e session.Event) {
 	}
 }
 
+func fromQueued(e session.Queued) *lockdv1.Queued {
+	q := &lockdv1.Queued{Position: count(e.Position)}
+	if by := e.By; by != nil {
+		q.HeldBy, q.Name, q.Client, q.Annotation, q.Peer = string(by.HeldBy), by.Name, by.Client, by.Annotation, by.Peer
+		q.HeldFor = optional(by.HeldFor)
+	}
+	return q
+}
+
 func fromNotGranted(e session.NotGranted) *lockdv1.NotGranted {
 	n := &lockdv1.NotGranted{
 		RetryAfter: optional(e.RetryAfter), HeldBy: string(e.HeldBy), Name: e.Name,
-		Client: e.Client, Annotation: e.Annotation,
+		Client: e.Client, Annotation: e.Annotation, Peer: e.Peer, HeldFor: optional(e.HeldFor),
 	}
 	switch {
 	case errors.Is(e.Cause, session.ErrTimedOut):
@@ -223,6 +238,7 @@ var lostReasons = map[lock.LostReason]lockdv1.Lost_Reason{
 	lock.LostQuorum:  lockdv1.Lost_REASON_NO_QUORUM,
 
 	lock.LostForbidden: lockdv1.Lost_REASON_FORBIDDEN,
+	lock.LostMaxHold:   lockdv1.Lost_REASON_EXPIRED,
 }
 
 func fromSession(b *broker.Broker, s *broker.Session) *lockdv1.Opened {
@@ -240,6 +256,7 @@ func fromSession(b *broker.Broker, s *broker.Session) *lockdv1.Opened {
 			WaitersPerSession: count(l.WaitersPerSession), WatchesPerSession: count(l.WatchesPerSession),
 			NamesPerAcquire: count(l.NamesPerAcquire), PermitsPerAcquire: lock.MaxPermits, HoldCount: lock.MaxHolds,
 			MinLease: durationpb.New(l.MinLease), MaxLease: durationpb.New(l.MaxLease), MaxWait: durationpb.New(l.MaxWait),
+			MaxHold: durationpb.New(l.MaxLease),
 		},
 	}
 }

@@ -32,6 +32,7 @@ import (
 // server is a lockd without sockets and Redis.
 type server struct {
 	t     testing.TB
+	lis   *bufconn.Listener
 	conn  *grpc.ClientConn
 	admin *grpc.ClientConn // at the address for operators
 	srv   *grpcapi.Server
@@ -82,7 +83,7 @@ func startWith(
 	served := make(chan error, 2)
 	go func() { served <- srv.Serve(lis) }()
 	go func() { served <- srv.ServeAdmin(adminLis) }()
-	conn, admin := dial(t, lis), dial(t, adminLis)
+	conn, admin := dial(t, lis.DialContext), dial(t, adminLis.DialContext)
 	t.Cleanup(func() {
 		_ = conn.Close()
 		_ = admin.Close()
@@ -97,12 +98,12 @@ func startWith(
 		}
 		dog.Close()
 	})
-	return &server{t: t, conn: conn, admin: admin, srv: srv, b: b}
+	return &server{t: t, lis: lis, conn: conn, admin: admin, srv: srv, b: b}
 }
 
-func dial(t testing.TB, lis *bufconn.Listener) *grpc.ClientConn {
+func dial(t testing.TB, to func(context.Context) (net.Conn, error)) *grpc.ClientConn {
 	conn, err := grpc.NewClient("passthrough:///bufconn",
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return to(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)))
 	must(t, err)

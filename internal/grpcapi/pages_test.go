@@ -1,8 +1,12 @@
 package grpcapi_test
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -11,6 +15,7 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/limits"
 )
 
 // clientLimit is what a client of gRPC accepts in one message unless it is told otherwise.
@@ -84,6 +89,66 @@ func TestNoPageIsLargerThanAClientAccepts(t *testing.T) {
 			return len(r.GetLocks()), r.GetNextPageToken(), err
 		}); n != 1000 {
 			t.Errorf("%d names, want 1000", n)
+		}
+	})
+}
+
+// deaf is a connection of which nothing is read from some moment on, until it is closed.
+type deaf struct {
+	net.Conn
+
+	now  *atomic.Bool
+	over chan struct{}
+	once sync.Once
+}
+
+func (d *deaf) Read(b []byte) (int, error) {
+	if d.now.Load() {
+		<-d.over
+	}
+	return d.Conn.Read(b)
+}
+
+func (d *deaf) Close() error {
+	d.once.Do(func() { close(d.over) })
+	return d.Conn.Close()
+}
+
+// Lists that are not read stay in memory: a client has few of them, until it reads them, leaves them or is gone.
+func TestFewListsOfAClientWaitToBeRead(t *testing.T) {
+	amidCrowd(t, func(i int) string { return fmt.Sprint(i) }, func(s *server, c *crowd) {
+		t := s.t
+		var off atomic.Bool
+		conn := dial(t, func(ctx context.Context) (net.Conn, error) {
+			c, err := s.lis.DialContext(ctx)
+			return &deaf{Conn: c, now: &off, over: make(chan struct{})}, err
+		})
+		defer func() { _ = conn.Close() }()
+		list := func(ctx context.Context, locks lockdv1.LockServiceClient) error {
+			_, err := locks.List(ctx, &lockdv1.ListRequest{PageSize: 1000})
+			return err
+		}
+		must(t, list(t.Context(), lockdv1.NewLockServiceClient(conn)))
+		off.Store(true)
+		ctx, leave := context.WithCancel(t.Context())
+		unread := func(n int) {
+			for range n {
+				go func() { _ = list(ctx, lockdv1.NewLockServiceClient(conn)) }()
+			}
+			synctest.Wait()
+		}
+		unread(limits.Lists)
+		wantReason(t, list(t.Context(), c.locks), "QUOTA_LISTS")
+		leave()
+		synctest.Wait()
+		must(t, list(t.Context(), c.locks))
+		ctx = t.Context()
+		unread(limits.Lists)
+		wantReason(t, list(t.Context(), c.locks), "QUOTA_LISTS")
+		_ = conn.Close()
+		synctest.Wait()
+		for range 3 * limits.Lists {
+			must(t, list(t.Context(), c.locks))
 		}
 	})
 }

@@ -18,7 +18,8 @@ const adminMethods = "/lockd.v1.AdminService/"
 
 // unary does what all unary calls of an address have in common. It refuses marked messages, makes a status of an error,
 // tells its reason in the trailer, and counts the calls by method, which is a registered one, and code. With a clients
-// file nobody calls who is not known and may not. Health and reflection are for everybody.
+// file nobody calls who is not known and may not. Health and reflection are for everybody. A call is under way until
+// its answer was read.
 func unary(b *broker.Broker, operators bool, d door, log *zap.Logger, m *metrics) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
 		var who *caller
@@ -30,22 +31,28 @@ func unary(b *broker.Broker, operators bool, d door, log *zap.Logger, m *metrics
 		}
 		done := func() {}
 		if err == nil && ours {
-			done, err = admit(ctx, b, operators, info.FullMethod, req)
+			var left func()
+			if left, err = admit(ctx, b, operators, info.FullMethod, req); err == nil {
+				done = left
+			}
 		}
 		if err == nil {
 			if err = who.may(req); err == nil {
 				resp, err = next(ctx, req)
 			}
-			done()
 		}
 		who.auditCall(info.FullMethod, req, err)
 		if err = toStatus(err); err != nil {
 			resp = nil
+			done()
 		}
 		_ = grpc.SetTrailer(ctx, trailer(err)) // fails when the call is over
 		m.calls.WithLabelValues(info.FullMethod, status.Code(err).String()).Inc()
 		traceCall(ctx, log, call{info.FullMethod, req, resp, err})
-		return resp, err
+		if err != nil {
+			return nil, err
+		}
+		return newReply(ctx, resp, done), nil
 	}
 }
 
@@ -68,6 +75,14 @@ func admit(ctx context.Context, b *broker.Broker, operators bool, method string,
 		}
 	}
 	left := func() { use.Give(limits.UseStreams, 1) }
+	if isList(req) {
+		listed, err := b.Tenants().List(ctx, tenantOf(ctx))
+		if err != nil {
+			left()
+			return nil, err
+		}
+		left = func() { listed(); use.Give(limits.UseStreams, 1) }
+	}
 	if operators {
 		return left, nil
 	}
@@ -81,4 +96,14 @@ func admit(ctx context.Context, b *broker.Broker, operators bool, method string,
 		return nil, err
 	}
 	return func() { called(); left() }, nil
+}
+
+// isList says whether the answer may be as large as a page.
+func isList(req any) bool {
+	switch req.(type) {
+	case *lockdv1.ListRequest, *lockdv1.ListSessionsRequest, *lockdv1.ListHoldsRequest, *lockdv1.ListWaitersRequest,
+		*lockdv1.ListDeadlocksRequest, *lockdv1.InspectRequest, *lockdv1.WhoAmIRequest:
+		return true
+	}
+	return false
 }

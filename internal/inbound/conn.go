@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"net"
@@ -38,7 +39,8 @@ type Conn struct {
 	owed   atomic.Int64 // nanoseconds of work that is not paid for
 	told   atomic.Bool  // there may be something in endings
 	wake   chan struct{}
-	closed chan struct{}
+	closed context.Context
+	end    context.CancelFunc // of closed
 	close  sync.Once
 	grace  time.Time // of the reader: until when a frame must have ended; zero if none must
 	saying []byte    // of the reader: what gRPC is told besides
@@ -62,10 +64,30 @@ type Conn struct {
 
 // Watch makes a Conn. What is read and written there must be HTTP/2, from the first byte.
 func (in *Intake) Watch(c net.Conn) *Conn {
-	return &Conn{
+	w := &Conn{
 		Conn: c, intake: in, tenant: limits.TenantAt(c.RemoteAddr()), streams: make(map[uint32]*stream),
-		wake: make(chan struct{}, 1), closed: make(chan struct{}), in: frames{skip: preface},
+		wake: make(chan struct{}, 1), in: frames{skip: preface},
 	}
+	w.closed, w.end = context.WithCancel(context.Background())
+	return w
+}
+
+// addr is the address of a client, and which of its connections that is.
+type addr struct {
+	net.Addr
+
+	of *Conn
+}
+
+// RemoteAddr implements net.Conn.
+func (c *Conn) RemoteAddr() net.Addr { return addr{c.Conn.RemoteAddr(), c} }
+
+// Closed ends with the connection that has an address as RemoteAddr told it. Of other addresses it never ends.
+func Closed(a net.Addr) context.Context {
+	if a, ok := a.(addr); ok {
+		return a.of.closed
+	}
+	return context.Background()
 }
 
 // Read implements net.Conn.
@@ -140,7 +162,7 @@ func (c *Conn) sleep(d time.Duration) error {
 		select {
 		case <-t.C:
 			return nil
-		case <-c.closed:
+		case <-c.closed.Done():
 			return net.ErrClosed
 		case <-c.wake:
 			if c.told.Load() {
@@ -251,7 +273,7 @@ func (c *Conn) owe(work time.Duration) { c.owed.Add(int64(work)) }
 // Close implements net.Conn.
 func (c *Conn) Close() error {
 	c.close.Do(func() {
-		close(c.closed)
+		c.end()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.gone = true

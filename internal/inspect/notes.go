@@ -65,7 +65,10 @@ func (ns *Notes) Add(n *Note) {
 
 // Of is what is known of a lease; zero if nothing is.
 func (ns *Notes) Of(name string, o lock.Owner) (n Note) {
-	ns.Change(name, o, func(known *Note) { n = *known })
+	ns.Change(name, o, func(known *Note) {
+		n = *known
+		n.Info.Age = time.Since(n.Info.since)
+	})
 	return n
 }
 

@@ -111,7 +111,8 @@ type Usage struct {
 	Limit, Used int
 }
 
-// Allow has clients have so much from now on. What they have already stays.
+// Allow has clients have so much from now on. What they have already stays. Who has nothing and may have nothing of its
+// own is forgotten.
 func (ts *Tenants) Allow(all Allowances) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -119,6 +120,9 @@ func (ts *Tenants) Allow(all Allowances) {
 	for t, u := range ts.uses {
 		if _, there := all[t]; !there {
 			u.allow.Store(new(Allowance))
+			if u.isEmpty() {
+				delete(ts.uses, t)
+			}
 		}
 	}
 	for t, a := range all {
@@ -135,6 +139,16 @@ func (ts *Tenants) Use(t lock.Tenant) *Use {
 		return nil
 	}
 	return ts.useLocked(t)
+}
+
+// isEmpty says whether nothing is counted.
+func (u *Use) isEmpty() bool {
+	for k := range u.has {
+		if u.has[k].Load() != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func (ts *Tenants) useLocked(t lock.Tenant) *Use {

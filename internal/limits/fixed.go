@@ -34,11 +34,15 @@ const (
 	ResumedHolds  = 500_000 // that these name, with those that wait; each takes 400 bytes, whether it exists or not
 	Verifying     = 256     // holds of all of them that the store is asked for, so that others keep their speed
 	VerifyingEach = 64      // and of one of them
+	Freeing       = 256     // names that clients may lock no more, which the store is asked to free
 	Moves         = 64      // sessions that came here, while the others are told; of more they are not told
 	// Listings are read from the store or from all replicas. One may keep Redis busy for some 25 ms, and nobody else is
 	// served meanwhile.
 	Listings     = 2
+	Lists        = 8 // answers with lists, of one tenant, that are made or were not read yet
 	Examinations = 1
+	// LooksPerSecond is for how many requests a second the others are asked who is in the way.
+	LooksPerSecond = 50
 )
 
 // ListingPatience is how long a list waits for others.

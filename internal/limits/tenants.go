@@ -16,6 +16,7 @@ type Tenants struct {
 	denied Denied
 	calls  *quotas
 	waits  *quotas
+	lists  *quotas
 	names  names
 
 	mu       sync.Mutex // guards the fields below
@@ -34,6 +35,7 @@ func NewTenants(l Limits, denied Denied) *Tenants {
 		limits: l, rate: Rate{Share: share, Burst: workBurst, MostDebt: mostDebt}, denied: denied,
 		calls:    newQuotas("calls_per_address", l.CallsPerAddress, denied),
 		waits:    newQuotas("waits_per_address", l.WaitsPerAddress, denied),
+		lists:    newQuotas("lists", Lists, denied),
 		names:    names{tenants: make(map[lock.Tenant]*tenantNames), began: time.Now()},
 		sessions: make(map[lock.Tenant]int), uses: make(map[lock.Tenant]*Use),
 	}
@@ -55,4 +57,9 @@ func (ts *Tenants) Call(ctx context.Context, t lock.Tenant, waits bool) (done fu
 		return ts.waits.enter(ctx, t, 0)
 	}
 	return ts.calls.enter(ctx, t, unaryPatience)
+}
+
+// List waits until a tenant may have one more large answer in memory. Call done when it was read.
+func (ts *Tenants) List(ctx context.Context, t lock.Tenant) (done func(), err error) {
+	return ts.lists.enter(ctx, t, unaryPatience)
 }

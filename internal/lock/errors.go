@@ -139,11 +139,15 @@ const (
 	LostQuorum
 	// LostForbidden: its client may lock the name no more.
 	LostForbidden
+	// LostMaxHold: it was held for as long as it was to be held at most.
+	LostMaxHold
 )
 
 // String is the reason's name in logs and metrics.
 func (r LostReason) String() string {
-	names := [...]string{"unknown", "expired", "forced", "data_loss", "session_ended", "no_quorum", "forbidden"}
+	names := [...]string{
+		"unknown", "expired", "forced", "data_loss", "session_ended", "no_quorum", "forbidden", "max_hold",
+	}
 	if int(r) >= len(names) {
 		return names[0]
 	}

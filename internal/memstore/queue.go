@@ -84,9 +84,11 @@ func (q *queue) keep(o lock.Owner, until time.Time) (joined bool) {
 
 // comeBack has an owner stand before all others.
 func (q *queue) comeBack(o lock.Owner, until time.Time) {
+	moved := q.moved
+	q.remove(o)
 	q.keep(o, until)
-	at := slices.Index(q.order, o)
-	q.order = slices.Insert(slices.Delete(q.order, at, at+1), 0, o)
+	last := len(q.order) - 1
+	q.order, q.moved = slices.Insert(q.order[:last:last], 0, o), moved
 }
 
 // ahead is how many are before an owner, or would be, as far as known.

@@ -20,10 +20,13 @@ type Acquire struct {
 	Holder     string         // empty: the request is its own holder
 	Wait       *time.Duration // nil: for ever; 0: try once
 	Lease      *time.Duration // nil: auto
+	MaxHold    *time.Duration // of an auto lease; nil: no bound
 	Annotation string
 	Actor      string // who asks, to find deadlocks; empty: not said
 	// Traceparent is the span that asks, as W3C's header has it. Nobody has checked it. Empty: not said.
 	Traceparent string
+	// TellHolder says that it is to be told who is in the way while it waits.
+	TellHolder bool
 	// Waited is for how long the same request has waited elsewhere, as its client says; for people only.
 	Waited time.Duration
 	// InsteadOf are the ids that the same request had before its session came here, rising; none if it is new.

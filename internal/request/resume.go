@@ -89,6 +89,9 @@ func (r Rules) checkHold(h *session.HeldLock, last uint64) error {
 			return lock.Within("hold", err)
 		}
 	}
+	if h.MaxHold != nil && *h.MaxHold < 0 {
+		return lock.Invalid("max_hold", lock.ReasonDuration, "must not be negative")
+	}
 	if err := cmp.Or(Past("age", h.Age), r.Annotation(h.Annotation)); err != nil {
 		return err
 	}

@@ -33,7 +33,16 @@ func (r Rules) Acquire(req Acquire) error {
 		checkDuration("wait", req.Wait, 0, r.MaxWait),
 		Past("waited", req.Waited),
 		r.Lease(req.Lease),
+		r.maxHold(req),
 	)
+}
+
+// maxHold checks how long an auto lease is held at most.
+func (r Rules) maxHold(req Acquire) error {
+	if req.MaxHold != nil && req.Lease != nil {
+		return lock.Invalid("max_hold", lock.ReasonDuration, "a fixed lease ends by itself")
+	}
+	return checkDuration("max_hold", req.MaxHold, r.MinLease, r.MaxLease)
 }
 
 // mostPast is how much a client may say of the past. What is more counts as so much.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"go.uber.org/zap"
@@ -131,15 +132,15 @@ func (a *auditor) add(e Event) {
 	}
 }
 
-// rateLocked is that of a client now. Clients are as many as the file has. When there are too many addresses, those are
-// forgotten that have been quiet for a while, and whoever else comes shares one.
+// rateLocked is that of a client now. When there are too many, those are forgotten that have been quiet for a while.
+// Clients are as many as the file has; whoever else comes then shares one.
 func (a *auditor) rateLocked(whose string, isClient bool, now time.Time) *rate {
-	if a.rates[whose] == nil && !isClient && len(a.rates) >= maxRates {
+	if a.rates[whose] == nil && len(a.rates) >= maxRates {
 		if now.Sub(a.swept) >= time.Second {
 			a.swept = now
 			maps.DeleteFunc(a.rates, func(_ string, r *rate) bool { return now.Sub(r.at) > time.Minute })
 		}
-		if len(a.rates) >= maxRates {
+		if !isClient && len(a.rates) >= maxRates {
 			whose = ""
 		}
 	}
@@ -267,7 +268,8 @@ type auditFile struct {
 }
 
 func (f *auditFile) open() error {
-	next, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	// A pipe that nobody reads is refused: with O_NONBLOCK that is not waited for.
+	next, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}

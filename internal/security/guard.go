@@ -40,7 +40,8 @@ type Guard struct {
 	wg    sync.WaitGroup
 
 	// Those of run.
-	clients       map[string]*Client // all there ever were: one that comes back is the same
+	reads         loading
+	clients       map[string]*Client // of the file in force
 	issuers       map[string]*issuer
 	seen, decided [sha256.Size]byte // the content that was seen last, and that was used or refused last
 
@@ -51,8 +52,9 @@ type Guard struct {
 // Open reads the clients file. Its error has everything that is wrong with it.
 func Open(cfg Config, log *zap.Logger, reg prometheus.Registerer) (*Guard, error) {
 	g := &Guard{cfg: cfg, log: log, clients: map[string]*Client{}, issuers: map[string]*issuer{}}
+	g.ctx, g.stop = context.WithCancel(context.Background())
 	var f *file
-	text, err := readBounded(cfg.File, maxFileBytes)
+	text, err := g.read()
 	if err == nil {
 		f, err = parse(cfg.File, text)
 	}
@@ -64,13 +66,13 @@ func Open(cfg Config, log *zap.Logger, reg prometheus.Registerer) (*Guard, error
 		if to != nil {
 			_ = to.Close() // nothing was written
 		}
+		g.stop()
 		return nil, err
 	}
 	g.m = newMetrics(reg, g.oldestKeys)
 	if to != nil {
 		g.audit = newAuditor(to, log, g.m)
 	}
-	g.ctx, g.stop = context.WithCancel(context.Background())
 	g.seen = sha256.Sum256(text)
 	g.decided = g.seen
 	g.apply(f)
@@ -183,7 +185,7 @@ func (g *Guard) run() {
 // look reads the file, uses what is new, and says when to look again. What counts is the content: Kubernetes puts a
 // new file in the place of the old one by links.
 func (g *Guard) look() time.Duration {
-	text, err := readBounded(g.cfg.File, maxFileBytes)
+	text, err := g.read()
 	sum := sha256.Sum256(text)
 	if err != nil {
 		sum = sha256.Sum256([]byte(err.Error()))
@@ -212,7 +214,16 @@ func (g *Guard) look() time.Duration {
 	return poll
 }
 
-// apply puts a file in force.
+// read reads the file.
+func (g *Guard) read() ([]byte, error) {
+	text, err := g.reads.do(g.ctx, func(context.Context) ([]byte, error) { return readBounded(g.cfg.File, maxFileBytes) })
+	if errors.Is(err, errSlow) {
+		err = fmt.Errorf("read %s: %w", g.cfg.File, err)
+	}
+	return text, err
+}
+
+// apply puts a file in force. A client that is not in it has no rights any more, also if one of its name comes back.
 func (g *Guard) apply(f *file) {
 	in := make(map[string]bool, len(f.clients))
 	for i := range f.clients {
@@ -227,6 +238,7 @@ func (g *Guard) apply(f *file) {
 	for name, c := range g.clients {
 		if !in[name] {
 			c.now.Store(&rights{})
+			delete(g.clients, name)
 		}
 	}
 	for name, s := range g.issuers {

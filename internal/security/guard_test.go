@@ -60,8 +60,15 @@ func TestFileIsAppliedToWhoIsThere(t *testing.T) {
 	}
 
 	apply(twoTeams)
-	if valueOf(r.m.valid) != 1 || b.Client.MayLock("b:1") != nil || r.Still(b) != nil || valueOf(r.m.clients) != 2 {
-		t.Error("a client that came back is not as it was")
+	if valueOf(r.m.valid) != 1 || valueOf(r.m.clients) != 2 || len(r.clients) != 2 {
+		t.Errorf("%v clients are in the file, %d are known", valueOf(r.m.clients), len(r.clients))
+	}
+	again, err := r.Identify(t.Context(), Credentials{Certificate: cert("b", "", "")})
+	if err != nil || again.Client.MayLock("b:1") != nil || r.Still(again) != nil {
+		t.Errorf("a client that came back is not known: %v", err)
+	}
+	if b.Client.MayLock("b:1") == nil || r.Still(b) == nil {
+		t.Error("what was begun by a client before it was gone goes on")
 	}
 	if len(changes) != 0 {
 		t.Errorf("%d changes too many", len(changes))
@@ -99,7 +106,8 @@ func TestFileIsReplacedAsKubernetesDoes(t *testing.T) {
 // TestAFileThatIsBeingWrittenIsNotUsed looks at one that is read between two writes.
 func TestAFileThatIsBeingWrittenIsNotUsed(t *testing.T) {
 	r := newRig(t, twoTeams)
-	r.Close() // the test looks
+	r.Close()
+	r.ctx = t.Context() // the test looks
 	half := twoTeams[:strings.Index(twoTeams, "- {name: b")]
 	write(t, r.path, half)
 	if again := r.look(); again != settle || valueOf(r.m.clients) != 2 {

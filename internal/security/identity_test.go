@@ -352,10 +352,16 @@ func TestAnIssuerSaysWhereItsKeysAre(t *testing.T) {
 func TestKeptTokensAreBounded(t *testing.T) {
 	var k kept
 	for i := range maxKept + 100 {
-		k.put(sha256.Sum256(fmt.Append(nil, i)), &verified{})
+		k.put(sha256.Sum256(fmt.Append(nil, i)), &verified{bytes: 1000})
 	}
-	if len(k.all) != maxKept {
-		t.Errorf("%d are kept", len(k.all))
+	if len(k.all) != maxKept || k.bytes != 1000*maxKept {
+		t.Errorf("%d are kept, of %d bytes", len(k.all), k.bytes)
+	}
+	for i := range maxKept {
+		k.put(sha256.Sum256(fmt.Append(nil, i)), &verified{bytes: maxTokenBytes})
+	}
+	if n := len(k.all); k.bytes > maxKeptBytes || n < maxKeptBytes/maxTokenBytes {
+		t.Errorf("%d long ones are kept, of %d bytes", n, k.bytes)
 	}
 }
 

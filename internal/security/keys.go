@@ -26,12 +26,11 @@ type pace struct {
 	always time.Duration // in any case
 	failed time.Duration // after that went wrong
 	asked  time.Duration // at most, because of tokens with a key that is not known
-	limit  time.Duration // how long that may take
 }
 
 var (
-	paceOfURL  = pace{always: 5 * time.Minute, failed: 10 * time.Second, asked: 10 * time.Second, limit: 5 * time.Second}
-	paceOfFile = pace{always: time.Second, failed: time.Second, asked: time.Second, limit: 5 * time.Second}
+	paceOfURL  = pace{always: 5 * time.Minute, failed: 10 * time.Second, asked: 10 * time.Second}
+	paceOfFile = pace{always: time.Second, failed: time.Second, asked: time.Second}
 )
 
 // issuer has the public keys of one that makes tokens. They are had anew by its run, and by nobody else: whoever needs
@@ -45,6 +44,7 @@ type issuer struct {
 	ended context.Context // of run
 	stop  context.CancelFunc
 	wake  chan struct{}
+	loads loading // of run
 
 	set    atomic.Pointer[keySet] // nil if none were had yet
 	asking atomic.Int64           // who waits
@@ -211,9 +211,7 @@ func (s *issuer) run() {
 
 // refresh has the keys had anew, and says when next.
 func (s *issuer) refresh() time.Duration {
-	ctx, cancel := context.WithTimeout(s.ended, s.pace.limit)
-	defer cancel()
-	text, err := s.from.load(ctx, s.name)
+	text, err := s.loads.do(s.ended, func(ctx context.Context) ([]byte, error) { return s.from.load(ctx, s.name) })
 	before := s.set.Load()
 	isNew := err == nil && (before == nil || before.sum != sha256.Sum256(text))
 	if isNew {

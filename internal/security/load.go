@@ -10,7 +10,47 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
+
+// patience is how long it is waited for a file or an issuer.
+const patience = 5 * time.Second
+
+var errSlow = fmt.Errorf("no answer within %v", patience)
+
+// loading is what is being read. A file system may not answer for ever, and nothing ends that. It is for one goroutine.
+type loading struct{ last chan loaded }
+
+type loaded struct {
+	text []byte
+	err  error
+}
+
+// do reads something, and waits for that no longer than patience. While the last one has not ended it waits for that
+// one, and begins no other.
+func (l *loading) do(ctx context.Context, read func(context.Context) ([]byte, error)) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if len(l.last) > 0 { // it came too late
+		l.last = nil
+	}
+	if l.last == nil {
+		l.last = make(chan loaded, 1)
+		go func(to chan<- loaded) {
+			text, err := read(ctx)
+			to <- loaded{text, err}
+		}(l.last)
+	}
+	select {
+	case got := <-l.last:
+		l.last = nil
+		if ctx.Err() == nil {
+			return got.text, got.err
+		}
+	case <-ctx.Done():
+	}
+	return nil, errSlow
+}
 
 // load has the text of the keys of an issuer. Its errors have nothing that was shown there, or answered.
 func (s source) load(ctx context.Context, issuer string) ([]byte, error) {
@@ -42,10 +82,12 @@ func (s source) load(ctx context.Context, issuer string) ([]byte, error) {
 	return s.get(ctx, client, says.JWKS)
 }
 
-// client is one for a few requests: the files may be others the next time.
+// client is one for a few requests: the files may be others the next time. It keeps no connection, nor one on which a
+// request was given up: with HTTP/2 nobody else would close that.
 func (s source) client() (*http.Client, error) {
 	t := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2: true, DisableKeepAlives: true,
 	}
 	if s.ca != "" {
 		text, err := readBounded(s.ca, maxKeysBytes)

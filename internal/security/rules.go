@@ -22,9 +22,8 @@ type rules struct {
 
 // trusted is an issuer of tokens.
 type trusted struct {
-	keys  *issuer
-	rules []jwtRule
-	of    []*Client // of each rule
+	keys *issuer
+	by   map[string]*firsts // whose subject it is, by the audience
 }
 
 // newRules makes rules of a file. The Clients and the issuers are those with its names.
@@ -48,10 +47,15 @@ func newRules(f *file, clients map[string]*Client, issuers map[string]*issuer) *
 		for _, j := range e.jwts {
 			t := r.issuers[j.issuer]
 			if t == nil {
-				t = &trusted{keys: issuers[j.issuer]}
+				t = &trusted{issuers[j.issuer], map[string]*firsts{}}
 				r.issuers[j.issuer] = t
 			}
-			t.rules, t.of = append(t.rules, j), append(t.of, c)
+			if t.by[j.audience] == nil {
+				t.by[j.audience] = new(newFirsts())
+			}
+			for _, pattern := range j.subject.all {
+				t.by[j.audience].add(pattern, i)
+			}
 		}
 	}
 	return r
@@ -77,7 +81,10 @@ func (r *rules) client(f *facts) (c *Client, as string, err error) {
 		if t == nil || !t.isHeard(f.claims.audience) {
 			return nil, "", refused(ReasonTokenInvalid, "no client in the clients file has its issuer with its audience")
 		}
-		c, as = t.bySubject(f), by("jwt", f.claims.subject)
+		if n, found := t.bySubject(f); found {
+			c = r.clients[n]
+		}
+		as = by("jwt", f.claims.subject)
 	}
 	if c == nil {
 		c = r.fallback
@@ -99,28 +106,36 @@ func (r *rules) byCertificate(f *facts) (*Client, string) {
 	return nil, "certificate without a name"
 }
 
-// isHeard says whether one of the audiences is that of one of the rules.
+// isHeard says whether one of the audiences is that of a client.
 func (t *trusted) isHeard(audience []string) bool {
-	return slices.ContainsFunc(t.rules, func(j jwtRule) bool { return slices.Contains(audience, j.audience) })
+	return slices.ContainsFunc(audience, func(a string) bool { return t.by[a] != nil })
 }
 
-func (t *trusted) bySubject(f *facts) *Client {
-	for i := range t.rules {
-		if slices.Contains(f.claims.audience, t.rules[i].audience) && t.rules[i].subject.match(f.claims.subject) {
-			return t.of[i]
+// bySubject is the number of the first client that has one of the audiences and the subject.
+func (t *trusted) bySubject(f *facts) (client int, found bool) {
+	for _, audience := range f.claims.audience {
+		if of := t.by[audience]; of != nil {
+			n, _, is := of.of([]string{f.claims.subject})
+			if is && (!found || n < client) {
+				client, found = n, true
+			}
 		}
 	}
-	return nil
+	return client, found
 }
 
-// maxKept is how many verified tokens are kept.
-const maxKept = 10_000
+// How many verified tokens are kept, and how many bytes they may have together.
+const (
+	maxKept      = 10_000
+	maxKeptBytes = 16 << 20
+)
 
 // kept are tokens whose signatures were verified, so that a unary call costs none. They are kept for one file: the next
 // one begins without. The zero value is ready.
 type kept struct {
-	mu  sync.RWMutex // guards the field below
-	all map[[32]byte]*verified
+	mu    sync.RWMutex // guards the fields below
+	all   map[[32]byte]*verified
+	bytes int // of all
 }
 
 // verified is a token that was good, with who is meant by it. It is never changed.
@@ -128,6 +143,7 @@ type verified struct {
 	identity Identity
 	keys     *issuer
 	key      string // its thumbprint
+	bytes    int    // of the token: what is kept of it has no more
 }
 
 func (k *kept) get(sum [32]byte) *verified {
@@ -136,24 +152,33 @@ func (k *kept) get(sum [32]byte) *verified {
 	return k.all[sum]
 }
 
-// put keeps a token, if need be in the place of any other.
+// put keeps a token, if need be in the place of any others.
 func (k *kept) put(sum [32]byte, v *verified) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.all == nil {
 		k.all = make(map[[32]byte]*verified)
 	}
-	if len(k.all) >= maxKept {
-		for one := range k.all {
-			delete(k.all, one)
+	k.dropLocked(sum)
+	for one := range k.all {
+		if len(k.all) < maxKept && k.bytes+v.bytes <= maxKeptBytes {
 			break
 		}
+		k.dropLocked(one)
 	}
 	k.all[sum] = v
+	k.bytes += v.bytes
 }
 
 func (k *kept) drop(sum [32]byte) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	delete(k.all, sum)
+	k.dropLocked(sum)
+}
+
+func (k *kept) dropLocked(sum [32]byte) {
+	if v := k.all[sum]; v != nil {
+		k.bytes -= v.bytes
+		delete(k.all, sum)
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 const (
 	maxTokenBytes = 16 << 10
+	maxAudiences  = 64          // of a token: each takes memory for as long as a stream lives
 	leeway        = time.Minute // clocks may differ by so much
 )
 
@@ -58,6 +59,7 @@ func (r *rules) byToken(ctx context.Context, token string, now time.Time) (Ident
 	if err != nil {
 		return Identity{}, err
 	}
+	v.bytes = len(token)
 	r.kept.put(sum, v)
 	return v.identity, nil
 }
@@ -96,7 +98,7 @@ func (r *rules) verify(ctx context.Context, token *jwt.JSONWebToken, now time.Ti
 		if !k.isFor(header.Algorithm) || token.Claims(k.public, &c) != nil {
 			continue
 		}
-		if err := checkTimes(&c, now); err != nil {
+		if err := check(&c, now); err != nil {
 			return nil, err
 		}
 		f := facts{shown: shownJWT, issuer: c.Issuer, claims: claims{audience: c.Audience, subject: c.Subject}}
@@ -106,10 +108,13 @@ func (r *rules) verify(ctx context.Context, token *jwt.JSONWebToken, now time.Ti
 	return nil, refused(ReasonTokenInvalid, "the token has no good signature")
 }
 
-// checkTimes says whether a token has what it must have, and is valid now.
-func checkTimes(c *jwt.Claims, now time.Time) error {
-	if c.Expiry == nil || c.Subject == "" {
+// check says whether a token has what it must have, and is valid now.
+func check(c *jwt.Claims, now time.Time) error {
+	switch {
+	case c.Expiry == nil || c.Subject == "":
 		return refused(ReasonTokenInvalid, "the token must have a subject, and a time when it expires")
+	case len(c.Audience) > maxAudiences:
+		return refused(ReasonTokenInvalid, "the token has more than %d audiences", maxAudiences)
 	}
 	switch err := c.ValidateWithLeeway(jwt.Expected{Time: now}, leeway); {
 	case errors.Is(err, jwt.ErrExpired):

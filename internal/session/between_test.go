@@ -38,7 +38,8 @@ func (l *lease) Describe() (h session.HeldLock, held bool) { return h, true }
 func (l *lease) Hurry()                                    {}
 func (l *lease) Adopt()                                    {}
 func (l *lease) Leave(bool)                                {}
-func (l *lease) Lose(lock.LostReason)                      {}
+func (*lease) Forbid() bool                                { return false }
+func (*lease) Free(func())                                 {}
 func (l *lease) GiveBack()                                 {}
 
 // waiter is a request, and what is done when it is withdrawn.

@@ -7,7 +7,8 @@ import (
 
 // A heartbeat is answered with a moment before which no auto lease of the session ends. To look at all leases for each
 // one would cost too much: it is done a few times in a TTL, and what is noted meanwhile can only make it earlier. Times
-// are in ns since the session was opened.
+// are in ns since the session was opened. A lease that lasts until its max_hold does not count: its client knows that
+// time, and goes by no answer beyond it; and it would have all others end early.
 
 const (
 	// fewLeases is how many leases a session may have to be looked at each time.
@@ -18,7 +19,7 @@ const (
 
 // soonest is what is known of the auto leases of a session.
 type soonest struct {
-	autos  int   // how many they are
+	autos  int   // how many they are, of those that count
 	first  int64 // no validity of theirs ends before
 	lookAt int64 // when they are looked at again
 }
@@ -27,7 +28,7 @@ type soonest struct {
 func (s *Session) countLocked(l Lease) {
 	e, t := l.Entry(), l.Terms()
 	s.fixLocked(e)
-	e.auto, e.until = t.Auto, int64(t.Until.Sub(s.opened))
+	e.auto, e.until = t.Auto && (t.Most.IsZero() || t.Until.Before(t.Most)), int64(t.Until.Sub(s.opened))
 	if !e.auto {
 		return
 	}

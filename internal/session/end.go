@@ -72,10 +72,10 @@ func (s *Session) retireLocked(cause error, release bool) (first bool) {
 // releases once nobody can go on with the session.
 func (s *Session) depart() {
 	leases := s.Leases()
-	s.settleWork()
 	s.of.part(s)
 	s.tellEnd(leases)
 	s.withdraw()
+	s.settleWork()
 	s.of.log.Debug("session ended", zap.String(observe.KeySession, s.id), zap.NamedError(observe.KeyCause, s.cause))
 	if !s.releases {
 		s.leave(leases)

@@ -36,7 +36,10 @@ type HeldLock struct {
 	Validity Validity
 	Count    uint32
 	Auto     bool
-	Permits  uint32 // of a semaphore
+	Permits  uint32    // of a semaphore
+	Most     time.Time // no validity is later; zero if there is no such bound
+	// MaxHold is what is left until then, as a client says that resumes; nil if there is no bound.
+	MaxHold *time.Duration
 	// Age and Annotation are what a client that resumes says of a hold, for people; they are not told.
 	Age        time.Duration
 	Annotation string
@@ -50,6 +53,15 @@ type LockInfo struct {
 	Waiters    int
 }
 
+// InTheWay is who holds a lock that a request wants, for people. What is not known is zero.
+type InTheWay struct {
+	Name   string // the one in the way of several
+	HeldBy lock.Owner
+	// Client and Annotation are what the holder says of itself, Peer is where it comes from.
+	Client, Annotation, Peer string
+	HeldFor                  time.Duration
+}
+
 // The answers to requests; ID is the request's.
 type (
 	// Granted: the lock is held, and More are if more were asked for.
@@ -60,21 +72,20 @@ type (
 		Validity Validity
 		Count    uint32
 		Auto     bool
+		Most     time.Time // no validity is later; zero if there is no such bound
 	}
 	// NotGranted: the lock is not held. Cause is ErrHeld, ErrTimedOut or ErrCancelled.
 	NotGranted struct {
 		ID         uint64
 		Cause      error
-		Name       string        // the one in the way of several, if known
 		RetryAfter time.Duration // 0 if not known
-		HeldBy     lock.Owner
-		// Client and Annotation are what the holder says of itself, where this replica knows.
-		Client, Annotation string
+		InTheWay
 	}
 	// Queued: the request waits. It may be told again, with another position.
 	Queued struct {
 		ID       uint64
 		Position int
+		By       *InTheWay // if it wants to know; with no HeldBy if nobody is known
 	}
 	// Released: one hold was released. Validity is that of what remains, if anything does.
 	Released struct {
@@ -172,15 +183,26 @@ func (e HoldList) texts() (n int) {
 	return n
 }
 
-func (e NotGranted) texts() int {
-	return len(e.Name) + len(e.HeldBy) + len(e.Client) + len(e.Annotation)
+// Known says whether more is known than the owner.
+func (i *InTheWay) Known() bool { return i.Client != "" || i.Peer != "" }
+
+func (i *InTheWay) texts() int {
+	return len(i.Name) + len(i.HeldBy) + len(i.Client) + len(i.Annotation) + len(i.Peer)
+}
+
+func (e NotGranted) texts() int { return e.InTheWay.texts() }
+
+func (e Queued) texts() int {
+	if e.By == nil {
+		return 0
+	}
+	return e.By.texts()
 }
 
 func (e Looked) texts() int     { return len(e.Lock.Name) + len(e.Lock.Owner) + len(e.Lock.Annotation) }
 func (e Lost) texts() int       { return e.Hold.texts() + len(e.By) + len(e.Why) }
 func (e Unlocked) texts() int   { return len(e.Name) + len(e.Hold) }
 func (e Unwatched) texts() int  { return len(e.Name) }
-func (Queued) texts() int       { return 0 }
 func (Released) texts() int     { return 0 }
 func (Extended) texts() int     { return 0 }
 func (LimitSet) texts() int     { return 0 }

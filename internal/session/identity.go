@@ -3,8 +3,6 @@ package session
 import (
 	"slices"
 	"time"
-
-	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // Identity is who a client is, where there is a clients file. What it may changes with the file.
@@ -128,8 +126,19 @@ func (s *Session) Review(holds bool) {
 	if !holds {
 		return
 	}
-	for _, l := range s.forbidden() {
-		l.Lose(lock.LostForbidden)
+	lost := slices.DeleteFunc(s.forbidden(), func(l Lease) bool { return !l.Forbid() })
+	if len(lost) > 0 {
+		s.of.goes(func() { s.of.free(lost) })
+	}
+}
+
+// free frees the names of lost leases, few at a time: what the store does not answer in time it might never free.
+func (r *Registry) free(lost []Lease) {
+	for _, l := range lost {
+		if r.freeing.Enter(r.ctx) != nil {
+			return
+		}
+		l.Free(r.freeing.Leave)
 	}
 }
 

@@ -153,7 +153,8 @@ func (s *Session) Take(id uint64, w Waiter, ls []Lease) bool {
 		return false
 	}
 	terms := ls[0].Terms()
-	told := Granted{ID: id, Hold: ls[0].Hold(), Validity: s.validityLocked(terms.Until), Count: 1, Auto: terms.Auto}
+	told := Granted{ID: id, Hold: ls[0].Hold(), Validity: s.validityLocked(terms.Until), Count: 1}
+	told.Auto, told.Most = terms.Auto, terms.Most
 	for i, l := range ls {
 		s.listLocked(l)
 		if i > 0 {

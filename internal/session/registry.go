@@ -49,8 +49,10 @@ type Lease interface {
 	Adopt()
 	// Leave lets it run out by itself, or go on elsewhere.
 	Leave(elsewhere bool)
-	// Lose ends it and frees the name, because of what its client may do no more.
-	Lose(reason lock.LostReason)
+	// Forbid ends it because its client may lock the name no more, and says whether it was held. Free follows then.
+	Forbid() (was bool)
+	// Free has the store free the name, and calls done when it has answered.
+	Free(done func())
 	// GiveBack begins to release it at the end of its session, which is told by GaveBack when that is done.
 	GiveBack()
 }
@@ -69,6 +71,7 @@ type Waiter interface {
 type Terms struct {
 	Auto   bool
 	Until  time.Time // the end of its validity
+	Most   time.Time // no validity is later; zero if there is no such bound
 	Weight int       // what it costs to renew it, in locks
 }
 
@@ -78,9 +81,10 @@ type Registry struct {
 	ctx     context.Context // ends all store calls and background work
 	store   lock.Store
 	log     *zap.Logger
-	losses  [lock.LostForbidden + 1]observe.Seldom // lines of the log, by reason
+	losses  [lock.LostMaxHold + 1]observe.Seldom // lines of the log, by reason
 	ends    observe.Seldom
 	moves   limits.Slots // sessions of which the others are being told
+	freeing limits.Slots // of lost leases, those whose names are being freed
 	resumes resumes
 	deaf    func()      // hears no more of sessions that moved
 	safe    atomic.Bool // the store is there, and all leases that are to be verified are marked: Safe may be told
@@ -108,6 +112,7 @@ const degree = 32
 func NewRegistry(ctx context.Context, cfg Config, store lock.Store) *Registry {
 	r := &Registry{
 		cfg: cfg, ctx: ctx, store: store, log: cfg.Log, moves: make(limits.Slots, limits.Moves),
+		freeing: make(limits.Slots, limits.Freeing),
 		resumes: newResumes(cfg.Denied), asking: make(chan struct{}), idle: make(chan struct{}),
 		open: btree.NewG(degree, func(a, b at) bool { return a.id < b.id }),
 	}

@@ -70,6 +70,9 @@ const (
 	attackerToken = "e4d909c290d0fb1ca068ffaddf22cbd0"
 )
 
+// ttl is that of the honest client's session.
+const ttl = 6 * time.Second
+
 const clientsFile = `
 clients:
 - name: honest
@@ -88,7 +91,7 @@ func victimOf(t *testing.T, ca *certstest.Authority, guarded bool, more ...strin
 	t.Helper()
 	v := &victim{keeps: 0.5}
 	env := []string{"LOCKD_STORE_KIND=memory", memoryLimit, "LOCKD_OPS_PPROF=true", "LOCKD_SESSION_TTL=5s"}
-	opts := []client.Option{client.WithSessionTTL(6 * time.Second)}
+	opts := []client.Option{client.WithSessionTTL(ttl)}
 	if ca != nil {
 		cert, key := ca.Issue(t, time.Hour, "127.0.0.1").Files(t)
 		env = append(env, "LOCKD_LISTEN_TLS_CERT_FILE="+cert, "LOCKD_LISTEN_TLS_KEY_FILE="+key)
@@ -217,13 +220,20 @@ func (v *victim) suffer(t *testing.T) {
 		renewed := v.locks[0].Deadline().After(valid) // while it was attacked
 		return time.Since(began) < settling+*long || ctx.Err() == nil && (!renewed || v.enough != nil && !v.enough())
 	}
+	least := ttl
 	for ; goesOn(); time.Sleep(50 * time.Millisecond) {
 		v.probe(t)
+		least = min(least, v.locks[0].ValidFor())
 	}
 	here := harness.Soon(t, "the honest client stops", now)
 	stop()
 	speed, share := v.kept(here)
-	t.Logf("the honest client kept %.2f of its speed, and had %.2f of lockd's time", speed, share)
+	t.Logf("the honest client kept %.2f of its speed, and had %.2f of lockd's time; its lock was sure for %v at least",
+		speed, share, least)
+	// A lease is renewed, and its client told, after a third of the TTL each: so it is sure for another third always.
+	if measured() && least < ttl/3-ttl/10 {
+		t.Errorf("a renewal was late by more than a tenth of the TTL")
+	}
 	if measured() && max(speed, share) < v.keeps {
 		t.Errorf("that is too little: alone it had %v, and now %v", v.alone, here)
 	}

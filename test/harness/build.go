@@ -25,7 +25,9 @@ func Build(program string, flags ...string) (string, error) {
 	bin := filepath.Join(dir, sum(program+strings.Join(flags, " ")), program)
 	return bin, alone(dir, func() error {
 		args := append(append([]string{"build"}, flags...), "-o", bin, "github.com/lockd-io/lockd/cmd/"+program)
-		if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		cmd := exec.Command("go", args...)
+		cmd.Dir = root() // the tests may be of another module, with other versions of what lockd needs
+		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("build %s: %w\n%s", program, err, out)
 		}
 		return nil

@@ -22,15 +22,21 @@ func TestJava(t *testing.T) {
 	sdk := filepath.Join(buildJava(t), "sdk/java")
 	// Each class has a JVM of its own, so that they run side by side.
 	for _, of := range []struct{ module, tests string }{
-		{"client", "HandleTest"}, {"client", "LossTest"}, {"client", "WaitTest"}, {"client", "ElectionTest"},
-		{"client", "locks.ThreadLocksTest"}, {"shedlock", "LockdLockProviderTest"}, {"spring", "LockdAutoConfigurationTest"},
+		{"client", "HandleTest"},
+		{"client", "LossTest"},
+		{"client", "WaitTest"},
+		{"client", "ElectionTest"},
+		{"client", "locks.ThreadLocksTest"},
+		{"shedlock", "LockdLockProviderTest"},
+		{"spring", "LockdAutoConfigurationTest"},
 	} {
 		t.Run(of.tests, func(t *testing.T) {
 			t.Parallel()
 			target := filepath.Join(sdk, of.module, "target")
 			classes := strings.Join([]string{
 				filepath.Join(sdk, "client/target/lockd-client.jar"), filepath.Join(sdk, "client/target/lib/*"),
-				filepath.Join(target, "lockd-"+of.module+".jar"), filepath.Join(target, "test-classes"), filepath.Join(target, "lib/*"),
+				filepath.Join(target, "lockd-"+of.module+".jar"), filepath.Join(target, "test-classes"),
+				filepath.Join(target, "lib/*"),
 			}, ":")
 			runJava(t, "java", "-XX:TieredStopAtLevel=1", "-cp", classes, "org.junit.platform.console.ConsoleLauncher",
 				"execute", "--select-class", "io.lockd."+of.module+"."+of.tests, "--fail-if-no-tests", "--disable-banner",

@@ -37,6 +37,7 @@ if last and (not head or head == r.successor) then
 end
 redis.call('HDEL', f.name, r.owner)
 if place > 0 then
+  fair_forget(f, r.owner) -- one that it has, as it asked for another kind as well
   fair_return(f, {r.owner}, now, place)
   head = r.owner
 end

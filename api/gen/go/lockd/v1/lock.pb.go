@@ -310,7 +310,11 @@ type NotGranted struct {
 	// The client that holds it, as it names itself, where the replica that answers knows: held there by a session or by a unary lease.
 	Client string `protobuf:"bytes,5,opt,name=client,proto3" json:"client,omitempty"`
 	// The first 256 bytes of the annotation of that hold.
-	Annotation    string `protobuf:"bytes,6,opt,name=annotation,proto3" json:"annotation,omitempty"`
+	Annotation string `protobuf:"bytes,6,opt,name=annotation,proto3" json:"annotation,omitempty"`
+	// The network address that the client came from, known where client is.
+	Peer string `protobuf:"bytes,7,opt,name=peer,proto3" json:"peer,omitempty"`
+	// For how long it holds it, known where client is.
+	HeldFor       *durationpb.Duration `protobuf:"bytes,8,opt,name=held_for,json=heldFor,proto3" json:"held_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -385,6 +389,20 @@ func (x *NotGranted) GetAnnotation() string {
 		return x.Annotation
 	}
 	return ""
+}
+
+func (x *NotGranted) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *NotGranted) GetHeldFor() *durationpb.Duration {
+	if x != nil {
+		return x.HeldFor
+	}
+	return nil
 }
 
 // LockState is what is known of a name.
@@ -777,7 +795,7 @@ const file_lockd_v1_lock_proto_rawDesc = "" +
 	"\tremaining\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tremaining\x12\x16\n" +
 	"\x06anchor\x18\x02 \x01(\x04R\x06anchor\x128\n" +
 	"\n" +
-	"anchor_age\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tanchorAge\"\xb9\x02\n" +
+	"anchor_age\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tanchorAge\"\x83\x03\n" +
 	"\n" +
 	"NotGranted\x120\n" +
 	"\x05cause\x18\x01 \x01(\x0e2\x1a.lockd.v1.NotGranted.CauseR\x05cause\x12:\n" +
@@ -788,7 +806,9 @@ const file_lockd_v1_lock_proto_rawDesc = "" +
 	"\x06client\x18\x05 \x01(\tR\x06client\x12\x1e\n" +
 	"\n" +
 	"annotation\x18\x06 \x01(\tR\n" +
-	"annotation\"X\n" +
+	"annotation\x12\x12\n" +
+	"\x04peer\x18\a \x01(\tR\x04peer\x124\n" +
+	"\bheld_for\x18\b \x01(\v2\x19.google.protobuf.DurationR\aheldFor\"X\n" +
 	"\x05Cause\x12\x15\n" +
 	"\x11CAUSE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -876,17 +896,18 @@ var file_lockd_v1_lock_proto_depIdxs = []int32{
 	8,  // 2: lockd.v1.Validity.anchor_age:type_name -> google.protobuf.Duration
 	1,  // 3: lockd.v1.NotGranted.cause:type_name -> lockd.v1.NotGranted.Cause
 	8,  // 4: lockd.v1.NotGranted.retry_after:type_name -> google.protobuf.Duration
-	0,  // 5: lockd.v1.LockState.kind:type_name -> lockd.v1.LockKind
-	8,  // 6: lockd.v1.LockState.ttl:type_name -> google.protobuf.Duration
-	7,  // 7: lockd.v1.Deadlock.members:type_name -> lockd.v1.DeadlockMember
-	0,  // 8: lockd.v1.DeadlockMember.kind:type_name -> lockd.v1.LockKind
-	8,  // 9: lockd.v1.DeadlockMember.age:type_name -> google.protobuf.Duration
-	8,  // 10: lockd.v1.DeadlockMember.time_left:type_name -> google.protobuf.Duration
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	8,  // 5: lockd.v1.NotGranted.held_for:type_name -> google.protobuf.Duration
+	0,  // 6: lockd.v1.LockState.kind:type_name -> lockd.v1.LockKind
+	8,  // 7: lockd.v1.LockState.ttl:type_name -> google.protobuf.Duration
+	7,  // 8: lockd.v1.Deadlock.members:type_name -> lockd.v1.DeadlockMember
+	0,  // 9: lockd.v1.DeadlockMember.kind:type_name -> lockd.v1.LockKind
+	8,  // 10: lockd.v1.DeadlockMember.age:type_name -> google.protobuf.Duration
+	8,  // 11: lockd.v1.DeadlockMember.time_left:type_name -> google.protobuf.Duration
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_lockd_v1_lock_proto_init() }

@@ -252,6 +252,55 @@ func (Lost_Reason) EnumDescriptor() ([]byte, []int) {
 	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{31, 0}
 }
 
+// Cause says more about a reason.
+type Lost_Cause int32
+
+const (
+	// Nothing more.
+	Lost_CAUSE_UNSPECIFIED Lost_Cause = 0
+	// With REASON_EXPIRED: it was held for max_hold.
+	Lost_CAUSE_MAX_HOLD Lost_Cause = 1
+)
+
+// Enum value maps for Lost_Cause.
+var (
+	Lost_Cause_name = map[int32]string{
+		0: "CAUSE_UNSPECIFIED",
+		1: "CAUSE_MAX_HOLD",
+	}
+	Lost_Cause_value = map[string]int32{
+		"CAUSE_UNSPECIFIED": 0,
+		"CAUSE_MAX_HOLD":    1,
+	}
+)
+
+func (x Lost_Cause) Enum() *Lost_Cause {
+	p := new(Lost_Cause)
+	*p = x
+	return p
+}
+
+func (x Lost_Cause) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Lost_Cause) Descriptor() protoreflect.EnumDescriptor {
+	return file_lockd_v1_session_service_proto_enumTypes[4].Descriptor()
+}
+
+func (Lost_Cause) Type() protoreflect.EnumType {
+	return &file_lockd_v1_session_service_proto_enumTypes[4]
+}
+
+func (x Lost_Cause) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Lost_Cause.Descriptor instead.
+func (Lost_Cause) EnumDescriptor() ([]byte, []int) {
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{31, 1}
+}
+
 // Cause says what ended the hold.
 type Unlocked_Cause int32
 
@@ -301,11 +350,11 @@ func (x Unlocked_Cause) String() string {
 }
 
 func (Unlocked_Cause) Descriptor() protoreflect.EnumDescriptor {
-	return file_lockd_v1_session_service_proto_enumTypes[4].Descriptor()
+	return file_lockd_v1_session_service_proto_enumTypes[5].Descriptor()
 }
 
 func (Unlocked_Cause) Type() protoreflect.EnumType {
-	return &file_lockd_v1_session_service_proto_enumTypes[4]
+	return &file_lockd_v1_session_service_proto_enumTypes[5]
 }
 
 func (x Unlocked_Cause) Number() protoreflect.EnumNumber {
@@ -1335,7 +1384,9 @@ type Limits struct {
 	// Permits of one Acquire, over all of its names.
 	PermitsPerAcquire uint32 `protobuf:"varint,12,opt,name=permits_per_acquire,json=permitsPerAcquire,proto3" json:"permits_per_acquire,omitempty"`
 	// How often one holder may hold a lock.
-	HoldCount     uint32 `protobuf:"varint,13,opt,name=hold_count,json=holdCount,proto3" json:"hold_count,omitempty"`
+	HoldCount uint32 `protobuf:"varint,13,opt,name=hold_count,json=holdCount,proto3" json:"hold_count,omitempty"`
+	// The longest max_hold. Absent: the server does not know max_hold, and would ignore it.
+	MaxHold       *durationpb.Duration `protobuf:"bytes,14,opt,name=max_hold,json=maxHold,proto3" json:"max_hold,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1461,6 +1512,13 @@ func (x *Limits) GetHoldCount() uint32 {
 	return 0
 }
 
+func (x *Limits) GetMaxHold() *durationpb.Duration {
+	if x != nil {
+		return x.MaxHold
+	}
+	return nil
+}
+
 // Heartbeat tells that the client lives. Any other message does so too, but only a Heartbeat is answered with
 // the validity of the session's leases.
 type Heartbeat struct {
@@ -1514,7 +1572,8 @@ type HeartbeatAck struct {
 	// The heartbeat that is answered.
 	SentId uint64 `protobuf:"varint,1,opt,name=sent_id,json=sentId,proto3" json:"sent_id,omitempty"`
 	// The smallest remaining validity of the session's auto leases, as known from completed renewals; absent when
-	// there is none. The client's deadline is the moment at which it sent this heartbeat + valid_for.
+	// there is none. The client's deadline is the moment at which it sent this heartbeat + valid_for. For a lease with
+	// max_hold it is never later than the end of that; one that lasts until then anyway does not count here.
 	ValidFor      *durationpb.Duration `protobuf:"bytes,2,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1605,7 +1664,14 @@ type Acquire struct {
 	Traceparent string `protobuf:"bytes,13,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	// When the same request was made before, in another stream or session: how long ago that was first, for people who look at it. It
 	// changes nothing for the request itself: wait counts from now. Absent = now. At most a year counts.
-	Waited        *durationpb.Duration `protobuf:"bytes,14,opt,name=waited,proto3" json:"waited,omitempty"`
+	Waited *durationpb.Duration `protobuf:"bytes,14,opt,name=waited,proto3" json:"waited,omitempty"`
+	// For an auto lease: how long the lock is held at most, from the grant on, so that a holder that hangs does not keep it
+	// for ever. After that it is not renewed, and lost: Lost{REASON_EXPIRED, CAUSE_MAX_HOLD}. Nothing prolongs it, neither
+	// Extend nor a nested hold, whose own max_hold has no meaning. At least limits.min_lease, at most limits.max_hold.
+	// Absent = no bound.
+	MaxHold *durationpb.Duration `protobuf:"bytes,15,opt,name=max_hold,json=maxHold,proto3" json:"max_hold,omitempty"`
+	// Whether Queued shall tell who is in the way.
+	TellHolder    bool `protobuf:"varint,16,opt,name=tell_holder,json=tellHolder,proto3" json:"tell_holder,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1736,6 +1802,20 @@ func (x *Acquire) GetWaited() *durationpb.Duration {
 		return x.Waited
 	}
 	return nil
+}
+
+func (x *Acquire) GetMaxHold() *durationpb.Duration {
+	if x != nil {
+		return x.MaxHold
+	}
+	return nil
+}
+
+func (x *Acquire) GetTellHolder() bool {
+	if x != nil {
+		return x.TellHolder
+	}
+	return false
 }
 
 // AcquireItem is one of several locks.
@@ -2258,7 +2338,9 @@ type HeldLock struct {
 	// In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
 	Age *durationpb.Duration `protobuf:"bytes,6,opt,name=age,proto3" json:"age,omitempty"`
 	// In Resume only: the annotation, for people who look at it. Without it the hold has none from now on.
-	Annotation    string `protobuf:"bytes,7,opt,name=annotation,proto3" json:"annotation,omitempty"`
+	Annotation string `protobuf:"bytes,7,opt,name=annotation,proto3" json:"annotation,omitempty"`
+	// What is left of max_hold, as in Granted. In Resume as the client counts it. Absent: the hold has none.
+	MaxHold       *durationpb.Duration `protobuf:"bytes,8,opt,name=max_hold,json=maxHold,proto3" json:"max_hold,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2340,6 +2422,13 @@ func (x *HeldLock) GetAnnotation() string {
 		return x.Annotation
 	}
 	return ""
+}
+
+func (x *HeldLock) GetMaxHold() *durationpb.Duration {
+	if x != nil {
+		return x.MaxHold
+	}
+	return nil
 }
 
 // SetLimit sets how many permits a semaphore has. Permits that are out stay out: with a smaller limit new ones are granted
@@ -2676,7 +2765,10 @@ type Granted struct {
 	// How often the holder now holds it.
 	HoldCount uint32 `protobuf:"varint,3,opt,name=hold_count,json=holdCount,proto3" json:"hold_count,omitempty"`
 	// Whether the lease is renewed by the server.
-	Auto          bool `protobuf:"varint,4,opt,name=auto,proto3" json:"auto,omitempty"`
+	Auto bool `protobuf:"varint,4,opt,name=auto,proto3" json:"auto,omitempty"`
+	// With max_hold: the deadline of the lock never moves beyond this, which counts as validity.remaining does. It is what
+	// max_hold leaves after the margin for clocks that differ. Absent: no bound.
+	MaxHold       *durationpb.Duration `protobuf:"bytes,5,opt,name=max_hold,json=maxHold,proto3" json:"max_hold,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2739,11 +2831,32 @@ func (x *Granted) GetAuto() bool {
 	return false
 }
 
-// Queued says that an Acquire waits. It may come again, with another position.
+func (x *Granted) GetMaxHold() *durationpb.Duration {
+	if x != nil {
+		return x.MaxHold
+	}
+	return nil
+}
+
+// Queued says that an Acquire waits. It may come again, with another position. With Acquire.tell_holder it also says who is
+// in the way, for people and as far as known, and comes again when somebody else is. Who is known here is told at once; of
+// others the other replicas are asked later, for those who wait longer.
 type Queued struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many wait before it, 0 = it is the next: for a fair lock everywhere, for others on this replica.
-	Position      uint32 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
+	Position uint32 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
+	// Who holds it: `<session id>:<holder>#<request>`, or the id another Redis client uses.
+	HeldBy string `protobuf:"bytes,2,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
+	// Which of several locks is in the way. Empty when one was asked for.
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// The client that holds it, as it names itself.
+	Client string `protobuf:"bytes,4,opt,name=client,proto3" json:"client,omitempty"`
+	// The first 256 bytes of the annotation of that hold.
+	Annotation string `protobuf:"bytes,5,opt,name=annotation,proto3" json:"annotation,omitempty"`
+	// The network address that the client came from.
+	Peer string `protobuf:"bytes,6,opt,name=peer,proto3" json:"peer,omitempty"`
+	// For how long it holds it.
+	HeldFor       *durationpb.Duration `protobuf:"bytes,7,opt,name=held_for,json=heldFor,proto3" json:"held_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2783,6 +2896,48 @@ func (x *Queued) GetPosition() uint32 {
 		return x.Position
 	}
 	return 0
+}
+
+func (x *Queued) GetHeldBy() string {
+	if x != nil {
+		return x.HeldBy
+	}
+	return ""
+}
+
+func (x *Queued) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Queued) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *Queued) GetAnnotation() string {
+	if x != nil {
+		return x.Annotation
+	}
+	return ""
+}
+
+func (x *Queued) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *Queued) GetHeldFor() *durationpb.Duration {
+	if x != nil {
+		return x.HeldFor
+	}
+	return nil
 }
 
 // Released answers Release.
@@ -3035,7 +3190,9 @@ type Lost struct {
 	// With REASON_FORCED, who released it, as the caller of ForceRelease said. Empty if that is not known.
 	By string `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`
 	// With REASON_FORCED, why, in the words of that caller. Empty if that is not known.
-	Why           string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
+	Why string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
+	// More about the reason.
+	Cause         Lost_Cause `protobuf:"varint,5,opt,name=cause,proto3,enum=lockd.v1.Lost_Cause" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3096,6 +3253,13 @@ func (x *Lost) GetWhy() string {
 		return x.Why
 	}
 	return ""
+}
+
+func (x *Lost) GetCause() Lost_Cause {
+	if x != nil {
+		return x.Cause
+	}
+	return Lost_CAUSE_UNSPECIFIED
 }
 
 // AtRisk says that the server cannot reach its store. What is held stays held until the validity ends.
@@ -3496,7 +3660,7 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\bfeatures\x18\x06 \x03(\x0e2\x11.lockd.v1.FeatureR\bfeatures\x12(\n" +
 	"\x06limits\x18\a \x01(\v2\x10.lockd.v1.LimitsR\x06limits\x12,\n" +
 	"\aresumed\x18\b \x03(\v2\x12.lockd.v1.HeldLockR\aresumed\x12\"\n" +
-	"\x04lost\x18\t \x03(\v2\x0e.lockd.v1.LostR\x04lost\"\xc3\x04\n" +
+	"\x04lost\x18\t \x03(\v2\x0e.lockd.v1.LostR\x04lost\"\xf9\x04\n" +
 	"\x06Limits\x12\x1d\n" +
 	"\n" +
 	"name_bytes\x18\x01 \x01(\rR\tnameBytes\x12!\n" +
@@ -3514,12 +3678,13 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\x11names_per_acquire\x18\v \x01(\rR\x0fnamesPerAcquire\x12.\n" +
 	"\x13permits_per_acquire\x18\f \x01(\rR\x11permitsPerAcquire\x12\x1d\n" +
 	"\n" +
-	"hold_count\x18\r \x01(\rR\tholdCount\"$\n" +
+	"hold_count\x18\r \x01(\rR\tholdCount\x124\n" +
+	"\bmax_hold\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\amaxHold\"$\n" +
 	"\tHeartbeat\x12\x17\n" +
 	"\asent_id\x18\x01 \x01(\x04R\x06sentId\"_\n" +
 	"\fHeartbeatAck\x12\x17\n" +
 	"\asent_id\x18\x01 \x01(\x04R\x06sentId\x126\n" +
-	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\xde\x03\n" +
+	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\xb5\x04\n" +
 	"\aAcquire\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12&\n" +
@@ -3538,7 +3703,10 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"instead_of\x18\v \x03(\x04B\x02\x10\x00R\tinsteadOf\x12\x14\n" +
 	"\x05actor\x18\f \x01(\tR\x05actor\x12 \n" +
 	"\vtraceparent\x18\r \x01(\tR\vtraceparent\x121\n" +
-	"\x06waited\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x06waited\"y\n" +
+	"\x06waited\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x06waited\x124\n" +
+	"\bmax_hold\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\amaxHold\x12\x1f\n" +
+	"\vtell_holder\x18\x10 \x01(\bR\n" +
+	"tellHolder\"y\n" +
 	"\vAcquireItem\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x18\n" +
@@ -3571,7 +3739,7 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\"\\\n" +
 	"\bHoldList\x12(\n" +
 	"\x05locks\x18\x01 \x03(\v2\x12.lockd.v1.HeldLockR\x05locks\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xf8\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xae\x02\n" +
 	"\bHeldLock\x12\"\n" +
 	"\x04hold\x18\x01 \x01(\v2\x0e.lockd.v1.HoldR\x04hold\x12.\n" +
 	"\bvalidity\x18\x02 \x01(\v2\x12.lockd.v1.ValidityR\bvalidity\x12\x1d\n" +
@@ -3582,7 +3750,8 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\x03age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12\x1e\n" +
 	"\n" +
 	"annotation\x18\a \x01(\tR\n" +
-	"annotation\"4\n" +
+	"annotation\x124\n" +
+	"\bmax_hold\x18\b \x01(\v2\x19.google.protobuf.DurationR\amaxHold\"4\n" +
 	"\bSetLimit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\rR\x05limit\"&\n" +
@@ -3596,15 +3765,24 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\fRequestBatch\x124\n" +
 	"\brequests\x18\x01 \x03(\v2\x18.lockd.v1.SessionRequestR\brequests\"H\n" +
 	"\rResponseBatch\x127\n" +
-	"\tresponses\x18\x01 \x03(\v2\x19.lockd.v1.SessionResponseR\tresponses\"\x92\x01\n" +
+	"\tresponses\x18\x01 \x03(\v2\x19.lockd.v1.SessionResponseR\tresponses\"\xc8\x01\n" +
 	"\aGranted\x12$\n" +
 	"\x05holds\x18\x01 \x03(\v2\x0e.lockd.v1.HoldR\x05holds\x12.\n" +
 	"\bvalidity\x18\x02 \x01(\v2\x12.lockd.v1.ValidityR\bvalidity\x12\x1d\n" +
 	"\n" +
 	"hold_count\x18\x03 \x01(\rR\tholdCount\x12\x12\n" +
-	"\x04auto\x18\x04 \x01(\bR\x04auto\"$\n" +
+	"\x04auto\x18\x04 \x01(\bR\x04auto\x124\n" +
+	"\bmax_hold\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\amaxHold\"\xd3\x01\n" +
 	"\x06Queued\x12\x1a\n" +
-	"\bposition\x18\x01 \x01(\rR\bposition\"X\n" +
+	"\bposition\x18\x01 \x01(\rR\bposition\x12\x17\n" +
+	"\aheld_by\x18\x02 \x01(\tR\x06heldBy\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
+	"\x06client\x18\x04 \x01(\tR\x06client\x12\x1e\n" +
+	"\n" +
+	"annotation\x18\x05 \x01(\tR\n" +
+	"annotation\x12\x12\n" +
+	"\x04peer\x18\x06 \x01(\tR\x04peer\x124\n" +
+	"\bheld_for\x18\a \x01(\v2\x19.google.protobuf.DurationR\aheldFor\"X\n" +
 	"\bReleased\x12\x1c\n" +
 	"\tremaining\x18\x01 \x01(\rR\tremaining\x12.\n" +
 	"\bvalidity\x18\x02 \x01(\v2\x12.lockd.v1.ValidityR\bvalidity\":\n" +
@@ -3622,12 +3800,13 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\bdeadlock\x18\a \x01(\v2\x12.lockd.v1.DeadlockR\bdeadlock\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\x03\x10\x04\"\xa1\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\x03\x10\x04\"\x81\x03\n" +
 	"\x04Lost\x12\"\n" +
 	"\x04hold\x18\x01 \x01(\v2\x0e.lockd.v1.HoldR\x04hold\x12-\n" +
 	"\x06reason\x18\x02 \x01(\x0e2\x15.lockd.v1.Lost.ReasonR\x06reason\x12\x0e\n" +
 	"\x02by\x18\x03 \x01(\tR\x02by\x12\x10\n" +
-	"\x03why\x18\x04 \x01(\tR\x03why\"\xa3\x01\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\x12*\n" +
+	"\x05cause\x18\x05 \x01(\x0e2\x14.lockd.v1.Lost.CauseR\x05cause\"\xa3\x01\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eREASON_EXPIRED\x10\x01\x12\x11\n" +
@@ -3635,7 +3814,10 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\x10REASON_DATA_LOSS\x10\x03\x12\x18\n" +
 	"\x14REASON_SESSION_ENDED\x10\x04\x12\x14\n" +
 	"\x10REASON_NO_QUORUM\x10\x05\x12\x14\n" +
-	"\x10REASON_FORBIDDEN\x10\x06\"8\n" +
+	"\x10REASON_FORBIDDEN\x10\x06\"2\n" +
+	"\x05Cause\x12\x15\n" +
+	"\x11CAUSE_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0eCAUSE_MAX_HOLD\x10\x01\"8\n" +
 	"\x06AtRisk\x12.\n" +
 	"\bvalidity\x18\x01 \x01(\v2\x12.lockd.v1.ValidityR\bvalidity\"\x06\n" +
 	"\x04Safe\"\x96\x02\n" +
@@ -3687,151 +3869,158 @@ func file_lockd_v1_session_service_proto_rawDescGZIP() []byte {
 	return file_lockd_v1_session_service_proto_rawDescData
 }
 
-var file_lockd_v1_session_service_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_lockd_v1_session_service_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
 var file_lockd_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_lockd_v1_session_service_proto_goTypes = []any{
 	(Feature)(0),                // 0: lockd.v1.Feature
 	(OnDisconnect)(0),           // 1: lockd.v1.OnDisconnect
 	(DeadlockPolicy)(0),         // 2: lockd.v1.DeadlockPolicy
 	(Lost_Reason)(0),            // 3: lockd.v1.Lost.Reason
-	(Unlocked_Cause)(0),         // 4: lockd.v1.Unlocked.Cause
-	(*SessionRequest)(nil),      // 5: lockd.v1.SessionRequest
-	(*SessionResponse)(nil),     // 6: lockd.v1.SessionResponse
-	(*Open)(nil),                // 7: lockd.v1.Open
-	(*Resume)(nil),              // 8: lockd.v1.Resume
-	(*Opened)(nil),              // 9: lockd.v1.Opened
-	(*Limits)(nil),              // 10: lockd.v1.Limits
-	(*Heartbeat)(nil),           // 11: lockd.v1.Heartbeat
-	(*HeartbeatAck)(nil),        // 12: lockd.v1.HeartbeatAck
-	(*Acquire)(nil),             // 13: lockd.v1.Acquire
-	(*AcquireItem)(nil),         // 14: lockd.v1.AcquireItem
-	(*Cancel)(nil),              // 15: lockd.v1.Cancel
-	(*Release)(nil),             // 16: lockd.v1.Release
-	(*Extend)(nil),              // 17: lockd.v1.Extend
-	(*Look)(nil),                // 18: lockd.v1.Look
-	(*Looked)(nil),              // 19: lockd.v1.Looked
-	(*ListHolds)(nil),           // 20: lockd.v1.ListHolds
-	(*HoldList)(nil),            // 21: lockd.v1.HoldList
-	(*HeldLock)(nil),            // 22: lockd.v1.HeldLock
-	(*SetLimit)(nil),            // 23: lockd.v1.SetLimit
-	(*LimitSet)(nil),            // 24: lockd.v1.LimitSet
-	(*Watch)(nil),               // 25: lockd.v1.Watch
-	(*Unwatch)(nil),             // 26: lockd.v1.Unwatch
-	(*Goodbye)(nil),             // 27: lockd.v1.Goodbye
-	(*RequestBatch)(nil),        // 28: lockd.v1.RequestBatch
-	(*ResponseBatch)(nil),       // 29: lockd.v1.ResponseBatch
-	(*Granted)(nil),             // 30: lockd.v1.Granted
-	(*Queued)(nil),              // 31: lockd.v1.Queued
-	(*Released)(nil),            // 32: lockd.v1.Released
-	(*Extended)(nil),            // 33: lockd.v1.Extended
-	(*Result)(nil),              // 34: lockd.v1.Result
-	(*Failure)(nil),             // 35: lockd.v1.Failure
-	(*Lost)(nil),                // 36: lockd.v1.Lost
-	(*AtRisk)(nil),              // 37: lockd.v1.AtRisk
-	(*Safe)(nil),                // 38: lockd.v1.Safe
-	(*Unlocked)(nil),            // 39: lockd.v1.Unlocked
-	(*Unwatched)(nil),           // 40: lockd.v1.Unwatched
-	(*Draining)(nil),            // 41: lockd.v1.Draining
-	(*Closing)(nil),             // 42: lockd.v1.Closing
-	nil,                         // 43: lockd.v1.Open.LabelsEntry
-	nil,                         // 44: lockd.v1.Failure.MetadataEntry
-	(*NotGranted)(nil),          // 45: lockd.v1.NotGranted
-	(*durationpb.Duration)(nil), // 46: google.protobuf.Duration
-	(LockKind)(0),               // 47: lockd.v1.LockKind
-	(*LockState)(nil),           // 48: lockd.v1.LockState
-	(*Hold)(nil),                // 49: lockd.v1.Hold
-	(*Validity)(nil),            // 50: lockd.v1.Validity
-	(*Deadlock)(nil),            // 51: lockd.v1.Deadlock
+	(Lost_Cause)(0),             // 4: lockd.v1.Lost.Cause
+	(Unlocked_Cause)(0),         // 5: lockd.v1.Unlocked.Cause
+	(*SessionRequest)(nil),      // 6: lockd.v1.SessionRequest
+	(*SessionResponse)(nil),     // 7: lockd.v1.SessionResponse
+	(*Open)(nil),                // 8: lockd.v1.Open
+	(*Resume)(nil),              // 9: lockd.v1.Resume
+	(*Opened)(nil),              // 10: lockd.v1.Opened
+	(*Limits)(nil),              // 11: lockd.v1.Limits
+	(*Heartbeat)(nil),           // 12: lockd.v1.Heartbeat
+	(*HeartbeatAck)(nil),        // 13: lockd.v1.HeartbeatAck
+	(*Acquire)(nil),             // 14: lockd.v1.Acquire
+	(*AcquireItem)(nil),         // 15: lockd.v1.AcquireItem
+	(*Cancel)(nil),              // 16: lockd.v1.Cancel
+	(*Release)(nil),             // 17: lockd.v1.Release
+	(*Extend)(nil),              // 18: lockd.v1.Extend
+	(*Look)(nil),                // 19: lockd.v1.Look
+	(*Looked)(nil),              // 20: lockd.v1.Looked
+	(*ListHolds)(nil),           // 21: lockd.v1.ListHolds
+	(*HoldList)(nil),            // 22: lockd.v1.HoldList
+	(*HeldLock)(nil),            // 23: lockd.v1.HeldLock
+	(*SetLimit)(nil),            // 24: lockd.v1.SetLimit
+	(*LimitSet)(nil),            // 25: lockd.v1.LimitSet
+	(*Watch)(nil),               // 26: lockd.v1.Watch
+	(*Unwatch)(nil),             // 27: lockd.v1.Unwatch
+	(*Goodbye)(nil),             // 28: lockd.v1.Goodbye
+	(*RequestBatch)(nil),        // 29: lockd.v1.RequestBatch
+	(*ResponseBatch)(nil),       // 30: lockd.v1.ResponseBatch
+	(*Granted)(nil),             // 31: lockd.v1.Granted
+	(*Queued)(nil),              // 32: lockd.v1.Queued
+	(*Released)(nil),            // 33: lockd.v1.Released
+	(*Extended)(nil),            // 34: lockd.v1.Extended
+	(*Result)(nil),              // 35: lockd.v1.Result
+	(*Failure)(nil),             // 36: lockd.v1.Failure
+	(*Lost)(nil),                // 37: lockd.v1.Lost
+	(*AtRisk)(nil),              // 38: lockd.v1.AtRisk
+	(*Safe)(nil),                // 39: lockd.v1.Safe
+	(*Unlocked)(nil),            // 40: lockd.v1.Unlocked
+	(*Unwatched)(nil),           // 41: lockd.v1.Unwatched
+	(*Draining)(nil),            // 42: lockd.v1.Draining
+	(*Closing)(nil),             // 43: lockd.v1.Closing
+	nil,                         // 44: lockd.v1.Open.LabelsEntry
+	nil,                         // 45: lockd.v1.Failure.MetadataEntry
+	(*NotGranted)(nil),          // 46: lockd.v1.NotGranted
+	(*durationpb.Duration)(nil), // 47: google.protobuf.Duration
+	(LockKind)(0),               // 48: lockd.v1.LockKind
+	(*LockState)(nil),           // 49: lockd.v1.LockState
+	(*Hold)(nil),                // 50: lockd.v1.Hold
+	(*Validity)(nil),            // 51: lockd.v1.Validity
+	(*Deadlock)(nil),            // 52: lockd.v1.Deadlock
 }
 var file_lockd_v1_session_service_proto_depIdxs = []int32{
-	7,  // 0: lockd.v1.SessionRequest.open:type_name -> lockd.v1.Open
-	11, // 1: lockd.v1.SessionRequest.heartbeat:type_name -> lockd.v1.Heartbeat
-	13, // 2: lockd.v1.SessionRequest.acquire:type_name -> lockd.v1.Acquire
-	15, // 3: lockd.v1.SessionRequest.cancel:type_name -> lockd.v1.Cancel
-	16, // 4: lockd.v1.SessionRequest.release:type_name -> lockd.v1.Release
-	17, // 5: lockd.v1.SessionRequest.extend:type_name -> lockd.v1.Extend
-	25, // 6: lockd.v1.SessionRequest.watch:type_name -> lockd.v1.Watch
-	26, // 7: lockd.v1.SessionRequest.unwatch:type_name -> lockd.v1.Unwatch
-	27, // 8: lockd.v1.SessionRequest.goodbye:type_name -> lockd.v1.Goodbye
-	28, // 9: lockd.v1.SessionRequest.batch:type_name -> lockd.v1.RequestBatch
-	18, // 10: lockd.v1.SessionRequest.look:type_name -> lockd.v1.Look
-	20, // 11: lockd.v1.SessionRequest.list_holds:type_name -> lockd.v1.ListHolds
-	23, // 12: lockd.v1.SessionRequest.set_limit:type_name -> lockd.v1.SetLimit
-	9,  // 13: lockd.v1.SessionResponse.opened:type_name -> lockd.v1.Opened
-	12, // 14: lockd.v1.SessionResponse.heartbeat_ack:type_name -> lockd.v1.HeartbeatAck
-	30, // 15: lockd.v1.SessionResponse.granted:type_name -> lockd.v1.Granted
-	45, // 16: lockd.v1.SessionResponse.not_granted:type_name -> lockd.v1.NotGranted
-	31, // 17: lockd.v1.SessionResponse.queued:type_name -> lockd.v1.Queued
-	32, // 18: lockd.v1.SessionResponse.released:type_name -> lockd.v1.Released
-	33, // 19: lockd.v1.SessionResponse.extended:type_name -> lockd.v1.Extended
-	34, // 20: lockd.v1.SessionResponse.result:type_name -> lockd.v1.Result
-	19, // 21: lockd.v1.SessionResponse.looked:type_name -> lockd.v1.Looked
-	21, // 22: lockd.v1.SessionResponse.hold_list:type_name -> lockd.v1.HoldList
-	24, // 23: lockd.v1.SessionResponse.limit_set:type_name -> lockd.v1.LimitSet
-	36, // 24: lockd.v1.SessionResponse.lost:type_name -> lockd.v1.Lost
-	37, // 25: lockd.v1.SessionResponse.at_risk:type_name -> lockd.v1.AtRisk
-	38, // 26: lockd.v1.SessionResponse.safe:type_name -> lockd.v1.Safe
-	39, // 27: lockd.v1.SessionResponse.unlocked:type_name -> lockd.v1.Unlocked
-	41, // 28: lockd.v1.SessionResponse.draining:type_name -> lockd.v1.Draining
-	42, // 29: lockd.v1.SessionResponse.closing:type_name -> lockd.v1.Closing
-	29, // 30: lockd.v1.SessionResponse.batch:type_name -> lockd.v1.ResponseBatch
-	40, // 31: lockd.v1.SessionResponse.unwatched:type_name -> lockd.v1.Unwatched
-	43, // 32: lockd.v1.Open.labels:type_name -> lockd.v1.Open.LabelsEntry
-	46, // 33: lockd.v1.Open.session_ttl:type_name -> google.protobuf.Duration
+	8,  // 0: lockd.v1.SessionRequest.open:type_name -> lockd.v1.Open
+	12, // 1: lockd.v1.SessionRequest.heartbeat:type_name -> lockd.v1.Heartbeat
+	14, // 2: lockd.v1.SessionRequest.acquire:type_name -> lockd.v1.Acquire
+	16, // 3: lockd.v1.SessionRequest.cancel:type_name -> lockd.v1.Cancel
+	17, // 4: lockd.v1.SessionRequest.release:type_name -> lockd.v1.Release
+	18, // 5: lockd.v1.SessionRequest.extend:type_name -> lockd.v1.Extend
+	26, // 6: lockd.v1.SessionRequest.watch:type_name -> lockd.v1.Watch
+	27, // 7: lockd.v1.SessionRequest.unwatch:type_name -> lockd.v1.Unwatch
+	28, // 8: lockd.v1.SessionRequest.goodbye:type_name -> lockd.v1.Goodbye
+	29, // 9: lockd.v1.SessionRequest.batch:type_name -> lockd.v1.RequestBatch
+	19, // 10: lockd.v1.SessionRequest.look:type_name -> lockd.v1.Look
+	21, // 11: lockd.v1.SessionRequest.list_holds:type_name -> lockd.v1.ListHolds
+	24, // 12: lockd.v1.SessionRequest.set_limit:type_name -> lockd.v1.SetLimit
+	10, // 13: lockd.v1.SessionResponse.opened:type_name -> lockd.v1.Opened
+	13, // 14: lockd.v1.SessionResponse.heartbeat_ack:type_name -> lockd.v1.HeartbeatAck
+	31, // 15: lockd.v1.SessionResponse.granted:type_name -> lockd.v1.Granted
+	46, // 16: lockd.v1.SessionResponse.not_granted:type_name -> lockd.v1.NotGranted
+	32, // 17: lockd.v1.SessionResponse.queued:type_name -> lockd.v1.Queued
+	33, // 18: lockd.v1.SessionResponse.released:type_name -> lockd.v1.Released
+	34, // 19: lockd.v1.SessionResponse.extended:type_name -> lockd.v1.Extended
+	35, // 20: lockd.v1.SessionResponse.result:type_name -> lockd.v1.Result
+	20, // 21: lockd.v1.SessionResponse.looked:type_name -> lockd.v1.Looked
+	22, // 22: lockd.v1.SessionResponse.hold_list:type_name -> lockd.v1.HoldList
+	25, // 23: lockd.v1.SessionResponse.limit_set:type_name -> lockd.v1.LimitSet
+	37, // 24: lockd.v1.SessionResponse.lost:type_name -> lockd.v1.Lost
+	38, // 25: lockd.v1.SessionResponse.at_risk:type_name -> lockd.v1.AtRisk
+	39, // 26: lockd.v1.SessionResponse.safe:type_name -> lockd.v1.Safe
+	40, // 27: lockd.v1.SessionResponse.unlocked:type_name -> lockd.v1.Unlocked
+	42, // 28: lockd.v1.SessionResponse.draining:type_name -> lockd.v1.Draining
+	43, // 29: lockd.v1.SessionResponse.closing:type_name -> lockd.v1.Closing
+	30, // 30: lockd.v1.SessionResponse.batch:type_name -> lockd.v1.ResponseBatch
+	41, // 31: lockd.v1.SessionResponse.unwatched:type_name -> lockd.v1.Unwatched
+	44, // 32: lockd.v1.Open.labels:type_name -> lockd.v1.Open.LabelsEntry
+	47, // 33: lockd.v1.Open.session_ttl:type_name -> google.protobuf.Duration
 	1,  // 34: lockd.v1.Open.on_disconnect:type_name -> lockd.v1.OnDisconnect
 	0,  // 35: lockd.v1.Open.features:type_name -> lockd.v1.Feature
-	8,  // 36: lockd.v1.Open.resume:type_name -> lockd.v1.Resume
+	9,  // 36: lockd.v1.Open.resume:type_name -> lockd.v1.Resume
 	2,  // 37: lockd.v1.Open.deadlock:type_name -> lockd.v1.DeadlockPolicy
-	22, // 38: lockd.v1.Resume.holds:type_name -> lockd.v1.HeldLock
-	46, // 39: lockd.v1.Resume.age:type_name -> google.protobuf.Duration
-	46, // 40: lockd.v1.Opened.session_ttl:type_name -> google.protobuf.Duration
-	46, // 41: lockd.v1.Opened.heartbeat_interval:type_name -> google.protobuf.Duration
+	23, // 38: lockd.v1.Resume.holds:type_name -> lockd.v1.HeldLock
+	47, // 39: lockd.v1.Resume.age:type_name -> google.protobuf.Duration
+	47, // 40: lockd.v1.Opened.session_ttl:type_name -> google.protobuf.Duration
+	47, // 41: lockd.v1.Opened.heartbeat_interval:type_name -> google.protobuf.Duration
 	0,  // 42: lockd.v1.Opened.features:type_name -> lockd.v1.Feature
-	10, // 43: lockd.v1.Opened.limits:type_name -> lockd.v1.Limits
-	22, // 44: lockd.v1.Opened.resumed:type_name -> lockd.v1.HeldLock
-	36, // 45: lockd.v1.Opened.lost:type_name -> lockd.v1.Lost
-	46, // 46: lockd.v1.Limits.min_lease:type_name -> google.protobuf.Duration
-	46, // 47: lockd.v1.Limits.max_lease:type_name -> google.protobuf.Duration
-	46, // 48: lockd.v1.Limits.max_wait:type_name -> google.protobuf.Duration
-	46, // 49: lockd.v1.HeartbeatAck.valid_for:type_name -> google.protobuf.Duration
-	47, // 50: lockd.v1.Acquire.kind:type_name -> lockd.v1.LockKind
-	46, // 51: lockd.v1.Acquire.wait:type_name -> google.protobuf.Duration
-	46, // 52: lockd.v1.Acquire.lease:type_name -> google.protobuf.Duration
-	14, // 53: lockd.v1.Acquire.items:type_name -> lockd.v1.AcquireItem
-	46, // 54: lockd.v1.Acquire.waited:type_name -> google.protobuf.Duration
-	47, // 55: lockd.v1.AcquireItem.kind:type_name -> lockd.v1.LockKind
-	47, // 56: lockd.v1.Release.kind:type_name -> lockd.v1.LockKind
-	47, // 57: lockd.v1.Extend.kind:type_name -> lockd.v1.LockKind
-	46, // 58: lockd.v1.Extend.lease:type_name -> google.protobuf.Duration
-	48, // 59: lockd.v1.Looked.lock:type_name -> lockd.v1.LockState
-	22, // 60: lockd.v1.HoldList.locks:type_name -> lockd.v1.HeldLock
-	49, // 61: lockd.v1.HeldLock.hold:type_name -> lockd.v1.Hold
-	50, // 62: lockd.v1.HeldLock.validity:type_name -> lockd.v1.Validity
-	46, // 63: lockd.v1.HeldLock.age:type_name -> google.protobuf.Duration
-	5,  // 64: lockd.v1.RequestBatch.requests:type_name -> lockd.v1.SessionRequest
-	6,  // 65: lockd.v1.ResponseBatch.responses:type_name -> lockd.v1.SessionResponse
-	49, // 66: lockd.v1.Granted.holds:type_name -> lockd.v1.Hold
-	50, // 67: lockd.v1.Granted.validity:type_name -> lockd.v1.Validity
-	50, // 68: lockd.v1.Released.validity:type_name -> lockd.v1.Validity
-	50, // 69: lockd.v1.Extended.validity:type_name -> lockd.v1.Validity
-	35, // 70: lockd.v1.Result.failure:type_name -> lockd.v1.Failure
-	44, // 71: lockd.v1.Failure.metadata:type_name -> lockd.v1.Failure.MetadataEntry
-	46, // 72: lockd.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	51, // 73: lockd.v1.Failure.deadlock:type_name -> lockd.v1.Deadlock
-	49, // 74: lockd.v1.Lost.hold:type_name -> lockd.v1.Hold
-	3,  // 75: lockd.v1.Lost.reason:type_name -> lockd.v1.Lost.Reason
-	50, // 76: lockd.v1.AtRisk.validity:type_name -> lockd.v1.Validity
-	4,  // 77: lockd.v1.Unlocked.cause:type_name -> lockd.v1.Unlocked.Cause
-	35, // 78: lockd.v1.Unwatched.failure:type_name -> lockd.v1.Failure
-	46, // 79: lockd.v1.Draining.reconnect_within:type_name -> google.protobuf.Duration
-	35, // 80: lockd.v1.Closing.failure:type_name -> lockd.v1.Failure
-	5,  // 81: lockd.v1.SessionService.Session:input_type -> lockd.v1.SessionRequest
-	6,  // 82: lockd.v1.SessionService.Session:output_type -> lockd.v1.SessionResponse
-	82, // [82:83] is the sub-list for method output_type
-	81, // [81:82] is the sub-list for method input_type
-	81, // [81:81] is the sub-list for extension type_name
-	81, // [81:81] is the sub-list for extension extendee
-	0,  // [0:81] is the sub-list for field type_name
+	11, // 43: lockd.v1.Opened.limits:type_name -> lockd.v1.Limits
+	23, // 44: lockd.v1.Opened.resumed:type_name -> lockd.v1.HeldLock
+	37, // 45: lockd.v1.Opened.lost:type_name -> lockd.v1.Lost
+	47, // 46: lockd.v1.Limits.min_lease:type_name -> google.protobuf.Duration
+	47, // 47: lockd.v1.Limits.max_lease:type_name -> google.protobuf.Duration
+	47, // 48: lockd.v1.Limits.max_wait:type_name -> google.protobuf.Duration
+	47, // 49: lockd.v1.Limits.max_hold:type_name -> google.protobuf.Duration
+	47, // 50: lockd.v1.HeartbeatAck.valid_for:type_name -> google.protobuf.Duration
+	48, // 51: lockd.v1.Acquire.kind:type_name -> lockd.v1.LockKind
+	47, // 52: lockd.v1.Acquire.wait:type_name -> google.protobuf.Duration
+	47, // 53: lockd.v1.Acquire.lease:type_name -> google.protobuf.Duration
+	15, // 54: lockd.v1.Acquire.items:type_name -> lockd.v1.AcquireItem
+	47, // 55: lockd.v1.Acquire.waited:type_name -> google.protobuf.Duration
+	47, // 56: lockd.v1.Acquire.max_hold:type_name -> google.protobuf.Duration
+	48, // 57: lockd.v1.AcquireItem.kind:type_name -> lockd.v1.LockKind
+	48, // 58: lockd.v1.Release.kind:type_name -> lockd.v1.LockKind
+	48, // 59: lockd.v1.Extend.kind:type_name -> lockd.v1.LockKind
+	47, // 60: lockd.v1.Extend.lease:type_name -> google.protobuf.Duration
+	49, // 61: lockd.v1.Looked.lock:type_name -> lockd.v1.LockState
+	23, // 62: lockd.v1.HoldList.locks:type_name -> lockd.v1.HeldLock
+	50, // 63: lockd.v1.HeldLock.hold:type_name -> lockd.v1.Hold
+	51, // 64: lockd.v1.HeldLock.validity:type_name -> lockd.v1.Validity
+	47, // 65: lockd.v1.HeldLock.age:type_name -> google.protobuf.Duration
+	47, // 66: lockd.v1.HeldLock.max_hold:type_name -> google.protobuf.Duration
+	6,  // 67: lockd.v1.RequestBatch.requests:type_name -> lockd.v1.SessionRequest
+	7,  // 68: lockd.v1.ResponseBatch.responses:type_name -> lockd.v1.SessionResponse
+	50, // 69: lockd.v1.Granted.holds:type_name -> lockd.v1.Hold
+	51, // 70: lockd.v1.Granted.validity:type_name -> lockd.v1.Validity
+	47, // 71: lockd.v1.Granted.max_hold:type_name -> google.protobuf.Duration
+	47, // 72: lockd.v1.Queued.held_for:type_name -> google.protobuf.Duration
+	51, // 73: lockd.v1.Released.validity:type_name -> lockd.v1.Validity
+	51, // 74: lockd.v1.Extended.validity:type_name -> lockd.v1.Validity
+	36, // 75: lockd.v1.Result.failure:type_name -> lockd.v1.Failure
+	45, // 76: lockd.v1.Failure.metadata:type_name -> lockd.v1.Failure.MetadataEntry
+	47, // 77: lockd.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	52, // 78: lockd.v1.Failure.deadlock:type_name -> lockd.v1.Deadlock
+	50, // 79: lockd.v1.Lost.hold:type_name -> lockd.v1.Hold
+	3,  // 80: lockd.v1.Lost.reason:type_name -> lockd.v1.Lost.Reason
+	4,  // 81: lockd.v1.Lost.cause:type_name -> lockd.v1.Lost.Cause
+	51, // 82: lockd.v1.AtRisk.validity:type_name -> lockd.v1.Validity
+	5,  // 83: lockd.v1.Unlocked.cause:type_name -> lockd.v1.Unlocked.Cause
+	36, // 84: lockd.v1.Unwatched.failure:type_name -> lockd.v1.Failure
+	47, // 85: lockd.v1.Draining.reconnect_within:type_name -> google.protobuf.Duration
+	36, // 86: lockd.v1.Closing.failure:type_name -> lockd.v1.Failure
+	6,  // 87: lockd.v1.SessionService.Session:input_type -> lockd.v1.SessionRequest
+	7,  // 88: lockd.v1.SessionService.Session:output_type -> lockd.v1.SessionResponse
+	88, // [88:89] is the sub-list for method output_type
+	87, // [87:88] is the sub-list for method input_type
+	87, // [87:87] is the sub-list for extension type_name
+	87, // [87:87] is the sub-list for extension extendee
+	0,  // [0:87] is the sub-list for field type_name
 }
 
 func init() { file_lockd_v1_session_service_proto_init() }
@@ -3881,7 +4070,7 @@ func file_lockd_v1_session_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockd_v1_session_service_proto_rawDesc), len(file_lockd_v1_session_service_proto_rawDesc)),
-			NumEnums:      5,
+			NumEnums:      6,
 			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -48,7 +48,7 @@ class Validity(_message.Message):
     def __init__(self, remaining: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., anchor: _Optional[int] = ..., anchor_age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class NotGranted(_message.Message):
-    __slots__ = ("cause", "retry_after", "held_by", "name", "client", "annotation")
+    __slots__ = ("cause", "retry_after", "held_by", "name", "client", "annotation", "peer", "held_for")
     class Cause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         CAUSE_UNSPECIFIED: _ClassVar[NotGranted.Cause]
@@ -65,13 +65,17 @@ class NotGranted(_message.Message):
     NAME_FIELD_NUMBER: _ClassVar[int]
     CLIENT_FIELD_NUMBER: _ClassVar[int]
     ANNOTATION_FIELD_NUMBER: _ClassVar[int]
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    HELD_FOR_FIELD_NUMBER: _ClassVar[int]
     cause: NotGranted.Cause
     retry_after: _duration_pb2.Duration
     held_by: str
     name: str
     client: str
     annotation: str
-    def __init__(self, cause: _Optional[_Union[NotGranted.Cause, str]] = ..., retry_after: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., held_by: _Optional[str] = ..., name: _Optional[str] = ..., client: _Optional[str] = ..., annotation: _Optional[str] = ...) -> None: ...
+    peer: str
+    held_for: _duration_pb2.Duration
+    def __init__(self, cause: _Optional[_Union[NotGranted.Cause, str]] = ..., retry_after: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., held_by: _Optional[str] = ..., name: _Optional[str] = ..., client: _Optional[str] = ..., annotation: _Optional[str] = ..., peer: _Optional[str] = ..., held_for: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class LockState(_message.Message):
     __slots__ = ("name", "kind", "held", "held_by", "client", "fence", "ttl", "hold_count", "waiters", "annotation", "holders", "limit", "queued", "members")

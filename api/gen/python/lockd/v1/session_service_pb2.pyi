@@ -178,7 +178,7 @@ class Opened(_message.Message):
     def __init__(self, session_id: _Optional[str] = ..., resume_token: _Optional[str] = ..., session_ttl: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., heartbeat_interval: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., replica: _Optional[str] = ..., features: _Optional[_Iterable[_Union[Feature, str]]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., resumed: _Optional[_Iterable[_Union[HeldLock, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[Lost, _Mapping]]] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("name_bytes", "holder_bytes", "annotation_bytes", "frame_bytes", "locks_per_session", "waiters_per_session", "watches_per_session", "min_lease", "max_lease", "max_wait", "names_per_acquire", "permits_per_acquire", "hold_count")
+    __slots__ = ("name_bytes", "holder_bytes", "annotation_bytes", "frame_bytes", "locks_per_session", "waiters_per_session", "watches_per_session", "min_lease", "max_lease", "max_wait", "names_per_acquire", "permits_per_acquire", "hold_count", "max_hold")
     NAME_BYTES_FIELD_NUMBER: _ClassVar[int]
     HOLDER_BYTES_FIELD_NUMBER: _ClassVar[int]
     ANNOTATION_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -192,6 +192,7 @@ class Limits(_message.Message):
     NAMES_PER_ACQUIRE_FIELD_NUMBER: _ClassVar[int]
     PERMITS_PER_ACQUIRE_FIELD_NUMBER: _ClassVar[int]
     HOLD_COUNT_FIELD_NUMBER: _ClassVar[int]
+    MAX_HOLD_FIELD_NUMBER: _ClassVar[int]
     name_bytes: int
     holder_bytes: int
     annotation_bytes: int
@@ -205,7 +206,8 @@ class Limits(_message.Message):
     names_per_acquire: int
     permits_per_acquire: int
     hold_count: int
-    def __init__(self, name_bytes: _Optional[int] = ..., holder_bytes: _Optional[int] = ..., annotation_bytes: _Optional[int] = ..., frame_bytes: _Optional[int] = ..., locks_per_session: _Optional[int] = ..., waiters_per_session: _Optional[int] = ..., watches_per_session: _Optional[int] = ..., min_lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., max_lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., max_wait: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., names_per_acquire: _Optional[int] = ..., permits_per_acquire: _Optional[int] = ..., hold_count: _Optional[int] = ...) -> None: ...
+    max_hold: _duration_pb2.Duration
+    def __init__(self, name_bytes: _Optional[int] = ..., holder_bytes: _Optional[int] = ..., annotation_bytes: _Optional[int] = ..., frame_bytes: _Optional[int] = ..., locks_per_session: _Optional[int] = ..., waiters_per_session: _Optional[int] = ..., watches_per_session: _Optional[int] = ..., min_lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., max_lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., max_wait: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., names_per_acquire: _Optional[int] = ..., permits_per_acquire: _Optional[int] = ..., hold_count: _Optional[int] = ..., max_hold: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Heartbeat(_message.Message):
     __slots__ = ("sent_id",)
@@ -222,7 +224,7 @@ class HeartbeatAck(_message.Message):
     def __init__(self, sent_id: _Optional[int] = ..., valid_for: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Acquire(_message.Message):
-    __slots__ = ("name", "names", "kind", "holder", "permits", "wait", "lease", "annotation", "limit", "items", "instead_of", "actor", "traceparent", "waited")
+    __slots__ = ("name", "names", "kind", "holder", "permits", "wait", "lease", "annotation", "limit", "items", "instead_of", "actor", "traceparent", "waited", "max_hold", "tell_holder")
     NAME_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -237,6 +239,8 @@ class Acquire(_message.Message):
     ACTOR_FIELD_NUMBER: _ClassVar[int]
     TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
     WAITED_FIELD_NUMBER: _ClassVar[int]
+    MAX_HOLD_FIELD_NUMBER: _ClassVar[int]
+    TELL_HOLDER_FIELD_NUMBER: _ClassVar[int]
     name: str
     names: _containers.RepeatedScalarFieldContainer[str]
     kind: _lock_pb2.LockKind
@@ -251,7 +255,9 @@ class Acquire(_message.Message):
     actor: str
     traceparent: str
     waited: _duration_pb2.Duration
-    def __init__(self, name: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., permits: _Optional[int] = ..., wait: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., annotation: _Optional[str] = ..., limit: _Optional[int] = ..., items: _Optional[_Iterable[_Union[AcquireItem, _Mapping]]] = ..., instead_of: _Optional[_Iterable[int]] = ..., actor: _Optional[str] = ..., traceparent: _Optional[str] = ..., waited: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    max_hold: _duration_pb2.Duration
+    tell_holder: bool
+    def __init__(self, name: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., permits: _Optional[int] = ..., wait: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., annotation: _Optional[str] = ..., limit: _Optional[int] = ..., items: _Optional[_Iterable[_Union[AcquireItem, _Mapping]]] = ..., instead_of: _Optional[_Iterable[int]] = ..., actor: _Optional[str] = ..., traceparent: _Optional[str] = ..., waited: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., max_hold: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., tell_holder: bool = ...) -> None: ...
 
 class AcquireItem(_message.Message):
     __slots__ = ("name", "kind", "permits", "limit")
@@ -332,7 +338,7 @@ class HoldList(_message.Message):
     def __init__(self, locks: _Optional[_Iterable[_Union[HeldLock, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class HeldLock(_message.Message):
-    __slots__ = ("hold", "validity", "hold_count", "auto", "permits", "age", "annotation")
+    __slots__ = ("hold", "validity", "hold_count", "auto", "permits", "age", "annotation", "max_hold")
     HOLD_FIELD_NUMBER: _ClassVar[int]
     VALIDITY_FIELD_NUMBER: _ClassVar[int]
     HOLD_COUNT_FIELD_NUMBER: _ClassVar[int]
@@ -340,6 +346,7 @@ class HeldLock(_message.Message):
     PERMITS_FIELD_NUMBER: _ClassVar[int]
     AGE_FIELD_NUMBER: _ClassVar[int]
     ANNOTATION_FIELD_NUMBER: _ClassVar[int]
+    MAX_HOLD_FIELD_NUMBER: _ClassVar[int]
     hold: _lock_pb2.Hold
     validity: _lock_pb2.Validity
     hold_count: int
@@ -347,7 +354,8 @@ class HeldLock(_message.Message):
     permits: int
     age: _duration_pb2.Duration
     annotation: str
-    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., validity: _Optional[_Union[_lock_pb2.Validity, _Mapping]] = ..., hold_count: _Optional[int] = ..., auto: bool = ..., permits: _Optional[int] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., annotation: _Optional[str] = ...) -> None: ...
+    max_hold: _duration_pb2.Duration
+    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., validity: _Optional[_Union[_lock_pb2.Validity, _Mapping]] = ..., hold_count: _Optional[int] = ..., auto: bool = ..., permits: _Optional[int] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., annotation: _Optional[str] = ..., max_hold: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class SetLimit(_message.Message):
     __slots__ = ("name", "limit")
@@ -392,22 +400,36 @@ class ResponseBatch(_message.Message):
     def __init__(self, responses: _Optional[_Iterable[_Union[SessionResponse, _Mapping]]] = ...) -> None: ...
 
 class Granted(_message.Message):
-    __slots__ = ("holds", "validity", "hold_count", "auto")
+    __slots__ = ("holds", "validity", "hold_count", "auto", "max_hold")
     HOLDS_FIELD_NUMBER: _ClassVar[int]
     VALIDITY_FIELD_NUMBER: _ClassVar[int]
     HOLD_COUNT_FIELD_NUMBER: _ClassVar[int]
     AUTO_FIELD_NUMBER: _ClassVar[int]
+    MAX_HOLD_FIELD_NUMBER: _ClassVar[int]
     holds: _containers.RepeatedCompositeFieldContainer[_lock_pb2.Hold]
     validity: _lock_pb2.Validity
     hold_count: int
     auto: bool
-    def __init__(self, holds: _Optional[_Iterable[_Union[_lock_pb2.Hold, _Mapping]]] = ..., validity: _Optional[_Union[_lock_pb2.Validity, _Mapping]] = ..., hold_count: _Optional[int] = ..., auto: bool = ...) -> None: ...
+    max_hold: _duration_pb2.Duration
+    def __init__(self, holds: _Optional[_Iterable[_Union[_lock_pb2.Hold, _Mapping]]] = ..., validity: _Optional[_Union[_lock_pb2.Validity, _Mapping]] = ..., hold_count: _Optional[int] = ..., auto: bool = ..., max_hold: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Queued(_message.Message):
-    __slots__ = ("position",)
+    __slots__ = ("position", "held_by", "name", "client", "annotation", "peer", "held_for")
     POSITION_FIELD_NUMBER: _ClassVar[int]
+    HELD_BY_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
+    ANNOTATION_FIELD_NUMBER: _ClassVar[int]
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    HELD_FOR_FIELD_NUMBER: _ClassVar[int]
     position: int
-    def __init__(self, position: _Optional[int] = ...) -> None: ...
+    held_by: str
+    name: str
+    client: str
+    annotation: str
+    peer: str
+    held_for: _duration_pb2.Duration
+    def __init__(self, position: _Optional[int] = ..., held_by: _Optional[str] = ..., name: _Optional[str] = ..., client: _Optional[str] = ..., annotation: _Optional[str] = ..., peer: _Optional[str] = ..., held_for: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Released(_message.Message):
     __slots__ = ("remaining", "validity")
@@ -453,7 +475,7 @@ class Failure(_message.Message):
     def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., reason: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., retry_after: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., deadlock: _Optional[_Union[_lock_pb2.Deadlock, _Mapping]] = ...) -> None: ...
 
 class Lost(_message.Message):
-    __slots__ = ("hold", "reason", "by", "why")
+    __slots__ = ("hold", "reason", "by", "why", "cause")
     class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         REASON_UNSPECIFIED: _ClassVar[Lost.Reason]
@@ -470,15 +492,23 @@ class Lost(_message.Message):
     REASON_SESSION_ENDED: Lost.Reason
     REASON_NO_QUORUM: Lost.Reason
     REASON_FORBIDDEN: Lost.Reason
+    class Cause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        CAUSE_UNSPECIFIED: _ClassVar[Lost.Cause]
+        CAUSE_MAX_HOLD: _ClassVar[Lost.Cause]
+    CAUSE_UNSPECIFIED: Lost.Cause
+    CAUSE_MAX_HOLD: Lost.Cause
     HOLD_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     BY_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
     hold: _lock_pb2.Hold
     reason: Lost.Reason
     by: str
     why: str
-    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., reason: _Optional[_Union[Lost.Reason, str]] = ..., by: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
+    cause: Lost.Cause
+    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., reason: _Optional[_Union[Lost.Reason, str]] = ..., by: _Optional[str] = ..., why: _Optional[str] = ..., cause: _Optional[_Union[Lost.Cause, str]] = ...) -> None: ...
 
 class AtRisk(_message.Message):
     __slots__ = ("validity",)

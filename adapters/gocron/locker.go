@@ -1,0 +1,93 @@
+package lockdcron
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+
+	"github.com/lockd-io/lockd/client"
+)
+
+// Locker has each run of a job done by one of several schedulers. It is a gocron.Locker, for
+// gocron.WithDistributedLocker and gocron.WithDistributedJobLocker.
+type Locker struct {
+	client *client.Client
+	prefix string
+	splay  time.Duration
+
+	mu   sync.Mutex // guards the field below
+	runs map[string]*client.Lock
+}
+
+// NewLocker is a Locker that locks the prefix and the name of a job, as in "cron/nightly". Give each job a name, with
+// gocron.WithName.
+//
+// splay is for how long a lock stays taken at least, also when the job is done sooner: as long as the clocks of the
+// schedulers may differ, and shorter than the time between two runs. A scheduler that wants to do the same run later
+// than that does it again.
+func NewLocker(c *client.Client, prefix string, splay time.Duration) *Locker {
+	return &Locker{client: c, prefix: prefix, splay: splay, runs: map[string]*client.Lock{}}
+}
+
+// Lock takes the lock of a run if it is free. It does not wait for it: a *client.HeldError is the usual answer when
+// another scheduler was first, and gocron then skips the run. While lockd cannot be reached no job runs: the error is
+// client.ErrUnavailable, or client.ErrOutcomeUnknown. gocron.AfterLockError tells of it.
+//
+// The lock is renewed while the job runs.
+func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
+	begun := time.Now()
+	held, err := l.client.TryLock(ctx, l.prefix+key)
+	if err != nil {
+		return nil, fmt.Errorf("job %q: %w", key, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.runs[key] = held
+	return &run{locker: l, key: key, held: held, begun: begun}, nil
+}
+
+// Held is the lock of a job that runs in this process, or nil if it does not run. A job asks for it to get the fence,
+// and a context that ends when the lock is lost: gocron itself does not tell a job that.
+func (l *Locker) Held(key string) *client.Lock {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.runs[key]
+}
+
+// run is a run of a job. It is a gocron.Lock.
+type run struct {
+	locker *Locker
+	key    string
+	held   *client.Lock
+	begun  time.Time
+}
+
+// Unlock releases the lock once the splay is over, and does not wait for that: the rest becomes a lease that ends by
+// itself. gocron calls it with a context that may have ended, which does not count: an answer is waited for as long as
+// client.WithAnswerTimeout says. After client.ErrOutcomeUnknown the name may stay taken for a lease.
+func (r *run) Unlock(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
+	r.locker.over(r)
+	left := time.Until(r.begun.Add(r.locker.splay))
+	if left > 0 {
+		err := r.held.Shorten(ctx, left)
+		if !errors.Is(err, client.ErrInvalid) {
+			return err
+		}
+		time.Sleep(left) // less than the shortest lease
+	}
+	return r.held.Unlock(ctx)
+}
+
+// over forgets a run. The next one of the same job may have begun.
+func (l *Locker) over(r *run) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.runs[r.key] == r.held {
+		delete(l.runs, r.key)
+	}
+}
