@@ -24,6 +24,8 @@ import java.util.function.Function;
 public final class Leases {
     /** How often a call is made whose answer did not come. */
     private static final int TRIES = 3;
+    /** How long a server is waited for that is to release what nobody wants. */
+    private static final long GIVE_BACK_SECONDS = 60;
 
     private final Engine engine;
 
@@ -82,15 +84,29 @@ public final class Leases {
      * Takes a lock for a fixed time if it is free. Empty: it is not. A call whose answer does not come is repeated, and
      * gets the same lease.
      *
-     * @throws OutcomeUnknownException if no answer came. What may have been taken ends by itself
-     * @throws LockdUnavailableException if the server cannot be reached
+     * @throws OutcomeUnknownException if no answer came. What may have been taken is released, or ends by itself
+     * @throws LockdUnavailableException if the server cannot be reached, or cannot any more; likewise
      */
     public Optional<Lease> tryAcquire(String name, Duration lasts, String annotation) {
         String id = (UUID.randomUUID().toString() + UUID.randomUUID()).replace("-", "");
         AcquireRequest r = AcquireRequest.newBuilder().setName(name).setKind(LockKind.LOCK_KIND_EXCLUSIVE)
             .setLease(proto(lasts)).setLeaseId(id).setAnnotation(annotation).setClientName(engine.clientName()).build();
-        AcquireResponse a = call("take", name, stub -> stub.acquire(r));
-        return a.hasGranted() ? Optional.of(new Lease(name, id, a.getGranted().getFence())) : Optional.empty();
+        try {
+            AcquireResponse a = call("take", name, stub -> stub.acquire(r));
+            return a.hasGranted() ? Optional.of(new Lease(name, id, a.getGranted().getFence())) : Optional.empty();
+        } catch (LockdException e) {
+            giveBack(name, id);
+            throw e;
+        }
+    }
+
+    /** Releases what may have been taken as soon as the server can be reached, if that is soon, and waits for nothing. */
+    private void giveBack(String name, String id) {
+        ReleaseRequest r = ReleaseRequest.newBuilder().setName(name).setKind(LockKind.LOCK_KIND_EXCLUSIVE).setLeaseId(id)
+            .build();
+        LockServiceGrpc.newFutureStub(engine.channels().unary(engine.channels().target(0)))
+            .withCallCredentials(engine.channels().options().getCredentials())
+            .withWaitForReady().withDeadlineAfter(GIVE_BACK_SECONDS, TimeUnit.SECONDS).release(r);
     }
 
     private static com.google.protobuf.Duration proto(Duration d) {

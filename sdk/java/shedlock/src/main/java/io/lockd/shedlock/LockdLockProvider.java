@@ -3,23 +3,33 @@ package io.lockd.shedlock;
 import io.lockd.client.Leases;
 import io.lockd.client.LockNotHeldException;
 import io.lockd.client.LockdClient;
+import io.lockd.client.LockdException;
 import java.time.Duration;
-import java.time.Instant;
 import java.util.Optional;
 import net.javacrumbs.shedlock.core.AbstractSimpleLock;
 import net.javacrumbs.shedlock.core.ClockProvider;
 import net.javacrumbs.shedlock.core.ExtensibleLockProvider;
 import net.javacrumbs.shedlock.core.LockConfiguration;
 import net.javacrumbs.shedlock.core.SimpleLock;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
- * Locks the tasks of ShedLock with leases of lockd. {@code lockAtMostFor} is the lease. A task that ends before
- * {@code lockAtLeastFor} has its lease shortened to what remains of that, also if the lease was longer. The lease is
- * counted by Redis: clocks of the machines that differ do no harm, but for {@code lockAtLeastFor} after an unlock.
+ * Locks the tasks of ShedLock with leases of lockd, which outlive the program. {@code lockAtMostFor} is the lease, so it
+ * has the bounds of one: 100 ms and 24 h unless lockd is configured otherwise. A task that ends before
+ * {@code lockAtLeastFor} has its lease shortened to what remains of that, and to 100 ms at least. Redis counts the
+ * lease, so clocks that differ do no harm.
  * <p>
- * When the server cannot be reached {@code lock} throws {@link io.lockd.client.LockdException}: the task does not run.
+ * When lockd cannot be reached {@code lock} and {@code extend} throw {@link LockdException} within the client's answer
+ * timeout: the task does not run. It is the same when no answer came, and then a lease that was taken is given back once
+ * lockd can be reached, if that is soon. {@code unlock} throws nothing: a lock that could not be released is free after
+ * {@code lockAtMostFor}, and a task that ran for longer than that may have met another one. Both are logged as warnings.
  */
 public final class LockdLockProvider implements ExtensibleLockProvider {
+    private static final Logger LOG = LoggerFactory.getLogger(LockdLockProvider.class);
+    /** The shortest lease that lockd takes, as it is configured by default. */
+    private static final Duration SHORTEST = Duration.ofMillis(100);
+
     private final Leases leases;
     private final String prefix;
 
@@ -34,9 +44,11 @@ public final class LockdLockProvider implements ExtensibleLockProvider {
         this.prefix = prefix;
     }
 
+    /** Tries once. Empty: another one runs the task, or ran it less than {@code lockAtLeastFor} ago. */
     @Override
     public Optional<SimpleLock> lock(LockConfiguration task) {
-        return leases.tryAcquire(prefix + task.getName(), task.getLockAtMostFor(), "").map(l -> new LeaseLock(task, l));
+        return leases.tryAcquire(prefix + task.getName(), task.getLockAtMostFor(), "")
+            .map(lease -> new LeaseLock(task, lease));
     }
 
     private static final class LeaseLock extends AbstractSimpleLock {
@@ -49,19 +61,23 @@ public final class LockdLockProvider implements ExtensibleLockProvider {
 
         @Override
         protected void doUnlock() {
-            Instant now = ClockProvider.now();
-            Duration left = Duration.between(now, lockConfiguration.getLockAtLeastUntil());
+            Duration left = Duration.between(ClockProvider.now(), lockConfiguration.getLockAtLeastUntil());
             try {
                 if (left.isNegative() || left.isZero()) {
                     lease.release();
                 } else {
-                    lease.extend(left, true);
+                    lease.extend(left.compareTo(SHORTEST) < 0 ? SHORTEST : left, true);
                 }
             } catch (LockNotHeldException e) {
-                // the task ran for longer than lockAtMostFor
+                LOG.warn("{} ran for longer than lockAtMostFor ({}): another one may have run meanwhile",
+                    lockConfiguration.getName(), lockConfiguration.getLockAtMostFor());
+            } catch (LockdException e) {
+                LOG.warn("{} stays locked until its lockAtMostFor ({}) has passed", lockConfiguration.getName(),
+                    lockConfiguration.getLockAtMostFor(), e);
             }
         }
 
+        /** Empty: the lease had ended. When it throws, this lock is still the valid one. */
         @Override
         protected Optional<SimpleLock> doExtend(LockConfiguration longer) {
             try {

@@ -15,29 +15,49 @@ import org.springframework.core.env.Environment;
 import org.springframework.integration.support.locks.LockRegistry;
 
 /**
- * Configures a {@link LockdClient} from {@link LockdProperties}, a {@link LockdLockRegistry} if Spring Integration is there,
- * and the health of lockd. A bean of the program's own takes the place of each.
+ * Configures a {@link LockdClient} from {@link LockdProperties}, which is closed with the context, a
+ * {@link LockdLockRegistry} if Spring Integration is there, and the health of lockd if Boot's health is. A bean of the
+ * program's own takes the place of each.
  */
 @AutoConfiguration
 @EnableConfigurationProperties(LockdProperties.class)
 public class LockdAutoConfiguration {
+    @Bean
+    @ConditionalOnMissingBean
+    LockdConnection lockdConnection() {
+        return new LockdConnection();
+    }
+
     @Bean(destroyMethod = "close")
     @ConditionalOnMissingBean
-    LockdClient lockdClient(LockdProperties p, Environment environment) {
-        LockdClientBuilder b = LockdClient.builder(p.addresses());
+    LockdClient lockdClient(LockdProperties p, LockdConnection connection, Environment environment) {
+        LockdClientBuilder b = LockdClient.builder(String.join(",", p.addresses())).labels(p.labels());
         PropertyMapper map = PropertyMapper.get();
-        map.from(p.name() == null ? environment.getProperty("spring.application.name") : p.name()).to(b::name);
+        String program = environment.getProperty("spring.application.name");
+        map.from(p.clientName() == null ? program : p.clientName()).to(b::name);
         map.from(p.adminAddress()).to(b::adminAddress);
         map.from(p.sessionTtl()).to(b::sessionTtl);
         map.from(p.answerTimeout()).to(b::answerTimeout);
+        map.from(p.connectWait()).to(b::connectWait);
         map.from(p.tokenFile()).to(b::tokenFile);
-        if (p.tls().enabled()) {
+        if (p.releaseOnDisconnect()) {
+            b.releaseOnDisconnect();
+        }
+        if (p.failOnDeadlock()) {
+            b.failOnDeadlock();
+        }
+        tls(p.tls(), b);
+        return b.onStatus(connection::told).build();
+    }
+
+    private static void tls(LockdProperties.Tls p, LockdClientBuilder b) {
+        if (p.enabled()) {
             b.tls();
         }
-        map.from(p.tls().caFile()).to(b::trust);
-        map.from(p.tls().serverName()).to(b::serverName);
-        map.from(p.tls().certFile()).to(file -> b.certificate(file, p.tls().keyFile()));
-        return b.build();
+        PropertyMapper map = PropertyMapper.get();
+        map.from(p.caFile()).to(b::trust);
+        map.from(p.serverName()).to(b::serverName);
+        map.from(p.certFile()).to(file -> b.certificate(file, p.keyFile()));
     }
 
     @Configuration(proxyBeanMethods = false)
@@ -56,8 +76,8 @@ public class LockdAutoConfiguration {
     static class Health {
         @Bean
         @ConditionalOnMissingBean(name = "lockdHealthIndicator")
-        HealthIndicator lockdHealthIndicator(LockdClient client) {
-            return new LockdHealthIndicator(client);
+        HealthIndicator lockdHealthIndicator(LockdClient client, LockdConnection connection) {
+            return new LockdHealthIndicator(connection).connect(client);
         }
     }
 }
