@@ -38,7 +38,7 @@ final class Errors {
             return deadlock(text, f);
         }
         if (f.is(Fault.LOST)) {
-            return new LockLostException(text, "", LostReason.UNKNOWN, "", "");
+            return new LockLostException(text, "", LostReason.UNKNOWN, "", "", false);
         }
         if (f.is(Fault.NOT_HELD)) {
             return new LockNotHeldException(text, f.reason());
@@ -55,9 +55,12 @@ final class Errors {
     private static LockHeldException held(String what, NotGranted n) {
         String who = n.getClient().isEmpty() ? n.getHeldBy() : n.getClient();
         String text = what + ": the lock is held" + (who.isEmpty() ? "" : " by " + who)
-            + (n.getAnnotation().isEmpty() ? "" : " (" + n.getAnnotation() + ")");
+            + (n.getAnnotation().isEmpty() ? "" : " (" + n.getAnnotation() + ")")
+            + (n.getPeer().isEmpty() ? "" : " from " + n.getPeer())
+            + (n.hasHeldFor() ? " for " + n.getHeldFor().getSeconds() + " s" : "");
         Duration retry = Duration.ofSeconds(n.getRetryAfter().getSeconds(), n.getRetryAfter().getNanos());
-        return new LockHeldException(text, n.getName(), retry, n.getHeldBy(), n.getClient(), n.getAnnotation());
+        return new LockHeldException(text, n.getName(), retry, n.getHeldBy(), n.getClient(), n.getAnnotation(),
+            n.getPeer(), Duration.ofSeconds(n.getHeldFor().getSeconds(), n.getHeldFor().getNanos()));
     }
 
     private static DeadlockException deadlock(String text, Failure f) {
@@ -84,8 +87,8 @@ final class Errors {
     static LockLostException lost(String what, String name, Grant.Ending e) {
         String text = what + ": the lock was lost: " + e.reason()
             + (e.by().isEmpty() ? "" : " by \"" + e.by() + "\"") + (e.why().isEmpty() ? "" : ": \"" + e.why() + "\"")
-            + (e.cause() == null ? "" : ": " + e.cause());
-        return new LockLostException(text, name, LostReason.of(e.reason()), e.by(), e.why());
+            + (e.maxHold() ? ": held for the time of maxHold" : "") + (e.cause() == null ? "" : ": " + e.cause());
+        return new LockLostException(text, name, LostReason.of(e.reason()), e.by(), e.why(), e.maxHold());
     }
 
     /** Waits for an answer, whatever interrupts, and throws what went wrong. */

@@ -11,14 +11,19 @@ public class LockHeldException extends LockdException {
     private final String heldBy;
     private final String client;
     private final String annotation;
+    private final String peer;
+    private final Duration heldFor;
 
-    LockHeldException(String message, String name, Duration retryAfter, String heldBy, String client, String annotation) {
+    LockHeldException(String message, String name, Duration retryAfter, String heldBy, String client, String annotation,
+        String peer, Duration heldFor) {
         super(message, "LOCK_BUSY");
         this.name = name;
         this.retryAfter = retryAfter;
         this.heldBy = heldBy;
         this.client = client;
         this.annotation = annotation;
+        this.peer = peer;
+        this.heldFor = heldFor;
     }
 
     /** The lock; of several the one in the way, empty if that is not known. */
@@ -39,6 +44,16 @@ public class LockHeldException extends LockdException {
     /** How the client that holds it names itself, for people. Empty where the replica that answered does not know. */
     public String client() {
         return client;
+    }
+
+    /** The network address that the client came from, known where client is; else empty. */
+    public String peer() {
+        return peer;
+    }
+
+    /** For how long it holds it, known where client is; else zero. */
+    public Duration heldFor() {
+        return heldFor;
     }
 
     /** The annotation of that hold, for people, its first 256 bytes. */

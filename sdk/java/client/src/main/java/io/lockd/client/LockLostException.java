@@ -8,13 +8,20 @@ public class LockLostException extends LockdException {
     private final LostReason lost;
     private final String by;
     private final String why;
+    private final boolean maxHold;
 
-    LockLostException(String message, String name, LostReason lost, String by, String why) {
+    LockLostException(String message, String name, LostReason lost, String by, String why, boolean maxHold) {
         super(message, "LOCK_LOST");
         this.name = name;
         this.lost = lost;
         this.by = by;
         this.why = why;
+        this.maxHold = maxHold;
+    }
+
+    /** Whether it was held for the time of {@link Request#maxHold}. */
+    public boolean maxHold() {
+        return maxHold;
     }
 
     /** The lock. */

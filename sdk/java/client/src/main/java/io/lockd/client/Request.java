@@ -29,6 +29,7 @@ public abstract class Request<R extends Request<R, H>, H> {
     private String actor = "";
     private long patience = FOR_EVER;
     private long lease;
+    private long maxHold;
     private IntConsumer onQueued;
 
     Request(Engine engine) {
@@ -94,6 +95,19 @@ public abstract class Request<R extends Request<R, H>, H> {
     }
 
     /**
+     * Bounds for how long a lock is held whose lease is renewed, from the grant on, so that a holder that hangs does not
+     * keep it for ever. After that it is lost, with {@link LockLostException#maxHold}. Nothing prolongs it. A server that
+     * does not know it refuses it ({@code UNIMPLEMENTED}).
+     */
+    public R maxHold(Duration most) {
+        if (most.isNegative() || most.isZero()) {
+            throw new IllegalArgumentException("held for " + most);
+        }
+        maxHold = most.toNanos();
+        return self();
+    }
+
+    /**
      * Names the holder. Requests of the same holder and client are reentrant: each is granted with the same fence, and the
      * name is free after each was unlocked. Without it every request is a holder of its own.
      */
@@ -127,7 +141,8 @@ public abstract class Request<R extends Request<R, H>, H> {
     }
 
     private AcquireAsk ask(long wait) {
-        return new AcquireAsk(engine, new AcquireAsk.Spec(items(), holder, annotation, actor, wait, lease), onQueued);
+        return new AcquireAsk(engine, new AcquireAsk.Spec(items(), holder, annotation, actor, wait, lease,
+            maxHold), onQueued);
     }
 
     private String what() {

@@ -121,7 +121,7 @@ public final class Driver {
         Map<String, Object> line = new LinkedHashMap<>(Map.of("id", c.id()));
         try {
             Op op = ops.get(c.text("op"));
-            if (op == null || c.has("max_hold")) {
+            if (op == null) {
                 line.putAll(Map.of("error", "UNSUPPORTED", "message", c.text("op")));
             } else {
                 line.put("ok", op.run(c));
@@ -243,6 +243,9 @@ public final class Driver {
         if (c.has("lease")) {
             r.lease(c.millis("lease"));
         }
+        if (c.has("max_hold")) {
+            r.maxHold(c.millis("max_hold"));
+        }
         waits.put(c.id(), Thread.currentThread());
         try {
             return r.acquire();
@@ -262,7 +265,7 @@ public final class Driver {
     private long keep(Command c, String as, Held h) {
         holds.put(as, h);
         h.onLost(lost -> follows(c, Map.of("event", "lost", "hold", as, "reason", lost.lostReason().name(),
-            "by", lost.by(), "why", lost.why())));
+            "by", lost.by(), "why", lost.why(), "max_hold", lost.maxHold())));
         return h.fence();
     }
 

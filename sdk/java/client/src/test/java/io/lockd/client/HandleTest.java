@@ -99,6 +99,19 @@ class HandleTest {
     }
 
     @Test
+    void whoHangsDoesNotKeepItForEver() throws Exception {
+        BlockingQueue<LockLostException> told = new LinkedBlockingQueue<>();
+        try (LockdClient other = LockdClient.connect(lockd.address())) {
+            Held h = other.lock("hangs").maxHold(Duration.ofMillis(1500)).acquire().onLost(told::add);
+            LockLostException lost = told.poll(1, TimeUnit.MINUTES);
+            assertEquals(LostReason.EXPIRED, lost.lostReason());
+            assertTrue(lost.maxHold());
+            assertFalse(h.isHeld());
+            World.until("the name is free", () -> !client.look("hangs").held());
+        }
+    }
+
+    @Test
     void kindsShareAsTheyShould() throws Exception {
         try (Held one = client.lock("rw").read().acquire(); Held two = client.lock("rw").read().acquire()) {
             assertTrue(one.isHeld() && two.isHeld());

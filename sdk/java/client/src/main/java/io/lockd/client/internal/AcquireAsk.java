@@ -10,8 +10,12 @@ import java.util.function.IntConsumer;
 
 /** A request for a lock, or for several. */
 public final class AcquireAsk extends Ask {
-    /** What is asked for. Times are nanoseconds; lease 0 is an auto lease, patience below 0 waits for ever, 0 tries once. */
-    public record Spec(List<Item> items, String holder, String annotation, String actor, long patience, long lease) { }
+    /**
+     * What is asked for. Times are nanoseconds; lease 0 is an auto lease, maxHold 0 no bound,
+     * patience below 0 waits for ever, 0 tries once.
+     */
+    public record Spec(List<Item> items, String holder, String annotation, String actor, long patience, long lease,
+        long maxHold) { }
 
     /** One of the locks. */
     public record Item(String name, int kind, int permits, int limit) { }
@@ -55,6 +59,9 @@ public final class AcquireAsk extends Ask {
         if (spec.lease() > 0) {
             a.setLease(Beats.duration(spec.lease()));
         }
+        if (spec.maxHold() > 0) {
+            a.setMaxHold(Beats.duration(spec.maxHold()));
+        }
         Item first = spec.items().get(0);
         if (spec.items().size() == 1) {
             return a.setName(first.name()).setKind(LockKind.forNumber(first.kind()))
@@ -87,6 +94,9 @@ public final class AcquireAsk extends Ask {
         int most = limits == null ? 0 : limits.getNamesPerAcquire();
         if (most > 0 && count() > most) {
             return Failure.invalid("QUOTA_NAMES", count() + " locks at once, the server allows " + most);
+        }
+        if (limits != null && spec.maxHold() > 0 && !limits.hasMaxHold()) {
+            return Failure.of(Fault.UNSUPPORTED, "the server does not know maxHold, and would ignore it");
         }
         Limits l = limits == null ? Limits.getDefaultInstance() : limits;
         Failure no = Texts.refused("INVALID_HOLDER", "the holder", spec.holder(), l.getHolderBytes());

@@ -34,7 +34,12 @@ final class Beats {
      * <pre>deadline = time at which the anchor was sent + anchor_age + remaining</pre>
      */
     long deadline(Validity v) {
-        return at(v.getAnchor()) + nanos(v.getAnchorAge()) + nanos(v.getRemaining());
+        return deadline(v, v.getRemaining());
+    }
+
+    /** When a time ends that counts as a validity does. */
+    long deadline(Validity v, Duration left) {
+        return at(v.getAnchor()) + nanos(v.getAnchorAge()) + nanos(left);
     }
 
     static long nanos(Duration d) {

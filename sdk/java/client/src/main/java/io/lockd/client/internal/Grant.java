@@ -17,13 +17,15 @@ public final class Grant {
     public enum How { UNLOCKED, CLOSED, LOST }
 
     /** The end of a grant. reason is a LostReason; by and why are of a forced release; cause is what ended the session. */
-    public record Ending(How how, String reason, String by, String why, Failure cause) {
-        static final Ending UNLOCKED = new Ending(How.UNLOCKED, "", "", "", null);
-        static final Ending CLOSED = new Ending(How.CLOSED, "", "", "", null);
+    public record Ending(How how, String reason, String by, String why, Failure cause, boolean maxHold) {
+        static final Ending UNLOCKED = new Ending(How.UNLOCKED, "", "", "", null, false);
+        static final Ending CLOSED = new Ending(How.CLOSED, "", "", "", null, false);
         public static final Ending DEADLINE = lost("DEADLINE_PASSED", null);
 
+        static final Ending MAX_HOLD = new Ending(How.LOST, "EXPIRED", "", "", null, true);
+
         static Ending lost(String reason, Failure cause) {
-            return new Ending(How.LOST, reason, "", "", cause);
+            return new Ending(How.LOST, reason, "", "", cause, false);
         }
     }
 
@@ -71,7 +73,7 @@ public final class Grant {
     public Ending ended() {
         Ending e = ending.get();
         if (e == null && hold.passed(session.engine.loop.now())) {
-            end(Ending.DEADLINE);
+            end(hold.endedByMost() ? Ending.MAX_HOLD : Ending.DEADLINE);
             session.engine.loop.execute(() -> session.expire(hold));
             e = ending.get();
         }

@@ -148,14 +148,15 @@ final class Heard {
         Session s = st.session;
         boolean right = c.asks != null && g.getHoldsCount() == c.asks.count();
         long deadline = st.beats.deadline(g.getValidity());
+        long most = g.hasMaxHold() ? st.beats.deadline(g.getValidity(), g.getMaxHold()) : 0;
         List<Grant> grants = new ArrayList<>(g.getHoldsCount());
         for (int i = 0; i < g.getHoldsCount(); i++) {
             io.lockd.v1.Hold told = g.getHolds(i);
             if (c.abandoned || !right) {
-                s.giveBack(new Grant(s, new Hold(Hold.Key.of(told), 0, false), told, "", 0));
+                s.giveBack(new Grant(s, new Hold(Hold.Key.of(told), 0, 0, false), told, "", 0));
             } else {
                 String annotation = c.request.getAcquire().getAnnotation();
-                grants.add(s.add(told, deadline, g.getAuto(), annotation, c.asks.permitsOf(i)));
+                grants.add(s.add(told, deadline, most, g.getAuto(), annotation, c.asks.permitsOf(i)));
             }
         }
         return right ? grants : null;

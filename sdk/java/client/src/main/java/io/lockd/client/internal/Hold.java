@@ -14,8 +14,9 @@ final class Hold {
         }
     }
 
-    /** Somebody saw that the deadline had passed: it stays passed. */
+    /** Somebody saw that the deadline had passed, or that of max_hold: it stays passed. */
     private static final long PASSED = Long.MIN_VALUE;
+    private static final long PASSED_MOST = Long.MIN_VALUE + 1;
 
     final Key key;
     private final AtomicLong deadline;
@@ -25,13 +26,25 @@ final class Hold {
     final List<Grant> grants = new ArrayList<>(1);
     /** Whether the server renews the lease. */
     boolean auto;
+    /** By max_hold: no deadline is later; 0 if there is no such bound. */
+    volatile long most;
     /** The last shortening that is not answered. */
     Call shortening;
 
-    Hold(Key key, long deadline, boolean auto) {
+    Hold(Key key, long deadline, long most, boolean auto) {
         this.key = key;
-        this.deadline = new AtomicLong(deadline);
+        this.most = most;
+        this.deadline = new AtomicLong(last(deadline));
         this.auto = auto;
+    }
+
+    private long last(long to) {
+        return most == 0 ? to : Math.min(to, most);
+    }
+
+    /** Whether it was max_hold that ended it. */
+    boolean endedByMost() {
+        return deadline.get() == PASSED_MOST;
     }
 
     long end() {
@@ -42,23 +55,24 @@ final class Hold {
     boolean passed(long now) {
         for (;;) {
             long end = deadline.get();
-            if (end == PASSED) {
+            if (end <= PASSED_MOST) {
                 return true;
             }
             if (now < end) {
                 return false;
             }
-            if (deadline.compareAndSet(end, PASSED)) {
+            if (deadline.compareAndSet(end, most != 0 && end >= most ? PASSED_MOST : PASSED)) {
                 return true;
             }
         }
     }
 
     /** Moves the deadline later, and says whether it had not passed. */
-    boolean raise(long to, long now) {
+    boolean raise(long later, long now) {
+        long to = last(later);
         while (!passed(now)) {
             long end = deadline.get();
-            if (end == PASSED) {
+            if (end <= PASSED_MOST) {
                 return false;
             }
             // While a shortening is not answered nothing else that the server tells counts: it may have been written before.

@@ -77,6 +77,9 @@ final class Resume {
             h.setAge(Beats.duration(age)).setAnnotation(g.annotation);
         }
         h.setAuto(h.getAuto() || g.hold.auto);
+        if (g.hold.most != 0) {
+            h.setMaxHold(Beats.duration(Math.max(g.hold.most - now, 0)));
+        }
     }
 
     /** The message for the server. Annotations are left out as long as there are more bytes than one frame may have. */
@@ -134,7 +137,7 @@ final class Resume {
             if (h != null && h.grants.get(h.grants.size() - 1).fence == r.getHold().getFence()) {
                 session.raise(h, st.beats.deadline(r.getValidity()));
             } else if (!freeing(key)) {
-                session.giveBack(new Grant(session, new Hold(key, 0, false), r.getHold(), "", 0));
+                session.giveBack(new Grant(session, new Hold(key, 0, 0, false), r.getHold(), "", 0));
             }
         }
         for (Lost lost : opened.getLostList()) {

@@ -171,7 +171,7 @@ final class Session {
     // What is held.
 
     /** Takes in what was granted until a deadline. */
-    Grant add(io.lockd.v1.Hold told, long deadline, boolean auto, String annotation, int permits) {
+    Grant add(io.lockd.v1.Hold told, long deadline, long most, boolean auto, String annotation, int permits) {
         Hold.Key key = Hold.Key.of(told);
         Hold h = holds.get(key);
         if (h != null && h.passed(engine.loop.now())) {
@@ -179,10 +179,11 @@ final class Session {
             h = null;
         }
         if (h == null) {
-            h = new Hold(key, deadline, auto);
+            h = new Hold(key, deadline, most, auto);
             holds.put(key, h);
         } else {
             h.auto = auto;
+            h.most = h.most == 0 ? most : h.most;
             raise(h, deadline);
         }
         Grant g = new Grant(this, h, told, annotation, permits);
@@ -218,7 +219,8 @@ final class Session {
         for (Grant g : h.grants) {
             giveBack(g);
         }
-        end(h, 0, Ending.DEADLINE);
+        h.passed(engine.loop.now());
+        end(h, 0, h.endedByMost() ? Ending.MAX_HOLD : Ending.DEADLINE);
     }
 
     /** Ends the grants of a hold, which may be null. A fence tells an old hold of a holder from its present one. */
@@ -239,7 +241,8 @@ final class Session {
     void lost(Lost lost) {
         String reason = lost.getReason().name().replace("REASON_", "");
         end(holds.get(Hold.Key.of(lost.getHold())), lost.getHold().getFence(),
-            new Ending(Grant.How.LOST, reason, lost.getBy(), lost.getWhy(), null));
+            new Ending(Grant.How.LOST, reason, lost.getBy(), lost.getWhy(), null,
+                lost.getCause() == Lost.Cause.CAUSE_MAX_HOLD));
     }
 
     /**
