@@ -95,7 +95,10 @@ public final class Leases {
             AcquireResponse a = call("take", name, stub -> stub.acquire(r));
             return a.hasGranted() ? Optional.of(new Lease(name, id, a.getGranted().getFence())) : Optional.empty();
         } catch (LockdException e) {
-            giveBack(name, id);
+            boolean interrupted = e.reason().isEmpty();
+            if (interrupted || e instanceof OutcomeUnknownException || e instanceof LockdUnavailableException) {
+                giveBack(name, id);
+            }
             throw e;
         }
     }

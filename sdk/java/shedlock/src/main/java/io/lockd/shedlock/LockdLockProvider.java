@@ -15,15 +15,16 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Locks the tasks of ShedLock with leases of lockd, which outlive the program. {@code lockAtMostFor} is the lease, so it
- * has the bounds of one: 100 ms and 24 h unless lockd is configured otherwise. A task that ends before
+ * Locks the tasks of ShedLock with leases of lockd, which outlive the program. {@code lockAtMostFor} is the lease, so
+ * it has the bounds of one: 100 ms and 24 h unless lockd is configured otherwise. A task that ends before
  * {@code lockAtLeastFor} has its lease shortened to what remains of that, and to 100 ms at least. Redis counts the
  * lease, so clocks that differ do no harm.
  * <p>
  * When lockd cannot be reached {@code lock} and {@code extend} throw {@link LockdException} within the client's answer
- * timeout: the task does not run. It is the same when no answer came, and then a lease that was taken is given back once
- * lockd can be reached, if that is soon. {@code unlock} throws nothing: a lock that could not be released is free after
- * {@code lockAtMostFor}, and a task that ran for longer than that may have met another one. Both are logged as warnings.
+ * timeout: the task does not run. It is the same when no answer came, and then a lease that was taken is given back
+ * once lockd can be reached, if that is within a minute. {@code unlock} throws nothing: a lock that could not be
+ * released is free after {@code lockAtMostFor}, and a task that ran for longer than that may have met another one. Both
+ * are logged as warnings.
  */
 public final class LockdLockProvider implements ExtensibleLockProvider {
     private static final Logger LOG = LoggerFactory.getLogger(LockdLockProvider.class);

@@ -4,14 +4,14 @@ import io.lockd.client.LockdClient;
 import io.lockd.client.LockdException;
 import io.lockd.client.Status;
 import java.util.Optional;
-import org.springframework.boot.health.contributor.AbstractHealthIndicator;
 import org.springframework.boot.health.contributor.Health;
+import org.springframework.boot.health.contributor.HealthIndicator;
 
 /**
  * Is up while the client has a session with lockd whose locks can be renewed. A probe asks nobody: lockd is asked once,
  * when the program starts, so that the client connects; from then on the client is told, and goes on trying by itself.
  */
-final class LockdHealthIndicator extends AbstractHealthIndicator {
+final class LockdHealthIndicator implements HealthIndicator {
     private final LockdConnection connection;
     private volatile LockdException failed;
 
@@ -34,25 +34,23 @@ final class LockdHealthIndicator extends AbstractHealthIndicator {
     }
 
     @Override
-    protected void doHealthCheck(Health.Builder health) {
+    public Health health() {
         Optional<Status> last = connection.last();
         if (last.isPresent()) {
-            told(last.get(), health);
-        } else if (failed == null) {
-            health.unknown().withDetail("state", "CONNECTING");
-        } else {
-            health.down(failed).withDetail("reason", failed.reason());
+            return told(last.get());
         }
+        return failed == null ? Health.unknown().withDetail("state", "CONNECTING").build()
+            : Health.down(failed).withDetail("reason", failed.reason()).build();
     }
 
-    private static void told(Status s, Health.Builder health) {
-        switch (s.state()) {
-            case CONNECTED, SAFE, DRAINING -> health.up();
-            default -> health.down();
-        }
-        health.withDetail("state", s.state());
+    private static Health told(Status s) {
+        Health.Builder health = switch (s.state()) {
+            case CONNECTED, SAFE, DRAINING -> Health.up();
+            default -> Health.down();
+        };
         if (!s.why().isEmpty()) {
             health.withDetail("why", s.why());
         }
+        return health.withDetail("state", s.state()).build();
     }
 }
