@@ -29,6 +29,7 @@ import org.junit.jupiter.api.Test;
 /** What ShedLock documents of a provider that can extend. */
 class LockdLockProviderTest {
     private static final Duration LONG = Duration.ofMinutes(5);
+    private static final Duration PATIENCE = Duration.ofSeconds(30);
 
     private static LockdForTests lockd;
     private static LockdClient client;
@@ -41,7 +42,7 @@ class LockdLockProviderTest {
     @BeforeAll
     static void start() {
         lockd = aLockd();
-        client = LockdClient.builder(lockd.address()).answerTimeout(Duration.ofSeconds(30)).build();
+        client = LockdClient.builder(lockd.address()).answerTimeout(PATIENCE).build();
         provider = new LockdLockProvider(client, "tasks/");
     }
 
@@ -92,7 +93,7 @@ class LockdLockProviderTest {
     /** Of two programs, each with several threads, one at a time is inside. */
     @Test
     void providersExcludeEachOther() throws Exception {
-        try (LockdClient other = LockdClient.connect(lockd.address())) {
+        try (LockdClient other = LockdClient.builder(lockd.address()).answerTimeout(PATIENCE).build()) {
             LockProvider[] providers = {provider, new LockdLockProvider(other, "tasks/")};
             AtomicInteger inside = new AtomicInteger();
             AtomicInteger met = new AtomicInteger();
@@ -161,7 +162,7 @@ class LockdLockProviderTest {
     @Test
     void withoutLockdTasksDoNotRun() throws Throwable {
         LockdForTests mortal = aLockd();
-        try (LockdClient its = LockdClient.connect(mortal.address())) {
+        try (LockdClient its = LockdClient.builder(mortal.address()).answerTimeout(PATIENCE).build()) {
             LockProvider there = new LockdLockProvider(its);
             SimpleLock held = there.lock(task("held", LONG, Duration.ZERO)).orElseThrow();
             AtomicInteger ran = new AtomicInteger();

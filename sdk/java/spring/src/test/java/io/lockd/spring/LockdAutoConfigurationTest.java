@@ -10,6 +10,7 @@ import io.lockd.client.LockdClient;
 import io.lockd.client.testing.LockdForTests;
 import java.net.ServerSocket;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -56,7 +57,7 @@ class LockdAutoConfigurationTest {
             context.getBean(LockRegistry.class).obtain("a").lock();
             assertEquals("billing", context.getBean(LockdClient.class).look("spring/a").client());
         });
-        try (LockdClient client = LockdClient.connect(lockd.address())) {
+        try (LockdClient client = LockdClient.builder(lockd.address()).answerTimeout(Duration.ofSeconds(30)).build()) {
             assertFalse(client.look("spring/a").held());
         }
         program(lockd.address()).withPropertyValues("lockd.client-name=invoices").run(context -> {

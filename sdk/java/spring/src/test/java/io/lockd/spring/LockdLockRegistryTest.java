@@ -40,8 +40,10 @@ class LockdLockRegistryTest {
     @BeforeAll
     static void start() {
         lockd = LockdForTests.start(Path.of(System.getenv().getOrDefault("LOCKD_BIN", "lockd")));
-        client = LockdClient.builder(lockd.address()).adminAddress(lockd.adminAddress()).build();
-        other = LockdClient.connect(lockd.address());
+        Duration patience = Duration.ofSeconds(30);
+        client = LockdClient.builder(lockd.address()).adminAddress(lockd.adminAddress()).answerTimeout(patience)
+            .build();
+        other = LockdClient.builder(lockd.address()).answerTimeout(patience).build();
         registry = new LockdLockRegistry(client, "spring/");
         otherRegistry = new LockdLockRegistry(other, "spring/");
     }
@@ -65,7 +67,7 @@ class LockdLockRegistryTest {
     }
 
     static void until(BooleanSupplier state) throws InterruptedException {
-        for (long end = System.nanoTime() + LONG.toNanos(); !state.getAsBoolean(); Thread.sleep(5)) {
+        for (long end = System.nanoTime() + LONG.toNanos() / 5; !state.getAsBoolean(); Thread.sleep(5)) {
             assertTrue(System.nanoTime() < end, "it never became so");
         }
     }
