@@ -63,6 +63,7 @@ class WaitTest {
             assertThrowsTimeoutOrGrants(name, kinds[i % 2]);
             interrupted.join(World.PATIENCE.toMillis());
             assertTrue(how.get() == null || how.get() instanceof InterruptedException, () -> "" + how.get());
+            World.until("nobody waits", () -> client.look(name).waiters() + client.look(name).queued() == 0);
             h.close();
             World.until("nobody holds it or waits", () -> {
                 LockInfo info = client.look(name);
