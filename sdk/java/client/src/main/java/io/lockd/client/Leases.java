@@ -60,7 +60,8 @@ public final class Leases {
          * @throws OutcomeUnknownException if it may have been done
          */
         public void extend(Duration lasts, boolean mayShorten) {
-            ExtendRequest r = ExtendRequest.newBuilder().setName(name).setKind(LockKind.LOCK_KIND_EXCLUSIVE).setLeaseId(id)
+            ExtendRequest r = ExtendRequest.newBuilder().setName(name).setKind(LockKind.LOCK_KIND_EXCLUSIVE)
+                .setLeaseId(id)
                 .setLease(proto(lasts)).setMayShorten(mayShorten).build();
             call("extend", name, stub -> stub.extend(r));
         }
@@ -72,7 +73,8 @@ public final class Leases {
          * @throws OutcomeUnknownException if it may have been done; it ends by itself
          */
         public void release() {
-            ReleaseRequest r = ReleaseRequest.newBuilder().setName(name).setKind(LockKind.LOCK_KIND_EXCLUSIVE).setLeaseId(id)
+            ReleaseRequest r = ReleaseRequest.newBuilder().setName(name).setKind(LockKind.LOCK_KIND_EXCLUSIVE)
+                .setLeaseId(id)
                 .build();
             call("release", name, stub -> stub.release(r));
         }
@@ -101,7 +103,8 @@ public final class Leases {
     private <T> T call(String verb, String name, Function<LockServiceBlockingStub, T> method) {
         for (int tries = 1;; tries++) {
             try {
-                return method.apply(LockServiceGrpc.newBlockingStub(engine.channels().unary(engine.channels().target(tries - 1)))
+                return method.apply(LockServiceGrpc.newBlockingStub(engine.channels().unary(engine.channels()
+                    .target(tries - 1)))
                     .withCallCredentials(engine.channels().options().getCredentials())
                     .withDeadlineAfter(engine.answerNanos() / TRIES, TimeUnit.NANOSECONDS));
             } catch (StatusRuntimeException e) {

@@ -94,7 +94,8 @@ class LockdLockProviderTest {
     }
 
     private SimpleLock awaits(String name) throws Exception {
-        for (long end = System.nanoTime() + Duration.ofMinutes(1).toNanos(); System.nanoTime() < end; Thread.sleep(20)) {
+        for (long end = System.nanoTime() + Duration.ofMinutes(1)
+            .toNanos(); System.nanoTime() < end; Thread.sleep(20)) {
             Optional<SimpleLock> got = lock(name, LONG, Duration.ZERO);
             if (got.isPresent()) {
                 return got.get();

@@ -15,8 +15,8 @@ import org.springframework.core.env.Environment;
 import org.springframework.integration.support.locks.LockRegistry;
 
 /**
- * Configures a {@link LockdClient} from {@link LockdProperties}, a {@link LockdLockRegistry} if Spring Integration is there,
- * and the health of lockd. A bean of the program's own takes the place of each.
+ * Configures a {@link LockdClient} from {@link LockdProperties}, a {@link LockdLockRegistry} if Spring Integration is
+ * there, and the health of lockd. A bean of the program's own takes the place of each.
  */
 @AutoConfiguration
 @EnableConfigurationProperties(LockdProperties.class)

@@ -9,8 +9,8 @@ import org.springframework.integration.support.locks.DistributedLock;
 import org.springframework.integration.support.locks.LockRegistry;
 
 /**
- * Locks of Spring Integration in lockd. They belong to threads and are reentrant; locks of the same key are the same lock.
- * Without a TTL a lock is renewed until it is unlocked. A key is the name of the lock, after a prefix.
+ * Locks of Spring Integration in lockd. They belong to threads and are reentrant; locks of the same key are the same
+ * lock. Without a TTL a lock is renewed until it is unlocked. A key is the name of the lock, after a prefix.
  * <p>
  * A lock that was lost says so when it is unlocked, by {@link IllegalMonitorStateException}:
  * {@link io.lockd.client.locks.LockdLocks} has the details. Nothing is kept of a lock that is not held.

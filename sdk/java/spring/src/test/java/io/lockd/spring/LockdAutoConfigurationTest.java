@@ -77,7 +77,8 @@ class LockdAutoConfigurationTest {
                 return null;
             });
             assertThrows(IllegalMonitorStateException.class, lock::unlock);
-            assertThrows(TimeoutException.class, () -> registry.executeLocked("ttl", Duration.ofMillis(10), () -> "never"));
+            assertThrows(TimeoutException.class, () -> registry.executeLocked("ttl", Duration.ofMillis(10), ()
+                -> "never"));
         });
     }
 
