@@ -58,7 +58,9 @@ class WaitTest {
             if (i % 3 == 0) { // the grant and the end of the wait meet
                 h.unlockAsync();
             }
-            cancelled.cancel(true);
+            if (!cancelled.cancel(true)) { // it was granted before
+                cancelled.join().unlock();
+            }
             interrupted.interrupt();
             assertThrowsTimeoutOrGrants(name, kinds[i % 2]);
             interrupted.join(World.PATIENCE.toMillis());
