@@ -17,18 +17,23 @@ import (
 // Build builds one of the programs below cmd/ with some flags, and returns its path. All packages of a checkout share
 // what is built, beside Go's own cache: who comes later finds it fresh.
 func Build(program string, flags ...string) (string, error) {
+	return BuildPackage("cmd/"+program, flags...)
+}
+
+// BuildPackage is Build for a program of any package of the module.
+func BuildPackage(pkg string, flags ...string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = os.TempDir()
 	}
 	dir := filepath.Join(cache, "lockd-test", sum(root()))
-	bin := filepath.Join(dir, sum(program+strings.Join(flags, " ")), program)
+	bin := filepath.Join(dir, sum(pkg+strings.Join(flags, " ")), filepath.Base(pkg))
 	return bin, alone(dir, func() error {
-		args := append(append([]string{"build"}, flags...), "-o", bin, "github.com/lockd-io/lockd/cmd/"+program)
+		args := append(append([]string{"build"}, flags...), "-o", bin, "github.com/lockd-io/lockd/"+pkg)
 		cmd := exec.Command("go", args...)
 		cmd.Dir = root() // the tests may be of another module, with other versions of what lockd needs
 		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w\n%s", program, err, out)
+			return fmt.Errorf("build %s: %w\n%s", pkg, err, out)
 		}
 		return nil
 	})

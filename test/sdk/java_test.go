@@ -29,6 +29,7 @@ func TestJava(t *testing.T) {
 		{"client", "locks.ThreadLocksTest"},
 		{"shedlock", "LockdLockProviderTest"},
 		{"spring", "LockdAutoConfigurationTest"},
+		{"spring", "LockdLockRegistryTest"},
 	} {
 		t.Run(of.tests, func(t *testing.T) {
 			t.Parallel()

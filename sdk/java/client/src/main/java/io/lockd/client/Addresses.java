@@ -10,8 +10,8 @@ final class Addresses {
     private Addresses() { }
 
     /**
-     * Reads a list that is separated by commas. One without a port gets 7420. An IPv6 address with a port is in brackets.
-     * What names a scheme of gRPC, as dns:///HOST:PORT, is left as it is.
+     * Reads a list that is separated by commas. One without a port gets 7420. An IPv6 address with a port is in
+     * brackets. What names a scheme of gRPC, as dns:///HOST:PORT, is left as it is.
      */
     static List<String> read(String list) {
         if (list.contains("://") || list.startsWith("dns:")) {

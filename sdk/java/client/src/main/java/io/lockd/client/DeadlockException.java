@@ -3,8 +3,8 @@ package io.lockd.client;
 import java.util.List;
 
 /**
- * The request waited in a deadlock, and the client was made with {@code failOnDeadlock}. Unlock what this thread of work
- * holds, and begin again.
+ * The request waited in a deadlock, and the client was made with {@code failOnDeadlock}. Unlock what this thread of
+ * work holds, and begin again.
  */
 public class DeadlockException extends LockdException {
     private static final long serialVersionUID = 1L;

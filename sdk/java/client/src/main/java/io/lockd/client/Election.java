@@ -6,8 +6,8 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
 /**
- * An election: of all candidates at most one leads at a time. Who leads holds the lock with the name of the election, and
- * nothing else is kept anywhere; so a term has all that a {@link Held} has. Any thread may use it.
+ * An election: of all candidates at most one leads at a time. Who leads holds the lock with the name of the election,
+ * and nothing else is kept anywhere; so a term has all that a {@link Held} has. Any thread may use it.
  */
 public final class Election {
     static final long MIN_PAUSE_MILLIS = 50;
@@ -43,8 +43,8 @@ public final class Election {
     }
 
     /**
-     * Waits until the candidate leads. It outlives interruptions, and a server whose store cannot be reached: then it tries
-     * again after a pause. When it throws nothing is left behind that outlives a lease.
+     * Waits until the candidate leads. It outlives interruptions, and a server whose store cannot be reached: then it
+     * tries again after a pause. When it throws nothing is left behind that outlives a lease.
      *
      * @param id what observers know the candidate by, such as its address. It need not be unique
      * @param annotation for people who look at the lock, and for observers at the same replica
@@ -83,10 +83,13 @@ public final class Election {
     public Leader leader() {
         LockInfo i = client.look(name);
         return i.held()
-            ? new Leader(idOf(i.heldBy()), i.client(), i.annotation(), i.fence(), i.heldBy(), i.ttl(), null) : Leader.NOBODY;
+            ? new Leader(idOf(i.heldBy()), i.client(), i.annotation(), i.fence(), i.heldBy(), i.ttl(), null)
+            : Leader.NOBODY;
     }
 
-    /** The id of the candidate that holds a lock, as {@code <session>:<id>~<number>#<request>}; else all that is known. */
+    /**
+     * The id of the candidate that holds a lock, as {@code <session>:<id>~<number>#<request>}; else all that is known.
+     */
     private static String idOf(String heldBy) {
         String holder = heldBy.substring(heldBy.indexOf(':') + 1);
         holder = holder.contains("#") ? holder.substring(0, holder.lastIndexOf('#')) : holder;
@@ -98,8 +101,9 @@ public final class Election {
      * Tells a function who leads, and then each change, in a thread of its own, until it is closed or the client is. A
      * function that is slow is told of the latest change only. A leader who led for a moment only may be missed.
      * <p>
-     * The server pushes the end of each term, and then is asked who leads; while nobody does it is asked again, at most once
-     * a second. While it cannot be reached the leader of before is told, once, with a doubt. After any other failure, as
+     * The server pushes the end of each term, and then is asked who leads; while nobody does it is asked again, at most
+     * once a second. While it cannot be reached the leader of before is told, once, with a doubt. After any other
+     * failure, as
      * {@link AccessDeniedException}, nothing more is told.
      */
     public Watch observe(Consumer<Leader> told) {

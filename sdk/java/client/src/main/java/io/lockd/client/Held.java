@@ -8,11 +8,11 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 
 /**
- * A lock that was granted. It ends by {@code unlock} or {@code close}, or by being lost, once and for good. It belongs to no
- * thread: all methods may be called at any time by any.
+ * A lock that was granted. It ends by {@code unlock} or {@code close}, or by being lost, once and for good. It belongs
+ * to no thread: all methods may be called at any time by any.
  * <p>
- * Questions never ask the server. They read the clock: a process that was stopped past the deadline is told so by its first
- * question.
+ * Questions never ask the server. They read the clock: a process that was stopped past the deadline is told so by its
+ * first question.
  */
 public final class Held implements AutoCloseable {
     private static final LockKind[] KINDS = LockKind.values();
@@ -38,8 +38,8 @@ public final class Held implements AutoCloseable {
     }
 
     /**
-     * The token of this grant. Give it to the resource with each access: later grants of the name have greater ones, so a
-     * resource that refuses a smaller one than it has seen is safe from late holders.
+     * The token of this grant. Give it to the resource with each access: later grants of the name have greater ones, so
+     * a resource that refuses a smaller one than it has seen is safe from late holders.
      */
     public long fence() {
         return grant.fence();
@@ -127,7 +127,8 @@ public final class Held implements AutoCloseable {
      * counts from the call on. Doing it twice is fine.
      *
      * @throws LockLostException if the lock was lost, perhaps meanwhile
-     * @throws OutcomeUnknownException if the answer did not come: the earlier end counts here, and the name may stay taken
+     * @throws OutcomeUnknownException if the answer did not come: the earlier end counts here, and the name may stay
+     *     taken
      *     until the later one
      */
     public void shorten(Duration lease) {
@@ -184,12 +185,13 @@ public final class Held implements AutoCloseable {
     }
 
     /**
-     * Releases the lock. It ends before the server is asked. It waits for the answer, whatever interrupts the thread, but
-     * not for longer than the answer timeout.
+     * Releases the lock. It ends before the server is asked. It waits for the answer, whatever interrupts the thread,
+     * but not for longer than the answer timeout.
      *
      * @throws LockLostException if it had been lost
      * @throws LockNotHeldException if it was unlocked before, or the server knows of a loss that had not arrived yet
-     * @throws OutcomeUnknownException if the answer did not come. The name is free when the lease ends, at the latest, as
+     * @throws OutcomeUnknownException if the answer did not come. The name is free when the lease ends, at the latest,
+     *     as
      *     nobody renews it. Another unlock waits for the same answer again
      */
     public void unlock() {
@@ -217,7 +219,8 @@ public final class Held implements AutoCloseable {
             throw Errors.of(what, name(), grant.ended());
         }
         if (a.failure() != null) {
-            throw Errors.of(what, unknown(a) ? io.lockd.client.internal.Failure.of(Fault.OUTCOME_UNKNOWN, "no answer came")
+            throw Errors.of(what, unknown(a) ? io.lockd.client.internal.Failure.of(Fault.OUTCOME_UNKNOWN,
+                "no answer came")
                 : a.failure());
         }
     }
@@ -227,8 +230,8 @@ public final class Held implements AutoCloseable {
     }
 
     /**
-     * Is {@code unlock} for try-with-resources: it does nothing if the lock was unlocked before, and says nothing if the
-     * outcome is unknown, because the lease then ends by itself.
+     * Is {@code unlock} for try-with-resources: it does nothing if the lock was unlocked before, and says nothing if
+     * the outcome is unknown, because the lease then ends by itself.
      *
      * @throws LockLostException if it had been lost: what was done under it may have met others
      */

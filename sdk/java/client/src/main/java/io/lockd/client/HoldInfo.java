@@ -11,4 +11,5 @@ package io.lockd.client;
  * @param renewed whether the lease is renewed
  * @param permits of a semaphore, how many
  */
-public record HoldInfo(String name, LockKind kind, String holder, long fence, int count, boolean renewed, int permits) { }
+public record HoldInfo(String name, LockKind kind, String holder, long fence, int count, boolean renewed,
+    int permits) { }

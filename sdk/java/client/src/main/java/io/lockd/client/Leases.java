@@ -62,7 +62,8 @@ public final class Leases {
          * @throws OutcomeUnknownException if it may have been done
          */
         public void extend(Duration lasts, boolean mayShorten) {
-            ExtendRequest r = ExtendRequest.newBuilder().setName(name).setKind(LockKind.LOCK_KIND_EXCLUSIVE).setLeaseId(id)
+            ExtendRequest r = ExtendRequest.newBuilder().setName(name).setKind(LockKind.LOCK_KIND_EXCLUSIVE)
+                .setLeaseId(id)
                 .setLease(proto(lasts)).setMayShorten(mayShorten).build();
             call("extend", name, stub -> stub.extend(r));
         }
@@ -74,7 +75,8 @@ public final class Leases {
          * @throws OutcomeUnknownException if it may have been done; it ends by itself
          */
         public void release() {
-            ReleaseRequest r = ReleaseRequest.newBuilder().setName(name).setKind(LockKind.LOCK_KIND_EXCLUSIVE).setLeaseId(id)
+            ReleaseRequest r = ReleaseRequest.newBuilder().setName(name).setKind(LockKind.LOCK_KIND_EXCLUSIVE)
+                .setLeaseId(id)
                 .build();
             call("release", name, stub -> stub.release(r));
         }
@@ -103,10 +105,10 @@ public final class Leases {
         }
     }
 
-    /** Releases what may have been taken as soon as the server can be reached, if that is soon, and waits for nothing. */
+    /** Releases what may have been taken once the server can be reached, if that is soon, and waits for nothing. */
     private void giveBack(String name, String id) {
-        ReleaseRequest r = ReleaseRequest.newBuilder().setName(name).setKind(LockKind.LOCK_KIND_EXCLUSIVE).setLeaseId(id)
-            .build();
+        ReleaseRequest r = ReleaseRequest.newBuilder().setName(name).setKind(LockKind.LOCK_KIND_EXCLUSIVE)
+            .setLeaseId(id).build();
         LockServiceGrpc.newFutureStub(engine.channels().unary(engine.channels().target(0)))
             .withCallCredentials(engine.channels().options().getCredentials())
             .withWaitForReady().withDeadlineAfter(GIVE_BACK_SECONDS, TimeUnit.SECONDS).release(r);
@@ -120,7 +122,8 @@ public final class Leases {
     private <T> T call(String verb, String name, Function<LockServiceBlockingStub, T> method) {
         for (int tries = 1;; tries++) {
             try {
-                return method.apply(LockServiceGrpc.newBlockingStub(engine.channels().unary(engine.channels().target(tries - 1)))
+                return method.apply(LockServiceGrpc.newBlockingStub(engine.channels().unary(engine.channels()
+                    .target(tries - 1)))
                     .withCallCredentials(engine.channels().options().getCredentials())
                     .withDeadlineAfter(engine.answerNanos() / TRIES, TimeUnit.NANOSECONDS));
             } catch (StatusRuntimeException e) {

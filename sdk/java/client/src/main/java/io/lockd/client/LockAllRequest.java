@@ -7,8 +7,9 @@ import java.util.List;
 import java.util.stream.Collectors;
 
 /**
- * A request for several locks, all or none. While it waits for one it holds none, so callers that lock the same names in
- * another order cannot block each other; but it has no place in the queue of a fair lock. See {@link LockdClient#lockAll}.
+ * A request for several locks, all or none. While it waits for one it holds none, so callers that lock the same names
+ * in another order cannot block each other; but it has no place in the queue of a fair lock. See {@link
+ * LockdClient#lockAll}.
  */
 public final class LockAllRequest extends Request<LockAllRequest, HeldAll> {
     private final List<LockItem> wanted;

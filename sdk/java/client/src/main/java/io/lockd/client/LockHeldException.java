@@ -36,7 +36,9 @@ public class LockHeldException extends LockdException {
         return retryAfter;
     }
 
-    /** Begins with {@code <session>:<holder>}, or is the id that another Redis client uses. Empty if it is not known. */
+    /**
+     * Begins with {@code <session>:<holder>}, or is the id that another Redis client uses. Empty if it is not known.
+     */
     public String heldBy() {
         return heldBy;
     }

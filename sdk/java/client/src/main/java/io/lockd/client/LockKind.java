@@ -8,7 +8,9 @@ public enum LockKind {
     FAIR,
     /** Shared with other readers, never with a writer, except that a named holder who has WRITE may read as well. */
     READ,
-    /** Shared with nobody. A named holder who only reads is refused ({@code LOCK_UPGRADE}): it would wait for itself. */
+    /**
+     * Shared with nobody. A named holder who only reads is refused ({@code LOCK_UPGRADE}): it would wait for itself.
+     */
     WRITE,
     /** Permits of a name that has a limited number of them. There is no named holder. */
     SEMAPHORE

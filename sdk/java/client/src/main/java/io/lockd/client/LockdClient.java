@@ -36,8 +36,8 @@ public final class LockdClient implements AutoCloseable {
     }
 
     /**
-     * Makes a client for a server such as {@code lockd.example.com:7420}, or for several replicas, separated by commas. The
-     * port is 7420 if there is none. It does not connect yet.
+     * Makes a client for a server such as {@code lockd.example.com:7420}, or for several replicas, separated by commas.
+     * The port is 7420 if there is none. It does not connect yet.
      */
     public static LockdClient connect(String addresses) {
         return builder(addresses).build();
@@ -88,7 +88,8 @@ public final class LockdClient implements AutoCloseable {
         Answer a = Errors.await("look at \"" + name + '"', new Inquiry(engine, name, q).ask());
         LockState s = a.response().getLooked().getLock();
         Duration ttl = Duration.ofSeconds(s.getTtl().getSeconds(), s.getTtl().getNanos());
-        return new LockInfo(s.getName(), kindOf(s.getKindValue()), s.getHeld(), s.getHeldBy(), s.getClient(), s.getFence(),
+        return new LockInfo(s.getName(), kindOf(s.getKindValue()), s.getHeld(), s.getHeldBy(), s.getClient(),
+            s.getFence(),
             ttl, s.getHoldCount(), s.getHolders(), s.getLimit(), s.getWaiters(), s.getQueued(), s.getAnnotation());
     }
 
@@ -119,21 +120,22 @@ public final class LockdClient implements AutoCloseable {
     }
 
     /**
-     * Sets how many permits a semaphore has, at least 1, and returns how many it had, 0 if there was no limit. Permits that
-     * are out stay out. Doing it twice is fine.
+     * Sets how many permits a semaphore has, at least 1, and returns how many it had, 0 if there was no limit. Permits
+     * that are out stay out. Doing it twice is fine.
      *
      * @throws OutcomeUnknownException if it may have been done
      */
     public int setLimit(String name, int limit) {
-        SessionRequest q = SessionRequest.newBuilder().setSetLimit(SetLimit.newBuilder().setName(name).setLimit(limit)).build();
+        SessionRequest q = SessionRequest.newBuilder().setSetLimit(SetLimit.newBuilder().setName(name).setLimit(limit))
+            .build();
         Answer a = Errors.await("set the limit of \"" + name + '"', new Inquiry(engine, name, q).change().ask());
         return a.response().getLimitSet().getPrevious();
     }
 
     /**
-     * Tells a function of each end of a hold of a name, once. A function that is slow is told several ends as one, which
-     * counts them. After an interruption comes an event with gap. It is for display, caches and the like: to get a lock,
-     * ask for it.
+     * Tells a function of each end of a hold of a name, once. A function that is slow is told several ends as one,
+     * which counts them. After an interruption comes an event with gap. It is for display, caches and the like: to get
+     * a lock, ask for it.
      *
      * @throws LockdUnavailableException if the server does not agree in time. Nothing is watched then
      */
@@ -156,9 +158,9 @@ public final class LockdClient implements AutoCloseable {
     }
 
     /**
-     * Releases all locks and ends the session. It waits up to 2 s for the server, and much shorter if nothing is held. If
-     * no answer comes the leases run out by themselves. All that waits ends with {@link ClientClosedException}. Closing it
-     * twice is fine.
+     * Releases all locks and ends the session. It waits up to 2 s for the server, and much shorter if nothing is held.
+     * If no answer comes the leases run out by themselves. All that waits ends with {@link ClientClosedException}.
+     * Closing it twice is fine.
      */
     @Override
     public void close() {

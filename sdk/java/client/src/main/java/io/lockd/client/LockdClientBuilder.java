@@ -49,7 +49,8 @@ public final class LockdClientBuilder {
 
     /** How long locks outlive the last sign of life of this client. Default: the server's, usually 30 s. */
     public LockdClientBuilder sessionTtl(Duration ttl) {
-        open.setSessionTtl(com.google.protobuf.Duration.newBuilder().setSeconds(ttl.getSeconds()).setNanos(ttl.getNano()));
+        open.setSessionTtl(com.google.protobuf.Duration.newBuilder().setSeconds(ttl.getSeconds())
+            .setNanos(ttl.getNano()));
         return this;
     }
 
@@ -98,7 +99,9 @@ public final class LockdClientBuilder {
         return tls();
     }
 
-    /** Speaks TLS, and shows a certificate. Both files are PEM, the key is PKCS 8; they are read for each connection. */
+    /**
+     * Speaks TLS, and shows a certificate. Both files are PEM, the key is PKCS 8; they are read for each connection.
+     */
     public LockdClientBuilder certificate(String certFile, String keyFile) {
         this.certFile = certFile;
         this.keyFile = keyFile;
@@ -112,8 +115,8 @@ public final class LockdClientBuilder {
     }
 
     /**
-     * Shows the token in a file to the server. The file is read again for a new stream when it has changed. A token is sent
-     * over TLS, or to a loopback address.
+     * Shows the token in a file to the server. The file is read again for a new stream when it has changed. A token is
+     * sent over TLS, or to a loopback address.
      */
     public LockdClientBuilder tokenFile(String path) {
         tokenFile = path == null || path.isEmpty() ? null : path;
@@ -121,8 +124,8 @@ public final class LockdClientBuilder {
     }
 
     /**
-     * Has a function told when the relation with the server changes, in order, by the thread for such calls. After close no
-     * call begins.
+     * Has a function told when the relation with the server changes, in order, by the thread for such calls. After
+     * close no call begins.
      */
     public LockdClientBuilder onStatus(Consumer<Status> told) {
         onStatus = told;
@@ -149,7 +152,8 @@ public final class LockdClientBuilder {
     public LockdClient build() {
         Settings.Tls files = tls ? new Settings.Tls(caFile, certFile, keyFile, serverName) : null;
         Consumer<Status> told = onStatus;
-        Consumer<Settings.News> news = told == null ? null : n -> told.accept(new Status(Status.State.valueOf(n.state()),
+        Consumer<Settings.News> news = told == null ? null : n
+            -> told.accept(new Status(Status.State.valueOf(n.state()),
             Duration.ofNanos(n.validNanos()), n.why() == null ? "" : n.why().toString(), n.session()));
         Settings settings = new Settings(Addresses.read(addresses), admin, open.build(), answer.toNanos(),
             connectWait.toNanos(), files, tokenFile, news, executor);

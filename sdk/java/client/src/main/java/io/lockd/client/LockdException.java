@@ -19,7 +19,9 @@ public class LockdException extends RuntimeException {
         return reason;
     }
 
-    /** More about some reasons, such as the {@code limit} that was reached, or the {@code field} that is not allowed. */
+    /**
+     * More about some reasons, such as the {@code limit} that was reached, or the {@code field} that is not allowed.
+     */
     public Map<String, String> metadata() {
         return metadata == null ? Map.of() : metadata;
     }

@@ -23,7 +23,8 @@ final class Operator {
                 "to unlock by force is for operators: give the client their address with adminAddress(\"HOST:PORT\")");
         }
         ForceReleaseRequest request = ForceReleaseRequest.newBuilder().setName(name)
-            .setKind(LockKind.forNumber(kind.ordinal() + 1)).setWhy(why).setBy(System.getProperty("user.name", "")).build();
+            .setKind(LockKind.forNumber(kind.ordinal() + 1)).setWhy(why).setBy(System.getProperty("user.name", ""))
+            .build();
         try {
             return AdminServiceGrpc.newBlockingStub(engine.channels().unary(address))
                 .withCallCredentials(engine.channels().options().getCredentials())

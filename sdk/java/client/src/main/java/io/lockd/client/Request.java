@@ -11,8 +11,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.IntConsumer;
 
 /**
- * A request for a lock, or for several. Its options return itself; what acquires may be called several times, and each call
- * is a request of its own. A request is not for several threads at a time.
+ * A request for a lock, or for several. Its options return itself; what acquires may be called several times, and each
+ * call is a request of its own. A request is not for several threads at a time.
  *
  * @param <R> the type of the request
  * @param <H> what is granted
@@ -66,8 +66,8 @@ public abstract class Request<R extends Request<R, H>, H> {
     }
 
     /**
-     * Asks for permits of a semaphore, all or none; 0 is 1. limit is how many there are: the first request that states it
-     * sets it, a later one that states another fails with {@code LOCK_CONFIG_MISMATCH}. 0 is whatever was set.
+     * Asks for permits of a semaphore, all or none; 0 is 1. limit is how many there are: the first request that states
+     * it sets it, a later one that states another fails with {@code LOCK_CONFIG_MISMATCH}. 0 is whatever was set.
      */
     public R semaphore(int permits, int limit) {
         this.permits = permits;
@@ -76,7 +76,8 @@ public abstract class Request<R extends Request<R, H>, H> {
     }
 
     /**
-     * Bounds the wait, also while there is no connection; then {@link LockTimeoutException}. Zero tries once, and throws
+     * Bounds the wait, also while there is no connection; then {@link LockTimeoutException}. Zero tries once, and
+     * throws
      * {@link LockHeldException} if the lock is busy. A server that does not answer gets the answer timeout beyond that;
      * then {@link OutcomeUnknownException}. Without it the wait has no bound.
      */
@@ -95,9 +96,9 @@ public abstract class Request<R extends Request<R, H>, H> {
     }
 
     /**
-     * Bounds for how long a lock is held whose lease is renewed, from the grant on, so that a holder that hangs does not
-     * keep it for ever. After that it is lost, with {@link LockLostException#maxHold}. Nothing prolongs it. A server that
-     * does not know it refuses it ({@code UNIMPLEMENTED}).
+     * Bounds for how long a lock is held whose lease is renewed, from the grant on, so that a holder that hangs does
+     * not keep it for ever. After that it is lost, with {@link LockLostException#maxHold}. Nothing prolongs it. A
+     * server that does not know it refuses it ({@code UNIMPLEMENTED}).
      */
     public R maxHold(Duration most) {
         if (most.isNegative() || most.isZero()) {
@@ -108,8 +109,8 @@ public abstract class Request<R extends Request<R, H>, H> {
     }
 
     /**
-     * Names the holder. Requests of the same holder and client are reentrant: each is granted with the same fence, and the
-     * name is free after each was unlocked. Without it every request is a holder of its own.
+     * Names the holder. Requests of the same holder and client are reentrant: each is granted with the same fence, and
+     * the name is free after each was unlocked. Without it every request is a holder of its own.
      */
     public R holder(String name) {
         holder = name;
@@ -123,8 +124,8 @@ public abstract class Request<R extends Request<R, H>, H> {
     }
 
     /**
-     * Says who asks, so that deadlocks are found: one thread of work, that does nothing else while this request waits. Use
-     * an id that nobody else has, such as a UUID.
+     * Says who asks, so that deadlocks are found: one thread of work, that does nothing else while this request waits.
+     * Use an id that nobody else has, such as a UUID.
      */
     public R actor(String id) {
         actor = id;
@@ -132,8 +133,8 @@ public abstract class Request<R extends Request<R, H>, H> {
     }
 
     /**
-     * Has a function told how many others wait before this request, if it has to wait; again when that is another number.
-     * 0 is the next. It is called by the client's thread for such calls, before what is granted is returned.
+     * Has a function told how many others wait before this request, if it has to wait; again when that is another
+     * number. 0 is the next. It is called by the client's thread for such calls, before what is granted is returned.
      */
     public R onQueued(IntConsumer told) {
         onQueued = told;
@@ -153,7 +154,8 @@ public abstract class Request<R extends Request<R, H>, H> {
 
     /**
      * Waits until it is granted, the time of {@code waitUpTo} has passed, or the thread is interrupted. It outlives
-     * interruptions of the connection. When it throws the request is taken back, and a grant of that moment is released.
+     * interruptions of the connection. When it throws the request is taken back, and a grant of that moment is
+     * released.
      *
      * @throws InterruptedException if the thread is interrupted
      * @throws LockTimeoutException if the time of {@code waitUpTo} has passed
@@ -216,8 +218,8 @@ public abstract class Request<R extends Request<R, H>, H> {
     }
 
     /**
-     * Like {@link #acquire}, for those who do not wait. The future fails with the same exceptions. To cancel it takes the
-     * request back: it leaves no hold and no place in a queue.
+     * Like {@link #acquire}, for those who do not wait. The future fails with the same exceptions. To cancel it takes
+     * the request back: it leaves no hold and no place in a queue.
      */
     public CompletableFuture<H> acquireAsync() {
         AcquireAsk ask = ask(patience);

@@ -3,8 +3,8 @@ package io.lockd.client;
 import java.util.function.Consumer;
 
 /**
- * The time for which a candidate leads. It ends by {@code resign} or {@code close}, or by being lost, once and for good.
- * Any thread may use it.
+ * The time for which a candidate leads. It ends by {@code resign} or {@code close}, or by being lost, once and for
+ * good. Any thread may use it.
  */
 public final class Term implements AutoCloseable {
     private final Held held;
@@ -14,8 +14,8 @@ public final class Term implements AutoCloseable {
     }
 
     /**
-     * The number of the term: later terms of the election have greater ones. Give it to the resource with each access: a
-     * leader that was stopped may act when another one leads already.
+     * The number of the term: later terms of the election have greater ones. Give it to the resource with each access:
+     * a leader that was stopped may act when another one leads already.
      */
     public long fence() {
         return held.fence();
@@ -42,7 +42,10 @@ public final class Term implements AutoCloseable {
         return held;
     }
 
-    /** Ends the term, before the server is asked; the next candidate leads at once. It throws what {@link Held#unlock} does. */
+    /**
+     * Ends the term, before the server is asked; the next candidate leads at once. It throws what {@link Held#unlock}
+     * does.
+     */
     public void resign() {
         held.unlock();
     }

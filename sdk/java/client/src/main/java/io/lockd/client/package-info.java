@@ -1,6 +1,6 @@
 /**
- * The Java SDK of lockd, the lock broker. A {@link io.lockd.client.LockdClient} keeps one session with a server, which all
- * its locks share; make one for a process.
+ * The Java SDK of lockd, the lock broker. A {@link io.lockd.client.LockdClient} keeps one session with a server, which
+ * all its locks share; make one for a process.
  *
  * <pre>{@code
  * try (LockdClient client = LockdClient.connect("127.0.0.1:7420");
@@ -21,12 +21,12 @@
  * request is taken back, and a grant of that moment is released.
  *
  * <h2>What it does not promise</h2>
- * A program can be stopped between asking and acting, and act late. Only a resource that is given the fence, and refuses
- * smaller ones than it has seen, is safe from that.
+ * A program can be stopped between asking and acting, and act late. Only a resource that is given the fence, and
+ * refuses smaller ones than it has seen, is safe from that.
  *
  * <h2>When the connection breaks</h2>
- * The client goes on with its session in another stream, at another address if it knows one. Locks stay held, with their
- * fences, if that succeeds before their deadlines. Requests that wait are made again, and keep their bounds.
+ * The client goes on with its session in another stream, at another address if it knows one. Locks stay held, with
+ * their fences, if that succeeds before their deadlines. Requests that wait are made again, and keep their bounds.
  *
  * <h2>Threads</h2>
  * A handle belongs to no thread: any may use it. A client has one thread for the network and the clock, and one that

@@ -63,7 +63,8 @@ public final class Driver {
         }
     }
 
-    private final PrintStream out = new PrintStream(new FileOutputStream(FileDescriptor.out), false, StandardCharsets.UTF_8);
+    private final PrintStream out = new PrintStream(new FileOutputStream(FileDescriptor.out), false,
+        StandardCharsets.UTF_8);
     private final ExecutorService commands = Executors.newCachedThreadPool(task -> {
         Thread t = new Thread(task, "driver");
         t.setDaemon(true);
@@ -151,7 +152,8 @@ public final class Driver {
         }
         Map<String, Object> all = new LinkedHashMap<>();
         if (e instanceof LockdException l) {
-            l.metadata().forEach((name, value) -> all.put(name, name.equals("limit") ? (Object) Long.valueOf(value) : value));
+            l.metadata().forEach((name, value) -> all.put(name, name.equals("limit") ? (Object) Long.valueOf(value)
+                : value));
         }
         return all;
     }

@@ -90,7 +90,8 @@ class HandleTest {
         h.extend(Duration.ofSeconds(60));
         assertTrue(h.remaining().compareTo(Duration.ofSeconds(50)) > 0, h.remaining()::toString);
         h.makeAuto();
-        assertEquals("LEASE_IS_AUTO", assertThrows(LockdException.class, () -> h.extend(Duration.ofSeconds(9))).reason());
+        assertEquals("LEASE_IS_AUTO", assertThrows(LockdException.class, () -> h.extend(Duration.ofSeconds(9)))
+            .reason());
         h.shorten(Duration.ofMillis(1500));
         assertTrue(h.remaining().compareTo(Duration.ofSeconds(2)) < 0, h.remaining()::toString);
         assertTrue(told.poll(1, TimeUnit.MINUTES) != null);
@@ -117,7 +118,8 @@ class HandleTest {
             assertTrue(one.isHeld() && two.isHeld());
             assertFalse(client.lock("rw").write().tryAcquire().isPresent());
         }
-        try (Held w = client.lock("rw").write().holder("me").acquire(); Held r = client.lock("rw").read().holder("me").acquire()) {
+        try (Held w = client.lock("rw").write().holder("me").acquire(); Held r = client.lock("rw").read().holder("me")
+            .acquire()) {
             assertTrue(r.isHeld());
             assertEquals(LockKind.WRITE, w.kind());
         }
@@ -140,7 +142,8 @@ class HandleTest {
             assertFalse(none.isPresent());
             assertFalse(client.look("several/a").held());
         }
-        HeldAll all = client.lockAll(List.of(LockItem.of("several/a"), LockItem.semaphore("several/s", 1, 2))).acquire();
+        HeldAll all = client.lockAll(List.of(LockItem.of("several/a"), LockItem.semaphore("several/s", 1, 2)))
+            .acquire();
         assertEquals(2, all.all().size());
         all.all().get(0).unlock();
         assertFalse(all.isHeld());
@@ -175,7 +178,8 @@ class HandleTest {
     @Test
     void refusesWhatNoServerTakes() {
         assertEquals("INVALID_NAME", assertThrows(LockdException.class, () -> client.lock("").acquire()).reason());
-        assertEquals("INVALID_NAME", assertThrows(LockdException.class, () -> client.lock("\ud800").acquire()).reason());
+        assertEquals("INVALID_NAME", assertThrows(LockdException.class, () -> client.lock("\ud800").acquire())
+            .reason());
         assertThrows(IllegalArgumentException.class, () -> LockdClient.connect("host:port"));
     }
 }

@@ -58,11 +58,14 @@ class WaitTest {
             if (i % 3 == 0) { // the grant and the end of the wait meet
                 h.unlockAsync();
             }
-            cancelled.cancel(true);
+            if (!cancelled.cancel(true)) { // it was granted before
+                cancelled.join().unlock();
+            }
             interrupted.interrupt();
             assertThrowsTimeoutOrGrants(name, kinds[i % 2]);
             interrupted.join(World.PATIENCE.toMillis());
             assertTrue(how.get() == null || how.get() instanceof InterruptedException, () -> "" + how.get());
+            World.until("nobody waits", () -> client.look(name).waiters() + client.look(name).queued() == 0);
             h.close();
             World.until("nobody holds it or waits", () -> {
                 LockInfo info = client.look(name);

@@ -100,11 +100,13 @@ public abstract class Ask {
     private void tooLate() {
         engine.waiting.remove(this);
         Failure why = engine.connectFailure == null ? null : engine.connectFailure.unavailable();
-        done(Answer.failed(why != null && bound == Fault.UNAVAILABLE ? why : Failure.of(bound, lateText(bound), why), true));
+        done(Answer.failed(why != null && bound == Fault.UNAVAILABLE ? why : Failure.of(bound, lateText(bound), why),
+            true));
     }
 
     private static String lateText(Fault f) {
-        return f == Fault.TIMED_OUT ? "the wait ended before the lock was granted" : "the lock service cannot be reached";
+        return f == Fault.TIMED_OUT ? "the wait ended before the lock was granted"
+            : "the lock service cannot be reached";
     }
 
     /** There is a session now. */
@@ -157,7 +159,8 @@ public abstract class Ask {
             begin();
             return;
         }
-        boolean given = f != null && (over || f.is(Fault.NO_ANSWER, Fault.BROKEN) || once && f.fault == Fault.CANCELLED);
+        boolean given = f != null && (over || f.is(Fault.NO_ANSWER, Fault.BROKEN) || once
+            && f.fault == Fault.CANCELLED);
         done(given ? a.missing(changes) : a);
     }
 

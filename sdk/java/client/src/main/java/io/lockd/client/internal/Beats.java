@@ -3,7 +3,10 @@ package io.lockd.client.internal;
 import com.google.protobuf.Duration;
 import io.lockd.v1.Validity;
 
-/** Remembers when the last heartbeats of a stream were sent, because what the server tells about validity counts from there. */
+/**
+ * Remembers when the last heartbeats of a stream were sent, because what the server tells about validity counts from
+ * there.
+ */
 final class Beats {
     private static final int KEPT = 64;
 

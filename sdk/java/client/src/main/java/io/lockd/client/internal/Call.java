@@ -33,7 +33,8 @@ public final class Call {
     }
 
     /** What became of a call. unsent says that the server surely never saw it. */
-    public record Answer(SessionResponse response, Stream stream, List<Grant> grants, int left, Failure failure, boolean unsent) {
+    public record Answer(SessionResponse response, Stream stream, List<Grant> grants, int left, Failure failure,
+        boolean unsent) {
         static Answer failed(Failure f, boolean unsent) {
             return new Answer(null, null, List.of(), 0, f, unsent);
         }
@@ -41,7 +42,8 @@ public final class Call {
         /** The failure of a request whose answer did not come. If it changes something, the outcome may be unknown. */
         Answer missing(boolean changes) {
             Failure why = failure.unavailable();
-            return failed(unsent || !changes ? why : Failure.of(Fault.OUTCOME_UNKNOWN, "the outcome is unknown", why), unsent);
+            return failed(unsent || !changes ? why : Failure.of(Fault.OUTCOME_UNKNOWN, "the outcome is unknown", why),
+                unsent);
         }
     }
 

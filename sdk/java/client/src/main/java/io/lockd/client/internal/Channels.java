@@ -63,7 +63,8 @@ public final class Channels {
                     ManagedChannel channel = channel(target);
                     loop.execute(() -> made.accept(channel, null));
                 } catch (IOException | RuntimeException e) {
-                    loop.execute(() -> made.accept(null, Failure.of(Fault.UNAVAILABLE, String.valueOf(e.getMessage()))));
+                    loop.execute(() -> made.accept(null, Failure.of(Fault.UNAVAILABLE,
+                        String.valueOf(e.getMessage()))));
                 }
             });
         } catch (RejectedExecutionException e) {

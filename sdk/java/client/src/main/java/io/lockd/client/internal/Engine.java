@@ -12,8 +12,8 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Keeps one session with a server: opens it when it is first needed, goes on with it when its stream breaks, and opens a
- * new one when it ends.
+ * Keeps one session with a server: opens it when it is first needed, goes on with it when its stream breaks, and opens
+ * a new one when it ends.
  */
 public final class Engine {
     /** How many requests of a client may be without an answer. */
@@ -132,7 +132,10 @@ public final class Engine {
         pause();
     }
 
-    /** Waits before an attempt, longer after each failure, so that clients of a restarted server do not come all at once. */
+    /**
+     * Waits before an attempt, longer after each failure, so that clients of a restarted server do not come all at
+     * once.
+     */
     private void pause() {
         long d = Math.min(MIN_BACKOFF << Math.min(Math.max(failures - 1, 0), 10), MAX_BACKOFF);
         if (session != null && session.resumable()) { // its leases end, however often it was interrupted of late
@@ -232,8 +235,8 @@ public final class Engine {
     }
 
     /**
-     * Whether to go on trying although the server does not know who this is: while locks are held, and for the time of an
-     * answer after the first such refusal since there was a session. Credentials are often renewed a moment later.
+     * Whether to go on trying although the server does not know who this is: while locks are held, and for the time of
+     * an answer after the first such refusal since there was a session. Credentials are often renewed a moment later.
      */
     private boolean bears(Session s, Failure why) {
         if (!why.is(Fault.UNAUTHENTICATED)) {

@@ -10,8 +10,8 @@ import io.lockd.v1.Deadlock;
 import java.util.Map;
 
 /**
- * Why something failed, without a stack: an exception is made of it where the program called. Several facts can be true:
- * the cause is another one.
+ * Why something failed, without a stack: an exception is made of it where the program called. Several facts can be
+ * true: the cause is another one.
  */
 public final class Failure {
     private static final Metadata.Key<String> REASON =
@@ -26,7 +26,8 @@ public final class Failure {
     /** Further facts, of which each fault knows the type; or null. */
     final Object detail;
 
-    private Failure(Fault fault, String reason, String text, Failure cause, Map<String, String> metadata, Object detail) {
+    private Failure(Fault fault, String reason, String text, Failure cause, Map<String, String> metadata,
+        Object detail) {
         this.fault = fault;
         this.reason = reason;
         this.text = text;
@@ -77,7 +78,8 @@ public final class Failure {
         }
         Status.Code code = Status.fromCodeValue(f.getCode()).getCode();
         Deadlock deadlock = f.hasDeadlock() ? f.getDeadlock() : null;
-        return new Failure(Fault.of(f.getReason(), code), f.getReason(), f.getMessage(), null, f.getMetadataMap(), deadlock);
+        return new Failure(Fault.of(f.getReason(), code), f.getReason(), f.getMessage(), null, f.getMetadataMap(),
+            deadlock);
     }
 
     /** How a call or a stream ended. */

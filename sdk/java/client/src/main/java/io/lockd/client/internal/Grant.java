@@ -16,7 +16,9 @@ public final class Grant {
     /** How a grant ended. */
     public enum How { UNLOCKED, CLOSED, LOST }
 
-    /** The end of a grant. reason is a LostReason; by and why are of a forced release; cause is what ended the session. */
+    /**
+     * The end of a grant. reason is a LostReason; by and why are of a forced release; cause is what ended the session.
+     */
     public record Ending(How how, String reason, String by, String why, Failure cause, boolean maxHold) {
         static final Ending UNLOCKED = new Ending(How.UNLOCKED, "", "", "", null, false);
         static final Ending CLOSED = new Ending(How.CLOSED, "", "", "", null, false);
@@ -154,7 +156,8 @@ public final class Grant {
 
     private Release.Builder releaseOf(int keep) {
         Hold.Key key = hold.key;
-        return Release.newBuilder().setName(key.name()).setKind(key.kind()).setHolder(key.holder()).setFence(fence).setKeep(keep);
+        return Release.newBuilder().setName(key.name()).setKind(key.kind()).setHolder(key.holder()).setFence(fence)
+            .setKeep(keep);
     }
 
     /** Releases all permits but some. */

@@ -9,8 +9,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Takes what a stream told. The order of messages is kept: a heartbeat's answer speaks of the locks granted before it, and
- * of no later ones.
+ * Takes what a stream told. The order of messages is kept: a heartbeat's answer speaks of the locks granted before it,
+ * and of no later ones.
  */
 final class Heard {
     private Heard() { }
@@ -97,7 +97,8 @@ final class Heard {
         switch (m.getMessageCase()) {
             case GRANTED:
                 grants = granted(st, c, m.getGranted());
-                failure = grants == null ? Failure.of(Fault.PROTOCOL, "a grant of more or less than was asked for") : null;
+                failure = grants == null ? Failure.of(Fault.PROTOCOL, "a grant of more or less than was asked for")
+                    : null;
                 break;
             case RELEASED:
                 left = m.getReleased().getRemaining();
@@ -115,8 +116,8 @@ final class Heard {
                 break;
             case RESULT:
                 failure = Failure.of(m.getResult().getFailure());
-                // A release that was sent on an earlier stream, too, may have been carried out by the replica there: that
-                // the hold is gone is what was asked for.
+                // A release that was sent on an earlier stream, too, may have been carried out by the replica there:
+                // that the hold is gone is what was asked for.
                 if (failure != null && c.seen && c.freesAll() && failure.is(Fault.NOT_HELD, Fault.STALE)) {
                     failure = null;
                 }

@@ -75,7 +75,8 @@ final class Hold {
             if (end <= PASSED_MOST) {
                 return false;
             }
-            // While a shortening is not answered nothing else that the server tells counts: it may have been written before.
+            // While a shortening is not answered nothing else that the server tells counts: it may have been written
+            // before.
             if (to <= end || shortening != null || deadline.compareAndSet(end, to)) {
                 return true;
             }

@@ -205,7 +205,8 @@ final class Resume {
             case EXTEND:
                 break;
             default:
-                if (c.watch || c.abandoned) { // a Watch that the engine repeats by itself; or nobody waits for the answer
+                // a Watch that the engine repeats by itself; or nobody waits for the answer
+                if (c.watch || c.abandoned) {
                     return;
                 }
         }
@@ -215,8 +216,8 @@ final class Resume {
     }
 
     /**
-     * Asks for a lock again, with what is left of the wait. The server undoes what the request may have taken under its old
-     * ids. A fair one has its place under one of them. For nobody it is asked only to have that undone.
+     * Asks for a lock again, with what is left of the wait. The server undoes what the request may have taken under its
+     * old ids. A fair one has its place under one of them. For nobody it is asked only to have that undone.
      */
     private void acquireAgain(Call c) {
         List<Long> former = former(c);
@@ -243,7 +244,8 @@ final class Resume {
         if (c.waits) {
             return List.of(c.id());
         }
-        List<Long> former = new ArrayList<>(before.subList(Math.max(0, before.size() + 1 - MOST_FORMER), before.size()));
+        List<Long> former = new ArrayList<>(before.subList(Math.max(0, before.size() + 1 - MOST_FORMER),
+            before.size()));
         former.add(c.id());
         return former;
     }

@@ -18,8 +18,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 
 /**
- * A client's relation with the server: what it holds and what it asked for. It is on one stream at a time, and goes on in
- * another one when that breaks. It belongs to the loop.
+ * A client's relation with the server: what it holds and what it asked for. It is on one stream at a time, and goes on
+ * in another one when that breaks. It belongs to the loop.
  */
 final class Session {
     /** How long close waits. A tenth of it is enough if the answer means nothing. */
@@ -130,7 +130,8 @@ final class Session {
                 abandon(c, Failure.of(Fault.NO_ANSWER, "the server did not answer in time")));
             c.then = a -> {
                 Loop.cancel(late);
-                boolean unknown = a.failure() != null && !a.unsent() && a.failure().is(Fault.NO_ANSWER, Fault.SESSION_OVER);
+                boolean unknown = a.failure() != null && !a.unsent() && a.failure().is(Fault.NO_ANSWER,
+                    Fault.SESSION_OVER);
                 answer.complete(unknown ? a.missing(true) : a);
             };
             if (!submit(c)) {
@@ -140,7 +141,9 @@ final class Session {
         return engine.unlessClosed(answer);
     }
 
-    /** What is known to be refused: null is well. A lease that is too short would end here before the server said so. */
+    /**
+     * What is known to be refused: null is well. A lease that is too short would end here before the server said so.
+     */
     private Failure refusal(Grant g, Call c, boolean mustBeFixed) {
         Extend e = c.request.getExtend();
         if (mustBeFixed && g.hold.auto) { // the server would make it fixed
@@ -246,8 +249,8 @@ final class Session {
     }
 
     /**
-     * Has the alarm ring at a time if it would not ring earlier anyway. It is the one timer for the deadlines of all holds,
-     * and may ring early, never late: a deadline that moved later is noticed when it rings.
+     * Has the alarm ring at a time if it would not ring earlier anyway. It is the one timer for the deadlines of all
+     * holds, and may ring early, never late: a deadline that moved later is noticed when it rings.
      */
     private void ringAt(long at) {
         if (at < alarmAt) {
@@ -269,7 +272,9 @@ final class Session {
         }
     }
 
-    /** Notes a shortening that is about to be sent: from here on the earlier end counts. lockd takes 1 % and 2 ms off. */
+    /**
+     * Notes a shortening that is about to be sent: from here on the earlier end counts. lockd takes 1 % and 2 ms off.
+     */
     private void shortening(Call c) {
         Hold h = c.extended.hold;
         long lease = Beats.nanos(c.request.getExtend().getLease());

@@ -18,8 +18,8 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.function.Consumer;
 
 /**
- * One stream of a session, with a connection of its own, so that a new one can be at another replica while the old one is
- * still being left. It connects, opens or resumes the session, and then sends and hears. It belongs to the loop.
+ * One stream of a session, with a connection of its own, so that a new one can be at another replica while the old one
+ * is still being left. It connects, opens or resumes the session, and then sends and hears. It belongs to the loop.
  */
 public final class Stream extends ClientCall.Listener<SessionResponse> {
     /** An attempt takes a third of the session TTL, within these bounds. */
@@ -76,8 +76,9 @@ public final class Stream extends ClientCall.Listener<SessionResponse> {
 
     /**
      * Has the session begin, or go on, in this stream, and tells null or why that failed. It connects first, because a
-     * session that is on another stream stands still from Open on. A server that does not even connect is given up after a
-     * third of the time of an attempt, and later when that happened before: connecting takes long where many come at once.
+     * session that is on another stream stands still from Open on. A server that does not even connect is given up
+     * after a third of the time of an attempt, and later when that happened before: connecting takes long where many
+     * come at once.
      */
     void open(Consumer<Failure> tried) {
         this.tried = tried;
@@ -284,12 +285,13 @@ public final class Stream extends ClientCall.Listener<SessionResponse> {
             Fault.SESSION_EXPIRED, Fault.QUOTA, Fault.PROTOCOL)) {
             return false;
         }
-        return !cause.is(Fault.SUPERSEDED) || session.epoch > epoch; // perhaps an attempt of ours that we have not heard of
+        // perhaps an attempt of ours that we have not heard of
+        return !cause.is(Fault.SUPERSEDED) || session.epoch > epoch;
     }
 
     /**
-     * How long it may be silent until the session seeks a better one. That leaves a quarter of a TTL: a lease is valid for
-     * two thirds of a TTL at least after the heartbeat that was answered last.
+     * How long it may be silent until the session seeks a better one. That leaves a quarter of a TTL: a lease is valid
+     * for two thirds of a TTL at least after the heartbeat that was answered last.
      *
      * <pre>patience = interval of heartbeats (TTL/3) + TTL/12</pre>
      */

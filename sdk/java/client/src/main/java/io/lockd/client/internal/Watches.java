@@ -148,7 +148,8 @@ public final class Watches {
         }
         watched.remove(w.name);
         if (engine.session != null) {
-            engine.session.submit(new Call(SessionRequest.newBuilder().setUnwatch(Unwatch.newBuilder().setName(w.name))));
+            engine.session.submit(new Call(SessionRequest.newBuilder().setUnwatch(Unwatch.newBuilder()
+                .setName(w.name))));
         }
     }
 
@@ -173,7 +174,8 @@ public final class Watches {
         if (of == null || of.repeats(u)) {
             return;
         }
-        String cause = u.getCause().name().replace("CAUSE_", "").replace("UNSPECIFIED", "UNKNOWN").replace("UNRECOGNIZED", "UNKNOWN");
+        String cause = u.getCause().name().replace("CAUSE_", "").replace("UNSPECIFIED", "UNKNOWN")
+            .replace("UNRECOGNIZED", "UNKNOWN");
         tell(u.getName(), new Event(u.getName(), cause, u.getFence(), u.getMerged(), false, null));
     }
 

@@ -16,8 +16,8 @@ import java.util.stream.Collectors;
  * What cannot be as in one process: a lock can be lost. From then on {@code isHeldByCurrentThread} is false and
  * {@code getHoldCount} is 0; a nested lock throws {@link io.lockd.client.LockLostException}; {@code unlock} throws
  * {@link IllegalMonitorStateException} with that as its cause, once for all holds of the thread. A handle
- * ({@link LockdClient#lock}) tells the loss at once. A thread that ends without unlock keeps the lock until the client is
- * closed. {@code tryLock} does not go before those who wait. Other failures are
+ * ({@link LockdClient#lock}) tells the loss at once. A thread that ends without unlock keeps the lock until the client
+ * is closed. {@code tryLock} does not go before those who wait. Other failures are
  * {@link io.lockd.client.LockdException}s, as of handles.
  */
 public final class LockdLocks {
@@ -68,7 +68,8 @@ public final class LockdLocks {
     }
 
     /**
-     * Several locks of this client as one: all or none. A thread that holds one of them by itself is refused with the reason
+     * Several locks of this client as one: all or none. A thread that holds one of them by itself is refused with the
+     * reason
      * {@code ALREADY_HELD}. It has no fence of its own.
      */
     public RLock getMultiLock(RLock... locks) {

@@ -5,8 +5,8 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.Lock;
 
 /**
- * A lock that belongs to a thread and is reentrant, with the verbs of Redisson's lock of the same name. {@link LockdLocks}
- * says how a loss is told.
+ * A lock that belongs to a thread and is reentrant, with the verbs of Redisson's lock of the same name. {@link
+ * LockdLocks} says how a loss is told.
  */
 public interface RLock extends Lock {
     /** The name that is locked. */

@@ -3,8 +3,8 @@ package io.lockd.client.locks;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A semaphore whose permits have ids and leases, with the verbs of Redisson's. Permits belong to no thread. An id is known
- * to the client that acquired it, and to no other. Without a lease a permit is renewed while this client lives.
+ * A semaphore whose permits have ids and leases, with the verbs of Redisson's. Permits belong to no thread. An id is
+ * known to the client that acquired it, and to no other. Without a lease a permit is renewed while this client lives.
  */
 public interface RPermitExpirableSemaphore {
     /** The name. */

@@ -10,7 +10,8 @@ import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 
 /**
- * What a lock of threads is made of: each thread counts its holds of one grant, which is asked for once and released once.
+ * What a lock of threads is made of: each thread counts its holds of one grant, which is asked for once and released
+ * once.
  *
  * @param <H> what is granted
  */

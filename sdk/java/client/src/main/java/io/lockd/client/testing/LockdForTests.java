@@ -71,7 +71,8 @@ public final class LockdForTests implements AutoCloseable {
     }
 
     private void read(CompletableFuture<String> serves) {
-        try (BufferedReader in = new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
+        try (BufferedReader in = new BufferedReader(new InputStreamReader(process.getInputStream(),
+            StandardCharsets.UTF_8))) {
             for (String text = in.readLine(); text != null; text = in.readLine()) {
                 log.append(text).append('\n');
                 if (SERVES.matcher(text).find()) {

@@ -22,7 +22,9 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** What java.util.concurrent.locks documents of a lock, where one of other processes can have it, and Redisson's verbs. */
+/**
+ * What java.util.concurrent.locks documents of a lock, where one of other processes can have it, and Redisson's verbs.
+ */
 class ThreadLocksTest {
     private static LockdForTests lockd;
     private static LockdClient client;
@@ -171,7 +173,8 @@ class ThreadLocksTest {
         assertFalse(lock.isHeldByCurrentThread());
         assertEquals(0, lock.getHoldCount());
         assertThrows(LockLostException.class, lock::lock);
-        assertInstanceOf(LockLostException.class, assertThrows(IllegalMonitorStateException.class, lock::unlock).getCause());
+        assertInstanceOf(LockLostException.class, assertThrows(IllegalMonitorStateException.class, lock::unlock)
+            .getCause());
         assertEquals(-2, lock.remainTimeToLive());
         lock.lock();
         lock.unlock();
