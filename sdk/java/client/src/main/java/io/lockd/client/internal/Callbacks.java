@@ -1,0 +1,45 @@
+package io.lockd.client.internal;
+
+import java.util.concurrent.Executor;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+
+/** The thread that calls functions of the program, in order. It is there while there is something to call. */
+final class Callbacks implements Executor {
+    private final ThreadPoolExecutor thread;
+
+    Callbacks(String name) {
+        thread = new ThreadPoolExecutor(1, 1, 1, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), task -> {
+            Thread t = new Thread(task, name);
+            t.setDaemon(true);
+            return t;
+        });
+        thread.allowCoreThreadTimeOut(true);
+    }
+
+    /** What a function throws goes to the handler of uncaught exceptions; the next one is called all the same. */
+    @Override
+    public void execute(Runnable function) {
+        try {
+            thread.execute(function);
+        } catch (RejectedExecutionException e) {
+            // The client was closed: no call begins any more.
+        }
+    }
+
+    /** The same for what must be told: after the end the thread that tells it does that itself. */
+    void executeOrRun(Runnable function) {
+        try {
+            thread.execute(function);
+        } catch (RejectedExecutionException e) {
+            function.run();
+        }
+    }
+
+    /** Has no further call begin but those that were asked for. */
+    void end() {
+        thread.shutdown();
+    }
+}

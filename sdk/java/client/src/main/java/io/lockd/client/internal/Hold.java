@@ -1,0 +1,91 @@
+package io.lockd.client.internal;
+
+import io.lockd.v1.LockKind;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicLong;
+
+/** What a holder has of a name. The grants of a named holder share it, and live as long as each other. */
+final class Hold {
+    /** How a hold is known inside a session. */
+    record Key(String name, LockKind kind, String holder) {
+        static Key of(io.lockd.v1.Hold h) {
+            return new Key(h.getName(), h.getKind(), h.getHolder());
+        }
+    }
+
+    /** Somebody saw that the deadline had passed, or that of max_hold: it stays passed. */
+    private static final long PASSED = Long.MIN_VALUE;
+    private static final long PASSED_MOST = Long.MIN_VALUE + 1;
+
+    final Key key;
+    private final AtomicLong deadline;
+
+    // Of the loop:
+    /** Those that have not ended, in the order in which they were granted. */
+    final List<Grant> grants = new ArrayList<>(1);
+    /** Whether the server renews the lease. */
+    boolean auto;
+    /** By max_hold: no deadline is later; 0 if there is no such bound. */
+    volatile long most;
+    /** The last shortening that is not answered. */
+    Call shortening;
+
+    Hold(Key key, long deadline, long most, boolean auto) {
+        this.key = key;
+        this.most = most;
+        this.deadline = new AtomicLong(last(deadline));
+        this.auto = auto;
+    }
+
+    private long last(long to) {
+        return most == 0 ? to : Math.min(to, most);
+    }
+
+    /** Whether it was max_hold that ended it. */
+    boolean endedByMost() {
+        return deadline.get() == PASSED_MOST;
+    }
+
+    long end() {
+        return deadline.get();
+    }
+
+    /** Whether the deadline has passed. Any thread may ask; who is told so is right for ever. */
+    boolean passed(long now) {
+        for (;;) {
+            long end = deadline.get();
+            if (end <= PASSED_MOST) {
+                return true;
+            }
+            if (now < end) {
+                return false;
+            }
+            if (deadline.compareAndSet(end, most != 0 && end >= most ? PASSED_MOST : PASSED)) {
+                return true;
+            }
+        }
+    }
+
+    /** Moves the deadline later, and says whether it had not passed. */
+    boolean raise(long later, long now) {
+        long to = last(later);
+        while (!passed(now)) {
+            long end = deadline.get();
+            if (end <= PASSED_MOST) {
+                return false;
+            }
+            // While a shortening is not answered nothing else that the server tells counts: it may have been written
+            // before.
+            if (to <= end || shortening != null || deadline.compareAndSet(end, to)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Moves the deadline earlier. */
+    void lower(long to) {
+        deadline.getAndUpdate(end -> Math.min(end, to));
+    }
+}

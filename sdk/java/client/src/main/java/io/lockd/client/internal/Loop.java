@@ -1,0 +1,80 @@
+package io.lockd.client.internal;
+
+import io.netty.channel.EventLoop;
+import io.netty.channel.nio.NioEventLoopGroup;
+import io.netty.util.concurrent.ScheduledFuture;
+import java.util.concurrent.Executor;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
+
+/** The one thread that owns the engine: it reads and writes the network, and rings when a time has come. */
+final class Loop implements Executor {
+    private final NioEventLoopGroup group;
+    private final EventLoop loop;
+    private final long base = System.nanoTime();
+    private volatile boolean over;
+
+    Loop(String name) {
+        group = new NioEventLoopGroup(1, task -> {
+            Thread thread = new Thread(task, name);
+            thread.setDaemon(true);
+            return thread;
+        });
+        loop = group.next();
+    }
+
+    NioEventLoopGroup group() {
+        return group;
+    }
+
+    /** Nanoseconds on the monotonic clock. Wall clocks play no role. */
+    long now() {
+        return System.nanoTime() - base;
+    }
+
+    /** Has something done by the thread, after what it was given before. After the end nothing is. */
+    @Override
+    public void execute(Runnable task) {
+        try {
+            loop.execute(task);
+        } catch (RejectedExecutionException e) {
+            over = true; // the client was closed, and all that waited was told so
+        }
+    }
+
+    /** Whether something was not taken any more. */
+    boolean over() {
+        return over;
+    }
+
+    /** Has something done at a time, unless the timer is cancelled. It is called by the thread only. */
+    ScheduledFuture<?> at(long time, Runnable task) {
+        return loop.schedule(task, Math.max(time - now(), 0), TimeUnit.NANOSECONDS);
+    }
+
+    ScheduledFuture<?> after(long nanos, Runnable task) {
+        return at(now() + nanos, task);
+    }
+
+    static void cancel(ScheduledFuture<?> timer) {
+        if (timer != null) {
+            timer.cancel(false);
+        }
+    }
+
+    boolean inside() {
+        return loop.inEventLoop();
+    }
+
+    /** Ends the thread. */
+    void end() {
+        group.shutdownGracefully(0, 1, TimeUnit.SECONDS);
+    }
+
+    /** Waits for the end of the thread. */
+    void awaitEnd() {
+        if (!inside()) {
+            group.terminationFuture().awaitUninterruptibly(2, TimeUnit.SECONDS);
+        }
+    }
+}

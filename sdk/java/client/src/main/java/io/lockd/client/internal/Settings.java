@@ -1,0 +1,38 @@
+package io.lockd.client.internal;
+
+import io.lockd.v1.Open;
+import java.util.List;
+import java.util.concurrent.Executor;
+import java.util.function.Consumer;
+
+/** What a client was made with. */
+public final class Settings {
+    /** Files for TLS, all PEM and each null if it is not used. */
+    public record Tls(String caFile, String certFile, String keyFile, String serverName) { }
+
+    /** A change of the relation with the server. */
+    public record News(String state, long validNanos, Failure why, String session) { }
+
+    final List<String> targets;
+    final String admin;
+    final Open open;
+    final long answerNanos;
+    final long connectWaitNanos;
+    final Tls tls;
+    final String tokenFile;
+    final Consumer<News> onStatus;
+    final Executor executor;
+
+    public Settings(List<String> targets, String admin, Open open, long answerNanos, long connectWaitNanos, Tls tls,
+        String tokenFile, Consumer<News> onStatus, Executor executor) {
+        this.targets = List.copyOf(targets);
+        this.admin = admin;
+        this.open = open;
+        this.answerNanos = answerNanos;
+        this.connectWaitNanos = connectWaitNanos;
+        this.tls = tls;
+        this.tokenFile = tokenFile;
+        this.onStatus = onStatus;
+        this.executor = executor;
+    }
+}

@@ -1,0 +1,2 @@
+/** Help for tests of programs that use locks. */
+package io.lockd.client.testing;

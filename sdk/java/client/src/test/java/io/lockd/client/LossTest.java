@@ -1,0 +1,165 @@
+package io.lockd.client;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.lockd.client.testing.LockdForTests;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.time.Duration;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+
+/** What becomes of locks when a replica, the network or the process itself fails. */
+class LossTest {
+    private static World world;
+
+    @BeforeAll
+    static void start() throws Exception {
+        world = new World();
+    }
+
+    @AfterAll
+    static void end() throws Exception {
+        world.close();
+    }
+
+    @Test
+    void aKilledReplicaCostsNoLock() throws Exception {
+        BlockingQueue<LockLostException> lost = new LinkedBlockingQueue<>();
+        BlockingQueue<Status.State> states = new LinkedBlockingQueue<>();
+        try (LockdForTests one = world.lockd(); LockdForTests two = world.lockd();
+            LockdClient client = LockdClient.builder(one.address() + "," + two.address())
+                .onStatus(s -> states.add(s.state())).build();
+            LockdClient other = LockdClient.connect(two.address())) {
+            Held h = client.lock("moves").annotation("work").acquire().onLost(lost::add);
+            Held busy = other.lock("wanted").fair().acquire();
+            CompletableFuture<Held> waits = client.lock("wanted").fair().acquireAsync();
+            World.until("it waits", () -> other.look("wanted").queued() == 1);
+            assertEquals(Status.State.CONNECTED, states.poll(1, TimeUnit.MINUTES));
+            one.close();
+            assertEquals(Status.State.INTERRUPTED, states.poll(1, TimeUnit.MINUTES));
+            assertEquals(Status.State.CONNECTED, states.poll(1, TimeUnit.MINUTES));
+            h.check();
+            LockInfo there = other.look("moves");
+            assertEquals(h.fence(), there.fence());
+            assertEquals("work", there.annotation());
+            busy.unlock();
+            waits.get(1, TimeUnit.MINUTES).unlock();
+            h.unlock();
+            assertTrue(lost.isEmpty());
+        }
+    }
+
+    @Test
+    void aDrainedReplicaIsLeftWithAllLocks() throws Exception {
+        BlockingQueue<Status.State> states = new LinkedBlockingQueue<>();
+        try (LockdForTests one = world.lockd(); LockdForTests two = world.lockd();
+            LockdClient client = LockdClient.builder(one.address() + "," + two.address())
+                .onStatus(s -> states.add(s.state())).build()) {
+            Held h = client.lock("drained").acquire();
+            one.stop();
+            one.await();
+            h.check();
+            client.look("drained"); // at the other one
+            h.unlock();
+            assertFalse(states.contains(Status.State.DISCONNECTED));
+        }
+    }
+
+    @Test
+    void whoIsCutOffIsToldBeforeAnybodyElseIsGranted() throws Exception {
+        try (LockdForTests lockd = world.lockd(); Proxy proxy = new Proxy(lockd.address());
+            LockdClient client = LockdClient.builder(proxy.address()).sessionTtl(Duration.ofSeconds(2))
+                .answerTimeout(Duration.ofSeconds(1)).build();
+            LockdClient other = LockdClient.connect(lockd.address())) {
+            Held h = client.lock("cut").acquire();
+            CompletableFuture<LockLostException> lost = new CompletableFuture<>();
+            h.onLost(lost::complete);
+            CompletableFuture<Boolean> heldTwice = other.lock("cut").acquireAsync().thenApply(g -> h.isHeld());
+            proxy.cut(true);
+            assertFalse(heldTwice.get(1, TimeUnit.MINUTES));
+            assertEquals(LostReason.DEADLINE_PASSED, lost.get(1, TimeUnit.MINUTES).lostReason());
+            // A call that is bounded ends although nobody answers.
+            assertThrows(LockdUnavailableException.class, () -> client.look("cut"));
+            assertThrows(LockTimeoutException.class,
+                () -> client.lock("free").waitUpTo(Duration.ofMillis(500)).acquire());
+            proxy.cut(false);
+            client.lock("free").acquire().unlock();
+            assertThrows(LockLostException.class, h::unlock); // what is lost stays lost
+        }
+    }
+
+    /** A tried lock whose answer is swallowed may have been granted. */
+    @Test
+    void aMissingAnswerIsAnUnknownOutcome() throws Exception {
+        try (LockdForTests lockd = world.lockd(); Proxy proxy = new Proxy(lockd.address());
+            LockdClient client = LockdClient.builder(proxy.address()).answerTimeout(Duration.ofMillis(800)).build()) {
+            Held h = client.lock("silent").acquire();
+            proxy.cut(true);
+            assertThrows(OutcomeUnknownException.class, () -> client.lock("silent/2").tryAcquire());
+            assertThrows(OutcomeUnknownException.class, h::makeAuto);
+            assertThrows(OutcomeUnknownException.class, h::unlock);
+            assertFalse(h.isHeld());
+            proxy.cut(false);
+            h.unlock(); // waits for the same answer
+            World.until("the late grant is released", () -> !client.look("silent/2").held());
+        }
+    }
+
+    @Test
+    void aProcessThatStoodStillLearnsOfTheLossFirst() throws Exception {
+        try (LockdForTests lockd = world.lockd()) {
+            Process p = new ProcessBuilder(System.getProperty("java.home") + "/bin/java", "-XX:TieredStopAtLevel=1",
+                "-cp",
+                System.getProperty("java.class.path"), Sleeper.class.getName(), lockd.address())
+                .redirectErrorStream(true)
+                .start();
+            try (BufferedReader out = new BufferedReader(new InputStreamReader(p.getInputStream()))) {
+                assertEquals("held", out.readLine());
+                World.signal("STOP", p.pid());
+                try (LockdClient other = LockdClient.connect(lockd.address())) {
+                    other.lock("stopped").acquire(); // when its lease has ended
+                    Thread.sleep(1000); // so that it sees for how long it stood still
+                }
+                World.signal("CONT", p.pid());
+                assertEquals("lost", out.readLine());
+            } finally {
+                p.destroyForcibly().waitFor();
+            }
+        }
+    }
+
+    /** A program that asks all the time whether it holds a lock, and says the first time that it does not. */
+    static final class Sleeper {
+        private Sleeper() { }
+
+        public static void main(String[] args) throws Exception {
+            LockdClient client = LockdClient.builder(args[0]).sessionTtl(Duration.ofSeconds(1)).build();
+            Held h = client.lock("stopped").acquire();
+            System.out.println("held");
+            long last = System.nanoTime();
+            for (;;) {
+                long asks = System.nanoTime();
+                boolean held = h.isHeld();
+                // it stood still before it asked, and was told that it holds
+                if (held && asks - last > 1_200_000_000L) {
+                    System.out.println("it says that it is held");
+                }
+                if (!held) {
+                    System.out.println("lost");
+                    System.exit(0);
+                }
+                last = asks;
+                Thread.sleep(1); // where it is stopped, as a rule
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+package io.lockd.client;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+/** A way to a server that can be cut: then nothing passes any more, and nobody is told. */
+final class Proxy implements AutoCloseable {
+    private final ServerSocket listener = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+    private final Set<Socket> sockets = ConcurrentHashMap.newKeySet();
+    private final int port;
+    private volatile boolean cut;
+
+    Proxy(String target) throws IOException {
+        port = Integer.parseInt(target.substring(target.lastIndexOf(':') + 1));
+        run(this::accept);
+    }
+
+    private static void run(Runnable task) {
+        Thread t = new Thread(task, "proxy");
+        t.setDaemon(true);
+        t.start();
+    }
+
+    String address() {
+        return "127.0.0.1:" + listener.getLocalPort();
+    }
+
+    /** Has nothing pass any more, or all again. */
+    void cut(boolean on) {
+        cut = on;
+    }
+
+    private void accept() {
+        try {
+            for (;;) {
+                Socket client = listener.accept();
+                Socket server = new Socket(InetAddress.getLoopbackAddress(), port);
+                sockets.add(client);
+                sockets.add(server);
+                run(() -> copy(client, server));
+                run(() -> copy(server, client));
+            }
+        } catch (IOException e) {
+            // closed
+        }
+    }
+
+    private void copy(Socket from, Socket to) {
+        byte[] buffer = new byte[1 << 16];
+        try (InputStream in = from.getInputStream(); OutputStream out = to.getOutputStream()) {
+            for (int n = in.read(buffer); n >= 0; n = in.read(buffer)) {
+                while (cut) {
+                    Thread.sleep(1);
+                }
+                out.write(buffer, 0, n);
+            }
+        } catch (IOException | InterruptedException e) {
+            // it ends
+        }
+    }
+
+    @Override
+    public void close() throws IOException {
+        listener.close();
+        for (Socket s : sockets) {
+            s.close();
+        }
+    }
+}

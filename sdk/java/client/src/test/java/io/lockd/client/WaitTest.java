@@ -1,0 +1,189 @@
+package io.lockd.client;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.lockd.client.testing.LockdForTests;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** Waiting, its end, and many who wait. TEST_LONG=1 does more of the same. */
+class WaitTest {
+    private static final boolean LONG = "1".equals(System.getenv("TEST_LONG"));
+
+    private World world;
+    private LockdForTests lockd;
+    private LockdClient client;
+
+    @BeforeEach
+    void start() throws Exception {
+        world = new World();
+        lockd = world.lockd();
+        client = LockdClient.connect(lockd.address());
+    }
+
+    @AfterEach
+    void end() throws Exception {
+        client.close();
+        lockd.close();
+        world.close();
+    }
+
+    /** Interrupt, cancel and time-out in turn, some just when the lock is granted. */
+    @Test
+    void aWaitThatEndsLeavesNothing() throws Exception {
+        LockKind[] kinds = {LockKind.EXCLUSIVE, LockKind.FAIR};
+        for (int i = 0; i < (LONG ? 1000 : 30); i++) {
+            String name = "left/" + i % 2;
+            Held h = client.lock(name).kind(kinds[i % 2]).acquire();
+            CompletableFuture<Held> cancelled = client.lock(name).kind(kinds[i % 2]).acquireAsync();
+            AtomicReference<Throwable> how = new AtomicReference<>();
+            Thread interrupted = waiter(name, kinds[i % 2], how);
+            interrupted.start();
+            Thread.sleep(i % 5);
+            if (i % 3 == 0) { // the grant and the end of the wait meet
+                h.unlockAsync();
+            }
+            if (!cancelled.cancel(true)) { // it was granted before
+                cancelled.join().unlock();
+            }
+            interrupted.interrupt();
+            assertThrowsTimeoutOrGrants(name, kinds[i % 2]);
+            interrupted.join(World.PATIENCE.toMillis());
+            assertTrue(how.get() == null || how.get() instanceof InterruptedException, () -> "" + how.get());
+            World.until("nobody waits", () -> client.look(name).waiters() + client.look(name).queued() == 0);
+            h.close();
+            World.until("nobody holds it or waits", () -> {
+                LockInfo info = client.look(name);
+                return !info.held() && info.waiters() == 0 && info.queued() == 0;
+            });
+        }
+        assertEquals(List.of(), client.holds(""));
+    }
+
+    private Thread waiter(String name, LockKind kind, AtomicReference<Throwable> how) {
+        return new Thread(() -> {
+            try {
+                client.lock(name).kind(kind).acquire().unlock();
+            } catch (Throwable e) {
+                how.set(e);
+            }
+        });
+    }
+
+    private void assertThrowsTimeoutOrGrants(String name, LockKind kind) throws InterruptedException {
+        try {
+            client.lock(name).kind(kind).waitUpTo(Duration.ofMillis(5)).acquire().unlock();
+        } catch (LockTimeoutException e) {
+            assertEquals("WAIT_TIMEOUT", e.reason());
+        }
+    }
+
+    /** A counter that is not atomic. */
+    private int counter;
+
+    @Test
+    void manyThreadsTakeTurns() throws Exception {
+        int sections = LONG ? 1000 : 50;
+        all(16, () -> {
+            for (int i = 0; i < sections; i++) {
+                try (Held h = client.lock("counter").acquire()) {
+                    int read = counter;
+                    Thread.yield();
+                    counter = read + 1;
+                }
+            }
+            return null;
+        });
+        assertEquals(16 * sections, counter);
+    }
+
+    private static void all(int threads, Callable<Void> task) throws Exception {
+        ExecutorService pool = Executors.newFixedThreadPool(threads);
+        List<Future<Void>> done = new ArrayList<>();
+        for (int i = 0; i < threads; i++) {
+            done.add(pool.submit(task));
+        }
+        for (Future<Void> f : done) {
+            f.get(10, TimeUnit.MINUTES);
+        }
+        pool.shutdown();
+    }
+
+    @Test
+    void aRollingRestartCostsNothing() throws Exception {
+        if (!LONG) {
+            return;
+        }
+        List<LockdForTests> replicas = new ArrayList<>(List.of(world.lockd(), world.lockd()));
+        String addresses = lockd.address() + "," + replicas.get(0).address() + "," + replicas.get(1).address();
+        CountDownLatch over = new CountDownLatch(1);
+        try (LockdClient c = LockdClient.connect(addresses)) {
+            Thread rolling = new Thread(() -> roll(replicas, over));
+            rolling.start();
+            all(32, () -> {
+                for (int i = 0; over.getCount() > 0; i++) {
+                    try (Held h = c.lock("rolling/" + i % 8).acquire()) {
+                        Thread.sleep(5);
+                        h.check();
+                    }
+                }
+                return null;
+            });
+            rolling.join();
+        } finally {
+            replicas.forEach(LockdForTests::close);
+        }
+    }
+
+    private void roll(List<LockdForTests> replicas, CountDownLatch over) {
+        try {
+            for (int i = 0; i < replicas.size(); i++) {
+                Thread.sleep(2000);
+                LockdForTests old = replicas.get(i);
+                String address = old.address();
+                old.stop();
+                old.await();
+                replicas.set(i, world.lockd("LOCKD_LISTEN", address));
+            }
+            Thread.sleep(2000);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        } finally {
+            over.countDown();
+        }
+    }
+
+    @Test
+    void closeReleasesAllAndLeavesNoThread() throws Exception {
+        LockdClient c = LockdClient.builder(lockd.address()).name("closing").build();
+        Held h = c.lock("closed").acquire();
+        CompletableFuture<Held> waits = c.lock("closed").acquireAsync();
+        Watch w = c.election("closed/election").observe(l -> { });
+        c.close();
+        assertThrows(ClientClosedException.class, h::check);
+        Throwable why = assertThrows(Exception.class, () -> waits.get(1, TimeUnit.MINUTES)).getCause();
+        assertTrue(why instanceof ClientClosedException, () -> "" + why);
+        assertThrows(ClientClosedException.class, () -> c.lock("closed").acquire());
+        assertThrows(ClientClosedException.class, () -> c.look("closed"));
+        c.close();
+        w.close();
+        assertFalse(client.look("closed").held());
+        World.until("its threads have ended", () -> Thread.getAllStackTraces().keySet().stream()
+            .noneMatch(t -> t.getName().contains("closing") || t.getName().contains("observe")));
+    }
+}

@@ -1,0 +1,2 @@
+/** ShedLock on lockd. */
+package io.lockd.shedlock;

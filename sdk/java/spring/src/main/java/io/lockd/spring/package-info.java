@@ -1,0 +1,2 @@
+/** lockd in Spring: a lock registry, and what Spring Boot configures. */
+package io.lockd.spring;
