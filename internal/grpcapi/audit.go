@@ -3,9 +3,12 @@ package grpcapi
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/deadlock"
+	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/security"
 	"github.com/lockd-io/lockd/internal/session"
@@ -36,7 +39,11 @@ func (w *caller) auditCall(method string, req any, err error) {
 	if w == nil {
 		return
 	}
-	e := security.Event{Verb: method, Result: reasonOf(err)}
+	e := w.did
+	e.Verb = method
+	if err != nil || e.Result == "" {
+		e.Result = reasonOf(err)
+	}
 	if named, ok := req.(interface{ GetName() string }); ok {
 		e.Name = named.GetName()
 	}
@@ -50,12 +57,33 @@ func (w *caller) auditCall(method string, req any, err error) {
 	}
 	switch {
 	case errors.Is(err, session.ErrForbidden):
-		e.What, e.Detail = security.EventDenied, err.Error()
+		e.What, e.Detail = security.EventDenied, err.Error() // of what was done nothing was noted
 	case errors.Is(err, session.ErrUnauthenticated): // since the call began
 		e.What = security.EventUnauthenticated
 	}
 	if e.What != "" {
 		w.audit(e)
+	}
+}
+
+// forced notes what is known of a release by force: by whom and why, as the caller says, and who held the name.
+func (w *caller) forced(f session.Forced, k lock.Kind, holders []inspect.Holder, released bool) {
+	if w == nil {
+		return
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "kind %s, reason %q, by %q", k, f.Why, f.By)
+	for _, h := range holders {
+		fmt.Fprintf(&text, "; held by %s", h.Owner)
+		if h.Client.Identity != "" {
+			fmt.Fprintf(&text, " of %q", h.Client.Identity)
+		}
+		fmt.Fprintf(&text, " named %q at %q, kind %s, fence %d", h.Client.Name, h.Client.Peer, h.Kind, h.Fence)
+		w.did.Fence = max(w.did.Fence, uint64(h.Fence))
+	}
+	w.did.Detail = text.String()
+	if !released {
+		w.did.Result = reasonOf(lock.ErrNotHeld)
 	}
 }
 

@@ -1,6 +1,10 @@
 package grpcapi_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
@@ -22,12 +27,63 @@ import (
 // guarded is a server for one client, whom it takes everybody for.
 func guarded(t testing.TB, quota string, g *gate.Gate) *server {
 	t.Helper()
-	path := certstest.Write(t, filepath.Join(t.TempDir(), "clients.yaml"),
-		[]byte("default: guest\nclients: [{name: guest, lock: ['*'], quota: {"+quota+"}}]\n"))
-	guard, err := security.Open(security.Config{File: path}, zap.NewNop(), prometheus.NewRegistry())
+	guard := newGuard(t, "default: guest\nclients: [{name: guest, lock: ['*'], quota: {"+quota+"}}]\n", "")
+	return startGuarded(t, zap.NewNop(), func(*broker.Config) {}, g, guard)
+}
+
+func newGuard(t testing.TB, clients, audit string) *security.Guard {
+	t.Helper()
+	path := certstest.Write(t, filepath.Join(t.TempDir(), "clients.yaml"), []byte(clients))
+	guard, err := security.Open(security.Config{File: path, Audit: audit}, zap.NewNop(), prometheus.NewRegistry())
 	must(t, err)
 	t.Cleanup(guard.Close)
-	return startGuarded(t, zap.NewNop(), func(*broker.Config) {}, g, guard)
+	return guard
+}
+
+// The audit, the log and the holders are told who released a name by force as it is known, beside what it says itself.
+func TestWhoReleasedByForce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		audit := filepath.Join(t.TempDir(), "audit.json")
+		guard := newGuard(t, "default: ops\nclients: [{name: ops, lock: ['*'], admin: [force]}]\n", audit)
+		core, lines := observer.New(zap.InfoLevel)
+		s := startGuarded(t, zap.New(core), func(*broker.Config) {}, nil, guard)
+		c := s.open(&lockdv1.Open{ClientName: "worker"})
+		hold := c.take(1, "job").GetHolds()[0]
+		for range 2 { // the second time nobody holds it
+			_, err := lockdv1.NewAdminServiceClient(s.admin).ForceRelease(t.Context(),
+				&lockdv1.ForceReleaseRequest{Name: "job", By: "ceo@hq", Why: "stuck\n\u202e"})
+			must(t, err)
+		}
+		const who = "ops (ceo@hq)"
+		if got := c.recv().GetLost().GetBy(); got != who {
+			t.Errorf("the holder is told %q", got)
+		}
+		for _, text := range []string{"released by force", "a lock was lost"} {
+			if got := lines.FilterMessage(text).All()[0].ContextMap()["by"]; got != who {
+				t.Errorf("%q is by %q", text, got)
+			}
+		}
+		guard.Close()
+		text, err := os.ReadFile(audit)
+		must(t, err)
+		var forced []security.Event
+		for line := range bytes.Lines(text) {
+			var e security.Event
+			must(t, json.Unmarshal(line, &e))
+			if e.What == security.EventForced {
+				forced = append(forced, e)
+			}
+		}
+		const said = `kind exclusive, reason "stuck\n\u202e", by "ceo@hq"`
+		owner := c.opened.GetSessionId() + ":" + hold.GetHolder()
+		held := fmt.Sprintf(`; held by %s of "ops" named "worker" at "bufconn", kind exclusive, fence %d`, owner, hold.GetFence())
+		if e := forced[0]; e.Result != "OK" || e.Fence != hold.GetFence() || e.Detail != said+held {
+			t.Errorf("got %+v, want %q", e, said+held)
+		}
+		if e := forced[1]; e.Result != "LOCK_NOT_HELD" || e.Fence != 0 || e.Detail != said {
+			t.Errorf("got %+v of a name that nobody held", e)
+		}
+	})
 }
 
 // The quotas of a client hold at both addresses. They refuse nothing that gives something back.

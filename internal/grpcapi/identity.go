@@ -24,6 +24,7 @@ type caller struct {
 	guard *security.Guard
 	id    security.Identity
 	peer  string
+	did   security.Event // what a unary call adds to its line of the audit
 }
 
 // door is where it is said who comes.
@@ -76,6 +77,14 @@ func forbidden(err error) error {
 
 // Client implements session.Identity.
 func (w *caller) Client() string { return w.id.Client.Name() }
+
+// name is that of a caller in the clients file, or empty if there is none.
+func (w *caller) name() string {
+	if w == nil {
+		return ""
+	}
+	return w.Client()
+}
 
 // MayLock implements session.Identity.
 func (w *caller) MayLock(name string) error { return forbidden(w.id.Client.MayLock(name)) }

@@ -50,6 +50,7 @@ const (
 const (
 	queueLines = 4096
 	textBytes  = 1024 // of each text
+	moreBytes  = 4096 // of the detail
 	burstLines = 50   // of one client at once
 	rateLines  = 20   // of one client in a second
 	maxRates   = 10_000
@@ -106,11 +107,10 @@ func (a *auditor) add(e Event) {
 		e.By = e.Identity.By
 	}
 	e.Identity = Identity{}
-	for _, text := range []*string{&e.By, &e.Peer, &e.Verb, &e.Name, &e.Result, &e.Session, &e.Detail} {
-		if len(*text) > textBytes {
-			*text = strings.Clone((*text)[:textBytes])
-		}
+	for _, text := range []*string{&e.By, &e.Peer, &e.Verb, &e.Name, &e.Result, &e.Session} {
+		cut(text, textBytes)
 	}
+	cut(&e.Detail, moreBytes)
 	whose, isClient := e.whose()
 
 	a.mu.Lock()
@@ -129,6 +129,13 @@ func (a *auditor) add(e Event) {
 	default:
 		r.missed++
 		a.m.dropped.WithLabelValues(causeQueue).Inc()
+	}
+}
+
+// cut shortens a text.
+func cut(text *string, most int) {
+	if len(*text) > most {
+		*text = strings.Clone((*text)[:most])
 	}
 }
 
