@@ -3,6 +3,7 @@ package security
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ import (
 // Of static tokens the file has the SHA-256, and no slow hash of passwords: a token must be random, with 128 bits at
 // least, so that nobody finds it from its hash. Nobody can see by the hash whether that is so.
 type file struct {
+	digest   string // the beginning of the SHA-256 of its text
 	clients  []entry
 	sources  map[string]source // by the issuer
 	fallback string            // who is meant by nobody's credentials: the name of a client, or empty
@@ -87,6 +89,12 @@ func readAll(from io.Reader, name string, bound int64) ([]byte, error) {
 	return text, err
 }
 
+// digestOf tells files apart, for people: sha256sum has it at its beginning.
+func digestOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])[:12]
+}
+
 // parse reads the text of a clients file.
 func parse(path string, text []byte) (*file, error) {
 	var doc, next yaml.Node
@@ -94,7 +102,7 @@ func parse(path string, text []byte) (*file, error) {
 	if err := d.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	p := parser{reader: reader{path: path}, file: &file{sources: map[string]source{}}}
+	p := parser{reader: reader{path: path}, file: &file{digest: digestOf(text), sources: map[string]source{}}}
 	p.lines, p.issuers = map[string]int{}, map[string]int{}
 	if d.Decode(&next) == nil {
 		p.add(next.Line, "there must be one document only")

@@ -10,6 +10,7 @@ import (
 
 // rules are a clients file in force: who is meant by which credentials. All but the kept tokens is never changed.
 type rules struct {
+	digest     string    // of the file
 	clients    []*Client // as in the file
 	certs      firsts
 	tokens     map[[32]byte]*Client // by the SHA-256
@@ -29,7 +30,7 @@ type trusted struct {
 // newRules makes rules of a file. The Clients and the issuers are those with its names.
 func newRules(f *file, clients map[string]*Client, issuers map[string]*issuer) *rules {
 	r := &rules{
-		certs: newFirsts(), tokens: map[[32]byte]*Client{}, issuers: map[string]*trusted{},
+		digest: f.digest, certs: newFirsts(), tokens: map[[32]byte]*Client{}, issuers: map[string]*trusted{},
 		fallback: clients[f.fallback], ends: f.ends, allowances: limits.Allowances{},
 	}
 	for i := range f.clients {
