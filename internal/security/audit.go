@@ -3,9 +3,12 @@ package security
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -259,6 +262,24 @@ func openAudit(path string) (io.WriteCloser, error) {
 	}
 	f := &auditFile{path: path}
 	return f, f.open()
+}
+
+// CheckAudit says whether the audit can be opened. It leaves nothing behind: a file that this user made might not be
+// lockd's.
+func CheckAudit(path string) error {
+	if path == "" || path == "stdout" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		if f, err = os.CreateTemp(filepath.Dir(path), ".lockd-check-*"); err == nil {
+			defer func() { _ = os.Remove(f.Name()) }() // it was only to see
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // stdout is not closed: it is not only the audit's.

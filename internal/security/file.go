@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -62,13 +63,40 @@ func (s source) isFile() bool { return s.jwks != "" && !strings.Contains(s.jwks,
 
 const none = "none" // no client
 
-// Check reads a clients file. Its error has everything that is wrong with it.
+// Check reads a clients file, and the files of keys and authorities that it names. It asks no issuer. Its error has
+// everything that is wrong with them.
 func Check(path string) error {
 	text, err := readBounded(path, maxFileBytes)
-	if err == nil {
-		_, err = parse(path, text)
+	if err != nil {
+		return err
 	}
-	return err
+	f, err := parse(path, text)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, issuer := range slices.Sorted(maps.Keys(f.sources)) {
+		if err := f.sources[issuer].check(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: the issuer %q: %w", path, issuer, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// check reads the files.
+func (s source) check() error {
+	if !s.isFile() {
+		_, err := s.client()
+		return err
+	}
+	text, err := readBounded(s.jwks, maxKeysBytes)
+	if err == nil {
+		_, err = newKeySet(text)
+	}
+	if err != nil {
+		return fmt.Errorf("jwks %s: %w", s.jwks, err)
+	}
+	return nil
 }
 
 // readBounded reads a file that is not longer than that.
