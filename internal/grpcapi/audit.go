@@ -139,7 +139,7 @@ func (h *inspectService) WhoAmI(ctx context.Context, _ *lockdv1.WhoAmIRequest) (
 		return resp, nil
 	}
 	rights := who.id.Client.Rights()
-	resp.Client, resp.Credential, resp.ExpiresIn = who.Client(), who.id.By, leftUntil(who.id.Until)
+	resp.Client, resp.Credential, resp.ExpiresIn = who.Client(), who.id.By, leftUntil(who.id.Expires)
 	resp.Lock, resp.Look, resp.Deny = rights.Lock, rights.Look, rights.Deny
 	for _, a := range rights.Acts {
 		resp.Admin = append(resp.Admin, string(a))

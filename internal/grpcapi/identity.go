@@ -108,6 +108,9 @@ func (w *caller) MayLook(name string) error {
 // Still implements session.Identity.
 func (w *caller) Still() error { return toUnauthenticated(w.guard.Still(w.id)) }
 
+// Expires implements session.Identity.
+func (w *caller) Expires() time.Time { return w.id.Expires }
+
 // Until implements session.Identity.
 func (w *caller) Until() time.Time { return w.id.Until }
 

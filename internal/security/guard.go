@@ -128,9 +128,9 @@ func (g *Guard) Still(i Identity) error {
 	}
 	if !i.Until.IsZero() && !time.Now().Before(i.Until) {
 		if i.facts.shown == shownCertificate {
-			return g.counted(refused(ReasonCertificateEnded, "the certificate expired at %s", i.Until.Format(time.RFC3339)))
+			return g.counted(refused(ReasonCertificateEnded, "the certificate expired at %s", i.Expires.Format(time.RFC3339)))
 		}
-		return g.counted(refused(ReasonTokenExpired, "the token expired at %s", i.Until.Format(time.RFC3339)))
+		return g.counted(refused(ReasonTokenExpired, "the token expired at %s", i.Expires.Format(time.RFC3339)))
 	}
 	c, _, err := g.rules.Load().client(&i.facts)
 	if err != nil || c != i.Client {

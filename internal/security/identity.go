@@ -21,7 +21,9 @@ type Identity struct {
 	Client *Client
 	// By is how it was recognised, for people: "certificate spiffe://prod/ns/billing/a", "token", "jwt repo:acme/x".
 	By string
-	// Until is when its certificate or token expires, with the minute that clocks may differ by; zero if never.
+	// Expires is when its certificate or token does, as that says itself; zero if never.
+	Expires time.Time
+	// Until is when it counts no more: a token counts for the minute longer that clocks may differ by.
 	Until time.Time
 
 	facts facts

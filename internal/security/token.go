@@ -70,13 +70,17 @@ func (r *rules) byHash(sum [32]byte) (Identity, error) {
 	return r.identity(facts{shown: shownToken, token: sum}, time.Time{})
 }
 
-// identity is who has facts.
-func (r *rules) identity(f facts, until time.Time) (Identity, error) {
+// identity is who has facts, that are good until they expire.
+func (r *rules) identity(f facts, expires time.Time) (Identity, error) {
 	c, as, err := r.client(&f)
 	if err != nil {
 		return Identity{}, err
 	}
-	return Identity{Client: c, By: as, Until: until, facts: f}, nil
+	i := Identity{Client: c, By: as, Expires: expires, Until: expires, facts: f}
+	if f.shown == shownJWT {
+		i.Until = expires.Add(leeway)
+	}
+	return i, nil
 }
 
 // verify is who shows a JWT.
@@ -102,7 +106,7 @@ func (r *rules) verify(ctx context.Context, token *jwt.JSONWebToken, now time.Ti
 			return nil, err
 		}
 		f := facts{shown: shownJWT, issuer: c.Issuer, claims: claims{audience: c.Audience, subject: c.Subject}}
-		i, err := r.identity(f, c.Expiry.Time().Add(leeway))
+		i, err := r.identity(f, c.Expiry.Time())
 		return &verified{identity: i, keys: from.keys, key: k.thumb}, err
 	}
 	return nil, refused(ReasonTokenInvalid, "the token has no good signature")
