@@ -125,8 +125,8 @@ func (c *Client) bearsLocked(s *session, err error) bool {
 	return now < c.bears || s != nil && len(s.holds) > 0
 }
 
-// ConnectErr is why the Client is on no stream now: how the last attempt to open a session, or to go on with one, failed.
-// It is nil while there is a stream, and before the first attempt.
+// ConnectErr is why the Client is on no stream now: how the last attempt to open a session, or to go on with one,
+// failed. It is nil while there is a stream, and before the first attempt.
 func (c *Client) ConnectErr() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -80,17 +80,14 @@ func (strict) Release(_ context.Context, r *lockdv1.ReleaseRequest) (*lockdv1.Re
 }
 
 func notOfKind(k lockdv1.LockKind) error {
-	switch k {
-	case lockdv1.LockKind_LOCK_KIND_READ:
+	if k == lockdv1.LockKind_LOCK_KIND_READ {
 		return nil
-	case lockdv1.LockKind_LOCK_KIND_WRITE:
-		return detailed(grpccodes.FailedPrecondition, "not held", &errdetails.ErrorInfo{
-			Domain: "lockd.io", Reason: "LOCK_NOT_HELD",
-		})
 	}
-	return detailed(grpccodes.FailedPrecondition, "of another kind", &errdetails.ErrorInfo{
-		Domain: "lockd.io", Reason: "LOCK_CONFIG_MISMATCH",
-	})
+	reason := "LOCK_CONFIG_MISMATCH"
+	if k == lockdv1.LockKind_LOCK_KIND_WRITE {
+		reason = "LOCK_NOT_HELD"
+	}
+	return detailed(grpccodes.FailedPrecondition, "it is not", &errdetails.ErrorInfo{Domain: "lockd.io", Reason: reason})
 }
 
 func detailed(code grpccodes.Code, text string, info *errdetails.ErrorInfo) error {

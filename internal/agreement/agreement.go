@@ -113,7 +113,8 @@ func Begin(store Store, r Replica, log *zap.Logger, reg prometheus.Registerer, f
 		return nil, err
 	}
 	a.findOverlaps(ctx)
-	a.peers = peers.Join(store, "names", r.ID, func(struct{}) named { return named{r.Name, r.ID, r.clients()} }, func(err error) {
+	answer := func(struct{}) named { return named{r.Name, r.ID, r.clients()} }
+	a.peers = peers.Join(store, "names", r.ID, answer, func(err error) {
 		a.log.Debug("another replica was not told the name of this one", zap.Error(err))
 	})
 	a.wg.Go(func() { a.keep(ctx, failed) })

@@ -47,7 +47,9 @@ func endpoints(c config.Config) [3]endpoint {
 }
 
 // load reads the certificate of an address, and shows when it expires. Both are nil without TLS.
-func (e endpoint) load(log *zap.Logger, reg prometheus.Registerer) (out *tls.Config, until func() time.Time, err error) {
+func (e endpoint) load(log *zap.Logger, reg prometheus.Registerer) (
+	out *tls.Config, until func() time.Time, err error,
+) {
 	expires := func() float64 { return 0 }
 	if e.tls.Enabled() {
 		server, err := certs.New(filesOf(e.tls), log.Named("tls").With(zap.String(observe.KeyEndpoint, e.key)))

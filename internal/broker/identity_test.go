@@ -249,11 +249,13 @@ func TestASessionEndsWithItsCredentials(t *testing.T) {
 		// They are asked before the credentials say that they expire; and who comes with the old ones then, once more.
 		old := &someone{name: "billing", until: time.Now().Add(90 * time.Second), later: time.Minute}
 		begun := time.Now()
-		for _, row := range []struct{ opens, asked time.Duration }{{0, 27}, {40, 85}} {
-			time.Sleep(time.Until(begun.Add(row.opens * time.Second)))
+		for _, row := range []struct{ opens, asked time.Duration }{
+			{0, 27 * time.Second}, {40 * time.Second, 85 * time.Second},
+		} {
+			time.Sleep(time.Until(begun.Add(row.opens)))
 			c = w.openWith(old.opening())
 			stop := c.beats()
-			time.Sleep(time.Until(begun.Add(row.asked*time.Second - time.Millisecond)))
+			time.Sleep(time.Until(begun.Add(row.asked - time.Millisecond)))
 			c.none()
 			time.Sleep(2 * time.Millisecond)
 			one[session.Draining](c)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"google.golang.org/grpc"
+
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/deadlock"
 	"github.com/lockd-io/lockd/internal/inspect"
@@ -32,6 +34,29 @@ func reasonOf(err error) string {
 func (w *caller) audit(e security.Event) {
 	e.Identity, e.Peer = w.id, w.peer
 	w.guard.Audit(e)
+}
+
+// unknown is what is written of somebody who is not let in.
+func unknown(ctx context.Context, err error) security.Event {
+	e := security.Event{
+		What: security.EventUnauthenticated, Peer: peerOf(ctx), Result: reasonOf(toUnauthenticated(err)), Detail: err.Error(),
+	}
+	e.Verb, _ = grpc.Method(ctx)
+	if why, ok := errors.AsType[*security.UnauthenticatedError](err); ok {
+		e.By = why.By
+	}
+	return e
+}
+
+// auditEnd writes that a stream ended because it is not known any more whose it is.
+func (c *conn) auditEnd(cause error) {
+	if c.who != nil && errors.Is(cause, session.ErrUnauthenticated) {
+		verb, _ := grpc.Method(c.stream.Context())
+		c.who.audit(security.Event{
+			What: security.EventUnauthenticated, Verb: verb, Session: c.sess.ID(), Result: reasonOf(cause),
+			Detail: cause.Error(),
+		})
+	}
 }
 
 // auditCall writes of a unary call what is to be written of it.
@@ -95,6 +120,13 @@ func (w *caller) Told(sess string, event session.Event) {
 			w.audit(security.Event{
 				What: security.EventDenied, Verb: denied.Right, Name: denied.Name, Request: e.ID, Session: sess,
 				Result: reasonOf(e.Err), Detail: denied.Detail,
+			})
+		}
+	case session.Lost:
+		if e.Reason == lock.LostForbidden {
+			w.audit(security.Event{
+				What: security.EventRevoked, Verb: security.RightLock, Name: e.Hold.Name, Fence: uint64(e.Hold.Fence),
+				Session: sess, Result: resultOK,
 			})
 		}
 	case session.LimitSet:

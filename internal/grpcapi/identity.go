@@ -50,9 +50,8 @@ func (d door) identify(ctx context.Context) (*caller, error) {
 	id, err := g.Identify(ctx, shown)
 	if err != nil {
 		d.intake.Spend(limits.TenantOf(peerOf(ctx)), limits.Stranger)
-		err = toUnauthenticated(err)
-		g.Audit(security.Event{What: security.EventUnauthenticated, Peer: peerOf(ctx), Result: reasonOf(err)})
-		return nil, err
+		g.Audit(unknown(ctx, err))
+		return nil, toUnauthenticated(err)
 	}
 	return &caller{guard: g, id: id, peer: peerOf(ctx)}, nil
 }

@@ -45,6 +45,7 @@ const (
 	EventForced          = "forced"
 	EventLimitChanged    = "limit_changed"
 	EventDrained         = "drained"
+	EventRevoked         = "revoked"
 	EventFileApplied     = "file_applied"
 	EventFileRefused     = "file_refused"
 )

@@ -72,7 +72,7 @@ func (r *rules) client(f *facts) (c *Client, as string, err error) {
 		return r.fallback, "no credentials", nil
 	case shownToken:
 		if c = r.tokens[f.token]; c == nil {
-			return nil, "", refused(ReasonTokenInvalid, "no client in the clients file has this token")
+			return nil, "token", refused(ReasonTokenInvalid, "no client in the clients file has this token")
 		}
 		return c, "token", nil
 	case shownCertificate:
@@ -91,20 +91,17 @@ func (r *rules) client(f *facts) (c *Client, as string, err error) {
 		c = r.fallback
 	}
 	if c == nil {
-		return nil, "", refused(ReasonClientUnknown, "no client in the clients file is meant by the %s", as)
+		return nil, as, refused(ReasonClientUnknown, "no client in the clients file is meant by the %s", as)
 	}
 	return c, as, nil
 }
 
 func (r *rules) byCertificate(f *facts) (*Client, string) {
 	n, name, found := r.certs.of(f.names)
-	switch {
-	case found:
+	if found {
 		return r.clients[n], by("certificate", name)
-	case len(f.names) > 0:
-		return nil, by("certificate", f.names[0])
 	}
-	return nil, "certificate without a name"
+	return nil, byNames(f.names)
 }
 
 // isHeard says whether one of the audiences is that of a client.

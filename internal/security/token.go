@@ -74,7 +74,7 @@ func (r *rules) byHash(sum [32]byte) (Identity, error) {
 func (r *rules) identity(f facts, expires time.Time) (Identity, error) {
 	c, as, err := r.client(&f)
 	if err != nil {
-		return Identity{}, err
+		return Identity{}, shownBy(err, as)
 	}
 	i := Identity{Client: c, By: as, Expires: expires, Until: expires, facts: f}
 	if f.shown == shownJWT {
@@ -84,11 +84,13 @@ func (r *rules) identity(f facts, expires time.Time) (Identity, error) {
 }
 
 // verify is who shows a JWT.
-func (r *rules) verify(ctx context.Context, token *jwt.JSONWebToken, now time.Time) (*verified, error) {
+func (r *rules) verify(ctx context.Context, token *jwt.JSONWebToken, now time.Time) (v *verified, err error) {
 	var said, c jwt.Claims
 	if err := token.UnsafeClaimsWithoutVerification(&said); err != nil {
 		return nil, refused(ReasonTokenInvalid, "the claims of the token cannot be read")
 	}
+	whose := by("unproven jwt", said.Subject+" of "+said.Issuer)
+	defer func() { err = shownBy(err, whose) }()
 	from := r.issuers[said.Issuer] // who is believed to be it when the signature is good
 	if from == nil {
 		return nil, refused(ReasonTokenInvalid, "no client in the clients file has tokens of its issuer")
@@ -102,6 +104,7 @@ func (r *rules) verify(ctx context.Context, token *jwt.JSONWebToken, now time.Ti
 		if !k.isFor(header.Algorithm) || token.Claims(k.public, &c) != nil {
 			continue
 		}
+		whose = by("jwt", c.Subject+" of "+c.Issuer)
 		if err := check(&c, now); err != nil {
 			return nil, err
 		}

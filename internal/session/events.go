@@ -211,7 +211,8 @@ func (e Queued) texts() int {
 	return e.By.texts()
 }
 
-func (e Looked) texts() int     { return len(e.Lock.Name) + len(e.Lock.Owner) + len(e.Lock.Annotation) }
+func (e Looked) texts() int { return len(e.Lock.Name) + len(e.Lock.Owner) + len(e.Lock.Annotation) }
+
 func (e Lost) texts() int       { return e.Hold.texts() + len(e.Forced.Identity) + len(e.By) + len(e.Why) }
 func (e Unlocked) texts() int   { return len(e.Name) + len(e.Hold) }
 func (e Unwatched) texts() int  { return len(e.Name) }
