@@ -125,6 +125,17 @@ func (c *Client) bearsLocked(s *session, err error) bool {
 	return now < c.bears || s != nil && len(s.holds) > 0
 }
 
+// ConnectErr is why the Client is on no stream now: how the last attempt to open a session, or to go on with one,
+// failed. It is nil while there is a stream, and before the first attempt.
+func (c *Client) ConnectErr() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session != nil && c.session.stream != nil {
+		return nil
+	}
+	return c.connectErr
+}
+
 // connectedLocked notes a session that has a stream.
 func (c *Client) connectedLocked(st *stream) {
 	s := st.session

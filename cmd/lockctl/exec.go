@@ -60,6 +60,7 @@ type execution struct {
 
 	mu   sync.Mutex // guards the fields below, and stderr
 	told string     // what exec waits for, as it was told last
+	why  string     // the last reason for which the server did not want to know it, as it was told
 	id   string     // of the session
 }
 
@@ -163,13 +164,31 @@ func (x *execution) tell(st client.Status) {
 	switch st.State {
 	case client.Connected:
 		x.mu.Lock()
-		x.id = st.Session
+		x.id, x.why = st.Session, ""
 		x.mu.Unlock()
+	case client.Interrupted, client.Disconnected:
+		x.unknown(st.Err)
 	case client.AtRisk:
 		x.logf("AT_RISK: the server cannot renew leases; the lock is held for another %s", duration(st.ValidFor))
 	case client.Safe:
 		x.logf("SAFE: the server renews leases again")
 	default: // what it means for the lock is told when it is lost
+	}
+}
+
+// unknown says why the server does not know any more who this is, once for each reason. A session goes on when the
+// credentials are renewed in time, else its locks end.
+func (x *execution) unknown(err error) {
+	if !errors.Is(err, client.ErrUnauthenticated) {
+		return
+	}
+	why := client.Reason(err)
+	x.mu.Lock()
+	told := x.why == why
+	x.why = why
+	x.mu.Unlock()
+	if !told {
+		x.logf("%s", message(err))
 	}
 }
 
@@ -215,7 +234,9 @@ func (x *execution) run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(failure{exitNotRunnable, reasonNotRunnable, err}, x.release(ls))
 	}
-	err = x.guard(ls, c)
+	if err = x.guard(ls, c); err != nil {
+		x.unknown(x.client.ConnectErr())
+	}
 	if errors.Is(err, client.ErrLost) && x.most > 0 && ls.Deadline().Sub(granted) > x.most/10*9 {
 		err = fmt.Errorf("%w: the time of --max-hold was about to end", client.ErrLost)
 	}

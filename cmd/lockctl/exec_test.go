@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -218,6 +220,29 @@ func TestExecEndsTheCommandWithTheLock(t *testing.T) {
 			redis.Resume()
 		})
 	}
+}
+
+// When the server does not know it any more, exec says so, and why its session could not go on.
+func TestExecSaysWhyItIsNotKnown(t *testing.T) {
+	t.Parallel()
+	file, token := filepath.Join(t.TempDir(), "clients"), filepath.Join(t.TempDir(), "token")
+	knows := func(name, token string) {
+		text := fmt.Sprintf("clients: [{name: %s, lock: ['*'], token_sha256: %x}]", name, sha256.Sum256([]byte(token)))
+		harness.Must(t, os.WriteFile(file+".new", []byte(text), 0o600))
+		harness.Must(t, os.Rename(file+".new", file))
+	}
+	harness.Must(t, os.WriteFile(token, []byte("secret"), 0o600))
+	knows("ci", "secret")
+	bin, err := harness.Build("lockd")
+	harness.Must(t, err)
+	lockd := harness.StartLockdOn(t, bin, "LOCKD_STORE_KIND=memory", "LOCKD_SECURITY_CLIENTS_FILE="+file)
+	p := start(t, append([]string{"--addr", lockd.Addr, "--token-file", token, "exec", "n", "--ttl", "3s", "--"},
+		stubborn...)...)
+	p.line("ready")
+	knows("other", "other")
+	p.wait(exitLost, "")
+	p.says("lockctl: IDENTITY_WITHDRAWN: ")
+	p.says("lockctl: TOKEN_INVALID: resume the session at ")
 }
 
 func TestExecEndsPolitelyFirst(t *testing.T) {

@@ -57,6 +57,8 @@ type statusView struct {
 	Sessions   uint32 `json:"sessions"`
 	Locks      uint32 `json:"locks"`
 	Waiters    uint32 `json:"waiters"`
+	// ClientsFile is the beginning of the SHA-256 of the clients file in force; empty without one.
+	ClientsFile string `json:"clients_file"`
 }
 
 func newStatus(o *options) *cobra.Command {
@@ -80,6 +82,9 @@ func newStatus(o *options) *cobra.Command {
 func (v statusView) text(p *screen) {
 	rows := append(v.rows(), []any{"ready", v.Ready}, []any{"draining", v.Draining},
 		[]any{"sessions", v.Sessions}, []any{"locks", v.Locks}, []any{"waiters", v.Waiters})
+	if v.ClientsFile != "" {
+		rows = append(rows, []any{"clients file", v.ClientsFile})
+	}
 	if v.StoreError != "" {
 		rows = append(rows, []any{"store error", v.StoreError})
 	}

@@ -26,7 +26,8 @@ func kindFlag(cmd *cobra.Command, k *client.Kind, otherwise string) {
 // foundOut is for commands that can find the kind out.
 const foundOut = "found out if it is not given"
 
-// ofKind calls f with the kind of a lease. If none was given, it is that of the name, which is asked for.
+// ofKind calls f with the kind of a lease. If none was given, it is that of the name, which is asked for. Whoever has a
+// lease of a name may have lost the right to look at it: then the kinds are tried.
 func ofKind[R any](ctx context.Context, s *services, name string, kind client.Kind,
 	f func(lockdv1.LockKind) (R, error),
 ) (r R, err error) {
@@ -36,6 +37,8 @@ func ofKind[R any](ctx context.Context, s *services, name string, kind client.Ki
 	resp, err := ask(ctx, s, s.locks.Get, &lockdv1.GetRequest{Name: name})
 	k := resp.GetLock().GetKind()
 	switch {
+	case errors.Is(err, client.ErrForbidden):
+		return ofAnyKind(f)
 	case err != nil:
 		return r, err
 	case k == lockdv1.LockKind_LOCK_KIND_UNSPECIFIED:
@@ -49,6 +52,18 @@ func ofKind[R any](ctx context.Context, s *services, name string, kind client.Ki
 		r, err = f(k)
 	}
 	return r, err
+}
+
+// ofAnyKind calls f with one kind after another, until a lease is of it. With the wrong kind f does nothing.
+func ofAnyKind[R any](f func(lockdv1.LockKind) (R, error)) (r R, err error) {
+	for _, k := range []client.Kind{client.Fair, client.Exclusive, client.Read, client.Write, client.Semaphore} {
+		r, err = f(lockdv1.LockKind(k))
+		if !errors.Is(err, client.ErrNotHeld) && !errors.Is(err, client.ErrKindMismatch) &&
+			!errors.Is(err, client.ErrUnsupported) {
+			return r, err
+		}
+	}
+	return r, client.ErrNotHeld
 }
 
 // wanted is what is to be locked, as flags say it.

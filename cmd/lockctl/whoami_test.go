@@ -61,6 +61,35 @@ func (strict) Acquire(context.Context, *lockdv1.AcquireRequest) (*lockdv1.Acquir
 	})
 }
 
+// Get, Extend and Release are for somebody who has a read lock of a name that he may look at no more.
+func (strict) Get(context.Context, *lockdv1.GetRequest) (*lockdv1.GetResponse, error) {
+	return nil, detailed(grpccodes.PermissionDenied, mayNot, &errdetails.ErrorInfo{
+		Domain: "lockd.io", Reason: "FORBIDDEN", Metadata: missingRight(),
+	})
+}
+
+func (strict) Extend(_ context.Context, r *lockdv1.ExtendRequest) (*lockdv1.ExtendResponse, error) {
+	if err := notOfKind(r.GetKind()); err != nil {
+		return nil, err
+	}
+	return &lockdv1.ExtendResponse{Lease: &lockdv1.Lease{Name: r.GetName(), LeaseId: r.GetLeaseId()}}, nil
+}
+
+func (strict) Release(_ context.Context, r *lockdv1.ReleaseRequest) (*lockdv1.ReleaseResponse, error) {
+	return &lockdv1.ReleaseResponse{}, notOfKind(r.GetKind())
+}
+
+func notOfKind(k lockdv1.LockKind) error {
+	if k == lockdv1.LockKind_LOCK_KIND_READ {
+		return nil
+	}
+	reason := "LOCK_CONFIG_MISMATCH"
+	if k == lockdv1.LockKind_LOCK_KIND_WRITE {
+		reason = "LOCK_NOT_HELD"
+	}
+	return detailed(grpccodes.FailedPrecondition, "it is not", &errdetails.ErrorInfo{Domain: "lockd.io", Reason: reason})
+}
+
 func detailed(code grpccodes.Code, text string, info *errdetails.ErrorInfo) error {
 	st, err := status.New(code, text).WithDetails(info)
 	if err != nil {
@@ -120,4 +149,15 @@ func TestForbidden(t *testing.T) {
 	at, _ := serveStrict(t)
 	r := call(t, "--addr", at, "acquire", "prod:x", "--lease", "1s")
 	r.want(t, exitDenied, "", `FORBIDDEN: acquire "prod:x": `+mayNot+"; lockctl whoami shows what it may\n")
+}
+
+// A lease outlives the right to look at its name: it can be extended and released, of whatever kind it is.
+func TestLeaseOfANameThatMayNotBeLookedAt(t *testing.T) {
+	t.Parallel()
+	at, _ := serveStrict(t)
+	if r := call(t, "--addr", at, "extend", "prod:x", "id", "--lease", "1m"); r.code != 0 {
+		t.Errorf("got %+v", r)
+	}
+	call(t, "--addr", at, "release", "prod:x", "id").want(t, 0, "", "")
+	call(t, "--addr", at, "release", "prod:x", "id", "--kind", "write").want(t, exitFailed, "", "LOCK_NOT_HELD: ")
 }

@@ -52,6 +52,16 @@ type Replica struct {
 	Text string // how it keeps locks
 	Name string
 	ID   string // of this process, never the same again
+	// Clients tells which clients file it has in force, at any time. It may be nil.
+	Clients func() string
+}
+
+// clients is which clients file it has; empty if it has none.
+func (r Replica) clients() string {
+	if r.Clients == nil {
+		return ""
+	}
+	return r.Clients()
 }
 
 // Store is where replicas tell each other.
@@ -103,7 +113,8 @@ func Begin(store Store, r Replica, log *zap.Logger, reg prometheus.Registerer, f
 		return nil, err
 	}
 	a.findOverlaps(ctx)
-	a.peers = peers.Join(store, "names", r.ID, func(struct{}) named { return named{r.Name, r.ID} }, func(err error) {
+	answer := func(struct{}) named { return named{r.Name, r.ID, r.clients()} }
+	a.peers = peers.Join(store, "names", r.ID, answer, func(err error) {
 		a.log.Debug("another replica was not told the name of this one", zap.Error(err))
 	})
 	a.wg.Go(func() { a.keep(ctx, failed) })

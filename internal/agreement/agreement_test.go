@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -194,6 +196,29 @@ func TestPrefixesThatOverlapAreToldOf(t *testing.T) {
 			time.Sleep(time.Minute)
 			g.logged("overlaps", row.logged)
 			g.tells("PREFIX_OVERLAPS", row.severity, g.differs, 0)
+		}
+	})
+}
+
+func TestReplicasLearnOfOtherClientsFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shared{Peers: memstore.New()}
+		var east, west atomic.Value
+		with := func(name string, file *atomic.Value) begun {
+			file.Store("same")
+			return begin(t, s, Replica{Name: name, Clients: func() string { return file.Load().(string) }}, never(t))
+		}
+		first, second := with("east", &east), with("west", &west)
+		defer first.Close()
+		defer second.Close()
+		for _, row := range []struct{ now, told string }{
+			{"same", "[]"}, {"other", "[west (other)]"}, {"", "[west (none)]"}, {"same", "[]"},
+		} {
+			west.Store(row.now)
+			time.Sleep(time.Minute)
+			if got := fmt.Sprint(first.OtherClients()); got != row.told {
+				t.Errorf("with %q it is told of %s", row.now, got)
+			}
 		}
 	})
 }

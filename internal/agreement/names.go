@@ -1,8 +1,10 @@
 package agreement
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -16,14 +18,16 @@ const nameRemedy = "give each replica a name of its own: replica in its file, or
 // alone, so two of one name pass for one. No lock depends on it.
 type names struct {
 	asked  bool
-	others int   // that have the same name
-	last   error // of the last time
+	others int      // that have the same name
+	last   error    // of the last time
+	differ []string // who has another clients file, and which
 }
 
 // named is what a replica answers.
 type named struct {
 	Replica string `json:"replica"`
 	ID      string `json:"id"`
+	Clients string `json:"clients,omitempty"` // the clients file; empty if there is none
 }
 
 // askNames asks once. If not all answer, nobody of the same name among them is no news.
@@ -31,8 +35,12 @@ func (a *Agreement) askNames(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	answers, asked, err := a.peers.Ask(ctx, struct{}{})
-	others := 0
+	others, mine := 0, a.clients()
+	var differ []string
 	for _, other := range answers {
+		if other.Clients != mine && other.ID != a.ID {
+			differ = append(differ, fmt.Sprintf("%s (%s)", other.Replica, cmp.Or(other.Clients, "none")))
+		}
 		if other.Replica == a.Name && other.ID != a.ID {
 			others++
 		}
@@ -41,6 +49,10 @@ func (a *Agreement) askNames(ctx context.Context) {
 	defer a.mu.Unlock()
 	n := &a.names
 	n.last = err
+	if err == nil && (len(differ) > 0 || len(answers) == asked) {
+		slices.Sort(differ)
+		n.differ = differ
+	}
 	if err != nil || others == 0 && len(answers) < asked {
 		return
 	}
@@ -54,6 +66,13 @@ func (a *Agreement) askNames(ctx context.Context) {
 	case others == 0 && before > 0:
 		a.log.Info("no other replica has the name of this one any more", zap.String(observe.KeyReplica, a.Name))
 	}
+}
+
+// OtherClients are the replicas that had another clients file than this one when they were asked last, and which.
+func (a *Agreement) OtherClients() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.names.differ
 }
 
 // finding tells what was answered the last time.

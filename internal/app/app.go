@@ -48,6 +48,7 @@ type App struct {
 	agreement *agreement.Agreement // nil if the store is not shared
 	// Of atOps, atAdmin and atClients; nil where nobody listens.
 	listeners [3]net.Listener
+	expires   [3]func() time.Time // when their certificates do; nil without TLS
 
 	stopping atomic.Bool
 	failed   chan error     // the first part that ended by itself

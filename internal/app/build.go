@@ -81,7 +81,7 @@ func (a *App) review() { a.broker.Review(a.guard.EndsHolds(), a.guard.Allowances
 func (a *App) bind() (secure [3]*tls.Config, err error) {
 	all := endpoints(a.cfg)
 	for i, e := range all {
-		if secure[i], err = e.load(a.log, a.reg); err != nil {
+		if secure[i], a.expires[i], err = e.load(a.log, a.reg); err != nil {
 			return secure, err
 		}
 	}

@@ -28,6 +28,9 @@ func Check(cfg config.Config) error {
 		if err := security.Check(file); err != nil {
 			errs = append(errs, fmt.Errorf("security.clients_file: %w", err))
 		}
+		if err := security.CheckAudit(cfg.Security.Audit); err != nil {
+			errs = append(errs, fmt.Errorf("security.audit: %w", err))
+		}
 	}
 	all, err := backends(cfg)
 	errs = append(errs, err)

@@ -26,6 +26,11 @@ func TestCheckReadsEveryFile(t *testing.T) {
 	password := certstest.Write(t, filepath.Join(t.TempDir(), "password"), []byte("hunter2\n"))
 	clients := certstest.Write(t, filepath.Join(t.TempDir(), "clients"), []byte(oneClient))
 	wrong := certstest.Write(t, filepath.Join(t.TempDir(), "wrong"), []byte("clients:\n- name: a\n"))
+	withKeys := func(jwks string) string {
+		text := oneClient + "- name: b\n  jwt: {issuer: i, audience: lockd, sub: s, jwks: " + jwks + "}\n"
+		return certstest.Write(t, filepath.Join(t.TempDir(), "clients"), []byte(text))
+	}
+	dir := t.TempDir()
 	good := config.TLS{
 		CertFile: cert, KeyFile: config.SecretFile(key), ClientCerts: config.ClientCertsRequired, ClientCAFile: ca,
 	}
@@ -51,13 +56,18 @@ func TestCheckReadsEveryFile(t *testing.T) {
 		},
 		"security.clients_file: open nowhere":    func(c *config.Config) { c.Security.ClientsFile = "nowhere" },
 		"line 2: nobody can be the client \"a\"": func(c *config.Config) { c.Security.ClientsFile = wrong },
-		"redis.sentinel.password_file: ":         func(c *config.Config) { c.Redis.Sentinel.PasswordFile = "nowhere" },
+		"security.audit: open nowhere/":          func(c *config.Config) { c.Security.Audit = "nowhere/audit" },
+		`the issuer "i": jwks nowhere: open nowhere`: func(c *config.Config) {
+			c.Security.ClientsFile = withKeys("nowhere")
+		},
+		"it is no JSON Web Key Set":      func(c *config.Config) { c.Security.ClientsFile = withKeys(password) },
+		"redis.sentinel.password_file: ": func(c *config.Config) { c.Redis.Sentinel.PasswordFile = "nowhere" },
 	} {
 		c := config.Default()
 		c.ListenTLS, c.OpsTLS, c.AdminTLS = good, good, good
 		c.Store.Kind, c.Redlock.Members = config.StoreRedlock, members
 		c.Redis.TLS, c.Redis.PasswordFile = redis, config.SecretFile(password)
-		c.Security.ClientsFile = clients
+		c.Security.ClientsFile, c.Security.Audit = clients, filepath.Join(dir, "audit.json")
 		edit(&c)
 		err := Check(c)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -66,5 +76,8 @@ func TestCheckReadsEveryFile(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("it tells a password: %v", err)
 		}
+	}
+	if left, err := filepath.Glob(dir + "/*"); err != nil || len(left) > 0 {
+		t.Errorf("it leaves %q behind, %v", left, err)
 	}
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -57,7 +58,10 @@ func (a *App) beginGuard(store lock.Store) error {
 	if !ok {
 		return nil
 	}
-	r := agreement.Replica{Text: declaration(a.cfg), Name: a.cfg.Replica, ID: rand.Text()}
+	r := agreement.Replica{Text: declaration(a.cfg), Name: a.cfg.Replica, ID: rand.Text(), Clients: func() string {
+		digest, _ := a.guard.InForce()
+		return digest
+	}}
 	g, err := agreement.Begin(shared, r, a.log, a.reg, func(err error) { a.fail(differs(err)) })
 	if err != nil {
 		return differs(err)
@@ -103,8 +107,69 @@ func (a *App) examine(late time.Duration, shut bool) []lock.Finding {
 	if a.agreement != nil {
 		found = append(found, a.agreement.Examine()...)
 	}
+	found = append(append(found, a.examineGuard()...), a.examineCertificates(time.Now())...)
 	for i := range found {
 		found[i].Node = a.cfg.Replica
+	}
+	return found
+}
+
+// examineGuard tells whether all replicas have the same clients file, and whether it and what it needs is as it should
+// be.
+func (a *App) examineGuard() []lock.Finding {
+	var others []string
+	if a.agreement != nil {
+		others = a.agreement.OtherClients()
+	}
+	digest, stale := a.guard.InForce()
+	if digest == "" && len(others) == 0 {
+		return nil
+	}
+	digest = cmp.Or(digest, "none")
+	file := lock.Finding{
+		Severity: lock.SeverityOK, Check: "CLIENTS_FILE", Detail: "all replicas have the clients file " + digest,
+	}
+	switch {
+	case stale:
+		file.Severity, file.Detail = lock.SeverityWarning, "it has a mistake; the one before is in force: "+digest
+		file.Remedy = "correct it: the log has all mistakes, and so has lockd --check-config"
+	case len(others) > 0:
+		file.Severity = lock.SeverityWarning
+		file.Detail = fmt.Sprintf("this replica has %s; others have another one: %s", digest, strings.Join(others, ", "))
+		file.Remedy = "give all replicas the same file; a new one is used some seconds after it is written"
+	}
+	keys := lock.Finding{
+		Severity: lock.SeverityOK, Check: "SIGNING_KEYS", Detail: "the keys of the issuers of tokens are new",
+	}
+	if age := a.guard.KeysAge(); age > oldKeys {
+		keys.Severity = lock.SeverityWarning
+		keys.Detail = fmt.Sprintf("an issuer has not told its keys for %v", age.Round(time.Second))
+		keys.Remedy = "see in the log why they cannot be had"
+	}
+	return []lock.Finding{file, keys}
+}
+
+// oldKeys is when keys of issuers are old: they are had every 5 minutes.
+const oldKeys = time.Hour
+
+// fewDays is when the end of a certificate is near.
+const fewDays = 7 * 24 * time.Hour
+
+// examineCertificates tells when the certificates of the addresses expire.
+func (a *App) examineCertificates(now time.Time) (found []lock.Finding) {
+	for i, e := range endpoints(a.cfg) {
+		if a.expires[i] == nil {
+			continue
+		}
+		until := a.expires[i]()
+		f := lock.Finding{
+			Severity: lock.SeverityOK, Check: "CERTIFICATE",
+			Detail: fmt.Sprintf("that of %s expires at %s", e.key, until.Format(time.RFC3339)),
+		}
+		if until.Sub(now) < fewDays {
+			f.Severity, f.Remedy = lock.SeverityWarning, "write a new one to its files; lockd reads them again"
+		}
+		found = append(found, f)
 	}
 	return found
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -45,15 +46,17 @@ func endpoints(c config.Config) [3]endpoint {
 	}
 }
 
-// load reads the certificate of an address, and shows when it expires. It is nil without TLS.
-func (e endpoint) load(log *zap.Logger, reg prometheus.Registerer) (*tls.Config, error) {
+// load reads the certificate of an address, and shows when it expires. Both are nil without TLS.
+func (e endpoint) load(log *zap.Logger, reg prometheus.Registerer) (
+	out *tls.Config, until func() time.Time, err error,
+) {
 	expires := func() float64 { return 0 }
-	var out *tls.Config
 	if e.tls.Enabled() {
 		server, err := certs.New(filesOf(e.tls), log.Named("tls").With(zap.String(observe.KeyEndpoint, e.key)))
 		if err != nil {
-			return nil, fmt.Errorf("%w: %s.%w", ErrConfig, e.section, err)
+			return nil, nil, fmt.Errorf("%w: %s.%w", ErrConfig, e.section, err)
 		}
+		until = server.Expires
 		expires = func() float64 { return float64(server.Expires().Unix()) }
 		out = server.TLS()
 	}
@@ -62,7 +65,7 @@ func (e endpoint) load(log *zap.Logger, reg prometheus.Registerer) (*tls.Config,
 		Help:        "When the certificate of an address expires, in seconds since 1970; 0 without TLS.",
 		ConstLabels: prometheus.Labels{"endpoint": e.key},
 	}, expires))
-	return out, nil
+	return out, until, nil
 }
 
 // listen opens an address; nil if there is none.

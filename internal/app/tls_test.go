@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/security"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -306,6 +308,50 @@ func TestAWrongClientsFileIsAWrongConfiguration(t *testing.T) {
 		if _, err := New(cfg, zap.NewNop()); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
+	}
+}
+
+// Doctor and status tell of the clients file, and doctor of the certificates that expire soon.
+func TestDoctorTellsOfSecurity(t *testing.T) {
+	w := newWorld(t)
+	cfg := testConfig()
+	cfg.Security.ClientsFile = certstest.Write(t, filepath.Join(t.TempDir(), "clients"),
+		[]byte("default: a\n"+oneClient))
+	cfg.ListenTLS = w.server(t, w.ca.Issue(t, 100*24*time.Hour, "127.0.0.1"), config.ClientCertsNone)
+	cfg.AdminTLS = w.server(t, w.ca.Issue(t, time.Hour, "127.0.0.1"), config.ClientCertsNone)
+	a, _ := startWith(t, cfg, zap.NewNop())
+	found := func() string {
+		var all []string
+		for _, f := range a.examine(0, false)[3:] {
+			if f.Severity > lock.SeverityOK && f.Remedy == "" {
+				t.Errorf("%s has no remedy", f.Check)
+			}
+			detail, _, _ := strings.Cut(f.Detail, " expires ")
+			all = append(all, fmt.Sprint(f.Check, " ", f.Severity, ": ", detail))
+		}
+		return strings.Join(all, "\n")
+	}
+	const others = "\nSIGNING_KEYS 1: the keys of the issuers of tokens are new\n" +
+		"CERTIFICATE 3: that of admin_listen\nCERTIFICATE 1: that of listen"
+	digest, _ := a.guard.InForce()
+	creds, err := (&client.TLS{CACert: w.ca.File(t)}).Credentials()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(digest) != 12 || statusOf(t, a, creds).GetClientsFile() != digest {
+		t.Errorf("%q is in force, and status tells %q", digest, statusOf(t, a, creds).GetClientsFile())
+	}
+	if got := found(); got != "CLIENTS_FILE 1: all replicas have the clients file "+digest+others {
+		t.Errorf("got %s", got)
+	}
+	certstest.Write(t, cfg.Security.ClientsFile, []byte("clients: [{}]"))
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if _, stale := a.guard.InForce(); stale {
+			break
+		}
+	}
+	if got := found(); got != "CLIENTS_FILE 3: it has a mistake; the one before is in force: "+digest+others {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -22,6 +22,7 @@ type someone struct {
 	without string // names that begin with it are forbidden; empty: none are
 	gone    error
 	until   time.Time
+	later   time.Duration // so much longer than they say themselves its credentials count
 	behind  time.Duration // so much later it expires
 	denied  int           // how often it was told so
 	asked   func()        // called when a right is asked for; nil: nothing
@@ -44,7 +45,8 @@ func (p *someone) Still() error {
 	}
 	return p.gone
 }
-func (p *someone) Until() time.Time { return p.until }
+func (p *someone) Until() time.Time   { return p.until }
+func (p *someone) Expires() time.Time { return p.until.Add(-p.later) }
 
 func (p *someone) Told(_ string, e session.Event) {
 	if f, failed := e.(session.Failed); failed && isError(f.Err, session.ErrForbidden) {
@@ -243,6 +245,21 @@ func TestASessionEndsWithItsCredentials(t *testing.T) {
 		<-c.Done()
 		if !isError(c.Cause(), session.ErrUnauthenticated) || !w.look("job").Held {
 			t.Errorf("it ended with %v, and the lock is held: %v", c.Cause(), w.look("job").Held)
+		}
+		// They are asked before the credentials say that they expire; and who comes with the old ones then, once more.
+		old := &someone{name: "billing", until: time.Now().Add(90 * time.Second), later: time.Minute}
+		begun := time.Now()
+		for _, row := range []struct{ opens, asked time.Duration }{
+			{0, 27 * time.Second}, {40 * time.Second, 85 * time.Second},
+		} {
+			time.Sleep(time.Until(begun.Add(row.opens)))
+			c = w.openWith(old.opening())
+			stop := c.beats()
+			time.Sleep(time.Until(begun.Add(row.asked - time.Millisecond)))
+			c.none()
+			time.Sleep(2 * time.Millisecond)
+			one[session.Draining](c)
+			stop()
 		}
 		q := &someone{name: "ci"}
 		c = w.openWith(q.opening())

@@ -213,6 +213,7 @@ func TestLoadRefuses(t *testing.T) {
 		},
 		{"log:\n  levl: info", "", "log.levl: there is no such key (line 2); did you mean log.level?"},
 		{"fence_ttl: 1h", "", "did you mean redis.fence_ttl?"},
+		{"clients: [{name: a}]", "", "this looks like a clients file: LOCKD_SECURITY_CLIENTS_FILE=FILE lockd"},
 		{"", "LOCKD_REDIS_PASSWORD=x", "did you mean LOCKD_REDIS_PASSWORD_FILE?"},
 		{"sesion: {}\nlimit:\n", "", "sesion: ", "limit: "},
 		{"", "LOCKD_SESSION=3s", "LOCKD_SESSION: there is no such key"},

@@ -168,6 +168,9 @@ func (l *loader) unknown(name, from string, keys map[string]key) {
 			break
 		}
 	}
+	if name == "clients" {
+		hint = "; this looks like a clients file: LOCKD_SECURITY_CLIENTS_FILE=FILE lockd --check-config /dev/null checks one"
+	}
 	l.add(name, "there is no such key (%s)%s", from, hint)
 }
 

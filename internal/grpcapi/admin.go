@@ -28,15 +28,18 @@ type adminService struct {
 func (h *adminService) ForceRelease(ctx context.Context,
 	r *lockdv1.ForceReleaseRequest,
 ) (*lockdv1.ForceReleaseResponse, error) {
-	holders, notTold := h.b.AnnounceForce(ctx, r.GetName(), session.Forced{By: r.GetBy(), Why: r.GetWhy()})
+	who := callerOf(ctx)
+	forced := session.Forced{Identity: who.name(), By: r.GetBy(), Why: r.GetWhy()}
+	holders, notTold := h.b.AnnounceForce(ctx, r.GetName(), forced)
 	if errors.Is(notTold, lock.ErrInvalid) {
 		return nil, notTold
 	}
 	released, err := h.b.ForceRelease(ctx, r.GetName(), toKind(r.GetKind()))
+	who.forced(forced, toKind(r.GetKind()), holders, released)
 	if err == nil || errors.Is(err, lock.ErrOutcomeUnknown) {
 		h.log.Info("released by force", zap.String(observe.KeyName, r.GetName()),
 			zap.Stringer(observe.KeyKind, toKind(r.GetKind())), zap.Bool(observe.KeyReleased, released),
-			zap.Objects(observe.KeyHolders, loggedHolders(holders)), zap.String(observe.KeyBy, r.GetBy()),
+			zap.Objects(observe.KeyHolders, loggedHolders(holders)), zap.String(observe.KeyBy, forced.Who()),
 			zap.String(observe.KeyWhy, r.GetWhy()), zap.String(observe.KeyPeer, peerOf(ctx)), zap.Error(err),
 			zap.NamedError(observe.KeyNotTold, notTold))
 	}

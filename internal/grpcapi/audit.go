@@ -3,9 +3,14 @@ package grpcapi
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/deadlock"
+	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/security"
 	"github.com/lockd-io/lockd/internal/session"
@@ -31,12 +36,39 @@ func (w *caller) audit(e security.Event) {
 	w.guard.Audit(e)
 }
 
+// unknown is what is written of somebody who is not let in.
+func unknown(ctx context.Context, err error) security.Event {
+	e := security.Event{
+		What: security.EventUnauthenticated, Peer: peerOf(ctx), Result: reasonOf(toUnauthenticated(err)), Detail: err.Error(),
+	}
+	e.Verb, _ = grpc.Method(ctx)
+	if why, ok := errors.AsType[*security.UnauthenticatedError](err); ok {
+		e.By = why.By
+	}
+	return e
+}
+
+// auditEnd writes that a stream ended because it is not known any more whose it is.
+func (c *conn) auditEnd(cause error) {
+	if c.who != nil && errors.Is(cause, session.ErrUnauthenticated) {
+		verb, _ := grpc.Method(c.stream.Context())
+		c.who.audit(security.Event{
+			What: security.EventUnauthenticated, Verb: verb, Session: c.sess.ID(), Result: reasonOf(cause),
+			Detail: cause.Error(),
+		})
+	}
+}
+
 // auditCall writes of a unary call what is to be written of it.
 func (w *caller) auditCall(method string, req any, err error) {
 	if w == nil {
 		return
 	}
-	e := security.Event{Verb: method, Result: reasonOf(err)}
+	e := w.did
+	e.Verb = method
+	if err != nil || e.Result == "" {
+		e.Result = reasonOf(err)
+	}
 	if named, ok := req.(interface{ GetName() string }); ok {
 		e.Name = named.GetName()
 	}
@@ -50,12 +82,33 @@ func (w *caller) auditCall(method string, req any, err error) {
 	}
 	switch {
 	case errors.Is(err, session.ErrForbidden):
-		e.What, e.Detail = security.EventDenied, err.Error()
+		e.What, e.Detail = security.EventDenied, err.Error() // of what was done nothing was noted
 	case errors.Is(err, session.ErrUnauthenticated): // since the call began
 		e.What = security.EventUnauthenticated
 	}
 	if e.What != "" {
 		w.audit(e)
+	}
+}
+
+// forced notes what is known of a release by force: by whom and why, as the caller says, and who held the name.
+func (w *caller) forced(f session.Forced, k lock.Kind, holders []inspect.Holder, released bool) {
+	if w == nil {
+		return
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "kind %s, reason %q, by %q", k, f.Why, f.By)
+	for _, h := range holders {
+		fmt.Fprintf(&text, "; held by %s", h.Owner)
+		if h.Client.Identity != "" {
+			fmt.Fprintf(&text, " of %q", h.Client.Identity)
+		}
+		fmt.Fprintf(&text, " named %q at %q, kind %s, fence %d", h.Client.Name, h.Client.Peer, h.Kind, h.Fence)
+		w.did.Fence = max(w.did.Fence, uint64(h.Fence))
+	}
+	w.did.Detail = text.String()
+	if !released {
+		w.did.Result = reasonOf(lock.ErrNotHeld)
 	}
 }
 
@@ -67,6 +120,13 @@ func (w *caller) Told(sess string, event session.Event) {
 			w.audit(security.Event{
 				What: security.EventDenied, Verb: denied.Right, Name: denied.Name, Request: e.ID, Session: sess,
 				Result: reasonOf(e.Err), Detail: denied.Detail,
+			})
+		}
+	case session.Lost:
+		if e.Reason == lock.LostForbidden {
+			w.audit(security.Event{
+				What: security.EventRevoked, Verb: security.RightLock, Name: e.Hold.Name, Fence: uint64(e.Hold.Fence),
+				Session: sess, Result: resultOK,
 			})
 		}
 	case session.LimitSet:
@@ -111,7 +171,7 @@ func (h *inspectService) WhoAmI(ctx context.Context, _ *lockdv1.WhoAmIRequest) (
 		return resp, nil
 	}
 	rights := who.id.Client.Rights()
-	resp.Client, resp.Credential, resp.ExpiresIn = who.Client(), who.id.By, leftUntil(who.id.Until)
+	resp.Client, resp.Credential, resp.ExpiresIn = who.Client(), who.id.By, leftUntil(who.id.Expires)
 	resp.Lock, resp.Look, resp.Deny = rights.Lock, rights.Look, rights.Deny
 	for _, a := range rights.Acts {
 		resp.Admin = append(resp.Admin, string(a))

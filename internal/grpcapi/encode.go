@@ -169,7 +169,7 @@ func fromHeldLock(l session.HeldLock) *lockdv1.HeldLock {
 }
 
 func fromLost(l session.Lost) *lockdv1.Lost {
-	m := &lockdv1.Lost{Hold: fromHold(l.Hold), Reason: lostReasons[l.Reason], By: l.By, Why: l.Why}
+	m := &lockdv1.Lost{Hold: fromHold(l.Hold), Reason: lostReasons[l.Reason], By: l.Who(), Why: l.Why}
 	if l.Reason == lock.LostMaxHold {
 		m.Cause = lockdv1.Lost_CAUSE_MAX_HOLD
 	}

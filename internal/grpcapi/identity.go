@@ -24,6 +24,7 @@ type caller struct {
 	guard *security.Guard
 	id    security.Identity
 	peer  string
+	did   security.Event // what a unary call adds to its line of the audit
 }
 
 // door is where it is said who comes.
@@ -49,9 +50,8 @@ func (d door) identify(ctx context.Context) (*caller, error) {
 	id, err := g.Identify(ctx, shown)
 	if err != nil {
 		d.intake.Spend(limits.TenantOf(peerOf(ctx)), limits.Stranger)
-		err = toUnauthenticated(err)
-		g.Audit(security.Event{What: security.EventUnauthenticated, Peer: peerOf(ctx), Result: reasonOf(err)})
-		return nil, err
+		g.Audit(unknown(ctx, err))
+		return nil, toUnauthenticated(err)
 	}
 	return &caller{guard: g, id: id, peer: peerOf(ctx)}, nil
 }
@@ -77,6 +77,14 @@ func forbidden(err error) error {
 // Client implements session.Identity.
 func (w *caller) Client() string { return w.id.Client.Name() }
 
+// name is that of a caller in the clients file, or empty if there is none.
+func (w *caller) name() string {
+	if w == nil {
+		return ""
+	}
+	return w.Client()
+}
+
 // MayLock implements session.Identity.
 func (w *caller) MayLock(name string) error { return forbidden(w.id.Client.MayLock(name)) }
 
@@ -98,6 +106,9 @@ func (w *caller) MayLook(name string) error {
 
 // Still implements session.Identity.
 func (w *caller) Still() error { return toUnauthenticated(w.guard.Still(w.id)) }
+
+// Expires implements session.Identity.
+func (w *caller) Expires() time.Time { return w.id.Expires }
 
 // Until implements session.Identity.
 func (w *caller) Until() time.Time { return w.id.Until }

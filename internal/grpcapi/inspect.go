@@ -38,6 +38,7 @@ func (h *inspectService) GetStatus(
 		Ready: st.Down == nil && !st.Draining, Draining: st.Draining,
 		Sessions: count(st.Sessions), Locks: count(st.Locks), Waiters: count(st.Waiters), Store: h.cfg.Store,
 	}
+	resp.ClientsFile, _ = h.cfg.Guard.InForce()
 	switch {
 	case st.Down == nil:
 	case h.operators && callerOf(ctx).mayExamine():

@@ -51,6 +51,7 @@ func (c *conn) finish(writing bool) error {
 	timer := time.NewTimer(flushTime)
 	defer timer.Stop()
 	cause := c.sess.Cause()
+	c.auditEnd(cause)
 	var last *lockdv1.SessionResponse
 	if cause != nil {
 		last = &lockdv1.SessionResponse{Message: &lockdv1.SessionResponse_Closing{

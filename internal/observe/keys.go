@@ -21,6 +21,7 @@ const (
 	KeyClient      = "client"   // the name a client gives itself
 	KeyCode        = "code"     // of a unary call
 	KeyCount       = "count"    // how many locks
+	KeyDigest      = "sha256"   // the beginning of a file's
 	KeyEndpoint    = "endpoint" // which of our addresses: listen, ops_listen, admin_listen
 	KeyEpoch       = "epoch"    // of a session
 	KeyExpires     = "expires"  // when a certificate does

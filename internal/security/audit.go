@@ -3,9 +3,12 @@ package security
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -42,6 +45,7 @@ const (
 	EventForced          = "forced"
 	EventLimitChanged    = "limit_changed"
 	EventDrained         = "drained"
+	EventRevoked         = "revoked"
 	EventFileApplied     = "file_applied"
 	EventFileRefused     = "file_refused"
 )
@@ -50,6 +54,7 @@ const (
 const (
 	queueLines = 4096
 	textBytes  = 1024 // of each text
+	moreBytes  = 4096 // of the detail
 	burstLines = 50   // of one client at once
 	rateLines  = 20   // of one client in a second
 	maxRates   = 10_000
@@ -106,11 +111,10 @@ func (a *auditor) add(e Event) {
 		e.By = e.Identity.By
 	}
 	e.Identity = Identity{}
-	for _, text := range []*string{&e.By, &e.Peer, &e.Verb, &e.Name, &e.Result, &e.Session, &e.Detail} {
-		if len(*text) > textBytes {
-			*text = strings.Clone((*text)[:textBytes])
-		}
+	for _, text := range []*string{&e.By, &e.Peer, &e.Verb, &e.Name, &e.Result, &e.Session} {
+		cut(text, textBytes)
 	}
+	cut(&e.Detail, moreBytes)
 	whose, isClient := e.whose()
 
 	a.mu.Lock()
@@ -129,6 +133,13 @@ func (a *auditor) add(e Event) {
 	default:
 		r.missed++
 		a.m.dropped.WithLabelValues(causeQueue).Inc()
+	}
+}
+
+// cut shortens a text.
+func cut(text *string, most int) {
+	if len(*text) > most {
+		*text = strings.Clone((*text)[:most])
 	}
 }
 
@@ -252,6 +263,24 @@ func openAudit(path string) (io.WriteCloser, error) {
 	}
 	f := &auditFile{path: path}
 	return f, f.open()
+}
+
+// CheckAudit says whether the audit can be opened. It leaves nothing behind: a file that this user made might not be
+// lockd's.
+func CheckAudit(path string) error {
+	if path == "" || path == "stdout" {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		if f, err = os.CreateTemp(filepath.Dir(path), ".lockd-check-*"); err == nil {
+			defer func() { _ = os.Remove(f.Name()) }() // it was only to see
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // stdout is not closed: it is not only the audit's.

@@ -198,7 +198,8 @@ func TestAuditFileIsOpenedAgain(t *testing.T) {
 			return err == nil && strings.Contains(string(text), what)
 		}
 	}
-	until(t, "the file is said to be applied", is(audit, `"event":"file_applied","detail":"2 clients"`))
+	applied := `"event":"file_applied","detail":"` + digestOf([]byte(twoTeams)) + ` of 2 clients"`
+	until(t, "the file is said to be applied", is(audit, applied))
 	info, err := os.Stat(audit)
 	must(t, err)
 	if info.Mode().Perm() != 0o600 {

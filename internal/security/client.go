@@ -161,7 +161,11 @@ type DeniedError struct {
 }
 
 func (e *DeniedError) Error() string {
-	text := fmt.Sprintf("the client %q of the clients file may not %s %q", e.Client, e.Right, e.Name)
+	verb := e.Right
+	if verb == RightLook {
+		verb = "look at"
+	}
+	text := fmt.Sprintf("the client %q of the clients file may not %s %q", e.Client, verb, e.Name)
 	switch {
 	case e.Name == "":
 		return fmt.Sprintf("the client %q of the clients file has no admin right %q", e.Client, e.Right)

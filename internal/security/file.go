@@ -3,10 +3,12 @@ package security
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -26,6 +28,7 @@ import (
 // Of static tokens the file has the SHA-256, and no slow hash of passwords: a token must be random, with 128 bits at
 // least, so that nobody finds it from its hash. Nobody can see by the hash whether that is so.
 type file struct {
+	digest   string // the beginning of the SHA-256 of its text
 	clients  []entry
 	sources  map[string]source // by the issuer
 	fallback string            // who is meant by nobody's credentials: the name of a client, or empty
@@ -60,13 +63,40 @@ func (s source) isFile() bool { return s.jwks != "" && !strings.Contains(s.jwks,
 
 const none = "none" // no client
 
-// Check reads a clients file. Its error has everything that is wrong with it.
+// Check reads a clients file, and the files of keys and authorities that it names. It asks no issuer. Its error has
+// everything that is wrong with them.
 func Check(path string) error {
 	text, err := readBounded(path, maxFileBytes)
-	if err == nil {
-		_, err = parse(path, text)
+	if err != nil {
+		return err
 	}
-	return err
+	f, err := parse(path, text)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, issuer := range slices.Sorted(maps.Keys(f.sources)) {
+		if err := f.sources[issuer].check(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: the issuer %q: %w", path, issuer, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// check reads the files.
+func (s source) check() error {
+	if !s.isFile() {
+		_, err := s.client()
+		return err
+	}
+	text, err := readBounded(s.jwks, maxKeysBytes)
+	if err == nil {
+		_, err = newKeySet(text)
+	}
+	if err != nil {
+		return fmt.Errorf("jwks %s: %w", s.jwks, err)
+	}
+	return nil
 }
 
 // readBounded reads a file that is not longer than that.
@@ -87,6 +117,12 @@ func readAll(from io.Reader, name string, bound int64) ([]byte, error) {
 	return text, err
 }
 
+// digestOf tells files apart, for people: sha256sum has it at its beginning.
+func digestOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])[:12]
+}
+
 // parse reads the text of a clients file.
 func parse(path string, text []byte) (*file, error) {
 	var doc, next yaml.Node
@@ -94,7 +130,7 @@ func parse(path string, text []byte) (*file, error) {
 	if err := d.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	p := parser{reader: reader{path: path}, file: &file{sources: map[string]source{}}}
+	p := parser{reader: reader{path: path}, file: &file{digest: digestOf(text), sources: map[string]source{}}}
 	p.lines, p.issuers = map[string]int{}, map[string]int{}
 	if d.Decode(&next) == nil {
 		p.add(next.Line, "there must be one document only")

@@ -35,6 +35,7 @@ type Guard struct {
 	m     *metrics
 	audit *auditor // nil: nowhere
 	rules atomic.Pointer[rules]
+	stale atomic.Bool     // the file has a mistake now, and the one before is in force
 	ctx   context.Context // of all that is done in the background
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
@@ -127,9 +128,9 @@ func (g *Guard) Still(i Identity) error {
 	}
 	if !i.Until.IsZero() && !time.Now().Before(i.Until) {
 		if i.facts.shown == shownCertificate {
-			return g.counted(refused(ReasonCertificateEnded, "the certificate expired at %s", i.Until.Format(time.RFC3339)))
+			return g.counted(refused(ReasonCertificateEnded, "the certificate expired at %s", i.Expires.Format(time.RFC3339)))
 		}
-		return g.counted(refused(ReasonTokenExpired, "the token expired at %s", i.Until.Format(time.RFC3339)))
+		return g.counted(refused(ReasonTokenExpired, "the token expired at %s", i.Expires.Format(time.RFC3339)))
 	}
 	c, _, err := g.rules.Load().client(&i.facts)
 	if err != nil || c != i.Client {
@@ -205,6 +206,7 @@ func (g *Guard) look() time.Duration {
 	}
 	if err != nil {
 		g.m.valid.Set(0)
+		g.stale.Store(true)
 		g.log.Warn("the new clients file cannot be used; going on with the one before",
 			zap.String(observe.KeyFile, g.cfg.File), zap.Error(err))
 		g.Audit(Event{What: EventFileRefused, Detail: err.Error()})
@@ -256,18 +258,45 @@ func (g *Guard) apply(f *file) {
 	}
 	g.rules.Store(newRules(f, g.clients, g.issuers))
 
+	g.stale.Store(false)
 	g.m.valid.Set(1)
 	g.m.applied.SetToCurrentTime()
 	g.m.clients.Set(float64(len(f.clients)))
 	g.log.Info("the clients file is in force",
-		zap.String(observe.KeyFile, g.cfg.File), zap.Int(observe.KeyCount, len(f.clients)))
-	g.Audit(Event{What: EventFileApplied, Detail: fmt.Sprintf("%d clients", len(f.clients))})
+		zap.String(observe.KeyFile, g.cfg.File), zap.Int(observe.KeyCount, len(f.clients)),
+		zap.String(observe.KeyDigest, f.digest))
+	g.Audit(Event{What: EventFileApplied, Detail: fmt.Sprintf("%s of %s", f.digest, clients(len(f.clients)))})
 	g.mu.Lock()
 	changed := g.changed
 	g.mu.Unlock()
 	for _, call := range changed {
 		call()
 	}
+}
+
+// clients is so many clients, for people.
+func clients(n int) string {
+	if n == 1 {
+		return "1 client"
+	}
+	return fmt.Sprintf("%d clients", n)
+}
+
+// InForce is the clients file that is in force: the first 12 hex digits of its SHA-256. It is stale when the file has a
+// mistake now. Without a file it is empty.
+func (g *Guard) InForce() (digest string, stale bool) {
+	if g == nil {
+		return "", false
+	}
+	return g.rules.Load().digest, g.stale.Load()
+}
+
+// KeysAge is how old the keys of the issuer are whose are oldest; 0 if there is none.
+func (g *Guard) KeysAge() time.Duration {
+	if g == nil {
+		return 0
+	}
+	return g.oldestKeys()
 }
 
 // oldestKeys is the age of the keys of the issuer whose are oldest.

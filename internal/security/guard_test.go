@@ -144,12 +144,12 @@ func TestDeniedErrorsNameTheRightAndTheClient(t *testing.T) {
 	must(t, err)
 	c := a.Client
 	for want, err := range map[string]error{
-		`the client "a" of the clients file may not lock "b"`:                           c.MayLock("b"),
-		`the client "a" of the clients file may not look "c"`:                           c.MayLook("c"),
-		`the client "a" of the clients file may not look "a:x": it is in its deny list`: c.MayLook("a:x"),
-		`the client "a" of the clients file has no admin right "drain"`:                 c.May(ActDrain),
-		`the client "a" of the clients file may not lock "d"`:                           c.MayTo(ActForce, "d"),
-		`the client "a" of the clients file has no admin right "limit"`:                 c.MayTo(ActLimit, "a:1"),
+		`the client "a" of the clients file may not lock "b"`:                              c.MayLock("b"),
+		`the client "a" of the clients file may not look at "c"`:                           c.MayLook("c"),
+		`the client "a" of the clients file may not look at "a:x": it is in its deny list`: c.MayLook("a:x"),
+		`the client "a" of the clients file has no admin right "drain"`:                    c.May(ActDrain),
+		`the client "a" of the clients file may not lock "d"`:                              c.MayTo(ActForce, "d"),
+		`the client "a" of the clients file has no admin right "limit"`:                    c.MayTo(ActLimit, "a:1"),
 	} {
 		if e, is := errors.AsType[*DeniedError](err); !is || e.Error() != want || e.Client != "a" {
 			t.Errorf("got %v, want %s", err, want)

@@ -21,7 +21,9 @@ type Identity struct {
 	Client *Client
 	// By is how it was recognised, for people: "certificate spiffe://prod/ns/billing/a", "token", "jwt repo:acme/x".
 	By string
-	// Until is when its certificate or token expires, with the minute that clocks may differ by; zero if never.
+	// Expires is when its certificate or token does, as that says itself; zero if never.
+	Expires time.Time
+	// Until is when it counts no more: a token counts for the minute longer that clocks may differ by.
 	Until time.Time
 
 	facts facts
@@ -60,12 +62,16 @@ func by(kind, name string) string {
 	return strings.ToValidUTF8(kind+" "+name[:min(len(name), byBytes)], "?")
 }
 
+// byNames is the text for those of a certificate.
+func byNames(names []string) string {
+	if len(names) == 0 {
+		return "certificate without a name"
+	}
+	return by("certificate", names[0])
+}
+
 // factsOf are those of a certificate, and when it expires. What TLS has verified may have expired since.
 func factsOf(c *x509.Certificate, now time.Time) (facts, time.Time, error) {
-	if now.After(c.NotAfter) {
-		return facts{}, time.Time{}, refused(ReasonCertificateEnded, "the certificate expired at %s",
-			c.NotAfter.Format(time.RFC3339))
-	}
 	f := facts{shown: shownCertificate, names: make([]string, 0, len(c.URIs)+len(c.DNSNames)+1)}
 	for _, uri := range c.URIs {
 		f.names = append(f.names, uri.String())
@@ -78,6 +84,10 @@ func factsOf(c *x509.Certificate, now time.Time) (facts, time.Time, error) {
 		if !strings.Contains(name, "://") { // where nobody may choose his URI, he may yet choose one of these
 			f.names = append(f.names, name)
 		}
+	}
+	if now.After(c.NotAfter) {
+		err := refused(ReasonCertificateEnded, "the certificate expired at %s", c.NotAfter.Format(time.RFC3339))
+		return facts{}, time.Time{}, shownBy(err, byNames(f.names))
 	}
 	return f, c.NotAfter, nil
 }
@@ -106,6 +116,7 @@ var ErrUnauthenticated = errors.New("it is not known who this is")
 type UnauthenticatedError struct {
 	Reason string
 	Detail string
+	By     string // for the audit: whose credentials they are, or say that they are; empty if nobody knows
 }
 
 func (e *UnauthenticatedError) Error() string {
@@ -114,6 +125,14 @@ func (e *UnauthenticatedError) Error() string {
 
 // Unwrap is ErrUnauthenticated.
 func (e *UnauthenticatedError) Unwrap() error { return ErrUnauthenticated }
+
+// shownBy adds to an *UnauthenticatedError whose credentials were shown, unless it says so already.
+func shownBy(err error, by string) error {
+	if e, is := errors.AsType[*UnauthenticatedError](err); is && e.By == "" {
+		e.By = by
+	}
+	return err
+}
 
 func refused(reason, format string, args ...any) error {
 	return &UnauthenticatedError{Reason: reason, Detail: fmt.Sprintf(format, args...)}

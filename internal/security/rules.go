@@ -10,6 +10,7 @@ import (
 
 // rules are a clients file in force: who is meant by which credentials. All but the kept tokens is never changed.
 type rules struct {
+	digest     string    // of the file
 	clients    []*Client // as in the file
 	certs      firsts
 	tokens     map[[32]byte]*Client // by the SHA-256
@@ -29,7 +30,7 @@ type trusted struct {
 // newRules makes rules of a file. The Clients and the issuers are those with its names.
 func newRules(f *file, clients map[string]*Client, issuers map[string]*issuer) *rules {
 	r := &rules{
-		certs: newFirsts(), tokens: map[[32]byte]*Client{}, issuers: map[string]*trusted{},
+		digest: f.digest, certs: newFirsts(), tokens: map[[32]byte]*Client{}, issuers: map[string]*trusted{},
 		fallback: clients[f.fallback], ends: f.ends, allowances: limits.Allowances{},
 	}
 	for i := range f.clients {
@@ -71,7 +72,7 @@ func (r *rules) client(f *facts) (c *Client, as string, err error) {
 		return r.fallback, "no credentials", nil
 	case shownToken:
 		if c = r.tokens[f.token]; c == nil {
-			return nil, "", refused(ReasonTokenInvalid, "no client in the clients file has this token")
+			return nil, "token", refused(ReasonTokenInvalid, "no client in the clients file has this token")
 		}
 		return c, "token", nil
 	case shownCertificate:
@@ -90,20 +91,17 @@ func (r *rules) client(f *facts) (c *Client, as string, err error) {
 		c = r.fallback
 	}
 	if c == nil {
-		return nil, "", refused(ReasonClientUnknown, "no client in the clients file is meant by the %s", as)
+		return nil, as, refused(ReasonClientUnknown, "no client in the clients file is meant by the %s", as)
 	}
 	return c, as, nil
 }
 
 func (r *rules) byCertificate(f *facts) (*Client, string) {
 	n, name, found := r.certs.of(f.names)
-	switch {
-	case found:
+	if found {
 		return r.clients[n], by("certificate", name)
-	case len(f.names) > 0:
-		return nil, by("certificate", f.names[0])
 	}
-	return nil, "certificate without a name"
+	return nil, byNames(f.names)
 }
 
 // isHeard says whether one of the audiences is that of a client.

@@ -70,21 +70,27 @@ func (r *rules) byHash(sum [32]byte) (Identity, error) {
 	return r.identity(facts{shown: shownToken, token: sum}, time.Time{})
 }
 
-// identity is who has facts.
-func (r *rules) identity(f facts, until time.Time) (Identity, error) {
+// identity is who has facts, that are good until they expire.
+func (r *rules) identity(f facts, expires time.Time) (Identity, error) {
 	c, as, err := r.client(&f)
 	if err != nil {
-		return Identity{}, err
+		return Identity{}, shownBy(err, as)
 	}
-	return Identity{Client: c, By: as, Until: until, facts: f}, nil
+	i := Identity{Client: c, By: as, Expires: expires, Until: expires, facts: f}
+	if f.shown == shownJWT {
+		i.Until = expires.Add(leeway)
+	}
+	return i, nil
 }
 
 // verify is who shows a JWT.
-func (r *rules) verify(ctx context.Context, token *jwt.JSONWebToken, now time.Time) (*verified, error) {
+func (r *rules) verify(ctx context.Context, token *jwt.JSONWebToken, now time.Time) (v *verified, err error) {
 	var said, c jwt.Claims
 	if err := token.UnsafeClaimsWithoutVerification(&said); err != nil {
 		return nil, refused(ReasonTokenInvalid, "the claims of the token cannot be read")
 	}
+	whose := by("unproven jwt", said.Subject+" of "+said.Issuer)
+	defer func() { err = shownBy(err, whose) }()
 	from := r.issuers[said.Issuer] // who is believed to be it when the signature is good
 	if from == nil {
 		return nil, refused(ReasonTokenInvalid, "no client in the clients file has tokens of its issuer")
@@ -98,11 +104,12 @@ func (r *rules) verify(ctx context.Context, token *jwt.JSONWebToken, now time.Ti
 		if !k.isFor(header.Algorithm) || token.Claims(k.public, &c) != nil {
 			continue
 		}
+		whose = by("jwt", c.Subject+" of "+c.Issuer)
 		if err := check(&c, now); err != nil {
 			return nil, err
 		}
 		f := facts{shown: shownJWT, issuer: c.Issuer, claims: claims{audience: c.Audience, subject: c.Subject}}
-		i, err := r.identity(f, c.Expiry.Time().Add(leeway))
+		i, err := r.identity(f, c.Expiry.Time())
 		return &verified{identity: i, keys: from.keys, key: k.thumb}, err
 	}
 	return nil, refused(ReasonTokenInvalid, "the token has no good signature")

@@ -132,8 +132,20 @@ type (
 
 // Forced says who released a name by force, and why, in the words of who did it.
 type Forced struct {
-	By  string `json:"by,omitempty"`
-	Why string `json:"why,omitempty"`
+	Identity string `json:"identity,omitempty"` // its name in the clients file, where there is one: this is known
+	By       string `json:"by,omitempty"`
+	Why      string `json:"why,omitempty"`
+}
+
+// Who is who did it: what it says of itself, and before that what is known.
+func (f Forced) Who() string {
+	switch {
+	case f.Identity == "":
+		return f.By
+	case f.By == "":
+		return f.Identity
+	}
+	return f.Identity + " (" + f.By + ")"
 }
 
 // The pushes.
@@ -199,8 +211,9 @@ func (e Queued) texts() int {
 	return e.By.texts()
 }
 
-func (e Looked) texts() int     { return len(e.Lock.Name) + len(e.Lock.Owner) + len(e.Lock.Annotation) }
-func (e Lost) texts() int       { return e.Hold.texts() + len(e.By) + len(e.Why) }
+func (e Looked) texts() int { return len(e.Lock.Name) + len(e.Lock.Owner) + len(e.Lock.Annotation) }
+
+func (e Lost) texts() int       { return e.Hold.texts() + len(e.Forced.Identity) + len(e.By) + len(e.Why) }
 func (e Unlocked) texts() int   { return len(e.Name) + len(e.Hold) }
 func (e Unwatched) texts() int  { return len(e.Name) }
 func (Released) texts() int     { return 0 }

@@ -14,7 +14,9 @@ type Identity interface {
 	MayLook(name string) error
 	// Still is nil while it is who it was. Else the error is an ErrUnauthenticated.
 	Still() error
-	// Until is when its credentials expire; zero if never.
+	// Expires is when its credentials do, as they say themselves; zero if never.
+	Expires() time.Time
+	// Until is when they count no more. That may be a little later, because clocks differ.
 	Until() time.Time
 	// Told notes what a session of its is told, also if its client does not read it any more. It does not block.
 	Told(session string, e Event)
@@ -55,9 +57,12 @@ func (r *Registry) expireLocked(s *Session) {
 	if s.opening.Identity == nil || s.opening.Identity.Until().IsZero() {
 		return
 	}
-	until := s.opening.Identity.Until()
-	early := lead(time.Until(until))
-	s.expiring = time.AfterFunc(time.Until(until)-early, func() {
+	until, left := s.opening.Identity.Until(), time.Until(s.opening.Identity.Expires())
+	if left <= 0 { // it was asked, and came with the old ones
+		left = time.Until(until)
+	}
+	early := lead(left)
+	s.expiring = time.AfterFunc(left-early, func() {
 		s.Tell(Draining{Within: early / 4 * 3})
 		r.expireAt(s, until)
 	})

@@ -88,7 +88,7 @@ func (s *Session) TellLost(lost Lost, owner lock.Owner, auto bool) {
 	fields := append(append(fieldsOf(lost.Hold), s.who()...), zap.String(observe.KeyOwner, string(owner)),
 		zap.Stringer(observe.KeyReason, lost.Reason), zap.Int(observe.KeyMore, more))
 	if lost.Reason == lock.LostForced {
-		fields = append(fields, zap.String(observe.KeyBy, lost.Forced.By), zap.String(observe.KeyWhy, lost.Forced.Why))
+		fields = append(fields, zap.String(observe.KeyBy, lost.Who()), zap.String(observe.KeyWhy, lost.Forced.Why))
 	}
 	s.of.goes(func() { s.of.log.Info("a lock was lost", fields...) })
 }

@@ -93,7 +93,8 @@ type ForceReleaseRequest struct {
 	// Why, for people: it is logged, and the holders are told. Every caller should say it. At most 512 bytes.
 	Why string `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"`
 	// Who asks for it, for people, such as alice@laptop. It is logged, beside the address of the caller, and the holders
-	// are told. At most 256 bytes.
+	// are told. At most 256 bytes. It is what the caller says of itself; with a clients file the client's name stands
+	// before it.
 	By            string `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -31,7 +31,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
+// AdminService is for operators. It is served on an address of their own, see admin_listen in docs/operations.md. With a
+// clients file it is also served to clients at listen, and at both to who has the right only.
 type AdminServiceClient interface {
 	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
 	// readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
@@ -123,7 +124,8 @@ func (c *adminServiceClient) Examine(ctx context.Context, in *ExamineRequest, op
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
 //
-// AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
+// AdminService is for operators. It is served on an address of their own, see admin_listen in docs/operations.md. With a
+// clients file it is also served to clients at listen, and at both to who has the right only.
 type AdminServiceServer interface {
 	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
 	// readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.

@@ -1287,7 +1287,9 @@ type GetStatusResponse struct {
 	// How many requests wait.
 	Waiters uint32 `protobuf:"varint,9,opt,name=waiters,proto3" json:"waiters,omitempty"`
 	// The configured kind of store, such as memory or standalone.
-	Store         string `protobuf:"bytes,10,opt,name=store,proto3" json:"store,omitempty"`
+	Store string `protobuf:"bytes,10,opt,name=store,proto3" json:"store,omitempty"`
+	// The clients file in force: the first 12 hex digits of its SHA-256. Empty without one.
+	ClientsFile   string `protobuf:"bytes,11,opt,name=clients_file,json=clientsFile,proto3" json:"clients_file,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1388,6 +1390,13 @@ func (x *GetStatusResponse) GetWaiters() uint32 {
 func (x *GetStatusResponse) GetStore() string {
 	if x != nil {
 		return x.Store
+	}
+	return ""
+}
+
+func (x *GetStatusResponse) GetClientsFile() string {
+	if x != nil {
+		return x.ClientsFile
 	}
 	return ""
 }
@@ -2014,7 +2023,7 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\tdeadlocks\x18\x01 \x03(\v2\x12.lockd.v1.DeadlockR\tdeadlocks\x12+\n" +
 	"\x11replicas_answered\x18\x02 \x01(\rR\x10replicasAnswered\x12%\n" +
 	"\x0ereplicas_asked\x18\x03 \x01(\rR\rreplicasAsked\"\x12\n" +
-	"\x10GetStatusRequest\"\xaf\x02\n" +
+	"\x10GetStatusRequest\"\xd2\x02\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x121\n" +
@@ -2027,7 +2036,8 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\x05locks\x18\b \x01(\rR\x05locks\x12\x18\n" +
 	"\awaiters\x18\t \x01(\rR\awaiters\x12\x14\n" +
 	"\x05store\x18\n" +
-	" \x01(\tR\x05store\"f\n" +
+	" \x01(\tR\x05store\x12!\n" +
+	"\fclients_file\x18\v \x01(\tR\vclientsFile\"f\n" +
 	"\x0eInspectRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
 	"\vmax_waiters\x18\x02 \x01(\rR\n" +

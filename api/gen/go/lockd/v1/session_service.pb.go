@@ -370,7 +370,7 @@ func (Unlocked_Cause) EnumDescriptor() ([]byte, []int) {
 type SessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Chosen by the client, greater than 0 and unique in the session; each answer repeats it. An id must be less
-	// than 4096 below the greatest one used so far. Heartbeat, Goodbye and Batch need none.
+	// than 4096 below the greatest one used so far. Open, Heartbeat, Goodbye and Batch need none.
 	RequestId uint64 `protobuf:"varint,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// What is asked.
 	//
@@ -3187,7 +3187,8 @@ type Lost struct {
 	Hold *Hold `protobuf:"bytes,1,opt,name=hold,proto3" json:"hold,omitempty"`
 	// Why.
 	Reason Lost_Reason `protobuf:"varint,2,opt,name=reason,proto3,enum=lockd.v1.Lost_Reason" json:"reason,omitempty"`
-	// With REASON_FORCED, who released it, as the caller of ForceRelease said. Empty if that is not known.
+	// With REASON_FORCED, who released it: what the caller of ForceRelease says of itself; with a clients file the client's
+	// name stands before it, as in "ops (alice@laptop)". Empty if that is not known.
 	By string `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`
 	// With REASON_FORCED, why, in the words of that caller. Empty if that is not known.
 	Why string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`

@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class AdminServiceStub(object):
-    """AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
+    """AdminService is for operators. It is served on an address of their own, see admin_listen in docs/operations.md. With a
+    clients file it is also served to clients at listen, and at both to who has the right only.
     """
 
     def __init__(self, channel):
@@ -68,7 +69,8 @@ class AdminServiceStub(object):
 
 
 class AdminServiceServicer(object):
-    """AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
+    """AdminService is for operators. It is served on an address of their own, see admin_listen in docs/operations.md. With a
+    clients file it is also served to clients at listen, and at both to who has the right only.
     """
 
     def ForceRelease(self, request, context):
@@ -159,7 +161,8 @@ def add_AdminServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AdminService(object):
-    """AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
+    """AdminService is for operators. It is served on an address of their own, see admin_listen in docs/operations.md. With a
+    clients file it is also served to clients at listen, and at both to who has the right only.
     """
 
     @staticmethod
