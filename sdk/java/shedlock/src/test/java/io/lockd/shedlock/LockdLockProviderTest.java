@@ -11,12 +11,12 @@ import io.lockd.client.OutcomeUnknownException;
 import io.lockd.client.testing.LockdForTests;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.time.Instant;
 import java.util.Optional;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import net.javacrumbs.shedlock.core.ClockProvider;
 import net.javacrumbs.shedlock.core.DefaultLockingTaskExecutor;
 import net.javacrumbs.shedlock.core.LockConfiguration;
 import net.javacrumbs.shedlock.core.LockProvider;
@@ -53,7 +53,7 @@ class LockdLockProviderTest {
     }
 
     private static LockConfiguration task(String name, Duration most, Duration least) {
-        return new LockConfiguration(Instant.now(), name, most, least);
+        return new LockConfiguration(ClockProvider.now(), name, most, least);
     }
 
     private Optional<SimpleLock> lock(String name, Duration most, Duration least) {

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.lockd.client.LockdClient;
+import io.lockd.client.Status.State;
 import io.lockd.client.testing.LockdForTests;
 import java.net.ServerSocket;
 import java.nio.file.Path;
@@ -71,6 +72,9 @@ class LockdAutoConfigurationTest {
         String address = lockd.address();
         program(address).run(context -> {
             awaits(context, Status.UP);
+            context.getBean(LockdConnection.class).told(
+                new io.lockd.client.Status(State.AT_RISK, Duration.ofSeconds(9), "", ""));
+            awaits(context, Status.DOWN);
             lockd.close();
             awaits(context, Status.DOWN);
             lockd = LockdForTests.start(PROGRAM, Map.of("LOCKD_LISTEN", address));
@@ -102,7 +106,10 @@ class LockdAutoConfigurationTest {
                 });
         }
         program(lockd.address()).withClassLoader(new FilteredClassLoader(LockRegistry.class, HealthIndicator.class))
-            .run(context -> assertFalse(context.getBean(LockdClient.class).look("a").held()));
+            .run(context -> {
+                assertFalse(context.getBean(LockdClient.class).look("a").held());
+                assertFalse(context.containsBean("lockdLockRegistry") || context.containsBean("lockdHealthIndicator"));
+            });
     }
 
     @Test
