@@ -64,7 +64,7 @@ public final class LockdLockProvider implements ExtensibleLockProvider {
         protected void doUnlock() {
             Duration left = Duration.between(ClockProvider.now(), lockConfiguration.getLockAtLeastUntil());
             try {
-                if (left.isNegative() || left.isZero()) {
+                if (left.toMillis() <= 0) { // ShedLock counts in whole milliseconds
                     lease.release();
                 } else {
                     lease.extend(left.compareTo(SHORTEST) < 0 ? SHORTEST : left, true);
