@@ -55,12 +55,12 @@ TESTFLAGS ?=
 
 .PHONY: test
 test: ## inspect, and each promise proven once, as CI runs it
-	@scripts/ensure cc redis java stubs tests
+	@scripts/ensure cc redis java stubs pythonsdk tests
 	scripts/test -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./...
 
 .PHONY: test-long
 test-long: ## the same, long comparisons, all faults for minutes, and each version of Redis: hours. A release needs it
-	@scripts/ensure cc redis java stubs tests
+	@scripts/ensure cc redis java stubs pythonsdk tests
 	TEST_LONG=1 scripts/test -timeout 2h $(TESTFLAGS) ./...
 	$(MAKE) test-faults test-replicas test-attacks test-servers test-compat
 

@@ -7,8 +7,8 @@ import (
 
 // A heartbeat is answered with a moment before which no auto lease of the session ends. To look at all leases for each
 // one would cost too much: it is done a few times in a TTL, and what is noted meanwhile can only make it earlier. Times
-// are in ns since the session was opened. A lease that lasts until its max_hold does not count: its client knows that
-// time, and goes by no answer beyond it; and it would have all others end early.
+// are in ns since the session was opened. A lease that lasts until its max_hold does not count: its client goes by no
+// answer beyond that, and it would have all others end early. If there are no others, the last of these ends is told.
 
 const (
 	// fewLeases is how many leases a session may have to be looked at each time.
@@ -22,13 +22,20 @@ type soonest struct {
 	autos  int   // how many they are, of those that count
 	first  int64 // no validity of theirs ends before
 	lookAt int64 // when they are looked at again
+	lasts  int   // how many auto leases last until their max_hold
+	last   int64 // no max_hold of theirs ends later
 }
 
 // countLocked notes the mode and the validity of a lease.
 func (s *Session) countLocked(l Lease) {
 	e, t := l.Entry(), l.Terms()
 	s.fixLocked(e)
-	e.auto, e.until = t.Auto && (t.Most.IsZero() || t.Until.Before(t.Most)), int64(t.Until.Sub(s.opened))
+	e.lasts = t.Auto && !t.Most.IsZero() && !t.Until.Before(t.Most)
+	e.auto, e.until = t.Auto && !e.lasts, int64(t.Until.Sub(s.opened))
+	if e.lasts {
+		s.lasts++
+		s.last = max(s.last, e.until)
+	}
 	if !e.auto {
 		return
 	}
@@ -42,7 +49,10 @@ func (s *Session) fixLocked(e *Entry) {
 	if e.auto {
 		s.autos--
 	}
-	e.auto = false
+	if e.lasts {
+		s.lasts--
+	}
+	e.auto, e.lasts = false, false
 }
 
 // Soonest is a moment before which no auto lease's validity ends, zero if there is none.
@@ -53,7 +63,11 @@ func (s *Session) Soonest() time.Time {
 }
 
 func (s *Session) soonestLocked() time.Time {
-	if s.autos == 0 {
+	switch {
+	case s.autos > 0:
+	case s.lasts > 0:
+		return s.opened.Add(time.Duration(s.last))
+	default:
 		return time.Time{}
 	}
 	if now, pause := int64(time.Since(s.opened)), int64(s.TTL()/looks); len(s.list) <= fewLeases || now >= s.lookAt {

@@ -25,6 +25,7 @@ type Entry struct {
 	at      uint32 // in locks.list
 	suspect bool   // to be verified before Safe is told
 	auto    bool
+	lasts   bool  // it is auto, and lasts until its max_hold
 	until   int64 // the end of its validity, in ns since the session was opened
 }
 

@@ -25,10 +25,25 @@ func TestMain(m *testing.M) {
 	}}))
 }
 
-// sdks are the other languages, and where their sources are.
-var sdks = []struct{ name, sources string }{{"python", "../../sdk/python"}, {"java", "../../sdk/java"}}
+// sdks are the other languages, where their sources are, and how their drivers are started, if they can be.
+var sdks = []struct {
+	name, sources string
+	command       func() []string
+}{{"python", "../../sdk/python", python}, {"java", "../../sdk/java", func() []string { return nil }}}
 
-// variableOf has the command line of a language's driver.
+// python runs the driver over the sources, in a venv that scripts/ensure pythonsdk makes.
+func python() []string {
+	venv := "../../.cache/pythonsdk/newest/bin/python"
+	if _, err := os.Stat(venv); err != nil {
+		return nil
+	}
+	return []string{
+		"env", "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH=../../sdk/python/src:../../api/gen/python", venv,
+		"../../sdk/python/tests/driver.py",
+	}
+}
+
+// variableOf has the command line of a language's driver, if it is not the usual one.
 func variableOf(language string) string { return "CONFORMANCE_" + strings.ToUpper(language) }
 
 // languages are those that have an SDK. The sources are looked at, so that go test repeats no result that is older than
@@ -40,7 +55,11 @@ func languages(t testing.TB) []language {
 	all := []language{{name: "go", command: []string{driverBin}}}
 	for _, sdk := range sdks {
 		_ = filepath.WalkDir(sdk.sources, look) // they may be elsewhere
-		all = append(all, language{name: sdk.name, command: strings.Fields(os.Getenv(variableOf(sdk.name)))})
+		l := language{name: sdk.name, command: strings.Fields(os.Getenv(variableOf(sdk.name)))}
+		if len(l.command) == 0 {
+			l.command = sdk.command()
+		}
+		all = append(all, l)
 	}
 	return all
 }

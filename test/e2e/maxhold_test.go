@@ -102,6 +102,20 @@ func TestMaxHoldGoesOnAtAnotherReplica(t *testing.T) {
 	mustUnlock(t, stays)
 }
 
+// A max_hold that is longer than the session TTL is reached, also by a client that has no other lock.
+func TestMaxHoldIsReachedByItsOnlyLock(t *testing.T) {
+	t.Parallel()
+	const most = 7 * time.Second
+	c := harness.StartLockdOn(t, lockdBin, "LOCKD_STORE_KIND=memory").Dial(t, client.WithSessionTTL(3*time.Second))
+	begun := time.Now()
+	l := mustLock(t, c, "job", client.MaxHold(most))
+	harness.Soon(t, "it is lost", l.Lost())
+	lost, is := errors.AsType[*client.LostError](l.Err())
+	if held := time.Since(begun); !is || !lost.MaxHold || held < most-most/100-2*time.Millisecond {
+		t.Errorf("after %v: %v, want it held for %v", held, l.Err(), most)
+	}
+}
+
 // Who waits at one replica is told who holds the lock at another one.
 func TestWhoWaitsIsToldWhoHoldsTheLockElsewhere(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,207 @@
+"""What a session holds: grants, the deadlines until which they are surely held, and what ends them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from lockd.errors import LockLost
+from lockd.v1 import lock_pb2, session_service_pb2 as pb
+
+from ._call import Call
+from ._clock import NEVER, now, seconds
+
+if TYPE_CHECKING:
+    from ._session import Session
+
+Key = tuple[str, int, str]
+
+
+def key_of(h: lock_pb2.Hold) -> Key:
+    """How a hold is known inside a session: name, kind, holder."""
+    return h.name, h.kind, h.holder
+
+
+class Unlocked(Exception):
+    """The end of a grant by its own release. No failure."""
+
+
+class Hold:
+    """What a holder has of a name. The grants of a named holder share it, and live as long as each other."""
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        self.deadline = 0.0  # moves earlier only by shorten
+        self.grants: list[Grant] = []  # those that have not ended, in their order
+        self.auto = False
+        self.shortening: Call | None = None  # the last one that is not answered
+
+
+class Grant:
+    """A lock that was granted. It ends by unlock or by being lost, once and for good."""
+
+    def __init__(self, session: Session, h: lock_pb2.Hold) -> None:
+        self.session = session
+        self.hold = Hold(key_of(h))
+        self.fence = int(h.fence)
+        self.acquired_by = int(h.acquired_by)  # the request that took it, as the server knows it
+        self.granted = now()
+        self.annotation = ""
+        self.permits = 0
+        self.cause: Exception | None = None
+        self.release: Call | None = None  # of an unlock with an unknown outcome
+        self.listeners: list[Callable[[], None]] = []  # called once at the end, with the lock held
+
+    def proto(self) -> lock_pb2.Hold:
+        """The hold as it was granted."""
+        name, kind, holder = self.hold.key
+        h = lock_pb2.Hold(name=name, holder=holder, fence=self.fence, acquired_by=self.acquired_by)
+        h.kind = kind  # type: ignore[assignment]
+        return h
+
+    def call(self, kind: str, body: pb.Release | pb.Extend, **terms: object) -> Call:
+        """A request about it."""
+        body.name, body.kind, body.holder = self.hold.key  # type: ignore[assignment]
+        body.fence = self.fence
+        return Call(kind, body, grant=self, home=self.session, changes=True, **terms)
+
+    def err(self) -> Exception | None:
+        """What ended it; None while it is held. It reads the clock: a process that was stopped past the deadline
+        is told by its first question."""
+        if self.cause is None and now() >= self.hold.deadline:
+            with self.session.engine.mu:
+                if self.cause is None and now() >= self.hold.deadline:  # it may have been renewed just now
+                    self.session.expire_locked(self.hold)
+        return self.cause
+
+    def end_locked(self, cause: Exception) -> None:
+        """Notes the end, of which the first one counts, and tells those who asked."""
+        if self.cause is not None:
+            return
+        self.cause = cause
+        listeners, self.listeners = self.listeners, []
+        for call in listeners:
+            call()
+
+    def listen(self, call: Callable[[], None]) -> None:
+        """Has a function called at the end, at once if that has been. It is called with the lock held."""
+        self.err()
+        with self.session.engine.mu:
+            if self.cause is None:
+                self.listeners.append(call)
+            else:
+                call()
+
+    def unlisten(self, call: Callable[[], None]) -> None:
+        """Takes that back."""
+        with self.session.engine.mu:
+            if call in self.listeners:
+                self.listeners.remove(call)
+
+
+class Holds:
+    """The holds of a session, and its half of the rules of deadlines. The engine's lock guards it."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.by_key: dict[Key, Hold] = {}
+        self._alarm_at = NEVER
+
+    def add(self, g: Grant, deadline: float, auto: bool) -> None:
+        """Takes a grant in that is valid until a deadline. An auto lease is renewed by the server."""
+        h = self.by_key.get(g.hold.key)
+        if h is not None and h.deadline <= now():
+            self.session.expire_locked(h)
+            h = None
+        if h is None:
+            h = self.by_key[g.hold.key] = g.hold
+            h.auto, h.deadline = auto, deadline
+        else:
+            g.hold, h.auto = h, auto
+            self.raise_to(h, deadline)
+        h.grants.append(g)
+        self.alarm(h.deadline)
+
+    def remove(self, g: Grant) -> bool:
+        """Takes a grant out, and says whether it was there. The others keep the lease that they share."""
+        if g not in g.hold.grants:
+            return False
+        g.hold.grants.remove(g)
+        if not g.hold.grants:
+            self.by_key.pop(g.hold.key, None)
+        return True
+
+    def raise_to(self, h: Hold, deadline: float) -> None:
+        """Moves a deadline later. One that has passed stays passed: somebody may have seen that already. While a
+        shorten is not answered nothing else that the server tells counts: it may have been written before."""
+        if h.deadline <= now():
+            self.session.expire_locked(h)
+        elif deadline > h.deadline and h.shortening is None:
+            h.deadline = deadline
+
+    def renewed(self, deadline: float) -> None:
+        """Notes until when all auto leases are valid."""
+        for h in list(self.by_key.values()):
+            for g in [g for g in h.grants if g.cause is not None]:  # its unlock was interrupted
+                self.remove(g)
+                self.session.release(g)
+            if h.auto:
+                self.raise_to(h, deadline)
+
+    def shortening(self, call: Call) -> None:
+        """Notes a shorten that is about to be sent: from here on the earlier end counts. The server takes 1 % and
+        2 ms off the lease, for clocks that differ."""
+        assert call.grant is not None
+        h, lease = call.grant.hold, seconds(call.body.lease)
+        h.shortening = call
+        end = now() + lease - (lease / 100 + 0.002)
+        if end < h.deadline:
+            h.deadline = end
+            self.alarm(end)
+
+    def changed(self, call: Call, deadline: float) -> None:
+        """Notes an extend that was done."""
+        assert call.grant is not None
+        h = call.grant.hold
+        h.auto = not call.body.HasField("lease")
+        self.raise_to(h, deadline)
+
+    def end(self, h: Hold | None, fence: int, cause: Exception) -> None:
+        """Ends the grants of a hold. A fence tells an old hold of a holder from its present one."""
+        for g in list(h.grants) if h else ():
+            if fence in (0, g.fence) or g.fence == 0:
+                self.remove(g)
+                g.end_locked(cause)
+
+    def lost(self, lost: pb.Lost) -> None:
+        """Ends the grants of a hold that the server lost."""
+        key = key_of(lost.hold)
+        reason = pb.Lost.Reason.Name(lost.reason) if lost.reason in pb.Lost.Reason.values() else "REASON_UNKNOWN"
+        cause = LockLost(key[0], reason.removeprefix("REASON_"), by=lost.by, why=lost.why)
+        self.end(self.by_key.get(key), int(lost.hold.fence), cause)
+
+    def end_all(self, cause: Callable[[str], Exception]) -> None:
+        """Ends all grants, each with what the function says for its name."""
+        holds = list(self.by_key.values())
+        self.by_key.clear()
+        for h in holds:
+            grants, h.grants = h.grants, []
+            for g in grants:
+                g.end_locked(cause(h.key[0]))
+
+    def alarm(self, at: float) -> None:
+        """Has the one alarm of the session ring at a time, if it would not ring earlier anyway. It may ring early,
+        never late: a deadline that moved later is noticed when it rings."""
+        if at < self._alarm_at:
+            self._alarm_at = at
+            self.session.engine.timers.at_locked(at, lambda: self._ring(at))
+
+    def _ring(self, at: float) -> None:
+        if at != self._alarm_at:  # an earlier one was set since
+            return
+        self._alarm_at = NEVER
+        for h in list(self.by_key.values()):
+            if h.deadline <= now():
+                self.session.expire_locked(h)
+            else:
+                self.alarm(h.deadline)

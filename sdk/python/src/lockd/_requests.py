@@ -1,0 +1,297 @@
+"""What a caller asks for, as calls of the engine; and what both faces make of the answers."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from lockd.errors import AutoLease, Invalid, LockdError, LockLost, NotHeld, OutcomeUnknown
+from lockd.v1 import session_service_pb2 as pb
+
+from . import _clock
+from ._call import KINDS, Call, NoAnswer, SessionOver
+from ._clock import now
+from ._hold import Grant, Unlocked
+
+if TYPE_CHECKING:
+    from ._engine import Engine
+
+Kind = Literal["exclusive", "fair", "read", "write", "semaphore"]
+
+
+class LockOptions(TypedDict, total=False):
+    """What `lock` and `lock_all` take besides the names. Times are in seconds."""
+
+    wait: float | None
+    """The longest wait, reconnecting included; then TimedOut. 0 tries once, and raises LockHeld. None: for ever."""
+    lease: float | None
+    """A fixed lease, never renewed. None: it is renewed for as long as this client is heard."""
+    kind: Kind
+    """`exclusive` unless it is said, or `semaphore` if permits or limit are."""
+    holder: str
+    """Makes the lock reentrant for this name in this client. Without it each request is a holder of its own."""
+    permits: int
+    """Of a semaphore: how many, 1 unless it is said."""
+    limit: int
+    """Of a semaphore: how many there are. The first request that states it sets it. 0: what was set."""
+    annotation: str
+    """For people who look at the lock."""
+    actor: str
+    """The thread of work that asks, so that deadlocks are found. `new_actor` makes one."""
+    on_queued: Callable[[int], object] | None
+    """Is told how many requests wait before this one, by the thread or task that waits."""
+    loss_raises: bool
+    """Whether leaving the block raises LockLost if the lock was lost and the body raised nothing. True unless said."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One of the locks of `lock_all`. What is not set is as the options say."""
+
+    name: str
+    kind: Kind | None = None
+    permits: int = 0
+    limit: int = 0
+
+
+@dataclass(frozen=True)
+class Info:
+    """What the server knows of a name. It may be outdated when it arrives."""
+
+    name: str
+    kind: str
+    """Empty where it cannot be told. A fair lock for which nobody waits seems an exclusive one."""
+    held: bool
+    held_by: str
+    """Who holds it, as Redis knows the holder. Of several readers one is named; permits have no names."""
+    client: str
+    """The name of the holder's client, where the replica that answered knows."""
+    annotation: str
+    fence: int
+    """The last one given out, 0 when none is known."""
+    ttl: float
+    """The remaining time of the lease, in seconds."""
+    hold_count: int
+    holders: int
+    limit: int
+    waiters: int
+    """On the replica that answered."""
+    queued: int
+    """In the queue of a fair lock, everywhere."""
+
+
+@dataclass(frozen=True)
+class HeldInfo:
+    """A lock that the session holds, as the server tells it."""
+
+    name: str
+    kind: str
+    holder: str
+    fence: int
+    remaining: float
+    """Seconds until which it is surely held unless it is renewed."""
+    count: int
+    auto: bool
+    permits: int
+
+
+def new_actor() -> str:
+    """An id for `actor` that nobody else has."""
+    return secrets.token_urlsafe(18)
+
+
+def kind_name(kind: int) -> str:
+    """How people write it."""
+    return next((name for name, value in KINDS.items() if value == kind), "")
+
+
+def acquire(engine: Engine, items: Iterable[str | Item], o: LockOptions) -> Call:
+    """A request for one lock or several."""
+    body = pb.Acquire(holder=o.get("holder", ""), annotation=o.get("annotation", ""), actor=o.get("actor", ""))
+    asked = [_item(i if isinstance(i, Item) else Item(i), o) for i in items]
+    if len(asked) == 1:
+        first = asked[0]
+        body.name, body.kind, body.permits, body.limit = first.name, first.kind, first.permits, first.limit
+    elif asked:
+        body.items.extend(asked)
+    else:
+        raise Invalid("there is nothing to lock", reason="INVALID_NAME")
+    if (lease := o.get("lease")) is not None:
+        _clock.put(body.lease, lease)
+    call = Call("acquire", body, changes=True, begun=now(), checks=_checks(body, [i.name for i in asked]))
+    wait, answer = o.get("wait"), engine.settings.answer_timeout
+    call.bounded, call.tries = wait is not None, wait is not None and wait <= 0
+    call.once, call.patient = call.tries, not call.tries
+    call.wants_positions = o.get("on_queued") is not None
+    if wait is not None:
+        call.end = call.begun + max(wait, 0)
+        call.by = call.end + answer
+        call.until = call.by if call.tries else call.end
+    if engine.settings.connect_wait is not None:
+        call.until = min(call.until, call.begun + engine.settings.connect_wait)
+    return _sound(call)
+
+
+def _item(i: Item, o: LockOptions) -> pb.AcquireItem:
+    kind, permits, limit = i.kind, i.permits, i.limit
+    if kind is None and not permits and not limit:
+        permits, limit = o.get("permits", 0), o.get("limit", 0)
+        kind = o.get("kind") or ("semaphore" if permits or limit else "exclusive")
+    if (kind or "semaphore") not in KINDS:
+        raise Invalid(f"there is no kind {kind!r}", reason="INVALID_KIND")
+    try:
+        return pb.AcquireItem(name=_readable(i.name), kind=KINDS[kind or "semaphore"], permits=permits, limit=limit)
+    except ValueError as e:
+        raise Invalid(str(e), reason="INVALID_PERMITS") from e
+
+
+def _readable(name: str) -> str:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise Invalid("the name is not valid Unicode", reason="INVALID_NAME") from None
+    return name
+
+
+def _checks(body: pb.Acquire, names: list[str]) -> list[tuple[str, str, str, str]]:
+    return [
+        ("INVALID_HOLDER", "the holder", body.holder, "holder_bytes"),
+        ("INVALID_ACTOR", "the actor", body.actor, "actor"),
+        ("INVALID_ANNOTATION", "the annotation", body.annotation, "annotation_bytes"),
+        *(("INVALID_NAME", "the name", name, "name_bytes") for name in names),
+    ]
+
+
+def _sound(call: Call) -> Call:
+    if (refused := call.refused(pb.Limits())) is not None:
+        raise refused
+    return call
+
+
+def question(engine: Engine, kind: str, body: Any, text: str, **terms: Any) -> Call:
+    """A request about a name, or a prefix, that needs no lock."""
+    by = now() + engine.settings.answer_timeout
+    return _sound(Call(kind, body, by=by, until=by, checks=[("INVALID_NAME", "the name", text, "name_bytes")], **terms))
+
+
+def look(engine: Engine, name: str) -> Call:
+    """Asks what is known of a name."""
+    return question(engine, "look", pb.Look(name=_readable(name)), name)
+
+
+def info(looked: pb.Looked) -> Info:
+    """What it answers."""
+    s = looked.lock
+    return Info(
+        s.name, kind_name(s.kind), s.held, s.held_by, s.client, s.annotation, int(s.fence), _clock.seconds(s.ttl),
+        s.hold_count, s.holders, s.limit, s.waiters, s.queued,
+    )  # fmt: skip
+
+
+def list_holds(engine: Engine, prefix: str, page: str) -> Call:
+    """Asks for a page of what the session holds."""
+    return question(engine, "list_holds", pb.ListHolds(prefix=_readable(prefix), page_token=page), prefix)
+
+
+def held_infos(answer: tuple[pb.HoldList, list[float]]) -> list[HeldInfo]:
+    """What it answers."""
+    return [
+        HeldInfo(
+            h.hold.name, kind_name(h.hold.kind), h.hold.holder, int(h.hold.fence), max(deadline - now(), 0),
+            h.hold_count, h.auto, h.permits,
+        )
+        for h, deadline in zip(answer[0].locks, answer[1], strict=True)
+    ]  # fmt: skip
+
+
+def set_limit(engine: Engine, name: str, limit: int) -> Call:
+    """Sets how many permits a semaphore has."""
+    try:
+        body = pb.SetLimit(name=_readable(name), limit=limit)
+    except ValueError as e:
+        raise Invalid(str(e), reason="INVALID_PERMITS") from e
+    return question(engine, "set_limit", body, name, changes=True, once=True)
+
+
+# About a grant.
+
+
+def not_held(cause: Exception) -> Exception:
+    """What a caller is told of a lock that has ended."""
+    if isinstance(cause, Unlocked):
+        return NotHeld("the lock was unlocked before")
+    return cause.with_traceback(None)
+
+
+def unlock(g: Grant) -> Call:
+    """Begins to release, or goes on with a release whose answer did not come, or raises what ended the lock before. The
+    lock has ended here before the server is asked, so nobody else can hold the name while it still seems held."""
+    engine, cause = g.session.engine, g.err()
+    by = now() + engine.settings.answer_timeout
+    if cause is None:
+        call = g.call("release", pb.Release(), by=by)
+        with engine.mu:
+            if g.session.unlock(g, call):
+                return call
+            cause = g.cause
+    if g.release is not None:
+        call, g.release = g.release, None
+        call.by = by
+        return call
+    raise not_held(cause or Unlocked())
+
+
+def unlocked(g: Grant, call: Call) -> None:
+    """What became of a release, of which the caller waits no longer."""
+    call.tell = None
+    if not call.settled or isinstance(call.error, NoAnswer | SessionOver):
+        g.release = call  # for the next unlock
+        raise OutcomeUnknown(f"the answer to the release of {g.hold.key[0]!r} did not come") from call.error
+    call.result()
+
+
+def extend(g: Grant, lease: float | None, *, may_shorten: bool = False, if_fixed: bool = False) -> Call:
+    """Asks for another lease; None is one that is renewed."""
+    body = pb.Extend(may_shorten=may_shorten)
+    if lease is not None:
+        _clock.put(body.lease, lease)
+    if may_shorten and (lease is None or lease <= 0 or lease < _clock.seconds(g.session.limits.min_lease)):
+        raise Invalid(f"a lease of {lease} s is too short", reason="INVALID_DURATION")
+    if (cause := g.err()) is not None:
+        raise not_held(cause)
+    if if_fixed and g.hold.auto:
+        raise AutoLease()
+    return g.call("extend", body, by=now() + g.session.engine.settings.answer_timeout)
+
+
+def keep_permits(g: Grant, n: int) -> Call:
+    """Gives permits back, all but n."""
+    if n < 1 or g.hold.key[1] != KINDS["semaphore"]:
+        raise Invalid("only a semaphore has permits, and at least 1 is kept", reason="INVALID_PERMITS")
+    if (cause := g.err()) is not None:
+        raise not_held(cause)
+    return g.call("release", pb.Release(keep=n), by=now() + g.session.engine.settings.answer_timeout)
+
+
+def changed(g: Grant, call: Call) -> Any:
+    """What became of extend or keep_permits."""
+    cause = g.err()
+    if isinstance(call.error, NoAnswer):
+        raise OutcomeUnknown() from (not_held(cause) if cause is not None else None)
+    if cause is not None:
+        raise not_held(cause)
+    return call.result()
+
+
+def leaving(error: BaseException, body: BaseException | None, loss_raises: bool) -> LockdError | None:
+    """What leaving a block raises if the release raised an error: nothing that hides the body's own exception, and a
+    loss only by choice."""
+    if not isinstance(error, LockLost | NotHeld):
+        return None
+    if body is not None:
+        if hasattr(body, "add_note"):
+            body.add_note(f"besides: {error}")
+        return None
+    return error if loss_raises else None

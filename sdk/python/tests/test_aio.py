@@ -1,0 +1,119 @@
+"""The same for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import pytest
+from conftest import PATIENCE, Servers, pick
+
+import lockd
+import lockd.aio
+
+
+def run(address: str, test: Callable[[lockd.aio.Client], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with lockd.aio.connect(address, answer_timeout=PATIENCE) as c:
+            await test(c)
+
+    asyncio.run(main())
+
+
+def test_a_lock_is_held_in_its_block(address: str, other: lockd.Client, shared: Servers, name: str) -> None:
+    async def test(c: lockd.aio.Client) -> None:
+        async with c.lock(name, wait=5) as held, c.watch(name) as ends:
+            assert held.fence > 0
+            with pytest.raises(lockd.LockHeld):
+                other.lock(name, wait=0).acquire()
+            await held.make_fixed(60)
+            await held.extend(70)
+            await held.shorten(40)
+            assert held.remaining() < 40
+            assert [h.fence async for h in c.holds(name)] == [held.fence]
+            await held.unlock()
+            event = await ends.next(PATIENCE)
+            assert event is not None and event.fence == held.fence
+            assert await ends.next(0.01) is None
+        assert not (await c.look(name)).held
+        async with c.lock_all([name, name + "2"]) as both:
+            assert len(both.all) == 2
+        losses: asyncio.Queue[lockd.LockLost] = asyncio.Queue()
+        with pytest.raises(lockd.LockLost):
+            async with c.lock(name) as held:
+                held.on_lost(losses.put_nowait)
+                await asyncio.to_thread(shared.force, name)
+                assert await held.lost.wait(PATIENCE)
+        assert (await losses.get()).lost_reason == "FORCED"
+        with pytest.raises(ZeroDivisionError):
+            async with c.lock(name):
+                raise ZeroDivisionError
+
+    run(address, test)
+
+
+def test_a_busy_loop_keeps_its_lock(address: str, name: str) -> None:
+    async def main() -> None:
+        async with lockd.aio.connect(address, session_ttl=1) as c, c.lock(name) as held:
+            end = time.monotonic() + 2.5
+            while time.monotonic() < end:
+                pass
+            held.check()
+
+    asyncio.run(main())
+
+
+def test_sections_do_not_overlap(address: str, name: str) -> None:
+    count = 0
+
+    async def test(c: lockd.aio.Client) -> None:
+        async def work() -> None:
+            nonlocal count
+            for _ in range(pick(50, 1000)):
+                async with c.lock(name):
+                    seen = count
+                    await asyncio.sleep(0)
+                    count = seen + 1
+
+        await asyncio.gather(*(work() for _ in range(pick(8, 16))))
+
+    run(address, test)
+    assert count == pick(8, 16) * pick(50, 1000)
+
+
+def test_a_cancelled_wait_leaves_nothing(address: str, client: lockd.Client, name: str) -> None:
+    async def test(c: lockd.aio.Client) -> None:
+        for i in range(pick(20, 1000)):
+            task = asyncio.create_task(c.lock(name, kind="fair").acquire())
+            await asyncio.sleep(i % 10 * 0.002)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        end = time.monotonic() + PATIENCE
+        while (info := await c.look(name)).queued or info.waiters:
+            assert time.monotonic() < end
+            await asyncio.sleep(0.01)
+        assert [h async for h in c.holds()] == []
+
+    with client.lock(name, kind="fair"):
+        run(address, test)
+    with client.lock(name, kind="fair", wait=0):
+        pass
+
+
+def test_a_cancelled_release_goes_on(address: str, client: lockd.Client, name: str) -> None:
+    async def test(c: lockd.aio.Client) -> None:
+        async def work(enters: asyncio.Event) -> None:
+            async with c.lock(name):
+                enters.set()
+
+        enters = asyncio.Event()
+        task = asyncio.create_task(work(enters))
+        await enters.wait()  # and then it is in __aexit__
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        async with c.lock(name, wait=PATIENCE):
+            pass
+
+    run(address, test)
