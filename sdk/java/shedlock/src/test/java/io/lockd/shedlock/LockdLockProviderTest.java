@@ -194,7 +194,7 @@ class LockdLockProviderTest {
     @Test
     void aLostAnswerLeavesNoLock() throws Exception {
         try (Proxy proxy = new Proxy(lockd.address());
-             LockdClient cut = LockdClient.builder(proxy.address()).answerTimeout(Duration.ofSeconds(1)).build()) {
+             LockdClient cut = LockdClient.builder(proxy.address()).answerTimeout(Duration.ofMillis(300)).build()) {
             LockdLockProvider there = new LockdLockProvider(cut, "tasks/");
             connect(there);
             proxy.dropAnswers();
