@@ -136,6 +136,7 @@ func TestFramesThatAskForNothingHarmNobody(t *testing.T) {
 				continue
 			}
 			t.Run(attack, func(t *testing.T) {
+				sideBySide(t)
 				v := victimOf(t, nil, attack != name)
 				v.have(t, attack, v.Addr)
 				v.suffer(t)
@@ -143,6 +144,7 @@ func TestFramesThatAskForNothingHarmNobody(t *testing.T) {
 		}
 	}
 	t.Run("calls of nobody", func(t *testing.T) {
+		sideBySide(t)
 		v := guarded(t)
 		v.have(t, "calls", v.Addr)
 		v.suffer(t)
@@ -163,6 +165,7 @@ func TestMessagesThatNeverEndFillNoMemory(t *testing.T) {
 		"of a client": {attack: many + " of a client", guarded: true}, "of nobody": {attack: many, guarded: true},
 	} {
 		t.Run(name, func(t *testing.T) {
+			sideBySide(t)
 			v := victimOf(t, c.over, c.guarded)
 			v.enough = func() bool { return v.Metric(`lockd_calls_cut_total{reason="connection"}`) > 0 }
 			v.have(t, c.attack, v.Addr, envApart+"=1")

@@ -201,6 +201,7 @@ func TestLoadOfOneAddressHarmsNobody(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprint(name, map[bool]string{true: " of a client"}[guard && !l.only]), func(t *testing.T) {
+				sideBySide(t)
 				v := victimOf(t, nil, guard,
 					"LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR="+redistest.Start(t).Addr, "GOMAXPROCS=1")
 				if l.keeps > 0 {
@@ -285,6 +286,7 @@ func TestConnectionsHarmNobody(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprint(name, map[bool]string{true: " with a clients file"}[guard]), func(t *testing.T) {
+				sideBySide(t)
 				v := victimOf(t, c.over, guard)
 				v.have(t, name, c.at(v))
 				v.suffer(t)
