@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
 import signal
@@ -10,6 +11,7 @@ import sys
 import threading
 import time
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import pytest
 from conftest import PATIENCE, Servers, free_port, pick, until
@@ -39,6 +41,24 @@ def test_work_goes_on_at_another_replica(servers: Servers, name: str) -> None:
         assert [h.fence for h in c.holds(name)] == [fence]
         event = ends.next(PATIENCE)
         assert event is not None and event.gap
+
+
+def test_a_watch_ends_when_the_client_is_thrown_out(tmp_path: Path, name: str) -> None:
+    clients, token = tmp_path / "clients.yaml", tmp_path / "token"
+    token.write_text("secret of ci".replace(" ", "-"))
+    digest = hashlib.sha256(token.read_bytes()).hexdigest()
+    other = "clients:\n- {name: other, token_sha256: [" + "0" * 64 + "], lock: ['*']}\n"
+    clients.write_text(other + "- {name: ci, token_sha256: [" + digest + "], lock: ['*']}\n")
+    env = {"LOCKD_SECURITY_CLIENTS_FILE": str(clients), "LOCKD_STORE_KIND": "memory"}
+    with (
+        LockdServer(env=env) as server,
+        lockd.connect(server.address, token_file=str(token), answer_timeout=1) as c,
+        c.watch(name) as ends,
+    ):
+        clients.write_text(other)
+        with pytest.raises(lockd.Unauthenticated):
+            while ends.next(PATIENCE):
+                pass
 
 
 def test_a_request_that_waits_goes_on_at_another_replica(servers: Servers, name: str) -> None:

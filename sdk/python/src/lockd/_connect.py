@@ -235,6 +235,8 @@ class Connector:
         self.error = error
         self._failures += 1
         self.busy = not last
+        if last and engine.session is None:  # nobody connects any more who would watch again
+            engine.watches.end_all(error)
         engine.changed_locked()
         return last
 

@@ -113,10 +113,10 @@ class Watches:
         for feed in w.feeds if w else ():
             feed.end(error)
 
-    def end_all(self) -> None:
-        """Ends all, because the client is closed."""
+    def end_all(self, error: Exception | None = None) -> None:
+        """Ends all, because the client is closed, or because the server lets nobody in."""
         for name in list(self._names):
-            self.end(name, None)
+            self.end(name, error)
 
     def again(self, s: Session) -> None:
         """Asks a session that begins, or goes on, for all that was watched before."""
