@@ -8,7 +8,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.lockd.client.testing.LockdForTests;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.MessageDigest;
 import java.time.Duration;
+import java.util.HexFormat;
+import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -16,6 +21,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** What becomes of locks when a replica, the network or the process itself fails. */
 class LossTest {
@@ -29,6 +35,28 @@ class LossTest {
     @AfterAll
     static void end() throws Exception {
         world.close();
+    }
+
+    @Test
+    void aWatchEndsWhenTheClientIsThrownOut(@TempDir Path dir) throws Exception {
+        Path clients = dir.resolve("clients.yaml");
+        Path token = Files.writeString(dir.resolve("token"), "secret-of-ci");
+        String digest = HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(Files.readAllBytes(token)));
+        String others = "clients:\n- {name: other, token_sha256: [" + "0".repeat(64) + "], lock: ['*']}\n";
+        Files.writeString(clients, others + "- {name: ci, token_sha256: [" + digest + "], lock: ['*']}\n");
+        BlockingQueue<Unlocked> ends = new LinkedBlockingQueue<>();
+        try (LockdForTests lockd = LockdForTests.start(World.LOCKD,
+            Map.of("LOCKD_SECURITY_CLIENTS_FILE", clients.toString(), "LOCKD_STORE_KIND", "memory"));
+            LockdClient client = LockdClient.builder(lockd.address()).tokenFile(token.toString())
+                .answerTimeout(Duration.ofSeconds(1)).build();
+            Watch w = client.watch("watched", ends::add)) {
+            Files.writeString(clients, others);
+            Unlocked last = ends.poll(1, TimeUnit.MINUTES);
+            while (last != null && last.refused() == null) {
+                last = ends.poll(1, TimeUnit.MINUTES);
+            }
+            assertTrue(last != null, "the watch does not end");
+        }
     }
 
     @Test

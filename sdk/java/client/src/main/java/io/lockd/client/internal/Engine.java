@@ -228,6 +228,9 @@ public final class Engine {
         connectFailure = why;
         failures++;
         connecting = !last;
+        if (last && session == null) { // nobody connects any more who would watch again
+            watches.refused(why);
+        }
         waiting.removeIf(a -> !a.bears(why, last));
         if (!last) {
             pause();

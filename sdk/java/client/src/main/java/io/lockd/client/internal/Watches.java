@@ -193,6 +193,13 @@ public final class Watches {
         watched.remove(name);
     }
 
+    /** No name is watched any more. */
+    void refused(Failure why) {
+        for (String name : List.copyOf(watched.keySet())) {
+            refused(name, why);
+        }
+    }
+
     void end() {
         watched.clear();
     }
