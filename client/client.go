@@ -114,9 +114,7 @@ func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	s := c.session
-	for name := range c.watched {
-		c.endWatchLocked(name, nil)
-	}
+	c.endWatchesLocked(nil)
 	c.changeLocked()
 	c.mu.Unlock()
 	c.cancel()

@@ -109,10 +109,8 @@ func (c *Client) triedLocked(s *session, st *stream, err error) bool {
 	c.connectErr = err
 	c.failures++
 	c.connecting = !last
-	for name := range c.watched {
-		if last && c.session == nil { // nobody connects any more who would watch again
-			c.endWatchLocked(name, err)
-		}
+	if last && c.session == nil { // nobody connects any more who would watch again
+		c.endWatchesLocked(err)
 	}
 	c.changeLocked()
 	return !c.connecting

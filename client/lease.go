@@ -13,9 +13,9 @@ import (
 )
 
 // Extend prolongs a fixed lease so that it ends no earlier than d from now, or at the end of its MaxHold if that comes
-// first, as Deadline tells. It never shortens it. It returns
-// ErrAutoLease if the lease is renewed anyway, and ErrOutcomeUnknown if the answer did not come: the lock is then
-// still held until the old deadline at least. Doing it twice is fine.
+// first, as Deadline tells. It never shortens it. It returns ErrAutoLease if the lease is renewed anyway, and
+// ErrOutcomeUnknown if the answer did not come: the lock is then still held until the old deadline at least. Doing it
+// twice is fine.
 func (l *Lock) Extend(ctx context.Context, d time.Duration) error {
 	l.session.mu.Lock()
 	auto := l.hold.auto

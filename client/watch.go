@@ -193,6 +193,13 @@ func (c *Client) unwatch(name string, events chan Unlocked) {
 	}
 }
 
+// endWatchesLocked is endWatchLocked for all names.
+func (c *Client) endWatchesLocked(refused error) {
+	for name := range c.watched {
+		c.endWatchLocked(name, refused)
+	}
+}
+
 // endWatchLocked closes the channels of a name that is not watched any more. If the server refuses it they tell why.
 func (c *Client) endWatchLocked(name string, refused error) {
 	w := c.watched[name]
