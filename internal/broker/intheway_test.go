@@ -138,7 +138,7 @@ func TestLooksAreFew(t *testing.T) {
 	})
 }
 
-// TestLooksLeaveRoomForOperators fails if those who wait have all the questions under way, as a replica does not answer.
+// TestLooksLeaveRoomForOperators fails if those who wait have all questions under way, as a replica does not answer.
 func TestLooksLeaveRoomForOperators(t *testing.T) {
 	inWorld(t, func(w *world) {
 		lonely := startOn(w.t, testConfig(), mute{w.store})
