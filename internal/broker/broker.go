@@ -48,6 +48,7 @@ type Broker struct {
 	tenants  *limits.Tenants
 	finder   *deadlock.Finder
 	looking  observe.Seldom // for those who are to be told who is in their way
+	looks    limits.Slots   // of those that are under way
 
 	mu       sync.Mutex // guards the fields below
 	down     error      // why the store cannot be reached
@@ -70,6 +71,7 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 	b.metrics = newMetrics(reg)
 	b.rules = request.Rules{Limits: cfg.Limits, Session: cfg.Session, KeyPrefix: cfg.KeyPrefix, Denied: b.metrics.denied}
 	b.tenants = limits.NewTenants(cfg.Limits, b.metrics.denied)
+	b.looks = make(limits.Slots, limits.Looks)
 	b.sessions = session.NewRegistry(ctx, session.Config{
 		Replica: cfg.Replica, Limits: cfg.Limits, MaxStreamAge: cfg.Session.MaxStreamAge, AnswerTime: cfg.AnswerTime,
 		Tenants: b.tenants, Watching: b.watching, Denied: b.metrics.denied, CheckName: b.rules.Name, Log: b.log,

@@ -91,7 +91,7 @@ func (b *Broker) giveBackSucceededLocked(w *waiter) {
 
 // comesBack says whether a waiter that left may stand in line again elsewhere, where it stood.
 func (w *waiter) comesBack() bool {
-	return w.Claim.Kind == lock.Fair && !w.Several && !w.Try() && w.sess != nil && w.sess.KeepsPlaces()
+	return w.Claim.Kind == lock.Fair && !w.Several && !w.Try() && !w.cancelled && w.sess != nil && w.sess.KeepsPlaces()
 }
 
 // passOnPlace has a new owner stand where the first of some fair waiters stands, says how many are before it, and

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/inspect"
@@ -149,6 +150,12 @@ func (b *Broker) askInTheWay(w *waiter, name string) (by session.InTheWay, ok bo
 	if _, may := b.looking.Now(limits.LooksPerSecond); !may || w.hides(name) {
 		return by, false
 	}
+	ctx, cancel := context.WithTimeout(b.ctx, firstLook)
+	defer cancel()
+	if b.looks.Enter(ctx) != nil {
+		return by, false
+	}
+	defer b.looks.Leave()
 	b.beginTaking() // the store is left only after it
 	defer b.endTaking()
 	in, err := b.Inspect(b.ctx, name, 1, 0)

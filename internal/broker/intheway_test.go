@@ -138,6 +138,21 @@ func TestLooksAreFew(t *testing.T) {
 	})
 }
 
+// TestLooksLeaveRoomForOperators fails if those who wait have all questions under way, as a replica does not answer.
+func TestLooksLeaveRoomForOperators(t *testing.T) {
+	inWorld(t, func(w *world) {
+		lonely := startOn(w.t, testConfig(), mute{w.store})
+		holder, c := w.alive(), lonely.alive()
+		for i := range limits.LooksPerSecond {
+			holder.acquire(request.Acquire{Name: name(i)})
+			holder.awaitGrant()
+			c.acquire(request.Acquire{Name: name(i), TellHolder: true})
+		}
+		time.Sleep(1500 * time.Millisecond)
+		lonely.inspect(name(0))
+	})
+}
+
 // TestAWaitForAHolderElsewhereOfSeveralNames tells which of the names is in the way.
 func TestAWaitForAHolderElsewhereOfSeveralNames(t *testing.T) {
 	inWorld(t, func(w *world) {

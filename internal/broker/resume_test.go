@@ -225,6 +225,28 @@ func TestAFairWaiterThatIsGrantedWhileItMovesKeepsItsPlace(t *testing.T) {
 	}
 }
 
+// TestACancelledFairWaiterIsGivenNoPlaceBack fails if others wait for one that was cancelled and then moved, as it was
+// granted the name meanwhile.
+func TestACancelledFairWaiterIsGivenNoPlaceBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		holder, c, later := w.alive(), w.leaving(), w.replica().alive()
+		hold := holder.takeKind("job", lock.Fair)
+		fair := request.Acquire{Name: "job", Kind: lock.Fair}
+		id := c.acquire(fair)
+		synctest.Wait()
+		later.acquire(fair)
+		synctest.Wait()
+		w.store.on("Release", func(next func() error) error {
+			err := next()
+			c.Cancel(99, id)
+			c.Detach(errCut)
+			return err
+		})
+		holder.release(hold.Hold)
+		later.grantedWithin(time.Second)
+	})
+}
+
 // A fair request was granted just before its stream broke, and nobody heard of that. It is made again where another
 // request waits for its name, and is refused or left: then it has nothing, and the other one need not wait for the end
 // of a lease that nobody knows of.

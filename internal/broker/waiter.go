@@ -43,6 +43,7 @@ type waiter struct {
 	span      *span       // nil if it is not traced
 	tells     *telling    // who is in the way; nil if that is not wanted
 	succeeded bool        // it came instead of another request and may have what that was granted; the store was not asked
+	cancelled bool        // by its client, who does not make it again elsewhere
 	unsure    bool        // the caller chose its lease id, and what it has nobody knows
 }
 
@@ -211,6 +212,7 @@ func (w *waiter) Cancel() bool {
 	if w.overAlready() {
 		return false
 	}
+	w.cancelled = true
 	w.b.removeLocked(w)
 	w.b.answerLocked(w, session.NotGranted{ID: w.id, Cause: session.ErrCancelled})
 	return true

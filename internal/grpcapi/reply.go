@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"context"
+	"runtime"
 	"sync"
 
 	"google.golang.org/grpc/mem"
@@ -40,6 +41,8 @@ func (c frameCodec) Marshal(v any) (mem.BufferSlice, error) {
 	}
 	defer data.Free()
 	bytes := data.Materialize()
+	// gRPC forgets an answer, and does not free it, if its call is reset in the moment in which it is to be sent.
+	runtime.AddCleanup(&bytes, func(ended func()) { ended() }, a.ended)
 	return mem.BufferSlice{mem.NewBuffer(&bytes, onFree(a.ended))}, nil
 }
 

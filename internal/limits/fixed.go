@@ -43,6 +43,7 @@ const (
 	Examinations = 1
 	// LooksPerSecond is for how many requests a second the others are asked who is in the way.
 	LooksPerSecond = 50
+	Looks          = 8 // of these at a time: half of the questions to the others that may be under way
 )
 
 // ListingPatience is how long a list waits for others.
