@@ -6,7 +6,7 @@
 -- ARGV[7] for how many ms the owner stands before all others from then on, 0 for not at all
 -- Returns {1, receivers, owner} if it was freed, with the waiter that was told or '';
 --         {2, fence} if the next owner holds it afterwards; {-1} if the owner does not hold it, {-2} if it holds it with
---         another fence. The owner's place in the queue ends in any case, unless it is given one here.
+--         another fence. The owner's place in the queue ends in any case, unless ARGV[7] asks for one.
 -- Safe to run twice: a second run finds nothing to free and answers -1, or finds the next owner and answers its fence.
 -- Works when memory is full: each branch begins with a write that is allowed then, which opens the way for the others.
 -- A fence key that holds no fence is not compared, and then the name is freed and not handed over. If something else is at
