@@ -105,9 +105,10 @@ test-alerts: ## have each alert fired by its fault, in a real Prometheus, and no
 		-prometheus '$(CURDIR)/.cache/bin/prometheus' -exporter '$(CURDIR)/.cache/bin/prometheus-redis-exporter'
 
 .PHONY: test-attacks
-test-attacks: ## have hostile clients beside honest ones, for LENGTH=60s each
+test-attacks: LENGTH = 10s
+test-attacks: ## have hostile clients beside honest ones, for LENGTH=10s each: 25 minutes
 	@scripts/ensure cc
-	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -v ./test/attacks -long $(LENGTH)
+	$(GO) test -count=1 -timeout 4h -v ./test/attacks -long $(LENGTH)
 
 .PHONY: cluster-up
 cluster-up: ## start a Kubernetes on this machine: test/cluster/cluster exec kubectl get nodes. Needs root

@@ -27,7 +27,6 @@ type load struct {
 	only  bool          // with a clients file only
 	says  []string      // the reasons that lockd must have given, with a clients file
 	shows func() string // the authorization of each call; nil: the token of the attacker
-	keeps float64       // what the honest client keeps at least; 0: half of its speed
 }
 
 const watchQuota = 2_000
@@ -40,10 +39,9 @@ func watchedNames() int {
 	return 10_000
 }
 
-// Those that keep little are as in docs/limits.md.
 var loads = map[string]load{
 	"refused requests":                {run: talks(100, release)},
-	"a queue that is joined and left": {run: talks(20, joins), keeps: 0.25},
+	"a queue that is joined and left": {run: talks(20, joins)},
 	"sessions that come and go": {run: func(conn *grpc.ClientConn) func(ctx context.Context) {
 		return crowd(100, func(ctx context.Context, _ int) { visit(ctx, conn, &lockdv1.Open{ClientName: "short"}) })
 	}},
@@ -55,8 +53,8 @@ var loads = map[string]load{
 			}})
 		})
 	}},
-	"watched names that change": {run: watchAndChange, keeps: 0.2},
-	"unary calls": {keeps: 0.25, run: func(conn *grpc.ClientConn) func(ctx context.Context) {
+	"watched names that change": {run: watchAndChange},
+	"unary calls": {run: func(conn *grpc.ClientConn) func(ctx context.Context) {
 		return crowd(500, func(ctx context.Context, i int) { unary(ctx, conn, fmt.Sprint("unary ", i)) })
 	}},
 	"answers that are never read": {run: func(conn *grpc.ClientConn) func(ctx context.Context) {
@@ -204,9 +202,6 @@ func TestLoadOfOneAddressHarmsNobody(t *testing.T) {
 				sideBySide(t)
 				v := victimOf(t, nil, guard,
 					"LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR="+redistest.Start(t).Addr, "GOMAXPROCS=1")
-				if l.keeps > 0 {
-					v.keeps = l.keeps
-				}
 				v.enough = func() bool {
 					for _, reason := range l.says {
 						if !strings.Contains(v.heard(), "said "+reason+"\n") {

@@ -36,6 +36,8 @@ const (
 	settling = 1500 * time.Millisecond
 	// rounds: it is measured again if something else may have slowed it down.
 	rounds = 6
+	// leastKept is what the honest client keeps of its speed at least.
+	leastKept = 0.5
 	// what may be left after an attack, besides what was there before.
 	mostGoroutines, mostHeap = 64, 32 << 20
 )
@@ -47,8 +49,6 @@ type victim struct {
 	locks  []*client.Lock
 	// enough says whether an attack had its effect; nil = at once.
 	enough func() bool
-	// keeps is what the honest client keeps of its speed at least.
-	keeps float64
 	// attackers are processes that attack.
 	attackers []*proctest.Process
 	issuer    string       // of tokens, if there is a clients file
@@ -89,7 +89,7 @@ clients:
 // victimOf is a victim over TLS, unless there is no authority, and with a clients file or without.
 func victimOf(t *testing.T, ca *certstest.Authority, guarded bool, more ...string) *victim {
 	t.Helper()
-	v := &victim{keeps: 0.5}
+	v := &victim{}
 	env := []string{"LOCKD_STORE_KIND=memory", memoryLimit, "LOCKD_OPS_PPROF=true", "LOCKD_SESSION_TTL=5s"}
 	opts := []client.Option{client.WithSessionTTL(ttl)}
 	if ca != nil {
@@ -214,7 +214,7 @@ func (v *victim) suffer(t *testing.T) {
 	go func() {
 		here := v.works(during(t, first), t)
 		for n := 0; measured() && n < rounds; n++ {
-			if here = v.works(during(t, *long), t); max(v.kept(here)) >= v.keeps {
+			if here = v.works(during(t, *long), t); max(v.kept(here)) >= leastKept {
 				break
 			}
 		}
@@ -243,7 +243,7 @@ func (v *victim) suffer(t *testing.T) {
 	if least < ttl/3-ttl/10 {
 		t.Errorf("a renewal was late by more than a tenth of the TTL")
 	}
-	if max(speed, share) < v.keeps {
+	if max(speed, share) < leastKept {
 		t.Errorf("that is too little: alone it had %v, and now %v", v.alone, here)
 	}
 	v.unharmed(t, valid)
