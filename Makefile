@@ -105,8 +105,7 @@ test-alerts: ## have each alert fired by its fault, in a real Prometheus, and no
 		-prometheus '$(CURDIR)/.cache/bin/prometheus' -exporter '$(CURDIR)/.cache/bin/prometheus-redis-exporter'
 
 .PHONY: test-attacks
-test-attacks: LENGTH = 10s
-test-attacks: ## have hostile clients beside honest ones, for LENGTH=10s each: 25 minutes
+test-attacks: ## have hostile clients beside honest ones, for LENGTH=60s each: two hours, with 10s half an hour
 	@scripts/ensure cc
 	$(GO) test -count=1 -timeout 4h -v ./test/attacks -long $(LENGTH)
 

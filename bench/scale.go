@@ -61,7 +61,7 @@ func onServers(ctx context.Context, lockd *program, p scalePlan,
 		return err
 	}
 	defer redis.kill()
-	server, err := lockd.start(redis.addr, "LOCKD_LIMITS_SESSIONS_PER_ADDRESS=0",
+	server, err := lockd.start(redis.addr, "LOCKD_LIMITS_SESSIONS_PER_ADDRESS=0", "LOCKD_LIMITS_LOCKS_PER_ADDRESS=0",
 		fmt.Sprintf("LOCKD_LIMITS_LOCKS_PER_SESSION=%d", max(10_000, share(p.leases))))
 	if err != nil {
 		return err

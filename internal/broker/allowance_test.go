@@ -16,6 +16,69 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
+// All sessions of an address have no more locks together than it may have, and those of short sessions count as the
+// renewals that they cause. What they give back others may have.
+func TestTheLocksOfOneAddressAreBounded(t *testing.T) {
+	for _, row := range []struct {
+		ttl  time.Duration
+		kind lock.Kind
+		most int
+	}{
+		{10 * time.Second, lock.Exclusive, 12},
+		{time.Minute, lock.Read, 6},
+		{5 * time.Second, lock.Exclusive, 6},
+		{1500 * time.Millisecond, lock.Exclusive, 1},
+	} {
+		t.Run(fmt.Sprint(row), func(t *testing.T) {
+			cfg := testConfig()
+			cfg.Limits.LocksPerAddress = 12
+			inWorldWith(t, cfg, func(w *world) {
+				open := func(from string) *client {
+					return w.openWith(session.OpenRequest{TTL: row.ttl, Client: session.Client{Tenant: lock.Tenant(from)}})
+				}
+				two, other := [2]*client{open("10.0.0.1"), open("10.0.0.1")}, open("10.0.0.2")
+				ask := func(c *client, i int, wait time.Duration) session.Event {
+					c.acquire(request.Acquire{Name: fmt.Sprint("n", i), Kind: row.kind, Wait: &wait})
+					synctest.Wait()
+					all := c.events()
+					return all[len(all)-1]
+				}
+				var first session.Hold
+				for i := range row.most {
+					g, ok := ask(two[i%2], i, 0).(session.Granted)
+					if !ok {
+						t.Fatalf("lock %d was not granted", i)
+					}
+					if i == 0 {
+						first = g.Hold
+					}
+				}
+				for _, wait := range []time.Duration{0, time.Minute} {
+					e, _ := ask(two[1], 100, wait).(session.Failed)
+					if q, ok := errors.AsType[*session.QuotaError](e.Err); !ok || q.Subject != "locks_per_address" || q.Limit != 12 {
+						t.Errorf("one more: got %v", e.Err)
+					}
+				}
+				if _, ok := ask(other, 101, 0).(session.Granted); !ok {
+					t.Error("another address is refused")
+				}
+				two[0].Release(two[0].id(), first)
+				synctest.Wait()
+				if _, ok := ask(two[1], 102, 0).(session.Granted); !ok {
+					t.Error("what was given back cannot be had")
+				}
+				for _, c := range two {
+					c.Goodbye()
+				}
+				synctest.Wait()
+				if g, ok := ask(open("10.0.0.1"), 103, 0).(session.Granted); !ok {
+					t.Errorf("sessions that have ended are counted: %v", g)
+				}
+			})
+		})
+	}
+}
+
 // users are the sessions and calls of a client with quotas, which do what comes to their mind at two replicas.
 type users struct {
 	t        testing.TB
@@ -113,12 +176,32 @@ func (u *users) check() {
 				want["sessions"]++
 			}
 		}
+		want["locks_per_address"] = u.burden(w)
 		for _, used := range w.b.Tenants().Usages(u.who.opening().Client.Tenant) {
 			if used.Used != want[used.Subject] {
 				u.t.Fatalf("replica %d: %d %s are counted, and there are %d", i, used.Used, used.Subject, want[used.Subject])
 			}
 		}
 	}
+}
+
+// burden is what it costs to renew what the client's sessions hold at a replica, also those that end, and ask for.
+// Their TTL is long.
+func (u *users) burden(w *world) (all int) {
+	held := make(map[string]int) // by session
+	for _, l := range w.b.Leases("", "", 1000) {
+		if l.Holder.Client.Identity == u.who.name {
+			weight := lock.Upkeep(l.Holder.Kind, l.Holder.Permits)
+			all += weight
+			held[l.Holder.Session] += weight
+		}
+	}
+	for _, s := range w.b.Sessions("", 100) {
+		if s.Client.Identity == u.who.name {
+			all += s.Weight - held[s.ID]
+		}
+	}
+	return all
 }
 
 // note takes what a session was told.

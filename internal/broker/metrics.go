@@ -39,7 +39,8 @@ var (
 	}
 	wakers        = []string{"push", "timer"}
 	quotaSubjects = []string{
-		"sessions", "sessions_per_address", "calls_per_address", "waits_per_address", "names_per_address", "work",
+		"sessions", "sessions_per_address", "calls_per_address", "waits_per_address", "names_per_address",
+		"locks_per_address", "work",
 		"locks", "waiters", "watches", "queue",
 		"names", "operations", "inspections",
 		"questions", "pages", "lists", "listings", "permits", "holds", "resumes",

@@ -24,8 +24,7 @@ type Tenants struct {
 	parted   int        // sessions that wait for their clients
 	sessions map[lock.Tenant]int
 	accounts Table[Account]
-	uses     map[lock.Tenant]*Use // of the clients of the clients file
-	counting bool                 // there is one, so that each tenant is a client of it
+	uses     Table[Use]
 }
 
 // NewTenants makes Tenants.
@@ -37,9 +36,9 @@ func NewTenants(l Limits, denied Denied) *Tenants {
 		waits:    newQuotas("waits_per_address", l.WaitsPerAddress, denied),
 		lists:    newQuotas("lists", Lists, denied),
 		names:    names{tenants: make(map[lock.Tenant]*tenantNames), began: time.Now()},
-		sessions: make(map[lock.Tenant]int), uses: make(map[lock.Tenant]*Use),
+		sessions: make(map[lock.Tenant]int),
 	}
-	ts.accounts = NewTable(ts.hasLeftLocked)
+	ts.accounts, ts.uses = NewTable(ts.hasLeftLocked), NewTable(ts.hasNothingLocked)
 	return ts
 }
 

@@ -22,15 +22,32 @@ func newTenants(l Limits) *Tenants {
 // A client that comes just before its quotas are known has them then.
 func TestAClientIsCountedFromItsFirstMoment(t *testing.T) {
 	ts := newTenants(Limits{})
-	if ts.Use("10.0.0.1") != nil {
-		t.Error("an address is counted without a clients file")
-	}
+	harness.Must(t, ts.Use("10.0.0.1").Take(UseLocks, 1_000_000)) // an address has no quota
 	ts.Allow(Allowances{"client first": {}})
 	use := ts.Use("client second")
 	harness.Must(t, use.Take(UseLocks, 1))
 	ts.Allow(Allowances{"client first": {}, "client second": {Locks: 1}})
 	if use.Take(UseLocks, 1) == nil {
 		t.Error("its session has no quota")
+	}
+}
+
+// Addresses that have left with all that they had are forgotten, and no others.
+func TestWhatAddressesUseFillsNoMemory(t *testing.T) {
+	ts := newTenants(Limits{LocksPerAddress: 2})
+	held := ts.Use("held")
+	held.Add(UseBurden, 2)
+	ts.Allow(Allowances{"client": {Locks: 1}})
+	for i := range 100 * fewTenants {
+		use := ts.Use(lock.Tenant(fmt.Sprint(i)))
+		harness.Must(t, use.Take(UseBurden, 2))
+		use.Give(UseBurden, 2)
+	}
+	if n := len(ts.uses.all); n > 3*fewTenants {
+		t.Errorf("%d are kept", n)
+	}
+	if ts.Use("held") != held || held.Take(UseBurden, 1) == nil || ts.Use("client").Take(UseLocks, 2) == nil {
+		t.Error("one that has something, or a quota, was forgotten")
 	}
 }
 

@@ -54,7 +54,7 @@ var (
 // QuotaError is ErrQuota with the limit that is reached.
 type QuotaError struct {
 	// Subject is what is limited: "locks", "waiters", "watches", "queue", "sessions", "sessions_per_address",
-	// "operations", "questions", "pages" and others.
+	// "locks_per_address", "operations", "questions", "pages" and others.
 	Subject string
 	Limit   int
 }

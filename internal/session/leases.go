@@ -76,6 +76,11 @@ func (s *Session) Wait(id uint64, w Waiter, want Want) error {
 		s.use.Give(limits.UseLocks, locks)
 		return err
 	}
+	if err := s.use.Take(limits.UseBurden, weight*limits.Burden(s.TTL())); err != nil {
+		s.use.Give(limits.UseLocks, locks)
+		s.use.Give(limits.UseWaiting, waits(want)-waits(before))
+		return err
+	}
 	s.waiting[id] = wait{w, want}
 	s.waiters += waits(want) - waits(before)
 	s.asked += locks
@@ -98,7 +103,7 @@ func (s *Session) leaveLocked(id uint64, w Waiter) {
 		delete(s.waiting, id)
 		s.waiters -= waits(e.want)
 		s.asked -= e.want.Locks
-		s.weight -= e.want.Weight
+		s.weighLocked(-e.want.Weight)
 		s.use.Give(limits.UseLocks, e.want.Locks)
 		s.use.Give(limits.UseWaiting, waits(e.want))
 	}
@@ -177,7 +182,7 @@ func (s *Session) Bring(l Lease) bool {
 }
 
 func (s *Session) listLocked(l Lease) {
-	s.weight += l.Terms().Weight
+	s.weighLocked(l.Terms().Weight)
 	l.Entry().at = uint32(len(s.list)) //nolint:gosec // bounded by limits.locks_per_session
 	s.list = append(s.list, l)
 	s.use.Add(limits.UseLocks, 1)
@@ -191,7 +196,7 @@ func (s *Session) Dismiss(l Lease, released bool) {
 	if released {
 		s.ops++
 	}
-	s.weight -= l.Terms().Weight
+	s.weighLocked(-l.Terms().Weight)
 	e, end := l.Entry(), len(s.list)-1
 	last := s.list[end]
 	s.list[e.at], last.Entry().at = last, e.at
@@ -208,7 +213,13 @@ func (s *Session) Dismiss(l Lease, released bool) {
 func (s *Session) Lighten(by int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.weight -= by
+	s.weighLocked(-by)
+}
+
+// weighLocked notes what more is to be renewed.
+func (s *Session) weighLocked(more int) {
+	s.weight += more
+	s.use.Add(limits.UseBurden, more*limits.Burden(s.TTL()))
 }
 
 // Note is what the keeper notes of all that the auto leases have in common.
