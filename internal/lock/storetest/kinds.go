@@ -70,7 +70,7 @@ var commonContract = []kindContract{
 	}},
 	{"ALeaseEndsByItself", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
-		c.TTL = 20 * time.Millisecond
+		c.TTL = 500 * time.Millisecond
 		s.acquire(c)
 		everywhere := time.Now().Add(c.TTL) // a majority is free earlier than the last of several masters
 		s.until("the lease ends", func() bool { return !s.look("n").Held && time.Now().After(everywhere) })
