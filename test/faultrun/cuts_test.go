@@ -27,6 +27,9 @@ func (w *world) behindLinks(n int) (links []*redistest.Proxy) {
 		w.env = append(w.env, "LOCKD_STORE_KIND=redlock", "LOCKD_REDLOCK_MEMBERS="+all)
 	}
 	w.start(1)
+	if n > 1 {
+		w.allVote() // a server that is new votes when all were met: nothing is cut before
+	}
 	return links
 }
 
