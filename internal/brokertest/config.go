@@ -12,7 +12,8 @@ import (
 func Config() broker.Config {
 	c := config.Default()
 	c.Limits.Sessions, c.Limits.WatchesPerSession, c.Limits.QueueLength = 1000, 100, 10000
-	c.Limits.LocksPerAddress, c.Limits.SessionsPerAddress, c.Limits.CallsPerAddress, c.Limits.WaitsPerAddress, c.Limits.NamesPerAddress = 0, 0, 0, 0, 0
+	c.Limits.SessionsPerAddress, c.Limits.LocksPerAddress, c.Limits.CallsPerAddress = 0, 0, 0
+	c.Limits.WaitsPerAddress, c.Limits.NamesPerAddress = 0, 0
 	return broker.Config{
 		Replica: "test", Limits: c.Limits, Session: c.Session, HandoffBurst: c.Broker.HandoffBurst,
 		AnswerTime: 1500 * time.Millisecond,
