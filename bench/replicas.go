@@ -99,7 +99,8 @@ func onReplicas(ctx context.Context, lockd *program, masters, replicas int,
 		where = []string{"--redlock", strings.Join(addrsOf(servers), ",")}
 	}
 	for range replicas {
-		p, err := lockd.launch(where, "LOCKD_LIMITS_SESSIONS_PER_ADDRESS=0", "LOCKD_LIMITS_LOCKS_PER_ADDRESS=0", "LOCKD_REDLOCK_QUARANTINE=0s")
+		p, err := lockd.launch(where, "LOCKD_LIMITS_SESSIONS_PER_ADDRESS=0", "LOCKD_LIMITS_LOCKS_PER_ADDRESS=0",
+			"LOCKD_REDLOCK_QUARANTINE=0s")
 		if err != nil {
 			return err
 		}
