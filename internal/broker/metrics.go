@@ -40,7 +40,7 @@ var (
 	wakers        = []string{"push", "timer"}
 	quotaSubjects = []string{
 		"sessions", "sessions_per_address", "calls_per_address", "waits_per_address", "names_per_address",
-		"locks_per_address", "work",
+		"locks_per_address", "watches_per_address", "work",
 		"locks", "waiters", "watches", "queue",
 		"names", "operations", "inspections",
 		"questions", "pages", "lists", "listings", "permits", "holds", "resumes",

@@ -44,10 +44,11 @@ func Burden(ttl time.Duration) int { return int(max((burdenTTL-1)/max(ttl, 1)+1,
 
 // Use is what a tenant has on this replica, with all its sessions and calls.
 type Use struct {
-	denied Denied
-	burden int // that it may have at most; 0 is no bound
-	allow  atomic.Pointer[Allowance]
-	has    [kinds]atomic.Int64
+	denied  Denied
+	burden  int // that it may have at most; 0 is no bound
+	watches int // likewise, unless it has a bound of its own
+	allow   atomic.Pointer[Allowance]
+	has     [kinds]atomic.Int64
 
 	mu       sync.Mutex // guards the field below
 	requests Account
@@ -61,12 +62,18 @@ func (u *Use) most(k Kind) (n int, subject string) {
 	a := u.allow.Load()
 	switch k {
 	case UseBurden:
-		return u.burden, "locks_per_address"
+		if u.burden == 0 {
+			return 0, "locks_per_address"
+		}
+		return max(u.burden, a.Locks), "locks_per_address"
 	case UseLocks:
 		return a.Locks, "client_locks"
 	case UseWaiting:
 		return a.Waiting, "client_waiting"
 	case UseWatches:
+		if a.Watches == 0 {
+			return u.watches, "watches_per_address"
+		}
 		return a.Watches, "client_watches"
 	default:
 		return a.Streams, "client_streams"
@@ -75,20 +82,47 @@ func (u *Use) most(k Kind) (n int, subject string) {
 
 // Take counts n more of something, or refuses them. Less than one is never refused.
 func (u *Use) Take(k Kind, n int) error {
-	if n == 0 {
-		return nil
-	}
-	has := u.has[k].Add(int64(n))
 	most, subject := u.most(k)
-	if n > 0 && most > 0 && has > int64(most) {
-		u.has[k].Add(-int64(n))
+	if !u.take(k, n, most) {
 		return u.denied(subject, most)
 	}
 	return nil
 }
 
+// ofAnother is how many times its bound a tenant may have of what comes with sessions that go on here: when a replica
+// of two ends, the other one has what both had.
+const ofAnother = 2
+
+// Bring counts the burden of what comes with a session that goes on here, or refuses it.
+func (u *Use) Bring(n int) error {
+	most, subject := u.most(UseBurden)
+	if !u.take(UseBurden, n, ofAnother*most) {
+		return u.denied(subject, ofAnother*most)
+	}
+	return nil
+}
+
+// take counts n more, unless that would be more than most. What is refused is never counted: it would be in the way of
+// who asks for less.
+func (u *Use) take(k Kind, n, most int) bool {
+	for n != 0 {
+		has := u.has[k].Load()
+		if n > 0 && most > 0 && has+int64(n) > int64(most) {
+			return false
+		}
+		if u.has[k].CompareAndSwap(has, has+int64(n)) {
+			break
+		}
+	}
+	return true
+}
+
 // Add counts n more of something that is there already.
-func (u *Use) Add(k Kind, n int) { u.has[k].Add(int64(n)) }
+func (u *Use) Add(k Kind, n int) {
+	if n != 0 {
+		u.has[k].Add(int64(n))
+	}
+}
 
 // Give counts n less.
 func (u *Use) Give(k Kind, n int) { u.Add(k, -n) }
@@ -153,7 +187,7 @@ func (u *Use) isEmpty() bool {
 func (ts *Tenants) useLocked(t lock.Tenant) *Use {
 	u := ts.uses.Of(t)
 	if u.allow.Load() == nil {
-		u.denied, u.burden = ts.denied, ts.limits.LocksPerAddress
+		u.denied, u.burden, u.watches = ts.denied, ts.limits.LocksPerAddress, ts.limits.WatchesPerAddress
 		u.allow.Store(new(Allowance))
 	}
 	return u

@@ -99,14 +99,27 @@ func (s *Session) Leave(id uint64, w Waiter) {
 }
 
 func (s *Session) leaveLocked(id uint64, w Waiter) {
+	left := s.forgetLocked(id, w)
+	s.useLocked(-left.Locks, -left.Weight, -waits(left))
+}
+
+// forgetLocked takes a request from those that wait, and returns what it wanted, which is still counted as used.
+func (s *Session) forgetLocked(id uint64, w Waiter) (wanted Want) {
 	if e, there := s.waiting[id]; there && e.w == w {
 		delete(s.waiting, id)
-		s.waiters -= waits(e.want)
-		s.asked -= e.want.Locks
-		s.weighLocked(-e.want.Weight)
-		s.use.Give(limits.UseLocks, e.want.Locks)
-		s.use.Give(limits.UseWaiting, waits(e.want))
+		wanted = e.want
+		s.waiters -= waits(wanted)
+		s.asked -= wanted.Locks
 	}
+	return wanted
+}
+
+// useLocked counts more of what the session holds and asks for, also as that of its client.
+func (s *Session) useLocked(locks, weight, waiting int) {
+	s.weight += weight
+	s.use.Add(limits.UseLocks, locks)
+	s.use.Add(limits.UseWaiting, waiting)
+	s.use.Add(limits.UseBurden, weight*limits.Burden(s.TTL()))
 }
 
 // Conclude answers a request. In the same moment it does not wait any more: whoever does not find it finds its answer
@@ -154,19 +167,21 @@ func (s *Session) Cancel(id, target uint64) {
 func (s *Session) Take(id uint64, w Waiter, ls []Lease) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leaveLocked(id, w)
+	left := s.forgetLocked(id, w)
 	if s.ended {
+		s.useLocked(-left.Locks, -left.Weight, -waits(left))
 		return false
 	}
-	terms := ls[0].Terms()
+	terms, weight := ls[0].Terms(), 0
 	told := Granted{ID: id, Hold: ls[0].Hold(), Validity: s.validityLocked(terms.Until), Count: 1}
 	told.Auto, told.Most = terms.Auto, terms.Most
 	for i, l := range ls {
-		s.listLocked(l)
+		weight += s.listLocked(l)
 		if i > 0 {
 			told.More = append(told.More, l.Hold())
 		}
 	}
+	s.useLocked(len(ls)-left.Locks, weight-left.Weight, -waits(left)) // mostly 0, 0 and -1
 	s.tellLocked(told)
 	return true
 }
@@ -176,17 +191,17 @@ func (s *Session) Bring(l Lease) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.ended {
-		s.listLocked(l)
+		s.useLocked(1, s.listLocked(l), 0)
 	}
 	return !s.ended
 }
 
-func (s *Session) listLocked(l Lease) {
-	s.weighLocked(l.Terms().Weight)
+// listLocked lists a lease as the session's own, and returns its weight, to be counted as used.
+func (s *Session) listLocked(l Lease) (weight int) {
 	l.Entry().at = uint32(len(s.list)) //nolint:gosec // bounded by limits.locks_per_session
 	s.list = append(s.list, l)
-	s.use.Add(limits.UseLocks, 1)
 	s.countLocked(l)
+	return l.Terms().Weight
 }
 
 // Dismiss takes a lease that is over from its session. That it is released is an operation, which ends with Released.
@@ -196,7 +211,7 @@ func (s *Session) Dismiss(l Lease, released bool) {
 	if released {
 		s.ops++
 	}
-	s.weighLocked(-l.Terms().Weight)
+	s.useLocked(-1, -l.Terms().Weight, 0)
 	e, end := l.Entry(), len(s.list)-1
 	last := s.list[end]
 	s.list[e.at], last.Entry().at = last, e.at
@@ -204,7 +219,6 @@ func (s *Session) Dismiss(l Lease, released bool) {
 	if s.list = s.list[:end]; end == 0 {
 		s.list = nil
 	}
-	s.use.Give(limits.UseLocks, 1)
 	s.fixLocked(e)
 	s.trustLocked(l)
 }
@@ -213,13 +227,7 @@ func (s *Session) Dismiss(l Lease, released bool) {
 func (s *Session) Lighten(by int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.weighLocked(-by)
-}
-
-// weighLocked notes what more is to be renewed.
-func (s *Session) weighLocked(more int) {
-	s.weight += more
-	s.use.Add(limits.UseBurden, more*limits.Burden(s.TTL()))
+	s.useLocked(0, -by, 0)
 }
 
 // Note is what the keeper notes of all that the auto leases have in common.

@@ -97,6 +97,11 @@ func (s *Session) Resume(ctx context.Context, holds []HeldLock, claim Claim) (lo
 
 func (s *Session) resume(ctx context.Context, holds []HeldLock, claim Claim) (lost []Lost, err error) {
 	r := s.of
+	coming := s.burdenOf(holds)
+	if err := s.use.Bring(coming); err != nil {
+		return nil, err // the session is as it was, and may go on at another replica
+	}
+	defer func() { s.use.Give(limits.UseBurden, coming) }()
 	err = lock.Twice(func() error { return r.store.TakeSession(ctx, s.record, recordTTL(s.TTL())) })
 	switch {
 	case errors.Is(err, lock.ErrSessionGone), errors.Is(err, lock.ErrToken): // a stranger is not told which
@@ -116,12 +121,26 @@ func (s *Session) resume(ctx context.Context, holds []HeldLock, claim Claim) (lo
 	if err := s.joinInstead(); err != nil {
 		return nil, err
 	}
+	s.use.Give(limits.UseBurden, coming) // from here on each lease is counted
+	coming = 0
 	for _, l := range found {
 		l.Adopt()
 	}
 	r.log.Debug("session resumed", zap.String(observe.KeySession, s.id), zap.Uint64(observe.KeyEpoch, s.record.Epoch),
 		zap.Int(observe.KeyCount, len(found)), zap.Int(observe.KeyLost, len(lost)))
 	return lost, nil
+}
+
+// burdenOf is what comes to a client with holds, more than it has here with them already.
+func (s *Session) burdenOf(holds []HeldLock) (all int) {
+	for _, h := range holds {
+		all += lock.Upkeep(h.Hold.Kind, h.Permits)
+	}
+	all *= limits.Burden(s.TTL())
+	if before := s.of.Session(s.id); before != nil {
+		all -= before.Info().Weight * limits.Burden(before.TTL())
+	}
+	return max(all, 0)
 }
 
 // joinInstead makes a session one of the registry in place of an earlier attempt, which may have come here meanwhile.
