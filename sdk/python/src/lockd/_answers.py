@@ -18,7 +18,7 @@ from lockd.errors import (
 from lockd.v1 import lock_pb2, session_service_pb2 as pb
 
 from ._call import Call
-from ._clock import now, seconds
+from ._clock import NEVER, now, seconds
 from ._hold import Grant
 
 if TYPE_CHECKING:
@@ -83,9 +83,14 @@ class Answers:
         call = self._session.pending.get(m.request_id)
         if call is None or call.kind != "acquire":
             return
-        call.waits = True
-        if call.wants_positions and call.tell is not None and not call.abandoned:
-            call.tell(m.queued.position)
+        q, news = m.queued, not call.waits or call.position != m.queued.position
+        call.waits, call.position = True, q.position
+        if call.tell is None or call.abandoned:
+            return
+        if call.wants_positions and news:
+            call.tell(q.position)
+        if call.wants_holders and (q.held_by or q.client):
+            call.tell(held_error(call.body.name, q))
 
     # Answers.
 
@@ -135,7 +140,9 @@ class Answers:
             return None, wrong
         items = call.body.items
         right = len(g.holds) == max(len(items), 1)
-        deadline = self._stream.beats.deadline(g.validity)
+        beats = self._stream.beats
+        deadline = beats.deadline(g.validity)
+        most = beats.deadline(g.validity, g.max_hold) if g.HasField("max_hold") else NEVER
         grants = []
         for i, h in enumerate(g.holds):
             grant = Grant(s, h)
@@ -144,7 +151,7 @@ class Answers:
             if call.abandoned or not right:
                 s.release(grant)
                 continue
-            s.holds.add(grant, deadline, g.auto)
+            s.holds.add(grant, deadline, most, g.auto)
             grants.append(grant)
         return (grants, None) if right else (None, wrong)
 

@@ -13,7 +13,7 @@ from lockd.errors import LockdError, LockLost, NotHeld
 from lockd.v1 import session_service_pb2 as pb
 
 from . import _requests
-from ._call import Call
+from ._call import Call, News
 from ._clock import NEVER, now
 from ._engine import Engine
 from ._held import Ending, OneHeld
@@ -33,13 +33,13 @@ _R = TypeVar("_R")
 _H = TypeVar("_H", bound="Held | HeldAll")
 
 
-def run(engine: Engine, call: Call, on_queued: Callable[[int], object] | None = None) -> Call:
+def run(engine: Engine, call: Call, o: LockOptions | None = None) -> Call:
     """Makes a request and waits until it is settled. A caller that is interrupted leaves nothing behind."""
-    inbox: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+    inbox: queue.SimpleQueue[News] = queue.SimpleQueue()
     call.tell = inbox.put
     try:
         engine.submit(call)
-        await_settled(engine, call, inbox, on_queued)
+        await_settled(engine, call, inbox, o)
     except BaseException:
         engine.abandon(call)
         raise
@@ -58,21 +58,18 @@ def _get(inbox: queue.SimpleQueue[_R], end: float) -> _R:
                 raise
 
 
-def await_settled(
-    engine: Engine, call: Call, inbox: queue.SimpleQueue[int | None], on_queued: Callable[[int], object] | None = None
-) -> None:
-    """Waits until a call is settled or late, and tells positions meanwhile."""
+def await_settled(engine: Engine, call: Call, inbox: queue.SimpleQueue[News], o: LockOptions | None = None) -> None:
+    """Waits until a call is settled or late, and tells the news meanwhile."""
     while not call.settled:
         bound = engine.bound(call)
         try:
-            position = _get(inbox, bound)
+            news = _get(inbox, bound)
         except queue.Empty:
             engine.late(call)
             if call.frees_all and not call.settled:
                 return
             continue
-        if position is not None and position >= 0 and on_queued is not None:
-            on_queued(position)
+        _requests.tell(o, news)
 
 
 class Lost:
@@ -134,7 +131,7 @@ class Held(OneHeld, _Blocking):
         self._unlocked(_requests.unlock(self._grants[0]))
 
     def _unlocked(self, call: Call) -> None:
-        inbox: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        inbox: queue.SimpleQueue[News] = queue.SimpleQueue()
         call.tell = inbox.put
         try:
             await_settled(self._engine, call, inbox)
@@ -221,7 +218,7 @@ class Lock(Generic[_H]):
         engine = self._client._engine
         call = _requests.acquire(engine, self._items, self._options)
         try:
-            run(engine, call, self._options.get("on_queued"))
+            run(engine, call, self._options)
             return self._make(engine, call.result())
         except BaseException:  # also between the grant and the return
             engine.abandon(call)

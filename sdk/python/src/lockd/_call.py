@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lockd.errors import Invalid, LockdError, QuotaReached
+from lockd.errors import Invalid, LockdError, LockHeld, QuotaReached, Unsupported
 from lockd.v1 import lock_pb2, session_service_pb2 as pb
 
 from . import _clock
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 ACTOR_BYTES = 128
 RECHECK = -1
 """Is told in place of a position: the bounds are others now."""
+News = int | LockHeld | None
+"""Of a call that waits: its position in the queue, or who is in the way; None when it is settled."""
 _MOST_FORMER = 16  # former ids of a request that a server takes
 
 
@@ -40,11 +42,12 @@ class Call:
     """What an extend changes, or a release ends."""
     home: Session | None = None
     """The only session that it can be asked in."""
-    tell: Callable[[int | None], None] | None = None
-    """Is told positions in the queue, and None when it is settled; with the lock held. None: nobody waits."""
+    tell: Callable[[News], None] | None = None
+    """Is told the news, with the lock held. None: nobody waits."""
     each: Callable[[], None] | None = None
     """Is called when it is first given to a session, with the lock held."""
     wants_positions = False
+    wants_holders = False
     checks: Sequence[tuple[str, str, str, str]] = ()
     """Its texts: the reason if one is refused, what it is, the text, and which of the limits is for it."""
 
@@ -60,6 +63,7 @@ class Call:
     seen = False  # it was sent on an earlier stream
     again = False  # or in an earlier session
     waits = False  # the stream at hand told that it does
+    position = 0  # and after so many others
     abandoned = False
     placeless = False  # it waits for a session
     settled = False
@@ -81,8 +85,9 @@ class Call:
         """Whether it is a release, and not of some permits only."""
         return self.kind == "release" and not self.body.keep
 
-    def refused(self, limits: pb.Limits) -> LockdError | None:
-        """Why the server would refuse it, or could not even read it. Before a server told its limits they are 0."""
+    def refused(self, limits: pb.Limits | None) -> LockdError | None:
+        """Why the server would refuse it, or could not even read it. The limits are None before it told them."""
+        known, limits = limits is not None, limits or pb.Limits()
         try:
             for reason, what, text, limit in self.checks:
                 check_text(reason, what, text, ACTOR_BYTES if limit == "actor" else getattr(limits, limit))
@@ -90,6 +95,8 @@ class Call:
             return e
         if self.kind == "acquire" and 0 < limits.names_per_acquire < len(self.body.items):
             return QuotaReached("too many locks at once", reason="QUOTA_NAMES")
+        if self.kind == "acquire" and known and self.body.HasField("max_hold") and not limits.HasField("max_hold"):
+            return Unsupported("the server does not know max_hold, and would ignore it")
         return None
 
     def message(self, now: float) -> pb.SessionRequest:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from lockd.errors import AutoLease, Invalid, LockdError, LockLost, NotHeld, OutcomeUnknown
+from lockd.errors import AutoLease, Invalid, LockdError, LockHeld, LockLost, NotHeld, OutcomeUnknown
 from lockd.v1 import session_service_pb2 as pb
 
 from . import _clock
-from ._call import KINDS, Call, NoAnswer, SessionOver
+from ._call import KINDS, Call, News, NoAnswer, SessionOver
 from ._clock import now
 from ._hold import Grant, Unlocked
 
@@ -28,6 +28,10 @@ class LockOptions(TypedDict, total=False):
     """The longest wait, reconnecting included; then TimedOut. 0 tries once, and raises LockHeld. None: for ever."""
     lease: float | None
     """A fixed lease, never renewed. None: it is renewed for as long as this client is heard."""
+    max_hold: float | None
+    """Not with `lease`: so long after the grant the lease is not renewed any more, so that a holder that hangs does not
+    keep the lock for ever. It is then lost with LockLost that says `max_hold`, 1 % and 2 ms earlier, for clocks that
+    differ. Nothing prolongs it. A server that does not know it is Unsupported."""
     kind: Kind
     """`exclusive` unless it is said, or `semaphore` if permits or limit are."""
     holder: str
@@ -41,7 +45,11 @@ class LockOptions(TypedDict, total=False):
     actor: str
     """The thread of work that asks, so that deadlocks are found. `new_actor` makes one."""
     on_queued: Callable[[int], object] | None
-    """Is told how many requests wait before this one, by the thread or task that waits."""
+    """Is told how many requests wait before this one, by the thread or task that waits: when it begins to wait, also
+    anew after an interruption, and when that is another number."""
+    on_held: Callable[[LockHeld], object] | None
+    """Is told who is in the way while the lock waits, for people, by the thread or task that waits: at once if the
+    server that answers knows, else after a second or more, and again when it is somebody else."""
     loss_raises: bool
     """Whether leaving the block raises LockLost if the lock was lost and the body raised nothing. True unless said."""
 
@@ -118,13 +126,15 @@ def acquire(engine: Engine, items: Iterable[str | Item], o: LockOptions) -> Call
         body.items.extend(asked)
     else:
         raise Invalid("there is nothing to lock", reason="INVALID_NAME")
-    if (lease := o.get("lease")) is not None:
-        _clock.put(body.lease, lease)
+    for length, field in ((o.get("lease"), body.lease), (o.get("max_hold"), body.max_hold)):
+        if length is not None:
+            _clock.put(field, length)
+    body.tell_holder = o.get("on_held") is not None
     call = Call("acquire", body, changes=True, begun=now(), checks=_checks(body, [i.name for i in asked]))
     wait, answer = o.get("wait"), engine.settings.answer_timeout
     call.bounded, call.tries = wait is not None, wait is not None and wait <= 0
     call.once, call.patient = call.tries, not call.tries
-    call.wants_positions = o.get("on_queued") is not None
+    call.wants_positions, call.wants_holders = o.get("on_queued") is not None, body.tell_holder
     if wait is not None:
         call.end = call.begun + max(wait, 0)
         call.by = call.end + answer
@@ -132,6 +142,17 @@ def acquire(engine: Engine, items: Iterable[str | Item], o: LockOptions) -> Call
     if engine.settings.connect_wait is not None:
         call.until = min(call.until, call.begun + engine.settings.connect_wait)
     return _sound(call)
+
+
+def tell(o: LockOptions | None, news: News) -> None:
+    """Calls the function of the user that the news of a waiting call are for."""
+    if o is None or news is None:
+        return
+    if isinstance(news, LockHeld):
+        if (on_held := o.get("on_held")) is not None:
+            on_held(news)
+    elif news >= 0 and (on_queued := o.get("on_queued")) is not None:
+        on_queued(news)
 
 
 def _item(i: Item, o: LockOptions) -> pb.AcquireItem:
@@ -165,7 +186,7 @@ def _checks(body: pb.Acquire, names: list[str]) -> list[tuple[str, str, str, str
 
 
 def _sound(call: Call) -> Call:
-    if (refused := call.refused(pb.Limits())) is not None:
+    if (refused := call.refused(None)) is not None:
         raise refused
     return call
 

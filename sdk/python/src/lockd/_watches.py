@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lockd.v1 import session_service_pb2 as pb
 
-from ._call import Call, SessionOver
+from ._call import Call, News, SessionOver
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -123,7 +123,7 @@ class Watches:
         for name in self._names:
             call = Call("watch", pb.Watch(name=name), home=s)
 
-            def told(_: int | None, name: str = name, call: Call = call) -> None:
+            def told(_: News, name: str = name, call: Call = call) -> None:
                 if call.error is None:
                     w = self._names.get(name)
                     for feed in w.feeds if w else ():

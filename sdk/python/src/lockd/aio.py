@@ -17,7 +17,7 @@ from lockd.errors import LockdError, LockLost, NotHeld
 from lockd.v1 import session_service_pb2 as pb
 
 from . import _requests
-from ._call import Call
+from ._call import Call, News
 from ._clock import NEVER, now
 from ._engine import Engine
 from ._held import Ending, OneHeld
@@ -43,20 +43,20 @@ class _Inbox:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._items: list[int | None] = []
+        self._items: list[News] = []
         self._news: asyncio.Future[None] | None = None
 
-    def put(self, item: int | None = None) -> None:
+    def put(self, item: News = None) -> None:
         """From any thread. A loop that is closed has nobody to tell."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._put, item)
 
-    def _put(self, item: int | None) -> None:
+    def _put(self, item: News) -> None:
         self._items.append(item)
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
 
-    async def get(self, end: float) -> int | None:
+    async def get(self, end: float) -> News:
         """Waits for the next item until a time; then it is _LATE."""
         if not self._items:
             self._news = self._loop.create_future()
@@ -69,28 +69,28 @@ class _Inbox:
         return self._items.pop(0)
 
 
-async def run(engine: Engine, call: Call, on_queued: Callable[[int], object] | None = None) -> Call:
+async def run(engine: Engine, call: Call, o: LockOptions | None = None) -> Call:
     """Makes a request and waits until it is settled. A task that is cancelled leaves nothing behind."""
     inbox = _Inbox()
     call.tell = inbox.put
     try:
         engine.submit(call)
-        await _settled(engine, call, inbox, on_queued)
+        await _settled(engine, call, inbox, o)
     except BaseException:
         engine.abandon(call)
         raise
     return call
 
 
-async def _settled(engine: Engine, call: Call, inbox: _Inbox, on_queued: Callable[[int], object] | None = None) -> None:
+async def _settled(engine: Engine, call: Call, inbox: _Inbox, o: LockOptions | None = None) -> None:
     while not call.settled:
-        position = await inbox.get(engine.bound(call))
-        if position == _LATE:
+        news = await inbox.get(engine.bound(call))
+        if news == _LATE:
             engine.late(call)
             if call.frees_all and not call.settled:
                 return
-        elif position is not None and position >= 0 and on_queued is not None:
-            on_queued(position)
+        else:
+            _requests.tell(o, news)
 
 
 class Lost:
@@ -222,7 +222,7 @@ class Lock(Generic[_H]):
         engine = self._client._engine
         call = _requests.acquire(engine, self._items, self._options)
         try:
-            await run(engine, call, self._options.get("on_queued"))
+            await run(engine, call, self._options)
             return self._make(engine, call.result())
         except BaseException:  # also between the grant and the return
             engine.abandon(call)
