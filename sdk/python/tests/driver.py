@@ -124,7 +124,7 @@ class Driver:
         return {"fence": held.fence}
 
     async def do_lock_all(self, c: Command) -> Command:
-        items = [lockd.Item(i["name"], i.get("kind"), i.get("permits", 0), i.get("limit", 0)) for i in c["items"]]
+        items = [lockd.Item(i["name"], i.get("kind"), i.get("permits"), i.get("limit", 0)) for i in c["items"]]
         both = await self.clients[c["client"]].lock_all(items, **self.options(c)).acquire()
         for name, held in zip(c["holds"], both.all, strict=True):
             self.keep(name, held)

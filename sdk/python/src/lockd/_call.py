@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 from lockd.errors import Invalid, LockdError, LockHeld, QuotaReached, Unsupported
 from lockd.v1 import lock_pb2, session_service_pb2 as pb
 
-from . import _clock
+from . import _check, _clock
 from ._clock import NEVER
-from ._settings import check_text
 
 if TYPE_CHECKING:
     from ._hold import Grant
     from ._session import Session
 
-ACTOR_BYTES = 128
 RECHECK = -1
 """Is told in place of a position: the bounds are others now."""
 News = int | LockHeld | None
@@ -85,17 +83,16 @@ class Call:
         """Whether it is a release, and not of some permits only."""
         return self.kind == "release" and not self.body.keep
 
-    def refused(self, limits: pb.Limits | None) -> LockdError | None:
-        """Why the server would refuse it, or could not even read it. The limits are None before it told them."""
-        known, limits = limits is not None, limits or pb.Limits()
+    def refused(self, limits: pb.Limits) -> LockdError | None:
+        """Why a server with such limits would refuse it, or could not even read it."""
         try:
             for reason, what, text, limit in self.checks:
-                check_text(reason, what, text, ACTOR_BYTES if limit == "actor" else getattr(limits, limit))
+                _check.text(reason, what, text, getattr(limits, limit))
         except Invalid as e:
             return e
         if self.kind == "acquire" and 0 < limits.names_per_acquire < len(self.body.items):
             return QuotaReached("too many locks at once", reason="QUOTA_NAMES")
-        if self.kind == "acquire" and known and self.body.HasField("max_hold") and not limits.HasField("max_hold"):
+        if self.kind == "acquire" and self.body.HasField("max_hold") and not limits.HasField("max_hold"):
             return Unsupported("the server does not know max_hold, and would ignore it")
         return None
 

@@ -14,9 +14,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from lockd.errors import LockdError, LockLost, NotHeld
-from lockd.v1 import session_service_pb2 as pb
 
-from . import _requests
+from . import _check, _requests
 from ._call import Call, News
 from ._clock import NEVER, now
 from ._engine import Engine
@@ -106,7 +105,7 @@ class Lost:
     async def wait(self, timeout: float | None = None) -> bool:
         """Waits until it is lost, all of it was unlocked, or a time in seconds has passed. Says whether it was lost."""
         inbox = _Inbox()
-        end = NEVER if timeout is None else now() + timeout
+        end = _check.end_of(timeout)
         tell = inbox.put
         for g in self._grants:
             g.listen(tell)
@@ -129,6 +128,7 @@ class _Async(Ending):
 
     def on_lost(self, call: Callable[[LockLost], object]) -> None:
         """Has a function called by the running loop when it is lost, once for each lock, at once if that has been."""
+        _check.function("call", call)
         loop = asyncio.get_running_loop()
 
         def tell(loss: LockLost) -> None:
@@ -211,9 +211,9 @@ class Lock(Generic[_H]):
     `acquire`."""
 
     def __init__(
-        self, client: Client, make: Callable[[Engine, list[Grant]], _H], items: list[str | Item], o: LockOptions
+        self, client: Client, make: Callable[[Engine, list[Grant]], _H], items: Iterable[str | Item], o: LockOptions
     ):
-        self._client, self._make, self._items, self._options = client, make, items, o
+        self._client, self._make, self._items, self._options = client, make, _requests.asked(items, o), o
         self._held: _H | None = None
 
     async def acquire(self) -> _H:
@@ -252,13 +252,14 @@ class Watch(AsyncIterator[UnlockedEvent]):
     """Tells of each end of a hold of a name, as `lockd.Watch` does. Use it in `async with` and iterate over it."""
 
     def __init__(self, engine: Engine, name: str) -> None:
+        _check.name("name", name)
         self._engine, self._name = engine, name
         self._inbox = _Inbox()
         self._feed = Feed(name, self._inbox.put)
 
     async def begin(self) -> Watch:
         """Waits until the server agrees."""
-        call = _requests.question(self._engine, "watch", pb.Watch(name=self._name), self._name, patient=True)
+        call = _requests.watch(self._engine, self._name)
         call.each = lambda: self._engine.watches.add(self._feed)
         try:
             (await run(self._engine, call)).result()
@@ -269,7 +270,7 @@ class Watch(AsyncIterator[UnlockedEvent]):
 
     async def next(self, timeout: float | None = None) -> UnlockedEvent | None:
         """Waits for an event; None if a time in seconds has passed, or nothing follows."""
-        end = NEVER if timeout is None else now() + timeout
+        end = _check.end_of(timeout)
         while True:
             with self._engine.mu:
                 if self._feed.events:
@@ -315,12 +316,13 @@ class Client:
 
     def lock_all(self, items: Iterable[str | Item], **options: Unpack[LockOptions]) -> Lock[HeldAll]:
         """Several locks, all or none, for `async with`."""
-        return Lock(self, HeldAll, list(items), options)
+        return Lock(self, HeldAll, items, options)
 
     def locked(
         self, name: str | Callable[_P, str], **options: Unpack[LockOptions]
     ) -> Callable[[Callable[_P, Awaitable[_R]]], Callable[_P, Awaitable[_R]]]:
         """Has an async function run under a lock. The name may be a function of its arguments."""
+        _requests.check_options(options)
 
         def decorate(f: Callable[_P, Awaitable[_R]]) -> Callable[_P, Awaitable[_R]]:
             @functools.wraps(f)
@@ -344,6 +346,7 @@ class Client:
 
     async def holds(self, prefix: str = "") -> AsyncIterator[HeldInfo]:
         """Goes through what the server says that this client holds, of names that begin with prefix."""
+        _check.text("INVALID_NAME", "prefix", prefix)
         page, more = "", self._engine.session is not None
         while more:
             answer = (await run(self._engine, _requests.list_holds(self._engine, prefix, page))).result()
