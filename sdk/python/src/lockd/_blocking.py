@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from lockd.errors import LockdError, LockLost, NotHeld
 
 from . import _check, _requests
-from ._call import Call, News
+from ._call import Call
 from ._clock import now
 from ._engine import Engine
 from ._held import Ending, OneHeld
@@ -34,8 +34,8 @@ _H = TypeVar("_H", bound="Held | HeldAll")
 
 def run(engine: Engine, call: Call, o: LockOptions | None = None) -> Call:
     """Makes a request and waits until it is settled. A caller that is interrupted leaves nothing behind."""
-    inbox: queue.SimpleQueue[News] = queue.SimpleQueue()
-    call.tell = inbox.put
+    inbox: queue.SimpleQueue[None] = queue.SimpleQueue()
+    call.tell = lambda: inbox.put(None)
     try:
         engine.submit(call)
         await_settled(engine, call, inbox, o)
@@ -57,18 +57,18 @@ def _get(inbox: queue.SimpleQueue[_R], end: float) -> _R:
                 raise
 
 
-def await_settled(engine: Engine, call: Call, inbox: queue.SimpleQueue[News], o: LockOptions | None = None) -> None:
+def await_settled(engine: Engine, call: Call, inbox: queue.SimpleQueue[None], o: LockOptions | None = None) -> None:
     """Waits until a call is settled or late, and tells the news meanwhile."""
     while not call.settled:
         bound = engine.bound(call)
         try:
-            news = _get(inbox, bound)
+            _get(inbox, bound)
         except queue.Empty:
             engine.late(call)
             if call.frees_all and not call.settled:
                 return
             continue
-        _requests.tell(o, news)
+        _requests.tell(engine, call, o)
 
 
 class Lost:
@@ -131,8 +131,8 @@ class Held(OneHeld, _Blocking):
         self._unlocked(_requests.unlock(self._grants[0]))
 
     def _unlocked(self, call: Call) -> None:
-        inbox: queue.SimpleQueue[News] = queue.SimpleQueue()
-        call.tell = inbox.put
+        inbox: queue.SimpleQueue[None] = queue.SimpleQueue()
+        call.tell = lambda: inbox.put(None)
         try:
             await_settled(self._engine, call, inbox)
         except BaseException:
@@ -346,8 +346,7 @@ class Client:
         while more:
             answer = run(self._engine, _requests.list_holds(self._engine, prefix, page)).result()
             yield from _requests.held_infos(answer)
-            page = answer[0].next_page_token
-            more = bool(page)
+            page, more = _requests.next_page(answer, page)
 
     def set_limit(self, name: str, limit: int) -> int:
         """Sets how many permits a semaphore has, at least 1, and returns how many it had, 0 if there was no limit. With

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
     from ._hold import Grant
     from ._session import Session
 
-RECHECK = -1
-"""Is told in place of a position: the bounds are others now."""
-News = int | LockHeld | None
-"""Of a call that waits: its position in the queue, or who is in the way; None when it is settled."""
+News = int | LockHeld
+"""Of a call that waits: its position in the queue, or who is in the way."""
+_MOST_NEWS = 16
+"""Of those that were not taken the oldest are passed over."""
 _MOST_FORMER = 16  # former ids of a request that a server takes
 
 
@@ -40,8 +41,8 @@ class Call:
     """What an extend changes, or a release ends."""
     home: Session | None = None
     """The only session that it can be asked in."""
-    tell: Callable[[News], None] | None = None
-    """Is told the news, with the lock held. None: nobody waits."""
+    tell: Callable[[], None] | None = None
+    """Wakes who waits, with the lock held: it is settled, has news, or other bounds. None: nobody waits."""
     each: Callable[[], None] | None = None
     """Is called when it is first given to a session, with the lock held."""
     wants_positions = False
@@ -70,6 +71,7 @@ class Call:
 
     def __init__(self, kind: str, body: Any, **terms: Any) -> None:
         self.kind, self.body = kind, body
+        self.news: deque[News] = deque(maxlen=_MOST_NEWS)
         self.former: list[int] = []  # ids under which an acquire may have something
         self.__dict__.update(terms)
 
@@ -130,7 +132,7 @@ class Call:
             return
         self.settled, self.value, self.error = True, value, error
         if self.tell is not None and not self.abandoned:
-            self.tell(None)
+            self.tell()
 
     def result(self) -> Any:
         """The answer of a call that is settled."""

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from lockd.errors import AutoLease, Invalid, LockdError, LockHeld, LockLost, NotHeld, OutcomeUnknown
+from lockd.errors import AutoLease, Invalid, LockdError, LockHeld, LockLost, NotHeld, OutcomeUnknown, ProtocolError
 from lockd.v1 import session_service_pb2 as pb
 
 from . import _check, _clock
-from ._call import KINDS, Call, News, NoAnswer, SessionOver
+from ._call import KINDS, Call, NoAnswer, SessionOver
 from ._clock import now
 from ._hold import Grant, Unlocked
 from ._settings import ACTOR_BYTES
@@ -173,15 +173,16 @@ def acquire(engine: Engine, items: list[pb.AcquireItem], o: LockOptions) -> Call
     return call
 
 
-def tell(o: LockOptions | None, news: News) -> None:
-    """Calls the function of the user that the news of a waiting call are for."""
-    if o is None or news is None:
+def tell(engine: Engine, call: Call, o: LockOptions | None) -> None:
+    """Calls the functions of the user that want the news of a call."""
+    if o is None:
         return
-    if isinstance(news, LockHeld):
-        if (on_held := o.get("on_held")) is not None:
-            on_held(news)
-    elif news >= 0 and (on_queued := o.get("on_queued")) is not None:
-        on_queued(news)
+    with engine.mu:
+        news = list(call.news)
+        call.news.clear()
+    for one in news:
+        f: Any = o.get("on_held" if isinstance(one, LockHeld) else "on_queued")
+        f(one)
 
 
 def _item(i: Item, o: LockOptions) -> pb.AcquireItem:
@@ -249,6 +250,14 @@ def held_infos(answer: tuple[pb.HoldList, list[float]]) -> list[HeldInfo]:
         )
         for h, deadline in zip(answer[0].locks, answer[1], strict=True)
     ]  # fmt: skip
+
+
+def next_page(answer: tuple[pb.HoldList, list[float]], page: str) -> tuple[str, bool]:
+    """Which page follows, and whether one does."""
+    after = answer[0].next_page_token
+    if after and after == page:
+        raise ProtocolError("a page is followed by itself")
+    return after, bool(after)
 
 
 def set_limit(engine: Engine, name: str, limit: int) -> Call:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lockd.v1 import session_service_pb2 as pb
 
-from ._call import Call, News, SessionOver
+from ._call import Call, SessionOver
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -50,7 +50,8 @@ class Feed:
             old = self.events.popleft()
             e = replace(e, gap=e.gap or old.gap, merged=e.merged + old.merged + 1)
         self.events.append(e)
-        self.tell()
+        if len(self.events) == 1:
+            self.tell()
 
     def end(self, error: Exception | None) -> None:
         """Says that nothing follows."""
@@ -123,7 +124,7 @@ class Watches:
         for name in self._names:
             call = Call("watch", pb.Watch(name=name), home=s)
 
-            def told(_: News, name: str = name, call: Call = call) -> None:
+            def told(name: str = name, call: Call = call) -> None:
                 if call.error is None:
                     w = self._names.get(name)
                     for feed in w.feeds if w else ():

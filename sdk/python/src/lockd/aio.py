@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from lockd.errors import LockdError, LockLost, NotHeld
 
 from . import _check, _requests
-from ._call import Call, News
+from ._call import Call
 from ._clock import NEVER, now
 from ._engine import Engine
 from ._held import Ending, OneHeld
@@ -34,7 +34,6 @@ log = logging.getLogger("lockd")
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _H = TypeVar("_H", bound="Held | HeldAll")
-_LATE = -2
 
 
 class _Inbox:
@@ -42,24 +41,24 @@ class _Inbox:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._items: list[News] = []
+        self._items: list[bool] = []
         self._news: asyncio.Future[None] | None = None
 
-    def put(self, item: News = None) -> None:
+    def put(self) -> None:
         """From any thread. A loop that is closed has nobody to tell."""
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._put, item)
+            self._loop.call_soon_threadsafe(self._put, True)
 
-    def _put(self, item: News) -> None:
+    def _put(self, item: bool) -> None:
         self._items.append(item)
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
 
-    async def get(self, end: float) -> News:
-        """Waits for the next item until a time; then it is _LATE."""
+    async def get(self, end: float) -> bool:
+        """Waits for the next time that something is told; False if another time comes first."""
         if not self._items:
             self._news = self._loop.create_future()
-            late = None if end == NEVER else self._loop.call_later(max(end - now(), 0), self._put, _LATE)
+            late = None if end == NEVER else self._loop.call_later(max(end - now(), 0), self._put, False)
             try:
                 await self._news
             finally:
@@ -83,13 +82,12 @@ async def run(engine: Engine, call: Call, o: LockOptions | None = None) -> Call:
 
 async def _settled(engine: Engine, call: Call, inbox: _Inbox, o: LockOptions | None = None) -> None:
     while not call.settled:
-        news = await inbox.get(engine.bound(call))
-        if news == _LATE:
+        if not await inbox.get(engine.bound(call)):
             engine.late(call)
             if call.frees_all and not call.settled:
                 return
         else:
-            _requests.tell(o, news)
+            _requests.tell(engine, call, o)
 
 
 class Lost:
@@ -279,7 +277,7 @@ class Watch(AsyncIterator[UnlockedEvent]):
                     if self._feed.error is not None:
                         raise self._feed.error
                     return None
-            if await self._inbox.get(end) == _LATE:
+            if not await self._inbox.get(end):
                 return None
 
     async def __anext__(self) -> UnlockedEvent:
@@ -352,8 +350,7 @@ class Client:
             answer = (await run(self._engine, _requests.list_holds(self._engine, prefix, page))).result()
             for held in _requests.held_infos(answer):
                 yield held
-            page = answer[0].next_page_token
-            more = bool(page)
+            page, more = _requests.next_page(answer, page)
 
     async def set_limit(self, name: str, limit: int) -> int:
         """Sets how many permits a semaphore has, and returns how many it had, 0 if there was no limit."""

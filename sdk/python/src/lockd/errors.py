@@ -12,6 +12,8 @@ from lockd.v1 import lock_pb2, session_service_pb2
 
 from ._clock import seconds
 
+_LONGEST = 4096  # characters of a message
+
 
 class LockdError(Exception):
     """Any failure of lockd. `reason` is the word for programs, such as LOCK_BUSY; `code` is the code of gRPC, or 0."""
@@ -19,7 +21,7 @@ class LockdError(Exception):
     default_reason = ""
 
     def __init__(self, message: str = "", *, reason: str = "", code: int = 0) -> None:
-        super().__init__(message or (type(self).__doc__ or "").partition("\n")[0])
+        super().__init__(_cut(message) or (type(self).__doc__ or "").partition("\n")[0])
         self.reason = reason or self.default_reason
         self.code = code
 
@@ -310,7 +312,7 @@ def error_of(code: int, message: str, reason: str, metadata: Mapping[str, str]) 
         kind = QuotaReached
     kind = kind or _CODES.get(code, LockdError)
     limit = metadata.get("limit", "")
-    if kind is KindMismatch and limit.isdecimal():
+    if kind is KindMismatch and limit.isdecimal() and len(limit) < 20:
         kind = LimitMismatch
     e = kind(f"{message} ({reason})" if reason else message, reason=reason, code=code)
     if isinstance(e, LimitMismatch):
@@ -351,6 +353,11 @@ def held_error(name: str, n: lock_pb2.NotGranted | session_service_pb2.Queued) -
     if isinstance(n, lock_pb2.NotGranted) and n.HasField("retry_after"):
         e.retry_after = seconds(n.retry_after)
     return e
+
+
+def _cut(text: str) -> str:
+    """A text of a server for people. Of a very long one it is the beginning."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
 
 
 def quoted(name: str) -> str:
