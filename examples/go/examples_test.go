@@ -45,8 +45,13 @@ func TestTheExamplesRun(t *testing.T) {
 	}
 	held, err := harness.Dial(t, addr).Lock(t.Context(), "invoice:4711")
 	harness.Must(t, err)
-	locks := start(t, bin, "lock")
+	locks, waits := start(t, bin, "lock"), start(t, bin, "lock")
 	says(t, locks, "waiting")
+	says(t, waits, "waiting")
+	waits.Signal(syscall.SIGINT)
+	if waits.Code() != 0 || waits.Stderr.String() != "" {
+		t.Error(waits.Stderr.String())
+	}
 	harness.Must(t, held.Unlock(t.Context()))
 	says(t, locks, "step 4")
 	if locks.Code() != 0 {

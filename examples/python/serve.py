@@ -1,6 +1,10 @@
-"""Locks in asyncio: twenty tasks share three licences."""
+"""Locks in asyncio: twenty tasks share three licences.
+
+LOCKD_ADDR is the address of lockd, 127.0.0.1:7420 if it is not set."""
 
 import asyncio
+import contextlib
+import os
 
 import lockd.aio
 
@@ -12,8 +16,10 @@ async def work(client: lockd.aio.Client, number: int) -> None:
 
 
 async def main() -> None:
-    async with lockd.aio.connect("127.0.0.1:7420", name="example") as client:
+    async with lockd.aio.connect(os.environ.get("LOCKD_ADDR", "127.0.0.1:7420"), name="example") as client:
         await asyncio.gather(*(work(client, number) for number in range(20)))
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(main())

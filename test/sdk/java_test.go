@@ -77,10 +77,25 @@ func TestTheJavaSDKHasNoMonitors(t *testing.T) {
 	}))
 }
 
-// buildJava has Maven make the SDK in a copy of its sources, when one of them has changed.
+// allOfJava has Maven make the examples with the SDK at hand.
+const allOfJava = `<project>
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>test</groupId>
+  <artifactId>all</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <modules>
+    <module>sdk/java</module>
+    <module>examples/java</module>
+    <module>examples/spring</module>
+  </modules>
+</project>
+`
+
+// buildJava has Maven make the SDK and the examples in a copy of their sources, when one of them has changed.
 func buildJava(t *testing.T) (tree string) {
 	t.Helper()
-	sources := []string{"api/proto", "sdk/java"}
+	sources := []string{"api/proto", "sdk/java", "examples/java", "examples/spring"}
 	tree = filepath.Join("target", "java")
 	harness.Must(t, harness.BuildOnce(tree, root, sources, func() error {
 		for _, dir := range sources {
@@ -89,7 +104,8 @@ func buildJava(t *testing.T) (tree string) {
 				return err
 			}
 		}
-		runJava(t, "mvn", "--quiet", "--batch-mode", "--file", filepath.Join(tree, "sdk/java"), "package")
+		harness.Must(t, os.WriteFile(filepath.Join(tree, "pom.xml"), []byte(allOfJava), 0o600))
+		runJava(t, "mvn", "--quiet", "--batch-mode", "--file", tree, "package")
 		return nil
 	}))
 	return tree

@@ -33,12 +33,13 @@ func TestPython(t *testing.T) {
 func TestPythonIsTypedAndTidy(t *testing.T) {
 	t.Parallel()
 	p := installPython(t, "newest")
-	settings := filepath.Join(p.source, "pyproject.toml")
-	p.run(t, "-m", "ruff", "check", "--no-cache", p.source)
-	p.run(t, "-m", "ruff", "format", "--no-cache", "--check", p.source)
+	settings, examples := filepath.Join(p.source, "pyproject.toml"), t.TempDir()
+	harness.Must(t, os.CopyFS(examples, os.DirFS(filepath.Join(root, "examples/python"))))
+	p.run(t, "-m", "ruff", "check", "--no-cache", "--config", settings, p.source, examples)
+	p.run(t, "-m", "ruff", "format", "--no-cache", "--config", settings, "--check", p.source, examples)
 	mypy := []string{"-m", "mypy", "--cache-dir", t.TempDir(), "--config-file", settings}
 	p.run(t, append(mypy, "-p", "lockd")...)
-	p.run(t, append(mypy, p.tests, filepath.Join(p.source, "bench.py"))...)
+	p.run(t, append(mypy, p.tests, filepath.Join(p.source, "bench.py"), examples)...)
 }
 
 // pythonSDK is the SDK as somebody installed it.

@@ -24,7 +24,7 @@ func main() {
 	if len(os.Args) > 1 {
 		name = os.Args[1]
 	}
-	if err := run(ctx, name); err != nil {
+	if err := run(ctx, name); err != nil && ctx.Err() == nil {
 		log.Fatal(err) //nolint:gocritic // nothing is to be done any more
 	}
 }

@@ -106,9 +106,8 @@ class Driver:
     # Locks.
 
     def options(self, c: Command) -> lockd.LockOptions:
-        if c.get("max_hold"):
-            raise Unsupported("max_hold")
         o: lockd.LockOptions = {"wait": seconds(c.get("wait")), "lease": seconds(c.get("lease"))}
+        o["max_hold"] = seconds(c.get("max_hold"))
         for key in ("kind", "holder", "permits", "limit", "annotation", "actor"):
             if c.get(key):
                 o[key] = c[key]
@@ -117,7 +116,7 @@ class Driver:
 
     def keep(self, name: str, held: lockd.aio.Held) -> None:
         self.holds[name] = held
-        held.on_lost(lambda e: say(event="lost", hold=name, reason=e.lost_reason, by=e.by, why=e.why))
+        held.on_lost(lambda e: say(event="lost", hold=name, **detail(e)))
 
     async def do_lock(self, c: Command) -> Command:
         held = await self.clients[c["client"]].lock(c["name"], **self.options(c)).acquire()
@@ -125,7 +124,7 @@ class Driver:
         return {"fence": held.fence}
 
     async def do_lock_all(self, c: Command) -> Command:
-        items = [lockd.Item(i["name"], i.get("kind"), i.get("permits", 0), i.get("limit", 0)) for i in c["items"]]
+        items = [lockd.Item(i["name"], i.get("kind"), i.get("permits"), i.get("limit", 0)) for i in c["items"]]
         both = await self.clients[c["client"]].lock_all(items, **self.options(c)).acquire()
         for name, held in zip(c["holds"], both.all, strict=True):
             self.keep(name, held)
@@ -213,7 +212,7 @@ class Driver:
 def detail(e: lockd.LockdError) -> Command:
     """What else is known."""
     of: dict[type[Exception], Callable[[Any], Command]] = {
-        lockd.LockLost: lambda e: {"reason": e.lost_reason, "by": e.by, "why": e.why},
+        lockd.LockLost: lambda e: {"reason": e.lost_reason, "by": e.by, "why": e.why, "max_hold": e.max_hold},
         lockd.LockHeld: lambda e: {
             "name": e.name,
             "held_by": e.held_by,

@@ -53,10 +53,25 @@ def test_a_lock_is_held_in_its_block(address: str, other: lockd.Client, shared: 
     run(address, test)
 
 
+def test_a_waiting_task_is_told_who_is_in_the_way(address: str, client: lockd.Client, name: str) -> None:
+    async def test(c: lockd.aio.Client) -> None:
+        told: asyncio.Queue[lockd.LockHeld] = asyncio.Queue()
+        held = client.lock(name, annotation="nightly").acquire()
+        waits = asyncio.create_task(c.lock(name, max_hold=0.5, on_held=told.put_nowait).acquire())
+        by = await told.get()
+        assert (by.name, by.client, by.annotation) == (name, "test", "nightly")
+        await asyncio.to_thread(held.unlock)
+        mine = await waits
+        assert await mine.lost.wait(PATIENCE)
+        assert mine.loss is not None and (mine.loss.lost_reason, mine.loss.max_hold) == ("EXPIRED", True)
+
+    run(address, test)
+
+
 def test_a_busy_loop_keeps_its_lock(address: str, name: str) -> None:
     async def main() -> None:
-        async with lockd.aio.connect(address, session_ttl=1) as c, c.lock(name) as held:
-            end = time.monotonic() + 2.5
+        async with lockd.aio.connect(address, session_ttl=3, answer_timeout=PATIENCE) as c, c.lock(name) as held:
+            end = time.monotonic() + 4
             while time.monotonic() < end:
                 pass
             held.check()

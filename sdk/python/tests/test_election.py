@@ -36,6 +36,12 @@ def test_a_leader_leads_until_it_resigns(client: lockd.Client, other: lockd.Clie
     thread.join()
 
 
+def test_a_leader_without_an_id_leads(client: lockd.Client, name: str) -> None:
+    with client.election(name).campaign() as term:
+        leader = client.election(name).leader()
+        assert leader.fence == term.fence and term.holder in leader.name
+
+
 def test_a_leader_of_asyncio(address: str, name: str) -> None:
     async def main() -> None:
         client = lockd.aio.connect(address, answer_timeout=PATIENCE)

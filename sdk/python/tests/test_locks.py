@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 from conftest import PATIENCE, Servers, pick, until
@@ -95,6 +96,53 @@ def test_a_loss_is_told_and_raised_by_choice(client: lockd.Client, shared: Serve
     with client.lock(name, loss_raises=False) as held:
         shared.force(name)
         assert held.lost.wait(PATIENCE)
+
+
+def test_a_lock_ends_with_its_max_hold(address: str, name: str) -> None:
+    most = 5
+    with lockd.connect(address, session_ttl=2, answer_timeout=PATIENCE) as c:
+        begun = time.monotonic()
+        held = c.lock(name, max_hold=most).acquire()  # the only one, and longer than the session's TTL
+        assert held.lost.wait(PATIENCE)
+        assert time.monotonic() - begun >= most - most / 100 - 0.002
+        with pytest.raises(lockd.LockLost, match="EXPIRED: held for the time of max_hold") as lost:
+            held.unlock()
+        assert lost.value.lost_reason == "EXPIRED" and lost.value.max_hold
+        with c.lock(name, max_hold=60) as held, pytest.raises(lockd.AutoLease):
+            held.extend(90)
+        with c.lock(name, max_hold=60) as held:
+            held.make_fixed(90)
+            assert held.remaining() < 60
+            held.make_auto()
+            assert held.remaining() < 60
+        with pytest.raises(lockd.Invalid):
+            c.lock(name, max_hold=60, lease=60).acquire()
+
+
+def test_max_hold_goes_on_at_another_replica(servers: Servers, name: str) -> None:
+    one, two = servers.start(), servers.start()
+    c = lockd.connect([one.address, two.address], session_ttl=60, answer_timeout=PATIENCE)
+    with c, c.lock(name, max_hold=20) as held, c.lock(name + "/other") as other:
+        one.stop()
+        assert held.fence in [h.fence for h in c.holds(name)]
+        assert held.remaining() < 20 < other.remaining()
+
+
+def test_who_is_in_the_way_is_told(client: lockd.Client, other: lockd.Client, name: str) -> None:
+    told: list[lockd.LockHeld] = []
+    positions: list[int] = []
+    held = client.lock(name, annotation="nightly").acquire()
+
+    def on_held(by: lockd.LockHeld) -> None:
+        told.append(by)
+        if held.is_held:
+            held.unlock()
+
+    with other.lock(name, on_held=on_held, on_queued=positions.append):
+        by = told[0]
+        assert (by.name, by.client, by.annotation) == (name, "test", "nightly")
+        assert by.peer and by.held_by and by.held_for is not None and by.retry_after is None
+        assert positions == [0]
 
 
 def test_leaving_keeps_what_the_body_raised(client: lockd.Client, shared: Servers, name: str) -> None:

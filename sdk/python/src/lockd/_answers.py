@@ -18,11 +18,22 @@ from lockd.errors import (
 from lockd.v1 import lock_pb2, session_service_pb2 as pb
 
 from ._call import Call
-from ._clock import now, seconds
+from ._clock import NEVER, now, seconds
 from ._hold import Grant
 
 if TYPE_CHECKING:
     from ._stream import Stream
+
+
+_ANSWERS = {
+    "acquire": ("granted", "not_granted"),
+    "release": ("released",),
+    "extend": ("extended",),
+    "look": ("looked",),
+    "list_holds": ("hold_list",),
+    "set_limit": ("limit_set",),
+}
+"""What answers a request, besides the Result of one that failed. Others have a Result alone."""
 
 
 class Answers:
@@ -72,6 +83,8 @@ class Answers:
         self._engine.watches.end(m.unwatched.name, of_failure(m.unwatched.failure) or Forbidden())
 
     def _on_draining(self, m: pb.SessionResponse) -> None:
+        if self._stream.draining:
+            return
         self._stream.draining = True
         self._engine.draining_locked(self._stream, seconds(m.draining.reconnect_within))
         self._session.leave_if_idle()
@@ -83,9 +96,17 @@ class Answers:
         call = self._session.pending.get(m.request_id)
         if call is None or call.kind != "acquire":
             return
-        call.waits = True
-        if call.wants_positions and call.tell is not None and not call.abandoned:
-            call.tell(m.queued.position)
+        q, news = m.queued, not call.waits or call.position != m.queued.position
+        call.waits, call.position = True, q.position
+        if call.tell is None or call.abandoned:
+            return
+        told = len(call.news) > 0
+        if call.wants_positions and news:
+            call.news.append(q.position)
+        if call.wants_holders and (q.held_by or q.client):
+            call.news.append(held_error(call.body.name, q))
+        if call.news and not told:
+            call.tell()
 
     # Answers.
 
@@ -101,6 +122,8 @@ class Answers:
         s.leave_if_idle()
 
     def _outcome(self, kind: str, call: Call, m: pb.SessionResponse) -> tuple[Any, LockdError | None]:
+        if kind not in _ANSWERS.get(call.kind, ()) and not (kind == "result" and self._may_be_result(call, m)):
+            return None, ProtocolError(f"{call.kind} was answered with {kind}")
         match kind:
             case "granted":
                 return self._granted(call, m.granted)
@@ -126,27 +149,30 @@ class Answers:
                 return (m.hold_list, [beats.deadline(h.validity) for h in m.hold_list.locks]), None
         return getattr(m, kind), None
 
+    def _may_be_result(self, call: Call, m: pb.SessionResponse) -> bool:
+        """Whether a Result is an answer: a failure always is."""
+        return call.kind not in _ANSWERS or m.result.failure.code != 0
+
     def _granted(self, call: Call, g: pb.Granted) -> tuple[list[Grant] | None, LockdError | None]:
         """Makes the grants, in the order in which they were asked for, or releases everything if nobody wants it any
         more."""
         s = self._session
-        wrong = ProtocolError("a grant of more or less than was asked for")
-        if call.kind != "acquire":
-            return None, wrong
-        items = call.body.items
-        right = len(g.holds) == max(len(items), 1)
-        deadline = self._stream.beats.deadline(g.validity)
+        items = call.body.items or [call.body]
+        right = [(h.name, h.kind) for h in g.holds] == [(i.name, i.kind) for i in items]
+        beats = self._stream.beats
+        deadline = beats.deadline(g.validity)
+        most = beats.deadline(g.validity, g.max_hold) if g.HasField("max_hold") else NEVER
         grants = []
         for i, h in enumerate(g.holds):
             grant = Grant(s, h)
             grant.annotation = call.body.annotation
-            grant.permits = items[i].permits if items and right else call.body.permits
+            grant.permits = items[i].permits if right else 0
             if call.abandoned or not right:
                 s.release(grant)
                 continue
-            s.holds.add(grant, deadline, g.auto)
+            s.holds.add(grant, deadline, most, g.auto)
             grants.append(grant)
-        return (grants, None) if right else (None, wrong)
+        return (grants, None) if right else (None, ProtocolError("a grant of something else than was asked for"))
 
 
 def _not_granted(name: str, n: lock_pb2.NotGranted) -> LockdError:

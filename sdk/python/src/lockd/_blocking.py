@@ -10,11 +10,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from lockd.errors import LockdError, LockLost, NotHeld
-from lockd.v1 import session_service_pb2 as pb
 
-from . import _requests
+from . import _check, _requests
 from ._call import Call
-from ._clock import NEVER, now
+from ._clock import now
 from ._engine import Engine
 from ._held import Ending, OneHeld
 from ._hold import Grant, Unlocked
@@ -33,13 +32,13 @@ _R = TypeVar("_R")
 _H = TypeVar("_H", bound="Held | HeldAll")
 
 
-def run(engine: Engine, call: Call, on_queued: Callable[[int], object] | None = None) -> Call:
+def run(engine: Engine, call: Call, o: LockOptions | None = None) -> Call:
     """Makes a request and waits until it is settled. A caller that is interrupted leaves nothing behind."""
-    inbox: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-    call.tell = inbox.put
+    inbox: queue.SimpleQueue[None] = queue.SimpleQueue()
+    call.tell = lambda: inbox.put(None)
     try:
         engine.submit(call)
-        await_settled(engine, call, inbox, on_queued)
+        await_settled(engine, call, inbox, o)
     except BaseException:
         engine.abandon(call)
         raise
@@ -58,21 +57,18 @@ def _get(inbox: queue.SimpleQueue[_R], end: float) -> _R:
                 raise
 
 
-def await_settled(
-    engine: Engine, call: Call, inbox: queue.SimpleQueue[int | None], on_queued: Callable[[int], object] | None = None
-) -> None:
-    """Waits until a call is settled or late, and tells positions meanwhile."""
+def await_settled(engine: Engine, call: Call, inbox: queue.SimpleQueue[None], o: LockOptions | None = None) -> None:
+    """Waits until a call is settled or late, and tells the news meanwhile."""
     while not call.settled:
         bound = engine.bound(call)
         try:
-            position = _get(inbox, bound)
+            _get(inbox, bound)
         except queue.Empty:
             engine.late(call)
             if call.frees_all and not call.settled:
                 return
             continue
-        if position is not None and position >= 0 and on_queued is not None:
-            on_queued(position)
+        _requests.tell(engine, call, o)
 
 
 class Lost:
@@ -88,7 +84,7 @@ class Lost:
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until it is lost, all of it was unlocked, or a time in seconds has passed. Says whether it was lost."""
         ends: queue.SimpleQueue[None] = queue.SimpleQueue()
-        end = NEVER if timeout is None else now() + timeout
+        end = _check.end_of(timeout)
 
         def tell() -> None:
             ends.put(None)
@@ -117,6 +113,7 @@ class _Blocking(Ending):
     def on_lost(self, call: Callable[[LockLost], object]) -> None:
         """Has a function called when it is lost, once for each lock, at once if that has been. A thread of the client
         calls it, one function after the other: it should return soon. It may use the client."""
+        _check.function("call", call)
         self._when_lost(lambda loss: self._engine.tell_locked(call, loss))
 
 
@@ -134,8 +131,8 @@ class Held(OneHeld, _Blocking):
         self._unlocked(_requests.unlock(self._grants[0]))
 
     def _unlocked(self, call: Call) -> None:
-        inbox: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-        call.tell = inbox.put
+        inbox: queue.SimpleQueue[None] = queue.SimpleQueue()
+        call.tell = lambda: inbox.put(None)
         try:
             await_settled(self._engine, call, inbox)
         except BaseException:
@@ -206,9 +203,9 @@ class Lock(Generic[_H]):
     or call `acquire`."""
 
     def __init__(
-        self, client: Client, make: Callable[[Engine, list[Grant]], _H], items: list[str | Item], o: LockOptions
+        self, client: Client, make: Callable[[Engine, list[Grant]], _H], items: Iterable[str | Item], o: LockOptions
     ):
-        self._client, self._make, self._items, self._options = client, make, items, o
+        self._client, self._make, self._items, self._options = client, make, _requests.asked(items, o), o
         self._held: _H | None = None
 
     def acquire(self) -> _H:
@@ -221,7 +218,7 @@ class Lock(Generic[_H]):
         engine = self._client._engine
         call = _requests.acquire(engine, self._items, self._options)
         try:
-            run(engine, call, self._options.get("on_queued"))
+            run(engine, call, self._options)
             return self._make(engine, call.result())
         except BaseException:  # also between the grant and the return
             engine.abandon(call)
@@ -251,9 +248,10 @@ class Watch(Iterator[UnlockedEvent]):
     error is raised after the last event."""
 
     def __init__(self, engine: Engine, name: str) -> None:
+        _check.name("name", name)
         self._news: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._engine, self._feed = engine, Feed(name, lambda: self._news.put(None))
-        call = _requests.question(engine, "watch", pb.Watch(name=name), name, patient=True)
+        call = _requests.watch(engine, name)
         call.each = lambda: engine.watches.add(self._feed)
         try:
             run(engine, call).result()
@@ -263,7 +261,7 @@ class Watch(Iterator[UnlockedEvent]):
 
     def next(self, timeout: float | None = None) -> UnlockedEvent | None:
         """Waits for an event; None if a time in seconds has passed, or nothing follows."""
-        end = NEVER if timeout is None else now() + timeout
+        end = _check.end_of(timeout)
         while True:
             with self._engine.mu:
                 if self._feed.events:
@@ -312,12 +310,13 @@ class Client:
 
     def lock_all(self, items: Iterable[str | Item], **options: Unpack[LockOptions]) -> Lock[HeldAll]:
         """Several locks, all or none, for `with`. While it waits for one it holds none."""
-        return Lock(self, HeldAll, list(items), options)
+        return Lock(self, HeldAll, items, options)
 
     def locked(
         self, name: str | Callable[_P, str], **options: Unpack[LockOptions]
     ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
         """Has a function run under a lock. The name may be a function of its arguments."""
+        _requests.check_options(options)
 
         def decorate(f: Callable[_P, _R]) -> Callable[_P, _R]:
             @functools.wraps(f)
@@ -342,12 +341,12 @@ class Client:
     def holds(self, prefix: str = "") -> Iterator[HeldInfo]:
         """Goes through what the server says that this client holds, of names that begin with prefix, a page at a time.
         What is held all the while comes once. Without a session nothing is held."""
+        _check.text("INVALID_NAME", "prefix", prefix)
         page, more = "", self._engine.session is not None
         while more:
             answer = run(self._engine, _requests.list_holds(self._engine, prefix, page)).result()
             yield from _requests.held_infos(answer)
-            page = answer[0].next_page_token
-            more = bool(page)
+            page, more = _requests.next_page(answer, page)
 
     def set_limit(self, name: str, limit: int) -> int:
         """Sets how many permits a semaphore has, at least 1, and returns how many it had, 0 if there was no limit. With

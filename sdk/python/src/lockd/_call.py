@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lockd.errors import Invalid, LockdError, QuotaReached
+from lockd.errors import Invalid, LockdError, LockHeld, QuotaReached, Unsupported
 from lockd.v1 import lock_pb2, session_service_pb2 as pb
 
-from . import _clock
+from . import _check, _clock
 from ._clock import NEVER
-from ._settings import check_text
 
 if TYPE_CHECKING:
     from ._hold import Grant
     from ._session import Session
 
-ACTOR_BYTES = 128
-RECHECK = -1
-"""Is told in place of a position: the bounds are others now."""
+News = int | LockHeld
+"""Of a call that waits: its position in the queue, or who is in the way."""
+_MOST_NEWS = 16
+"""Of those that were not taken the oldest are passed over."""
 _MOST_FORMER = 16  # former ids of a request that a server takes
 
 
@@ -40,11 +41,12 @@ class Call:
     """What an extend changes, or a release ends."""
     home: Session | None = None
     """The only session that it can be asked in."""
-    tell: Callable[[int | None], None] | None = None
-    """Is told positions in the queue, and None when it is settled; with the lock held. None: nobody waits."""
+    tell: Callable[[], None] | None = None
+    """Wakes who waits, with the lock held: it is settled, has news, or other bounds. None: nobody waits."""
     each: Callable[[], None] | None = None
     """Is called when it is first given to a session, with the lock held."""
     wants_positions = False
+    wants_holders = False
     checks: Sequence[tuple[str, str, str, str]] = ()
     """Its texts: the reason if one is refused, what it is, the text, and which of the limits is for it."""
 
@@ -60,6 +62,7 @@ class Call:
     seen = False  # it was sent on an earlier stream
     again = False  # or in an earlier session
     waits = False  # the stream at hand told that it does
+    position = 0  # and after so many others
     abandoned = False
     placeless = False  # it waits for a session
     settled = False
@@ -68,6 +71,7 @@ class Call:
 
     def __init__(self, kind: str, body: Any, **terms: Any) -> None:
         self.kind, self.body = kind, body
+        self.news: deque[News] = deque(maxlen=_MOST_NEWS)
         self.former: list[int] = []  # ids under which an acquire may have something
         self.__dict__.update(terms)
 
@@ -82,14 +86,16 @@ class Call:
         return self.kind == "release" and not self.body.keep
 
     def refused(self, limits: pb.Limits) -> LockdError | None:
-        """Why the server would refuse it, or could not even read it. Before a server told its limits they are 0."""
+        """Why a server with such limits would refuse it, or could not even read it."""
         try:
             for reason, what, text, limit in self.checks:
-                check_text(reason, what, text, ACTOR_BYTES if limit == "actor" else getattr(limits, limit))
+                _check.text(reason, what, text, getattr(limits, limit))
         except Invalid as e:
             return e
         if self.kind == "acquire" and 0 < limits.names_per_acquire < len(self.body.items):
             return QuotaReached("too many locks at once", reason="QUOTA_NAMES")
+        if self.kind == "acquire" and self.body.HasField("max_hold") and not limits.HasField("max_hold"):
+            return Unsupported("the server does not know max_hold, and would ignore it")
         return None
 
     def message(self, now: float) -> pb.SessionRequest:
@@ -126,7 +132,7 @@ class Call:
             return
         self.settled, self.value, self.error = True, value, error
         if self.tell is not None and not self.abandoned:
-            self.tell(None)
+            self.tell()
 
     def result(self) -> Any:
         """The answer of a call that is settled."""

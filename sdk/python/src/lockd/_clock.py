@@ -48,9 +48,10 @@ class Beats:
             return self.opened
         return self._sent[sent_id % _KEPT]
 
-    def deadline(self, v: lock_pb2.Validity) -> float:
-        """When a validity ends: time at which the anchor was sent + anchor_age + remaining."""
-        return self.at(v.anchor) + seconds(v.anchor_age) + seconds(v.remaining)
+    def deadline(self, v: lock_pb2.Validity, remaining: Duration | None = None) -> float:
+        """When a validity ends, or something else of which so much remains: time at which the anchor was sent +
+        anchor_age + remaining."""
+        return self.at(v.anchor) + seconds(v.anchor_age) + seconds(v.remaining if remaining is None else remaining)
 
 
 class Timers:

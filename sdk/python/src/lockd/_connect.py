@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from lockd.errors import (
     PERMANENT,
     ClientClosed,
     LockdError,
+    ProtocolError,
     SessionExpired,
     Superseded,
     Unauthenticated,
@@ -28,6 +30,8 @@ from ._stream import Stream
 
 if TYPE_CHECKING:
     from ._engine import Engine
+
+log = logging.getLogger("lockd")
 
 # An attempt takes a third of the session TTL at most, within these bounds: a replica that has many sessions to take
 # does all of it again for the next attempt.
@@ -131,6 +135,9 @@ class Connector:
                 error = e
             except (OSError, ValueError) as e:  # a file cannot be read
                 error = Unavailable(str(e))
+            except Exception as e:  # a mistake of ours must not leave callers that wait for a connection for ever
+                log.exception("opening a session failed")
+                error = ProtocolError(str(e))
             self._at = (self._at + 1) % len(targets)
             gone = s is not None and isinstance(error, SessionExpired | Superseded)
             if failed is None or isinstance(failed, PERMANENT) or gone:

@@ -39,7 +39,7 @@ from lockd.errors import (
 from lockd.v1 import session_service_pb2 as pb
 
 from . import _fork
-from ._call import RECHECK, Broken, Call, NoAnswer, SessionOver
+from ._call import Broken, Call, NoAnswer, SessionOver
 from ._clock import Timers, now
 from ._connect import Connector
 from ._session import Session
@@ -108,7 +108,7 @@ class Engine:
         call.placeless = True
         self._waiting.append(call)
         if call.tell is not None:
-            call.tell(RECHECK)
+            call.tell()
 
     def bound(self, call: Call) -> float:
         """When late must be called unless the call is settled before."""

@@ -33,6 +33,7 @@ class Hold:
         self.key = key
         self.deadline = 0.0  # moves earlier only by shorten
         self.grants: list[Grant] = []  # those that have not ended, in their order
+        self.most = NEVER  # by max_hold: no deadline is later
         self.auto = False
         self.shortening: Call | None = None  # the last one that is not answered
 
@@ -107,17 +108,19 @@ class Holds:
         self.by_key: dict[Key, Hold] = {}
         self._alarm_at = NEVER
 
-    def add(self, g: Grant, deadline: float, auto: bool) -> None:
-        """Takes a grant in that is valid until a deadline. An auto lease is renewed by the server."""
+    def add(self, g: Grant, deadline: float, most: float, auto: bool) -> None:
+        """Takes a grant in that is valid until a deadline, and no later than `most` whatever follows. An auto lease is
+        renewed by the server."""
         h = self.by_key.get(g.hold.key)
         if h is not None and h.deadline <= now():
             self.session.expire_locked(h)
             h = None
         if h is None:
             h = self.by_key[g.hold.key] = g.hold
-            h.auto, h.deadline = auto, deadline
+            h.auto, h.most, h.deadline = auto, most, min(deadline, most)
         else:
             g.hold, h.auto = h, auto
+            h.most = most if h.most == NEVER else h.most
             self.raise_to(h, deadline)
         h.grants.append(g)
         self.alarm(h.deadline)
@@ -134,6 +137,7 @@ class Holds:
     def raise_to(self, h: Hold, deadline: float) -> None:
         """Moves a deadline later. One that has passed stays passed: somebody may have seen that already. While a
         shorten is not answered nothing else that the server tells counts: it may have been written before."""
+        deadline = min(deadline, h.most)
         if h.deadline <= now():
             self.session.expire_locked(h)
         elif deadline > h.deadline and h.shortening is None:
@@ -177,7 +181,8 @@ class Holds:
         """Ends the grants of a hold that the server lost."""
         key = key_of(lost.hold)
         reason = pb.Lost.Reason.Name(lost.reason) if lost.reason in pb.Lost.Reason.values() else "REASON_UNKNOWN"
-        cause = LockLost(key[0], reason.removeprefix("REASON_"), by=lost.by, why=lost.why)
+        most = lost.cause == pb.Lost.CAUSE_MAX_HOLD
+        cause = LockLost(key[0], reason.removeprefix("REASON_"), by=lost.by, why=lost.why, max_hold=most)
         self.end(self.by_key.get(key), int(lost.hold.fence), cause)
 
     def end_all(self, cause: Callable[[str], Exception]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypedDict
 
+from . import _check
 from ._engine import Engine
 from ._settings import TLS, Settings, Status, addresses
 
@@ -38,4 +39,5 @@ class ClientOptions(TypedDict, total=False):
 
 def engine_of(given: str | Sequence[str], options: ClientOptions) -> Engine:
     """The engine of a client."""
+    _check.options("connect", options, ClientOptions)
     return Engine(Settings(addresses(given), **options))

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from lockd.errors import AutoLease, Invalid, LockdError, LockLost, NotHeld, OutcomeUnknown
+from lockd.errors import AutoLease, Invalid, LockdError, LockHeld, LockLost, NotHeld, OutcomeUnknown, ProtocolError
 from lockd.v1 import session_service_pb2 as pb
 
-from . import _clock
+from . import _check, _clock
 from ._call import KINDS, Call, NoAnswer, SessionOver
 from ._clock import now
 from ._hold import Grant, Unlocked
+from ._settings import ACTOR_BYTES
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -28,6 +29,10 @@ class LockOptions(TypedDict, total=False):
     """The longest wait, reconnecting included; then TimedOut. 0 tries once, and raises LockHeld. None: for ever."""
     lease: float | None
     """A fixed lease, never renewed. None: it is renewed for as long as this client is heard."""
+    max_hold: float | None
+    """Not with `lease`: so long after the grant the lease is not renewed any more, so that a holder that hangs does not
+    keep the lock for ever. It is then lost with LockLost that says `max_hold`, 1 % and 2 ms earlier, for clocks that
+    differ. Nothing prolongs it. A server that does not know it is Unsupported."""
     kind: Kind
     """`exclusive` unless it is said, or `semaphore` if permits or limit are."""
     holder: str
@@ -41,7 +46,11 @@ class LockOptions(TypedDict, total=False):
     actor: str
     """The thread of work that asks, so that deadlocks are found. `new_actor` makes one."""
     on_queued: Callable[[int], object] | None
-    """Is told how many requests wait before this one, by the thread or task that waits."""
+    """Is told how many requests wait before this one, by the thread or task that waits: when it begins to wait, also
+    anew after an interruption, and when that is another number."""
+    on_held: Callable[[LockHeld], object] | None
+    """Is told who is in the way while the lock waits, for people, by the thread or task that waits: at once if the
+    server that answers knows, else after a second or more, and again when it is somebody else."""
     loss_raises: bool
     """Whether leaving the block raises LockLost if the lock was lost and the body raised nothing. True unless said."""
 
@@ -52,7 +61,7 @@ class Item:
 
     name: str
     kind: Kind | None = None
-    permits: int = 0
+    permits: int | None = None
     limit: int = 0
 
 
@@ -107,78 +116,115 @@ def kind_name(kind: int) -> str:
     return next((name for name, value in KINDS.items() if value == kind), "")
 
 
-def acquire(engine: Engine, items: Iterable[str | Item], o: LockOptions) -> Call:
+def check_options(o: LockOptions) -> None:
+    """Refuses options that cannot be."""
+    _check.options("lock", o, LockOptions)
+    for what, positive in (("wait", False), ("lease", True), ("max_hold", True)):
+        if (length := o.get(what)) is not None:
+            _check.seconds(what, length, positive=positive)
+    if o.get("lease") is not None and o.get("max_hold") is not None:
+        raise Invalid("max_hold must not be given with lease", reason="INVALID_DURATION")
+    for reason, what, limit in (
+        ("HOLDER", "holder", 0),
+        ("ANNOTATION", "annotation", 0),
+        ("ACTOR", "actor", ACTOR_BYTES),
+    ):
+        _check.text("INVALID_" + reason, what, o.get(what, ""), limit)
+    for what in ("on_queued", "on_held"):
+        if (f := o.get(what)) is not None:
+            _check.function(what, f)
+    _check.flag("loss_raises", o.get("loss_raises", True))
+
+
+def asked(items: Iterable[str | Item], o: LockOptions) -> list[pb.AcquireItem]:
+    """What is to be locked, as a message has it."""
+    check_options(o)
+    if isinstance(items, str) or not isinstance(items, Iterable):
+        raise TypeError(f"items must be a list of names and Items, not {type(items).__name__}")
+    found = [_item(i if isinstance(i, Item) else Item(i), o) for i in items]
+    if not found:
+        raise Invalid("items must not be empty", reason="INVALID_NAME")
+    return found
+
+
+def acquire(engine: Engine, items: list[pb.AcquireItem], o: LockOptions) -> Call:
     """A request for one lock or several."""
     body = pb.Acquire(holder=o.get("holder", ""), annotation=o.get("annotation", ""), actor=o.get("actor", ""))
-    asked = [_item(i if isinstance(i, Item) else Item(i), o) for i in items]
-    if len(asked) == 1:
-        first = asked[0]
+    if len(items) == 1:
+        first = items[0]
         body.name, body.kind, body.permits, body.limit = first.name, first.kind, first.permits, first.limit
-    elif asked:
-        body.items.extend(asked)
     else:
-        raise Invalid("there is nothing to lock", reason="INVALID_NAME")
-    if (lease := o.get("lease")) is not None:
-        _clock.put(body.lease, lease)
-    call = Call("acquire", body, changes=True, begun=now(), checks=_checks(body, [i.name for i in asked]))
+        body.items.extend(items)
+    for length, field in ((o.get("lease"), body.lease), (o.get("max_hold"), body.max_hold)):
+        if length is not None:
+            _clock.put(field, length)
+    body.tell_holder = o.get("on_held") is not None
+    call = Call("acquire", body, changes=True, begun=now(), checks=_checks(body, [i.name for i in items]))
     wait, answer = o.get("wait"), engine.settings.answer_timeout
-    call.bounded, call.tries = wait is not None, wait is not None and wait <= 0
+    call.bounded, call.tries = wait is not None, wait == 0
     call.once, call.patient = call.tries, not call.tries
-    call.wants_positions = o.get("on_queued") is not None
+    call.wants_positions, call.wants_holders = o.get("on_queued") is not None, body.tell_holder
     if wait is not None:
-        call.end = call.begun + max(wait, 0)
+        call.end = call.begun + wait
         call.by = call.end + answer
         call.until = call.by if call.tries else call.end
     if engine.settings.connect_wait is not None:
         call.until = min(call.until, call.begun + engine.settings.connect_wait)
-    return _sound(call)
+    return call
+
+
+def tell(engine: Engine, call: Call, o: LockOptions | None) -> None:
+    """Calls the functions of the user that want the news of a call."""
+    if o is None:
+        return
+    with engine.mu:
+        news = list(call.news)
+        call.news.clear()
+    for one in news:
+        f: Any = o.get("on_held" if isinstance(one, LockHeld) else "on_queued")
+        f(one)
 
 
 def _item(i: Item, o: LockOptions) -> pb.AcquireItem:
     kind, permits, limit = i.kind, i.permits, i.limit
-    if kind is None and not permits and not limit:
-        permits, limit = o.get("permits", 0), o.get("limit", 0)
-        kind = o.get("kind") or ("semaphore" if permits or limit else "exclusive")
-    if (kind or "semaphore") not in KINDS:
-        raise Invalid(f"there is no kind {kind!r}", reason="INVALID_KIND")
-    try:
-        return pb.AcquireItem(name=_readable(i.name), kind=KINDS[kind or "semaphore"], permits=permits, limit=limit)
-    except ValueError as e:
-        raise Invalid(str(e), reason="INVALID_PERMITS") from e
-
-
-def _readable(name: str) -> str:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        raise Invalid("the name is not valid Unicode", reason="INVALID_NAME") from None
-    return name
+    if kind is None and permits is None and not limit:
+        kind, permits, limit = o.get("kind"), o.get("permits"), o.get("limit", 0)
+    _check.name("name", i.name)
+    if permits is not None:
+        _check.count("permits", permits)
+    _check.count("limit", limit, least=0)
+    if kind is None:
+        kind = "semaphore" if permits or limit else "exclusive"
+    _check.one_of("INVALID_KIND", "kind", kind, KINDS)
+    if kind != "semaphore" and (permits or limit):
+        raise Invalid(f"permits and limit must not be given for the kind {kind}", reason="INVALID_PERMITS")
+    return pb.AcquireItem(name=i.name, kind=KINDS[kind], permits=permits or 0, limit=limit)
 
 
 def _checks(body: pb.Acquire, names: list[str]) -> list[tuple[str, str, str, str]]:
     return [
-        ("INVALID_HOLDER", "the holder", body.holder, "holder_bytes"),
-        ("INVALID_ACTOR", "the actor", body.actor, "actor"),
-        ("INVALID_ANNOTATION", "the annotation", body.annotation, "annotation_bytes"),
-        *(("INVALID_NAME", "the name", name, "name_bytes") for name in names),
+        ("INVALID_HOLDER", "holder", body.holder, "holder_bytes"),
+        ("INVALID_ANNOTATION", "annotation", body.annotation, "annotation_bytes"),
+        *(("INVALID_NAME", "name", name, "name_bytes") for name in names),
     ]
 
 
-def _sound(call: Call) -> Call:
-    if (refused := call.refused(pb.Limits())) is not None:
-        raise refused
-    return call
-
-
-def question(engine: Engine, kind: str, body: Any, text: str, **terms: Any) -> Call:
+def question(engine: Engine, kind: str, body: Any, what: str = "name", **terms: Any) -> Call:
     """A request about a name, or a prefix, that needs no lock."""
     by = now() + engine.settings.answer_timeout
-    return _sound(Call(kind, body, by=by, until=by, checks=[("INVALID_NAME", "the name", text, "name_bytes")], **terms))
+    checks = [("INVALID_NAME", what, getattr(body, what), "name_bytes")]
+    return Call(kind, body, by=by, until=by, checks=checks, **terms)
+
+
+def watch(engine: Engine, name: str) -> Call:
+    """Has the ends of the holds of a name told."""
+    return question(engine, "watch", pb.Watch(name=name), patient=True)
 
 
 def look(engine: Engine, name: str) -> Call:
     """Asks what is known of a name."""
-    return question(engine, "look", pb.Look(name=_readable(name)), name)
+    _check.name("name", name)
+    return question(engine, "look", pb.Look(name=name))
 
 
 def info(looked: pb.Looked) -> Info:
@@ -192,7 +238,7 @@ def info(looked: pb.Looked) -> Info:
 
 def list_holds(engine: Engine, prefix: str, page: str) -> Call:
     """Asks for a page of what the session holds."""
-    return question(engine, "list_holds", pb.ListHolds(prefix=_readable(prefix), page_token=page), prefix)
+    return question(engine, "list_holds", pb.ListHolds(prefix=prefix, page_token=page), "prefix")
 
 
 def held_infos(answer: tuple[pb.HoldList, list[float]]) -> list[HeldInfo]:
@@ -206,13 +252,19 @@ def held_infos(answer: tuple[pb.HoldList, list[float]]) -> list[HeldInfo]:
     ]  # fmt: skip
 
 
+def next_page(answer: tuple[pb.HoldList, list[float]], page: str) -> tuple[str, bool]:
+    """Which page follows, and whether one does."""
+    after = answer[0].next_page_token
+    if after and after == page:
+        raise ProtocolError("a page is followed by itself")
+    return after, bool(after)
+
+
 def set_limit(engine: Engine, name: str, limit: int) -> Call:
     """Sets how many permits a semaphore has."""
-    try:
-        body = pb.SetLimit(name=_readable(name), limit=limit)
-    except ValueError as e:
-        raise Invalid(str(e), reason="INVALID_PERMITS") from e
-    return question(engine, "set_limit", body, name, changes=True, once=True)
+    _check.name("name", name)
+    _check.count("limit", limit)
+    return question(engine, "set_limit", pb.SetLimit(name=name, limit=limit), changes=True, once=True)
 
 
 # About a grant.
@@ -256,9 +308,11 @@ def extend(g: Grant, lease: float | None, *, may_shorten: bool = False, if_fixed
     """Asks for another lease; None is one that is renewed."""
     body = pb.Extend(may_shorten=may_shorten)
     if lease is not None:
+        _check.seconds("lease", lease, positive=True)
         _clock.put(body.lease, lease)
-    if may_shorten and (lease is None or lease <= 0 or lease < _clock.seconds(g.session.limits.min_lease)):
-        raise Invalid(f"a lease of {lease} s is too short", reason="INVALID_DURATION")
+        least = _clock.seconds(g.session.limits.min_lease)
+        if may_shorten and lease < least:  # it would count here before it is refused
+            raise Invalid(f"lease must be at least {least} s, not {lease}", reason="INVALID_DURATION")
     if (cause := g.err()) is not None:
         raise not_held(cause)
     if if_fixed and g.hold.auto:
@@ -268,8 +322,9 @@ def extend(g: Grant, lease: float | None, *, may_shorten: bool = False, if_fixed
 
 def keep_permits(g: Grant, n: int) -> Call:
     """Gives permits back, all but n."""
-    if n < 1 or g.hold.key[1] != KINDS["semaphore"]:
-        raise Invalid("only a semaphore has permits, and at least 1 is kept", reason="INVALID_PERMITS")
+    _check.count("n", n)
+    if g.hold.key[1] != KINDS["semaphore"]:
+        raise Invalid("only a semaphore has permits", reason="INVALID_PERMITS")
     if (cause := g.err()) is not None:
         raise not_held(cause)
     return g.call("release", pb.Release(keep=n), by=now() + g.session.engine.settings.answer_timeout)

@@ -8,7 +8,7 @@ from lockd.errors import LockLost, ProtocolError
 from lockd.v1 import session_service_pb2 as pb
 
 from . import _clock
-from ._clock import now
+from ._clock import NEVER, now
 from ._hold import Grant, Key, key_of
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class Bid:
         claim = self.claimed.get(key)
         if claim is None:
             claim = self.claimed[key] = pb.HeldLock(hold=g.proto(), permits=g.permits)
+            if g.hold.most != NEVER:
+                _clock.put(claim.max_hold, max(g.hold.most - self._now, 0))
         if claim.hold.fence == g.fence:
             claim.hold_count += 1
             age = self._now - g.granted

@@ -110,7 +110,8 @@ class Session:
         """Ends a hold whose deadline has passed. The server may still be renewing it, so it is released."""
         for g in h.grants:
             self.release(g)
-        self.end(h, 0, LockLost(h.key[0], "DEADLINE_PASSED"))
+        most = h.deadline >= h.most
+        self.end(h, 0, LockLost(h.key[0], "EXPIRED" if most else "DEADLINE_PASSED", max_hold=most))
 
     def end(self, h: Hold | None, fence: int, cause: Exception) -> None:
         """Ends the grants of a hold."""

@@ -12,9 +12,11 @@ import grpc
 from lockd.errors import Invalid, Unauthenticated, Unavailable
 from lockd.v1 import session_service_pb2 as pb
 
-from . import _clock
+from . import _check, _clock
 
 DEFAULT_PORT = 7420
+ACTOR_BYTES = 128
+_NAME_BYTES, _LABELS, _LABEL_BYTES = 128, 32, 256
 _TOKEN_BYTES = 12 << 10  # gRPC's servers take headers of 16 KiB together
 
 
@@ -72,10 +74,27 @@ class Settings:
     on_status: Callable[[Status], object] | None = None
 
     def __post_init__(self) -> None:
-        if self.answer_timeout <= 0:
-            raise Invalid("answer_timeout must be more than 0")
-        for text in (self.name, self.actor, *self.labels.keys(), *self.labels.values()):
-            check_text("INVALID_CLIENT", "the client", text, 0)
+        if not isinstance(self.labels, Mapping):
+            raise TypeError(f"labels must be a dict of texts, not {type(self.labels).__name__}")
+        if len(self.labels) > _LABELS:
+            raise Invalid(f"labels must be at most {_LABELS}, not {len(self.labels)}", reason="INVALID_CLIENT")
+        for key, value in self.labels.items():
+            for text in (key, value):
+                _check.text("INVALID_CLIENT", "each of labels", text)
+            _check.text("INVALID_CLIENT", "each of labels, with its value,", key + value, _LABEL_BYTES)
+        _check.text("INVALID_CLIENT", "name", self.name, _NAME_BYTES)
+        _check.text("INVALID_ACTOR", "actor", self.actor, ACTOR_BYTES)
+        _check.text("INVALID_CLIENT", "token_file", self.token_file)
+        _check.seconds("answer_timeout", self.answer_timeout, positive=True)
+        for what, length in (("session_ttl", self.session_ttl), ("connect_wait", self.connect_wait)):
+            if length is not None:
+                _check.seconds(what, length, positive=what == "session_ttl")
+        _check.flag("fail_on_deadlock", self.fail_on_deadlock)
+        _check.flag("release_on_disconnect", self.release_on_disconnect)
+        if self.on_status is not None:
+            _check.function("on_status", self.on_status)
+        if self.tls is not None and not isinstance(self.tls, TLS):
+            raise TypeError(f"tls must be a lockd.TLS, not {type(self.tls).__name__}")
 
     def wishes(self) -> pb.Open:
         """What the server is told."""
@@ -141,8 +160,14 @@ def _local(target: str) -> bool:
 def addresses(given: str | Sequence[str]) -> list[str]:
     """Reads addresses: HOST:PORT or HOST, separated by commas or in a list. What names a scheme of gRPC, such as
     dns:///HOST:PORT, is left as it is."""
+    if not isinstance(given, Sequence) or isinstance(given, bytes):
+        raise TypeError(f"addresses must be a str or a list of them, not {type(given).__name__}")
+    if not given:
+        raise Invalid("addresses must not be empty", reason="INVALID_ADDRESS")
     texts = [given] if isinstance(given, str) and _has_scheme(given) else given
     texts = texts.split(",") if isinstance(texts, str) else list(texts)
+    for text in texts:
+        _check.text("INVALID_ADDRESS", "each of addresses", text)
     return [text if _has_scheme(text) else _address(text.strip()) for text in texts]
 
 
@@ -163,16 +188,6 @@ def _address(text: str) -> str:
     if odd or not port.isdecimal() or not 0 < int(port) < 65536:
         raise Invalid(f"address {text!r}: it is not HOST or HOST:PORT", reason="INVALID_ADDRESS")
     return f"{host}:{port}"
-
-
-def check_text(reason: str, what: str, text: str, limit: int) -> None:
-    """Refuses what no message can have, and what the server is known to refuse; 0 is no limit."""
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        raise Invalid(f"{what} is not valid Unicode", reason=reason) from None
-    if limit and size > limit:
-        raise Invalid(f"{what} has {size} bytes, the server allows {limit}", reason=reason)
 
 
 def token_file_from_env() -> str:

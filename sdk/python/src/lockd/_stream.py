@@ -33,6 +33,10 @@ _HASTE = 4
 """Into how many parts of an interval the time to the next heartbeat is cut when a validity is short."""
 
 
+_SHORTEST = 0.01
+"""Seconds: a heartbeat interval or session TTL that is told as less, or not at all, is a mistake."""
+
+
 class Ended(LockdError):
     """The server ended the session without an error."""
 
@@ -90,9 +94,9 @@ class Stream:
         match m.WhichOneof("message"):
             case "opened":
                 self.ttl, self.interval = seconds(m.opened.session_ttl), seconds(m.opened.heartbeat_interval)
-                if self.ttl > 0 and self.interval > 0:
+                if min(self.ttl, self.interval) >= _SHORTEST:
                     return m.opened
-                raise ProtocolError("no heartbeat interval or session TTL was told")
+                raise ProtocolError("no sound heartbeat interval or session TTL was told")
             case "closing":
                 raise of_failure(m.closing.failure) or Ended()
             case "result":

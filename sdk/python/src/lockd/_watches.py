@@ -50,7 +50,8 @@ class Feed:
             old = self.events.popleft()
             e = replace(e, gap=e.gap or old.gap, merged=e.merged + old.merged + 1)
         self.events.append(e)
-        self.tell()
+        if len(self.events) == 1:
+            self.tell()
 
     def end(self, error: Exception | None) -> None:
         """Says that nothing follows."""
@@ -123,7 +124,7 @@ class Watches:
         for name in self._names:
             call = Call("watch", pb.Watch(name=name), home=s)
 
-            def told(_: int | None, name: str = name, call: Call = call) -> None:
+            def told(name: str = name, call: Call = call) -> None:
                 if call.error is None:
                     w = self._names.get(name)
                     for feed in w.feeds if w else ():

@@ -14,9 +14,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from lockd.errors import LockdError, LockLost, NotHeld
-from lockd.v1 import session_service_pb2 as pb
 
-from . import _requests
+from . import _check, _requests
 from ._call import Call
 from ._clock import NEVER, now
 from ._engine import Engine
@@ -35,7 +34,6 @@ log = logging.getLogger("lockd")
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _H = TypeVar("_H", bound="Held | HeldAll")
-_LATE = -2
 
 
 class _Inbox:
@@ -43,24 +41,24 @@ class _Inbox:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._items: list[int | None] = []
+        self._items: list[bool] = []
         self._news: asyncio.Future[None] | None = None
 
-    def put(self, item: int | None = None) -> None:
+    def put(self) -> None:
         """From any thread. A loop that is closed has nobody to tell."""
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._put, item)
+            self._loop.call_soon_threadsafe(self._put, True)
 
-    def _put(self, item: int | None) -> None:
+    def _put(self, item: bool) -> None:
         self._items.append(item)
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
 
-    async def get(self, end: float) -> int | None:
-        """Waits for the next item until a time; then it is _LATE."""
+    async def get(self, end: float) -> bool:
+        """Waits for the next time that something is told; False if another time comes first."""
         if not self._items:
             self._news = self._loop.create_future()
-            late = None if end == NEVER else self._loop.call_later(max(end - now(), 0), self._put, _LATE)
+            late = None if end == NEVER else self._loop.call_later(max(end - now(), 0), self._put, False)
             try:
                 await self._news
             finally:
@@ -69,28 +67,27 @@ class _Inbox:
         return self._items.pop(0)
 
 
-async def run(engine: Engine, call: Call, on_queued: Callable[[int], object] | None = None) -> Call:
+async def run(engine: Engine, call: Call, o: LockOptions | None = None) -> Call:
     """Makes a request and waits until it is settled. A task that is cancelled leaves nothing behind."""
     inbox = _Inbox()
     call.tell = inbox.put
     try:
         engine.submit(call)
-        await _settled(engine, call, inbox, on_queued)
+        await _settled(engine, call, inbox, o)
     except BaseException:
         engine.abandon(call)
         raise
     return call
 
 
-async def _settled(engine: Engine, call: Call, inbox: _Inbox, on_queued: Callable[[int], object] | None = None) -> None:
+async def _settled(engine: Engine, call: Call, inbox: _Inbox, o: LockOptions | None = None) -> None:
     while not call.settled:
-        position = await inbox.get(engine.bound(call))
-        if position == _LATE:
+        if not await inbox.get(engine.bound(call)):
             engine.late(call)
             if call.frees_all and not call.settled:
                 return
-        elif position is not None and position >= 0 and on_queued is not None:
-            on_queued(position)
+        else:
+            _requests.tell(engine, call, o)
 
 
 class Lost:
@@ -106,7 +103,7 @@ class Lost:
     async def wait(self, timeout: float | None = None) -> bool:
         """Waits until it is lost, all of it was unlocked, or a time in seconds has passed. Says whether it was lost."""
         inbox = _Inbox()
-        end = NEVER if timeout is None else now() + timeout
+        end = _check.end_of(timeout)
         tell = inbox.put
         for g in self._grants:
             g.listen(tell)
@@ -129,6 +126,7 @@ class _Async(Ending):
 
     def on_lost(self, call: Callable[[LockLost], object]) -> None:
         """Has a function called by the running loop when it is lost, once for each lock, at once if that has been."""
+        _check.function("call", call)
         loop = asyncio.get_running_loop()
 
         def tell(loss: LockLost) -> None:
@@ -211,9 +209,9 @@ class Lock(Generic[_H]):
     `acquire`."""
 
     def __init__(
-        self, client: Client, make: Callable[[Engine, list[Grant]], _H], items: list[str | Item], o: LockOptions
+        self, client: Client, make: Callable[[Engine, list[Grant]], _H], items: Iterable[str | Item], o: LockOptions
     ):
-        self._client, self._make, self._items, self._options = client, make, items, o
+        self._client, self._make, self._items, self._options = client, make, _requests.asked(items, o), o
         self._held: _H | None = None
 
     async def acquire(self) -> _H:
@@ -222,7 +220,7 @@ class Lock(Generic[_H]):
         engine = self._client._engine
         call = _requests.acquire(engine, self._items, self._options)
         try:
-            await run(engine, call, self._options.get("on_queued"))
+            await run(engine, call, self._options)
             return self._make(engine, call.result())
         except BaseException:  # also between the grant and the return
             engine.abandon(call)
@@ -252,13 +250,14 @@ class Watch(AsyncIterator[UnlockedEvent]):
     """Tells of each end of a hold of a name, as `lockd.Watch` does. Use it in `async with` and iterate over it."""
 
     def __init__(self, engine: Engine, name: str) -> None:
+        _check.name("name", name)
         self._engine, self._name = engine, name
         self._inbox = _Inbox()
         self._feed = Feed(name, self._inbox.put)
 
     async def begin(self) -> Watch:
         """Waits until the server agrees."""
-        call = _requests.question(self._engine, "watch", pb.Watch(name=self._name), self._name, patient=True)
+        call = _requests.watch(self._engine, self._name)
         call.each = lambda: self._engine.watches.add(self._feed)
         try:
             (await run(self._engine, call)).result()
@@ -269,7 +268,7 @@ class Watch(AsyncIterator[UnlockedEvent]):
 
     async def next(self, timeout: float | None = None) -> UnlockedEvent | None:
         """Waits for an event; None if a time in seconds has passed, or nothing follows."""
-        end = NEVER if timeout is None else now() + timeout
+        end = _check.end_of(timeout)
         while True:
             with self._engine.mu:
                 if self._feed.events:
@@ -278,7 +277,7 @@ class Watch(AsyncIterator[UnlockedEvent]):
                     if self._feed.error is not None:
                         raise self._feed.error
                     return None
-            if await self._inbox.get(end) == _LATE:
+            if not await self._inbox.get(end):
                 return None
 
     async def __anext__(self) -> UnlockedEvent:
@@ -315,12 +314,13 @@ class Client:
 
     def lock_all(self, items: Iterable[str | Item], **options: Unpack[LockOptions]) -> Lock[HeldAll]:
         """Several locks, all or none, for `async with`."""
-        return Lock(self, HeldAll, list(items), options)
+        return Lock(self, HeldAll, items, options)
 
     def locked(
         self, name: str | Callable[_P, str], **options: Unpack[LockOptions]
     ) -> Callable[[Callable[_P, Awaitable[_R]]], Callable[_P, Awaitable[_R]]]:
         """Has an async function run under a lock. The name may be a function of its arguments."""
+        _requests.check_options(options)
 
         def decorate(f: Callable[_P, Awaitable[_R]]) -> Callable[_P, Awaitable[_R]]:
             @functools.wraps(f)
@@ -344,13 +344,13 @@ class Client:
 
     async def holds(self, prefix: str = "") -> AsyncIterator[HeldInfo]:
         """Goes through what the server says that this client holds, of names that begin with prefix."""
+        _check.text("INVALID_NAME", "prefix", prefix)
         page, more = "", self._engine.session is not None
         while more:
             answer = (await run(self._engine, _requests.list_holds(self._engine, prefix, page))).result()
             for held in _requests.held_infos(answer):
                 yield held
-            page = answer[0].next_page_token
-            more = bool(page)
+            page, more = _requests.next_page(answer, page)
 
     async def set_limit(self, name: str, limit: int) -> int:
         """Sets how many permits a semaphore has, and returns how many it had, 0 if there was no limit."""

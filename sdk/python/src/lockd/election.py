@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from lockd.errors import ClientClosed, OutcomeUnknown, StoreFull, TimedOut, Unavailable
 
-from . import _blocking, aio
+from . import _blocking, _check, aio
 from ._requests import Info, LockOptions
 
 _PASSES = (Unavailable, OutcomeUnknown, StoreFull)
@@ -34,7 +34,8 @@ class Leader:
     """Who leads."""
 
     name: str
-    """The id it campaigned with, or the owner as Redis knows it if it did not campaign. Empty: nobody leads."""
+    """The id it campaigned with, or the owner as Redis knows it if it gave none or did not campaign. Empty: nobody
+    leads."""
     annotation: str = ""
     """Where the replica that answered knows it."""
     fence: int = 0
@@ -107,6 +108,7 @@ class _Pauses:
 
 
 def _options(id: str, annotation: str, wait: float | None) -> LockOptions:
+    _check.text("INVALID_HOLDER", "id", id)
     return {"holder": f"{id}{_MARK}{next(_candidates)}", "annotation": annotation, "wait": wait}
 
 
@@ -115,7 +117,8 @@ def _leader(info: Info) -> Leader:
         return Leader("")
     holder = info.held_by.partition(":")[2].rpartition("#")[0]  # <session>:<id>~<number>#<request>
     id, mark, number = holder.rpartition(_MARK)
-    return Leader(id if mark and number.isdecimal() else info.held_by, info.annotation, info.fence, info.ttl)
+    campaigns = id and mark and number.isdecimal()
+    return Leader(id if campaigns else info.held_by, info.annotation, info.fence, info.ttl)
 
 
 class _Observer:
@@ -145,6 +148,7 @@ class Election:
     """Candidates, of whom one leads at a time."""
 
     def __init__(self, client: _blocking.Client, name: str) -> None:
+        _check.name("name", name)
         self._client, self._name = client, name
 
     def campaign(self, id: str = "", *, annotation: str = "", wait: float | None = None) -> Campaign:
@@ -174,6 +178,7 @@ class AsyncElection:
     """Candidates, of whom one leads at a time, as `Election` for asyncio."""
 
     def __init__(self, client: aio.Client, name: str) -> None:
+        _check.name("name", name)
         self._client, self._name = client, name
 
     def campaign(self, id: str = "", *, annotation: str = "", wait: float | None = None) -> AsyncCampaign:

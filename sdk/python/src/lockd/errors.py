@@ -10,6 +10,10 @@ import grpc
 
 from lockd.v1 import lock_pb2, session_service_pb2
 
+from ._clock import seconds
+
+_LONGEST = 4096  # characters of a message
+
 
 class LockdError(Exception):
     """Any failure of lockd. `reason` is the word for programs, such as LOCK_BUSY; `code` is the code of gRPC, or 0."""
@@ -17,13 +21,13 @@ class LockdError(Exception):
     default_reason = ""
 
     def __init__(self, message: str = "", *, reason: str = "", code: int = 0) -> None:
-        super().__init__(message or (type(self).__doc__ or "").partition("\n")[0])
+        super().__init__(_cut(message) or (type(self).__doc__ or "").partition("\n")[0])
         self.reason = reason or self.default_reason
         self.code = code
 
 
 class LockHeld(LockdError):
-    """The lock is held by somebody else. Only tries (wait=0) raise it."""
+    """The lock is held by somebody else. Only tries (wait=0) raise it; `on_held` is told it while a lock waits."""
 
     default_reason = "LOCK_BUSY"
     name = ""
@@ -65,20 +69,29 @@ class LockLost(LockdError):
 
     `lost_reason` is EXPIRED, FORCED, DATA_LOSS, SESSION_ENDED, NO_QUORUM, FORBIDDEN, DEADLINE_PASSED (the time ended
     until which this client knew the lease to be good) or FORKED (this process is a copy of the one that holds it).
-    `by` and `why` say who released it by force, and why, if that is known.
+    `by` and `why` say who released it by force, and why, if that is known. `max_hold` says, with EXPIRED, that it was
+    held for as long as the option `max_hold` allows.
     """
 
     default_reason = "LOCK_LOST"
 
     def __init__(
-        self, name: str, lost_reason: str, *, by: str = "", why: str = "", cause: Exception | None = None
+        self,
+        name: str,
+        lost_reason: str,
+        *,
+        by: str = "",
+        why: str = "",
+        max_hold: bool = False,
+        cause: Exception | None = None,
     ) -> None:
         text = f"the lock {quoted(name)} was lost: {lost_reason}"
+        text += ": held for the time of max_hold" if max_hold else ""
         text += f" by {by!r}" if by else ""
         text += f": {why!r}" if why else ""
         text += f": {cause}" if cause else ""
         super().__init__(text)
-        self.name, self.lost_reason, self.by, self.why = name, lost_reason, by, why
+        self.name, self.lost_reason, self.by, self.why, self.max_hold = name, lost_reason, by, why, max_hold
         self.__cause__ = cause
 
 
@@ -299,7 +312,7 @@ def error_of(code: int, message: str, reason: str, metadata: Mapping[str, str]) 
         kind = QuotaReached
     kind = kind or _CODES.get(code, LockdError)
     limit = metadata.get("limit", "")
-    if kind is KindMismatch and limit.isdecimal():
+    if kind is KindMismatch and limit.isdecimal() and len(limit) < 20:
         kind = LimitMismatch
     e = kind(f"{message} ({reason})" if reason else message, reason=reason, code=code)
     if isinstance(e, LimitMismatch):
@@ -328,7 +341,7 @@ def of_rpc(error: grpc.RpcError) -> LockdError:
     return error_of(code.value[0] if code else 0, details, reason, {})
 
 
-def held_error(name: str, n: lock_pb2.NotGranted) -> LockHeld:
+def held_error(name: str, n: lock_pb2.NotGranted | session_service_pb2.Queued) -> LockHeld:
     """What a server tells of a hold in the way."""
     who = n.client or n.held_by
     text = f"the lock {quoted(n.name or name)} is held" + (f" by {who!r}" if who else "")
@@ -336,10 +349,15 @@ def held_error(name: str, n: lock_pb2.NotGranted) -> LockHeld:
     e.name, e.held_by, e.client, e.annotation = n.name or name, n.held_by, n.client, n.annotation
     e.peer = n.peer
     if n.HasField("held_for"):
-        e.held_for = n.held_for.ToTimedelta().total_seconds()
-    if n.HasField("retry_after"):
-        e.retry_after = n.retry_after.ToTimedelta().total_seconds()
+        e.held_for = seconds(n.held_for)
+    if isinstance(n, lock_pb2.NotGranted) and n.HasField("retry_after"):
+        e.retry_after = seconds(n.retry_after)
     return e
+
+
+def _cut(text: str) -> str:
+    """A text of a server for people. Of a very long one it is the beginning."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({len(text)} characters)"
 
 
 def quoted(name: str) -> str:
