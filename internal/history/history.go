@@ -50,6 +50,7 @@ type Event struct {
 	Fence      lock.Fence    `json:"fence,omitempty"`
 	Waited     time.Duration `json:"waited,omitempty"` // of a request that was granted, or left
 	Held       time.Duration `json:"held,omitempty"`   // of a hold that ended, or goes on elsewhere
+	Lease      time.Duration `json:"lease,omitempty"`  // of a grant that nobody renews
 	Permits    uint32        `json:"permits,omitempty"`
 	Kind       lock.Kind     `json:"kind,omitempty"`
 	What       What          `json:"what"`
