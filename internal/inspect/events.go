@@ -58,7 +58,7 @@ func (d *Inspector) EventsEverywhere(ctx context.Context, name string, p Period,
 		return k.Events
 	})
 	for i := range all.Events {
-		all.Events[i].Session = sessionOf(all.Events[i].Owner)
+		all.Events[i].Name, all.Events[i].Session = name, sessionOf(all.Events[i].Owner)
 	}
 	all.Memories = memories(pages, p.Since)
 	return all, err
