@@ -60,7 +60,8 @@ type memoryView struct {
 	Gone    *time.Time `json:"gone"`  // null: it answered
 }
 
-func memoriesOf(all []*lockdv1.ReplicaMemory) (views []memoryView) {
+func memoriesOf(all []*lockdv1.ReplicaMemory) []memoryView {
+	views := []memoryView{}
 	ago := func(d *durationpb.Duration) *time.Time {
 		if d == nil {
 			return nil

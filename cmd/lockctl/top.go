@@ -110,6 +110,6 @@ func (v topView) text(p *screen) {
 	average := func(n float64) string { return fmt.Sprintf("%.2f", n) }
 	list(p, v.Names, func(b busyView) []any {
 		return []any{b.Name, b.Waiters, b.Longest, average(b.Waiting), b.Holders, average(b.Held), average(b.Turnover)}
-	}, "NAME", "WAITERS", "LONGEST", "AVERAGE", "HOLDERS", "AVERAGE", "GRANTS/S")
+	}, "NAME", "WAITERS", "LONGEST", "AVG WAITERS", "HOLDERS", "AVG HOLDERS", "GRANTS/S")
 	v.rememberedView.text(p, v.Time.Add(-time.Duration(v.Window)*time.Millisecond))
 }

@@ -53,12 +53,15 @@ func (d *Inspector) EventsEverywhere(ctx context.Context, name string, p Period,
 	var all Events
 	var pages []Knowledge
 	var err error
+	asked := time.Now()
 	all.Events, all.Next, all.Asking, err = everywhere(ctx, d, q, func(k Knowledge) []Event {
 		pages = append(pages, k)
 		return k.Events
 	})
 	for i := range all.Events {
-		all.Events[i].Name, all.Events[i].Session = name, sessionOf(all.Events[i].Owner)
+		e := &all.Events[i]
+		e.Name, e.Session = name, sessionOf(e.Owner)
+		e.Age += time.Since(asked) // another one may have been waited for
 	}
 	all.Memories = memories(pages, p.Since)
 	return all, err
