@@ -69,7 +69,7 @@ func holdsOf(events []happenedView) (holds []*holdView) {
 		case "granted":
 			alone := e.Kind == "exclusive" || e.Kind == "fair" || e.Kind == "write"
 			for _, h := range holds {
-				if alone && h.Until == nil { // somebody else has the name now
+				if alone && h.Until == nil && (h.lease == nil || e.Time.Before(h.leaseEnd())) { // somebody else has the name now
 					h.Until = new(e.Time)
 				}
 			}
