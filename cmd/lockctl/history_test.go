@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -111,7 +112,9 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	v := atView{Name: "job", At: at("03:12:00")}
 	v.Asked, v.Silent, v.StoreError = 6, 1, "the store did not answer"
 	v.Memories = []memoryView{
-		{"early", new(at("03:00:00")), nil}, {"late", new(at("03:15:00")), nil}, {"off", nil, nil},
+		{"early", new(at("03:00:00")), nil},
+		{"late", new(at("03:15:00")), nil},
+		{"off", nil, nil},
 		{"gone", nil, new(at("03:14:00"))},
 	}
 	text := func() string {
@@ -135,10 +138,10 @@ gone is gone, and was heard of last at 2026-01-01 03:14:00.000: what it remember
 	}
 	v.HeldBy = []holdView{*holdsOf([]happenedView{happened("03:20:00", "released", "a", "fair", 7, time.Hour)})[0]}
 	want = `at 2026-01-01 03:12:00.000 it was held by
-CLIENT  KIND  SINCE                    UNTIL                    HELD FOR  ENDED     FENCE  ADDRESS  REPLICA  ANNOTATION  OWNER
-a       fair  2026-01-01 02:20:00.000  2026-01-01 03:20:00.000  1h        released  7      -        -        -           a#1
+CLIENT KIND SINCE UNTIL HELD FOR ENDED FENCE ADDRESS REPLICA ANNOTATION OWNER
+a fair 2026-01-01 02:20:00.000 2026-01-01 03:20:00.000 1h released 7 - - - a#1
 `
-	if got := text(); !strings.HasPrefix(got, want) {
+	if got := regexp.MustCompile("  +").ReplaceAllString(text(), " "); !strings.HasPrefix(got, want) {
 		t.Errorf("got %s", got)
 	}
 }

@@ -98,8 +98,8 @@ func TestTheBusiestNamesAreBounded(t *testing.T) {
 		}
 		found, err := w.b.BusiestEverywhere(w.t.Context(), name(19), time.Minute, inspect.ByHeld, 50)
 		must(t, err)
-		names := found.Names
-		if len(names) != 50 || slices.ContainsFunc(names, func(b inspect.Busy) bool { return !strings.HasPrefix(b.Name, name(19)) }) {
+		other := func(b inspect.Busy) bool { return !strings.HasPrefix(b.Name, name(19)) }
+		if names := found.Names; len(names) != 50 || slices.ContainsFunc(names, other) {
 			t.Errorf("%d names: %+v", len(names), names)
 		}
 	})

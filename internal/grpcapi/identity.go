@@ -160,7 +160,8 @@ func (w *caller) may(req any) error {
 	case *lockdv1.AcquireRequest: // the broker asks
 		return nil
 	case *lockdv1.ReleaseRequest, *lockdv1.ListRequest, *lockdv1.ListSessionsRequest, *lockdv1.ListHoldsRequest,
-		*lockdv1.ListDeadlocksRequest, *lockdv1.ListBusiestRequest, *lockdv1.GetStatusRequest, *lockdv1.WhoAmIRequest, *lockdv1.CanRequest:
+		*lockdv1.ListDeadlocksRequest, *lockdv1.ListBusiestRequest, *lockdv1.GetStatusRequest, *lockdv1.WhoAmIRequest,
+		*lockdv1.CanRequest:
 		return nil // it has its own leases only, and is told what it may look at
 	case *lockdv1.ExtendRequest:
 		return w.mayKeep(r.GetName())

@@ -45,7 +45,9 @@ type Events struct {
 
 // EventsEverywhere lists what happened to a name at all replicas, the oldest first as their clocks tell, and says after
 // which one the next page begins.
-func (d *Inspector) EventsEverywhere(ctx context.Context, name string, p Period, after string, size int) (Events, error) {
+func (d *Inspector) EventsEverywhere(ctx context.Context, name string, p Period, after string,
+	size int,
+) (Events, error) {
 	if err := d.CheckName(name); err != nil {
 		return Events{}, err
 	}

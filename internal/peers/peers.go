@@ -8,7 +8,8 @@
 // # What it does not promise
 //
 // A replica may not answer: it is cut off, or busy. What it knows is missing then. So nothing may depend on answers but
-// what people look at. Nothing is stored, and nothing is asked unless somebody wants to know. What is told needs no answer.
+// what people look at. Nothing is stored, and nothing is asked unless somebody wants to know. What is told with Tell is
+// not answered.
 //
 // # How it works
 //
