@@ -115,3 +115,18 @@ func BenchmarkAdd(b *testing.B) {
 		}
 	})
 }
+
+func BenchmarkEach(b *testing.B) {
+	l, now := history.New(100_000), time.Now()
+	for i := range 100_000 {
+		l.Add(now, history.Event{What: history.Granted, Name: fmt.Sprint("name-", i), Owner: "o"})
+	}
+	found := 0
+	for b.Loop() {
+		l.Each(func(_ time.Time, e *history.Event) {
+			if e.Name == "name-77777" {
+				found++
+			}
+		})
+	}
+}
