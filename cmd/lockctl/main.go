@@ -117,7 +117,8 @@ machine-readable reason in front.`,
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newExec(o), newAcquire(o), newExtend(o), newRelease(o), newLimit(o),
-		newList(o), newInspect(o), newWaiters(o), newWatch(o), newSessions(o), newDeadlocks(o), newStatus(o), newDoctor(o),
+		newList(o), newInspect(o), newWaiters(o), newWatch(o), newHistory(o), newTop(o), newSessions(o),
+		newDeadlocks(o), newStatus(o), newDoctor(o),
 		newWhoAmI(o), newCan(o), newUnlock(o), newDrain(o), newBench(o), newVersion(o),
 	)
 	return root

@@ -99,6 +99,8 @@ func spoil(m protoreflect.Message, depth int) {
 			m.Set(f, protoreflect.ValueOfUint32(1))
 		case f.Kind() == protoreflect.Uint64Kind:
 			m.Set(f, protoreflect.ValueOfUint64(1))
+		case f.Kind() == protoreflect.DoubleKind:
+			m.Set(f, protoreflect.ValueOfFloat64(1))
 		case f.Kind() == protoreflect.EnumKind:
 			m.Set(f, protoreflect.ValueOfEnum(1))
 		}
@@ -168,6 +170,9 @@ func TestNoOutputReachesTheTerminalRaw(t *testing.T) {
 		{"waiters", hostile},
 		{"waiters"},
 		{"deadlocks"},
+		{"history", hostile},
+		{"history", hostile, "--at", "1ms"},
+		{"top", "--once"},
 		{"sessions"},
 		{"status"},
 		{"acquire", hostile, "--lease", "1s"},
@@ -233,7 +238,8 @@ func TestViewsHaveWhatTheyShow(t *testing.T) {
 		view[waitingView](spoilt(&lockdv1.WaiterInfo{})), view[sessionView](spoilt(&lockdv1.SessionInfo{})),
 		view[deadlocksView](spoilt(&lockdv1.ListDeadlocksResponse{})),
 		view[statusView](spoilt(&lockdv1.GetStatusResponse{})), view[doctorView](spoilt(&lockdv1.ExamineResponse{})),
-		view[whoamiView](spoilt(&lockdv1.WhoAmIResponse{})),
+		view[whoamiView](spoilt(&lockdv1.WhoAmIResponse{})), view[happenedView](spoilt(&lockdv1.EventInfo{})),
+		view[busyView](spoilt(&lockdv1.BusyInfo{})),
 	} {
 		var out bytes.Buffer
 		harness.Must(t, printJSON(&out, v))

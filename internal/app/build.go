@@ -140,6 +140,7 @@ func brokerConfig(c config.Config) broker.Config {
 		Replica:      c.Replica,
 		KeyPrefix:    c.Redis.Prefix,
 		HandoffBurst: c.Broker.HandoffBurst,
+		History:      c.History.Events,
 		AnswerTime:   answerTime(c),
 		Limits:       c.Limits,
 		Session:      c.Session,

@@ -51,6 +51,7 @@ var reach = []struct {
 	{"internal/peers", everybody, "lock", "asking other replicas does not depend on what is asked"},
 	{"internal/watching", everybody, "lock", "who watches a name needs to listen and to look, and nothing of the core"},
 	{"internal/arbiter", everybody, "lock", "who is next depends on what happened, and on nothing else"},
+	{"internal/history", everybody, "lock", "what is remembered depends on nobody who looks at it"},
 	{
 		"internal/session", everybody, "lock limits observe watching",
 		"the relation with a client does not depend on what is done about names",
@@ -64,11 +65,11 @@ var reach = []struct {
 		"deadlocks are found in what replicas tell",
 	},
 	{
-		"internal/inspect", everybody, "lock session limits peers observe watching",
+		"internal/inspect", everybody, "lock session limits peers observe watching history",
 		"what people look at is put together from what others tell",
 	},
 	{
-		"internal/broker", everybody, "lock observe arbiter inspect session request watching peers limits deadlock",
+		"internal/broker", everybody, "lock observe arbiter inspect session request watching peers limits deadlock history",
 		"the core is read, tested and trusted on its own",
 	},
 	{"internal/memstore", everybody, "lock", "the store in memory is the reference that the others are compared with"},
@@ -115,7 +116,8 @@ var reach = []struct {
 	{
 		"internal/grpcapi",
 		[]string{redis, module}, // security reads the clients file
-		"broker lock observe arbiter inspect session request watching peers limits gate ../api deadlock inbound security",
+		"broker lock observe arbiter inspect session request watching peers limits gate ../api deadlock inbound security " +
+			"history",
 		"adapters do not know each other",
 	},
 	{

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/history"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
@@ -145,6 +146,7 @@ func (b *Broker) grantLocked(w *waiter, a attempt) bool {
 		w.Granted()
 		b.metrics.grant(w, a.end)
 		w.spanGranted(a.fence())
+		w.happened(history.Granted, w.Claim, a.end, history.Event{Fence: a.fence(), Lease: w.lease})
 		b.removeLocked(w)
 		w.once <- onceAnswer{fence: a.fence(), until: a.until()}
 		b.tryRepetitionLocked(w)
@@ -171,6 +173,7 @@ func (b *Broker) grantLocked(w *waiter, a attempt) bool {
 		l.q.shard.leases.ReplaceOrInsert(l)
 		b.metrics.held[l.kind].Inc()
 		b.keeper.Keep(l, l.until)
+		l.happened(history.Granted, a.end, history.Event{Waited: a.end.Sub(w.firstAsked()), Lease: w.lease})
 	}
 	w.spanGranted(a.fence())
 	b.removeLocked(w) // only now: a queue that nobody needs is dropped
@@ -209,7 +212,7 @@ func (b *Broker) answerLocked(w *waiter, e session.Event) {
 		cause = e.Err
 	}
 	b.metrics.acquired(w.Claim.Kind, cause)
-	w.spanRefused(cause)
+	w.refused(cause)
 	if w.sess != nil {
 		w.sess.Conclude(w.id, w, e)
 		return

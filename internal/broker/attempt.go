@@ -169,7 +169,7 @@ func (b *Broker) endAttemptLocked(w *waiter, a attempt) (answer arbiter.Answer, 
 func (b *Broker) grantAndAskMoreLocked(w *waiter, a attempt) {
 	q := w.q
 	if !b.grantLocked(w, a) { // its session has just ended
-		w.spanRefused(errWithdrawn)
+		w.refused(errWithdrawn)
 		b.removeLocked(w)
 		b.undoAttemptLocked(w, a)
 		return

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/deadlock"
+	"github.com/lockd-io/lockd/internal/history"
 	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
@@ -31,6 +32,7 @@ type Broker struct {
 	rules    request.Rules
 	store    lock.Store
 	keeper   Keeper
+	history  *history.Log
 	log      *zap.Logger
 	metrics  *metrics
 	began    time.Time       // earlier than all stamps
@@ -61,6 +63,7 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 	b := &Broker{
 		cfg: cfg, store: store, keeper: keeper, log: log.Named("broker"), began: time.Now().Add(-time.Second), ctx: ctx,
 		stop:     stop,
+		history:  history.New(cfg.History),
 		down:     errNotProbed,
 		seed:     maphash.MakeSeed(),
 		watching: watching.New(store),
@@ -79,11 +82,12 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 	}, store)
 	b.metrics.registerStates(reg, b)
 	b.Inspector = inspect.New(inspect.Config{
-		Replica: cfg.Replica, ID: newID(), Store: store, Local: local{b}, CheckName: b.rules.Name, Denied: b.metrics.denied,
-		Log: b.log,
+		Replica: cfg.Replica, ID: newID(), Store: store, Local: local{b}, History: b.history, CheckName: b.rules.Name,
+		Denied: b.metrics.denied, Log: b.log,
 	})
 	b.finder = deadlock.New(deadlock.Config{ID: newID(), Store: store, Local: local{b}, Log: b.log})
 	b.wg.Go(b.monitor)
+	b.wg.Go(func() { b.Greet(ctx) })
 	b.wg.Go(func() { b.finder.Run(ctx) })
 	return b
 }

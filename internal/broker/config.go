@@ -8,7 +8,8 @@ import (
 	"github.com/lockd-io/lockd/internal/limits"
 )
 
-// Config is what a Broker is told at its start. All fields are required but KeyPrefix and Tracer.
+// Config is what a Broker is told at its start. All fields are required but KeyPrefix, History and
+// Tracer.
 type Config struct {
 	// Replica is this process's name for people.
 	Replica string
@@ -22,6 +23,8 @@ type Config struct {
 	// AnswerTime is how much longer than its wait a request lasts at most, when the store does not answer. It should be
 	// longer than what a call of the store may take.
 	AnswerTime time.Duration
+	// History is how many events of names are remembered for people; 0 for none.
+	History int
 	// Tracer makes the spans of requests, with mutexes held, so it must not block; nil: there are none.
 	Tracer trace.Tracer
 }

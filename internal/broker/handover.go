@@ -77,6 +77,7 @@ func (b *Broker) moveOnLocked(q *queue, h *handover) {
 	}
 	if h.of != nil {
 		q.unholdLocked(h.of)
+		h.gaveBack()
 	}
 	b.tellEnd(h)
 	if h.next != nil {
@@ -110,7 +111,7 @@ func (b *Broker) handedLocked(q *queue, h *handover) {
 	case b.handLocked(h, given):
 		q.HandedOver()
 	default: // its session has just ended
-		next.spanRefused(errWithdrawn)
+		next.refused(errWithdrawn)
 		b.removeLocked(next)
 		b.handedInVainLocked(h)
 	}

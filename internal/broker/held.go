@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/history"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
@@ -51,9 +52,13 @@ func (l *Lease) Leave(elsewhere bool) {
 	if l.over {
 		return
 	}
-	if !elsewhere {
+	if elsewhere {
+		l.happened(history.MovedAway, time.Now(), history.Event{})
+	} else {
+		lost := session.Lost{Hold: l.Hold(), Reason: lock.LostSession}
 		l.b.metrics.lost.WithLabelValues(lock.LostSession.String()).Inc()
-		l.sess.Trace(session.Lost{Hold: l.Hold(), Reason: lock.LostSession})
+		l.sess.Trace(lost)
+		l.happened(history.Lost, time.Now(), lostFor(lost))
 	}
 	l.overLocked(false)
 	l.b.dropHoldLocked(l)
@@ -153,6 +158,7 @@ func (l *Lease) Adopt() {
 	h.leases.ReplaceOrInsert(l)
 	b.metrics.held[l.kind].Inc()
 	b.keeper.Keep(l, l.until)
+	l.happened(history.Resumed, time.Now(), history.Event{})
 }
 
 // lostBy is what a client is told of a hold that it lost.

@@ -3,6 +3,7 @@ package broker
 import (
 	"time"
 
+	"github.com/lockd-io/lockd/internal/history"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
 )
@@ -115,7 +116,9 @@ func (l *Lease) opOverLocked() {
 func (l *Lease) loseLocked(reason lock.LostReason) {
 	reason = l.endedLocked(reason)
 	l.b.metrics.lost.WithLabelValues(reason.String()).Inc()
-	l.sess.TellLost(l.b.lostBy(l.Hold(), reason), l.owner, l.auto)
+	lost := l.b.lostBy(l.Hold(), reason)
+	l.sess.TellLost(lost, l.owner, l.auto)
+	l.happened(history.Lost, time.Now(), lostFor(lost))
 	l.overLocked(false)
 	l.b.releaseLostLocked(l)
 	l.b.dropHoldLocked(l)

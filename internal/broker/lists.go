@@ -162,6 +162,7 @@ func (b *Broker) ForceRelease(ctx context.Context, name string, k lock.Kind) (bo
 	released, err := b.store.ForceRelease(ctx, name, k)
 	if released {
 		b.metrics.forced.Inc()
+		b.forcedNow(name, k)
 	}
 	return released, err
 }
@@ -169,7 +170,7 @@ func (b *Broker) ForceRelease(ctx context.Context, name string, k lock.Kind) (bo
 func (l *Lease) holderLocked(now time.Time) inspect.Holder {
 	return inspect.Holder{
 		Owner: l.owner, Origin: inspect.OriginSession, Kind: l.kind, Session: l.sess.ID(), Client: l.sess.Client(),
-		Replica: l.b.cfg.Replica, Age: l.before + now.Sub(l.b.time(l.since)), TTL: max(l.until.Sub(now), 0), Auto: l.auto,
+		Replica: l.b.cfg.Replica, Age: l.heldFor(now), TTL: max(l.until.Sub(now), 0), Auto: l.auto,
 		Fence: l.fence,
 		Count: l.count, Permits: l.permits, Annotation: l.annotation,
 	}

@@ -167,6 +167,7 @@ var outcomes = []struct {
 	{lock.ErrUnsupported, "invalid"},
 	{session.ErrQuota, "quota"},
 	{session.ErrForbidden, "forbidden"},
+	{errWithdrawn, "withdrawn"},
 }
 
 // labelOf is the label of an error, if it is one of some.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/history"
 	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
@@ -151,6 +152,7 @@ func (b *Broker) newOnceWaiter(req request.Once, ownID bool) *waiter {
 	w := &waiter{
 		b: b, shard: b.shardOf(req.Name), lease: req.Lease, annotation: req.Annotation,
 		client: req.Client, peer: req.Peer, who: req.Identity, ownID: ownID, once: make(chan onceAnswer, 1),
+		told: &history.Client{Name: req.Client, Peer: req.Peer, Identity: nameOf(req.Identity)},
 	}
 	w.Claim = lock.Claim{
 		Name: req.Name, Kind: req.Kind, Owner: onceOwner(req.LeaseID, req.Identity), TTL: req.Lease,
@@ -244,10 +246,11 @@ func (b *Broker) ReleaseOnce(req request.Once) (left uint32, err error) {
 		return 0, err
 	}
 	owner := onceOwner(req.LeaseID, req.Identity)
-	lapsed := !b.Notes.Of(req.Name, owner).Until.After(time.Now())
-	res, err := lock.Await(b.ctx, b.store.StartRelease, lock.Return{
+	note, r := b.Notes.Of(req.Name, owner), lock.Return{
 		Name: req.Name, Kind: req.Kind, Owner: owner, Keep: req.Keep, Tenant: req.Share(),
-	})
+	}
+	lapsed := !note.Until.After(time.Now())
+	res, err := lock.Await(b.ctx, b.store.StartRelease, r)
 	err = doubtful(res, err, lapsed)
 	switch {
 	case errors.Is(err, lock.ErrKindMismatch) && hidesFrom(req.Identity, req.Name): // what there is instead is hidden
@@ -255,6 +258,7 @@ func (b *Broker) ReleaseOnce(req request.Once) (left uint32, err error) {
 	case err != nil:
 	case res.Left == 0:
 		b.Notes.Remove(req.Name, owner)
+		b.gaveBackOnce(r, note)
 		if price := b.priceOfEnd(req.Name, req.Tenant); price > 0 {
 			b.tenants.Spend(req.Tenant, price)
 		}

@@ -36,6 +36,7 @@ func (s *Session) SetLimit(id uint64, req request.SetLimit) {
 		var previous uint32
 		err := s.still(session.Identity.MayLock, req.Name)
 		if err == nil {
+			req.By = s.Client()
 			previous, err = s.b.SetLimit(req)
 		}
 		s.Answer(id, session.LimitSet{ID: id, Name: req.Name, Previous: previous}, err)
@@ -55,16 +56,22 @@ func (b *Broker) SetLimit(req request.SetLimit) (previous uint32, err error) {
 		previous, err = b.store.SetLimit(b.ctx, req.Name, req.Limit)
 		return err
 	})
+	if err == nil && previous != req.Limit {
+		b.limited(req)
+	}
 	return previous, err
 }
 
 // RemoveLimit forgets a semaphore and returns its limit, 0 if there was none. ErrHeld: permits are out. Repeating it is
 // harmless.
-func (b *Broker) RemoveLimit(ctx context.Context, name string) (previous uint32, err error) {
+func (b *Broker) RemoveLimit(ctx context.Context, name string, by session.Client) (previous uint32, err error) {
 	if err := b.rules.Name(name); err != nil {
 		return 0, err
 	}
-	return b.store.RemoveLimit(ctx, name)
+	if previous, err = b.store.RemoveLimit(ctx, name); err == nil && previous > 0 {
+		b.limited(request.SetLimit{Name: name, By: by})
+	}
+	return previous, err
 }
 
 // AdoptLimit has a number that another program made be a semaphore. Repeating it is harmless.
@@ -72,5 +79,9 @@ func (b *Broker) AdoptLimit(ctx context.Context, req request.SetLimit) error {
 	if err := b.rules.Limit(req); err != nil {
 		return err
 	}
-	return b.store.AdoptLimit(ctx, req.Name, req.Limit)
+	err := b.store.AdoptLimit(ctx, req.Name, req.Limit)
+	if err == nil {
+		b.limited(req)
+	}
+	return err
 }

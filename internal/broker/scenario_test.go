@@ -404,6 +404,10 @@ func (s *scenario) ask(what string, words []string) {
 		s.inspect(words[0], most)
 	case "list":
 		s.list(words[0], words[1:])
+	case "history":
+		s.history(words[0])
+	case "busiest":
+		s.busiest(words[0])
 	case "stranger":
 		s.stranger(words)
 	case "drop":

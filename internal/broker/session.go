@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 
+	"github.com/lockd-io/lockd/internal/history"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
@@ -10,7 +11,8 @@ import (
 // Session is a session that can ask for names.
 type Session struct {
 	*session.Session
-	b *Broker
+	b    *Broker
+	told *history.Client
 }
 
 // Open begins a session.
@@ -18,7 +20,7 @@ func (b *Broker) Open(req session.OpenRequest) (*Session, error) {
 	if err := b.rules.Open(&req); err != nil {
 		return nil, err
 	}
-	s := &Session{b.sessions.New(req, newID(), session.NewToken(), 1, 0), b}
+	s := &Session{b.sessions.New(req, newID(), session.NewToken(), 1, 0), b, toldOf(req.Client)}
 	if err := s.Session.Open(); err != nil {
 		return nil, err
 	}
@@ -32,7 +34,9 @@ func (b *Broker) Resume(ctx context.Context, req session.ResumeRequest) (s *Sess
 	if err := b.rules.Resume(&req); err != nil {
 		return nil, nil, err
 	}
-	s = &Session{b.sessions.New(req.OpenRequest, req.ID, req.Token, req.Epoch, req.LastRequest), b}
+	s = &Session{
+		b.sessions.New(req.OpenRequest, req.ID, req.Token, req.Epoch, req.LastRequest), b, toldOf(req.Client),
+	}
 	lost, err = s.Session.Resume(ctx, req.Holds, s.claim)
 	if err != nil {
 		return nil, nil, err

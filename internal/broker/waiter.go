@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/arbiter"
+	"github.com/lockd-io/lockd/internal/history"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
@@ -34,6 +35,7 @@ type waiter struct {
 	client string           // the unary caller's name for itself
 	peer   string           // and where it comes from
 	who    session.Identity // and who it is; nil if everybody may do everything
+	told   *history.Client  // what the history tells of its client
 	ownID  bool             // the unary caller chose its lease id, and may repeat its request
 	once   chan onceAnswer  // size 1, for a unary call's answer
 
@@ -44,6 +46,7 @@ type waiter struct {
 	tells     *telling    // who is in the way; nil if that is not wanted
 	succeeded bool        // it came instead of another request and may have what that was granted; the store was not asked
 	cancelled bool        // by its client, who does not make it again elsewhere
+	parked    bool        // the history tells that it waits
 	unsure    bool        // the caller chose its lease id, and what it has nobody knows
 }
 
@@ -55,6 +58,7 @@ func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 	w := &waiter{
 		b: s.b, shard: s.b.shardOf(req.Name),
 		auto: req.Lease == nil, annotation: req.Annotation, actor: cmp.Or(req.Actor, s.Actor()), sess: s,
+		told:   s.told,
 		waited: request.PastOf(req.Waited),
 		holder: cmp.Or(req.Holder, mark), id: id,
 	}
@@ -183,6 +187,7 @@ func (b *Broker) parkLocked(w *waiter, position int) {
 	b.boundLocked(w)
 	w.span.beginWait()
 	w.shard.waiting[w] = true
+	w.queued()
 	if changed := w.Tells(position); w.sess != nil {
 		w.tellQueuedLocked(position, changed)
 	}
@@ -257,7 +262,7 @@ func (w *waiter) Withdraw() {
 	w.lock()
 	defer w.unlock()
 	if !w.overAlready() {
-		w.spanRefused(errWithdrawn)
+		w.refused(errWithdrawn)
 		w.b.removeLocked(w)
 		w.sess.Leave(w.id, w)
 	}

@@ -16,6 +16,7 @@ func Config() broker.Config {
 	c.Limits.WaitsPerAddress, c.Limits.NamesPerAddress = 0, 0
 	return broker.Config{
 		Replica: "test", Limits: c.Limits, Session: c.Session, HandoffBurst: c.Broker.HandoffBurst,
+		History:    1000,
 		AnswerTime: 1500 * time.Millisecond,
 	}
 }

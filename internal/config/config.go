@@ -50,6 +50,9 @@ type Config struct {
 	Broker  struct {
 		HandoffBurst int `key:"handoff_burst" default:"32" min:"0"`
 	} `key:"broker"`
+	History struct {
+		Events int `key:"events" default:"100000" min:"0" max:"10000000"` // of names that are remembered; 0 = none
+	} `key:"history"`
 	Shutdown struct {
 		DrainWindow time.Duration `key:"drain_window" default:"10s" min:"0s"` // for clients to move to another replica
 		Timeout     time.Duration `key:"timeout" default:"20s"`               // of the whole stop, the window included

@@ -70,7 +70,7 @@ func (h loggedHolder) MarshalLogObject(o zapcore.ObjectEncoder) error {
 func (h *adminService) RemoveLimit(ctx context.Context,
 	r *lockdv1.RemoveLimitRequest,
 ) (*lockdv1.RemoveLimitResponse, error) {
-	previous, err := h.b.RemoveLimit(ctx, r.GetName())
+	previous, err := h.b.RemoveLimit(ctx, r.GetName(), clientOf(ctx))
 	h.log.Info("a limit was to be removed", zap.String(observe.KeyName, r.GetName()),
 		zap.String(observe.KeyPeer, peerOf(ctx)), zap.Error(err))
 	return &lockdv1.RemoveLimitResponse{Previous: previous}, err
@@ -80,7 +80,7 @@ func (h *adminService) RemoveLimit(ctx context.Context,
 func (h *adminService) AdoptLimit(ctx context.Context,
 	r *lockdv1.AdoptLimitRequest,
 ) (*lockdv1.AdoptLimitResponse, error) {
-	err := h.b.AdoptLimit(ctx, request.SetLimit{Name: r.GetName(), Limit: r.GetLimit()})
+	err := h.b.AdoptLimit(ctx, request.SetLimit{Name: r.GetName(), Limit: r.GetLimit(), By: clientOf(ctx)})
 	h.log.Info("a number was to be a semaphore", zap.String(observe.KeyName, r.GetName()),
 		zap.String(observe.KeyPeer, peerOf(ctx)), zap.Error(err))
 	return &lockdv1.AdoptLimitResponse{}, err

@@ -262,6 +262,7 @@ func codeOf(reason string) codes.Code {
 		"FENCE_STALE": codes.Aborted, "SUPERSEDED": codes.Aborted, "DEADLOCK": codes.Aborted,
 		"SESSION_SILENT": codes.DeadlineExceeded, "UNIMPLEMENTED": codes.Unimplemented,
 		"REQUEST_ID_REPEATED": codes.AlreadyExists, "ADMIN_ONLY": codes.PermissionDenied,
+		"FORBIDDEN":    codes.PermissionDenied,
 		"no ErrorInfo": codes.ResourceExhausted, // a word of gRPC itself
 	}[reason]
 }

@@ -160,7 +160,8 @@ func (w *caller) may(req any) error {
 	case *lockdv1.AcquireRequest: // the broker asks
 		return nil
 	case *lockdv1.ReleaseRequest, *lockdv1.ListRequest, *lockdv1.ListSessionsRequest, *lockdv1.ListHoldsRequest,
-		*lockdv1.ListDeadlocksRequest, *lockdv1.GetStatusRequest, *lockdv1.WhoAmIRequest, *lockdv1.CanRequest:
+		*lockdv1.ListDeadlocksRequest, *lockdv1.ListBusiestRequest, *lockdv1.GetStatusRequest, *lockdv1.WhoAmIRequest,
+		*lockdv1.CanRequest:
 		return nil // it has its own leases only, and is told what it may look at
 	case *lockdv1.ExtendRequest:
 		return w.mayKeep(r.GetName())
@@ -169,6 +170,8 @@ func (w *caller) may(req any) error {
 	case *lockdv1.GetRequest:
 		return w.MayLook(r.GetName())
 	case *lockdv1.InspectRequest:
+		return w.MayLook(r.GetName())
+	case *lockdv1.ListEventsRequest:
 		return w.MayLook(r.GetName())
 	case *lockdv1.ListWaitersRequest:
 		if r.GetName() == "" {
@@ -216,6 +219,11 @@ func (c *conn) mayRequest(m *lockdv1.SessionRequest) error {
 		return session.ErrForbidden
 	}
 	return c.use.Request()
+}
+
+// clientOf is what is known of who makes a unary call.
+func clientOf(ctx context.Context) session.Client {
+	return session.Client{Peer: peerOf(ctx), Identity: callerOf(ctx).name()}
 }
 
 // callerKey is the key of the caller in the context of a unary call.

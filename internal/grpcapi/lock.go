@@ -80,7 +80,9 @@ func (h *lockService) Release(ctx context.Context, r *lockdv1.ReleaseRequest) (*
 
 // SetLimit sets how many permits a semaphore has.
 func (h *lockService) SetLimit(ctx context.Context, r *lockdv1.SetLimitRequest) (*lockdv1.SetLimitResponse, error) {
-	previous, err := h.b.SetLimit(request.SetLimit{Tenant: tenantOf(ctx), Name: r.GetName(), Limit: r.GetLimit()})
+	previous, err := h.b.SetLimit(request.SetLimit{
+		Tenant: tenantOf(ctx), Name: r.GetName(), Limit: r.GetLimit(), By: clientOf(ctx),
+	})
 	return &lockdv1.SetLimitResponse{Previous: previous}, err
 }
 

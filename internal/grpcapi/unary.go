@@ -103,7 +103,8 @@ func admit(ctx context.Context, b *broker.Broker, operators bool, method string,
 func isList(req any) bool {
 	switch req.(type) {
 	case *lockdv1.ListRequest, *lockdv1.ListSessionsRequest, *lockdv1.ListHoldsRequest, *lockdv1.ListWaitersRequest,
-		*lockdv1.ListDeadlocksRequest, *lockdv1.InspectRequest, *lockdv1.WhoAmIRequest:
+		*lockdv1.ListDeadlocksRequest, *lockdv1.InspectRequest, *lockdv1.WhoAmIRequest, *lockdv1.ListEventsRequest,
+		*lockdv1.ListBusiestRequest:
 		return true
 	}
 	return false

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lockd-io/lockd/internal/history"
 	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/peers"
@@ -33,6 +34,8 @@ type Local interface {
 	Leases(prefix, after string, size int) []Leased
 	// Requests are up to most of those that wait here and pass a filter, the longest waiting first.
 	Requests(f Filter, most int) []Waiter
+	// Oldest are the names of up to most leases of its sessions that are held for longest.
+	Oldest(most int) []string
 }
 
 // Config is what an Inspector works with.
@@ -41,6 +44,7 @@ type Config struct {
 	ID      string // and for the others
 	Store   Store
 	Local   Local
+	History *history.Log // of this replica
 	// CheckName says whether a name can be that of a lock.
 	CheckName func(name string) error
 	Denied    limits.Denied
@@ -52,6 +56,7 @@ type Inspector struct {
 	Config
 	Notes    Notes
 	forced   forcedNames
+	others   replicas
 	peers    *peers.Peers[Question, Knowledge]
 	listings limits.Quota
 }

@@ -42,6 +42,9 @@ const (
 	AboutSessions              // a page of the list of them
 	AboutLeases                // of sessions
 	AboutWaiters
+	AboutReplicas // nothing: it says that the one who asks is there
+	AboutEvents   // a page of what happened to Question.Names
+	AboutBusiest  // names
 )
 
 // Question asks a replica what it knows.
@@ -56,6 +59,11 @@ type Question struct {
 	After  string `json:"after,omitempty"`
 	Size   int    `json:"size,omitempty"`
 	Filter Filter `json:"filter"`
+	// By is the replica that asks.
+	By Replica `json:"by"`
+	// Period has the events that are asked for, and Order is that of the busiest names.
+	Period Period `json:"period"`
+	Order  Order  `json:"order,omitempty"`
 }
 
 // Knowledge is what a replica knows.
@@ -64,6 +72,12 @@ type Knowledge struct {
 	Sessions []Session        `json:"sessions,omitempty"`
 	Leases   []Leased         `json:"leases,omitempty"`
 	Waiters  []Waiter         `json:"waiters,omitempty"`
+	Events   []Event          `json:"events,omitempty"`
+	Busiest  []Busy           `json:"busiest,omitempty"`
+	// Memory is that of the replica, and By which one it is; Others have been heard of by it.
+	Memory *Memory  `json:"memory,omitempty"`
+	By     Replica  `json:"by"`
+	Others []Memory `json:"others,omitempty"`
 	// Reached is the key up to which it looked, if there may be more behind that.
 	Reached string `json:"reached,omitempty"`
 }
@@ -195,7 +209,11 @@ func (d *Inspector) askAll(ctx context.Context, q Question) ([]Knowledge, Asking
 
 // ask asks all replicas. What some of them know is better than nothing.
 func (d *Inspector) ask(ctx context.Context, q Question) ([]Knowledge, Asking, error) {
+	q.By = d.self()
 	known, asked, err := d.peers.Ask(ctx, q)
+	for _, k := range known {
+		d.others.heard(k.By)
+	}
 	if errors.Is(err, peers.ErrBusy) {
 		err = d.Denied("inspections", peers.MaxQuestions)
 	}
@@ -236,6 +254,13 @@ func everywhere[T listed](ctx context.Context, d *Inspector, q Question,
 
 // answer is what this replica knows.
 func (d *Inspector) answer(q Question) Knowledge {
+	d.others.heard(q.By)
+	k := d.known(q)
+	k.By = d.self()
+	return k
+}
+
+func (d *Inspector) known(q Question) Knowledge {
 	if q.Filter.Replica != "" && q.Filter.Replica != d.Replica {
 		return Knowledge{}
 	}
@@ -255,6 +280,10 @@ func (d *Inspector) answer(q Question) Knowledge {
 		return Knowledge{Leases: found, Reached: reached}
 	case AboutWaiters:
 		return Knowledge{Waiters: d.waiting(q)}
+	case AboutEvents:
+		return d.happened(q)
+	case AboutBusiest:
+		return d.busiest(q)
 	default: // a newer replica knows
 		return Knowledge{}
 	}

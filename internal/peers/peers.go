@@ -8,7 +8,8 @@
 // # What it does not promise
 //
 // A replica may not answer: it is cut off, or busy. What it knows is missing then. So nothing may depend on answers but
-// what people look at. Nothing is stored, and nothing is asked unless somebody wants to know.
+// what people look at. Nothing is stored, and nothing is asked unless somebody wants to know. What is told with Tell is
+// not answered.
 //
 // # How it works
 //
@@ -65,6 +66,7 @@ type Peers[Q, A any] struct {
 type envelope[T any] struct {
 	ID   uint64 `json:"id"`
 	From string `json:"from,omitempty"` // the topic for answers, also who asks
+	Told bool   `json:"told,omitempty"` // no answer is wanted
 	Body T      `json:"body"`
 }
 
@@ -112,7 +114,7 @@ func (p *Peers[Q, A]) asked(message []byte) {
 	p.wg.Go(func() {
 		defer func() { <-p.slots }()
 		answer, err := json.Marshal(envelope[A]{ID: q.ID, Body: p.answer(q.Body)})
-		if err == nil {
+		if err == nil && !q.Told {
 			_, err = p.store.Publish(p.ctx, q.From, answer)
 		}
 		if err != nil {
@@ -166,6 +168,15 @@ func (p *Peers[Q, A]) Ask(ctx context.Context, q Q) (answers []A, asked int, err
 		}
 	}
 	return answers, asked, nil
+}
+
+// Tell sends the other replicas what they need not answer.
+func (p *Peers[Q, A]) Tell(ctx context.Context, q Q) error {
+	message, err := json.Marshal(envelope[Q]{From: p.id, Told: true, Body: q})
+	if err == nil {
+		_, err = p.store.Publish(ctx, p.topic, message)
+	}
+	return err
 }
 
 // await begins to wait for the answers to a question.

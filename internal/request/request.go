@@ -87,6 +87,7 @@ type SetLimit struct {
 	Tenant lock.Tenant
 	Name   string
 	Limit  uint32
+	By     session.Client // who asks, for people
 }
 
 // Once asks for a unary lease: for a new one, or that it lasts until another time, or ends.

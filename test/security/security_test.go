@@ -149,6 +149,8 @@ func TestWhatAnIdentityMayDo(t *testing.T) {
 	inspect, admin := lockdv1.NewInspectServiceClient(ci), lockdv1.NewAdminServiceClient(ci)
 	_, err := inspect.Inspect(t.Context(), &lockdv1.InspectRequest{Name: "invoice:1"})
 	forbidden("inspect", err)
+	_, err = inspect.ListEvents(t.Context(), &lockdv1.ListEventsRequest{Name: "invoice:1"})
+	forbidden("history", err)
 	_, err = lockdv1.NewLockServiceClient(ci).SetLimit(t.Context(), &lockdv1.SetLimitRequest{Name: "invoice:s", Limit: 1})
 	forbidden("limit", err)
 	_, err = admin.ForceRelease(t.Context(), &lockdv1.ForceReleaseRequest{Name: "ci:build"})
@@ -166,6 +168,10 @@ func TestWhatAnIdentityMayDo(t *testing.T) {
 		},
 		func() (string, error) {
 			r, err := lockdv1.NewLockServiceClient(ci).List(t.Context(), &lockdv1.ListRequest{})
+			return r.String(), err
+		},
+		func() (string, error) {
+			r, err := inspect.ListBusiest(t.Context(), &lockdv1.ListBusiestRequest{})
 			return r.String(), err
 		},
 	} {

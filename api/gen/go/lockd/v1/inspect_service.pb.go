@@ -83,6 +83,148 @@ func (HolderInfo_Origin) EnumDescriptor() ([]byte, []int) {
 	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{1, 0}
 }
 
+// What happened.
+type EventInfo_What int32
+
+const (
+	// Not known: a newer replica tells it.
+	EventInfo_WHAT_UNSPECIFIED EventInfo_What = 0
+	// A request was granted.
+	EventInfo_WHAT_GRANTED EventInfo_What = 1
+	// A request has to wait.
+	EventInfo_WHAT_QUEUED EventInfo_What = 2
+	// A request that waited ended without a grant; cause says why.
+	EventInfo_WHAT_LEFT EventInfo_What = 3
+	// The holder released it.
+	EventInfo_WHAT_RELEASED EventInfo_What = 4
+	// The holder released it, and the next one was granted it in the same moment.
+	EventInfo_WHAT_HANDED_OVER EventInfo_What = 5
+	// A hold ended without a release; cause says why. A unary lease that ends by itself is not told.
+	EventInfo_WHAT_LOST EventInfo_What = 6
+	// Somebody released it by force at this replica, whoever held it.
+	EventInfo_WHAT_FORCED EventInfo_What = 7
+	// Somebody set the limit of a semaphore, or removed it.
+	EventInfo_WHAT_LIMIT_CHANGED EventInfo_What = 8
+	// The session of the holder went on at another replica.
+	EventInfo_WHAT_MOVED_AWAY EventInfo_What = 9
+	// The session of the holder came from another replica, which may not have told.
+	EventInfo_WHAT_RESUMED EventInfo_What = 10
+)
+
+// Enum value maps for EventInfo_What.
+var (
+	EventInfo_What_name = map[int32]string{
+		0:  "WHAT_UNSPECIFIED",
+		1:  "WHAT_GRANTED",
+		2:  "WHAT_QUEUED",
+		3:  "WHAT_LEFT",
+		4:  "WHAT_RELEASED",
+		5:  "WHAT_HANDED_OVER",
+		6:  "WHAT_LOST",
+		7:  "WHAT_FORCED",
+		8:  "WHAT_LIMIT_CHANGED",
+		9:  "WHAT_MOVED_AWAY",
+		10: "WHAT_RESUMED",
+	}
+	EventInfo_What_value = map[string]int32{
+		"WHAT_UNSPECIFIED":   0,
+		"WHAT_GRANTED":       1,
+		"WHAT_QUEUED":        2,
+		"WHAT_LEFT":          3,
+		"WHAT_RELEASED":      4,
+		"WHAT_HANDED_OVER":   5,
+		"WHAT_LOST":          6,
+		"WHAT_FORCED":        7,
+		"WHAT_LIMIT_CHANGED": 8,
+		"WHAT_MOVED_AWAY":    9,
+		"WHAT_RESUMED":       10,
+	}
+)
+
+func (x EventInfo_What) Enum() *EventInfo_What {
+	p := new(EventInfo_What)
+	*p = x
+	return p
+}
+
+func (x EventInfo_What) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (EventInfo_What) Descriptor() protoreflect.EnumDescriptor {
+	return file_lockd_v1_inspect_service_proto_enumTypes[1].Descriptor()
+}
+
+func (EventInfo_What) Type() protoreflect.EnumType {
+	return &file_lockd_v1_inspect_service_proto_enumTypes[1]
+}
+
+func (x EventInfo_What) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use EventInfo_What.Descriptor instead.
+func (EventInfo_What) EnumDescriptor() ([]byte, []int) {
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{14, 0}
+}
+
+// By what.
+type ListBusiestRequest_Order int32
+
+const (
+	// As ORDER_WAITING.
+	ListBusiestRequest_ORDER_UNSPECIFIED ListBusiestRequest_Order = 0
+	// By how many requests waited.
+	ListBusiestRequest_ORDER_WAITING ListBusiestRequest_Order = 1
+	// By for how much of the time it was held.
+	ListBusiestRequest_ORDER_HELD ListBusiestRequest_Order = 2
+	// By the number of grants.
+	ListBusiestRequest_ORDER_TURNOVER ListBusiestRequest_Order = 3
+)
+
+// Enum value maps for ListBusiestRequest_Order.
+var (
+	ListBusiestRequest_Order_name = map[int32]string{
+		0: "ORDER_UNSPECIFIED",
+		1: "ORDER_WAITING",
+		2: "ORDER_HELD",
+		3: "ORDER_TURNOVER",
+	}
+	ListBusiestRequest_Order_value = map[string]int32{
+		"ORDER_UNSPECIFIED": 0,
+		"ORDER_WAITING":     1,
+		"ORDER_HELD":        2,
+		"ORDER_TURNOVER":    3,
+	}
+)
+
+func (x ListBusiestRequest_Order) Enum() *ListBusiestRequest_Order {
+	p := new(ListBusiestRequest_Order)
+	*p = x
+	return p
+}
+
+func (x ListBusiestRequest_Order) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ListBusiestRequest_Order) Descriptor() protoreflect.EnumDescriptor {
+	return file_lockd_v1_inspect_service_proto_enumTypes[2].Descriptor()
+}
+
+func (ListBusiestRequest_Order) Type() protoreflect.EnumType {
+	return &file_lockd_v1_inspect_service_proto_enumTypes[2]
+}
+
+func (x ListBusiestRequest_Order) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ListBusiestRequest_Order.Descriptor instead.
+func (ListBusiestRequest_Order) EnumDescriptor() ([]byte, []int) {
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{16, 0}
+}
+
 // SessionInfo describes a session.
 type SessionInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1228,6 +1370,701 @@ func (x *ListDeadlocksResponse) GetReplicasAsked() uint32 {
 	return 0
 }
 
+// ListEventsRequest asks what happened to a name.
+type ListEventsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The lock.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// About how many to return, at most 1,000. 0 = 100.
+	PageSize uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// From the page before, of the same request.
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only what happened since so long ago; absent = all that is remembered.
+	MaxAge *durationpb.Duration `protobuf:"bytes,4,opt,name=max_age,json=maxAge,proto3" json:"max_age,omitempty"`
+	// Only what happened until so long ago.
+	MinAge        *durationpb.Duration `protobuf:"bytes,5,opt,name=min_age,json=minAge,proto3" json:"min_age,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEventsRequest) Reset() {
+	*x = ListEventsRequest{}
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEventsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEventsRequest) ProtoMessage() {}
+
+func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
+func (*ListEventsRequest) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ListEventsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ListEventsRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListEventsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListEventsRequest) GetMaxAge() *durationpb.Duration {
+	if x != nil {
+		return x.MaxAge
+	}
+	return nil
+}
+
+func (x *ListEventsRequest) GetMinAge() *durationpb.Duration {
+	if x != nil {
+		return x.MinAge
+	}
+	return nil
+}
+
+// ListEventsResponse is one page. It may be short, or empty, and not the last one.
+type ListEventsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What happened, the oldest first as the clocks of the replicas tell.
+	Events []*EventInfo `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
+	// Empty at the end.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// How many replicas answered, this one included.
+	ReplicasAnswered uint32 `protobuf:"varint,3,opt,name=replicas_answered,json=replicasAnswered,proto3" json:"replicas_answered,omitempty"`
+	// How many were asked. If fewer answered, what they know is missing.
+	ReplicasAsked uint32 `protobuf:"varint,4,opt,name=replicas_asked,json=replicasAsked,proto3" json:"replicas_asked,omitempty"`
+	// Why the other replicas could not be asked through the store; empty if all were.
+	StoreError string `protobuf:"bytes,5,opt,name=store_error,json=storeError,proto3" json:"store_error,omitempty"`
+	// How far back the replicas that answered remember, and which others have answered in that time and do not any more.
+	Memories      []*ReplicaMemory `protobuf:"bytes,6,rep,name=memories,proto3" json:"memories,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListEventsResponse) Reset() {
+	*x = ListEventsResponse{}
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListEventsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListEventsResponse) ProtoMessage() {}
+
+func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
+func (*ListEventsResponse) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ListEventsResponse) GetEvents() []*EventInfo {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *ListEventsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListEventsResponse) GetReplicasAnswered() uint32 {
+	if x != nil {
+		return x.ReplicasAnswered
+	}
+	return 0
+}
+
+func (x *ListEventsResponse) GetReplicasAsked() uint32 {
+	if x != nil {
+		return x.ReplicasAsked
+	}
+	return 0
+}
+
+func (x *ListEventsResponse) GetStoreError() string {
+	if x != nil {
+		return x.StoreError
+	}
+	return ""
+}
+
+func (x *ListEventsResponse) GetMemories() []*ReplicaMemory {
+	if x != nil {
+		return x.Memories
+	}
+	return nil
+}
+
+// EventInfo is one thing that happened to a name at a replica. What other programs on the same Redis did is not known.
+type EventInfo struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What happened.
+	What EventInfo_What `protobuf:"varint,1,opt,name=what,proto3,enum=lockd.v1.EventInfo_What" json:"what,omitempty"`
+	// How long ago.
+	Age *durationpb.Duration `protobuf:"bytes,2,opt,name=age,proto3" json:"age,omitempty"`
+	// Where.
+	Replica string `protobuf:"bytes,3,opt,name=replica,proto3" json:"replica,omitempty"`
+	// The kind.
+	Kind LockKind `protobuf:"varint,4,opt,name=kind,proto3,enum=lockd.v1.LockKind" json:"kind,omitempty"`
+	// Who holds it or asks for it, as in HolderInfo. All events of a hold have the same owner, and so have those of its
+	// request.
+	Owner string `protobuf:"bytes,5,opt,name=owner,proto3" json:"owner,omitempty"`
+	// The session, empty for a unary call.
+	SessionId string `protobuf:"bytes,6,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// The client's name for itself.
+	ClientName string `protobuf:"bytes,7,opt,name=client_name,json=clientName,proto3" json:"client_name,omitempty"`
+	// The network address the client came from.
+	Peer string `protobuf:"bytes,8,opt,name=peer,proto3" json:"peer,omitempty"`
+	// Its name in the clients file of lockd; empty without one.
+	Identity string `protobuf:"bytes,9,opt,name=identity,proto3" json:"identity,omitempty"`
+	// The first 256 bytes of the annotation.
+	Annotation string `protobuf:"bytes,10,opt,name=annotation,proto3" json:"annotation,omitempty"`
+	// The fence, 0 where it is not known or there is none.
+	Fence uint64 `protobuf:"varint,11,opt,name=fence,proto3" json:"fence,omitempty"`
+	// For a semaphore: how many permits; of WHAT_LIMIT_CHANGED the limit, 0 if it was removed.
+	Permits uint32 `protobuf:"varint,12,opt,name=permits,proto3" json:"permits,omitempty"`
+	// How long the request has waited.
+	Waited *durationpb.Duration `protobuf:"bytes,13,opt,name=waited,proto3" json:"waited,omitempty"`
+	// How long it was held.
+	Held *durationpb.Duration `protobuf:"bytes,14,opt,name=held,proto3" json:"held,omitempty"`
+	// Of a grant that is not renewed: how long the lease lasts, unless it is extended.
+	Lease *durationpb.Duration `protobuf:"bytes,15,opt,name=lease,proto3" json:"lease,omitempty"`
+	// Why, in lower case. Of WHAT_LOST it is the reason that Lost has, of WHAT_LEFT a result of lockd_acquire_total or
+	// `withdrawn`: the session ended, or goes on elsewhere. Of a release `session_ended`, or `not_held` or `unknown` if it
+	// is not known what became of it.
+	Cause string `protobuf:"bytes,16,opt,name=cause,proto3" json:"cause,omitempty"`
+	// Who released it by force, and why.
+	By string `protobuf:"bytes,17,opt,name=by,proto3" json:"by,omitempty"`
+	// In the words of who did it.
+	Why           string `protobuf:"bytes,18,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EventInfo) Reset() {
+	*x = EventInfo{}
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EventInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EventInfo) ProtoMessage() {}
+
+func (x *EventInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EventInfo.ProtoReflect.Descriptor instead.
+func (*EventInfo) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *EventInfo) GetWhat() EventInfo_What {
+	if x != nil {
+		return x.What
+	}
+	return EventInfo_WHAT_UNSPECIFIED
+}
+
+func (x *EventInfo) GetAge() *durationpb.Duration {
+	if x != nil {
+		return x.Age
+	}
+	return nil
+}
+
+func (x *EventInfo) GetReplica() string {
+	if x != nil {
+		return x.Replica
+	}
+	return ""
+}
+
+func (x *EventInfo) GetKind() LockKind {
+	if x != nil {
+		return x.Kind
+	}
+	return LockKind_LOCK_KIND_UNSPECIFIED
+}
+
+func (x *EventInfo) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *EventInfo) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *EventInfo) GetClientName() string {
+	if x != nil {
+		return x.ClientName
+	}
+	return ""
+}
+
+func (x *EventInfo) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *EventInfo) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
+func (x *EventInfo) GetAnnotation() string {
+	if x != nil {
+		return x.Annotation
+	}
+	return ""
+}
+
+func (x *EventInfo) GetFence() uint64 {
+	if x != nil {
+		return x.Fence
+	}
+	return 0
+}
+
+func (x *EventInfo) GetPermits() uint32 {
+	if x != nil {
+		return x.Permits
+	}
+	return 0
+}
+
+func (x *EventInfo) GetWaited() *durationpb.Duration {
+	if x != nil {
+		return x.Waited
+	}
+	return nil
+}
+
+func (x *EventInfo) GetHeld() *durationpb.Duration {
+	if x != nil {
+		return x.Held
+	}
+	return nil
+}
+
+func (x *EventInfo) GetLease() *durationpb.Duration {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
+}
+
+func (x *EventInfo) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *EventInfo) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *EventInfo) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+// ReplicaMemory says how far back a replica remembers what happened to names.
+type ReplicaMemory struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The replica's name.
+	Replica string `protobuf:"bytes,1,opt,name=replica,proto3" json:"replica,omitempty"`
+	// How far back it remembers all that happened there. Absent: it remembers nothing.
+	Reach *durationpb.Duration `protobuf:"bytes,2,opt,name=reach,proto3" json:"reach,omitempty"`
+	// How long ago it was heard of last, as it is every minute: it does not answer any more, and what it remembered is
+	// missing. Absent: it answered.
+	Gone          *durationpb.Duration `protobuf:"bytes,3,opt,name=gone,proto3" json:"gone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplicaMemory) Reset() {
+	*x = ReplicaMemory{}
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplicaMemory) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplicaMemory) ProtoMessage() {}
+
+func (x *ReplicaMemory) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplicaMemory.ProtoReflect.Descriptor instead.
+func (*ReplicaMemory) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ReplicaMemory) GetReplica() string {
+	if x != nil {
+		return x.Replica
+	}
+	return ""
+}
+
+func (x *ReplicaMemory) GetReach() *durationpb.Duration {
+	if x != nil {
+		return x.Reach
+	}
+	return nil
+}
+
+func (x *ReplicaMemory) GetGone() *durationpb.Duration {
+	if x != nil {
+		return x.Gone
+	}
+	return nil
+}
+
+// ListBusiestRequest asks for the names that were used most.
+type ListBusiestRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By what.
+	Order ListBusiestRequest_Order `protobuf:"varint,1,opt,name=order,proto3,enum=lockd.v1.ListBusiestRequest_Order" json:"order,omitempty"`
+	// How many to return, at most 1,000. 0 = 100.
+	PageSize uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// Only names that begin with this.
+	Prefix string `protobuf:"bytes,3,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// The time that counts: from so long ago until now, or what a replica remembers if that is less. 0 = a minute.
+	Window        *durationpb.Duration `protobuf:"bytes,4,opt,name=window,proto3" json:"window,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBusiestRequest) Reset() {
+	*x = ListBusiestRequest{}
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBusiestRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBusiestRequest) ProtoMessage() {}
+
+func (x *ListBusiestRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBusiestRequest.ProtoReflect.Descriptor instead.
+func (*ListBusiestRequest) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ListBusiestRequest) GetOrder() ListBusiestRequest_Order {
+	if x != nil {
+		return x.Order
+	}
+	return ListBusiestRequest_ORDER_UNSPECIFIED
+}
+
+func (x *ListBusiestRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListBusiestRequest) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *ListBusiestRequest) GetWindow() *durationpb.Duration {
+	if x != nil {
+		return x.Window
+	}
+	return nil
+}
+
+// ListBusiestResponse is one page.
+type ListBusiestResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The names, the busiest first.
+	Names []*BusyInfo `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
+	// How many replicas answered, this one included.
+	ReplicasAnswered uint32 `protobuf:"varint,2,opt,name=replicas_answered,json=replicasAnswered,proto3" json:"replicas_answered,omitempty"`
+	// How many were asked. If fewer answered, what they know is missing.
+	ReplicasAsked uint32 `protobuf:"varint,3,opt,name=replicas_asked,json=replicasAsked,proto3" json:"replicas_asked,omitempty"`
+	// Why the other replicas could not be asked through the store; empty if all were.
+	StoreError string `protobuf:"bytes,4,opt,name=store_error,json=storeError,proto3" json:"store_error,omitempty"`
+	// As in ListEventsResponse.
+	Memories      []*ReplicaMemory `protobuf:"bytes,5,rep,name=memories,proto3" json:"memories,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListBusiestResponse) Reset() {
+	*x = ListBusiestResponse{}
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListBusiestResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListBusiestResponse) ProtoMessage() {}
+
+func (x *ListBusiestResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListBusiestResponse.ProtoReflect.Descriptor instead.
+func (*ListBusiestResponse) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ListBusiestResponse) GetNames() []*BusyInfo {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *ListBusiestResponse) GetReplicasAnswered() uint32 {
+	if x != nil {
+		return x.ReplicasAnswered
+	}
+	return 0
+}
+
+func (x *ListBusiestResponse) GetReplicasAsked() uint32 {
+	if x != nil {
+		return x.ReplicasAsked
+	}
+	return 0
+}
+
+func (x *ListBusiestResponse) GetStoreError() string {
+	if x != nil {
+		return x.StoreError
+	}
+	return ""
+}
+
+func (x *ListBusiestResponse) GetMemories() []*ReplicaMemory {
+	if x != nil {
+		return x.Memories
+	}
+	return nil
+}
+
+// BusyInfo says how much a name was used, by clients of lockd.
+type BusyInfo struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The lock.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// How many requests wait now.
+	Waiters uint32 `protobuf:"varint,2,opt,name=waiters,proto3" json:"waiters,omitempty"`
+	// How long one of them has waited.
+	LongestWait *durationpb.Duration `protobuf:"bytes,3,opt,name=longest_wait,json=longestWait,proto3" json:"longest_wait,omitempty"`
+	// How many hold it now.
+	Holders uint32 `protobuf:"varint,4,opt,name=holders,proto3" json:"holders,omitempty"`
+	// How many requests waited on an average over the time.
+	Waiting float64 `protobuf:"fixed64,5,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	// How many held it on an average over the time. 1 for an exclusive lock that was never free.
+	Held float64 `protobuf:"fixed64,6,opt,name=held,proto3" json:"held,omitempty"`
+	// How many grants there were in a second.
+	Turnover      float64 `protobuf:"fixed64,7,opt,name=turnover,proto3" json:"turnover,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BusyInfo) Reset() {
+	*x = BusyInfo{}
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BusyInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BusyInfo) ProtoMessage() {}
+
+func (x *BusyInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BusyInfo.ProtoReflect.Descriptor instead.
+func (*BusyInfo) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *BusyInfo) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *BusyInfo) GetWaiters() uint32 {
+	if x != nil {
+		return x.Waiters
+	}
+	return 0
+}
+
+func (x *BusyInfo) GetLongestWait() *durationpb.Duration {
+	if x != nil {
+		return x.LongestWait
+	}
+	return nil
+}
+
+func (x *BusyInfo) GetHolders() uint32 {
+	if x != nil {
+		return x.Holders
+	}
+	return 0
+}
+
+func (x *BusyInfo) GetWaiting() float64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *BusyInfo) GetHeld() float64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *BusyInfo) GetTurnover() float64 {
+	if x != nil {
+		return x.Turnover
+	}
+	return 0
+}
+
 // GetStatusRequest asks for the replica's status.
 type GetStatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1237,7 +2074,7 @@ type GetStatusRequest struct {
 
 func (x *GetStatusRequest) Reset() {
 	*x = GetStatusRequest{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[12]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1249,7 +2086,7 @@ func (x *GetStatusRequest) String() string {
 func (*GetStatusRequest) ProtoMessage() {}
 
 func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[12]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1262,7 +2099,7 @@ func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{12}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{19}
 }
 
 // GetStatusResponse is the replica's status.
@@ -1296,7 +2133,7 @@ type GetStatusResponse struct {
 
 func (x *GetStatusResponse) Reset() {
 	*x = GetStatusResponse{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[13]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1308,7 +2145,7 @@ func (x *GetStatusResponse) String() string {
 func (*GetStatusResponse) ProtoMessage() {}
 
 func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[13]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1321,7 +2158,7 @@ func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetStatusResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{13}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetStatusResponse) GetReplica() string {
@@ -1416,7 +2253,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[14]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1428,7 +2265,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[14]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1441,7 +2278,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{14}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *InspectRequest) GetName() string {
@@ -1488,7 +2325,7 @@ type InspectResponse struct {
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[15]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1500,7 +2337,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[15]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1513,7 +2350,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{15}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *InspectResponse) GetLock() *LockState {
@@ -1567,7 +2404,7 @@ type WhoAmIRequest struct {
 
 func (x *WhoAmIRequest) Reset() {
 	*x = WhoAmIRequest{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[16]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1579,7 +2416,7 @@ func (x *WhoAmIRequest) String() string {
 func (*WhoAmIRequest) ProtoMessage() {}
 
 func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[16]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1592,7 +2429,7 @@ func (x *WhoAmIRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIRequest.ProtoReflect.Descriptor instead.
 func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{16}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{23}
 }
 
 // WhoAmIResponse says who the caller is.
@@ -1624,7 +2461,7 @@ type WhoAmIResponse struct {
 
 func (x *WhoAmIResponse) Reset() {
 	*x = WhoAmIResponse{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[17]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1636,7 +2473,7 @@ func (x *WhoAmIResponse) String() string {
 func (*WhoAmIResponse) ProtoMessage() {}
 
 func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[17]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1649,7 +2486,7 @@ func (x *WhoAmIResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhoAmIResponse.ProtoReflect.Descriptor instead.
 func (*WhoAmIResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{17}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *WhoAmIResponse) GetClient() string {
@@ -1738,7 +2575,7 @@ type QuotaUse struct {
 
 func (x *QuotaUse) Reset() {
 	*x = QuotaUse{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[18]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1750,7 +2587,7 @@ func (x *QuotaUse) String() string {
 func (*QuotaUse) ProtoMessage() {}
 
 func (x *QuotaUse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[18]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1763,7 +2600,7 @@ func (x *QuotaUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaUse.ProtoReflect.Descriptor instead.
 func (*QuotaUse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{18}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *QuotaUse) GetSubject() string {
@@ -1800,7 +2637,7 @@ type CanRequest struct {
 
 func (x *CanRequest) Reset() {
 	*x = CanRequest{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[19]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1812,7 +2649,7 @@ func (x *CanRequest) String() string {
 func (*CanRequest) ProtoMessage() {}
 
 func (x *CanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[19]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1825,7 +2662,7 @@ func (x *CanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CanRequest.ProtoReflect.Descriptor instead.
 func (*CanRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{19}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CanRequest) GetVerb() string {
@@ -1855,7 +2692,7 @@ type CanResponse struct {
 
 func (x *CanResponse) Reset() {
 	*x = CanResponse{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[20]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1867,7 +2704,7 @@ func (x *CanResponse) String() string {
 func (*CanResponse) ProtoMessage() {}
 
 func (x *CanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[20]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1880,7 +2717,7 @@ func (x *CanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CanResponse.ProtoReflect.Descriptor instead.
 func (*CanResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{20}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CanResponse) GetAllowed() bool {
@@ -2023,7 +2860,89 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\x15ListDeadlocksResponse\x120\n" +
 	"\tdeadlocks\x18\x01 \x03(\v2\x12.lockd.v1.DeadlockR\tdeadlocks\x12+\n" +
 	"\x11replicas_answered\x18\x02 \x01(\rR\x10replicasAnswered\x12%\n" +
-	"\x0ereplicas_asked\x18\x03 \x01(\rR\rreplicasAsked\"\x12\n" +
+	"\x0ereplicas_asked\x18\x03 \x01(\rR\rreplicasAsked\"\xcb\x01\n" +
+	"\x11ListEventsRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x122\n" +
+	"\amax_age\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06maxAge\x122\n" +
+	"\amin_age\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06minAge\"\x93\x02\n" +
+	"\x12ListEventsResponse\x12+\n" +
+	"\x06events\x18\x01 \x03(\v2\x13.lockd.v1.EventInfoR\x06events\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12+\n" +
+	"\x11replicas_answered\x18\x03 \x01(\rR\x10replicasAnswered\x12%\n" +
+	"\x0ereplicas_asked\x18\x04 \x01(\rR\rreplicasAsked\x12\x1f\n" +
+	"\vstore_error\x18\x05 \x01(\tR\n" +
+	"storeError\x123\n" +
+	"\bmemories\x18\x06 \x03(\v2\x17.lockd.v1.ReplicaMemoryR\bmemories\"\xa2\x06\n" +
+	"\tEventInfo\x12,\n" +
+	"\x04what\x18\x01 \x01(\x0e2\x18.lockd.v1.EventInfo.WhatR\x04what\x12+\n" +
+	"\x03age\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12\x18\n" +
+	"\areplica\x18\x03 \x01(\tR\areplica\x12&\n" +
+	"\x04kind\x18\x04 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x14\n" +
+	"\x05owner\x18\x05 \x01(\tR\x05owner\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x06 \x01(\tR\tsessionId\x12\x1f\n" +
+	"\vclient_name\x18\a \x01(\tR\n" +
+	"clientName\x12\x12\n" +
+	"\x04peer\x18\b \x01(\tR\x04peer\x12\x1a\n" +
+	"\bidentity\x18\t \x01(\tR\bidentity\x12\x1e\n" +
+	"\n" +
+	"annotation\x18\n" +
+	" \x01(\tR\n" +
+	"annotation\x12\x14\n" +
+	"\x05fence\x18\v \x01(\x04R\x05fence\x12\x18\n" +
+	"\apermits\x18\f \x01(\rR\apermits\x121\n" +
+	"\x06waited\x18\r \x01(\v2\x19.google.protobuf.DurationR\x06waited\x12-\n" +
+	"\x04held\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x04held\x12/\n" +
+	"\x05lease\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12\x14\n" +
+	"\x05cause\x18\x10 \x01(\tR\x05cause\x12\x0e\n" +
+	"\x02by\x18\x11 \x01(\tR\x02by\x12\x10\n" +
+	"\x03why\x18\x12 \x01(\tR\x03why\"\xd6\x01\n" +
+	"\x04What\x12\x14\n" +
+	"\x10WHAT_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fWHAT_GRANTED\x10\x01\x12\x0f\n" +
+	"\vWHAT_QUEUED\x10\x02\x12\r\n" +
+	"\tWHAT_LEFT\x10\x03\x12\x11\n" +
+	"\rWHAT_RELEASED\x10\x04\x12\x14\n" +
+	"\x10WHAT_HANDED_OVER\x10\x05\x12\r\n" +
+	"\tWHAT_LOST\x10\x06\x12\x0f\n" +
+	"\vWHAT_FORCED\x10\a\x12\x16\n" +
+	"\x12WHAT_LIMIT_CHANGED\x10\b\x12\x13\n" +
+	"\x0fWHAT_MOVED_AWAY\x10\t\x12\x10\n" +
+	"\fWHAT_RESUMED\x10\n" +
+	"\"\x89\x01\n" +
+	"\rReplicaMemory\x12\x18\n" +
+	"\areplica\x18\x01 \x01(\tR\areplica\x12/\n" +
+	"\x05reach\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05reach\x12-\n" +
+	"\x04gone\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04gone\"\x8d\x02\n" +
+	"\x12ListBusiestRequest\x128\n" +
+	"\x05order\x18\x01 \x01(\x0e2\".lockd.v1.ListBusiestRequest.OrderR\x05order\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x16\n" +
+	"\x06prefix\x18\x03 \x01(\tR\x06prefix\x121\n" +
+	"\x06window\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06window\"U\n" +
+	"\x05Order\x12\x15\n" +
+	"\x11ORDER_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rORDER_WAITING\x10\x01\x12\x0e\n" +
+	"\n" +
+	"ORDER_HELD\x10\x02\x12\x12\n" +
+	"\x0eORDER_TURNOVER\x10\x03\"\xe9\x01\n" +
+	"\x13ListBusiestResponse\x12(\n" +
+	"\x05names\x18\x01 \x03(\v2\x12.lockd.v1.BusyInfoR\x05names\x12+\n" +
+	"\x11replicas_answered\x18\x02 \x01(\rR\x10replicasAnswered\x12%\n" +
+	"\x0ereplicas_asked\x18\x03 \x01(\rR\rreplicasAsked\x12\x1f\n" +
+	"\vstore_error\x18\x04 \x01(\tR\n" +
+	"storeError\x123\n" +
+	"\bmemories\x18\x05 \x03(\v2\x17.lockd.v1.ReplicaMemoryR\bmemories\"\xda\x01\n" +
+	"\bBusyInfo\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\awaiters\x18\x02 \x01(\rR\awaiters\x12<\n" +
+	"\flongest_wait\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\vlongestWait\x12\x18\n" +
+	"\aholders\x18\x04 \x01(\rR\aholders\x12\x18\n" +
+	"\awaiting\x18\x05 \x01(\x01R\awaiting\x12\x12\n" +
+	"\x04held\x18\x06 \x01(\x01R\x04held\x12\x1a\n" +
+	"\bturnover\x18\a \x01(\x01R\bturnover\"\x12\n" +
 	"\x10GetStatusRequest\"\xd2\x02\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x18\n" +
@@ -2079,14 +2998,17 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"T\n" +
 	"\vCanResponse\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12+\n" +
-	"\afailure\x18\x02 \x01(\v2\x11.lockd.v1.FailureR\afailure2\xba\x04\n" +
+	"\afailure\x18\x02 \x01(\v2\x11.lockd.v1.FailureR\afailure2\xcf\x05\n" +
 	"\x0eInspectService\x12D\n" +
 	"\tGetStatus\x12\x1a.lockd.v1.GetStatusRequest\x1a\x1b.lockd.v1.GetStatusResponse\x12>\n" +
 	"\aInspect\x12\x18.lockd.v1.InspectRequest\x1a\x19.lockd.v1.InspectResponse\x12M\n" +
 	"\fListSessions\x12\x1d.lockd.v1.ListSessionsRequest\x1a\x1e.lockd.v1.ListSessionsResponse\x12D\n" +
 	"\tListHolds\x12\x1a.lockd.v1.ListHoldsRequest\x1a\x1b.lockd.v1.ListHoldsResponse\x12J\n" +
 	"\vListWaiters\x12\x1c.lockd.v1.ListWaitersRequest\x1a\x1d.lockd.v1.ListWaitersResponse\x12P\n" +
-	"\rListDeadlocks\x12\x1e.lockd.v1.ListDeadlocksRequest\x1a\x1f.lockd.v1.ListDeadlocksResponse\x12;\n" +
+	"\rListDeadlocks\x12\x1e.lockd.v1.ListDeadlocksRequest\x1a\x1f.lockd.v1.ListDeadlocksResponse\x12G\n" +
+	"\n" +
+	"ListEvents\x12\x1b.lockd.v1.ListEventsRequest\x1a\x1c.lockd.v1.ListEventsResponse\x12J\n" +
+	"\vListBusiest\x12\x1c.lockd.v1.ListBusiestRequest\x1a\x1d.lockd.v1.ListBusiestResponse\x12;\n" +
 	"\x06WhoAmI\x12\x17.lockd.v1.WhoAmIRequest\x1a\x18.lockd.v1.WhoAmIResponse\x122\n" +
 	"\x03Can\x12\x14.lockd.v1.CanRequest\x1a\x15.lockd.v1.CanResponseB[\n" +
 	"\vio.lockd.v1B\x13InspectServiceProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3"
@@ -2103,89 +3025,119 @@ func file_lockd_v1_inspect_service_proto_rawDescGZIP() []byte {
 	return file_lockd_v1_inspect_service_proto_rawDescData
 }
 
-var file_lockd_v1_inspect_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lockd_v1_inspect_service_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_lockd_v1_inspect_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_lockd_v1_inspect_service_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_lockd_v1_inspect_service_proto_goTypes = []any{
 	(HolderInfo_Origin)(0),        // 0: lockd.v1.HolderInfo.Origin
-	(*SessionInfo)(nil),           // 1: lockd.v1.SessionInfo
-	(*HolderInfo)(nil),            // 2: lockd.v1.HolderInfo
-	(*WaiterInfo)(nil),            // 3: lockd.v1.WaiterInfo
-	(*ListSessionsRequest)(nil),   // 4: lockd.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),  // 5: lockd.v1.ListSessionsResponse
-	(*ListHoldsRequest)(nil),      // 6: lockd.v1.ListHoldsRequest
-	(*ListHoldsResponse)(nil),     // 7: lockd.v1.ListHoldsResponse
-	(*HoldInfo)(nil),              // 8: lockd.v1.HoldInfo
-	(*ListWaitersRequest)(nil),    // 9: lockd.v1.ListWaitersRequest
-	(*ListWaitersResponse)(nil),   // 10: lockd.v1.ListWaitersResponse
-	(*ListDeadlocksRequest)(nil),  // 11: lockd.v1.ListDeadlocksRequest
-	(*ListDeadlocksResponse)(nil), // 12: lockd.v1.ListDeadlocksResponse
-	(*GetStatusRequest)(nil),      // 13: lockd.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),     // 14: lockd.v1.GetStatusResponse
-	(*InspectRequest)(nil),        // 15: lockd.v1.InspectRequest
-	(*InspectResponse)(nil),       // 16: lockd.v1.InspectResponse
-	(*WhoAmIRequest)(nil),         // 17: lockd.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),        // 18: lockd.v1.WhoAmIResponse
-	(*QuotaUse)(nil),              // 19: lockd.v1.QuotaUse
-	(*CanRequest)(nil),            // 20: lockd.v1.CanRequest
-	(*CanResponse)(nil),           // 21: lockd.v1.CanResponse
-	nil,                           // 22: lockd.v1.SessionInfo.LabelsEntry
-	nil,                           // 23: lockd.v1.HolderInfo.LabelsEntry
-	(*durationpb.Duration)(nil),   // 24: google.protobuf.Duration
-	(LockKind)(0),                 // 25: lockd.v1.LockKind
-	(*LockState)(nil),             // 26: lockd.v1.LockState
-	(*Deadlock)(nil),              // 27: lockd.v1.Deadlock
-	(*Failure)(nil),               // 28: lockd.v1.Failure
+	(EventInfo_What)(0),           // 1: lockd.v1.EventInfo.What
+	(ListBusiestRequest_Order)(0), // 2: lockd.v1.ListBusiestRequest.Order
+	(*SessionInfo)(nil),           // 3: lockd.v1.SessionInfo
+	(*HolderInfo)(nil),            // 4: lockd.v1.HolderInfo
+	(*WaiterInfo)(nil),            // 5: lockd.v1.WaiterInfo
+	(*ListSessionsRequest)(nil),   // 6: lockd.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),  // 7: lockd.v1.ListSessionsResponse
+	(*ListHoldsRequest)(nil),      // 8: lockd.v1.ListHoldsRequest
+	(*ListHoldsResponse)(nil),     // 9: lockd.v1.ListHoldsResponse
+	(*HoldInfo)(nil),              // 10: lockd.v1.HoldInfo
+	(*ListWaitersRequest)(nil),    // 11: lockd.v1.ListWaitersRequest
+	(*ListWaitersResponse)(nil),   // 12: lockd.v1.ListWaitersResponse
+	(*ListDeadlocksRequest)(nil),  // 13: lockd.v1.ListDeadlocksRequest
+	(*ListDeadlocksResponse)(nil), // 14: lockd.v1.ListDeadlocksResponse
+	(*ListEventsRequest)(nil),     // 15: lockd.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),    // 16: lockd.v1.ListEventsResponse
+	(*EventInfo)(nil),             // 17: lockd.v1.EventInfo
+	(*ReplicaMemory)(nil),         // 18: lockd.v1.ReplicaMemory
+	(*ListBusiestRequest)(nil),    // 19: lockd.v1.ListBusiestRequest
+	(*ListBusiestResponse)(nil),   // 20: lockd.v1.ListBusiestResponse
+	(*BusyInfo)(nil),              // 21: lockd.v1.BusyInfo
+	(*GetStatusRequest)(nil),      // 22: lockd.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),     // 23: lockd.v1.GetStatusResponse
+	(*InspectRequest)(nil),        // 24: lockd.v1.InspectRequest
+	(*InspectResponse)(nil),       // 25: lockd.v1.InspectResponse
+	(*WhoAmIRequest)(nil),         // 26: lockd.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),        // 27: lockd.v1.WhoAmIResponse
+	(*QuotaUse)(nil),              // 28: lockd.v1.QuotaUse
+	(*CanRequest)(nil),            // 29: lockd.v1.CanRequest
+	(*CanResponse)(nil),           // 30: lockd.v1.CanResponse
+	nil,                           // 31: lockd.v1.SessionInfo.LabelsEntry
+	nil,                           // 32: lockd.v1.HolderInfo.LabelsEntry
+	(*durationpb.Duration)(nil),   // 33: google.protobuf.Duration
+	(LockKind)(0),                 // 34: lockd.v1.LockKind
+	(*LockState)(nil),             // 35: lockd.v1.LockState
+	(*Deadlock)(nil),              // 36: lockd.v1.Deadlock
+	(*Failure)(nil),               // 37: lockd.v1.Failure
 }
 var file_lockd_v1_inspect_service_proto_depIdxs = []int32{
-	22, // 0: lockd.v1.SessionInfo.labels:type_name -> lockd.v1.SessionInfo.LabelsEntry
-	24, // 1: lockd.v1.SessionInfo.age:type_name -> google.protobuf.Duration
-	24, // 2: lockd.v1.SessionInfo.silence:type_name -> google.protobuf.Duration
-	24, // 3: lockd.v1.SessionInfo.detached:type_name -> google.protobuf.Duration
+	31, // 0: lockd.v1.SessionInfo.labels:type_name -> lockd.v1.SessionInfo.LabelsEntry
+	33, // 1: lockd.v1.SessionInfo.age:type_name -> google.protobuf.Duration
+	33, // 2: lockd.v1.SessionInfo.silence:type_name -> google.protobuf.Duration
+	33, // 3: lockd.v1.SessionInfo.detached:type_name -> google.protobuf.Duration
 	0,  // 4: lockd.v1.HolderInfo.origin:type_name -> lockd.v1.HolderInfo.Origin
-	25, // 5: lockd.v1.HolderInfo.kind:type_name -> lockd.v1.LockKind
-	23, // 6: lockd.v1.HolderInfo.labels:type_name -> lockd.v1.HolderInfo.LabelsEntry
-	24, // 7: lockd.v1.HolderInfo.age:type_name -> google.protobuf.Duration
-	24, // 8: lockd.v1.HolderInfo.ttl:type_name -> google.protobuf.Duration
-	25, // 9: lockd.v1.WaiterInfo.kind:type_name -> lockd.v1.LockKind
-	24, // 10: lockd.v1.WaiterInfo.age:type_name -> google.protobuf.Duration
-	24, // 11: lockd.v1.WaiterInfo.time_left:type_name -> google.protobuf.Duration
-	24, // 12: lockd.v1.ListSessionsRequest.min_age:type_name -> google.protobuf.Duration
-	1,  // 13: lockd.v1.ListSessionsResponse.sessions:type_name -> lockd.v1.SessionInfo
-	24, // 14: lockd.v1.ListHoldsRequest.min_age:type_name -> google.protobuf.Duration
-	8,  // 15: lockd.v1.ListHoldsResponse.holds:type_name -> lockd.v1.HoldInfo
-	26, // 16: lockd.v1.HoldInfo.lock:type_name -> lockd.v1.LockState
-	2,  // 17: lockd.v1.HoldInfo.holder:type_name -> lockd.v1.HolderInfo
-	24, // 18: lockd.v1.ListWaitersRequest.min_age:type_name -> google.protobuf.Duration
-	3,  // 19: lockd.v1.ListWaitersResponse.waiters:type_name -> lockd.v1.WaiterInfo
-	27, // 20: lockd.v1.ListDeadlocksResponse.deadlocks:type_name -> lockd.v1.Deadlock
-	24, // 21: lockd.v1.GetStatusResponse.uptime:type_name -> google.protobuf.Duration
-	26, // 22: lockd.v1.InspectResponse.lock:type_name -> lockd.v1.LockState
-	2,  // 23: lockd.v1.InspectResponse.holders:type_name -> lockd.v1.HolderInfo
-	3,  // 24: lockd.v1.InspectResponse.waiters:type_name -> lockd.v1.WaiterInfo
-	24, // 25: lockd.v1.WhoAmIResponse.expires_in:type_name -> google.protobuf.Duration
-	19, // 26: lockd.v1.WhoAmIResponse.quotas:type_name -> lockd.v1.QuotaUse
-	28, // 27: lockd.v1.CanResponse.failure:type_name -> lockd.v1.Failure
-	13, // 28: lockd.v1.InspectService.GetStatus:input_type -> lockd.v1.GetStatusRequest
-	15, // 29: lockd.v1.InspectService.Inspect:input_type -> lockd.v1.InspectRequest
-	4,  // 30: lockd.v1.InspectService.ListSessions:input_type -> lockd.v1.ListSessionsRequest
-	6,  // 31: lockd.v1.InspectService.ListHolds:input_type -> lockd.v1.ListHoldsRequest
-	9,  // 32: lockd.v1.InspectService.ListWaiters:input_type -> lockd.v1.ListWaitersRequest
-	11, // 33: lockd.v1.InspectService.ListDeadlocks:input_type -> lockd.v1.ListDeadlocksRequest
-	17, // 34: lockd.v1.InspectService.WhoAmI:input_type -> lockd.v1.WhoAmIRequest
-	20, // 35: lockd.v1.InspectService.Can:input_type -> lockd.v1.CanRequest
-	14, // 36: lockd.v1.InspectService.GetStatus:output_type -> lockd.v1.GetStatusResponse
-	16, // 37: lockd.v1.InspectService.Inspect:output_type -> lockd.v1.InspectResponse
-	5,  // 38: lockd.v1.InspectService.ListSessions:output_type -> lockd.v1.ListSessionsResponse
-	7,  // 39: lockd.v1.InspectService.ListHolds:output_type -> lockd.v1.ListHoldsResponse
-	10, // 40: lockd.v1.InspectService.ListWaiters:output_type -> lockd.v1.ListWaitersResponse
-	12, // 41: lockd.v1.InspectService.ListDeadlocks:output_type -> lockd.v1.ListDeadlocksResponse
-	18, // 42: lockd.v1.InspectService.WhoAmI:output_type -> lockd.v1.WhoAmIResponse
-	21, // 43: lockd.v1.InspectService.Can:output_type -> lockd.v1.CanResponse
-	36, // [36:44] is the sub-list for method output_type
-	28, // [28:36] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	34, // 5: lockd.v1.HolderInfo.kind:type_name -> lockd.v1.LockKind
+	32, // 6: lockd.v1.HolderInfo.labels:type_name -> lockd.v1.HolderInfo.LabelsEntry
+	33, // 7: lockd.v1.HolderInfo.age:type_name -> google.protobuf.Duration
+	33, // 8: lockd.v1.HolderInfo.ttl:type_name -> google.protobuf.Duration
+	34, // 9: lockd.v1.WaiterInfo.kind:type_name -> lockd.v1.LockKind
+	33, // 10: lockd.v1.WaiterInfo.age:type_name -> google.protobuf.Duration
+	33, // 11: lockd.v1.WaiterInfo.time_left:type_name -> google.protobuf.Duration
+	33, // 12: lockd.v1.ListSessionsRequest.min_age:type_name -> google.protobuf.Duration
+	3,  // 13: lockd.v1.ListSessionsResponse.sessions:type_name -> lockd.v1.SessionInfo
+	33, // 14: lockd.v1.ListHoldsRequest.min_age:type_name -> google.protobuf.Duration
+	10, // 15: lockd.v1.ListHoldsResponse.holds:type_name -> lockd.v1.HoldInfo
+	35, // 16: lockd.v1.HoldInfo.lock:type_name -> lockd.v1.LockState
+	4,  // 17: lockd.v1.HoldInfo.holder:type_name -> lockd.v1.HolderInfo
+	33, // 18: lockd.v1.ListWaitersRequest.min_age:type_name -> google.protobuf.Duration
+	5,  // 19: lockd.v1.ListWaitersResponse.waiters:type_name -> lockd.v1.WaiterInfo
+	36, // 20: lockd.v1.ListDeadlocksResponse.deadlocks:type_name -> lockd.v1.Deadlock
+	33, // 21: lockd.v1.ListEventsRequest.max_age:type_name -> google.protobuf.Duration
+	33, // 22: lockd.v1.ListEventsRequest.min_age:type_name -> google.protobuf.Duration
+	17, // 23: lockd.v1.ListEventsResponse.events:type_name -> lockd.v1.EventInfo
+	18, // 24: lockd.v1.ListEventsResponse.memories:type_name -> lockd.v1.ReplicaMemory
+	1,  // 25: lockd.v1.EventInfo.what:type_name -> lockd.v1.EventInfo.What
+	33, // 26: lockd.v1.EventInfo.age:type_name -> google.protobuf.Duration
+	34, // 27: lockd.v1.EventInfo.kind:type_name -> lockd.v1.LockKind
+	33, // 28: lockd.v1.EventInfo.waited:type_name -> google.protobuf.Duration
+	33, // 29: lockd.v1.EventInfo.held:type_name -> google.protobuf.Duration
+	33, // 30: lockd.v1.EventInfo.lease:type_name -> google.protobuf.Duration
+	33, // 31: lockd.v1.ReplicaMemory.reach:type_name -> google.protobuf.Duration
+	33, // 32: lockd.v1.ReplicaMemory.gone:type_name -> google.protobuf.Duration
+	2,  // 33: lockd.v1.ListBusiestRequest.order:type_name -> lockd.v1.ListBusiestRequest.Order
+	33, // 34: lockd.v1.ListBusiestRequest.window:type_name -> google.protobuf.Duration
+	21, // 35: lockd.v1.ListBusiestResponse.names:type_name -> lockd.v1.BusyInfo
+	18, // 36: lockd.v1.ListBusiestResponse.memories:type_name -> lockd.v1.ReplicaMemory
+	33, // 37: lockd.v1.BusyInfo.longest_wait:type_name -> google.protobuf.Duration
+	33, // 38: lockd.v1.GetStatusResponse.uptime:type_name -> google.protobuf.Duration
+	35, // 39: lockd.v1.InspectResponse.lock:type_name -> lockd.v1.LockState
+	4,  // 40: lockd.v1.InspectResponse.holders:type_name -> lockd.v1.HolderInfo
+	5,  // 41: lockd.v1.InspectResponse.waiters:type_name -> lockd.v1.WaiterInfo
+	33, // 42: lockd.v1.WhoAmIResponse.expires_in:type_name -> google.protobuf.Duration
+	28, // 43: lockd.v1.WhoAmIResponse.quotas:type_name -> lockd.v1.QuotaUse
+	37, // 44: lockd.v1.CanResponse.failure:type_name -> lockd.v1.Failure
+	22, // 45: lockd.v1.InspectService.GetStatus:input_type -> lockd.v1.GetStatusRequest
+	24, // 46: lockd.v1.InspectService.Inspect:input_type -> lockd.v1.InspectRequest
+	6,  // 47: lockd.v1.InspectService.ListSessions:input_type -> lockd.v1.ListSessionsRequest
+	8,  // 48: lockd.v1.InspectService.ListHolds:input_type -> lockd.v1.ListHoldsRequest
+	11, // 49: lockd.v1.InspectService.ListWaiters:input_type -> lockd.v1.ListWaitersRequest
+	13, // 50: lockd.v1.InspectService.ListDeadlocks:input_type -> lockd.v1.ListDeadlocksRequest
+	15, // 51: lockd.v1.InspectService.ListEvents:input_type -> lockd.v1.ListEventsRequest
+	19, // 52: lockd.v1.InspectService.ListBusiest:input_type -> lockd.v1.ListBusiestRequest
+	26, // 53: lockd.v1.InspectService.WhoAmI:input_type -> lockd.v1.WhoAmIRequest
+	29, // 54: lockd.v1.InspectService.Can:input_type -> lockd.v1.CanRequest
+	23, // 55: lockd.v1.InspectService.GetStatus:output_type -> lockd.v1.GetStatusResponse
+	25, // 56: lockd.v1.InspectService.Inspect:output_type -> lockd.v1.InspectResponse
+	7,  // 57: lockd.v1.InspectService.ListSessions:output_type -> lockd.v1.ListSessionsResponse
+	9,  // 58: lockd.v1.InspectService.ListHolds:output_type -> lockd.v1.ListHoldsResponse
+	12, // 59: lockd.v1.InspectService.ListWaiters:output_type -> lockd.v1.ListWaitersResponse
+	14, // 60: lockd.v1.InspectService.ListDeadlocks:output_type -> lockd.v1.ListDeadlocksResponse
+	16, // 61: lockd.v1.InspectService.ListEvents:output_type -> lockd.v1.ListEventsResponse
+	20, // 62: lockd.v1.InspectService.ListBusiest:output_type -> lockd.v1.ListBusiestResponse
+	27, // 63: lockd.v1.InspectService.WhoAmI:output_type -> lockd.v1.WhoAmIResponse
+	30, // 64: lockd.v1.InspectService.Can:output_type -> lockd.v1.CanResponse
+	55, // [55:65] is the sub-list for method output_type
+	45, // [45:55] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_lockd_v1_inspect_service_proto_init() }
@@ -2200,8 +3152,8 @@ func file_lockd_v1_inspect_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockd_v1_inspect_service_proto_rawDesc), len(file_lockd_v1_inspect_service_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   23,
+			NumEnums:      3,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -25,6 +25,8 @@ const (
 	InspectService_ListHolds_FullMethodName     = "/lockd.v1.InspectService/ListHolds"
 	InspectService_ListWaiters_FullMethodName   = "/lockd.v1.InspectService/ListWaiters"
 	InspectService_ListDeadlocks_FullMethodName = "/lockd.v1.InspectService/ListDeadlocks"
+	InspectService_ListEvents_FullMethodName    = "/lockd.v1.InspectService/ListEvents"
+	InspectService_ListBusiest_FullMethodName   = "/lockd.v1.InspectService/ListBusiest"
 	InspectService_WhoAmI_FullMethodName        = "/lockd.v1.InspectService/WhoAmI"
 	InspectService_Can_FullMethodName           = "/lockd.v1.InspectService/Can"
 )
@@ -48,6 +50,10 @@ type InspectServiceClient interface {
 	ListWaiters(ctx context.Context, in *ListWaitersRequest, opts ...grpc.CallOption) (*ListWaitersResponse, error)
 	// ListDeadlocks looks for requests of any replicas that wait for each other in a circle.
 	ListDeadlocks(ctx context.Context, in *ListDeadlocksRequest, opts ...grpc.CallOption) (*ListDeadlocksResponse, error)
+	// ListEvents lists what happened to a name at all replicas, the oldest first, as far as they remember it.
+	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error)
+	// ListBusiest lists the names that were used most at all replicas, in a time that ends now. There is one page.
+	ListBusiest(ctx context.Context, in *ListBusiestRequest, opts ...grpc.CallOption) (*ListBusiestResponse, error)
 	// WhoAmI tells who the caller is for lockd, and what it may do.
 	WhoAmI(ctx context.Context, in *WhoAmIRequest, opts ...grpc.CallOption) (*WhoAmIResponse, error)
 	// Can tells whether the caller may do something, and if not, why.
@@ -122,6 +128,26 @@ func (c *inspectServiceClient) ListDeadlocks(ctx context.Context, in *ListDeadlo
 	return out, nil
 }
 
+func (c *inspectServiceClient) ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListEventsResponse)
+	err := c.cc.Invoke(ctx, InspectService_ListEvents_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *inspectServiceClient) ListBusiest(ctx context.Context, in *ListBusiestRequest, opts ...grpc.CallOption) (*ListBusiestResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListBusiestResponse)
+	err := c.cc.Invoke(ctx, InspectService_ListBusiest_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *inspectServiceClient) WhoAmI(ctx context.Context, in *WhoAmIRequest, opts ...grpc.CallOption) (*WhoAmIResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(WhoAmIResponse)
@@ -161,6 +187,10 @@ type InspectServiceServer interface {
 	ListWaiters(context.Context, *ListWaitersRequest) (*ListWaitersResponse, error)
 	// ListDeadlocks looks for requests of any replicas that wait for each other in a circle.
 	ListDeadlocks(context.Context, *ListDeadlocksRequest) (*ListDeadlocksResponse, error)
+	// ListEvents lists what happened to a name at all replicas, the oldest first, as far as they remember it.
+	ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error)
+	// ListBusiest lists the names that were used most at all replicas, in a time that ends now. There is one page.
+	ListBusiest(context.Context, *ListBusiestRequest) (*ListBusiestResponse, error)
 	// WhoAmI tells who the caller is for lockd, and what it may do.
 	WhoAmI(context.Context, *WhoAmIRequest) (*WhoAmIResponse, error)
 	// Can tells whether the caller may do something, and if not, why.
@@ -192,6 +222,12 @@ func (UnimplementedInspectServiceServer) ListWaiters(context.Context, *ListWaite
 }
 func (UnimplementedInspectServiceServer) ListDeadlocks(context.Context, *ListDeadlocksRequest) (*ListDeadlocksResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListDeadlocks not implemented")
+}
+func (UnimplementedInspectServiceServer) ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListEvents not implemented")
+}
+func (UnimplementedInspectServiceServer) ListBusiest(context.Context, *ListBusiestRequest) (*ListBusiestResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListBusiest not implemented")
 }
 func (UnimplementedInspectServiceServer) WhoAmI(context.Context, *WhoAmIRequest) (*WhoAmIResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method WhoAmI not implemented")
@@ -328,6 +364,42 @@ func _InspectService_ListDeadlocks_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _InspectService_ListEvents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListEventsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(InspectServiceServer).ListEvents(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: InspectService_ListEvents_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(InspectServiceServer).ListEvents(ctx, req.(*ListEventsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _InspectService_ListBusiest_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListBusiestRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(InspectServiceServer).ListBusiest(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: InspectService_ListBusiest_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(InspectServiceServer).ListBusiest(ctx, req.(*ListBusiestRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _InspectService_WhoAmI_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(WhoAmIRequest)
 	if err := dec(in); err != nil {
@@ -394,6 +466,14 @@ var InspectService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListDeadlocks",
 			Handler:    _InspectService_ListDeadlocks_Handler,
+		},
+		{
+			MethodName: "ListEvents",
+			Handler:    _InspectService_ListEvents_Handler,
+		},
+		{
+			MethodName: "ListBusiest",
+			Handler:    _InspectService_ListBusiest_Handler,
 		},
 		{
 			MethodName: "WhoAmI",

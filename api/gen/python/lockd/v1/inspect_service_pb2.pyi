@@ -238,6 +238,164 @@ class ListDeadlocksResponse(_message.Message):
     replicas_asked: int
     def __init__(self, deadlocks: _Optional[_Iterable[_Union[_lock_pb2.Deadlock, _Mapping]]] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ...) -> None: ...
 
+class ListEventsRequest(_message.Message):
+    __slots__ = ("name", "page_size", "page_token", "max_age", "min_age")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    MAX_AGE_FIELD_NUMBER: _ClassVar[int]
+    MIN_AGE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    page_size: int
+    page_token: str
+    max_age: _duration_pb2.Duration
+    min_age: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., max_age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., min_age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class ListEventsResponse(_message.Message):
+    __slots__ = ("events", "next_page_token", "replicas_answered", "replicas_asked", "store_error", "memories")
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_ANSWERED_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_ASKED_FIELD_NUMBER: _ClassVar[int]
+    STORE_ERROR_FIELD_NUMBER: _ClassVar[int]
+    MEMORIES_FIELD_NUMBER: _ClassVar[int]
+    events: _containers.RepeatedCompositeFieldContainer[EventInfo]
+    next_page_token: str
+    replicas_answered: int
+    replicas_asked: int
+    store_error: str
+    memories: _containers.RepeatedCompositeFieldContainer[ReplicaMemory]
+    def __init__(self, events: _Optional[_Iterable[_Union[EventInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ..., store_error: _Optional[str] = ..., memories: _Optional[_Iterable[_Union[ReplicaMemory, _Mapping]]] = ...) -> None: ...
+
+class EventInfo(_message.Message):
+    __slots__ = ("what", "age", "replica", "kind", "owner", "session_id", "client_name", "peer", "identity", "annotation", "fence", "permits", "waited", "held", "lease", "cause", "by", "why")
+    class What(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        WHAT_UNSPECIFIED: _ClassVar[EventInfo.What]
+        WHAT_GRANTED: _ClassVar[EventInfo.What]
+        WHAT_QUEUED: _ClassVar[EventInfo.What]
+        WHAT_LEFT: _ClassVar[EventInfo.What]
+        WHAT_RELEASED: _ClassVar[EventInfo.What]
+        WHAT_HANDED_OVER: _ClassVar[EventInfo.What]
+        WHAT_LOST: _ClassVar[EventInfo.What]
+        WHAT_FORCED: _ClassVar[EventInfo.What]
+        WHAT_LIMIT_CHANGED: _ClassVar[EventInfo.What]
+        WHAT_MOVED_AWAY: _ClassVar[EventInfo.What]
+        WHAT_RESUMED: _ClassVar[EventInfo.What]
+    WHAT_UNSPECIFIED: EventInfo.What
+    WHAT_GRANTED: EventInfo.What
+    WHAT_QUEUED: EventInfo.What
+    WHAT_LEFT: EventInfo.What
+    WHAT_RELEASED: EventInfo.What
+    WHAT_HANDED_OVER: EventInfo.What
+    WHAT_LOST: EventInfo.What
+    WHAT_FORCED: EventInfo.What
+    WHAT_LIMIT_CHANGED: EventInfo.What
+    WHAT_MOVED_AWAY: EventInfo.What
+    WHAT_RESUMED: EventInfo.What
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    AGE_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_NAME_FIELD_NUMBER: _ClassVar[int]
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    ANNOTATION_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    PERMITS_FIELD_NUMBER: _ClassVar[int]
+    WAITED_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    what: EventInfo.What
+    age: _duration_pb2.Duration
+    replica: str
+    kind: _lock_pb2.LockKind
+    owner: str
+    session_id: str
+    client_name: str
+    peer: str
+    identity: str
+    annotation: str
+    fence: int
+    permits: int
+    waited: _duration_pb2.Duration
+    held: _duration_pb2.Duration
+    lease: _duration_pb2.Duration
+    cause: str
+    by: str
+    why: str
+    def __init__(self, what: _Optional[_Union[EventInfo.What, str]] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., replica: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., owner: _Optional[str] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., peer: _Optional[str] = ..., identity: _Optional[str] = ..., annotation: _Optional[str] = ..., fence: _Optional[int] = ..., permits: _Optional[int] = ..., waited: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., held: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., cause: _Optional[str] = ..., by: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
+
+class ReplicaMemory(_message.Message):
+    __slots__ = ("replica", "reach", "gone")
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    REACH_FIELD_NUMBER: _ClassVar[int]
+    GONE_FIELD_NUMBER: _ClassVar[int]
+    replica: str
+    reach: _duration_pb2.Duration
+    gone: _duration_pb2.Duration
+    def __init__(self, replica: _Optional[str] = ..., reach: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., gone: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class ListBusiestRequest(_message.Message):
+    __slots__ = ("order", "page_size", "prefix", "window")
+    class Order(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        ORDER_UNSPECIFIED: _ClassVar[ListBusiestRequest.Order]
+        ORDER_WAITING: _ClassVar[ListBusiestRequest.Order]
+        ORDER_HELD: _ClassVar[ListBusiestRequest.Order]
+        ORDER_TURNOVER: _ClassVar[ListBusiestRequest.Order]
+    ORDER_UNSPECIFIED: ListBusiestRequest.Order
+    ORDER_WAITING: ListBusiestRequest.Order
+    ORDER_HELD: ListBusiestRequest.Order
+    ORDER_TURNOVER: ListBusiestRequest.Order
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    order: ListBusiestRequest.Order
+    page_size: int
+    prefix: str
+    window: _duration_pb2.Duration
+    def __init__(self, order: _Optional[_Union[ListBusiestRequest.Order, str]] = ..., page_size: _Optional[int] = ..., prefix: _Optional[str] = ..., window: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class ListBusiestResponse(_message.Message):
+    __slots__ = ("names", "replicas_answered", "replicas_asked", "store_error", "memories")
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_ANSWERED_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_ASKED_FIELD_NUMBER: _ClassVar[int]
+    STORE_ERROR_FIELD_NUMBER: _ClassVar[int]
+    MEMORIES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedCompositeFieldContainer[BusyInfo]
+    replicas_answered: int
+    replicas_asked: int
+    store_error: str
+    memories: _containers.RepeatedCompositeFieldContainer[ReplicaMemory]
+    def __init__(self, names: _Optional[_Iterable[_Union[BusyInfo, _Mapping]]] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ..., store_error: _Optional[str] = ..., memories: _Optional[_Iterable[_Union[ReplicaMemory, _Mapping]]] = ...) -> None: ...
+
+class BusyInfo(_message.Message):
+    __slots__ = ("name", "waiters", "longest_wait", "holders", "waiting", "held", "turnover")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    WAITERS_FIELD_NUMBER: _ClassVar[int]
+    LONGEST_WAIT_FIELD_NUMBER: _ClassVar[int]
+    HOLDERS_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    HELD_FIELD_NUMBER: _ClassVar[int]
+    TURNOVER_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    waiters: int
+    longest_wait: _duration_pb2.Duration
+    holders: int
+    waiting: float
+    held: float
+    turnover: float
+    def __init__(self, name: _Optional[str] = ..., waiters: _Optional[int] = ..., longest_wait: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., holders: _Optional[int] = ..., waiting: _Optional[float] = ..., held: _Optional[float] = ..., turnover: _Optional[float] = ...) -> None: ...
+
 class GetStatusRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

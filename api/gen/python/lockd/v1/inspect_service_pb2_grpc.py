@@ -65,6 +65,16 @@ class InspectServiceStub(object):
                 request_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListDeadlocksRequest.SerializeToString,
                 response_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListDeadlocksResponse.FromString,
                 _registered_method=True)
+        self.ListEvents = channel.unary_unary(
+                '/lockd.v1.InspectService/ListEvents',
+                request_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListEventsRequest.SerializeToString,
+                response_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListEventsResponse.FromString,
+                _registered_method=True)
+        self.ListBusiest = channel.unary_unary(
+                '/lockd.v1.InspectService/ListBusiest',
+                request_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListBusiestRequest.SerializeToString,
+                response_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListBusiestResponse.FromString,
+                _registered_method=True)
         self.WhoAmI = channel.unary_unary(
                 '/lockd.v1.InspectService/WhoAmI',
                 request_serializer=lockd_dot_v1_dot_inspect__service__pb2.WhoAmIRequest.SerializeToString,
@@ -124,6 +134,20 @@ class InspectServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListEvents(self, request, context):
+        """ListEvents lists what happened to a name at all replicas, the oldest first, as far as they remember it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListBusiest(self, request, context):
+        """ListBusiest lists the names that were used most at all replicas, in a time that ends now. There is one page.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def WhoAmI(self, request, context):
         """WhoAmI tells who the caller is for lockd, and what it may do.
         """
@@ -170,6 +194,16 @@ def add_InspectServiceServicer_to_server(servicer, server):
                     servicer.ListDeadlocks,
                     request_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListDeadlocksRequest.FromString,
                     response_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListDeadlocksResponse.SerializeToString,
+            ),
+            'ListEvents': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListEvents,
+                    request_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListEventsRequest.FromString,
+                    response_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListEventsResponse.SerializeToString,
+            ),
+            'ListBusiest': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListBusiest,
+                    request_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListBusiestRequest.FromString,
+                    response_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListBusiestResponse.SerializeToString,
             ),
             'WhoAmI': grpc.unary_unary_rpc_method_handler(
                     servicer.WhoAmI,
@@ -345,6 +379,60 @@ class InspectService(object):
             '/lockd.v1.InspectService/ListDeadlocks',
             lockd_dot_v1_dot_inspect__service__pb2.ListDeadlocksRequest.SerializeToString,
             lockd_dot_v1_dot_inspect__service__pb2.ListDeadlocksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListEvents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lockd.v1.InspectService/ListEvents',
+            lockd_dot_v1_dot_inspect__service__pb2.ListEventsRequest.SerializeToString,
+            lockd_dot_v1_dot_inspect__service__pb2.ListEventsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListBusiest(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lockd.v1.InspectService/ListBusiest',
+            lockd_dot_v1_dot_inspect__service__pb2.ListBusiestRequest.SerializeToString,
+            lockd_dot_v1_dot_inspect__service__pb2.ListBusiestResponse.FromString,
             options,
             channel_credentials,
             insecure,

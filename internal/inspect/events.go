@@ -1,0 +1,125 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/history"
+	"github.com/lockd-io/lockd/internal/limits"
+)
+
+// Period is a time of the past. What is zero is no bound.
+type Period struct {
+	Since time.Duration `json:"since,omitempty"` // so long ago
+	Until time.Duration `json:"until,omitempty"`
+}
+
+func (p Period) has(age time.Duration) bool {
+	return age >= p.Until && (p.Since == 0 || age <= p.Since)
+}
+
+// Event is what happened to a name at a replica.
+type Event struct {
+	Key     string        `json:"key"`
+	Replica string        `json:"replica"`
+	Age     time.Duration `json:"age"`
+	Session string        `json:"-"`
+	history.Event
+}
+
+func (e Event) key() string { return e.Key }
+
+func (e Event) passes(Filter) bool { return true }
+
+// Events is a page of what happened to a name, with what is known of where it is remembered.
+type Events struct {
+	Events   []Event
+	Next     string
+	Memories []Memory
+	Asking
+}
+
+// EventsEverywhere lists what happened to a name at all replicas, the oldest first as their clocks tell, and says after
+// which one the next page begins.
+func (d *Inspector) EventsEverywhere(ctx context.Context, name string, p Period, after string,
+	size int,
+) (Events, error) {
+	if err := d.CheckName(name); err != nil {
+		return Events{}, err
+	}
+	q := Question{About: AboutEvents, Names: []string{name}, Period: p, After: after, Size: size}
+	var all Events
+	var pages []Knowledge
+	var err error
+	asked := time.Now()
+	all.Events, all.Next, all.Asking, err = everywhere(ctx, d, q, func(k Knowledge) []Event {
+		pages = append(pages, k)
+		return k.Events
+	})
+	for i := range all.Events {
+		e := &all.Events[i]
+		e.Name, e.Session = name, sessionOf(e.Owner)
+		e.Age += time.Since(asked) // another one may have been waited for
+	}
+	all.Memories = memories(pages, p.Since)
+	return all, err
+}
+
+// moment is where an event stands in the order over all replicas.
+type moment struct {
+	at      int64
+	replica string
+	number  uint64
+}
+
+func (m moment) compare(o moment) int {
+	return cmp.Or(cmp.Compare(m.at, o.at), strings.Compare(m.replica, o.replica), cmp.Compare(m.number, o.number))
+}
+
+// key is a text with the same order.
+func (m moment) key() string { return fmt.Sprintf("%020d\x00%s\x00%020d", m.at, m.replica, m.number) }
+
+// momentAt is one with a key as Key makes them. A key of somebody's own making is somewhere in the order, too.
+func momentAt(key string) (m moment) {
+	at, rest, _ := strings.Cut(key, "\x00")
+	replica, number, _ := strings.Cut(rest, "\x00")
+	m.at, _ = strconv.ParseInt(at, 10, 64)
+	m.number, _ = strconv.ParseUint(number, 10, 64)
+	m.replica = replica
+	return m
+}
+
+// happened is a page of what happened here to the names of a question.
+func (d *Inspector) happened(q Question) Knowledge {
+	found, reached := collect(q, func(after string, size int) []Event { return d.events(q, momentAt(after), size) })
+	return Knowledge{Events: found, Reached: reached, Memory: d.memory(), Others: d.others.others()}
+}
+
+// events are the first ones after a moment.
+func (d *Inspector) events(q Question, after moment, size int) (page []Event) {
+	type placed struct {
+		moment
+		history.Event
+	}
+	now := time.Now()
+	first := limits.First[placed]{Most: size, Compare: func(a, b placed) int { return a.compare(b.moment) }}
+	d.History.Each(func(at time.Time, e *history.Event) {
+		if len(q.Names) == 0 || e.Name != q.Names[0] || !q.Period.has(now.Sub(at)) {
+			return
+		}
+		if m := (moment{at.UnixNano(), d.ID, e.Number()}); m.compare(after) > 0 {
+			first.Add(placed{m, *e})
+		}
+	})
+	all, _ := first.All()
+	for _, p := range all {
+		page = append(page, Event{
+			Key: p.key(), Replica: d.Replica, Age: max(now.Sub(time.Unix(0, p.at)), 1), Event: p.Event,
+		})
+	}
+	return page
+}
