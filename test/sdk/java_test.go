@@ -25,6 +25,7 @@ func TestJava(t *testing.T) {
 		{"client", "LossTest"},
 		{"client", "WaitTest"},
 		{"client", "ElectionTest"},
+		{"client", "LeasesTest"},
 		{"client", "locks.ThreadLocksTest"},
 		{"shedlock", "LockdLockProviderTest"},
 		{"spring", "LockdAutoConfigurationTest"},

@@ -46,7 +46,7 @@ final class Errors {
         if (f.is(Fault.FORBIDDEN, Fault.UNAUTHENTICATED, Fault.DENIED)) {
             return new AccessDeniedException(text, f.reason());
         }
-        if (f.is(Fault.UNAVAILABLE, Fault.SESSION_OVER, Fault.NO_ANSWER)) {
+        if (f.is(Fault.UNAVAILABLE, Fault.DRAINING, Fault.SESSION_OVER, Fault.NO_ANSWER)) {
             return new LockdUnavailableException(text, f.reason().isEmpty() ? "UNAVAILABLE" : f.reason());
         }
         return new LockdException(text, f.reason());
