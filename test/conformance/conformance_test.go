@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/lockd-io/lockd/test/harness"
@@ -25,17 +24,22 @@ func TestMain(m *testing.M) {
 	}}))
 }
 
-// sdks are the other languages, where their sources are, and how their drivers are started, if they can be.
+// sdks are the languages that have an SDK, where the sources are, and how their drivers are started.
 var sdks = []struct {
 	name, sources string
-	command       func() []string
-}{{"python", "../../sdk/python", python}, {"java", "../../sdk/java", func() []string { return nil }}}
+	command       func(t testing.TB) []string
+}{
+	{"go", "driver", func(testing.TB) []string { return []string{driverBin} }},
+	{"python", "../../sdk/python", python},
+	{"java", "../../sdk/java", java},
+}
 
 // python runs the driver over the sources, in a venv that scripts/ensure pythonsdk makes.
-func python() []string {
+func python(t testing.TB) []string {
+	t.Helper()
 	venv := "../../.cache/pythonsdk/newest/bin/python"
 	if _, err := os.Stat(venv); err != nil {
-		return nil
+		t.Fatalf("the runtimes are missing; run: scripts/ensure pythonsdk (%v)", err)
 	}
 	return []string{
 		"env", "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH=../../sdk/python/src:../../api/gen/python", venv,
@@ -43,25 +47,16 @@ func python() []string {
 	}
 }
 
-// variableOf has the command line of a language's driver, if it is not the usual one.
-func variableOf(language string) string { return "CONFORMANCE_" + strings.ToUpper(language) }
-
-// languages are those that have an SDK. The sources are looked at, so that go test repeats no result that is older than
-// they are.
-func languages(t testing.TB) []language {
+// java runs the driver on the jar that users get.
+func java(t testing.TB) []string {
 	t.Helper()
-	look := func(_ string, _ fs.DirEntry, err error) error { return err }
-	harness.Must(t, filepath.WalkDir("driver", look))
-	all := []language{{name: "go", command: []string{driverBin}}}
-	for _, sdk := range sdks {
-		_ = filepath.WalkDir(sdk.sources, look) // they may be elsewhere
-		l := language{name: sdk.name, command: strings.Fields(os.Getenv(variableOf(sdk.name)))}
-		if len(l.command) == 0 {
-			l.command = sdk.command()
-		}
-		all = append(all, l)
+	modules, err := harness.BuildJava()
+	harness.Must(t, err)
+	at := filepath.Join(modules, "client/target")
+	return []string{
+		"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp",
+		filepath.Join(at, "lockd-client.jar") + ":" + filepath.Join(at, "test-classes"), "io.lockd.client.Driver",
 	}
-	return all
 }
 
 // load reads all scenarios.
@@ -87,12 +82,13 @@ func load(t testing.TB) (all []*scenario) {
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	scenarios, w := load(t), newWorld(t)
-	for _, l := range languages(t) {
-		t.Run(l.name, func(t *testing.T) {
+	// The sources are looked at, so that go test repeats no result that is older than they are.
+	look := func(_ string, _ fs.DirEntry, err error) error { return err }
+	for _, sdk := range sdks {
+		harness.Must(t, filepath.WalkDir(sdk.sources, look))
+		t.Run(sdk.name, func(t *testing.T) {
 			t.Parallel()
-			if len(l.command) == 0 {
-				t.Skip(variableOf(l.name) + " has no command line of a driver")
-			}
+			l := language{name: sdk.name, command: sdk.command(t)}
 			for _, sc := range scenarios {
 				t.Run(sc.title, func(t *testing.T) {
 					t.Parallel()

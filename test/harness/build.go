@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Build builds one of the programs below cmd/ with some flags, and returns its path. All packages of a checkout share
@@ -22,11 +24,7 @@ func Build(program string, flags ...string) (string, error) {
 
 // BuildPackage is Build for a program of any package of the module.
 func BuildPackage(pkg string, flags ...string) (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		cache = os.TempDir()
-	}
-	dir := filepath.Join(cache, "lockd-test", sum(root()))
+	dir := shared()
 	bin := filepath.Join(dir, sum(pkg+strings.Join(flags, " ")), filepath.Base(pkg))
 	return bin, alone(dir, func() error {
 		args := append(append([]string{"build"}, flags...), "-o", bin, "github.com/lockd-io/lockd/"+pkg)
@@ -38,6 +36,37 @@ func BuildPackage(pkg string, flags ...string) (string, error) {
 		return nil
 	})
 }
+
+// BuildJava has Maven make the Java SDK and the examples with it, and returns the directory with the SDK's modules, each
+// of which has a target.
+func BuildJava() (modules string, err error) {
+	const all, sdk = "test/harness/java", "sdk/java"
+	dir := filepath.Join(shared(), "java")
+	return filepath.Join(dir, sdk), BuildMaven(dir, []string{"api/proto", sdk, "examples/java", "examples/spring", all}, all)
+}
+
+// BuildMaven has Maven package a project of this checkout, with some arguments, in a copy of its sources: in dir, when
+// one of them has changed.
+func BuildMaven(dir string, sources []string, project string, args ...string) error {
+	return BuildOnce(dir, root(), sources, func() error {
+		for _, source := range sources {
+			to := filepath.Join(dir, source)
+			if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(filepath.Join(root(), source)))); err != nil {
+				return err
+			}
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), mavenTime)
+		defer cancel()
+		args := append([]string{"--quiet", "--batch-mode", "--file", filepath.Join(dir, project), "package"}, args...)
+		if out, err := exec.CommandContext(ctx, "mvn", args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("mvn %s (it comes with scripts/ensure java): %w\n%s", project, err, out)
+		}
+		return nil
+	})
+}
+
+// mavenTime bounds a build, which may have to fetch what it needs.
+const mavenTime = 30 * time.Minute
 
 // BuildOnce calls build, unless it was called before for the same sources: files and directories in root. What
 // is built stays in a directory, which has a note of the sources too.
@@ -96,6 +125,15 @@ func digest(root string, sources []string) (string, error) {
 		}
 	}
 	return sum(all.String()), nil
+}
+
+// shared is the directory for what all packages of this checkout share.
+func shared() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	return filepath.Join(cache, "lockd-test", sum(root()))
 }
 
 // sum is a short name for a text.

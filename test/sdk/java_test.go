@@ -2,7 +2,6 @@ package sdk
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,19 +12,20 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
-// javaTime bounds what is run of Java, and its build, which may have to fetch what it needs.
+// javaTime bounds what is run of Java.
 const javaTime = 30 * time.Minute
 
 // TestJava runs the tests of the Java SDK, and of what stands on it, on the jars that users get.
 func TestJava(t *testing.T) {
 	t.Parallel()
-	sdk := filepath.Join(buildJava(t), "sdk/java")
+	sdk := buildJava(t)
 	// Each class has a JVM of its own, so that they run side by side.
 	for _, of := range []struct{ module, tests string }{
 		{"client", "HandleTest"},
 		{"client", "LossTest"},
 		{"client", "WaitTest"},
 		{"client", "ElectionTest"},
+		{"client", "LeasesTest"},
 		{"client", "locks.ThreadLocksTest"},
 		{"shedlock", "LockdLockProviderTest"},
 		{"spring", "LockdAutoConfigurationTest"},
@@ -49,7 +49,7 @@ func TestJava(t *testing.T) {
 // TestTheJarHasNothingThatMeetsOthers looks for classes that the program may have, too, in another version.
 func TestTheJarHasNothingThatMeetsOthers(t *testing.T) {
 	t.Parallel()
-	jar := filepath.Join(buildJava(t), "sdk/java/client/target/lockd-client.jar")
+	jar := filepath.Join(buildJava(t), "client/target/lockd-client.jar")
 	for line := range strings.Lines(runJava(t, "jar", "--list", "--file", jar)) {
 		name := strings.TrimSpace(line)
 		if strings.HasSuffix(name, ".class") && !strings.HasPrefix(name, "io/lockd/client/") {
@@ -77,38 +77,12 @@ func TestTheJavaSDKHasNoMonitors(t *testing.T) {
 	}))
 }
 
-// allOfJava has Maven make the examples with the SDK at hand.
-const allOfJava = `<project>
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>test</groupId>
-  <artifactId>all</artifactId>
-  <version>1</version>
-  <packaging>pom</packaging>
-  <modules>
-    <module>sdk/java</module>
-    <module>examples/java</module>
-    <module>examples/spring</module>
-  </modules>
-</project>
-`
-
-// buildJava has Maven make the SDK and the examples in a copy of their sources, when one of them has changed.
-func buildJava(t *testing.T) (tree string) {
+// buildJava makes the SDK and returns the directory with its modules.
+func buildJava(t *testing.T) string {
 	t.Helper()
-	sources := []string{"api/proto", "sdk/java", "examples/java", "examples/spring"}
-	tree = filepath.Join("target", "java")
-	harness.Must(t, harness.BuildOnce(tree, root, sources, func() error {
-		for _, dir := range sources {
-			to := filepath.Join(tree, dir)
-			if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(filepath.Join(root, dir)))); err != nil {
-				return err
-			}
-		}
-		harness.Must(t, os.WriteFile(filepath.Join(tree, "pom.xml"), []byte(allOfJava), 0o600))
-		runJava(t, "mvn", "--quiet", "--batch-mode", "--file", tree, "package")
-		return nil
-	}))
-	return tree
+	modules, err := harness.BuildJava()
+	harness.Must(t, err)
+	return modules
 }
 
 // runJava runs a program of Java and returns what it wrote.

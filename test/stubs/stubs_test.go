@@ -2,7 +2,6 @@ package stubs
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"os"
 	"os/exec"
@@ -18,8 +17,8 @@ import (
 
 const (
 	root = "../.."
-	// buildTime bounds a build, which may have to fetch the runtimes.
-	buildTime = 10 * time.Minute
+	// pipTime bounds the installation of stubs.
+	pipTime = 10 * time.Minute
 )
 
 func TestMain(m *testing.M) {
@@ -91,18 +90,7 @@ func buildJava(t *testing.T, runtimes string, versions []string) (tree string) {
 	t.Helper()
 	sources := []string{"api/proto", "api/gen/java", "test/stubs/java"}
 	tree = filepath.Join("target", runtimes+strings.Join(versions, ""))
-	err := harness.BuildOnce(tree, root, sources, func() error {
-		for _, dir := range sources {
-			to := filepath.Join(tree, dir)
-			if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(filepath.Join(root, dir)))); err != nil {
-				return err
-			}
-		}
-		run(t, "mvn", append([]string{"--quiet", "--batch-mode", "--file", filepath.Join(tree, "test/stubs/java"), "package"},
-			versions...)...)
-		return nil
-	})
-	harness.Must(t, err)
+	harness.Must(t, harness.BuildMaven(tree, sources, "test/stubs/java", versions...))
 	return tree
 }
 
@@ -129,7 +117,7 @@ func needs(t *testing.T, dir string) {
 
 func run(t *testing.T, name string, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), buildTime)
+	ctx, cancel := context.WithTimeout(t.Context(), pipTime)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, name, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)

@@ -46,21 +46,17 @@ final class Errors {
         if (f.is(Fault.FORBIDDEN, Fault.UNAUTHENTICATED, Fault.DENIED)) {
             return new AccessDeniedException(text, f.reason());
         }
-        if (f.is(Fault.UNAVAILABLE, Fault.SESSION_OVER, Fault.NO_ANSWER)) {
+        if (f.is(Fault.UNAVAILABLE, Fault.DRAINING, Fault.SESSION_OVER, Fault.NO_ANSWER)) {
             return new LockdUnavailableException(text, f.reason().isEmpty() ? "UNAVAILABLE" : f.reason());
         }
         return new LockdException(text, f.reason());
     }
 
     private static LockHeldException held(String what, NotGranted n) {
-        String who = n.getClient().isEmpty() ? n.getHeldBy() : n.getClient();
-        String text = what + ": the lock is held" + (who.isEmpty() ? "" : " by " + who)
-            + (n.getAnnotation().isEmpty() ? "" : " (" + n.getAnnotation() + ")")
-            + (n.getPeer().isEmpty() ? "" : " from " + n.getPeer())
-            + (n.hasHeldFor() ? " for " + n.getHeldFor().getSeconds() + " s" : "");
+        HolderInfo by = HolderInfo.of(n);
+        String text = what + ": the lock is held" + (by.who().isEmpty() ? "" : " by " + by.who());
         Duration retry = Duration.ofSeconds(n.getRetryAfter().getSeconds(), n.getRetryAfter().getNanos());
-        return new LockHeldException(text, n.getName(), retry, n.getHeldBy(), n.getClient(), n.getAnnotation(),
-            n.getPeer(), Duration.ofSeconds(n.getHeldFor().getSeconds(), n.getHeldFor().getNanos()));
+        return new LockHeldException(text, by, retry);
     }
 
     private static DeadlockException deadlock(String text, Failure f) {

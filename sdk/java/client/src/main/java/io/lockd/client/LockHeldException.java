@@ -6,29 +6,23 @@ import java.time.Duration;
 public class LockHeldException extends LockdException {
     private static final long serialVersionUID = 1L;
 
-    private final String name;
+    private final HolderInfo holder;
     private final Duration retryAfter;
-    private final String heldBy;
-    private final String client;
-    private final String annotation;
-    private final String peer;
-    private final Duration heldFor;
 
-    LockHeldException(String message, String name, Duration retryAfter, String heldBy, String client, String annotation,
-        String peer, Duration heldFor) {
+    LockHeldException(String message, HolderInfo holder, Duration retryAfter) {
         super(message, "LOCK_BUSY");
-        this.name = name;
+        this.holder = holder;
         this.retryAfter = retryAfter;
-        this.heldBy = heldBy;
-        this.client = client;
-        this.annotation = annotation;
-        this.peer = peer;
-        this.heldFor = heldFor;
     }
 
-    /** The lock; of several the one in the way, empty if that is not known. */
+    /** Who holds it, as far as known. */
+    public HolderInfo holder() {
+        return holder;
+    }
+
+    /** The lock; of several the one in the way. */
     public String name() {
-        return name;
+        return holder.name();
     }
 
     /** When that hold ends unless it is renewed or released; zero if that is not known. */
@@ -40,26 +34,26 @@ public class LockHeldException extends LockdException {
      * Begins with {@code <session>:<holder>}, or is the id that another Redis client uses. Empty if it is not known.
      */
     public String heldBy() {
-        return heldBy;
+        return holder.heldBy();
     }
 
     /** How the client that holds it names itself, for people. Empty where the replica that answered does not know. */
     public String client() {
-        return client;
+        return holder.client();
     }
 
     /** The network address that the client came from, known where client is; else empty. */
     public String peer() {
-        return peer;
+        return holder.peer();
     }
 
     /** For how long it holds it, known where client is; else zero. */
     public Duration heldFor() {
-        return heldFor;
+        return holder.heldFor();
     }
 
     /** The annotation of that hold, for people, its first 256 bytes. */
     public String annotation() {
-        return annotation;
+        return holder.annotation();
     }
 }

@@ -8,6 +8,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
 import java.util.function.IntConsumer;
 
 /**
@@ -31,6 +32,7 @@ public abstract class Request<R extends Request<R, H>, H> {
     private long lease;
     private long maxHold;
     private IntConsumer onQueued;
+    private Consumer<HolderInfo> onHeld;
 
     Request(Engine engine) {
         this.engine = engine;
@@ -141,9 +143,20 @@ public abstract class Request<R extends Request<R, H>, H> {
         return self();
     }
 
+    /**
+     * Has a function told who is in the way, if it has to wait: at once if the server that answers knows, else after a
+     * second or more; again when it is somebody else. Nothing is told while nobody is known. It is called as that of
+     * {@link #onQueued} is.
+     */
+    public R onHeld(Consumer<HolderInfo> told) {
+        onHeld = told;
+        return self();
+    }
+
     private AcquireAsk ask(long wait) {
+        Consumer<HolderInfo> told = onHeld;
         return new AcquireAsk(engine, new AcquireAsk.Spec(items(), holder, annotation, actor, wait, lease,
-            maxHold), onQueued);
+            maxHold), onQueued, told == null ? null : by -> told.accept(HolderInfo.of(by)));
     }
 
     private String what() {
@@ -203,9 +216,11 @@ public abstract class Request<R extends Request<R, H>, H> {
         }
     }
 
-    /** The answer, after what onQueued is told. */
+    /** The answer, after what the functions of the caller are told. */
     private CompletableFuture<Answer> told(AcquireAsk ask) {
-        return onQueued == null ? ask.ask() : ask.ask().thenApplyAsync(a -> a, engine.callbacksOrHere());
+        CompletableFuture<Answer> answer = ask.ask();
+        return onQueued == null && onHeld == null ? answer
+            : answer.thenApplyAsync(a -> a, engine.callbacksOrHere());
     }
 
     /** {@link #acquire} whatever interrupts the thread; its flag is then set afterwards. */

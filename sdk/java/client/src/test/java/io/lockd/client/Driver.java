@@ -145,7 +145,7 @@ public final class Driver {
     private static Map<String, Object> detail(Exception e) {
         if (e instanceof LockHeldException h) {
             return Map.of("name", h.name(), "held_by", h.heldBy(), "client", h.client(), "annotation", h.annotation(),
-                "retry_after", h.retryAfter().toMillis());
+                "address", h.peer(), "held_for", h.heldFor().toMillis(), "retry_after", h.retryAfter().toMillis());
         }
         if (e instanceof LockLostException l) {
             return Map.of("reason", l.lostReason().name());

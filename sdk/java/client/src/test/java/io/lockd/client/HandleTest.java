@@ -66,6 +66,13 @@ class HandleTest {
     }
 
     @Test
+    void whatOthersWriteIsEscapedWhereItIsShown() {
+        HolderInfo by = new HolderInfo("n", "s:h", "bil\nling", "nightly", "10.0.0.7:1", Duration.ofSeconds(12));
+        assertEquals("bil\\u{a}ling (nightly) from 10.0.0.7:1 for 12 s", by.who());
+        assertEquals("", new HolderInfo("n", "", "", "", "", Duration.ZERO).who());
+    }
+
+    @Test
     void tellsWhoReleasedItByForce() throws Exception {
         BlockingQueue<LockLostException> told = new LinkedBlockingQueue<>();
         Held h = client.lock("forced").acquire();

@@ -9,12 +9,14 @@ import java.net.Socket;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** A way to a server that can be cut: then nothing passes any more, and nobody is told. */
+/** A way to a server that can be cut: then nothing passes any more, or no answers, and nobody is told. */
 final class Proxy implements AutoCloseable {
     private final ServerSocket listener = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
     private final Set<Socket> sockets = ConcurrentHashMap.newKeySet();
     private final int port;
     private volatile boolean cut;
+    private volatile boolean losesAnswers;
+    private volatile boolean kept;
 
     Proxy(String target) throws IOException {
         port = Integer.parseInt(target.substring(target.lastIndexOf(':') + 1));
@@ -36,6 +38,16 @@ final class Proxy implements AutoCloseable {
         cut = on;
     }
 
+    /** Has answers be lost from now on. */
+    void loseAnswers() {
+        losesAnswers = true;
+    }
+
+    /** Whether something came that did not pass. */
+    boolean kept() {
+        return kept;
+    }
+
     private void accept() {
         try {
             for (;;) {
@@ -43,22 +55,24 @@ final class Proxy implements AutoCloseable {
                 Socket server = new Socket(InetAddress.getLoopbackAddress(), port);
                 sockets.add(client);
                 sockets.add(server);
-                run(() -> copy(client, server));
-                run(() -> copy(server, client));
+                run(() -> copy(client, server, false));
+                run(() -> copy(server, client, true));
             }
         } catch (IOException e) {
             // closed
         }
     }
 
-    private void copy(Socket from, Socket to) {
+    private void copy(Socket from, Socket to, boolean answers) {
         byte[] buffer = new byte[1 << 16];
         try (InputStream in = from.getInputStream(); OutputStream out = to.getOutputStream()) {
             for (int n = in.read(buffer); n >= 0; n = in.read(buffer)) {
-                while (cut) {
-                    Thread.sleep(1);
+                for (; cut; Thread.sleep(1)) {
+                    kept = true;
                 }
-                out.write(buffer, 0, n);
+                if (!answers || !losesAnswers) {
+                    out.write(buffer, 0, n);
+                }
             }
         } catch (IOException | InterruptedException e) {
             // it ends

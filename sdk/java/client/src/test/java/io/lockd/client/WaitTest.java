@@ -9,12 +9,14 @@ import io.lockd.client.testing.LockdForTests;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
@@ -165,6 +167,27 @@ class WaitTest {
             throw new IllegalStateException(e);
         } finally {
             over.countDown();
+        }
+    }
+
+    @Test
+    void whoWaitsIsToldWhoIsInTheWay() throws Exception {
+        try (LockdClient billing = LockdClient.builder(lockd.address()).name("billing").build()) {
+            Held first = billing.lock("told").annotation("first").acquire();
+            CompletableFuture<Held> second = billing.lock("told").annotation("second").acquireAsync();
+            World.until("it waits", () -> client.look("told").waiters() == 1);
+            BlockingQueue<HolderInfo> told = new LinkedBlockingQueue<>();
+            BlockingQueue<Integer> ahead = new LinkedBlockingQueue<>();
+            CompletableFuture<Held> third = client.lock("told").onHeld(told::add).onQueued(ahead::add).acquireAsync();
+            HolderInfo by = told.poll(1, TimeUnit.MINUTES);
+            assertEquals("told billing first", by.name() + " " + by.client() + " " + by.annotation());
+            assertFalse(by.heldBy().isEmpty());
+            assertTrue(by.who().startsWith("billing (first) from "), by::who);
+            first.unlock();
+            assertEquals("second", told.poll(1, TimeUnit.MINUTES).annotation());
+            second.get(1, TimeUnit.MINUTES).unlock();
+            third.get(1, TimeUnit.MINUTES).unlock();
+            assertEquals(List.of(1), List.copyOf(ahead)); // the number stayed, though somebody else is in the way
         }
     }
 

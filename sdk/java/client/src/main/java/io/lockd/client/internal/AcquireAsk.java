@@ -4,8 +4,10 @@ import io.lockd.v1.Acquire;
 import io.lockd.v1.AcquireItem;
 import io.lockd.v1.Limits;
 import io.lockd.v1.LockKind;
+import io.lockd.v1.Queued;
 import io.lockd.v1.SessionRequest;
 import java.util.List;
+import java.util.function.Consumer;
 import java.util.function.IntConsumer;
 
 /** A request for a lock, or for several. */
@@ -25,15 +27,19 @@ public final class AcquireAsk extends Ask {
     private final Spec spec;
     private final Acquire acquire;
     private final IntConsumer onQueued;
+    private final Consumer<Queued> onHeld;
     private final long begun;
     private final long end;
     private boolean asked;
+    private int position;
 
-    public AcquireAsk(Engine engine, Spec spec, IntConsumer onQueued) {
+    /** onQueued is told positions, onHeld who is in the way; each may be null. */
+    public AcquireAsk(Engine engine, Spec spec, IntConsumer onQueued, Consumer<Queued> onHeld) {
         super(engine);
         this.spec = spec;
         this.onQueued = onQueued;
-        this.acquire = message(spec);
+        this.onHeld = onHeld;
+        this.acquire = message(spec, onHeld != null);
         begun = engine.loop.now();
         end = begun + Math.max(spec.patience(), 0);
         changes = true;
@@ -53,9 +59,10 @@ public final class AcquireAsk extends Ask {
         return spec.patience() == 0;
     }
 
-    private static Acquire message(Spec spec) {
+    private static Acquire message(Spec spec, boolean tellHolder) {
         Acquire.Builder a = Acquire.newBuilder()
-            .setHolder(spec.holder()).setAnnotation(spec.annotation()).setActor(spec.actor());
+            .setHolder(spec.holder()).setAnnotation(spec.annotation()).setActor(spec.actor())
+            .setTellHolder(tellHolder);
         if (spec.lease() > 0) {
             a.setLease(Beats.duration(spec.lease()));
         }
@@ -82,10 +89,16 @@ public final class AcquireAsk extends Ask {
         return spec.items().size();
     }
 
-    /** Has the caller told its position, in the thread for its functions. */
-    void queued(int position) {
-        if (onQueued != null) {
-            engine.callbacks.execute(() -> onQueued.accept(position));
+    /** Has the caller told what is new, in the thread for its functions. again: not for the first time on a stream. */
+    void queued(Queued q, boolean again) {
+        int now = q.getPosition();
+        if (onQueued != null && !(again && now == position)) {
+            engine.callbacks.execute(() -> onQueued.accept(now));
+        }
+        position = now;
+        if (onHeld != null && !(q.getHeldBy().isEmpty() && q.getClient().isEmpty())) {
+            Queued by = q.getName().isEmpty() ? q.toBuilder().setName(spec.items().get(0).name()).build() : q;
+            engine.callbacks.execute(() -> onHeld.accept(by));
         }
     }
 

@@ -133,6 +133,11 @@ public final class Channels {
         return settings.admin;
     }
 
+    /** How many addresses there are. */
+    public int targets() {
+        return settings.targets.size();
+    }
+
     /** An address for unary calls, another one for each number. */
     public String target(int number) {
         return settings.targets.get(number % settings.targets.size());

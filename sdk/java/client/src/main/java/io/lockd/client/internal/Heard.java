@@ -56,9 +56,10 @@ final class Heard {
             case QUEUED:
                 Call waits = s.pending.get(m.getRequestId());
                 if (waits != null && waits.asks != null) {
+                    boolean again = waits.waits;
                     waits.waits = true;
                     if (!waits.abandoned) {
-                        waits.asks.queued(m.getQueued().getPosition());
+                        waits.asks.queued(m.getQueued(), again);
                     }
                 }
                 break;
