@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,11 +45,15 @@ type Status struct {
 	Err error
 	// Session is the id by which the server knows the session, with Connected.
 	Session string
+	// TTL is what WithTTL or WithSessionTTL asked for, 0 if neither did.
+	TTL time.Duration
 }
 
 // Client keeps one session with a server, opens it when it is first needed, goes on with it when its stream breaks, and
 // opens a new one when it ends. All methods may be called from any goroutine.
 type Client struct {
+	addr     string   // as it was given to Dial
+	opts     []Option // likewise
 	targets  []string
 	settings settings
 	base     time.Time // instants count from here
@@ -56,10 +62,11 @@ type Client struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu         sync.Mutex          // guards the fields below, and those of the session; comes before those of endings
-	watched    map[string]*watched // by name
-	session    *session            // nil while there is none
-	open       bool                // the session takes new requests
+	mu         sync.Mutex                // guards the fields below, and those of the session; comes before those of endings
+	watched    map[string]*watched       // by name
+	ofTTL      map[time.Duration]*Client // those of WithTTL
+	session    *session                  // nil while there is none
+	open       bool                      // the session takes new requests
 	connecting bool
 	connectErr error         // of the last attempt to connect
 	failures   int           // attempts or short streams in a row
@@ -82,7 +89,7 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("dial %q: %w", addr, err)
 	}
 	c := &Client{
-		targets: targets, base: time.Now(), changed: make(chan struct{}), watched: make(map[string]*watched),
+		addr: addr, opts: opts, targets: targets, base: time.Now(), changed: make(chan struct{}), watched: make(map[string]*watched),
 	}
 	c.settings.open.Features = []lockdv1.Feature{lockdv1.Feature_FEATURE_BATCH, lockdv1.Feature_FEATURE_RESUME}
 	for _, o := range opts {
@@ -108,22 +115,32 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Close releases all locks and ends the session. It waits up to 2 s for the server to confirm that, and much shorter if
-// nothing is held. If that does not come it returns ErrOutcomeUnknown, and the leases run out by themselves.
+// Close releases all locks and ends the session, and those of the Clients of WithTTL. It waits up to 2 s for the server
+// to confirm that, and much shorter if nothing is held. If that does not come it returns ErrOutcomeUnknown, and the
+// leases run out by themselves.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	s := c.session
+	others := slices.Collect(maps.Values(c.ofTTL))
 	c.endWatchesLocked(nil)
 	c.changeLocked()
 	c.mu.Unlock()
 	c.cancel()
+	closing := make(chan error) // side by side: each may take its 2 s
+	for _, other := range others {
+		go func() { closing <- other.Close() }()
+	}
 	released := s == nil || s.leave()
 	c.wg.Wait()
+	var err error
 	if !released {
-		return fmt.Errorf("close: %w", ErrOutcomeUnknown)
+		err = fmt.Errorf("close: %w", ErrOutcomeUnknown)
 	}
-	return nil
+	for range others {
+		err = cmp.Or(err, <-closing)
+	}
+	return err
 }
 
 // now reads the monotonic clock.
@@ -135,6 +152,7 @@ func (c *Client) tellLocked(st Status) {
 	if c.settings.onStatus == nil {
 		return
 	}
+	st.TTL = c.settings.open.GetSessionTtl().AsDuration()
 	c.untold = append(c.untold, st)
 	if len(c.untold) == 1 {
 		go c.tellAll()

@@ -65,9 +65,19 @@ func WithConnectWait(d time.Duration) Option { return func(s *settings) { s.conn
 // ErrOutcomeUnknown, or ErrUnavailable if the request was surely not sent. The default is DefaultAnswerTimeout.
 func WithAnswerTimeout(d time.Duration) Option { return func(s *settings) { s.answerWithin = d } }
 
-// WithOnStatus has f called when the relation with the server changes, in one goroutine, in order. What it is told late
-// because it does not return has changed since. It may call all methods of the Client. After Close no call begins.
-func WithOnStatus(f func(Status)) Option { return func(s *settings) { s.onStatus = f } }
+// WithOnStatus has f called when the relation with the server changes, in order, one call at a time. What it is told
+// late because it does not return has changed since. It may call all methods of the Client. After Close no call begins.
+// It is told of the Clients of WithTTL, too; the TTL of the Status says which.
+func WithOnStatus(f func(Status)) Option {
+	turn := make(chan struct{}, 1) // shared with the Clients of WithTTL
+	return func(s *settings) {
+		s.onStatus = func(st Status) {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			f(st)
+		}
+	}
+}
 
 // WithDialOptions adds gRPC options: credentials (the default is what WithTLS says), a dialer, interceptors.
 func WithDialOptions(opts ...grpc.DialOption) Option {

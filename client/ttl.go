@@ -1,0 +1,41 @@
+package client
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// WithTTL returns a Client like this one whose leases have another TTL, as WithSessionTTL has it: a lock that must be
+// free five seconds after its holder crashed, in a program whose other locks outlive a pause of a minute. It is a
+// session of its own: its connection, its heartbeats, its part of what a client may have, and its holders, so a lock of
+// c is held by somebody else for it. It is made once for each TTL, shared by all who ask for it, and closed with c. A
+// TTL that the server does not allow is an ErrInvalid of the first use.
+func (c *Client) WithTTL(ttl time.Duration) (*Client, error) {
+	if ttl <= 0 {
+		return nil, fmt.Errorf("a TTL of %v: %w", ttl, ErrInvalid)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, ErrClosed
+	}
+	if other := c.ofTTL[ttl]; other != nil && !other.isClosed() {
+		return other, nil
+	}
+	other, err := Dial(c.addr, slices.Concat(c.opts, []Option{WithSessionTTL(ttl)})...)
+	if err != nil {
+		return nil, err
+	}
+	if c.ofTTL == nil {
+		c.ofTTL = make(map[time.Duration]*Client)
+	}
+	c.ofTTL[ttl] = other
+	return other, nil
+}
+
+func (c *Client) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
