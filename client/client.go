@@ -62,7 +62,7 @@ type Client struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu         sync.Mutex                // guards the fields below, and those of the session; comes before those of endings
+	mu         sync.Mutex                // guards the fields below and the session's; comes before those of endings
 	watched    map[string]*watched       // by name
 	ofTTL      map[time.Duration]*Client // those of WithTTL
 	session    *session                  // nil while there is none
@@ -89,7 +89,8 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("dial %q: %w", addr, err)
 	}
 	c := &Client{
-		addr: addr, opts: opts, targets: targets, base: time.Now(), changed: make(chan struct{}), watched: make(map[string]*watched),
+		addr: addr, opts: opts, targets: targets, base: time.Now(),
+		changed: make(chan struct{}), watched: make(map[string]*watched),
 	}
 	c.settings.open.Features = []lockdv1.Feature{lockdv1.Feature_FEATURE_BATCH, lockdv1.Feature_FEATURE_RESUME}
 	for _, o := range opts {
