@@ -37,12 +37,13 @@ func BuildPackage(pkg string, flags ...string) (string, error) {
 	})
 }
 
-// BuildJava has Maven make the Java SDK and the examples with it, and returns the directory with the SDK's modules, each
-// of which has a target.
+// BuildJava has Maven make the Java SDK and the examples with it, and returns the directory with the SDK's modules, of
+// which each has a target.
 func BuildJava() (modules string, err error) {
 	const all, sdk = "test/harness/java", "sdk/java"
 	dir := filepath.Join(shared(), "java")
-	return filepath.Join(dir, sdk), BuildMaven(dir, []string{"api/proto", sdk, "examples/java", "examples/spring", all}, all)
+	sources := []string{"api/proto", sdk, "examples/java", "examples/spring", all}
+	return filepath.Join(dir, sdk), BuildMaven(dir, sources, all)
 }
 
 // BuildMaven has Maven package a project of this checkout, with some arguments, in a copy of its sources: in dir, when
