@@ -167,9 +167,11 @@ func (c *Client) tellAll() {
 	for len(c.untold) > 0 {
 		st := c.untold[0]
 		c.mu.Unlock()
+		c.settings.telling <- struct{}{}
 		if c.ctx.Err() == nil {
 			c.settings.onStatus(st)
 		}
+		<-c.settings.telling
 		c.mu.Lock()
 		c.untold = c.untold[1:]
 	}

@@ -25,6 +25,7 @@ type settings struct {
 	connectWait  time.Duration
 	answerWithin time.Duration
 	onStatus     func(Status)
+	telling      chan struct{} // full while onStatus is called; shared with the Clients of WithTTL
 	tls          *TLS
 	tokenPath    string
 	token        credentials.PerRPCCredentials // of tokenPath, nil if that is empty
@@ -69,14 +70,8 @@ func WithAnswerTimeout(d time.Duration) Option { return func(s *settings) { s.an
 // late because it does not return has changed since. It may call all methods of the Client. After Close no call begins.
 // It is told of the Clients of WithTTL, too; the TTL of the Status says which.
 func WithOnStatus(f func(Status)) Option {
-	turn := make(chan struct{}, 1) // shared with the Clients of WithTTL
-	return func(s *settings) {
-		s.onStatus = func(st Status) {
-			turn <- struct{}{}
-			defer func() { <-turn }()
-			f(st)
-		}
-	}
+	telling := make(chan struct{}, 1)
+	return func(s *settings) { s.onStatus, s.telling = f, telling }
 }
 
 // WithDialOptions adds gRPC options: credentials (the default is what WithTLS says), a dialer, interceptors.

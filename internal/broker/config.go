@@ -8,8 +8,7 @@ import (
 	"github.com/lockd-io/lockd/internal/limits"
 )
 
-// Config is what a Broker is told at its start. All fields are required but KeyPrefix, History and
-// Tracer.
+// Config is what a Broker is told at its start. All but KeyPrefix, History and Tracer are required.
 type Config struct {
 	// Replica is this process's name for people.
 	Replica string
