@@ -3,6 +3,7 @@ package grpcapi
 import (
 	"context"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -10,6 +11,7 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/session"
 )
@@ -30,6 +32,9 @@ func unary(b *broker.Broker, operators bool, d door, log *zap.Logger, m *metrics
 			}
 		}
 		done := func() {}
+		if isList(req) {
+			ctx = inspect.Billed(ctx, func(took time.Duration) { b.Tenants().Spend(tenantOf(ctx), took) })
+		}
 		if err == nil && ours {
 			var left func()
 			if left, err = admit(ctx, b, operators, info.FullMethod, req); err == nil {

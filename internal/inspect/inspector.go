@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -91,6 +92,7 @@ func (d *Inspector) Locks(ctx context.Context, prefix, cursor string, size int) 
 	}
 	defer d.listings.Leave()
 	states, next, err := d.Store.List(ctx, prefix, cursor, size)
+	bill(ctx, time.Duration(len(states))*limits.Looked)
 	if err != nil {
 		return nil, "", err
 	}

@@ -80,6 +80,8 @@ type Knowledge struct {
 	Others []Memory `json:"others,omitempty"`
 	// Reached is the key up to which it looked, if there may be more behind that.
 	Reached string `json:"reached,omitempty"`
+	// Took is how long it took to find all that.
+	Took time.Duration `json:"took,omitempty"`
 }
 
 // Leased is a lease of a session, with its place in the order.
@@ -207,12 +209,17 @@ func (d *Inspector) askAll(ctx context.Context, q Question) ([]Knowledge, Asking
 	return d.ask(ctx, q)
 }
 
+// mostTook is what an answer of a replica is said to have taken at most: a processor that was busy with others, or that
+// stood still, is not what it cost.
+const mostTook = time.Second
+
 // ask asks all replicas. What some of them know is better than nothing.
 func (d *Inspector) ask(ctx context.Context, q Question) ([]Knowledge, Asking, error) {
 	q.By = d.self()
 	known, asked, err := d.peers.Ask(ctx, q)
 	for _, k := range known {
 		d.others.heard(k.By)
+		bill(ctx, min(k.Took, mostTook))
 	}
 	if errors.Is(err, peers.ErrBusy) {
 		err = d.Denied("inspections", peers.MaxQuestions)
@@ -255,8 +262,9 @@ func everywhere[T listed](ctx context.Context, d *Inspector, q Question,
 // answer is what this replica knows.
 func (d *Inspector) answer(q Question) Knowledge {
 	d.others.heard(q.By)
+	began := time.Now()
 	k := d.known(q)
-	k.By = d.self()
+	k.By, k.Took = d.self(), time.Since(began)
 	return k
 }
 

@@ -9,6 +9,7 @@ const (
 	Sign     = 4 * time.Microsecond   // a heartbeat, or a message that asks for nothing
 	OddByte  = Refusal / 100          // a byte of a message that only package proto can read: 80 to 400 ns
 	Glance   = 100 * time.Nanosecond  // a lease that is looked at for a list
+	Looked   = 10 * time.Microsecond  // a name that the store is asked for, for a list
 	Leaving  = 60 * time.Microsecond  // a place in a queue of the store that is given up
 	Watching = 100 * time.Microsecond // a name that is watched from now on: subscriptions, and a look
 	Change   = 200 * time.Microsecond // the end of a hold whose name the same tenant watches, with what it costs Redis

@@ -84,7 +84,8 @@ func TestWhatBrokenConnectionsDeliverLateIsNotDone(t *testing.T) {
 				calm := w.goroutines()
 				crowd := begin(t.Context(), w.players(false))
 				overtaken := func(p *redistest.Proxy) bool { return p.LateCounts().Overtaken > 0 }
-				for i := 0; i < tier.Pick(30, 1000) || !ends && i < 1000 && !slices.ContainsFunc(links, overtaken); i++ {
+				found := func() bool { return !ends && slices.ContainsFunc(links, overtaken) }
+				for i := 0; i < 1000 && !found() && (!ends || i < tier.Pick(30, 1000)); i++ {
 					w.cutLate(links[w.rand.IntN(len(links))], tier.Pick(2*time.Second, 20*time.Second))
 				}
 				served := crowd.end(3*w.ttl + harness.Patience)

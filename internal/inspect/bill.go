@@ -1,0 +1,21 @@
+package inspect
+
+import (
+	"context"
+	"time"
+)
+
+type billKey struct{}
+
+// Billed returns a context for calls of an Inspector that somebody pays for: pay is called with how long the processors
+// of all replicas were at work for them.
+func Billed(ctx context.Context, pay func(time.Duration)) context.Context {
+	return context.WithValue(ctx, billKey{}, pay)
+}
+
+// bill has whoever asked pay.
+func bill(ctx context.Context, took time.Duration) {
+	if pay, ok := ctx.Value(billKey{}).(func(time.Duration)); ok && took > 0 {
+		pay(took)
+	}
+}
