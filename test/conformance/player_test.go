@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,6 +185,8 @@ func (p *play) command(s step) error {
 				all = append(all, p.own(name))
 			}
 			fields[w.field] = all
+		case "derived":
+			fields[w.field] = p.own(fmt.Sprint(w.value))
 		case "hold":
 			name := fmt.Sprint(w.value)
 			fields[w.field] = p.own(name)
@@ -199,7 +202,7 @@ func (p *play) command(s step) error {
 
 // send has the driver of a client carry a command out.
 func (p *play) send(of string, c *command, fields map[string]any) error {
-	d := p.drivers[of]
+	d := p.drivers[cmp.Or(p.sc.derived[of], of)]
 	if d == nil {
 		return fmt.Errorf("the process of %s has ended", of)
 	}

@@ -17,6 +17,7 @@ type scenario struct {
 	replicas int                 // of its own; 0 = those that all scenarios share
 	tokens   map[string][]string // the locks that a client with this token may use; nil = all may do everything
 	clients  []string            // in the order of their names
+	derived  map[string]string   // clients that with_ttl makes: of which one
 	options  map[string][]word   // of clients
 	alone    map[string]bool     // the clients that have a process of their own
 	redis    bool                // it has a Redis of its own
@@ -105,7 +106,7 @@ func (r *reader) pairs(n *yaml.Node, what string, do func(key, value *yaml.Node)
 func (r *reader) scenario(n *yaml.Node) {
 	r.sc = &scenario{
 		file: r.file, at: fmt.Sprintf("%s:%d", r.file, n.Line),
-		options: make(map[string][]word), alone: make(map[string]bool),
+		options: make(map[string][]word), alone: make(map[string]bool), derived: make(map[string]string),
 	}
 	r.commands = make(map[string]verb)
 	r.pairs(n, "a scenario", func(key, value *yaml.Node) {
@@ -165,7 +166,7 @@ func (r *reader) client(name, options *yaml.Node) {
 func (r *reader) useClient(n *yaml.Node) {
 	if !isClient(n.Value) {
 		r.bad(n, "%q is no client: they are single letters", n.Value)
-	} else if !slices.Contains(r.sc.clients, n.Value) {
+	} else if r.sc.derived[n.Value] == "" && !slices.Contains(r.sc.clients, n.Value) {
 		r.sc.clients = append(r.sc.clients, n.Value)
 	}
 }
@@ -249,6 +250,12 @@ func (r *reader) names(s *step, n *yaml.Node) {
 			if _, ok := r.commands[fmt.Sprint(w.value)]; !ok {
 				r.bad(n, "there is no %v before this step", w.value)
 			}
+		case "derived":
+			name := fmt.Sprint(w.value)
+			if slices.Contains(r.sc.clients, name) || r.sc.derived[name] != "" || r.sc.derived[s.subject] != "" {
+				r.bad(n, "there is a client %s already, or %s is not connected by itself", name, s.subject)
+			}
+			r.sc.derived[name] = s.subject
 		case "client":
 			name := fmt.Sprint(w.value)
 			r.sc.alone[name] = r.sc.alone[name] || s.subject == "driver"

@@ -40,9 +40,10 @@ var verbs = map[string]map[string]verb{
 		"campaign": {
 			form: "election:name as term:new by candidate:text", options: "wait:time annotation:text", answer: "fence",
 		},
-		"resign":  {form: "term:hold"},
-		"observe": {form: "election:name as observe:new"},
-		"close":   {},
+		"resign":   {form: "term:hold"},
+		"observe":  {form: "election:name as observe:new"},
+		"with_ttl": {form: "session_ttl:time as other:derived"},
+		"close":    {},
 	},
 	"proxy": {
 		"break":   {form: "client:client", options: "at:number"},
@@ -190,7 +191,7 @@ func newWord(field, sort, text string) (word, error) {
 			items = append(items, item{name, kind})
 		}
 		w.value = items
-	case "client":
+	case "client", "derived":
 		if !isClient(text) {
 			err = fmt.Errorf("%q is no client: they are single letters", text)
 		}

@@ -44,6 +44,7 @@ class Unsupported(Exception):
 class Driver:
     def __init__(self) -> None:
         self.clients: dict[str, lockd.aio.Client] = {}
+        self.of_ttl: dict[tuple[str, float], str] = {}  # names, by that of the client they are of, and their TTL
         self.holds: dict[str, lockd.aio.Held] = {}
         self.jobs: dict[str, asyncio.Task[Any]] = {}  # that go on: waits by id, watches and observers by name
         self.loop = asyncio.get_running_loop()
@@ -85,7 +86,8 @@ class Driver:
         named = c["client"]
 
         def told(s: lockd.Status) -> None:
-            self.loop.call_soon_threadsafe(lambda: say(event="status", client=named, status=s.state))
+            of = self.of_ttl.get((named, s.ttl), named)
+            self.loop.call_soon_threadsafe(lambda: say(event="status", client=of, status=s.state))
 
         options: lockd.ClientOptions = {
             "name": c.get("name", ""),
@@ -99,6 +101,11 @@ class Driver:
         if c.get("answer_timeout"):
             options["answer_timeout"] = c["answer_timeout"] / 1000
         self.clients[named] = lockd.aio.connect(c["addrs"], **options)
+
+    async def do_with_ttl(self, c: Command) -> None:
+        ttl = c["session_ttl"] / 1000
+        self.of_ttl[c["client"], ttl] = c["other"]
+        self.clients[c["other"]] = self.clients[c["client"]].with_ttl(ttl)
 
     async def do_close(self, c: Command) -> None:
         await self.clients[c["client"]].close()

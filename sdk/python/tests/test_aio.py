@@ -132,3 +132,20 @@ def test_a_cancelled_release_goes_on(address: str, client: lockd.Client, name: s
             pass
 
     run(address, test)
+
+
+def test_a_ttl_of_its_own_is_a_session_of_its_own(address: str, other: lockd.Client, name: str) -> None:
+    async def test(c: lockd.aio.Client) -> None:
+        quick = c.with_ttl(10)
+        assert quick is c.with_ttl(10)
+        async with c.lock(name), quick.lock(name + "2") as held:
+            assert held.remaining() <= 10
+            with pytest.raises(lockd.LockHeld):
+                await quick.lock(name, wait=0).acquire()
+        await quick.lock(name).acquire()
+        await c.close()
+        with pytest.raises(lockd.ClientClosed):
+            await quick.lock(name).acquire()
+        assert not other.look(name).held
+
+    run(address, test)

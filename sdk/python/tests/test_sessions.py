@@ -268,3 +268,47 @@ def test_an_interrupted_wait_leaves_nothing(address: str, client: lockd.Client, 
 def test_a_server_for_tests_of_your_own(lockd_server: LockdServer, name: str) -> None:
     with lockd.connect(lockd_server.address) as c, c.lock(name) as held:
         assert held.is_held
+
+
+class Turns:
+    """A function for `on_status` that waits in its first call, and notes whether it is called meanwhile."""
+
+    def __init__(self) -> None:
+        self.ttls: list[float] = []
+        self.go_on = threading.Event()
+
+    def __call__(self, status: lockd.Status) -> None:
+        self.ttls.append(status.ttl)
+        assert self.go_on.wait(PATIENCE)
+
+
+def test_a_ttl_of_its_own_is_a_session_of_its_own(address: str, other: lockd.Client, name: str) -> None:
+    told = Turns()
+    c = lockd.connect(address, session_ttl=60, on_status=told, answer_timeout=PATIENCE)
+    quick = c.with_ttl(10)
+    assert c.with_ttl(10) is quick and c.with_ttl(20) is not quick
+    slow, soon = c.lock(name + "slow").acquire(), quick.lock(name + "soon").acquire()
+    assert slow.remaining() > 30 and soon.remaining() <= 10
+    with pytest.raises(lockd.LockHeld):
+        quick.lock(name + "slow", wait=0).acquire()
+    assert len(told.ttls) == 1  # the other session is told of when that has returned
+    told.go_on.set()
+    until("both sessions were told of", lambda: len(told.ttls) == 2)
+    assert sorted(told.ttls) == [10, 60]
+    quick.close()
+    assert not soon.is_held and slow.is_held
+    again = c.with_ttl(10).lock(name + "soon").acquire()
+    c.close()
+    assert not again.is_held
+    with other.lock(name + "slow", wait=0), other.lock(name + "soon", wait=0):
+        pass
+    for closed in (lambda: c.with_ttl(10), quick.lock(name, wait=0).acquire):
+        with pytest.raises(lockd.ClientClosed):
+            closed()
+
+
+def test_a_ttl_that_is_not_allowed_is_refused(client: lockd.Client, name: str) -> None:
+    with pytest.raises(lockd.Invalid):
+        client.with_ttl(0)
+    with pytest.raises(lockd.Invalid):
+        client.with_ttl(0.001).lock(name).acquire()

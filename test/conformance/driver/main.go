@@ -21,6 +21,7 @@ func main() {
 		out:     json.NewEncoder(os.Stdout),
 		clients: make(map[string]*client.Client),
 		holds:   make(map[string]*client.Lock),
+		ofTTL:   make(map[string]string),
 		ends:    make(map[string]context.CancelFunc),
 	}
 	lines := bufio.NewScanner(os.Stdin)
@@ -52,6 +53,7 @@ type command struct {
 	ReleaseOnDisconnect bool     `json:"release_on_disconnect"`
 	TokenFile           string   `json:"token_file"`
 	Actor               string   `json:"actor"` // of lock, too
+	Other               string   `json:"other"` // of with_ttl: the client that it makes
 
 	// lock, lock_all
 	Kind       string   `json:"kind"`
@@ -89,6 +91,7 @@ type driver struct {
 	out     *json.Encoder
 	clients map[string]*client.Client
 	holds   map[string]*client.Lock
+	ofTTL   map[string]string             // names of clients, by that of the one they are of, and their TTL
 	ends    map[string]context.CancelFunc // of commands, by their id as text, and of watches
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ type op func(*driver, context.Context, *command) (fields, error)
 // ops are the commands. What is not here is not supported.
 var ops = map[string]op{
 	"connect":      (*driver).connect,
+	"with_ttl":     (*driver).withTTL,
 	"close":        (*driver).closeClient,
 	"lock":         (*driver).lockOne,
 	"lock_all":     (*driver).lockAll,
@@ -47,7 +49,10 @@ func (d *driver) unsupported(context.Context, *command) (fields, error) { return
 
 func (d *driver) connect(_ context.Context, c *command) (fields, error) {
 	opts := []client.Option{client.WithName(c.Name), client.WithOnStatus(func(s client.Status) {
-		d.say(fields{"event": "status", "client": c.Client, "status": strings.ToUpper(string(s.State))})
+		d.mu.Lock()
+		of := cmp.Or(d.ofTTL[c.Client+s.TTL.String()], c.Client)
+		d.mu.Unlock()
+		d.say(fields{"event": "status", "client": of, "status": strings.ToUpper(string(s.State))})
 	})}
 	if c.SessionTTL != nil {
 		opts = append(opts, client.WithSessionTTL(ms(c.SessionTTL)))
@@ -72,6 +77,20 @@ func (d *driver) connect(_ context.Context, c *command) (fields, error) {
 	defer d.mu.Unlock()
 	d.clients[c.Client] = made
 	return fields{}, nil
+}
+
+func (d *driver) withTTL(_ context.Context, c *command) (fields, error) {
+	return d.on(c, func(cl *client.Client) (fields, error) {
+		made, err := cl.WithTTL(ms(c.SessionTTL))
+		if err != nil {
+			return nil, err
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.ofTTL[c.Client+ms(c.SessionTTL).String()] = c.Other
+		d.clients[c.Other] = made
+		return fields{}, nil
+	})
 }
 
 func (d *driver) closeClient(_ context.Context, c *command) (fields, error) {

@@ -358,9 +358,18 @@ class Client:
         Unavailable if the server does not agree in time."""
         return Watch(self._engine, name)
 
+    def with_ttl(self, ttl: float) -> Client:
+        """A client like this one whose locks outlive the last sign of life for another time, in seconds, as
+        `session_ttl` has it: for a lock that must be free five seconds after a crash, in a program whose other locks
+        survive a pause of a minute. It is a session of its own, with its own connection, heartbeats and holders, so a
+        lock of the one is held by somebody else for the other. It is made once for each TTL, shared by all who ask for
+        it, and closed with this client. A TTL that the server does not allow is Invalid when it is first used."""
+        return self._engine.with_ttl(ttl, Client)
+
     def close(self) -> None:
-        """Releases all locks and ends the session. Waits up to 2 s, and much shorter if nothing is held; raises
-        OutcomeUnknown if the server does not confirm it. No thread of the client is left. Doing it twice is fine."""
+        """Releases all locks and ends the session, and those of `with_ttl`. Waits up to 2 s, and much shorter if
+        nothing is held; raises OutcomeUnknown if the server does not confirm it. No thread of the client is left. Doing
+        it twice is fine."""
         self._engine.close()
 
     def __enter__(self) -> Client:

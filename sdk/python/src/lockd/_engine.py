@@ -9,12 +9,14 @@ are called by a thread of their own. Threads: one reads each stream, one of gRPC
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import logging
 import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from lockd.errors import (
     PERMANENT,
@@ -38,7 +40,7 @@ from lockd.errors import (
 )
 from lockd.v1 import session_service_pb2 as pb
 
-from . import _fork
+from . import _check, _fork
 from ._call import Broken, Call, NoAnswer, SessionOver
 from ._clock import Timers, now
 from ._connect import Connector
@@ -49,14 +51,17 @@ from ._watches import Watches
 
 log = logging.getLogger("lockd")
 
+_F = TypeVar("_F")
 _CLOSE_TIMEOUT = 2.0  # of close; a tenth of it is enough if the server's answer means nothing
 
 
 class Engine:
     """What a client is made of."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, parent: Engine | None = None) -> None:
         self.settings = settings
+        self._parent = parent  # it has the functions of the user called
+        self._of_ttl: dict[float, tuple[Engine, Any]] = {}  # with their faces
         self.pid = os.getpid()
         self._reset()
         _fork.register(self)
@@ -74,6 +79,19 @@ class Engine:
         self._waiting: list[Call] = []  # for a session
         self._untold: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._telling = False
+
+    def with_ttl(self, ttl: float, face: Callable[[Engine], _F]) -> _F:
+        """The face of an engine like this one, of another session TTL. It is made once for each, and closed with this
+        one."""
+        _check.seconds("ttl", ttl, positive=True)
+        with self.mu:
+            if self.closed:
+                raise ClientClosed()
+            if ttl not in self._of_ttl or self._of_ttl[ttl][0].closed:
+                made = Engine(dataclasses.replace(self.settings, session_ttl=ttl), self)
+                self._of_ttl[ttl] = made, face(made)
+            found: _F = self._of_ttl[ttl][1]
+            return found
 
     # Requests.
 
@@ -270,10 +288,15 @@ class Engine:
     def status_locked(self, state: str, **more: Any) -> None:
         """Has the user told."""
         if self.settings.on_status is not None:
-            self.tell_locked(self.settings.on_status, Status(state, **more))
+            self.tell_locked(self.settings.on_status, Status(state, ttl=self.settings.session_ttl or 0, **more))
 
     def tell_locked(self, call: Callable[..., object], *args: Any) -> None:
-        """Has a function of the user called, by a thread that ends when there is nothing more to tell; in order."""
+        """Has a function of the user called, by a thread that ends when there is nothing more to tell; in order. It is
+        one thread for all TTLs: the lock of a parent comes after those of its children."""
+        if self._parent is not None:
+            with self._parent.mu:
+                self._parent.tell_locked(call, *args)
+            return
         self._untold.append((call, args))
         self.timers.at_locked(now(), self._tell)
 
@@ -298,8 +321,15 @@ class Engine:
     # The end.
 
     def close(self) -> None:
-        """Releases all locks and ends the session. Waits up to 2 s for the server to confirm that, and much shorter if
-        nothing is held. Raises OutcomeUnknown if that does not come. Doing it twice is fine."""
+        """Releases all locks and ends the session, and those of other TTLs, side by side. Waits up to 2 s for the
+        server to confirm that, and much shorter if nothing is held. Raises OutcomeUnknown if that does not come. Doing
+        it twice is fine."""
+        released = [end() for end in self._begin_close()]
+        if not all(released):
+            raise OutcomeUnknown("the server did not confirm that all is released")
+
+    def _begin_close(self) -> list[Callable[[], bool]]:
+        """Begins to release all. Returns what waits for the end, for each session, and says whether all is released."""
         with self.mu:
             first, self.closed = not self.closed, True
             s = self.session
@@ -307,7 +337,13 @@ class Engine:
             self.changed_locked()
             self.connector.end_locked()
             streams = [st for st in (s.stream, s.parked) if st is not None] if s is not None else []
-            released = s is None or not first or self._leave(s)
+            left = self._leave(s) if s is not None and first else None
+        ends = [functools.partial(self._end_close, s, streams, left)]
+        return ends + [end for other, _ in self._of_ttl.values() for end in other._begin_close()]
+
+    def _end_close(self, s: Session | None, streams: list[Stream], left: Callable[[], bool] | None) -> bool:
+        with self.mu:
+            released = left is None or left()
             self.timers.end_locked()
             if s is not None and not s.over:
                 for st in streams:
@@ -315,11 +351,11 @@ class Engine:
         joins = [self.connector.join, self.timers.join, *(st.join for st in streams)]
         for join in joins:
             join()
-        if not released:
-            raise OutcomeUnknown("the server did not confirm that all is released")
+        return released
 
-    def _leave(self, s: Session) -> bool:
-        """Ends all locks and says Goodbye. It waits for the end of the session, and says whether all is released."""
+    def _leave(self, s: Session) -> Callable[[], bool]:
+        """Ends all locks and says Goodbye. Returns what waits for the end of the session, with the lock held, and says
+        whether all is released."""
         s.leaving = True
         busy = bool(s.holds.by_key or s.pending or s.queue)
         s.finish_grants(ClientClosed())
@@ -327,9 +363,13 @@ class Engine:
         if s.stream is None and s.parked is None:  # nobody to say it to
             self.end_session_locked(s, ClientClosed())
         end = now() + (_CLOSE_TIMEOUT if busy else _CLOSE_TIMEOUT / 10)
-        while not s.over and (left := end - now()) > 0:
-            self.decided.wait(left)
-        return not busy or s.said
+
+        def wait() -> bool:
+            while not s.over and (left := end - now()) > 0:
+                self.decided.wait(left)
+            return not busy or s.said
+
+        return wait
 
     def forked(self) -> None:
         """Makes it new in a child process, which holds nothing: what was is its parent's."""

@@ -34,7 +34,8 @@ class ClientOptions(TypedDict, total=False):
     token_file: str
     """Shows the token in a file to the server. The file is read again for each stream."""
     on_status: Callable[[Status], object] | None
-    """Is told when the relation with the server changes, by a thread of the client, in order. It may use the client."""
+    """Is told when the relation with the server changes, by a thread of the client, in order. It may use the client.
+    It is told of the clients of `with_ttl`, too: `ttl` of the Status says which."""
 
 
 def engine_of(given: str | Sequence[str], options: ClientOptions) -> Engine:

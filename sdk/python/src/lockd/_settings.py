@@ -34,6 +34,8 @@ class Status:
     """How long all locks are still surely held, in seconds, with AT_RISK."""
     error: Exception | None = None
     """Why, with DISCONNECTED and INTERRUPTED."""
+    ttl: float = 0
+    """Of which session it is: the TTL that `with_ttl` or `session_ttl` asked for, 0 if neither did."""
 
 
 @dataclass(frozen=True)

@@ -360,6 +360,10 @@ class Client:
         """Tells of each end of a hold of a name, for `async with`."""
         return Watch(self._engine, name)
 
+    def with_ttl(self, ttl: float) -> Client:
+        """A client like this one of another session TTL, as `lockd.Client.with_ttl`. Nothing is awaited."""
+        return self._engine.with_ttl(ttl, Client)
+
     async def close(self) -> None:
         """Releases all locks and ends the session, as `lockd.Client.close`, in a thread of its own. Being cancelled
         does not stop it."""

@@ -14,9 +14,12 @@ import io.lockd.v1.SetLimit;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
 
@@ -29,6 +32,9 @@ public final class LockdClient implements AutoCloseable {
     private final LockdLocks locks = new LockdLocks(this);
     private final Operator operator;
     private final Set<AutoCloseable> parts = ConcurrentHashMap.newKeySet();
+    private final ReentrantLock mutex = new ReentrantLock(); // guards the fields below
+    private final Map<Duration, LockdClient> ofTtl = new HashMap<>();
+    private volatile boolean closed;
 
     LockdClient(Engine engine) {
         this.engine = engine;
@@ -46,6 +52,37 @@ public final class LockdClient implements AutoCloseable {
     /** The same with options. */
     public static LockdClientBuilder builder(String addresses) {
         return new LockdClientBuilder(addresses);
+    }
+
+    /**
+     * A client like this one whose locks outlive the last sign of life for another time, as {@code sessionTtl} of the
+     * builder has it: for a lock that must be free five seconds after a crash, in a program whose other locks survive a
+     * pause of a minute. It is a session of its own, with its own connection, heartbeats and holders, so a lock of the
+     * one is held by somebody else for the other. It is made once for each TTL, shared by all who ask for it, and
+     * closed with this client. A TTL that the server does not allow is refused when it is first used.
+     *
+     * @throws IllegalArgumentException if the TTL is not above zero
+     * @throws ClientClosedException if this client was closed
+     */
+    public LockdClient withTtl(Duration ttl) {
+        if (ttl.isNegative() || ttl.isZero()) {
+            throw new IllegalArgumentException("a TTL of " + ttl);
+        }
+        mutex.lock();
+        try {
+            if (closed) {
+                throw new ClientClosedException("a TTL of " + ttl + ": the client was closed", "CLIENT_CLOSED");
+            }
+            return ofTtl.compute(ttl, (key, made) -> made != null && !made.closed ? made
+                : new LockdClient(engine.withTtl(key)));
+        } finally {
+            mutex.unlock();
+        }
+    }
+
+    /** The TTL that this client asked for; zero if it takes that of the server. */
+    public Duration sessionTtl() {
+        return engine.ttl();
     }
 
     /** A request for a lock: {@code client.lock("orders/42").waitUpTo(Duration.ofSeconds(5)).acquire()}. */
@@ -158,7 +195,8 @@ public final class LockdClient implements AutoCloseable {
     }
 
     /**
-     * Releases all locks and ends the session. It waits up to 2 s for the server, and much shorter if nothing is held.
+     * Releases all locks and ends the session, and those of the clients of {@link #withTtl}. It waits up to 2 s for the
+     * server, and much shorter if nothing is held.
      * If no answer comes the leases run out by themselves. All that waits ends with {@link ClientClosedException}.
      * Closing it twice is fine.
      */
@@ -169,7 +207,11 @@ public final class LockdClient implements AutoCloseable {
 
     /** Is close, and says whether the server confirmed that all is released. */
     public boolean closeAndConfirm() {
+        List<LockdClient> others = endAll();
         boolean confirmed = engine.close();
+        for (LockdClient other : others) {
+            confirmed &= other.closeAndConfirm();
+        }
         for (AutoCloseable part : parts) {
             try {
                 part.close();
@@ -178,6 +220,19 @@ public final class LockdClient implements AutoCloseable {
             }
         }
         return confirmed;
+    }
+
+    /** Begins to end this client and those of its TTLs, side by side: each may take its 2 s. Returns the latter. */
+    private List<LockdClient> endAll() {
+        mutex.lock();
+        try {
+            closed = true;
+            ofTtl.values().forEach(LockdClient::endAll);
+            engine.beginClose();
+            return List.copyOf(ofTtl.values());
+        } finally {
+            mutex.unlock();
+        }
     }
 
     /** Has something ended with the client; or at once if that was closed. */

@@ -9,8 +9,10 @@ import java.time.Duration;
  * @param validFor with AT_RISK, how long all locks are still surely held; else zero
  * @param why with DISCONNECTED and INTERRUPTED, for people; else empty
  * @param session with CONNECTED, the id by which the server knows the session; else empty
+ * @param ttl of which session it is: the TTL that {@link LockdClient#withTtl} or {@code sessionTtl} asked for, zero if
+ *     neither did
  */
-public record Status(State state, Duration validFor, String why, String session) {
+public record Status(State state, Duration validFor, String why, String session, Duration ttl) {
     /** The states. */
     public enum State {
         /** A session was opened, or goes on. */

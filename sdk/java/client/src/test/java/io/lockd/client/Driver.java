@@ -71,13 +71,15 @@ public final class Driver {
         return t;
     });
     private final Map<String, LockdClient> clients = new ConcurrentHashMap<>();
+    /** Names of clients, by that of the one they are of, and their TTL. */
+    private final Map<String, String> ofTtl = new ConcurrentHashMap<>();
     private final Map<String, Held> holds = new ConcurrentHashMap<>();
     private final Map<String, Term> terms = new ConcurrentHashMap<>();
     private final Map<String, AutoCloseable> watches = new ConcurrentHashMap<>();
     private final Map<Long, Thread> waits = new ConcurrentHashMap<>();
     private final Map<String, Op> ops = Map.ofEntries(
-        Map.entry("connect", this::connect), Map.entry("close", this::close), Map.entry("lock", this::lock),
-        Map.entry("lock_all", this::lockAll), Map.entry("cancel", this::cancel), Map.entry("unlock", this::unlock),
+        Map.entry("connect", this::connect), Map.entry("with_ttl", this::withTtl),
+        Map.entry("close", this::close), Map.entry("lock", this::lock), Map.entry("lock_all", this::lockAll), Map.entry("cancel", this::cancel), Map.entry("unlock", this::unlock),
         Map.entry("extend", c -> done(() -> held(c).extend(c.millis("lease")))),
         Map.entry("shorten", c -> done(() -> held(c).shorten(c.millis("lease")))),
         Map.entry("make_fixed", c -> done(() -> held(c).makeFixed(c.millis("lease")))),
@@ -207,7 +209,8 @@ public final class Driver {
         String as = c.text("client");
         LockdClientBuilder b = LockdClient.builder(String.join(",", c.<String>list("addrs"))).name(c.text("name"))
             .actor(c.text("actor")).tokenFile(c.text("token_file"))
-            .onStatus(s -> say(Map.of("event", "status", "client", as, "status", s.state().name())));
+            .onStatus(s -> say(Map.of("event", "status", "client", ofTtl.getOrDefault(as + s.ttl(), as),
+                "status", s.state().name())));
         if (c.has("session_ttl")) {
             b.sessionTtl(c.millis("session_ttl"));
         }
@@ -221,6 +224,13 @@ public final class Driver {
             b.releaseOnDisconnect();
         }
         clients.put(as, b.build());
+        return Map.of();
+    }
+
+    private Map<String, Object> withTtl(Command c) {
+        Duration ttl = c.millis("session_ttl");
+        ofTtl.put(c.text("client") + ttl, c.text("other"));
+        clients.put(c.text("other"), client(c).withTtl(ttl));
         return Map.of();
     }
 

@@ -2,6 +2,8 @@ package io.lockd.client;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotSame;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -19,27 +21,27 @@ import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
 /** Waiting, its end, and many who wait. TEST_LONG=1 does more of the same. */
 class WaitTest {
     private static final boolean LONG = "1".equals(System.getenv("TEST_LONG"));
 
-    private World world;
-    private LockdForTests lockd;
-    private LockdClient client;
+    private static World world;
+    private static LockdForTests lockd;
+    private static LockdClient client;
 
-    @BeforeEach
-    void start() throws Exception {
+    @BeforeAll
+    static void start() throws Exception {
         world = new World();
         lockd = world.lockd();
         client = LockdClient.connect(lockd.address());
     }
 
-    @AfterEach
-    void end() throws Exception {
+    @AfterAll
+    static void end() throws Exception {
         client.close();
         lockd.close();
         world.close();
@@ -189,6 +191,54 @@ class WaitTest {
             third.get(1, TimeUnit.MINUTES).unlock();
             assertEquals(List.of(1), List.copyOf(ahead)); // the number stayed, though somebody else is in the way
         }
+    }
+
+    @Test
+    void aTtlOfItsOwnIsASessionOfItsOwn() throws Exception {
+        BlockingQueue<Duration> ttls = new LinkedBlockingQueue<>();
+        CountDownLatch both = new CountDownLatch(1);
+        LockdClient c = LockdClient.builder(lockd.address()).name("ttls").sessionTtl(Duration.ofMinutes(1))
+            .onStatus(s -> {
+                ttls.add(s.ttl());
+                awaits(both);
+            }).build();
+        LockdClient quick = c.withTtl(Duration.ofSeconds(10));
+        assertSame(quick, c.withTtl(Duration.ofSeconds(10)));
+        assertNotSame(quick, c.withTtl(Duration.ofSeconds(20)));
+        Held slow = c.lock("ttl/slow").acquire();
+        Held soon = quick.lock("ttl/soon").acquire();
+        assertTrue(slow.remaining().toSeconds() > 30, slow.remaining()::toString);
+        assertTrue(soon.remaining().toSeconds() < 11, soon.remaining()::toString);
+        assertFalse(quick.lock("ttl/slow").tryAcquire().isPresent());
+        assertEquals(1, ttls.size()); // the other session is told of when that has returned
+        both.countDown();
+        assertEquals(Duration.ofSeconds(70), ttls.take().plus(ttls.take()));
+        quick.close();
+        assertFalse(soon.isHeld());
+        LockdClient next = c.withTtl(Duration.ofSeconds(10));
+        next.lock("ttl/soon").acquire();
+        c.close();
+        assertFalse(client.look("ttl/soon").held());
+        assertThrows(ClientClosedException.class, () -> next.lock("ttl/soon").tryAcquire());
+        assertThrows(ClientClosedException.class, () -> c.withTtl(Duration.ofSeconds(10)));
+        World.until("its threads have ended", () -> Thread.getAllStackTraces().keySet().stream()
+            .noneMatch(t -> t.getName().contains("ttls")));
+    }
+
+    private static void awaits(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    @Test
+    void aTtlThatIsNotAllowedIsRefused() {
+        assertThrows(IllegalArgumentException.class, () -> client.withTtl(Duration.ZERO));
+        LockdException refused = assertThrows(LockdException.class,
+            () -> client.withTtl(Duration.ofMillis(1)).lock("ttl/short").acquire());
+        assertEquals("INVALID_DURATION", refused.reason());
     }
 
     @Test

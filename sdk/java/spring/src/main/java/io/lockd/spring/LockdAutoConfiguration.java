@@ -77,7 +77,7 @@ public class LockdAutoConfiguration {
         @Bean
         @ConditionalOnMissingBean(name = "lockdHealthIndicator")
         HealthIndicator lockdHealthIndicator(LockdClient client, LockdConnection connection) {
-            return new LockdHealthIndicator(connection).connect(client);
+            return new LockdHealthIndicator(connection, client).connect();
         }
     }
 }

@@ -10,17 +10,20 @@ import org.springframework.boot.health.contributor.HealthIndicator;
 /**
  * Is up while the client has a session with lockd whose locks can be renewed. A probe asks nobody: lockd is asked once,
  * when the program starts, so that the client connects; from then on the client is told, and goes on trying by itself.
+ * Sessions of {@link LockdClient#withTtl} do not count: who uses one is told by its locks.
  */
 final class LockdHealthIndicator implements HealthIndicator {
     private final LockdConnection connection;
+    private final LockdClient client;
     private volatile LockdException failed;
 
-    LockdHealthIndicator(LockdConnection connection) {
+    LockdHealthIndicator(LockdConnection connection, LockdClient client) {
         this.connection = connection;
+        this.client = client;
     }
 
     /** Has the client connect, without waiting for it. */
-    LockdHealthIndicator connect(LockdClient client) {
+    LockdHealthIndicator connect() {
         Thread asks = new Thread(() -> {
             try {
                 client.look("health");
@@ -35,7 +38,7 @@ final class LockdHealthIndicator implements HealthIndicator {
 
     @Override
     public Health health() {
-        Optional<Status> last = connection.last();
+        Optional<Status> last = connection.last(client.sessionTtl());
         if (last.isPresent()) {
             return told(last.get());
         }

@@ -72,14 +72,20 @@ class LockdAutoConfigurationTest {
         String address = lockd.address();
         program(address).run(context -> {
             awaits(context, Status.UP);
-            context.getBean(LockdConnection.class).told(
-                new io.lockd.client.Status(State.AT_RISK, Duration.ofSeconds(9), "", ""));
+            atRisk(context, Duration.ofHours(1)); // of a session that is not the client's own
+            awaits(context, Status.UP);
+            atRisk(context, Duration.ZERO);
             awaits(context, Status.DOWN);
             lockd.close();
             awaits(context, Status.DOWN);
             lockd = LockdForTests.start(PROGRAM, Map.of("LOCKD_LISTEN", address));
             awaits(context, Status.UP);
         });
+    }
+
+    private static void atRisk(ApplicationContext context, Duration ttl) {
+        context.getBean(LockdConnection.class)
+            .told(new io.lockd.client.Status(State.AT_RISK, Duration.ofSeconds(9), "", "", ttl));
     }
 
     @Test

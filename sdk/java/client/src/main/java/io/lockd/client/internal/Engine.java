@@ -2,6 +2,7 @@ package io.lockd.client.internal;
 
 import io.lockd.client.internal.Call.Answer;
 import io.lockd.v1.OnDisconnect;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -22,6 +23,7 @@ public final class Engine {
     private static final long MAX_BACKOFF = 3_000_000_000L;
 
     final Settings settings;
+    private final String name;
     final Loop loop;
     final Callbacks callbacks;
     final Channels channels;
@@ -50,12 +52,27 @@ public final class Engine {
     private final List<Stream> streams = new ArrayList<>();
 
     public Engine(Settings settings, String name) {
+        this(settings, name, new Callbacks("lockd-" + name + "-calls"));
+    }
+
+    private Engine(Settings settings, String name, Callbacks callbacks) {
         this.settings = settings;
+        this.name = name;
+        this.callbacks = callbacks;
         loop = new Loop("lockd-" + name);
-        callbacks = new Callbacks("lockd-" + name + "-calls");
         channels = new Channels(settings, loop);
         watches = new Watches(this);
         callbacks.execute(() -> { }); // what it needs is there before the first loss
+    }
+
+    /** One like it, of another session TTL. The same thread calls the functions of both. */
+    public Engine withTtl(Duration ttl) {
+        return new Engine(settings.withTtl(ttl.toNanos()), name + '-' + ttl, new Callbacks(callbacks));
+    }
+
+    /** What was asked for; zero if nothing was. */
+    public Duration ttl() {
+        return Duration.ofNanos(Beats.nanos(settings.open.getSessionTtl()));
     }
 
     public long answerNanos() {
@@ -112,7 +129,8 @@ public final class Engine {
 
     void tell(String state, long validNanos, Failure why, String id) {
         if (settings.onStatus != null) {
-            callbacks.execute(() -> settings.onStatus.accept(new Settings.News(state, validNanos, why, id)));
+            callbacks.execute(() -> settings.onStatus.accept(new Settings.News(state, validNanos, why, id,
+                Beats.nanos(settings.open.getSessionTtl()))));
         }
     }
 
@@ -292,9 +310,14 @@ public final class Engine {
 
     // The end.
 
-    /** Releases all locks and ends the session within 2 s. It says whether all is surely released. */
-    public boolean close() {
+    /** Has all locks released and the session ended within 2 s, and does not wait for it. */
+    public void beginClose() {
         loop.execute(this::closeAll);
+    }
+
+    /** Waits for the end of beginClose, and says whether all is surely released. */
+    public boolean close() {
+        beginClose();
         if (loop.over()) {
             return left.join();
         }

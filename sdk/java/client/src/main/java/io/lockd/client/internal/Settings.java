@@ -11,7 +11,7 @@ public final class Settings {
     public record Tls(String caFile, String certFile, String keyFile, String serverName) { }
 
     /** A change of the relation with the server. */
-    public record News(String state, long validNanos, Failure why, String session) { }
+    public record News(String state, long validNanos, Failure why, String session, long ttlNanos) { }
 
     final List<String> targets;
     final String admin;
@@ -34,5 +34,11 @@ public final class Settings {
         this.tokenFile = tokenFile;
         this.onStatus = onStatus;
         this.executor = executor;
+    }
+
+    /** The same with another TTL of the session. */
+    Settings withTtl(long nanos) {
+        return new Settings(targets, admin, open.toBuilder().setSessionTtl(Beats.duration(nanos)).build(), answerNanos,
+            connectWaitNanos, tls, tokenFile, onStatus, executor);
     }
 }
