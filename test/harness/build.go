@@ -59,9 +59,9 @@ func BuildMaven(dir string, sources []string, project string, args ...string) er
 		ctx, cancel := context.WithTimeout(context.Background(), mavenTime)
 		defer cancel()
 		// It takes all processors for a minute, and other tests run.
-		args := append([]string{"-n", "19", "mvn", "--quiet", "--batch-mode", "--file", filepath.Join(dir, project),
-			"package"}, args...)
-		if out, err := exec.CommandContext(ctx, "nice", args...).CombinedOutput(); err != nil {
+		pom := filepath.Join(dir, project)
+		mvn := append([]string{"-n", "19", "mvn", "--quiet", "--batch-mode", "--file", pom, "package"}, args...)
+		if out, err := exec.CommandContext(ctx, "nice", mvn...).CombinedOutput(); err != nil {
 			return fmt.Errorf("mvn %s (it comes with scripts/ensure java): %w\n%s", project, err, out)
 		}
 		return nil
