@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/certs/certstest"
@@ -61,7 +62,8 @@ var loads = map[string]load{
 		return crowd(20, func(ctx context.Context, _ int) { deaf(ctx, conn) })
 	}},
 
-	"overlapping names": {run: talks(100, asks("", 8))},
+	"overlapping names":                  {run: talks(100, asks("", 8))},
+	"lists of all names that there were": {run: lists},
 
 	"forbidden names":               {only: true, says: []string{"FORBIDDEN"}, run: talks(100, asks("forbidden ", 1))},
 	"one forbidden name of several": {only: true, says: []string{"FORBIDDEN"}, run: talks(100, asks("forbidden ", 8))},
@@ -95,6 +97,28 @@ var loads = map[string]load{
 	"unknown keys": {only: true, says: []string{"TOKEN_INVALID"}, run: knocks, shows: func() string {
 		return forged(fmt.Sprint(rand.Uint64()))
 	}},
+}
+
+// lists are asked for without a pause, while there are more and more names.
+func lists(conn *grpc.ClientConn) func(ctx context.Context) {
+	return func(ctx context.Context) {
+		go talks(4, asks("mine ", 1))(conn)(ctx)
+		service := lockdv1.NewInspectServiceClient(conn)
+		crowd(16, func(ctx context.Context, i int) {
+			var err error
+			switch i % 4 {
+			case 0:
+				_, err = service.ListBusiest(ctx, &lockdv1.ListBusiestRequest{Window: durationpb.New(time.Hour)})
+			case 1:
+				_, err = service.ListEvents(ctx, &lockdv1.ListEventsRequest{Name: "wanted"})
+			case 2:
+				_, err = service.ListHolds(ctx, &lockdv1.ListHoldsRequest{})
+			default:
+				_, err = service.ListWaiters(ctx, &lockdv1.ListWaitersRequest{})
+			}
+			tell(err)
+		})(ctx)
+	}
 }
 
 // forged is a JWT of the issuer, which has not signed it.
