@@ -85,13 +85,17 @@ func (s *seldom) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// guard bounds how long an answer may take to be read, and tells clients of gRPC where they are.
+// guard bounds how long a body may take to come, also if nobody reads it, and an answer to be read; and it tells clients
+// of gRPC where they are.
 func guard(key string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == "PRI" {
 			hijackGRPC(key, w)
 			return
 		}
+		c := http.NewResponseController(w)
+		_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // of net/http, as below
+		_ = c.SetWriteDeadline(time.Time{})             // there is that of the answer before
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		h.ServeHTTP(&answer{ResponseWriter: w}, r)
@@ -111,7 +115,7 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 func (a *answer) WriteHeader(code int) {
 	if !a.begun {
 		a.begun = true
-		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(answerTime)) // of net/http
+		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(answerTime))
 	}
 	a.ResponseWriter.WriteHeader(code)
 }
@@ -140,16 +144,22 @@ type Bodies struct {
 // NewBodies makes Bodies.
 func NewBodies(most int) *Bodies { return &Bodies{int64(most), make(limits.Slots, largeBodies)} }
 
-// Read reads the body of a request, all of it. From then on the request's context ends when its client goes.
+// Read reads the body of a request, all of it. From then on the request's context ends when its client goes, and only
+// then: who does not call it has to be done within bodyTime. After an error the connection is closed.
 func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // of net/http
-	defer func() { _ = c.SetReadDeadline(time.Time{}) }()
-	body := http.MaxBytesReader(w, r.Body, b.most)
+	text, err := b.read(http.MaxBytesReader(w, r.Body, b.most))
+	if err != nil {
+		w.Header().Set("Connection", "close")
+		return nil, err
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	return text, nil
+}
+
+func (b *Bodies) read(body io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(body, smallBody+1))
 	if err == nil && len(text) > smallBody {
 		if !b.large.TryEnter() {
-			w.Header().Set("Connection", "close")
 			return nil, ErrTooMany
 		}
 		defer b.large.Leave()

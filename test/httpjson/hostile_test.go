@@ -46,10 +46,11 @@ func TestRequestsThatDoNotEnd(t *testing.T) {
 		"half a header":    {begin + "Content-", ""},
 		"no body":          {begin + "Content-Length: 100\r\n\r\n{", "408 "},
 		"a large body":     {begin + "Content-Length: 9000\r\n\r\n" + strings.Repeat(" ", 8000), "408 "},
+		"a refused one":    {begin + "Origin: http://b\r\nContent-Length: 100\r\n\r\n{", "403 "},
 		"a chunk":          {begin + "Transfer-Encoding: chunked\r\n\r\n5\r\n{", "408 "},
-		"a huge header":    {begin + "A: " + strings.Repeat("x", 100_000) + "\r\n\r\n", "431 "},
+		"a huge header":    {begin + "A: " + strings.Repeat("x", 17_000) + "\r\n\r\n", "431 "},
 		"two requests":     {"GET /v1/status HTTP/1.1\r\nHost: a\r\n\r\nGET /v1/st", "200 OK"},
-		"no HTTP":          {"\x16\x03\x01\x02\x00\x01\x00", "400 "},
+		"no HTTP":          {"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", "400 "},
 		"a later version":  {"GET / HTTP/3.0\r\n\r\n", "505 "},
 		"a frame of HTTP2": {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\xff\xff", "\x00\x00\x00\x04"},
 	} {
