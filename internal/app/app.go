@@ -110,7 +110,8 @@ func (a *App) Run(ctx context.Context) error {
 		a.serve("http", func() error { return a.web.Serve(l) })
 	}
 	a.log.Info("lockd serves", zap.String(observe.KeyListen, a.Addr()), zap.String(observe.KeyOpsListen, a.OpsAddr()),
-		zap.String(observe.KeyAdminListen, a.AdminAddr()), zap.String(observe.KeyHTTPListen, a.HTTPAddr()), zap.String(observe.KeyReplica, a.cfg.Replica),
+		zap.String(observe.KeyAdminListen, a.AdminAddr()), zap.String(observe.KeyHTTPListen, a.HTTPAddr()),
+		zap.String(observe.KeyReplica, a.cfg.Replica),
 		zap.String(observe.KeyStore, a.cfg.Store.Kind), zap.String(observe.KeyVersion, Version))
 	a.warnOfClearText()
 	a.warnOfNoIdentities()

@@ -1,11 +1,11 @@
 // Package httpapi lets clients make lockd's unary calls by HTTP/JSON.
 //
-// A request is read in whole and made a call by the generated package gateway, as api/http.yaml says. Calls takes it from
-// there on the way of calls by gRPC: identity, rights, quotas, limits and audit are there and not here. The answer is
-// written by package web. A client that goes while its call waits ends that call.
+// A request is read in whole and made a call by the generated package gateway, as api/http.yaml says. Calls takes it
+// from there on the way of calls by gRPC: identity, rights, quotas, limits and audit are there and not here. The answer
+// is written by package web. A client that goes while its call waits ends that call.
 //
-// Beside the calls there are addresses for the locks of Terraform, see terraform.go, and the description of all this for
-// programs. Streams are not offered.
+// Beside the calls there are addresses for the locks of Terraform, see terraform.go, and the description of all this
+// for programs. Streams are not offered.
 package httpapi
 
 import (
@@ -76,14 +76,16 @@ func New(calls Calls, l limits.Limits) (http.Handler, error) {
 			return metadata.MD{"traceparent": r.Header["Traceparent"], "tracestate": r.Header["Tracestate"]}
 		}),
 		runtime.WithDisablePathLengthFallback(), runtime.WithDisableHTTPMethodOverride(),
-		runtime.WithErrorHandler(
-			func(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error) {
-				h.fail(w, err)
-			}),
-		runtime.WithRoutingErrorHandler(
-			func(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
-				h.lost(w, r, code)
-			}),
+		runtime.WithErrorHandler(func(
+			_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error,
+		) {
+			h.fail(w, err)
+		}),
+		runtime.WithRoutingErrorHandler(func(
+			_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int,
+		) {
+			h.lost(w, r, code)
+		}),
 	)
 	ctx := context.Background()
 	err := errors.Join(

@@ -2,10 +2,10 @@
 //
 // # What it promises
 //
-// A client that does not send, or does not read, costs nothing lasting: its headers have to come within headerTime, the
-// body that Body reads within bodyTime, and an answer has to be read within answerTime. A request has a goroutine and
-// some 20 KB for as long as it is under way, and there is one at a time on a connection. Certificates are those that the
-// configuration of TLS has at the time of the handshake. A client of gRPC that comes here is told so in its own words.
+// A client that does not send, or does not read, costs nothing lasting: its headers have to come within headerTime, its
+// body within bodyTime, and an answer has to be read within answerTime. A request has a goroutine and some 20 KB for as
+// long as it is under way, and there is one at a time on a connection. Certificates are those that the configuration of
+// TLS has at the time of the handshake. A client of gRPC that comes here is told so in its own words.
 //
 // # What it does not promise
 //
@@ -85,8 +85,8 @@ func (s *seldom) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// guard bounds how long a body may take to come, also if nobody reads it, and an answer to be read; and it tells clients
-// of gRPC where they are.
+// guard bounds how long a body may take to come, also if nobody reads it, and an answer to be read; and it tells
+// clients of gRPC where they are.
 func guard(key string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == "PRI" {

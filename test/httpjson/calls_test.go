@@ -69,8 +69,8 @@ func TestErrors(t *testing.T) {
 		{"POST", "/v1/acquire", "", 400, "INVALID_DURATION"},
 		{"POST", "/v1/acquire", `{"name":"","lease":"60s"}`, 400, "INVALID_NAME"},
 		{"POST", "/v1/acquire", `{"name":"a","lease":"9999999s"}`, 400, "INVALID_DURATION"},
-		{"POST", "/v1/acquire", body("name", "a", "lease", "1s", "annotation", strings.Repeat("x", 1<<20)), 413, "FRAME_TOO_LARGE"},
-		{"POST", "/v1/acquire", body("name", "a", "lease", "1s", "clientName", strings.Repeat("x", 30_000)), 429, "FRAME_TOO_LARGE"},
+		{"POST", "/v1/acquire", body("name", strings.Repeat("x", 1<<20)), 413, "FRAME_TOO_LARGE"},
+		{"POST", "/v1/acquire", body("name", strings.Repeat("x", 30_000)), 429, "FRAME_TOO_LARGE"},
 		{"POST", "/v1/release", body("name", "free", "leaseId", id), 400, "LOCK_NOT_HELD"},
 		{"POST", "/v1/force-release", `{"name":"held"}`, 403, "ADMIN_ONLY"},
 		{"GET", "/v1/lock?nam=a", "", 400, "INVALID_MESSAGE"},
@@ -86,7 +86,8 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	// A page of another site has a browser ask.
-	a := w.ask(http.StatusForbidden, "POST", "/v1/acquire", body("name", "a", "lease", "60s"), "Origin", "https://evil.example")
+	a := w.ask(http.StatusForbidden, "POST", "/v1/acquire", body("name", "a", "lease", "60s"),
+		"Origin", "https://evil.example")
 	if a.reason() != "FORBIDDEN" || w.ask(200, "GET", "/v1/lock?name=a", "").get("lock", "held") == true {
 		t.Errorf("a page of another site is answered %s", a.text)
 	}
@@ -96,7 +97,9 @@ func TestWhoIsRefusedForAWhileIsToldForHowLong(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "LOCKD_LIMITS_WAITS_PER_ADDRESS=1")
 	w.acquire("a")
-	go func() { _, _ = w.try(t.Context(), "POST", "/v1/acquire", body("name", "a", "lease", "60s", "wait", "60s")) }()
+	go func() {
+		_, _ = w.try(t.Context(), "POST", "/v1/acquire", body("name", "a", "lease", "60s", "wait", "60s"))
+	}()
 	harness.Until(t, "one waits", func() bool { return w.waiters("a") == 1 })
 	a := w.ask(http.StatusTooManyRequests, "POST", "/v1/acquire", body("name", "a", "lease", "60s", "wait", "60s"))
 	if a.reason() != "QUOTA_WAITS_PER_ADDRESS" || a.header.Get("Retry-After") != "1" {

@@ -121,8 +121,9 @@ func TestTheWrongAddress(t *testing.T) {
 func wantWrongAddress(t *testing.T, cc *grpc.ClientConn) {
 	t.Helper()
 	for range 2 {
-		_, err := lockdv1.NewInspectServiceClient(cc).GetStatus(t.Context(), &lockdv1.GetStatusRequest{}, grpc.WaitForReady(true))
-		if status.Code(err) != codes.Unimplemented || !strings.Contains(err.Error(), "(http_listen): gRPC is spoken at listen") {
+		_, err := lockdv1.NewInspectServiceClient(cc).GetStatus(
+			t.Context(), &lockdv1.GetStatusRequest{}, grpc.WaitForReady(true))
+		if status.Code(err) != codes.Unimplemented || !strings.Contains(err.Error(), "gRPC is spoken at listen") {
 			t.Errorf("a client of gRPC is told %v", err)
 		}
 	}

@@ -47,8 +47,10 @@ func newSecured(t testing.TB) *secured {
 	dir := t.TempDir()
 	s.audit, s.serverCA, s.trusted = filepath.Join(dir, "audit"), s.server.File(t), s.clients.File(t)
 	s.cert, s.key = s.server.Issue(t, time.Hour, "127.0.0.1").Files(t)
-	file := certstest.Write(t, filepath.Join(dir, "clients.yaml"), fmt.Appendf(nil, clientsFile, sha256.Sum256([]byte(token))))
-	s.world = newWorld(t, "LOCKD_SECURITY_REQUIRE=true", "LOCKD_SECURITY_CLIENTS_FILE="+file, "LOCKD_SECURITY_AUDIT="+s.audit,
+	file := certstest.Write(t, filepath.Join(dir, "clients.yaml"),
+		fmt.Appendf(nil, clientsFile, sha256.Sum256([]byte(token))))
+	s.world = newWorld(t,
+		"LOCKD_SECURITY_REQUIRE=true", "LOCKD_SECURITY_CLIENTS_FILE="+file, "LOCKD_SECURITY_AUDIT="+s.audit,
 		"LOCKD_LISTEN_TLS_CERT_FILE="+s.cert, "LOCKD_LISTEN_TLS_KEY_FILE="+s.key,
 		"LOCKD_LISTEN_TLS_CLIENT_CERTS=optional", "LOCKD_LISTEN_TLS_CLIENT_CA_FILE="+s.trusted)
 	s.scheme = "https://"
@@ -90,8 +92,9 @@ func TestWhoComes(t *testing.T) {
 		t.Errorf("a wrong token is told %s", a.text)
 	}
 	ops := []string{"Authorization", "Bearer " + token}
-	a = s.ask(http.StatusOK, "GET", "/v1/whoami", "", append(ops, "X-Forwarded-For", "192.0.2.1", "Forwarded", "for=192.0.2.1",
-		"X-Real-Ip", "192.0.2.1", "Grpc-Metadata-Authorization", "Bearer wrong")...)
+	a = s.ask(http.StatusOK, "GET", "/v1/whoami", "", append(ops,
+		"X-Forwarded-For", "192.0.2.1", "Forwarded", "for=192.0.2.1", "X-Real-Ip", "192.0.2.1",
+		"Grpc-Metadata-Authorization", "Bearer wrong")...)
 	peer, _ := a.get("peer").(string)
 	if a.get("client") != "ops" || !strings.HasPrefix(peer, "127.0.0.1:") {
 		t.Errorf("the token is of %s", a.text)
@@ -111,7 +114,8 @@ func TestWhoComes(t *testing.T) {
 	s.ask(http.StatusForbidden, "POST", "/v1/force-release", body("name", "invoice:1"))
 	// The lease is of the client that took it, whoever knows its id.
 	s.ask(http.StatusBadRequest, "POST", "/v1/release", body("name", "invoice:1", "leaseId", id), ops...)
-	if a = s.ask(http.StatusOK, "POST", "/v1/force-release", body("name", "invoice:1"), ops...); a.get("released") != true {
+	a = s.ask(http.StatusOK, "POST", "/v1/force-release", body("name", "invoice:1"), ops...)
+	if a.get("released") != true {
 		t.Errorf("an operator is told %s", a.text)
 	}
 	text, err := os.ReadFile(s.audit)

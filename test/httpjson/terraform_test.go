@@ -2,6 +2,7 @@ package httpjson
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,18 +20,21 @@ func TestTerraform(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const at = "/v1/terraform?name=state/prod&lease=2h"
-	first, second := lockInfo("5f9c1b44-6a1e-4d0c-8a43-0d9f3f2f7e11"), lockInfo("5f9c1b44-6a1e-4d0c-8a43-0d9f3f2f7e12")
-	for _, verbs := range [][2]string{{"LOCK", "UNLOCK"}, {"POST", "DELETE"}, {"PUT", "DELETE"}} {
+	const firstID, secondID = "5f9c1b44-6a1e-4d0c-8a43-0d9f3f2f7e1", "5f9c1b44-6a1e-4d0c-8a43-0d9f3f2f7e2"
+	for i, verbs := range [][2]string{{"LOCK", "UNLOCK"}, {"POST", "DELETE"}, {"PUT", "DELETE"}} {
+		id := firstID + strconv.Itoa(i) // none is used again
+		first, second := lockInfo(id), lockInfo(secondID+strconv.Itoa(i))
 		w.ask(http.StatusOK, verbs[0], at, first)
 		w.ask(http.StatusOK, verbs[0], at, first) // once more, as its answer was lost
 		a := w.ask(http.StatusLocked, verbs[0], at, second)
-		if a.get("ID") != "5f9c1b44-6a1e-4d0c-8a43-0d9f3f2f7e11" || a.get("Who") != "alice@laptop" {
+		if a.get("ID") != id || a.get("Who") != "alice@laptop" {
 			t.Errorf("the holder is told as %s", a.text)
 		}
 		w.ask(http.StatusBadRequest, verbs[1], at, second)
 		w.ask(http.StatusOK, verbs[1], at, first)
 	}
 	w.acquire("state/prod")
+	first := lockInfo(firstID + "9")
 	a := w.ask(http.StatusLocked, "LOCK", at, first)
 	if id, _ := a.get("ID").(string); id == "" || !strings.Contains(a.text, "127.0.0.1") {
 		t.Errorf("another holder is told as %s", a.text)

@@ -104,7 +104,8 @@ func (w *world) ask(code int, method, path, body string, headers ...string) answ
 // acquire takes a lock for a minute, and returns its lease id.
 func (w *world) acquire(name string) string {
 	w.t.Helper()
-	id, _ := w.ask(http.StatusOK, "POST", "/v1/acquire", body("name", name, "lease", "60s")).get("granted", "leaseId").(string)
+	a := w.ask(http.StatusOK, "POST", "/v1/acquire", body("name", name, "lease", "60s"))
+	id, _ := a.get("granted", "leaseId").(string)
 	if id == "" {
 		w.t.Fatalf("%s is held", name)
 	}
