@@ -45,10 +45,11 @@ type App struct {
 	broker    *broker.Broker
 	api       *grpcapi.Server
 	ops       *http.Server         // nil if nobody listens there
+	web       *http.Server         // nil if nobody listens there
 	agreement *agreement.Agreement // nil if the store is not shared
-	// Of atOps, atAdmin and atClients; nil where nobody listens.
-	listeners [3]net.Listener
-	expires   [3]func() time.Time // when their certificates do; nil without TLS
+	// Of atOps and so on; nil where nobody listens.
+	listeners [addresses]net.Listener
+	expires   [addresses]func() time.Time // when their certificates do; nil without TLS
 
 	stopping atomic.Bool
 	failed   chan error     // the first part that ended by itself
@@ -81,6 +82,9 @@ func (a *App) OpsAddr() string { return a.addr(atOps) }
 // AdminAddr is where operators connect, "" if nowhere.
 func (a *App) AdminAddr() string { return a.addr(atAdmin) }
 
+// HTTPAddr is where clients connect by HTTP, "" if nowhere.
+func (a *App) HTTPAddr() string { return a.addr(atHTTP) }
+
 func (a *App) addr(i int) string {
 	if a.listeners[i] == nil {
 		return ""
@@ -102,8 +106,12 @@ func (a *App) Run(ctx context.Context) error {
 	if l := a.listeners[atAdmin]; l != nil {
 		a.serve("operators", func() error { return a.api.ServeAdmin(l) })
 	}
+	if l := a.listeners[atHTTP]; l != nil {
+		a.serve("http", func() error { return a.web.Serve(l) })
+	}
 	a.log.Info("lockd serves", zap.String(observe.KeyListen, a.Addr()), zap.String(observe.KeyOpsListen, a.OpsAddr()),
-		zap.String(observe.KeyAdminListen, a.AdminAddr()), zap.String(observe.KeyReplica, a.cfg.Replica),
+		zap.String(observe.KeyAdminListen, a.AdminAddr()), zap.String(observe.KeyHTTPListen, a.HTTPAddr()),
+		zap.String(observe.KeyReplica, a.cfg.Replica),
 		zap.String(observe.KeyStore, a.cfg.Store.Kind), zap.String(observe.KeyVersion, Version))
 	a.warnOfClearText()
 	a.warnOfNoIdentities()

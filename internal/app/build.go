@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -12,9 +13,11 @@ import (
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/gate"
 	"github.com/lockd-io/lockd/internal/grpcapi"
+	"github.com/lockd-io/lockd/internal/httpapi"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
 	"github.com/lockd-io/lockd/internal/watchdog"
+	"github.com/lockd-io/lockd/internal/web"
 )
 
 // closeTimeout bounds the steps of a stop that should take no time.
@@ -70,7 +73,31 @@ func (a *App) build() error {
 	}
 	a.api = grpcapi.New(api, a.broker, a.log, a.reg)
 	a.cleanups.add("grpc", a.share(), func(ctx context.Context) error { a.api.Stop(ctx); return nil })
+	if err := a.offerHTTP(); err != nil {
+		return err
+	}
 	a.cleanups.add("sessions", a.cfg.Shutdown.Timeout, a.drain)
+	return nil
+}
+
+// offerHTTP makes the server for clients that come by HTTP, if they may. It is stopped right before that of gRPC.
+func (a *App) offerHTTP() error {
+	if a.listeners[atHTTP] == nil {
+		return nil
+	}
+	calls := a.api.Local()
+	handler, err := httpapi.New(calls, a.broker.Limits())
+	if err != nil {
+		return fmt.Errorf("offer HTTP: %w", err)
+	}
+	a.web = web.NewServer("http_listen", handler, a.log)
+	a.cleanups.add("http", closeTimeout, func(ctx context.Context) error {
+		calls.Stop()
+		if err := a.web.Shutdown(ctx); err != nil {
+			return a.web.Close() // it is late
+		}
+		return nil
+	})
 	return nil
 }
 
@@ -78,7 +105,7 @@ func (a *App) build() error {
 func (a *App) review() { a.broker.Review(a.guard.EndsHolds(), a.guard.Allowances()) }
 
 // bind reads all certificates and opens the listeners. The gRPC server closes its own, unless it never came to serve.
-func (a *App) bind() (secure [3]*tls.Config, err error) {
+func (a *App) bind() (secure [addresses]*tls.Config, err error) {
 	all := endpoints(a.cfg)
 	for i, e := range all {
 		if secure[i], a.expires[i], err = e.load(a.log, a.reg); err != nil {
@@ -99,6 +126,9 @@ func (a *App) bind() (secure [3]*tls.Config, err error) {
 			a.ops = newOpsServer(opsHandler(a.cfg.Ops.Pprof, a.ready, a.reg), a.log)
 			a.cleanups.add("ops", closeTimeout, a.stopOps)
 		default:
+			if i == atHTTP && secure[i] != nil {
+				l = tls.NewListener(l, web.TLS(secure[i]))
+			}
 			a.cleanups.add(e.key, closeTimeout, func(context.Context) error { _ = l.Close(); return nil })
 		}
 		a.listeners[i] = l

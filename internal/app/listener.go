@@ -20,6 +20,8 @@ const (
 	// spareConnections are those that an address may have beyond two for each session, which is what a session has
 	// while it moves from one stream to another.
 	spareConnections = 1000
+	// httpConnections are those of all clients that come by HTTP.
+	httpConnections = 5000
 	// Probes, Prometheus and operators need few connections.
 	fewConnections, fewOfOneAddress = 128, 32
 	// spareFiles are kept for all but clients: for Redis, for the other addresses, for certificates.
@@ -44,6 +46,19 @@ func capacityForClients(c config.Config, files int) capacity {
 	}
 	if l.SessionsPerAddress > 0 {
 		r.each = 2*l.SessionsPerAddress + spareConnections
+	}
+	return r
+}
+
+// capacityForHTTP follows the limit of calls that may wait: there is one at a time on a connection. They take an eighth
+// of the files at most, of which listen has so many fewer.
+func capacityForHTTP(c config.Config, files int) capacity {
+	r := capacity{all: httpConnections}
+	if files > 0 {
+		r.all = min(r.all, files/8)
+	}
+	if waits := c.Limits.WaitsPerAddress; waits > 0 {
+		r.each = min(waits+spareConnections, max(1, r.all/2))
 	}
 	return r
 }

@@ -34,15 +34,23 @@ const (
 	atOps = iota
 	atAdmin
 	atClients
+	atHTTP
+	addresses // how many there are
 )
 
 // endpoints are those for probes, for operators and for clients.
-func endpoints(c config.Config) [3]endpoint {
+func endpoints(c config.Config) [addresses]endpoint {
 	few := capacity{all: fewConnections, each: fewOfOneAddress, makesRoom: true}
+	files := openFiles()
+	byHTTP := capacityForHTTP(c, files)
+	if c.HTTPListen != "" {
+		files = max(0, files-byHTTP.all)
+	}
 	return [...]endpoint{
 		atOps:     {"ops_listen", "ops_tls", c.OpsListen, c.OpsTLS, few},
 		atAdmin:   {"admin_listen", "admin_tls", c.AdminListen, c.AdminTLS, few},
-		atClients: {"listen", "listen_tls", c.Listen, c.ListenTLS, capacityForClients(c, openFiles())},
+		atClients: {"listen", "listen_tls", c.Listen, c.ListenTLS, capacityForClients(c, files)},
+		atHTTP:    {"http_listen", "listen_tls", c.HTTPListen, c.ListenTLS, byHTTP},
 	}
 }
 
@@ -117,7 +125,7 @@ func (a *App) warnOfClearText() {
 // warnOfNoIdentities says loudly where others may do everything, because nobody asks who they are.
 func (a *App) warnOfNoIdentities() {
 	var open []string
-	for _, i := range []int{atAdmin, atClients} {
+	for _, i := range []int{atAdmin, atClients, atHTTP} {
 		if l := a.listeners[i]; l != nil && a.guard == nil && !isLoopback(l.Addr()) {
 			open = append(open, endpoints(a.cfg)[i].key)
 		}

@@ -245,7 +245,8 @@ func TestClearTextOnANetworkIsSaidLoudly(t *testing.T) {
 		"ops_listen, admin_listen": {"::", "0.0.0.0", "::1", func(c *config.Config) { c.Ops.Pprof = true }},
 	} {
 		core, log := observer.New(zapcore.WarnLevel)
-		a := &App{cfg: config.Default(), log: zap.New(core), listeners: [3]net.Listener{row.ops, row.admin, row.clients}}
+		a := &App{cfg: config.Default(), log: zap.New(core)}
+		a.listeners = [addresses]net.Listener{row.ops, row.admin, row.clients}
 		row.edit(&a.cfg)
 		a.warnOfClearText()
 		lines := log.TakeAll()
@@ -266,7 +267,8 @@ func TestThatNobodyIsAskedWhoHeIsIsSaidLoudly(t *testing.T) {
 		" ":                    {"::", "0.0.0.0", "::", new(security.Guard)},
 	} {
 		core, log := observer.New(zapcore.WarnLevel)
-		a := &App{cfg: config.Default(), log: zap.New(core), listeners: [3]net.Listener{row.ops, row.admin, row.clients}}
+		a := &App{cfg: config.Default(), log: zap.New(core)}
+		a.listeners = [addresses]net.Listener{row.ops, row.admin, row.clients}
 		a.guard = row.guard
 		a.warnOfNoIdentities()
 		lines := log.FilterMessageSnippet("NO IDENTITIES").TakeAll()

@@ -121,6 +121,11 @@ var reach = []struct {
 		"adapters do not know each other",
 	},
 	{
+		"internal/httpapi", []string{redis, yaml, module + "/internal", module + "/client"}, "limits lock observe web",
+		"adapters do not know each other",
+	},
+	{"internal/web", everybody, "observe limits lock", "serving HTTP does not depend on what is served"},
+	{
 		"internal/config",
 		[]string{grpc, redis, module},
 		"limits lock",

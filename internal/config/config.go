@@ -30,8 +30,9 @@ type Config struct {
 	Listen      string `key:"listen" default:":7420"`                // where clients connect
 	OpsListen   string `key:"ops_listen" default:":7421"`            // HTTP for metrics and probes; empty = nowhere
 	AdminListen string `key:"admin_listen" default:"127.0.0.1:7422"` // where operators connect; empty = nowhere
+	HTTPListen  string `key:"http_listen"`                           // where clients connect by HTTP; empty = nowhere
 	Replica     string `key:"replica"`                               // this process's name; empty = the host's
-	ListenTLS   TLS    `key:"listen_tls"`                            // of Listen
+	ListenTLS   TLS    `key:"listen_tls"`                            // of Listen and HTTPListen
 	OpsTLS      TLS    `key:"ops_tls"`                               // of OpsListen
 	AdminTLS    TLS    `key:"admin_tls"`                             // of AdminListen
 	Security    struct {

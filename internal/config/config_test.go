@@ -125,6 +125,8 @@ func TestLoadRefuses(t *testing.T) {
 		{"", "--listen 0.0.0.0:7421", "ops_listen: "},
 		{"", "--admin-listen 127.0.0.1:7420", "admin_listen: ", "of listen"},
 		{"", "--admin-listen :7421", "admin_listen: ", "ops_listen"},
+		{"", "--http-listen :7420", "http_listen: ", "of listen"},
+		{"", "--http-listen 7423", "http_listen: "},
 		{"", "--admin-listen localhost", "admin_listen: "},
 		{"", "--listen localhost", "listen: "},
 		{"", "--listen unix:lockd.sock", "listen: "},

@@ -52,6 +52,7 @@ func (c *Config) validateAddresses(p *problems) {
 		{"listen", "listen_tls", c.Listen, c.ListenTLS},
 		{"ops_listen", "ops_tls", c.OpsListen, c.OpsTLS},
 		{"admin_listen", "admin_tls", c.AdminListen, c.AdminTLS},
+		{"http_listen", "", c.HTTPListen, c.ListenTLS}, // TLS is that of listen
 	}
 	for i, a := range all {
 		path, isSocket := strings.CutPrefix(a.addr, SocketScheme)
@@ -63,6 +64,9 @@ func (c *Config) validateAddresses(p *problems) {
 			p.unless(!sameAddr(a.addr, b.addr), a.key, "is %q, must not be the address of %s (%s)", a.addr, b.key, b.addr)
 		}
 		section, t := a.section, a.tls
+		if section == "" {
+			continue
+		}
 		asks := t.ClientCerts != ClientCertsNone
 		p.unless((t.CertFile == "") == (t.KeyFile == ""), section+".cert_file", "and %s.key_file need each other", section)
 		p.unless(!nowhere || !t.Enabled(), section+".cert_file", "is set, but nothing is served there: the address is empty")
@@ -86,6 +90,7 @@ func (c *Config) validateSecurity(p *problems) {
 		tls                TLS
 	}{
 		{"listen", "listen_tls", c.Listen, c.ListenTLS},
+		{"http_listen", "listen_tls", c.HTTPListen, c.ListenTLS},
 		{"admin_listen", "admin_tls", c.AdminListen, c.AdminTLS},
 	} {
 		p.unless(a.tls.Enabled() || a.addr == "" || isLocal(a.addr), a.section+".cert_file",

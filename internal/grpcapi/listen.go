@@ -1,7 +1,9 @@
 package grpcapi
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"syscall"
@@ -24,13 +26,60 @@ func (l listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	bounded := l.intake.Watch(c)
+	bounded := l.intake.Watch(&greeted{Conn: c})
 	if socket, ok := c.(syscall.Conn); ok {
 		if raw, err := socket.SyscallConn(); err == nil {
 			return &readyConn{bounded, raw}, nil
 		}
 	}
 	return bounded, nil
+}
+
+// greeted is a connection on which nothing is said before its client has spoken: one that speaks HTTP/1.1 is told so in
+// its own words. gRPC would send it some bytes of HTTP/2 and hang up.
+type greeted struct {
+	net.Conn
+	held  []byte // what gRPC said before
+	spoke bool   // set before there is more than one goroutine
+}
+
+// errHTTP is what gRPC hears of a client that speaks HTTP/1.1.
+var errHTTP = errors.New("the client speaks HTTP/1.1")
+
+const wrongAddress = `{"code":12,"message":"gRPC is spoken at this address: HTTP/JSON is spoken at http_listen"}` + "\n"
+
+// Read implements net.Conn.
+func (g *greeted) Read(b []byte) (int, error) {
+	n, err := g.Conn.Read(b)
+	if g.spoke || n == 0 {
+		return n, err
+	}
+	g.spoke = true
+	if verb := b[:min(n, len(http1))]; http1[:len(verb)] != string(verb) && isVerb(verb) {
+		_, _ = fmt.Fprintf(g.Conn, "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"+
+			"Connection: close\r\n\r\n%s", len(wrongAddress), wrongAddress)
+		return 0, errHTTP
+	}
+	_, err = g.Conn.Write(g.held)
+	g.held = nil
+	return n, err
+}
+
+// http1 is how a client of gRPC begins, unlike one of HTTP/1.1.
+const http1 = "PRI "
+
+// isVerb says whether a request of HTTP/1.1 may begin so.
+func isVerb(b []byte) bool {
+	return bytes.IndexFunc(b, func(r rune) bool { return (r < 'A' || r > 'Z') && r != ' ' }) < 0
+}
+
+// Write implements net.Conn.
+func (g *greeted) Write(b []byte) (int, error) {
+	if !g.spoke {
+		g.held = append(g.held, b...)
+		return len(b), nil
+	}
+	return g.Conn.Write(b)
 }
 
 // readyConn is a connection from which gRPC reads without having a buffer for it while it is silent. gRPC can do that

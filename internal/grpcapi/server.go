@@ -79,10 +79,11 @@ type Config struct {
 }
 
 // Server serves clients at one address: SessionService, LockService and InspectService; and operators at another one:
-// AdminService and InspectService. Both have health and reflection.
+// AdminService and InspectService. Both have health and reflection. What clients call by HTTP is served by its Local.
 type Server struct {
 	clients   *grpc.Server
 	operators *grpc.Server
+	local     *Local
 	health    *health.Server
 	streams   sync.WaitGroup // the goroutines that read and write streams
 
@@ -101,18 +102,26 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	in := inbound.New(bounds(b.Limits().FrameBytes), log, reg)
 	s := &Server{health: health.NewServer(), intake: in, secure: cfg.TLS != nil, secureAdmin: cfg.AdminTLS != nil}
 	d := door{cfg.Guard, in}
-	clients := append(serverOptions(cfg, codec, unary(b, false, d, log, m)), speak(cfg.TLS, "listen", log, m, in))
-	s.clients = grpc.NewServer(append(clients, traceCalls(cfg.Spans)...)...)
+	spans, call := traceCalls(cfg.Spans), unary(b, false, d, log, m)
+	clients := append(serverOptions(cfg, codec, call), speak(cfg.TLS, "listen", log, m, in))
+	if spans != nil {
+		clients = append(clients, grpc.StatsHandler(spans))
+	}
+	s.clients, s.local = grpc.NewServer(clients...), newLocal(b, codec, call, spans)
 	s.operators = grpc.NewServer(append(serverOptions(cfg, codec, unary(b, true, d, log, m)),
 		speak(cfg.AdminTLS, "admin_listen", log, m, in))...)
 	lockdv1.RegisterSessionServiceServer(s.clients,
 		&sessionService{cfg: cfg, b: b, log: log, metrics: m, door: d, workers: &s.streams})
-	lockdv1.RegisterLockServiceServer(s.clients, &lockService{b: b})
+	for _, g := range []grpc.ServiceRegistrar{s.clients, s.local} {
+		lockdv1.RegisterLockServiceServer(g, &lockService{b: b})
+	}
 	here := replica{b, cfg, time.Now()}
 	admin := &adminService{replica: here, server: s, log: log, examining: make(limits.Slots, limits.Examinations)}
-	for _, g := range []*grpc.Server{s.clients, s.operators} {
+	for _, g := range []grpc.ServiceRegistrar{s.clients, s.local, s.operators} {
 		lockdv1.RegisterAdminServiceServer(g, admin) // see admit
 		lockdv1.RegisterInspectServiceServer(g, &inspectService{replica: here, operators: g == s.operators})
+	}
+	for _, g := range []*grpc.Server{s.clients, s.operators} {
 		grpc_health_v1.RegisterHealthServer(g, s.health)
 		if cfg.Reflection {
 			reflection.Register(g)
@@ -145,16 +154,16 @@ func serverOptions(cfg Config, codec frameCodec, unary grpc.UnaryServerIntercept
 }
 
 // traceCalls has otelgrpc make a span of each call of LockService, below that of its caller. A session is one call of
-// its own for all of its life: its requests name their callers themselves.
-func traceCalls(spans trace.TracerProvider) []grpc.ServerOption {
+// its own for all of its life: its requests name their callers themselves. It is nil if nothing is traced.
+func traceCalls(spans trace.TracerProvider) stats.Handler {
 	if spans == nil {
 		return nil
 	}
 	prefix := "/" + lockdv1.LockService_ServiceDesc.ServiceName + "/"
-	return []grpc.ServerOption{grpc.StatsHandler(otelgrpc.NewServerHandler(
+	return otelgrpc.NewServerHandler(
 		otelgrpc.WithTracerProvider(spans), otelgrpc.WithPropagators(propagation.TraceContext{}),
 		otelgrpc.WithFilter(func(i *stats.RPCTagInfo) bool { return strings.HasPrefix(i.FullMethodName, prefix) }),
-	))}
+	)
 }
 
 // Serve accepts connections of clients until Stop, which may have come before. It takes over the listener.

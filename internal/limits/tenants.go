@@ -42,23 +42,23 @@ func NewTenants(l Limits, denied Denied) *Tenants {
 	return ts
 }
 
-// unaryPatience is how long a unary call waits until its tenant may make it.
-const unaryPatience = time.Second
+// UnaryPatience is how long a unary call waits until its tenant may make it.
+const UnaryPatience = time.Second
 
 // Call waits until one more unary call of a tenant may go to the store. Call done after it. Without this bound one
 // connection could put seconds of work for the store in front of everybody else's. A call that waits for a lock is let
 // in at once, or refused.
 func (ts *Tenants) Call(ctx context.Context, t lock.Tenant, waits bool) (done func(), err error) {
-	if err := ts.Work(ctx, t, Unary, unaryPatience); err != nil {
+	if err := ts.Work(ctx, t, Unary, UnaryPatience); err != nil {
 		return nil, err
 	}
 	if waits {
 		return ts.waits.enter(ctx, t, 0)
 	}
-	return ts.calls.enter(ctx, t, unaryPatience)
+	return ts.calls.enter(ctx, t, UnaryPatience)
 }
 
 // List waits until a tenant may have one more large answer in memory. Call done when it was read.
 func (ts *Tenants) List(ctx context.Context, t lock.Tenant) (done func(), err error) {
-	return ts.lists.enter(ctx, t, unaryPatience)
+	return ts.lists.enter(ctx, t, UnaryPatience)
 }

@@ -32,6 +32,7 @@ const (
 	KeyHolders     = "holders"  // who holds a lock
 	KeyIssuer      = "issuer"   // of tokens
 	KeyKind        = "kind"     // of a lock
+	KeyHTTPListen  = "http_listen"
 	KeyListen      = "listen"   // the address for clients
 	KeyLost        = "lost"     // how many locks
 	KeyMember      = "member"   // of a majority of stores

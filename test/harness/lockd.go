@@ -25,6 +25,7 @@ type Lockd struct {
 	Addr  string // where clients connect
 	Ops   string // where metrics and probes are
 	Admin string // where operators connect
+	HTTP  string // where clients connect by HTTP, "" if nowhere
 
 	t    testing.TB // nil if it belongs to no test
 	bin  string
@@ -96,6 +97,7 @@ func (d *Lockd) await() error {
 			d.Addr, _ = line["listen"].(string)
 			d.Ops, _ = line["ops_listen"].(string)
 			d.Admin, _ = line["admin_listen"].(string)
+			d.HTTP, _ = line["http_listen"].(string)
 		} else if code, _ := d.Get("/readyz"); code == http.StatusOK {
 			return nil
 		}

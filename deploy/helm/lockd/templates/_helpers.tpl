@@ -61,6 +61,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 
 {{- define "lockd.config" -}}
 {{- $own := dict "listen" ":7420" "ops_listen" ":7421" "log" (dict "format" "json") }}
+{{- if .Values.http.enabled }}{{ $_ := set $own "http_listen" ":7423" }}{{ end }}
 {{- if .Values.tls.enabled }}
 {{- $tls := dict "cert_file" "/etc/lockd/tls/tls.crt" "key_file" "/etc/lockd/tls/tls.key" "min_version" .Values.tls.minVersion "client_certs" .Values.tls.clientCerts }}
 {{- if ne .Values.tls.clientCerts "none" }}
@@ -123,6 +124,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if and (eq $kind "cluster") (not (dig "redis" "cluster" "addrs" "" $config)) }}{{ fail "config.redis.cluster.addrs: is needed when config.store.kind is cluster" }}{{ end }}
 {{- if and (eq $kind "redlock") (not (dig "redlock" "members" "" $config)) }}{{ fail "config.redlock.members: is needed when config.store.kind is redlock" }}{{ end }}
 {{- if not (dig "ops_listen" "" $config) }}{{ fail "config.ops_listen: must not be empty: the probes need it" }}{{ end }}
+{{- if ne .Values.http.enabled (ne (dig "http_listen" "" $config) "") }}{{ fail "http.enabled: turns HTTP on and off, and config.http_listen may only change its address" }}{{ end }}
 {{- with .Values.tls }}
 {{- if and .enabled (not .existingSecret) (not .certManager.enabled) }}{{ fail "tls.existingSecret: is needed when tls.enabled is true, or tls.certManager.enabled" }}{{ end }}
 {{- if and .certManager.enabled .existingSecret }}{{ fail "tls.existingSecret: is set, and tls.certManager.enabled is true; only one can be" }}{{ end }}

@@ -1,0 +1,228 @@
+// Package httpapi lets clients make lockd's unary calls by HTTP/JSON.
+//
+// A request is read in whole and made a call by the generated package gateway, as api/http.yaml says. Calls takes it
+// from there on the way of calls by gRPC: identity, rights, quotas, limits and audit are there and not here. The answer
+// is written by package web. A client that goes while its call waits ends that call.
+//
+// Beside the calls there are addresses for the locks of Terraform, see terraform.go, and the description of all this
+// for programs. Streams are not offered.
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"github.com/grpc-ecosystem/grpc-gateway/v2/utilities"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	gateway "github.com/lockd-io/lockd/api/gen/go/gateway/lockd/v1"
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/api/gen/openapi"
+	"github.com/lockd-io/lockd/internal/limits"
+	"github.com/lockd-io/lockd/internal/web"
+)
+
+// Calls makes the calls of a request.
+type Calls interface {
+	grpc.ClientConnInterface
+	// Visit lets a request in, from an address, over TLS unless secure is nil, with what it says of who it is. Its calls
+	// are made with the context that is returned. The error is a status. Leave is called when the answer was read, or
+	// will not be, whether or not there is an error.
+	Visit(ctx context.Context, from string, secure *tls.ConnectionState, authorization []string) (
+		inside context.Context, leave func(), err error)
+}
+
+type handler struct {
+	calls   Calls
+	locks   lockdv1.LockServiceClient
+	inspect lockdv1.InspectServiceClient
+	mux     *runtime.ServeMux
+	json    *runtime.JSONPb
+	bodies  *web.Bodies
+	most    time.Duration // a lease
+}
+
+// New makes the handler of all requests.
+func New(calls Calls, l limits.Limits) (http.Handler, error) {
+	h := &handler{
+		calls: calls, locks: lockdv1.NewLockServiceClient(calls), inspect: lockdv1.NewInspectServiceClient(calls),
+		json:   &runtime.JSONPb{MarshalOptions: protojson.MarshalOptions{EmitDefaultValues: true}},
+		bodies: web.NewBodies(bodyBytes(l)), most: l.MaxLease,
+	}
+	beStrict()
+	h.mux = runtime.NewServeMux(
+		runtime.WithMarshalerOption(runtime.MIMEWildcard, h.json),
+		runtime.WithIncomingHeaderMatcher(func(string) (string, bool) { return "", false }),
+		runtime.WithMetadata(func(_ context.Context, r *http.Request) metadata.MD {
+			return metadata.MD{"traceparent": r.Header["Traceparent"], "tracestate": r.Header["Tracestate"]}
+		}),
+		runtime.WithDisablePathLengthFallback(), runtime.WithDisableHTTPMethodOverride(),
+		runtime.WithErrorHandler(func(
+			_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error,
+		) {
+			h.fail(w, err)
+		}),
+		runtime.WithRoutingErrorHandler(func(
+			_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int,
+		) {
+			h.lost(w, r, code)
+		}),
+	)
+	ctx := context.Background()
+	err := errors.Join(
+		gateway.RegisterLockServiceHandlerClient(ctx, h.mux, h.locks),
+		gateway.RegisterInspectServiceHandlerClient(ctx, h.mux, h.inspect),
+		gateway.RegisterAdminServiceHandlerClient(ctx, h.mux, lockdv1.NewAdminServiceClient(calls)))
+	// A page of another site must not have a browser take locks of a lockd that its user can reach.
+	foreign := http.NewCrossOriginProtection()
+	foreign.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		h.fail(w, refusal(codes.PermissionDenied, "FORBIDDEN", "a browser asks for the page of another site"))
+	}))
+	return foreign.Handler(h), err
+}
+
+// bodyBytes is how many bytes a body may have: some more than the message of a call, for what JSON has to escape.
+func bodyBytes(l limits.Limits) int {
+	const spare, escaped = 16 << 10, 4
+	return spare + escaped*(l.NameBytes+l.HolderBytes+l.AnnotationBytes)
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, leave, err := h.calls.Visit(r.Context(), r.RemoteAddr, r.TLS, authorization(r))
+	defer leave()
+	if err != nil {
+		h.fail(w, err)
+		return
+	}
+	body, err := h.bodies.Read(w, r)
+	if err != nil {
+		h.fail(w, unread(err))
+		return
+	}
+	r = r.WithContext(ctx)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	switch path := r.URL.Path; {
+	case path == "/openapi.json" && r.Method == http.MethodGet:
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(openapi.JSON)
+	case path == terraformPath:
+		h.terraform(w, r, body)
+	default:
+		h.mux.ServeHTTP(w, r)
+	}
+}
+
+// authorization is what a request says of who it is. Terraform can only send a user and a password: its password is the
+// token.
+func authorization(r *http.Request) []string {
+	if _, token, ok := r.BasicAuth(); ok && r.URL.Path == terraformPath {
+		return []string{"Bearer " + token}
+	}
+	return r.Header["Authorization"]
+}
+
+// refusal is a status with a reason, of what is refused before there is a call.
+func refusal(code codes.Code, reason, text string, more ...protoadapt.MessageV1) error {
+	st, err := status.New(code, text).WithDetails(
+		append([]protoadapt.MessageV1{&errdetails.ErrorInfo{Domain: "lockd.io", Reason: reason}}, more...)...)
+	if err != nil { // cannot be: all details are messages
+		return status.Error(code, text)
+	}
+	return st.Err()
+}
+
+// unread is the refusal of a body that was not read.
+func unread(err error) error {
+	switch {
+	case errors.Is(err, web.ErrTooLarge):
+		err = refusal(codes.ResourceExhausted, "FRAME_TOO_LARGE", err.Error())
+		return &runtime.HTTPStatusError{HTTPStatus: http.StatusRequestEntityTooLarge, Err: err}
+	case errors.Is(err, web.ErrTooMany):
+		return refusal(codes.ResourceExhausted, "QUOTA_BODIES", err.Error(),
+			&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Second)})
+	}
+	err = refusal(codes.DeadlineExceeded, "INVALID_MESSAGE", "the body did not come, or not in time")
+	return &runtime.HTTPStatusError{HTTPStatus: http.StatusRequestTimeout, Err: err}
+}
+
+// lost answers a request for which there is no call.
+func (h *handler) lost(w http.ResponseWriter, r *http.Request, code int) {
+	text := fmt.Sprintf("there is no %s %s: see /openapi.json", r.Method, r.URL.Path)
+	if strings.HasPrefix(r.URL.Path, "/lockd.v1.") || strings.HasPrefix(r.URL.Path, "/grpc.") {
+		code, text = http.StatusNotImplemented, "this is a path of gRPC, which is spoken at listen; the paths of unary "+
+			"calls by HTTP are in /openapi.json, and sessions, which are streams, are offered by gRPC only"
+	}
+	h.fail(w, &runtime.HTTPStatusError{HTTPStatus: code, Err: refusal(codes.Unimplemented, "UNIMPLEMENTED", text)})
+}
+
+// fail writes an error: a google.rpc.Status.
+func (h *handler) fail(w http.ResponseWriter, err error) {
+	code := 0
+	if other, ok := errors.AsType[*runtime.HTTPStatusError](err); ok {
+		code, err = other.HTTPStatus, other.Err
+	}
+	st := status.Convert(err)
+	if st.Code() == codes.InvalidArgument && len(st.Details()) == 0 { // the gateway could not read it
+		st = status.Convert(refusal(codes.InvalidArgument, "INVALID_MESSAGE", st.Message()))
+	}
+	if code == 0 {
+		code = runtime.HTTPStatusFromCode(st.Code())
+	}
+	for _, d := range st.Details() {
+		if retry, ok := d.(*errdetails.RetryInfo); ok {
+			seconds := (retry.GetRetryDelay().AsDuration() + time.Second - 1) / time.Second
+			w.Header().Set("Retry-After", strconv.Itoa(int(seconds)))
+		}
+	}
+	if code == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	h.write(w, code, st.Proto())
+}
+
+func (h *handler) write(w http.ResponseWriter, code int, m proto.Message) {
+	text, err := h.json.Marshal(m)
+	if err != nil { // cannot be: all texts are UTF-8
+		code, text = http.StatusInternalServerError, []byte(`{"code":13}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(text)
+}
+
+// strict refuses parameters that a call does not have. The gateway would pass over them.
+type strict struct{ runtime.DefaultQueryParser }
+
+// beStrict tells the gateway, which keeps that for all of the process.
+var beStrict = sync.OnceFunc(func() { runtime.SetQueryParameterParser(&strict{})(nil) })
+
+// Parse implements runtime.QueryParameterParser.
+func (s *strict) Parse(m proto.Message, given url.Values, filter *utilities.DoubleArray) error {
+	fields := m.ProtoReflect().Descriptor().Fields()
+	for name := range given {
+		if fields.ByJSONName(name) == nil && fields.ByTextName(name) == nil {
+			return fmt.Errorf("there is no parameter %q", name)
+		}
+	}
+	return s.DefaultQueryParser.Parse(m, given, filter)
+}

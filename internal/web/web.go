@@ -1,0 +1,174 @@
+// Package web serves HTTP/1.1 to whoever comes, at one of lockd's addresses.
+//
+// # What it promises
+//
+// A client that does not send, or does not read, costs nothing lasting: its headers have to come within headerTime, its
+// body within bodyTime, and an answer has to be read within answerTime. A request has a goroutine and some 20 KB for as
+// long as it is under way, and there is one at a time on a connection. Certificates are those that the configuration of
+// TLS has at the time of the handshake. A client of gRPC that comes here is told so in its own words.
+//
+// # What it does not promise
+//
+// How many connections there are is bounded by the listener, and what a request costs by its handler. Nothing that a
+// proxy says in a header counts: the address of a client is that of its connection.
+package web
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/limits"
+	"github.com/lockd-io/lockd/internal/observe"
+)
+
+const (
+	headerTime  = 10 * time.Second // TLS included
+	bodyTime    = 10 * time.Second
+	answerTime  = 20 * time.Second
+	idleTime    = 2 * time.Minute
+	headerBytes = 12 << 10 // of net/http, which lets 4 KiB more pass
+
+	// smallBody is what a body may have without taking one of largeBodies, of which one address may use all: a small
+	// one costs no more than its connection.
+	smallBody   = 4 << 10
+	largeBodies = 256
+)
+
+// NewServer makes a server for an address, which is called by its key of the configuration. Its listeners are those of
+// Listen.
+func NewServer(key string, h http.Handler, log *zap.Logger) *http.Server {
+	log = log.Named("web").With(zap.String(observe.KeyEndpoint, key))
+	errorLog, _ := zap.NewStdLogAt(log, zap.WarnLevel) // Warn is a level it knows
+	errorLog.SetOutput(&seldom{log: log})
+	s := &http.Server{
+		Handler: guard(key, h), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+		ErrorLog: errorLog, Protocols: new(http.Protocols),
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){
+			"h2": func(_ *http.Server, c *tls.Conn, _ http.Handler) { answerGRPC(key, c, c) },
+		},
+	}
+	s.Protocols.SetHTTP1(true)
+	return s
+}
+
+// TLS is a configuration of TLS for listeners of a server. Who can speak HTTP/1.1 does; h2 is left to clients of gRPC.
+func TLS(of *tls.Config) *tls.Config {
+	of = of.Clone()
+	current := of.GetConfigForClient
+	of.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		c, err := current(hello)
+		if err != nil {
+			return nil, err
+		}
+		c = c.Clone()
+		c.NextProtos = []string{"http/1.1", "h2"}
+		return c, nil
+	}
+	return of
+}
+
+// seldom writes what net/http has to say, which anybody can cause.
+type seldom struct {
+	observe.Seldom
+	log *zap.Logger
+}
+
+// Write implements io.Writer.
+func (s *seldom) Write(line []byte) (int, error) {
+	s.Warn(s.log, "a request was not served", zap.String(observe.KeyCause, strings.TrimSpace(string(line))))
+	return len(line), nil
+}
+
+// guard bounds how long a body may take to come, also if nobody reads it, and an answer to be read; and it tells
+// clients of gRPC where they are.
+func guard(key string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == "PRI" {
+			hijackGRPC(key, w)
+			return
+		}
+		c := http.NewResponseController(w)
+		_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // of net/http, as below
+		_ = c.SetWriteDeadline(time.Time{})             // there is that of the answer before
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		h.ServeHTTP(&answer{ResponseWriter: w}, r)
+	})
+}
+
+// answer is one whose client has to read it in time. Whether it did is nobody's business.
+type answer struct {
+	http.ResponseWriter
+	begun bool
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(code int) {
+	if !a.begun {
+		a.begun = true
+		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(answerTime))
+	}
+	a.ResponseWriter.WriteHeader(code)
+}
+
+// Write implements io.Writer.
+func (a *answer) Write(b []byte) (int, error) {
+	if !a.begun {
+		a.WriteHeader(http.StatusOK)
+	}
+	_, _ = a.ResponseWriter.Write(b)
+	return len(b), nil
+}
+
+// What is wrong with a body.
+var (
+	ErrTooLarge = errors.New("the body is too large")
+	ErrTooMany  = errors.New("too many large bodies are on their way")
+)
+
+// Bodies reads bodies that may have so many bytes.
+type Bodies struct {
+	most  int64
+	large limits.Slots
+}
+
+// NewBodies makes Bodies.
+func NewBodies(most int) *Bodies { return &Bodies{int64(most), make(limits.Slots, largeBodies)} }
+
+// Read reads the body of a request, all of it. From then on the request's context ends when its client goes, and only
+// then: who does not call it has to be done within bodyTime. After an error the connection is closed.
+func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	text, err := b.read(http.MaxBytesReader(w, r.Body, b.most))
+	if err != nil {
+		w.Header().Set("Connection", "close")
+		return nil, err
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	return text, nil
+}
+
+func (b *Bodies) read(body io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(body, smallBody+1))
+	if err == nil && len(text) > smallBody {
+		if !b.large.TryEnter() {
+			return nil, ErrTooMany
+		}
+		defer b.large.Leave()
+		var rest []byte
+		rest, err = io.ReadAll(body)
+		text = append(text, rest...)
+	}
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return nil, ErrTooLarge
+	}
+	return text, err
+}

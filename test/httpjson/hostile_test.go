@@ -1,0 +1,130 @@
+package httpjson
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/test/harness"
+)
+
+const open = `lockd_connections{endpoint="http_listen"}`
+
+// saidOf is what is said to a client that sends some text and then waits.
+func saidOf(t testing.TB, c net.Conn, text string) string {
+	t.Helper()
+	_, err := io.WriteString(c, text)
+	harness.Must(t, err)
+	_ = c.SetReadDeadline(time.Now().Add(harness.Patience))
+	said, err := io.ReadAll(c)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("whoever sends %.40q may stay", text)
+	}
+	return string(said)
+}
+
+// Who does not finish a request is sent away.
+func TestRequestsThatDoNotEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const begin = "POST /v1/acquire HTTP/1.1\r\nHost: a\r\n"
+	for name, row := range map[string]struct{ text, want string }{
+		"nothing":          {"", ""},
+		"half a header":    {begin + "Content-", ""},
+		"no body":          {begin + "Content-Length: 100\r\n\r\n{", "408 "},
+		"a large body":     {begin + "Content-Length: 9000\r\n\r\n" + strings.Repeat(" ", 8000), "408 "},
+		"a refused one":    {begin + "Origin: http://b\r\nContent-Length: 100\r\n\r\n{", "403 "},
+		"a chunk":          {begin + "Transfer-Encoding: chunked\r\n\r\n5\r\n{", "408 "},
+		"a huge header":    {begin + "A: " + strings.Repeat("x", 17_000) + "\r\n\r\n", "431 "},
+		"two requests":     {"GET /v1/status HTTP/1.1\r\nHost: a\r\n\r\nGET /v1/st", "200 OK"},
+		"no HTTP":          {"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", "400 "},
+		"a later version":  {"GET / HTTP/3.0\r\n\r\n", "505 "},
+		"a frame of HTTP2": {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\xff\xff", "\x00\x00\x00\x04"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if said := saidOf(t, dial(t, "127.0.0.1", w.HTTP), row.text); !strings.Contains(said, row.want) {
+				t.Errorf("said is %q, want %q", said, row.want)
+			}
+		})
+	}
+}
+
+// Who asks and asks and does not read is sent away.
+func TestAnswersThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := dial(t, "127.0.0.2", w.HTTP)
+	ask := strings.Repeat("GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n", 100)
+	for { // until nothing is taken any more
+		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+		if _, err := io.WriteString(c, ask); err != nil {
+			break
+		}
+	}
+	harness.Until(t, "its connection is closed", func() bool { return w.Metric(open) == 0 })
+}
+
+// One address has not all connections, and no connection takes a request of others.
+func TestManyConnections(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "LOCKD_LIMITS_WAITS_PER_ADDRESS=1")
+	for range 1100 {
+		_, _ = io.WriteString(dial(t, "127.0.0.2", w.HTTP), "POST /v1/acquire HTTP/1.1\r\nHost: a\r\n")
+	}
+	harness.Until(t, "some are refused", func() bool {
+		return w.Metric(`lockd_connections_refused_total{endpoint="http_listen"}`) > 0
+	})
+	if n := w.Metric(open); n > 1001 {
+		t.Errorf("%v connections are open", n)
+	}
+	w.acquire("a")
+}
+
+// A client of gRPC that comes to the address of HTTP, and the reverse, are told so.
+func TestTheWrongAddress(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cc, err := grpc.NewClient(w.HTTP, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	harness.Must(t, err)
+	defer func() { _ = cc.Close() }()
+	wantWrongAddress(t, cc)
+
+	for _, verb := range []string{"GET", "POST", "PUT", "LOCK", "DELETE"} {
+		c := dial(t, "127.0.0.1", w.Addr)
+		_, err = fmt.Fprintf(c, "%s /v1/status HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", verb)
+		harness.Must(t, err)
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		harness.Must(t, err)
+		text, err := io.ReadAll(resp.Body)
+		harness.Must(t, err)
+		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), "http_listen") {
+			t.Errorf("%s at the address of gRPC is answered %d %q", verb, resp.StatusCode, text)
+		}
+	}
+}
+
+// wantWrongAddress calls twice.
+func wantWrongAddress(t *testing.T, cc *grpc.ClientConn) {
+	t.Helper()
+	for range 2 {
+		_, err := lockdv1.NewInspectServiceClient(cc).GetStatus(
+			t.Context(), &lockdv1.GetStatusRequest{}, grpc.WaitForReady(true))
+		if status.Code(err) != codes.Unimplemented || !strings.Contains(err.Error(), "gRPC is spoken at listen") {
+			t.Errorf("a client of gRPC is told %v", err)
+		}
+	}
+}
