@@ -36,12 +36,13 @@ func sentAway(c net.Conn, soon time.Duration) bool {
 // Whoever holds connections open, from however many addresses, keeps neither probes nor operators from coming.
 func TestProbesAlwaysHaveRoom(t *testing.T) {
 	a, _ := startWith(t, testConfig(), zap.NewNop())
+	begins := map[string]string{"ops_listen": "GET /healthz HTTP/1.1", "admin_listen": "PRI * HTTP/2.0"} // and no more
 	for key, at := range map[string]string{"ops_listen": a.OpsAddr(), "admin_listen": a.AdminAddr()} {
 		first := dialFrom(t, "127.0.0.2", at)
 		for i := range 6 {
 			for range fewOfOneAddress + 8 {
 				c := dialFrom(t, fmt.Sprint("127.0.0.", 2+i), at)
-				_, _ = io.WriteString(c, "GET /healthz HTTP/1.1") // and no more
+				_, _ = io.WriteString(c, begins[key])
 			}
 		}
 		_ = first.SetReadDeadline(time.Now().Add(4 * time.Second))

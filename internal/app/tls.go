@@ -59,7 +59,7 @@ func (e endpoint) load(log *zap.Logger, reg prometheus.Registerer) (
 	out *tls.Config, until func() time.Time, err error,
 ) {
 	expires := func() float64 { return 0 }
-	if e.tls.Enabled() {
+	if e.tls.Enabled() && e.addr != "" {
 		server, err := certs.New(filesOf(e.tls), log.Named("tls").With(zap.String(observe.KeyEndpoint, e.key)))
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w: %s.%w", ErrConfig, e.section, err)
