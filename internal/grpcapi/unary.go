@@ -32,7 +32,7 @@ func unary(b *broker.Broker, operators bool, d door, log *zap.Logger, m *metrics
 			}
 		}
 		done := func() {}
-		if isList(req) {
+		if isList(req) && !operators { // these are not kept waiting
 			ctx = inspect.Billed(ctx, func(took time.Duration) { b.Tenants().Spend(tenantOf(ctx), took) })
 		}
 		if err == nil && ours {
