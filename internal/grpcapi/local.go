@@ -72,8 +72,9 @@ func (remote) Network() string { return "tcp" }
 func (r remote) String() string { return string(r) }
 
 // Visit lets a request in, which came from an address and over TLS unless secure is nil. Calls are made with the
-// context that it returns. Call leave when the answer was read, or will not be: until then it takes its tenant's room. What the
-// other protocol costs is paid by the address, for which the request may have to wait; or it is refused, with a status.
+// context that it returns. Call leave when the answer was read, or will not be: until then it takes its tenant's room.
+// What the other protocol costs is paid by the address, for which the request may have to wait; or it is refused, with
+// a status.
 func (l *Local) Visit(ctx context.Context, from string, secure *tls.ConnectionState, authorization []string) (
 	inside context.Context, leave func(), err error,
 ) {

@@ -155,7 +155,7 @@ func TestTLS(t *testing.T) {
 		TLSClientConfig: s.config(client.TLS{CACert: other.File(t)}), ForceAttemptHTTP2: true,
 	}
 	defer transport.CloseIdleConnections()
-	r, err := http.NewRequestWithContext(t.Context(), "POST", "https://"+s.Addr+"/v1/acquire", strings.NewReader("{}"))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+s.Addr+"/v1/acquire", strings.NewReader("{}"))
 	harness.Must(t, err)
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := transport.RoundTrip(r)
