@@ -110,6 +110,7 @@ func TestTheWrongAddress(t *testing.T) {
 		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 		harness.Must(t, err)
 		text, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
 		harness.Must(t, err)
 		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), "http_listen") {
 			t.Errorf("%s at the address of gRPC is answered %d %q", verb, resp.StatusCode, text)
