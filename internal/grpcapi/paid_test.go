@@ -31,9 +31,10 @@ func TestAListIsPaidByWhoAskedAndNotByOperators(t *testing.T) {
 		}
 		list := func(conn *grpc.ClientConn) {
 			t.Helper()
-			page, err := lockdv1.NewLockServiceClient(conn).List(context.Background(), &lockdv1.ListRequest{PageSize: names})
+			page, err := lockdv1.NewInspectServiceClient(conn).ListHolds(
+				context.Background(), &lockdv1.ListHoldsRequest{PageSize: names})
 			must(t, err)
-			if n := len(page.GetLocks()); n != names {
+			if n := len(page.GetHolds()); n != names {
 				t.Fatalf("%d names of %d are listed", n, names)
 			}
 		}
