@@ -74,6 +74,8 @@ func run(args []string) error {
 		return runRedLock(args[1:])
 	case len(args) > 0 && args[0] == neighboursCommand:
 		return runNeighbours(args[1:])
+	case len(args) > 0 && args[0] == historyCommand:
+		return runHistory(args[1:])
 	case len(args) > 0 && args[0] == securityCommand:
 		return runSecurity(args[1:])
 	case len(args) > 0 && args[0] == floodCommand:
