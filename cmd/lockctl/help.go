@@ -50,8 +50,7 @@ func (o *options) assist(root *cobra.Command) {
 		cmd.Example = indented(examples[cmd.Name()])
 		if cmd.Flags().Lookup("kind") != nil {
 			_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(
-				strings.FieldsFunc(kindNames, func(r rune) bool { return !unicode.IsLetter(r) }),
-				cobra.ShellCompDirectiveNoFileComp))
+				[]cobra.Completion{"exclusive", "fair", "read", "write", "semaphore"}, cobra.ShellCompDirectiveNoFileComp))
 		}
 		cmd.ValidArgsFunction = o.complete
 	}
@@ -92,7 +91,8 @@ const completionTime = time.Second
 // completes a line must not run.
 var plain = regexp.MustCompile(`^[\w./:@%+=,-]+$`)
 
-// complete offers what may be the next argument: names that are held, or verbs. exec completes its command as shells do.
+// complete offers what may be the next argument: names that are held and begin so, or all verbs, of which the shell
+// takes those that do. exec completes its command as shells do.
 func (o *options) complete(cmd *cobra.Command, args []string, begun string) (
 	[]cobra.Completion, cobra.ShellCompDirective,
 ) {
@@ -118,8 +118,8 @@ func (o *options) complete(cmd *cobra.Command, args []string, begun string) (
 	}
 	var names []cobra.Completion
 	for _, h := range page.GetHolds() {
-		if plain.MatchString(h.GetName()) {
-			names = append(names, h.GetName())
+		if plain.MatchString(h.GetLock().GetName()) {
+			names = append(names, h.GetLock().GetName())
 		}
 	}
 	slices.Sort(names)

@@ -53,7 +53,7 @@ func with(ctx context.Context, addr, name string, f func(c *client.Client) error
 // held does something with a lock for about so long.
 func held(ctx context.Context, c *client.Client, name string, d time.Duration, opts ...client.LockOption) error {
 	l, err := c.Lock(ctx, name, opts...)
-	if errors.Is(err, client.ErrTimeout) {
+	if errors.Is(err, client.ErrTimedOut) {
 		return nil
 	}
 	if err != nil {
@@ -144,7 +144,7 @@ func clean(ctx context.Context, c *client.Client, _ int) error {
 // crash has a process hold a lock and be killed.
 func crash(ctx context.Context, addr string) {
 	for pause(ctx, 20*time.Second) {
-		victim := exec.Command(os.Args[0], "-victim", addr)
+		victim := exec.CommandContext(ctx, os.Args[0], "-victim", addr)
 		apart(victim)
 		if err := victim.Start(); err != nil {
 			log.Print(err)

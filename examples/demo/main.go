@@ -1,5 +1,5 @@
-// demo starts replicas of lockd and uses them in the ways that locks are used, until it is interrupted, so that there is
-// something to look at. make demo builds what it needs and runs it.
+// demo starts replicas of lockd and uses them in the ways that locks are used, until it is interrupted, so that there
+// is something to look at. make demo builds what it needs and runs it.
 //
 // What dies now and then dies on purpose: a client that holds a lock, and a replica.
 package main
@@ -20,7 +20,7 @@ func main() {
 	log.SetFlags(log.Ltime)
 	lockd := flag.String("lockd", "bin/lockd", "the `program`")
 	port := flag.Int("port", 7420, "the first of the `ports`: ten for each replica")
-	victim := flag.String("victim", "", "hold a lock at this `address` until this process is killed; what demo does itself")
+	victim := flag.String("victim", "", "hold a lock at this `address`, which is what demo itself asks for")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -74,16 +74,17 @@ Ctrl-C ends all of it.
 }
 
 // startRedis starts a Redis that keeps nothing when it ends, nil if there is none.
-func startRedis(context.Context) (*exec.Cmd, string, error) {
+func startRedis(ctx context.Context) (*exec.Cmd, string, error) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, "", nil //nolint:nilerr // there is another way
 	}
-	port, err := freePort()
+	port, err := freePort(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	redis := exec.Command(program, "--port", fmt.Sprint(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
+	redis := exec.CommandContext(context.WithoutCancel(ctx), program, // which ends last
+		"--port", fmt.Sprint(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
 	apart(redis)
 	return redis, fmt.Sprintf("127.0.0.1:%d", port), redis.Start()
 }

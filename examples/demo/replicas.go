@@ -41,7 +41,8 @@ func (r *replica) keep(ctx context.Context) {
 		args = append(args, "--redis", r.redis)
 	}
 	for ctx.Err() == nil {
-		cmd := exec.Command(r.program, args...)
+		cmd := exec.CommandContext(ctx, r.program, args...)
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.Env = append(os.Environ(), fmt.Sprintf("LOCKD_REPLICA=lockd-%d", r.number))
 		cmd.Stderr = os.Stderr
 		apart(cmd)
@@ -49,9 +50,7 @@ func (r *replica) keep(ctx context.Context) {
 			log.Print(err)
 		} else {
 			r.started(cmd)
-			ended := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 			_ = cmd.Wait()
-			ended()
 		}
 		pause(ctx, 5*time.Second)
 	}
@@ -83,8 +82,8 @@ func killSometimes(ctx context.Context, replicas []*replica) {
 // apart keeps a process from the signals of the terminal.
 func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func freePort(ctx context.Context) (int, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
 	}
