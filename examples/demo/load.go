@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockd-io/lockd/client"
@@ -15,10 +17,10 @@ import (
 )
 
 // use starts all that uses locks. It ends with ctx.
-func use(ctx context.Context, addr string) {
+func use(ctx context.Context, addrs []string) {
 	many := func(n int, name string, f func(ctx context.Context, c *client.Client, i int) error) {
 		for i := range n {
-			go with(ctx, addr, fmt.Sprintf("%s-%d", name, i+1), func(c *client.Client) error { return f(ctx, c, i) })
+			go with(ctx, addrs, fmt.Sprintf("%s-%d", name, i+1), func(c *client.Client) error { return f(ctx, c, i) })
 		}
 	}
 	many(5, "shop", orders)
@@ -28,13 +30,15 @@ func use(ctx context.Context, addr string) {
 	many(3, "report", report)
 	many(2, "transfer", transfer)
 	many(2, "cleaner", clean)
-	go crash(ctx, addr)
+	go crash(ctx, addrs[0])
 }
 
-// with gives f a client, again and again.
-func with(ctx context.Context, addr, name string, f func(c *client.Client) error) {
+// with gives f a client of any replica, again and again.
+func with(ctx context.Context, addrs []string, name string, f func(c *client.Client) error) {
+	addrs = slices.Clone(addrs)
+	rand.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] })
 	for ctx.Err() == nil {
-		c, err := client.Dial(addr, client.WithName(name), client.WithActor(name))
+		c, err := client.Dial(strings.Join(addrs, ","), client.WithName(name), client.WithActor(name))
 		if err != nil {
 			log.Print(err)
 			return

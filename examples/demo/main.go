@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"strings"
 	"sync"
 )
 
@@ -60,7 +59,7 @@ Try it:        bin/lockctl --addr %s top
                bin/lockctl --addr %s --admin-addr %s doctor
 Ctrl-C ends all of it.
 `, replicas[0].address(consolePort), addresses[0], addresses[0], replicas[0].address(adminPort))
-	use(ctx, strings.Join(addresses, ","))
+	use(ctx, addresses)
 	if len(replicas) > 1 {
 		all.Go(func() { killSometimes(ctx, replicas[1:]) })
 	}
