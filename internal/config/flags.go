@@ -26,6 +26,7 @@ var keyFlags = []struct{ name, key, usage string }{
 	{"listen", "listen", "the `address` where clients connect"},
 	{"ops-listen", "ops_listen", "the `address` of metrics and probes, empty for none"},
 	{"admin-listen", "admin_listen", "the `address` where operators connect, empty for none"},
+	{"console-listen", "console_listen", "the `address` of pages for people, empty for none"},
 	{"log-level", "log.level", "the log's `level`: debug, info, warn or error"},
 	{"log-format", "log.format", "the log's `format`: auto, json or console"},
 }

@@ -84,6 +84,7 @@ type Server struct {
 	clients   *grpc.Server
 	operators *grpc.Server
 	health    *health.Server
+	local     *Local
 	streams   sync.WaitGroup // the goroutines that read and write streams
 
 	intake              *inbound.Intake
@@ -110,6 +111,8 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	lockdv1.RegisterLockServiceServer(s.clients, &lockService{b: b})
 	here := replica{b, cfg, time.Now()}
 	admin := &adminService{replica: here, server: s, log: log, examining: make(limits.Slots, limits.Examinations)}
+	s.local = newLocal(Local{door: d, codec: codec, client: unary(b, false, d, log, m), operator: unary(b, true, d, log, m)},
+		&inspectService{replica: here, operators: true}, admin, &lockService{b: b})
 	for _, g := range []*grpc.Server{s.clients, s.operators} {
 		lockdv1.RegisterAdminServiceServer(g, admin) // see admit
 		lockdv1.RegisterInspectServiceServer(g, &inspectService{replica: here, operators: g == s.operators})
@@ -156,6 +159,9 @@ func traceCalls(spans trace.TracerProvider) []grpc.ServerOption {
 		otelgrpc.WithFilter(func(i *stats.RPCTagInfo) bool { return strings.HasPrefix(i.FullMethodName, prefix) }),
 	))}
 }
+
+// Local is for a part of this process that serves people.
+func (s *Server) Local() *Local { return s.local }
 
 // Serve accepts connections of clients until Stop, which may have come before. It takes over the listener.
 func (s *Server) Serve(lis net.Listener) error { return s.serve(s.clients, lis, s.secure) }
