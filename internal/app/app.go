@@ -38,14 +38,17 @@ import (
 
 // App is lockd, ready to run. It runs once.
 type App struct {
-	cfg       config.Config
-	log       *zap.Logger
-	reg       *prometheus.Registry
-	guard     *security.Guard // nil without a clients file
-	broker    *broker.Broker
-	api       *grpcapi.Server
-	ops       *http.Server         // nil if nobody listens there
-	agreement *agreement.Agreement // nil if the store is not shared
+	cfg     config.Config
+	log     *zap.Logger
+	reg     *prometheus.Registry
+	guard   *security.Guard // nil without a clients file
+	broker  *broker.Broker
+	api     *grpcapi.Server
+	ops     *http.Server   // nil if nobody listens there
+	console *consoleServer // nil if nobody listens there
+	// consoleExpires is when its certificate does; nil without TLS.
+	consoleExpires func() time.Time
+	agreement      *agreement.Agreement // nil if the store is not shared
 	// Of atOps, atAdmin and atClients; nil where nobody listens.
 	listeners [3]net.Listener
 	expires   [3]func() time.Time // when their certificates do; nil without TLS
@@ -102,8 +105,12 @@ func (a *App) Run(ctx context.Context) error {
 	if l := a.listeners[atAdmin]; l != nil {
 		a.serve("operators", func() error { return a.api.ServeAdmin(l) })
 	}
+	if a.console != nil {
+		a.serve("console", a.console.serve)
+	}
 	a.log.Info("lockd serves", zap.String(observe.KeyListen, a.Addr()), zap.String(observe.KeyOpsListen, a.OpsAddr()),
-		zap.String(observe.KeyAdminListen, a.AdminAddr()), zap.String(observe.KeyReplica, a.cfg.Replica),
+		zap.String(observe.KeyAdminListen, a.AdminAddr()), zap.String(observe.KeyConsole, a.ConsoleURL()),
+		zap.String(observe.KeyReplica, a.cfg.Replica),
 		zap.String(observe.KeyStore, a.cfg.Store.Kind), zap.String(observe.KeyVersion, Version))
 	a.warnOfClearText()
 	a.warnOfNoIdentities()

@@ -70,6 +70,9 @@ func (a *App) build() error {
 	}
 	a.api = grpcapi.New(api, a.broker, a.log, a.reg)
 	a.cleanups.add("grpc", a.share(), func(ctx context.Context) error { a.api.Stop(ctx); return nil })
+	if err := a.openConsole(); err != nil {
+		return err
+	}
 	a.cleanups.add("sessions", a.cfg.Shutdown.Timeout, a.drain)
 	return nil
 }

@@ -16,7 +16,8 @@ import (
 // wrong.
 func Check(cfg config.Config) error {
 	var errs []error
-	for _, e := range endpoints(cfg) {
+	addresses := endpoints(cfg)
+	for _, e := range append(addresses[:], consoleEndpoint(cfg)) {
 		if !e.tls.Enabled() {
 			continue
 		}

@@ -157,11 +157,13 @@ const fewDays = 7 * 24 * time.Hour
 
 // examineCertificates tells when the certificates of the addresses expire.
 func (a *App) examineCertificates(now time.Time) (found []lock.Finding) {
-	for i, e := range endpoints(a.cfg) {
-		if a.expires[i] == nil {
+	addresses := endpoints(a.cfg)
+	all := append(a.expires[:], a.consoleExpires)
+	for i, e := range append(addresses[:], consoleEndpoint(a.cfg)) {
+		if all[i] == nil {
 			continue
 		}
-		until := a.expires[i]()
+		until := all[i]()
 		f := lock.Finding{
 			Severity: lock.SeverityOK, Check: "CERTIFICATE",
 			Detail: fmt.Sprintf("that of %s expires at %s", e.key, until.Format(time.RFC3339)),

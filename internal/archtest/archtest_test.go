@@ -121,6 +121,12 @@ var reach = []struct {
 		"adapters do not know each other",
 	},
 	{
+		"internal/console",
+		[]string{redis, yaml, module},
+		"../api",
+		"pages show what any client could ask for",
+	},
+	{
 		"internal/config",
 		[]string{grpc, redis, module},
 		"limits lock",

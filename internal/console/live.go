@@ -79,6 +79,7 @@ func (c *Console) live(w http.ResponseWriter, r *http.Request, a asker, v *view)
 	var mark uint64
 	var told time.Time
 	for q := r.URL.Query(); ; {
+		a.ctx, _ = c.as(r) // a login may be over
 		if client, err := c.services.Who(a.ctx); err != nil || client != a.client {
 			send("gone", []byte("you are not logged in any more"))
 			return

@@ -133,11 +133,12 @@ func labels(all map[string]string) string {
 	return strings.Join(out, " ")
 }
 
-func plural[N int | uint32](n N, one string) string {
-	if n == 1 {
-		return "1 " + one
+// plural is a number of things.
+func plural(n any, one string) string {
+	if text := fmt.Sprint(n); text != "1" {
+		return text + " " + one + "s"
 	}
-	return fmt.Sprintf("%d %ss", n, one)
+	return "1 " + one
 }
 
 // link is the address of a page, with what it is asked: names and values.
