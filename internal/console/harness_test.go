@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
@@ -30,6 +31,7 @@ import (
 	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/console"
 	"github.com/lockd-io/lockd/internal/grpcapi"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/security"
 	"github.com/lockd-io/lockd/internal/watchdog"
@@ -81,12 +83,18 @@ func startChanged(
 	t testing.TB, guard *security.Guard, cfg console.Config, change func(console.Services) console.Services,
 ) *world {
 	t.Helper()
-	log, reg, store := zap.NewNop(), prometheus.NewRegistry(), memstore.New()
+	log, reg, store := zaptest.NewLogger(t, zaptest.Level(zap.ErrorLevel)), prometheus.NewRegistry(), memstore.New()
 	dog := watchdog.New[*broker.Lease](store, log, reg)
 	b := broker.New(brokertest.Config(), store, dog, log, reg)
 	srv := grpcapi.New(grpcapi.Config{
 		OpenTimeout: 5 * time.Second, Version: "v0", Store: "memory", Guard: guard,
 		KeepaliveTime: 20 * time.Second, KeepaliveTimeout: 10 * time.Second, KeepaliveMinTime: 10 * time.Second,
+		Examine: func(context.Context) []lock.Finding {
+			return []lock.Finding{
+				{Severity: lock.SeverityOK, Check: "READY", Detail: "it serves"},
+				{Severity: lock.SeverityWarning, Check: "RENEWALS", Detail: "they are late", Remedy: "more processors"},
+			}
+		},
 	}, b, log, reg)
 	b.Review(guard.EndsHolds(), guard.Allowances())
 	lis := bufconn.Listen(1 << 20)
@@ -226,11 +234,19 @@ func (b *browser) post(path string, form url.Values) (code int, body string) {
 func wants(t testing.TB, what string, code, wantCode int, body string, texts ...string) {
 	t.Helper()
 	if code != wantCode {
-		t.Errorf("%s: got %d, want %d: %s", what, code, wantCode, body)
+		t.Errorf("%s: got %d, want %d: %s", what, code, wantCode, mainOf(body))
 	}
 	for _, text := range texts {
 		if text, not := strings.CutPrefix(text, "!"); strings.Contains(body, text) == not {
-			t.Errorf("%s: %q is there: %v; want the contrary in %s", what, text, !not, body)
+			t.Errorf("%s: %q is there: %v; want the contrary in %s", what, text, !not, mainOf(body))
 		}
 	}
+}
+
+// mainOf is a page without what all pages have.
+func mainOf(body string) string {
+	if _, main, found := strings.Cut(body, "<main"); found {
+		body, _, _ = strings.Cut(main, "<footer")
+	}
+	return body
 }

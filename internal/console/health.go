@@ -29,7 +29,7 @@ func lookHealth(c *Console, a asker, _ url.Values) (any, error) {
 	f := &foundHealth{Status: status}
 	others, err := c.services.Inspect().ListBusiest(a.ctx, &lockdv1.ListBusiestRequest{PageSize: 1})
 	if err != nil {
-		f.StoreError = explained(failure(err))
+		f.Unasked = explained(failure(err))
 	} else {
 		f.add(others, others.GetStoreError())
 		f.Memories = others.GetMemories()

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // What looks may cost.
@@ -116,7 +118,7 @@ func (c *Console) part(a asker, v *view, q url.Values) (part, error) {
 		if err != nil {
 			return c.failed(err), nil //nolint:nilerr // it is shown
 		}
-		return written(v.part, partOf{c.cfg.Path, q, found}, http.StatusOK), nil
+		return c.written(v.part, partOf{c.cfg.Path, q, found}, http.StatusOK), nil
 	})
 	if err != nil {
 		return part{}, err
@@ -134,14 +136,15 @@ type partOf struct {
 // failed is a part that says what went wrong.
 func (c *Console) failed(err error) part {
 	f := failure(err)
-	return written("failed", partOf{Base: c.cfg.Path, Found: explained(f)}, httpCode(f.GetCode()))
+	return c.written("failed", partOf{Base: c.cfg.Path, Found: explained(f)}, httpCode(f.GetCode()))
 }
 
 var seed = maphash.MakeSeed()
 
-func written(name string, data partOf, code int) part {
+func (c *Console) written(name string, data partOf, code int) part {
 	var out bytes.Buffer
 	if err := templates.ExecuteTemplate(&out, name, data); err != nil {
+		c.log.Error("a page cannot be written", zap.Error(err))
 		return part{html: []byte("<p class=bad>The page cannot be written.</p>"), code: http.StatusInternalServerError}
 	}
 	p := part{html: out.Bytes(), code: code}

@@ -54,7 +54,7 @@ func (v *view) query(q url.Values) url.Values {
 // asking says what is missing in what was found.
 type asking struct {
 	Answered, Asked uint32
-	StoreError      string
+	Unasked         string // why the store, or replicas through it, were not asked
 }
 
 // add joins what is missing of two lists.
@@ -66,7 +66,7 @@ func (a *asking) add(answer interface {
 	if missing := answer.GetReplicasAsked() - answer.GetReplicasAnswered(); a.Asked == 0 || missing > a.Asked-a.Answered {
 		a.Asked, a.Answered = answer.GetReplicasAsked(), answer.GetReplicasAnswered()
 	}
-	a.StoreError = cmp.Or(a.StoreError, storeError)
+	a.Unasked = cmp.Or(a.Unasked, storeError)
 }
 
 // Missing are the replicas that did not answer.
