@@ -35,7 +35,7 @@ func mayAct(c *Console, a asker, q url.Values) (any, error) {
 }
 
 // force releases a lock by force.
-func (c *Console) force(w http.ResponseWriter, r *http.Request, a asker) {
+func (c *Console) force(w http.ResponseWriter, r *http.Request, a asker, _ *view) {
 	name, why := r.PostFormValue("name"), strings.TrimSpace(r.PostFormValue("why"))
 	if why == "" {
 		c.problem(w, r, http.StatusBadRequest, "A reason is needed: the holders are told, and it is in the audit.")
@@ -53,7 +53,7 @@ func (c *Console) force(w http.ResponseWriter, r *http.Request, a asker) {
 }
 
 // limit sets or removes the limit of a semaphore.
-func (c *Console) limit(w http.ResponseWriter, r *http.Request, a asker) {
+func (c *Console) limit(w http.ResponseWriter, r *http.Request, a asker, _ *view) {
 	name := r.PostFormValue("name")
 	may, err := c.services.Inspect().Can(a.ctx, &lockdv1.CanRequest{Verb: "limit", Name: name})
 	switch {

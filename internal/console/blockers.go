@@ -88,8 +88,10 @@ func (c *Console) holders(a asker, waiters []*lockdv1.WaiterInfo, f *foundBlocke
 		}
 		f.add(page, page.GetStoreError())
 		for _, h := range page.GetHolds() {
-			if name, by := h.GetLock().GetName(), h.GetHolder(); wanted[name] {
-				found[name] = append(found[name], &node{ID: by.GetSessionId(), Client: by.GetClientName(), Replica: by.GetReplica()})
+			name, by := h.GetLock().GetName(), h.GetHolder()
+			if wanted[name] {
+				n := &node{ID: by.GetSessionId(), Client: by.GetClientName(), Replica: by.GetReplica()}
+				found[name] = append(found[name], n)
 			}
 		}
 		if in.PageToken = page.GetNextPageToken(); in.PageToken == "" {
@@ -134,7 +136,8 @@ func (f *foundBlockers) draw(waiters []*lockdv1.WaiterInfo, holders map[string][
 	for _, n := range f.Nodes {
 		n.Blocks, n.InCircle = n.blocks()
 	}
-	f.Top = slices.SortedStableFunc(slices.Values(f.Nodes), func(a, b *node) int { return cmp.Compare(b.Blocks, a.Blocks) })
+	most := func(a, b *node) int { return cmp.Compare(b.Blocks, a.Blocks) }
+	f.Top = slices.SortedStableFunc(slices.Values(f.Nodes), most)
 	f.Top = slices.DeleteFunc(f.Top, func(n *node) bool { return n.Blocks == 0 })
 	f.chains()
 	f.layOut()
@@ -165,6 +168,7 @@ func (n *node) blocks() (count int, circle bool) {
 
 // chains finds, from those at whom most wait, the longest ways of waiting: each waits for the next one.
 func (f *foundBlockers) chains() {
+	byID := func(a, b *node) int { return cmp.Compare(a.ID, b.ID) }
 	for _, root := range f.Top {
 		if len(root.to) > 0 && !root.InCircle || len(f.Chains) == mostChains {
 			continue
@@ -172,7 +176,7 @@ func (f *foundBlockers) chains() {
 		parent, last, next := map[*node]*node{root: nil}, root, []*node{root}
 		for len(next) > 0 { // the one that is found last is farthest
 			last, next = next[0], next[1:]
-			for _, by := range slices.SortedFunc(maps.Keys(last.by), func(a, b *node) int { return cmp.Compare(a.ID, b.ID) }) {
+			for _, by := range slices.SortedFunc(maps.Keys(last.by), byID) {
 				if _, seen := parent[by]; !seen {
 					parent[by] = last
 					next = append(next, by)

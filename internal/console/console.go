@@ -81,14 +81,14 @@ func New(cfg Config, s Services, log *zap.Logger) *Console {
 		if at == "/" {
 			at += "{$}" // and nothing below it
 		}
-		c.mux.HandleFunc("GET "+at, c.known(func(w http.ResponseWriter, r *http.Request, a asker) { c.page(w, r, a, v) }))
-		c.mux.HandleFunc("GET /live"+at, c.known(func(w http.ResponseWriter, r *http.Request, a asker) { c.live(w, r, a, v) }))
+		c.mux.HandleFunc("GET "+at, c.known(v, c.page))
+		c.mux.HandleFunc("GET /live"+at, c.known(v, c.live))
 	}
 	c.mux.HandleFunc("GET /login", c.loginForm)
 	c.mux.HandleFunc("POST /login", c.login)
 	c.mux.HandleFunc("POST /logout", c.logout)
-	c.mux.HandleFunc("POST /lock/force", c.known(c.force))
-	c.mux.HandleFunc("POST /lock/limit", c.known(c.limit))
+	c.mux.HandleFunc("POST /lock/force", c.known(nil, c.force))
+	c.mux.HandleFunc("POST /lock/limit", c.known(nil, c.limit))
 	c.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		c.problem(w, r, http.StatusNotFound, "There is no such page.")
 	})

@@ -36,8 +36,10 @@ func TestPagesShowWhatIsThere(t *testing.T) {
 		"/sessions":              {"3 sessions", "holder", "second"},
 		"/sessions?client=fir":   {"1 session", "first", "!second"},
 		"/blockers":              {"<svg", "2 others behind it", "The longest chains", "!Only a part"},
-		"/health":                {"ready", "r1", "memory", "1 check found", "warning: RENEWALS", "more processors", "runbooks.md#lockdrenewalslate"},
-		"/clients":               {"worker", "force", "May lock"},
+		"/health": {
+			"ready", "r1", "memory", "1 check found", "warning: RENEWALS", "more processors", "runbooks.md#lockdrenewalslate",
+		},
+		"/clients": {"worker", "force", "May lock"},
 	} {
 		code, body := b.get(path)
 		wants(t, path, code, http.StatusOK, body, texts...)
@@ -185,7 +187,8 @@ func TestHostileTextsAreTexts(t *testing.T) {
 	s.take(turned)
 	s.take("name-" + strings.Repeat("x", 300))
 	b := w.login("ops-token")
-	for _, path := range []string{"/", "/sessions", "/lock?" + url.Values{"name": {script}}.Encode(), "/lock?" + url.Values{"name": {turned}}.Encode()} {
+	lock := func(name string) string { return "/lock?" + url.Values{"name": {name}}.Encode() }
+	for _, path := range []string{"/", "/sessions", lock(script), lock(turned)} {
 		code, body := b.get(path)
 		body = regexp.MustCompile(`<input type="hidden".*`).ReplaceAllString(body, "") // nobody sees them
 		wants(t, path, code, http.StatusOK, body, "!<script>a", "!\u202e", "!\u200b", "&lt;script&gt;alert(1)")
@@ -226,7 +229,8 @@ func TestAPathBehindAnIngress(t *testing.T) {
 		r := b.request(http.MethodGet, path, nil)
 		r.Host = "locks.example"
 		code, body, _ := b.do(r)
-		wants(t, path, code, http.StatusOK, body, `href="/lockd/sessions"`, `src="/lockd/static/console.js"`, `data-live="/lockd/live/`)
+		wants(t, path, code, http.StatusOK, body, `href="/lockd/sessions"`,
+			`src="/lockd/static/console.js"`, `data-live="/lockd/live/`)
 	}
 	code, body := b.get("/lockd/static/console.css")
 	wants(t, "the style", code, http.StatusOK, body, "--accent")

@@ -11,8 +11,8 @@
 // its people looks; there is a bound for what is looked up at a time, for what is kept, and for the pages that are
 // open, in all and for each client. All open pages together are told at most 100 times in a second.
 //
-// Nothing that clients chose, as names, is more than a text: it is escaped by html/template, and characters that are not
-// seen, or turn a text around, are shown as what they are. The pages load nothing from elsewhere, have no script in
+// Nothing that clients chose, as names, is more than a text: it is escaped by html/template, and characters that are
+// not seen, or turn a text around, are shown as what they are. The pages load nothing from elsewhere, have no script in
 // them, and cannot be framed; what changes something is refused if another site asks for it.
 //
 // # What it does not promise

@@ -191,7 +191,8 @@ func (w *world) browser() *browser {
 func (w *world) login(token string) *browser {
 	w.t.Helper()
 	b := w.browser()
-	if code, body := b.post("/login", url.Values{"token": {token}}); code != http.StatusOK || !strings.Contains(body, "Log out") {
+	code, body := b.post("/login", url.Values{"token": {token}})
+	if code != http.StatusOK || !strings.Contains(body, "Log out") {
 		w.t.Fatalf("the login: %d %s", code, body)
 	}
 	return b

@@ -48,7 +48,9 @@ func lookHealth(c *Console, a asker, _ url.Values) (any, error) {
 			f.Findings = append(f.Findings, i)
 		}
 	}
-	slices.SortStableFunc(f.Findings, func(a, b *lockdv1.Finding) int { return cmp.Compare(b.GetSeverity(), a.GetSeverity()) })
+	slices.SortStableFunc(f.Findings, func(a, b *lockdv1.Finding) int {
+		return cmp.Compare(b.GetSeverity(), a.GetSeverity())
+	})
 	return f, nil
 }
 

@@ -18,8 +18,9 @@ import (
 
 // texts are what templates call.
 var texts = template.FuncMap{
-	"readable": readable, "cut": cut, "up": up, "down": down, "took": took, "kind": kindOf, "link": link, "labels": labels, "docs": docs,
-	"what": whatOf, "origin": originOf, "plural": plural, "short": short, "runbook": runbook, "severity": severity, "fit": fit,
+	"readable": readable, "cut": cut, "up": up, "down": down, "took": took, "kind": kindOf, "link": link,
+	"labels": labels, "docs": docs, "what": whatOf, "origin": originOf, "plural": plural, "short": short, "runbook": runbook,
+	"severity": severity, "fit": fit,
 	"more":  func(holders uint32) uint32 { return holders - 1 },
 	"last":  func(chain []*edge) *edge { return chain[len(chain)-1] },
 	"kinds": func() []string { return []string{"exclusive", "fair", "read", "write", "semaphore"} },
@@ -69,7 +70,8 @@ func running(way string, d *durationpb.Duration) template.HTML {
 		return ""
 	}
 	t := max(d.AsDuration(), 0)
-	return template.HTML(fmt.Sprintf(`<time data-%s="%d">%s</time>`, way, t.Milliseconds(), inWords(t))) //nolint:gosec // numbers
+	return template.HTML(fmt.Sprintf( //nolint:gosec // numbers
+		`<time data-%s="%d">%s</time>`, way, t.Milliseconds(), inWords(t)))
 }
 
 // took is a time that is over.

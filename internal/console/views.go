@@ -207,7 +207,8 @@ func lookLock(c *Console, a asker, q url.Values) (any, error) {
 	}
 	f := &foundLock{InspectResponse: in, Known: in.GetLock().GetHeld() || len(in.GetWaiters()) > 0}
 	f.add(in, in.GetStoreError())
-	got, err := c.looks.get(a.ctx, a.client+"\x00history\x00"+name, historyTime, func() (any, error) { return c.history(a, name) })
+	look := func() (any, error) { return c.history(a, name) }
+	got, err := c.looks.get(a.ctx, a.client+"\x00history\x00"+name, historyTime, look)
 	if err != nil {
 		f.Failed = explained(failure(err))
 		return f, nil //nolint:nilerr // it is shown
@@ -224,8 +225,8 @@ type history struct {
 
 const mostEvents = 60
 
-// history has the newest events of a name. The API has the oldest first: it is asked for less and less of the past, until
-// all of that is one page.
+// history has the newest events of a name. The API has the oldest first: it is asked for less and less of the past,
+// until all of that is one page.
 func (c *Console) history(a asker, name string) (h history, err error) {
 	for _, past := range []time.Duration{0, time.Hour, 5 * time.Minute, 20 * time.Second, time.Second} {
 		in := &lockdv1.ListEventsRequest{Name: name, PageSize: mostHolds}

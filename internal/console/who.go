@@ -39,13 +39,16 @@ func (c *Console) as(r *http.Request) (ctx context.Context, byLogin bool) {
 	return c.services.As(r.Context(), r.RemoteAddr, r.TLS, authorization), byLogin
 }
 
+// handler serves who is known; of a view, unless it is nil.
+type handler func(w http.ResponseWriter, r *http.Request, a asker, v *view)
+
 // known has a request served if it is known who makes it. Who is not known is asked for a token.
-func (c *Console) known(next func(w http.ResponseWriter, r *http.Request, a asker)) http.HandlerFunc {
+func (c *Console) known(v *view, next handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, byLogin := c.as(r)
 		client, err := c.services.Who(ctx)
 		if err == nil {
-			next(w, r, asker{ctx, client, byLogin})
+			next(w, r, asker{ctx, client, byLogin}, v)
 			return
 		}
 		f := failure(err)

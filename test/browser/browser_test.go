@@ -148,14 +148,15 @@ func (w *world) keyboard() {
 	w.open(w.url + "/")
 	w.run("document.activeElement.blur()")
 	for _, kind := range []string{"keyDown", "keyUp"} {
-		w.call("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}, nil)
+		w.call("Input.dispatchKeyEvent",
+			map[string]any{"type": kind, "key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}, nil)
 	}
 	if got := w.run("document.activeElement.className + getComputedStyle(document.activeElement).outlineStyle"); got != "skipsolid" {
 		w.t.Errorf("the first Tab leads to %q", got)
 	}
 	for _, script := range []string{
 		"[...document.querySelectorAll('input:not([type=hidden]), select')].every((e) => e.labels.length)",
-		"!!document.querySelector('main') && !!document.querySelector('nav[aria-label]') && !!document.querySelector('h1')",
+		"['main', 'nav[aria-label]', 'h1'].every((s) => document.querySelector(s))",
 		"[...document.querySelectorAll('thead th')].every((e) => e.scope === 'col')",
 	} {
 		if w.run(script) != "true" {
@@ -241,8 +242,8 @@ func (w *world) busy() {
 	w.t.Helper()
 	programs := make([]*client.Client, 8)
 	for i, name := range []string{
-		"billing-7f9c", "billing-2b1d", "report-1", "deploy <b>prod</b>", "etl-nightly-with-a-rather-long-name-of-a-pod-6d5f8",
-		"web-1", "web-2", "evil\u202egnp",
+		"billing-7f9c", "billing-2b1d", "report-1", "deploy <b>prod</b>",
+		"etl-nightly-with-a-rather-long-name-of-a-pod-6d5f8", "web-1", "web-2", "evil\u202egnp",
 	} {
 		programs[i] = w.client(name)
 	}
@@ -256,8 +257,8 @@ func (w *world) busy() {
 		program int
 		name    string
 	}{
-		{1, "invoice:2026-00"}, {2, "invoice:2026-00"}, {4, "invoice:2026-00"}, {5, "invoice:2026-00"}, {3, "invoice:2026-01"},
-		{5, "deploy:prod"}, {6, "deploy:prod"}, {0, "safe\u202egnp.exe"},
+		{1, "invoice:2026-00"}, {2, "invoice:2026-00"}, {4, "invoice:2026-00"}, {5, "invoice:2026-00"},
+		{3, "invoice:2026-01"}, {5, "deploy:prod"}, {6, "deploy:prod"}, {0, "safe\u202egnp.exe"},
 	} {
 		w.waits(programs[wait.program], wait.name)
 	}
