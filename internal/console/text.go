@@ -19,7 +19,8 @@ import (
 // texts are what templates call.
 var texts = template.FuncMap{
 	"readable": readable, "cut": cut, "up": up, "down": down, "took": took, "kind": kindOf, "link": link,
-	"labels": labels, "docs": docs, "what": whatOf, "origin": originOf, "plural": plural, "short": short, "runbook": runbook,
+	"labels": labels, "docs": docs, "what": whatOf, "origin": originOf, "plural": plural, "short": short,
+	"runbook":  runbook,
 	"severity": severity, "fit": fit,
 	"more":  func(holders uint32) uint32 { return holders - 1 },
 	"last":  func(chain []*edge) *edge { return chain[len(chain)-1] },

@@ -111,7 +111,8 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	lockdv1.RegisterLockServiceServer(s.clients, &lockService{b: b})
 	here := replica{b, cfg, time.Now()}
 	admin := &adminService{replica: here, server: s, log: log, examining: make(limits.Slots, limits.Examinations)}
-	s.local = newLocal(Local{door: d, codec: codec, client: unary(b, false, d, log, m), operator: unary(b, true, d, log, m)},
+	s.local = newLocal(
+		Local{door: d, codec: codec, client: unary(b, false, d, log, m), operator: unary(b, true, d, log, m)},
 		&inspectService{replica: here, operators: true}, admin, &lockService{b: b})
 	for _, g := range []*grpc.Server{s.clients, s.operators} {
 		lockdv1.RegisterAdminServiceServer(g, admin) // see admit

@@ -151,7 +151,8 @@ func (w *world) keyboard() {
 		w.call("Input.dispatchKeyEvent",
 			map[string]any{"type": kind, "key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}, nil)
 	}
-	if got := w.run("document.activeElement.className + getComputedStyle(document.activeElement).outlineStyle"); got != "skipsolid" {
+	focus := "document.activeElement.className + getComputedStyle(document.activeElement).outlineStyle"
+	if got := w.run(focus); got != "skipsolid" {
 		w.t.Errorf("the first Tab leads to %q", got)
 	}
 	for _, script := range []string{
