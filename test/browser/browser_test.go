@@ -15,6 +15,16 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
+var lockdBin string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(harness.Run(m, harness.Settings{Before: func() (err error) {
+		lockdBin, err = harness.Build("lockd")
+		return err
+	}}))
+}
+
 var pictures = flag.String("pictures", "", "write pictures of all pages into this `directory`")
 
 // world is a lockd with locks, and a browser.
@@ -39,8 +49,7 @@ func start(t *testing.T) *world {
 	}
 	clients := file("clients.yaml", fmt.Sprintf("clients:\n- {name: ops, token_sha256: [%x], lock: ['*'], "+
 		"admin: [force, limit, drain, examine], quota: {sessions: 100, locks: 5000}}\n", sha256.Sum256([]byte(token))))
-	t.Setenv("LOCKD_SECURITY_CLIENTS_FILE", clients)
-	d := harness.StartLockdWith(t, "--console-listen", "127.0.0.1:0")
+	d := harness.StartLockdOn(t, lockdBin, "LOCKD_SECURITY_CLIENTS_FILE="+clients, "LOCKD_CONSOLE_LISTEN=127.0.0.1:0")
 	url, _ := d.Logged("lockd serves")["console"].(string)
 	if url == "" {
 		t.Fatal("lockd does not say where its console is")
@@ -83,7 +92,7 @@ func (w *world) login() {
 func TestEachPageInABrowser(t *testing.T) {
 	w := start(t)
 	billing, report, deploy := w.client("billing-7f9c"), w.client("report-1"), w.client("deploy")
-	w.lock(billing, "invoice:2026-11", client.WithAnnotation("monthly run"))
+	w.lock(billing, "invoice:2026-11", client.Annotation("monthly run"))
 	w.login()
 	w.shows("invoice:2026-11")
 
@@ -249,7 +258,7 @@ func (w *world) busy() {
 		programs[i] = w.client(name)
 	}
 	for i := range 14 {
-		w.lock(programs[i%3], fmt.Sprintf("invoice:2026-%02d", i), client.WithAnnotation("monthly run of tenant 17"))
+		w.lock(programs[i%3], fmt.Sprintf("invoice:2026-%02d", i), client.Annotation("monthly run of tenant 17"))
 	}
 	w.lock(programs[4], "etl:"+strings.Repeat("warehouse-", 12)+"load")
 	w.lock(programs[3], "deploy:prod")
