@@ -1,0 +1,86 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+// acts are what somebody may do about a name.
+type acts struct {
+	Force, Limit bool
+	Why          string // he may do neither; empty if he may
+}
+
+// mayAct finds them. To set a limit from here needs the right of an operator, though clients may set theirs without.
+func mayAct(ctx context.Context, _ *Console, a *asker, q url.Values) (any, error) {
+	if !a.mayAct() {
+		return acts{Why: "Without a clients file the console only shows."}, nil
+	}
+	var may acts
+	for verb, to := range map[string]*bool{"force": &may.Force, "limit": &may.Limit} {
+		answer, err := a.inspect.Can(ctx, &lockdv1.CanRequest{Verb: verb, Name: q.Get("name")})
+		if err != nil {
+			return nil, err
+		}
+		*to = answer.GetAllowed()
+	}
+	if !may.Force && !may.Limit {
+		may.Why = "You have neither the right force nor the right limit for this lock."
+	}
+	return may, nil
+}
+
+// force releases a lock by force.
+func (c *Console) force(w http.ResponseWriter, r *http.Request, a *asker) {
+	name, why := r.PostFormValue("name"), strings.TrimSpace(r.PostFormValue("why"))
+	if why == "" {
+		c.problem(w, r, http.StatusBadRequest, "A reason is needed: the holders are told, and it is in the audit.")
+		return
+	}
+	kind := lockdv1.LockKind(lockdv1.LockKind_value["LOCK_KIND_"+strings.ToUpper(r.PostFormValue("kind"))])
+	done, err := a.admin.ForceRelease(r.Context(), &lockdv1.ForceReleaseRequest{
+		Name: name, Kind: kind, Why: why, By: "console",
+	})
+	said := "released"
+	if err == nil && !done.GetReleased() {
+		said = "free"
+	}
+	c.acted(w, r, name, said, err)
+}
+
+// limit sets or removes the limit of a semaphore.
+func (c *Console) limit(w http.ResponseWriter, r *http.Request, a *asker) {
+	name := r.PostFormValue("name")
+	may, err := a.inspect.Can(r.Context(), &lockdv1.CanRequest{Verb: "limit", Name: name})
+	switch {
+	case err != nil:
+		c.acted(w, r, name, "", err)
+	case !may.GetAllowed():
+		c.problem(w, r, http.StatusForbidden, "You may not set a limit here: it needs the right limit for the name.")
+	case r.PostFormValue("remove") != "":
+		_, err := a.admin.RemoveLimit(r.Context(), &lockdv1.RemoveLimitRequest{Name: name})
+		c.acted(w, r, name, "removed", err)
+	default:
+		n, err := strconv.ParseUint(r.PostFormValue("limit"), 10, 32)
+		if err != nil || n == 0 {
+			c.problem(w, r, http.StatusBadRequest, "A limit is a whole number, 1 or more.")
+			return
+		}
+		_, err = a.locks.SetLimit(r.Context(), &lockdv1.SetLimitRequest{Name: name, Limit: uint32(n)})
+		c.acted(w, r, name, "limit", err)
+	}
+}
+
+// acted leads back to the page of the lock, or says what went wrong.
+func (c *Console) acted(w http.ResponseWriter, r *http.Request, name, said string, err error) {
+	if err != nil {
+		c.problem(w, r, httpCode(err), explained(err))
+		return
+	}
+	http.Redirect(w, r, link(c.cfg.Path, "/lock", "name", name, "said", said), http.StatusSeeOther)
+}
