@@ -77,7 +77,7 @@ func (a *App) build() error {
 	if err := a.offerHTTP(); err != nil {
 		return err
 	}
-	if err := a.offerConsole(); err != nil {
+	if err := a.offerConsole(api.Examine); err != nil {
 		return err
 	}
 	a.cleanups.add("sessions", a.cfg.Shutdown.Timeout, a.drain)

@@ -61,7 +61,7 @@ func (c *Console) limit(w http.ResponseWriter, r *http.Request, a *asker) {
 	case err != nil:
 		c.acted(w, r, name, "", err)
 	case !may.GetAllowed():
-		c.problem(w, r, http.StatusForbidden, "You may not set a limit here: it needs the right limit for the name.")
+		c.problem(w, r, http.StatusForbidden, "You may not set limits here: "+may.GetFailure().GetMessage()+" ("+may.GetFailure().GetReason()+")")
 	case r.PostFormValue("remove") != "":
 		_, err := a.admin.RemoveLimit(r.Context(), &lockdv1.RemoveLimitRequest{Name: name})
 		c.acted(w, r, name, "removed", err)

@@ -21,6 +21,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/lockd-io/lockd/internal/limits"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/web"
 )
 
@@ -42,6 +44,18 @@ type Config struct {
 	Loopback bool     // it is an address of this machine: only names of this machine and Hosts are right for it
 	Replica  string
 	Version  string
+	// Clients are those of the clients file. They are shown to who may have a replica examined.
+	Clients func() []Client
+	// Examine has the replica examined for who looks without a clients file; nil: then nobody may.
+	Examine func(ctx context.Context) []lock.Finding
+}
+
+// Client is one of the clients file: which names it may lock, may look at besides, and may neither, which rights of an
+// operator it has, and how much of everything on each replica.
+type Client struct {
+	Name                    string
+	Lock, Look, Deny, Admin []string
+	Quota                   limits.Allowance
 }
 
 // Console serves the pages.
@@ -95,7 +109,7 @@ func New(cfg Config, calls Calls, log *zap.Logger) (*Console, error) {
 	}
 	c.mux.HandleFunc("GET /login", c.loginForm)
 	c.mux.HandleFunc("POST /login", c.login)
-	c.mux.HandleFunc("POST /logout", c.logout)
+	c.mux.HandleFunc("POST /logout", c.act(c.logout))
 	c.mux.HandleFunc("POST /lock/force", c.act(c.force))
 	c.mux.HandleFunc("POST /lock/limit", c.act(c.limit))
 	c.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -31,10 +32,12 @@ import (
 	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/console"
 	"github.com/lockd-io/lockd/internal/grpcapi"
+	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/security"
 	"github.com/lockd-io/lockd/internal/watchdog"
+	"github.com/lockd-io/lockd/internal/web"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -71,16 +74,20 @@ func start(t testing.TB) *world {
 	guard, err := security.Open(security.Config{File: file}, zap.NewNop(), prometheus.NewRegistry())
 	must(t, err)
 	t.Cleanup(guard.Close)
-	return startWith(t, guard, console.Config{Replica: "r1"})
+	return startWith(t, guard, console.Config{Replica: "r1", Clients: func() []console.Client {
+		return []console.Client{{
+			Name: "idle", Lock: []string{"jobs/*"}, Deny: []string{"jobs/pay"}, Quota: limits.Allowance{Locks: 77},
+		}}
+	}})
 }
 
 func startWith(t testing.TB, guard *security.Guard, cfg console.Config) *world {
 	t.Helper()
-	return startChanged(t, guard, cfg, func(s console.Services) console.Services { return s })
+	return startChanged(t, guard, cfg, func(c console.Calls) console.Calls { return c })
 }
 
 func startChanged(
-	t testing.TB, guard *security.Guard, cfg console.Config, change func(console.Services) console.Services,
+	t testing.TB, guard *security.Guard, cfg console.Config, change func(console.Calls) console.Calls,
 ) *world {
 	t.Helper()
 	log, reg, store := zaptest.NewLogger(t, zaptest.Level(zap.ErrorLevel)), prometheus.NewRegistry(), memstore.New()
@@ -89,12 +96,7 @@ func startChanged(
 	srv := grpcapi.New(grpcapi.Config{
 		OpenTimeout: 5 * time.Second, Version: "v0", Store: "memory", Guard: guard,
 		KeepaliveTime: 20 * time.Second, KeepaliveTimeout: 10 * time.Second, KeepaliveMinTime: 10 * time.Second,
-		Examine: func(context.Context) []lock.Finding {
-			return []lock.Finding{
-				{Severity: lock.SeverityOK, Check: "READY", Detail: "it serves"},
-				{Severity: lock.SeverityWarning, Check: "RENEWALS", Detail: "they are late", Remedy: "more processors"},
-			}
-		},
+		Examine: examined,
 	}, b, log, reg)
 	b.Review(guard.EndsHolds(), guard.Allowances())
 	lis := bufconn.Listen(1 << 20)
@@ -104,8 +106,12 @@ func startChanged(
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	must(t, err)
-	w := &world{t: t, console: console.New(cfg, change(srv.Local()), log), conn: conn}
-	w.site = httptest.NewServer(w.console)
+	cfg.Examine = examined
+	pages, err := console.New(cfg, change(srv.Local()), log)
+	must(t, err)
+	w := &world{t: t, console: pages, conn: conn, site: httptest.NewUnstartedServer(nil)}
+	w.site.Config = web.NewServer("console_listen", pages, log)
+	w.site.Start()
 	t.Cleanup(func() {
 		w.console.Close()
 		w.site.Close()
@@ -118,6 +124,13 @@ func startChanged(
 		dog.Close()
 	})
 	return w
+}
+
+func examined(context.Context) []lock.Finding {
+	return []lock.Finding{
+		{Severity: lock.SeverityOK, Check: "READY", Detail: "it serves"},
+		{Severity: lock.SeverityWarning, Check: "RENEWALS", Detail: "they are late", Remedy: "more processors"},
+	}
 }
 
 // session is one of lockd, of a client who has a token of its own.
@@ -225,11 +238,20 @@ func (b *browser) get(path string) (code int, body string) {
 	return code, body
 }
 
+// post sends a form, with what forms of pages have besides.
 func (b *browser) post(path string, form url.Values) (code int, body string) {
 	b.w.t.Helper()
+	if path != "/login" && !form.Has("form") {
+		_, page := b.get("/sessions")
+		if found := formToken.FindStringSubmatch(page); found != nil {
+			form.Set("form", found[1])
+		}
+	}
 	code, body, _ = b.do(b.request(http.MethodPost, path, form))
 	return code, body
 }
+
+var formToken = regexp.MustCompile(`name="form" value="([^"]+)"`)
 
 // wants checks a page.
 func wants(t testing.TB, what string, code, wantCode int, body string, texts ...string) {

@@ -22,6 +22,7 @@ var texts = template.FuncMap{
 	"labels": labels, "docs": docs, "what": whatOf, "origin": originOf, "plural": plural, "short": short,
 	"runbook":  runbook,
 	"severity": severity, "fit": fit,
+	"of":    func(has uint32, limit int) any { return struct{ Has, Limit int }{int(has), limit} },
 	"more":  func(holders uint32) uint32 { return holders - 1 },
 	"last":  func(chain []*edge) *edge { return chain[len(chain)-1] },
 	"kinds": func() []string { return []string{"exclusive", "fair", "read", "write", "semaphore"} },

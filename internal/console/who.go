@@ -170,7 +170,10 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, c.cfg.Path+"/", http.StatusSeeOther)
 }
 
-func (c *Console) logout(w http.ResponseWriter, r *http.Request) {
+func (c *Console) logout(w http.ResponseWriter, r *http.Request, _ *asker) {
+	if cookie, err := r.Cookie(cookieName); err == nil {
+		c.seal.end(cookie.Value, time.Now())
+	}
 	http.SetCookie(w, c.cookie(r, "", -1))
 	http.Redirect(w, r, c.cfg.Path+"/login", http.StatusSeeOther)
 }
@@ -181,6 +184,7 @@ const (
 	loginTime   = 12 * time.Hour // a token that is good for less ends it sooner
 	tokenBytes  = 2800           // sealed, and with its name and the rest, it is a cookie of 4 KB, which browsers keep
 	keyBytes    = 32             // at least
+	mostEnded   = 1000
 	mostTries   = 8              // of wrong tokens at a time
 	triesOfOne  = 2              // of these of one address
 	failedAfter = time.Second    // that a wrong token takes
@@ -197,6 +201,9 @@ func (c *Console) cookie(r *http.Request, value string, seconds int) *http.Cooki
 type seal struct {
 	cookies cipher.AEAD
 	forms   []byte
+
+	mu    sync.Mutex           // guards the field below
+	ended map[string]time.Time // cookies of those who logged out here, until they are good no more
 }
 
 // ReadKey reads the file of a key.
@@ -227,7 +234,7 @@ func newSeal(file string) (*seal, error) {
 		return nil, err
 	}
 	cookies, err := cipher.NewGCMWithRandomNonce(block)
-	return &seal{cookies, part("forms of lockd's console: ")}, err
+	return &seal{cookies: cookies, forms: part("forms of lockd's console: "), ended: map[string]time.Time{}}, err
 }
 
 // close is a cookie with a token, which is good until a time.
@@ -246,7 +253,22 @@ func (s *seal) open(cookie string, now time.Time) (token string, good bool) {
 	if err != nil || len(plain) < 8 || uint64(now.Unix()) >= binary.BigEndian.Uint64(plain) { //nolint:gosec // as above
 		return "", false
 	}
-	return string(plain[8:]), true
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ended := s.ended[cookie]
+	return string(plain[8:]), !ended
+}
+
+// end has a cookie be good no more, at this replica.
+func (s *seal) end(cookie string, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for other, until := range s.ended {
+		if now.After(until) || len(s.ended) >= mostEnded {
+			delete(s.ended, other)
+		}
+	}
+	s.ended[cookie] = now.Add(loginTime)
 }
 
 // form is what pages of a client have in their forms, so that nobody else can have his browser send one.
