@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,14 +13,16 @@ import (
 
 // acts are what somebody may do about a name.
 type acts struct {
-	Force, Limit bool
-	Why          string // he may do neither; empty if he may
+	Force, Limit, End bool
+	Why               string // he may do nothing; empty if he may
 }
+
+const onlyShows = "Without a clients file the console only shows."
 
 // mayAct finds them. To set a limit from here needs the right of an operator, though clients may set theirs without.
 func mayAct(ctx context.Context, _ *Console, a *asker, q url.Values) (any, error) {
 	if !a.mayAct() {
-		return acts{Why: "Without a clients file the console only shows."}, nil
+		return acts{Why: onlyShows}, nil
 	}
 	var may acts
 	for verb, to := range map[string]*bool{"force": &may.Force, "limit": &may.Limit} {
@@ -33,6 +36,37 @@ func mayAct(ctx context.Context, _ *Console, a *asker, q url.Values) (any, error
 		may.Why = "You have neither the right force nor the right limit for this lock."
 	}
 	return may, nil
+}
+
+// mayEnd says whether somebody may end sessions.
+func mayEnd(ctx context.Context, _ *Console, a *asker, _ url.Values) (any, error) {
+	if !a.mayAct() {
+		return acts{Why: onlyShows}, nil
+	}
+	who, err := a.inspect.WhoAmI(ctx, &lockdv1.WhoAmIRequest{})
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Contains(who.GetLock(), "*") && len(who.GetDeny()) == 0
+	if may := slices.Contains(who.GetAdmin(), "force") && all; may {
+		return acts{End: true}, nil
+	}
+	return acts{Why: "You may not end sessions: that needs the right force, and to lock every name."}, nil
+}
+
+// end ends a session.
+func (c *Console) end(w http.ResponseWriter, r *http.Request, a *asker) {
+	id, why := r.PostFormValue("id"), strings.TrimSpace(r.PostFormValue("why"))
+	if why == "" {
+		c.problem(w, r, http.StatusBadRequest, "A reason is needed: the client is told, and it is in the audit.")
+		return
+	}
+	done, err := a.admin.EndSession(r.Context(), &lockdv1.EndSessionRequest{SessionId: id, Why: why, By: "console"})
+	said := "ended"
+	if err == nil && !done.GetEnded() {
+		said = "gone"
+	}
+	c.acted(w, r, link(c.cfg.Path, "/session", "id", id, "said", said), err)
 }
 
 // force releases a lock by force.
@@ -50,7 +84,7 @@ func (c *Console) force(w http.ResponseWriter, r *http.Request, a *asker) {
 	if err == nil && !done.GetReleased() {
 		said = "free"
 	}
-	c.acted(w, r, name, said, err)
+	c.acted(w, r, c.lockPage(name, said), err)
 }
 
 // limit sets or removes the limit of a semaphore.
@@ -59,12 +93,12 @@ func (c *Console) limit(w http.ResponseWriter, r *http.Request, a *asker) {
 	may, err := a.inspect.Can(r.Context(), &lockdv1.CanRequest{Verb: "limit", Name: name})
 	switch {
 	case err != nil:
-		c.acted(w, r, name, "", err)
+		c.acted(w, r, "", err)
 	case !may.GetAllowed():
 		c.problem(w, r, http.StatusForbidden, "You may not set limits here: "+may.GetFailure().GetMessage()+" ("+may.GetFailure().GetReason()+")")
 	case r.PostFormValue("remove") != "":
 		_, err := a.admin.RemoveLimit(r.Context(), &lockdv1.RemoveLimitRequest{Name: name})
-		c.acted(w, r, name, "removed", err)
+		c.acted(w, r, c.lockPage(name, "removed"), err)
 	default:
 		n, err := strconv.ParseUint(r.PostFormValue("limit"), 10, 32)
 		if err != nil || n == 0 {
@@ -72,15 +106,19 @@ func (c *Console) limit(w http.ResponseWriter, r *http.Request, a *asker) {
 			return
 		}
 		_, err = a.locks.SetLimit(r.Context(), &lockdv1.SetLimitRequest{Name: name, Limit: uint32(n)})
-		c.acted(w, r, name, "limit", err)
+		c.acted(w, r, c.lockPage(name, "limit"), err)
 	}
 }
 
-// acted leads back to the page of the lock, or says what went wrong.
-func (c *Console) acted(w http.ResponseWriter, r *http.Request, name, said string, err error) {
+func (c *Console) lockPage(name, said string) string {
+	return link(c.cfg.Path, "/lock", "name", name, "said", said)
+}
+
+// acted leads back to a page, or says what went wrong.
+func (c *Console) acted(w http.ResponseWriter, r *http.Request, to string, err error) {
 	if err != nil {
 		c.problem(w, r, httpCode(err), explained(err))
 		return
 	}
-	http.Redirect(w, r, link(c.cfg.Path, "/lock", "name", name, "said", said), http.StatusSeeOther)
+	http.Redirect(w, r, to, http.StatusSeeOther)
 }

@@ -112,6 +112,7 @@ func New(cfg Config, calls Calls, log *zap.Logger) (*Console, error) {
 	c.mux.HandleFunc("POST /logout", c.act(c.logout))
 	c.mux.HandleFunc("POST /lock/force", c.act(c.force))
 	c.mux.HandleFunc("POST /lock/limit", c.act(c.limit))
+	c.mux.HandleFunc("POST /session/end", c.act(c.end))
 	c.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		c.problem(w, r, http.StatusNotFound, "There is no such page.")
 	})
@@ -233,6 +234,8 @@ func (c *Console) page(v *view) handler {
 var said = map[string]string{
 	"released": "The lock was released by force. Its holders are told.", "free": "Nobody held it.",
 	"limit": "The limit is set.", "removed": "The limit is removed.",
+	"ended": "The session was ended. Its client is told, and what it held is released.",
+	"gone":  "No replica that answered had this session.",
 }
 
 // problem answers with a page that only says what is wrong.

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
@@ -30,6 +32,48 @@ func lookSessions(ctx context.Context, _ *Console, a *asker, q url.Values) (any,
 		Client: q.Get("client"), Replica: q.Get("replica"), Detached: q.Get("detached") != "", PageToken: q.Get("token"),
 		PageSize: rowsOfPage,
 	})
+}
+
+type foundSession struct {
+	asking
+	*lockdv1.SessionInfo // nil: none that answered has it
+	Holds                []*lockdv1.HoldInfo
+	Waits                []*lockdv1.WaiterInfo
+	Cut                  bool // there may be more of them
+}
+
+// lookSession finds a session, what it holds and what it waits for.
+func lookSession(ctx context.Context, _ *Console, a *asker, q url.Values) (any, error) {
+	id := q.Get("id")
+	// The token of a page is the last id before it. No more than these have all but the last letter in common.
+	before := &lockdv1.ListSessionsRequest{PageToken: id[:max(len(id)-1, 0)], PageSize: 16}
+	page, err := a.sessions(ctx, before)
+	if err != nil {
+		return nil, err
+	}
+	f := &foundSession{asking: page.asking}
+	at := slices.IndexFunc(page.GetSessions(), func(s *lockdv1.SessionInfo) bool { return s.GetSessionId() == id })
+	if at < 0 || id == "" {
+		return f, nil
+	}
+	f.SessionInfo = page.GetSessions()[at]
+	holds, err := a.inspect.ListHolds(ctx, &lockdv1.ListHoldsRequest{
+		PageSize: mostHolds, Client: f.GetClientName(), Replica: f.GetReplica(), MinAge: durationpb.New(1),
+	})
+	if err != nil {
+		return nil, err
+	}
+	waits, err := a.inspect.ListWaiters(ctx, &lockdv1.ListWaitersRequest{
+		PageSize: mostWaiters, Client: f.GetClientName(), Replica: f.GetReplica(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.Holds = slices.DeleteFunc(holds.GetHolds(), func(h *lockdv1.HoldInfo) bool { return h.GetHolder().GetSessionId() != id })
+	f.Waits = slices.DeleteFunc(waits.GetWaiters(), func(w *lockdv1.WaiterInfo) bool { return w.GetSessionId() != id })
+	f.Cut = len(f.Holds) > rowsOfPage || len(f.Waits) > rowsOfPage || len(f.Holds) < int(f.GetLocks())
+	f.Holds, f.Waits = f.Holds[:min(len(f.Holds), rowsOfPage)], f.Waits[:min(len(f.Waits), rowsOfPage)]
+	return f, nil
 }
 
 // clientRow is a client of the clients file, or one that has sessions, and what all its sessions have.

@@ -26,6 +26,9 @@ type view struct {
 // Path is where it is.
 func (v *view) Path() string { return v.path }
 
+// Listed says whether it is offered on all pages.
+func (v *view) Listed() bool { return v.Name != "lock" && v.Name != "session" }
+
 // views are all pages, in the order in which they are offered.
 var views = []*view{
 	{
@@ -40,6 +43,10 @@ var views = []*view{
 	{Name: "health", path: "/health", Title: "Health", part: "health", look: lookHealth},
 	{Name: "clients", path: "/clients", Title: "Clients", part: "clients", look: lookClients, head: whoAmI},
 	{Name: "lock", path: "/lock", Title: "Lock", params: []string{"name"}, part: "lock", look: lookLock, head: mayAct},
+	{
+		Name: "session", path: "/session", Title: "Session", params: []string{"id"}, part: "session", look: lookSession,
+		head: mayEnd,
+	},
 }
 
 // query is what of a query the view knows, as texts that are not empty.

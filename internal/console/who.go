@@ -119,7 +119,7 @@ func (c *Console) act(next handler) http.HandlerFunc {
 	return c.known(func(w http.ResponseWriter, r *http.Request, a *asker) {
 		switch {
 		case !a.mayAct():
-			c.problem(w, r, http.StatusForbidden, "Without a clients file the console only shows.")
+			c.problem(w, r, http.StatusForbidden, onlyShows)
 		case !hmac.Equal([]byte(r.PostFormValue("form")), []byte(c.seal.form(a.client))):
 			c.problem(w, r, http.StatusForbidden, "The form is of another login or replica. Load the page again.")
 		default:
@@ -185,9 +185,9 @@ const (
 	tokenBytes  = 2800           // sealed, and with its name and the rest, it is a cookie of 4 KB, which browsers keep
 	keyBytes    = 32             // at least
 	mostEnded   = 1000
-	mostTries   = 8              // of wrong tokens at a time
-	triesOfOne  = 2              // of these of one address
-	failedAfter = time.Second    // that a wrong token takes
+	mostTries   = 8           // of wrong tokens at a time
+	triesOfOne  = 2           // of these of one address
+	failedAfter = time.Second // that a wrong token takes
 )
 
 func (c *Console) cookie(r *http.Request, value string, seconds int) *http.Cookie {

@@ -2,98 +2,21 @@ package browser
 
 import (
 	"context"
-	"crypto/sha256"
-	"flag"
+	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/lockd-io/lockd/client"
-	"github.com/lockd-io/lockd/test/harness"
 )
-
-var lockdBin string
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(harness.Run(m, harness.Settings{Before: func() (err error) {
-		lockdBin, err = harness.Build("lockd")
-		return err
-	}}))
-}
-
-var pictures = flag.String("pictures", "", "write pictures of all pages into this `directory`")
-
-// world is a lockd with locks, and a browser.
-type world struct {
-	t     testing.TB
-	lockd *harness.Lockd
-	url   string
-	token string // a file with that of the operator
-	*chrome
-}
-
-const token = "a-token-for-the-browser-0123456789abcdef"
-
-func start(t *testing.T) *world {
-	t.Helper()
-	c := startChrome(t)
-	dir := t.TempDir()
-	file := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		harness.Must(t, os.WriteFile(path, []byte(text), 0o600))
-		return path
-	}
-	clients := file("clients.yaml", fmt.Sprintf("clients:\n- {name: ops, token_sha256: [%x], lock: ['*'], "+
-		"admin: [force, limit, drain, examine], quota: {sessions: 100, locks: 5000}}\n", sha256.Sum256([]byte(token))))
-	d := harness.StartLockdOn(t, lockdBin, "LOCKD_SECURITY_CLIENTS_FILE="+clients, "LOCKD_CONSOLE_LISTEN=127.0.0.1:0")
-	url, _ := d.Logged("lockd serves")["console"].(string)
-	if url == "" {
-		t.Fatal("lockd does not say where its console is")
-	}
-	return &world{t: t, lockd: d, url: strings.TrimSuffix(url, "/"), token: file("token", token), chrome: c}
-}
-
-// client is a program that uses lockd.
-func (w *world) client(name string) *client.Client {
-	w.t.Helper()
-	c, err := client.Dial(w.lockd.Addr, client.WithName(name), client.WithTokenFile(w.token))
-	harness.Must(w.t, err)
-	w.t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
-func (w *world) lock(c *client.Client, name string, opts ...client.LockOption) *client.Lock {
-	w.t.Helper()
-	l, err := c.Lock(w.t.Context(), name, opts...)
-	harness.Must(w.t, err)
-	return l
-}
-
-// waits has a program wait for a lock, for as long as the test goes on.
-func (w *world) waits(c *client.Client, name string) {
-	go func() { _, _ = c.Lock(w.t.Context(), name) }()
-}
-
-// login gives the token in the form.
-func (w *world) login() {
-	w.t.Helper()
-	w.open(w.url + "/")
-	w.shows("Log in") // it was sent there
-	w.fill("token", token)
-	w.click("main form button")
-	w.shows("Log out")
-	w.await("the page is live", "document.getElementById('state').textContent === 'Live'")
-}
 
 func TestEachPageInABrowser(t *testing.T) {
 	w := start(t)
-	billing, report, deploy := w.client("billing-7f9c"), w.client("report-1"), w.client("deploy")
+	billing, report, deploy := w.client("billing-7f9c", 0), w.client("report-1", 1), w.client("deploy", 0)
 	w.lock(billing, "invoice:2026-11", client.Annotation("monthly run"))
-	w.login()
+	w.login(opsToken)
 	w.shows("invoice:2026-11")
 
 	// What changes comes by itself, and times run.
@@ -111,16 +34,21 @@ func TestEachPageInABrowser(t *testing.T) {
 	if w.run("document.body.innerText.includes('invoice:')") != "false" {
 		t.Error("the search finds too much")
 	}
-	// The lock, and its release by force.
+	// The lock, and its release by force: it is in its history, in the audit, and its holder is told.
 	w.waits(billing, "report:daily")
 	w.click("tbody th a")
 	w.shows("billing-7f9c")
 	w.fill("why", "the report hangs")
-	w.shows("Live")
+	w.isLive()
 	w.click("button.danger")
 	w.shows("was released by force")
 	w.shows("the report hangs")
 	<-first.Context().Done()
+	cause := context.Cause(first.Context())
+	if lost, ok := errors.AsType[*client.LostError](cause); !ok || lost.Why != "the report hangs" || lost.By != "ops (console)" {
+		t.Errorf("the holder is told %v", cause)
+	}
+	w.audited(`"event":"forced"`, `"client":"ops"`, "report:daily", "the report hangs")
 	// The limit of a semaphore.
 	w.open(w.url + "/lock?name=pool")
 	w.fill("limit", "3")
@@ -134,21 +62,38 @@ func TestEachPageInABrowser(t *testing.T) {
 	w.open(w.url + "/blockers")
 	w.await("a picture", "document.querySelectorAll('svg .node').length >= 3")
 	w.shows("Whom most wait for")
+	w.open(w.url + "/health")
+	w.shows("2 of 2 answered")
+	w.shows("checks found what should be")
+	w.run("document.querySelector('summary').click()")
+	w.shows("it serves")
+	w.open(w.url + "/clients")
+	w.shows("of 5000")
+	w.shows("report:*")
+
+	w.keyboard()
+	w.narrow()
+	w.endsASession()
+	w.complainsOfNothing()
+}
+
+// endsASession ends that of a program.
+func (w *world) endsASession() {
+	w.t.Helper()
+	w.look(1440, "light")
 	w.open(w.url + "/sessions")
 	w.shows("3 sessions")
 	w.fill("client", "depl")
 	w.click(".filter button")
 	w.shows("1 session")
-	w.open(w.url + "/clients")
-	w.shows("force")
-	w.open(w.url + "/health")
-	w.shows("checks found what should be")
-	w.run("document.querySelector('summary').click()")
-	w.shows("it serves")
-
-	w.keyboard()
-	w.narrow()
-	w.ends()
+	w.click("tbody th a")
+	w.shows("invoice:2026-11")
+	id := w.run("document.querySelector('input[name=id]').value")
+	w.fill("why", "it was forgotten")
+	w.click("button.danger")
+	w.shows("The session was ended")
+	w.await("it is there no more", "document.body.innerText.includes('No replica that answered has this session')")
+	w.audited(`"event":"session_ended"`, id, "it was forgotten")
 }
 
 // keyboard sees that the first key leads past the head of the page, and that what has the focus shows it.
@@ -164,121 +109,157 @@ func (w *world) keyboard() {
 	if got := w.run(focus); got != "skipsolid" {
 		w.t.Errorf("the first Tab leads to %q", got)
 	}
-	for _, script := range []string{
-		"[...document.querySelectorAll('input:not([type=hidden]), select')].every((e) => e.labels.length)",
-		"['main', 'nav[aria-label]', 'h1'].every((s) => document.querySelector(s))",
-		"[...document.querySelectorAll('thead th')].every((e) => e.scope === 'col')",
-	} {
-		if w.run(script) != "true" {
-			w.t.Errorf("not so: %s", script)
-		}
+}
+
+// pages are all of them, with what is there in a busy world.
+func (w *world) pages() map[string]string {
+	w.t.Helper()
+	w.open(w.url + "/sessions")
+	w.await("a session", "document.querySelector('tbody th a') !== null")
+	session := w.run("document.querySelector('tbody th a').getAttribute('href')")
+	return map[string]string{
+		"locks": "/", "lock": "/lock?name=invoice:2026-11", "sessions": "/sessions", "session": session,
+		"blockers": "/blockers", "health": "/health", "clients": "/clients",
 	}
 }
 
-var paths = map[string]string{
-	"locks": "/", "lock": "/lock?name=invoice:2026-11", "sessions": "/sessions", "blockers": "/blockers",
-	"health": "/health", "clients": "/clients",
-}
-
-// narrow sees that no page is wider than a phone.
+// narrow sees that no page is wider than a phone, and that axe finds nothing wrong, in the light and in the dark.
 func (w *world) narrow() {
 	w.t.Helper()
-	for name, path := range paths {
-		w.look(360, "light")
-		w.open(w.url + path)
-		if got := w.run("document.documentElement.scrollWidth"); got != "360" {
-			w.t.Errorf("%s is %s wide on a phone", name, got)
+	for name, path := range w.pages() {
+		for _, scheme := range []string{"light", "dark"} {
+			w.look(360, scheme)
+			w.open(w.url + path)
+			w.isLive()
+			if got := w.run("document.documentElement.scrollWidth"); got != "360" {
+				w.t.Errorf("%s is %s wide on a phone", name, got)
+			}
+			w.axe(name + ", " + scheme)
+			w.look(1440, scheme)
+			w.axe(name + ", wide, " + scheme)
 		}
 	}
 }
 
-// ends sees that a page says when its replica is gone, and that nothing went wrong in any page.
-func (w *world) ends() {
+// complainsOfNothing sees that nothing went wrong in any page, and that none asked anybody else.
+func (w *world) complainsOfNothing() {
 	w.t.Helper()
-	w.open(w.url + "/")
-	w.await("the page is live", "document.getElementById('state').textContent === 'Live'")
-	began := time.Now()
-	w.lockd.Kill()
-	w.await("it says so", "document.getElementById('state').textContent.includes('does not answer')")
-	w.t.Logf("the page said after %v that its replica is gone", time.Since(began))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.wrong) > 0 {
 		w.t.Errorf("the browser complains: %s", strings.Join(w.wrong, "\n"))
 	}
-	for url := range w.asked {
-		if !strings.HasPrefix(url, w.url+"/") && url != "about:blank" {
-			w.t.Errorf("a page asks %s", url)
+	for asked := range w.asked {
+		if !strings.HasPrefix(asked, w.url+"/") && asked != "about:blank" {
+			w.t.Errorf("a page asks %s", asked)
 		}
 	}
 }
 
+func TestAPageGoesOnAtAnotherReplica(t *testing.T) {
+	w := start(t)
+	c := w.client("billing", 1)
+	w.lock(c, "before")
+	w.login(opsToken)
+	w.shows("before")
+	w.await("its replica is told", "document.getElementById('replica').textContent === 'lockd-a'")
+	// It says that it is lost before it is somewhere else.
+	w.run(`new MutationObserver(() => {
+		window.lost ||= live.classList.contains('old') && state.textContent.includes('does not answer')
+	}).observe(state, {childList: true})`)
+	began := time.Now()
+	w.replicas[0].Kill()
+	w.await("it says that its replica is gone", "window.lost === true")
+	said := time.Since(began)
+	w.await("it is at another one", "document.getElementById('replica').textContent === 'lockd-b'")
+	w.isLive()
+	t.Logf("it said so after %v, and went on after %v", said, time.Since(began))
+	if said > 2*time.Second {
+		t.Errorf("it took %v to say so", said)
+	}
+	w.lock(c, "after")
+	w.shows("after")
+	if w.run("live.classList.contains('old')") != "false" {
+		t.Error("it still looks old")
+	}
+	w.replicas[1].Kill()
+	w.await("it says that there is none", "state.textContent.includes('does not answer')")
+	if w.run("live.classList.contains('old')") != "true" {
+		t.Error("what is old does not look so")
+	}
+}
+
+func TestWhoMayDoLessSeesLess(t *testing.T) {
+	w := start(t)
+	c := w.client("billing", 0)
+	w.lock(c, "report:daily")
+	w.lock(c, "secret")
+	w.login(guestToken)
+	w.shows("report:daily")
+	w.click("tbody th a")
+	w.shows("neither the right force")
+	if w.run("document.querySelectorAll('main form').length") != "0" {
+		t.Error("there are forms for what he may not do")
+	}
+	w.open(w.url + "/lock?name=secret")
+	w.shows("FORBIDDEN")
+	w.open(w.url + "/clients")
+	w.shows("is shown to who has the right examine")
+	w.isLive()
+	// His token is taken away: his page shows nothing more.
+	w.clients("ops")
+	w.await("he is told", "document.getElementById('state').textContent.includes('not logged in any more')")
+	w.open(w.url + "/")
+	w.shows("Token of a client")
+	w.fill("token", guestToken)
+	w.click("main form button")
+	w.shows("TOKEN_INVALID")
+	w.complainsOfNothing()
+}
+
 func TestItIsReadWithoutAScript(t *testing.T) {
 	w := start(t)
-	w.lock(w.client("billing"), "invoice")
+	w.lock(w.client("billing", 1), "invoice")
 	w.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
 	w.open(w.url + "/login")
-	w.fill("token", token)
+	w.fill("token", opsToken)
 	w.click("main form button")
 	w.shows("invoice")
 	w.shows("Without a script")
 }
 
-func TestPictures(t *testing.T) {
-	if *pictures == "" {
-		t.Skip("make pictures writes pictures")
-	}
+// Nothing that a client chose is more than a text, in any field.
+func TestHostileTextsDoNothing(t *testing.T) {
 	w := start(t)
-	harness.Must(t, os.MkdirAll(*pictures, 0o755))
-	w.busy()
-	w.login()
-	for name, path := range paths {
-		for _, width := range []int{1440, 360} {
-			for _, scheme := range []string{"light", "dark"} {
-				w.look(width, scheme)
-				w.open(w.url + path)
-				if name == "health" {
-					w.shows("checks found")
-				}
-				w.await("the page is live", "document.getElementById('state').textContent === 'Live'")
-				w.picture(filepath.Join(*pictures, fmt.Sprintf("%s-%d-%s.png", name, width, scheme)))
-			}
+	const hostile = `"><img src=x onerror="window.owned=1"><script>window.owned=1</script>'{{1}}` + "\u202e\u200b"
+	c, err := client.Dial(w.replicas[0].Addr, client.WithName(hostile), client.WithTokenFile(w.token),
+		client.WithLabels(map[string]string{hostile[:60]: hostile[:60]}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	l := w.lock(c, hostile, client.Annotation(hostile))
+	w.waits(w.client(hostile, 1), hostile)
+	w.login(opsToken)
+	lock := "/lock?name=" + url.QueryEscape(hostile)
+	w.open(w.url + lock)
+	w.shows("Release by force")
+	w.fill("why", hostile)
+	w.click("button.danger")
+	w.shows("was released by force")
+	<-l.Context().Done()
+	pages := w.pages()
+	pages["lock"] = lock
+	for name, path := range pages {
+		w.open(w.url + path)
+		w.isLive()
+		if got := w.run("String(window.owned) + document.querySelectorAll('main img, main script').length"); got != "undefined0" {
+			t.Errorf("%s: a text of a client did something: %s", name, got)
+		}
+		if got := w.run("/[\\u202e\\u200b]/.test(document.body.innerText)"); got != "false" {
+			t.Errorf("%s: what turns a text around is in the page", name)
 		}
 	}
-}
-
-// busy has locks of all kinds, and those who wait for them.
-func (w *world) busy() {
-	w.t.Helper()
-	programs := make([]*client.Client, 8)
-	for i, name := range []string{
-		"billing-7f9c", "billing-2b1d", "report-1", "deploy <b>prod</b>",
-		"etl-nightly-with-a-rather-long-name-of-a-pod-6d5f8", "web-1", "web-2", "evil\u202egnp",
-	} {
-		programs[i] = w.client(name)
-	}
-	for i := range 14 {
-		w.lock(programs[i%3], fmt.Sprintf("invoice:2026-%02d", i), client.Annotation("monthly run of tenant 17"))
-	}
-	w.lock(programs[4], "etl:"+strings.Repeat("warehouse-", 12)+"load")
-	w.lock(programs[3], "deploy:prod")
-	w.lock(programs[7], "safe\u202egnp.exe")
-	for _, wait := range []struct {
-		program int
-		name    string
-	}{
-		{1, "invoice:2026-00"}, {2, "invoice:2026-00"}, {4, "invoice:2026-00"}, {5, "invoice:2026-00"},
-		{3, "invoice:2026-01"}, {5, "deploy:prod"}, {6, "deploy:prod"}, {0, "safe\u202egnp.exe"},
-	} {
-		w.waits(programs[wait.program], wait.name)
-	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
-	defer cancel()
-	for { // all of them wait
-		code, body := w.lockd.Get("/metrics")
-		if code == 200 && strings.Contains(body, "lockd_waiters 8") || ctx.Err() != nil {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	w.shows(fmt.Sprintf("%cu202e", '\\'))
+	w.complainsOfNothing()
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ type message struct {
 func startChrome(t testing.TB) *chrome {
 	t.Helper()
 	var program string
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
+	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			program = path
 			break
@@ -63,13 +64,15 @@ func startChrome(t testing.TB) *chrome {
 	cmd.ExtraFiles = []*os.File{theirs, theirAnswers} // 3 and 4
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it is a script, and has processes of its own
+	cmd.WaitDelay = time.Second
 	harness.Must(t, cmd.Start())
 	_, _ = theirs.Close(), theirAnswers.Close()
 	c := &chrome{t: t, to: to, answers: map[int]chan message{}, asked: map[string]bool{}}
 	read := make(chan struct{})
 	go func() { defer close(read); c.read(from) }()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended
 		_ = cmd.Wait()
 		_ = to.Close()
 		<-read
@@ -175,15 +178,18 @@ func (c *chrome) arrived() {
 	c.await("another page", "document.readyState === 'complete' && !document.documentElement.dataset.old")
 }
 
+// patience bounds what a page needs. It is far more than a busy machine takes.
+const patience = 30 * time.Second
+
 // await waits until a script gives true.
 func (c *chrome) await(what, script string) {
 	c.t.Helper()
-	for end := time.Now().Add(harness.Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if c.run(script) == "true" {
 			return
 		}
 	}
-	c.t.Fatalf("%s: not so after %v: %s\n%s", what, harness.Patience, script, c.run("document.body.innerText"))
+	c.t.Fatalf("%s: not so after %v: %s\n%s", what, patience, script, c.run("document.body.innerText"))
 }
 
 // shows waits until the page has a text.
@@ -207,6 +213,26 @@ func (c *chrome) click(selector string) {
 		c.t.Fatalf("click %s: %s", selector, got)
 	}
 	c.arrived()
+}
+
+// axe is a library that finds what keeps people out of pages.
+const axe = "../../.cache/browser/node_modules/axe-core/axe.min.js"
+
+// axe has axe look at the page, if scripts/ensure browser fetched it.
+func (c *chrome) axe(what string) {
+	c.t.Helper()
+	script, err := os.ReadFile(axe)
+	if err != nil {
+		c.t.Logf("axe was not asked about %s: run scripts/ensure browser", what)
+		return
+	}
+	c.run(string(script) + ";0")
+	found := c.run(`axe.run().then((r) => r.violations.map((v) =>
+		v.id + ': ' + v.help + ': ' + v.nodes.map((n) => n.target + ' ' + (n.any[0]?.message || '')).join('; ')).join('
+'))`)
+	if found != "" {
+		c.t.Errorf("axe, %s: %s", what, found)
+	}
 }
 
 // look has the page be so wide, and dark or light.

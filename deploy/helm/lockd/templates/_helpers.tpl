@@ -75,7 +75,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- with .Values.console }}
 {{- if .enabled }}
 {{- $_ := set $own "console_listen" ":7424" }}
-{{- $_ := set $own "console" (dict "path" .path "hosts" .hosts) }}
+{{- $console := dict "path" .path "hosts" .hosts }}
+{{- if .keySecret }}{{ $_ := set $console "key_file" "/etc/lockd/console/key" }}{{ end }}
+{{- $_ := set $own "console" $console }}
 {{- if $.Values.tls.enabled }}
 {{- $tls := deepCopy (index $own "listen_tls") }}
 {{- if ne $.Values.tls.clientCerts "none" }}{{ $_ := set $tls "client_certs" "optional" }}{{ end }}
@@ -203,6 +205,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
     defaultMode: 0440
     items: [{key: {{ ternary .Values.security.existingSecretKey "clients.yaml" (ne .Values.security.existingSecret "") }}, path: clients.yaml}]
 {{- end }}
+{{- if and .Values.console.enabled .Values.console.keySecret }}
+- name: console
+  secret: {secretName: {{ .Values.console.keySecret }}, defaultMode: 0440, items: [{key: key, path: key}]}
+{{- end }}
 {{- if .Values.security.serviceAccountTokens }}
 {{ include "lockd.tokens" . }}
 {{- end }}
@@ -238,6 +244,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- if include "lockd.clientsSecret" . }}
 - {name: clients, mountPath: /etc/lockd/clients, readOnly: true}
+{{- end }}
+{{- if and .Values.console.enabled .Values.console.keySecret }}
+- {name: console, mountPath: /etc/lockd/console, readOnly: true}
 {{- end }}
 {{- if .Values.security.serviceAccountTokens }}
 - {name: service-account, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}
