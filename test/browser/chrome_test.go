@@ -125,6 +125,16 @@ func (c *chrome) read(from io.Reader) {
 // call has the browser do something.
 func (c *chrome) call(method string, params map[string]any, result any) {
 	c.t.Helper()
+	if got := c.ask(method, params); got.Error != nil {
+		c.t.Fatalf("%s: %s", method, got.Error.Message)
+	} else if result != nil {
+		harness.Must(c.t, json.Unmarshal(got.Result, result))
+	}
+}
+
+// ask asks the browser for something, and returns its answer.
+func (c *chrome) ask(method string, params map[string]any) message {
+	c.t.Helper()
 	answer := make(chan message, 1)
 	c.mu.Lock()
 	c.last++
@@ -142,13 +152,7 @@ func (c *chrome) call(method string, params map[string]any, result any) {
 	harness.Must(c.t, err)
 	_, err = c.to.Write(append(text, 0))
 	harness.Must(c.t, err)
-	got := harness.Soon(c.t, method, answer)
-	if got.Error != nil {
-		c.t.Fatalf("%s: %s", method, got.Error.Message)
-	}
-	if result != nil {
-		harness.Must(c.t, json.Unmarshal(got.Result, result))
-	}
+	return harness.Soon(c.t, method, answer)
 }
 
 // run evaluates a script in the page, and returns what it gives as a text.
@@ -158,9 +162,13 @@ func (c *chrome) run(script string) string {
 		Result           struct{ Value any }
 		ExceptionDetails *json.RawMessage
 	}
-	c.call("Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true, "awaitPromise": true}, &got)
+	m := c.ask("Runtime.evaluate", map[string]any{"expression": script, "returnByValue": true, "awaitPromise": true})
+	if m.Error != nil {
+		return "exception " + m.Error.Message // the page may be on its way to another one
+	}
+	harness.Must(c.t, json.Unmarshal(m.Result, &got))
 	if got.ExceptionDetails != nil {
-		return "exception " + string(*got.ExceptionDetails) // the page may be on its way to another one
+		return "exception " + string(*got.ExceptionDetails)
 	}
 	return fmt.Sprint(got.Result.Value)
 }
@@ -228,8 +236,7 @@ func (c *chrome) axe(what string) {
 	}
 	c.run(string(script) + ";0")
 	found := c.run(`axe.run().then((r) => r.violations.map((v) =>
-		v.id + ': ' + v.help + ': ' + v.nodes.map((n) => n.target + ' ' + (n.any[0]?.message || '')).join('; ')).join('
-'))`)
+		v.id + ': ' + v.help + ': ' + v.nodes.map((n) => n.target + ' ' + (n.any[0]?.message || '')).join('; ')).join('\n'))`)
 	if found != "" {
 		c.t.Errorf("axe, %s: %s", what, found)
 	}
