@@ -19,7 +19,7 @@ func (a *App) offerConsole(examine func(context.Context) []lock.Finding) error {
 	c := a.cfg.Console
 	pages, err := console.New(console.Config{
 		Path: c.Path, Hosts: c.Hosts, KeyFile: string(c.KeyFile), Loopback: isLoopback(l.Addr()), Replica: a.cfg.Replica,
-		Version: Version, Clients: a.clientsFile, Examine: examine,
+		Version: Version, Clients: a.clientsFile, Numbers: a.reg, Examine: examine,
 	}, a.api.Local(), a.log)
 	if err != nil {
 		return fmt.Errorf("%w: console.key_file: %w", ErrConfig, err)

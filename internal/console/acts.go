@@ -95,7 +95,7 @@ func (c *Console) limit(w http.ResponseWriter, r *http.Request, a *asker) {
 	case err != nil:
 		c.acted(w, r, "", err)
 	case !may.GetAllowed():
-		c.problem(w, r, http.StatusForbidden, "You may not set limits here: "+may.GetFailure().GetMessage()+" ("+may.GetFailure().GetReason()+")")
+		c.problem(w, r, http.StatusForbidden, "You may not set limits here: "+may.GetFailure().GetMessage())
 	case r.PostFormValue("remove") != "":
 		_, err := a.admin.RemoveLimit(r.Context(), &lockdv1.RemoveLimitRequest{Name: name})
 		c.acted(w, r, c.lockPage(name, "removed"), err)

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -46,6 +47,7 @@ type Config struct {
 	Version  string
 	// Clients are those of the clients file. They are shown to who may have a replica examined.
 	Clients func() []Client
+	Numbers prometheus.Gatherer // of this replica, as Prometheus has them
 	// Examine has the replica examined for who looks without a clients file; nil: then nobody may.
 	Examine func(ctx context.Context) []lock.Finding
 }
@@ -65,8 +67,8 @@ type Console struct {
 	log     *zap.Logger
 	looks   cache
 	slots   chan struct{} // for those who look something up
-	tries   tries
 	open    openPages
+	numbers numbers
 	seal    *seal
 	bodies  *web.Bodies
 	mux     *http.ServeMux
@@ -93,7 +95,7 @@ func New(cfg Config, calls Calls, log *zap.Logger) (*Console, error) {
 	}
 	c := &Console{
 		cfg: cfg, calls: calls, log: log.Named("console"), looks: cache{all: map[string]*kept{}},
-		slots: make(chan struct{}, mostLooks), tries: tries{of: map[string]int{}}, open: openPages{of: map[string]int{}},
+		slots: make(chan struct{}, mostLooks), open: openPages{of: map[string]int{}},
 		seal: seal, bodies: web.NewBodies(formBytes), mux: http.NewServeMux(), foreign: http.NewCrossOriginProtection(),
 	}
 	c.closing, c.close = context.WithCancel(context.Background())

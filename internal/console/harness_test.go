@@ -106,7 +106,7 @@ func startChanged(
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	must(t, err)
-	cfg.Examine = examined
+	cfg.Examine, cfg.Numbers = examined, reg
 	pages, err := console.New(cfg, change(srv.Local()), log)
 	must(t, err)
 	w := &world{t: t, console: pages, conn: conn, site: httptest.NewUnstartedServer(nil)}

@@ -16,6 +16,7 @@ type foundHealth struct {
 	Memories []*lockdv1.ReplicaMemory
 	Findings []*lockdv1.Finding // the worst first; without those that are as they should be
 	Good     []*lockdv1.Finding
+	Alerts   []conditionNow
 	Pending  bool   // the examination is not over
 	Failed   string // why there is none
 }
@@ -26,7 +27,7 @@ func lookHealth(ctx context.Context, c *Console, a *asker, _ url.Values) (any, e
 	if err != nil {
 		return nil, err
 	}
-	f := &foundHealth{Status: status}
+	f := &foundHealth{Status: status, Alerts: c.conditionsNow(time.Now())}
 	others, err := a.inspect.ListBusiest(ctx, &lockdv1.ListBusiestRequest{PageSize: 1})
 	if err != nil {
 		f.Unasked = explained(err)

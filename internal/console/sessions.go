@@ -69,7 +69,9 @@ func lookSession(ctx context.Context, _ *Console, a *asker, q url.Values) (any, 
 	if err != nil {
 		return nil, err
 	}
-	f.Holds = slices.DeleteFunc(holds.GetHolds(), func(h *lockdv1.HoldInfo) bool { return h.GetHolder().GetSessionId() != id })
+	f.Holds = slices.DeleteFunc(holds.GetHolds(), func(h *lockdv1.HoldInfo) bool {
+		return h.GetHolder().GetSessionId() != id
+	})
 	f.Waits = slices.DeleteFunc(waits.GetWaiters(), func(w *lockdv1.WaiterInfo) bool { return w.GetSessionId() != id })
 	f.Cut = len(f.Holds) > rowsOfPage || len(f.Waits) > rowsOfPage || len(f.Holds) < int(f.GetLocks())
 	f.Holds, f.Waits = f.Holds[:min(len(f.Holds), rowsOfPage)], f.Waits[:min(len(f.Waits), rowsOfPage)]

@@ -20,9 +20,10 @@ import (
 var texts = template.FuncMap{
 	"readable": readable, "cut": cut, "up": up, "down": down, "took": took, "kind": kindOf, "link": link,
 	"labels": labels, "docs": docs, "what": whatOf, "origin": originOf, "plural": plural, "short": short,
-	"runbook":  runbook,
+	"runbook": runbook, "lower": strings.ToLower,
 	"severity": severity, "fit": fit,
 	"of":    func(has uint32, limit int) any { return struct{ Has, Limit int }{int(has), limit} },
+	"place": func(before uint32) uint32 { return before + 1 },
 	"more":  func(holders uint32) uint32 { return holders - 1 },
 	"last":  func(chain []*edge) *edge { return chain[len(chain)-1] },
 	"kinds": func() []string { return []string{"exclusive", "fair", "read", "write", "semaphore"} },

@@ -20,7 +20,7 @@ type view struct {
 	params            []string // what it can be asked
 	part              string   // the template of what changes
 	look              func(ctx context.Context, c *Console, a *asker, q url.Values) (any, error)
-	head              func(ctx context.Context, c *Console, a *asker, q url.Values) (any, error) // of what does not; or nil
+	head              func(ctx context.Context, c *Console, a *asker, q url.Values) (any, error) // of the rest; or nil
 }
 
 // Path is where it is.

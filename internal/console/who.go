@@ -2,20 +2,12 @@ package console
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
-	"encoding/base64"
-	"encoding/binary"
 	"fmt"
-	"net"
 	"net/http"
-	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -149,15 +141,8 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusBadRequest, fmt.Sprintf("A token is needed, of %d bytes at most.", tokenBytes))
 		return
 	}
-	address, _, _ := net.SplitHostPort(r.RemoteAddr)
-	leave, ok := c.tries.enter(address)
-	if !ok {
-		refuse(http.StatusTooManyRequests, "Too many tokens are tried from here. Try again in a moment.")
-		return
-	}
 	s := &shown{Calls: c.calls, from: r.RemoteAddr, secure: r.TLS, authorization: []string{"Bearer " + token}}
 	who, err := s.asker().inspect.WhoAmI(r.Context(), &lockdv1.WhoAmIRequest{})
-	leave(err == nil)
 	if err != nil {
 		refuse(httpCode(err), explained(err))
 		return
@@ -195,114 +180,4 @@ func (c *Console) cookie(r *http.Request, value string, seconds int) *http.Cooki
 		Name: cookieName, Value: value, Path: c.cfg.Path + "/", MaxAge: seconds, HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
 	}
-}
-
-// seal makes what browsers keep for us, and others can neither read nor make.
-type seal struct {
-	cookies cipher.AEAD
-	forms   []byte
-
-	mu    sync.Mutex           // guards the field below
-	ended map[string]time.Time // cookies of those who logged out here, until they are good no more
-}
-
-// ReadKey reads the file of a key.
-func ReadKey(file string) ([]byte, error) {
-	key, err := os.ReadFile(file)
-	if err == nil && len(key) < keyBytes {
-		err = fmt.Errorf("%s has %d bytes, must have %d or more", file, len(key), keyBytes)
-	}
-	return key, err
-}
-
-// newSeal makes one with the key of a file, or else with one that only this process has.
-func newSeal(file string) (*seal, error) {
-	key := make([]byte, keyBytes)
-	_, _ = rand.Read(key) // it never fails
-	if file != "" {
-		var err error
-		if key, err = ReadKey(file); err != nil {
-			return nil, err
-		}
-	}
-	part := func(of string) []byte {
-		sum := sha256.Sum256(append([]byte(of), key...))
-		return sum[:]
-	}
-	block, err := aes.NewCipher(part("cookies of lockd's console: "))
-	if err != nil {
-		return nil, err
-	}
-	cookies, err := cipher.NewGCMWithRandomNonce(block)
-	return &seal{cookies: cookies, forms: part("forms of lockd's console: "), ended: map[string]time.Time{}}, err
-}
-
-// close is a cookie with a token, which is good until a time.
-func (s *seal) close(token string, until time.Time) string {
-	plain := binary.BigEndian.AppendUint64(nil, uint64(until.Unix())) //nolint:gosec // it is after 1970
-	return base64.RawURLEncoding.EncodeToString(s.cookies.Seal(nil, nil, append(plain, token...), nil))
-}
-
-// open is the token of a cookie.
-func (s *seal) open(cookie string, now time.Time) (token string, good bool) {
-	sealed, err := base64.RawURLEncoding.DecodeString(cookie)
-	if err != nil {
-		return "", false
-	}
-	plain, err := s.cookies.Open(nil, nil, sealed, nil)
-	if err != nil || len(plain) < 8 || uint64(now.Unix()) >= binary.BigEndian.Uint64(plain) { //nolint:gosec // as above
-		return "", false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ended := s.ended[cookie]
-	return string(plain[8:]), !ended
-}
-
-// end has a cookie be good no more, at this replica.
-func (s *seal) end(cookie string, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for other, until := range s.ended {
-		if now.After(until) || len(s.ended) >= mostEnded {
-			delete(s.ended, other)
-		}
-	}
-	s.ended[cookie] = now.Add(loginTime)
-}
-
-// form is what pages of a client have in their forms, so that nobody else can have his browser send one.
-func (s *seal) form(client string) string {
-	sum := hmac.New(sha256.New, s.forms)
-	_, _ = sum.Write([]byte(client))
-	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:18])
-}
-
-// tries counts the tokens that are being tried, by address.
-type tries struct {
-	mu  sync.Mutex // guards the fields below
-	all int
-	of  map[string]int
-}
-
-// enter lets few tokens be tried at a time. One that is wrong has its place for a second, so nobody tries many.
-func (t *tries) enter(address string) (leave func(good bool), ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.all >= mostTries || t.of[address] >= triesOfOne {
-		return nil, false
-	}
-	t.all++
-	t.of[address]++
-	return func(good bool) {
-		if !good {
-			time.Sleep(failedAfter)
-		}
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.all--
-		if t.of[address]--; t.of[address] == 0 {
-			delete(t.of, address)
-		}
-	}, true
 }

@@ -44,7 +44,8 @@ func TestEachPageInABrowser(t *testing.T) {
 	w.shows("the report hangs")
 	<-first.Context().Done()
 	cause := context.Cause(first.Context())
-	if lost, ok := errors.AsType[*client.LostError](cause); !ok || lost.Why != "the report hangs" || lost.By != "ops (console)" {
+	lost, ok := errors.AsType[*client.LostError](cause)
+	if !ok || lost.Why != "the report hangs" || lost.By != "ops (console)" {
 		t.Errorf("the holder is told %v", cause)
 	}
 	w.audited(`"event":"forced"`, `"client":"ops"`, "report:daily", "the report hangs")
@@ -252,10 +253,11 @@ func TestHostileTextsDoNothing(t *testing.T) {
 	for name, path := range pages {
 		w.open(w.url + path)
 		w.isLive()
-		if got := w.run("String(window.owned) + document.querySelectorAll('main img, main script').length"); got != "undefined0" {
+		got := w.run("String(window.owned) + document.querySelectorAll('main img, main script').length")
+		if got != "undefined0" {
 			t.Errorf("%s: a text of a client did something: %s", name, got)
 		}
-		if got := w.run("/[\\u202e\\u200b]/.test(document.body.innerText)"); got != "false" {
+		if got = w.run("/[\\u202e\\u200b]/.test(document.body.innerText)"); got != "false" {
 			t.Errorf("%s: what turns a text around is in the page", name)
 		}
 	}
