@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // What open pages may cost.
@@ -103,12 +106,15 @@ type page struct {
 
 // look tells it what there is now. It says whether to go on.
 func (p *page) look(was *asker) bool {
-	a, err := p.c.identify(p.r)
-	if err != nil || a.client != was.client {
+	switch a, err := p.c.identify(p.r); {
+	case status.Code(err) == codes.Unauthenticated, err == nil && a.client != was.client:
 		p.send("out", []byte("You are not logged in any more"))
 		return false
+	case err != nil:
+		p.send("gone", []byte(explained(err)))
+		return false
 	}
-	now := p.c.part(p.r.Context(), a, p.v, p.r.URL.Query())
+	now := p.c.part(p.r.Context(), was, p.v, p.r.URL.Query())
 	if now.mark == p.mark && time.Since(p.told) < restate {
 		return p.send("beat", []byte(strconv.FormatInt(p.c.open.tick().Milliseconds(), 10)))
 	}

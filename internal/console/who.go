@@ -79,7 +79,9 @@ func (c *Console) identify(r *http.Request) (*asker, error) {
 	a := s.asker()
 	a.byLogin = byLogin
 	who, err := c.looks.get(r.Context(), "who\x00"+s.key(), fresh, func() (any, error) {
-		who, err := a.inspect.WhoAmI(r.Context(), &lockdv1.WhoAmIRequest{})
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), lookTime) // others wait for it
+		defer cancel()
+		who, err := a.inspect.WhoAmI(ctx, &lockdv1.WhoAmIRequest{})
 		return who.GetClient(), err
 	})
 	a.client, _ = who.(string)
@@ -96,10 +98,10 @@ func (c *Console) known(next handler) http.HandlerFunc {
 		switch {
 		case err == nil:
 			next(w, r, a)
+		case strings.HasPrefix(r.URL.Path, "/live/"):
+			http.Error(w, explained(err), httpCode(err))
 		case status.Code(err) != codes.Unauthenticated || r.Method != http.MethodGet:
 			c.problem(w, r, httpCode(err), explained(err))
-		case strings.HasPrefix(r.URL.Path, "/live/"):
-			http.Error(w, explained(err), http.StatusUnauthorized)
 		default:
 			http.Redirect(w, r, c.cfg.Path+"/login", http.StatusSeeOther)
 		}
