@@ -184,8 +184,9 @@ func TestBench(t *testing.T) {
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	l := hold(t, "end-me")
-	v := parse(t, call(t, "inspect", "end-me", "-o", "json").stdout)
-	id, _ := v["holders"].([]any)[0].(map[string]any)["session"].(string)
+	var v struct{ Holds []struct{ Session string } }
+	harness.Must(t, json.Unmarshal([]byte(call(t, "inspect", "end-me", "-o", "json").stdout), &v))
+	id := v.Holds[0].Session
 	call(t, "end", id, "--force", "--reason", " ").want(t, exitUsage, "", "--reason")
 	if l.Err() != nil {
 		t.Error("the session was ended without --force and --reason")

@@ -38,7 +38,7 @@ var conditions = []condition{
 	{"LockdWaiterStuck", "Longest wait in seconds", "lockd_oldest_waiter_seconds", "", false, isAbove(600)},
 	{"LockdDeadlock", "Deadlocks", "lockd_deadlocks", "", false, isSome},
 	{"LockdConfigDiffers", "Replicas that differ", "lockd_config_differs", "", false, isSome},
-	{"LockdMemberDown", "Members that answer, the least", "lockd_redlock_member_up", "", false, isZero},
+	{"LockdMemberDown", "All members answer", "lockd_redlock_member_up", "", false, isZero},
 	{"LockdNoMajorityVotes", "Members in quarantine", "lockd_redlock_member_quarantined", "", false, isSome},
 	{"LockdClientsFileInvalid", "The clients file is good", "lockd_clients_file_valid", "", false, isZero},
 	{"LockdAuditLinesDropped", "Lines of the audit dropped", "lockd_audit_dropped_total", "", true, isSome},
@@ -94,8 +94,11 @@ func (c *Console) conditionsNow(now time.Time) (all []conditionNow) {
 	before := c.numbers.before(in)
 	for i, of := range conditions {
 		v := in.values[i]
-		row := conditionNow{Alert: of.alert, Says: of.says, Now: strconv.FormatFloat(v, 'f', -1, 64), Holds: of.holds(v)}
-		if of.counts {
+		row := conditionNow{Alert: of.alert, Says: of.says, Now: strconv.FormatFloat(v, 'f', 0, 64), Holds: of.holds(v)}
+		switch {
+		case of.holds(0): // it should be 1
+			row.Now = map[bool]string{true: "no", false: "yes"}[row.Holds]
+		case of.counts:
 			grew := v - before.values[i]
 			row.Holds = of.holds(grew)
 			row.Now += " since the start"

@@ -41,7 +41,7 @@ func TestConditionsHold(t *testing.T) {
 		}
 	}
 	check(0, map[string]string{ // what was before somebody looked is nothing new
-		"LockdMemberDown": "1", "LockdLocksLost": "2 since the start", "LockdRenewalsLate": "0 since the start",
+		"LockdMemberDown": "yes", "LockdLocksLost": "2 since the start", "LockdRenewalsLate": "0 since the start",
 		"LockdWaiterStuck": "600",
 	})
 	up.WithLabelValues("b").Set(0)
@@ -49,7 +49,7 @@ func TestConditionsHold(t *testing.T) {
 	late.Observe(1.5)
 	wait.Set(601)
 	grown := map[string]string{
-		"LockdMemberDown": "0, holds", "LockdLocksLost": "3 since the start, 1 of them in 1 min 0 s, holds",
+		"LockdMemberDown": "no, holds", "LockdLocksLost": "3 since the start, 1 of them in 1 min 0 s, holds",
 		"LockdRenewalsLate": "1 since the start, 1 of them in 1 min 0 s, holds", "LockdWaiterStuck": "601, holds",
 	}
 	check(time.Minute, grown)

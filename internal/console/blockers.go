@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -34,10 +35,9 @@ type node struct {
 
 // edge says that one waits for a lock that another one holds.
 type edge struct {
-	From, To       *node
-	Name           string
-	X1, Y1, X2, Y2 int
-	C1, C2         int // where its curve leads to
+	From, To *node
+	Name     string
+	Path     string // its curve
 }
 
 type foundBlockers struct {
@@ -200,8 +200,9 @@ func (f *foundBlockers) chains() {
 // Sizes of the picture.
 const (
 	boxWidth, boxHeight = 190, 48
-	gapX, gapY          = 110, 18
-	margin              = 12
+	gapX, gapY          = 110, 22
+	gapBelow            = 40
+	margin              = 40
 )
 
 // layOut gives the first nodes places: who waits for nobody is at the right, and who waits for one is left of him.
@@ -231,7 +232,7 @@ func (f *foundBlockers) layOut() {
 		n.X = margin + (deepest-n.depth)*(boxWidth+gapX)
 		n.Y = margin + rows[n.depth]*(boxHeight+gapY)
 		rows[n.depth]++
-		f.Width, f.Height = max(f.Width, n.X+boxWidth+margin), max(f.Height, n.Y+boxHeight+margin)
+		f.Width, f.Height = max(f.Width, n.X+boxWidth+margin), max(f.Height, n.Y+boxHeight+margin+gapBelow/2)
 	}
 	f.Nodes = order
 	for _, n := range order {
@@ -239,12 +240,24 @@ func (f *foundBlockers) layOut() {
 			if !shown[e.To] || len(f.Edges) == mostEdges {
 				continue
 			}
-			e.X1, e.Y1, e.X2, e.Y2 = n.X+boxWidth, n.Y+boxHeight/2, e.To.X, e.To.Y+boxHeight/2
-			bend := max(gapX/2, (e.X2-e.X1)/2)
-			e.C1, e.C2 = e.X1+bend, e.X2-bend
+			e.Path = curve(n, e.To)
 			f.Edges = append(f.Edges, e)
 		}
 	}
+}
+
+// curve leads from a node to another one: to the right, above what is between, or back below.
+func curve(from, to *node) string {
+	x1, y1, x2, y2 := from.X+boxWidth, from.Y+boxHeight/2, to.X, to.Y+boxHeight/2
+	bend, rise := gapX/2, 0
+	switch {
+	case x2 <= x1: // back
+		x1, y1, x2, y2 = from.X+boxWidth/2, from.Y+boxHeight, to.X+boxWidth/2, to.Y+boxHeight
+		bend, rise = 0, max(y1, y2)+gapBelow-min(y1, y2)
+	case x2-x1 > gapX:
+		rise = -(boxHeight + gapY)
+	}
+	return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x1, y1, x1+bend, y1+rise, x2-bend, y2+rise, x2, y2)
 }
 
 // Root says whether it waits for nobody.

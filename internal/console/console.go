@@ -203,11 +203,9 @@ type frame struct {
 
 // frame is that of a page for somebody, or nobody, of a view, or none.
 func (c *Console) frame(a *asker, v *view, r *http.Request) frame {
-	f := frame{
-		Base: c.cfg.Path, Replica: c.cfg.Replica, Version: c.cfg.Version, At: v, Views: views, Query: r.URL.Query(),
-	}
+	f := frame{Base: c.cfg.Path, Replica: c.cfg.Replica, Version: c.cfg.Version, At: v, Query: r.URL.Query()}
 	if a != nil {
-		f.Client, f.LoggedIn, f.Form = a.client, a.byLogin, c.seal.form(a.client)
+		f.Client, f.LoggedIn, f.Form, f.Views = a.client, a.byLogin, c.seal.form(a.client), views
 	}
 	if v != nil {
 		f.Title = v.Title

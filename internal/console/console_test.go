@@ -113,7 +113,7 @@ func TestAnOperatorActs(t *testing.T) {
 		"/lock/limit": {"name": {"pool"}, "limit": {"3"}},
 	} {
 		code, body := worker.post(path, form)
-		wants(t, path, code, http.StatusForbidden, body, "may not")
+		wants(t, path, code, http.StatusForbidden, body, "no admin right")
 	}
 }
 

@@ -248,7 +248,9 @@ func (c *chrome) look(width int, scheme string) {
 	c.call("Emulation.setDeviceMetricsOverride",
 		map[string]any{"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false}, nil)
 	c.call("Emulation.setEmulatedMedia", map[string]any{
-		"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}},
+		"features": []map[string]string{
+			{"name": "prefers-color-scheme", "value": scheme}, {"name": "prefers-reduced-motion", "value": "reduce"},
+		},
 	}, nil)
 }
 
