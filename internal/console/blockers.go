@@ -201,7 +201,6 @@ func (f *foundBlockers) chains() {
 const (
 	boxWidth, boxHeight = 190, 48
 	gapX, gapY          = 110, 22
-	gapBelow            = 40
 	margin              = 40
 )
 
@@ -232,7 +231,7 @@ func (f *foundBlockers) layOut() {
 		n.X = margin + (deepest-n.depth)*(boxWidth+gapX)
 		n.Y = margin + rows[n.depth]*(boxHeight+gapY)
 		rows[n.depth]++
-		f.Width, f.Height = max(f.Width, n.X+boxWidth+margin), max(f.Height, n.Y+boxHeight+margin+gapBelow/2)
+		f.Width, f.Height = max(f.Width, n.X+boxWidth+margin), max(f.Height, n.Y+boxHeight+margin)
 	}
 	f.Nodes = order
 	for _, n := range order {
@@ -246,14 +245,14 @@ func (f *foundBlockers) layOut() {
 	}
 }
 
-// curve leads from a node to another one: to the right, above what is between, or back below.
+// curve leads from a node to another one: to the right, above what is between, or back above them.
 func curve(from, to *node) string {
 	x1, y1, x2, y2 := from.X+boxWidth, from.Y+boxHeight/2, to.X, to.Y+boxHeight/2
 	bend, rise := gapX/2, 0
 	switch {
 	case x2 <= x1: // back
-		x1, y1, x2, y2 = from.X+boxWidth/2, from.Y+boxHeight, to.X+boxWidth/2, to.Y+boxHeight
-		bend, rise = 0, max(y1, y2)+gapBelow-min(y1, y2)
+		x1, y1, x2, y2 = from.X+boxWidth/2, from.Y, to.X+boxWidth/2, to.Y
+		bend, rise = 0, -margin
 	case x2-x1 > gapX:
 		rise = -(boxHeight + gapY)
 	}
