@@ -74,10 +74,7 @@ func (a *App) build() error {
 	}
 	a.api = grpcapi.New(api, a.broker, a.log, a.reg)
 	a.cleanups.add("grpc", a.share(), func(ctx context.Context) error { a.api.Stop(ctx); return nil })
-	if err := a.offerHTTP(); err != nil {
-		return err
-	}
-	if err := a.offerConsole(api.Examine); err != nil {
+	if err := errors.Join(a.offerHTTP(), a.offerConsole(api.Examine)); err != nil {
 		return err
 	}
 	a.cleanups.add("sessions", a.cfg.Shutdown.Timeout, a.drain)

@@ -156,7 +156,9 @@ func (o local) End(id string, by session.Forced) *inspect.Session {
 
 // EndSession ends a session at whatever replica it is, and returns what it was; nil if none that answered has it. Texts
 // that are too long are lock.ErrInvalid. Repeating it is harmless.
-func (b *Broker) EndSession(ctx context.Context, id string, f session.Forced) (*inspect.Session, inspect.Asking, error) {
+func (b *Broker) EndSession(ctx context.Context, id string, f session.Forced) (
+	was *inspect.Session, asking inspect.Asking, err error,
+) {
 	if err := b.rules.Forced(f); err != nil {
 		return nil, inspect.Asking{}, err
 	}

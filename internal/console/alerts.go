@@ -26,10 +26,13 @@ func isSome(v float64) bool { return v > 0 }
 
 func isAbove(bound float64) func(float64) bool { return func(v float64) bool { return v > bound } }
 
+// lostReasons are those for which a lock should not be lost.
+const lostReasons = "reason=expired,forced,data_loss,no_quorum,forbidden"
+
 // conditions are all of them. Those of Redis and of Prometheus itself nobody here knows.
 var conditions = []condition{
 	{"LockdStoreDown", "The store answers", "lockd_store_up", "", false, isZero},
-	{"LockdLocksLost", "Locks lost", "lockd_lost_total", "reason=expired,forced,data_loss,no_quorum,forbidden", true, isSome},
+	{"LockdLocksLost", "Locks lost", "lockd_lost_total", lostReasons, true, isSome},
 	{"LockdRenewalsFail", "Renewals that failed", "lockd_renew_total", "result=failed", true, isSome},
 	{"LockdRenewalsLate", "Renewals a second late or more", "lockd_renew_lateness_seconds", "", true, isSome},
 	{"LockdOutcomesUnknown", "Outcomes unknown", "lockd_redis_errors_total", "kind=outcome_unknown", true, isSome},

@@ -9,12 +9,12 @@ import (
 
 func TestConditionsHold(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	up := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "lockd_redlock_member_up"}, []string{"member"})
-	lost := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "lockd_lost_total"}, []string{"reason"})
+	up := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "lockd_redlock_member_up", Help: "x"}, []string{"member"})
+	lost := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "lockd_lost_total", Help: "x"}, []string{"reason"})
 	late := prometheus.NewHistogram(prometheus.HistogramOpts{
-		Name: "lockd_renew_lateness_seconds", Buckets: []float64{0.1, 1, 10},
+		Name: "lockd_renew_lateness_seconds", Help: "x", Buckets: []float64{0.1, 1, 10},
 	})
-	wait := prometheus.NewGauge(prometheus.GaugeOpts{Name: "lockd_oldest_waiter_seconds"})
+	wait := prometheus.NewGauge(prometheus.GaugeOpts{Name: "lockd_oldest_waiter_seconds", Help: "x"})
 	reg.MustRegister(up, lost, late, wait)
 	up.WithLabelValues("a").Set(1)
 	up.WithLabelValues("b").Set(1)

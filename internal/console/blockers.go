@@ -219,7 +219,8 @@ func (f *foundBlockers) layOut() {
 	for range order { // a circle ends with this
 		for _, n := range order {
 			for _, e := range n.to {
-				if shown[e.To] && n.depth <= e.To.depth && e.To.depth < 8 && !(n.InCircle && e.To.InCircle && n.depth > 0) {
+				again := n.InCircle && e.To.InCircle && n.depth > 0
+				if shown[e.To] && n.depth <= e.To.depth && e.To.depth < 8 && !again {
 					n.depth = e.To.depth + 1
 				}
 			}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"embed"
@@ -257,35 +258,25 @@ func (c *Console) write(w http.ResponseWriter, code int, name string, f frame) {
 	_, _ = w.Write(out.Bytes()) // who left does not matter
 }
 
-// httpCode is the code of HTTP for the status of a call.
-func httpCode(err error) int {
-	switch status.Code(err) {
-	case codes.InvalidArgument:
-		return http.StatusBadRequest
-	case codes.PermissionDenied:
-		return http.StatusForbidden
-	case codes.NotFound:
-		return http.StatusNotFound
-	case codes.ResourceExhausted:
-		return http.StatusTooManyRequests
-	case codes.FailedPrecondition, codes.Aborted:
-		return http.StatusConflict
-	case codes.Unauthenticated:
-		return http.StatusUnauthorized
-	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
+// httpCodes are those for statuses of calls; what is not here is an error of ours.
+var httpCodes = map[codes.Code]int{
+	codes.InvalidArgument: http.StatusBadRequest, codes.PermissionDenied: http.StatusForbidden,
+	codes.NotFound: http.StatusNotFound, codes.ResourceExhausted: http.StatusTooManyRequests,
+	codes.FailedPrecondition: http.StatusConflict, codes.Aborted: http.StatusConflict,
+	codes.Unauthenticated: http.StatusUnauthorized, codes.Unavailable: http.StatusServiceUnavailable,
+	codes.DeadlineExceeded: http.StatusServiceUnavailable, codes.Canceled: http.StatusServiceUnavailable,
 }
+
+// httpCode is the code of HTTP for the status of a call.
+func httpCode(err error) int { return cmp.Or(httpCodes[status.Code(err)], http.StatusInternalServerError) }
 
 // explained is the status of a call for people.
 func explained(err error) string {
 	st := status.Convert(err)
-	text := readable(st.Message())
 	for _, d := range st.Details() {
 		if info, ok := d.(*errdetails.ErrorInfo); ok {
-			text += " (" + info.GetReason() + ")"
+			return readable(st.Message()) + " (" + info.GetReason() + ")"
 		}
 	}
-	return text
+	return readable(st.Message())
 }

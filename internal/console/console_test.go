@@ -136,7 +136,8 @@ func TestAnOperatorEndsASession(t *testing.T) {
 	wants(t, "without a reason", code, http.StatusBadRequest, body, "A reason is needed")
 	code, body = ops.post("/session/end", form())
 	wants(t, "to end it", code, http.StatusOK, body, "The session was ended")
-	if closing := s.recv().GetClosing(); !strings.Contains(closing.GetFailure().GetMessage(), "ops (console): it is stuck") {
+	const told = "ops (console): it is stuck"
+	if closing := s.recv().GetClosing(); !strings.Contains(closing.GetFailure().GetMessage(), told) {
 		t.Errorf("its client is told %v", closing)
 	}
 	if m := other.recv(); m.GetGranted() == nil {
@@ -268,7 +269,7 @@ func (b *browser) stream(path string) (next func() (event, text string), end fun
 	b.w.t.Helper()
 	r := b.request(http.MethodGet, path, nil)
 	c := http.Client{Jar: b.Jar, Transport: b.w.site.Client().Transport}
-	resp, err := c.Do(r)
+	resp, err := c.Do(r) //nolint:bodyclose // end does that
 	must(b.w.t, err)
 	if resp.StatusCode != http.StatusOK {
 		b.w.t.Fatalf("%s: %s", path, resp.Status)

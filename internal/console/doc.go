@@ -18,8 +18,8 @@
 //
 // # What it does not promise
 //
-// That a logout ends a login everywhere: the token is in the cookie, and only this replica refuses it. That a page shows
-// everything: it has so many lines, and says so.
+// That a logout ends a login everywhere: the token is in the cookie, and only this replica refuses it. That a page
+// shows everything: it has so many lines, and says so.
 //
 // # How a page comes
 //

@@ -120,7 +120,7 @@ func startChanged(
 		defer cancel()
 		_ = b.Close(ctx)
 		srv.Stop(ctx)
-		<-served
+		must(t, <-served)
 		dog.Close()
 	})
 	return w

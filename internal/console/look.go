@@ -117,7 +117,7 @@ func (c *Console) part(ctx context.Context, a *asker, v *view, q url.Values) par
 		}
 		found, err := v.look(ctx, c, a, q)
 		if err != nil {
-			return c.failed(err), nil //nolint:nilerr // it is shown
+			return c.failed(err), nil
 		}
 		return c.written(v.part, partOf{c.cfg.Path, q, found}, http.StatusOK), nil
 	})

@@ -123,6 +123,7 @@ func originOf(h *lockdv1.HolderInfo) string {
 		return "another program"
 	case lockdv1.HolderInfo_ORIGIN_SESSION:
 		return "a session"
+	case lockdv1.HolderInfo_ORIGIN_UNSPECIFIED: // as below
 	}
 	return "not known"
 }

@@ -210,7 +210,7 @@ func lookLock(ctx context.Context, c *Console, a *asker, q url.Values) (any, err
 	got, err := c.looks.get(ctx, a.client+"\x00history\x00"+name, historyTime, look)
 	if err != nil {
 		f.Failed = explained(err)
-		return f, nil //nolint:nilerr // it is shown
+		return f, nil
 	}
 	h := got.(history)
 	f.Events, f.Older = h.events, h.older

@@ -69,7 +69,8 @@ clients:
 		var results []string
 		for _, e := range auditedIn(t, audit, security.EventSessionEnded, security.EventDenied) {
 			results = append(results, e.What+" "+e.Client+" "+e.Result)
-			if e.Result == "OK" && (e.Session != id || !strings.Contains(e.Detail, `reason "it hangs", by "alice"; it was of "worker"`)) {
+			const detail = `reason "it hangs", by "alice"; it was of "worker"`
+			if e.Result == "OK" && (e.Session != id || !strings.Contains(e.Detail, detail)) {
 				t.Errorf("the audit has %+v", e)
 			}
 		}

@@ -68,7 +68,7 @@ func (n *forcedNames) of(name string) session.Forced {
 	return session.Forced{}
 }
 
-// EndSession has the replica that has a session end it, and returns what it was: nil if no replica that answered has it.
+// EndSession has the replica that has a session end it, and returns what it was: nil if none that answered has it.
 func (d *Inspector) EndSession(ctx context.Context, id string, f session.Forced) (*Session, Asking, error) {
 	answers, asking, err := d.ask(ctx, Question{About: AboutEnding, After: id, Forced: &f})
 	for _, k := range answers {

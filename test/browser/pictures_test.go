@@ -35,8 +35,11 @@ func TestPictures(t *testing.T) {
 			path = "/lock?name=invoice:2026-00"
 		}
 		w.open(w.url + path)
-		if name == "health" {
+		switch name {
+		case "health":
 			w.shows("checks found")
+		case "blockers":
+			w.shows("behind it")
 		}
 		w.isLive()
 		w.pictured(name)
@@ -85,8 +88,14 @@ func (w *world) busy() {
 		program int
 		name    string
 	}{
-		{1, "invoice:2026-00"}, {2, "invoice:2026-00"}, {4, "invoice:2026-00"}, {5, "invoice:2026-00"},
-		{3, "invoice:2026-01"}, {5, "deploy:prod"}, {6, "deploy:prod"}, {0, "safe\u202egnp.exe"},
+		{1, "invoice:2026-00"},
+		{2, "invoice:2026-00"},
+		{4, "invoice:2026-00"},
+		{5, "invoice:2026-00"},
+		{3, "invoice:2026-01"},
+		{5, "deploy:prod"},
+		{6, "deploy:prod"},
+		{0, "safe\u202egnp.exe"},
 		{7, "invoice:2026-00"}, // they wait for each other
 	} {
 		w.waits(programs[wait.program], wait.name)
