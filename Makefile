@@ -14,9 +14,9 @@ FUZZTIME ?= 20s
 # What the programs say they are: the tag, or the distance from it, and whether the tree was changed.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 IMAGE ?= lockd
-# The first of the three ports of run: for clients, for probes, for operators.
+# The first of the four ports of run: for clients, for probes, for operators, for the console.
 PORT ?= 7420
-RUN_PORTS = $(shell seq $(PORT) $$(($(PORT) + 2)))
+RUN_PORTS = $(shell seq $(PORT) $$(($(PORT) + 3)))
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .PHONY: help
@@ -26,11 +26,13 @@ help: ## show this list
 .PHONY: run
 run: build ## run lockd with its leases in memory: nothing to install. PORT=7450 if another one has 7420
 	@for port in $(RUN_PORTS); do if (exec 3<>/dev/tcp/127.0.0.1/$$port) 2>/dev/null; then \
-		echo "port $$port is in use; choose another one: make run PORT=7450 (uses 3 ports from there)" >&2; exit 1; fi; done
+		echo "port $$port is in use; choose another one: make run PORT=7450 (uses 4 ports from there)" >&2; exit 1; fi; done
 	@echo 'Try it in another terminal, in this directory:'
 	@echo "  bin/lockctl --addr 127.0.0.1:$(PORT) exec door -- sh -c 'echo holding \$$LOCKD_NAME; sleep 30'"
 	@echo '  bin/lockctl --addr 127.0.0.1:$(PORT) inspect door'
-	@exec bin/lockd --listen 127.0.0.1:$(PORT) --ops-listen 127.0.0.1:$(word 2,$(RUN_PORTS)) --admin-listen 127.0.0.1:$(word 3,$(RUN_PORTS))
+	@echo 'See it in a browser: http://127.0.0.1:$(word 4,$(RUN_PORTS))/'
+	@exec bin/lockd --listen 127.0.0.1:$(PORT) --ops-listen 127.0.0.1:$(word 2,$(RUN_PORTS)) --admin-listen 127.0.0.1:$(word 3,$(RUN_PORTS)) \
+		--console-listen 127.0.0.1:$(word 4,$(RUN_PORTS))
 
 .PHONY: demo
 demo: build ## three replicas over a Redis (one in memory if there is none), in use in many ways, and their console. PORT=7450
@@ -60,12 +62,12 @@ TESTFLAGS ?=
 
 .PHONY: test
 test: ## inspect, and each promise proven once, as CI runs it
-	@scripts/ensure cc redis java stubs pythonsdk tests
+	@scripts/ensure cc redis java stubs pythonsdk tests browser
 	scripts/test -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./...
 
 .PHONY: test-long
 test-long: ## the same, long comparisons, all faults for minutes, and each version of Redis: hours. A release needs it
-	@scripts/ensure cc redis java stubs pythonsdk tests
+	@scripts/ensure cc redis java stubs pythonsdk tests browser
 	TEST_LONG=1 scripts/test -timeout 2h $(TESTFLAGS) ./...
 	$(MAKE) test-faults test-replicas test-attacks test-servers test-compat
 
@@ -108,6 +110,11 @@ test-alerts: ## have each alert fired by its fault, in a real Prometheus, and no
 	@scripts/ensure cc redis prometheus
 	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -v ./test/alerts -healthy $(HEALTHY) \
 		-prometheus '$(CURDIR)/.cache/bin/prometheus' -exporter '$(CURDIR)/.cache/bin/prometheus-redis-exporter'
+
+.PHONY: pictures
+pictures: ## write a picture of each page of the console, wide and narrow, dark and light, into .cache/pictures
+	@scripts/ensure browser
+	$(GO) test -count=1 ./test/browser -run Pictures -pictures '$(CURDIR)/.cache/pictures'
 
 .PHONY: test-attacks
 test-attacks: ## have hostile clients beside honest ones, for LENGTH=60s each: two hours, with 10s half an hour

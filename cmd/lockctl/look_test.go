@@ -180,3 +180,23 @@ func TestBench(t *testing.T) {
 		t.Errorf("got %q", text)
 	}
 }
+
+func TestEnd(t *testing.T) {
+	t.Parallel()
+	l := hold(t, "end-me")
+	var v struct{ Holds []struct{ Session string } }
+	harness.Must(t, json.Unmarshal([]byte(call(t, "inspect", "end-me", "-o", "json").stdout), &v))
+	id := v.Holds[0].Session
+	call(t, "end", id, "--force", "--reason", " ").want(t, exitUsage, "", "--reason")
+	if l.Err() != nil {
+		t.Error("the session was ended without --force and --reason")
+	}
+	call(t, "end", id, "--force", "--reason", "stuck").want(t, 0, "ended "+id+"\n", "")
+	<-l.Lost()
+	lost, ok := errors.AsType[*client.LostError](l.Err())
+	if !ok || lost.Reason != client.LostSession || !errors.Is(lost.Err, client.ErrSessionExpired) ||
+		!strings.Contains(lost.Err.Error(), person()+": stuck") {
+		t.Errorf("the holder is told %v", l.Err())
+	}
+	call(t, "end", id, "--force", "--reason", "stuck").want(t, exitFailed, "", "SESSION_EXPIRED")
+}

@@ -102,7 +102,7 @@ machine-readable reason in front.`,
 		"the server's `HOST:PORT`, or several, separated by commas; the port is 7420 if there is none. "+
 			"The default can be set by "+addrEnv)
 	flags.StringVar(&o.adminAddr, "admin-addr", cmp.Or(os.Getenv(adminAddrEnv), defaultAdminAddr),
-		"the server's `HOST:PORT` for operators, used by unlock, drain, doctor, "+
+		"the server's `HOST:PORT` for operators, used by unlock, end, drain, doctor, "+
 			"limit --remove and limit --adopt; the port is 7422 if there is none. "+
 			"The default can be set by "+adminAddrEnv+". Empty is --addr")
 	flags.StringVarP(&o.output, "output", "o", outputText, "`text` or json, where a command prints something")
@@ -118,7 +118,7 @@ machine-readable reason in front.`,
 		newExec(o), newAcquire(o), newExtend(o), newRelease(o), newLimit(o),
 		newList(o), newInspect(o), newWaiters(o), newWatch(o), newHistory(o), newTop(o), newSessions(o),
 		newDeadlocks(o), newStatus(o), newDoctor(o),
-		newWhoAmI(o), newCan(o), newUnlock(o), newDrain(o), newBench(o), newVersion(o),
+		newWhoAmI(o), newCan(o), newUnlock(o), newEnd(o), newDrain(o), newBench(o), newVersion(o),
 	)
 	o.assist(root)
 	return root

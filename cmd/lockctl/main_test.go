@@ -151,6 +151,8 @@ func TestUsage(t *testing.T) {
 		"release n id --keep 1 --kind read":           "--keep is for a semaphore",
 		"unlock n":                                    "say --force",
 		"unlock n --force":                            "--reason",
+		"end n":                                       "say --force",
+		"end n --force":                               "--reason",
 		"drain --undo --within 1s":                    "lockctl drain --undo",
 		"drain --within 0s":                           "above 0",
 		"limit":                                       "usage: lockctl limit NAME [N]",

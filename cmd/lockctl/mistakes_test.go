@@ -28,6 +28,7 @@ func TestOperatorsAddressIsNotGuessed(t *testing.T) {
 		{"doctor"},
 		{"drain"},
 		{"unlock", "n", "--force", "--reason", "stuck"},
+		{"end", "n", "--force", "--reason", "stuck"},
 		{"limit", "n", "--remove"},
 		{"limit", "n", "3", "--adopt"},
 	}

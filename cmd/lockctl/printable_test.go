@@ -183,6 +183,7 @@ func TestNoOutputReachesTheTerminalRaw(t *testing.T) {
 		{"limit", hostile, "2"},
 		{"limit", "n", hostile},
 		{"unlock", hostile, "--force", "--reason", hostile},
+		{"end", hostile, "--force", "--reason", hostile},
 		{"drain"},
 		{"drain", "--undo"},
 		{"doctor"},

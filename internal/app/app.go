@@ -20,6 +20,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,6 +47,7 @@ type App struct {
 	api       *grpcapi.Server
 	ops       *http.Server         // nil if nobody listens there
 	web       *http.Server         // nil if nobody listens there
+	console   *http.Server         // nil if nobody listens there
 	agreement *agreement.Agreement // nil if the store is not shared
 	// Of atOps and so on; nil where nobody listens.
 	listeners [addresses]net.Listener
@@ -85,6 +87,18 @@ func (a *App) AdminAddr() string { return a.addr(atAdmin) }
 // HTTPAddr is where clients connect by HTTP, "" if nowhere.
 func (a *App) HTTPAddr() string { return a.addr(atHTTP) }
 
+// ConsoleURL is where the console is, "" if nowhere.
+func (a *App) ConsoleURL() string {
+	switch at := a.addr(atConsole); {
+	case at == "" || strings.HasPrefix(at, config.SocketScheme):
+		return at
+	case a.cfg.ConsoleTLS.Enabled():
+		return "https://" + at + a.cfg.Console.Path + "/"
+	default:
+		return "http://" + at + a.cfg.Console.Path + "/"
+	}
+}
+
 func (a *App) addr(i int) string {
 	if a.listeners[i] == nil {
 		return ""
@@ -109,9 +123,12 @@ func (a *App) Run(ctx context.Context) error {
 	if l := a.listeners[atHTTP]; l != nil {
 		a.serve("http", func() error { return a.web.Serve(l) })
 	}
+	if l := a.listeners[atConsole]; l != nil {
+		a.serve("console", func() error { return a.console.Serve(l) })
+	}
 	a.log.Info("lockd serves", zap.String(observe.KeyListen, a.Addr()), zap.String(observe.KeyOpsListen, a.OpsAddr()),
 		zap.String(observe.KeyAdminListen, a.AdminAddr()), zap.String(observe.KeyHTTPListen, a.HTTPAddr()),
-		zap.String(observe.KeyReplica, a.cfg.Replica),
+		zap.String(observe.KeyConsole, a.ConsoleURL()), zap.String(observe.KeyReplica, a.cfg.Replica),
 		zap.String(observe.KeyStore, a.cfg.Store.Kind), zap.String(observe.KeyVersion, Version))
 	a.warnOfClearText()
 	a.warnOfNoIdentities()

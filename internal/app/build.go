@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"go.uber.org/zap"
@@ -73,7 +74,7 @@ func (a *App) build() error {
 	}
 	a.api = grpcapi.New(api, a.broker, a.log, a.reg)
 	a.cleanups.add("grpc", a.share(), func(ctx context.Context) error { a.api.Stop(ctx); return nil })
-	if err := a.offerHTTP(); err != nil {
+	if err := errors.Join(a.offerHTTP(), a.offerConsole(api.Examine)); err != nil {
 		return err
 	}
 	a.cleanups.add("sessions", a.cfg.Shutdown.Timeout, a.drain)
@@ -91,14 +92,19 @@ func (a *App) offerHTTP() error {
 		return fmt.Errorf("offer HTTP: %w", err)
 	}
 	a.web = web.NewServer("http_listen", handler, a.log)
-	a.cleanups.add("http", closeTimeout, func(ctx context.Context) error {
-		calls.Stop()
-		if err := a.web.Shutdown(ctx); err != nil {
-			return a.web.Close() // it is late
+	a.stopWeb("http", a.web, calls.Stop)
+	return nil
+}
+
+// stopWeb adds the stop of a server, before which its requests that last are ended.
+func (a *App) stopWeb(name string, s *http.Server, end func()) {
+	a.cleanups.add(name, closeTimeout, func(ctx context.Context) error {
+		end()
+		if err := s.Shutdown(ctx); err != nil {
+			return s.Close() // it is late
 		}
 		return nil
 	})
-	return nil
 }
 
 // review has the broker look at what clients may have and do, by the clients file that is in force.
@@ -126,7 +132,7 @@ func (a *App) bind() (secure [addresses]*tls.Config, err error) {
 			a.ops = newOpsServer(opsHandler(a.cfg.Ops.Pprof, a.ready, a.reg), a.log)
 			a.cleanups.add("ops", closeTimeout, a.stopOps)
 		default:
-			if i == atHTTP && secure[i] != nil {
+			if (i == atHTTP || i == atConsole) && secure[i] != nil {
 				l = tls.NewListener(l, web.TLS(secure[i]))
 			}
 			a.cleanups.add(e.key, closeTimeout, func(context.Context) error { _ = l.Close(); return nil })

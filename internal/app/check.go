@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/certs"
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/console"
 	"github.com/lockd-io/lockd/internal/security"
 )
 
@@ -22,6 +23,11 @@ func Check(cfg config.Config) error {
 		}
 		if _, err := certs.New(filesOf(e.tls), zap.NewNop()); err != nil {
 			errs = append(errs, fmt.Errorf("%s.%w", e.section, err))
+		}
+	}
+	if file := string(cfg.Console.KeyFile); file != "" && cfg.ConsoleListen != "" {
+		if _, err := console.ReadKey(file); err != nil {
+			errs = append(errs, fmt.Errorf("console.key_file: %w", err))
 		}
 	}
 	if file := cfg.Security.ClientsFile; file != "" {

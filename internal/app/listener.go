@@ -63,6 +63,9 @@ func capacityForHTTP(c config.Config, files int) capacity {
 	return r
 }
 
+// capacityForConsole is twice that of its open pages. All may come from one address: an ingress is one.
+var capacityForConsole = capacity{all: 2048, each: 2048, makesRoom: true}
+
 // openFiles is how many files this process may have open, 0 if that is not known.
 func openFiles() int {
 	var limit syscall.Rlimit

@@ -75,6 +75,7 @@ func shown(t *testing.T) (all map[string]family, bounds map[string][]float64) {
 		cfg.Store.Kind, cfg.Redis.Addr, cfg.Redlock.Members = kind, "127.0.0.1:1", members
 		cfg.Security.ClientsFile = certstest.Write(t, filepath.Join(t.TempDir(), "clients"), []byte(oneClient))
 		cfg.HTTPListen = "127.0.0.1:0"
+		cfg.ConsoleListen = "127.0.0.1:0"
 		a, err := New(cfg, zap.NewNop())
 		must(t, err)
 		families, err := a.reg.Gather()

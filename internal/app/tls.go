@@ -35,6 +35,7 @@ const (
 	atAdmin
 	atClients
 	atHTTP
+	atConsole
 	addresses // how many there are
 )
 
@@ -51,6 +52,7 @@ func endpoints(c config.Config) [addresses]endpoint {
 		atAdmin:   {"admin_listen", "admin_tls", c.AdminListen, c.AdminTLS, few},
 		atClients: {"listen", "listen_tls", c.Listen, c.ListenTLS, capacityForClients(c, files)},
 		atHTTP:    {"http_listen", "listen_tls", c.HTTPListen, c.ListenTLS, byHTTP},
+		atConsole: {"console_listen", "console_tls", c.ConsoleListen, c.ConsoleTLS, capacityForConsole},
 	}
 }
 

@@ -128,6 +128,10 @@ var reach = []struct {
 	},
 	{"internal/web", everybody, "observe limits lock", "serving HTTP does not depend on what is served"},
 	{
+		"internal/console", []string{redis, yaml, module + "/internal", module + "/client"}, "limits lock observe web",
+		"adapters do not know each other",
+	},
+	{
 		"internal/config",
 		[]string{grpc, redis, module},
 		"limits lock",

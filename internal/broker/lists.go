@@ -143,6 +143,28 @@ func (w *waiter) infoLocked() inspect.Waiter {
 	return info
 }
 
+// End implements inspect.Local.
+func (o local) End(id string, by session.Forced) *inspect.Session {
+	s := o.sessions.Session(id)
+	if s == nil {
+		return nil
+	}
+	was := &inspect.Session{ID: s.ID(), Client: s.Client(), Info: s.Info()}
+	s.EndForced(by)
+	return was
+}
+
+// EndSession ends a session at whatever replica it is, and returns what it was; nil if none that answered has it. Texts
+// that are too long are lock.ErrInvalid. Repeating it is harmless.
+func (b *Broker) EndSession(ctx context.Context, id string, f session.Forced) (
+	was *inspect.Session, asking inspect.Asking, err error,
+) {
+	if err := b.rules.Forced(f); err != nil {
+		return nil, inspect.Asking{}, err
+	}
+	return b.Inspector.EndSession(ctx, id, f)
+}
+
 // AnnounceForce tells all replicas that a name is about to be released by force, so that they can tell its holders by
 // whom and why, and returns who holds it. Texts that are too long are lock.ErrInvalid; after other errors the name can
 // be released all the same.

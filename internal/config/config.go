@@ -35,7 +35,12 @@ type Config struct {
 	ListenTLS   TLS    `key:"listen_tls"`                            // of Listen and HTTPListen
 	OpsTLS      TLS    `key:"ops_tls"`                               // of OpsListen
 	AdminTLS    TLS    `key:"admin_tls"`                             // of AdminListen
-	Security    struct {
+
+	ConsoleListen string  `key:"console_listen"` // where pages for people are; empty = nowhere
+	ConsoleTLS    TLS     `key:"console_tls"`    // of ConsoleListen
+	Console       Console `key:"console"`
+
+	Security struct {
 		ClientsFile string `key:"clients_file"` // who may connect, and do what; empty = everybody everything
 		Audit       string `key:"audit"`        // a file, or AuditStdout; empty = nowhere
 		Require     bool   `key:"require"`      // that addresses which others reach have TLS and clients identities
@@ -134,6 +139,14 @@ type RedisTLS struct {
 	CertFile   string     `key:"cert_file"` // the client's certificate
 	KeyFile    SecretFile `key:"key_file"`
 	ServerName string     `key:"server_name"` // in the server's certificate; empty = the host of the address
+}
+
+// Console says how browsers come to the pages for people.
+type Console struct {
+	Path  string   `key:"path"`  // what their paths begin with, as /lockd; empty = nothing
+	Hosts []string `key:"hosts"` // what browsers may call this address, besides names of this machine; empty = anything
+	// KeyFile seals the cookies of logins, so that all replicas that have it know them; empty = each replica its own.
+	KeyFile SecretFile `key:"key_file"`
 }
 
 // The formats of the log. LogAuto is LogConsole on a terminal, else LogJSON.

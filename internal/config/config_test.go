@@ -177,6 +177,12 @@ func TestLoadRefuses(t *testing.T) {
 			"security.clients_file: is needed when",
 			"listen_tls.cert_file: is needed when", "admin_tls.cert_file: is needed when",
 		},
+		{"console_listen: ':7423'", "", "console_listen: is \":7423\", must be an address of this machine only"},
+		{
+			"security: {require: true, clients_file: f}", "--console-listen 10.0.0.1:7423 --listen localhost:1",
+			"console_tls.cert_file: is needed when",
+		},
+		{"console: {path: locks/}", "", "console.path: is"},
 		{"store: {kind: cluster}", "", "redis.cluster.addrs: is needed"},
 		{"", "--redis cluster://a:1,b", "redis.cluster.addrs: ", "word 2"},
 		{"redis: {db: 1}", "--redis cluster://a:1", "redis.db: must not name a database"},

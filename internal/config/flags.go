@@ -27,6 +27,7 @@ var keyFlags = []struct{ name, key, usage string }{
 	{"ops-listen", "ops_listen", "the `address` of metrics and probes, empty for none"},
 	{"admin-listen", "admin_listen", "the `address` where operators connect, empty for none"},
 	{"http-listen", "http_listen", "the `address` where clients connect by HTTP, empty for none"},
+	{"console-listen", "console_listen", "the `address` of pages for people, empty for none"},
 	{"log-level", "log.level", "the log's `level`: debug, info, warn or error"},
 	{"log-format", "log.format", "the log's `format`: auto, json or console"},
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +54,7 @@ func (c *Config) validateAddresses(p *problems) {
 		{"ops_listen", "ops_tls", c.OpsListen, c.OpsTLS},
 		{"admin_listen", "admin_tls", c.AdminListen, c.AdminTLS},
 		{"http_listen", "", c.HTTPListen, c.ListenTLS}, // TLS is that of listen
+		{"console_listen", "console_tls", c.ConsoleListen, c.ConsoleTLS},
 	}
 	for i, a := range all {
 		path, isSocket := strings.CutPrefix(a.addr, SocketScheme)
@@ -76,11 +78,17 @@ func (c *Config) validateAddresses(p *problems) {
 	}
 }
 
+// consolePath is a path without an end, or nothing.
+var consolePath = regexp.MustCompile(`^(/[A-Za-z0-9._-]+)*$`)
+
 // validateSecurity finds what is wrong with who is let in. Nothing is looked up: a name is an address of others.
 func (c *Config) validateSecurity(p *problems) {
 	s := c.Security
 	p.unless(s.Audit == "" || s.ClientsFile != "", "security.audit",
 		"is %q, but there is no security.clients_file", s.Audit)
+	p.unless(s.ClientsFile != "" || c.ConsoleListen == "" || isLocal(c.ConsoleListen), "console_listen",
+		"is %q, must be an address of this machine only: there is no security.clients_file", c.ConsoleListen)
+	p.unless(consolePath.MatchString(c.Console.Path), "console.path", "is %q, must be like /lockd", c.Console.Path)
 	if !s.Require {
 		return
 	}
@@ -92,6 +100,7 @@ func (c *Config) validateSecurity(p *problems) {
 		{"listen", "listen_tls", c.Listen, c.ListenTLS},
 		{"http_listen", "listen_tls", c.HTTPListen, c.ListenTLS},
 		{"admin_listen", "admin_tls", c.AdminListen, c.AdminTLS},
+		{"console_listen", "console_tls", c.ConsoleListen, c.ConsoleTLS},
 	} {
 		p.unless(a.tls.Enabled() || a.addr == "" || isLocal(a.addr), a.section+".cert_file",
 			"is needed when security.require is true, as others reach %s (%s)", a.key, a.addr)

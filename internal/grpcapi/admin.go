@@ -86,6 +86,25 @@ func (h *adminService) AdoptLimit(ctx context.Context,
 	return &lockdv1.AdoptLimitResponse{}, err
 }
 
+// EndSession ends a session at whatever replica it is.
+func (h *adminService) EndSession(ctx context.Context,
+	r *lockdv1.EndSessionRequest,
+) (*lockdv1.EndSessionResponse, error) {
+	who := callerOf(ctx)
+	forced := session.Forced{Identity: who.name(), By: r.GetBy(), Why: r.GetWhy()}
+	was, asking, err := h.b.EndSession(ctx, r.GetSessionId(), forced)
+	who.endedSession(r.GetSessionId(), forced, was)
+	if err != nil {
+		return nil, err
+	}
+	h.log.Info("a session was to be ended", zap.String(observe.KeySession, r.GetSessionId()),
+		zap.Bool(observe.KeyReleased, was != nil), zap.String(observe.KeyBy, forced.Who()),
+		zap.String(observe.KeyWhy, r.GetWhy()), zap.String(observe.KeyPeer, peerOf(ctx)))
+	return &lockdv1.EndSessionResponse{
+		Ended: was != nil, ReplicasAnswered: count(asking.Answered), ReplicasAsked: count(asking.Asked),
+	}, nil
+}
+
 // Drain asks all clients of this replica to move on.
 func (h *adminService) Drain(ctx context.Context, r *lockdv1.DrainRequest) (*lockdv1.DrainResponse, error) {
 	within, err := toDuration("within", r.GetWithin())

@@ -77,6 +77,8 @@ func (w *caller) auditCall(method string, req any, err error) {
 		e.What = security.EventForced
 	case *lockdv1.SetLimitRequest, *lockdv1.RemoveLimitRequest, *lockdv1.AdoptLimitRequest:
 		e.What = security.EventLimitChanged
+	case *lockdv1.EndSessionRequest:
+		e.What = security.EventSessionEnded
 	case *lockdv1.DrainRequest, *lockdv1.UndrainRequest:
 		e.What = security.EventDrained
 	}
@@ -89,6 +91,21 @@ func (w *caller) auditCall(method string, req any, err error) {
 	if e.What != "" {
 		w.audit(e)
 	}
+}
+
+// endedSession notes which session was ended, by whom and why, as the caller says, and whose it was.
+func (w *caller) endedSession(id string, f session.Forced, was *inspect.Session) {
+	if w == nil {
+		return
+	}
+	w.did.Session = id
+	w.did.Detail = fmt.Sprintf("reason %q, by %q", f.Why, f.By)
+	if was == nil {
+		w.did.Result = "SESSION_EXPIRED"
+		return
+	}
+	w.did.Detail += fmt.Sprintf("; it was of %q named %q at %q, with %d locks",
+		was.Client.Identity, was.Client.Name, was.Client.Peer, was.Locks)
 }
 
 // forced notes what is known of a release by force: by whom and why, as the caller says, and who held the name.

@@ -184,6 +184,8 @@ func (w *caller) may(req any) error {
 		return forbidden(client.MayTo(security.ActLimit, r.GetName()))
 	case *lockdv1.AdoptLimitRequest:
 		return forbidden(client.MayTo(security.ActLimit, r.GetName()))
+	case *lockdv1.EndSessionRequest:
+		return forbidden(client.MayToAll(security.ActForce))
 	case *lockdv1.DrainRequest, *lockdv1.UndrainRequest:
 		return forbidden(client.May(security.ActDrain))
 	case *lockdv1.ExamineRequest:

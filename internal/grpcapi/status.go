@@ -151,6 +151,7 @@ func specify(f *lockdv1.Failure, err error) (detail protoadapt.MessageV1) {
 	var circle *deadlock.Error
 	var forbidden *session.ForbiddenError
 	var unknown *session.UnauthenticatedError
+	var ended *session.EndedError
 	switch {
 	case errors.As(err, &forbidden):
 		f.Message = forbidden.Error()
@@ -184,6 +185,8 @@ func specify(f *lockdv1.Failure, err error) (detail protoadapt.MessageV1) {
 		return &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
 			{Subject: quota.Subject, Description: quota.Error()},
 		}}
+	case errors.As(err, &ended):
+		f.Message = ended.Error()
 	case errors.Is(err, lock.ErrInvalid), errors.Is(err, session.ErrQuota):
 		f.Message = err.Error()
 	}

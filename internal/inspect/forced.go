@@ -67,3 +67,26 @@ func (n *forcedNames) of(name string) session.Forced {
 	}
 	return session.Forced{}
 }
+
+// EndSession has the replica that has a session end it, and returns what it was: nil if none that answered has it.
+func (d *Inspector) EndSession(ctx context.Context, id string, f session.Forced) (*Session, Asking, error) {
+	answers, asking, err := d.ask(ctx, Question{About: AboutEnding, After: id, Forced: &f})
+	for _, k := range answers {
+		if len(k.Sessions) > 0 {
+			return &k.Sessions[0], asking, err
+		}
+	}
+	return nil, asking, err
+}
+
+// end ends a session that another replica, or this one, was asked to end.
+func (d *Inspector) end(q Question) (k Knowledge) {
+	if q.Forced == nil {
+		return k
+	}
+	if s := d.Local.End(q.After, *q.Forced); s != nil {
+		s.Replica = d.Replica
+		k.Sessions = []Session{*s}
+	}
+	return k
+}

@@ -45,6 +45,7 @@ const (
 	AboutReplicas // nothing: it says that the one who asks is there
 	AboutEvents   // a page of what happened to Question.Names
 	AboutBusiest  // names
+	AboutEnding   // of the session Question.After, by Question.Forced
 )
 
 // Question asks a replica what it knows.
@@ -292,6 +293,8 @@ func (d *Inspector) known(q Question) Knowledge {
 		return d.happened(q)
 	case AboutBusiest:
 		return d.busiest(q)
+	case AboutEnding:
+		return d.end(q)
 	default: // a newer replica knows
 		return Knowledge{}
 	}

@@ -22,6 +22,7 @@ const (
 	KeyCode        = "code"     // of a unary call
 	KeyCount       = "count"    // how many locks
 	KeyDigest      = "sha256"   // the beginning of a file's
+	KeyConsole     = "console"  // where its pages are
 	KeyEndpoint    = "endpoint" // which of our addresses: listen, ops_listen, admin_listen
 	KeyEpoch       = "epoch"    // of a session
 	KeyExpires     = "expires"  // when a certificate does

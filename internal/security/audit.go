@@ -45,6 +45,7 @@ const (
 	EventForced          = "forced"
 	EventLimitChanged    = "limit_changed"
 	EventDrained         = "drained"
+	EventSessionEnded    = "session_ended"
 	EventRevoked         = "revoked"
 	EventFileApplied     = "file_applied"
 	EventFileRefused     = "file_refused"

@@ -13,7 +13,7 @@ type Act string
 
 // The acts.
 const (
-	ActForce   Act = "force"   // release a name by force, if the client may lock it
+	ActForce   Act = "force"   // release a name by force, if the client may lock it; end a session, if it may lock all
 	ActLimit   Act = "limit"   // remove the limit of a semaphore or adopt one, if the client may lock it
 	ActDrain   Act = "drain"   // drain a replica, and take that back
 	ActExamine Act = "examine" // have a replica and its store examined
@@ -135,6 +135,17 @@ func (c *Client) MayTo(a Act, name string) error {
 		return err
 	}
 	return c.MayLock(name)
+}
+
+// MayToAll is May for an act that concerns whatever somebody has: the client must also be allowed to lock every name.
+func (c *Client) MayToAll(a Act) error {
+	if err := c.May(a); err != nil || c == nil {
+		return err
+	}
+	if r := c.now.Load(); len(r.deny.all) > 0 || !slices.Contains(r.lock.all, "*") {
+		return &DeniedError{Client: c.name, Right: RightLock, Name: "*"}
+	}
+	return nil
 }
 
 // Rights are what a Client may, for people.

@@ -311,3 +311,11 @@ func (g *Guard) oldestKeys() (oldest time.Duration) {
 	}
 	return oldest
 }
+
+// Clients are those of the file in force, in its order. They are not to be changed.
+func (g *Guard) Clients() []*Client {
+	if g == nil {
+		return nil
+	}
+	return g.rules.Load().clients
+}

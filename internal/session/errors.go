@@ -51,6 +51,21 @@ var (
 	ErrQuota = errors.New("a limit is reached")
 )
 
+// EndedError is ErrSessionExpired with the operator who ended the session, and why.
+type EndedError struct{ Forced }
+
+func (e *EndedError) Error() string {
+	text := "an operator ended the session"
+	if who := e.Who(); who != "" {
+		text += ": " + who
+	}
+	if e.Why != "" {
+		text += ": " + e.Why
+	}
+	return text
+}
+func (e *EndedError) Unwrap() error { return ErrSessionExpired }
+
 // QuotaError is ErrQuota with the limit that is reached.
 type QuotaError struct {
 	// Subject is what is limited: "locks", "waiters", "watches", "queue", "sessions", "sessions_per_address",

@@ -72,6 +72,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- $_ := set $own "ops_tls" (dict "cert_file" "/etc/lockd/tls/tls.crt" "key_file" "/etc/lockd/tls/tls.key" "min_version" .Values.tls.minVersion) }}
 {{- end }}
 {{- end }}
+{{- with .Values.console }}
+{{- if .enabled }}
+{{- $_ := set $own "console_listen" ":7424" }}
+{{- $console := dict "path" .path "hosts" .hosts }}
+{{- if .keySecret }}{{ $_ := set $console "key_file" "/etc/lockd/console/key" }}{{ end }}
+{{- $_ := set $own "console" $console }}
+{{- if $.Values.tls.enabled }}
+{{- $tls := deepCopy (index $own "listen_tls") }}
+{{- if ne $.Values.tls.clientCerts "none" }}{{ $_ := set $tls "client_certs" "optional" }}{{ end }}
+{{- $_ := set $own "console_tls" $tls }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- with .Values.security }}
 {{- $security := dict }}
 {{- if .require }}{{ $_ := set $security "require" true }}{{ end }}
@@ -133,6 +146,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if and (not .enabled) (ne .clientCerts "none") }}{{ fail "tls.clientCerts: is set, but tls.enabled is false" }}{{ end }}
 {{- if and (not .enabled) .ops }}{{ fail "tls.ops: is true, but tls.enabled is false" }}{{ end }}
 {{- end }}
+{{- if and .Values.console.enabled (not (dig "security" "clients_file" "" $config)) }}{{ fail "console.enabled: is true, but nobody is a client; set security.clients or security.existingSecret" }}{{ end }}
 {{- if and .Values.security.clients .Values.security.existingSecret }}{{ fail "security.existingSecret: is set, and security.clients is; only one can be" }}{{ end }}
 {{- if dig "security" "require" false $config }}
 {{- $off := "or set security.require=false, and whoever reaches lockd may do everything" }}
@@ -191,6 +205,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
     defaultMode: 0440
     items: [{key: {{ ternary .Values.security.existingSecretKey "clients.yaml" (ne .Values.security.existingSecret "") }}, path: clients.yaml}]
 {{- end }}
+{{- if and .Values.console.enabled .Values.console.keySecret }}
+- name: console
+  secret: {secretName: {{ .Values.console.keySecret }}, defaultMode: 0440, items: [{key: key, path: key}]}
+{{- end }}
 {{- if .Values.security.serviceAccountTokens }}
 {{ include "lockd.tokens" . }}
 {{- end }}
@@ -226,6 +244,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- if include "lockd.clientsSecret" . }}
 - {name: clients, mountPath: /etc/lockd/clients, readOnly: true}
+{{- end }}
+{{- if and .Values.console.enabled .Values.console.keySecret }}
+- {name: console, mountPath: /etc/lockd/console, readOnly: true}
 {{- end }}
 {{- if .Values.security.serviceAccountTokens }}
 - {name: service-account, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}

@@ -80,7 +80,7 @@ func (x Finding_Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Finding_Severity.Descriptor instead.
 func (Finding_Severity) EnumDescriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{12, 0}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{14, 0}
 }
 
 // ForceReleaseRequest asks to free a name.
@@ -388,6 +388,134 @@ func (*AdoptLimitResponse) Descriptor() ([]byte, []int) {
 	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{5}
 }
 
+// EndSessionRequest asks to end a session.
+type EndSessionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The session, as ListSessions tells it.
+	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// Why, for people, as in ForceReleaseRequest.
+	Why string `protobuf:"bytes,2,opt,name=why,proto3" json:"why,omitempty"`
+	// Who asks for it, as in ForceReleaseRequest.
+	By            string `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndSessionRequest) Reset() {
+	*x = EndSessionRequest{}
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndSessionRequest) ProtoMessage() {}
+
+func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
+func (*EndSessionRequest) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *EndSessionRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *EndSessionRequest) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *EndSessionRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+// EndSessionResponse says what was done.
+type EndSessionResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether a replica that was asked had it. What it holds is released a moment later.
+	Ended bool `protobuf:"varint,1,opt,name=ended,proto3" json:"ended,omitempty"`
+	// How many replicas answered, this one included.
+	ReplicasAnswered uint32 `protobuf:"varint,2,opt,name=replicas_answered,json=replicasAnswered,proto3" json:"replicas_answered,omitempty"`
+	// How many were asked. If fewer answered, one of the others may have it.
+	ReplicasAsked uint32 `protobuf:"varint,3,opt,name=replicas_asked,json=replicasAsked,proto3" json:"replicas_asked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndSessionResponse) Reset() {
+	*x = EndSessionResponse{}
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndSessionResponse) ProtoMessage() {}
+
+func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
+func (*EndSessionResponse) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *EndSessionResponse) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
+}
+
+func (x *EndSessionResponse) GetReplicasAnswered() uint32 {
+	if x != nil {
+		return x.ReplicasAnswered
+	}
+	return 0
+}
+
+func (x *EndSessionResponse) GetReplicasAsked() uint32 {
+	if x != nil {
+		return x.ReplicasAsked
+	}
+	return 0
+}
+
 // DrainRequest asks a replica to send its clients away.
 type DrainRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -399,7 +527,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[6]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -411,7 +539,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[6]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -424,7 +552,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{6}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DrainRequest) GetWithin() *durationpb.Duration {
@@ -445,7 +573,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[7]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -457,7 +585,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[7]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -470,7 +598,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{7}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DrainResponse) GetSessions() uint32 {
@@ -489,7 +617,7 @@ type UndrainRequest struct {
 
 func (x *UndrainRequest) Reset() {
 	*x = UndrainRequest{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[8]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -501,7 +629,7 @@ func (x *UndrainRequest) String() string {
 func (*UndrainRequest) ProtoMessage() {}
 
 func (x *UndrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[8]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -514,7 +642,7 @@ func (x *UndrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainRequest.ProtoReflect.Descriptor instead.
 func (*UndrainRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{8}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{10}
 }
 
 // UndrainResponse says what was done.
@@ -528,7 +656,7 @@ type UndrainResponse struct {
 
 func (x *UndrainResponse) Reset() {
 	*x = UndrainResponse{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[9]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -540,7 +668,7 @@ func (x *UndrainResponse) String() string {
 func (*UndrainResponse) ProtoMessage() {}
 
 func (x *UndrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[9]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -553,7 +681,7 @@ func (x *UndrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainResponse.ProtoReflect.Descriptor instead.
 func (*UndrainResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{9}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *UndrainResponse) GetDrained() bool {
@@ -572,7 +700,7 @@ type ExamineRequest struct {
 
 func (x *ExamineRequest) Reset() {
 	*x = ExamineRequest{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[10]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -584,7 +712,7 @@ func (x *ExamineRequest) String() string {
 func (*ExamineRequest) ProtoMessage() {}
 
 func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[10]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -597,7 +725,7 @@ func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExamineRequest.ProtoReflect.Descriptor instead.
 func (*ExamineRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{10}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{12}
 }
 
 // ExamineResponse is what was found.
@@ -619,7 +747,7 @@ type ExamineResponse struct {
 
 func (x *ExamineResponse) Reset() {
 	*x = ExamineResponse{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[11]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -631,7 +759,7 @@ func (x *ExamineResponse) String() string {
 func (*ExamineResponse) ProtoMessage() {}
 
 func (x *ExamineResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[11]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -644,7 +772,7 @@ func (x *ExamineResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExamineResponse.ProtoReflect.Descriptor instead.
 func (*ExamineResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{11}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ExamineResponse) GetFindings() []*Finding {
@@ -701,7 +829,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[12]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -713,7 +841,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[12]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -726,7 +854,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{12}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Finding) GetSeverity() Finding_Severity {
@@ -783,7 +911,16 @@ const file_lockd_v1_admin_service_proto_rawDesc = "" +
 	"\x11AdoptLimitRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\rR\x05limit\"\x14\n" +
-	"\x12AdoptLimitResponse\"A\n" +
+	"\x12AdoptLimitResponse\"T\n" +
+	"\x11EndSessionRequest\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x10\n" +
+	"\x03why\x18\x02 \x01(\tR\x03why\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\"~\n" +
+	"\x12EndSessionResponse\x12\x14\n" +
+	"\x05ended\x18\x01 \x01(\bR\x05ended\x12+\n" +
+	"\x11replicas_answered\x18\x02 \x01(\rR\x10replicasAnswered\x12%\n" +
+	"\x0ereplicas_asked\x18\x03 \x01(\rR\rreplicasAsked\"A\n" +
 	"\fDrainRequest\x121\n" +
 	"\x06within\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x06within\"+\n" +
 	"\rDrainResponse\x12\x1a\n" +
@@ -809,12 +946,14 @@ const file_lockd_v1_admin_service_proto_rawDesc = "" +
 	"\vSEVERITY_OK\x10\x01\x12\x11\n" +
 	"\rSEVERITY_INFO\x10\x02\x12\x14\n" +
 	"\x10SEVERITY_WARNING\x10\x03\x12\x12\n" +
-	"\x0eSEVERITY_ERROR\x10\x042\xac\x03\n" +
+	"\x0eSEVERITY_ERROR\x10\x042\xf5\x03\n" +
 	"\fAdminService\x12M\n" +
 	"\fForceRelease\x12\x1d.lockd.v1.ForceReleaseRequest\x1a\x1e.lockd.v1.ForceReleaseResponse\x12J\n" +
 	"\vRemoveLimit\x12\x1c.lockd.v1.RemoveLimitRequest\x1a\x1d.lockd.v1.RemoveLimitResponse\x12G\n" +
 	"\n" +
-	"AdoptLimit\x12\x1b.lockd.v1.AdoptLimitRequest\x1a\x1c.lockd.v1.AdoptLimitResponse\x128\n" +
+	"AdoptLimit\x12\x1b.lockd.v1.AdoptLimitRequest\x1a\x1c.lockd.v1.AdoptLimitResponse\x12G\n" +
+	"\n" +
+	"EndSession\x12\x1b.lockd.v1.EndSessionRequest\x1a\x1c.lockd.v1.EndSessionResponse\x128\n" +
 	"\x05Drain\x12\x16.lockd.v1.DrainRequest\x1a\x17.lockd.v1.DrainResponse\x12>\n" +
 	"\aUndrain\x12\x18.lockd.v1.UndrainRequest\x1a\x19.lockd.v1.UndrainResponse\x12>\n" +
 	"\aExamine\x12\x18.lockd.v1.ExamineRequest\x1a\x19.lockd.v1.ExamineResponseBY\n" +
@@ -833,7 +972,7 @@ func file_lockd_v1_admin_service_proto_rawDescGZIP() []byte {
 }
 
 var file_lockd_v1_admin_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lockd_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_lockd_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_lockd_v1_admin_service_proto_goTypes = []any{
 	(Finding_Severity)(0),        // 0: lockd.v1.Finding.Severity
 	(*ForceReleaseRequest)(nil),  // 1: lockd.v1.ForceReleaseRequest
@@ -842,36 +981,40 @@ var file_lockd_v1_admin_service_proto_goTypes = []any{
 	(*RemoveLimitResponse)(nil),  // 4: lockd.v1.RemoveLimitResponse
 	(*AdoptLimitRequest)(nil),    // 5: lockd.v1.AdoptLimitRequest
 	(*AdoptLimitResponse)(nil),   // 6: lockd.v1.AdoptLimitResponse
-	(*DrainRequest)(nil),         // 7: lockd.v1.DrainRequest
-	(*DrainResponse)(nil),        // 8: lockd.v1.DrainResponse
-	(*UndrainRequest)(nil),       // 9: lockd.v1.UndrainRequest
-	(*UndrainResponse)(nil),      // 10: lockd.v1.UndrainResponse
-	(*ExamineRequest)(nil),       // 11: lockd.v1.ExamineRequest
-	(*ExamineResponse)(nil),      // 12: lockd.v1.ExamineResponse
-	(*Finding)(nil),              // 13: lockd.v1.Finding
-	(LockKind)(0),                // 14: lockd.v1.LockKind
-	(*durationpb.Duration)(nil),  // 15: google.protobuf.Duration
+	(*EndSessionRequest)(nil),    // 7: lockd.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),   // 8: lockd.v1.EndSessionResponse
+	(*DrainRequest)(nil),         // 9: lockd.v1.DrainRequest
+	(*DrainResponse)(nil),        // 10: lockd.v1.DrainResponse
+	(*UndrainRequest)(nil),       // 11: lockd.v1.UndrainRequest
+	(*UndrainResponse)(nil),      // 12: lockd.v1.UndrainResponse
+	(*ExamineRequest)(nil),       // 13: lockd.v1.ExamineRequest
+	(*ExamineResponse)(nil),      // 14: lockd.v1.ExamineResponse
+	(*Finding)(nil),              // 15: lockd.v1.Finding
+	(LockKind)(0),                // 16: lockd.v1.LockKind
+	(*durationpb.Duration)(nil),  // 17: google.protobuf.Duration
 }
 var file_lockd_v1_admin_service_proto_depIdxs = []int32{
-	14, // 0: lockd.v1.ForceReleaseRequest.kind:type_name -> lockd.v1.LockKind
-	15, // 1: lockd.v1.DrainRequest.within:type_name -> google.protobuf.Duration
-	13, // 2: lockd.v1.ExamineResponse.findings:type_name -> lockd.v1.Finding
-	15, // 3: lockd.v1.ExamineResponse.uptime:type_name -> google.protobuf.Duration
+	16, // 0: lockd.v1.ForceReleaseRequest.kind:type_name -> lockd.v1.LockKind
+	17, // 1: lockd.v1.DrainRequest.within:type_name -> google.protobuf.Duration
+	15, // 2: lockd.v1.ExamineResponse.findings:type_name -> lockd.v1.Finding
+	17, // 3: lockd.v1.ExamineResponse.uptime:type_name -> google.protobuf.Duration
 	0,  // 4: lockd.v1.Finding.severity:type_name -> lockd.v1.Finding.Severity
 	1,  // 5: lockd.v1.AdminService.ForceRelease:input_type -> lockd.v1.ForceReleaseRequest
 	3,  // 6: lockd.v1.AdminService.RemoveLimit:input_type -> lockd.v1.RemoveLimitRequest
 	5,  // 7: lockd.v1.AdminService.AdoptLimit:input_type -> lockd.v1.AdoptLimitRequest
-	7,  // 8: lockd.v1.AdminService.Drain:input_type -> lockd.v1.DrainRequest
-	9,  // 9: lockd.v1.AdminService.Undrain:input_type -> lockd.v1.UndrainRequest
-	11, // 10: lockd.v1.AdminService.Examine:input_type -> lockd.v1.ExamineRequest
-	2,  // 11: lockd.v1.AdminService.ForceRelease:output_type -> lockd.v1.ForceReleaseResponse
-	4,  // 12: lockd.v1.AdminService.RemoveLimit:output_type -> lockd.v1.RemoveLimitResponse
-	6,  // 13: lockd.v1.AdminService.AdoptLimit:output_type -> lockd.v1.AdoptLimitResponse
-	8,  // 14: lockd.v1.AdminService.Drain:output_type -> lockd.v1.DrainResponse
-	10, // 15: lockd.v1.AdminService.Undrain:output_type -> lockd.v1.UndrainResponse
-	12, // 16: lockd.v1.AdminService.Examine:output_type -> lockd.v1.ExamineResponse
-	11, // [11:17] is the sub-list for method output_type
-	5,  // [5:11] is the sub-list for method input_type
+	7,  // 8: lockd.v1.AdminService.EndSession:input_type -> lockd.v1.EndSessionRequest
+	9,  // 9: lockd.v1.AdminService.Drain:input_type -> lockd.v1.DrainRequest
+	11, // 10: lockd.v1.AdminService.Undrain:input_type -> lockd.v1.UndrainRequest
+	13, // 11: lockd.v1.AdminService.Examine:input_type -> lockd.v1.ExamineRequest
+	2,  // 12: lockd.v1.AdminService.ForceRelease:output_type -> lockd.v1.ForceReleaseResponse
+	4,  // 13: lockd.v1.AdminService.RemoveLimit:output_type -> lockd.v1.RemoveLimitResponse
+	6,  // 14: lockd.v1.AdminService.AdoptLimit:output_type -> lockd.v1.AdoptLimitResponse
+	8,  // 15: lockd.v1.AdminService.EndSession:output_type -> lockd.v1.EndSessionResponse
+	10, // 16: lockd.v1.AdminService.Drain:output_type -> lockd.v1.DrainResponse
+	12, // 17: lockd.v1.AdminService.Undrain:output_type -> lockd.v1.UndrainResponse
+	14, // 18: lockd.v1.AdminService.Examine:output_type -> lockd.v1.ExamineResponse
+	12, // [12:19] is the sub-list for method output_type
+	5,  // [5:12] is the sub-list for method input_type
 	5,  // [5:5] is the sub-list for extension type_name
 	5,  // [5:5] is the sub-list for extension extendee
 	0,  // [0:5] is the sub-list for field type_name
@@ -889,7 +1032,7 @@ func file_lockd_v1_admin_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockd_v1_admin_service_proto_rawDesc), len(file_lockd_v1_admin_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,7 @@ const (
 	AdminService_ForceRelease_FullMethodName = "/lockd.v1.AdminService/ForceRelease"
 	AdminService_RemoveLimit_FullMethodName  = "/lockd.v1.AdminService/RemoveLimit"
 	AdminService_AdoptLimit_FullMethodName   = "/lockd.v1.AdminService/AdoptLimit"
+	AdminService_EndSession_FullMethodName   = "/lockd.v1.AdminService/EndSession"
 	AdminService_Drain_FullMethodName        = "/lockd.v1.AdminService/Drain"
 	AdminService_Undrain_FullMethodName      = "/lockd.v1.AdminService/Undrain"
 	AdminService_Examine_FullMethodName      = "/lockd.v1.AdminService/Examine"
@@ -43,6 +44,9 @@ type AdminServiceClient interface {
 	// AdoptLimit has a number that Redisson set be a semaphore: nothing but the word of an operator tells it from a number
 	// of another program. The number stays as it is. LOCK_CONFIG_MISMATCH if it is another one.
 	AdoptLimit(ctx context.Context, in *AdoptLimitRequest, opts ...grpc.CallOption) (*AdoptLimitResponse, error)
+	// EndSession ends a session, at whatever replica it is, and releases what it holds. Its client is told SESSION_EXPIRED,
+	// by whom and why, and may open another one. It needs the right force, and that to lock every name.
+	EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error)
 	// Drain asks all clients of this replica to move on, and refuses new ones.
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error)
 	// Undrain takes a Drain back: the replica accepts clients again. Those that were asked to move may still do so.
@@ -84,6 +88,16 @@ func (c *adminServiceClient) AdoptLimit(ctx context.Context, in *AdoptLimitReque
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(AdoptLimitResponse)
 	err := c.cc.Invoke(ctx, AdminService_AdoptLimit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EndSessionResponse)
+	err := c.cc.Invoke(ctx, AdminService_EndSession_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +150,9 @@ type AdminServiceServer interface {
 	// AdoptLimit has a number that Redisson set be a semaphore: nothing but the word of an operator tells it from a number
 	// of another program. The number stays as it is. LOCK_CONFIG_MISMATCH if it is another one.
 	AdoptLimit(context.Context, *AdoptLimitRequest) (*AdoptLimitResponse, error)
+	// EndSession ends a session, at whatever replica it is, and releases what it holds. Its client is told SESSION_EXPIRED,
+	// by whom and why, and may open another one. It needs the right force, and that to lock every name.
+	EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error)
 	// Drain asks all clients of this replica to move on, and refuses new ones.
 	Drain(context.Context, *DrainRequest) (*DrainResponse, error)
 	// Undrain takes a Drain back: the replica accepts clients again. Those that were asked to move may still do so.
@@ -161,6 +178,9 @@ func (UnimplementedAdminServiceServer) RemoveLimit(context.Context, *RemoveLimit
 }
 func (UnimplementedAdminServiceServer) AdoptLimit(context.Context, *AdoptLimitRequest) (*AdoptLimitResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method AdoptLimit not implemented")
+}
+func (UnimplementedAdminServiceServer) EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EndSession not implemented")
 }
 func (UnimplementedAdminServiceServer) Drain(context.Context, *DrainRequest) (*DrainResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Drain not implemented")
@@ -246,6 +266,24 @@ func _AdminService_AdoptLimit_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_EndSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndSessionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).EndSession(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_EndSession_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).EndSession(ctx, req.(*EndSessionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _AdminService_Drain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DrainRequest)
 	if err := dec(in); err != nil {
@@ -318,6 +356,10 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AdoptLimit",
 			Handler:    _AdminService_AdoptLimit_Handler,
+		},
+		{
+			MethodName: "EndSession",
+			Handler:    _AdminService_EndSession_Handler,
 		},
 		{
 			MethodName: "Drain",

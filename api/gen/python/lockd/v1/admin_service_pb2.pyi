@@ -51,6 +51,26 @@ class AdoptLimitResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class EndSessionRequest(_message.Message):
+    __slots__ = ("session_id", "why", "by")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    why: str
+    by: str
+    def __init__(self, session_id: _Optional[str] = ..., why: _Optional[str] = ..., by: _Optional[str] = ...) -> None: ...
+
+class EndSessionResponse(_message.Message):
+    __slots__ = ("ended", "replicas_answered", "replicas_asked")
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_ANSWERED_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_ASKED_FIELD_NUMBER: _ClassVar[int]
+    ended: bool
+    replicas_answered: int
+    replicas_asked: int
+    def __init__(self, ended: bool = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ...) -> None: ...
+
 class DrainRequest(_message.Message):
     __slots__ = ("within",)
     WITHIN_FIELD_NUMBER: _ClassVar[int]

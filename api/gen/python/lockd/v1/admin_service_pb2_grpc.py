@@ -51,6 +51,11 @@ class AdminServiceStub(object):
                 request_serializer=lockd_dot_v1_dot_admin__service__pb2.AdoptLimitRequest.SerializeToString,
                 response_deserializer=lockd_dot_v1_dot_admin__service__pb2.AdoptLimitResponse.FromString,
                 _registered_method=True)
+        self.EndSession = channel.unary_unary(
+                '/lockd.v1.AdminService/EndSession',
+                request_serializer=lockd_dot_v1_dot_admin__service__pb2.EndSessionRequest.SerializeToString,
+                response_deserializer=lockd_dot_v1_dot_admin__service__pb2.EndSessionResponse.FromString,
+                _registered_method=True)
         self.Drain = channel.unary_unary(
                 '/lockd.v1.AdminService/Drain',
                 request_serializer=lockd_dot_v1_dot_admin__service__pb2.DrainRequest.SerializeToString,
@@ -97,6 +102,14 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def EndSession(self, request, context):
+        """EndSession ends a session, at whatever replica it is, and releases what it holds. Its client is told SESSION_EXPIRED,
+        by whom and why, and may open another one. It needs the right force, and that to lock every name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Drain(self, request, context):
         """Drain asks all clients of this replica to move on, and refuses new ones.
         """
@@ -136,6 +149,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.AdoptLimit,
                     request_deserializer=lockd_dot_v1_dot_admin__service__pb2.AdoptLimitRequest.FromString,
                     response_serializer=lockd_dot_v1_dot_admin__service__pb2.AdoptLimitResponse.SerializeToString,
+            ),
+            'EndSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.EndSession,
+                    request_deserializer=lockd_dot_v1_dot_admin__service__pb2.EndSessionRequest.FromString,
+                    response_serializer=lockd_dot_v1_dot_admin__service__pb2.EndSessionResponse.SerializeToString,
             ),
             'Drain': grpc.unary_unary_rpc_method_handler(
                     servicer.Drain,
@@ -236,6 +254,33 @@ class AdminService(object):
             '/lockd.v1.AdminService/AdoptLimit',
             lockd_dot_v1_dot_admin__service__pb2.AdoptLimitRequest.SerializeToString,
             lockd_dot_v1_dot_admin__service__pb2.AdoptLimitResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EndSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lockd.v1.AdminService/EndSession',
+            lockd_dot_v1_dot_admin__service__pb2.EndSessionRequest.SerializeToString,
+            lockd_dot_v1_dot_admin__service__pb2.EndSessionResponse.FromString,
             options,
             channel_credentials,
             insecure,

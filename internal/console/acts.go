@@ -1,0 +1,124 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+// acts are what somebody may do about a name.
+type acts struct {
+	Force, Limit, End bool
+	Why               string // he may do nothing; empty if he may
+}
+
+const onlyShows = "Without a clients file the console only shows."
+
+// mayAct finds them. To set a limit from here needs the right of an operator, though clients may set theirs without.
+func mayAct(ctx context.Context, _ *Console, a *asker, q url.Values) (any, error) {
+	if !a.mayAct() {
+		return acts{Why: onlyShows}, nil
+	}
+	var may acts
+	for verb, to := range map[string]*bool{"force": &may.Force, "limit": &may.Limit} {
+		answer, err := a.inspect.Can(ctx, &lockdv1.CanRequest{Verb: verb, Name: q.Get("name")})
+		if err != nil {
+			return nil, err
+		}
+		*to = answer.GetAllowed()
+	}
+	if !may.Force && !may.Limit {
+		may.Why = "You have neither the right force nor the right limit for this lock."
+	}
+	return may, nil
+}
+
+// mayEnd says whether somebody may end sessions.
+func mayEnd(ctx context.Context, _ *Console, a *asker, _ url.Values) (any, error) {
+	if !a.mayAct() {
+		return acts{Why: onlyShows}, nil
+	}
+	who, err := a.inspect.WhoAmI(ctx, &lockdv1.WhoAmIRequest{})
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Contains(who.GetLock(), "*") && len(who.GetDeny()) == 0
+	if may := slices.Contains(who.GetAdmin(), "force") && all; may {
+		return acts{End: true}, nil
+	}
+	return acts{Why: "You may not end sessions: that needs the right force, and to lock every name."}, nil
+}
+
+// end ends a session.
+func (c *Console) end(w http.ResponseWriter, r *http.Request, a *asker) {
+	id, why := r.PostFormValue("id"), strings.TrimSpace(r.PostFormValue("why"))
+	if why == "" {
+		c.problem(w, r, http.StatusBadRequest, "A reason is needed: the client is told, and it is in the audit.")
+		return
+	}
+	done, err := a.admin.EndSession(r.Context(), &lockdv1.EndSessionRequest{SessionId: id, Why: why, By: "console"})
+	said := "ended"
+	if err == nil && !done.GetEnded() {
+		said = "gone"
+	}
+	c.acted(w, r, link(c.cfg.Path, "/session", "id", id, "said", said), err)
+}
+
+// force releases a lock by force.
+func (c *Console) force(w http.ResponseWriter, r *http.Request, a *asker) {
+	name, why := r.PostFormValue("name"), strings.TrimSpace(r.PostFormValue("why"))
+	if why == "" {
+		c.problem(w, r, http.StatusBadRequest, "A reason is needed: the holders are told, and it is in the audit.")
+		return
+	}
+	kind := lockdv1.LockKind(lockdv1.LockKind_value["LOCK_KIND_"+strings.ToUpper(r.PostFormValue("kind"))])
+	done, err := a.admin.ForceRelease(r.Context(), &lockdv1.ForceReleaseRequest{
+		Name: name, Kind: kind, Why: why, By: "console",
+	})
+	said := "released"
+	if err == nil && !done.GetReleased() {
+		said = "free"
+	}
+	c.acted(w, r, c.lockPage(name, said), err)
+}
+
+// limit sets or removes the limit of a semaphore.
+func (c *Console) limit(w http.ResponseWriter, r *http.Request, a *asker) {
+	name := r.PostFormValue("name")
+	may, err := a.inspect.Can(r.Context(), &lockdv1.CanRequest{Verb: "limit", Name: name})
+	switch {
+	case err != nil:
+		c.acted(w, r, "", err)
+	case !may.GetAllowed():
+		c.problem(w, r, http.StatusForbidden, "You may not set limits here: "+may.GetFailure().GetMessage())
+	case r.PostFormValue("remove") != "":
+		_, err := a.admin.RemoveLimit(r.Context(), &lockdv1.RemoveLimitRequest{Name: name})
+		c.acted(w, r, c.lockPage(name, "removed"), err)
+	default:
+		n, err := strconv.ParseUint(r.PostFormValue("limit"), 10, 32)
+		if err != nil || n == 0 {
+			c.problem(w, r, http.StatusBadRequest, "A limit is a whole number, 1 or more.")
+			return
+		}
+		_, err = a.locks.SetLimit(r.Context(), &lockdv1.SetLimitRequest{Name: name, Limit: uint32(n)})
+		c.acted(w, r, c.lockPage(name, "limit"), err)
+	}
+}
+
+func (c *Console) lockPage(name, said string) string {
+	return link(c.cfg.Path, "/lock", "name", name, "said", said)
+}
+
+// acted leads back to a page, or says what went wrong.
+func (c *Console) acted(w http.ResponseWriter, r *http.Request, to string, err error) {
+	if err != nil {
+		c.problem(w, r, httpCode(err), explained(err))
+		return
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}

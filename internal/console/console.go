@@ -1,0 +1,282 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"embed"
+	"html/template"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/lockd-io/lockd/internal/limits"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/web"
+)
+
+// Calls makes calls.
+type Calls interface {
+	grpc.ClientConnInterface
+	// Visit lets somebody in, from an address, over TLS unless secure is nil, with what he says of who he is. A call is
+	// made with the context that is returned. The error is a status. Leave is called when the answer was read, or will
+	// not be, whether or not there is an error.
+	Visit(ctx context.Context, from string, secure *tls.ConnectionState, authorization []string) (
+		inside context.Context, leave func(), err error)
+}
+
+// Config is what a Console is told at its start.
+type Config struct {
+	Path     string   // what all paths begin with, as /lockd; empty = nothing
+	Hosts    []string // what browsers may call this address besides names of this machine; empty = anything
+	KeyFile  string   // of the key that seals cookies; empty = one of this process
+	Loopback bool     // it is an address of this machine: only names of this machine and Hosts are right for it
+	Replica  string
+	Version  string
+	// Clients are those of the clients file. They are shown to who may have a replica examined.
+	Clients func() []Client
+	Numbers prometheus.Gatherer // of this replica, as Prometheus has them
+	// Examine has the replica examined for who looks without a clients file; nil: then nobody may.
+	Examine func(ctx context.Context) []lock.Finding
+}
+
+// Client is one of the clients file: which names it may lock, may look at besides, and may neither, which rights of an
+// operator it has, and how much of everything on each replica.
+type Client struct {
+	Name                    string
+	Lock, Look, Deny, Admin []string
+	Quota                   limits.Allowance
+}
+
+// Console serves the pages.
+type Console struct {
+	cfg     Config
+	calls   Calls
+	log     *zap.Logger
+	looks   cache
+	slots   chan struct{} // for those who look something up
+	open    openPages
+	numbers numbers
+	seal    *seal
+	bodies  *web.Bodies
+	mux     *http.ServeMux
+	foreign *http.CrossOriginProtection
+
+	closing  context.Context
+	close    context.CancelFunc
+	examined sync.WaitGroup
+}
+
+//go:embed pages/*.html
+var pageFiles embed.FS
+
+//go:embed static
+var staticFiles embed.FS
+
+var templates = template.Must(template.New("").Funcs(texts).ParseFS(pageFiles, "pages/*.html"))
+
+// New makes a Console. Its error is about the file of the key.
+func New(cfg Config, calls Calls, log *zap.Logger) (*Console, error) {
+	seal, err := newSeal(cfg.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	c := &Console{
+		cfg: cfg, calls: calls, log: log.Named("console"), looks: cache{all: map[string]*kept{}},
+		slots: make(chan struct{}, mostLooks), open: openPages{of: map[string]int{}},
+		seal: seal, bodies: web.NewBodies(formBytes), mux: http.NewServeMux(), foreign: http.NewCrossOriginProtection(),
+	}
+	c.closing, c.close = context.WithCancel(context.Background())
+	static, _ := fs.Sub(staticFiles, "static") // it is there
+	c.mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServerFS(static)))
+	for _, v := range views {
+		at := v.path
+		if at == "/" {
+			at += "{$}" // and nothing below it
+		}
+		c.mux.HandleFunc("GET "+at, c.known(c.page(v)))
+		c.mux.HandleFunc("GET /live"+at, c.known(c.live(v)))
+	}
+	c.mux.HandleFunc("GET /login", c.loginForm)
+	c.mux.HandleFunc("POST /login", c.login)
+	c.mux.HandleFunc("POST /logout", c.act(c.logout))
+	c.mux.HandleFunc("POST /lock/force", c.act(c.force))
+	c.mux.HandleFunc("POST /lock/limit", c.act(c.limit))
+	c.mux.HandleFunc("POST /session/end", c.act(c.end))
+	c.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		c.problem(w, r, http.StatusNotFound, "There is no such page.")
+	})
+	return c, nil
+}
+
+// Close ends pages that are open.
+func (c *Console) Close() {
+	c.close()
+	c.examined.Wait()
+}
+
+// formBytes is how large a form may be. A name of the largest kind, each byte of it escaped, has room.
+const formBytes = 16 << 10
+
+// policy has everything from here, and no script and style in pages.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// ServeHTTP implements http.Handler.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if !c.isOurs(r.Host) {
+		c.problem(w, r, http.StatusMisdirectedRequest, "This address has another name: "+r.Host+
+			" is not one of console.hosts.")
+		return
+	}
+	if err := c.foreign.Check(r); err != nil {
+		c.problem(w, r, http.StatusForbidden, "Another site asked for this: "+err.Error())
+		return
+	}
+	body, err := c.bodies.Read(w, r) // all requests: from then on their contexts end when the browser goes
+	if err != nil {
+		c.problem(w, r, http.StatusBadRequest, "The form was not read: "+err.Error())
+		return
+	}
+	path, below := strings.CutPrefix(r.URL.Path, c.cfg.Path)
+	if !below || path != "" && path[0] != '/' { // an ingress took it away
+		path = r.URL.Path
+	}
+	inner := new(http.Request)
+	*inner = *r
+	inner.Body = io.NopCloser(bytes.NewReader(body))
+	inner.URL = &url.URL{Path: path, RawQuery: r.URL.RawQuery}
+	if path == "" {
+		inner.URL.Path = "/"
+	}
+	c.mux.ServeHTTP(w, inner)
+}
+
+// isOurs says whether a browser may call this address so. A name that another site has lead here would make its scripts
+// our own.
+func (c *Console) isOurs(hostport string) bool {
+	if !c.cfg.Loopback && len(c.cfg.Hosts) == 0 {
+		return true
+	}
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = hostport
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback() || slices.ContainsFunc(c.cfg.Hosts, func(h string) bool {
+		return strings.EqualFold(h, host)
+	})
+}
+
+// frame is what all pages have.
+type frame struct {
+	Base, Title, Replica, Version string
+	Client                        string // who looks; empty without a clients file
+	LoggedIn                      bool
+	Views                         []*view
+	At                            *view // nil: none of them
+	Query                         url.Values
+	LiveURL                       string // where the part that changes is sent
+	Part                          template.HTML
+	Head                          any // what the view shows above it
+	Said, Form                    string
+}
+
+// frame is that of a page for somebody, or nobody, of a view, or none.
+func (c *Console) frame(a *asker, v *view, r *http.Request) frame {
+	f := frame{Base: c.cfg.Path, Replica: c.cfg.Replica, Version: c.cfg.Version, At: v, Query: r.URL.Query()}
+	if a != nil {
+		f.Client, f.LoggedIn, f.Form, f.Views = a.client, a.byLogin, c.seal.form(a.client), views
+	}
+	if v != nil {
+		f.Title = v.Title
+	}
+	return f
+}
+
+// page answers with a whole page.
+func (c *Console) page(v *view) handler {
+	return func(w http.ResponseWriter, r *http.Request, a *asker) {
+		f := c.frame(a, v, r)
+		p := c.part(r.Context(), a, v, f.Query)
+		if v.head != nil {
+			f.Head, _ = v.head(r.Context(), c, a, f.Query) // the part says what is wrong
+		}
+		if name := f.Query.Get("name"); name != "" {
+			f.Title = readable(name) + " – " + f.Title
+		}
+		f.Part, f.Said = template.HTML(p.html), said[f.Query.Get("said")] //nolint:gosec // html/template made it
+		f.LiveURL = c.cfg.Path + "/live" + v.path + "?" + v.query(f.Query).Encode()
+		c.write(w, p.code, "page", f)
+	}
+}
+
+// said is what a page says of an act that led to it. Addresses of pages have no texts of their own.
+var said = map[string]string{
+	"released": "The lock was released by force. Its holders are told.", "free": "Nobody held it.",
+	"limit": "The limit is set.", "removed": "The limit is removed.",
+	"ended": "The session was ended. Its client is told, and what it held is released.",
+	"gone":  "No replica that answered had this session.",
+}
+
+// problem answers with a page that only says what is wrong.
+func (c *Console) problem(w http.ResponseWriter, r *http.Request, code int, text string) {
+	f := c.frame(nil, nil, r)
+	f.Title, f.Said = http.StatusText(code), text
+	c.write(w, code, "problem", f)
+}
+
+func (c *Console) write(w http.ResponseWriter, code int, name string, f frame) {
+	var out bytes.Buffer
+	if err := templates.ExecuteTemplate(&out, name, f); err != nil {
+		c.log.Error("a page cannot be written", zap.Error(err))
+		http.Error(w, "the page cannot be written", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write(out.Bytes()) // who left does not matter
+}
+
+// httpCodes are those for statuses of calls; what is not here is an error of ours.
+var httpCodes = map[codes.Code]int{
+	codes.InvalidArgument: http.StatusBadRequest, codes.PermissionDenied: http.StatusForbidden,
+	codes.NotFound: http.StatusNotFound, codes.ResourceExhausted: http.StatusTooManyRequests,
+	codes.FailedPrecondition: http.StatusConflict, codes.Aborted: http.StatusConflict,
+	codes.Unauthenticated: http.StatusUnauthorized, codes.Unavailable: http.StatusServiceUnavailable,
+	codes.DeadlineExceeded: http.StatusServiceUnavailable, codes.Canceled: http.StatusServiceUnavailable,
+}
+
+// httpCode is the code of HTTP for the status of a call.
+func httpCode(err error) int { return cmp.Or(httpCodes[status.Code(err)], http.StatusInternalServerError) }
+
+// explained is the status of a call for people.
+func explained(err error) string {
+	st := status.Convert(err)
+	for _, d := range st.Details() {
+		if info, ok := d.(*errdetails.ErrorInfo); ok {
+			return readable(st.Message()) + " (" + info.GetReason() + ")"
+		}
+	}
+	return readable(st.Message())
+}

@@ -1,0 +1,164 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"hash/maphash"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// What looks may cost.
+const (
+	fresh     = time.Second     // what was looked up counts for so long
+	lookTime  = 5 * time.Second // that one may take
+	mostLooks = 4               // at a time
+	mostKept  = 512
+)
+
+// errBusy is told when a bound is reached.
+var errBusy = status.Error(codes.ResourceExhausted, "this replica has too much to show at the moment; try again")
+
+// cache has what was looked up lately. Who asks for the same waits for the one who is looking it up.
+type cache struct {
+	mu  sync.Mutex // guards the field below
+	all map[string]*kept
+}
+
+// kept is something that is being looked up, or was.
+type kept struct {
+	until time.Time     // it counts; set before the end of done
+	done  chan struct{} // ends when it is there
+	value any
+	err   error
+}
+
+// get returns what is kept by a key, or has look find it. What was found counts for so long.
+func (c *cache) get(ctx context.Context, key string, counts time.Duration, look func() (any, error)) (any, error) {
+	k, mine := c.enter(key)
+	if k == nil {
+		return nil, errBusy
+	}
+	if !mine {
+		select {
+		case <-k.done:
+			return k.value, k.err
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	defer func() {
+		if k.err == nil { // else it is over at once, so that what nobody may ask for takes no room
+			k.until = time.Now().Add(counts)
+		}
+		close(k.done)
+	}()
+	k.value, k.err = look()
+	return k.value, k.err
+}
+
+// enter is what is kept by a key, nil if there is no room. It says whether the caller has to look.
+func (c *cache) enter(key string) (k *kept, mine bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if k := c.all[key]; k != nil && !k.isOver(now) {
+		return k, false
+	}
+	if len(c.all) >= mostKept {
+		for other, k := range c.all {
+			if k.isOver(now) {
+				delete(c.all, other)
+			}
+		}
+	}
+	if len(c.all) >= mostKept {
+		return nil, false
+	}
+	k = &kept{done: make(chan struct{})}
+	c.all[key] = k
+	return k, true
+}
+
+func (k *kept) isOver(now time.Time) bool {
+	select {
+	case <-k.done:
+		return !now.Before(k.until)
+	default:
+		return false
+	}
+}
+
+// part is the part of a page that changes.
+type part struct {
+	html []byte
+	code int
+	mark uint64 // another one if anything but times that run is different
+}
+
+// part is that of a view for somebody: what he may see is the same for all who are his client.
+func (c *Console) part(ctx context.Context, a *asker, v *view, q url.Values) part {
+	q = v.query(q)
+	got, err := c.looks.get(ctx, a.client+"\x00"+v.path+"?"+q.Encode(), fresh, func() (any, error) {
+		// Others wait for it: it goes on when the one who asked leaves.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
+		defer cancel()
+		select {
+		case c.slots <- struct{}{}:
+			defer func() { <-c.slots }()
+		case <-ctx.Done():
+			return c.failed(errBusy), nil
+		}
+		found, err := v.look(ctx, c, a, q)
+		if err != nil {
+			return c.failed(err), nil
+		}
+		return c.written(v.part, partOf{c.cfg.Path, q, found}, http.StatusOK), nil
+	})
+	if err != nil {
+		return c.failed(err)
+	}
+	return got.(part)
+}
+
+// partOf is what the template of a part has.
+type partOf struct {
+	Base  string
+	Query url.Values
+	Found any
+}
+
+// failed is a part that says what went wrong.
+func (c *Console) failed(err error) part {
+	return c.written("failed", partOf{Base: c.cfg.Path, Found: explained(err)}, httpCode(err))
+}
+
+var seed = maphash.MakeSeed()
+
+func (c *Console) written(name string, data partOf, code int) part {
+	var out bytes.Buffer
+	if err := templates.ExecuteTemplate(&out, name, data); err != nil {
+		c.log.Error("a page cannot be written", zap.Error(err))
+		return part{html: []byte("<p class=bad>The page cannot be written.</p>"), code: http.StatusInternalServerError}
+	}
+	p := part{html: out.Bytes(), code: code}
+	var h maphash.Hash
+	h.SetSeed(seed)
+	rest := p.html
+	for { // the script has times run by itself
+		before, time, found := bytes.Cut(rest, []byte("<time "))
+		_, _ = h.Write(before)
+		if !found {
+			break
+		}
+		_, rest, _ = bytes.Cut(time, []byte("</time>"))
+	}
+	p.mark = h.Sum64()
+	return p
+}

@@ -1,0 +1,250 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+// view is one of the pages.
+type view struct {
+	Name, path, Title string
+	params            []string // what it can be asked
+	part              string   // the template of what changes
+	look              func(ctx context.Context, c *Console, a *asker, q url.Values) (any, error)
+	head              func(ctx context.Context, c *Console, a *asker, q url.Values) (any, error) // of the rest; or nil
+}
+
+// Path is where it is.
+func (v *view) Path() string { return v.path }
+
+// Listed says whether it is offered on all pages.
+func (v *view) Listed() bool { return v.Name != "lock" && v.Name != "session" }
+
+// views are all pages, in the order in which they are offered.
+var views = []*view{
+	{
+		Name: "locks", path: "/", Title: "Locks", params: []string{"prefix", "kind", "holder", "age", "token"}, part: "locks",
+		look: lookLocks,
+	},
+	{
+		Name: "sessions", path: "/sessions", Title: "Sessions", params: []string{"client", "replica", "detached", "token"},
+		part: "sessions", look: lookSessions,
+	},
+	{Name: "blockers", path: "/blockers", Title: "Blockers", part: "blockers", look: lookBlockers},
+	{Name: "health", path: "/health", Title: "Health", part: "health", look: lookHealth},
+	{Name: "clients", path: "/clients", Title: "Clients", part: "clients", look: lookClients, head: whoAmI},
+	{Name: "lock", path: "/lock", Title: "Lock", params: []string{"name"}, part: "lock", look: lookLock, head: mayAct},
+	{
+		Name: "session", path: "/session", Title: "Session", params: []string{"id"}, part: "session", look: lookSession,
+		head: mayEnd,
+	},
+}
+
+// query is what of a query the view knows, as texts that are not empty.
+func (v *view) query(q url.Values) url.Values {
+	out := url.Values{}
+	for _, p := range v.params {
+		if text := q.Get(p); text != "" {
+			out.Set(p, text)
+		}
+	}
+	return out
+}
+
+// asking says what is missing in what was found.
+type asking struct {
+	Answered, Asked uint32
+	Unasked         string // why the store, or replicas through it, were not asked
+}
+
+// add joins what is missing of two lists.
+func (a *asking) add(answer interface {
+	GetReplicasAnswered() uint32
+	GetReplicasAsked() uint32
+}, storeError string,
+) {
+	if missing := answer.GetReplicasAsked() - answer.GetReplicasAnswered(); a.Asked == 0 || missing > a.Asked-a.Answered {
+		a.Asked, a.Answered = answer.GetReplicasAsked(), answer.GetReplicasAnswered()
+	}
+	a.Unasked = cmp.Or(a.Unasked, storeError)
+}
+
+// Missing are the replicas that did not answer.
+func (a *asking) Missing() uint32 { return a.Asked - a.Answered }
+
+// How much a page has.
+const (
+	rowsOfPage  = 200
+	mostPages   = 5 // of a list, as these may be short
+	mostWaiters = 1000
+	mostHolds   = 1000 // of a page of a list
+)
+
+// lockRow is a name in the list of locks.
+type lockRow struct {
+	Name    string
+	Kind    lockdv1.LockKind
+	Lock    *lockdv1.LockState  // nil: who holds it is not among the holds of this page
+	Holder  *lockdv1.HolderInfo // one of them
+	Waiters int
+	Longest *durationpb.Duration
+}
+
+type foundLocks struct {
+	asking
+	Rows []*lockRow
+	More string // the token of the page after it
+	Cut  bool   // of those who wait only the first are counted
+	Some bool   // only what sessions hold is in the list
+}
+
+// lookLocks finds what is held and what is waited for. Filters by holder and age are of the API, that by kind is not.
+func lookLocks(ctx context.Context, _ *Console, a *asker, q url.Values) (any, error) {
+	age, err := ageOf(q.Get("age"))
+	if err != nil {
+		return nil, err
+	}
+	f := &foundLocks{Some: q.Get("holder") != "" || age != nil}
+	rows := map[string]*lockRow{}
+	in := &lockdv1.ListHoldsRequest{
+		Prefix: q.Get("prefix"), Client: q.Get("holder"), MinAge: age, PageToken: q.Get("token"), PageSize: rowsOfPage,
+	}
+	for range mostPages {
+		page, err := a.inspect.ListHolds(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		f.add(page, page.GetStoreError())
+		for _, h := range page.GetHolds() {
+			name := h.GetLock().GetName()
+			rows[name] = &lockRow{Name: name, Kind: h.GetLock().GetKind(), Lock: h.GetLock(), Holder: h.GetHolder()}
+		}
+		if f.More = page.GetNextPageToken(); f.More == "" || len(rows) >= rowsOfPage {
+			break
+		}
+		in.PageToken = f.More
+	}
+	waiters, err := a.waiters(ctx, q.Get("prefix"), &f.asking)
+	if err != nil {
+		return nil, err
+	}
+	f.Cut = len(waiters) >= mostWaiters
+	for _, w := range waiters {
+		row := rows[w.GetName()]
+		if row == nil {
+			if f.Some || q.Get("token") != "" { // it is not one of those that are asked for, or of another page
+				continue
+			}
+			row = &lockRow{Name: w.GetName(), Kind: w.GetKind()}
+			rows[row.Name] = row
+		}
+		row.Waiters++
+		if row.Longest == nil || w.GetAge().AsDuration() > row.Longest.AsDuration() {
+			row.Longest = w.GetAge()
+		}
+	}
+	for _, row := range rows {
+		if k := q.Get("kind"); k == "" || k == kindOf(row.Kind) {
+			f.Rows = append(f.Rows, row)
+		}
+	}
+	slices.SortFunc(f.Rows, func(a, b *lockRow) int {
+		return cmp.Or(cmp.Compare(b.Longest.AsDuration(), a.Longest.AsDuration()), cmp.Compare(a.Name, b.Name))
+	})
+	f.Rows = f.Rows[:min(len(f.Rows), 2*rowsOfPage)]
+	return f, nil
+}
+
+// waiters are those who wait for any name, the longest first.
+func (a *asker) waiters(ctx context.Context, prefix string, missing *asking) ([]*lockdv1.WaiterInfo, error) {
+	all, err := a.inspect.ListWaiters(ctx, &lockdv1.ListWaitersRequest{Prefix: prefix, PageSize: mostWaiters})
+	if err != nil {
+		return nil, err
+	}
+	missing.add(all, all.GetStoreError())
+	return all.GetWaiters(), nil
+}
+
+func ageOf(text string) (*durationpb.Duration, error) {
+	if text == "" {
+		return nil, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return nil, status.Error(codes.InvalidArgument, "An age is a number with its unit, such as 30s or 5m.")
+	}
+	return durationpb.New(d), nil
+}
+
+type foundLock struct {
+	*lockdv1.InspectResponse
+	asking
+	Known  bool
+	Events []*lockdv1.EventInfo // the newest first
+	Older  bool                 // there are events before these
+	Failed string               // why there are no events
+}
+
+// historyTime is how long a history counts: it is more work than the rest.
+const historyTime = 3 * time.Second
+
+// lookLock finds who holds a name, who waits for it, and what happened to it.
+func lookLock(ctx context.Context, c *Console, a *asker, q url.Values) (any, error) {
+	name := q.Get("name")
+	in, err := a.inspect.Inspect(ctx, &lockdv1.InspectRequest{Name: name})
+	if err != nil {
+		return nil, err
+	}
+	f := &foundLock{InspectResponse: in, Known: in.GetLock().GetHeld() || len(in.GetWaiters()) > 0}
+	f.add(in, in.GetStoreError())
+	look := func() (any, error) { return a.history(ctx, name) }
+	got, err := c.looks.get(ctx, a.client+"\x00history\x00"+name, historyTime, look)
+	if err != nil {
+		f.Failed = explained(err)
+		return f, nil
+	}
+	h := got.(history)
+	f.Events, f.Older = h.events, h.older
+	return f, nil
+}
+
+type history struct {
+	events []*lockdv1.EventInfo
+	older  bool
+}
+
+const mostEvents = 60
+
+// history has the newest events of a name. The API has the oldest first: it is asked for less and less of the past,
+// until all of that is one page.
+func (a *asker) history(ctx context.Context, name string) (h history, err error) {
+	for _, past := range []time.Duration{0, time.Hour, 5 * time.Minute, 20 * time.Second, time.Second} {
+		in := &lockdv1.ListEventsRequest{Name: name, PageSize: mostHolds}
+		if past > 0 {
+			in.MaxAge = durationpb.New(past)
+			h.older = true
+		}
+		page, err := a.inspect.ListEvents(ctx, in)
+		if err != nil {
+			return h, err
+		}
+		h.events = page.GetEvents()
+		if page.GetNextPageToken() == "" {
+			break
+		}
+	}
+	slices.Reverse(h.events)
+	if len(h.events) > mostEvents {
+		h.events, h.older = h.events[:mostEvents], true
+	}
+	return h, nil
+}
