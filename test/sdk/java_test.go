@@ -5,10 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -18,8 +20,58 @@ const javaTime = 30 * time.Minute
 // TestJava runs the tests of the Java SDK, and of what stands on it, on the jars that users get.
 func TestJava(t *testing.T) {
 	t.Parallel()
+	testJava(t, "java")
+}
+
+// TestJavaOnOtherJDKs does the same on each other JDK of this machine that is new enough: what is built for the oldest
+// one has to run on the newest.
+func TestJavaOnOtherJDKs(t *testing.T) {
+	tier.Long(t)
+	t.Parallel()
+	for name, java := range otherJDKs(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testJava(t, java)
+		})
+	}
+}
+
+// oldestJava is the Java that the SDK is built for.
+const oldestJava = 17
+
+// otherJDKs are those where distributions put them, by the name of their directory, without that of the PATH.
+func otherJDKs(t *testing.T) map[string]string {
+	t.Helper()
+	mine, err := exec.LookPath("java")
+	harness.Must(t, err)
+	mine, err = filepath.EvalSymlinks(mine)
+	harness.Must(t, err)
+	all, err := filepath.Glob("/usr/lib/jvm/*/bin/java")
+	harness.Must(t, err)
+	seen, others := map[string]bool{mine: true}, make(map[string]string)
+	for _, java := range all {
+		program, err := filepath.EvalSymlinks(java)
+		harness.Must(t, err)
+		home := filepath.Dir(filepath.Dir(java))
+		release, err := os.ReadFile(filepath.Join(home, "release"))
+		if err != nil || seen[program] {
+			continue // it has no version, or another name
+		}
+		seen[program] = true
+		_, version, _ := strings.Cut(string(release), `JAVA_VERSION="`)
+		version, _, _ = strings.Cut(version, `"`)
+		major, _, _ := strings.Cut(version, ".")
+		if n, err := strconv.Atoi(major); err == nil && n >= oldestJava {
+			others[filepath.Base(home)] = java
+		}
+	}
+	return others
+}
+
+// testJava runs all classes of tests with a Java. Each has a JVM of its own, so that they run side by side.
+func testJava(t *testing.T, java string) {
+	t.Helper()
 	sdk := buildJava(t)
-	// Each class has a JVM of its own, so that they run side by side.
 	for _, of := range []struct{ module, tests string }{
 		{"client", "HandleTest"},
 		{"client", "LossTest"},
@@ -39,7 +91,7 @@ func TestJava(t *testing.T) {
 				filepath.Join(target, "lockd-"+of.module+".jar"), filepath.Join(target, "test-classes"),
 				filepath.Join(target, "lib/*"),
 			}, ":")
-			runJava(t, "java", "-XX:TieredStopAtLevel=1", "-cp", classes, "org.junit.platform.console.ConsoleLauncher",
+			runJava(t, java, "-XX:TieredStopAtLevel=1", "-cp", classes, "org.junit.platform.console.ConsoleLauncher",
 				"execute", "--select-class", "io.lockd."+of.module+"."+of.tests, "--fail-if-no-tests", "--disable-banner",
 				"--disable-ansi-colors", "--details=tree")
 		})

@@ -76,7 +76,14 @@ final class Proxy implements AutoCloseable {
             }
         } catch (IOException | InterruptedException e) {
             // it ends
+        } finally {
+            sockets.remove(from);
         }
+    }
+
+    /** How many ways through it are open. */
+    int connections() {
+        return (sockets.size() + 1) / 2;
     }
 
     @Override
