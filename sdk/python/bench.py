@@ -107,6 +107,7 @@ class Stubs:
 
     def __init__(self, channel: grpc.Channel) -> None:
         self._requests: queue.SimpleQueue[pb.SessionRequest | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
         self._ids = itertools.count(1)
         self._answers: list[queue.SimpleQueue[pb.SessionResponse]] = [queue.SimpleQueue() for _ in range(_MOST)]
         self._stream = rpc.SessionServiceStub(channel).Session(iter(self._requests.get, None))
@@ -126,7 +127,8 @@ class Stubs:
             self._requests.put(pb.SessionRequest(heartbeat=pb.Heartbeat(sent_id=sent)))
 
     def _ask(self, caller: int, **message: Any) -> pb.SessionResponse:
-        self._requests.put(pb.SessionRequest(request_id=next(self._ids) * _MOST + caller, **message))
+        with self._lock:  # ids are to rise
+            self._requests.put(pb.SessionRequest(request_id=next(self._ids) * _MOST + caller, **message))
         return self._answers[caller].get()
 
     def caller(self, i: int) -> Pair:

@@ -16,7 +16,6 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicLong;
 
 /** A bare loop on the stubs: what a request is sent by, and its answer told to who waits, and no more. */
 final class Stubs implements Pairs.Peer, StreamObserver<SessionResponse> {
@@ -25,7 +24,8 @@ final class Stubs implements Pairs.Peer, StreamObserver<SessionResponse> {
     private final ManagedChannel channel;
     private final ScheduledExecutorService clock = Executors.newSingleThreadScheduledExecutor();
     private final StreamObserver<SessionRequest> requests;
-    private final AtomicLong lastId = new AtomicLong();
+    private long lastId;
+    private long beats;
     /** Of each caller: an id of a request, modulo MOST, is its number. */
     private final BlockingQueue<SessionResponse>[] answers;
 
@@ -38,18 +38,22 @@ final class Stubs implements Pairs.Peer, StreamObserver<SessionResponse> {
         }
         requests = SessionServiceGrpc.newStub(channel).session(this);
         ask(MOST - 1, SessionRequest.newBuilder().setOpen(Open.newBuilder().setClientName("bare loop")));
-        AtomicLong beats = new AtomicLong();
-        clock.scheduleAtFixedRate(() -> send(SessionRequest.newBuilder()
-            .setHeartbeat(Heartbeat.newBuilder().setSentId(beats.incrementAndGet()))), 5, 5, TimeUnit.SECONDS);
+        clock.scheduleAtFixedRate(this::beat, 5, 5, TimeUnit.SECONDS);
+    }
+
+    private void beat() {
+        synchronized (requests) {
+            beats++;
+            requests.onNext(SessionRequest.newBuilder().setHeartbeat(Heartbeat.newBuilder().setSentId(beats)).build());
+        }
     }
 
     private SessionResponse ask(int caller, SessionRequest.Builder request) throws InterruptedException {
-        send(request.setRequestId(lastId.addAndGet(MOST) + caller));
+        synchronized (requests) { // ids are to rise
+            lastId += MOST;
+            requests.onNext(request.setRequestId(lastId + caller).build());
+        }
         return answers[caller].take();
-    }
-
-    private synchronized void send(SessionRequest.Builder request) {
-        requests.onNext(request.build());
     }
 
     @Override
