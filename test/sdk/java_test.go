@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/harness"
+	"github.com/lockd-io/lockd/test/hostile"
 )
 
 // javaTime bounds what is run of Java.
@@ -72,10 +73,13 @@ func otherJDKs(t *testing.T) map[string]string {
 func testJava(t *testing.T, java string) {
 	t.Helper()
 	sdk := buildJava(t)
+	servers := serveHostile(t)
 	for _, of := range []struct{ module, tests string }{
 		{"client", "HandleTest"},
 		{"client", "LossTest"},
 		{"client", "WaitTest"},
+		{"client", "BoundsTest"},
+		{"client", "HostileTest"},
 		{"client", "ElectionTest"},
 		{"client", "LeasesTest"},
 		{"client", "locks.ThreadLocksTest"},
@@ -91,11 +95,24 @@ func testJava(t *testing.T, java string) {
 				filepath.Join(target, "lockd-"+of.module+".jar"), filepath.Join(target, "test-classes"),
 				filepath.Join(target, "lib/*"),
 			}, ":")
-			runJava(t, java, "-XX:TieredStopAtLevel=1", "-cp", classes, "org.junit.platform.console.ConsoleLauncher",
+			runJava(t, java, "-XX:TieredStopAtLevel=1", "-Dlockd.hostile="+servers, "-cp", classes, "org.junit.platform.console.ConsoleLauncher",
 				"execute", "--select-class", "io.lockd."+of.module+"."+of.tests, "--fail-if-no-tests", "--disable-banner",
 				"--disable-ansi-colors", "--details=tree")
 		})
 	}
+}
+
+// serveHostile starts servers that behave wrongly, until the test is over, and returns them as NAME=ADDRESS,...
+func serveHostile(t *testing.T) string {
+	t.Helper()
+	addresses, stop, err := hostile.Serve(t.Context())
+	harness.Must(t, err)
+	t.Cleanup(stop)
+	var all []string
+	for name, address := range addresses {
+		all = append(all, name+"="+address)
+	}
+	return strings.Join(all, ",")
 }
 
 // TestTheJarHasNothingThatMeetsOthers looks for classes that the program may have, too, in another version.

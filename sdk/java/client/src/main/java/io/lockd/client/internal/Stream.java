@@ -34,6 +34,8 @@ public final class Stream extends ClientCall.Listener<SessionResponse> {
      */
     private static final int FEW = 4;
     private static final long GATHER_NANOS = Long.getLong("lockd.gather", 50_000L);
+    /** Of a heartbeat interval and of a session TTL: one that is told as less, or not at all, is a mistake. */
+    private static final long SHORTEST = 10_000_000L;
     /** How many messages the server may send before the first of them was handled. */
     private static final int AHEAD = 32;
 
@@ -173,8 +175,8 @@ public final class Stream extends ClientCall.Listener<SessionResponse> {
         ttl = Beats.nanos(opened.getSessionTtl());
         interval = Beats.nanos(opened.getHeartbeatInterval());
         batches = opened.getFeaturesList().contains(Feature.FEATURE_BATCH);
-        if (ttl <= 0 || interval <= 0) {
-            fail(Failure.of(Fault.PROTOCOL, "no heartbeat interval or session TTL was told"));
+        if (Math.min(ttl, interval) < SHORTEST) {
+            fail(Failure.of(Fault.PROTOCOL, "no sound heartbeat interval or session TTL was told"));
             return;
         }
         Loop.cancel(bound);
