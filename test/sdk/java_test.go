@@ -83,6 +83,7 @@ func testJava(t *testing.T, java string) {
 		{"client", "ElectionTest"},
 		{"client", "LeasesTest"},
 		{"client", "locks.ThreadLocksTest"},
+		{"client", "locks.LockContractTest"},
 		{"shedlock", "LockdLockProviderTest"},
 		{"spring", "LockdAutoConfigurationTest"},
 		{"spring", "LockdLockRegistryTest"},
