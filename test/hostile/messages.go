@@ -34,7 +34,7 @@ func Answers() []proto.Message {
 		&lockdv1.Opened{SessionId: "other"},
 		&lockdv1.Granted{},
 		&lockdv1.Granted{Holds: []*lockdv1.Hold{Other()}, Validity: valid(), Auto: true},
-		&lockdv1.Granted{Holds: []*lockdv1.Hold{Other(), Other()}, Validity: valid(), Auto: true},
+		&lockdv1.Granted{Holds: []*lockdv1.Hold{Other(), {Kind: 99}}, Validity: valid(), Auto: true},
 		&lockdv1.NotGranted{Cause: 99, HeldBy: text, HeldFor: Far(), RetryAfter: &durationpb.Duration{
 			Seconds: math.MaxInt64, Nanos: math.MaxInt32,
 		}},
@@ -90,7 +90,9 @@ func Openings() map[string]*lockdv1.Opened {
 		"losses of nothing": opened(second, second),
 	}
 	all["tiny limits"].Limits = &lockdv1.Limits{NameBytes: 1, FrameBytes: 1, NamesPerAcquire: 1}
-	all["holds of nobody"].Resumed = []*lockdv1.HeldLock{{Hold: Other()}, {}}
+	odd := Other()
+	odd.Kind = 99
+	all["holds of nobody"].Resumed = []*lockdv1.HeldLock{{Hold: Other()}, {Hold: odd}, {}}
 	all["losses of nothing"].Lost = []*lockdv1.Lost{{}, {Hold: Other()}}
 	return all
 }

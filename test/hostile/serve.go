@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +45,9 @@ func Serve(ctx context.Context) (addresses map[string]string, stop func(), err e
 	return addresses, stop, nil
 }
 
+// tooLong is more than a client takes as a message.
+var tooLong = strings.Repeat("x", 17<<20)
+
 // wrongs are all there is.
 func wrongs() map[string]wrong {
 	all := map[string]wrong{
@@ -56,6 +60,8 @@ func wrongs() map[string]wrong {
 		"grants unasked":     grantsUnasked,
 		"pushes for ever":    pushesForEver,
 		"lists for ever":     listsForEver,
+		"drains for ever":    drainsForEver,
+		"answers too long":   answers(&lockdv1.Result{Failure: &lockdv1.Failure{Code: 3, Message: tooLong}}),
 	}
 	for name, m := range Openings() {
 		all["opens with "+name] = func(s *stream, r *lockdv1.SessionRequest) bool {
@@ -124,6 +130,15 @@ func pushesForEver(s *stream, r *lockdv1.SessionRequest) bool {
 
 func listsForEver(s *stream, r *lockdv1.SessionRequest) bool {
 	return r.GetListHolds() != nil && s.send(r.GetRequestId(), &lockdv1.HoldList{NextPageToken: "more"})
+}
+
+// drainsForEver has each stream be left again.
+func drainsForEver(s *stream, r *lockdv1.SessionRequest) bool {
+	if r.GetOpen() == nil {
+		return false
+	}
+	s.serve(r)
+	return s.send(0, &lockdv1.Draining{})
 }
 
 type server struct {

@@ -29,8 +29,8 @@ public final class Stream extends ClientCall.Listener<SessionResponse> {
     /** How many requests go into one frame at most. */
     private static final int MAX_BATCH = 64;
     /**
-     * Who was just answered needs a moment to ask again. If those are more than a few, a frame waits so long for them: a
-     * fuller frame costs less of the client, of lockd and of Redis.
+     * Who was just answered needs a moment to ask again. If those are more than a few, a frame waits so long for them:
+     * a fuller frame costs less of the client, of lockd and of Redis.
      */
     private static final int FEW = 4;
     private static final long GATHER_NANOS = Long.getLong("lockd.gather", 50_000L);
@@ -180,13 +180,12 @@ public final class Stream extends ClientCall.Listener<SessionResponse> {
             return;
         }
         Loop.cancel(bound);
-        phase = Phase.OPEN;
         heard = engine.loop.now();
         if (!resume.attach(this, opened)) {
-            phase = Phase.OPENING;
             fail(Failure.of(Fault.SESSION_OVER, "the session ended"));
             return;
         }
+        phase = Phase.OPEN; // not before: what is wrong in Opened has the attempt fail
         // At any moment of an interval: the clients that all came at once after a restart must not beat together.
         beatAfter(1 + ThreadLocalRandom.current().nextLong(interval));
         quiet = engine.loop.after(patience(), this::listen);
@@ -361,7 +360,12 @@ public final class Stream extends ClientCall.Listener<SessionResponse> {
     }
 
     private void gather() {
-        if (answered > FEW && answered > 2 * session.queue.size() && GATHER_NANOS > 0) {
+        if (answered > FEW && answered > 2 * session.queue.size() && GATHER_NANOS < 0) {
+            for (long i = GATHER_NANOS; i < 0; i++) {
+                Thread.yield();
+            }
+            engine.loop.execute(this::flush); // behind what was asked meanwhile
+        } else if (answered > FEW && answered > 2 * session.queue.size() && GATHER_NANOS > 0) {
             LockSupport.parkNanos(GATHER_NANOS);
             engine.loop.execute(this::flush); // behind what was asked meanwhile
         } else {
