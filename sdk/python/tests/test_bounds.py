@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import signal
 import socket
@@ -54,7 +55,7 @@ def all_keep_their_bounds(c: lockd.Client, *held: lockd.Held) -> None:
     within("watch", ANSWER, lambda: c.watch("watch").__enter__())
     within("leader", ANSWER, lambda: c.election("election").leader())
     for h in held:
-        within("make_fixed", ANSWER, lambda h=h: h.make_fixed(60))  # type: ignore[misc]
+        within("make_fixed", ANSWER, functools.partial(h.make_fixed, 60))
         within("unlock", ANSWER, h.unlock)
     within("close", CLOSE, c.close)
 
@@ -111,12 +112,12 @@ def test_a_server_far_away(address: str, name: str) -> None:
     told = lambda s: states.append(s.state)  # noqa: E731
     with Proxy(address, far=0.3) as proxy:
         c = lockd.connect(proxy.address, answer_timeout=PATIENCE, on_status=told)
-        held = [each.lock(f"{name}/{i}").acquire() for i, each in enumerate((c, c.with_ttl(2)))]
+        held = [each.lock(f"{name}/{i}").acquire() for i, each in enumerate((c, c.with_ttl(3)))]
         assert [h.fence for h in c.holds(name)] == [held[0].fence]
-        time.sleep(6)  # three times the shorter TTL: it is renewed, as the answers tell in time
+        time.sleep(6)  # twice the shorter TTL: it is renewed, as the answers tell in time
         for h in held:
             h.check()
         held[0].unlock()
         assert not c.look(f"{name}/0").held
         within("close", CLOSE, c.close)
-    assert set(states) == {"CONNECTED"}
+    assert "DISCONNECTED" not in states
