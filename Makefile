@@ -175,7 +175,7 @@ fuzz: ## run every fuzz target for FUZZTIME (20s)
 
 .PHONY: bench
 bench: ## run the benchmarks of the module bench/
-	@scripts/ensure redis
+	@scripts/ensure redis java pythonsdk
 	$(MAKE) -C bench
 
 .PHONY: bench-scale
