@@ -100,33 +100,20 @@ func guard(key string, h http.Handler) http.Handler {
 		_ = c.SetWriteDeadline(time.Time{})             // there is that of the answer before
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
-		w = &answer{ResponseWriter: w}
-		if misled(r) {
-			w.Header().Set("Connection", "close")
-			http.Error(w, "this loopback address is asked for by the name of another host: a page of that name may have "+
-				"led a browser here; a proxy has to send the Host of this address", http.StatusMisdirectedRequest)
-			return
-		}
-		h.ServeHTTP(w, r)
+		h.ServeHTTP(&answer{ResponseWriter: w}, r)
 	})
 }
 
-// misled says whether a browser may have been led to a loopback address by a name of another host (DNS rebinding): it
-// takes what is here for a part of that host's site, which then may read it. Over TLS it would not.
-func misled(r *http.Request) bool {
-	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok || r.TLS != nil {
-		return false
-	}
-	if a, err := netip.ParseAddrPort(at.String()); err != nil || !a.Addr().Unmap().IsLoopback() {
-		return false
-	}
-	host := r.Host
+// IsHere says whether a Host is an IP address or localhost. Any other name may be one of a site that led a browser here
+// by it (DNS rebinding): the browser takes what it finds for a part of that site, which may then read it.
+func IsHere(hostport string) bool {
+	host := hostport
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
+	host = strings.TrimSuffix(host, ".")
 	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err != nil && host != "" && host != "localhost" && !strings.HasSuffix(host, ".localhost")
+	return err == nil || strings.EqualFold(host, "localhost")
 }
 
 // answer is one whose client has to read it in time. Whether it did is nobody's business.
