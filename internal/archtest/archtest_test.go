@@ -128,7 +128,9 @@ var reach = []struct {
 	},
 	{"internal/web", everybody, "observe limits lock", "serving HTTP does not depend on what is served"},
 	{
-		"internal/console", []string{redis, yaml, module + "/internal", module + "/client"}, "limits lock observe web",
+		"internal/console",
+		[]string{redis, yaml, module + "/internal", module + "/client"},
+		"limits lock observe web",
 		"adapters do not know each other",
 	},
 	{

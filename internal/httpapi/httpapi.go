@@ -161,8 +161,8 @@ func refusal(code codes.Code, reason, text string, more ...protoadapt.MessageV1)
 // errMisled is for a browser that a page of another site may have led here.
 var errMisled = &runtime.HTTPStatusError{
 	HTTPStatus: http.StatusMisdirectedRequest,
-	Err: refusal(codes.PermissionDenied, "FORBIDDEN", "a loopback address is asked for by the name of another host: a proxy "+
-		"has to send this address as Host"),
+	Err: refusal(codes.PermissionDenied, "FORBIDDEN", "a loopback address is asked for by the name of another host: "+
+		"a proxy has to send this address as Host"),
 }
 
 // unread is the refusal of a body that was not read.
