@@ -25,7 +25,7 @@ const redissonName = "Redisson"
 
 // How long a JVM, and a Python, that has just started is left to become fast.
 const (
-	javaWarmUp   = 8 * time.Second // its compilers are still busy after half of that
+	javaWarmUp   = 10 * time.Second // its compilers are still busy after half of that
 	pythonWarmUp = 500 * time.Millisecond
 )
 

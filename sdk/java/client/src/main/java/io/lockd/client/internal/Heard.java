@@ -93,7 +93,6 @@ final class Heard {
         if (c == null) {
             return;
         }
-        st.answered++;
         if (c.extended != null && c.extended.hold.shortening == c) { // a later one may still be under way
             c.extended.hold.shortening = null;
         }
