@@ -268,7 +268,9 @@ var httpCodes = map[codes.Code]int{
 }
 
 // httpCode is the code of HTTP for the status of a call.
-func httpCode(err error) int { return cmp.Or(httpCodes[status.Code(err)], http.StatusInternalServerError) }
+func httpCode(err error) int {
+	return cmp.Or(httpCodes[status.Code(err)], http.StatusInternalServerError)
+}
 
 // explained is the status of a call for people.
 func explained(err error) string {
