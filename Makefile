@@ -34,6 +34,11 @@ run: build ## run lockd with its leases in memory: nothing to install. PORT=7450
 	@exec bin/lockd --listen 127.0.0.1:$(PORT) --ops-listen 127.0.0.1:$(word 2,$(RUN_PORTS)) --admin-listen 127.0.0.1:$(word 3,$(RUN_PORTS)) \
 		--console-listen 127.0.0.1:$(word 4,$(RUN_PORTS))
 
+.PHONY: demo
+demo: build ## three replicas over a Redis (one in memory if there is none), in use in many ways, and their console. PORT=7450
+	$(GO) build -o bin/demo ./examples/demo
+	@exec bin/demo -port $(PORT)
+
 # bench/ is a module of its own, so that what lockd is compared with never becomes a dependency of lockd; and so are the
 # adapters/, for the libraries that they are for. Their code is kept compiling and clean all the same, and scripts/test
 # runs the tests of the adapters.
@@ -170,7 +175,7 @@ fuzz: ## run every fuzz target for FUZZTIME (20s)
 
 .PHONY: bench
 bench: ## run the benchmarks of the module bench/
-	@scripts/ensure redis
+	@scripts/ensure redis java pythonsdk
 	$(MAKE) -C bench
 
 .PHONY: bench-scale

@@ -33,6 +33,7 @@ type plan struct {
 	peers      *regexp.Regexp
 	profiles   string // a directory for CPU profiles, or empty
 	served     bool   // count the allocations in lockd, too
+	sdks       bool   // only the SDKs of other languages
 }
 
 // chosen are those that were asked for.
@@ -74,6 +75,8 @@ func run(args []string) error {
 		return runRedLock(args[1:])
 	case len(args) > 0 && args[0] == neighboursCommand:
 		return runNeighbours(args[1:])
+	case len(args) > 0 && args[0] == historyCommand:
+		return runHistory(args[1:])
 	case len(args) > 0 && args[0] == securityCommand:
 		return runSecurity(args[1:])
 	case len(args) > 0 && args[0] == floodCommand:
@@ -83,6 +86,7 @@ func run(args []string) error {
 	isQuick := flags.Bool("quick", false, "a smoke test: the numbers mean little")
 	within := flags.Duration("timeout", 10*time.Minute, "give up after this time")
 	peers := flags.String("peers", "", "only peers whose `name` this regular expression matches, such as ^lockd,")
+	sdks := flags.Bool("sdks", false, "only the SDKs of other languages")
 	profiles := flags.String("profiles", "",
 		"write CPU profiles of lockd and of its callers into this `directory`, from one long round")
 	_ = flags.Parse(args) // it exits
@@ -93,6 +97,7 @@ func run(args []string) error {
 	if *profiles != "" {
 		p.profiles, p.rounds, p.run = *profiles, 1, profiledRun
 	}
+	p.sdks = *sdks
 	var err error
 	if p.peers, err = regexp.Compile(*peers); err != nil {
 		return err
@@ -127,6 +132,10 @@ func compare(ctx context.Context, p plan) error {
 	}
 	defer lockd.stop()
 	e := env{redis: redis, lockd: []*process{lockd}}
+	if p.sdks {
+		printMachine(ctx, e)
+		return compareSDKs(ctx, e, p)
+	}
 	if e.scripts, err = learnScripts(ctx, e); err != nil {
 		return err
 	}
@@ -158,10 +167,10 @@ func compareAlone(ctx context.Context, e env, p plan) error {
 	}
 	printFloor(rows)
 	sum := summary{floor: rows, pairs: make(map[int][]peerPairs)}
-	var redisson *redisson
+	var redisson *told
 	missing := "not asked for"
 	if p.peers.MatchString(redissonName) {
-		if redisson, missing, err = startRedisson(ctx, e.redis); err != nil {
+		if redisson, missing, err = startRedisson(ctx, e); err != nil {
 			return err
 		}
 	}
@@ -169,7 +178,7 @@ func compareAlone(ctx context.Context, e env, p plan) error {
 		defer redisson.kill()
 	}
 	for _, callers := range p.callers {
-		peers := append(pairPeers(callers), redisson.peer(missing))
+		peers := append(pairPeers(callers), redissonPeer(redisson, missing))
 		results, err := comparePairs(ctx, e, p, p.chosen(peers), callers)
 		if err != nil {
 			return err
@@ -182,5 +191,5 @@ func compareAlone(ctx context.Context, e env, p plan) error {
 	}
 	printPairs("Kinds of locks, one session of lockd", manyCallers, sum.kinds)
 	sum.print()
-	return nil
+	return compareSDKs(ctx, e, p)
 }

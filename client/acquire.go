@@ -72,6 +72,9 @@ func newRequest(name string, opts []LockOption, more ...LockOption) *request {
 func (r *request) begin(ctx context.Context, c *Client) {
 	r.values, r.acquire.Traceparent = ctx, traceparent(ctx)
 	r.begun = c.now()
+	if r.wait > longest { // nobody lives to see its end
+		r.wait, r.bounded = 0, false
+	}
 	r.end = r.begun + instant(r.wait)
 	r.question = r
 	r.changes, r.once, r.patient = true, r.try(), !r.try()

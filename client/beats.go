@@ -2,6 +2,7 @@ package client
 
 import (
 	"math"
+	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -12,6 +13,12 @@ import (
 type instant int64
 
 const never instant = math.MaxInt64
+
+// longest is more than any time that matters. What a server tells is cut to it, so that no sum or product overflows.
+const longest = 10 * 365 * 24 * time.Hour
+
+// told is a time that a server told.
+func told(d *durationpb.Duration) time.Duration { return min(max(d.AsDuration(), -longest), longest) }
 
 // heartbeats remembers when the last heartbeats were sent, because what the server tells about validity counts from
 // there. Its zero value plus opened is ready for use.
@@ -43,7 +50,7 @@ func (h *heartbeats) at(id uint64) instant {
 //
 // The server had the anchor later than we sent it, so the true end is no earlier.
 func (h *heartbeats) deadline(v *lockdv1.Validity) instant {
-	return h.at(v.GetAnchor()) + instant(v.GetAnchorAge().AsDuration()+v.GetRemaining().AsDuration())
+	return h.at(v.GetAnchor()) + instant(told(v.GetAnchorAge())+told(v.GetRemaining()))
 }
 
 // most is when max_hold ends, of which so much was left when a validity was told; 0 if there is none.
@@ -51,5 +58,5 @@ func (h *heartbeats) most(v *lockdv1.Validity, left *durationpb.Duration) instan
 	if left == nil {
 		return 0
 	}
-	return h.at(v.GetAnchor()) + instant(v.GetAnchorAge().AsDuration()+left.AsDuration())
+	return h.at(v.GetAnchor()) + instant(told(v.GetAnchorAge())+told(left))
 }

@@ -16,6 +16,9 @@ import (
 // closeTimeout bounds Close. A tenth of it is enough if the server's answer means nothing.
 const closeTimeout = 2 * time.Second
 
+// mostUntold bounds what the function of WithOnStatus was not told yet.
+const mostUntold = 64
+
 // State is the relation of a Client with the server.
 type State string
 
@@ -104,7 +107,8 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 			return nil, fmt.Errorf("dial %q: %w", addr, err)
 		}
 	}
-	c.settings.answerWithin = cmp.Or(max(c.settings.answerWithin, 0), DefaultAnswerTimeout)
+	c.settings.answerWithin = cmp.Or(min(max(c.settings.answerWithin, 0), longest), DefaultAnswerTimeout)
+	c.settings.connectWait = min(c.settings.connectWait, longest)
 	for _, target := range targets {
 		conn, err := c.settings.conn(target)
 		if err != nil {
@@ -154,6 +158,9 @@ func (c *Client) tellLocked(st Status) {
 		return
 	}
 	st.TTL = c.settings.open.GetSessionTtl().AsDuration()
+	if len(c.untold) == mostUntold { // the first one is being told, and that does not return
+		c.untold = slices.Delete(c.untold, 1, 2)
+	}
 	c.untold = append(c.untold, st)
 	if len(c.untold) == 1 {
 		go c.tellAll()

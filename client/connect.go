@@ -23,12 +23,14 @@ const (
 	// minBackoff and maxBackoff bound the pause between two attempts.
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 3 * time.Second
+	// shortest is of a heartbeat interval and of a session TTL: one that is told as less, or not at all, is a mistake.
+	shortest = 10 * time.Millisecond
 )
 
 var (
 	errOpenTimeout  = errors.New("opening the session took too long")
 	errNoOpened     = fmt.Errorf("%w: the first message was not Opened", errProtocol)
-	errBadHeartbeat = fmt.Errorf("%w: no heartbeat interval or session TTL was told", errProtocol)
+	errBadHeartbeat = fmt.Errorf("%w: no sound heartbeat interval or session TTL was told", errProtocol)
 )
 
 // connectLocked begins to connect unless that is going on. One goroutine tries all addresses until one is reached, the
@@ -305,9 +307,8 @@ func (st *stream) handshake(b *bid) (*lockdv1.Opened, error) {
 	}
 	switch t := m.GetMessage().(type) {
 	case *lockdv1.SessionResponse_Opened:
-		st.ttl = t.Opened.GetSessionTtl().AsDuration()
-		st.interval = t.Opened.GetHeartbeatInterval().AsDuration()
-		if st.ttl <= 0 || st.interval <= 0 {
+		st.ttl, st.interval = told(t.Opened.GetSessionTtl()), told(t.Opened.GetHeartbeatInterval())
+		if min(st.ttl, st.interval) < shortest {
 			return nil, errBadHeartbeat
 		}
 		return t.Opened, nil

@@ -15,3 +15,10 @@ func (c *Client) StopAlarms() {
 	c.session.alarm.Stop()
 	c.session.alarmAt = 0
 }
+
+// SetMostUnanswered changes a bound until what it returns is called.
+func SetMostUnanswered(n int) (restore func()) {
+	old := mostUnanswered
+	mostUnanswered = n
+	return func() { mostUnanswered = old }
+}

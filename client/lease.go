@@ -100,7 +100,7 @@ func (l *Lock) ask(ctx context.Context, verb string, c *call) (a answer, err err
 // shorteningLocked notes a Shorten that is about to be sent: from here on the earlier end counts. The server takes
 // 1 % and 2 ms off the lease, for clocks that differ.
 func (s *session) shorteningLocked(c *call) {
-	h, lease := c.extends.hold, c.request.GetExtend().GetLease().AsDuration()
+	h, lease := c.extends.hold, told(c.request.GetExtend().GetLease())
 	h.shortening = c
 	if end := s.client.now() + instant(lease-lease/100-2*time.Millisecond); end < h.end() {
 		h.deadline.Store(int64(end))

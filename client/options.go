@@ -67,7 +67,8 @@ func WithConnectWait(d time.Duration) Option { return func(s *settings) { s.conn
 func WithAnswerTimeout(d time.Duration) Option { return func(s *settings) { s.answerWithin = d } }
 
 // WithOnStatus has f called when the relation with the server changes, in order, one call at a time. What it is told
-// late because it does not return has changed since. It may call all methods of the Client. After Close no call begins.
+// late because it does not return has changed since, and of more than 64 the oldest are passed over. It may call all
+// methods of the Client. After Close no call begins.
 // It is told of the Clients of WithTTL, too; the TTL of the Status says which.
 func WithOnStatus(f func(Status)) Option {
 	telling := make(chan struct{}, 1)

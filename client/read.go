@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -10,7 +11,10 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-var errWrongGrant = fmt.Errorf("%w: a grant of more or less than was asked for", errProtocol)
+var (
+	errWrongGrant  = fmt.Errorf("%w: a grant of something else than was asked for", errProtocol)
+	errWrongAnswer = fmt.Errorf("%w: an answer to something else than was asked", errProtocol)
+)
 
 // read hears the server until the stream ends, or the session has left it.
 func (st *stream) read() {
@@ -67,12 +71,7 @@ func (st *stream) handleLocked(m *lockdv1.SessionResponse) {
 	case *lockdv1.SessionResponse_Unwatched:
 		s.client.endWatchLocked(t.Unwatched.GetName(), cmp.Or(fromFailure(t.Unwatched.GetFailure()), ErrForbidden))
 	case *lockdv1.SessionResponse_Draining:
-		st.draining = true
-		if st.epoch > 1 { // perhaps each stream is to be left again, as long as its token is about to expire
-			st.countLocked()
-		}
-		s.client.drainingLocked(s, t.Draining.GetReconnectWithin().AsDuration())
-		s.leaveIfIdleLocked()
+		st.drainingLocked(told(t.Draining.GetReconnectWithin()))
 	case *lockdv1.SessionResponse_Closing:
 		st.closing = cmp.Or(fromFailure(t.Closing.GetFailure()), errEnded)
 	case *lockdv1.SessionResponse_Queued:
@@ -82,6 +81,19 @@ func (st *stream) handleLocked(m *lockdv1.SessionResponse) {
 	default:
 		st.answerLocked(m)
 	}
+}
+
+// drainingLocked has the session leave. What is told again, on the same stream, is no news.
+func (st *stream) drainingLocked(within time.Duration) {
+	if st.draining {
+		return
+	}
+	st.draining = true
+	if st.epoch > 1 { // perhaps each stream is to be left again, as long as its token is about to expire
+		st.countLocked()
+	}
+	st.session.client.drainingLocked(st.session, within)
+	st.session.leaveIfIdleLocked()
 }
 
 // queuedLocked has a caller tell its position, and who is in the way. The answer follows.
@@ -118,21 +130,53 @@ func (st *stream) answerLocked(m *lockdv1.SessionResponse) {
 	if c.extends != nil && c.extends.hold.shortening == c { // a later one may still be under way
 		c.extends.hold.shortening = nil
 	}
-	var a answer
+	a := answer{err: errWrongAnswer}
+	if c.answeredBy(m) {
+		a = st.answerOfLocked(c, m)
+	}
+	s.leaveIfIdleLocked()
+	if !c.abandoned {
+		c.replyLocked(a)
+	}
+}
+
+// answeredBy says whether a message can answer a call. A failure always can.
+func (c *call) answeredBy(m *lockdv1.SessionResponse) bool {
+	if m.GetResult().GetFailure().GetCode() != 0 {
+		return true
+	}
+	switch c.request.GetMessage().(type) {
+	case *lockdv1.SessionRequest_Acquire:
+		return m.GetGranted() != nil || m.GetNotGranted() != nil
+	case *lockdv1.SessionRequest_Release:
+		return m.GetReleased() != nil
+	case *lockdv1.SessionRequest_Extend:
+		return m.GetExtended() != nil
+	case *lockdv1.SessionRequest_Look:
+		return m.GetLooked() != nil
+	case *lockdv1.SessionRequest_ListHolds:
+		return m.GetHoldList() != nil
+	case *lockdv1.SessionRequest_SetLimit:
+		return m.GetLimitSet() != nil
+	default:
+		return m.GetResult() != nil
+	}
+}
+
+// answerOfLocked takes in what a call is answered.
+func (st *stream) answerOfLocked(c *call, m *lockdv1.SessionResponse) (a answer) {
 	switch t := m.GetMessage().(type) {
 	case *lockdv1.SessionResponse_Granted:
 		a.locks, a.err = st.grantedLocked(c, t.Granted)
 	case *lockdv1.SessionResponse_Released:
 		a.left = t.Released.GetRemaining()
-		if c.request.GetRelease().GetKeep() > 0 {
+		if c.frees != nil && !c.freesAll() {
 			c.frees.permits = a.left
 		}
 	case *lockdv1.SessionResponse_NotGranted:
 		a.err = notGranted(c.request.GetAcquire().GetName(), t.NotGranted)
 	case *lockdv1.SessionResponse_Extended:
-		if c.extends != nil {
-			s.changedLocked(c, st.beats.deadline(t.Extended.GetValidity()))
-		}
+		st.session.changedLocked(c, st.beats.deadline(t.Extended.GetValidity()))
 	case *lockdv1.SessionResponse_Result:
 		a.err = fromFailure(t.Result.GetFailure())
 		// A release that was sent on an earlier stream, too, may have been carried out by the replica there, after the
@@ -143,10 +187,7 @@ func (st *stream) answerLocked(m *lockdv1.SessionResponse) {
 	default: // m is used again, what it contains is not
 		a.response, a.stream = &lockdv1.SessionResponse{Message: m.GetMessage()}, st
 	}
-	s.leaveIfIdleLocked()
-	if !c.abandoned {
-		c.replyLocked(a)
-	}
+	return a
 }
 
 func notGranted(name string, n *lockdv1.NotGranted) error {
@@ -160,15 +201,23 @@ func notGranted(name string, n *lockdv1.NotGranted) error {
 	}
 }
 
+// grants says whether holds are what was asked for.
+func grants(holds []*lockdv1.Hold, asked *lockdv1.Acquire) bool {
+	items := asked.GetItems()
+	if len(items) == 0 {
+		return len(holds) == 1 && holds[0].GetName() == asked.GetName() && holds[0].GetKind() == asked.GetKind()
+	}
+	return slices.EqualFunc(holds, items, func(h *lockdv1.Hold, i *lockdv1.AcquireItem) bool {
+		return h.GetName() == i.GetName() && h.GetKind() == i.GetKind()
+	})
+}
+
 // grantedLocked makes the Locks of a grant, in the order in which they were asked for, or releases everything if nobody
 // wants it any more.
 func (st *stream) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
-	if c.asks == nil {
-		return nil, errWrongGrant
-	}
 	s, asked := st.session, c.request.GetAcquire()
 	items := asked.GetItems()
-	right := len(g.GetHolds()) == max(len(items), 1)
+	right := grants(g.GetHolds(), asked)
 	deadline, most := st.beats.deadline(g.GetValidity()), st.beats.most(g.GetValidity(), g.GetMaxHold())
 	values, locks := c.asks.values, c.asks.buffer[:0]
 	var set *Locks
@@ -204,7 +253,7 @@ func (st *stream) ackLocked(ack *lockdv1.HeartbeatAck) {
 		return
 	}
 	s := st.session
-	deadline := st.beats.at(ack.GetSentId()) + instant(ack.GetValidFor().AsDuration())
+	deadline := st.beats.at(ack.GetSentId()) + instant(told(ack.GetValidFor()))
 	if soon := instant(st.interval) * 3 / 2; deadline-s.client.now() < soon {
 		st.hastenLocked()
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
@@ -17,7 +18,13 @@ var (
 	errSessionOver = errors.New("the session ended")
 	// errNoAnswer: a call was given up because its answer was late.
 	errNoAnswer = errors.New("the server did not answer in time")
+	// errUnanswered refuses one more request than a session may have without an answer.
+	errUnanswered = refused(codes.ResourceExhausted, "QUOTA_REQUESTS", "too many requests of this client have no answer")
 )
+
+// mostUnanswered is how many requests of a session may be without an answer, whether somebody still waits for it or
+// not: a server that never answers makes more of the latter with each try.
+var mostUnanswered = 100_000
 
 // session is a client's relation with the server: what it holds and what it asked for. It is on one stream at a time,
 // and goes on in another one when that breaks.
@@ -112,9 +119,13 @@ func (s *session) answered(c *call) { s.spare.Put(c.answer) }
 // abandoned. It is not to be used again.
 func (s *session) do(ctx context.Context, c *call, by instant) answer {
 	s.mu.Lock()
-	ok := s.submitLocked(c)
+	full := len(s.pending) >= mostUnanswered && c.frees == nil
+	ok := !full && s.submitLocked(c)
 	s.mu.Unlock()
-	if !ok {
+	switch {
+	case full:
+		return answer{err: errUnanswered, unsent: true}
+	case !ok:
 		return answer{err: errSessionOver, unsent: true}
 	}
 	a, came := s.await(ctx, c, by)

@@ -257,6 +257,46 @@ func TestACancelledElectorReleases(t *testing.T) {
 	}
 }
 
+// runElector has an elector run until it is stopped. The channel has each leader of which it is told.
+func runElector(t *testing.T, id string) (e *leaderelection.LeaderElector, leaders <-chan string, stop func()) {
+	t.Helper()
+	told := make(chan string, 10)
+	lock := lockdlease.New(harness.Dial(t, addr), t.Name(), id)
+	cfg := config(lock, func(ctx context.Context, _ *client.Lock) { <-ctx.Done() })
+	cfg.Callbacks.OnNewLeader = func(id string) {
+		if id != "" { // else nobody leads at the moment
+			told <- id
+		}
+	}
+	e, err := leaderelection.NewLeaderElector(cfg)
+	harness.Must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { e.Run(ctx) })
+	return e, told, func() { cancel(); running.Wait() }
+}
+
+// Each elector is told who leads, and knows whether it is itself, as OnNewLeader, GetLeader and IsLeader document.
+func TestEachElectorIsToldWhoLeads(t *testing.T) {
+	t.Parallel()
+	a, leadersOfA, stopA := runElector(t, "a")
+	if got := harness.Soon(t, "a leader", leadersOfA); got != "a" || !a.IsLeader() {
+		t.Fatalf("%q leads, want a, which knows it: %t", got, a.IsLeader())
+	}
+	b, leadersOfB, stopB := runElector(t, "b")
+	defer stopB()
+	if got := harness.Soon(t, "a leader", leadersOfB); got != "a" || b.GetLeader() != "a" || b.IsLeader() {
+		t.Fatalf("%q leads, want a; b is told of %q", got, b.GetLeader())
+	}
+	if err := a.Check(0); err != nil {
+		t.Errorf("a leader whose lease is good: %v", err)
+	}
+	stopA()
+	if got := harness.Soon(t, "another leader", leadersOfB); got != "b" || !b.IsLeader() {
+		t.Fatalf("%q leads after a has stopped, want b", got)
+	}
+}
+
 // A loss that no renewal met ends the work at once, and the elector leads again only after it has stopped.
 func TestAForcedLossEndsTheWorkAtOnce(t *testing.T) {
 	t.Parallel()

@@ -34,6 +34,7 @@ const (
 // The reasons that lockctl gives itself.
 const (
 	reasonUsage       = "USAGE"
+	reasonName        = "INVALID_NAME" // the server gives it, too
 	reasonInterrupted = "INTERRUPTED"
 	reasonNested      = "NESTED"
 	reasonUnknownName = "UNKNOWN_NAME"

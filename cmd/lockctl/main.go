@@ -78,10 +78,9 @@ Exit codes: 0 done; 1 not held, or failed; 2, 3 the worst that doctor found is a
 usage; 69 server unavailable; 70 the lock was lost; 75 the lock was not obtained in time; 77 not allowed; 128+n
 ended by signal n. exec passes on the code of its command. Errors are told on stderr, with their
 machine-readable reason in front.`,
-		Version:           cmp.Or(version, "unknown"),
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Version:       cmp.Or(version, "unknown"),
+		SilenceErrors: true,
+		SilenceUsage:  true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -95,7 +94,7 @@ machine-readable reason in front.`,
 		SuggestionsMinimumDistance: 2,
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
-			return cmp.Or(checkTexts(cmd, args), checkOutput(o.output))
+			return cmp.Or(checkTexts(cmd, args), checkNames(cmd, args), checkOutput(o.output))
 		},
 	}
 	flags := root.PersistentFlags()
@@ -121,6 +120,7 @@ machine-readable reason in front.`,
 		newDeadlocks(o), newStatus(o), newDoctor(o),
 		newWhoAmI(o), newCan(o), newUnlock(o), newEnd(o), newDrain(o), newBench(o), newVersion(o),
 	)
+	o.assist(root)
 	return root
 }
 

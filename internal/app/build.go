@@ -87,7 +87,7 @@ func (a *App) offerHTTP() error {
 		return nil
 	}
 	calls := a.api.Local()
-	handler, err := httpapi.New(calls, a.broker.Limits())
+	handler, err := httpapi.New(calls, a.broker.Limits(), isLoopback(a.listeners[atHTTP].Addr()))
 	if err != nil {
 		return fmt.Errorf("offer HTTP: %w", err)
 	}

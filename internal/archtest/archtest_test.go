@@ -121,7 +121,9 @@ var reach = []struct {
 		"adapters do not know each other",
 	},
 	{
-		"internal/httpapi", []string{redis, yaml, module + "/internal", module + "/client"}, "limits lock observe web",
+		"internal/httpapi",
+		[]string{redis, yaml, module + "/internal", module + "/client"},
+		"limits lock observe web",
 		"adapters do not know each other",
 	},
 	{"internal/web", everybody, "observe limits lock", "serving HTTP does not depend on what is served"},

@@ -177,14 +177,9 @@ func (c *Console) isOurs(hostport string) bool {
 	if !c.cfg.Loopback && len(c.cfg.Hosts) == 0 {
 		return true
 	}
-	host, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host = hostport
-	}
-	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback() || slices.ContainsFunc(c.cfg.Hosts, func(h string) bool {
-		return strings.EqualFold(h, host)
+	return web.IsHere(hostport) || slices.ContainsFunc(c.cfg.Hosts, func(h string) bool {
+		name, _, _ := net.SplitHostPort(hostport)
+		return strings.EqualFold(h, strings.TrimSuffix(cmp.Or(name, hostport), "."))
 	})
 }
 

@@ -59,14 +59,17 @@ type handler struct {
 	json    *runtime.JSONPb
 	bodies  *web.Bodies
 	most    time.Duration // a lease
+
+	loopback bool
 }
 
-// New makes the handler of all requests.
-func New(calls Calls, l limits.Limits) (http.Handler, error) {
+// New makes the handler of all requests. At a loopback address without TLS it does not answer what is asked for by
+// another name.
+func New(calls Calls, l limits.Limits, loopback bool) (http.Handler, error) {
 	h := &handler{
 		calls: calls, locks: lockdv1.NewLockServiceClient(calls), inspect: lockdv1.NewInspectServiceClient(calls),
 		json:   &runtime.JSONPb{MarshalOptions: protojson.MarshalOptions{EmitDefaultValues: true}},
-		bodies: web.NewBodies(bodyBytes(l)), most: l.MaxLease,
+		bodies: web.NewBodies(bodyBytes(l)), most: l.MaxLease, loopback: loopback,
 	}
 	beStrict()
 	h.mux = runtime.NewServeMux(
@@ -119,6 +122,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, unread(err))
 		return
 	}
+	if h.loopback && r.TLS == nil && r.Host != "" && !web.IsHere(r.Host) {
+		h.fail(w, errMisled)
+		return
+	}
 	r = r.WithContext(ctx)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	switch path := r.URL.Path; {
@@ -149,6 +156,13 @@ func refusal(code codes.Code, reason, text string, more ...protoadapt.MessageV1)
 		return status.Error(code, text)
 	}
 	return st.Err()
+}
+
+// errMisled is for a browser that a page of another site may have led here.
+var errMisled = &runtime.HTTPStatusError{
+	HTTPStatus: http.StatusMisdirectedRequest,
+	Err: refusal(codes.PermissionDenied, "FORBIDDEN", "a loopback address is asked for by the name of another host: a proxy "+
+		"has to send this address as Host"),
 }
 
 // unread is the refusal of a body that was not read.

@@ -47,7 +47,8 @@ func answerFrames(key string, to io.Writer, from io.Reader) {
 	var block bytes.Buffer
 	e := hpack.NewEncoder(&block)
 	for _, f := range []hpack.HeaderField{
-		{Name: ":status", Value: "200"}, {Name: "content-type", Value: "application/grpc"},
+		{Name: ":status", Value: "200"},
+		{Name: "content-type", Value: "application/grpc"},
 		{Name: "grpc-status", Value: "12"}, // UNIMPLEMENTED
 		{Name: "grpc-message", Value: fmt.Sprintf("HTTP/1.1 is spoken at this address (%s): gRPC is spoken at listen", key)},
 	} {

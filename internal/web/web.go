@@ -17,7 +17,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -100,6 +102,18 @@ func guard(key string, h http.Handler) http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		h.ServeHTTP(&answer{ResponseWriter: w}, r)
 	})
+}
+
+// IsHere says whether a Host is an IP address or localhost. Any other name may be one of a site that led a browser here
+// by it (DNS rebinding): the browser takes what it finds for a part of that site, which may then read it.
+func IsHere(hostport string) bool {
+	host := hostport
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(host, ".")
+	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil || strings.EqualFold(host, "localhost")
 }
 
 // answer is one whose client has to read it in time. Whether it did is nobody's business.

@@ -1,15 +1,21 @@
-"""Pairs of acquire and release a second: the SDK at 1 and more callers, beside a bare loop on the stubs and the Lock of
-redis-py (`pip install redis`). For seconds only: `python bench.py LOCKD [REDIS]`, addresses, on a machine that does
-nothing else."""
+"""Locks and unlocks, for the benchmarks in bench/: `bench.py PEER ADDRESS`. PEER is `lockd` or `lockd.aio` (the SDK),
+`stubs` (a bare loop on the stubs), `redis` or `redis.aio` (the Lock of redis-py).
+
+A line on standard input is `CALLERS MILLISECONDS`: so many threads or tasks lock and unlock a name of their own for so
+long. The line on standard output is `PAIRS NANOSECONDS P50 P99`, the last two in nanoseconds."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import queue
 import sys
 import threading
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any
 
 import grpc
@@ -18,118 +24,176 @@ import lockd
 import lockd.aio
 from lockd.v1 import session_service_pb2 as pb, session_service_pb2_grpc as rpc
 
-SECONDS = 3.0
+Pair = Callable[[], object]
+AsyncPair = Callable[[], Awaitable[object]]
+_LEASE = 30  # seconds: no run is as long
+_MOST = 1024  # callers
 
 
-def measure(what: str, callers: int, pair: Callable[[int], object]) -> None:
-    """Has threads do pairs on a name of their own each."""
-    counts, times = [0] * callers, []
-    end = time.monotonic() + SECONDS
+def told(began: float, times: list[float]) -> str:
+    """The line that is told."""
+    took = time.monotonic() - began
+    times.sort()
+    at = [times[min(int(q * len(times)), len(times) - 1)] if times else 0.0 for q in (0.5, 0.99)]
+    return f"{len(times)} {round(took * 1e9)} {round(at[0] * 1e9)} {round(at[1] * 1e9)}"
 
-    def work(i: int) -> None:
+
+def threads(pairs: list[Pair], seconds: float) -> str:
+    """Has threads do pairs."""
+    times: list[float] = []
+    began = time.monotonic()
+    end = began + seconds
+
+    def work(pair: Pair) -> None:
         while (begun := time.monotonic()) < end:
-            pair(i)
-            counts[i] += 1
+            pair()
             times.append(time.monotonic() - begun)
 
-    threads = [threading.Thread(target=work, args=[i]) for i in range(callers)]
-    for t in threads:
+    all_of_them = [threading.Thread(target=work, args=[pair]) for pair in pairs]
+    for t in all_of_them:
         t.start()
-    for t in threads:
+    for t in all_of_them:
         t.join()
-    report(what, callers, sum(counts), times)
+    return told(began, times)
 
 
-def report(what: str, callers: int, pairs: int, times: list[float]) -> None:
-    """Prints a line."""
-    p50 = sorted(times)[len(times) // 2] * 1000
-    print(f"{what:24} {callers:3} callers {pairs / SECONDS:9.0f} pairs/s   p50 {p50:7.2f} ms", flush=True)
+async def tasks(pairs: list[AsyncPair], seconds: float) -> str:
+    """Has tasks do pairs."""
+    times: list[float] = []
+    began = time.monotonic()
+    end = began + seconds
+
+    async def work(pair: AsyncPair) -> None:
+        while (begun := time.monotonic()) < end:
+            await pair()
+            times.append(time.monotonic() - begun)
+
+    await asyncio.gather(*(work(pair) for pair in pairs))
+    return told(began, times)
 
 
-def sdk(address: str) -> None:
-    """The blocking face."""
-    with lockd.connect(address) as client:
+def within(lock: Callable[[str], Any]) -> Callable[[int], Pair]:
+    """Makes pairs of what makes a lock of a name."""
 
-        def pair(i: int) -> None:
-            with client.lock(f"bench/{i}"):
+    def make(_: int) -> Pair:
+        name = f"bench:{uuid.uuid4()}"
+
+        def pair() -> None:
+            with lock(name):
                 pass
 
-        pair(0)
-        for callers in (1, 64):
-            measure("lockd", callers, pair)
+        return pair
+
+    return make
 
 
-async def sdk_aio(address: str) -> None:
-    """The face of asyncio."""
-    async with lockd.aio.connect(address) as client:
-        await tasks("lockd.aio", lambda i: client.lock(f"bench/{i}"))
+def within_async(lock: Callable[[str], Any]) -> Callable[[int], AsyncPair]:
+    """The same for tasks."""
+
+    def make(_: int) -> AsyncPair:
+        name = f"bench:{uuid.uuid4()}"
+
+        async def pair() -> None:
+            async with lock(name):
+                pass
+
+        return pair
+
+    return make
 
 
-async def tasks(what: str, lock: Callable[[int], Any]) -> None:
-    """Has tasks do pairs on a name of their own each."""
-    for callers in (1, 64):
-        times: list[float] = []
-        end = time.monotonic() + SECONDS
+class Stubs:
+    """A stream on which threads ask, with nothing around it: a thread reads, and passes each answer on."""
 
-        async def work(i: int, end: float = end, times: list[float] = times) -> None:
-            while (begun := time.monotonic()) < end:
-                async with lock(i):
-                    pass
-                times.append(time.monotonic() - begun)
+    def __init__(self, channel: grpc.Channel) -> None:
+        self._requests: queue.SimpleQueue[pb.SessionRequest | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._ids = itertools.count(1)
+        self._answers: list[queue.SimpleQueue[pb.SessionResponse]] = [queue.SimpleQueue() for _ in range(_MOST)]
+        self._stream = rpc.SessionServiceStub(channel).Session(iter(self._requests.get, None))
+        threading.Thread(target=self._read, daemon=True).start()
+        threading.Thread(target=self._beat, daemon=True).start()
+        self._ask(0, open=pb.Open())
 
-        await asyncio.gather(*(work(i) for i in range(callers)))
-        report(what, callers, len(times), times)
+    def _read(self) -> None:
+        with contextlib.suppress(grpc.RpcError):
+            for m in self._stream:
+                if m.request_id:
+                    self._answers[m.request_id % _MOST].put(m)
 
+    def _beat(self) -> None:
+        for sent in itertools.count(1):
+            time.sleep(5)
+            self._requests.put(pb.SessionRequest(heartbeat=pb.Heartbeat(sent_id=sent)))
 
-def stubs(address: str) -> None:
-    """One caller on a stream, with nothing around it."""
-    requests: queue.SimpleQueue[pb.SessionRequest | None] = queue.SimpleQueue()
-    with grpc.insecure_channel(address) as channel:
-        stream = rpc.SessionServiceStub(channel).Session(iter(requests.get, None))
-        ids = iter(range(1, 1 << 60))
+    def _ask(self, caller: int, **message: Any) -> pb.SessionResponse:
+        with self._lock:  # ids are to rise
+            self._requests.put(pb.SessionRequest(request_id=next(self._ids) * _MOST + caller, **message))
+        return self._answers[caller].get()
 
-        def ask(**message: Any) -> pb.SessionResponse:
-            requests.put(pb.SessionRequest(request_id=next(ids), **message))
-            answer: pb.SessionResponse = next(stream)
-            return answer
+    def caller(self, i: int) -> Pair:
+        """One that asks. Its number is the rest of the ids of its requests, of which one is under way at a time."""
+        name = f"bench:{uuid.uuid4()}"
 
-        ask(open=pb.Open())
+        def pair() -> None:
+            hold = self._ask(i, acquire=pb.Acquire(name=name)).granted.holds[0]
+            self._ask(i, release=pb.Release(name=name, kind=hold.kind, holder=hold.holder, fence=hold.fence))
 
-        def pair(i: int) -> None:
-            hold = ask(acquire=pb.Acquire(name=f"bench/{i}")).granted.holds[0]
-            ask(release=pb.Release(name=hold.name, kind=hold.kind, holder=hold.holder, fence=hold.fence))
-
-        measure("a bare loop on the stubs", 1, pair)
-        requests.put(None)
-
-
-def redis_py(address: str) -> None:
-    """The Lock of redis-py."""
-    import redis  # noqa: PLC0415 (it is only for this)
-
-    host, _, port = address.rpartition(":")
-    client = redis.Redis(host, int(port))
-
-    def pair(i: int) -> None:
-        with client.lock(f"bench/{i}", timeout=30):
-            pass
-
-    for callers in (1, 64):
-        measure("redis-py", callers, pair)
-    asyncio.run(redis_aio(host, int(port)))
+        return pair
 
 
-async def redis_aio(host: str, port: int) -> None:
-    """The same for asyncio."""
-    import redis.asyncio  # noqa: PLC0415
+@contextlib.contextmanager
+def blocking(peer: str, address: str) -> Iterator[Callable[[int], Pair]]:
+    """What makes pairs for threads."""
+    if peer == "lockd":
+        with lockd.connect(address, name="bench") as client:
+            yield within(client.lock)
+    elif peer == "stubs":
+        with grpc.insecure_channel(address) as channel:
+            yield Stubs(channel).caller
+    else:
+        import redis  # noqa: PLC0415 (it is only for this)
 
-    async with redis.asyncio.Redis(host=host, port=port) as client:
-        await tasks("redis.asyncio", lambda i: client.lock(f"bench/{i}", timeout=30))
+        host, _, port = address.rpartition(":")
+        with redis.Redis(host, int(port)) as them:
+            yield within(lambda name: them.lock(name, timeout=_LEASE))
+
+
+@contextlib.asynccontextmanager
+async def asynchronous(peer: str, address: str) -> AsyncIterator[Callable[[int], AsyncPair]]:
+    """What makes pairs for tasks."""
+    if peer == "lockd.aio":
+        async with lockd.aio.connect(address, name="bench") as client:
+            yield within_async(client.lock)
+    else:
+        import redis.asyncio  # noqa: PLC0415
+
+        host, _, port = address.rpartition(":")
+        async with redis.asyncio.Redis(host=host, port=int(port)) as them:
+            yield within_async(lambda name: them.lock(name, timeout=_LEASE))
+
+
+def commands() -> Iterator[tuple[int, float]]:
+    """What is asked for, until nothing more is."""
+    for line in sys.stdin:
+        callers, milliseconds = line.split()
+        yield int(callers), int(milliseconds) / 1000
+
+
+async def main_of_tasks(made: AbstractAsyncContextManager[Callable[[int], AsyncPair]]) -> None:
+    async with made as caller:
+        for callers, seconds in commands():  # nothing else is to be done meanwhile
+            print(await tasks([caller(i) for i in range(callers)], seconds), flush=True)
+
+
+def main_of_threads(made: AbstractContextManager[Callable[[int], Pair]]) -> None:
+    with made as caller:
+        for callers, seconds in commands():
+            print(threads([caller(i) for i in range(callers)], seconds), flush=True)
 
 
 if __name__ == "__main__":
-    stubs(sys.argv[1])
-    sdk(sys.argv[1])
-    asyncio.run(sdk_aio(sys.argv[1]))
-    if len(sys.argv) > 2:
-        redis_py(sys.argv[2])
+    if sys.argv[1].endswith(".aio"):
+        asyncio.run(main_of_tasks(asynchronous(sys.argv[1], sys.argv[2])))
+    else:
+        main_of_threads(blocking(sys.argv[1], sys.argv[2]))

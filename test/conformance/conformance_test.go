@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -100,6 +102,33 @@ func TestScenarios(t *testing.T) {
 						t.Error(err)
 					}
 				})
+			}
+		})
+	}
+}
+
+// TestLanguagesTogether plays scenarios in which each client is of another language: they elect one leader, wait in one
+// queue, and tell each other the same. The first tier has elections and watches.
+func TestLanguagesTogether(t *testing.T) {
+	t.Parallel()
+	scenarios, w := load(t), newWorld(t)
+	var all []language
+	for _, sdk := range sdks {
+		all = append(all, language{name: sdk.name, command: sdk.command(t)})
+	}
+	for i, sc := range scenarios {
+		if len(sc.clients) < 2 || !tier.Pick(sc.file == "watch.yaml", true) {
+			continue
+		}
+		t.Run(sc.title, func(t *testing.T) {
+			t.Parallel()
+			first := i % len(all)
+			err := newPlay(t, w, sc).run(slices.Concat(all[first:], all[:first])...)
+			if errors.Is(err, errUnsupported) {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Error(err)
 			}
 		})
 	}

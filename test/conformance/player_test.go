@@ -57,10 +57,12 @@ func newPlay(t testing.TB, w *world, sc *scenario) *play {
 	}
 }
 
-// run plays the scenario. The error says which step is not as it should be, and why.
-func (p *play) run(l language) error {
+// run plays the scenario with the languages given, one for each client in turn. The error says which step is not as it
+// should be, and why.
+func (p *play) run(languages ...language) error {
 	p.build()
-	for _, c := range p.sc.clients {
+	for i, c := range p.sc.clients {
+		l := languages[i%len(languages)]
 		if p.sc.alone[c] {
 			p.drivers[c] = startDriver(p.t, l)
 		} else {

@@ -61,6 +61,7 @@ var verbs = map[string]map[string]verb{
 	"redis": {"freeze": {}, "thaw": {}},
 	"operator": {
 		"force_unlock": {form: "name:name by by:text because why:text"},
+		"throw_out":    {form: "token:text"},
 	},
 }
 

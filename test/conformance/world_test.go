@@ -100,8 +100,16 @@ func (p *play) guard() []string {
 	if p.sc.tokens == nil {
 		return nil
 	}
+	return []string{"LOCKD_SECURITY_CLIENTS_FILE=" + p.writeClients("")}
+}
+
+// writeClients writes the clients file, without one of its tokens, and returns its path.
+func (p *play) writeClients(without string) string {
 	var clients []map[string]any
 	for _, token := range slices.Sorted(maps.Keys(p.sc.tokens)) {
+		if token == without {
+			continue
+		}
 		sum := sha256.Sum256([]byte(p.token(token)))
 		var patterns []string
 		for _, name := range p.sc.tokens[token] {
@@ -113,7 +121,7 @@ func (p *play) guard() []string {
 	}
 	text, err := yaml.Marshal(map[string]any{"clients": clients})
 	harness.Must(p.t, err)
-	return []string{"LOCKD_SECURITY_CLIENTS_FILE=" + p.write("clients.yaml", string(text))}
+	return p.write("clients.yaml", string(text))
 }
 
 // token is the secret of a token.
@@ -193,8 +201,12 @@ func (p *play) store(s step) error {
 	return nil
 }
 
-// operator does what a person may do at a replica.
+// operator does what a person may do at a replica, or to its files.
 func (p *play) operator(s step) error {
+	if s.verb == "throw_out" { // the file is read again soon
+		p.writeClients(s.text("token"))
+		return nil
+	}
 	admin := lockdv1.NewAdminServiceClient(p.replicas[0].Operate(p.t))
 	_, err := admin.ForceRelease(p.t.Context(), &lockdv1.ForceReleaseRequest{
 		Name: p.prefixed(s.text("name")), By: s.text("by"), Why: s.text("why"),

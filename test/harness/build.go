@@ -60,7 +60,7 @@ func BuildMaven(dir string, sources []string, project string, args ...string) er
 		defer cancel()
 		// It takes all processors for a minute, and other tests run.
 		pom := filepath.Join(dir, project)
-		mvn := append([]string{"-n", "19", "mvn", "--quiet", "--batch-mode", "--file", pom, "package"}, args...)
+		mvn := append([]string{"-n", "10", "mvn", "--quiet", "--batch-mode", "--file", pom, "package"}, args...)
 		if out, err := exec.CommandContext(ctx, "nice", mvn...).CombinedOutput(); err != nil {
 			return fmt.Errorf("mvn %s (it comes with scripts/ensure java): %w\n%s", project, err, out)
 		}

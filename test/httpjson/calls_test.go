@@ -140,7 +140,8 @@ func TestALongWaitIsNotCut(t *testing.T) {
 	}()
 	harness.Until(t, "it waits", func() bool { return w.waiters("a") == 1 })
 	// Who began later, and does not send its body, is sent away in the meantime.
-	said := saidOf(t, dial(t, "127.0.0.1", w.HTTP), "POST /v1/acquire HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{")
+	said := saidOf(t, dial(t, "127.0.0.1", w.HTTP),
+		"POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
 	if !strings.Contains(said, "408 ") {
 		t.Errorf("said is %q", said)
 	}

@@ -40,16 +40,18 @@ func saidOf(t testing.TB, c net.Conn, text string) string {
 func TestRequestsThatDoNotEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const begin = "POST /v1/acquire HTTP/1.1\r\nHost: a\r\n"
+	const begin = "POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\n"
 	for name, row := range map[string]struct{ text, want string }{
 		"nothing":          {"", ""},
 		"half a header":    {begin + "Content-", ""},
 		"no body":          {begin + "Content-Length: 100\r\n\r\n{", "408 "},
 		"a large body":     {begin + "Content-Length: 9000\r\n\r\n" + strings.Repeat(" ", 8000), "408 "},
 		"a refused one":    {begin + "Origin: http://b\r\nContent-Length: 100\r\n\r\n{", "403 "},
+		"another's name":   {"GET /v1/status HTTP/1.1\r\nHost: evil.example:80\r\n\r\n", "421 "},
+		"an address":       {"GET /v1/status HTTP/1.0\r\nHost: [::1]:7424\r\n\r\n", "200 OK"},
 		"a chunk":          {begin + "Transfer-Encoding: chunked\r\n\r\n5\r\n{", "408 "},
 		"a huge header":    {begin + "A: " + strings.Repeat("x", 17_000) + "\r\n\r\n", "431 "},
-		"two requests":     {"GET /v1/status HTTP/1.1\r\nHost: a\r\n\r\nGET /v1/st", "200 OK"},
+		"two requests":     {"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\nGET /v1/st", "200 OK"},
 		"no HTTP":          {"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", "400 "},
 		"a later version":  {"GET / HTTP/3.0\r\n\r\n", "505 "},
 		"a frame of HTTP2": {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\xff\xff", "\x00\x00\x00\x04"},
@@ -68,7 +70,7 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := dial(t, "127.0.0.2", w.HTTP)
-	ask := strings.Repeat("GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n", 100)
+	ask := strings.Repeat("GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n", 100)
 	for { // until nothing is taken any more
 		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
 		if _, err := io.WriteString(c, ask); err != nil {
@@ -83,7 +85,7 @@ func TestManyConnections(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "LOCKD_LIMITS_WAITS_PER_ADDRESS=1")
 	for range 1100 {
-		_, _ = io.WriteString(dial(t, "127.0.0.2", w.HTTP), "POST /v1/acquire HTTP/1.1\r\nHost: a\r\n")
+		_, _ = io.WriteString(dial(t, "127.0.0.2", w.HTTP), "POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\n")
 	}
 	harness.Until(t, "some are refused", func() bool {
 		return w.Metric(`lockd_connections_refused_total{endpoint="http_listen"}`) > 0
@@ -105,11 +107,12 @@ func TestTheWrongAddress(t *testing.T) {
 
 	for _, verb := range []string{"GET", "POST", "PUT", "LOCK", "DELETE"} {
 		c := dial(t, "127.0.0.1", w.Addr)
-		_, err = fmt.Fprintf(c, "%s /v1/status HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", verb)
+		_, err = fmt.Fprintf(c, "%s /v1/status HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", verb)
 		harness.Must(t, err)
 		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 		harness.Must(t, err)
 		text, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
 		harness.Must(t, err)
 		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), "http_listen") {
 			t.Errorf("%s at the address of gRPC is answered %d %q", verb, resp.StatusCode, text)

@@ -155,7 +155,8 @@ func TestTLS(t *testing.T) {
 		TLSClientConfig: s.config(client.TLS{CACert: other.File(t)}), ForceAttemptHTTP2: true,
 	}
 	defer transport.CloseIdleConnections()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+s.Addr+"/v1/acquire", strings.NewReader("{}"))
+	url := "https://" + s.Addr + "/v1/acquire"
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader("{}"))
 	harness.Must(t, err)
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := transport.RoundTrip(r)

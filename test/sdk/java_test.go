@@ -5,11 +5,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/harness"
+	"github.com/lockd-io/lockd/test/hostile"
 )
 
 // javaTime bounds what is run of Java.
@@ -18,15 +21,69 @@ const javaTime = 30 * time.Minute
 // TestJava runs the tests of the Java SDK, and of what stands on it, on the jars that users get.
 func TestJava(t *testing.T) {
 	t.Parallel()
+	testJava(t, "java")
+}
+
+// TestJavaOnOtherJDKs does the same on each other JDK of this machine that is new enough: what is built for the oldest
+// one has to run on the newest.
+func TestJavaOnOtherJDKs(t *testing.T) {
+	tier.Long(t)
+	t.Parallel()
+	for name, java := range otherJDKs(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testJava(t, java)
+		})
+	}
+}
+
+// oldestJava is the Java that the SDK is built for.
+const oldestJava = 17
+
+// otherJDKs are those where distributions put them, by the name of their directory, without that of the PATH.
+func otherJDKs(t *testing.T) map[string]string {
+	t.Helper()
+	mine, err := exec.LookPath("java")
+	harness.Must(t, err)
+	mine, err = filepath.EvalSymlinks(mine)
+	harness.Must(t, err)
+	all, err := filepath.Glob("/usr/lib/jvm/*/bin/java")
+	harness.Must(t, err)
+	seen, others := map[string]bool{mine: true}, make(map[string]string)
+	for _, java := range all {
+		program, err := filepath.EvalSymlinks(java)
+		harness.Must(t, err)
+		home := filepath.Dir(filepath.Dir(java))
+		release, err := os.ReadFile(filepath.Join(home, "release"))
+		if err != nil || seen[program] {
+			continue // it has no version, or another name
+		}
+		seen[program] = true
+		_, version, _ := strings.Cut(string(release), `JAVA_VERSION="`)
+		version, _, _ = strings.Cut(version, `"`)
+		major, _, _ := strings.Cut(version, ".")
+		if n, err := strconv.Atoi(major); err == nil && n >= oldestJava {
+			others[filepath.Base(home)] = java
+		}
+	}
+	return others
+}
+
+// testJava runs all classes of tests with a Java. Each has a JVM of its own, so that they run side by side.
+func testJava(t *testing.T, java string) {
+	t.Helper()
 	sdk := buildJava(t)
-	// Each class has a JVM of its own, so that they run side by side.
+	servers := serveHostile(t)
 	for _, of := range []struct{ module, tests string }{
 		{"client", "HandleTest"},
 		{"client", "LossTest"},
 		{"client", "WaitTest"},
+		{"client", "BoundsTest"},
+		{"client", "HostileTest"},
 		{"client", "ElectionTest"},
 		{"client", "LeasesTest"},
 		{"client", "locks.ThreadLocksTest"},
+		{"client", "locks.LockContractTest"},
 		{"shedlock", "LockdLockProviderTest"},
 		{"spring", "LockdAutoConfigurationTest"},
 		{"spring", "LockdLockRegistryTest"},
@@ -39,11 +96,24 @@ func TestJava(t *testing.T) {
 				filepath.Join(target, "lockd-"+of.module+".jar"), filepath.Join(target, "test-classes"),
 				filepath.Join(target, "lib/*"),
 			}, ":")
-			runJava(t, "java", "-XX:TieredStopAtLevel=1", "-cp", classes, "org.junit.platform.console.ConsoleLauncher",
+			runJava(t, java, "-XX:TieredStopAtLevel=1", "-Dlockd.hostile="+servers, "-cp", classes, "org.junit.platform.console.ConsoleLauncher",
 				"execute", "--select-class", "io.lockd."+of.module+"."+of.tests, "--fail-if-no-tests", "--disable-banner",
 				"--disable-ansi-colors", "--details=tree")
 		})
 	}
+}
+
+// serveHostile starts servers that behave wrongly, until the test is over, and returns them as NAME=ADDRESS,...
+func serveHostile(t *testing.T) string {
+	t.Helper()
+	addresses, stop, err := hostile.Serve(t.Context())
+	harness.Must(t, err)
+	t.Cleanup(stop)
+	var all []string
+	for name, address := range addresses {
+		all = append(all, name+"="+address)
+	}
+	return strings.Join(all, ",")
 }
 
 // TestTheJarHasNothingThatMeetsOthers looks for classes that the program may have, too, in another version.

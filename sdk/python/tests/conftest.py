@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -31,6 +32,15 @@ def until(what: str, holds: Callable[[], object]) -> None:
     while not holds():
         assert time.monotonic() < end, f"not in time: {what}"
         time.sleep(0.01)
+
+
+def sockets() -> set[str]:
+    """The sockets that this process has."""
+    found = set()
+    for fd in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # it was closed meanwhile
+            found.add(os.readlink(f"/proc/self/fd/{fd}"))
+    return {link for link in found if link.startswith("socket:")}
 
 
 def free_port() -> int:

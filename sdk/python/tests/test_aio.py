@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable
 
 import pytest
-from conftest import PATIENCE, Servers, pick
+from conftest import PATIENCE, Servers, pick, sockets, until
 
 import lockd
 import lockd.aio
@@ -132,6 +133,28 @@ def test_a_cancelled_release_goes_on(address: str, client: lockd.Client, name: s
             pass
 
     run(address, test)
+
+
+def test_closing_releases_all_and_leaves_nothing(address: str, client: lockd.Client, name: str) -> None:
+    async def closes() -> None:
+        c = lockd.aio.connect(address, answer_timeout=PATIENCE)
+        held = await c.lock(name).acquire()
+        waits = asyncio.create_task(c.lock(name).acquire())
+        while not (await c.look(name)).waiters:
+            await asyncio.sleep(0.01)
+        await c.close()
+        with pytest.raises(lockd.ClientClosed):
+            await waits
+        assert not held.is_held and asyncio.all_tasks() == {asyncio.current_task()}
+
+    client.look(name)  # has its threads begin
+    until("all is quiet", lambda: not [t for t in threading.enumerate() if "connector" in t.name])
+    before, connected = set(threading.enumerate()), sockets()
+    for _ in range(pick(1, 100)):
+        asyncio.run(closes())
+        assert not client.look(name).held
+        until("no thread is left", lambda: set(threading.enumerate()) <= before)
+        until("no connection is left", lambda: sockets() <= connected)
 
 
 def test_a_ttl_of_its_own_is_a_session_of_its_own(address: str, other: lockd.Client, name: str) -> None:

@@ -196,3 +196,34 @@ def test_servers_that_behave_wrongly(group: str) -> None:
     assert [user.name for user in users if user.is_alive()] == [] and errors == []
     until("no thread is left", lambda: gc.collect() >= 0 and set(threading.enumerate()) <= before)
     until("nothing is left", lambda: gc.collect() >= 0 and all(of() is None for of in left))
+
+
+def test_who_does_not_listen_is_told_little() -> None:
+    told: list[lockd.Status] = []
+    listens = threading.Event()
+
+    def listen(status: lockd.Status) -> None:
+        listens.wait(PATIENCE)
+        told.append(status)
+
+    def flood(st: Stream, r: pb.SessionRequest) -> None:
+        if r.HasField("acquire"):
+            for i in range(1000):
+                st.send(at_risk=pb.AtRisk(validity=lock_pb2.Validity(remaining=Duration(seconds=3600 + i))))
+
+    with Fake(flood) as fake, lockd.connect(fake.address, on_status=listen, answer_timeout=PATIENCE) as c:
+        c.lock("n", wait=0).acquire()  # its answer comes after the flood
+        listens.set()
+        until("all is told", lambda: not c._engine._news)
+    assert len(told) <= 66 and max(s.valid_for for s in told) > 4500
+
+
+def test_a_server_that_never_answers_fills_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lockd._session.MOST_PENDING", 10)
+    with Fake(lambda _, r: asked(r)) as fake, lockd.connect(fake.address, answer_timeout=0.1) as c:
+        for _ in range(10):
+            with pytest.raises((lockd.OutcomeUnknown, lockd.Unavailable)):
+                c.lock("n", wait=0).acquire()
+        with pytest.raises(lockd.QuotaReached) as e:
+            c.lock("n", wait=0).acquire()
+        assert e.value.reason == "QUOTA_REQUESTS"

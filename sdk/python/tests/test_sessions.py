@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE, Servers, free_port, pick, until
+from conftest import PATIENCE, Servers, free_port, pick, sockets, until
 
 import lockd
 from lockd.testing import LockdServer
@@ -204,10 +204,18 @@ def test_a_forked_child_is_told_that_grpc_would_hang(address: str, name: str) ->
     assert told.decode().split() == ["LockLost", "ForkUnsupported", "ForkUnsupported"]
 
 
-def test_closing_releases_all_and_leaves_no_thread(address: str, client: lockd.Client, name: str) -> None:
+def test_closing_releases_all_and_leaves_nothing(address: str, client: lockd.Client, name: str) -> None:
     client.look(name)  # has its threads begin
     until("all is quiet", lambda: not [t for t in threading.enumerate() if "connector" in t.name])
-    before = set(threading.enumerate())
+    before, connected = set(threading.enumerate()), sockets()
+    for _ in range(pick(1, 100)):
+        closes(address, client, name)
+        until("no thread is left", lambda: set(threading.enumerate()) <= before)
+        until("no connection is left", lambda: sockets() <= connected)
+
+
+def closes(address: str, client: lockd.Client, name: str) -> None:
+    """Closes a client that holds a lock and waits for it."""
     c = lockd.connect(address, on_status=lambda _: None)
     held, refused = c.lock(name).acquire(), []
 
@@ -227,7 +235,6 @@ def test_closing_releases_all_and_leaves_no_thread(address: str, client: lockd.C
     for use in (held.check, c.lock(name).acquire, lambda: c.look(name)):
         with pytest.raises(lockd.ClientClosed):
             use()
-    until("no thread is left", lambda: set(threading.enumerate()) <= before)
 
 
 def test_a_client_without_a_server(name: str) -> None:

@@ -239,7 +239,9 @@ class Lock(Generic[_H]):
         except LockdError as e:
             if (loss := _requests.leaving(e, body, self._options.get("loss_raises", True))) is not None:
                 raise loss from None
-            log.log(logging.DEBUG if isinstance(e, LockLost | NotHeld) else logging.WARNING, "on leaving a lock: %s", e)
+            # Who keeps what is logged must not keep the client, which the error leads to.
+            level = logging.DEBUG if isinstance(e, LockLost | NotHeld) else logging.WARNING
+            log.log(level, "on leaving a lock: %s", str(e))
 
 
 class Watch(Iterator[UnlockedEvent]):
@@ -379,4 +381,4 @@ class Client:
         try:
             self.close()
         except LockdError as e:
-            log.warning("on closing a client: %s", e)
+            log.warning("on closing a client: %s", str(e))

@@ -52,6 +52,7 @@ from ._watches import Watches
 log = logging.getLogger("lockd")
 
 _F = TypeVar("_F")
+_MOST_NEWS = 64  # for on_status, of those that it was not told yet
 _CLOSE_TIMEOUT = 2.0  # of close; a tenth of it is enough if the server's answer means nothing
 
 
@@ -79,6 +80,7 @@ class Engine:
         self._waiting: list[Call] = []  # for a session
         self._untold: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._telling = False
+        self._news: deque[Status] = deque(maxlen=_MOST_NEWS)
 
     def with_ttl(self, ttl: float, face: Callable[[Engine], _F]) -> _F:
         """The face of an engine like this one, of another session TTL. It is made once for each, and closed with this
@@ -287,8 +289,18 @@ class Engine:
 
     def status_locked(self, state: str, **more: Any) -> None:
         """Has the user told."""
-        if self.settings.on_status is not None:
-            self.tell_locked(self.settings.on_status, Status(state, ttl=self.settings.session_ttl or 0, **more))
+        if self.settings.on_status is None:
+            return
+        full = len(self._news) == _MOST_NEWS  # then the oldest is passed over
+        self._news.append(Status(state, ttl=self.settings.session_ttl or 0, **more))
+        if not full:
+            self.tell_locked(self._tell_news)
+
+    def _tell_news(self) -> None:
+        with self.mu:
+            news = self._news.popleft() if self._news else None
+        if news is not None and self.settings.on_status is not None:
+            self.settings.on_status(news)
 
     def tell_locked(self, call: Callable[..., object], *args: Any) -> None:
         """Has a function of the user called, by a thread that ends when there is nothing more to tell; in order. It is

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from lockd.errors import ClientClosed, LockLost, NotHeld
+from lockd.errors import ClientClosed, LockLost, NotHeld, QuotaReached
 from lockd.v1 import session_service_pb2 as pb
 
 from ._call import Broken, Call, SessionOver
@@ -16,6 +16,10 @@ from ._hold import Grant, Hold, Holds, Key, Unlocked
 if TYPE_CHECKING:
     from ._engine import Engine
     from ._stream import Stream
+
+MOST_PENDING = 100_000
+"""Requests without an answer, whether somebody still waits for it or not: a server that never answers makes more of the
+latter with each try."""
 
 
 class Session:
@@ -56,6 +60,10 @@ class Session:
             return False
         if (refused := call.refused(self.limits)) is not None:
             call.settle(error=refused)
+            return True
+        if call.home is None and len(self.pending) >= MOST_PENDING:
+            text = "too many requests of this client have no answer"
+            call.settle(error=QuotaReached(text, reason="QUOTA_REQUESTS"))
             return True
         self.number(call)
         if call.each is not None:

@@ -243,7 +243,9 @@ class Lock(Generic[_H]):
         except LockdError as e:
             if (loss := _requests.leaving(e, body, self._options.get("loss_raises", True))) is not None:
                 raise loss from None
-            log.log(logging.DEBUG if isinstance(e, LockLost | NotHeld) else logging.WARNING, "on leaving a lock: %s", e)
+            # Who keeps what is logged must not keep the client, which the error leads to.
+            level = logging.DEBUG if isinstance(e, LockLost | NotHeld) else logging.WARNING
+            log.log(level, "on leaving a lock: %s", str(e))
 
 
 class Watch(AsyncIterator[UnlockedEvent]):
@@ -376,7 +378,7 @@ class Client:
         try:
             await self.close()
         except LockdError as e:
-            log.warning("on closing a client: %s", e)
+            log.warning("on closing a client: %s", str(e))
 
 
 def connect(addresses: str | Sequence[str], **options: Unpack[ClientOptions]) -> Client:

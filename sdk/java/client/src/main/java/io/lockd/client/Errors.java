@@ -4,9 +4,9 @@ import io.lockd.client.internal.Call.Answer;
 import io.lockd.client.internal.Failure;
 import io.lockd.client.internal.Fault;
 import io.lockd.client.internal.Grant;
+import io.lockd.client.internal.Settings;
 import io.lockd.v1.Deadlock;
 import io.lockd.v1.NotGranted;
-import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Collectors;
@@ -55,8 +55,7 @@ final class Errors {
     private static LockHeldException held(String what, NotGranted n) {
         HolderInfo by = HolderInfo.of(n);
         String text = what + ": the lock is held" + (by.who().isEmpty() ? "" : " by " + by.who());
-        Duration retry = Duration.ofSeconds(n.getRetryAfter().getSeconds(), n.getRetryAfter().getNanos());
-        return new LockHeldException(text, by, retry);
+        return new LockHeldException(text, by, Settings.duration(n.getRetryAfter()));
     }
 
     private static DeadlockException deadlock(String text, Failure f) {

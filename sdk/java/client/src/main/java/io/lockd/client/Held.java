@@ -3,6 +3,7 @@ package io.lockd.client;
 import io.lockd.client.internal.Call.Answer;
 import io.lockd.client.internal.Fault;
 import io.lockd.client.internal.Grant;
+import io.lockd.client.internal.Settings;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
@@ -149,7 +150,7 @@ public final class Held implements AutoCloseable {
         if (lease.isNegative() || lease.isZero()) {
             throw new IllegalArgumentException("a lease of " + lease);
         }
-        return lease.toNanos();
+        return Settings.nanos(lease);
     }
 
     private void change(String verb, long lease, boolean shorten, boolean mustBeFixed) {

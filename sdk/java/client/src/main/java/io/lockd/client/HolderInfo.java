@@ -1,5 +1,6 @@
 package io.lockd.client;
 
+import io.lockd.client.internal.Settings;
 import io.lockd.v1.NotGranted;
 import io.lockd.v1.Queued;
 import java.io.Serializable;
@@ -19,16 +20,12 @@ public record HolderInfo(String name, String heldBy, String client, String annot
     Duration heldFor) implements Serializable {
     static HolderInfo of(NotGranted n) {
         return new HolderInfo(n.getName(), n.getHeldBy(), n.getClient(), n.getAnnotation(), n.getPeer(),
-            duration(n.getHeldFor()));
+            Settings.duration(n.getHeldFor()));
     }
 
     static HolderInfo of(Queued q) {
         return new HolderInfo(q.getName(), q.getHeldBy(), q.getClient(), q.getAnnotation(), q.getPeer(),
-            duration(q.getHeldFor()));
-    }
-
-    private static Duration duration(com.google.protobuf.Duration d) {
-        return Duration.ofSeconds(d.getSeconds(), d.getNanos());
+            Settings.duration(q.getHeldFor()));
     }
 
     /** As a person would say it, such as {@code billing (nightly) from 10.0.0.7:40312 for 12 s}; empty if unknown. */

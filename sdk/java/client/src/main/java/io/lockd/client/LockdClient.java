@@ -2,7 +2,10 @@ package io.lockd.client;
 
 import io.lockd.client.internal.Call.Answer;
 import io.lockd.client.internal.Engine;
+import io.lockd.client.internal.Failure;
+import io.lockd.client.internal.Fault;
 import io.lockd.client.internal.Inquiry;
+import io.lockd.client.internal.Settings;
 import io.lockd.client.internal.Watches;
 import io.lockd.client.locks.LockdLocks;
 import io.lockd.v1.HeldLock;
@@ -28,6 +31,9 @@ import java.util.stream.Collectors;
  * connection breaks, and opens a new session when that ends. All methods may be called by any thread.
  */
 public final class LockdClient implements AutoCloseable {
+    /** More than any session holds. */
+    private static final int MOST_HOLDS = 1_000_000;
+
     private final Engine engine;
     private final LockdLocks locks = new LockdLocks(this);
     private final Operator operator;
@@ -124,7 +130,7 @@ public final class LockdClient implements AutoCloseable {
         SessionRequest q = SessionRequest.newBuilder().setLook(Look.newBuilder().setName(name)).build();
         Answer a = Errors.await("look at \"" + name + '"', new Inquiry(engine, name, q).ask());
         LockState s = a.response().getLooked().getLock();
-        Duration ttl = Duration.ofSeconds(s.getTtl().getSeconds(), s.getTtl().getNanos());
+        Duration ttl = Settings.duration(s.getTtl());
         return new LockInfo(s.getName(), kindOf(s.getKindValue()), s.getHeld(), s.getHeldBy(), s.getClient(),
             s.getFence(),
             ttl, s.getHoldCount(), s.getHolders(), s.getLimit(), s.getWaiters(), s.getQueued(), s.getAnnotation());
@@ -143,7 +149,9 @@ public final class LockdClient implements AutoCloseable {
     public List<HoldInfo> holds(String prefix) {
         List<HoldInfo> all = new ArrayList<>();
         String page = "";
+        String last;
         do {
+            last = page;
             ListHolds.Builder list = ListHolds.newBuilder().setPrefix(prefix).setPageToken(page);
             SessionRequest q = SessionRequest.newBuilder().setListHolds(list).build();
             Answer a = Errors.await("list holds", new Inquiry(engine, prefix, q).ask());
@@ -152,6 +160,9 @@ public final class LockdClient implements AutoCloseable {
                     h.getHold().getFence(), h.getHoldCount(), h.getAuto(), h.getPermits()));
             }
             page = a.response().getHoldList().getNextPageToken();
+            if (!page.isEmpty() && (page.equals(last) || all.size() > MOST_HOLDS)) {
+                throw Errors.of("list holds", Failure.of(Fault.PROTOCOL, "the list has no end"));
+            }
         } while (!page.isEmpty());
         return all;
     }

@@ -125,8 +125,8 @@ public final class LockdClientBuilder {
 
     /**
      * Has a function told when the relation with the server changes, in order, by the thread for such calls. After
-     * close no call begins. It is told of the clients of {@link LockdClient#withTtl}, too: {@link Status#ttl} says
-     * which.
+     * close no call begins. Of more than 64 changes that a slow function was not told yet the oldest are passed over.
+     * It is told of the clients of {@link LockdClient#withTtl}, too: {@link Status#ttl} says which.
      */
     public LockdClientBuilder onStatus(Consumer<Status> told) {
         onStatus = told;
@@ -157,8 +157,8 @@ public final class LockdClientBuilder {
             -> told.accept(new Status(Status.State.valueOf(n.state()),
             Duration.ofNanos(n.validNanos()), n.why() == null ? "" : n.why().toString(), n.session(),
             Duration.ofNanos(n.ttlNanos())));
-        Settings settings = new Settings(Addresses.read(addresses), admin, open.build(), answer.toNanos(),
-            connectWait.toNanos(), files, tokenFile, news, executor);
+        Settings settings = new Settings(Addresses.read(addresses), admin, open.build(),
+            Settings.nanos(answer), Settings.nanos(connectWait), files, tokenFile, news, executor);
         Engine engine = new Engine(settings, open.getClientName().isEmpty() ? "client" : open.getClientName());
         try {
             engine.channels().check();

@@ -4,6 +4,7 @@ import io.lockd.client.internal.AcquireAsk;
 import io.lockd.client.internal.Call.Answer;
 import io.lockd.client.internal.Engine;
 import io.lockd.client.internal.Grant;
+import io.lockd.client.internal.Settings;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
@@ -79,12 +80,12 @@ public abstract class Request<R extends Request<R, H>, H> {
 
     /**
      * Bounds the wait, also while there is no connection; then {@link LockTimeoutException}. Zero tries once, and
-     * throws
-     * {@link LockHeldException} if the lock is busy. A server that does not answer gets the answer timeout beyond that;
-     * then {@link OutcomeUnknownException}. Without it the wait has no bound.
+     * throws {@link LockHeldException} if the lock is busy. A server that does not answer gets the answer timeout
+     * beyond that; then {@link OutcomeUnknownException}. Without it, and with more than ten years, the wait has no
+     * bound.
      */
     public R waitUpTo(Duration wait) {
-        patience = Math.max(wait.toNanos(), 0);
+        patience = wait.compareTo(Settings.LONGEST) > 0 ? FOR_EVER : Math.max(Settings.nanos(wait), 0);
         return self();
     }
 
@@ -93,7 +94,7 @@ public abstract class Request<R extends Request<R, H>, H> {
         if (lease.isNegative() || lease.isZero()) {
             throw new IllegalArgumentException("a lease of " + lease);
         }
-        this.lease = lease.toNanos();
+        this.lease = Settings.nanos(lease);
         return self();
     }
 
@@ -106,7 +107,7 @@ public abstract class Request<R extends Request<R, H>, H> {
         if (most.isNegative() || most.isZero()) {
             throw new IllegalArgumentException("held for " + most);
         }
-        maxHold = most.toNanos();
+        maxHold = Settings.nanos(most);
         return self();
     }
 

@@ -6,6 +6,7 @@ import java.io.OutputStream;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.time.Duration;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -16,6 +17,7 @@ final class Proxy implements AutoCloseable {
     private final int port;
     private volatile boolean cut;
     private volatile boolean losesAnswers;
+    private volatile Duration far = Duration.ZERO;
     private volatile boolean kept;
 
     Proxy(String target) throws IOException {
@@ -36,6 +38,11 @@ final class Proxy implements AutoCloseable {
     /** Has nothing pass any more, or all again. */
     void cut(boolean on) {
         cut = on;
+    }
+
+    /** Has all that passes take so long, each way. */
+    void far(Duration way) {
+        far = way;
     }
 
     /** Has answers be lost from now on. */
@@ -70,13 +77,21 @@ final class Proxy implements AutoCloseable {
                 for (; cut; Thread.sleep(1)) {
                     kept = true;
                 }
+                Thread.sleep(far.toMillis());
                 if (!answers || !losesAnswers) {
                     out.write(buffer, 0, n);
                 }
             }
         } catch (IOException | InterruptedException e) {
             // it ends
+        } finally {
+            sockets.remove(from);
         }
+    }
+
+    /** How many ways through it are open. */
+    int connections() {
+        return (sockets.size() + 1) / 2;
     }
 
     @Override

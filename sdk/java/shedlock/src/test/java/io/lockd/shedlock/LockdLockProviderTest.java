@@ -14,6 +14,9 @@ import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import net.javacrumbs.shedlock.core.ClockProvider;
@@ -22,6 +25,7 @@ import net.javacrumbs.shedlock.core.LockConfiguration;
 import net.javacrumbs.shedlock.core.LockProvider;
 import net.javacrumbs.shedlock.core.LockingTaskExecutor;
 import net.javacrumbs.shedlock.core.SimpleLock;
+import net.javacrumbs.shedlock.support.KeepAliveLockProvider;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -157,6 +161,33 @@ class LockdLockProviderTest {
         least.unlock();
         assertTrue(isLocked("longer"));
         assertThrows(IllegalStateException.class, () -> least.extend(LONG, Duration.ZERO));
+    }
+
+    /** ShedLock's own keeper extends the lock of a task for as long as that runs. */
+    @Test
+    void isKeptAlive() throws Exception {
+        ScheduledExecutorService soon = new ScheduledThreadPoolExecutor(1) {
+            @Override
+            public ScheduledFuture<?> scheduleAtFixedRate(Runnable task, long first, long period, TimeUnit unit) {
+                return super.scheduleAtFixedRate(task, 50, 50, TimeUnit.MILLISECONDS);
+            }
+        };
+        try {
+            Duration most = Duration.ofSeconds(30); // the least that the keeper takes
+            long began = System.nanoTime();
+            SimpleLock kept = new KeepAliveLockProvider(provider, soon).lock(task("kept", most, Duration.ZERO))
+                .orElseThrow();
+            boolean extended = false;
+            for (long ran = 0; !extended && ran < LONG.toNanos() / 5; ran = System.nanoTime() - began) {
+                extended = ran > 3_000_000_000L && client.look("tasks/kept").ttl().getSeconds() >= 28;
+                Thread.sleep(20);
+            }
+            assertTrue(extended);
+            kept.unlock();
+            assertFalse(isLocked("kept"));
+        } finally {
+            soon.shutdownNow();
+        }
     }
 
     @Test

@@ -107,6 +107,27 @@ class LockdLockRegistryTest {
         assertThrows(IllegalMonitorStateException.class, lock::unlock);
     }
 
+    /** What java.util.concurrent.locks says of a Lock, whose contract Spring refers to. */
+    @Test
+    void aLockIsOneOfJavaUtilConcurrent() throws Exception {
+        DistributedLock lock = registry.obtain("contract");
+        assertThrows(UnsupportedOperationException.class, lock::newCondition);
+        assertThrows(NullPointerException.class, () -> registry.obtain(null));
+        assertThrows(IllegalArgumentException.class, () -> lock.lock(Duration.ZERO));
+        lock.lock();
+        FutureTask<Boolean> waits = begin(() -> {
+            boolean got = otherRegistry.obtain("contract").tryLock(Long.MAX_VALUE, TimeUnit.SECONDS);
+            otherRegistry.obtain("contract").unlock();
+            return got;
+        });
+        until(() -> client.look("spring/contract").waiters() == 1);
+        assertFalse(elsewhere(() -> lock.tryLock(0, TimeUnit.SECONDS)).booleanValue());
+        Thread.currentThread().interrupt();
+        assertThrows(InterruptedException.class, () -> lock.tryLock(1, TimeUnit.SECONDS));
+        lock.unlock();
+        assertTrue(waits.get(1, TimeUnit.MINUTES).booleanValue());
+    }
+
     @Test
     void anotherThreadCannotUnlock() throws Exception {
         DistributedLock lock = registry.obtain("mine");

@@ -2,6 +2,7 @@ package io.lockd.client.internal;
 
 import io.lockd.v1.Acquire;
 import io.lockd.v1.AcquireItem;
+import io.lockd.v1.Hold;
 import io.lockd.v1.Limits;
 import io.lockd.v1.LockKind;
 import io.lockd.v1.Queued;
@@ -26,8 +27,8 @@ public final class AcquireAsk extends Ask {
 
     private final Spec spec;
     private final Acquire acquire;
-    private final IntConsumer onQueued;
-    private final Consumer<Queued> onHeld;
+    private final Unread<Integer> positions;
+    private final Unread<Queued> holders;
     private final long begun;
     private final long end;
     private boolean asked;
@@ -37,8 +38,8 @@ public final class AcquireAsk extends Ask {
     public AcquireAsk(Engine engine, Spec spec, IntConsumer onQueued, Consumer<Queued> onHeld) {
         super(engine);
         this.spec = spec;
-        this.onQueued = onQueued;
-        this.onHeld = onHeld;
+        positions = onQueued == null ? null : new Unread<>(engine.callbacks, onQueued::accept);
+        holders = onHeld == null ? null : new Unread<>(engine.callbacks, onHeld);
         this.acquire = message(spec, onHeld != null);
         begun = engine.loop.now();
         end = begun + Math.max(spec.patience(), 0);
@@ -89,16 +90,25 @@ public final class AcquireAsk extends Ask {
         return spec.items().size();
     }
 
+    /** Whether holds are what was asked for. */
+    boolean grantedBy(List<Hold> holds) {
+        boolean right = holds.size() == count();
+        for (int i = 0; right && i < count(); i++) {
+            Item asked = spec.items().get(i);
+            right = holds.get(i).getName().equals(asked.name()) && holds.get(i).getKindValue() == asked.kind();
+        }
+        return right;
+    }
+
     /** Has the caller told what is new, in the thread for its functions. again: not for the first time on a stream. */
     void queued(Queued q, boolean again) {
         int now = q.getPosition();
-        if (onQueued != null && !(again && now == position)) {
-            engine.callbacks.execute(() -> onQueued.accept(now));
+        if (positions != null && !(again && now == position)) {
+            positions.put(now);
         }
         position = now;
-        if (onHeld != null && !(q.getHeldBy().isEmpty() && q.getClient().isEmpty())) {
-            Queued by = q.getName().isEmpty() ? q.toBuilder().setName(spec.items().get(0).name()).build() : q;
-            engine.callbacks.execute(() -> onHeld.accept(by));
+        if (holders != null && !(q.getHeldBy().isEmpty() && q.getClient().isEmpty())) {
+            holders.put(q.getName().isEmpty() ? q.toBuilder().setName(spec.items().get(0).name()).build() : q);
         }
     }
 

@@ -134,6 +134,9 @@ public abstract class Ask {
     private void send(Session s) {
         long now = engine.loop.now();
         Failure no = until != 0 && until <= now ? Failure.of(late, lateText(late)) : refused(s.limits);
+        if (no == null && s.pending.size() >= Engine.MAX_ASKS) { // nobody waits for most of them any more
+            no = Failure.invalid("QUOTA_REQUESTS", "the server leaves too many requests without an answer");
+        }
         if (no != null) {
             done(Answer.failed(no, true));
             return;

@@ -9,6 +9,8 @@ import io.lockd.v1.Validity;
  */
 final class Beats {
     private static final int KEPT = 64;
+    /** More than any time that matters. What a server tells is cut to it, so that no sum or product overflows. */
+    private static final long LONGEST_SECONDS = 10L * 365 * 24 * 3600;
 
     /** When Open was sent. */
     final long opened;
@@ -46,7 +48,7 @@ final class Beats {
     }
 
     static long nanos(Duration d) {
-        return d.getSeconds() * 1_000_000_000L + d.getNanos();
+        return Math.max(-LONGEST_SECONDS, Math.min(d.getSeconds(), LONGEST_SECONDS)) * 1_000_000_000L + d.getNanos();
     }
 
     static Duration duration(long nanos) {

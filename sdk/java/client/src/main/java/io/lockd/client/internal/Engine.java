@@ -18,7 +18,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  */
 public final class Engine {
     /** How many requests of a client may be without an answer. */
-    private static final int MAX_ASKS = 100_000;
+    static final int MAX_ASKS = 100_000;
     private static final long MIN_BACKOFF = 50_000_000L;
     private static final long MAX_BACKOFF = 3_000_000_000L;
 
@@ -28,6 +28,7 @@ public final class Engine {
     final Callbacks callbacks;
     final Channels channels;
     final Watches watches;
+    private final Unread<Settings.News> status;
     private final AtomicInteger asks = new AtomicInteger();
     private final CompletableFuture<Boolean> left = new CompletableFuture<>();
 
@@ -62,12 +63,13 @@ public final class Engine {
         loop = new Loop("lockd-" + name);
         channels = new Channels(settings, loop);
         watches = new Watches(this);
+        status = new Unread<>(callbacks, settings.onStatus);
         callbacks.execute(() -> { }); // what it needs is there before the first loss
     }
 
     /** One like it, of another session TTL. The same thread calls the functions of both. */
     public Engine withTtl(Duration ttl) {
-        return new Engine(settings.withTtl(ttl.toNanos()), name + '-' + ttl, new Callbacks(callbacks));
+        return new Engine(settings.withTtl(Settings.nanos(ttl)), name + '-' + ttl, new Callbacks(callbacks));
     }
 
     /** What was asked for; zero if nothing was. */
@@ -127,10 +129,10 @@ public final class Engine {
         return answer;
     }
 
+    /** Has the program told of a change. The loop calls it. */
     void tell(String state, long validNanos, Failure why, String id) {
         if (settings.onStatus != null) {
-            callbacks.execute(() -> settings.onStatus.accept(new Settings.News(state, validNanos, why, id,
-                Beats.nanos(settings.open.getSessionTtl()))));
+            status.put(new Settings.News(state, validNanos, why, id, Beats.nanos(settings.open.getSessionTtl())));
         }
     }
 

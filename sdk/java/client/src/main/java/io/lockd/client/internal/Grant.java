@@ -60,7 +60,7 @@ public final class Grant {
     }
 
     public int kind() {
-        return hold.key.kind().getNumber();
+        return hold.key.kind();
     }
 
     public Engine engine() {
@@ -156,7 +156,7 @@ public final class Grant {
 
     private Release.Builder releaseOf(int keep) {
         Hold.Key key = hold.key;
-        return Release.newBuilder().setName(key.name()).setKind(key.kind()).setHolder(key.holder()).setFence(fence)
+        return Release.newBuilder().setName(key.name()).setKindValue(key.kind()).setHolder(key.holder()).setFence(fence)
             .setKeep(keep);
     }
 
@@ -170,7 +170,7 @@ public final class Grant {
     /** Asks for another lease: 0 nanoseconds are an auto lease. With mustBeFixed one that is renewed is refused. */
     public CompletableFuture<Answer> extend(long lease, boolean mayShorten, boolean mustBeFixed) {
         Hold.Key key = hold.key;
-        Extend.Builder e = Extend.newBuilder().setName(key.name()).setKind(key.kind()).setHolder(key.holder())
+        Extend.Builder e = Extend.newBuilder().setName(key.name()).setKindValue(key.kind()).setHolder(key.holder())
             .setFence(fence).setMayShorten(mayShorten);
         if (lease > 0) {
             e.setLease(Beats.duration(lease));
@@ -182,7 +182,7 @@ public final class Grant {
 
     io.lockd.v1.Hold proto() {
         Hold.Key key = hold.key;
-        return io.lockd.v1.Hold.newBuilder().setName(key.name()).setKind(key.kind()).setHolder(key.holder())
+        return io.lockd.v1.Hold.newBuilder().setName(key.name()).setKindValue(key.kind()).setHolder(key.holder())
             .setFence(fence).setAcquiredBy(acquiredBy).build();
     }
 }

@@ -5,6 +5,7 @@ import io.lockd.v1.Granted;
 import io.lockd.v1.HeartbeatAck;
 import io.lockd.v1.NotGranted;
 import io.lockd.v1.SessionResponse;
+import io.lockd.v1.SessionResponse.MessageCase;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -42,6 +43,9 @@ final class Heard {
                 engine.watches.refused(m.getUnwatched().getName(), Failure.of(m.getUnwatched().getFailure()));
                 break;
             case DRAINING:
+                if (st.draining) { // that is no news
+                    break;
+                }
                 st.draining = true;
                 if (st.epoch > 1) { // perhaps each stream is to be left again, as long as its token is about to expire
                     st.count();
@@ -89,17 +93,49 @@ final class Heard {
         if (c == null) {
             return;
         }
+        st.answered++;
         if (c.extended != null && c.extended.hold.shortening == c) { // a later one may still be under way
             c.extended.hold.shortening = null;
         }
+        c.reply(answers(c, m) ? answerOf(st, c, m) : Answer.failed(Failure.of(Fault.PROTOCOL,
+            c.request.getMessageCase() + " was answered with " + m.getMessageCase()), false));
+        s.leaveIfIdle();
+    }
+
+    /** Whether a message can answer a call. A failure always can. */
+    private static boolean answers(Call c, SessionResponse m) {
+        MessageCase told = m.getMessageCase();
+        if (m.getResult().getFailure().getCode() != 0) {
+            return true;
+        }
+        switch (c.request.getMessageCase()) {
+            case ACQUIRE:
+                return told == MessageCase.GRANTED || told == MessageCase.NOT_GRANTED;
+            case RELEASE:
+                return told == MessageCase.RELEASED;
+            case EXTEND:
+                return told == MessageCase.EXTENDED;
+            case LOOK:
+                return told == MessageCase.LOOKED;
+            case LIST_HOLDS:
+                return told == MessageCase.HOLD_LIST;
+            case SET_LIMIT:
+                return told == MessageCase.LIMIT_SET;
+            default:
+                return told == MessageCase.RESULT;
+        }
+    }
+
+    /** Takes in what a call is answered. */
+    private static Answer answerOf(Stream st, Call c, SessionResponse m) {
         List<Grant> grants = List.of();
         Failure failure = null;
         int left = 0;
         switch (m.getMessageCase()) {
             case GRANTED:
                 grants = granted(st, c, m.getGranted());
-                failure = grants == null ? Failure.of(Fault.PROTOCOL, "a grant of more or less than was asked for")
-                    : null;
+                failure = grants == null
+                    ? Failure.of(Fault.PROTOCOL, "a grant of something else than was asked for") : null;
                 break;
             case RELEASED:
                 left = m.getReleased().getRemaining();
@@ -111,9 +147,7 @@ final class Heard {
                 failure = notGranted(c, m.getNotGranted());
                 break;
             case EXTENDED:
-                if (c.extended != null) {
-                    s.extended(c, st.beats.deadline(m.getExtended().getValidity()));
-                }
+                st.session.extended(c, st.beats.deadline(m.getExtended().getValidity()));
                 break;
             case RESULT:
                 failure = Failure.of(m.getResult().getFailure());
@@ -125,8 +159,7 @@ final class Heard {
                 break;
             default:
         }
-        c.reply(new Answer(m, st, grants == null ? List.of() : grants, left, failure, false));
-        s.leaveIfIdle();
+        return new Answer(m, st, grants == null ? List.of() : grants, left, failure, false);
     }
 
     private static Failure notGranted(Call c, NotGranted n) {
@@ -148,7 +181,7 @@ final class Heard {
      */
     private static List<Grant> granted(Stream st, Call c, Granted g) {
         Session s = st.session;
-        boolean right = c.asks != null && g.getHoldsCount() == c.asks.count();
+        boolean right = c.asks.grantedBy(g.getHoldsList());
         long deadline = st.beats.deadline(g.getValidity());
         long most = g.hasMaxHold() ? st.beats.deadline(g.getValidity(), g.getMaxHold()) : 0;
         List<Grant> grants = new ArrayList<>(g.getHoldsCount());

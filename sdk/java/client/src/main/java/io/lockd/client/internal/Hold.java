@@ -1,16 +1,15 @@
 package io.lockd.client.internal;
 
-import io.lockd.v1.LockKind;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 
 /** What a holder has of a name. The grants of a named holder share it, and live as long as each other. */
 final class Hold {
-    /** How a hold is known inside a session. */
-    record Key(String name, LockKind kind, String holder) {
+    /** How a hold is known inside a session. The kind is a number: a server may tell one that is not known here. */
+    record Key(String name, int kind, String holder) {
         static Key of(io.lockd.v1.Hold h) {
-            return new Key(h.getName(), h.getKind(), h.getHolder());
+            return new Key(h.getName(), h.getKindValue(), h.getHolder());
         }
     }
 

@@ -99,9 +99,9 @@ final class Resume {
     /** Ends an attempt that failed: the session goes on where it was, if it was anywhere. */
     void failed() {
         Stream st = session.parked;
+        session.stream = st;
+        session.parked = null;
         if (st != null) {
-            session.stream = st;
-            session.parked = null;
             st.decided();
         }
     }

@@ -1,6 +1,7 @@
 package io.lockd.client.internal;
 
 import io.lockd.v1.Open;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Executor;
 import java.util.function.Consumer;
@@ -12,6 +13,9 @@ public final class Settings {
 
     /** A change of the relation with the server. */
     public record News(String state, long validNanos, Failure why, String session, long ttlNanos) { }
+
+    /** More than anybody waits. */
+    public static final Duration LONGEST = Duration.ofDays(3650);
 
     final List<String> targets;
     final String admin;
@@ -34,6 +38,16 @@ public final class Settings {
         this.tokenFile = tokenFile;
         this.onStatus = onStatus;
         this.executor = executor;
+    }
+
+    /** A length of time in nanoseconds. It is cut to what is more than anybody waits, so that no sum overflows. */
+    public static long nanos(Duration d) {
+        return d.compareTo(LONGEST) < 0 ? d.toNanos() : LONGEST.toNanos();
+    }
+
+    /** What a server tells, cut likewise. */
+    public static Duration duration(com.google.protobuf.Duration d) {
+        return Duration.ofNanos(Beats.nanos(d));
     }
 
     /** The same with another TTL of the session. */

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// Where the programs of other languages are.
+const (
+	javaDir     = "java"
+	pythonBench = "../sdk/python/bench.py"
+	// pythonPath has the SDK and the stubs.
+	pythonPath = "../sdk/python/src:../api/gen/python"
+	// pythonVenv is made by scripts/ensure pythonsdk.
+	pythonVenv = "../.cache/pythonsdk/newest/bin/python"
+)
+
+// redissonName is that of the peer.
+const redissonName = "Redisson"
+
+// How long a JVM, and a Python, that has just started is left to become fast.
+const (
+	javaWarmUp   = 8 * time.Second // its compilers are still busy after half of that
+	pythonWarmUp = 500 * time.Millisecond
+)
+
+// way is one to lock with a program of another language.
+type way struct {
+	name     string
+	kind     kind
+	commands int // of Redis, for a pair
+	start    func(ctx context.Context, peer, addr string) (*told, error)
+	peer     string // what the program is told
+	redis    bool   // it asks Redis itself
+	beside   string // the name of the library of its language
+}
+
+const redisPy, redisPyAio = "Python: redis-py", "Python: redis-py, asyncio"
+
+// ways are the SDKs of other languages, each beside a bare loop on the stubs, and a library of that language.
+var ways = []way{
+	{"Java: SDK", ours, 4, startJava, "lockd", false, redissonName},
+	{"Java: bare loop on the stubs", echoed, 4, startJava, "stubs", false, redissonName},
+	{redissonName, java, 4, startJava, "redisson", true, redissonName},
+	{"Python: SDK", ours, 4, startPython, "lockd", false, redisPy},
+	{"Python: SDK, asyncio", ours, 4, startPython, "lockd.aio", false, redisPyAio},
+	{"Python: bare loop on the stubs", echoed, 4, startPython, "stubs", false, redisPy},
+	{redisPy, library, 2, startPython, "redis", true, redisPy},
+	{redisPyAio, library, 2, startPython, "redis.aio", true, redisPyAio},
+}
+
+// sdkCallers are as many as the SDKs are measured with.
+var sdkCallers = []int{1, 64}
+
+// open runs the program of a way, as a peer.
+func (w way) open(ctx context.Context, e env) (p peer, t *told, err error) {
+	addr := e.lockd[0].addr
+	if w.redis {
+		addr = e.redis.addr
+	}
+	if t, err = w.start(ctx, w.peer, addr); err != nil {
+		return peer{}, nil, fmt.Errorf("%s: %w", w.name, err)
+	}
+	return peer{w.name, w.kind, w.commands, t.open}, t, nil
+}
+
+func startJava(ctx context.Context, peer, addr string) (*told, error) {
+	if err := buildJava(ctx); err != nil {
+		return nil, err
+	}
+	target := filepath.Join(javaDir, "pairs/target")
+	return startTold(javaWarmUp, nil, "java", "-cp",
+		filepath.Join(target, "classes")+":"+filepath.Join(target, "lib", "*"), "io.lockd.bench.Pairs", peer, addr)
+}
+
+// javaBuilt says that the program of Java was made by this process.
+var javaBuilt bool
+
+func buildJava(ctx context.Context) error {
+	if javaBuilt {
+		return nil
+	}
+	for _, program := range []string{"java", "mvn"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return fmt.Errorf("%w; it comes with scripts/ensure java", err)
+		}
+	}
+	build := exec.CommandContext(ctx, "mvn", "--quiet", "--batch-mode", "--projects", "pairs", "--also-make", "package")
+	build.Dir = javaDir
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("mvn package: %w\n%s", err, out)
+	}
+	javaBuilt = true
+	return nil
+}
+
+func startPython(_ context.Context, peer, addr string) (*told, error) {
+	if _, err := os.Stat(pythonVenv); err != nil {
+		return nil, fmt.Errorf("%w; run: scripts/ensure pythonsdk", err)
+	}
+	env := []string{"PYTHONPATH=" + pythonPath, "PYTHONDONTWRITEBYTECODE=1"}
+	return startTold(pythonWarmUp, env, pythonVenv, pythonBench, peer, addr)
+}
+
+// compareSDKs measures the SDKs of other languages.
+func compareSDKs(ctx context.Context, e env, p plan) error {
+	var peers []peer
+	for _, w := range ways {
+		if !p.peers.MatchString(w.name) {
+			continue
+		}
+		peer, program, err := w.open(ctx, e)
+		if err != nil {
+			return err
+		}
+		defer program.kill()
+		peers = append(peers, peer)
+	}
+	for _, callers := range sdkCallers {
+		results, err := comparePairs(ctx, e, p, peers, callers)
+		if err != nil {
+			return err
+		}
+		printSDKs(callers, results)
+	}
+	return nil
+}
+
+// printSDKs shows each beside the library of its language.
+func printSDKs(callers int, results []peerPairs) {
+	if len(results) == 0 {
+		return
+	}
+	of := make(map[string]peerPairs)
+	for _, r := range results {
+		of[r.peer.name] = r
+	}
+	fmt.Printf("\nSDKs of other languages, callers: %d, median of %d rounds; CPU in us per pair\n\n", callers,
+		len(results[0].runs))
+	t := newTable("peer", "pairs/s", "least-most", "p50", "p99", "CPU Redis", "CPU lockd", "CPU client", "/ library")
+	for _, w := range ways {
+		if r := of[w.name]; len(r.runs) > 0 {
+			t.add(append(pairCells(r), ratio(beside(r, of[w.beside])))...)
+		}
+	}
+	t.print()
+}
+
+// beside is how many times as fast a peer is as another one: the median of the ratios of each round, so that what else
+// the machine does counts little.
+func beside(r, other peerPairs) float64 {
+	var all []float64
+	for i := range min(len(r.runs), len(other.runs)) {
+		all = append(all, r.runs[i].rate/other.runs[i].rate)
+	}
+	return median(all)
+}
+
+// startRedisson returns nil and why if there is no Java or no Maven.
+func startRedisson(ctx context.Context, e env) (t *told, missing string, err error) {
+	if t, err = startJava(ctx, "redisson", e.redis.addr); errors.Is(err, exec.ErrNotFound) {
+		return nil, err.Error(), nil
+	}
+	return t, "", err
+}
+
+// redissonPeer is Redisson as it is compared. If it is not there its name says why.
+func redissonPeer(t *told, missing string) peer {
+	if t == nil {
+		return peer{name: redissonName + ": " + missing, kind: java}
+	}
+	return peer{redissonName, java, 4, t.open}
+}
