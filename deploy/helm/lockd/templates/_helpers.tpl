@@ -61,7 +61,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 
 {{- define "lockd.config" -}}
 {{- $own := dict "listen" ":7420" "ops_listen" ":7421" "log" (dict "format" "json") }}
-{{- if .Values.http.enabled }}{{ $_ := set $own "http_listen" ":7423" }}{{ end }}
+{{- if .Values.http.enabled }}{{ $_ := set $own "http_listen" ":7424" }}{{ end }}
 {{- if .Values.tls.enabled }}
 {{- $tls := dict "cert_file" "/etc/lockd/tls/tls.crt" "key_file" "/etc/lockd/tls/tls.key" "min_version" .Values.tls.minVersion "client_certs" .Values.tls.clientCerts }}
 {{- if ne .Values.tls.clientCerts "none" }}
@@ -74,7 +74,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- with .Values.console }}
 {{- if .enabled }}
-{{- $_ := set $own "console_listen" ":7424" }}
+{{- $_ := set $own "console_listen" ":7423" }}
 {{- $console := dict "path" .path "hosts" .hosts }}
 {{- if .keySecret }}{{ $_ := set $console "key_file" "/etc/lockd/console/key" }}{{ end }}
 {{- $_ := set $own "console" $console }}
