@@ -224,21 +224,23 @@ type history struct {
 
 const mostEvents = 60
 
-// history has the newest events of a name. The API has the oldest first: it is asked for less and less of the past,
-// until all of that is one page.
+// history has the newest events of a name. The API has the oldest first: it is asked for more and more of the past,
+// until that is enough, or more than a page.
 func (a *asker) history(ctx context.Context, name string) (h history, err error) {
-	for _, past := range []time.Duration{0, time.Hour, 5 * time.Minute, 20 * time.Second, time.Second} {
+	for _, past := range []time.Duration{time.Second, 20 * time.Second, 5 * time.Minute, time.Hour, 0} {
 		in := &lockdv1.ListEventsRequest{Name: name, PageSize: mostHolds}
 		if past > 0 {
 			in.MaxAge = durationpb.New(past)
-			h.older = true
 		}
 		page, err := a.inspect.ListEvents(ctx, in)
 		if err != nil {
 			return h, err
 		}
-		h.events = page.GetEvents()
-		if page.GetNextPageToken() == "" {
+		if page.GetNextPageToken() != "" && len(h.events) > 0 { // the newest are not on it
+			break
+		}
+		h.events, h.older = page.GetEvents(), past > 0
+		if len(h.events) >= mostEvents || page.GetNextPageToken() != "" {
 			break
 		}
 	}

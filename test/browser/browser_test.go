@@ -217,6 +217,23 @@ func TestWhoMayDoLessSeesLess(t *testing.T) {
 	w.complainsOfNothing()
 }
 
+// Nobody who is not known has pages; what he has is as good to use.
+func TestTheLoginAndWhatIsWrong(t *testing.T) {
+	w := start(t)
+	for _, scheme := range []string{"light", "dark"} {
+		for path, text := range map[string]string{"/login": "Log in", "/nowhere": "There is no such page"} {
+			w.look(360, scheme)
+			w.open(w.url + path)
+			w.shows(text)
+			if got := w.run("document.documentElement.scrollWidth"); got != "360" {
+				t.Errorf("%s is %s wide on a phone", path, got)
+			}
+			w.axe(path + ", " + scheme)
+		}
+	}
+	w.complainsOfNothing()
+}
+
 func TestItIsReadWithoutAScript(t *testing.T) {
 	w := start(t)
 	w.lock(w.client("billing", 1), "invoice")

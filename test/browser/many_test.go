@@ -52,7 +52,7 @@ func TestManyLocksAndSessions(t *testing.T) {
 	}
 	wg.Wait()
 	for path, text := range map[string]string{
-		"/": "200 locks", "/?prefix=lock:7": "lock:7", "/sessions": "200 sessions", "/lock?name=lock:500:5": "program-500",
+		"/": "on this page", "/?prefix=lock:7": "lock:7", "/sessions": "200 sessions", "/lock?name=lock:500:5": "program-500",
 		"/blockers": "Nobody waits", "/health": "10000", "/clients": "everybody",
 	} {
 		began := time.Now()
