@@ -27,6 +27,7 @@ var examples = map[string]string{
 		"lockctl exec render --limit 3 -- ./render.sh    # at most three at a time\n" +
 		"lockctl exec account:17 --also :account:4 --also read:rates -- ./transfer.sh",
 	"extend":   "lockctl extend invoice \"$lease_id\" --lease 1m",
+	"end":      "lockctl end 5b1e7a52-0d1f-4c3a-9c7e-2f6d1c0b8e4a --force --reason 'its host burned down'",
 	"history":  "lockctl history orders/42\nlockctl history orders/42 --at 03:12",
 	"inspect":  "lockctl inspect orders/42\nlockctl inspect orders/42 -o json",
 	"limit":    "lockctl limit render\nlockctl limit render 5",
