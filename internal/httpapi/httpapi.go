@@ -123,6 +123,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if h.loopback && r.TLS == nil && r.Host != "" && !web.IsHere(r.Host) {
+		w.Header().Set("Connection", "close")
 		h.fail(w, errMisled)
 		return
 	}
