@@ -146,6 +146,7 @@ func TestLargeBodiesOfOthersHaveRoom(t *testing.T) {
 		_, err := io.WriteString(dial(t, "127.0.0.2", w.HTTP), begin+strings.Repeat(" ", 8000))
 		harness.Must(t, err)
 	}
+	harness.Until(t, "most are refused", func() bool { return w.Metric(open) <= 64+1 })
 	if said := saidOf(t, refused, begin+strings.Repeat(" ", 8000)); !strings.Contains(said, "429 ") {
 		t.Errorf("one more of the address is told %q", said)
 	}
@@ -170,7 +171,7 @@ func TestNobodyWritesToTheLog(t *testing.T) {
 			t.Errorf("%s: said is %q", header, said)
 		}
 	}
-	w.ask(http.StatusBadRequest, "GET", "/%0a"+mark, "")
+	_, _ = w.try(t.Context(), "GET", "/%0a"+mark, "")
 	if log := w.Stderr.String(); strings.Contains(log, mark) {
 		t.Errorf("the log has %s", log)
 	}
