@@ -91,6 +91,7 @@ func (a *App) offerHTTP() error {
 		return fmt.Errorf("offer HTTP: %w", err)
 	}
 	a.web = web.NewServer("http_listen", handler, a.log)
+	a.web.ConnState = rests
 	a.cleanups.add("http", closeTimeout, func(ctx context.Context) error {
 		calls.Stop()
 		if err := a.web.Shutdown(ctx); err != nil {
