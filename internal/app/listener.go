@@ -36,6 +36,9 @@ type capacity struct {
 	// makesRoom: who comes is let in also when it is full, and the oldest connection is closed for it, of the address
 	// that has the most. So nobody who is quick, as a probe is, can be kept away by connections that stay.
 	makesRoom bool
+	// ofIdle: only those make room on which nothing is asked, of the address that has the most of them. Their server says
+	// which these are, by rests.
+	ofIdle bool
 }
 
 // capacityForClients follows the limits of sessions. Clients must not take the last files of the process either:
