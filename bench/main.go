@@ -79,6 +79,8 @@ func run(args []string) error {
 		return runHistory(args[1:])
 	case len(args) > 0 && args[0] == securityCommand:
 		return runSecurity(args[1:])
+	case len(args) > 0 && args[0] == httpCommand:
+		return runHTTP(args[1:])
 	case len(args) > 0 && args[0] == floodCommand:
 		return runFlood(args[1:])
 	}

@@ -45,6 +45,9 @@ func run(args []string) int {
 			return fail(exitConfig, err)
 		}
 		fmt.Println(parsed.File, "is valid")
+		if clients := cfg.Security.ClientsFile; clients != "" {
+			fmt.Println(clients, "is valid")
+		}
 		return 0
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)

@@ -92,6 +92,7 @@ func (a *App) offerHTTP() error {
 		return fmt.Errorf("offer HTTP: %w", err)
 	}
 	a.web = web.NewServer("http_listen", handler, a.log)
+	a.web.ConnState = rests
 	a.stopWeb("http", a.web, calls.Stop)
 	return nil
 }

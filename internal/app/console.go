@@ -25,6 +25,7 @@ func (a *App) offerConsole(examine func(context.Context) []lock.Finding) error {
 		return fmt.Errorf("%w: console.key_file: %w", ErrConfig, err)
 	}
 	a.console = web.NewServer("console_listen", pages, a.log)
+	a.console.ConnState = rests
 	a.stopWeb("console", a.console, pages.Close)
 	return nil
 }

@@ -1,9 +1,11 @@
 package app
 
 import (
+	"crypto/tls"
 	"errors"
 	"math"
 	"net"
+	"net/http"
 	"sync"
 	"syscall"
 
@@ -34,6 +36,9 @@ type capacity struct {
 	// makesRoom: who comes is let in also when it is full, and the oldest connection is closed for it, of the address
 	// that has the most. So nobody who is quick, as a probe is, can be kept away by connections that stay.
 	makesRoom bool
+	// ofIdle: only those make room on which nothing is asked, of the address that has the most of them. Their server says
+	// which these are, by rests.
+	ofIdle bool
 }
 
 // capacityForClients follows the limits of sessions. Clients must not take the last files of the process either:
@@ -53,7 +58,7 @@ func capacityForClients(c config.Config, files int) capacity {
 // capacityForHTTP follows the limit of calls that may wait: there is one at a time on a connection. They take an eighth
 // of the files at most, of which listen has so many fewer.
 func capacityForHTTP(c config.Config, files int) capacity {
-	r := capacity{all: httpConnections}
+	r := capacity{all: httpConnections, makesRoom: true, ofIdle: true}
 	if files > 0 {
 		r.all = min(r.all, files/8)
 	}
@@ -86,6 +91,7 @@ type listener struct {
 
 	mu   sync.Mutex // guards the fields below
 	all  map[lock.Tenant]map[*accepted]struct{}
+	idle map[lock.Tenant]int // of all
 	n    int
 	last uint64 // number of a connection
 }
@@ -97,6 +103,7 @@ type accepted struct {
 	of      *listener
 	address lock.Tenant
 	number  uint64
+	idle    bool // guarded by of.mu
 }
 
 // bounded bounds one of our addresses, by its key of the configuration.
@@ -110,7 +117,8 @@ func bounded(key string, l net.Listener, c capacity, log *zap.Logger, reg promet
 	}
 	out := &listener{
 		Listener: l, capacity: c, all: make(map[lock.Tenant]map[*accepted]struct{}),
-		log: log.With(zap.String(observe.KeyEndpoint, key)),
+		idle: make(map[lock.Tenant]int),
+		log:  log.With(zap.String(observe.KeyEndpoint, key)),
 		refused: counter("connections_refused_total",
 			"Connections that were closed at once, as there were too many, by our address."),
 		closed: counter("connections_displaced_total",
@@ -168,17 +176,23 @@ func (l *listener) fullLocked(address lock.Tenant) bool {
 // makeRoomLocked closes the oldest connection of an address that has as many as it may, or else of the one that has the
 // most. Of several, it is the one of the address that comes, or any.
 func (l *listener) makeRoomLocked(address lock.Tenant) {
+	many := func(of lock.Tenant) int {
+		if l.ofIdle {
+			return l.idle[of]
+		}
+		return len(l.all[of])
+	}
 	most := address
 	if len(l.all[address]) < l.each {
-		for other, all := range l.all {
-			if len(all) > len(l.all[most]) {
+		for other := range l.all {
+			if many(other) > many(most) {
 				most = other
 			}
 		}
 	}
 	var oldest *accepted
 	for c := range l.all[most] {
-		if oldest == nil || c.number < oldest.number {
+		if (c.idle || !l.ofIdle) && (oldest == nil || c.number < oldest.number) {
 			oldest = c
 		}
 	}
@@ -197,10 +211,40 @@ func (l *listener) leaveLocked(c *accepted) {
 		return
 	}
 	delete(all, c)
+	l.restsLocked(c, false)
 	if len(all) == 0 {
 		delete(l.all, c.address)
 	}
 	l.n--
+}
+
+// restsLocked notes whether nothing is asked on a connection.
+func (l *listener) restsLocked(c *accepted, idle bool) {
+	if c.idle == idle {
+		return
+	}
+	c.idle = idle
+	if idle {
+		l.idle[c.address]++
+	} else if l.idle[c.address]--; l.idle[c.address] == 0 {
+		delete(l.idle, c.address)
+	}
+}
+
+// rests is what a server of HTTP says of its connections.
+func rests(c net.Conn, state http.ConnState) {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	in, ok := c.(*accepted)
+	if !ok {
+		return
+	}
+	in.of.mu.Lock()
+	defer in.of.mu.Unlock()
+	if _, stays := in.of.all[in.address][in]; stays {
+		in.of.restsLocked(in, state == http.StateIdle || state == http.StateNew)
+	}
 }
 
 func (l *listener) count() float64 {

@@ -136,3 +136,42 @@ func TestClientsLeaveFilesForRedis(t *testing.T) {
 		t.Errorf("without a limit: got %+v", got)
 	}
 }
+
+// Who keeps connections on which nothing is asked, from few addresses, keeps nobody from coming by HTTP. A request that
+// waits is not cut for others.
+func TestIdleConnectionsMakeRoom(t *testing.T) {
+	cfg := testConfig()
+	cfg.HTTPListen, cfg.Limits.WaitsPerAddress = "127.0.0.1:0", httpConnections
+	a, _ := startWith(t, cfg, zap.NewNop())
+	waits := func(wait string) net.Conn {
+		c := dialFrom(t, "127.0.0.2", a.HTTPAddr())
+		body := fmt.Sprintf(`{"name":"a","lease":"2m","wait":%q}`, wait)
+		_, err := fmt.Fprintf(c, "POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		must(t, err)
+		return c
+	}
+	answered := func(c net.Conn) {
+		_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+		_, err := c.Read(make([]byte, 1))
+		must(t, err)
+	}
+	answered(waits("0s"))
+	waiting := waits("1m") // the oldest but one of an address that will have many
+	all := a.listeners[atHTTP].(*listener)
+	all.mu.Lock()
+	all.capacity.all, all.each = 40, 20
+	all.mu.Unlock()
+	for i := range 3 {
+		for range 20 {
+			c := dialFrom(t, fmt.Sprint("127.0.0.", 2+i), a.HTTPAddr())
+			_, _ = io.WriteString(c, "GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			answered(c)
+		}
+	}
+	for _, from := range []string{"127.0.0.1", "127.0.0.2", "127.0.0.99"} { // with many, with most, and with none
+		probe(t, from, "http://"+a.HTTPAddr()+"/v1/status")
+	}
+	if sentAway(waiting, 100*time.Millisecond) {
+		t.Error("a request that waited was cut")
+	}
+}

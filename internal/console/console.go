@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -31,11 +32,12 @@ import (
 // Calls makes calls.
 type Calls interface {
 	grpc.ClientConnInterface
-	// Visit lets somebody in, from an address, over TLS unless secure is nil, with what he says of who he is. A call is
-	// made with the context that is returned. The error is a status. Leave is called when the answer was read, or will
-	// not be, whether or not there is an error.
-	Visit(ctx context.Context, from string, secure *tls.ConnectionState, authorization []string) (
-		inside context.Context, leave func(), err error)
+	// Visit lets somebody in, from an address, over TLS unless secure is nil, with what he says of who he is, for a price
+	// besides. A call is made with the context that is returned. The error is a status. Leave is called when the answer
+	// was read, or will not be, whether or not there is an error.
+	Visit(
+		ctx context.Context, from string, secure *tls.ConnectionState, authorization []string, price time.Duration,
+	) (inside context.Context, leave func(), err error)
 }
 
 // Config is what a Console is told at its start.

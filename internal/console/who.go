@@ -40,7 +40,7 @@ type shown struct {
 // Invoke implements grpc.ClientConnInterface. Each call is a visit: else a look of several calls would keep the room of
 // all of them.
 func (s *shown) Invoke(ctx context.Context, method string, in, out any, opts ...grpc.CallOption) error {
-	ctx, leave, err := s.Visit(ctx, s.from, s.secure, s.authorization)
+	ctx, leave, err := s.Visit(ctx, s.from, s.secure, s.authorization, 0)
 	defer leave()
 	if err != nil {
 		return err

@@ -73,11 +73,11 @@ func (r remote) String() string { return string(r) }
 
 // Visit lets a request in, which came from an address and over TLS unless secure is nil. Calls are made with the
 // context that it returns. Call leave when the answer was read, or will not be: until then it takes its tenant's room.
-// What the other protocol costs is paid by the address, for which the request may have to wait; or it is refused, with
-// a status.
-func (l *Local) Visit(ctx context.Context, from string, secure *tls.ConnectionState, authorization []string) (
-	inside context.Context, leave func(), err error,
-) {
+// What the other protocol costs is paid by the address, with a price besides for what is large, for which the request
+// may have to wait; or it is refused, with a status.
+func (l *Local) Visit(
+	ctx context.Context, from string, secure *tls.ConnectionState, authorization []string, price time.Duration,
+) (inside context.Context, leave func(), err error) {
 	p := &peer.Peer{Addr: remote(from)}
 	if secure != nil {
 		p.AuthInfo = credentials.TLSInfo{State: *secure}
@@ -85,8 +85,13 @@ func (l *Local) Visit(ctx context.Context, from string, secure *tls.ConnectionSt
 	v := &visit{leave: func() {}}
 	ctx = context.WithValue(peer.NewContext(ctx, p), visitKey{}, v)
 	ctx = metadata.NewOutgoingContext(ctx, metadata.MD{"authorization": authorization})
-	err = l.b.Tenants().Work(ctx, limits.TenantOf(from), limits.Unary, limits.UnaryPatience)
+	err = l.b.Tenants().Work(ctx, limits.TenantOf(from), limits.Unary+price, limits.UnaryPatience)
 	return ctx, func() { v.leave() }, toStatus(err)
+}
+
+// Pay has an address pay for what one of its requests turned out to cost besides. It does not wait for that.
+func (l *Local) Pay(from string, price time.Duration) {
+	l.b.Tenants().Spend(limits.TenantOf(from), price)
 }
 
 // Invoke implements grpc.ClientConnInterface. The context is one of Visit.

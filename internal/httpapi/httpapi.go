@@ -16,14 +16,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
-	"github.com/grpc-ecosystem/grpc-gateway/v2/utilities"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -44,11 +41,13 @@ import (
 // Calls makes the calls of a request.
 type Calls interface {
 	grpc.ClientConnInterface
-	// Visit lets a request in, from an address, over TLS unless secure is nil, with what it says of who it is. Its calls
-	// are made with the context that is returned. The error is a status. Leave is called when the answer was read, or
-	// will not be, whether or not there is an error.
-	Visit(ctx context.Context, from string, secure *tls.ConnectionState, authorization []string) (
+	// Visit lets a request in, from an address, over TLS unless secure is nil, with what it says of who it is, and with
+	// the price of its header. Its calls are made with the context that is returned. The error is a status. Leave is
+	// called when the answer was read, or will not be, whether or not there is an error.
+	Visit(ctx context.Context, from string, secure *tls.ConnectionState, authorization []string, price time.Duration) (
 		inside context.Context, leave func(), err error)
+	// Pay has an address pay for what a request of it costs besides.
+	Pay(from string, price time.Duration)
 }
 
 type handler struct {
@@ -56,8 +55,9 @@ type handler struct {
 	locks   lockdv1.LockServiceClient
 	inspect lockdv1.InspectServiceClient
 	mux     *runtime.ServeMux
-	json    *runtime.JSONPb
+	json    *strictJSON
 	bodies  *web.Bodies
+	foreign *http.CrossOriginProtection
 	most    time.Duration // a lease
 
 	loopback bool
@@ -68,8 +68,9 @@ type handler struct {
 func New(calls Calls, l limits.Limits, loopback bool) (http.Handler, error) {
 	h := &handler{
 		calls: calls, locks: lockdv1.NewLockServiceClient(calls), inspect: lockdv1.NewInspectServiceClient(calls),
-		json:   &runtime.JSONPb{MarshalOptions: protojson.MarshalOptions{EmitDefaultValues: true}},
-		bodies: web.NewBodies(bodyBytes(l)), most: l.MaxLease, loopback: loopback,
+		json:   &strictJSON{runtime.JSONPb{MarshalOptions: protojson.MarshalOptions{EmitDefaultValues: true}}},
+		bodies: web.NewBodies(bodyBytes(l)), foreign: http.NewCrossOriginProtection(), most: l.MaxLease,
+		loopback: loopback,
 	}
 	beStrict()
 	h.mux = runtime.NewServeMux(
@@ -95,12 +96,7 @@ func New(calls Calls, l limits.Limits, loopback bool) (http.Handler, error) {
 		gateway.RegisterLockServiceHandlerClient(ctx, h.mux, h.locks),
 		gateway.RegisterInspectServiceHandlerClient(ctx, h.mux, h.inspect),
 		gateway.RegisterAdminServiceHandlerClient(ctx, h.mux, lockdv1.NewAdminServiceClient(calls)))
-	// A page of another site must not have a browser take locks of a lockd that its user can reach.
-	foreign := http.NewCrossOriginProtection()
-	foreign.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		h.fail(w, refusal(codes.PermissionDenied, "FORBIDDEN", "a browser asks for the page of another site"))
-	}))
-	return foreign.Handler(h), err
+	return h, err
 }
 
 // bodyBytes is how many bytes a body may have: some more than the message of a call, for what JSON has to escape.
@@ -111,23 +107,23 @@ func bodyBytes(l limits.Limits) int {
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	ctx, leave, err := h.calls.Visit(r.Context(), r.RemoteAddr, r.TLS, authorization(r))
+	ctx, leave, err := h.calls.Visit(r.Context(), r.RemoteAddr, r.TLS, authorization(r), priceOfHeader(r))
 	defer leave()
+	if err == nil {
+		err = h.acceptable(r)
+	}
 	if err != nil {
 		h.fail(w, err)
 		return
 	}
 	body, err := h.bodies.Read(w, r)
+	h.calls.Pay(r.RemoteAddr, priceOfBody(r, len(body)))
 	if err != nil {
 		h.fail(w, unread(err))
 		return
 	}
-	if h.loopback && r.TLS == nil && r.Host != "" && !web.IsHere(r.Host) {
-		w.Header().Set("Connection", "close")
-		h.fail(w, errMisled)
-		return
-	}
 	r = r.WithContext(ctx)
+	r.Header.Del("Content-Type") // all is JSON here; the gateway would log one that it cannot read, as it is
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	switch path := r.URL.Path; {
 	case path == "/openapi.json" && r.Method == http.MethodGet:
@@ -140,13 +136,29 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// acceptable is the refusal of a request that means something else to somebody on its way, or to a browser.
+func (h *handler) acceptable(r *http.Request) error {
+	switch {
+	case h.foreign.Check(r) != nil: // it would have a browser take locks of a lockd that its user can reach
+		return refusal(codes.PermissionDenied, "FORBIDDEN", "a browser asks for the page of another site")
+	case h.loopback && r.TLS == nil && r.Host != "" && !web.IsHere(r.Host):
+		return errMisled
+	case r.URL.RawPath != "": // to a proxy it may be another path
+		return refusal(codes.InvalidArgument, "INVALID_MESSAGE", "a path has no encoded characters")
+	case r.URL.RawQuery != "" && r.Method == http.MethodPost && r.URL.Path != terraformPath:
+		return refusal(codes.InvalidArgument, "INVALID_MESSAGE", "the fields of a POST are in its body, and not in the query")
+	}
+	return nil
+}
+
 // authorization is what a request says of who it is. Terraform can only send a user and a password: its password is the
 // token.
 func authorization(r *http.Request) []string {
-	if _, token, ok := r.BasicAuth(); ok && r.URL.Path == terraformPath {
+	all := r.Header["Authorization"] // two are none
+	if _, token, ok := r.BasicAuth(); ok && len(all) == 1 && r.URL.Path == terraformPath {
 		return []string{"Bearer " + token}
 	}
-	return r.Header["Authorization"]
+	return all
 }
 
 // refusal is a status with a reason, of what is refused before there is a call.
@@ -182,7 +194,7 @@ func unread(err error) error {
 
 // lost answers a request for which there is no call.
 func (h *handler) lost(w http.ResponseWriter, r *http.Request, code int) {
-	text := fmt.Sprintf("there is no %s %s: see /openapi.json", r.Method, r.URL.Path)
+	text := fmt.Sprintf("there is no %s %s: see /openapi.json", brief(r.Method), brief(r.URL.Path))
 	if strings.HasPrefix(r.URL.Path, "/lockd.v1.") || strings.HasPrefix(r.URL.Path, "/grpc.") {
 		code, text = http.StatusNotImplemented, "this is a path of gRPC, which is spoken at listen; the paths of unary "+
 			"calls by HTTP are in /openapi.json, and sessions, which are streams, are offered by gRPC only"
@@ -198,7 +210,7 @@ func (h *handler) fail(w http.ResponseWriter, err error) {
 	}
 	st := status.Convert(err)
 	if st.Code() == codes.InvalidArgument && len(st.Details()) == 0 { // the gateway could not read it
-		st = status.Convert(refusal(codes.InvalidArgument, "INVALID_MESSAGE", st.Message()))
+		st = status.Convert(refusal(codes.InvalidArgument, "INVALID_MESSAGE", brief(st.Message())))
 	}
 	if code == 0 {
 		code = runtime.HTTPStatusFromCode(st.Code())
@@ -223,21 +235,4 @@ func (h *handler) write(w http.ResponseWriter, code int, m proto.Message) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_, _ = w.Write(text)
-}
-
-// strict refuses parameters that a call does not have. The gateway would pass over them.
-type strict struct{ runtime.DefaultQueryParser }
-
-// beStrict tells the gateway, which keeps that for all of the process.
-var beStrict = sync.OnceFunc(func() { runtime.SetQueryParameterParser(&strict{})(nil) })
-
-// Parse implements runtime.QueryParameterParser.
-func (s *strict) Parse(m proto.Message, given url.Values, filter *utilities.DoubleArray) error {
-	fields := m.ProtoReflect().Descriptor().Fields()
-	for name := range given {
-		if fields.ByJSONName(name) == nil && fields.ByTextName(name) == nil {
-			return fmt.Errorf("there is no parameter %q", name)
-		}
-	}
-	return s.DefaultQueryParser.Parse(m, given, filter)
 }

@@ -21,11 +21,13 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/limits"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
@@ -36,10 +38,11 @@ const (
 	idleTime    = 2 * time.Minute
 	headerBytes = 12 << 10 // of net/http, which lets 4 KiB more pass
 
-	// smallBody is what a body may have without taking one of largeBodies, of which one address may use all: a small
-	// one costs no more than its connection.
+	// smallBody is what a body may have without taking one of largeBodies, of which one address has largeOfOne at most:
+	// a small one costs no more than its connection.
 	smallBody   = 4 << 10
-	largeBodies = 256
+	largeBodies = 512
+	largeOfOne  = 64
 )
 
 // NewServer makes a server for an address, which is called by its key of the configuration. Its listeners are those of
@@ -51,6 +54,8 @@ func NewServer(key string, h http.Handler, log *zap.Logger) *http.Server {
 	s := &http.Server{
 		Handler: guard(key, h), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 		ErrorLog: errorLog, Protocols: new(http.Protocols),
+		// net/http would answer OPTIONS * itself, and wait for its body for ever.
+		DisableGeneralOptionsHandler: true,
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){
 			"h2": func(_ *http.Server, c *tls.Conn, _ http.Handler) { answerGRPC(key, c, c) },
 		},
@@ -151,38 +156,63 @@ var (
 
 // Bodies reads bodies that may have so many bytes.
 type Bodies struct {
-	most  int64
-	large limits.Slots
+	most int64
+
+	mu    sync.Mutex // guards the fields below
+	large map[lock.Tenant]int
+	all   int // of large
 }
 
 // NewBodies makes Bodies.
-func NewBodies(most int) *Bodies { return &Bodies{int64(most), make(limits.Slots, largeBodies)} }
+func NewBodies(most int) *Bodies { return &Bodies{most: int64(most), large: make(map[lock.Tenant]int)} }
+
+// enter lets a large body of an address in, if there is room. Call leave afterwards.
+func (b *Bodies) enter(address lock.Tenant) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.all >= largeBodies || b.large[address] >= largeOfOne {
+		return false
+	}
+	b.large[address]++
+	b.all++
+	return true
+}
+
+func (b *Bodies) leave(address lock.Tenant) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all--
+	if b.large[address]--; b.large[address] == 0 {
+		delete(b.large, address)
+	}
+}
 
 // Read reads the body of a request, all of it. From then on the request's context ends when its client goes, and only
-// then: who does not call it has to be done within bodyTime. After an error the connection is closed.
+// then: who does not call it has to be done within bodyTime. After an error, with which it returns what came, the
+// connection is closed.
 func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	text, err := b.read(http.MaxBytesReader(w, r.Body, b.most))
+	text, err := b.read(limits.TenantOf(r.RemoteAddr), http.MaxBytesReader(w, r.Body, b.most))
 	if err != nil {
 		w.Header().Set("Connection", "close")
-		return nil, err
+		return text, err
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	return text, nil
 }
 
-func (b *Bodies) read(body io.Reader) ([]byte, error) {
+func (b *Bodies) read(address lock.Tenant, body io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(body, smallBody+1))
 	if err == nil && len(text) > smallBody {
-		if !b.large.TryEnter() {
-			return nil, ErrTooMany
+		if !b.enter(address) {
+			return text, ErrTooMany
 		}
-		defer b.large.Leave()
+		defer b.leave(address)
 		var rest []byte
 		rest, err = io.ReadAll(body)
 		text = append(text, rest...)
 	}
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return nil, ErrTooLarge
+		return text, ErrTooLarge
 	}
 	return text, err
 }

@@ -156,16 +156,24 @@ func TestWhoWaitsIsToldOfTheStop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "LOCKD_SHUTDOWN_DRAIN_WINDOW=1s", "LOCKD_SHUTDOWN_TIMEOUT=60s")
 	w.acquire("a")
-	told := make(chan answer, 1)
-	go func() {
-		a, _ := w.try(t.Context(), "POST", "/v1/acquire", body("name", "a", "lease", "60s", "wait", "600s"))
-		told <- a
-	}()
-	harness.Until(t, "one waits", func() bool { return w.waiters("a") == 1 })
+	const many = 200
+	told := make(chan answer, many)
+	for range many {
+		go func() {
+			a, err := w.try(t.Context(), "POST", "/v1/acquire", body("name", "a", "lease", "60s", "wait", "600s"))
+			if err != nil {
+				a.text = err.Error()
+			}
+			told <- a
+		}()
+	}
+	harness.Until(t, "all wait", func() bool { return w.get("/v1/lock?name=a", "lock", "waiters") == float64(many) })
 	w.Signal(syscall.SIGTERM)
-	a := <-told
-	if a.code != http.StatusServiceUnavailable || a.reason() != "DRAINING" || a.header.Get("Retry-After") != "0" {
-		t.Errorf("told %d %s", a.code, a.text)
+	for range many {
+		a := <-told
+		if a.code != http.StatusServiceUnavailable || a.reason() != "DRAINING" || a.header.Get("Retry-After") != "0" {
+			t.Errorf("told %d %s", a.code, a.text)
+		}
 	}
 	<-w.Exited
 }

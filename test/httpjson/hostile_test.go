@@ -47,7 +47,9 @@ func TestRequestsThatDoNotEnd(t *testing.T) {
 		"no body":          {begin + "Content-Length: 100\r\n\r\n{", "408 "},
 		"a large body":     {begin + "Content-Length: 9000\r\n\r\n" + strings.Repeat(" ", 8000), "408 "},
 		"a refused one":    {begin + "Origin: http://b\r\nContent-Length: 100\r\n\r\n{", "403 "},
-		"another's name":   {"GET /v1/status HTTP/1.1\r\nHost: evil.example:80\r\n\r\n", "421 "},
+		"a general one":    {"OPTIONS * HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", "408 "},
+		"its usual name":   {"GET /v1/status HTTP/1.1\r\nHost: LocalHost\r\n\r\n", "200 OK"},
+		"another's name":   {"GET /v1/status HTTP/1.0\r\nHost: evil.example:80\r\n\r\n", "421 "},
 		"an address":       {"GET /v1/status HTTP/1.0\r\nHost: [::1]:7424\r\n\r\n", "200 OK"},
 		"a chunk":          {begin + "Transfer-Encoding: chunked\r\n\r\n5\r\n{", "408 "},
 		"a huge header":    {begin + "A: " + strings.Repeat("x", 17_000) + "\r\n\r\n", "431 "},
@@ -69,12 +71,14 @@ func TestRequestsThatDoNotEnd(t *testing.T) {
 func TestAnswersThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c := dial(t, "127.0.0.2", w.HTTP)
-	ask := strings.Repeat("GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n", 100)
-	for { // until nothing is taken any more
-		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
-		if _, err := io.WriteString(c, ask); err != nil {
-			break
+	for _, what := range []string{"GET /openapi.json", "OPTIONS *"} {
+		c := dial(t, "127.0.0.2", w.HTTP)
+		ask := strings.Repeat(what+" HTTP/1.1\r\nHost: localhost\r\n\r\n", 100)
+		for { // until nothing is taken any more
+			_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+			if _, err := io.WriteString(c, ask); err != nil {
+				break
+			}
 		}
 	}
 	harness.Until(t, "its connection is closed", func() bool { return w.Metric(open) == 0 })
@@ -129,5 +133,46 @@ func wantWrongAddress(t *testing.T, cc *grpc.ClientConn) {
 		if status.Code(err) != codes.Unimplemented || !strings.Contains(err.Error(), "gRPC is spoken at listen") {
 			t.Errorf("a client of gRPC is told %v", err)
 		}
+	}
+}
+
+// Large bodies that do not end leave room for those of others.
+func TestLargeBodiesOfOthersHaveRoom(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const begin = "POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\n"
+	refused := dial(t, "127.0.0.2", w.HTTP)
+	for range 300 {
+		_, err := io.WriteString(dial(t, "127.0.0.2", w.HTTP), begin+strings.Repeat(" ", 8000))
+		harness.Must(t, err)
+	}
+	harness.Until(t, "most are refused", func() bool { return w.Metric(open) <= 64+1 })
+	if said := saidOf(t, refused, begin+strings.Repeat(" ", 8000)); !strings.Contains(said, "429 ") {
+		t.Errorf("one more of the address is told %q", said)
+	}
+	a := w.ask(http.StatusOK, "POST", "/v1/acquire", body("name", "a", "lease", "60s")+strings.Repeat(" ", 8000))
+	if a.get("granted", "fence") == nil {
+		t.Errorf("another address is told %s", a.text)
+	}
+}
+
+// No client writes to the log: neither lines of its own, nor what a terminal would obey.
+func TestNobodyWritesToTheLog(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const mark = "lookatme"
+	for _, header := range []string{
+		"Content-Type", "Accept", "Authorization", "Grpc-Metadata-A", "Grpc-Metadata-A-Bin", "Grpc-Timeout", "Traceparent",
+		"X-Forwarded-For", "X-Forwarded-Host", "Expect", "Transfer-Encoding",
+	} {
+		text := fmt.Sprintf("POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\n%s: ;\x9b%s\"x\r\nConnection: close\r\n"+
+			"Content-Length: 2\r\n\r\n{}", header, mark)
+		if said := saidOf(t, dial(t, "127.0.0.1", w.HTTP), text); !strings.HasPrefix(said, "HTTP/1.1 ") {
+			t.Errorf("%s: said is %q", header, said)
+		}
+	}
+	_, _ = w.try(t.Context(), "GET", "/%0a"+mark, "")
+	if log := w.Stderr.String(); strings.Contains(log, mark) {
+		t.Errorf("the log has %s", log)
 	}
 }

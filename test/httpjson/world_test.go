@@ -101,6 +101,12 @@ func (w *world) ask(code int, method, path, body string, headers ...string) answ
 	return a
 }
 
+// get is a field of the answer at a path.
+func (w *world) get(at string, path ...string) any {
+	w.t.Helper()
+	return w.ask(http.StatusOK, "GET", at, "").get(path...)
+}
+
 // acquire takes a lock for a minute, and returns its lease id.
 func (w *world) acquire(name string) string {
 	w.t.Helper()
