@@ -133,6 +133,7 @@ document.addEventListener('visibilitychange', () => {
 });
 setInterval(() => {
   run();
-  if (performance.now() - heard > Math.max(5000, 3 * tick)) stop?.abort(); // a connection that is dead and does not say so
+  // A connection that is dead does not say so.
+  if (performance.now() - heard > Math.max(5000, 3 * tick)) stop?.abort();
 }, 1000);
 keep();
