@@ -97,7 +97,8 @@ func testJava(t *testing.T, java string) {
 				filepath.Join(target, "lib/*"),
 			}, ":")
 			runJava(t, java, "-XX:TieredStopAtLevel=1", "-Dlockd.hostile="+servers, "-cp", classes,
-				"org.junit.platform.console.ConsoleLauncher", "execute", "--select-class", "io.lockd."+of.module+"."+of.tests, "--fail-if-no-tests", "--disable-banner",
+				"org.junit.platform.console.ConsoleLauncher", "execute",
+				"--select-class", "io.lockd."+of.module+"."+of.tests, "--fail-if-no-tests", "--disable-banner",
 				"--disable-ansi-colors", "--details=tree")
 		})
 	}
