@@ -146,7 +146,8 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	waits := func(wait string) net.Conn {
 		c := dialFrom(t, "127.0.0.2", a.HTTPAddr())
 		body := fmt.Sprintf(`{"name":"a","lease":"2m","wait":%q}`, wait)
-		_, err := fmt.Fprintf(c, "POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		_, err := fmt.Fprintf(c, "POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s",
+			len(body), body)
 		must(t, err)
 		return c
 	}
