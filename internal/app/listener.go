@@ -231,7 +231,7 @@ func (l *listener) restsLocked(c *accepted, idle bool) {
 	}
 }
 
-// rests is what a server of HTTP says of its connections.
+// rests is what a server of HTTP says of its connections. It calls one new or idle until a header has come in whole.
 func rests(c net.Conn, state http.ConnState) {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()

@@ -16,7 +16,7 @@ const (
 	Told     = 15 * time.Microsecond  // to tell one of the same tenant who watches of it
 	Opening  = 250 * time.Microsecond // a session, with its end
 	Unary    = 100 * time.Microsecond // a unary call
-	HeadByte = 35 * time.Nanosecond   // a byte of the header of a request by HTTP, behind the first KiB: 2,000 fields may be in it
+	HeadByte = 35 * time.Nanosecond   // a byte of the header of a request by HTTP, behind the first KiB: of 2,000 fields
 	BodyByte = 12 * time.Nanosecond   // a byte of its body, which is JSON
 	Chunked  = 32 * time.Nanosecond   // more for each byte of a body in chunks, of which each may be one
 	Stranger = 250 * time.Microsecond // a call of somebody who is not let in: a signature may have been looked at
