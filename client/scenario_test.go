@@ -192,7 +192,9 @@ func (s *scenario) call(by string, does func() (string, error)) {
 		if err != nil {
 			text = "fails " + wordsOf(err)
 		}
-		s.say(by, "%s", text)
+		if text != "" {
+			s.say(by, "%s", text)
+		}
 	}()
 }
 
@@ -314,7 +316,7 @@ func (s *scenario) ask(by, verb string, words []string) {
 	does := map[string]func() (string, error){
 		"lock":  func() (string, error) { return s.lock(ctx, c.Lock, c.LockAll, by, name, words) },
 		"try":   func() (string, error) { return s.lock(ctx, c.TryLock, c.TryLockAll, by, name, words) },
-		"watch": func() (string, error) { return "watch ok", s.watch(ctx, c, name) },
+		"watch": func() (string, error) { return "", s.watch(ctx, c, name, by) },
 		"look": func() (string, error) {
 			info, err := c.Look(ctx, name)
 			return "look " + info.Name, err
@@ -387,11 +389,12 @@ func (s *scenario) hold(as string, h held) {
 	}()
 }
 
-func (s *scenario) watch(ctx context.Context, c *client.Client, name string) error {
+func (s *scenario) watch(ctx context.Context, c *client.Client, name, by string) error {
 	events, err := c.Watch(ctx, name)
 	if err != nil {
 		return err
 	}
+	s.say(by, "watch ok") // before its first event
 	go func() {
 		for e := range events {
 			text := fmt.Sprintf("unlocked %s %d", e.Cause, e.Fence)

@@ -39,7 +39,7 @@ func (t *till) Invoke(context.Context, string, any, any, ...grpc.CallOption) err
 func ask(t *testing.T, method, path, body string, headers ...string) (*till, *httptest.ResponseRecorder) {
 	t.Helper()
 	calls := new(till)
-	h, err := New(calls, limits.Limits{NameBytes: 512, HolderBytes: 128, AnnotationBytes: 4096}, true)
+	h, err := New(calls, limits.Limits{NameBytes: 512, HolderBytes: 128, AnnotationBytes: 4096}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
