@@ -48,7 +48,7 @@ func TestRequestsThatDoNotEnd(t *testing.T) {
 		"a large body":     {begin + "Content-Length: 9000\r\n\r\n" + strings.Repeat(" ", 8000), "408 "},
 		"a refused one":    {begin + "Origin: http://b\r\nContent-Length: 100\r\n\r\n{", "403 "},
 		"a general one":    {"OPTIONS * HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", "408 "},
-		"its usual name":   {"GET /v1/status HTTP/1.1\r\nHost: LocalHost\r\n\r\n", "200 OK"},
+		"its usual name":   {"GET /v1/status HTTP/1.0\r\nHost: LocalHost\r\n\r\n", "200 OK"},
 		"another's name":   {"GET /v1/status HTTP/1.0\r\nHost: evil.example:80\r\n\r\n", "421 "},
 		"an address":       {"GET /v1/status HTTP/1.0\r\nHost: [::1]:7424\r\n\r\n", "200 OK"},
 		"a chunk":          {begin + "Transfer-Encoding: chunked\r\n\r\n5\r\n{", "408 "},
