@@ -100,13 +100,17 @@ func (s *session) renewedLocked(deadline instant) {
 	}
 }
 
+// nearly is how much earlier than the end by MaxHold a deadline may be that is the same: the server tells how long a
+// lock is still valid, and that is short by as long as the heartbeat was on its way.
+const nearly = 100 * time.Millisecond
+
 // expireLocked ends a hold whose deadline has passed. The server may still be renewing it, so it is released.
 func (s *session) expireLocked(h *hold) {
 	for _, l := range h.locks {
 		s.submitLocked(l.releaseCall())
 	}
 	lost := &LostError{Name: h.key.name, Reason: LostDeadline}
-	if h.most != 0 && h.end() >= h.most {
+	if h.most != 0 && h.end() >= h.most-instant(nearly) {
 		lost.Reason, lost.MaxHold = LostExpired, true
 	}
 	s.endLocked(h, 0, lost)
