@@ -124,6 +124,19 @@ func TestSessionsThatAreLostWithLocksAreTold(t *testing.T) {
 	})
 }
 
+func TestWhatAnOperatorEndsIsToldToBeReleased(t *testing.T) {
+	observed(t, zap.InfoLevel, func(w *world, lines *observer.ObservedLogs) {
+		c := w.as("worker")
+		c.take("mine")
+		c.EndForced(session.Forced{By: "alice", Why: "it hangs"})
+		told := lines.FilterMessage("a session ended with locks held").All()
+		if len(told) != 1 {
+			t.Fatalf("got %d lines, want 1", len(told))
+		}
+		has(t, told[0].ContextMap(), map[string]any{"names": []any{"mine"}, "released": true})
+	})
+}
+
 // A hot path that builds fields for a log nobody reads would show here.
 func TestTracesCostNothingWhenDebugIsOff(t *testing.T) {
 	observed(t, zap.InfoLevel, func(w *world, lines *observer.ObservedLogs) {

@@ -325,12 +325,15 @@ func TestAnOpenPageIsToldWhatChanged(t *testing.T) {
 // counted counts the lists of locks that are asked for.
 type counted struct {
 	console.Calls
-	lists atomic.Int64
+	lists, examines atomic.Int64
 }
 
 func (c *counted) Invoke(ctx context.Context, method string, in, out any, opts ...grpc.CallOption) error {
-	if _, list := in.(*lockdv1.ListHoldsRequest); list {
+	switch in.(type) {
+	case *lockdv1.ListHoldsRequest:
 		c.lists.Add(1)
+	case *lockdv1.ExamineRequest:
+		c.examines.Add(1)
 	}
 	return c.Calls.Invoke(ctx, method, in, out, opts...)
 }
@@ -348,6 +351,18 @@ func TestPagesOfOneClientShareALook(t *testing.T) {
 	if looks, most := c.lists.Load(), int64(time.Since(began)/time.Second)+1; looks > most {
 		t.Errorf("%d pages took %d looks in %v, want at most %d", pages, looks, time.Since(began), most)
 	}
+}
+
+func TestHealthDoesNotTryWhatItMayNot(t *testing.T) {
+	var c counted
+	w := startChanged(t, guardOf(t), console.Config{}, func(in console.Calls) console.Calls { c.Calls = in; return &c })
+	code, body := w.login("guest-token").get("/health")
+	wants(t, "no right", code, http.StatusOK, body, "has no admin right &#34;examine&#34;", "!RENEWALS")
+	if n := c.examines.Load(); n != 0 {
+		t.Errorf("who may not examine tried %d times, each of which is a line of the audit", n)
+	}
+	code, body = w.login("ops-token").get("/health")
+	wants(t, "the right", code, http.StatusOK, body, "RENEWALS")
 }
 
 func TestOpenPagesAreBounded(t *testing.T) {

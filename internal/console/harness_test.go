@@ -69,16 +69,22 @@ type world struct {
 // start makes a world with a clients file.
 func start(t testing.TB) *world {
 	t.Helper()
+	return startWith(t, guardOf(t), console.Config{Replica: "r1", Clients: func() []console.Client {
+		return []console.Client{{
+			Name: "idle", Lock: []string{"jobs/*"}, Deny: []string{"jobs/pay"}, Quota: limits.Allowance{Locks: 77},
+		}}
+	}})
+}
+
+// guardOf has the clients of world.
+func guardOf(t testing.TB) *security.Guard {
+	t.Helper()
 	text := fmt.Sprintf(clients, hashOf("ops-token"), hashOf("guest-token"), hashOf("worker-token"))
 	file := certstest.Write(t, filepath.Join(t.TempDir(), "clients.yaml"), []byte(text))
 	guard, err := security.Open(security.Config{File: file}, zap.NewNop(), prometheus.NewRegistry())
 	must(t, err)
 	t.Cleanup(guard.Close)
-	return startWith(t, guard, console.Config{Replica: "r1", Clients: func() []console.Client {
-		return []console.Client{{
-			Name: "idle", Lock: []string{"jobs/*"}, Deny: []string{"jobs/pay"}, Quota: limits.Allowance{Locks: 77},
-		}}
-	}})
+	return guard
 }
 
 func startWith(t testing.TB, guard *security.Guard, cfg console.Config) *world {

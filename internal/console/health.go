@@ -7,6 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
@@ -75,6 +78,14 @@ func (c *Console) examine(ctx context.Context, a *asker) (*lockdv1.ExamineRespon
 		defer context.AfterFunc(c.closing, cancel)()
 		found, err := c.looks.get(ctx, a.client+"\x00examine", examineCounts, func() (any, error) {
 			if a.client != "" || c.cfg.Examine == nil {
+				// To look at a page is not to try what one may not: that would be a line of the audit at each look.
+				may, err := a.inspect.Can(ctx, &lockdv1.CanRequest{Verb: "examine"})
+				if err == nil && !may.GetAllowed() {
+					err = status.Error(codes.PermissionDenied, may.GetFailure().GetMessage())
+				}
+				if err != nil {
+					return nil, err
+				}
 				return a.admin.Examine(ctx, &lockdv1.ExamineRequest{})
 			}
 			all := &lockdv1.ExamineResponse{}

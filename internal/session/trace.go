@@ -105,6 +105,6 @@ func (s *Session) tellEnd(leases []Lease) {
 	if more, ok := s.of.ends.Now(fewLines); ok {
 		s.of.log.Info("a session ended with locks held", append(s.who(),
 			zap.Int(observe.KeyCount, len(leases)), zap.Strings(observe.KeyNames, names), zap.Int(observe.KeyMore, more),
-			zap.NamedError(observe.KeyCause, s.cause), zap.Bool(observe.KeyReleased, s.opening.ReleaseOnEnd))...)
+			zap.NamedError(observe.KeyCause, s.cause), zap.Bool(observe.KeyReleased, s.releases))...)
 	}
 }
