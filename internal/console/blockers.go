@@ -105,6 +105,13 @@ func (f *foundBlockers) holders(
 	return found, nil
 }
 
+// What a graph is made of at most: waits, as those for permits or for readers are as many as waiters times holders, and
+// holders that one of them is for.
+const (
+	mostWaits    = 2000
+	holdersOfOne = 16
+)
+
 // draw makes the graph: first of those who wait longest.
 func (f *foundBlockers) draw(waiters []*lockdv1.WaiterInfo, holders map[string][]*node) {
 	all, edges := map[string]*node{}, map[[3]string]bool{}
@@ -121,8 +128,15 @@ func (f *foundBlockers) draw(waiters []*lockdv1.WaiterInfo, holders map[string][
 		if len(by) == 0 {
 			by = []*node{{ID: "lock:" + w.GetName(), Client: "not a session: another program, or one that was not asked"}}
 		}
+		if len(by) > holdersOfOne {
+			by, f.Cut = by[:holdersOfOne], true
+		}
 		id := cmp.Or(w.GetSessionId(), "a call from "+w.GetPeer())
 		for _, h := range by {
+			if len(edges) >= mostWaits {
+				f.Cut = true
+				break
+			}
 			key := [3]string{id, h.ID, w.GetName()}
 			if h.ID == id || edges[key] { // readers of its own session, or a second request
 				continue

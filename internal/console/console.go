@@ -69,6 +69,7 @@ type Console struct {
 	calls   Calls
 	log     *zap.Logger
 	looks   cache
+	whos    cache
 	slots   chan struct{} // for those who look something up
 	open    openPages
 	numbers numbers
@@ -98,6 +99,7 @@ func New(cfg Config, calls Calls, log *zap.Logger) (*Console, error) {
 	}
 	c := &Console{
 		cfg: cfg, calls: calls, log: log.Named("console"), looks: cache{all: map[string]*kept{}},
+		whos:  cache{all: map[string]*kept{}},
 		slots: make(chan struct{}, mostLooks), open: openPages{of: map[string]int{}},
 		seal: seal, bodies: web.NewBodies(formBytes), mux: http.NewServeMux(), foreign: http.NewCrossOriginProtection(),
 	}

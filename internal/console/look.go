@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,12 +21,14 @@ const (
 	lookTime  = 5 * time.Second // that one may take
 	mostLooks = 4               // at a time
 	mostKept  = 512
+	keptOfOne = 384 // of these of one client
 )
 
 // errBusy is told when a bound is reached.
 var errBusy = status.Error(codes.ResourceExhausted, "this replica has too much to show at the moment; try again")
 
-// cache has what was looked up lately. Who asks for the same waits for the one who is looking it up.
+// cache has what was looked up lately. Who asks for the same waits for the one who is looking it up. Keys begin with
+// who asks, and a zero.
 type cache struct {
 	mu  sync.Mutex // guards the field below
 	all map[string]*kept
@@ -71,14 +74,17 @@ func (c *cache) enter(key string) (k *kept, mine bool) {
 	if k := c.all[key]; k != nil && !k.isOver(now) {
 		return k, false
 	}
-	if len(c.all) >= mostKept {
-		for other, k := range c.all {
-			if k.isOver(now) {
-				delete(c.all, other)
-			}
+	of, _, _ := strings.Cut(key, "\x00")
+	ofOne := 0
+	for other, k := range c.all {
+		switch {
+		case k.isOver(now):
+			delete(c.all, other)
+		case strings.HasPrefix(other, of+"\x00"):
+			ofOne++
 		}
 	}
-	if len(c.all) >= mostKept {
+	if len(c.all) >= mostKept || ofOne >= keptOfOne {
 		return nil, false
 	}
 	k = &kept{done: make(chan struct{})}
