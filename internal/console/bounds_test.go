@@ -2,9 +2,16 @@ package console
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
@@ -47,5 +54,37 @@ func TestOneClientLeavesOthersRoom(t *testing.T) {
 	}
 	if n := look("other", 0); n != 1000 || len(c.all) != keptOfOne+1 {
 		t.Errorf("another one was answered %d of 1000 times, and %d answers are kept", n, len(c.all))
+	}
+}
+
+// knows answers each WhoAmI.
+type knows struct{ Calls }
+
+func (knows) Visit(
+	ctx context.Context, _ string, _ *tls.ConnectionState, _ []string, _ time.Duration,
+) (context.Context, func(), error) {
+	return ctx, func() {}, nil
+}
+
+func (knows) Invoke(_ context.Context, _ string, _, out any, _ ...grpc.CallOption) error {
+	proto.Merge(out.(proto.Message), &lockdv1.WhoAmIResponse{Client: "ops"})
+	return nil
+}
+
+// Strangers whose tokens are still being looked at fill what is kept of who is who, and nobody is shut out.
+func TestStrangersShutNobodyOut(t *testing.T) {
+	c, err := New(Config{}, knows{}, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for i := range mostKept {
+		if k, _ := c.whos.enter(fmt.Sprintf("wrong-%d\x00", i)); k == nil {
+			t.Fatal("there is no room for all of them")
+		}
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	if a, err := c.identify(r); err != nil || a.client != "ops" {
+		t.Errorf("got %v", err)
 	}
 }
