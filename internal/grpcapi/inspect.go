@@ -54,6 +54,7 @@ func fromWaiter(i inspect.Waiter) *lockdv1.WaiterInfo {
 		Name: i.Name, Kind: fromKind(i.Kind), SessionId: i.Session, ClientName: i.Client,
 		Position: count(i.Position), Age: optional(i.Age), Owner: string(i.Owner), Peer: i.Peer, Replica: i.Replica,
 		Annotation: i.Annotation, TimeLeft: optional(i.TimeLeft), Identity: i.Identity,
+		ActorMark: i.ActorMark,
 	}
 }
 
@@ -78,7 +79,7 @@ func fromHolder(i inspect.Holder) *lockdv1.HolderInfo {
 		Owner: string(i.Owner), Origin: origins[i.Origin], Kind: fromKind(i.Kind), SessionId: i.Session,
 		ClientName: i.Client.Name, Labels: i.Client.Labels, Peer: i.Client.Peer, Replica: i.Replica,
 		Age: optional(i.Age), Auto: i.Auto, Fence: uint64(i.Fence), HoldCount: i.Count, Permits: i.Permits,
-		Annotation: i.Annotation, Identity: i.Client.Identity,
+		Annotation: i.Annotation, Identity: i.Client.Identity, ActorMark: i.ActorMark,
 	}
 	if i.TTL != lock.NoTTL {
 		info.Ttl = durationpb.New(i.TTL)

@@ -404,7 +404,10 @@ type HolderInfo struct {
 	// The holder's annotation.
 	Annotation string `protobuf:"bytes,15,opt,name=annotation,proto3" json:"annotation,omitempty"`
 	// Its name in the clients file of lockd; empty without one.
-	Identity      string `protobuf:"bytes,16,opt,name=identity,proto3" json:"identity,omitempty"`
+	Identity string `protobuf:"bytes,16,opt,name=identity,proto3" json:"identity,omitempty"`
+	// Which actor's it is: the same for all holds and requests of one actor that its client names, and not that name,
+	// which is a secret. Empty without one. See Acquire.actor.
+	ActorMark     string `protobuf:"bytes,17,opt,name=actor_mark,json=actorMark,proto3" json:"actor_mark,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -551,6 +554,13 @@ func (x *HolderInfo) GetIdentity() string {
 	return ""
 }
 
+func (x *HolderInfo) GetActorMark() string {
+	if x != nil {
+		return x.ActorMark
+	}
+	return ""
+}
+
 // WaiterInfo describes a request that waits.
 type WaiterInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -577,7 +587,9 @@ type WaiterInfo struct {
 	// How long it goes on waiting; absent = for ever, or not known.
 	TimeLeft *durationpb.Duration `protobuf:"bytes,11,opt,name=time_left,json=timeLeft,proto3" json:"time_left,omitempty"`
 	// Its name in the clients file of lockd; empty without one.
-	Identity      string `protobuf:"bytes,12,opt,name=identity,proto3" json:"identity,omitempty"`
+	Identity string `protobuf:"bytes,12,opt,name=identity,proto3" json:"identity,omitempty"`
+	// Which actor's it is, as in HolderInfo.
+	ActorMark     string `protobuf:"bytes,13,opt,name=actor_mark,json=actorMark,proto3" json:"actor_mark,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -692,6 +704,13 @@ func (x *WaiterInfo) GetTimeLeft() *durationpb.Duration {
 func (x *WaiterInfo) GetIdentity() string {
 	if x != nil {
 		return x.Identity
+	}
+	return ""
+}
+
+func (x *WaiterInfo) GetActorMark() string {
+	if x != nil {
+		return x.ActorMark
 	}
 	return ""
 }
@@ -2757,7 +2776,7 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\bidentity\x18\f \x01(\tR\bidentity\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xca\x05\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xe9\x05\n" +
 	"\n" +
 	"HolderInfo\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x123\n" +
@@ -2781,7 +2800,9 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\n" +
 	"annotation\x18\x0f \x01(\tR\n" +
 	"annotation\x12\x1a\n" +
-	"\bidentity\x18\x10 \x01(\tR\bidentity\x1a9\n" +
+	"\bidentity\x18\x10 \x01(\tR\bidentity\x12\x1d\n" +
+	"\n" +
+	"actor_mark\x18\x11 \x01(\tR\tactorMark\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"m\n" +
@@ -2790,7 +2811,7 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\x0eORIGIN_SESSION\x10\x01\x12\x10\n" +
 	"\fORIGIN_UNARY\x10\x02\x12\x10\n" +
 	"\fORIGIN_OTHER\x10\x03\x12\x13\n" +
-	"\x0fORIGIN_REDISSON\x10\x04\"\x89\x03\n" +
+	"\x0fORIGIN_REDISSON\x10\x04\"\xa8\x03\n" +
 	"\n" +
 	"WaiterInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
@@ -2809,7 +2830,9 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	" \x01(\tR\n" +
 	"annotation\x126\n" +
 	"\ttime_left\x18\v \x01(\v2\x19.google.protobuf.DurationR\btimeLeft\x12\x1a\n" +
-	"\bidentity\x18\f \x01(\tR\bidentity\"\xd3\x01\n" +
+	"\bidentity\x18\f \x01(\tR\bidentity\x12\x1d\n" +
+	"\n" +
+	"actor_mark\x18\r \x01(\tR\tactorMark\"\xd3\x01\n" +
 	"\x13ListSessionsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +

@@ -46,7 +46,7 @@ class SessionInfo(_message.Message):
     def __init__(self, session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., peer: _Optional[str] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., silence: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., locks: _Optional[int] = ..., waiters: _Optional[int] = ..., replica: _Optional[str] = ..., watches: _Optional[int] = ..., detached: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., identity: _Optional[str] = ...) -> None: ...
 
 class HolderInfo(_message.Message):
-    __slots__ = ("owner", "origin", "kind", "session_id", "client_name", "labels", "peer", "replica", "age", "ttl", "auto", "fence", "hold_count", "permits", "annotation", "identity")
+    __slots__ = ("owner", "origin", "kind", "session_id", "client_name", "labels", "peer", "replica", "age", "ttl", "auto", "fence", "hold_count", "permits", "annotation", "identity", "actor_mark")
     class Origin(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         ORIGIN_UNSPECIFIED: _ClassVar[HolderInfo.Origin]
@@ -82,6 +82,7 @@ class HolderInfo(_message.Message):
     PERMITS_FIELD_NUMBER: _ClassVar[int]
     ANNOTATION_FIELD_NUMBER: _ClassVar[int]
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_MARK_FIELD_NUMBER: _ClassVar[int]
     owner: str
     origin: HolderInfo.Origin
     kind: _lock_pb2.LockKind
@@ -98,10 +99,11 @@ class HolderInfo(_message.Message):
     permits: int
     annotation: str
     identity: str
-    def __init__(self, owner: _Optional[str] = ..., origin: _Optional[_Union[HolderInfo.Origin, str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., peer: _Optional[str] = ..., replica: _Optional[str] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., ttl: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., auto: bool = ..., fence: _Optional[int] = ..., hold_count: _Optional[int] = ..., permits: _Optional[int] = ..., annotation: _Optional[str] = ..., identity: _Optional[str] = ...) -> None: ...
+    actor_mark: str
+    def __init__(self, owner: _Optional[str] = ..., origin: _Optional[_Union[HolderInfo.Origin, str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., peer: _Optional[str] = ..., replica: _Optional[str] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., ttl: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., auto: bool = ..., fence: _Optional[int] = ..., hold_count: _Optional[int] = ..., permits: _Optional[int] = ..., annotation: _Optional[str] = ..., identity: _Optional[str] = ..., actor_mark: _Optional[str] = ...) -> None: ...
 
 class WaiterInfo(_message.Message):
-    __slots__ = ("name", "kind", "session_id", "client_name", "position", "age", "owner", "peer", "replica", "annotation", "time_left", "identity")
+    __slots__ = ("name", "kind", "session_id", "client_name", "position", "age", "owner", "peer", "replica", "annotation", "time_left", "identity", "actor_mark")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -114,6 +116,7 @@ class WaiterInfo(_message.Message):
     ANNOTATION_FIELD_NUMBER: _ClassVar[int]
     TIME_LEFT_FIELD_NUMBER: _ClassVar[int]
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_MARK_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: _lock_pb2.LockKind
     session_id: str
@@ -126,7 +129,8 @@ class WaiterInfo(_message.Message):
     annotation: str
     time_left: _duration_pb2.Duration
     identity: str
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., position: _Optional[int] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., peer: _Optional[str] = ..., replica: _Optional[str] = ..., annotation: _Optional[str] = ..., time_left: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., identity: _Optional[str] = ...) -> None: ...
+    actor_mark: str
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., position: _Optional[int] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., peer: _Optional[str] = ..., replica: _Optional[str] = ..., annotation: _Optional[str] = ..., time_left: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., identity: _Optional[str] = ..., actor_mark: _Optional[str] = ...) -> None: ...
 
 class ListSessionsRequest(_message.Message):
     __slots__ = ("page_size", "page_token", "client", "replica", "min_age", "detached")
