@@ -18,9 +18,9 @@ import (
 
 // A semaphore has as many waits as waiters times holders.
 func TestAGraphIsBoundedWhileItIsMade(t *testing.T) {
-	var holders []*node
+	var holders []*lockdv1.HolderInfo
 	for i := range 1000 {
-		holders = append(holders, &node{ID: fmt.Sprint("holder-", i)})
+		holders = append(holders, &lockdv1.HolderInfo{SessionId: fmt.Sprint("holder-", i)})
 	}
 	var waiters []*lockdv1.WaiterInfo
 	for i := range 1000 {
@@ -29,7 +29,7 @@ func TestAGraphIsBoundedWhileItIsMade(t *testing.T) {
 	cut := false
 	allocs := testing.AllocsPerRun(1, func() {
 		f := new(foundBlockers)
-		f.draw(waiters, map[string][]*node{"permits": holders})
+		f.draw(parties{}, waiters, map[string][]*lockdv1.HolderInfo{"permits": holders})
 		cut = f.Cut
 	})
 	if allocs > 20*mostWaits || !cut {

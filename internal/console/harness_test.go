@@ -143,7 +143,8 @@ func examined(context.Context) []lock.Finding {
 type session struct {
 	w *world
 	lockdv1.SessionService_SessionClient
-	last uint64
+	last  uint64
+	actor string // of its requests
 }
 
 func (w *world) session(client string) *session {
@@ -175,7 +176,7 @@ func (s *session) ask(name, annotation string) *lockdv1.SessionResponse {
 	s.w.t.Helper()
 	s.last++
 	s.send(&lockdv1.SessionRequest{RequestId: s.last, Message: &lockdv1.SessionRequest_Acquire{
-		Acquire: &lockdv1.Acquire{Name: name, Annotation: annotation},
+		Acquire: &lockdv1.Acquire{Name: name, Annotation: annotation, Actor: s.actor},
 	}})
 	return s.recv()
 }

@@ -20,8 +20,7 @@ import (
 var texts = template.FuncMap{
 	"readable": readable, "cut": cut, "up": up, "down": down, "took": took, "kind": kindOf, "link": link,
 	"labels": labels, "docs": docs, "what": whatOf, "origin": originOf, "plural": plural, "short": short,
-	"runbook": runbook, "lower": strings.ToLower,
-	"severity": severity, "fit": fit,
+	"runbook": runbook, "lower": strings.ToLower, "severity": severity, "fit": fit, "at": at, "names": someNames,
 	"of":    func(has uint32, limit int) any { return struct{ Has, Limit int }{int(has), limit} },
 	"place": func(before uint32) uint32 { return before + 1 },
 	"more":  func(holders uint32) uint32 { return holders - 1 },
@@ -75,6 +74,30 @@ func running(way string, d *durationpb.Duration) template.HTML {
 	t := max(d.AsDuration(), 0)
 	return template.HTML(fmt.Sprintf( //nolint:gosec // numbers
 		`<time data-%s="%d">%s</time>`, way, t.Milliseconds(), inWords(t)))
+}
+
+// at is when something began, to the minute: a page is read now and told to others later.
+func at(age *durationpb.Duration) string {
+	if age == nil {
+		return ""
+	}
+	began := time.Now().UTC().Add(-age.AsDuration())
+	if age.AsDuration() > 12*time.Hour {
+		return began.Format("2006-01-02 15:04 UTC")
+	}
+	return began.Format("15:04 UTC")
+}
+
+// names are some of the names of locks, to be linked to.
+type names struct {
+	Base  string
+	First []string
+	More  int
+}
+
+func someNames(base string, all []string) names {
+	first := all[:min(len(all), 3)]
+	return names{base, first, len(all) - len(first)}
 }
 
 // took is a time that is over.

@@ -97,6 +97,7 @@ type lockRow struct {
 	Holder  *lockdv1.HolderInfo // one of them
 	Waiters int
 	Longest *durationpb.Duration
+	Stuck   *stuck // the holder waits itself
 }
 
 type foundLocks struct {
@@ -138,6 +139,7 @@ func lookLocks(ctx context.Context, _ *Console, a *asker, q url.Values) (any, er
 		return nil, err
 	}
 	f.Cut = len(waiters) >= mostWaiters
+	waits := waitsOf(waiters)
 	for _, w := range waiters {
 		row := rows[w.GetName()]
 		if row == nil {
@@ -153,6 +155,9 @@ func lookLocks(ctx context.Context, _ *Console, a *asker, q url.Values) (any, er
 		}
 	}
 	for _, row := range rows {
+		if row.Waiters > 0 {
+			row.Stuck = waits.Of(row.Holder)
+		}
 		if k := q.Get("kind"); k == "" || k == kindOf(row.Kind) {
 			f.Rows = append(f.Rows, row)
 		}
@@ -189,6 +194,7 @@ type foundLock struct {
 	*lockdv1.InspectResponse
 	asking
 	Known  bool
+	Waits  waits                // for any name
 	Events []*lockdv1.EventInfo // the newest first
 	Older  bool                 // there are events before these
 	Failed string               // why there are no events
@@ -206,6 +212,13 @@ func lookLock(ctx context.Context, c *Console, a *asker, q url.Values) (any, err
 	}
 	f := &foundLock{InspectResponse: in, Known: in.GetLock().GetHeld() || len(in.GetWaiters()) > 0}
 	f.add(in, in.GetStoreError())
+	if len(in.GetHolders()) > 0 {
+		all, err := a.waiters(ctx, "", &f.asking)
+		if err != nil {
+			return nil, err
+		}
+		f.Waits = waitsOf(all)
+	}
 	look := func() (any, error) { return a.history(ctx, name) }
 	got, err := c.looks.get(ctx, a.client+"\x00history\x00"+name, historyTime, look)
 	if err != nil {
