@@ -75,6 +75,7 @@ type holderView struct {
 	HoldCount uint32            `json:"hold_count"`
 	Permits   uint32            `json:"permits"`
 	Identity  string            `json:"identity,omitempty"` // in the server's clients file
+	ActorMark string            `json:"actor_mark,omitempty"`
 }
 
 // holder is who holds a lock, as a person would say it.
@@ -99,8 +100,9 @@ func holder(client, origin string) string {
 type waiterView struct {
 	partyView
 
-	Position uint32  `json:"position"`     // 0 = the next one
-	TimeLeft *millis `json:"time_left_ms"` // null if it waits for ever
+	Position  uint32  `json:"position"`     // 0 = the next one
+	TimeLeft  *millis `json:"time_left_ms"` // null if it waits for ever
+	ActorMark string  `json:"actor_mark,omitempty"`
 }
 
 var waiterTitles = []any{"KIND", "AGE", "TIME LEFT", "CLIENT", "ADDRESS", "REPLICA", "ANNOTATION", "WAITER"}
