@@ -143,7 +143,7 @@ func TestASessionOfAReplicaThatDoesNotAnswerEndsLater(t *testing.T) {
 			c.take("job")
 			defer c.beats()()
 			lonely := startOn(w.t, cfg, mute{w.store})
-			e, err := lonely.b.EndSession(t.Context(), c.ID(), byAlice)
+			e, err := lonely.b.EndSession(w.t.Context(), c.ID(), byAlice)
 			if err != nil || e.Ended || e.Answered != 1 || e.Asked != 2 {
 				t.Errorf("got %+v, %v; want that it is not known", e, err)
 			}
@@ -155,7 +155,7 @@ func TestASessionOfAReplicaThatDoesNotAnswerEndsLater(t *testing.T) {
 			synctest.Wait()
 			w.free("job")
 			deaf := startOn(w.t, cfg, unread{w.store})
-			if e, err := deaf.b.EndSession(t.Context(), "x", byAlice); !errors.Is(err, lock.ErrOutcomeUnknown) || e.Ended {
+			if e, err := deaf.b.EndSession(w.t.Context(), "x", byAlice); !errors.Is(err, lock.ErrOutcomeUnknown) || e.Ended {
 				t.Errorf("others cannot be asked: got %+v, %v", e, err)
 			}
 		})

@@ -128,7 +128,7 @@ func TestWhatAnOperatorEndsIsToldToBeReleased(t *testing.T) {
 	observed(t, zap.InfoLevel, func(w *world, lines *observer.ObservedLogs) {
 		c := w.as("worker")
 		c.take("mine")
-		if e, err := w.b.EndSession(t.Context(), c.ID(), byAlice); err != nil || !e.Ended {
+		if e, err := w.b.EndSession(w.t.Context(), c.ID(), byAlice); err != nil || !e.Ended {
 			t.Fatalf("got %+v, %v", e, err)
 		}
 		told := lines.FilterMessage("a session ended with locks held").All()
