@@ -13,8 +13,17 @@ import (
 
 // endView is what end prints.
 type endView struct {
-	Session string `json:"session"`
-	Ended   bool   `json:"ended"`
+	Session  string `json:"session"`
+	Ended    bool   `json:"ended"`
+	Released bool   `json:"released"` // by the replica that had it; else what it held runs out
+}
+
+func (v endView) text(p *screen) {
+	if v.Released {
+		p.line("ended %s", v.Session)
+		return
+	}
+	p.line("ended %s; what it held is not known to be released, and runs out at the latest", v.Session)
 }
 
 func newEnd(o *options) *cobra.Command {
@@ -25,7 +34,7 @@ func newEnd(o *options) *cobra.Command {
 		Short: "End a session, and release what it holds",
 		Long: `end ends a session of lockd at whatever replica it is, by its id as sessions and inspect show it. What it holds
 is released. Its client is told who ended it and why, and may open another one; but it may be in the middle of its
-work. The reason is logged, too. If no replica that answered has the session the exit code is 1.`,
+work. The reason is logged, too. If there is no such session the exit code is 1.`,
 		Args: exactly(1),
 		RunE: o.operates(func(ctx context.Context, s *services, args []string) (shown, error) {
 			switch {
@@ -34,8 +43,9 @@ work. The reason is logged, too. If no replica that answered has the session the
 			case strings.TrimSpace(reason) == "":
 				return shown{}, usagef("the client and the log are told why a session ends; say it with --reason TEXT")
 			}
-			v := endView{Session: args[0], Ended: true}
-			return shown{json: v, text: func(p *screen) { p.line("ended %s", v.Session) }}, s.end(ctx, args[0], reason)
+			released, err := s.end(ctx, args[0], reason)
+			v := endView{Session: args[0], Ended: true, Released: released}
+			return shown{json: v, text: v.text}, err
 		}),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "say that this is meant")
@@ -43,17 +53,20 @@ work. The reason is logged, too. If no replica that answered has the session the
 	return cmd
 }
 
-func (s *services) end(ctx context.Context, id, reason string) error {
+// end ends a session, and says whether what it held is released.
+func (s *services) end(ctx context.Context, id, reason string) (released bool, err error) {
 	resp, unsure, err := change(ctx, s, s.admins.EndSession,
 		&lockdv1.EndSessionRequest{SessionId: id, Why: reason, By: person()})
 	silent := resp.GetReplicasAsked() - resp.GetReplicasAnswered()
 	switch {
 	case err != nil || resp.GetEnded():
-		return err
+		return resp.GetReleased(), err
 	case unsure:
-		return fmt.Errorf("%w: no replica has it now, and an earlier try may have ended it", client.ErrOutcomeUnknown)
+		err = fmt.Errorf("%w: no replica has it now, and an earlier try may have ended it", client.ErrOutcomeUnknown)
 	case silent > 0:
-		return fmt.Errorf("%w: %s did not answer, and may have it", client.ErrOutcomeUnknown, counted(silent, "replica"))
+		err = fmt.Errorf("%w: %s did not answer, and may have it", client.ErrOutcomeUnknown, counted(silent, "replica"))
+	default:
+		err = client.ErrSessionExpired
 	}
-	return client.ErrSessionExpired
+	return false, err
 }

@@ -59,6 +59,8 @@ type statusView struct {
 	Waiters    uint32 `json:"waiters"`
 	// ClientsFile is the beginning of the SHA-256 of the clients file in force; empty without one.
 	ClientsFile string `json:"clients_file"`
+	// Hidden says that the numbers and the clients file are not told to this caller.
+	Hidden bool `json:"hidden"`
 }
 
 func newStatus(o *options) *cobra.Command {
@@ -80,8 +82,10 @@ func newStatus(o *options) *cobra.Command {
 }
 
 func (v statusView) text(p *screen) {
-	rows := append(v.rows(), []any{"ready", v.Ready}, []any{"draining", v.Draining},
-		[]any{"sessions", v.Sessions}, []any{"locks", v.Locks}, []any{"waiters", v.Waiters})
+	rows := append(v.rows(), []any{"ready", v.Ready}, []any{"draining", v.Draining})
+	if !v.Hidden {
+		rows = append(rows, []any{"sessions", v.Sessions}, []any{"locks", v.Locks}, []any{"waiters", v.Waiters})
+	}
 	if v.ClientsFile != "" {
 		rows = append(rows, []any{"clients file", v.ClientsFile})
 	}

@@ -22,7 +22,7 @@ func (a *App) offerConsole(examine func(context.Context) []lock.Finding) error {
 		Version: Version, Clients: a.clientsFile, Numbers: a.reg, Examine: examine,
 	}, a.api.Local(), a.log)
 	if err != nil {
-		return fmt.Errorf("%w: console.key_file: %w", ErrConfig, err)
+		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	a.console = web.NewServer("console_listen", pages, a.log)
 	a.console.ConnState = rests

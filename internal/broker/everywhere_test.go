@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/inspect"
@@ -76,30 +75,6 @@ func TestWhatIsSaidOfAForcedReleaseIsBounded(t *testing.T) {
 		}
 		if known != 1000 || w.b.ForcedBy("0").By != "0" {
 			t.Errorf("%d are remembered, want 1000", known)
-		}
-	})
-}
-
-// A session ends at the replica that has it, whichever is asked; what it held is free, also if it has no stream.
-func TestASessionIsEndedWhereverItIs(t *testing.T) {
-	inWorld(t, func(w *world) {
-		there := w.replica()
-		for _, detached := range []bool{false, true} {
-			c := there.openWith(session.OpenRequest{Client: session.Client{Name: "far"}, ComesBack: true})
-			c.take("door")
-			if detached {
-				c.Detach(nil)
-			}
-			by := session.Forced{By: "alice", Why: "it hangs"}
-			was, asking, err := w.b.EndSession(w.t.Context(), c.ID(), by)
-			if err != nil || was == nil || was.Client.Name != "far" || was.Locks != 1 || asking.Answered != 2 {
-				t.Fatalf("detached %v: got %+v, %+v, %v", detached, was, asking, err)
-			}
-			synctest.Wait()
-			w.free("door")
-			if was, _, err = w.b.EndSession(w.t.Context(), c.ID(), by); err != nil || was != nil {
-				t.Errorf("again: got %+v, %v", was, err)
-			}
 		}
 	})
 }

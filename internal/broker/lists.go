@@ -151,23 +151,18 @@ func (w *waiter) infoLocked() inspect.Waiter {
 }
 
 // End implements inspect.Local.
-func (o local) End(id string, by session.Forced) *inspect.Session {
-	s := o.sessions.Session(id)
-	if s == nil {
-		return nil
+func (o local) End(ctx context.Context, id string, by session.Forced) (was *inspect.Session, sure bool) {
+	e := o.sessions.EndForced(ctx, id, by)
+	if e.Session == nil {
+		return nil, false
 	}
-	was := &inspect.Session{ID: s.ID(), Client: s.Client(), Info: s.Info()}
-	s.EndForced(by)
-	return was
+	return &inspect.Session{ID: id, Client: e.Session.Client(), Info: e.Was}, e.Sure
 }
 
-// EndSession ends a session at whatever replica it is, and returns what it was; nil if none that answered has it. Texts
-// that are too long are lock.ErrInvalid. Repeating it is harmless.
-func (b *Broker) EndSession(ctx context.Context, id string, f session.Forced) (
-	was *inspect.Session, asking inspect.Asking, err error,
-) {
+// EndSession ends a session wherever it is; see inspect.Inspector. Texts that are too long are lock.ErrInvalid.
+func (b *Broker) EndSession(ctx context.Context, id string, f session.Forced) (inspect.Ended, error) {
 	if err := b.rules.Forced(f); err != nil {
-		return nil, inspect.Asking{}, err
+		return inspect.Ended{}, err
 	}
 	return b.Inspector.EndSession(ctx, id, f)
 }

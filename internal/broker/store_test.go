@@ -374,6 +374,12 @@ func (f *faults) EndSession(ctx context.Context, id string, epoch uint64) error 
 	return say(ctx, f, "EndSession", id, func(ctx context.Context) error { return f.Store.EndSession(ctx, id, epoch) })
 }
 
+func (f *faults) ForceEndSession(ctx context.Context, id string) (bool, error) {
+	return ask(ctx, f, "ForceEndSession", id, func(ctx context.Context) (bool, error) {
+		return f.Store.ForceEndSession(ctx, id)
+	})
+}
+
 func (f *faults) Probe(ctx context.Context) (string, error) {
 	return ask(ctx, f, "Probe", nil, f.Store.Probe)
 }

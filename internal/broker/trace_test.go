@@ -128,7 +128,9 @@ func TestWhatAnOperatorEndsIsToldToBeReleased(t *testing.T) {
 	observed(t, zap.InfoLevel, func(w *world, lines *observer.ObservedLogs) {
 		c := w.as("worker")
 		c.take("mine")
-		c.EndForced(session.Forced{By: "alice", Why: "it hangs"})
+		if e, err := w.b.EndSession(w.t.Context(), c.ID(), byAlice); err != nil || !e.Ended {
+			t.Fatalf("got %+v, %v", e, err)
+		}
 		told := lines.FilterMessage("a session ended with locks held").All()
 		if len(told) != 1 {
 			t.Fatalf("got %d lines, want 1", len(told))

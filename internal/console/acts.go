@@ -62,11 +62,22 @@ func (c *Console) end(w http.ResponseWriter, r *http.Request, a *asker) {
 		return
 	}
 	done, err := a.admin.EndSession(r.Context(), &lockdv1.EndSessionRequest{SessionId: id, Why: why, By: "console"})
-	said := "ended"
-	if err == nil && !done.GetEnded() {
-		said = "gone"
+	said := "gone"
+	switch {
+	case done.GetReleased():
+		said = "ended"
+	case done.GetEnded():
+		said = "left"
+	case done.GetReplicasAnswered() < done.GetReplicasAsked():
+		said = "unsure"
 	}
 	c.acted(w, r, link(c.cfg.Path, "/session", "id", id, "said", said), err)
+}
+
+// released are whose holds are released by force, by what the form says.
+var released = map[string]lockdv1.LockKind{
+	"": lockdv1.LockKind_LOCK_KIND_UNSPECIFIED, "read": lockdv1.LockKind_LOCK_KIND_READ,
+	"write": lockdv1.LockKind_LOCK_KIND_WRITE,
 }
 
 // force releases a lock by force.
@@ -76,7 +87,11 @@ func (c *Console) force(w http.ResponseWriter, r *http.Request, a *asker) {
 		c.problem(w, r, http.StatusBadRequest, "A reason is needed: the holders are told, and it is in the audit.")
 		return
 	}
-	kind := lockdv1.LockKind(lockdv1.LockKind_value["LOCK_KIND_"+strings.ToUpper(r.PostFormValue("kind"))])
+	kind, known := released[r.PostFormValue("kind")]
+	if !known {
+		c.problem(w, r, http.StatusBadRequest, "Either all are released, or read, or write.")
+		return
+	}
 	done, err := a.admin.ForceRelease(r.Context(), &lockdv1.ForceReleaseRequest{
 		Name: name, Kind: kind, Why: why, By: "console",
 	})

@@ -84,18 +84,22 @@ func (n *numbers) before(now sample) sample {
 }
 
 // conditionsNow are those that this replica knows, those that hold first.
-func (c *Console) conditionsNow(now time.Time) (all []conditionNow) {
+func (c *Console) conditionsNow(now time.Time) []conditionNow {
 	families, _ := c.cfg.Numbers.Gather() // of what failed there is none
+	found := map[string]*dto.MetricFamily{}
+	for _, f := range families {
+		found[f.GetName()] = f
+	}
 	in := sample{now, make([]float64, len(conditions))}
-	known := make([]bool, len(conditions))
 	for i, of := range conditions {
-		at := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == of.metric })
-		if at >= 0 {
-			in.values[i], known[i] = of.value(families[at]), true
-		}
+		in.values[i] = of.value(found[of.metric])
 	}
 	before := c.numbers.before(in)
+	var hold, rest []conditionNow
 	for i, of := range conditions {
+		if found[of.metric] == nil {
+			continue
+		}
 		v := in.values[i]
 		row := conditionNow{Alert: of.alert, Says: of.says, Now: strconv.FormatFloat(v, 'f', 0, 64), Holds: of.holds(v)}
 		switch {
@@ -109,20 +113,13 @@ func (c *Console) conditionsNow(now time.Time) (all []conditionNow) {
 				row.Now += fmt.Sprintf(", %v of them in %s", grew, inWords(past))
 			}
 		}
-		if known[i] {
-			all = append(all, row)
+		if row.Holds {
+			hold = append(hold, row)
+		} else {
+			rest = append(rest, row)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b conditionNow) int {
-		switch {
-		case a.Holds == b.Holds:
-			return 0
-		case a.Holds:
-			return -1
-		}
-		return 1
-	})
-	return all
+	return append(hold, rest...)
 }
 
 // value is what a condition looks at: a sum, or the least of what should be 1.

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
@@ -52,9 +55,82 @@ func TestOneClientLeavesOthersRoom(t *testing.T) {
 	if n := look("greedy", time.Hour); n != keptOfOne {
 		t.Errorf("one client has %d answers", n)
 	}
-	if n := look("other", 0); n != 1000 || len(c.all) != keptOfOne+1 {
-		t.Errorf("another one was answered %d of 1000 times, and %d answers are kept", n, len(c.all))
+	if n := look("other", 0); n != 1000 || c.len() != keptOfOne {
+		t.Errorf("another one was answered %d of 1000 times, and %d answers are kept", n, c.len())
 	}
+}
+
+// len is how many answers are kept.
+func (c *cache) len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.all)
+}
+
+// What is over takes no room, though nobody looks any more.
+func TestWhatIsOverTakesNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := cache{all: map[string]*kept{}}
+		look := func() (any, error) { return part{html: make([]byte, 1000)}, nil }
+		for i := range 100 {
+			if _, err := c.get(t.Context(), fmt.Sprintf("one\x00%d", i), fresh, look); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for after, want := range []int{100, 0} {
+			time.Sleep(time.Duration(after) * fresh)
+			synctest.Wait()
+			if n := c.len(); n != want {
+				t.Errorf("after %d s %d answers are kept, want %d", after, n, want)
+			}
+		}
+	})
+}
+
+// Pages may be large. What is kept of them is bounded, in all and of each client; all are answered.
+func TestBytesThatAreKeptAreBounded(t *testing.T) {
+	c := cache{all: map[string]*kept{}}
+	defer c.close()
+	page := make([]byte, 1<<20)
+	bytes := func(of string) (n int) {
+		for i := range 200 {
+			key := fmt.Sprintf("%s\x00%d", of, i)
+			got, err := c.get(t.Context(), key, time.Hour, func() (any, error) { return part{html: page}, nil })
+			if err != nil || len(got.(part).html) != len(page) {
+				t.Fatalf("got %v", err)
+			}
+		}
+		_, n = c.ofLocked(of + "\x00")
+		return n
+	}
+	if n := bytes("greedy"); n != bytesEach {
+		t.Errorf("%d bytes of one client are kept, want %d", n, bytesEach)
+	}
+	if n := bytes("other"); n != mostBytes-bytesEach {
+		t.Errorf("%d bytes of another one are kept, want %d", n, mostBytes-bytesEach)
+	}
+	c.close()
+	if bytes("late"); c.len() != 0 {
+		t.Errorf("%d answers are kept after the end", c.len())
+	}
+}
+
+// Nothing begins after Close.
+func TestNothingIsExaminedAfterClose(t *testing.T) {
+	c, err := New(Config{}, knows{}, zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := (&shown{Calls: knows{}}).asker()
+	var wg sync.WaitGroup
+	for range 10 {
+		wg.Go(func() { _, _ = c.examine(a) })
+	}
+	c.Close()
+	if _, err := c.examine(a); status.Code(err) != codes.Unavailable {
+		t.Errorf("got %v, want that it is stopping", err)
+	}
+	wg.Wait()
 }
 
 // knows answers each WhoAmI.
@@ -67,7 +143,9 @@ func (knows) Visit(
 }
 
 func (knows) Invoke(_ context.Context, _ string, _, out any, _ ...grpc.CallOption) error {
-	proto.Merge(out.(proto.Message), &lockdv1.WhoAmIResponse{Client: "ops"})
+	if who, asks := out.(*lockdv1.WhoAmIResponse); asks {
+		who.Client = "ops"
+	}
 	return nil
 }
 

@@ -6,9 +6,9 @@ import (
 	"context"
 	"crypto/tls"
 	"embed"
+	"fmt"
 	"html/template"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -75,12 +75,13 @@ type Console struct {
 	numbers numbers
 	seal    *seal
 	bodies  *web.Bodies
-	mux     *http.ServeMux
+	routes  map[string]http.HandlerFunc // by method and path, exactly: net/http's mux would lead elsewhere by itself
 	foreign *http.CrossOriginProtection
 
-	closing  context.Context
-	close    context.CancelFunc
-	examined sync.WaitGroup
+	mu      sync.Mutex // guards the start of goroutines against the end of closing
+	closing context.Context
+	close   context.CancelFunc
+	running sync.WaitGroup
 }
 
 //go:embed pages/*.html
@@ -91,45 +92,69 @@ var staticFiles embed.FS
 
 var templates = template.Must(template.New("").Funcs(texts).ParseFS(pageFiles, "pages/*.html"))
 
-// New makes a Console. Its error is about the file of the key.
+// New makes a Console. Its error is about the file of the key, or the path.
 func New(cfg Config, calls Calls, log *zap.Logger) (*Console, error) {
 	seal, err := newSeal(cfg.KeyFile)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("console.key_file: %w", err)
 	}
 	c := &Console{
 		cfg: cfg, calls: calls, log: log.Named("console"), looks: cache{all: map[string]*kept{}},
 		whos:  cache{all: map[string]*kept{}},
 		slots: make(chan struct{}, mostLooks), open: openPages{of: map[string]int{}},
-		seal: seal, bodies: web.NewBodies(formBytes), mux: http.NewServeMux(), foreign: http.NewCrossOriginProtection(),
+		seal: seal, bodies: web.NewBodies(formBytes), routes: map[string]http.HandlerFunc{},
+		foreign: http.NewCrossOriginProtection(),
 	}
 	c.closing, c.close = context.WithCancel(context.Background())
-	static, _ := fs.Sub(staticFiles, "static") // it is there
-	c.mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServerFS(static)))
-	for _, v := range views {
-		at := v.path
-		if at == "/" {
-			at += "{$}" // and nothing below it
+	c.offer()
+	for route := range c.routes { // behind an ingress that takes the path away nobody could tell them apart
+		if _, at, _ := strings.Cut(route, " "); cfg.Path != "" && strings.HasPrefix(at+"/", cfg.Path+"/") {
+			return nil, fmt.Errorf("console.path: %s is that of a page of the console", cfg.Path)
 		}
-		c.mux.HandleFunc("GET "+at, c.known(c.page(v)))
-		c.mux.HandleFunc("GET /live"+at, c.known(c.live(v)))
 	}
-	c.mux.HandleFunc("GET /login", c.loginForm)
-	c.mux.HandleFunc("POST /login", c.login)
-	c.mux.HandleFunc("POST /logout", c.act(c.logout))
-	c.mux.HandleFunc("POST /lock/force", c.act(c.force))
-	c.mux.HandleFunc("POST /lock/limit", c.act(c.limit))
-	c.mux.HandleFunc("POST /session/end", c.act(c.end))
-	c.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		c.problem(w, r, http.StatusNotFound, "There is no such page.")
-	})
 	return c, nil
+}
+
+// offer fills the routes.
+func (c *Console) offer() {
+	files, _ := staticFiles.ReadDir("static") // it is there
+	for _, f := range files {
+		text, _ := staticFiles.ReadFile("static/" + f.Name())
+		c.routes["GET /static/"+f.Name()] = func(w http.ResponseWriter, r *http.Request) {
+			http.ServeContent(w, r, f.Name(), time.Time{}, bytes.NewReader(text))
+		}
+	}
+	for _, v := range views {
+		c.routes["GET "+v.Path] = c.known(c.page(v))
+		c.routes["GET /live"+v.Path] = c.known(c.live(v))
+	}
+	c.routes["GET /login"] = c.loginForm
+	c.routes["POST /login"] = c.login
+	c.routes["POST /logout"] = c.act(c.logout)
+	c.routes["POST /lock/force"] = c.act(c.force)
+	c.routes["POST /lock/limit"] = c.act(c.limit)
+	c.routes["POST /session/end"] = c.act(c.end)
+}
+
+// goes starts a goroutine that Close waits for. After Close it does not.
+func (c *Console) goes(run func()) (started bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing.Err() != nil {
+		return false
+	}
+	c.running.Go(run)
+	return true
 }
 
 // Close ends pages that are open.
 func (c *Console) Close() {
+	c.mu.Lock()
 	c.close()
-	c.examined.Wait()
+	c.mu.Unlock()
+	c.running.Wait()
+	c.looks.close()
+	c.whos.close()
 }
 
 // formBytes is how large a form may be. A name of the largest kind, each byte of it escaped, has room.
@@ -161,18 +186,24 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.problem(w, r, http.StatusBadRequest, "The form was not read: "+err.Error())
 		return
 	}
-	path, below := strings.CutPrefix(r.URL.Path, c.cfg.Path)
-	if !below || path != "" && path[0] != '/' { // an ingress took it away
-		path = r.URL.Path
-	}
+	path := r.URL.Path
+	if rest, below := strings.CutPrefix(path, c.cfg.Path); below && (rest == "" || rest[0] == '/') {
+		path = cmp.Or(rest, "/")
+	} // else an ingress took it away
 	inner := new(http.Request)
 	*inner = *r
 	inner.Body = io.NopCloser(bytes.NewReader(body))
 	inner.URL = &url.URL{Path: path, RawQuery: r.URL.RawQuery}
-	if path == "" {
-		inner.URL.Path = "/"
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
 	}
-	c.mux.ServeHTTP(w, inner)
+	serve := c.routes[method+" "+path]
+	if serve == nil {
+		c.problem(w, inner, http.StatusNotFound, "There is no such page.")
+		return
+	}
+	serve(w, inner)
 }
 
 // isOurs says whether a browser may call this address so. A name that another site has lead here would make its scripts
@@ -225,7 +256,7 @@ func (c *Console) page(v *view) handler {
 			f.Title = readable(name) + " – " + f.Title
 		}
 		f.Part, f.Said = template.HTML(p.html), said[f.Query.Get("said")] //nolint:gosec // html/template made it
-		f.LiveURL = c.cfg.Path + "/live" + v.path + "?" + v.query(f.Query).Encode()
+		f.LiveURL = c.cfg.Path + "/live" + v.Path + "?" + v.query(f.Query).Encode()
 		c.write(w, p.code, "page", f)
 	}
 }
@@ -234,8 +265,11 @@ func (c *Console) page(v *view) handler {
 var said = map[string]string{
 	"released": "The lock was released by force. Its holders are told.", "free": "Nobody held it.",
 	"limit": "The limit is set.", "removed": "The limit is removed.",
-	"ended": "The session was ended. Its client is told, and what it held is released.",
-	"gone":  "No replica that answered had this session.",
+	"ended":  "The session was ended. Its client is told, and what it held is released.",
+	"left":   "The session was ended. What it held is not known to be released, and runs out at the latest.",
+	"gone":   "There was no such session.",
+	"unsure": "It is not known whether the session has ended: a replica that may have it did not answer. Try again.",
+	"over":   "Your login is over: it has ended, or is of a replica with another key. Log in again.",
 }
 
 // problem answers with a page that only says what is wrong.

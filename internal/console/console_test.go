@@ -145,7 +145,7 @@ func TestAnOperatorEndsASession(t *testing.T) {
 		t.Errorf("who waits is told %v, want a grant", m)
 	}
 	code, body = ops.post("/session/end", form())
-	wants(t, "again", code, http.StatusOK, body, "No replica that answered had this session")
+	wants(t, "again", code, http.StatusOK, body, "There was no such session")
 }
 
 func TestOtherSitesCanDoNothing(t *testing.T) {

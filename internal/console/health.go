@@ -19,9 +19,9 @@ type foundHealth struct {
 	Memories []*lockdv1.ReplicaMemory
 	Findings []*lockdv1.Finding // the worst first; without those that are as they should be
 	Good     []*lockdv1.Finding
-	Alerts   []conditionNow
-	Pending  bool   // the examination is not over
-	Failed   string // why there is none
+	Alerts   []conditionNow // none if the numbers of this replica are hidden
+	Pending  bool           // the examination is not over
+	Failed   string         // why there is none
 }
 
 // lookHealth finds how this replica is, which others there are, and what an examination finds.
@@ -30,7 +30,10 @@ func lookHealth(ctx context.Context, c *Console, a *asker, _ url.Values) (any, e
 	if err != nil {
 		return nil, err
 	}
-	f := &foundHealth{Status: status, Alerts: c.conditionsNow(time.Now())}
+	f := &foundHealth{Status: status}
+	if !status.GetHidden() {
+		f.Alerts = c.conditionsNow(time.Now())
+	}
 	others, err := a.inspect.ListBusiest(ctx, &lockdv1.ListBusiestRequest{PageSize: 1})
 	if err != nil {
 		f.Unasked = explained(err)
@@ -38,7 +41,7 @@ func lookHealth(ctx context.Context, c *Console, a *asker, _ url.Values) (any, e
 		f.add(others, others.GetStoreError())
 		f.Memories = others.GetMemories()
 	}
-	found, err := c.examine(ctx, a)
+	found, err := c.examine(a)
 	switch {
 	case err != nil:
 		f.Failed = explained(err)
@@ -66,48 +69,49 @@ const (
 )
 
 // examine has the replica examined, or tells what was found lately. It is nil while that goes on.
-func (c *Console) examine(ctx context.Context, a *asker) (*lockdv1.ExamineResponse, error) {
-	type result struct {
-		found any
-		err   error
-	}
-	over := make(chan result, 1)
-	c.examined.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), examineTime)
+func (c *Console) examine(a *asker) (*lockdv1.ExamineResponse, error) {
+	var found any
+	var err error
+	over := make(chan struct{})
+	started := c.goes(func() {
+		defer close(over)
+		ctx, cancel := context.WithTimeout(c.closing, examineTime)
 		defer cancel()
-		defer context.AfterFunc(c.closing, cancel)()
-		found, err := c.looks.get(ctx, a.client+"\x00examine", examineCounts, func() (any, error) {
-			if a.client != "" || c.cfg.Examine == nil {
-				// To look at a page is not to try what one may not: that would be a line of the audit at each look.
-				may, err := a.inspect.Can(ctx, &lockdv1.CanRequest{Verb: "examine"})
-				if err == nil && !may.GetAllowed() {
-					err = status.Error(codes.PermissionDenied, may.GetFailure().GetMessage())
-				}
-				if err != nil {
-					return nil, err
-				}
-				return a.admin.Examine(ctx, &lockdv1.ExamineRequest{})
-			}
-			all := &lockdv1.ExamineResponse{}
-			for _, f := range c.cfg.Examine(ctx) {
-				all.Findings = append(all.Findings, &lockdv1.Finding{
-					Severity: lockdv1.Finding_Severity(f.Severity), Check: f.Check, Node: f.Node, Detail: f.Detail,
-					Remedy: f.Remedy,
-				})
-			}
-			return all, nil
+		found, err = c.looks.get(ctx, a.client+"\x00examine", examineCounts, func() (any, error) {
+			return c.examineNow(ctx, a)
 		})
-		over <- result{found, err}
 	})
+	if !started {
+		return nil, status.Error(codes.Unavailable, "this replica is stopping")
+	}
 	select {
-	case r := <-over:
-		if r.err != nil {
-			return nil, r.err
-		}
-		return r.found.(*lockdv1.ExamineResponse), nil
+	case <-over:
+		examined, _ := found.(*lockdv1.ExamineResponse)
+		return examined, err
 	case <-time.After(examineWait):
 		return nil, nil
 	}
+}
+
+func (c *Console) examineNow(ctx context.Context, a *asker) (any, error) {
+	if a.client != "" || c.cfg.Examine == nil {
+		// To look at a page is not to try what one may not: that would be a line of the audit at each look.
+		may, err := a.inspect.Can(ctx, &lockdv1.CanRequest{Verb: "examine"})
+		if err == nil && !may.GetAllowed() {
+			err = status.Error(codes.PermissionDenied, may.GetFailure().GetMessage())
+		}
+		if err != nil {
+			return nil, err
+		}
+		return a.admin.Examine(ctx, &lockdv1.ExamineRequest{})
+	}
+	all := &lockdv1.ExamineResponse{}
+	for _, f := range c.cfg.Examine(ctx) {
+		all.Findings = append(all.Findings, &lockdv1.Finding{
+			Severity: lockdv1.Finding_Severity(f.Severity), Check: f.Check, Node: f.Node, Detail: f.Detail, Remedy: f.Remedy,
+		})
+	}
+	return all, nil
 }
 
 // runbooks are the places of the documentation for what an examination finds.

@@ -125,20 +125,7 @@ func (p *page) look(was *asker) bool {
 // send sends an event, and says whether it went.
 func (p *page) send(event string, text []byte) bool {
 	_ = p.control.SetWriteDeadline(time.Now().Add(sendTime)) // Flush says if it cannot
-	_, _ = p.w.Write(message(event, text))
+	text = bytes.ReplaceAll(text, []byte("\n"), []byte("\ndata: "))
+	_, _ = fmt.Fprintf(p.w, "event: %s\ndata: %s\n\n", event, text)
 	return p.control.Flush() == nil
-}
-
-// message is one event.
-func message(event string, text []byte) []byte {
-	var out bytes.Buffer
-	out.Grow(len(text) + 64)
-	out.WriteString("event: " + event + "\n")
-	for line := range bytes.SplitSeq(text, []byte("\n")) {
-		out.WriteString("data: ")
-		out.Write(bytes.TrimRight(line, "\r"))
-		out.WriteByte('\n')
-	}
-	out.WriteByte('\n')
-	return out.Bytes()
 }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // What looks may cost.
@@ -22,24 +23,29 @@ const (
 	mostLooks = 4               // at a time
 	mostKept  = 512
 	keptOfOne = 384 // of these of one client
+	mostBytes = 64 << 20
+	bytesEach = 48 << 20 // of these of one client
 )
 
 // errBusy is told when a bound is reached.
 var errBusy = status.Error(codes.ResourceExhausted, "this replica has too much to show at the moment; try again")
 
 // cache has what was looked up lately. Who asks for the same waits for the one who is looking it up. Keys begin with
-// who asks, and a zero.
+// who asks, and a zero. What is over takes no room, also if nobody looks any more.
 type cache struct {
-	mu  sync.Mutex // guards the field below
-	all map[string]*kept
+	mu     sync.Mutex // guards the fields below
+	all    map[string]*kept
+	closed bool
 }
 
 // kept is something that is being looked up, or was.
 type kept struct {
-	until time.Time     // it counts; set before the end of done
-	done  chan struct{} // ends when it is there
+	done  chan struct{} // ends when it is there; value and err are set before
 	value any
 	err   error
+
+	bytes int         // guarded by cache.mu, as the next one
+	ends  *time.Timer // nil while it is being looked up
 }
 
 // get returns what is kept by a key, or has look find it. What was found counts for so long.
@@ -57,9 +63,7 @@ func (c *cache) get(ctx context.Context, key string, counts time.Duration, look 
 		}
 	}
 	defer func() {
-		if k.err == nil { // else it is over at once, so that what nobody may ask for takes no room
-			k.until = time.Now().Add(counts)
-		}
+		c.keep(key, k, counts)
 		close(k.done)
 	}()
 	k.value, k.err = look()
@@ -70,21 +74,10 @@ func (c *cache) get(ctx context.Context, key string, counts time.Duration, look 
 func (c *cache) enter(key string) (k *kept, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
-	if k := c.all[key]; k != nil && !k.isOver(now) {
+	if k := c.all[key]; k != nil {
 		return k, false
 	}
-	of, _, _ := strings.Cut(key, "\x00")
-	ofOne := 0
-	for other, k := range c.all {
-		switch {
-		case k.isOver(now):
-			delete(c.all, other)
-		case strings.HasPrefix(other, of+"\x00"):
-			ofOne++
-		}
-	}
-	if len(c.all) >= mostKept || ofOne >= keptOfOne {
+	if n, _ := c.ofLocked(key); n >= keptOfOne || len(c.all) >= mostKept {
 		return nil, false
 	}
 	k = &kept{done: make(chan struct{})}
@@ -92,13 +85,67 @@ func (c *cache) enter(key string) (k *kept, mine bool) {
 	return k, true
 }
 
-func (k *kept) isOver(now time.Time) bool {
-	select {
-	case <-k.done:
-		return !now.Before(k.until)
-	default:
-		return false
+// ofLocked is how much is kept of the client of a key.
+func (c *cache) ofLocked(key string) (n, bytes int) {
+	of, _, _ := strings.Cut(key, "\x00")
+	for other, k := range c.all {
+		if strings.HasPrefix(other, of+"\x00") {
+			n, bytes = n+1, bytes+k.bytes
+		}
 	}
+	return n, bytes
+}
+
+// keep keeps what was found, if there is room. What was not found is over at once, so that what nobody may ask for
+// takes none.
+func (c *cache) keep(key string, k *kept, counts time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	bytes, all := bytesOf(k.value), 0
+	for _, other := range c.all {
+		all += other.bytes
+	}
+	_, ofOne := c.ofLocked(key)
+	if k.err != nil || counts <= 0 || c.closed || all+bytes > mostBytes || ofOne+bytes > bytesEach {
+		delete(c.all, key)
+		return
+	}
+	k.bytes = bytes
+	k.ends = time.AfterFunc(counts, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.all[key] == k {
+			delete(c.all, key)
+		}
+	})
+}
+
+// close forgets everything, and keeps nothing any more.
+func (c *cache) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	for key, k := range c.all {
+		if k.ends != nil {
+			k.ends.Stop()
+			delete(c.all, key)
+		}
+	}
+}
+
+// bytesOf is about how much something takes that is kept.
+func bytesOf(value any) (n int) {
+	switch v := value.(type) {
+	case part:
+		return len(v.html)
+	case history:
+		for _, e := range v.events {
+			n += proto.Size(e)
+		}
+	case proto.Message:
+		return proto.Size(v)
+	}
+	return n
 }
 
 // part is the part of a page that changes.
@@ -111,7 +158,7 @@ type part struct {
 // part is that of a view for somebody: what he may see is the same for all who are his client.
 func (c *Console) part(ctx context.Context, a *asker, v *view, q url.Values) part {
 	q = v.query(q)
-	got, err := c.looks.get(ctx, a.client+"\x00"+v.path+"?"+q.Encode(), fresh, func() (any, error) {
+	got, err := c.looks.get(ctx, a.client+"\x00"+v.Path+"?"+q.Encode(), fresh, func() (any, error) {
 		// Others wait for it: it goes on when the one who asked leaves.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
 		defer cancel()
@@ -125,7 +172,7 @@ func (c *Console) part(ctx context.Context, a *asker, v *view, q url.Values) par
 		if err != nil {
 			return c.failed(err), nil
 		}
-		return c.written(v.part, partOf{c.cfg.Path, q, found}, http.StatusOK), nil
+		return c.written(v.Name, partOf{c.cfg.Path, q, found}, http.StatusOK), nil
 	})
 	if err != nil {
 		return c.failed(err)

@@ -14,39 +14,28 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// view is one of the pages.
+// view is one of the pages. Its template of what changes has its name.
 type view struct {
-	Name, path, Title string
+	Name, Path, Title string
 	params            []string // what it can be asked
-	part              string   // the template of what changes
-	look              func(ctx context.Context, c *Console, a *asker, q url.Values) (any, error)
-	head              func(ctx context.Context, c *Console, a *asker, q url.Values) (any, error) // of the rest; or nil
+	look, head        lookup   // of what changes, and of the rest; head may be nil
 }
 
-// Path is where it is.
-func (v *view) Path() string { return v.path }
+// lookup finds what a page shows to somebody.
+type lookup func(ctx context.Context, c *Console, a *asker, q url.Values) (any, error)
 
 // Listed says whether it is offered on all pages.
 func (v *view) Listed() bool { return v.Name != "lock" && v.Name != "session" }
 
 // views are all pages, in the order in which they are offered.
 var views = []*view{
-	{
-		Name: "locks", path: "/", Title: "Locks", params: []string{"prefix", "kind", "holder", "age", "token"}, part: "locks",
-		look: lookLocks,
-	},
-	{
-		Name: "sessions", path: "/sessions", Title: "Sessions", params: []string{"client", "replica", "detached", "token"},
-		part: "sessions", look: lookSessions,
-	},
-	{Name: "blockers", path: "/blockers", Title: "Blockers", part: "blockers", look: lookBlockers},
-	{Name: "health", path: "/health", Title: "Health", part: "health", look: lookHealth},
-	{Name: "clients", path: "/clients", Title: "Clients", part: "clients", look: lookClients, head: whoAmI},
-	{Name: "lock", path: "/lock", Title: "Lock", params: []string{"name"}, part: "lock", look: lookLock, head: mayAct},
-	{
-		Name: "session", path: "/session", Title: "Session", params: []string{"id"}, part: "session", look: lookSession,
-		head: mayEnd,
-	},
+	{"locks", "/", "Locks", []string{"prefix", "kind", "holder", "age", "token"}, lookLocks, nil},
+	{"sessions", "/sessions", "Sessions", []string{"client", "replica", "detached", "token"}, lookSessions, nil},
+	{"blockers", "/blockers", "Blockers", nil, lookBlockers, nil},
+	{"health", "/health", "Health", nil, lookHealth, nil},
+	{"clients", "/clients", "Clients", nil, lookClients, whoAmI},
+	{"lock", "/lock", "Lock", []string{"name"}, lookLock, mayAct},
+	{"session", "/session", "Session", []string{"id"}, lookSession, mayEnd},
 }
 
 // query is what of a query the view knows, as texts that are not empty.

@@ -105,10 +105,16 @@ func (c *Console) known(next handler) http.HandlerFunc {
 			next(w, r, a)
 		case strings.HasPrefix(r.URL.Path, "/live/"):
 			http.Error(w, explained(err), httpCode(err))
-		case status.Code(err) != codes.Unauthenticated || r.Method != http.MethodGet:
+		case status.Code(err) != codes.Unauthenticated:
 			c.problem(w, r, httpCode(err), explained(err))
+		case r.Method == http.MethodPost:
+			c.askToken(w, c.frame(nil, nil, r), httpCode(err), "Nothing was done: "+explained(err))
 		default:
-			http.Redirect(w, r, c.cfg.Path+"/login", http.StatusSeeOther)
+			why := ""
+			if _, err := r.Cookie(cookieName); err == nil {
+				why = "over"
+			}
+			http.Redirect(w, r, link(c.cfg.Path, "/login", "said", why), http.StatusSeeOther)
 		}
 	}
 }
@@ -129,36 +135,41 @@ func (c *Console) act(next handler) http.HandlerFunc {
 
 func (c *Console) loginForm(w http.ResponseWriter, r *http.Request) {
 	f := c.frame(nil, nil, r)
-	f.Title = "Log in"
 	if a, err := c.identify(r); err == nil {
 		f.Client = a.client
 	}
-	c.write(w, http.StatusOK, "login", f)
+	c.askToken(w, f, http.StatusOK, said[f.Query.Get("said")])
+}
+
+// askToken asks for a token, and says why.
+func (c *Console) askToken(w http.ResponseWriter, f frame, code int, why string) {
+	f.Title, f.Said = "Log in", why
+	c.write(w, code, "login", f)
 }
 
 // login takes a token that is good, and has the browser keep it.
 func (c *Console) login(w http.ResponseWriter, r *http.Request) {
-	token := strings.TrimSpace(r.PostFormValue("token"))
-	refuse := func(code int, text string) {
-		f := c.frame(nil, nil, r)
-		f.Title, f.Said = "Log in", text
-		c.write(w, code, "login", f)
-	}
+	token, f := strings.TrimSpace(r.PostFormValue("token")), c.frame(nil, nil, r)
 	if token == "" || len(token) > tokenBytes {
-		refuse(http.StatusBadRequest, fmt.Sprintf("A token is needed, of %d bytes at most.", tokenBytes))
+		c.askToken(w, f, http.StatusBadRequest, fmt.Sprintf("A token is needed, of %d bytes at most.", tokenBytes))
 		return
 	}
 	s := &shown{Calls: c.calls, from: r.RemoteAddr, secure: r.TLS, authorization: []string{"Bearer " + token}}
 	who, err := s.asker().inspect.WhoAmI(r.Context(), &lockdv1.WhoAmIRequest{})
 	if err != nil {
-		refuse(httpCode(err), explained(err))
+		c.askToken(w, f, httpCode(err), explained(err))
 		return
 	}
 	lasts := loginTime
 	if who.GetExpiresIn() != nil {
 		lasts = min(lasts, who.GetExpiresIn().AsDuration())
 	}
-	http.SetCookie(w, c.cookie(r, c.seal.close(token, time.Now().Add(lasts)), int(lasts/time.Second)))
+	if lasts < time.Second {
+		c.askToken(w, f, http.StatusUnauthorized, "The token expires just now.")
+		return
+	}
+	// A browser keeps it longer than it is good, and so is told that its login is over.
+	http.SetCookie(w, c.cookie(r, c.seal.close(token, time.Now().Add(lasts)), loginTime))
 	http.Redirect(w, r, c.cfg.Path+"/", http.StatusSeeOther)
 }
 
@@ -168,7 +179,7 @@ func (c *Console) logout(w http.ResponseWriter, r *http.Request, _ *asker) {
 			c.seal.end(cookie.Value, time.Now())
 		}
 	}
-	http.SetCookie(w, c.cookie(r, "", -1))
+	http.SetCookie(w, c.cookie(r, "", -time.Second))
 	http.Redirect(w, r, c.cfg.Path+"/login", http.StatusSeeOther)
 }
 
@@ -181,9 +192,9 @@ const (
 	mostEnded  = 1000
 )
 
-func (c *Console) cookie(r *http.Request, value string, seconds int) *http.Cookie {
+func (c *Console) cookie(r *http.Request, value string, lasts time.Duration) *http.Cookie {
 	return &http.Cookie{
-		Name: cookieName, Value: value, Path: c.cfg.Path + "/", MaxAge: seconds, HttpOnly: true,
+		Name: cookieName, Value: value, Path: c.cfg.Path + "/", MaxAge: int(lasts / time.Second), HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
 	}
 }

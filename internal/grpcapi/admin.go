@@ -3,6 +3,7 @@ package grpcapi
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -86,23 +87,30 @@ func (h *adminService) AdoptLimit(ctx context.Context,
 	return &lockdv1.AdoptLimitResponse{}, err
 }
 
-// EndSession ends a session at whatever replica it is.
+// endTime bounds the end of a session: replicas are asked twice, and the store in between.
+const endTime = 10 * time.Second
+
+// EndSession ends a session wherever it is. What was begun goes on when the caller leaves, and is logged.
 func (h *adminService) EndSession(ctx context.Context,
 	r *lockdv1.EndSessionRequest,
 ) (*lockdv1.EndSessionResponse, error) {
 	who := callerOf(ctx)
 	forced := session.Forced{Identity: who.name(), By: r.GetBy(), Why: r.GetWhy()}
-	was, asking, err := h.b.EndSession(ctx, r.GetSessionId(), forced)
-	who.endedSession(r.GetSessionId(), forced, was)
-	if err != nil {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
+	defer cancel()
+	e, err := h.b.EndSession(ctx, r.GetSessionId(), forced)
+	if errors.Is(err, lock.ErrInvalid) {
 		return nil, err
 	}
+	who.endedSession(r.GetSessionId(), forced, e)
 	h.log.Info("a session was to be ended", zap.String(observe.KeySession, r.GetSessionId()),
-		zap.Bool(observe.KeyReleased, was != nil), zap.String(observe.KeyBy, forced.Who()),
-		zap.String(observe.KeyWhy, r.GetWhy()), zap.String(observe.KeyPeer, peerOf(ctx)))
+		zap.Bool(observe.KeyEnded, e.Ended), zap.Bool(observe.KeyReleased, e.Released),
+		zap.String(observe.KeyBy, forced.Who()), zap.String(observe.KeyWhy, r.GetWhy()),
+		zap.String(observe.KeyPeer, peerOf(ctx)), zap.Error(err))
 	return &lockdv1.EndSessionResponse{
-		Ended: was != nil, ReplicasAnswered: count(asking.Answered), ReplicasAsked: count(asking.Asked),
-	}, nil
+		Ended: e.Ended, Released: e.Released,
+		ReplicasAnswered: count(e.Answered), ReplicasAsked: count(e.Asked),
+	}, err
 }
 
 // Drain asks all clients of this replica to move on.

@@ -93,19 +93,25 @@ func (w *caller) auditCall(method string, req any, err error) {
 	}
 }
 
-// endedSession notes which session was ended, by whom and why, as the caller says, and whose it was.
-func (w *caller) endedSession(id string, f session.Forced, was *inspect.Session) {
+// endedSession notes which session was to end, by whom and why, as the caller says, whose it was, and whether it is
+// over.
+func (w *caller) endedSession(id string, f session.Forced, e inspect.Ended) {
 	if w == nil {
 		return
 	}
 	w.did.Session = id
 	w.did.Detail = fmt.Sprintf("reason %q, by %q", f.Why, f.By)
-	if was == nil {
-		w.did.Result = "SESSION_EXPIRED"
-		return
+	if was := e.Was; was != nil {
+		w.did.Detail += fmt.Sprintf("; it was of %q named %q at %q, with %d locks",
+			was.Client.Identity, was.Client.Name, was.Client.Peer, was.Locks)
 	}
-	w.did.Detail += fmt.Sprintf("; it was of %q named %q at %q, with %d locks",
-		was.Client.Identity, was.Client.Name, was.Client.Peer, was.Locks)
+	switch {
+	case e.Ended:
+	case e.Answered < e.Asked:
+		w.did.Result = reasonOf(lock.ErrOutcomeUnknown)
+	default:
+		w.did.Result = reasonOf(session.ErrSessionExpired)
+	}
 }
 
 // forced notes what is known of a release by force: by whom and why, as the caller says, and who held the name.

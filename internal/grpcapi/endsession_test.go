@@ -1,6 +1,7 @@
 package grpcapi_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc/metadata"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
@@ -52,7 +54,7 @@ clients:
 			t.Errorf("of no session: got %v, %v", got, err)
 		}
 		got, err := end("ops", id, "it hangs")
-		if err != nil || !got.GetEnded() || got.GetReplicasAnswered() != 1 {
+		if err != nil || !got.GetEnded() || !got.GetReleased() || got.GetReplicasAnswered() != 1 {
 			t.Errorf("got %v, %v", got, err)
 		}
 		st := wantReason(t, c.end(), "SESSION_EXPIRED")
@@ -78,6 +80,59 @@ clients:
 			"session_ended ops INVALID_REASON, session_ended ops SESSION_EXPIRED, session_ended ops OK"
 		if got := strings.Join(results, ", "); got != want {
 			t.Errorf("the audit has %s, want %s", got, want)
+		}
+	})
+}
+
+// Who asks for the end of a session and leaves has begun it: the log and the audit have it.
+func TestTheEndOfASessionIsWrittenAlthoughItsCallerLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		audit := filepath.Join(t.TempDir(), "audit.json")
+		guard := newGuard(t, "default: ops\nclients: [{name: ops, lock: ['*'], admin: [force]}]\n", audit)
+		core, lines := observer.New(zap.InfoLevel)
+		s := startGuarded(t, zap.New(core), func(*broker.Config) {}, nil, guard)
+		c := s.open(&lockdv1.Open{})
+		c.take(1, "job")
+		ctx, leave, err := s.srv.Local().Visit(t.Context(), "10.0.0.1:1", nil, nil, 0)
+		must(t, err)
+		defer leave()
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		id := c.opened.GetSessionId()
+		got, err := lockdv1.NewAdminServiceClient(s.srv.Local()).EndSession(ctx,
+			&lockdv1.EndSessionRequest{SessionId: id, Why: "it hangs"})
+		if err != nil || !got.GetEnded() {
+			t.Errorf("got %v, %v", got, err)
+		}
+		wantReason(t, c.end(), "SESSION_EXPIRED")
+		logged := lines.FilterMessage("a session was to be ended").FilterField(zap.Bool("ended", true))
+		if logged.FilterField(zap.String("session", id)).Len() != 1 {
+			t.Errorf("the log has %v", lines.All())
+		}
+		guard.Close()
+		all := auditedIn(t, audit, security.EventSessionEnded)
+		if len(all) != 1 || all[0].Result != "OK" || all[0].Session != id || !strings.Contains(all[0].Detail, "it hangs") {
+			t.Errorf("the audit has %+v", all)
+		}
+	})
+}
+
+// Numbers of a replica tell of locks that are hidden from the caller: it is told none.
+func TestTheStatusTellsNoMoreThanItsCallerMayKnow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for entry, hidden := range map[string]bool{
+			"look: ['public:*']": true, "lock: ['*'], deny: ['secret']": true, "admin: [force, limit, drain]": true,
+			"look: ['*']": false, "admin: [examine]": false,
+		} {
+			guard := newGuard(t, "default: it\nclients: [{name: it, "+entry+"}]\n", "")
+			s := startGuarded(t, zap.NewNop(), func(*broker.Config) {}, nil, guard)
+			s.open(&lockdv1.Open{})
+			got, err := lockdv1.NewInspectServiceClient(s.conn).GetStatus(t.Context(), &lockdv1.GetStatusRequest{})
+			must(t, err)
+			told := got.GetSessions() == 1 && got.GetClientsFile() != ""
+			if !got.GetReady() || got.GetHidden() != hidden || told == hidden {
+				t.Errorf("%s: got %v", entry, got)
+			}
 		}
 	})
 }

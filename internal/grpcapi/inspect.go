@@ -32,16 +32,19 @@ type inspectService struct {
 func (h *inspectService) GetStatus(
 	ctx context.Context, _ *lockdv1.GetStatusRequest,
 ) (*lockdv1.GetStatusResponse, error) {
-	st := h.b.Status()
+	st, who := h.b.Status(), callerOf(ctx)
 	resp := &lockdv1.GetStatusResponse{
 		Replica: h.b.Replica(), Version: h.cfg.Version, Uptime: durationpb.New(time.Since(h.started)),
-		Ready: st.Down == nil && !st.Draining, Draining: st.Draining,
-		Sessions: count(st.Sessions), Locks: count(st.Locks), Waiters: count(st.Waiters), Store: h.cfg.Store,
+		Ready: st.Down == nil && !st.Draining, Draining: st.Draining, Store: h.cfg.Store,
+		Hidden: !who.seesAll() && !who.mayExamine(),
 	}
-	resp.ClientsFile, _ = h.cfg.Guard.InForce()
+	if !resp.GetHidden() {
+		resp.Sessions, resp.Locks, resp.Waiters = count(st.Sessions), count(st.Locks), count(st.Waiters)
+		resp.ClientsFile, _ = h.cfg.Guard.InForce()
+	}
 	switch {
 	case st.Down == nil:
-	case h.operators && callerOf(ctx).mayExamine():
+	case h.operators && who.mayExamine():
 		resp.StoreError = st.Down.Error()
 	default:
 		resp.StoreError = lock.ErrUnavailable.Error()

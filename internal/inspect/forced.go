@@ -20,6 +20,9 @@ const (
 	forcedTime = time.Minute
 	// maxForced bounds how many names are remembered.
 	maxForced = 1000
+	// endTime bounds how long a replica waits until the store knows that a session has ended: it answers within the time
+	// that answers are waited for.
+	endTime = 700 * time.Millisecond
 )
 
 // Announce tells all replicas that a name is about to be released by force, and returns who holds it, at most 20. A
@@ -66,27 +69,4 @@ func (n *forcedNames) of(name string) session.Forced {
 		return f.Forced
 	}
 	return session.Forced{}
-}
-
-// EndSession has the replica that has a session end it, and returns what it was: nil if none that answered has it.
-func (d *Inspector) EndSession(ctx context.Context, id string, f session.Forced) (*Session, Asking, error) {
-	answers, asking, err := d.ask(ctx, Question{About: AboutEnding, After: id, Forced: &f})
-	for _, k := range answers {
-		if len(k.Sessions) > 0 {
-			return &k.Sessions[0], asking, err
-		}
-	}
-	return nil, asking, err
-}
-
-// end ends a session that another replica, or this one, was asked to end.
-func (d *Inspector) end(q Question) (k Knowledge) {
-	if q.Forced == nil {
-		return k
-	}
-	if s := d.Local.End(q.After, *q.Forced); s != nil {
-		s.Replica = d.Replica
-		k.Sessions = []Session{*s}
-	}
-	return k
 }

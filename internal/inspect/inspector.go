@@ -20,6 +20,8 @@ type Store interface {
 	lock.Views
 	lock.Queues
 	lock.Peers
+	// ForceEndSession is as in lock.Sessions.
+	ForceEndSession(ctx context.Context, id string) (was bool, err error)
 }
 
 // Local tells what this replica knows.
@@ -35,9 +37,10 @@ type Local interface {
 	Leases(prefix, after string, size int) []Leased
 	// Requests are up to most of those that wait here and pass a filter, the longest waiting first.
 	Requests(f Filter, most int) []Waiter
-	// End ends a session of this replica and releases what it holds. It returns the session as it was, nil if there is
-	// none.
-	End(id string, by session.Forced) *Session
+	// End ends a session of this replica, or one that is coming here, and releases what it holds. It returns the session
+	// as it was, nil if there is none, and whether the store has said that nobody goes on with it. For that it waits until
+	// ctx ends.
+	End(ctx context.Context, id string, by session.Forced) (was *Session, sure bool)
 	// Oldest are the names of up to most leases of its sessions that are held for longest.
 	Oldest(most int) []string
 }

@@ -71,6 +71,7 @@ type Question struct {
 type Knowledge struct {
 	Names    map[string]Known `json:"names,omitempty"`
 	Sessions []Session        `json:"sessions,omitempty"`
+	Ended    bool             `json:"ended,omitempty"` // of a session that was to end: nobody goes on with it
 	Leases   []Leased         `json:"leases,omitempty"`
 	Waiters  []Waiter         `json:"waiters,omitempty"`
 	Events   []Event          `json:"events,omitempty"`

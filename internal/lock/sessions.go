@@ -80,4 +80,9 @@ type Sessions interface {
 	// For as long as EndedSession no call with that epoch, or an older one, makes the record again: one that is
 	// executed late finds that it has ended. Repeated, or without a record: no error. Executed late: the same.
 	EndSession(ctx context.Context, id string, epoch uint64) error
+
+	// ForceEndSession ends a record whatever epoch it has, and says whether there was one. After it nobody takes the
+	// session. Whoever has it finds that it has ended when it prolongs the record, also if that is later than
+	// EndedSession, and EndSession with its epoch is no error. Repeated: there is none. Executed late: the same.
+	ForceEndSession(ctx context.Context, id string) (was bool, err error)
 }

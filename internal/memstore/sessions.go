@@ -84,3 +84,19 @@ func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
 	})
 	return err
 }
+
+// ForceEndSession implements lock.Store.
+func (s *Store) ForceEndSession(ctx context.Context, id string) (was bool, err error) {
+	return do(ctx, s, "end the session by force", id, lock.Exclusive, func(w *work) (bool, error) {
+		e := w.find(recordOf(id))
+		if e.record == nil || e.record.ended {
+			return false, nil
+		}
+		ended := &record{
+			SessionRecord: lock.SessionRecord{ID: id, Epoch: e.record.Epoch}, until: e.record.until, ended: true,
+		}
+		later(&ended.until, w.now, lock.EndedSession)
+		e.record = ended
+		return true, nil
+	})
+}

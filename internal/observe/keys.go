@@ -23,6 +23,7 @@ const (
 	KeyCount       = "count"    // how many locks
 	KeyDigest      = "sha256"   // the beginning of a file's
 	KeyConsole     = "console"  // where its pages are
+	KeyEnded       = "ended"    // whether a session is
 	KeyEndpoint    = "endpoint" // which of our addresses: listen, ops_listen, admin_listen
 	KeyEpoch       = "epoch"    // of a session
 	KeyExpires     = "expires"  // when a certificate does

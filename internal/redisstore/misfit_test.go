@@ -67,6 +67,10 @@ func misfitCalls() (calls []misfitCall) {
 		}},
 		misfitCall{"end a session", record, begun, func(t *testing.T, s *Store) error {
 			return s.EndSession(t.Context(), "u", 1)
+		}},
+		misfitCall{"end a session by force", record, begun, func(t *testing.T, s *Store) error {
+			_, err := s.ForceEndSession(t.Context(), "u")
+			return err
 		}})
 }
 

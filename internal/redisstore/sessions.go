@@ -3,6 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -52,6 +53,16 @@ func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
 	call := s.Scripts.EndSession.With([]string{layout.Session(s.Prefix, id)}, strconv.FormatUint(epoch, 10),
 		script.Millis(lock.EndedSession)).As(id)
 	return s.askSession(ctx, "end the session", id, call)
+}
+
+// ForceEndSession implements lock.Store.
+func (s *Store) ForceEndSession(ctx context.Context, id string) (was bool, err error) {
+	call := s.Scripts.ForceSession.With([]string{layout.Session(s.Prefix, id)}, script.Millis(lock.EndedSession)).As(id)
+	err = s.askSession(ctx, "end the session by force", id, call)
+	if errors.Is(err, lock.ErrSessionGone) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func (s *Store) askSession(ctx context.Context, what, id string, call script.Call) error {

@@ -269,6 +269,12 @@ func (n *node) EndSession(ctx context.Context, id string, epoch uint64) error {
 	return err
 }
 
+func (n *node) ForceEndSession(ctx context.Context, id string) (bool, error) {
+	return meet(ctx, n.begin("force end session"), func() (bool, error) {
+		return n.Store.ForceEndSession(context.Background(), id)
+	})
+}
+
 func (n *node) StartKeepSession(k lock.SessionKeep, done func(error)) {
 	go func() {
 		_, err := meet(context.Background(), n.begin("keep session"), func() (int, error) {

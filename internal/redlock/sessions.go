@@ -40,6 +40,24 @@ func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
 	})
 }
 
+// ForceEndSession implements lock.Store. There was a record if one of a majority had it.
+func (s *Store) ForceEndSession(ctx context.Context, id string) (was bool, err error) {
+	return question[bool]{
+		what: "end the session by force", name: id, kind: lock.Exclusive,
+		ask: func(ctx context.Context, m *member) (bool, error) {
+			had, err := m.ForceEndSession(ctx, id)
+			return had, s.sworn(m, err)
+		},
+		verdict: func(b *ballot[bool], last bool) (was, over bool, err error) {
+			_, over, err = oneWord(b, last)
+			for _, v := range b.votes {
+				was = was || v.yes() && v.v
+			}
+			return was, over, err
+		},
+	}.put(ctx, s)
+}
+
 // StartKeepSession implements lock.Store. Members that have no record are given one again, once a majority has it.
 func (s *Store) StartKeepSession(k lock.SessionKeep, done func(error)) {
 	k.TTL = s.drifted(k.TTL)

@@ -19,9 +19,6 @@ func (s *Session) Goodbye() { s.end(nil, true) }
 // End ends a session for a reason. Its leases run out by themselves unless the session asked for their release.
 func (s *Session) End(cause error) { s.end(cause, s.opening.ReleaseOnEnd) }
 
-// EndForced ends a session because an operator wants that. What it holds is released.
-func (s *Session) EndForced(f Forced) { s.end(&EndedError{f}, true) }
-
 // Detach takes its stream from a session that broke. What it waits for and watches is withdrawn at once. Its leases
 // stay as long as their client may come back, one session TTL after it was last heard; unless the session asked for
 // their release. Without leases, or if its client did not say that it comes back, or if very many are gone like it, it

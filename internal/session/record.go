@@ -53,6 +53,9 @@ func (s *Session) keepRecordLocked(n int) {
 	s.of.store.StartKeepSession(k, func(err error) {
 		defer s.of.cfg.End()
 		s.heardWhose(err)
+		if errors.Is(err, lock.ErrSessionGone) { // it was ended: one that is only lost would have been made again
+			s.of.goes(func() { s.end(ErrSessionExpired, true) })
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.keeping, s.written = false, s.written || err == nil

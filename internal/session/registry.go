@@ -91,7 +91,8 @@ type Registry struct {
 
 	mu       sync.Mutex // guards the fields below. With it held only a session or the tenants are locked
 	open     *btree.BTreeG[at]
-	streams  int // sessions that have one
+	coming   map[string]*arrival // sessions that are being resumed, by their ids
+	streams  int                 // sessions that have one
 	draining bool
 	closed   bool          // and stays so
 	asking   chan struct{} // closed when sessions that were not yet asked to move shall stay
@@ -114,7 +115,8 @@ func NewRegistry(ctx context.Context, cfg Config, store lock.Store) *Registry {
 		cfg: cfg, ctx: ctx, store: store, log: cfg.Log, moves: make(limits.Slots, limits.Moves),
 		freeing: make(limits.Slots, limits.Freeing),
 		resumes: newResumes(cfg.Denied), asking: make(chan struct{}), idle: make(chan struct{}),
-		open: btree.NewG(degree, func(a, b at) bool { return a.id < b.id }),
+		coming: make(map[string]*arrival),
+		open:   btree.NewG(degree, func(a, b at) bool { return a.id < b.id }),
 	}
 	r.deaf = store.Subscribe(movedTopic, r.heardMoved)
 	return r

@@ -102,6 +102,8 @@ func (s *Session) resume(ctx context.Context, holds []HeldLock, claim Claim) (lo
 		return nil, err // the session is as it was, and may go on at another replica
 	}
 	defer func() { s.use.Give(limits.UseBurden, coming) }()
+	arrival := r.comes(s.id)
+	defer func() { s.came(arrival, err == nil) }()
 	err = lock.Twice(func() error { return r.store.TakeSession(ctx, s.record, recordTTL(s.TTL())) })
 	switch {
 	case errors.Is(err, lock.ErrSessionGone), errors.Is(err, lock.ErrToken): // a stranger is not told which

@@ -2,7 +2,11 @@ package browser
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/sha256"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -13,6 +17,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
@@ -41,7 +48,8 @@ type world struct {
 	replicas []*harness.Lockd
 	url      string
 	dir      string
-	token    string // a file with that of the operator
+	token    string            // a file with that of the operator
+	issuer   *ecdsa.PrivateKey // of tokens that expire
 	*chrome
 }
 
@@ -51,7 +59,8 @@ func start(t *testing.T) *world {
 	w := &world{t: t, dir: t.TempDir(), chrome: c}
 	w.token = w.file("token", opsToken)
 	w.file("key", strings.Repeat("k", 32))
-	w.clients("ops", "guest")
+	w.issue()
+	w.clients("ops", "guest", "shift")
 	redis := redistest.Start(t)
 	var consoles []string
 	for _, name := range []string{"lockd-a", "lockd-b"} {
@@ -80,6 +89,8 @@ func (w *world) clients(names ...string) {
 	known := map[string]string{
 		"ops": fmt.Sprintf("- {name: ops, token_sha256: [%x], lock: ['*'], admin: [force, limit, drain, examine], "+
 			"quota: {sessions: 100, locks: 5000}}\n", sha256.Sum256([]byte(opsToken))),
+		"shift": fmt.Sprintf("- {name: shift, jwt: {issuer: 'https://issuer.example', audience: lockd, sub: '*', jwks: %s}, "+
+			"lock: ['*'], admin: [force, examine]}\n", filepath.Join(w.dir, "jwks.json")),
 		"guest": fmt.Sprintf("- {name: guest, token_sha256: [%x], look: ['report:*']}\n", sha256.Sum256([]byte(guestToken))),
 	}
 	text := "clients:\n"
@@ -87,6 +98,33 @@ func (w *world) clients(names ...string) {
 		text += known[name]
 	}
 	w.file("clients.yaml", text)
+}
+
+// issue makes the key of an issuer of tokens, and tells it.
+func (w *world) issue() {
+	w.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	harness.Must(w.t, err)
+	w.issuer = key
+	told, err := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{
+		{Key: key.Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"},
+	}})
+	harness.Must(w.t, err)
+	w.file("jwks.json", string(told))
+}
+
+// shift is a token that is good for so long from now.
+func (w *world) shift(lasts time.Duration) string {
+	w.t.Helper()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: w.issuer},
+		(&jose.SignerOptions{}).WithType("JWT").WithHeader("kid", "k"))
+	harness.Must(w.t, err)
+	token, err := jwt.Signed(signer).Claims(jwt.Claims{
+		Issuer: "https://issuer.example", Subject: "alice", Audience: jwt.Audience{"lockd"},
+		IssuedAt: jwt.NewNumericDate(time.Now()), Expiry: jwt.NewNumericDate(time.Now().Add(lasts)),
+	}).Serialize()
+	harness.Must(w.t, err)
+	return token
 }
 
 // entry is an address that leads to the first of some addresses that answers, as a Service of Kubernetes would.

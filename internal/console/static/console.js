@@ -54,6 +54,18 @@ function isMarked() {
   return !marked.isCollapsed && live.contains(marked.anchorNode);
 }
 
+// Shows nothing more of what only somebody who is logged in may see, nor what he may do. There is no next stream.
+function leave(why) {
+  say('lost', why + '.');
+  for (const e of document.querySelectorAll('main > :not(.title, #live), .who > *')) e.remove();
+  const link = document.createElement('a');
+  link.href = live.dataset.login;
+  link.textContent = 'Log in again';
+  live.replaceChildren(link);
+  live.classList.remove('old');
+  return -1;
+}
+
 // Does what an event says. Returns how long to wait before the page asks again, if the stream ends with it.
 function take(event, text) {
   switch (event) {
@@ -77,8 +89,7 @@ function take(event, text) {
       say('lost', 'Not live: ' + text);
       return 1000;
     case 'out':
-      say('lost', text + '. Load the page again.');
-      return -1;
+      return leave(text);
   }
 }
 
@@ -86,9 +97,9 @@ function take(event, text) {
 async function follow(signal) {
   const answer = await fetch(live.dataset.live, { signal, headers: { Accept: 'text/event-stream' } });
   if (!answer.ok) {
-    const text = (await answer.text()).slice(0, 200);
-    say('lost', answer.status === 401 ? 'You are not logged in any more. Load the page again.' : 'Not live: ' + text);
-    return answer.status === 401 ? -1 : 10000;
+    if (answer.status === 401) return leave('You are not logged in any more');
+    say('lost', 'Not live: ' + (await answer.text()).slice(0, 200));
+    return 10000;
   }
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   for (let text = ''; ;) {

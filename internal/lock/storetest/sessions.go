@@ -23,6 +23,16 @@ func (s *suite) keep(k lock.SessionKeep) error {
 	return <-told
 }
 
+// wantWas ends a record by force.
+func (s *suite) wantWas(id string, want bool) {
+	s.Helper()
+	was, err := s.Store.ForceEndSession(s.Context(), id)
+	s.must(err)
+	if was != want {
+		s.Errorf("there was a record: %v, want %v", was, want)
+	}
+}
+
 func kept(r lock.SessionRecord) lock.SessionKeep { return lock.SessionKeep{SessionRecord: r, TTL: ttl} }
 
 // sessionContract is what a Store does with records of sessions.
@@ -101,6 +111,21 @@ var sessionContract = []contract{
 		s.must(s.Store.EndSession(s.Context(), first.ID, 3))
 		s.wantErr(s.keep(second), lock.ErrSessionGone)
 	}},
+	{"ARecordThatIsEndedByForceIsEndedForWhoeverHadIt", func(s *suite) {
+		first, second := attempt(1, "a"), kept(attempt(2, "b"))
+		second.Again = true
+		s.wantWas(first.ID, false)
+		s.must(s.take(first))
+		s.must(s.take(second.SessionRecord))
+		s.wantWas(first.ID, true)
+		s.wantWas(first.ID, false)
+		s.wantErr(s.take(attempt(3, "c")), lock.ErrSessionGone)
+		s.wantErr(s.keep(second), lock.ErrSessionGone)
+		s.wantErr(s.Store.EndSession(s.Context(), first.ID, 1), lock.ErrSuperseded) // it does not have it
+		s.must(s.Store.EndSession(s.Context(), first.ID, 2))
+		s.wantErr(s.keep(second), lock.ErrSessionGone)
+		s.wantWas(first.ID, false)
+	}},
 	{"ARecordRunsOutUnlessItIsKept", func(s *suite) {
 		short := 500 * time.Millisecond
 		kept, other := kept(attempt(1, "a")), attempt(1, "a")
@@ -140,5 +165,7 @@ var sessionContract = []contract{
 		}
 		s.wantErr(s.Store.TakeSession(s.ended(), attempt(1, "a"), ttl), lock.ErrUnavailable)
 		s.wantErr(s.Store.EndSession(s.ended(), "x", 1), lock.ErrUnavailable)
+		_, err := s.Store.ForceEndSession(s.ended(), "x")
+		s.wantErr(err, lock.ErrUnavailable)
 	}},
 }

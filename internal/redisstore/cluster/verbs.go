@@ -93,3 +93,12 @@ func (s *Store) StartKeepSession(k lock.SessionKeep, done func(error)) {
 func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
 	return do(ctx, s, id, func(at *redisstore.Store) error { return at.EndSession(ctx, id, epoch) })
 }
+
+// ForceEndSession implements lock.Store.
+func (s *Store) ForceEndSession(ctx context.Context, id string) (was bool, err error) {
+	err = do(ctx, s, id, func(at *redisstore.Store) (err error) {
+		was, err = at.ForceEndSession(ctx, id)
+		return err
+	})
+	return was && err == nil, err
+}

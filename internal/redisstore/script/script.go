@@ -63,7 +63,7 @@ type Scripts struct {
 	Raise, Renew, Shorten                                     *Script
 	Look, Holders, Seen                                       *Script
 	Enlist, LeaveFair, LeaveWrite, SucceedFair                *Script
-	TakeSession, KeepSession, EndSession                      *Script
+	TakeSession, KeepSession, EndSession, ForceSession        *Script
 	Declare, Overlaps                                         *Script
 
 	all []*Script
@@ -121,6 +121,7 @@ func NewScripts(m *Metrics, sharded bool) Scripts {
 		TakeSession:    load("take_session", "session"),
 		KeepSession:    load("keep_session", "session"),
 		EndSession:     load("end_session", "session"),
+		ForceSession:   load("force_session", "session"),
 		Declare:        load("declare"),
 		Overlaps:       load("overlaps", "clock", "shape"),
 	}

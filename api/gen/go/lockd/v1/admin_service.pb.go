@@ -455,12 +455,17 @@ func (x *EndSessionRequest) GetBy() string {
 // EndSessionResponse says what was done.
 type EndSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whether a replica that was asked had it. What it holds is released a moment later.
+	// Whether it has ended: its record is, and nobody goes on with it. False if there was none, or if that is not known;
+	// see replicas_asked.
 	Ended bool `protobuf:"varint,1,opt,name=ended,proto3" json:"ended,omitempty"`
 	// How many replicas answered, this one included.
 	ReplicasAnswered uint32 `protobuf:"varint,2,opt,name=replicas_answered,json=replicasAnswered,proto3" json:"replicas_answered,omitempty"`
-	// How many were asked. If fewer answered, one of the others may have it.
+	// How many were asked. If fewer answered, and it has not ended, one of the others may have it. That one ends it when
+	// its client is heard next, but nobody knows.
 	ReplicasAsked uint32 `protobuf:"varint,3,opt,name=replicas_asked,json=replicasAsked,proto3" json:"replicas_asked,omitempty"`
+	// Whether the replica that had it releases what it held, or has. If it has ended without that it was at no replica, as
+	// one whose client moves: what it held runs out by itself.
+	Released      bool `protobuf:"varint,4,opt,name=released,proto3" json:"released,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -514,6 +519,13 @@ func (x *EndSessionResponse) GetReplicasAsked() uint32 {
 		return x.ReplicasAsked
 	}
 	return 0
+}
+
+func (x *EndSessionResponse) GetReleased() bool {
+	if x != nil {
+		return x.Released
+	}
+	return false
 }
 
 // DrainRequest asks a replica to send its clients away.
@@ -916,11 +928,12 @@ const file_lockd_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x10\n" +
 	"\x03why\x18\x02 \x01(\tR\x03why\x12\x0e\n" +
-	"\x02by\x18\x03 \x01(\tR\x02by\"~\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\"\x9a\x01\n" +
 	"\x12EndSessionResponse\x12\x14\n" +
 	"\x05ended\x18\x01 \x01(\bR\x05ended\x12+\n" +
 	"\x11replicas_answered\x18\x02 \x01(\rR\x10replicasAnswered\x12%\n" +
-	"\x0ereplicas_asked\x18\x03 \x01(\rR\rreplicasAsked\"A\n" +
+	"\x0ereplicas_asked\x18\x03 \x01(\rR\rreplicasAsked\x12\x1a\n" +
+	"\breleased\x18\x04 \x01(\bR\breleased\"A\n" +
 	"\fDrainRequest\x121\n" +
 	"\x06within\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x06within\"+\n" +
 	"\rDrainResponse\x12\x1a\n" +

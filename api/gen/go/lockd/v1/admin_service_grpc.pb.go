@@ -45,7 +45,8 @@ type AdminServiceClient interface {
 	// of another program. The number stays as it is. LOCK_CONFIG_MISMATCH if it is another one.
 	AdoptLimit(ctx context.Context, in *AdoptLimitRequest, opts ...grpc.CallOption) (*AdoptLimitResponse, error)
 	// EndSession ends a session, at whatever replica it is, and releases what it holds. Its client is told SESSION_EXPIRED,
-	// by whom and why, and may open another one. It needs the right force, and that to lock every name.
+	// by whom and why, and may open another one. It needs the right force, and that to lock every name. Repeating it is
+	// harmless: after OUTCOME_UNKNOWN, or if a replica did not answer, repeat it.
 	EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error)
 	// Drain asks all clients of this replica to move on, and refuses new ones.
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error)
@@ -151,7 +152,8 @@ type AdminServiceServer interface {
 	// of another program. The number stays as it is. LOCK_CONFIG_MISMATCH if it is another one.
 	AdoptLimit(context.Context, *AdoptLimitRequest) (*AdoptLimitResponse, error)
 	// EndSession ends a session, at whatever replica it is, and releases what it holds. Its client is told SESSION_EXPIRED,
-	// by whom and why, and may open another one. It needs the right force, and that to lock every name.
+	// by whom and why, and may open another one. It needs the right force, and that to lock every name. Repeating it is
+	// harmless: after OUTCOME_UNKNOWN, or if a replica did not answer, repeat it.
 	EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error)
 	// Drain asks all clients of this replica to move on, and refuses new ones.
 	Drain(context.Context, *DrainRequest) (*DrainResponse, error)

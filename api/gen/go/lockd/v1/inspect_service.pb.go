@@ -2136,7 +2136,7 @@ type GetStatusResponse struct {
 	StoreError string `protobuf:"bytes,5,opt,name=store_error,json=storeError,proto3" json:"store_error,omitempty"`
 	// Whether it sends its clients away.
 	Draining bool `protobuf:"varint,6,opt,name=draining,proto3" json:"draining,omitempty"`
-	// How many sessions it has.
+	// How many sessions it has. This, the next two and clients_file are told to who may look at everything, or examine.
 	Sessions uint32 `protobuf:"varint,7,opt,name=sessions,proto3" json:"sessions,omitempty"`
 	// How many leases they hold.
 	Locks uint32 `protobuf:"varint,8,opt,name=locks,proto3" json:"locks,omitempty"`
@@ -2145,7 +2145,9 @@ type GetStatusResponse struct {
 	// The configured kind of store, such as memory or standalone.
 	Store string `protobuf:"bytes,10,opt,name=store,proto3" json:"store,omitempty"`
 	// The clients file in force: the first 12 hex digits of its SHA-256. Empty without one.
-	ClientsFile   string `protobuf:"bytes,11,opt,name=clients_file,json=clientsFile,proto3" json:"clients_file,omitempty"`
+	ClientsFile string `protobuf:"bytes,11,opt,name=clients_file,json=clientsFile,proto3" json:"clients_file,omitempty"`
+	// Whether the numbers and the clients file are not told to the caller.
+	Hidden        bool `protobuf:"varint,12,opt,name=hidden,proto3" json:"hidden,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2255,6 +2257,13 @@ func (x *GetStatusResponse) GetClientsFile() string {
 		return x.ClientsFile
 	}
 	return ""
+}
+
+func (x *GetStatusResponse) GetHidden() bool {
+	if x != nil {
+		return x.Hidden
+	}
+	return false
 }
 
 // InspectRequest asks who holds a name and who waits for it.
@@ -2966,7 +2975,7 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\awaiting\x18\x05 \x01(\x01R\awaiting\x12\x12\n" +
 	"\x04held\x18\x06 \x01(\x01R\x04held\x12\x1a\n" +
 	"\bturnover\x18\a \x01(\x01R\bturnover\"\x12\n" +
-	"\x10GetStatusRequest\"\xd2\x02\n" +
+	"\x10GetStatusRequest\"\xea\x02\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x121\n" +
@@ -2980,7 +2989,8 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\awaiters\x18\t \x01(\rR\awaiters\x12\x14\n" +
 	"\x05store\x18\n" +
 	" \x01(\tR\x05store\x12!\n" +
-	"\fclients_file\x18\v \x01(\tR\vclientsFile\"f\n" +
+	"\fclients_file\x18\v \x01(\tR\vclientsFile\x12\x16\n" +
+	"\x06hidden\x18\f \x01(\bR\x06hidden\"f\n" +
 	"\x0eInspectRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
 	"\vmax_waiters\x18\x02 \x01(\rR\n" +

@@ -62,14 +62,16 @@ class EndSessionRequest(_message.Message):
     def __init__(self, session_id: _Optional[str] = ..., why: _Optional[str] = ..., by: _Optional[str] = ...) -> None: ...
 
 class EndSessionResponse(_message.Message):
-    __slots__ = ("ended", "replicas_answered", "replicas_asked")
+    __slots__ = ("ended", "replicas_answered", "replicas_asked", "released")
     ENDED_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_ANSWERED_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_ASKED_FIELD_NUMBER: _ClassVar[int]
+    RELEASED_FIELD_NUMBER: _ClassVar[int]
     ended: bool
     replicas_answered: int
     replicas_asked: int
-    def __init__(self, ended: bool = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ...) -> None: ...
+    released: bool
+    def __init__(self, ended: bool = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ..., released: bool = ...) -> None: ...
 
 class DrainRequest(_message.Message):
     __slots__ = ("within",)

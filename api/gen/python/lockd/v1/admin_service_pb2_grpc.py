@@ -104,7 +104,8 @@ class AdminServiceServicer(object):
 
     def EndSession(self, request, context):
         """EndSession ends a session, at whatever replica it is, and releases what it holds. Its client is told SESSION_EXPIRED,
-        by whom and why, and may open another one. It needs the right force, and that to lock every name.
+        by whom and why, and may open another one. It needs the right force, and that to lock every name. Repeating it is
+        harmless: after OUTCOME_UNKNOWN, or if a replica did not answer, repeat it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -405,7 +405,7 @@ class GetStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("replica", "version", "uptime", "ready", "store_error", "draining", "sessions", "locks", "waiters", "store", "clients_file")
+    __slots__ = ("replica", "version", "uptime", "ready", "store_error", "draining", "sessions", "locks", "waiters", "store", "clients_file", "hidden")
     REPLICA_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     UPTIME_FIELD_NUMBER: _ClassVar[int]
@@ -417,6 +417,7 @@ class GetStatusResponse(_message.Message):
     WAITERS_FIELD_NUMBER: _ClassVar[int]
     STORE_FIELD_NUMBER: _ClassVar[int]
     CLIENTS_FILE_FIELD_NUMBER: _ClassVar[int]
+    HIDDEN_FIELD_NUMBER: _ClassVar[int]
     replica: str
     version: str
     uptime: _duration_pb2.Duration
@@ -428,7 +429,8 @@ class GetStatusResponse(_message.Message):
     waiters: int
     store: str
     clients_file: str
-    def __init__(self, replica: _Optional[str] = ..., version: _Optional[str] = ..., uptime: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., ready: bool = ..., store_error: _Optional[str] = ..., draining: bool = ..., sessions: _Optional[int] = ..., locks: _Optional[int] = ..., waiters: _Optional[int] = ..., store: _Optional[str] = ..., clients_file: _Optional[str] = ...) -> None: ...
+    hidden: bool
+    def __init__(self, replica: _Optional[str] = ..., version: _Optional[str] = ..., uptime: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., ready: bool = ..., store_error: _Optional[str] = ..., draining: bool = ..., sessions: _Optional[int] = ..., locks: _Optional[int] = ..., waiters: _Optional[int] = ..., store: _Optional[str] = ..., clients_file: _Optional[str] = ..., hidden: bool = ...) -> None: ...
 
 class InspectRequest(_message.Message):
     __slots__ = ("name", "max_waiters", "max_holders")
