@@ -135,5 +135,6 @@ func (c *Console) acted(w http.ResponseWriter, r *http.Request, to string, err e
 		c.problem(w, r, httpCode(err), explained(err))
 		return
 	}
+	c.looks.forget() // the page that follows shows what was done
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }

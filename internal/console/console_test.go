@@ -94,8 +94,10 @@ func TestAnOperatorActs(t *testing.T) {
 	ops := w.login("ops-token")
 	code, body := ops.post("/lock/force", url.Values{"name": {"public:door"}})
 	wants(t, "without a reason", code, http.StatusBadRequest, body, "A reason is needed")
+	code, body = ops.get("/lock?name=public:door")
+	wants(t, "before", code, http.StatusOK, body, "renewed", "for public:door")
 	code, body = ops.post("/lock/force", url.Values{"name": {"public:door"}, "why": {"it hangs"}})
-	wants(t, "force", code, http.StatusOK, body, "was released by force")
+	wants(t, "force", code, http.StatusOK, body, "was released by force", "Nobody holds it", "!renewed", "it hangs")
 	if lost := s.recv().GetLost(); lost.GetBy() != "ops (console)" || lost.GetWhy() != "it hangs" {
 		t.Errorf("the holder is told %v", lost)
 	}

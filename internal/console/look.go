@@ -101,6 +101,9 @@ func (c *cache) ofLocked(key string) (n, bytes int) {
 func (c *cache) keep(key string, k *kept, counts time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.all[key] != k { // forgotten meanwhile
+		return
+	}
 	bytes, all := bytesOf(k.value), 0
 	for _, other := range c.all {
 		all += other.bytes
@@ -120,17 +123,24 @@ func (c *cache) keep(key string, k *kept, counts time.Duration) {
 	})
 }
 
-// close forgets everything, and keeps nothing any more.
-func (c *cache) close() {
+// forget drops everything, as something was changed. What is being looked up counts for those who wait for it.
+func (c *cache) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.closed = true
 	for key, k := range c.all {
 		if k.ends != nil {
 			k.ends.Stop()
-			delete(c.all, key)
 		}
+		delete(c.all, key)
 	}
+}
+
+// close forgets everything, and keeps nothing any more.
+func (c *cache) close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.forget()
 }
 
 // bytesOf is about how much something takes that is kept.
