@@ -153,6 +153,14 @@ var explanations = []struct{ text, means string }{
 	{"missing selected ALPN property", "the server speaks TLS, but not gRPC: perhaps " + httpPort},
 	{"error reading server preface: ", "does this server want TLS (--tls, WithTLS)?"},
 	{
+		"x509: cannot validate certificate for ",
+		"a name that is in the server's certificate can be said (--server-name, ServerName of a tls.Config)",
+	},
+	{
+		"x509: certificate is valid for ",
+		"if the server is reached by another name, say one of these (--server-name, ServerName of a tls.Config)",
+	},
+	{
 		"first record does not look like a TLS handshake",
 		"the server does not speak TLS here (--tls=false, LOCKD_TLS, WithTLS)",
 	},

@@ -160,11 +160,12 @@ func TestOperatorsCommands(t *testing.T) {
 	if v["ready"] != true || v["store"] != "memory" || v["sessions"] != 1.0 || v["locks"] != 1.0 {
 		t.Errorf("status: %v", v)
 	}
-	run("drain").want(t, 0, "draining, asked 1 session to move\n", "")
+	replica, _ := v["replica"].(string)
+	run("drain").want(t, 0, replica+" drains, asked 1 session to move\n", "")
 	if r := run("status"); r.code != exitUnavailable || r.stderr != "" {
 		t.Errorf("status while draining: %+v", r)
 	}
-	run("drain", "--undo").want(t, 0, "takes clients again\n", "")
-	run("drain", "--undo").want(t, 0, "it was not draining\n", "")
+	run("drain", "--undo").want(t, 0, replica+" takes clients again\n", "")
+	run("drain", "--undo").want(t, 0, replica+" was not draining\n", "")
 	parse(t, run("version", "-o", "json").stdout, "version", "go")
 }

@@ -97,6 +97,7 @@ func (v statusView) text(p *screen) {
 
 // drainView is what drain prints.
 type drainView struct {
+	Replica  string `json:"replica"`
 	Draining bool   `json:"draining"`
 	Sessions uint32 `json:"sessions"` // asked to move
 	Changed  bool   `json:"changed"`
@@ -130,24 +131,24 @@ ones until it is stopped or --undo takes that back. Locks that are held stay hel
 func (s *services) drain(ctx context.Context, undo bool, within time.Duration) (drainView, error) {
 	if undo {
 		resp, _, err := change(ctx, s, s.admins.Undrain, &lockdv1.UndrainRequest{})
-		return drainView{Changed: resp.GetDrained()}, err
+		return drainView{Replica: resp.GetReplica(), Changed: resp.GetDrained()}, err
 	}
 	req := &lockdv1.DrainRequest{}
 	if within > 0 {
 		req.Within = durationpb.New(within)
 	}
 	resp, _, err := change(ctx, s, s.admins.Drain, req)
-	return drainView{Draining: true, Sessions: resp.GetSessions(), Changed: true}, err
+	return drainView{Replica: resp.GetReplica(), Draining: true, Sessions: resp.GetSessions(), Changed: true}, err
 }
 
 func (v drainView) text(p *screen) {
 	switch {
 	case v.Draining:
-		p.line("draining, asked %s to move", counted(v.Sessions, "session"))
+		p.line("%s drains, asked %s to move", v.Replica, counted(v.Sessions, "session"))
 	case v.Changed:
-		p.line("takes clients again")
+		p.line("%s takes clients again", v.Replica)
 	default:
-		p.line("it was not draining")
+		p.line("%s was not draining", v.Replica)
 	}
 }
 

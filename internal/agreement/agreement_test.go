@@ -220,6 +220,13 @@ func TestReplicasLearnOfOtherClientsFiles(t *testing.T) {
 				t.Errorf("with %q it is told of %s", row.now, got)
 			}
 		}
+		// What others were told to have is held against what this one has now.
+		west.Store("new")
+		time.Sleep(time.Minute)
+		east.Store("new")
+		if got := first.OtherClients(); len(got) > 0 {
+			t.Errorf("with the same file it is told of %s", got)
+		}
 	})
 }
 

@@ -18,9 +18,9 @@ const nameRemedy = "give each replica a name of its own: replica in its file, or
 // alone, so two of one name pass for one. No lock depends on it.
 type names struct {
 	asked  bool
-	others int      // that have the same name
-	last   error    // of the last time
-	differ []string // who has another clients file, and which
+	others int     // that have the same name
+	last   error   // of the last time
+	files  []named // which clients files the others have
 }
 
 // named is what a replica answers.
@@ -35,11 +35,11 @@ func (a *Agreement) askNames(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	answers, asked, err := a.peers.Ask(ctx, struct{}{})
-	others, mine := 0, a.clients()
-	var differ []string
+	others := 0
+	var files []named
 	for _, other := range answers {
-		if other.Clients != mine && other.ID != a.ID {
-			differ = append(differ, fmt.Sprintf("%s (%s)", other.Replica, cmp.Or(other.Clients, "none")))
+		if other.ID != a.ID {
+			files = append(files, other)
 		}
 		if other.Replica == a.Name && other.ID != a.ID {
 			others++
@@ -49,9 +49,8 @@ func (a *Agreement) askNames(ctx context.Context) {
 	defer a.mu.Unlock()
 	n := &a.names
 	n.last = err
-	if err == nil && (len(differ) > 0 || len(answers) == asked) {
-		slices.Sort(differ)
-		n.differ = differ
+	if err == nil && (len(differing(files, a.clients())) > 0 || len(answers) == asked) {
+		n.files = files
 	}
 	if err != nil || others == 0 && len(answers) < asked {
 		return
@@ -68,11 +67,22 @@ func (a *Agreement) askNames(ctx context.Context) {
 	}
 }
 
-// OtherClients are the replicas that had another clients file than this one when they were asked last, and which.
+// OtherClients are the replicas that had another clients file, when they were asked last, than this one has now; and
+// which.
 func (a *Agreement) OtherClients() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.names.differ
+	return differing(a.names.files, a.clients())
+}
+
+func differing(files []named, mine string) (differ []string) {
+	for _, other := range files {
+		if other.Clients != mine {
+			differ = append(differ, fmt.Sprintf("%s (%s)", other.Replica, cmp.Or(other.Clients, "none")))
+		}
+	}
+	slices.Sort(differ)
+	return differ
 }
 
 // finding tells what was answered the last time.

@@ -126,7 +126,7 @@ func (h *adminService) Drain(ctx context.Context, r *lockdv1.DrainRequest) (*loc
 	defer h.server.mu.Unlock()
 	h.server.health.Shutdown()
 	h.log.Info("drain was asked for", zap.Duration(observe.KeyWithin, *within), zap.String(observe.KeyPeer, peerOf(ctx)))
-	return &lockdv1.DrainResponse{Sessions: count(h.b.Drain(max(*within, 0)))}, nil
+	return &lockdv1.DrainResponse{Sessions: count(h.b.Drain(max(*within, 0))), Replica: h.b.Replica()}, nil
 }
 
 // Undrain takes a Drain back, but not that of a replica that stops.
@@ -139,5 +139,5 @@ func (h *adminService) Undrain(ctx context.Context, _ *lockdv1.UndrainRequest) (
 	drained := h.b.Undrain()
 	h.log.Info("the drain was taken back", zap.String(observe.KeyPeer, peerOf(ctx)))
 	h.server.health.Resume()
-	return &lockdv1.UndrainResponse{Drained: drained}, nil
+	return &lockdv1.UndrainResponse{Drained: drained, Replica: h.b.Replica()}, nil
 }

@@ -330,12 +330,12 @@ func TestReplicasAreDrained(t *testing.T) {
 	d := w.replicas[0]
 
 	since := w.rec.now()
-	d.Tool(lockctl, "drain", "--within", "4s").Want(0, "draining, asked 10 sessions to move\n")
+	d.Tool(lockctl, "drain", "--within", "4s").Want(0, "replica-0 drains, asked 10 sessions to move\n")
 	ready(0, http.StatusServiceUnavailable)
 	k.awaitMoves(since, harness.Patience)
 	w.awaitNoSessions(0)
 	w.must(k.verify(), w.noneCut())
-	d.Tool(lockctl, "drain", "--undo").Want(0, "takes clients again\n")
+	d.Tool(lockctl, "drain", "--undo").Want(0, "replica-0 takes clients again\n")
 	ready(0, http.StatusOK)
 	_, err = w.dial("new", 0).lock(t.Context(), "new")
 	harness.Must(t, err)

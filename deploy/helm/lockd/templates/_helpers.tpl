@@ -147,6 +147,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if and (not .enabled) .ops }}{{ fail "tls.ops: is true, but tls.enabled is false" }}{{ end }}
 {{- end }}
 {{- if and .Values.console.enabled (not (dig "security" "clients_file" "" $config)) }}{{ fail "console.enabled: is true, but nobody is a client; set security.clients or security.existingSecret" }}{{ end }}
+{{- if and (not .Values.security.serviceAccountTokens) (contains "/var/run/secrets/kubernetes.io/serviceaccount/" (toYaml .Values.security.clients)) }}{{ fail "security.serviceAccountTokens: is false, but security.clients names files that it mounts" }}{{ end }}
 {{- if and .Values.security.clients .Values.security.existingSecret }}{{ fail "security.existingSecret: is set, and security.clients is; only one can be" }}{{ end }}
 {{- if dig "security" "require" false $config }}
 {{- $off := "or set security.require=false, and whoever reaches lockd may do everything" }}
@@ -268,6 +269,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if .Values.security.serviceAccountTokens }}
 # For lockctl in this container.
 - {name: LOCKD_TOKEN_FILE, value: /var/run/secrets/kubernetes.io/serviceaccount/lockd-token}
+{{- end }}
+{{- $config := include "lockd.config" . | fromYaml }}
+{{- if and (dig "listen_tls" "cert_file" "" $config) (not (dig "admin_tls" "cert_file" "" $config)) }}
+# For lockctl, too: where no TLS is spoken.
+{{- range $name := list "LOCKD_ADDR" "LOCKD_ADMIN_ADDR" }}
+- {name: {{ $name }}, value: {{ dig "admin_listen" "127.0.0.1:7422" $config | quote }}}
+{{- end }}
 {{- end }}
 {{- with include "lockd.gomemlimit" . }}
 - {name: GOMEMLIMIT, value: {{ . }}}

@@ -578,7 +578,9 @@ func (x *DrainRequest) GetWithin() *durationpb.Duration {
 type DrainResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many sessions were asked to move.
-	Sessions      uint32 `protobuf:"varint,1,opt,name=sessions,proto3" json:"sessions,omitempty"`
+	Sessions uint32 `protobuf:"varint,1,opt,name=sessions,proto3" json:"sessions,omitempty"`
+	// The replica that drains: behind an address of several it is any of them.
+	Replica       string `protobuf:"bytes,2,opt,name=replica,proto3" json:"replica,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -618,6 +620,13 @@ func (x *DrainResponse) GetSessions() uint32 {
 		return x.Sessions
 	}
 	return 0
+}
+
+func (x *DrainResponse) GetReplica() string {
+	if x != nil {
+		return x.Replica
+	}
+	return ""
 }
 
 // UndrainRequest takes a Drain back.
@@ -661,7 +670,9 @@ func (*UndrainRequest) Descriptor() ([]byte, []int) {
 type UndrainResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether the replica was draining.
-	Drained       bool `protobuf:"varint,1,opt,name=drained,proto3" json:"drained,omitempty"`
+	Drained bool `protobuf:"varint,1,opt,name=drained,proto3" json:"drained,omitempty"`
+	// The replica that was asked.
+	Replica       string `protobuf:"bytes,2,opt,name=replica,proto3" json:"replica,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -701,6 +712,13 @@ func (x *UndrainResponse) GetDrained() bool {
 		return x.Drained
 	}
 	return false
+}
+
+func (x *UndrainResponse) GetReplica() string {
+	if x != nil {
+		return x.Replica
+	}
+	return ""
 }
 
 // ExamineRequest asks for an examination.
@@ -935,12 +953,14 @@ const file_lockd_v1_admin_service_proto_rawDesc = "" +
 	"\x0ereplicas_asked\x18\x03 \x01(\rR\rreplicasAsked\x12\x1a\n" +
 	"\breleased\x18\x04 \x01(\bR\breleased\"A\n" +
 	"\fDrainRequest\x121\n" +
-	"\x06within\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x06within\"+\n" +
+	"\x06within\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x06within\"E\n" +
 	"\rDrainResponse\x12\x1a\n" +
-	"\bsessions\x18\x01 \x01(\rR\bsessions\"\x10\n" +
-	"\x0eUndrainRequest\"+\n" +
+	"\bsessions\x18\x01 \x01(\rR\bsessions\x12\x18\n" +
+	"\areplica\x18\x02 \x01(\tR\areplica\"\x10\n" +
+	"\x0eUndrainRequest\"E\n" +
 	"\x0fUndrainResponse\x12\x18\n" +
-	"\adrained\x18\x01 \x01(\bR\adrained\"\x10\n" +
+	"\adrained\x18\x01 \x01(\bR\adrained\x12\x18\n" +
+	"\areplica\x18\x02 \x01(\tR\areplica\"\x10\n" +
 	"\x0eExamineRequest\"\xbd\x01\n" +
 	"\x0fExamineResponse\x12-\n" +
 	"\bfindings\x18\x01 \x03(\v2\x11.lockd.v1.FindingR\bfindings\x12\x18\n" +

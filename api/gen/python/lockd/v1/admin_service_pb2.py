@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from lockd.v1 import lock_pb2 as lockd_dot_v1_dot_lock__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1clockd/v1/admin_service.proto\x12\x08lockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\"^\n\x13\x46orceReleaseRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKind\x12\x0b\n\x03why\x18\x03 \x01(\t\x12\n\n\x02\x62y\x18\x04 \x01(\t\"(\n\x14\x46orceReleaseResponse\x12\x10\n\x08released\x18\x01 \x01(\x08\"\"\n\x12RemoveLimitRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\'\n\x13RemoveLimitResponse\x12\x10\n\x08previous\x18\x01 \x01(\r\"0\n\x11\x41\x64optLimitRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\r\"\x14\n\x12\x41\x64optLimitResponse\"@\n\x11\x45ndSessionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0b\n\x03why\x18\x02 \x01(\t\x12\n\n\x02\x62y\x18\x03 \x01(\t\"h\n\x12\x45ndSessionResponse\x12\r\n\x05\x65nded\x18\x01 \x01(\x08\x12\x19\n\x11replicas_answered\x18\x02 \x01(\r\x12\x16\n\x0ereplicas_asked\x18\x03 \x01(\r\x12\x10\n\x08released\x18\x04 \x01(\x08\"9\n\x0c\x44rainRequest\x12)\n\x06within\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\"!\n\rDrainResponse\x12\x10\n\x08sessions\x18\x01 \x01(\r\"\x10\n\x0eUndrainRequest\"\"\n\x0fUndrainResponse\x12\x0f\n\x07\x64rained\x18\x01 \x01(\x08\"\x10\n\x0e\x45xamineRequest\"\x92\x01\n\x0f\x45xamineResponse\x12#\n\x08\x66indings\x18\x01 \x03(\x0b\x32\x11.lockd.v1.Finding\x12\x0f\n\x07replica\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\t\x12)\n\x06uptime\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05store\x18\x05 \x01(\t\"\xe8\x01\n\x07\x46inding\x12,\n\x08severity\x18\x01 \x01(\x0e\x32\x1a.lockd.v1.Finding.Severity\x12\r\n\x05\x63heck\x18\x02 \x01(\t\x12\x0c\n\x04node\x18\x03 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x04 \x01(\t\x12\x0e\n\x06remedy\x18\x05 \x01(\t\"r\n\x08Severity\x12\x18\n\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x0f\n\x0bSEVERITY_OK\x10\x01\x12\x11\n\rSEVERITY_INFO\x10\x02\x12\x14\n\x10SEVERITY_WARNING\x10\x03\x12\x12\n\x0eSEVERITY_ERROR\x10\x04\x32\xf5\x03\n\x0c\x41\x64minService\x12M\n\x0c\x46orceRelease\x12\x1d.lockd.v1.ForceReleaseRequest\x1a\x1e.lockd.v1.ForceReleaseResponse\x12J\n\x0bRemoveLimit\x12\x1c.lockd.v1.RemoveLimitRequest\x1a\x1d.lockd.v1.RemoveLimitResponse\x12G\n\nAdoptLimit\x12\x1b.lockd.v1.AdoptLimitRequest\x1a\x1c.lockd.v1.AdoptLimitResponse\x12G\n\nEndSession\x12\x1b.lockd.v1.EndSessionRequest\x1a\x1c.lockd.v1.EndSessionResponse\x12\x38\n\x05\x44rain\x12\x16.lockd.v1.DrainRequest\x1a\x17.lockd.v1.DrainResponse\x12>\n\x07Undrain\x12\x18.lockd.v1.UndrainRequest\x1a\x19.lockd.v1.UndrainResponse\x12>\n\x07\x45xamine\x12\x18.lockd.v1.ExamineRequest\x1a\x19.lockd.v1.ExamineResponseBY\n\x0bio.lockd.v1B\x11\x41\x64minServiceProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1clockd/v1/admin_service.proto\x12\x08lockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\"^\n\x13\x46orceReleaseRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKind\x12\x0b\n\x03why\x18\x03 \x01(\t\x12\n\n\x02\x62y\x18\x04 \x01(\t\"(\n\x14\x46orceReleaseResponse\x12\x10\n\x08released\x18\x01 \x01(\x08\"\"\n\x12RemoveLimitRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\'\n\x13RemoveLimitResponse\x12\x10\n\x08previous\x18\x01 \x01(\r\"0\n\x11\x41\x64optLimitRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\r\"\x14\n\x12\x41\x64optLimitResponse\"@\n\x11\x45ndSessionRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0b\n\x03why\x18\x02 \x01(\t\x12\n\n\x02\x62y\x18\x03 \x01(\t\"h\n\x12\x45ndSessionResponse\x12\r\n\x05\x65nded\x18\x01 \x01(\x08\x12\x19\n\x11replicas_answered\x18\x02 \x01(\r\x12\x16\n\x0ereplicas_asked\x18\x03 \x01(\r\x12\x10\n\x08released\x18\x04 \x01(\x08\"9\n\x0c\x44rainRequest\x12)\n\x06within\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\"2\n\rDrainResponse\x12\x10\n\x08sessions\x18\x01 \x01(\r\x12\x0f\n\x07replica\x18\x02 \x01(\t\"\x10\n\x0eUndrainRequest\"3\n\x0fUndrainResponse\x12\x0f\n\x07\x64rained\x18\x01 \x01(\x08\x12\x0f\n\x07replica\x18\x02 \x01(\t\"\x10\n\x0e\x45xamineRequest\"\x92\x01\n\x0f\x45xamineResponse\x12#\n\x08\x66indings\x18\x01 \x03(\x0b\x32\x11.lockd.v1.Finding\x12\x0f\n\x07replica\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\t\x12)\n\x06uptime\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05store\x18\x05 \x01(\t\"\xe8\x01\n\x07\x46inding\x12,\n\x08severity\x18\x01 \x01(\x0e\x32\x1a.lockd.v1.Finding.Severity\x12\r\n\x05\x63heck\x18\x02 \x01(\t\x12\x0c\n\x04node\x18\x03 \x01(\t\x12\x0e\n\x06\x64\x65tail\x18\x04 \x01(\t\x12\x0e\n\x06remedy\x18\x05 \x01(\t\"r\n\x08Severity\x12\x18\n\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x0f\n\x0bSEVERITY_OK\x10\x01\x12\x11\n\rSEVERITY_INFO\x10\x02\x12\x14\n\x10SEVERITY_WARNING\x10\x03\x12\x12\n\x0eSEVERITY_ERROR\x10\x04\x32\xf5\x03\n\x0c\x41\x64minService\x12M\n\x0c\x46orceRelease\x12\x1d.lockd.v1.ForceReleaseRequest\x1a\x1e.lockd.v1.ForceReleaseResponse\x12J\n\x0bRemoveLimit\x12\x1c.lockd.v1.RemoveLimitRequest\x1a\x1d.lockd.v1.RemoveLimitResponse\x12G\n\nAdoptLimit\x12\x1b.lockd.v1.AdoptLimitRequest\x1a\x1c.lockd.v1.AdoptLimitResponse\x12G\n\nEndSession\x12\x1b.lockd.v1.EndSessionRequest\x1a\x1c.lockd.v1.EndSessionResponse\x12\x38\n\x05\x44rain\x12\x16.lockd.v1.DrainRequest\x1a\x17.lockd.v1.DrainResponse\x12>\n\x07Undrain\x12\x18.lockd.v1.UndrainRequest\x1a\x19.lockd.v1.UndrainResponse\x12>\n\x07\x45xamine\x12\x18.lockd.v1.ExamineRequest\x1a\x19.lockd.v1.ExamineResponseBY\n\x0bio.lockd.v1B\x11\x41\x64minServiceProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -53,19 +53,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DRAINREQUEST']._serialized_start=554
   _globals['_DRAINREQUEST']._serialized_end=611
   _globals['_DRAINRESPONSE']._serialized_start=613
-  _globals['_DRAINRESPONSE']._serialized_end=646
-  _globals['_UNDRAINREQUEST']._serialized_start=648
-  _globals['_UNDRAINREQUEST']._serialized_end=664
-  _globals['_UNDRAINRESPONSE']._serialized_start=666
-  _globals['_UNDRAINRESPONSE']._serialized_end=700
-  _globals['_EXAMINEREQUEST']._serialized_start=702
-  _globals['_EXAMINEREQUEST']._serialized_end=718
-  _globals['_EXAMINERESPONSE']._serialized_start=721
-  _globals['_EXAMINERESPONSE']._serialized_end=867
-  _globals['_FINDING']._serialized_start=870
-  _globals['_FINDING']._serialized_end=1102
-  _globals['_FINDING_SEVERITY']._serialized_start=988
-  _globals['_FINDING_SEVERITY']._serialized_end=1102
-  _globals['_ADMINSERVICE']._serialized_start=1105
-  _globals['_ADMINSERVICE']._serialized_end=1606
+  _globals['_DRAINRESPONSE']._serialized_end=663
+  _globals['_UNDRAINREQUEST']._serialized_start=665
+  _globals['_UNDRAINREQUEST']._serialized_end=681
+  _globals['_UNDRAINRESPONSE']._serialized_start=683
+  _globals['_UNDRAINRESPONSE']._serialized_end=734
+  _globals['_EXAMINEREQUEST']._serialized_start=736
+  _globals['_EXAMINEREQUEST']._serialized_end=752
+  _globals['_EXAMINERESPONSE']._serialized_start=755
+  _globals['_EXAMINERESPONSE']._serialized_end=901
+  _globals['_FINDING']._serialized_start=904
+  _globals['_FINDING']._serialized_end=1136
+  _globals['_FINDING_SEVERITY']._serialized_start=1022
+  _globals['_FINDING_SEVERITY']._serialized_end=1136
+  _globals['_ADMINSERVICE']._serialized_start=1139
+  _globals['_ADMINSERVICE']._serialized_end=1640
 # @@protoc_insertion_point(module_scope)

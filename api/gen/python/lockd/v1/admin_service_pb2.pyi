@@ -80,20 +80,24 @@ class DrainRequest(_message.Message):
     def __init__(self, within: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class DrainResponse(_message.Message):
-    __slots__ = ("sessions",)
+    __slots__ = ("sessions", "replica")
     SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
     sessions: int
-    def __init__(self, sessions: _Optional[int] = ...) -> None: ...
+    replica: str
+    def __init__(self, sessions: _Optional[int] = ..., replica: _Optional[str] = ...) -> None: ...
 
 class UndrainRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class UndrainResponse(_message.Message):
-    __slots__ = ("drained",)
+    __slots__ = ("drained", "replica")
     DRAINED_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
     drained: bool
-    def __init__(self, drained: bool = ...) -> None: ...
+    replica: str
+    def __init__(self, drained: bool = ..., replica: _Optional[str] = ...) -> None: ...
 
 class ExamineRequest(_message.Message):
     __slots__ = ()
