@@ -156,7 +156,7 @@ func TestOperatorsCommands(t *testing.T) {
 		t.Errorf("waiters: %+v", r)
 	}
 	v := parse(t, run("status", "-o", "json").stdout, "replica", "version", "uptime_ms", "ready", "draining", "store",
-		"store_error", "sessions", "locks", "waiters", "clients_file")
+		"store_error", "sessions", "locks", "waiters", "clients_file", "hidden")
 	if v["ready"] != true || v["store"] != "memory" || v["sessions"] != 1.0 || v["locks"] != 1.0 {
 		t.Errorf("status: %v", v)
 	}
