@@ -42,9 +42,9 @@ func TestTLS(t *testing.T) {
 		undrained, "")
 
 	for want, r := range map[string]result{
-		"does this server want TLS":     run(nil, "status"),
-		"unknown authority":             run(nil, "--tls", "--server-name", "lockd.test", "status"),
-		"other.test; if the server is reached by another name, say one of these": run(
+		"does this server want TLS": run(nil, "status"),
+		"unknown authority":         run(nil, "--tls", "--server-name", "lockd.test", "status"),
+		"if the server is reached by another name, say one of these": run(
 			vars, "--server-name", "other.test", "status"),
 		"certificate required":          run(nil, "--cacert", ca, "--server-name", "lockd.test", "status"),
 		"does this server want TLS (--": run(vars, "--tls=false", "acquire", "door", "--lease", "1s"),
