@@ -223,6 +223,14 @@ func (c *chrome) click(selector string) {
 	c.arrived()
 }
 
+// unfold shows the forms of what may be done.
+func (c *chrome) unfold() {
+	c.t.Helper()
+	if got := c.run("document.querySelector('.acts summary').click()"); strings.HasPrefix(got, "exception") {
+		c.t.Fatalf("unfold: %s", got)
+	}
+}
+
 // axe is a library that finds what keeps people out of pages.
 const axe = "../../.cache/browser/node_modules/axe-core/axe.min.js"
 
