@@ -87,7 +87,7 @@ func (c *Console) force(w http.ResponseWriter, r *http.Request, a *asker) {
 		c.problem(w, r, http.StatusBadRequest, "A reason is needed: the holders are told, and it is in the audit.")
 		return
 	}
-	kind, known := released[r.PostFormValue("kind")]
+	kind, known := released[strings.Join(r.PostForm["kind"], ",")] // several are unknown
 	if !known {
 		c.problem(w, r, http.StatusBadRequest, "Either all are released, or read, or write.")
 		return
