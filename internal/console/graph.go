@@ -55,7 +55,11 @@ func (g *graph) add(w *lockdv1.WaiterInfo, h *lockdv1.HolderInfo) bool {
 	}
 	from.knows(w.GetSessionId(), w.GetAnnotation())
 	to.knows(h.GetSessionId(), h.GetAnnotation())
-	if !slices.Contains(to.Holds, w.GetName()) {
+	if !slices.Contains(to.Holds, w.GetName()) { // its first session is one that others wait for
+		if len(to.Holds) == 0 && h.GetSessionId() != "" {
+			to.Sessions = slices.DeleteFunc(to.Sessions, func(s string) bool { return s == h.GetSessionId() })
+			to.Sessions = slices.Insert(to.Sessions, 0, h.GetSessionId())
+		}
 		to.Client, to.Replica = cmp.Or(h.GetClientName(), to.Client), cmp.Or(h.GetReplica(), to.Replica)
 		to.Annotation = cmp.Or(h.GetAnnotation(), to.Annotation)
 		to.Holds = append(to.Holds, w.GetName())
@@ -155,7 +159,7 @@ func (f *foundBlockers) chains() {
 
 // Sizes of the picture.
 const (
-	boxWidth, boxHeight = 220, 66
+	boxWidth, boxHeight = 230, 84
 	gapX, gapY          = 110, 22
 	margin              = 40
 )

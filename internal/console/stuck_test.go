@@ -19,14 +19,17 @@ func TestWhatAJobWaitsForIsToldOfAllItsSessions(t *testing.T) {
 	ops := w.login("ops-token")
 	_, body := ops.get("/sessions?client=migration")
 	migrates := cutBetween(body, `/session?id=`, `"`)
+	_, body = ops.get("/sessions?client=deploy")
+	deploys := cutBetween(body, `/session?id=`, `"`)
 	for path, texts := range map[string][]string{
 		"/":                 {"for prod", "for schema", `It waits for</b> <a href="/lock?name=schema">`, "!secret-job"},
-		"/lock?name=prod":   {`It waits</b> for <a href="/lock?name=schema">`, "from ", " UTC on"},
+		"/lock?name=prod":   {`It waits</b> for <a href="/lock?name=schema">`, " UTC)", `href="/blockers"`},
 		"/lock?name=schema": {"for schema", "!waits</b> for"},
 		"/blockers": {
 			"/session?id=" + migrates, ">for schema<", "holds schema", "2 others behind it", "holds prod",
 			"1 other behind it, waits itself", `for <a href="/lock?name=schema">`,
-			"<b><bdi>other</bdi></b> waits for", "of <b><bdi>deploy</bdi></b> waits for", "!secret-job",
+			"<b><bdi>other</bdi></b> waits for", "of <b><bdi>deploy</bdi></b> <span class=\"quiet\"><bdi>for prod</bdi></span> waits for", "it sticks here",
+			`<a href="/session?id=` + deploys + `"><bdi>deploy</bdi></a>`, "!secret-job",
 		},
 	} {
 		code, body := ops.get(path)

@@ -183,10 +183,10 @@ type foundLock struct {
 	*lockdv1.InspectResponse
 	asking
 	Known  bool
-	Waits  waits                // for any name
-	Events []*lockdv1.EventInfo // the newest first
-	Older  bool                 // there are events before these
-	Failed string               // why there are no events
+	Waits  waits   // for any name
+	Events []event // the newest first
+	Older  bool    // there are events before these
+	Failed string  // why there are no events
 }
 
 // historyTime is how long a history counts: it is more work than the rest.
@@ -220,9 +220,21 @@ func lookLock(ctx context.Context, c *Console, a *asker, q url.Values) (any, err
 }
 
 type history struct {
-	events []*lockdv1.EventInfo
+	events []event
 	older  bool
 }
+
+// event is something that happened, and when.
+type event struct {
+	*lockdv1.EventInfo
+	at time.Time
+}
+
+// Ago is for how long it is over.
+func (e event) Ago() *durationpb.Duration { return durationpb.New(time.Since(e.at)) }
+
+// Clock is when it was.
+func (e event) Clock() string { return e.at.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 const mostEvents = 60
 
@@ -241,7 +253,11 @@ func (a *asker) history(ctx context.Context, name string) (h history, err error)
 		if page.GetNextPageToken() != "" && len(h.events) > 0 { // the newest are not on it
 			break
 		}
-		h.events, h.older = page.GetEvents(), past > 0
+		now := time.Now()
+		h.events, h.older = nil, past > 0
+		for _, e := range page.GetEvents() {
+			h.events = append(h.events, event{e, now.Add(-e.GetAge().AsDuration())})
+		}
 		if len(h.events) >= mostEvents || page.GetNextPageToken() != "" {
 			break
 		}
