@@ -234,7 +234,12 @@ type event struct {
 func (e event) Ago() *durationpb.Duration { return durationpb.New(time.Since(e.at)) }
 
 // Clock is when it was.
-func (e event) Clock() string { return e.at.UTC().Format("2006-01-02 15:04:05 UTC") }
+func (e event) Clock() string {
+	if time.Since(e.at) > 12*time.Hour {
+		return e.at.UTC().Format("2006-01-02 15:04:05 UTC")
+	}
+	return e.at.UTC().Format("15:04:05 UTC")
+}
 
 const mostEvents = 60
 
