@@ -91,28 +91,40 @@ func TestTheEndOfASessionIsWrittenAlthoughItsCallerLeft(t *testing.T) {
 		guard := newGuard(t, "default: ops\nclients: [{name: ops, lock: ['*'], admin: [force]}]\n", audit)
 		core, lines := observer.New(zap.InfoLevel)
 		s := startGuarded(t, zap.New(core), func(*broker.Config) {}, nil, guard)
-		c := s.open(&lockdv1.Open{})
-		c.take(1, "job")
+		here, moving := s.open(&lockdv1.Open{}), s.open(&lockdv1.Open{Features: []lockdv1.Feature{
+			lockdv1.Feature_FEATURE_RESUME,
+		}})
+		here.take(1, "job")
+		synctest.Wait()
+		moving.breaks() // it is at no replica then
 		ctx, leave, err := s.srv.Local().Visit(t.Context(), "10.0.0.1:1", nil, nil, 0)
 		must(t, err)
 		defer leave()
 		ctx, cancel := context.WithCancel(ctx)
 		cancel()
-		id := c.opened.GetSessionId()
-		got, err := lockdv1.NewAdminServiceClient(s.srv.Local()).EndSession(ctx,
-			&lockdv1.EndSessionRequest{SessionId: id, Why: "it hangs"})
-		if err != nil || !got.GetEnded() {
-			t.Errorf("got %v, %v", got, err)
+		for _, c := range []*stream{here, moving} {
+			id := c.opened.GetSessionId()
+			got, err := lockdv1.NewAdminServiceClient(s.srv.Local()).EndSession(ctx,
+				&lockdv1.EndSessionRequest{SessionId: id, Why: "it hangs"})
+			if err != nil || !got.GetEnded() || got.GetReleased() != (c == here) {
+				t.Errorf("got %v, %v", got, err)
+			}
+			logged := lines.FilterMessage("a session was to be ended").FilterField(zap.Bool("ended", true))
+			if logged.FilterField(zap.String("session", id)).Len() != 1 {
+				t.Errorf("the log has %v", lines.All())
+			}
 		}
-		wantReason(t, c.end(), "SESSION_EXPIRED")
-		logged := lines.FilterMessage("a session was to be ended").FilterField(zap.Bool("ended", true))
-		if logged.FilterField(zap.String("session", id)).Len() != 1 {
-			t.Errorf("the log has %v", lines.All())
-		}
+		wantReason(t, here.end(), "SESSION_EXPIRED")
 		guard.Close()
-		all := auditedIn(t, audit, security.EventSessionEnded)
-		if len(all) != 1 || all[0].Result != "OK" || all[0].Session != id || !strings.Contains(all[0].Detail, "it hangs") {
-			t.Errorf("the audit has %+v", all)
+		written := 0
+		for _, e := range auditedIn(t, audit, security.EventSessionEnded) {
+			ours := e.Session == here.opened.GetSessionId() || e.Session == moving.opened.GetSessionId()
+			if e.Result == "OK" && ours && strings.Contains(e.Detail, "it hangs") {
+				written++
+			}
+		}
+		if written != 2 {
+			t.Errorf("the audit has %d of 2 lines", written)
 		}
 	})
 }
