@@ -2,9 +2,10 @@
 //
 // # What it promises
 //
-// A Log has the last events, so many and no more, whatever they are about. To add one takes no memory and no other
-// mutex than that of its own place, so it can be done with any mutex held. It costs about as much as two reads of a
-// clock. Texts are those that others have anyway; a long annotation is cut.
+// A Log has the last events, so many and no more, whatever they are about and however long their texts are. They are
+// written one behind the other into chunks of bytes, in which the collector finds nothing to follow. To add one takes no
+// memory, once the Log is full, and a mutex that is held while some hundred bytes are written, so it can be done with
+// any mutex held. It costs about as much as two reads of a clock. A long annotation is cut.
 //
 // # What it does not promise
 //
@@ -12,10 +13,11 @@
 package history
 
 import (
-	"strings"
+	"iter"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lockd-io/lockd/internal/lock"
 )
@@ -37,8 +39,13 @@ const (
 	Resumed           // and has come from another one
 )
 
-// annotationBytes is how much is remembered of an annotation.
-const annotationBytes = 256
+const (
+	// annotationBytes is how much is remembered of an annotation.
+	annotationBytes = 256
+	// chunkBytes has room for some 600 events of short texts, and recordBytes is the room for one that a chunk must have.
+	chunkBytes  = 64 << 10
+	recordBytes = 3 << 10
+)
 
 // Event is one thing that happened to a name. What does not apply is zero.
 type Event struct {
@@ -54,12 +61,10 @@ type Event struct {
 	Permits    uint32        `json:"permits,omitempty"`
 	Kind       lock.Kind     `json:"kind,omitempty"`
 	What       What          `json:"what"`
-
-	at     time.Duration // since the Log began
-	number uint64
+	Number     uint64        `json:"-"` // greater than those of events that were added before
 }
 
-// Client is who holds a name or asks for it. It is shared by all of its events.
+// Client is who holds a name or asks for it. Empty ones are not remembered.
 type Client struct {
 	Name     string `json:"name,omitempty"`
 	Peer     string `json:"peer,omitempty"`
@@ -73,19 +78,22 @@ type Why struct {
 	Text  string `json:"text,omitempty"` // in the words of who did it
 }
 
-// Number is greater than those of events that were added before.
-func (e *Event) Number() uint64 { return e.number }
-
-// Log is a ring of events. A nil Log has none.
+// Log has the last events. A nil Log has none.
 type Log struct {
-	began time.Time
-	added atomic.Uint64
-	ring  []place
+	began  time.Time
+	events uint64
+
+	mu      sync.Mutex // guards the fields below, and the last chunk behind its bytes
+	added   uint64
+	chunks  []chunk // the oldest first
+	looking int     // how many read chunks
 }
 
-type place struct {
-	mu    sync.Mutex // guards the field below
-	event Event
+// chunk has events one behind the other, each as a record.
+type chunk struct {
+	first uint64        // the number of its first event
+	at    time.Duration // when it began, since the Log did
+	bytes []byte
 }
 
 // New is a Log of so many events; nil if there are to be none.
@@ -93,7 +101,7 @@ func New(events int) *Log {
 	if events == 0 {
 		return nil
 	}
-	return &Log{began: time.Now(), ring: make([]place, events)}
+	return &Log{began: time.Now(), events: uint64(events)}
 }
 
 // Add adds what happened at a time.
@@ -101,39 +109,79 @@ func (l *Log) Add(at time.Time, e Event) {
 	if l == nil {
 		return
 	}
-	if len(e.Annotation) > annotationBytes {
-		e.Annotation = strings.Clone(strings.ToValidUTF8(e.Annotation[:annotationBytes], "")) // not half a character
+	if n := annotationBytes; len(e.Annotation) > n {
+		for n > 0 && !utf8.RuneStart(e.Annotation[n]) {
+			n--
+		}
+		e.Annotation = e.Annotation[:n]
 	}
-	e.at, e.number = at.Sub(l.began), l.added.Add(1)
-	p := &l.ring[e.number%uint64(len(l.ring))]
-	p.mu.Lock()
-	p.event = e
-	p.mu.Unlock()
+	since := at.Sub(l.began)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.roomLocked(since)
+	c.bytes = appendRecord(c.bytes, since-c.at, &e)
+	l.added++
 }
 
-// Each calls f with each event, in no order. f must be quick, and not keep it.
-func (l *Log) Each(f func(at time.Time, e *Event)) {
-	if l == nil {
-		return
+// roomLocked is the chunk for the next event. A new one takes the memory of the oldest one, if nothing in that counts any
+// more and nobody reads.
+func (l *Log) roomLocked(at time.Duration) *chunk {
+	last, over := len(l.chunks)-1, 0
+	if last >= 0 && cap(l.chunks[last].bytes)-len(l.chunks[last].bytes) >= recordBytes {
+		return &l.chunks[last]
 	}
-	for i := range l.ring {
-		p := &l.ring[i]
-		p.mu.Lock()
-		if p.event.What != 0 {
-			f(l.began.Add(p.event.at), &p.event)
+	for over < last && l.chunks[over+1].first-1+l.events <= l.added {
+		over++
+	}
+	var bytes []byte
+	if over > 0 && l.looking == 0 {
+		bytes = l.chunks[0].bytes[:0]
+	} else {
+		bytes = make([]byte, 0, chunkBytes)
+	}
+	l.chunks = append(slices.Delete(l.chunks, 0, over), chunk{l.added + 1, at, bytes})
+	return &l.chunks[len(l.chunks)-1]
+}
+
+// All are the events of names that begin with prefix, in the order in which they were added, without those that are
+// added meanwhile. Nobody who adds waits until it has ended.
+func (l *Log) All(prefix string) iter.Seq2[time.Time, Event] {
+	return func(yield func(time.Time, Event) bool) {
+		if l == nil {
+			return
 		}
-		p.mu.Unlock()
+		l.mu.Lock()
+		added, chunks := l.added, slices.Clone(l.chunks)
+		l.looking++
+		l.mu.Unlock()
+		defer l.looked()
+		for _, c := range chunks {
+			for number, rest := c.first, c.bytes; len(rest) > 0; number++ {
+				var r record
+				r, rest = cutRecord(rest)
+				if number+l.events > added && r.isOf(prefix) && !yield(l.began.Add(c.at+r.at()), r.event(number)) {
+					return
+				}
+			}
+		}
 	}
+}
+
+func (l *Log) looked() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.looking--
 }
 
 // Reaches is from when on all events are there.
 func (l *Log) Reaches() time.Time {
-	added := l.added.Load()
-	if added <= uint64(len(l.ring)) {
-		return l.began
+	l.mu.Lock()
+	full := l.added > l.events
+	l.mu.Unlock()
+	if full {
+		for oldest := range l.All("") {
+			return oldest
+		}
 	}
-	oldest := &l.ring[(added+1)%uint64(len(l.ring))]
-	oldest.mu.Lock()
-	defer oldest.mu.Unlock()
-	return l.began.Add(oldest.event.at)
+	return l.began
 }

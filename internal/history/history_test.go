@@ -2,6 +2,9 @@ package history_test
 
 import (
 	"fmt"
+	"math"
+	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -14,16 +17,10 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// names are those of all events, the oldest first.
+// names are those of all events.
 func names(l *history.Log) (all []string) {
-	byNumber := map[uint64]string{}
-	var numbers []uint64
-	l.Each(func(_ time.Time, e *history.Event) {
-		byNumber[e.Number()] = e.Name
-		numbers = append(numbers, e.Number())
-	})
-	for _, n := range slices.Sorted(slices.Values(numbers)) {
-		all = append(all, byNumber[n])
+	for _, e := range l.All("") {
+		all = append(all, e.Name)
 	}
 	return all
 }
@@ -45,11 +42,11 @@ func TestALogHasTheLastEventsAndKnowsSinceWhen(t *testing.T) {
 		if got := names(l); !slices.Equal(got, []string{"1", "2", "3"}) || l.Reaches().Sub(began) != 2*time.Second {
 			t.Errorf("after that it has %v since %v", got, l.Reaches().Sub(began))
 		}
-		l.Each(func(at time.Time, e *history.Event) {
+		for at, e := range l.All("") {
 			if want := fmt.Sprint(at.Sub(began).Seconds() - 1); e.Name != want {
 				t.Errorf("%s is of %v", e.Name, at.Sub(began))
 			}
-		})
+		}
 	})
 }
 
@@ -61,14 +58,117 @@ func TestALogOfNoEventsHasNone(t *testing.T) {
 	}
 }
 
+// event is one as a session of some length has them.
+func event(name string) history.Event {
+	return history.Event{
+		Name: name, What: history.Released, Kind: lock.Fair, Owner: "0d3e6f0a-98c1-4b7e-8a55-3f1c2d4b5a69:#1234567",
+		Client: &history.Client{Name: "billing", Peer: "10.11.12.13:54321"}, Fence: 1 << 40,
+		Held: 12345678 * time.Nanosecond,
+	}
+}
+
+// longest is one with texts as long as they can be.
+func longest(name string) history.Event {
+	long := strings.Repeat("x", 600)
+	e := event(name + long[:512-len(name)])
+	e.Owner, e.Annotation = lock.Owner(long[:170]), long
+	e.Client = &history.Client{Name: long[:128], Peer: long[:60], Identity: long[:128]}
+	return e
+}
+
+func TestAnEventIsRememberedWithAllThatIsKnown(t *testing.T) {
+	l, began := history.New(1000), time.Now()
+	full := history.Event{
+		Name: "n", Owner: "o", Client: &history.Client{Name: "c", Peer: "p", Identity: "i"}, Annotation: "a",
+		Why: &history.Why{Cause: "cause", By: "by", Text: "text"}, Fence: math.MaxUint64, Waited: -1, Held: math.MaxInt64, Lease: 3,
+		Permits: math.MaxUint32, Kind: lock.Semaphore, What: history.Lost,
+	}
+	huge := history.Event{Name: strings.Repeat("huge", 50_000), What: history.Forced, Why: &history.Why{Text: "t"}}
+	var want []history.Event
+	for i := range 100 {
+		for _, e := range []history.Event{full, huge, {What: history.Left}, event("name"), longest("other")} {
+			at := began.Add(-time.Duration(i) * time.Hour) // nobody knows who comes first
+			l.Add(at, e)
+			e.Number, e.Annotation = uint64(len(want)+1), e.Annotation[:min(256, len(e.Annotation))]
+			want = append(want, e)
+		}
+	}
+	n := 0
+	for at, e := range l.All("") {
+		if !reflect.DeepEqual(e, want[n]) || !at.Equal(began.Add(-time.Duration(n/5)*time.Hour)) {
+			t.Errorf("it is remembered at %v as %+v, and was %+v", at, e, want[n])
+		}
+		n++
+	}
+	if n != len(want) {
+		t.Errorf("%d of %d are remembered", n, len(want))
+	}
+}
+
+func TestThoseOfAPrefixAreFound(t *testing.T) {
+	l := history.New(10)
+	for _, name := range []string{"", "a", "ab", "b", "abc", "ba"} {
+		l.Add(time.Now(), history.Event{Name: name, Owner: "b"})
+	}
+	for prefix, want := range map[string][]string{"ab": {"ab", "abc"}, "ba": {"ba"}, "abcd": nil, "aa": nil} {
+		var got []string
+		for _, e := range l.All(prefix) {
+			got = append(got, e.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("with %q begin %q", prefix, got)
+		}
+	}
+}
+
+// heap is how much memory is in use.
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// An event with long texts pushes out one, as any other, and takes the memory of its texts until it is pushed out.
+func TestLongTextsTakeNoMoreThanTheirShare(t *testing.T) {
+	const events, short, long = 20_000, 150, 1300
+	before := heap()
+	l := history.New(events)
+	add := func(e history.Event, n int) {
+		for range n {
+			l.Add(time.Now(), e)
+		}
+	}
+	takes := func(longOnes, most int) {
+		t.Helper()
+		all := names(l)
+		own := len(slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == "mine" }))
+		if len(all) != events || own != longOnes {
+			t.Errorf("of %d events %d are long, want %d", len(all), own, longOnes)
+		}
+		all = nil
+		if got := heap() - before; got > most*events {
+			t.Errorf("an event takes %d bytes, want at most %d", got/events, most)
+		}
+	}
+	add(event("mine"), events+1)
+	takes(0, short)
+	add(longest("theirs"), events/2)
+	takes(events/2, (short+long)/2)
+	add(longest("theirs"), events)
+	takes(events, long)
+	add(event("mine"), events)
+	takes(0, short)
+}
+
 func TestALongAnnotationIsCut(t *testing.T) {
 	l := history.New(1)
 	l.Add(time.Now(), history.Event{What: history.Granted, Annotation: "x" + strings.Repeat("ä", 300)})
-	l.Each(func(_ time.Time, e *history.Event) {
+	for _, e := range l.All("") {
 		if len(e.Annotation) != 255 || !utf8.ValidString(e.Annotation) {
 			t.Errorf("it is remembered as %q", e.Annotation)
 		}
-	})
+	}
 }
 
 func TestEventsAreAddedWhileOthersLook(t *testing.T) {
@@ -84,11 +184,11 @@ func TestEventsAreAddedWhileOthersLook(t *testing.T) {
 	}
 	wg.Go(func() {
 		for range 50 {
-			l.Each(func(_ time.Time, e *history.Event) {
+			for _, e := range l.All("") {
 				if e.Name != "n" || e.Owner != "o" {
 					t.Errorf("half an event: %+v", e)
 				}
-			})
+			}
 		}
 	})
 	wg.Wait()
@@ -97,35 +197,65 @@ func TestEventsAreAddedWhileOthersLook(t *testing.T) {
 	}
 }
 
+// What is pushed out while somebody looks is what it was, for that look.
+func TestALookIsThatOfAMoment(t *testing.T) {
+	const events = 2000
+	l := history.New(events)
+	fill := func(name string, n int) {
+		for range n {
+			l.Add(time.Now(), event(name))
+		}
+	}
+	fill("old", events)
+	looked := 0
+	for _, e := range l.All("") {
+		if e.Name != "old" {
+			t.Fatalf("the %d. event is of %q", looked, e.Name)
+		}
+		looked++
+		fill("new", 10)
+	}
+	if now := len(slices.Compact(names(l))); looked != events || now != 1 {
+		t.Errorf("it saw %d, and now there are those of %d names", looked, now)
+	}
+}
+
 func TestAnEventIsAddedWithoutMemory(t *testing.T) {
-	l, who, now := history.New(1000), &history.Client{Name: "c"}, time.Now()
-	allocs := testing.AllocsPerRun(1000, func() {
-		l.Add(now, history.Event{What: history.Granted, Name: "n", Owner: "o", Client: who, Kind: lock.Fair, Annotation: "a"})
-	})
-	if allocs != 0 {
+	l, now, e := history.New(1000), time.Now(), event("n")
+	e.Annotation = "x" + strings.Repeat("ä", 300)
+	add := func() { l.Add(now, e) }
+	for range 3000 { // it is full
+		add()
+	}
+	if allocs := testing.AllocsPerRun(1000, add); allocs != 0 {
 		t.Errorf("it takes %v allocations", allocs)
 	}
 }
 
 func BenchmarkAdd(b *testing.B) {
-	l, who, now := history.New(100_000), &history.Client{Name: "c"}, time.Now()
+	l, now, e := history.New(100_000), time.Now(), event("orders/customer-00012345")
+	for range 200_000 { // it is full
+		l.Add(now, e)
+	}
+	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			l.Add(now, history.Event{What: history.Granted, Name: "n", Owner: "o", Client: who, Annotation: "a"})
+			l.Add(now, e)
 		}
 	})
 }
 
-func BenchmarkEach(b *testing.B) {
+// BenchmarkAll looks for the events of one name, and at those of all.
+func BenchmarkAll(b *testing.B) {
 	l, now := history.New(100_000), time.Now()
 	for i := range 100_000 {
-		l.Add(now, history.Event{What: history.Granted, Name: fmt.Sprint("name-", i), Owner: "o"})
+		l.Add(now, event(fmt.Sprint("orders/customer-", i)))
 	}
-	found := 0
-	for b.Loop() {
-		l.Each(func(_ time.Time, e *history.Event) {
-			if e.Name == "name-77777" {
-				found++
+	for _, prefix := range []string{"orders/customer-77777", ""} {
+		b.Run(fmt.Sprintf("of=%q", prefix), func(b *testing.B) {
+			for b.Loop() {
+				for range l.All(prefix) {
+				}
 			}
 		})
 	}

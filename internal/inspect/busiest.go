@@ -129,11 +129,11 @@ func (d *Inspector) busiest(q Question) Knowledge {
 		u.window = min(u.window, k.Memory.Reach)
 	}
 	now := time.Now()
-	d.History.Each(func(at time.Time, e *history.Event) {
-		if age := now.Sub(at); age <= u.window && strings.HasPrefix(e.Name, q.Filter.Prefix) {
-			u.add(e, age)
+	for at, e := range d.History.All(q.Filter.Prefix) {
+		if age := now.Sub(at); age <= u.window {
+			u.add(&e, age)
 		}
-	})
+	}
 	for _, w := range d.Local.Requests(Filter{Prefix: q.Filter.Prefix}, maxPage) {
 		u.of(w.Name)
 	}
