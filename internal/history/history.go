@@ -3,9 +3,9 @@
 // # What it promises
 //
 // A Log has the last events, so many and no more, whatever they are about and however long their texts are. They are
-// written one behind the other into chunks of bytes, in which the collector finds nothing to follow. To add one takes no
-// memory, once the Log is full, and a mutex that is held while some hundred bytes are written, so it can be done with
-// any mutex held. It costs about as much as two reads of a clock. A long annotation is cut.
+// copied into memory in which the collector has nothing to follow, and that is used again: once the Log is full, to add
+// one takes no memory. The mutex that this needs is held while some hundred bytes are copied, so it can be done with any
+// mutex held. It costs about as much as two reads of a clock. A long annotation is cut.
 //
 // # What it does not promise
 //
@@ -13,7 +13,8 @@
 package history
 
 import (
-	"iter"
+	"cmp"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -39,13 +40,8 @@ const (
 	Resumed           // and has come from another one
 )
 
-const (
-	// annotationBytes is how much is remembered of an annotation.
-	annotationBytes = 256
-	// chunkBytes has room for some 600 events of short texts, and recordBytes is the room for one that a chunk must have.
-	chunkBytes  = 64 << 10
-	recordBytes = 3 << 10
-)
+// annotationBytes is how much is remembered of an annotation.
+const annotationBytes = 256
 
 // Event is one thing that happened to a name. What does not apply is zero.
 type Event struct {
@@ -78,22 +74,33 @@ type Why struct {
 	Text  string `json:"text,omitempty"` // in the words of who did it
 }
 
-// Log has the last events. A nil Log has none.
+// Log is a ring of chunks of events. A nil Log has none.
 type Log struct {
 	began  time.Time
 	events uint64
 
-	mu      sync.Mutex // guards the fields below, and the last chunk behind its bytes
+	mu      sync.Mutex // guards the fields below, and what is behind the records and texts of chunks
 	added   uint64
-	chunks  []chunk // the oldest first
-	looking int     // how many read chunks
+	ring    []chunk
+	looking int // how many read chunks
 }
 
-// chunk has events one behind the other, each as a record.
+// chunk has so many events, one behind the other.
 type chunk struct {
-	first uint64        // the number of its first event
-	at    time.Duration // when it began, since the Log did
-	bytes []byte
+	records []record
+	texts   []byte // all of theirs
+}
+
+const chunkEvents = 256
+
+// record is an event without pointers.
+type record struct {
+	at, waited, held, lease time.Duration // at is since the Log began
+	fence                   lock.Fence
+	permits                 uint32
+	kind                    lock.Kind
+	what                    What
+	ends                    [9]uint16 // of its texts, in them
 }
 
 // New is a Log of so many events; nil if there are to be none.
@@ -101,7 +108,7 @@ func New(events int) *Log {
 	if events == 0 {
 		return nil
 	}
-	return &Log{began: time.Now(), events: uint64(events)}
+	return &Log{began: time.Now(), events: uint64(events), ring: make([]chunk, events/chunkEvents+2)}
 }
 
 // Add adds what happened at a time.
@@ -109,60 +116,102 @@ func (l *Log) Add(at time.Time, e Event) {
 	if l == nil {
 		return
 	}
-	if n := annotationBytes; len(e.Annotation) > n {
-		for n > 0 && !utf8.RuneStart(e.Annotation[n]) {
-			n--
-		}
-		e.Annotation = e.Annotation[:n]
+	r := record{at.Sub(l.began), e.Waited, e.Held, e.Lease, e.Fence, e.Permits, e.Kind, e.What, [9]uint16{}}
+	who, why := cmp.Or(e.Client, &Client{}), cmp.Or(e.Why, &Why{})
+	texts, end := [...]string{
+		e.Name, string(e.Owner), cut(e.Annotation, annotationBytes), who.Name, who.Peer, who.Identity,
+		why.Cause, why.By, why.Text,
+	}, 0
+	for i := range texts {
+		texts[i] = cut(texts[i], math.MaxUint16-end)
+		end += len(texts[i])
+		r.ends[i] = uint16(end)
 	}
-	since := at.Sub(l.began)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := l.roomLocked(since)
-	c.bytes = appendRecord(c.bytes, since-c.at, &e)
+	c := l.chunkLocked()
+	all := c.texts
+	for _, t := range texts {
+		all = append(all, t...)
+	}
+	c.records, c.texts = append(c.records, r), all
 	l.added++
 }
 
-// roomLocked is the chunk for the next event. A new one takes the memory of the oldest one, if nothing in that counts any
-// more and nobody reads.
-func (l *Log) roomLocked(at time.Duration) *chunk {
-	last, over := len(l.chunks)-1, 0
-	if last >= 0 && cap(l.chunks[last].bytes)-len(l.chunks[last].bytes) >= recordBytes {
-		return &l.chunks[last]
+// cut is as much of a text as has so many bytes.
+func cut(text string, bytes int) string {
+	if len(text) <= bytes {
+		return text
 	}
-	for over < last && l.chunks[over+1].first-1+l.events <= l.added {
-		over++
+	for bytes > 0 && !utf8.RuneStart(text[bytes]) {
+		bytes--
 	}
-	var bytes []byte
-	if over > 0 && l.looking == 0 {
-		bytes = l.chunks[0].bytes[:0]
-	} else {
-		bytes = make([]byte, 0, chunkBytes)
-	}
-	l.chunks = append(slices.Delete(l.chunks, 0, over), chunk{l.added + 1, at, bytes})
-	return &l.chunks[len(l.chunks)-1]
+	return text[:bytes]
 }
 
-// All are the events of names that begin with prefix, in the order in which they were added, without those that are
-// added meanwhile. Nobody who adds waits until it has ended.
-func (l *Log) All(prefix string) iter.Seq2[time.Time, Event] {
-	return func(yield func(time.Time, Event) bool) {
-		if l == nil {
-			return
+// chunkOf is the chunk of an event.
+func chunkOf(ring []chunk, number uint64) *chunk { return &ring[number/chunkEvents%uint64(len(ring))] }
+
+// chunkLocked is the chunk for the next event. The oldest one is used again, unless somebody reads, or it has room for
+// much longer texts than there are now.
+func (l *Log) chunkLocked() *chunk {
+	c := chunkOf(l.ring, l.added)
+	if l.added%chunkEvents > 0 {
+		return c
+	}
+	usual := chunkEvents
+	if l.added > 0 {
+		usual = len(chunkOf(l.ring, l.added-1).texts)
+	}
+	if c.records == nil || l.looking > 0 || cap(c.texts) > 2*usual {
+		*c = chunk{make([]record, 0, chunkEvents), make([]byte, 0, usual+usual/8)}
+	}
+	c.records, c.texts = c.records[:0], c.texts[:0]
+	return c
+}
+
+// Of calls f with each event of a name, in the order in which they were added.
+func (l *Log) Of(name string, f func(at time.Time, e Event)) {
+	l.each(func(number uint64, r *record, texts []byte) {
+		if string(texts[:r.ends[0]]) == name {
+			f(l.began.Add(r.at), r.event(number, string(texts)))
 		}
-		l.mu.Lock()
-		added, chunks := l.added, slices.Clone(l.chunks)
-		l.looking++
-		l.mu.Unlock()
-		defer l.looked()
-		for _, c := range chunks {
-			for number, rest := c.first, c.bytes; len(rest) > 0; number++ {
-				var r record
-				r, rest = cutRecord(rest)
-				if number+l.events > added && r.isOf(prefix) && !yield(l.began.Add(c.at+r.at()), r.event(number)) {
-					return
-				}
+	})
+}
+
+// Each calls f with each event of names that begin with prefix, in the order in which they were added: with its figures
+// and its name alone.
+func (l *Log) Each(prefix string, f func(at time.Time, e Event)) {
+	l.each(func(_ uint64, r *record, texts []byte) {
+		name := texts[:r.ends[0]]
+		if len(name) >= len(prefix) && string(name[:len(prefix)]) == prefix {
+			f(l.began.Add(r.at), Event{Name: string(name), What: r.what, Waited: r.waited, Held: r.held})
+		}
+	})
+}
+
+// each calls f with each event that there is now, and its texts. Those who add do not wait for it.
+func (l *Log) each(f func(number uint64, r *record, texts []byte)) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	ring, added := slices.Clone(l.ring), l.added
+	l.looking++
+	l.mu.Unlock()
+	defer l.looked()
+	first := added - min(added, l.events)
+	for n := first - first%chunkEvents; n < added; {
+		c := chunkOf(ring, n)
+		texts := c.texts
+		for i := range c.records {
+			r := &c.records[i]
+			own := texts[:r.ends[len(r.ends)-1]]
+			texts = texts[len(own):]
+			if n >= first {
+				f(n, r, own)
 			}
+			n++
 		}
 	}
 }
@@ -173,15 +222,34 @@ func (l *Log) looked() {
 	l.looking--
 }
 
+// event is the event of a record.
+func (r *record) event(number uint64, texts string) Event {
+	text := func(i int) string {
+		if i == 0 {
+			return texts[:r.ends[0]]
+		}
+		return texts[r.ends[i-1]:r.ends[i]]
+	}
+	e := Event{
+		Name: text(0), Owner: lock.Owner(text(1)), Annotation: text(2), Fence: r.fence, Waited: r.waited, Held: r.held,
+		Lease: r.lease, Permits: r.permits, Kind: r.kind, What: r.what, Number: number,
+	}
+	if who := (Client{text(3), text(4), text(5)}); who != (Client{}) {
+		e.Client = &who
+	}
+	if why := (Why{text(6), text(7), text(8)}); why != (Why{}) {
+		e.Why = &why
+	}
+	return e
+}
+
 // Reaches is from when on all events are there.
 func (l *Log) Reaches() time.Time {
 	l.mu.Lock()
-	full := l.added > l.events
-	l.mu.Unlock()
-	if full {
-		for oldest := range l.All("") {
-			return oldest
-		}
+	defer l.mu.Unlock()
+	if l.added <= l.events {
+		return l.began
 	}
-	return l.began
+	oldest := l.added - l.events
+	return l.began.Add(chunkOf(l.ring, oldest).records[oldest%chunkEvents].at)
 }

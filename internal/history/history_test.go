@@ -19,9 +19,7 @@ import (
 
 // names are those of all events.
 func names(l *history.Log) (all []string) {
-	for _, e := range l.All("") {
-		all = append(all, e.Name)
-	}
+	l.Each("", func(_ time.Time, e history.Event) { all = append(all, e.Name) })
 	return all
 }
 
@@ -42,11 +40,11 @@ func TestALogHasTheLastEventsAndKnowsSinceWhen(t *testing.T) {
 		if got := names(l); !slices.Equal(got, []string{"1", "2", "3"}) || l.Reaches().Sub(began) != 2*time.Second {
 			t.Errorf("after that it has %v since %v", got, l.Reaches().Sub(began))
 		}
-		for at, e := range l.All("") {
+		l.Each("", func(at time.Time, e history.Event) {
 			if want := fmt.Sprint(at.Sub(began).Seconds() - 1); e.Name != want {
 				t.Errorf("%s is of %v", e.Name, at.Sub(began))
 			}
-		}
+		})
 	})
 }
 
@@ -77,31 +75,39 @@ func longest(name string) history.Event {
 }
 
 func TestAnEventIsRememberedWithAllThatIsKnown(t *testing.T) {
-	l, began := history.New(1000), time.Now()
+	l, began := history.New(5000), time.Now()
 	full := history.Event{
 		Name: "n", Owner: "o", Client: &history.Client{Name: "c", Peer: "p", Identity: "i"}, Annotation: "a",
-		Why: &history.Why{Cause: "cause", By: "by", Text: "text"}, Fence: math.MaxUint64, Waited: -1, Held: math.MaxInt64, Lease: 3,
-		Permits: math.MaxUint32, Kind: lock.Semaphore, What: history.Lost,
+		Why: &history.Why{Cause: "cause", By: "by", Text: "text"}, Fence: math.MaxUint64, Waited: -1,
+		Held: math.MaxInt64, Lease: 3, Permits: math.MaxUint32, Kind: lock.Semaphore, What: history.Lost,
 	}
-	huge := history.Event{Name: strings.Repeat("huge", 50_000), What: history.Forced, Why: &history.Why{Text: "t"}}
 	var want []history.Event
-	for i := range 100 {
-		for _, e := range []history.Event{full, huge, {What: history.Left}, event("name"), longest("other")} {
-			at := began.Add(-time.Duration(i) * time.Hour) // nobody knows who comes first
-			l.Add(at, e)
-			e.Number, e.Annotation = uint64(len(want)+1), e.Annotation[:min(256, len(e.Annotation))]
+	for i := range 1000 {
+		e := []history.Event{full, {What: history.Left}, event("n"), longest("n")}[i%4]
+		e.Name = fmt.Sprint(e.Name, i%3)
+		l.Add(began.Add(-time.Duration(i)), e) // nobody knows who comes first
+		if e.Number = uint64(i); e.Name == "n0" {
+			e.Annotation = e.Annotation[:min(256, len(e.Annotation))]
 			want = append(want, e)
 		}
 	}
-	n := 0
-	for at, e := range l.All("") {
-		if !reflect.DeepEqual(e, want[n]) || !at.Equal(began.Add(-time.Duration(n/5)*time.Hour)) {
-			t.Errorf("it is remembered at %v as %+v, and was %+v", at, e, want[n])
+	l.Of("n0", func(at time.Time, e history.Event) {
+		if !reflect.DeepEqual(e, want[0]) || !at.Equal(began.Add(-time.Duration(e.Number))) {
+			t.Errorf("of %v it is told %+v, want %+v", began.Sub(at), e, want[0])
 		}
-		n++
+		want = want[1:]
+	})
+	if len(want) > 0 {
+		t.Errorf("%d are missing", len(want))
 	}
-	if n != len(want) {
-		t.Errorf("%d of %d are remembered", n, len(want))
+}
+
+// Nobody has names of such a length, but what is told of them must be text.
+func TestTextsOfAnyLengthAreRemembered(t *testing.T) {
+	l, name := history.New(10), "xx"+strings.Repeat("ä", 50_000)
+	l.Add(time.Now(), history.Event{Name: name, What: history.Granted, Owner: "o"})
+	if got := names(l); len(got) != 1 || len(got[0]) != 65_534 || !utf8.ValidString(got[0]) {
+		t.Errorf("of %d names the first one has %d bytes", len(got), len(got[0]))
 	}
 }
 
@@ -112,9 +118,7 @@ func TestThoseOfAPrefixAreFound(t *testing.T) {
 	}
 	for prefix, want := range map[string][]string{"ab": {"ab", "abc"}, "ba": {"ba"}, "abcd": nil, "aa": nil} {
 		var got []string
-		for _, e := range l.All(prefix) {
-			got = append(got, e.Name)
-		}
+		l.Each(prefix, func(_ time.Time, e history.Event) { got = append(got, e.Name) })
 		if !slices.Equal(got, want) {
 			t.Errorf("with %q begin %q", prefix, got)
 		}
@@ -164,11 +168,11 @@ func TestLongTextsTakeNoMoreThanTheirShare(t *testing.T) {
 func TestALongAnnotationIsCut(t *testing.T) {
 	l := history.New(1)
 	l.Add(time.Now(), history.Event{What: history.Granted, Annotation: "x" + strings.Repeat("ä", 300)})
-	for _, e := range l.All("") {
+	l.Of("", func(_ time.Time, e history.Event) {
 		if len(e.Annotation) != 255 || !utf8.ValidString(e.Annotation) {
 			t.Errorf("it is remembered as %q", e.Annotation)
 		}
-	}
+	})
 }
 
 func TestEventsAreAddedWhileOthersLook(t *testing.T) {
@@ -184,11 +188,11 @@ func TestEventsAreAddedWhileOthersLook(t *testing.T) {
 	}
 	wg.Go(func() {
 		for range 50 {
-			for _, e := range l.All("") {
+			l.Of("n", func(_ time.Time, e history.Event) {
 				if e.Name != "n" || e.Owner != "o" {
 					t.Errorf("half an event: %+v", e)
 				}
-			}
+			})
 		}
 	})
 	wg.Wait()
@@ -208,13 +212,13 @@ func TestALookIsThatOfAMoment(t *testing.T) {
 	}
 	fill("old", events)
 	looked := 0
-	for _, e := range l.All("") {
+	l.Each("", func(_ time.Time, e history.Event) {
 		if e.Name != "old" {
 			t.Fatalf("the %d. event is of %q", looked, e.Name)
 		}
 		looked++
 		fill("new", 10)
-	}
+	})
 	if now := len(slices.Compact(names(l))); looked != events || now != 1 {
 		t.Errorf("it saw %d, and now there are those of %d names", looked, now)
 	}
@@ -238,6 +242,7 @@ func BenchmarkAdd(b *testing.B) {
 		l.Add(now, e)
 	}
 	b.ReportAllocs()
+	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			l.Add(now, e)
@@ -245,18 +250,19 @@ func BenchmarkAdd(b *testing.B) {
 	})
 }
 
-// BenchmarkAll looks for the events of one name, and at those of all.
-func BenchmarkAll(b *testing.B) {
+func BenchmarkLook(b *testing.B) {
 	l, now := history.New(100_000), time.Now()
 	for i := range 100_000 {
 		l.Add(now, event(fmt.Sprint("orders/customer-", i)))
 	}
-	for _, prefix := range []string{"orders/customer-77777", ""} {
-		b.Run(fmt.Sprintf("of=%q", prefix), func(b *testing.B) {
-			for b.Loop() {
-				for range l.All(prefix) {
-				}
-			}
-		})
-	}
+	b.Run("of a name", func(b *testing.B) {
+		for b.Loop() {
+			l.Of("orders/customer-77777", func(time.Time, history.Event) {})
+		}
+	})
+	b.Run("of all", func(b *testing.B) {
+		for b.Loop() {
+			l.Each("", func(time.Time, history.Event) {})
+		}
+	})
 }

@@ -90,7 +90,7 @@ func (u usage) part(took, age time.Duration) float64 {
 }
 
 // add counts an event of the period.
-func (u usage) add(e *history.Event, age time.Duration) {
+func (u usage) add(e history.Event, age time.Duration) {
 	b := u.of(e.Name)
 	switch e.What {
 	case history.Granted:
@@ -129,11 +129,11 @@ func (d *Inspector) busiest(q Question) Knowledge {
 		u.window = min(u.window, k.Memory.Reach)
 	}
 	now := time.Now()
-	for at, e := range d.History.All(q.Filter.Prefix) {
+	d.History.Each(q.Filter.Prefix, func(at time.Time, e history.Event) {
 		if age := now.Sub(at); age <= u.window {
-			u.add(&e, age)
+			u.add(e, age)
 		}
-	}
+	})
 	for _, w := range d.Local.Requests(Filter{Prefix: q.Filter.Prefix}, maxPage) {
 		u.of(w.Name)
 	}

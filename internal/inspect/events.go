@@ -110,14 +110,12 @@ func (d *Inspector) events(q Question, after moment, size int) (page []Event) {
 	}
 	now := time.Now()
 	first := limits.First[placed]{Most: size, Compare: func(a, b placed) int { return a.compare(b.moment) }}
-	for at, e := range d.History.All(q.Names[0]) {
-		if e.Name != q.Names[0] || !q.Period.has(now.Sub(at)) {
-			continue
-		}
-		if m := (moment{at.UnixNano(), d.ID, e.Number}); m.compare(after) > 0 {
+	d.History.Of(q.Names[0], func(at time.Time, e history.Event) {
+		m := moment{at.UnixNano(), d.ID, e.Number}
+		if q.Period.has(now.Sub(at)) && m.compare(after) > 0 {
 			first.Add(placed{m, e})
 		}
-	}
+	})
 	all, _ := first.All()
 	for _, p := range all {
 		page = append(page, Event{
