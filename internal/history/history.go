@@ -13,7 +13,6 @@
 package history
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"sync"
@@ -100,7 +99,7 @@ type record struct {
 	permits                 uint32
 	kind                    lock.Kind
 	what                    What
-	ends                    [9]uint16 // of its texts, in them
+	lengths                 [9]uint16 // of its texts
 }
 
 // New is a Log of so many events; nil if there are to be none.
@@ -116,26 +115,35 @@ func (l *Log) Add(at time.Time, e Event) {
 	if l == nil {
 		return
 	}
-	r := record{at.Sub(l.began), e.Waited, e.Held, e.Lease, e.Fence, e.Permits, e.Kind, e.What, [9]uint16{}}
-	who, why := cmp.Or(e.Client, &Client{}), cmp.Or(e.Why, &Why{})
-	texts, end := [...]string{
+	var who Client
+	if e.Client != nil {
+		who = *e.Client
+	}
+	var why Why
+	if e.Why != nil {
+		why = *e.Why
+	}
+	texts := [...]string{
 		e.Name, string(e.Owner), cut(e.Annotation, annotationBytes), who.Name, who.Peer, who.Identity,
 		why.Cause, why.By, why.Text,
-	}, 0
-	for i := range texts {
-		texts[i] = cut(texts[i], math.MaxUint16-end)
-		end += len(texts[i])
-		r.ends[i] = uint16(end)
 	}
+	r := record{at.Sub(l.began), e.Waited, e.Held, e.Lease, e.Fence, e.Permits, e.Kind, e.What, [9]uint16{}}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	c := l.chunkLocked()
 	all := c.texts
-	for _, t := range texts {
+	for i, t := range texts {
+		if t == "" {
+			continue
+		}
+		if len(t) > math.MaxUint16 {
+			t = cut(t, math.MaxUint16)
+		}
+		r.lengths[i] = uint16(len(t))
 		all = append(all, t...)
 	}
 	c.records, c.texts = append(c.records, r), all
 	l.added++
+	l.mu.Unlock()
 }
 
 // cut is as much of a text as has so many bytes.
@@ -173,7 +181,7 @@ func (l *Log) chunkLocked() *chunk {
 // Of calls f with each event of a name, in the order in which they were added.
 func (l *Log) Of(name string, f func(at time.Time, e Event)) {
 	l.each(func(number uint64, r *record, texts []byte) {
-		if string(texts[:r.ends[0]]) == name {
+		if string(texts[:r.lengths[0]]) == name {
 			f(l.began.Add(r.at), r.event(number, string(texts)))
 		}
 	})
@@ -183,7 +191,7 @@ func (l *Log) Of(name string, f func(at time.Time, e Event)) {
 // and its name alone.
 func (l *Log) Each(prefix string, f func(at time.Time, e Event)) {
 	l.each(func(_ uint64, r *record, texts []byte) {
-		name := texts[:r.ends[0]]
+		name := texts[:r.lengths[0]]
 		if len(name) >= len(prefix) && string(name[:len(prefix)]) == prefix {
 			f(l.began.Add(r.at), Event{Name: string(name), What: r.what, Waited: r.waited, Held: r.held})
 		}
@@ -206,7 +214,7 @@ func (l *Log) each(f func(number uint64, r *record, texts []byte)) {
 		texts := c.texts
 		for i := range c.records {
 			r := &c.records[i]
-			own := texts[:r.ends[len(r.ends)-1]]
+			own := texts[:r.size()]
 			texts = texts[len(own):]
 			if n >= first {
 				f(n, r, own)
@@ -222,22 +230,28 @@ func (l *Log) looked() {
 	l.looking--
 }
 
+// size is how many bytes its texts have.
+func (r *record) size() (n int) {
+	for _, l := range r.lengths {
+		n += int(l)
+	}
+	return n
+}
+
 // event is the event of a record.
 func (r *record) event(number uint64, texts string) Event {
-	text := func(i int) string {
-		if i == 0 {
-			return texts[:r.ends[0]]
-		}
-		return texts[r.ends[i-1]:r.ends[i]]
+	var all [len(r.lengths)]string
+	for i, n := range r.lengths {
+		all[i], texts = texts[:n], texts[n:]
 	}
 	e := Event{
-		Name: text(0), Owner: lock.Owner(text(1)), Annotation: text(2), Fence: r.fence, Waited: r.waited, Held: r.held,
+		Name: all[0], Owner: lock.Owner(all[1]), Annotation: all[2], Fence: r.fence, Waited: r.waited, Held: r.held,
 		Lease: r.lease, Permits: r.permits, Kind: r.kind, What: r.what, Number: number,
 	}
-	if who := (Client{text(3), text(4), text(5)}); who != (Client{}) {
+	if who := (Client{all[3], all[4], all[5]}); who != (Client{}) {
 		e.Client = &who
 	}
-	if why := (Why{text(6), text(7), text(8)}); why != (Why{}) {
+	if why := (Why{all[6], all[7], all[8]}); why != (Why{}) {
 		e.Why = &why
 	}
 	return e

@@ -266,3 +266,10 @@ func BenchmarkLook(b *testing.B) {
 		}
 	})
 }
+
+func BenchmarkWarm(b *testing.B) {
+	l, now, e := history.New(1000), time.Now(), event("orders/customer-00012345")
+	for b.Loop() {
+		l.Add(now, e)
+	}
+}
