@@ -73,31 +73,24 @@ type Why struct {
 	Text  string `json:"text,omitempty"` // in the words of who did it
 }
 
-// Log has the last events. A nil Log has none.
+// Log is a ring of chunks of events. A nil Log has none.
 type Log struct {
 	began  time.Time
 	events uint64
 
-	mu      sync.Mutex // guards the fields below, and what is in chunks
-	looking int        // how many read chunks of the ring
-	memory
+	mu      sync.Mutex // guards the fields below, and what is behind the records and texts of chunks
+	added   uint64
+	ring    []chunk
+	looking int // how many read chunks
 }
 
-// memory is what is remembered. New events are written where they stay in the processor's cache, and copied in whole
-// chunks into the ring, which is far away: to fetch that for each of them would take longer than all the rest.
-type memory struct {
-	added uint64
-	last  chunk // what is in no whole chunk yet
-	ring  []chunk
-}
-
-// chunk has events, one behind the other.
+// chunk has so many events, one behind the other.
 type chunk struct {
 	records []record
 	texts   []byte // all of theirs
 }
 
-const chunkEvents = 64
+const chunkEvents = 256
 
 // record is an event without pointers.
 type record struct {
@@ -114,8 +107,7 @@ func New(events int) *Log {
 	if events == 0 {
 		return nil
 	}
-	ring := make([]chunk, events/chunkEvents+2)
-	return &Log{began: time.Now(), events: uint64(events), memory: memory{ring: ring}}
+	return &Log{began: time.Now(), events: uint64(events), ring: make([]chunk, events/chunkEvents+2)}
 }
 
 // Add adds what happened at a time.
@@ -135,21 +127,26 @@ func (l *Log) Add(at time.Time, e Event) {
 		e.Name, string(e.Owner), cut(e.Annotation, annotationBytes), who.Name, who.Peer, who.Identity,
 		why.Cause, why.By, why.Text,
 	}
-	r := record{at.Sub(l.began), e.Waited, e.Held, e.Lease, e.Fence, e.Permits, e.Kind, e.What, [9]uint16{}}
+	r := record{
+		at: at.Sub(l.began), waited: e.Waited, held: e.Held, lease: e.Lease, fence: e.Fence, permits: e.Permits,
+		kind: e.Kind, what: e.What,
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := l.last.texts
+	c := l.chunkLocked()
+	all := c.texts
 	for i, t := range texts {
+		if t == "" {
+			continue
+		}
 		if len(t) > math.MaxUint16 {
 			t = cut(t, math.MaxUint16)
 		}
 		r.lengths[i] = uint16(len(t))
 		all = append(all, t...)
 	}
-	l.last.records, l.last.texts = append(l.last.records, r), all
-	if l.added++; l.added%chunkEvents == 0 {
-		l.keepLocked()
-	}
+	c.records, c.texts = append(c.records, r), all
+	l.added++
 }
 
 // cut is as much of a text as has so many bytes.
@@ -163,26 +160,25 @@ func cut(text string, bytes int) string {
 	return text[:bytes]
 }
 
-// keepLocked copies a whole chunk in place of the oldest one, into the same memory unless somebody reads that, or it does
-// not fit.
-func (l *Log) keepLocked() {
-	c, size := l.of(l.added-1), len(l.last.texts)
-	if l.looking > 0 || cap(c.texts) < size || cap(c.texts) > 2*size {
-		*c = chunk{}
-	}
-	c.records, c.texts = append(c.records[:0], l.last.records...), append(c.texts[:0], l.last.texts...)
-	l.last.records, l.last.texts = l.last.records[:0], l.last.texts[:0]
-}
+// chunkOf is the chunk of an event.
+func chunkOf(ring []chunk, number uint64) *chunk { return &ring[number/chunkEvents%uint64(len(ring))] }
 
-// of is the chunk of the ring that an event belongs to.
-func (m *memory) of(number uint64) *chunk { return &m.ring[number/chunkEvents%uint64(len(m.ring))] }
-
-// chunk is where an event is.
-func (m *memory) chunk(number uint64) *chunk {
-	if number/chunkEvents == m.added/chunkEvents {
-		return &m.last
+// chunkLocked is the chunk for the next event. The oldest one is used again, unless somebody reads, or it has room for
+// much longer texts than there are now.
+func (l *Log) chunkLocked() *chunk {
+	c := chunkOf(l.ring, l.added)
+	if l.added%chunkEvents > 0 {
+		return c
 	}
-	return m.of(number)
+	usual := chunkEvents
+	if l.added > 0 {
+		usual = len(chunkOf(l.ring, l.added-1).texts)
+	}
+	if c.records == nil || l.looking > 0 || cap(c.texts) > 2*usual {
+		*c = chunk{make([]record, 0, chunkEvents), make([]byte, 0, usual+usual/8)}
+	}
+	c.records, c.texts = c.records[:0], c.texts[:0]
+	return c
 }
 
 // Of calls f with each event of a name, in the order in which they were added.
@@ -211,14 +207,13 @@ func (l *Log) each(f func(number uint64, r *record, texts []byte)) {
 		return
 	}
 	l.mu.Lock()
-	last := chunk{slices.Clone(l.last.records), slices.Clone(l.last.texts)}
-	m := memory{l.added, last, slices.Clone(l.ring)}
+	ring, added := slices.Clone(l.ring), l.added
 	l.looking++
 	l.mu.Unlock()
 	defer l.looked()
-	first := m.added - min(m.added, l.events)
-	for n := first - first%chunkEvents; n < m.added; {
-		c := m.chunk(n)
+	first := added - min(added, l.events)
+	for n := first - first%chunkEvents; n < added; {
+		c := chunkOf(ring, n)
 		texts := c.texts
 		for i := range c.records {
 			r := &c.records[i]
@@ -273,5 +268,5 @@ func (l *Log) Reaches() time.Time {
 		return l.began
 	}
 	oldest := l.added - l.events
-	return l.began.Add(l.chunk(oldest).records[oldest%chunkEvents].at)
+	return l.began.Add(chunkOf(l.ring, oldest).records[oldest%chunkEvents].at)
 }
