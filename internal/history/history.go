@@ -3,9 +3,9 @@
 // # What it promises
 //
 // A Log has the last events, so many and no more, whatever they are about and however long their texts are. They are
-// copied into memory in which the collector has nothing to follow, and that is used again: once the Log is full, to add
-// one takes no memory. The mutex that this needs is held while some hundred bytes are copied, so it can be done with any
-// mutex held. It costs about as much as two reads of a clock. A long annotation is cut.
+// copied into memory in which the collector has nothing to follow. It is used again: to add an event to a full Log takes
+// no memory, unless somebody reads or texts get longer. The mutex that this needs is held while some hundred bytes are
+// copied, so it can be done with any mutex held. It costs about as much as two reads of a clock. A long annotation is cut.
 //
 // # What it does not promise
 //
@@ -81,16 +81,17 @@ type Log struct {
 	mu      sync.Mutex // guards the fields below, and what is behind the records and texts of chunks
 	added   uint64
 	ring    []chunk
-	looking int // how many read chunks
+	looking int // how many read: what they see is not written to again
 }
 
-// chunk has so many events, one behind the other.
+// chunkEvents is how many events a chunk has.
+const chunkEvents = 256
+
+// chunk has events, one behind the other.
 type chunk struct {
 	records []record
 	texts   []byte // all of theirs
 }
-
-const chunkEvents = 256
 
 // record is an event without pointers.
 type record struct {
