@@ -32,10 +32,18 @@ func (l *Lease) happened(what history.What, at time.Time, e history.Event) {
 // heldFor is for how long it is held, here and elsewhere.
 func (l *Lease) heldFor(at time.Time) time.Duration { return l.before + at.Sub(l.b.time(l.since)) }
 
+// told is what the history tells of its client.
+func (w *waiter) told() *history.Client {
+	if w.sess != nil {
+		return w.sess.told
+	}
+	return &history.Client{Name: w.client, Peer: w.peer, Identity: nameOf(w.who)}
+}
+
 // happened adds what happened to a request for a name.
 func (w *waiter) happened(what history.What, c lock.Claim, at time.Time, e history.Event) {
 	e.What, e.Name, e.Kind, e.Owner, e.Permits = what, c.Name, c.Kind, c.Owner, c.Permits
-	e.Client, e.Annotation, e.Waited = w.told, w.annotation, at.Sub(w.firstAsked())
+	e.Client, e.Annotation, e.Waited = w.told(), w.annotation, at.Sub(w.firstAsked())
 	w.b.history.Add(at, e)
 }
 

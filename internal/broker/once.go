@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/history"
 	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/limits"
 	"github.com/lockd-io/lockd/internal/lock"
@@ -152,7 +151,6 @@ func (b *Broker) newOnceWaiter(req request.Once, ownID bool) *waiter {
 	w := &waiter{
 		b: b, shard: b.shardOf(req.Name), lease: req.Lease, annotation: req.Annotation,
 		client: req.Client, peer: req.Peer, who: req.Identity, ownID: ownID, once: make(chan onceAnswer, 1),
-		told: &history.Client{Name: req.Client, Peer: req.Peer, Identity: nameOf(req.Identity)},
 	}
 	w.Claim = lock.Claim{
 		Name: req.Name, Kind: req.Kind, Owner: onceOwner(req.LeaseID, req.Identity), TTL: req.Lease,

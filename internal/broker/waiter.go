@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/arbiter"
-	"github.com/lockd-io/lockd/internal/history"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
@@ -35,7 +34,6 @@ type waiter struct {
 	client string           // the unary caller's name for itself
 	peer   string           // and where it comes from
 	who    session.Identity // and who it is; nil if everybody may do everything
-	told   *history.Client  // what the history tells of its client
 	ownID  bool             // the unary caller chose its lease id, and may repeat its request
 	once   chan onceAnswer  // size 1, for a unary call's answer
 
@@ -58,7 +56,6 @@ func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 	w := &waiter{
 		b: s.b, shard: s.b.shardOf(req.Name),
 		auto: req.Lease == nil, annotation: req.Annotation, actor: cmp.Or(req.Actor, s.Actor()), sess: s,
-		told:   s.told,
 		waited: request.PastOf(req.Waited),
 		holder: cmp.Or(req.Holder, mark), id: id,
 	}

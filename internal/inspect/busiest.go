@@ -90,7 +90,7 @@ func (u usage) part(took, age time.Duration) float64 {
 }
 
 // add counts an event of the period.
-func (u usage) add(e *history.Event, age time.Duration) {
+func (u usage) add(e history.Event, age time.Duration) {
 	b := u.of(e.Name)
 	switch e.What {
 	case history.Granted:
@@ -129,8 +129,8 @@ func (d *Inspector) busiest(q Question) Knowledge {
 		u.window = min(u.window, k.Memory.Reach)
 	}
 	now := time.Now()
-	d.History.Each(func(at time.Time, e *history.Event) {
-		if age := now.Sub(at); age <= u.window && strings.HasPrefix(e.Name, q.Filter.Prefix) {
+	d.History.Each(q.Filter.Prefix, func(at time.Time, e history.Event) {
+		if age := now.Sub(at); age <= u.window {
 			u.add(e, age)
 		}
 	})

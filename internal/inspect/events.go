@@ -101,18 +101,19 @@ func (d *Inspector) happened(q Question) Knowledge {
 
 // events are the first ones after a moment.
 func (d *Inspector) events(q Question, after moment, size int) (page []Event) {
+	if len(q.Names) == 0 {
+		return nil
+	}
 	type placed struct {
 		moment
 		history.Event
 	}
 	now := time.Now()
 	first := limits.First[placed]{Most: size, Compare: func(a, b placed) int { return a.compare(b.moment) }}
-	d.History.Each(func(at time.Time, e *history.Event) {
-		if len(q.Names) == 0 || e.Name != q.Names[0] || !q.Period.has(now.Sub(at)) {
-			return
-		}
-		if m := (moment{at.UnixNano(), d.ID, e.Number()}); m.compare(after) > 0 {
-			first.Add(placed{m, *e})
+	d.History.Of(q.Names[0], func(at time.Time, e history.Event) {
+		m := moment{at.UnixNano(), d.ID, e.Number}
+		if q.Period.has(now.Sub(at)) && m.compare(after) > 0 {
+			first.Add(placed{m, e})
 		}
 	})
 	all, _ := first.All()
