@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/inspect"
@@ -95,7 +94,6 @@ func TestASessionIsEndedWhereverItIs(t *testing.T) {
 			if err != nil || was == nil || was.Client.Name != "far" || was.Locks != 1 || asking.Answered != 2 {
 				t.Fatalf("detached %v: got %+v, %+v, %v", detached, was, asking, err)
 			}
-			synctest.Wait()
 			w.free("door")
 			if was, _, err = w.b.EndSession(w.t.Context(), c.ID(), by); err != nil || was != nil {
 				t.Errorf("again: got %+v, %v", was, err)

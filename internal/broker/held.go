@@ -157,7 +157,7 @@ func (l *Lease) Adopt() {
 	l.q.holdLocked(l)
 	h.leases.ReplaceOrInsert(l)
 	b.metrics.held[l.kind].Inc()
-	b.keeper.Keep(l, l.until)
+	b.keepNewLocked(l)
 	l.happened(history.Resumed, time.Now(), history.Event{})
 }
 

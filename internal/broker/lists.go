@@ -143,6 +143,10 @@ func (w *waiter) infoLocked() inspect.Waiter {
 	return info
 }
 
+// endTime is how long the end of a session is waited for that an operator ends, and with it that its locks are free:
+// less than a replica that asks waits for the answer.
+const endTime = 500 * time.Millisecond
+
 // End implements inspect.Local.
 func (o local) End(id string, by session.Forced) *inspect.Session {
 	s := o.sessions.Session(id)
@@ -151,11 +155,16 @@ func (o local) End(id string, by session.Forced) *inspect.Session {
 	}
 	was := &inspect.Session{ID: s.ID(), Client: s.Client(), Info: s.Info()}
 	s.EndForced(by)
+	select {
+	case <-s.Done():
+	case <-time.After(endTime):
+	}
 	return was
 }
 
-// EndSession ends a session at whatever replica it is, and returns what it was; nil if none that answered has it. Texts
-// that are too long are lock.ErrInvalid. Repeating it is harmless.
+// EndSession ends a session at whatever replica it is, and returns what it was; nil if none that answered has it. What
+// it held is free by then, unless the store needs more than endTime for that. Texts that are too long are
+// lock.ErrInvalid. Repeating it is harmless.
 func (b *Broker) EndSession(ctx context.Context, id string, f session.Forced) (
 	was *inspect.Session, asking inspect.Asking, err error,
 ) {
@@ -176,12 +185,14 @@ func (b *Broker) AnnounceForce(ctx context.Context, name string, f session.Force
 }
 
 // ForceRelease frees a name whoever holds it. The holder's replica hears of it through the store and verifies its
-// lease, which then is lost. Repeating it is harmless; after an unknown outcome repeat it.
+// lease, which then is lost. From the answer on nobody is refused the name here because of what was held before, nor at
+// the other replicas that an AnnounceForce reached. Repeating it is harmless; after an unknown outcome repeat it.
 func (b *Broker) ForceRelease(ctx context.Context, name string, k lock.Kind) (bool, error) {
 	if err := b.rules.NameKind(name, k); err != nil {
 		return false, err
 	}
 	released, err := b.store.ForceRelease(ctx, name, k)
+	b.doubtHolds(name, 0)
 	if released {
 		b.metrics.forced.Inc()
 		b.forcedNow(name, k)

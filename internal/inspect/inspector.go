@@ -35,8 +35,11 @@ type Local interface {
 	Leases(prefix, after string, size int) []Leased
 	// Requests are up to most of those that wait here and pass a filter, the longest waiting first.
 	Requests(f Filter, most int) []Waiter
-	// End ends a session of this replica and releases what it holds. It returns the session as it was, nil if there is
-	// none.
+	// Doubt has nobody refused a name for a while because of what is remembered of who holds it: it is about to be
+	// released by force.
+	Doubt(name string)
+	// End ends a session of this replica, releases what it holds, and waits for that for a moment. It returns the session
+	// as it was, nil if there is none.
 	End(id string, by session.Forced) *Session
 	// Oldest are the names of up to most leases of its sessions that are held for longest.
 	Oldest(most int) []string

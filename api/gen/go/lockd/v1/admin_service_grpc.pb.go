@@ -36,7 +36,8 @@ const (
 // clients file it is also served to clients at listen, and at both to who has the right only.
 type AdminServiceClient interface {
 	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
-	// readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
+	// readers, WRITE only a writer with its own reads; a semaphore gets all its permits back. From the answer on nobody is
+	// refused the name because of what a replica remembers of who held it.
 	ForceRelease(ctx context.Context, in *ForceReleaseRequest, opts ...grpc.CallOption) (*ForceReleaseResponse, error)
 	// RemoveLimit forgets the limit of a semaphore of which no permit is out, so that the name can be another kind of lock at
 	// once. LOCK_BUSY while permits are out. By itself a limit that nobody uses goes after 10 minutes.
@@ -44,8 +45,9 @@ type AdminServiceClient interface {
 	// AdoptLimit has a number that Redisson set be a semaphore: nothing but the word of an operator tells it from a number
 	// of another program. The number stays as it is. LOCK_CONFIG_MISMATCH if it is another one.
 	AdoptLimit(ctx context.Context, in *AdoptLimitRequest, opts ...grpc.CallOption) (*AdoptLimitResponse, error)
-	// EndSession ends a session, at whatever replica it is, and releases what it holds. Its client is told SESSION_EXPIRED,
-	// by whom and why, and may open another one. It needs the right force, and that to lock every name.
+	// EndSession ends a session, at whatever replica it is, and releases what it holds. It waits for that for a moment, so
+	// that what the session held is free when this is answered. Its client is told SESSION_EXPIRED, by whom and why, and
+	// may open another one. It needs the right force, and that to lock every name.
 	EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error)
 	// Drain asks all clients of this replica to move on, and refuses new ones.
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error)
@@ -142,7 +144,8 @@ func (c *adminServiceClient) Examine(ctx context.Context, in *ExamineRequest, op
 // clients file it is also served to clients at listen, and at both to who has the right only.
 type AdminServiceServer interface {
 	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
-	// readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
+	// readers, WRITE only a writer with its own reads; a semaphore gets all its permits back. From the answer on nobody is
+	// refused the name because of what a replica remembers of who held it.
 	ForceRelease(context.Context, *ForceReleaseRequest) (*ForceReleaseResponse, error)
 	// RemoveLimit forgets the limit of a semaphore of which no permit is out, so that the name can be another kind of lock at
 	// once. LOCK_BUSY while permits are out. By itself a limit that nobody uses goes after 10 minutes.
@@ -150,8 +153,9 @@ type AdminServiceServer interface {
 	// AdoptLimit has a number that Redisson set be a semaphore: nothing but the word of an operator tells it from a number
 	// of another program. The number stays as it is. LOCK_CONFIG_MISMATCH if it is another one.
 	AdoptLimit(context.Context, *AdoptLimitRequest) (*AdoptLimitResponse, error)
-	// EndSession ends a session, at whatever replica it is, and releases what it holds. Its client is told SESSION_EXPIRED,
-	// by whom and why, and may open another one. It needs the right force, and that to lock every name.
+	// EndSession ends a session, at whatever replica it is, and releases what it holds. It waits for that for a moment, so
+	// that what the session held is free when this is answered. Its client is told SESSION_EXPIRED, by whom and why, and
+	// may open another one. It needs the right force, and that to lock every name.
 	EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error)
 	// Drain asks all clients of this replica to move on, and refuses new ones.
 	Drain(context.Context, *DrainRequest) (*DrainResponse, error)

@@ -80,7 +80,8 @@ class AdminServiceServicer(object):
 
     def ForceRelease(self, request, context):
         """ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
-        readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
+        readers, WRITE only a writer with its own reads; a semaphore gets all its permits back. From the answer on nobody is
+        refused the name because of what a replica remembers of who held it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -103,8 +104,9 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def EndSession(self, request, context):
-        """EndSession ends a session, at whatever replica it is, and releases what it holds. Its client is told SESSION_EXPIRED,
-        by whom and why, and may open another one. It needs the right force, and that to lock every name.
+        """EndSession ends a session, at whatever replica it is, and releases what it holds. It waits for that for a moment, so
+        that what the session held is free when this is answered. Its client is told SESSION_EXPIRED, by whom and why, and
+        may open another one. It needs the right force, and that to lock every name.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
