@@ -31,7 +31,7 @@ func (l *Lease) Describe() (h session.HeldLock, held bool) {
 	l.lock()
 	defer l.unlock()
 	return session.HeldLock{
-		Hold: l.Hold(), Validity: l.sess.Validity(l.until), Count: l.count, Auto: l.auto, Permits: l.permits,
+		Hold: l.Hold(), Validity: l.sess.Validity(l.Terms()), Count: l.count, Auto: l.auto, Permits: l.permits,
 		Most: l.most.until,
 	}, !l.over
 }
