@@ -19,18 +19,13 @@ func runHistory(args []string) error {
 	rounds := flags.Int("rounds", 15, "how often; the median counts")
 	within := flags.Duration("timeout", 15*time.Minute, "give up after this time")
 	_ = flags.Parse(args) // it exits
-	ctx, stop := bounded(*within)
-	defer stop()
-	redis, err := startRedis(ctx)
-	if err != nil {
-		return err
-	}
-	defer redis.kill()
-	program, err := buildLockd(ctx)
-	if err != nil {
-		return err
-	}
-	defer program.remove()
+	p := plan{rounds: *rounds, warmUp: full.warmUp, run: *run}
+	return withServers(*within, func(ctx context.Context, redis *process, program *program) error {
+		return measureHistory(ctx, redis, program, p)
+	})
+}
+
+func measureHistory(ctx context.Context, redis *process, program *program, p plan) error {
 	var both []peer
 	for _, of := range []struct {
 		name    string
@@ -51,7 +46,7 @@ func runHistory(args []string) error {
 	}
 	e := env{redis: redis}
 	printMachine(ctx, e)
-	return compareHistory(ctx, e, plan{rounds: *rounds, warmUp: full.warmUp, run: *run}, both)
+	return compareHistory(ctx, e, p, both)
 }
 
 func compareHistory(ctx context.Context, e env, p plan, both []peer) error {

@@ -27,18 +27,13 @@ func runHTTP(args []string) error {
 	rounds := flags.Int("rounds", 7, "how often; the median counts")
 	within := flags.Duration("timeout", 5*time.Minute, "give up after this time")
 	_ = flags.Parse(args) // it exits
-	ctx, stop := bounded(*within)
-	defer stop()
-	redis, err := startRedis(ctx)
-	if err != nil {
-		return err
-	}
-	defer redis.kill()
-	program, err := buildLockd(ctx)
-	if err != nil {
-		return err
-	}
-	defer program.remove()
+	p := plan{rounds: *rounds, warmUp: full.warmUp, run: *run}
+	return withServers(*within, func(ctx context.Context, redis *process, program *program) error {
+		return measureHTTP(ctx, redis, program, p)
+	})
+}
+
+func measureHTTP(ctx context.Context, redis *process, program *program, p plan) error {
 	port, err := freePort()
 	if err != nil {
 		return err
@@ -57,7 +52,7 @@ func runHTTP(args []string) error {
 	}
 	e := env{redis: redis}
 	printMachine(ctx, e)
-	return compareHTTP(ctx, e, plan{rounds: *rounds, warmUp: full.warmUp, run: *run}, []peer{
+	return compareHTTP(ctx, e, p, []peer{
 		{"gRPC, 1 connection", ours, 4, on(func(int) (locker, error) { return callsOn(lockd.addr, 1) })},
 		{"gRPC, a connection each", ours, 4, on(func(n int) (locker, error) { return callsOn(lockd.addr, n) })},
 		{"HTTP, a connection each", ours, 4, on(func(n int) (locker, error) { return postsTo(web, n), nil })},

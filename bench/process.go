@@ -147,6 +147,23 @@ func (p *program) start(redisAddr string, settings ...string) (*process, error) 
 	return p.launch([]string{"--redis", redisAddr}, settings...)
 }
 
+// withServers does something with a Redis of its own and a lockd that is built for it, within a time.
+func withServers(within time.Duration, do func(context.Context, *process, *program) error) error {
+	ctx, stop := bounded(within)
+	defer stop()
+	redis, err := startRedis(ctx)
+	if err != nil {
+		return err
+	}
+	defer redis.kill()
+	lockd, err := buildLockd(ctx)
+	if err != nil {
+		return err
+	}
+	defer lockd.remove()
+	return do(ctx, redis, lockd)
+}
+
 // launch is start for any topology, which the flags say.
 func (p *program) launch(where []string, settings ...string) (*process, error) {
 	all := append([]string{

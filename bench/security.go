@@ -46,18 +46,12 @@ func runSecurity(args []string) error {
 	if p.profiles != "" {
 		p.rounds, p.run = 1, profiledRun
 	}
-	ctx, stop := bounded(*within)
-	defer stop()
-	redis, err := startRedis(ctx)
-	if err != nil {
-		return err
-	}
-	defer redis.kill()
-	program, err := buildLockd(ctx)
-	if err != nil {
-		return err
-	}
-	defer program.remove()
+	return withServers(*within, func(ctx context.Context, redis *process, program *program) error {
+		return measureSecurity(ctx, redis, program, p)
+	})
+}
+
+func measureSecurity(ctx context.Context, redis *process, program *program, p plan) (err error) {
 	var s secured
 	s.credentials, err = newCredentials()
 	defer s.remove()

@@ -44,13 +44,20 @@ func (h *heartbeats) at(id uint64) instant {
 	return h.sent[id%uint64(len(h.sent))]
 }
 
-// deadline is when a validity ends.
+// validity is until when something is valid, as a server told it.
+type validity struct {
+	deadline instant
+	most     bool // until the end of its MaxHold
+}
+
+// validity is when a validity ends.
 //
 //	deadline = time at which the anchor was sent + anchor_age + remaining
 //
 // The server had the anchor later than we sent it, so the true end is no earlier.
-func (h *heartbeats) deadline(v *lockdv1.Validity) instant {
-	return h.at(v.GetAnchor()) + instant(told(v.GetAnchorAge())+told(v.GetRemaining()))
+func (h *heartbeats) validity(v *lockdv1.Validity) validity {
+	deadline := h.at(v.GetAnchor()) + instant(told(v.GetAnchorAge())+told(v.GetRemaining()))
+	return validity{deadline, v.GetUntilMaxHold()}
 }
 
 // most is when max_hold ends, of which so much was left when a validity was told; 0 if there is none.

@@ -56,6 +56,7 @@ type fake struct {
 	down     map[string]bool // addresses that cannot be reached
 	far      time.Duration   // what a connection takes
 	valid    time.Duration   // what a heartbeat is answered with, if it is not the TTL
+	lasts    time.Duration   // what is told to be left of the MaxHold of what lasts until then; 0: nothing does
 	dialled  []string
 	old      bool // it does not know max_hold
 	frames   int  // messages received
@@ -354,7 +355,8 @@ func (s *fakeStream) validity(remaining time.Duration) *lockdv1.Validity {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return &lockdv1.Validity{
-		Remaining: durationpb.New(remaining), Anchor: s.heartbeat, AnchorAge: durationpb.New(time.Since(s.heardAt)),
+		Remaining: durationpb.New(cmp.Or(s.fake.lasts, remaining)), UntilMaxHold: s.fake.lasts > 0,
+		Anchor: s.heartbeat, AnchorAge: durationpb.New(time.Since(s.heardAt)),
 	}
 }
 

@@ -36,17 +36,23 @@ type hold struct {
 
 func (h *hold) end() instant { return instant(h.deadline.Load()) }
 
-// last is a deadline, or the end by MaxHold if that is earlier.
-func (h *hold) last(deadline instant) instant {
-	if h.most != 0 {
-		return min(deadline, h.most)
+// last is the deadline that a validity gives, and never after the end by MaxHold. One that lasts until that end gives
+// the end that is known since the grant: what is told of it later is the same moment, estimated by a message that may
+// have been on its way for longer.
+func (h *hold) last(v validity) instant {
+	switch {
+	case h.most == 0:
+		return v.deadline
+	case v.most:
+		return h.most
+	default:
+		return min(v.deadline, h.most)
 	}
-	return deadline
 }
 
-// addLocked takes a Lock in that was granted until a deadline, and until most at last if that is not 0. An auto lease
-// is renewed by the server.
-func (s *session) addLocked(l *Lock, deadline, most instant, auto bool) {
+// addLocked takes a Lock in that was granted with a validity, and until most at last if that is not 0. An auto lease is
+// renewed by the server.
+func (s *session) addLocked(l *Lock, v validity, most instant, auto bool) {
 	h := s.holds[l.hold.key]
 	if h != nil && h.end() <= s.client.now() {
 		s.expireLocked(h)
@@ -55,11 +61,11 @@ func (s *session) addLocked(l *Lock, deadline, most instant, auto bool) {
 	if h == nil {
 		h = l.hold
 		h.locks, h.auto, h.most = h.buffer[:0], auto, most
-		h.deadline.Store(int64(h.last(deadline)))
+		h.deadline.Store(int64(h.last(v)))
 		s.holds[h.key] = h
 	} else {
 		l.hold, h.auto, h.most = h, auto, cmp.Or(h.most, most)
-		s.raiseLocked(h, deadline)
+		s.raiseLocked(h, v)
 	}
 	h.locks = append(h.locks, l)
 	s.alarmLocked(h.end())
@@ -81,9 +87,8 @@ func (s *session) removeLocked(l *Lock) bool {
 
 // raiseLocked moves a deadline later. A hold whose deadline has passed is lost: somebody may have seen that already.
 // While a Shorten is not answered nothing else that the server tells counts: it may have been written before.
-func (s *session) raiseLocked(h *hold, deadline instant) {
-	deadline = h.last(deadline)
-	switch {
+func (s *session) raiseLocked(h *hold, v validity) {
+	switch deadline := h.last(v); {
 	case h.end() <= s.client.now():
 		s.expireLocked(h)
 	case deadline > h.end() && h.shortening == nil:
@@ -95,22 +100,19 @@ func (s *session) raiseLocked(h *hold, deadline instant) {
 func (s *session) renewedLocked(deadline instant) {
 	for _, h := range s.holds {
 		if h.auto {
-			s.raiseLocked(h, deadline)
+			s.raiseLocked(h, validity{deadline: deadline})
 		}
 	}
 }
 
-// nearly is how much earlier than the end by MaxHold a deadline may be that is the same: the server tells how long a
-// lock is still valid, and that is short by as long as the heartbeat was on its way.
-const nearly = 100 * time.Millisecond
-
-// expireLocked ends a hold whose deadline has passed. The server may still be renewing it, so it is released.
+// expireLocked ends a hold whose deadline has passed. The server may still be renewing it, so it is released. It ended
+// by MaxHold if that is what made its deadline.
 func (s *session) expireLocked(h *hold) {
 	for _, l := range h.locks {
 		s.submitLocked(l.releaseCall())
 	}
 	lost := &LostError{Name: h.key.name, Reason: LostDeadline}
-	if h.most != 0 && h.end() >= h.most-instant(nearly) {
+	if h.most != 0 && h.end() >= h.most {
 		lost.Reason, lost.MaxHold = LostExpired, true
 	}
 	s.endLocked(h, 0, lost)

@@ -109,8 +109,8 @@ func (s *session) shorteningLocked(c *call) {
 }
 
 // changedLocked notes an Extend that was done.
-func (s *session) changedLocked(c *call, deadline instant) {
+func (s *session) changedLocked(c *call, v validity) {
 	h := c.extends.hold
 	h.auto = c.request.GetExtend().GetLease() == nil
-	s.raiseLocked(h, deadline)
+	s.raiseLocked(h, v)
 }

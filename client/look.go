@@ -119,7 +119,7 @@ func (c *Client) Holds(ctx context.Context, prefix string) iter.Seq2[Held, error
 func (st *stream) heldOf(h *lockdv1.HeldLock) Held {
 	s := st.session
 	s.mu.Lock()
-	deadline := st.beats.deadline(h.GetValidity())
+	deadline := st.beats.validity(h.GetValidity()).deadline
 	s.mu.Unlock()
 	return Held{
 		Name: h.GetHold().GetName(), Kind: Kind(h.GetHold().GetKind()), Holder: h.GetHold().GetHolder(),

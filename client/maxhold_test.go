@@ -8,6 +8,7 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // A server that goes on to say that all auto leases are valid does not carry a lock beyond its MaxHold, nor does one
@@ -43,6 +44,54 @@ func TestMaxHoldEndsALockWhateverTheServerSays(t *testing.T) {
 		synctest.Wait()
 		if names := f.names(); len(names) != 1 || names[0] != "other" || other.Err() != nil {
 			t.Errorf("held are %q, the other lock: %v", names, other.Err())
+		}
+	})
+}
+
+// The server tells several times of a lock that it lasts until the end of its MaxHold, by messages that were on their
+// way for different times: each estimates the same moment, and the first one told it.
+func TestMaxHoldEndsALockHoweverLateItWasTold(t *testing.T) {
+	for how, told := range map[string]func(t *testing.T, f *fake, c *client.Client, l *client.Lock){
+		"extended": func(t *testing.T, _ *fake, _ *client.Client, l *client.Lock) {
+			harness.Must(t, l.MakeFixed(t.Context(), time.Hour))
+		},
+		"nested": func(t *testing.T, _ *fake, c *client.Client, _ *client.Lock) {
+			mustLock(t, c, "n", client.Holder("h"))
+		},
+		"resumed": func(_ *testing.T, f *fake, _ *client.Client, _ *client.Lock) { f.stream(0).stop <- errCut },
+	} {
+		t.Run(how, func(t *testing.T) {
+			bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
+				f.valid = time.Second
+				c, begun := f.dial(t), time.Now()
+				l := mustLock(t, c, "n", client.MaxHold(time.Minute), client.Holder("h"))
+				time.Sleep(9 * time.Second)
+				f.mu.Lock()
+				f.lasts = 48 * time.Second // three less than it is
+				f.mu.Unlock()
+				told(t, f, c, l)
+				<-l.Lost()
+				lost, is := errors.AsType[*client.LostError](l.Err())
+				if held := time.Since(begun); held != time.Minute || !is || !lost.MaxHold {
+					t.Errorf("lost after %v by %v, want it lost by MaxHold after a minute", held, l.Err())
+				}
+			})
+		})
+	}
+}
+
+// A lock whose lease was not renewed is lost for that reason, also shortly before it would be lost by MaxHold.
+func TestALeaseThatEndsJustBeforeMaxHold(t *testing.T) {
+	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
+		c, begun := f.dial(t), time.Now()
+		l := mustLock(t, c, "n", client.MaxHold(30*time.Second+50*time.Millisecond))
+		f.setHook(func(_ *fakeStream, r *lockdv1.SessionRequest) bool {
+			return r.GetHeartbeat() != nil || r.GetOpen() != nil
+		})
+		<-l.Lost()
+		lost, is := errors.AsType[*client.LostError](l.Err())
+		if held := time.Since(begun); held != 30*time.Second || !is || lost.MaxHold || lost.Reason != client.LostDeadline {
+			t.Errorf("lost after %v by %v, want its deadline to have passed after 30 s", held, l.Err())
 		}
 	})
 }

@@ -62,7 +62,7 @@ func (st *stream) handleLocked(m *lockdv1.SessionResponse) {
 	case *lockdv1.SessionResponse_Lost:
 		s.lostLocked(t.Lost)
 	case *lockdv1.SessionResponse_AtRisk:
-		validFor := time.Duration(st.beats.deadline(t.AtRisk.GetValidity()) - s.client.now())
+		validFor := time.Duration(st.beats.validity(t.AtRisk.GetValidity()).deadline - s.client.now())
 		s.client.tellLocked(Status{State: AtRisk, ValidFor: max(validFor, 0)})
 	case *lockdv1.SessionResponse_Safe:
 		s.client.tellLocked(Status{State: Safe})
@@ -176,7 +176,7 @@ func (st *stream) answerOfLocked(c *call, m *lockdv1.SessionResponse) (a answer)
 	case *lockdv1.SessionResponse_NotGranted:
 		a.err = notGranted(c.request.GetAcquire().GetName(), t.NotGranted)
 	case *lockdv1.SessionResponse_Extended:
-		st.session.changedLocked(c, st.beats.deadline(t.Extended.GetValidity()))
+		st.session.changedLocked(c, st.beats.validity(t.Extended.GetValidity()))
 	case *lockdv1.SessionResponse_Result:
 		a.err = fromFailure(t.Result.GetFailure())
 		// A release that was sent on an earlier stream, too, may have been carried out by the replica there, after the
@@ -218,7 +218,7 @@ func (st *stream) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
 	s, asked := st.session, c.request.GetAcquire()
 	items := asked.GetItems()
 	right := grants(g.GetHolds(), asked)
-	deadline, most := st.beats.deadline(g.GetValidity()), st.beats.most(g.GetValidity(), g.GetMaxHold())
+	valid, most := st.beats.validity(g.GetValidity()), st.beats.most(g.GetValidity(), g.GetMaxHold())
 	values, locks := c.asks.values, c.asks.buffer[:0]
 	var set *Locks
 	if c.asks.several {
@@ -235,7 +235,7 @@ func (st *stream) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
 		if len(items) > 0 {
 			l.permits = items[i].GetPermits()
 		}
-		s.addLocked(l, deadline, most, g.GetAuto())
+		s.addLocked(l, valid, most, g.GetAuto())
 		locks = append(locks, l)
 	}
 	if set != nil {

@@ -190,7 +190,7 @@ func (s *session) resumedLocked(st *stream, b *bid, opened *lockdv1.Opened) {
 		key, fence := keyOf(r.GetHold()), r.GetHold().GetFence()
 		delete(b.claimed, key)
 		if h := s.holds[key]; h != nil && h.locks[len(h.locks)-1].fence == fence {
-			s.raiseLocked(h, st.beats.deadline(r.GetValidity()))
+			s.raiseLocked(h, st.beats.validity(r.GetValidity()))
 		} else if !s.freeingLocked(key) {
 			s.submitLocked(s.newLock(context.Background(), r.GetHold()).releaseCall())
 		}

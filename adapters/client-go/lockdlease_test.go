@@ -88,8 +88,8 @@ func TestRecordsAreThoseOfTheLock(t *testing.T) {
 	}
 
 	forced(t, t.Name())
-	harness.Soon(t, "the loss is known", a.Term().Lost()) // until then a try may be refused without a look at the store
 	harness.Must(t, b.Update(ctx, record("b", 60)))
+	harness.Soon(t, "the loss is known", a.Term().Lost())
 	if err := a.Update(ctx, record("a", 60)); !errors.Is(err, lockdlease.ErrMustStop) || !errors.Is(err, client.ErrLost) {
 		t.Errorf("the renewal of a deposed leader: %v", err)
 	}

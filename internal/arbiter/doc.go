@@ -15,7 +15,8 @@
 //
 // While a session of this replica holds the name for itself alone, the store is asked for nobody. Otherwise it is
 // asked for the head. At the same time it is asked for requests that overtake: those that were not refused yet and
-// are tries, or ask for a shared hold.
+// are tries, or ask for a shared hold. A try that finds others waiting is refused, unless it may share the name with
+// them and the store is about to say more of them (follow.go).
 //
 // # Places
 //

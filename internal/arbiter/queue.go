@@ -28,6 +28,7 @@ type Queue[R any] struct {
 	wakeups  int32 // how often it was told to hurry
 	refusals int32 // how often the store refused one of the waiters, who then waited on
 	burst    int32 // hand-overs since the last real release
+	follow   int32 // how many of those in the queue follow others
 	yield    bool  // others listen for the release just made: let them try first
 	changed  bool  // something changed since Changed was asked
 	waiters  list[R]
@@ -195,6 +196,10 @@ func (q *Queue[R]) unlink(w *Waiter[R]) {
 	if w.counted {
 		w.counted = false
 		q.behind--
+	}
+	if w.follows {
+		w.follows = false
+		q.follow--
 	}
 }
 

@@ -203,16 +203,21 @@ func (m *model) check() {
 		}
 	}
 	m.trace, m.said = append(m.trace, m.said...), nil
-	n, behind := 0, 0
+	n, behind, follow := 0, 0, 0
 	for w := range q.All() {
 		n++
+		if w.follows {
+			follow++
+			m.checkFollower(q, w)
+		}
 		if w.counted {
 			behind++
 		} else if w.Waits() {
 			m.wrong("%s waits and keeps nobody behind it", w.For.name)
 		}
 	}
-	if n != q.Len() || behind != int(q.behind) || q.burst < 0 || q.burst > burst && !slices.Contains(m.kinds, lock.Fair) ||
+	if n != q.Len() || behind != int(q.behind) || follow != int(q.follow) ||
+		q.burst < 0 || q.burst > burst && !slices.Contains(m.kinds, lock.Fair) ||
 		q.refusals < 0 || q.sharers < 0 {
 		m.wrong("%d in the queue, %d of them keep others behind: %+v", n, behind, q.Queue)
 	}
@@ -227,6 +232,15 @@ func (m *model) check() {
 	}
 	if !q.running || q.until.Before(m.now) || q.until.After(m.now.Add(pollInterval)) {
 		m.wrong("nobody will ask for %s: %+v", w.For.name, q)
+	}
+}
+
+// checkFollower judges a try that stands behind others: the store is about to say more about those.
+func (m *model) checkFollower(q *driven, w *Waiter[request]) {
+	h := q.Head()
+	known := !h.Asking() && !q.yield && q.fails == 0 && m.now.Before(q.tryAt)
+	if w.Waits() || known && !w.Asking() && !slices.Contains(m.kinds, lock.Fair) {
+		m.wrong("%s follows %s, which %v", w.For.name, h.For.name, stateOf(h))
 	}
 }
 

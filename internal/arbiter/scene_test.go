@@ -137,19 +137,22 @@ func (s *scene) pass(d time.Duration) {
 	}
 }
 
-// arrive is as the broker has it: a try that would wait does not come in.
+// arrive is as the broker has it: a try that would wait does not come in, unless it follows others.
 func (s *scene) arrive(r *request) {
 	q := r.q
 	r.For, r.Since, r.Claim.Owner = r, s.now, lock.Owner(r.name)
 	busy := q.InTheWay(&r.Waiter)
-	if busy && r.Try() {
+	follows := busy && q.Follow(&r.Waiter, s.now)
+	if busy && r.Try() && !follows {
 		r.answered = true
 		s.say("refuse %s: held", r.name)
 		return
 	}
 	s.ws[r.name] = r
 	q.Arrive(&r.Waiter)
-	if busy {
+	if follows {
+		s.say("%s follows", r.name)
+	} else if busy {
 		q.Place(&r.Waiter, s.now)
 		s.park(r, q.Ahead(&r.Waiter))
 	} else if q.OvertakesNow(&r.Waiter) {
@@ -186,6 +189,7 @@ func (s *scene) answered(r *request, err error) {
 		}
 	case Wait:
 		s.park(r, a.Position)
+		s.refuseEach(q.Overruled(&r.Waiter, r.begun))
 	case Elsewhere:
 		to := s.of[a.Held.Name]
 		s.say("%s moves to %s", r.name, a.Held.Name)
@@ -215,6 +219,12 @@ func (s *scene) refuse(r *request, why string) {
 	s.leave(r)
 }
 
+func (s *scene) refuseEach(ws []*Waiter[request]) {
+	for _, w := range ws {
+		s.refuse(w.For, "held")
+	}
+}
+
 func (s *scene) leave(r *request) {
 	if r.q.Leave(&r.Waiter) {
 		s.say("give up the place of %s", r.name)
@@ -227,6 +237,7 @@ func (s *scene) granted(r *request) {
 	r.q.Leave(&r.Waiter)
 	r.holds = true
 	s.count(r.q)
+	s.refuseEach(r.q.Shut())
 }
 
 // count tells a queue who holds its name here.

@@ -17,13 +17,15 @@ type Waiter[R any] struct {
 	Since time.Time
 	Wait  time.Duration
 
-	asking    bool // the store is being asked for it
-	waits     bool // it was refused, or somebody was known to be in the way
-	answered  bool // it needs no answer any more
-	counted   bool // in Queue.behind
-	told      bool // its position
-	placed    bool // it may have a place in the store
-	enlisting bool // a call that keeps its place is under way
+	asking    bool  // the store is being asked for it
+	waits     bool  // it was refused, or somebody was known to be in the way
+	answered  bool  // it needs no answer any more
+	counted   bool  // in Queue.behind
+	told      bool  // its position
+	placed    bool  // it may have a place in the store
+	enlisting bool  // a call that keeps its place is under way
+	follows   bool  // it is a try that those before it may leave room for
+	came      int32 // how often the queue had been told to hurry when it began to follow
 	links[R]
 }
 

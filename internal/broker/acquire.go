@@ -100,7 +100,8 @@ func (b *Broker) enterLocked(w *waiter) error {
 	q := b.queueLocked(w.Claim.Name)
 	w.q, w.apart = q, false
 	busy := b.inTheWayLocked(w)
-	if busy != nil && w.Try() {
+	follows := busy == q && q.Follow(&w.Waiter, time.Now())
+	if busy != nil && w.Try() && !follows {
 		b.refuseLocked(w, b.refusalLocked(w, busy.heldHereLocked(w)))
 		return nil
 	}
@@ -113,7 +114,7 @@ func (b *Broker) enterLocked(w *waiter) error {
 	if w.ownID {
 		w.shard.repeated[w.Claim.Owner] = append(w.shard.repeated[w.Claim.Owner], w)
 	}
-	if busy != nil {
+	if busy != nil && !follows {
 		q.Place(&w.Waiter, time.Now())
 		b.parkLocked(w, q.Ahead(&w.Waiter))
 	} else {
@@ -172,7 +173,7 @@ func (b *Broker) grantLocked(w *waiter, a attempt) bool {
 		l.q.holdLocked(l)
 		l.q.shard.leases.ReplaceOrInsert(l)
 		b.metrics.held[l.kind].Inc()
-		b.keeper.Keep(l, l.until)
+		b.keepNewLocked(l)
 		l.happened(history.Granted, a.end, history.Event{Waited: a.end.Sub(w.firstAsked()), Lease: w.lease})
 	}
 	w.spanGranted(a.fence())

@@ -121,6 +121,7 @@ func (b *Broker) concludeLocked(w *waiter, a attempt) {
 		b.grantAndAskMoreLocked(w, a)
 	case arbiter.Wait:
 		b.parkLocked(w, answer.Position)
+		b.refuseEachLocked(w.q.Overruled(&w.Waiter, a.begun), answer.Held)
 	case arbiter.Elsewhere:
 		b.parkLocked(w, answer.Position)
 		b.moveLocked(w, answer.Held.Name)

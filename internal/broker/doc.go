@@ -33,6 +33,7 @@
 //     (handover.go).
 //   - A bounded request is answered in time, whatever the Store does (bound.go).
 //   - A unary caller that may repeat its request is left what it may have (once.go).
+//   - A hold that is known here keeps others from asking the Store, until its name is freed by force (doubt.go).
 //
 // # What is given back
 //

@@ -121,7 +121,7 @@ func (b *Broker) extendedLocked(e extension, end time.Time, err error) {
 	case err == nil:
 		l.changeLocked(e, end)
 		b.keeper.Keep(l, l.until)
-		s.TellChanged(l, session.Extended{ID: e.id, Validity: s.Validity(l.until)})
+		s.TellChanged(l, session.Extended{ID: e.id, Validity: s.Validity(l.Terms())})
 	case errors.As(err, &gone):
 		l.loseLocked(gone.Reason)
 		s.Fail(e.id, lock.ErrNotHeld)

@@ -31,7 +31,7 @@ func (l *Lease) Describe() (h session.HeldLock, held bool) {
 	l.lock()
 	defer l.unlock()
 	return session.HeldLock{
-		Hold: l.Hold(), Validity: l.sess.Validity(l.until), Count: l.count, Auto: l.auto, Permits: l.permits,
+		Hold: l.Hold(), Validity: l.sess.Validity(l.Terms()), Count: l.count, Auto: l.auto, Permits: l.permits,
 		Most: l.most.until,
 	}, !l.over
 }
@@ -157,7 +157,7 @@ func (l *Lease) Adopt() {
 	l.q.holdLocked(l)
 	h.leases.ReplaceOrInsert(l)
 	b.metrics.held[l.kind].Inc()
-	b.keeper.Keep(l, l.until)
+	b.keepNewLocked(l)
 	l.happened(history.Resumed, time.Now(), history.Event{})
 }
 

@@ -80,6 +80,10 @@ func (l *Lease) renewedLocked(start time.Time, r lock.Renewal) {
 	if r.TTL > 0 && !l.shortening && !start.Before(l.changed) {
 		l.lastLocked(trusted(start, r.TTL))
 	}
+	if l.doubted && l.seen >= l.q.doubted {
+		l.doubted = false
+		l.q.noteHeldLocked()
+	}
 	l.sess.Renewed(l)
 }
 

@@ -28,6 +28,7 @@ type Lease struct {
 	// Guarded by the mutex of its name's shard:
 	auto    bool
 	over    bool // lost, released, or about to be released
+	doubted bool // it may be there no more, see doubt.go
 	count   uint32
 	permits uint32    // of a semaphore, that are left
 	until   time.Time // validity

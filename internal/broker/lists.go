@@ -178,12 +178,14 @@ func (b *Broker) AnnounceForce(ctx context.Context, name string, f session.Force
 }
 
 // ForceRelease frees a name whoever holds it. The holder's replica hears of it through the store and verifies its
-// lease, which then is lost. Repeating it is harmless; after an unknown outcome repeat it.
+// lease, which then is lost. From the answer on nobody is refused the name here because of what was held before, nor at
+// the other replicas that an AnnounceForce reached. Repeating it is harmless; after an unknown outcome repeat it.
 func (b *Broker) ForceRelease(ctx context.Context, name string, k lock.Kind) (bool, error) {
 	if err := b.rules.NameKind(name, k); err != nil {
 		return false, err
 	}
 	released, err := b.store.ForceRelease(ctx, name, k)
+	b.doubtHolds(name, 0)
 	if released {
 		b.metrics.forced.Inc()
 		b.forcedNow(name, k)

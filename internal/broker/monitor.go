@@ -72,9 +72,5 @@ func (b *Broker) forced(name string) {
 		}
 		return
 	}
-	b.withQueue(name, func(q *queue) {
-		for l := range q.leasesLocked() {
-			b.keeper.Hurry(l)
-		}
-	})
+	b.doubtHolds(name, 0)
 }

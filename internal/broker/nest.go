@@ -253,7 +253,7 @@ func (b *Broker) nestedLocked(l *Lease, w *waiter) {
 	}
 	l.keepLocked()
 	l.sess.Conclude(w.id, w, session.Granted{
-		ID: w.id, Hold: l.Hold(), Validity: l.sess.Validity(l.until), Count: l.count, Auto: l.auto, Most: l.most.until,
+		ID: w.id, Hold: l.Hold(), Validity: l.sess.Validity(l.Terms()), Count: l.count, Auto: l.auto, Most: l.most.until,
 	})
 }
 

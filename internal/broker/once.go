@@ -250,6 +250,9 @@ func (b *Broker) ReleaseOnce(req request.Once) (left uint32, err error) {
 	lapsed := !note.Until.After(time.Now())
 	res, err := lock.Await(b.ctx, b.store.StartRelease, r)
 	err = doubtful(res, err, lapsed)
+	if err == nil {
+		b.changed(req.Name)
+	}
 	switch {
 	case errors.Is(err, lock.ErrKindMismatch) && hidesFrom(req.Identity, req.Name): // what there is instead is hidden
 		err = lock.ErrNotHeld

@@ -56,6 +56,9 @@ func (b *Broker) SetLimit(req request.SetLimit) (previous uint32, err error) {
 		previous, err = b.store.SetLimit(b.ctx, req.Name, req.Limit)
 		return err
 	})
+	if err == nil {
+		b.changed(req.Name)
+	}
 	if err == nil && previous != req.Limit {
 		b.limited(req)
 	}

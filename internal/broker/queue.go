@@ -15,6 +15,7 @@ type queue struct {
 	shard   *shard
 	holder  *Lease            // alone: exclusive, fair or writing
 	sharers map[sharer]*Lease // readers and holders of permits
+	doubted stamp             // what was last found in the store before this may be there no more, see doubt.go
 	driving bool              // the driver runs
 	wake    chan struct{}     // size 1, wakes the driver; nil before it had a goroutine
 }
@@ -99,8 +100,12 @@ func (q *queue) holdLocked(l *Lease) {
 	default:
 		q.sharers[l.sharer()] = l
 	}
-	q.Held(q.holder != nil, len(q.sharers))
+	l.doubted = l.seen < q.doubted
+	q.noteHeldLocked()
 }
+
+// noteHeldLocked tells whoever decides whose turn it is who holds the name.
+func (q *queue) noteHeldLocked() { q.Held(q.holder != nil && !q.holder.doubted, len(q.sharers)) }
 
 // unholdLocked notes that it does not any more.
 func (q *queue) unholdLocked(l *Lease) {
@@ -110,7 +115,7 @@ func (q *queue) unholdLocked(l *Lease) {
 	if k := l.sharer(); q.sharers[k] == l {
 		delete(q.sharers, k)
 	}
-	q.Held(q.holder != nil, len(q.sharers))
+	q.noteHeldLocked()
 }
 
 // leasesLocked are all leases of the name that sessions of this replica hold.

@@ -100,7 +100,7 @@ func (l *Lease) returnAll() lock.Return {
 
 // tellReleased tells that so much of the hold is left.
 func (l *Lease) tellReleased(id uint64, remaining uint32) {
-	l.sess.Tell(session.Released{ID: id, Remaining: remaining, Validity: l.sess.Validity(l.until)})
+	l.sess.Tell(session.Released{ID: id, Remaining: remaining, Validity: l.sess.Validity(l.Terms())})
 }
 
 // ReleasePermits gives back all permits of a hold but those that it keeps, or what Release gives back if it keeps none.

@@ -98,6 +98,7 @@ func setValidity(m *lockdv1.Validity, v session.Validity) {
 	setDuration(m.GetRemaining(), max(v.Until.Sub(now), 0))
 	m.Anchor = v.Anchor
 	setDuration(m.GetAnchorAge(), now.Sub(v.AnchorAt))
+	m.UntilMaxHold = v.Most
 }
 
 // leftUntil is how long it is until a time; nil if there is none.

@@ -61,7 +61,6 @@ clients:
 		if want := "an operator ended the session: ops (alice): it hangs"; !strings.Contains(st.Message(), want) {
 			t.Errorf("the client is told %q, want %q", st.Message(), want)
 		}
-		synctest.Wait()
 		s.open(&lockdv1.Open{}).take(1, "job")
 		_, err = s.refuses(&lockdv1.Open{Resume: &lockdv1.Resume{
 			SessionId: id, ResumeToken: c.opened.GetResumeToken(), Epoch: 2,

@@ -41,6 +41,9 @@ type Local interface {
 	// as it was, nil if there is none, and whether the store has said that nobody goes on with it. For that it waits until
 	// ctx ends.
 	End(ctx context.Context, id string, by session.Forced) (was *Session, sure bool)
+	// Doubt has nobody refused a name for a while because of what is remembered of who holds it: it is about to be
+	// released by force.
+	Doubt(name string)
 	// Oldest are the names of up to most leases of its sessions that are held for longest.
 	Oldest(most int) []string
 }

@@ -374,6 +374,7 @@ func (d *Inspector) know(q Question) map[string]Known {
 	for _, name := range q.Names {
 		if q.Forced != nil {
 			d.forced.add(name, *q.Forced)
+			d.Local.Doubt(name)
 		}
 		k := d.Local.Know(name, q.Holders, q.Waiters)
 		k.Holders = append(k.Holders, d.Notes.of(name, q.Holders-len(k.Holders))...)

@@ -8,7 +8,8 @@ import (
 // A heartbeat is answered with a moment before which no auto lease of the session ends. To look at all leases for each
 // one would cost too much: it is done a few times in a TTL, and what is noted meanwhile can only make it earlier. Times
 // are in ns since the session was opened. A lease that lasts until its max_hold does not count: its client goes by no
-// answer beyond that, and it would have all others end early. If there are no others, the last of these ends is told.
+// answer beyond that, and it would have all others end early. If there are no others, it is told that all last until
+// then: a moment so far beyond the last of these ends that it is no earlier however long a heartbeat was on its way.
 
 const (
 	// fewLeases is how many leases a session may have to be looked at each time.
@@ -30,7 +31,7 @@ type soonest struct {
 func (s *Session) countLocked(l Lease) {
 	e, t := l.Entry(), l.Terms()
 	s.fixLocked(e)
-	e.lasts = t.Auto && !t.Most.IsZero() && !t.Until.Before(t.Most)
+	e.lasts = t.Auto && t.lasts()
 	e.auto, e.until = t.Auto && !e.lasts, int64(t.Until.Sub(s.opened))
 	if e.lasts {
 		s.lasts++
@@ -55,7 +56,7 @@ func (s *Session) fixLocked(e *Entry) {
 	e.auto, e.lasts = false, false
 }
 
-// Soonest is a moment before which no auto lease's validity ends, zero if there is none.
+// Soonest is a moment before which no auto lease's validity ends but by its max_hold, zero if there is none.
 func (s *Session) Soonest() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +67,7 @@ func (s *Session) soonestLocked() time.Time {
 	switch {
 	case s.autos > 0:
 	case s.lasts > 0:
-		return s.opened.Add(time.Duration(s.last))
+		return s.opened.Add(time.Duration(s.last) + s.TTL()) // a heartbeat that takes longer comes too late
 	default:
 		return time.Time{}
 	}

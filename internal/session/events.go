@@ -28,6 +28,7 @@ type Validity struct {
 	Until    time.Time
 	Anchor   uint64
 	AnchorAt time.Time
+	Most     bool // until the end of its max_hold
 }
 
 // HeldLock is a lock that a session holds.

@@ -173,7 +173,7 @@ func (s *Session) Take(id uint64, w Waiter, ls []Lease) bool {
 		return false
 	}
 	terms, weight := ls[0].Terms(), 0
-	told := Granted{ID: id, Hold: ls[0].Hold(), Validity: s.validityLocked(terms.Until), Count: 1}
+	told := Granted{ID: id, Hold: ls[0].Hold(), Validity: s.validityLocked(terms), Count: 1}
 	told.Auto, told.Most = terms.Auto, terms.Most
 	for i, l := range ls {
 		weight += s.listLocked(l)

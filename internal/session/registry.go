@@ -75,6 +75,9 @@ type Terms struct {
 	Weight int       // what it costs to renew it, in locks
 }
 
+// lasts says whether its validity ends by that bound.
+func (t Terms) lasts() bool { return !t.Most.IsZero() && !t.Until.Before(t.Most) }
+
 // Registry has the sessions of a replica.
 type Registry struct {
 	cfg     Config

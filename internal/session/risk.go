@@ -52,7 +52,7 @@ func (s *Session) warn() {
 	}
 	s.atRisk = true
 	first := s.endLocked(func(*Entry) bool { return true })
-	s.tellLocked(AtRisk{Validity: s.validityLocked(s.opened.Add(time.Duration(first)))})
+	s.tellLocked(AtRisk{Validity: s.validityLocked(Terms{Until: s.opened.Add(time.Duration(first))})})
 }
 
 // suspect has all leases verified before Safe is told.

@@ -2,7 +2,6 @@ package session
 
 import (
 	"cmp"
-	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
 )
@@ -87,12 +86,12 @@ func (s *Session) tellLocked(e Event) {
 }
 
 // Validity is that of a lease, as it is told: with the sign of life that the server had last.
-func (s *Session) Validity(until time.Time) Validity {
+func (s *Session) Validity(t Terms) Validity {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.validityLocked(until)
+	return s.validityLocked(t)
 }
 
-func (s *Session) validityLocked(until time.Time) Validity {
-	return Validity{Until: until, Anchor: s.anchor, AnchorAt: s.anchorAt}
+func (s *Session) validityLocked(t Terms) Validity {
+	return Validity{Until: t.Until, Anchor: s.anchor, AnchorAt: s.anchorAt, Most: t.lasts()}
 }

@@ -82,6 +82,8 @@ func testJava(t *testing.T, java string) {
 		{"client", "HostileTest"},
 		{"client", "ElectionTest"},
 		{"client", "LeasesTest"},
+		{"client", "internal.CallbacksTest"},
+		{"client", "internal.HoldTest"},
 		{"client", "locks.ThreadLocksTest"},
 		{"client", "locks.LockContractTest"},
 		{"shedlock", "LockdLockProviderTest"},

@@ -7,8 +7,11 @@ import time
 
 import pytest
 from conftest import PATIENCE, Servers, pick, until
+from fake import Fake, Stream
+from google.protobuf.duration_pb2 import Duration
 
 import lockd
+from lockd.v1 import lock_pb2, session_service_pb2 as pb
 
 
 def is_free(c: lockd.Client, name: str) -> bool:
@@ -117,6 +120,29 @@ def test_a_lock_ends_with_its_max_hold(address: str, name: str) -> None:
             assert held.remaining() < 60
         with pytest.raises(lockd.Invalid):
             c.lock(name, max_hold=60, lease=60).acquire()
+
+
+@pytest.mark.parametrize(("until_max_hold", "left"), [(True, 3000), (False, 2000)])
+def test_a_lease_lasts_until_the_max_hold_that_the_grant_told(until_max_hold: bool, left: int) -> None:
+    # The second message of the end of max_hold tells less, as if it had been on its way for longer. Without that word
+    # it is a lease that is not renewed until then.
+    short = lock_pb2.Validity(remaining=Duration(seconds=2000), until_max_hold=until_max_hold)
+
+    def hook(st: Stream, r: pb.SessionRequest) -> bool:
+        match r.WhichOneof("message"):
+            case "acquire":
+                granted = st.server.granted(r.acquire)
+                granted.validity.remaining.seconds, granted.max_hold.seconds = 1000, 3000
+                return st.send(r.request_id, granted=granted)
+            case "extend":
+                return st.send(r.request_id, extended=pb.Extended(validity=short))
+        return False
+
+    with Fake(hook) as fake, lockd.connect(fake.address, answer_timeout=PATIENCE) as c:
+        held = c.lock("n", max_hold=3000).acquire()
+        assert held.remaining() <= 1000
+        held.make_fixed(3600)
+        assert left - PATIENCE < held.remaining() <= left
 
 
 def test_max_hold_goes_on_at_another_replica(servers: Servers, name: str) -> None:

@@ -135,7 +135,7 @@ class Answers:
                 return int(m.released.remaining), None
             case "extended":
                 if call.grant:
-                    self._session.holds.changed(call, self._stream.beats.deadline(m.extended.validity))
+                    self._session.holds.changed(call, self._stream.beats.until(m.extended.validity))
                 return None, None
             case "result":
                 error = of_failure(m.result.failure)
@@ -160,7 +160,6 @@ class Answers:
         items = call.body.items or [call.body]
         right = [(h.name, h.kind) for h in g.holds] == [(i.name, i.kind) for i in items]
         beats = self._stream.beats
-        deadline = beats.deadline(g.validity)
         most = beats.deadline(g.validity, g.max_hold) if g.HasField("max_hold") else NEVER
         grants = []
         for i, h in enumerate(g.holds):
@@ -170,7 +169,7 @@ class Answers:
             if call.abandoned or not right:
                 s.release(grant)
                 continue
-            s.holds.add(grant, deadline, most, g.auto)
+            s.holds.add(grant, beats.until(g.validity), most, g.auto)
             grants.append(grant)
         return (grants, None) if right else (None, ProtocolError("a grant of something else than was asked for"))
 

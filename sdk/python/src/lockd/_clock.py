@@ -7,6 +7,7 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from google.protobuf.duration_pb2 import Duration
 
@@ -28,6 +29,13 @@ def put(d: Duration, value: float) -> None:
     d.SetInParent()
 
 
+class Until(NamedTuple):
+    """Until when something is valid, as a server told it."""
+
+    deadline: float
+    most: bool = False  # until the end of its max_hold
+
+
 class Beats:
     """When the last heartbeats of a stream were sent: what the server tells of validity counts from there."""
 
@@ -47,6 +55,10 @@ class Beats:
         if not 0 < sent_id <= self._last or self._last - sent_id >= _KEPT:
             return self.opened
         return self._sent[sent_id % _KEPT]
+
+    def until(self, v: lock_pb2.Validity) -> Until:
+        """When a validity ends."""
+        return Until(self.deadline(v), v.until_max_hold)
 
     def deadline(self, v: lock_pb2.Validity, remaining: Duration | None = None) -> float:
         """When a validity ends, or something else of which so much remains: time at which the anchor was sent +

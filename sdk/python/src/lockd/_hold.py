@@ -9,7 +9,7 @@ from lockd.errors import LockLost
 from lockd.v1 import lock_pb2, session_service_pb2 as pb
 
 from ._call import Call
-from ._clock import NEVER, now, seconds
+from ._clock import NEVER, Until, now, seconds
 
 if TYPE_CHECKING:
     from ._session import Session
@@ -36,6 +36,12 @@ class Hold:
         self.most = NEVER  # by max_hold: no deadline is later
         self.auto = False
         self.shortening: Call | None = None  # the last one that is not answered
+
+    def last(self, until: Until) -> float:
+        """The deadline that a validity gives, and never after the end of max_hold. One that lasts until that end gives
+        the end that is known since the grant: what is told of it later is the same moment, estimated by a message that
+        may have been on its way for longer."""
+        return self.most if until.most and self.most != NEVER else min(until.deadline, self.most)
 
 
 class Grant:
@@ -108,8 +114,8 @@ class Holds:
         self.by_key: dict[Key, Hold] = {}
         self._alarm_at = NEVER
 
-    def add(self, g: Grant, deadline: float, most: float, auto: bool) -> None:
-        """Takes a grant in that is valid until a deadline, and no later than `most` whatever follows. An auto lease is
+    def add(self, g: Grant, until: Until, most: float, auto: bool) -> None:
+        """Takes a grant in that is valid until then, and no later than `most` whatever follows. An auto lease is
         renewed by the server."""
         h = self.by_key.get(g.hold.key)
         if h is not None and h.deadline <= now():
@@ -117,11 +123,12 @@ class Holds:
             h = None
         if h is None:
             h = self.by_key[g.hold.key] = g.hold
-            h.auto, h.most, h.deadline = auto, most, min(deadline, most)
+            h.auto, h.most = auto, most
+            h.deadline = h.last(until)
         else:
             g.hold, h.auto = h, auto
             h.most = most if h.most == NEVER else h.most
-            self.raise_to(h, deadline)
+            self.raise_to(h, until)
         h.grants.append(g)
         self.alarm(h.deadline)
 
@@ -134,10 +141,10 @@ class Holds:
             self.by_key.pop(g.hold.key, None)
         return True
 
-    def raise_to(self, h: Hold, deadline: float) -> None:
+    def raise_to(self, h: Hold, until: Until) -> None:
         """Moves a deadline later. One that has passed stays passed: somebody may have seen that already. While a
         shorten is not answered nothing else that the server tells counts: it may have been written before."""
-        deadline = min(deadline, h.most)
+        deadline = h.last(until)
         if h.deadline <= now():
             self.session.expire_locked(h)
         elif deadline > h.deadline and h.shortening is None:
@@ -150,7 +157,7 @@ class Holds:
                 self.remove(g)
                 self.session.release(g)
             if h.auto:
-                self.raise_to(h, deadline)
+                self.raise_to(h, Until(deadline))
 
     def shortening(self, call: Call) -> None:
         """Notes a shorten that is about to be sent: from here on the earlier end counts. The server takes 1 % and
@@ -163,12 +170,12 @@ class Holds:
             h.deadline = end
             self.alarm(end)
 
-    def changed(self, call: Call, deadline: float) -> None:
+    def changed(self, call: Call, until: Until) -> None:
         """Notes an extend that was done."""
         assert call.grant is not None
         h = call.grant.hold
         h.auto = not call.body.HasField("lease")
-        self.raise_to(h, deadline)
+        self.raise_to(h, until)
 
     def end(self, h: Hold | None, fence: int, cause: Exception) -> None:
         """Ends the grants of a hold. A fence tells an old hold of a holder from its present one."""

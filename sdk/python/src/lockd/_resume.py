@@ -97,7 +97,7 @@ def _resumed(s: Session, st: Stream, bid: Bid, opened: pb.Opened) -> None:
         claimed.pop(key, None)
         h = s.holds.by_key.get(key)
         if h is not None and h.grants[-1].fence == r.hold.fence:
-            s.holds.raise_to(h, st.beats.deadline(r.validity))
+            s.holds.raise_to(h, st.beats.until(r.validity))
         elif not s.freeing(key):
             s.release(Grant(s, r.hold))
     for lost in opened.lost:

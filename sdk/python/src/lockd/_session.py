@@ -115,7 +115,8 @@ class Session:
         return True
 
     def expire_locked(self, h: Hold) -> None:
-        """Ends a hold whose deadline has passed. The server may still be renewing it, so it is released."""
+        """Ends a hold whose deadline has passed. The server may still be renewing it, so it is released. It ended by
+        max_hold if that is what made its deadline."""
         for g in h.grants:
             self.release(g)
         most = h.deadline >= h.most

@@ -36,7 +36,8 @@ const (
 // clients file it is also served to clients at listen, and at both to who has the right only.
 type AdminServiceClient interface {
 	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
-	// readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
+	// readers, WRITE only a writer with its own reads; a semaphore gets all its permits back. From the answer on nobody is
+	// refused the name because of what a replica remembers of who held it.
 	ForceRelease(ctx context.Context, in *ForceReleaseRequest, opts ...grpc.CallOption) (*ForceReleaseResponse, error)
 	// RemoveLimit forgets the limit of a semaphore of which no permit is out, so that the name can be another kind of lock at
 	// once. LOCK_BUSY while permits are out. By itself a limit that nobody uses goes after 10 minutes.
@@ -143,7 +144,8 @@ func (c *adminServiceClient) Examine(ctx context.Context, in *ExamineRequest, op
 // clients file it is also served to clients at listen, and at both to who has the right only.
 type AdminServiceServer interface {
 	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
-	// readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
+	// readers, WRITE only a writer with its own reads; a semaphore gets all its permits back. From the answer on nobody is
+	// refused the name because of what a replica remembers of who held it.
 	ForceRelease(context.Context, *ForceReleaseRequest) (*ForceReleaseResponse, error)
 	// RemoveLimit forgets the limit of a semaphore of which no permit is out, so that the name can be another kind of lock at
 	// once. LOCK_BUSY while permits are out. By itself a limit that nobody uses goes after 10 minutes.

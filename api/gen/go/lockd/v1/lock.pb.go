@@ -240,7 +240,10 @@ type Validity struct {
 	// The sent_id of a heartbeat that the server had received; 0 stands for Open.
 	Anchor uint64 `protobuf:"varint,2,opt,name=anchor,proto3" json:"anchor,omitempty"`
 	// The time between the arrival of that heartbeat and the writing of this message.
-	AnchorAge     *durationpb.Duration `protobuf:"bytes,3,opt,name=anchor_age,json=anchorAge,proto3" json:"anchor_age,omitempty"`
+	AnchorAge *durationpb.Duration `protobuf:"bytes,3,opt,name=anchor_age,json=anchorAge,proto3" json:"anchor_age,omitempty"`
+	// The lease lasts until the end of its max_hold, which the client knows since the grant: that is its deadline. The sum
+	// above is another estimate of the same moment, and may be a little earlier.
+	UntilMaxHold  bool `protobuf:"varint,4,opt,name=until_max_hold,json=untilMaxHold,proto3" json:"until_max_hold,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -294,6 +297,13 @@ func (x *Validity) GetAnchorAge() *durationpb.Duration {
 		return x.AnchorAge
 	}
 	return nil
+}
+
+func (x *Validity) GetUntilMaxHold() bool {
+	if x != nil {
+		return x.UntilMaxHold
+	}
+	return false
 }
 
 // NotGranted is the ordinary answer to a request that did not get the lock. It is not an error.
@@ -790,12 +800,13 @@ const file_lockd_v1_lock_proto_rawDesc = "" +
 	"\x06holder\x18\x03 \x01(\tR\x06holder\x12\x14\n" +
 	"\x05fence\x18\x04 \x01(\x04R\x05fence\x12\x1f\n" +
 	"\vacquired_by\x18\x05 \x01(\x04R\n" +
-	"acquiredBy\"\x95\x01\n" +
+	"acquiredBy\"\xbb\x01\n" +
 	"\bValidity\x127\n" +
 	"\tremaining\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tremaining\x12\x16\n" +
 	"\x06anchor\x18\x02 \x01(\x04R\x06anchor\x128\n" +
 	"\n" +
-	"anchor_age\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tanchorAge\"\x83\x03\n" +
+	"anchor_age\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tanchorAge\x12$\n" +
+	"\x0euntil_max_hold\x18\x04 \x01(\bR\funtilMaxHold\"\x83\x03\n" +
 	"\n" +
 	"NotGranted\x120\n" +
 	"\x05cause\x18\x01 \x01(\x0e2\x1a.lockd.v1.NotGranted.CauseR\x05cause\x12:\n" +

@@ -113,6 +113,16 @@ func (m *Validity) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.UntilMaxHold {
+		i--
+		if m.UntilMaxHold {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x20
+	}
 	if m.AnchorAge != nil {
 		size, err := (*durationpb.Duration)(m.AnchorAge).MarshalToSizedBufferVT(dAtA[:i])
 		if err != nil {
@@ -619,6 +629,9 @@ func (m *Validity) SizeVT() (n int) {
 		l = (*durationpb.Duration)(m.AnchorAge).SizeVT()
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
+	if m.UntilMaxHold {
+		n += 2
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -1091,6 +1104,26 @@ func (m *Validity) UnmarshalVT(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		case 4:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field UntilMaxHold", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.UntilMaxHold = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

@@ -1571,9 +1571,9 @@ type HeartbeatAck struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The heartbeat that is answered.
 	SentId uint64 `protobuf:"varint,1,opt,name=sent_id,json=sentId,proto3" json:"sent_id,omitempty"`
-	// The smallest remaining validity of the session's auto leases, as known from completed renewals; absent when
-	// there is none. The client's deadline is the moment at which it sent this heartbeat + valid_for. For a lease with
-	// max_hold it is never later than the end of that; one that lasts until then anyway does not count here.
+	// No auto lease of the session ends earlier, as known from completed renewals, but at the end of its max_hold; absent
+	// when there is none. The client's deadline is the moment at which it sent this heartbeat + valid_for, or the end of
+	// max_hold if that is earlier. If all leases last until then anyway, valid_for reaches far beyond it.
 	ValidFor      *durationpb.Duration `protobuf:"bytes,2,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

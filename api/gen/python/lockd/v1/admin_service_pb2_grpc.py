@@ -80,7 +80,8 @@ class AdminServiceServicer(object):
 
     def ForceRelease(self, request, context):
         """ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
-        readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
+        readers, WRITE only a writer with its own reads; a semaphore gets all its permits back. From the answer on nobody is
+        refused the name because of what a replica remembers of who held it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

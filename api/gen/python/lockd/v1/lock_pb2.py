@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13lockd/v1/lock.proto\x12\x08lockd.v1\x1a\x1egoogle/protobuf/duration.proto\"j\n\x04Hold\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKind\x12\x0e\n\x06holder\x18\x03 \x01(\t\x12\r\n\x05\x66\x65nce\x18\x04 \x01(\x04\x12\x13\n\x0b\x61\x63quired_by\x18\x05 \x01(\x04\"w\n\x08Validity\x12,\n\tremaining\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06\x61nchor\x18\x02 \x01(\x04\x12-\n\nanchor_age\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xbf\x02\n\nNotGranted\x12)\n\x05\x63\x61use\x18\x01 \x01(\x0e\x32\x1a.lockd.v1.NotGranted.Cause\x12.\n\x0bretry_after\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07held_by\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x0e\n\x06\x63lient\x18\x05 \x01(\t\x12\x12\n\nannotation\x18\x06 \x01(\t\x12\x0c\n\x04peer\x18\x07 \x01(\t\x12+\n\x08held_for\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\"X\n\x05\x43\x61use\x12\x15\n\x11\x43\x41USE_UNSPECIFIED\x10\x00\x12\x0e\n\nCAUSE_HELD\x10\x01\x12\x13\n\x0f\x43\x41USE_TIMED_OUT\x10\x02\x12\x13\n\x0f\x43\x41USE_CANCELLED\x10\x03\"\x9b\x02\n\tLockState\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKind\x12\x0c\n\x04held\x18\x03 \x01(\x08\x12\x0f\n\x07held_by\x18\x04 \x01(\t\x12\x0e\n\x06\x63lient\x18\x05 \x01(\t\x12\r\n\x05\x66\x65nce\x18\x06 \x01(\x04\x12&\n\x03ttl\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\nhold_count\x18\x08 \x01(\r\x12\x0f\n\x07waiters\x18\t \x01(\r\x12\x12\n\nannotation\x18\n \x01(\t\x12\x0f\n\x07holders\x18\x0b \x01(\r\x12\r\n\x05limit\x18\x0c \x01(\r\x12\x0e\n\x06queued\x18\r \x01(\r\x12\x0f\n\x07members\x18\x0e \x01(\r\"F\n\x08\x44\x65\x61\x64lock\x12)\n\x07members\x18\x01 \x03(\x0b\x32\x18.lockd.v1.DeadlockMember\x12\x0f\n\x07omitted\x18\x02 \x01(\r\"\xb0\x02\n\x0e\x44\x65\x61\x64lockMember\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKind\x12\r\n\x05owner\x18\x03 \x01(\t\x12\x12\n\nsession_id\x18\x04 \x01(\t\x12\x13\n\x0b\x63lient_name\x18\x05 \x01(\t\x12\x0c\n\x04peer\x18\x06 \x01(\t\x12\x0f\n\x07replica\x18\x07 \x01(\t\x12\x12\n\nannotation\x18\x08 \x01(\t\x12&\n\x03\x61ge\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12,\n\ttime_left\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07held_by\x18\x0b \x01(\t\x12\r\n\x05\x66\x65nce\x18\x0c \x01(\x04\x12\r\n\x05\x66\x61ils\x18\r \x01(\x08*\x94\x01\n\x08LockKind\x12\x19\n\x15LOCK_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13LOCK_KIND_EXCLUSIVE\x10\x01\x12\x12\n\x0eLOCK_KIND_FAIR\x10\x02\x12\x12\n\x0eLOCK_KIND_READ\x10\x03\x12\x13\n\x0fLOCK_KIND_WRITE\x10\x04\x12\x17\n\x13LOCK_KIND_SEMAPHORE\x10\x05\x42Q\n\x0bio.lockd.v1B\tLockProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13lockd/v1/lock.proto\x12\x08lockd.v1\x1a\x1egoogle/protobuf/duration.proto\"j\n\x04Hold\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKind\x12\x0e\n\x06holder\x18\x03 \x01(\t\x12\r\n\x05\x66\x65nce\x18\x04 \x01(\x04\x12\x13\n\x0b\x61\x63quired_by\x18\x05 \x01(\x04\"\x8f\x01\n\x08Validity\x12,\n\tremaining\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06\x61nchor\x18\x02 \x01(\x04\x12-\n\nanchor_age\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\x0euntil_max_hold\x18\x04 \x01(\x08\"\xbf\x02\n\nNotGranted\x12)\n\x05\x63\x61use\x18\x01 \x01(\x0e\x32\x1a.lockd.v1.NotGranted.Cause\x12.\n\x0bretry_after\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07held_by\x18\x03 \x01(\t\x12\x0c\n\x04name\x18\x04 \x01(\t\x12\x0e\n\x06\x63lient\x18\x05 \x01(\t\x12\x12\n\nannotation\x18\x06 \x01(\t\x12\x0c\n\x04peer\x18\x07 \x01(\t\x12+\n\x08held_for\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\"X\n\x05\x43\x61use\x12\x15\n\x11\x43\x41USE_UNSPECIFIED\x10\x00\x12\x0e\n\nCAUSE_HELD\x10\x01\x12\x13\n\x0f\x43\x41USE_TIMED_OUT\x10\x02\x12\x13\n\x0f\x43\x41USE_CANCELLED\x10\x03\"\x9b\x02\n\tLockState\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKind\x12\x0c\n\x04held\x18\x03 \x01(\x08\x12\x0f\n\x07held_by\x18\x04 \x01(\t\x12\x0e\n\x06\x63lient\x18\x05 \x01(\t\x12\r\n\x05\x66\x65nce\x18\x06 \x01(\x04\x12&\n\x03ttl\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x12\n\nhold_count\x18\x08 \x01(\r\x12\x0f\n\x07waiters\x18\t \x01(\r\x12\x12\n\nannotation\x18\n \x01(\t\x12\x0f\n\x07holders\x18\x0b \x01(\r\x12\r\n\x05limit\x18\x0c \x01(\r\x12\x0e\n\x06queued\x18\r \x01(\r\x12\x0f\n\x07members\x18\x0e \x01(\r\"F\n\x08\x44\x65\x61\x64lock\x12)\n\x07members\x18\x01 \x03(\x0b\x32\x18.lockd.v1.DeadlockMember\x12\x0f\n\x07omitted\x18\x02 \x01(\r\"\xb0\x02\n\x0e\x44\x65\x61\x64lockMember\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKind\x12\r\n\x05owner\x18\x03 \x01(\t\x12\x12\n\nsession_id\x18\x04 \x01(\t\x12\x13\n\x0b\x63lient_name\x18\x05 \x01(\t\x12\x0c\n\x04peer\x18\x06 \x01(\t\x12\x0f\n\x07replica\x18\x07 \x01(\t\x12\x12\n\nannotation\x18\x08 \x01(\t\x12&\n\x03\x61ge\x18\t \x01(\x0b\x32\x19.google.protobuf.Duration\x12,\n\ttime_left\x18\n \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07held_by\x18\x0b \x01(\t\x12\r\n\x05\x66\x65nce\x18\x0c \x01(\x04\x12\r\n\x05\x66\x61ils\x18\r \x01(\x08*\x94\x01\n\x08LockKind\x12\x19\n\x15LOCK_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13LOCK_KIND_EXCLUSIVE\x10\x01\x12\x12\n\x0eLOCK_KIND_FAIR\x10\x02\x12\x12\n\x0eLOCK_KIND_READ\x10\x03\x12\x13\n\x0fLOCK_KIND_WRITE\x10\x04\x12\x17\n\x13LOCK_KIND_SEMAPHORE\x10\x05\x42Q\n\x0bio.lockd.v1B\tLockProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,20 +33,20 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lockd.v1.lock_pb2', _global
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\013io.lockd.v1B\tLockProtoP\001Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1'
-  _globals['_LOCKKIND']._serialized_start=1282
-  _globals['_LOCKKIND']._serialized_end=1430
+  _globals['_LOCKKIND']._serialized_start=1307
+  _globals['_LOCKKIND']._serialized_end=1455
   _globals['_HOLD']._serialized_start=65
   _globals['_HOLD']._serialized_end=171
-  _globals['_VALIDITY']._serialized_start=173
-  _globals['_VALIDITY']._serialized_end=292
-  _globals['_NOTGRANTED']._serialized_start=295
-  _globals['_NOTGRANTED']._serialized_end=614
-  _globals['_NOTGRANTED_CAUSE']._serialized_start=526
-  _globals['_NOTGRANTED_CAUSE']._serialized_end=614
-  _globals['_LOCKSTATE']._serialized_start=617
-  _globals['_LOCKSTATE']._serialized_end=900
-  _globals['_DEADLOCK']._serialized_start=902
-  _globals['_DEADLOCK']._serialized_end=972
-  _globals['_DEADLOCKMEMBER']._serialized_start=975
-  _globals['_DEADLOCKMEMBER']._serialized_end=1279
+  _globals['_VALIDITY']._serialized_start=174
+  _globals['_VALIDITY']._serialized_end=317
+  _globals['_NOTGRANTED']._serialized_start=320
+  _globals['_NOTGRANTED']._serialized_end=639
+  _globals['_NOTGRANTED_CAUSE']._serialized_start=551
+  _globals['_NOTGRANTED_CAUSE']._serialized_end=639
+  _globals['_LOCKSTATE']._serialized_start=642
+  _globals['_LOCKSTATE']._serialized_end=925
+  _globals['_DEADLOCK']._serialized_start=927
+  _globals['_DEADLOCK']._serialized_end=997
+  _globals['_DEADLOCKMEMBER']._serialized_start=1000
+  _globals['_DEADLOCKMEMBER']._serialized_end=1304
 # @@protoc_insertion_point(module_scope)

@@ -38,14 +38,16 @@ class Hold(_message.Message):
     def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[LockKind, str]] = ..., holder: _Optional[str] = ..., fence: _Optional[int] = ..., acquired_by: _Optional[int] = ...) -> None: ...
 
 class Validity(_message.Message):
-    __slots__ = ("remaining", "anchor", "anchor_age")
+    __slots__ = ("remaining", "anchor", "anchor_age", "until_max_hold")
     REMAINING_FIELD_NUMBER: _ClassVar[int]
     ANCHOR_FIELD_NUMBER: _ClassVar[int]
     ANCHOR_AGE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_MAX_HOLD_FIELD_NUMBER: _ClassVar[int]
     remaining: _duration_pb2.Duration
     anchor: int
     anchor_age: _duration_pb2.Duration
-    def __init__(self, remaining: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., anchor: _Optional[int] = ..., anchor_age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    until_max_hold: bool
+    def __init__(self, remaining: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., anchor: _Optional[int] = ..., anchor_age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., until_max_hold: bool = ...) -> None: ...
 
 class NotGranted(_message.Message):
     __slots__ = ("cause", "retry_after", "held_by", "name", "client", "annotation", "peer", "held_for")

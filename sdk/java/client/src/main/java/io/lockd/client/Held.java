@@ -72,14 +72,15 @@ public final class Held implements AutoCloseable {
 
     /**
      * Has a function told that the lock is lost, once; at once if it was lost already, and never after an unlock. It is
-     * called by the client's thread for such calls, so it should be short. Several functions may be told.
+     * called by the client's thread for losses, one function after the other, so it should be short: one that does not
+     * return keeps the others for a second. Several functions may be told.
      */
     public Held onLost(Consumer<LockLostException> told) {
         grant.onLost(new Loss(this, told));
         return this;
     }
 
-    /** Tells a loss in the thread for calls. */
+    /** Tells a loss in the thread for losses. */
     private static final class Loss implements Consumer<Grant.Ending>, Runnable {
         private final Held held;
         private final Consumer<LockLostException> told;
@@ -97,7 +98,7 @@ public final class Held implements AutoCloseable {
         @Override
         public void accept(Grant.Ending e) {
             how = e;
-            held.grant.engine().callbacks().execute(this);
+            held.grant.engine().losses().execute(this);
         }
 
         @Override

@@ -125,7 +125,8 @@ public final class LockdClientBuilder {
 
     /**
      * Has a function told when the relation with the server changes, in order, by the thread for such calls. After
-     * close no call begins. Of more than 64 changes that a slow function was not told yet the oldest are passed over.
+     * close no call begins. Of more than 64 changes that a slow function was not told yet the oldest are passed over. A
+     * function that does not return keeps the others of this client for a second, and after that nothing but itself.
      * It is told of the clients of {@link LockdClient#withTtl}, too: {@link Status#ttl} says which.
      */
     public LockdClientBuilder onStatus(Consumer<Status> told) {

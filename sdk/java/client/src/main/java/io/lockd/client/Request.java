@@ -137,7 +137,8 @@ public abstract class Request<R extends Request<R, H>, H> {
 
     /**
      * Has a function told how many others wait before this request, if it has to wait; again when that is another
-     * number. 0 is the next. It is called by the client's thread for such calls, before what is granted is returned.
+     * number. 0 is the next. It is called by the client's thread for such calls, before what is granted is returned,
+     * unless it does not return within a second: then it keeps nothing but itself.
      */
     public R onQueued(IntConsumer told) {
         onQueued = told;
@@ -220,8 +221,7 @@ public abstract class Request<R extends Request<R, H>, H> {
     /** The answer, after what the functions of the caller are told. */
     private CompletableFuture<Answer> told(AcquireAsk ask) {
         CompletableFuture<Answer> answer = ask.ask();
-        return onQueued == null && onHeld == null ? answer
-            : answer.thenApplyAsync(a -> a, engine.callbacksOrHere());
+        return onQueued == null && onHeld == null ? answer : engine.afterCallbacks(answer);
     }
 
     /** {@link #acquire} whatever interrupts the thread; its flag is then set afterwards. */

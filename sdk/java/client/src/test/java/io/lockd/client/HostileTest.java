@@ -134,18 +134,19 @@ class HostileTest {
     void whoDoesNotListenIsToldLittle() throws Exception {
         AtomicInteger told = new AtomicInteger();
         CountDownLatch listens = new CountDownLatch(1);
+        Runnable listener = () -> {
+            told.incrementAndGet();
+            await(listens);
+        };
         LockdClient client = LockdClient.builder(servers().get("pushes for ever")).answerTimeout(ANSWER)
-            .onStatus(s -> {
-                told.incrementAndGet();
-                await(listens);
-            }).build();
-        client.lock("job").waitUpTo(ALL).onQueued(i -> told.incrementAndGet()).acquireAsync();
-        Thread.sleep(1_000);
+            .onStatus(s -> listener.run()).build();
+        client.lock("job").waitUpTo(ALL).onQueued(i -> listener.run()).acquireAsync();
+        Thread.sleep(3_000); // neither keeps the other for longer than a second
         client.close();
-        assertEquals(1, told.get());
+        assertTrue(told.get() >= 1 && told.get() <= 2, () -> told.get() + " calls at a time");
         listens.countDown();
         Thread.sleep(200);
-        assertTrue(told.get() <= 1 + 2 * 64, () -> told.get() + " were kept");
+        assertTrue(told.get() <= 2 + 2 * 64, () -> told.get() + " were kept");
     }
 
     private static void await(CountDownLatch latch) {

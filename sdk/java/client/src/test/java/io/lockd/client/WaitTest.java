@@ -193,6 +193,42 @@ class WaitTest {
         }
     }
 
+    /** A function that never returns keeps no lock from who asked for it, and no news from anybody else. */
+    @Test
+    void aFunctionThatDoesNotReturnStopsOnlyItself() throws Exception {
+        CountDownLatch ever = new CountDownLatch(1);
+        Runnable hang = () -> {
+            try {
+                ever.await();
+            } catch (InterruptedException e) {
+                throw new IllegalStateException(e);
+            }
+        };
+        try (LockdClient c = LockdClient.builder(lockd.address()).onStatus(s -> hang.run()).build()) {
+            Held first = client.lock("hangs").acquire();
+            CompletableFuture<Held> granted = new CompletableFuture<>();
+            Thread waits = new Thread(() -> {
+                try {
+                    granted.complete(c.lock("hangs").onQueued(i -> hang.run()).onHeld(h -> hang.run()).acquire());
+                } catch (InterruptedException | RuntimeException e) {
+                    granted.completeExceptionally(e);
+                }
+            });
+            waits.setDaemon(true);
+            waits.start();
+            World.until("it waits", () -> client.look("hangs").waiters() == 1);
+            first.unlock();
+            granted.get(1, TimeUnit.MINUTES).unlock();
+            c.lock("hangs").acquireAsync().get(1, TimeUnit.MINUTES).unlock();
+            BlockingQueue<LockLostException> lost = new LinkedBlockingQueue<>();
+            Held brief = c.lock("brief").lease(Duration.ofSeconds(1)).acquire();
+            brief.onLost(e -> hang.run()).onLost(lost::add);
+            assertTrue(lost.poll(1, TimeUnit.MINUTES) != null, "no loss is told");
+        } finally {
+            ever.countDown();
+        }
+    }
+
     @Test
     void aTtlOfItsOwnIsASessionOfItsOwn() throws Exception {
         BlockingQueue<Duration> ttls = new LinkedBlockingQueue<>();

@@ -34,6 +34,18 @@ final class Beats {
     }
 
     /**
+     * Until when something is valid, as a server told it.
+     *
+     * @param most whether that is until the end of its max_hold
+     */
+    record Until(long deadline, boolean most) {}
+
+    /** When a validity ends. */
+    Until until(Validity v) {
+        return new Until(deadline(v), v.getUntilMaxHold());
+    }
+
+    /**
      * When a validity ends. The server had the anchor later than we sent it, so the true end is no earlier.
      *
      * <pre>deadline = time at which the anchor was sent + anchor_age + remaining</pre>

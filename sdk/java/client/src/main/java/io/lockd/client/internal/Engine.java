@@ -10,6 +10,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
@@ -26,6 +27,8 @@ public final class Engine {
     private final String name;
     final Loop loop;
     final Callbacks callbacks;
+    /** Apart from the others: whoever loses a lock is told, whatever else keeps the program's functions. */
+    private final Callbacks losses;
     final Channels channels;
     final Watches watches;
     private final Unread<Settings.News> status;
@@ -53,23 +56,25 @@ public final class Engine {
     private final List<Stream> streams = new ArrayList<>();
 
     public Engine(Settings settings, String name) {
-        this(settings, name, new Callbacks("lockd-" + name + "-calls"));
+        this(settings, name, new Callbacks("lockd-" + name + "-calls"), new Callbacks("lockd-" + name + "-losses"));
     }
 
-    private Engine(Settings settings, String name, Callbacks callbacks) {
+    private Engine(Settings settings, String name, Callbacks callbacks, Callbacks losses) {
         this.settings = settings;
         this.name = name;
         this.callbacks = callbacks;
+        this.losses = losses;
         loop = new Loop("lockd-" + name);
         channels = new Channels(settings, loop);
         watches = new Watches(this);
         status = new Unread<>(callbacks, settings.onStatus);
-        callbacks.execute(() -> { }); // what it needs is there before the first loss
+        losses.execute(() -> { }); // what it needs is there before the first loss
     }
 
-    /** One like it, of another session TTL. The same thread calls the functions of both. */
+    /** One like it, of another session TTL. The same threads call the functions of both. */
     public Engine withTtl(Duration ttl) {
-        return new Engine(settings.withTtl(Settings.nanos(ttl)), name + '-' + ttl, new Callbacks(callbacks));
+        return new Engine(settings.withTtl(Settings.nanos(ttl)), name + '-' + ttl, new Callbacks(callbacks),
+            new Callbacks(losses));
     }
 
     /** What was asked for; zero if nothing was. */
@@ -95,9 +100,21 @@ public final class Engine {
         return callbacks::executeOrRun;
     }
 
-    /** Where functions are called that are told of locks. */
-    public Executor callbacks() {
-        return callbacks;
+    /** Where functions are called that are told of losses. */
+    public Executor losses() {
+        return losses;
+    }
+
+    /**
+     * An answer after what the functions of the caller are told, as far as these return: they do not keep it for longer
+     * than a moment.
+     */
+    public CompletableFuture<Answer> afterCallbacks(CompletableFuture<Answer> answer) {
+        return answer.thenCompose(a -> {
+            CompletableFuture<Answer> told = new CompletableFuture<>();
+            callbacks.executeOrRun(() -> told.complete(a));
+            return told.completeOnTimeout(a, 2 * Callbacks.STUCK_MILLIS, TimeUnit.MILLISECONDS);
+        });
     }
 
     public Channels channels() {
@@ -350,6 +367,7 @@ public final class Engine {
         streams.forEach(Stream::close);
         channels.close();
         callbacks.end();
+        losses.end();
         left.complete(released);
         loop.end();
     }

@@ -146,7 +146,7 @@ final class Heard {
                 failure = notGranted(c, m.getNotGranted());
                 break;
             case EXTENDED:
-                st.session.extended(c, st.beats.deadline(m.getExtended().getValidity()));
+                st.session.extended(c, st.beats.until(m.getExtended().getValidity()));
                 break;
             case RESULT:
                 failure = Failure.of(m.getResult().getFailure());
@@ -181,16 +181,16 @@ final class Heard {
     private static List<Grant> granted(Stream st, Call c, Granted g) {
         Session s = st.session;
         boolean right = c.asks.grantedBy(g.getHoldsList());
-        long deadline = st.beats.deadline(g.getValidity());
+        Beats.Until until = st.beats.until(g.getValidity());
         long most = g.hasMaxHold() ? st.beats.deadline(g.getValidity(), g.getMaxHold()) : 0;
         List<Grant> grants = new ArrayList<>(g.getHoldsCount());
         for (int i = 0; i < g.getHoldsCount(); i++) {
             io.lockd.v1.Hold told = g.getHolds(i);
             if (c.abandoned || !right) {
-                s.giveBack(new Grant(s, new Hold(Hold.Key.of(told), 0, 0, false), told, "", 0));
+                s.giveBack(new Grant(s, new Hold(Hold.Key.of(told)), told, "", 0));
             } else {
                 String annotation = c.request.getAcquire().getAnnotation();
-                grants.add(s.add(told, deadline, most, g.getAuto(), annotation, c.asks.permitsOf(i)));
+                grants.add(s.add(told, until, most, g.getAuto(), annotation, c.asks.permitsOf(i)));
             }
         }
         return right ? grants : null;

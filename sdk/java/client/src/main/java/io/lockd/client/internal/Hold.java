@@ -30,18 +30,31 @@ final class Hold {
     /** The last shortening that is not answered. */
     Call shortening;
 
-    Hold(Key key, long deadline, long most, boolean auto) {
+    Hold(Key key, Beats.Until until, long most, boolean auto) {
         this.key = key;
         this.most = most;
-        this.deadline = new AtomicLong(last(deadline));
+        this.deadline = new AtomicLong(last(until));
         this.auto = auto;
     }
 
-    private long last(long to) {
-        return most == 0 ? to : Math.min(to, most);
+    /** One that nobody wants. */
+    Hold(Key key) {
+        this(key, new Beats.Until(0, false), 0, false);
     }
 
-    /** Whether it was max_hold that ended it. */
+    /**
+     * The deadline that a validity gives, and never after the end of max_hold. One that lasts until that end gives the
+     * end that is known since the grant: what is told of it later is the same moment, estimated by a message that may
+     * have been on its way for longer.
+     */
+    private long last(Beats.Until until) {
+        if (most == 0) {
+            return until.deadline();
+        }
+        return until.most() ? most : Math.min(until.deadline(), most);
+    }
+
+    /** Whether it was max_hold that ended it: that made its deadline. */
     boolean endedByMost() {
         return deadline.get() == PASSED_MOST;
     }
@@ -67,7 +80,7 @@ final class Hold {
     }
 
     /** Moves the deadline later, and says whether it had not passed. */
-    boolean raise(long later, long now) {
+    boolean raise(Beats.Until later, long now) {
         long to = last(later);
         while (!passed(now)) {
             long end = deadline.get();

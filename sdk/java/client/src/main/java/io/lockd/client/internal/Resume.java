@@ -135,9 +135,9 @@ final class Resume {
             claimed.remove(key);
             Hold h = session.holds.get(key);
             if (h != null && h.grants.get(h.grants.size() - 1).fence == r.getHold().getFence()) {
-                session.raise(h, st.beats.deadline(r.getValidity()));
+                session.raise(h, st.beats.until(r.getValidity()));
             } else if (!freeing(key)) {
-                session.giveBack(new Grant(session, new Hold(key, 0, 0, false), r.getHold(), "", 0));
+                session.giveBack(new Grant(session, new Hold(key), r.getHold(), "", 0));
             }
         }
         for (Lost lost : opened.getLostList()) {

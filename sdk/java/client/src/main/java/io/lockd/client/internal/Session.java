@@ -173,8 +173,8 @@ final class Session {
 
     // What is held.
 
-    /** Takes in what was granted until a deadline. */
-    Grant add(io.lockd.v1.Hold told, long deadline, long most, boolean auto, String annotation, int permits) {
+    /** Takes in what was granted, and until when it is valid. */
+    Grant add(io.lockd.v1.Hold told, Beats.Until until, long most, boolean auto, String annotation, int permits) {
         Hold.Key key = Hold.Key.of(told);
         Hold h = holds.get(key);
         if (h != null && h.passed(engine.loop.now())) {
@@ -182,12 +182,12 @@ final class Session {
             h = null;
         }
         if (h == null) {
-            h = new Hold(key, deadline, most, auto);
+            h = new Hold(key, until, most, auto);
             holds.put(key, h);
         } else {
             h.auto = auto;
             h.most = h.most == 0 ? most : h.most;
-            raise(h, deadline);
+            raise(h, until);
         }
         Grant g = new Grant(this, h, told, annotation, permits);
         h.grants.add(g);
@@ -202,17 +202,18 @@ final class Session {
     }
 
     /** Moves a deadline later. A hold whose deadline has passed is lost: somebody may have seen that already. */
-    void raise(Hold h, long deadline) {
-        if (!h.raise(deadline, engine.loop.now())) {
+    void raise(Hold h, Beats.Until until) {
+        if (!h.raise(until, engine.loop.now())) {
             expire(h);
         }
     }
 
     /** Notes until when all auto leases are valid. */
     void renewed(long deadline) {
+        Beats.Until until = new Beats.Until(deadline, false);
         for (Hold h : List.copyOf(holds.values())) {
             if (h.auto) {
-                raise(h, deadline);
+                raise(h, until);
             }
         }
     }
@@ -288,10 +289,10 @@ final class Session {
     }
 
     /** Notes an Extend that was done. */
-    void extended(Call c, long deadline) {
+    void extended(Call c, Beats.Until until) {
         Extend asked = c.request.getExtend();
         c.extended.hold.auto = !asked.hasLease();
-        raise(c.extended.hold, deadline);
+        raise(c.extended.hold, until);
     }
 
     // The end.
