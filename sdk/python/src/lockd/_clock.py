@@ -19,7 +19,7 @@ _KEPT = 64  # heartbeats
 
 def seconds(d: Duration) -> float:
     """What a message says, in seconds."""
-    return float(d.seconds + d.nanos / 1e9)
+    return d.seconds + d.nanos / 1e9
 
 
 def put(d: Duration, value: float) -> None:

@@ -101,7 +101,7 @@ class Session:
 
     def release(self, g: Grant) -> None:
         """Releases what nobody wants."""
-        self.submit(g.call("release", pb.Release()))
+        self.submit(g.call("release", pb.Release))
 
     def unlock(self, g: Grant, call: Call) -> bool:
         """Ends a grant by unlock, sends its release, and says whether it was still held."""

@@ -21,6 +21,7 @@ from ._clock import NEVER, now
 from ._engine import Engine
 from ._held import Ending, OneHeld
 from ._hold import Grant, Unlocked
+from ._mail import mail_of
 from ._make import ClientOptions, engine_of
 from ._requests import HeldInfo, Info, Item, LockOptions
 from ._watches import Feed, Unlocked as UnlockedEvent
@@ -37,7 +38,7 @@ _H = TypeVar("_H", bound="Held | HeldAll")
 
 
 class _Inbox:
-    """What other threads tell a task."""
+    """What other threads tell a task about a loss, or a watched name."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -69,25 +70,15 @@ class _Inbox:
 
 async def run(engine: Engine, call: Call, o: LockOptions | None = None) -> Call:
     """Makes a request and waits until it is settled. A task that is cancelled leaves nothing behind."""
-    inbox = _Inbox()
-    call.tell = inbox.put
+    mail = mail_of(engine)
+    call.tell = mail.tell
     try:
         engine.submit(call)
-        await _settled(engine, call, inbox, o)
+        await mail.settled(call, o)
     except BaseException:
         engine.abandon(call)
         raise
     return call
-
-
-async def _settled(engine: Engine, call: Call, inbox: _Inbox, o: LockOptions | None = None) -> None:
-    while not call.settled:
-        if not await inbox.get(engine.bound(call)):
-            engine.late(call)
-            if call.frees_all and not call.settled:
-                return
-        else:
-            _requests.tell(engine, call, o)
 
 
 class Lost:
@@ -145,10 +136,10 @@ class Held(OneHeld, _Async):
         await self._unlocked(_requests.unlock(self._grants[0]))
 
     async def _unlocked(self, call: Call) -> None:
-        inbox = _Inbox()
-        call.tell = inbox.put
+        mail = mail_of(self._engine)
+        call.tell = mail.tell
         try:
-            await _settled(self._engine, call, inbox)
+            await mail.settled(call)
         except BaseException:
             self._grants[0].release = call
             raise
@@ -211,14 +202,14 @@ class Lock(Generic[_H]):
     def __init__(
         self, client: Client, make: Callable[[Engine, list[Grant]], _H], items: Iterable[str | Item], o: LockOptions
     ):
-        self._client, self._make, self._items, self._options = client, make, _requests.asked(items, o), o
+        self._client, self._make, self._asked, self._options = client, make, _requests.Asked(items, o), o
         self._held: _H | None = None
 
     async def acquire(self) -> _H:
         """Waits until the lock is held, as `lockd.Lock.acquire` does. A task that is cancelled leaves no hold and no
         place in a queue."""
         engine = self._client._engine
-        call = _requests.acquire(engine, self._items, self._options)
+        call = _requests.acquire(engine, self._asked, self._options)
         try:
             await run(engine, call, self._options)
             return self._make(engine, call.result())
