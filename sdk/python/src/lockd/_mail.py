@@ -60,6 +60,17 @@ class Mail:
         for _ in range(len(self._told)):
             _wake(self._told.popleft())
 
+    async def run(self, call: Call, o: LockOptions | None = None) -> Call:
+        """Makes a request and waits until it is settled. A task that is cancelled leaves nothing behind."""
+        call.tell = self.tell
+        try:
+            self._engine.submit(call)
+            await self.settled(call, o)
+        except BaseException:
+            self._engine.abandon(call)
+            raise
+        return call
+
     async def settled(self, call: Call, o: LockOptions | None = None) -> None:
         """Waits until a call is settled or late, and tells the news meanwhile."""
         engine = self._engine

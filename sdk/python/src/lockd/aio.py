@@ -68,17 +68,9 @@ class _Inbox:
         return self._items.pop(0)
 
 
-async def run(engine: Engine, call: Call, o: LockOptions | None = None) -> Call:
+async def run(engine: Engine, call: Call) -> Call:
     """Makes a request and waits until it is settled. A task that is cancelled leaves nothing behind."""
-    mail = mail_of(engine)
-    call.tell = mail.tell
-    try:
-        engine.submit(call)
-        await mail.settled(call, o)
-    except BaseException:
-        engine.abandon(call)
-        raise
-    return call
+    return await mail_of(engine).run(call)
 
 
 class Lost:
@@ -211,7 +203,7 @@ class Lock(Generic[_H]):
         engine = self._client._engine
         call = _requests.acquire(engine, self._asked, self._options)
         try:
-            await run(engine, call, self._options)
+            await mail_of(engine).run(call, self._options)
             return self._make(engine, call.result())
         except BaseException:  # also between the grant and the return
             engine.abandon(call)
