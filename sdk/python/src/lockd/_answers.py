@@ -165,9 +165,9 @@ class Answers:
         more."""
         s = self._session
         items = call.body.items or (call.body,)
-        right = len(items) == len(g.holds) and all(
-            h.name == i.name and h.kind == i.kind for h, i in zip(g.holds, items, strict=True)
-        )
+        right = len(items) == len(g.holds)
+        for h, i in zip(g.holds, items, strict=False):
+            right = right and h.name == i.name and h.kind == i.kind
         beats = self._stream.beats
         deadline = beats.deadline(g.validity)
         most = beats.deadline(g.validity, g.max_hold) if g.HasField("max_hold") else NEVER

@@ -59,6 +59,8 @@ class Call:
     """Its texts."""
 
     # Of an acquire.
+    special = False
+    """It needs what not every server does."""
     begun = 0.0
     bounded = False
     end = NEVER
@@ -101,7 +103,7 @@ class Call:
                     _check.text(reason, what, text, most)
         except Invalid as e:
             return e
-        if self.kind != "acquire":
+        if not self.special:
             return None
         if 0 < limits.names_per_acquire < len(self.body.items):
             return QuotaReached("too many locks at once", reason="QUOTA_NAMES")

@@ -168,11 +168,12 @@ class Asked:
     def __init__(self, items: Iterable[str | Item], o: LockOptions) -> None:
         if o:
             check_options(o)
-        if isinstance(items, str) or not isinstance(items, Iterable):
+        if not isinstance(items, list) and (isinstance(items, str) or not isinstance(items, Iterable)):
             raise TypeError(f"items must be a list of names and Items, not {type(items).__name__}")
         found = [_item(i, o) for i in items]
         if not found:
             raise Invalid("items must not be empty", reason="INVALID_NAME")
+        self.special = len(found) > 1 or o.get("max_hold") is not None
         if len(found) == 1:
             self.body = pb.Acquire(**found[0])
         else:
@@ -197,6 +198,7 @@ class Asked:
 def acquire(engine: Engine, asked: Asked, o: LockOptions) -> Call:
     """A request for one lock or several."""
     call = Call("acquire", asked.body, changes=True, begun=now(), checks=asked.checks, patient=True)
+    call.special = asked.special
     wait, answer = o.get("wait"), engine.settings.answer_timeout
     if o:
         call.wants_positions, call.wants_holders = o.get("on_queued") is not None, asked.body.tell_holder
