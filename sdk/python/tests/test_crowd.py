@@ -1,4 +1,4 @@
-"""What one client does for many callers: frames, wake-ups and timers are for all of them, and each has its own answer."""
+"""What one client does for many callers: frames, wake-ups and timers are for all, and each has an answer of its own."""
 
 from __future__ import annotations
 

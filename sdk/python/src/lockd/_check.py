@@ -60,10 +60,7 @@ def text(reason: str, what: str, value: Any, limit: int = 0) -> None:
     """What a message can have, and what the server is known to take; 0 is no limit."""
     if not isinstance(value, str):
         raise _wrong(what, "a str", value)
-    if value.isascii():
-        size = len(value)
-    else:
-        size = _bytes_of(reason, what, value)
+    size = len(value) if value.isascii() else _bytes_of(reason, what, value)
     if limit and size > limit:
         raise Invalid(f"{what} must have at most {limit} bytes, not {size}", reason=reason)
 

@@ -23,7 +23,10 @@ def key_of(h: lock_pb2.Hold) -> Key:
 
 
 class Unlocked(Exception):
-    """The end of a grant by its own release. No failure."""
+    """The end of a grant by its own release. No failure, and never raised."""
+
+
+UNLOCKED = Unlocked()
 
 
 class Hold:
@@ -69,8 +72,9 @@ class Grant:
     def call(self, kind: str, body: Callable[..., pb.Release | pb.Extend], by: float = NEVER, **more: object) -> Call:
         """A request about it, of a message that has more fields."""
         name, of, holder = self.hold.key
-        message = body(name=name, kind=of, holder=holder, fence=self.fence, **more)
-        return Call(kind, message, grant=self, home=self.session, changes=True, by=by)
+        call = Call(kind, body(name=name, kind=of, holder=holder, fence=self.fence, **more))
+        call.grant, call.home, call.changes, call.by = self, self.session, True, by
+        return call
 
     def err(self) -> Exception | None:
         """What ended it; None while it is held. It reads the clock: a process that was stopped past the deadline

@@ -16,7 +16,7 @@ from lockd.v1 import session_service_pb2 as pb
 from . import _check, _clock
 from ._call import KINDS, Call, Check, NoAnswer, SessionOver
 from ._clock import now
-from ._hold import Grant, Unlocked
+from ._hold import UNLOCKED, Grant, Unlocked
 from ._settings import ACTOR_BYTES
 
 if TYPE_CHECKING:
@@ -162,13 +162,16 @@ def check_options(o: LockOptions) -> None:
         raise Invalid("max_hold must not be given with lease", reason="INVALID_DURATION")
 
 
+def _check_of_name(name: str) -> Check:
+    return "INVALID_NAME", "name", name, "name_bytes"
+
+
 class Asked:
     """What is to be locked, and how: the same for each request of a lock."""
 
     def __init__(self, items: Iterable[str | Item], o: LockOptions) -> None:
-        if o:
-            check_options(o)
-        if not isinstance(items, list) and (isinstance(items, str) or not isinstance(items, Iterable)):
+        check_options(o)
+        if isinstance(items, str) or not isinstance(items, Iterable):
             raise TypeError(f"items must be a list of names and Items, not {type(items).__name__}")
         found = [_item(i, o) for i in items]
         if not found:
@@ -178,9 +181,20 @@ class Asked:
             self.body = pb.Acquire(**found[0])
         else:
             self.body = pb.Acquire(items=[pb.AcquireItem(**i) for i in found])
-        self.checks: list[Check] = [("INVALID_NAME", "name", i["name"], "name_bytes") for i in found]
+        self.checks: list[Check] = [_check_of_name(i["name"]) for i in found]
         if o:
             self._add(o)
+
+    @classmethod
+    def one(cls, name: str, o: LockOptions) -> Asked:
+        """The same for one name. Most locks have no options."""
+        if o:
+            return cls([name], o)
+        _check.name("name", name)
+        asked = cls.__new__(cls)
+        asked.body, asked.special = pb.Acquire(name=name, kind=_EXCLUSIVE), False
+        asked.checks = [_check_of_name(name)]
+        return asked
 
     def _add(self, o: LockOptions) -> None:
         body = self.body
@@ -197,20 +211,24 @@ class Asked:
 
 def acquire(engine: Engine, asked: Asked, o: LockOptions) -> Call:
     """A request for one lock or several."""
-    call = Call("acquire", asked.body, changes=True, begun=now(), checks=asked.checks, patient=True)
-    call.special = asked.special
-    wait, answer = o.get("wait"), engine.settings.answer_timeout
+    call = Call("acquire", asked.body)
+    call.begun, call.checks, call.special = now(), asked.checks, asked.special
+    call.changes = call.patient = True
     if o:
-        call.wants_positions, call.wants_holders = o.get("on_queued") is not None, asked.body.tell_holder
-    if wait is not None:
-        call.bounded, call.tries = True, wait == 0
-        call.once, call.patient = call.tries, not call.tries
-        call.end = call.begun + wait
-        call.by = call.end + answer
-        call.until = call.by if call.tries else call.end
+        _add_terms(call, engine, o)
     if engine.settings.connect_wait is not None:
         call.until = min(call.until, call.begun + engine.settings.connect_wait)
     return call
+
+
+def _add_terms(call: Call, engine: Engine, o: LockOptions) -> None:
+    call.wants_positions, call.wants_holders = o.get("on_queued") is not None, call.body.tell_holder
+    if (wait := o.get("wait")) is not None:
+        call.bounded, call.tries = True, wait == 0
+        call.once, call.patient = call.tries, not call.tries
+        call.end = call.begun + wait
+        call.by = call.end + engine.settings.answer_timeout
+        call.until = call.by if call.tries else call.end
 
 
 def tell(engine: Engine, call: Call, o: LockOptions | None) -> None:
@@ -229,8 +247,6 @@ def _item(i: str | Item, o: LockOptions) -> dict[str, Any]:
     """The fields of an AcquireItem, which are those of an Acquire, too."""
     name, kind, permits, limit = (i.name, i.kind, i.permits, i.limit) if isinstance(i, Item) else (i, None, None, 0)
     _check.name("name", name)
-    if name is i and not o:
-        return {"name": name, "kind": _EXCLUSIVE}
     if kind is None and permits is None and not limit:
         kind, permits, limit = o.get("kind"), o.get("permits"), o.get("limit", 0)
     if permits is not None:
@@ -327,7 +343,7 @@ def unlock(g: Grant) -> Call:
         call, g.release = g.release, None
         call.by = by
         return call
-    raise not_held(cause or Unlocked())
+    raise not_held(cause or UNLOCKED)
 
 
 def unlocked(g: Grant, call: Call) -> None:

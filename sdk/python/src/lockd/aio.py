@@ -192,9 +192,9 @@ class Lock(Generic[_H]):
     `acquire`."""
 
     def __init__(
-        self, client: Client, make: Callable[[Engine, list[Grant]], _H], items: Iterable[str | Item], o: LockOptions
-    ):
-        self._client, self._make, self._asked, self._options = client, make, _requests.Asked(items, o), o
+        self, client: Client, make: Callable[[Engine, list[Grant]], _H], asked: _requests.Asked, o: LockOptions
+    ) -> None:
+        self._client, self._make, self._asked, self._options = client, make, asked, o
         self._held: _H | None = None
 
     async def acquire(self) -> _H:
@@ -295,11 +295,11 @@ class Client:
 
     def lock(self, name: str, **options: Unpack[LockOptions]) -> Lock[Held]:
         """A lock, for `async with`: nothing is asked yet."""
-        return Lock(self, Held, [name], options)
+        return Lock(self, Held, _requests.Asked.one(name, options), options)
 
     def lock_all(self, items: Iterable[str | Item], **options: Unpack[LockOptions]) -> Lock[HeldAll]:
         """Several locks, all or none, for `async with`."""
-        return Lock(self, HeldAll, items, options)
+        return Lock(self, HeldAll, _requests.Asked(items, options), options)
 
     def locked(
         self, name: str | Callable[_P, str], **options: Unpack[LockOptions]
