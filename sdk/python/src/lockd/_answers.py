@@ -165,14 +165,15 @@ class Answers:
         more."""
         s = self._session
         items = call.body.items or (call.body,)
-        right = len(items) == len(g.holds)
-        for h, i in zip(g.holds, items, strict=False):
+        holds = list(g.holds)
+        right = len(items) == len(holds)
+        for h, i in zip(holds, items, strict=False):
             right = right and h.name == i.name and h.kind == i.kind
         beats = self._stream.beats
         deadline = beats.deadline(g.validity)
         most = beats.deadline(g.validity, g.max_hold) if g.HasField("max_hold") else NEVER
         grants = []
-        for i, h in enumerate(g.holds):
+        for i, h in enumerate(holds):
             grant = Grant(s, h)
             grant.annotation = call.body.annotation
             grant.permits = items[i].permits if right else 0
