@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -38,24 +39,32 @@ class Together:
         return True
 
 
+def never(_: Stream, r: pb.SessionRequest) -> object:
+    """Answers no acquire."""
+    return r.HasField("acquire")
+
+
 def run(test: Callable[[lockd.aio.Client, Fake], Awaitable[None]], fake: Fake, **options: Any) -> None:
     async def main() -> None:
         async with lockd.aio.connect(fake.address, **options) as c:
-            await c.look("n")  # it is connected
+            while True:
+                with contextlib.suppress(lockd.Unavailable):  # it may take longer than an answer may
+                    await c.look("n")
+                    break
             await test(c, fake)
 
     with fake:
         asyncio.run(main())
 
 
-def counted(loop: asyncio.AbstractEventLoop, name: str) -> list[object]:
-    """Notes the calls of a method of a loop."""
-    calls: list[object] = []
+def counted(loop: asyncio.AbstractEventLoop, name: str) -> list[Any]:
+    """Notes the arguments of the calls of a method of a loop."""
+    calls: list[Any] = []
     method = getattr(loop, name)
 
-    def call(*args: object) -> object:
+    def call(*args: Any, **more: Any) -> object:
         calls.append(args)
-        return method(*args)
+        return method(*args, **more)
 
     setattr(loop, name, call)
     return calls
@@ -130,7 +139,32 @@ def test_each_of_many_waits_as_long_as_it_said() -> None:
 
         await asyncio.gather(*(wait(0.01 * (CROWD - i)) for i in range(CROWD)))
 
-    run(test, Fake(lambda _, r: r.HasField("acquire")), answer_timeout=0.1)
+    run(test, Fake(never), answer_timeout=0.1)
+
+
+def test_the_timer_of_a_loop_rings_for_the_first_of_all() -> None:
+    async def test(c: lockd.aio.Client, _: Fake) -> None:
+        c._engine.mails.clear()  # with the timer of what was asked before
+        timers = counted(asyncio.get_running_loop(), "call_at")
+        begun = time.monotonic()
+        tasks = [asyncio.create_task(c.lock("n", wait=1000 * (CROWD - i)).acquire()) for i in range(CROWD)]
+        await asyncio.sleep(0)
+        assert 1000 < min(when for when, *_ in timers) - begun < 1000 + 2 * PATIENCE
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    run(test, Fake(never), answer_timeout=PATIENCE)
+
+
+def test_a_call_that_waited_for_a_connection_is_late_when_it_said() -> None:
+    async def main(address: str) -> None:
+        async with lockd.aio.connect(address, connect_wait=1, answer_timeout=0.1) as c:
+            with pytest.raises((lockd.TimedOut, lockd.Unavailable)):
+                await asyncio.wait_for(c.lock("n", wait=1.1).acquire(), PATIENCE)
+
+    with Fake(never) as fake:
+        asyncio.run(main(fake.address))
 
 
 def test_timers_are_not_kept_of_calls_that_are_settled() -> None:
