@@ -97,7 +97,7 @@ def test_answers_that_come_in_one_message_wake_the_loop_once() -> None:
     run(test, Fake(Together()), answer_timeout=PATIENCE)
 
 
-def test_who_waits_is_woken_without_the_lock_of_the_engine() -> None:
+def test_who_waits_is_woken_without_the_lock_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else all who are woken wait for it."""
     fake = Fake(Together())
     free: list[bool] = []
@@ -120,7 +120,7 @@ def test_who_waits_is_woken_without_the_lock_of_the_engine() -> None:
 
             wake(first)
 
-        c._engine.wake_locked = tries  # type: ignore[method-assign]
+        monkeypatch.setattr(c._engine, "wake_locked", tries)
         threads = [threading.Thread(target=c.lock(f"n{i}").acquire) for i in range(CROWD)]
         for t in threads:
             t.start()

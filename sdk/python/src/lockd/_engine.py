@@ -2,9 +2,9 @@
 one of asyncio. So neither a busy event loop nor a program that does not come to the SDK keeps heartbeats from being
 sent.
 
-One lock guards everything. Nothing is done under it that blocks: answers wake those who wait, and functions of the user
-are called by a thread of their own. Threads: one reads each stream, one of gRPC's sends (_stream), one has the timers
-(_clock), one connects while there is something to connect (_connect).
+One lock guards everything. Nothing is done under it that blocks: answers wake those who wait, as soon as the lock is
+free, and functions of the user are called by a thread of their own. Threads: one reads each stream, one of gRPC's sends
+(_stream), one has the timers (_clock), one connects while there is something to connect (_connect).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lockd.errors import (
     PERMANENT,
@@ -49,6 +49,11 @@ from ._settings import Settings, Status
 from ._stream import Ended, Stream
 from ._watches import Watches
 
+if TYPE_CHECKING:
+    import asyncio
+
+    from ._mail import Mail
+
 log = logging.getLogger("lockd")
 
 _F = TypeVar("_F")
@@ -79,7 +84,7 @@ class Engine:
         self.connector = Connector(self)
         self._waiting: list[Call] = []  # for a session
         self.woken: list[Callable[[], object]] | None = None  # of those that are woken later
-        self.mails: dict[Any, Any] = {}  # of the face of asyncio, by loop
+        self.mails: dict[asyncio.AbstractEventLoop, Mail] = {}  # of the face of asyncio
         self._untold: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._telling = False
         self._news: deque[Status] = deque(maxlen=_MOST_NEWS)

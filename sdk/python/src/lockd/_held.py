@@ -51,7 +51,7 @@ class Ending:
         return next((c for c in causes if isinstance(c, LockLost)), causes[0] if causes else None)
 
     def _released(self) -> bool:
-        return all([isinstance(g.err(), Unlocked) for g in self._grants])  # noqa: C419 (it is the faster one)
+        return all(isinstance(g.err(), Unlocked) for g in self._grants)
 
     def _when_lost(self, tell: Callable[[LockLost], object]) -> None:
         """Has a function called for each grant that is lost, once, with the engine's lock held."""

@@ -21,7 +21,7 @@ _FEW = 64  # bounds that are kept at least, of calls that are settled, too
 def mail_of(engine: Engine) -> Mail:
     """The mail of the running loop."""
     loop = asyncio.get_running_loop()
-    mail: Mail | None = engine.mails.get(loop)
+    mail = engine.mails.get(loop)
     if mail is None:
         with engine.mu:
             open_ones = {of: other for of, other in engine.mails.items() if not of.is_closed()}
