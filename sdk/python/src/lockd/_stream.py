@@ -163,7 +163,7 @@ class Stream:
                 while not self._due():
                     self._idle = True
                     self._wake.wait(min(max(self._beat_at - now(), 0), threading.TIMEOUT_MAX))
-                if _FEW < len(self.session.pending) > 2 * len(self.session.queue):
+                if self._gathers():
                     self._wake.wait(_GATHER)
                 if self._ended:
                     return
@@ -174,6 +174,11 @@ class Stream:
         s = self.session
         mine = self._begun and s.stream is self  # else what is queued is for another one
         return self._ended or (mine and (len(s.queue) > 0 or s.leaving)) or now() >= self._beat_at
+
+    def _gathers(self) -> bool:
+        """Whether others are about to ask. The tasks of a loop ask in the same turn."""
+        s = self.session
+        return _FEW < len(s.pending) > 2 * len(s.queue) and not s.engine.mails
 
     def _take(self) -> tuple[list[pb.SessionRequest], bool]:
         """Empties the queue, behind a heartbeat if one is due. From here on the requests count as sent. The last of all
