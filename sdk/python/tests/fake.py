@@ -21,11 +21,12 @@ Hook = Callable[["Stream", pb.SessionRequest], object]
 
 
 class Stream:
-    """One stream. `asked` has all requests, in their order."""
+    """One stream. `asked` has all requests, in their order; `frames` how many came in each frame."""
 
     def __init__(self, server: Fake) -> None:
         self.server = server
         self.asked: list[pb.SessionRequest] = []
+        self.frames: list[int] = []
         self._out: queue.SimpleQueue[pb.SessionResponse | None] = queue.SimpleQueue()
 
     def send(self, request_id: int = 0, **message: Any) -> bool:
@@ -80,7 +81,9 @@ class Fake(rpc.SessionServiceServicer):
         def read() -> None:
             try:
                 for r in requests:
-                    for one in r.batch.requests if r.HasField("batch") else [r]:
+                    several = r.batch.requests if r.HasField("batch") else [r]
+                    st.frames.append(len(several))
+                    for one in several:
                         st.asked.append(one)
                         if not self.hook(st, one):
                             self.answer(st, one)

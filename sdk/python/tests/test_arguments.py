@@ -10,6 +10,7 @@ import pytest
 
 import lockd
 import lockd.aio
+from lockd import _requests
 
 NAN, INFINITE = float("nan"), float("inf")
 NOBODY = "127.0.0.1:1"
@@ -138,6 +139,10 @@ def test_addresses() -> None:
     ):  # fmt: skip
         with pytest.raises(error, match="address"):
             lockd.connect(wrong)
+
+
+def test_every_option_is_checked() -> None:
+    assert set(_requests._OPTIONS) == _requests.LockOptions.__optional_keys__
 
 
 def test_what_is_asked_of_a_hold(client: lockd.Client, name: str) -> None:

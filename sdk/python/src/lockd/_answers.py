@@ -44,14 +44,21 @@ class Answers:
         self._stream, self._session, self._engine = stream, stream.session, stream.session.engine
 
     def handle(self, m: pb.SessionResponse) -> None:
+        """Takes one message of the stream."""
+        if m.WhichOneof("message") == "batch":
+            for inner in m.batch.responses:
+                self._take(inner)
+        else:
+            self._take(m)
+
+    def _take(self, m: pb.SessionResponse) -> None:
         """Takes one message. One of a newer server can do without being understood."""
         kind = m.WhichOneof("message")
-        if kind == "batch":
-            for inner in m.batch.responses:
-                self.handle(inner)
-        elif kind is not None and (push := getattr(self, "_on_" + kind, None)) is not None:
-            push(m)
-        elif kind is not None:
+        if kind is None:
+            return
+        if (push := _PUSHES.get(kind)) is not None:
+            push(self, m)
+        else:
             self._answer(kind, m)
 
     # Pushes.
@@ -100,13 +107,13 @@ class Answers:
         call.waits, call.position = True, q.position
         if call.tell is None or call.abandoned:
             return
-        told = len(call.news) > 0
+        told = bool(call.news)
         if call.wants_positions and news:
-            call.news.append(q.position)
+            call.notice(q.position)
         if call.wants_holders and (q.held_by or q.client):
-            call.news.append(held_error(call.body.name, q))
+            call.notice(held_error(call.body.name, q))
         if call.news and not told:
-            call.tell()
+            call.tell(call)
 
     # Answers.
 
@@ -157,12 +164,15 @@ class Answers:
         """Makes the grants, in the order in which they were asked for, or releases everything if nobody wants it any
         more."""
         s = self._session
-        items = call.body.items or [call.body]
-        right = [(h.name, h.kind) for h in g.holds] == [(i.name, i.kind) for i in items]
+        items = call.body.items or (call.body,)
+        holds = list(g.holds)
+        right = len(items) == len(holds)
+        for h, i in zip(holds, items, strict=False):
+            right = right and h.name == i.name and h.kind == i.kind
         beats = self._stream.beats
         most = beats.deadline(g.validity, g.max_hold) if g.HasField("max_hold") else NEVER
         grants = []
-        for i, h in enumerate(g.holds):
+        for i, h in enumerate(holds):
             grant = Grant(s, h)
             grant.annotation = call.body.annotation
             grant.permits = items[i].permits if right else 0
@@ -172,6 +182,9 @@ class Answers:
             s.holds.add(grant, beats.until(g.validity), most, g.auto)
             grants.append(grant)
         return (grants, None) if right else (None, ProtocolError("a grant of something else than was asked for"))
+
+
+_PUSHES = {name.removeprefix("_on_"): f for name, f in vars(Answers).items() if name.startswith("_on_")}
 
 
 def _not_granted(name: str, n: lock_pb2.NotGranted) -> LockdError:

@@ -34,8 +34,7 @@ _H = TypeVar("_H", bound="Held | HeldAll")
 
 def run(engine: Engine, call: Call, o: LockOptions | None = None) -> Call:
     """Makes a request and waits until it is settled. A caller that is interrupted leaves nothing behind."""
-    inbox: queue.SimpleQueue[None] = queue.SimpleQueue()
-    call.tell = lambda: inbox.put(None)
+    inbox = _inbox(engine, call)
     try:
         engine.submit(call)
         await_settled(engine, call, inbox, o)
@@ -43,6 +42,14 @@ def run(engine: Engine, call: Call, o: LockOptions | None = None) -> Call:
         engine.abandon(call)
         raise
     return call
+
+
+def _inbox(engine: Engine, call: Call) -> queue.SimpleQueue[None]:
+    """Where the caller of a call is woken."""
+    inbox: queue.SimpleQueue[None] = queue.SimpleQueue()
+    wake = functools.partial(inbox.put, None)
+    call.tell = lambda _: engine.wake_locked(wake)
+    return inbox
 
 
 def _get(inbox: queue.SimpleQueue[_R], end: float) -> _R:
@@ -131,8 +138,7 @@ class Held(OneHeld, _Blocking):
         self._unlocked(_requests.unlock(self._grants[0]))
 
     def _unlocked(self, call: Call) -> None:
-        inbox: queue.SimpleQueue[None] = queue.SimpleQueue()
-        call.tell = lambda: inbox.put(None)
+        inbox = _inbox(self._engine, call)
         try:
             await_settled(self._engine, call, inbox)
         except BaseException:
@@ -203,9 +209,9 @@ class Lock(Generic[_H]):
     or call `acquire`."""
 
     def __init__(
-        self, client: Client, make: Callable[[Engine, list[Grant]], _H], items: Iterable[str | Item], o: LockOptions
-    ):
-        self._client, self._make, self._items, self._options = client, make, _requests.asked(items, o), o
+        self, client: Client, make: Callable[[Engine, list[Grant]], _H], asked: _requests.Asked, o: LockOptions
+    ) -> None:
+        self._client, self._make, self._asked, self._options = client, make, asked, o
         self._held: _H | None = None
 
     def acquire(self) -> _H:
@@ -216,7 +222,7 @@ class Lock(Generic[_H]):
         again on the next one. A caller that is interrupted (KeyboardInterrupt) leaves no hold and no place in a queue.
         """
         engine = self._client._engine
-        call = _requests.acquire(engine, self._items, self._options)
+        call = _requests.acquire(engine, self._asked, self._options)
         try:
             run(engine, call, self._options)
             return self._make(engine, call.result())
@@ -308,11 +314,11 @@ class Client:
 
     def lock(self, name: str, **options: Unpack[LockOptions]) -> Lock[Held]:
         """A lock, for `with`: nothing is asked yet."""
-        return Lock(self, Held, [name], options)
+        return Lock(self, Held, _requests.Asked.one(name, options), options)
 
     def lock_all(self, items: Iterable[str | Item], **options: Unpack[LockOptions]) -> Lock[HeldAll]:
         """Several locks, all or none, for `with`. While it waits for one it holds none."""
-        return Lock(self, HeldAll, items, options)
+        return Lock(self, HeldAll, _requests.Asked(items, options), options)
 
     def locked(
         self, name: str | Callable[_P, str], **options: Unpack[LockOptions]

@@ -21,6 +21,11 @@ News = int | LockHeld
 _MOST_NEWS = 16
 """Of those that were not taken the oldest are passed over."""
 _MOST_FORMER = 16  # former ids of a request that a server takes
+_MOST_OF_A_LETTER = 4  # bytes
+_MOST_OF_A_MESSAGE = 256  # bytes besides the body: ids, the former ones among them, and times
+
+Check = tuple[str, str, str, str]
+"""A text: the reason if it is refused, what it is, the text, and which of the limits is for it."""
 
 
 class Call:
@@ -41,16 +46,21 @@ class Call:
     """What an extend changes, or a release ends."""
     home: Session | None = None
     """The only session that it can be asked in."""
-    tell: Callable[[], None] | None = None
+    tell: Callable[[Call], None] | None = None
     """Wakes who waits, with the lock held: it is settled, has news, or other bounds. None: nobody waits."""
+    waiter: Any = None
+    alarm_at = NEVER
+    """Of who waits, where one wakes many."""
     each: Callable[[], None] | None = None
     """Is called when it is first given to a session, with the lock held."""
     wants_positions = False
     wants_holders = False
-    checks: Sequence[tuple[str, str, str, str]] = ()
-    """Its texts: the reason if one is refused, what it is, the text, and which of the limits is for it."""
+    checks: Sequence[Check] = ()
+    """Its texts."""
 
     # Of an acquire.
+    special = False
+    """It needs what not every server does."""
     begun = 0.0
     bounded = False
     end = NEVER
@@ -68,11 +78,11 @@ class Call:
     settled = False
     value: Any = None
     error: Exception | None = None
+    news: deque[News] | None = None  # None while there was none
+    former: Sequence[int] = ()  # ids under which an acquire may have something
 
     def __init__(self, kind: str, body: Any, **terms: Any) -> None:
-        self.kind, self.body = kind, body
-        self.news: deque[News] = deque(maxlen=_MOST_NEWS)
-        self.former: list[int] = []  # ids under which an acquire may have something
+        self.kind, self.body = kind, body  # the body is shared, and never changed
         self.__dict__.update(terms)
 
     @property
@@ -89,18 +99,27 @@ class Call:
         """Why a server with such limits would refuse it, or could not even read it."""
         try:
             for reason, what, text, limit in self.checks:
-                _check.text(reason, what, text, getattr(limits, limit))
+                if len(text) * _MOST_OF_A_LETTER > (most := getattr(limits, limit)):
+                    _check.text(reason, what, text, most)
         except Invalid as e:
             return e
-        if self.kind == "acquire" and 0 < limits.names_per_acquire < len(self.body.items):
+        if not self.special:
+            return None
+        if 0 < limits.names_per_acquire < len(self.body.items):
             return QuotaReached("too many locks at once", reason="QUOTA_NAMES")
-        if self.kind == "acquire" and self.body.HasField("max_hold") and not limits.HasField("max_hold"):
+        if self.body.HasField("max_hold") and not limits.HasField("max_hold"):
             return Unsupported("the server does not know max_hold, and would ignore it")
         return None
 
-    def message(self, now: float) -> pb.SessionRequest:
-        """The message that is sent now. An earlier one may still be under way, so each sending has its own."""
-        message = pb.SessionRequest(request_id=self.id, **{self.kind: self.body})
+    @property
+    def size(self) -> int:
+        """No less than the bytes of the message."""
+        return int(self.body.ByteSize()) + _MOST_OF_A_MESSAGE
+
+    def message(self, make: Callable[..., pb.SessionRequest], now: float) -> pb.SessionRequest:
+        """The message that is sent now, which `make` makes of its fields. An earlier one may still be under way, so
+        each sending has its own."""
+        message = make(request_id=self.id, **{self.kind: self.body})
         if self.kind != "acquire":
             return message
         body = message.acquire
@@ -132,7 +151,13 @@ class Call:
             return
         self.settled, self.value, self.error = True, value, error
         if self.tell is not None and not self.abandoned:
-            self.tell()
+            self.tell(self)
+
+    def notice(self, news: News) -> None:
+        """Notes what who waits is to be told."""
+        if self.news is None:
+            self.news = deque(maxlen=_MOST_NEWS)
+        self.news.append(news)
 
     def result(self) -> Any:
         """The answer of a call that is settled."""

@@ -4,7 +4,7 @@ a wrong value. Both name the argument and say what is allowed."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -60,12 +60,16 @@ def text(reason: str, what: str, value: Any, limit: int = 0) -> None:
     """What a message can have, and what the server is known to take; 0 is no limit."""
     if not isinstance(value, str):
         raise _wrong(what, "a str", value)
-    try:
-        size = len(value.encode())
-    except UnicodeEncodeError:
-        raise Invalid(f"{what} must be valid Unicode", reason=reason) from None
+    size = len(value) if value.isascii() else _bytes_of(reason, what, value)
     if limit and size > limit:
         raise Invalid(f"{what} must have at most {limit} bytes, not {size}", reason=reason)
+
+
+def _bytes_of(reason: str, what: str, value: str) -> int:
+    try:
+        return len(value.encode())
+    except UnicodeEncodeError:
+        raise Invalid(f"{what} must be valid Unicode", reason=reason) from None
 
 
 def one_of(reason: str, what: str, value: Any, allowed: Iterable[str]) -> None:
@@ -87,10 +91,10 @@ def flag(what: str, value: Any) -> None:
         raise _wrong(what, "a bool", value)
 
 
-def options(what: str, given: Mapping[str, object], known: Any) -> None:
-    """Refuses options that are none of a TypedDict: else a slip of the pen would be passed over."""
+def options(what: str, given: Mapping[str, object], known: Container[str]) -> None:
+    """Refuses options that are not known: else a slip of the pen would be passed over."""
     for key in given:
-        if key not in known.__optional_keys__:
+        if key not in known:
             raise TypeError(f"{what} has no option {key!r}")
 
 

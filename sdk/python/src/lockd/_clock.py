@@ -20,7 +20,7 @@ _KEPT = 64  # heartbeats
 
 def seconds(d: Duration) -> float:
     """What a message says, in seconds."""
-    return float(d.seconds + d.nanos / 1e9)
+    return d.seconds + d.nanos / 1e9
 
 
 def put(d: Duration, value: float) -> None:
@@ -63,7 +63,8 @@ class Beats:
     def deadline(self, v: lock_pb2.Validity, remaining: Duration | None = None) -> float:
         """When a validity ends, or something else of which so much remains: time at which the anchor was sent +
         anchor_age + remaining."""
-        return self.at(v.anchor) + seconds(v.anchor_age) + seconds(v.remaining if remaining is None else remaining)
+        age, left = v.anchor_age, v.remaining if remaining is None else remaining
+        return self.at(v.anchor) + age.seconds + left.seconds + (age.nanos + left.nanos) / 1e9
 
 
 class Timers:

@@ -2,9 +2,9 @@
 one of asyncio. So neither a busy event loop nor a program that does not come to the SDK keeps heartbeats from being
 sent.
 
-One lock guards everything. Nothing is done under it that blocks: answers wake those who wait, and functions of the user
-are called by a thread of their own. Threads: one reads each stream, one of gRPC's sends (_stream), one has the timers
-(_clock), one connects while there is something to connect (_connect).
+One lock guards everything. Nothing is done under it that blocks: answers wake those who wait, as soon as the lock is
+free, and functions of the user are called by a thread of their own. Threads: one reads each stream, one of gRPC's sends
+(_stream), one has the timers (_clock), one connects while there is something to connect (_connect).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lockd.errors import (
     PERMANENT,
@@ -49,6 +49,11 @@ from ._settings import Settings, Status
 from ._stream import Ended, Stream
 from ._watches import Watches
 
+if TYPE_CHECKING:
+    import asyncio
+
+    from ._mail import Mail
+
 log = logging.getLogger("lockd")
 
 _F = TypeVar("_F")
@@ -78,6 +83,8 @@ class Engine:
         self.closed = False
         self.connector = Connector(self)
         self._waiting: list[Call] = []  # for a session
+        self.woken: list[Callable[[], object]] | None = None  # of those that are woken later
+        self.mails: dict[asyncio.AbstractEventLoop, Mail] = {}  # of the face of asyncio
         self._untold: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._telling = False
         self._news: deque[Status] = deque(maxlen=_MOST_NEWS)
@@ -128,7 +135,7 @@ class Engine:
         call.placeless = True
         self._waiting.append(call)
         if call.tell is not None:
-            call.tell()
+            call.tell(call)
 
     def bound(self, call: Call) -> float:
         """When late must be called unless the call is settled before."""
@@ -155,7 +162,7 @@ class Engine:
             if call.settled:
                 grants, call.value = call.value if call.kind == "acquire" and call.value else [], None
                 for g in grants:
-                    g.session.unlock(g, g.call("release", pb.Release()))
+                    g.session.unlock(g, g.call("release", pb.Release))
                 return bool(grants)
             if call.placeless:
                 self._waiting.remove(call)
@@ -174,7 +181,7 @@ class Engine:
         if call.abandoned:
             return
         over = isinstance(error, SessionOver)
-        if call.home is not None:
+        if error is None or call.home is not None:
             call.settle(value, error)
         elif isinstance(error, Draining) or (isinstance(error, SessionOver) and (error.unsent or not call.once)):
             call.forget()
@@ -229,6 +236,14 @@ class Engine:
                 self._waiting.append(call)
         if self._waiting:
             self.connector.begin_locked()
+
+    def wake_locked(self, wake: Callable[[], object]) -> None:
+        """Has somebody woken: at once, or when the reader has done with the message at hand, and has let go of the
+        lock, which all whom it wakes want."""
+        if self.woken is None:
+            wake()
+        else:
+            self.woken.append(wake)
 
     # The session and its streams.
 
@@ -391,7 +406,7 @@ class Engine:
             for h in self.session.holds.by_key.values():
                 for g in h.grants:
                     g.cause = LockLost(h.key[0], "FORKED")
-                    g.listeners.clear()
+                    g.listeners = None
         closed = self.closed
         self._reset()
         self.closed = closed

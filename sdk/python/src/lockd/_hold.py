@@ -23,11 +23,16 @@ def key_of(h: lock_pb2.Hold) -> Key:
 
 
 class Unlocked(Exception):
-    """The end of a grant by its own release. No failure."""
+    """The end of a grant by its own release. No failure, and never raised."""
+
+
+UNLOCKED = Unlocked()
 
 
 class Hold:
     """What a holder has of a name. The grants of a named holder share it, and live as long as each other."""
+
+    __slots__ = ("auto", "deadline", "grants", "key", "most", "shortening")
 
     def __init__(self, key: Key) -> None:
         self.key = key
@@ -47,17 +52,21 @@ class Hold:
 class Grant:
     """A lock that was granted. It ends by unlock or by being lost, once and for good."""
 
+    __slots__ = (
+        "acquired_by", "annotation", "cause", "fence", "granted", "hold", "listeners", "permits", "release", "session",
+    )  # fmt: skip
+
     def __init__(self, session: Session, h: lock_pb2.Hold) -> None:
         self.session = session
         self.hold = Hold(key_of(h))
-        self.fence = int(h.fence)
-        self.acquired_by = int(h.acquired_by)  # the request that took it, as the server knows it
+        self.fence = h.fence
+        self.acquired_by = h.acquired_by  # the request that took it, as the server knows it
         self.granted = now()
         self.annotation = ""
         self.permits = 0
         self.cause: Exception | None = None
         self.release: Call | None = None  # of an unlock with an unknown outcome
-        self.listeners: list[Callable[[], None]] = []  # called once at the end, with the lock held
+        self.listeners: list[Callable[[], None]] | None = None  # called once at the end, with the lock held
 
     def proto(self) -> lock_pb2.Hold:
         """The hold as it was granted."""
@@ -66,11 +75,12 @@ class Grant:
         h.kind = kind  # type: ignore[assignment]
         return h
 
-    def call(self, kind: str, body: pb.Release | pb.Extend, **terms: object) -> Call:
-        """A request about it."""
-        body.name, body.kind, body.holder = self.hold.key  # type: ignore[assignment]
-        body.fence = self.fence
-        return Call(kind, body, grant=self, home=self.session, changes=True, **terms)
+    def call(self, kind: str, body: Callable[..., pb.Release | pb.Extend], by: float = NEVER, **more: object) -> Call:
+        """A request about it, of a message that has more fields."""
+        name, of, holder = self.hold.key
+        call = Call(kind, body(name=name, kind=of, holder=holder, fence=self.fence, **more))
+        call.grant, call.home, call.changes, call.by = self, self.session, True, by
+        return call
 
     def err(self) -> Exception | None:
         """What ended it; None while it is held. It reads the clock: a process that was stopped past the deadline
@@ -86,8 +96,8 @@ class Grant:
         if self.cause is not None:
             return
         self.cause = cause
-        listeners, self.listeners = self.listeners, []
-        for call in listeners:
+        listeners, self.listeners = self.listeners, None
+        for call in listeners or ():
             call()
 
     def listen(self, call: Callable[[], None]) -> None:
@@ -95,14 +105,14 @@ class Grant:
         self.err()
         with self.session.engine.mu:
             if self.cause is None:
-                self.listeners.append(call)
+                self.listeners = [*(self.listeners or ()), call]
             else:
                 call()
 
     def unlisten(self, call: Callable[[], None]) -> None:
         """Takes that back."""
         with self.session.engine.mu:
-            if call in self.listeners:
+            if self.listeners is not None and call in self.listeners:
                 self.listeners.remove(call)
 
 

@@ -40,5 +40,5 @@ class ClientOptions(TypedDict, total=False):
 
 def engine_of(given: str | Sequence[str], options: ClientOptions) -> Engine:
     """The engine of a client."""
-    _check.options("connect", options, ClientOptions)
+    _check.options("connect", options, ClientOptions.__optional_keys__)
     return Engine(Settings(addresses(given), **options))

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from google.protobuf.duration_pb2 import Duration
+
 from lockd.errors import AutoLease, Invalid, LockdError, LockHeld, LockLost, NotHeld, OutcomeUnknown, ProtocolError
 from lockd.v1 import session_service_pb2 as pb
 
 from . import _check, _clock
-from ._call import KINDS, Call, NoAnswer, SessionOver
+from ._call import KINDS, Call, Check, NoAnswer, SessionOver
 from ._clock import now
-from ._hold import Grant, Unlocked
+from ._hold import UNLOCKED, Grant, Unlocked
 from ._settings import ACTOR_BYTES
 
 if TYPE_CHECKING:
     from ._engine import Engine
 
 Kind = Literal["exclusive", "fair", "read", "write", "semaphore"]
+
+
+_EXCLUSIVE = KINDS["exclusive"]
 
 
 class LockOptions(TypedDict, total=False):
@@ -116,66 +122,118 @@ def kind_name(kind: int) -> str:
     return next((name for name, value in KINDS.items() if value == kind), "")
 
 
+def _optional_seconds(what: str, value: Any) -> None:
+    if value is not None:
+        _check.seconds(what, value, positive=what != "wait")
+
+
+def _optional_function(what: str, value: Any) -> None:
+    if value is not None:
+        _check.function(what, value)
+
+
+def _any(_: str, __: Any) -> None:
+    """Of what is checked with the names."""
+
+
+_OPTIONS: dict[str, Callable[[str, Any], None]] = {
+    "wait": _optional_seconds,
+    "lease": _optional_seconds,
+    "max_hold": _optional_seconds,
+    "kind": _any,
+    "holder": functools.partial(_check.text, "INVALID_HOLDER"),
+    "permits": _any,
+    "limit": _any,
+    "annotation": functools.partial(_check.text, "INVALID_ANNOTATION"),
+    "actor": functools.partial(_check.text, "INVALID_ACTOR", limit=ACTOR_BYTES),
+    "on_queued": _optional_function,
+    "on_held": _optional_function,
+    "loss_raises": _check.flag,
+}
+"""What each of the LockOptions may be."""
+
+
 def check_options(o: LockOptions) -> None:
     """Refuses options that cannot be."""
-    _check.options("lock", o, LockOptions)
-    for what, positive in (("wait", False), ("lease", True), ("max_hold", True)):
-        if (length := o.get(what)) is not None:
-            _check.seconds(what, length, positive=positive)
+    _check.options("lock", o, _OPTIONS)
+    for what, value in o.items():
+        _OPTIONS[what](what, value)
     if o.get("lease") is not None and o.get("max_hold") is not None:
         raise Invalid("max_hold must not be given with lease", reason="INVALID_DURATION")
-    for reason, what, limit in (
-        ("HOLDER", "holder", 0),
-        ("ANNOTATION", "annotation", 0),
-        ("ACTOR", "actor", ACTOR_BYTES),
-    ):
-        _check.text("INVALID_" + reason, what, o.get(what, ""), limit)
-    for what in ("on_queued", "on_held"):
-        if (f := o.get(what)) is not None:
-            _check.function(what, f)
-    _check.flag("loss_raises", o.get("loss_raises", True))
 
 
-def asked(items: Iterable[str | Item], o: LockOptions) -> list[pb.AcquireItem]:
-    """What is to be locked, as a message has it."""
-    check_options(o)
-    if isinstance(items, str) or not isinstance(items, Iterable):
-        raise TypeError(f"items must be a list of names and Items, not {type(items).__name__}")
-    found = [_item(i if isinstance(i, Item) else Item(i), o) for i in items]
-    if not found:
-        raise Invalid("items must not be empty", reason="INVALID_NAME")
-    return found
+def _check_of_name(name: str) -> Check:
+    return "INVALID_NAME", "name", name, "name_bytes"
 
 
-def acquire(engine: Engine, items: list[pb.AcquireItem], o: LockOptions) -> Call:
+class Asked:
+    """What is to be locked, and how: the same for each request of a lock."""
+
+    def __init__(self, items: Iterable[str | Item], o: LockOptions) -> None:
+        check_options(o)
+        if isinstance(items, str) or not isinstance(items, Iterable):
+            raise TypeError(f"items must be a list of names and Items, not {type(items).__name__}")
+        found = [_item(i, o) for i in items]
+        if not found:
+            raise Invalid("items must not be empty", reason="INVALID_NAME")
+        self.special = len(found) > 1 or o.get("max_hold") is not None
+        if len(found) == 1:
+            self.body = pb.Acquire(**found[0])
+        else:
+            self.body = pb.Acquire(items=[pb.AcquireItem(**i) for i in found])
+        self.checks: list[Check] = [_check_of_name(i["name"]) for i in found]
+        if o:
+            self._add(o)
+
+    @classmethod
+    def one(cls, name: str, o: LockOptions) -> Asked:
+        """The same for one name. Most locks have no options."""
+        if o:
+            return cls([name], o)
+        _check.name("name", name)
+        asked = cls.__new__(cls)
+        asked.body, asked.special = pb.Acquire(name=name, kind=_EXCLUSIVE), False
+        asked.checks = [_check_of_name(name)]
+        return asked
+
+    def _add(self, o: LockOptions) -> None:
+        body = self.body
+        body.holder, body.annotation, body.actor = o.get("holder", ""), o.get("annotation", ""), o.get("actor", "")
+        for length, field in ((o.get("lease"), body.lease), (o.get("max_hold"), body.max_hold)):
+            if length is not None:
+                _clock.put(field, length)
+        body.tell_holder = o.get("on_held") is not None
+        self.checks += [
+            ("INVALID_HOLDER", "holder", body.holder, "holder_bytes"),
+            ("INVALID_ANNOTATION", "annotation", body.annotation, "annotation_bytes"),
+        ]
+
+
+def acquire(engine: Engine, asked: Asked, o: LockOptions) -> Call:
     """A request for one lock or several."""
-    body = pb.Acquire(holder=o.get("holder", ""), annotation=o.get("annotation", ""), actor=o.get("actor", ""))
-    if len(items) == 1:
-        first = items[0]
-        body.name, body.kind, body.permits, body.limit = first.name, first.kind, first.permits, first.limit
-    else:
-        body.items.extend(items)
-    for length, field in ((o.get("lease"), body.lease), (o.get("max_hold"), body.max_hold)):
-        if length is not None:
-            _clock.put(field, length)
-    body.tell_holder = o.get("on_held") is not None
-    call = Call("acquire", body, changes=True, begun=now(), checks=_checks(body, [i.name for i in items]))
-    wait, answer = o.get("wait"), engine.settings.answer_timeout
-    call.bounded, call.tries = wait is not None, wait == 0
-    call.once, call.patient = call.tries, not call.tries
-    call.wants_positions, call.wants_holders = o.get("on_queued") is not None, body.tell_holder
-    if wait is not None:
-        call.end = call.begun + wait
-        call.by = call.end + answer
-        call.until = call.by if call.tries else call.end
+    call = Call("acquire", asked.body)
+    call.begun, call.checks, call.special = now(), asked.checks, asked.special
+    call.changes = call.patient = True
+    if o:
+        _add_terms(call, engine, o)
     if engine.settings.connect_wait is not None:
         call.until = min(call.until, call.begun + engine.settings.connect_wait)
     return call
 
 
+def _add_terms(call: Call, engine: Engine, o: LockOptions) -> None:
+    call.wants_positions, call.wants_holders = o.get("on_queued") is not None, call.body.tell_holder
+    if (wait := o.get("wait")) is not None:
+        call.bounded, call.tries = True, wait == 0
+        call.once, call.patient = call.tries, not call.tries
+        call.end = call.begun + wait
+        call.by = call.end + engine.settings.answer_timeout
+        call.until = call.by if call.tries else call.end
+
+
 def tell(engine: Engine, call: Call, o: LockOptions | None) -> None:
     """Calls the functions of the user that want the news of a call."""
-    if o is None:
+    if o is None or not call.news:
         return
     with engine.mu:
         news = list(call.news)
@@ -185,11 +243,12 @@ def tell(engine: Engine, call: Call, o: LockOptions | None) -> None:
         f(one)
 
 
-def _item(i: Item, o: LockOptions) -> pb.AcquireItem:
-    kind, permits, limit = i.kind, i.permits, i.limit
+def _item(i: str | Item, o: LockOptions) -> dict[str, Any]:
+    """The fields of an AcquireItem, which are those of an Acquire, too."""
+    name, kind, permits, limit = (i.name, i.kind, i.permits, i.limit) if isinstance(i, Item) else (i, None, None, 0)
+    _check.name("name", name)
     if kind is None and permits is None and not limit:
         kind, permits, limit = o.get("kind"), o.get("permits"), o.get("limit", 0)
-    _check.name("name", i.name)
     if permits is not None:
         _check.count("permits", permits)
     _check.count("limit", limit, least=0)
@@ -198,15 +257,7 @@ def _item(i: Item, o: LockOptions) -> pb.AcquireItem:
     _check.one_of("INVALID_KIND", "kind", kind, KINDS)
     if kind != "semaphore" and (permits or limit):
         raise Invalid(f"permits and limit must not be given for the kind {kind}", reason="INVALID_PERMITS")
-    return pb.AcquireItem(name=i.name, kind=KINDS[kind], permits=permits or 0, limit=limit)
-
-
-def _checks(body: pb.Acquire, names: list[str]) -> list[tuple[str, str, str, str]]:
-    return [
-        ("INVALID_HOLDER", "holder", body.holder, "holder_bytes"),
-        ("INVALID_ANNOTATION", "annotation", body.annotation, "annotation_bytes"),
-        *(("INVALID_NAME", "name", name, "name_bytes") for name in names),
-    ]
+    return {"name": name, "kind": KINDS[kind], "permits": permits or 0, "limit": limit}
 
 
 def question(engine: Engine, kind: str, body: Any, what: str = "name", **terms: Any) -> Call:
@@ -283,7 +334,7 @@ def unlock(g: Grant) -> Call:
     engine, cause = g.session.engine, g.err()
     by = now() + engine.settings.answer_timeout
     if cause is None:
-        call = g.call("release", pb.Release(), by=by)
+        call = g.call("release", pb.Release, by)
         with engine.mu:
             if g.session.unlock(g, call):
                 return call
@@ -292,7 +343,7 @@ def unlock(g: Grant) -> Call:
         call, g.release = g.release, None
         call.by = by
         return call
-    raise not_held(cause or Unlocked())
+    raise not_held(cause or UNLOCKED)
 
 
 def unlocked(g: Grant, call: Call) -> None:
@@ -306,10 +357,11 @@ def unlocked(g: Grant, call: Call) -> None:
 
 def extend(g: Grant, lease: float | None, *, may_shorten: bool = False, if_fixed: bool = False) -> Call:
     """Asks for another lease; None is one that is renewed."""
-    body = pb.Extend(may_shorten=may_shorten)
+    more: dict[str, Any] = {"may_shorten": may_shorten}
     if lease is not None:
         _check.seconds("lease", lease, positive=True)
-        _clock.put(body.lease, lease)
+        more["lease"] = Duration()
+        _clock.put(more["lease"], lease)
         least = _clock.seconds(g.session.limits.min_lease)
         if may_shorten and lease < least:  # it would count here before it is refused
             raise Invalid(f"lease must be at least {least} s, not {lease}", reason="INVALID_DURATION")
@@ -317,7 +369,7 @@ def extend(g: Grant, lease: float | None, *, may_shorten: bool = False, if_fixed
         raise not_held(cause)
     if if_fixed and g.hold.auto:
         raise AutoLease()
-    return g.call("extend", body, by=now() + g.session.engine.settings.answer_timeout)
+    return g.call("extend", pb.Extend, now() + g.session.engine.settings.answer_timeout, **more)
 
 
 def keep_permits(g: Grant, n: int) -> Call:
@@ -327,7 +379,7 @@ def keep_permits(g: Grant, n: int) -> Call:
         raise Invalid("only a semaphore has permits", reason="INVALID_PERMITS")
     if (cause := g.err()) is not None:
         raise not_held(cause)
-    return g.call("release", pb.Release(keep=n), by=now() + g.session.engine.settings.answer_timeout)
+    return g.call("release", pb.Release, now() + g.session.engine.settings.answer_timeout, keep=n)
 
 
 def changed(g: Grant, call: Call) -> Any:

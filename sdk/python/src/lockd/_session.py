@@ -11,7 +11,7 @@ from lockd.v1 import session_service_pb2 as pb
 
 from ._call import Broken, Call, SessionOver
 from ._clock import now
-from ._hold import Grant, Hold, Holds, Key, Unlocked
+from ._hold import UNLOCKED, Grant, Hold, Holds, Key
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -76,8 +76,7 @@ class Session:
 
     def number(self, call: Call) -> None:
         """Gives a call the next id and puts it into the queue."""
-        self.next_id += 1
-        call.id = self.next_id
+        call.id = self.next_id = self.next_id + 1
         if call.tracked:
             self.pending[call.id] = call
         self.queue.append(call)
@@ -101,14 +100,14 @@ class Session:
 
     def release(self, g: Grant) -> None:
         """Releases what nobody wants."""
-        self.submit(g.call("release", pb.Release()))
+        self.submit(g.call("release", pb.Release))
 
     def unlock(self, g: Grant, call: Call) -> bool:
         """Ends a grant by unlock, sends its release, and says whether it was still held."""
         if g.cause is not None or g not in g.hold.grants:
             return False
         # In this order: what a signal leaves half done is found by Holds.renewed.
-        g.end_locked(Unlocked())
+        g.end_locked(UNLOCKED)
         self.submit(call)
         self.holds.remove(g)
         self.leave_if_idle()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -15,6 +15,7 @@ from lockd.errors import LockdError, ProtocolError, SessionSilent, of_failure, o
 from lockd.v1 import session_service_pb2 as pb, session_service_pb2_grpc as rpc
 
 from ._answers import Answers
+from ._call import Call
 from ._clock import NEVER, Beats, now, seconds
 from ._resume import Bid
 
@@ -162,7 +163,7 @@ class Stream:
                 while not self._due():
                     self._idle = True
                     self._wake.wait(min(max(self._beat_at - now(), 0), threading.TIMEOUT_MAX))
-                if _FEW < len(self.session.pending) > 2 * len(self.session.queue):
+                if self._gathers():
                     self._wake.wait(_GATHER)
                 if self._ended:
                     return
@@ -174,24 +175,30 @@ class Stream:
         mine = self._begun and s.stream is self  # else what is queued is for another one
         return self._ended or (mine and (len(s.queue) > 0 or s.leaving)) or now() >= self._beat_at
 
+    def _gathers(self) -> bool:
+        """Whether others are about to ask. The tasks of a loop ask in the same turn."""
+        s = self.session
+        return _FEW < len(s.pending) > 2 * len(s.queue) and not s.engine.mails
+
     def _take(self) -> tuple[list[pb.SessionRequest], bool]:
         """Empties the queue, behind a heartbeat if one is due. From here on the requests count as sent. The last of all
         is Goodbye."""
-        s, requests, at = self.session, [], now()
+        s, frames, at = self.session, [], now()
         if at >= self._beat_at:
             self._hasty, self._beat_at = False, at + self.interval
-            requests.append(pb.SessionRequest(heartbeat=pb.Heartbeat(sent_id=self.beats.next(at))))
+            frames.append(pb.SessionRequest(heartbeat=pb.Heartbeat(sent_id=self.beats.next(at))))
         if s.stream is not self:
-            return requests, False
+            return frames, False
+        calls = []
         while s.queue:
             call = s.queue.popleft()
-            if call.settled or (call.abandoned and not call.seen and call.kind == "acquire"):
-                continue
-            call.sent = True
-            requests.append(call.message(at))
+            if not (call.settled or (call.abandoned and not call.seen and call.kind == "acquire")):
+                call.sent = True
+                calls.append(call)
+        frames += _packed(calls, at, (s.limits.frame_bytes or 1 << 20) // 2)
         if s.leaving:
-            requests.append(pb.SessionRequest(goodbye=pb.Goodbye()))
-        return _packed(requests, (s.limits.frame_bytes or 1 << 20) // 2), s.leaving
+            frames.append(pb.SessionRequest(goodbye=pb.Goodbye()))
+        return frames, s.leaving
 
     def hasten(self) -> None:
         """Has a heartbeat sent early: some lease was not renewed in time, and its renewal is tried again all the
@@ -209,14 +216,8 @@ class Stream:
         error: LockdError | None = None
         try:
             for m in self._call:
-                with engine.mu:
-                    self._heard = now()
-                    if not self._enter(m.WhichOneof("message") == "heartbeat_ack"):
-                        break
-                    if self.silent:  # it is heard again
-                        self.silent = False
-                        engine.status_locked("CONNECTED", session=self.session.id)
-                    self._answers.handle(m)
+                if not self._hear(m):
+                    break
         except grpc.RpcError as e:
             error = of_rpc(e)
         except Exception as e:  # a mistake of ours must not leave locks that seem held
@@ -228,6 +229,28 @@ class Stream:
                 engine.stream_over_locked(self, self.cause(error))
             self.end()
         self.channel.close()
+
+    def _hear(self, m: pb.SessionResponse) -> bool:
+        """Takes a message, and then wakes all whom it concerns. False if the session has left the stream."""
+        engine = self.session.engine
+        woken: list[Callable[[], object]] = []
+        try:
+            with engine.mu:
+                self._heard = now()
+                if not self._enter(m.WhichOneof("message") == "heartbeat_ack"):
+                    return False
+                if self.silent:  # it is heard again
+                    self.silent = False
+                    engine.status_locked("CONNECTED", session=self.session.id)
+                engine.woken = woken
+                try:
+                    self._answers.handle(m)
+                finally:
+                    engine.woken = None
+        finally:
+            for wake in woken:
+                wake()
+        return True
 
     def _enter(self, ack: bool) -> bool:
         """Whether the session is on this stream. While another one is tried it waits for what becomes of that, unless
@@ -265,14 +288,18 @@ class Stream:
         s.engine.timers.at_locked(now() + left, self._listen)
 
 
-def _packed(requests: list[pb.SessionRequest], most: int) -> list[pb.SessionRequest]:
-    """Requests in as few frames as the server allows. `most` is half of what it does; the rest is for framing."""
-    frames: list[list[pb.SessionRequest]] = []
-    size = 0
-    for r in requests:
-        size += r.ByteSize() + 8
-        if not frames or size > most or len(frames[-1]) == _MOST_IN_A_FRAME:
-            frames.append([])
-            size = r.ByteSize() + 8
-        frames[-1].append(r)
-    return [f[0] if len(f) == 1 else pb.SessionRequest(batch=pb.RequestBatch(requests=f)) for f in frames]
+def _packed(calls: list[Call], at: float, most: int) -> list[pb.SessionRequest]:
+    """The messages of calls in as few frames as the server allows. `most` is half of what it does; the rest is for
+    framing."""
+    if len(calls) == 1:
+        return [calls[0].message(pb.SessionRequest, at)]
+    frames: list[pb.SessionRequest] = []
+    n = size = 0
+    for call in calls:
+        size += call.size
+        if not frames or size > most or n == _MOST_IN_A_FRAME:
+            frames.append(pb.SessionRequest())
+            n, size = 0, call.size
+        call.message(frames[-1].batch.requests.add, at)
+        n += 1
+    return frames

@@ -124,7 +124,7 @@ class Watches:
         for name in self._names:
             call = Call("watch", pb.Watch(name=name), home=s)
 
-            def told(name: str = name, call: Call = call) -> None:
+            def told(call: Call, name: str = name) -> None:
                 if call.error is None:
                     w = self._names.get(name)
                     for feed in w.feeds if w else ():

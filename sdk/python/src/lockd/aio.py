@@ -21,6 +21,7 @@ from ._clock import NEVER, now
 from ._engine import Engine
 from ._held import Ending, OneHeld
 from ._hold import Grant, Unlocked
+from ._mail import mail_of
 from ._make import ClientOptions, engine_of
 from ._requests import HeldInfo, Info, Item, LockOptions
 from ._watches import Feed, Unlocked as UnlockedEvent
@@ -37,7 +38,7 @@ _H = TypeVar("_H", bound="Held | HeldAll")
 
 
 class _Inbox:
-    """What other threads tell a task."""
+    """What other threads tell a task about a loss, or a watched name."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -67,27 +68,9 @@ class _Inbox:
         return self._items.pop(0)
 
 
-async def run(engine: Engine, call: Call, o: LockOptions | None = None) -> Call:
+async def run(engine: Engine, call: Call) -> Call:
     """Makes a request and waits until it is settled. A task that is cancelled leaves nothing behind."""
-    inbox = _Inbox()
-    call.tell = inbox.put
-    try:
-        engine.submit(call)
-        await _settled(engine, call, inbox, o)
-    except BaseException:
-        engine.abandon(call)
-        raise
-    return call
-
-
-async def _settled(engine: Engine, call: Call, inbox: _Inbox, o: LockOptions | None = None) -> None:
-    while not call.settled:
-        if not await inbox.get(engine.bound(call)):
-            engine.late(call)
-            if call.frees_all and not call.settled:
-                return
-        else:
-            _requests.tell(engine, call, o)
+    return await mail_of(engine).run(call)
 
 
 class Lost:
@@ -145,10 +128,10 @@ class Held(OneHeld, _Async):
         await self._unlocked(_requests.unlock(self._grants[0]))
 
     async def _unlocked(self, call: Call) -> None:
-        inbox = _Inbox()
-        call.tell = inbox.put
+        mail = mail_of(self._engine)
+        call.tell = mail.tell
         try:
-            await _settled(self._engine, call, inbox)
+            await mail.settled(call)
         except BaseException:
             self._grants[0].release = call
             raise
@@ -209,18 +192,18 @@ class Lock(Generic[_H]):
     `acquire`."""
 
     def __init__(
-        self, client: Client, make: Callable[[Engine, list[Grant]], _H], items: Iterable[str | Item], o: LockOptions
-    ):
-        self._client, self._make, self._items, self._options = client, make, _requests.asked(items, o), o
+        self, client: Client, make: Callable[[Engine, list[Grant]], _H], asked: _requests.Asked, o: LockOptions
+    ) -> None:
+        self._client, self._make, self._asked, self._options = client, make, asked, o
         self._held: _H | None = None
 
     async def acquire(self) -> _H:
         """Waits until the lock is held, as `lockd.Lock.acquire` does. A task that is cancelled leaves no hold and no
         place in a queue."""
         engine = self._client._engine
-        call = _requests.acquire(engine, self._items, self._options)
+        call = _requests.acquire(engine, self._asked, self._options)
         try:
-            await run(engine, call, self._options)
+            await mail_of(engine).run(call, self._options)
             return self._make(engine, call.result())
         except BaseException:  # also between the grant and the return
             engine.abandon(call)
@@ -312,11 +295,11 @@ class Client:
 
     def lock(self, name: str, **options: Unpack[LockOptions]) -> Lock[Held]:
         """A lock, for `async with`: nothing is asked yet."""
-        return Lock(self, Held, [name], options)
+        return Lock(self, Held, _requests.Asked.one(name, options), options)
 
     def lock_all(self, items: Iterable[str | Item], **options: Unpack[LockOptions]) -> Lock[HeldAll]:
         """Several locks, all or none, for `async with`."""
-        return Lock(self, HeldAll, items, options)
+        return Lock(self, HeldAll, _requests.Asked(items, options), options)
 
     def locked(
         self, name: str | Callable[_P, str], **options: Unpack[LockOptions]

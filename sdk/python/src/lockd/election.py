@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from lockd.errors import ClientClosed, OutcomeUnknown, StoreFull, TimedOut, Unavailable
 
 from . import _blocking, _check, aio
-from ._requests import Info, LockOptions
+from ._requests import Asked, Info, LockOptions
 
 _PASSES = (Unavailable, OutcomeUnknown, StoreFull)
 """Ends by itself: what was tried is tried again after a pause, which grows."""
@@ -154,7 +154,8 @@ class Election:
     def campaign(self, id: str = "", *, annotation: str = "", wait: float | None = None) -> Campaign:
         """A candidate, for `with`. `id` is how observers know it, such as its address. Each is a candidate of its own,
         also with the same id."""
-        return Campaign(self._client, Term, [self._name], _options(id, annotation, wait))
+        options = _options(id, annotation, wait)
+        return Campaign(self._client, Term, Asked.one(self._name, options), options)
 
     def leader(self) -> Leader:
         """Who leads now. Raises Unavailable if the server does not answer in time."""
@@ -183,7 +184,8 @@ class AsyncElection:
 
     def campaign(self, id: str = "", *, annotation: str = "", wait: float | None = None) -> AsyncCampaign:
         """A candidate, for `async with`."""
-        return AsyncCampaign(self._client, AsyncTerm, [self._name], _options(id, annotation, wait))
+        options = _options(id, annotation, wait)
+        return AsyncCampaign(self._client, AsyncTerm, Asked.one(self._name, options), options)
 
     async def leader(self) -> Leader:
         """Who leads now. Raises Unavailable if the server does not answer in time."""
