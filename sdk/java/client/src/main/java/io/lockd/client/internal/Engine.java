@@ -28,6 +28,8 @@ public final class Engine {
     final Callbacks callbacks;
     final Channels channels;
     final Watches watches;
+    /** Of answers that are due. */
+    final Bounds bounds;
     private final Unread<Settings.News> status;
     private final AtomicInteger asks = new AtomicInteger();
     private final CompletableFuture<Boolean> left = new CompletableFuture<>();
@@ -63,6 +65,7 @@ public final class Engine {
         loop = new Loop("lockd-" + name);
         channels = new Channels(settings, loop);
         watches = new Watches(this);
+        bounds = new Bounds(loop, settings.answerNanos);
         status = new Unread<>(callbacks, settings.onStatus);
         callbacks.execute(() -> { }); // what it needs is there before the first loss
     }

@@ -1,7 +1,10 @@
 package io.lockd.client.internal;
 
 import io.netty.channel.EventLoop;
-import io.netty.channel.nio.NioEventLoopGroup;
+import io.netty.channel.EventLoopGroup;
+import io.netty.channel.IoHandlerFactory;
+import io.netty.channel.MultiThreadIoEventLoopGroup;
+import io.netty.channel.nio.NioIoHandler;
 import io.netty.util.concurrent.ScheduledFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
@@ -9,21 +12,22 @@ import java.util.concurrent.TimeUnit;
 
 /** The one thread that owns the engine: it reads and writes the network, and rings when a time has come. */
 final class Loop implements Executor {
-    private final NioEventLoopGroup group;
+    private final EventLoopGroup group;
     private final EventLoop loop;
     private final long base = System.nanoTime();
     private volatile boolean over;
 
     Loop(String name) {
-        group = new NioEventLoopGroup(1, task -> {
+        IoHandlerFactory network = NioIoHandler.newFactory();
+        group = new MultiThreadIoEventLoopGroup(1, task -> {
             Thread thread = new Thread(task, name);
             thread.setDaemon(true);
             return thread;
-        });
+        }, executor -> new Wakes(network.newHandler(executor)));
         loop = group.next();
     }
 
-    NioEventLoopGroup group() {
+    EventLoopGroup group() {
         return group;
     }
 

@@ -382,21 +382,20 @@ public final class Stream extends ClientCall.Listener<SessionResponse> {
         RequestBatch.Builder batch = null;
         int left = session.frameBytes() / 2; // the rest is for framing
         for (Call c = session.queue.peek(); c != null; c = session.queue.peek()) {
-            if (c.abandoned && !c.seen && c.request.hasAcquire()) {
+            if (c.abandoned && !c.seen && c.request().hasAcquire()) {
                 session.queue.poll();
                 continue;
             }
-            left -= c.request.getSerializedSize() + 8;
+            left -= c.message().getSerializedSize() + 8;
             if (first != null && (left < 0 || !batches || batch != null && batch.getRequestsCount() == MAX_BATCH)) {
                 break;
             }
             session.queue.poll();
-            c.sent = true;
             if (first == null) {
-                first = c.request;
+                first = c.send();
             } else {
                 batch = batch == null ? RequestBatch.newBuilder().addRequests(first) : batch;
-                batch.addRequests(c.request);
+                batch.addRequests(c.send());
             }
         }
         if (first == null && session.leaving) {
