@@ -13,9 +13,12 @@ import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.time.Duration;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterAll;
@@ -99,6 +102,90 @@ class LossTest {
             client.look("drained"); // at the other one
             h.unlock();
             assertFalse(states.contains(Status.State.DISCONNECTED));
+        }
+    }
+
+    /** Counts, permits and bounds of what is held are known to the replica that goes on with it. */
+    @Test
+    void allThatIsKnownOfLocksMoves() throws Exception {
+        BlockingQueue<LockLostException> lost = new LinkedBlockingQueue<>();
+        try (LockdForTests one = world.lockd(); LockdForTests two = world.lockd();
+            LockdClient client = LockdClient.connect(one.address() + "," + two.address());
+            LockdClient other = LockdClient.connect(two.address())) {
+            Held outer = client.lock("all/twice").holder("me").acquire();
+            Held inner = client.lock("all/twice").holder("me").acquire();
+            Held permits = client.lock("all/permits").semaphore(3, 4).acquire();
+            Held some = client.lock("all/some").semaphore(3, 4).acquire();
+            assertEquals(1, some.keepPermits(1));
+            client.lock("all/bounded").maxHold(Duration.ofSeconds(6)).acquire().onLost(lost::add);
+            one.close();
+            World.until("it goes on", () -> other.holds("").isEmpty() && client.holds("all").size() == 4);
+            inner.unlock();
+            assertFalse(other.lock("all/twice").tryAcquire().isPresent());
+            outer.unlock();
+            other.lock("all/twice").tryAcquire().orElseThrow().unlock();
+            assertFalse(other.lock("all/permits").semaphore(2, 4).tryAcquire().isPresent());
+            assertFalse(other.lock("all/some").semaphore(4, 4).tryAcquire().isPresent());
+            other.lock("all/some").semaphore(3, 4).tryAcquire().orElseThrow().unlock();
+            permits.unlock();
+            some.unlock();
+            assertTrue(lost.poll(1, TimeUnit.MINUTES).maxHold());
+            World.until("it is free", () -> !other.look("all/bounded").held());
+        }
+    }
+
+    /** What has no answer when its stream ends may have been done, so who asked is told that, and it is not done again. */
+    @Test
+    void nothingIsDoneTwice() throws Exception {
+        try (LockdForTests lockd = world.lockd(); Proxy proxy = new Proxy(lockd.address());
+            LockdClient client = LockdClient.builder(proxy.address()).releaseOnDisconnect().build();
+            LockdClient moves = LockdClient.connect(proxy.address());
+            LockdClient other = LockdClient.connect(lockd.address())) {
+            client.lock("once").acquire().unlock();
+            other.setLimit("once/permits", 3);
+            assertEquals(3, moves.setLimit("once/permits", 4));
+            proxy.loseAnswers();
+            CompletableFuture<Object> tried = async(() -> client.lock("once").tryAcquire());
+            CompletableFuture<Object> limited = async(() -> moves.setLimit("once/permits", 5));
+            World.until("it was granted", () -> other.look("once").held());
+            World.until("it was set", () -> other.look("once/permits").limit() == 5);
+            proxy.breakAll();
+            for (CompletableFuture<Object> asked : List.of(tried, limited)) {
+                Throwable why = assertThrows(ExecutionException.class, () -> asked.get(1, TimeUnit.MINUTES)).getCause();
+                assertTrue(why instanceof OutcomeUnknownException, () -> "" + why);
+            }
+            World.until("it is released", () -> !other.look("once").held());
+        }
+    }
+
+    private static CompletableFuture<Object> async(Callable<Object> asked) {
+        CompletableFuture<Object> answer = new CompletableFuture<>();
+        new Thread(() -> {
+            try {
+                answer.complete(asked.call());
+            } catch (Throwable e) {
+                answer.completeExceptionally(e);
+            }
+        }).start();
+        return answer;
+    }
+
+    /** It goes on elsewhere with what is left of its time. */
+    @Test
+    void aWaitThatMovesEndsInItsTime() throws Exception {
+        try (LockdForTests lockd = world.lockd(); Proxy proxy = new Proxy(lockd.address());
+            LockdClient client = LockdClient.builder(proxy.address()).answerTimeout(World.PATIENCE).build();
+            LockdClient other = LockdClient.connect(lockd.address())) {
+            Held busy = other.lock("busy").acquire();
+            Duration wait = Duration.ofSeconds(10);
+            long began = System.nanoTime();
+            CompletableFuture<Object> waits = async(() -> client.lock("busy").waitUpTo(wait).acquire());
+            Thread.sleep(6_000);
+            proxy.breakAll();
+            assertThrows(ExecutionException.class, () -> waits.get(1, TimeUnit.MINUTES));
+            Duration took = Duration.ofNanos(System.nanoTime() - began);
+            assertTrue(took.compareTo(wait) >= 0 && took.compareTo(wait.plusSeconds(5)) < 0, took::toString);
+            busy.unlock();
         }
     }
 
