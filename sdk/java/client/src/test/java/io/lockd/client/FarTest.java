@@ -48,7 +48,7 @@ class FarTest {
 
     @Test
     void aLeaseCountsFromTheRequest() throws Exception {
-        Duration ttl = Duration.ofSeconds(9);
+        Duration ttl = Duration.ofSeconds(6);
         try (Proxy proxy = new Proxy(lockd.address()); LockdClient client = LockdClient.builder(proxy.address())
             .sessionTtl(ttl).build()) {
             client.lock("before").acquire().unlock(); // it is connected
@@ -60,10 +60,35 @@ class FarTest {
             fixed.extend(Duration.ofSeconds(30));
             assertOlder(Duration.ofSeconds(30), fixed);
             for (long end = System.nanoTime() + ttl.toNanos(); System.nanoTime() < end; Thread.sleep(2)) {
-                assertOlder(ttl, auto);
-                Duration left = auto.remaining(); // it is renewed each third of the TTL
-                assertTrue(left.compareTo(ttl.dividedBy(3).plus(WAY)) > 0, () -> "renewed late: " + left);
+                assertKept(auto);
             }
+        }
+    }
+
+    /** Nobody trusts a lease for longer than it is kept. */
+    private static void assertKept(Held h) {
+        long began = System.nanoTime();
+        Duration trusted = h.remaining();
+        Duration kept = near.look(h.name()).ttl();
+        Duration took = Duration.ofNanos(System.nanoTime() - began);
+        assertTrue(trusted.compareTo(kept.plus(took)) <= 0,
+            () -> h + " is trusted for " + trusted + " and kept for " + kept + ", asked for in " + took);
+    }
+
+    @Test
+    void aLeaseIsRenewedThreeTimesInATtl() throws Exception {
+        Duration ttl = Duration.ofSeconds(3);
+        try (LockdClient client = LockdClient.builder(lockd.address()).sessionTtl(ttl).build();
+            Held h = client.lock("renewed").acquire()) {
+            long began = System.nanoTime();
+            Duration before = h.remaining();
+            for (int renewals = 0; renewals < 7; Thread.sleep(2)) {
+                Duration left = h.remaining();
+                renewals += left.compareTo(before.plusMillis(100)) > 0 ? 1 : 0;
+                before = left;
+            }
+            Duration took = Duration.ofNanos(System.nanoTime() - began); // 7 s, or a bit less
+            assertTrue(took.compareTo(ttl.multipliedBy(7).dividedBy(2)) < 0, () -> "seven renewals took " + took);
         }
     }
 

@@ -342,10 +342,12 @@ public final class Stream extends ClientCall.Listener<SessionResponse> {
         }
     }
 
-    /** Has what is queued sent, together with what is queued until the loop comes to it. */
+    /** Has what is queued sent, together with what is queued until the loop has nothing else to do: in fuller frames. */
     void rouse() {
         if (!flushing) {
             flushing = true;
+            engine.loop.atEndOfTurn(this::flush);
+        } else if (session.queue.size() == MAX_BATCH) { // there may be much to do: those who ask for more do not wait
             engine.loop.execute(this::flush);
         }
     }
