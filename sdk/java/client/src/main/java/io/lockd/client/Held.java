@@ -219,9 +219,8 @@ public final class Held implements AutoCloseable {
             throw Errors.of("unlock " + quoted(), name(), grant.ended());
         }
         if (a.failure() != null) {
-            throw Errors.of("unlock " + quoted(), unknown(a) ? io.lockd.client.internal.Failure.of(Fault.OUTCOME_UNKNOWN,
-                "no answer came")
-                : a.failure());
+            throw Errors.of("unlock " + quoted(), unknown(a)
+                ? io.lockd.client.internal.Failure.of(Fault.OUTCOME_UNKNOWN, "no answer came") : a.failure());
         }
     }
 

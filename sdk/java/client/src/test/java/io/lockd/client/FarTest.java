@@ -17,7 +17,7 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** Far away an answer is old when it comes. What it says of time counts from when it was asked for, and it may be late. */
+/** Far away an answer is old when it comes. What it says of time counts from when it was asked for. */
 class FarTest {
     /** How long a message takes. */
     private static final Duration WAY = Duration.ofMillis(400);

@@ -148,7 +148,7 @@ class LossTest {
         }
     }
 
-    /** What has no answer when its stream ends may have been done, so who asked is told that, and it is not done again. */
+    /** What has no answer when its stream ends may have been done: who asked is told so, and it is not done again. */
     @Test
     void nothingIsDoneTwice() throws Exception {
         try (LockdForTests lockd = world.lockd(); Proxy proxy = new Proxy(lockd.address());

@@ -342,7 +342,7 @@ public final class Stream extends ClientCall.Listener<SessionResponse> {
         }
     }
 
-    /** Has what is queued sent, together with what is queued until the loop has nothing else to do: in fuller frames. */
+    /** Has what is queued sent, with what is queued until the loop has nothing else to do: frames are fuller so. */
     void rouse() {
         if (!flushing) {
             flushing = true;

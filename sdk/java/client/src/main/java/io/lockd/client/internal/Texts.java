@@ -4,7 +4,9 @@ package io.lockd.client.internal;
 final class Texts {
     private Texts() { }
 
-    /** Judges a text by whether it can be written in UTF-8, and by its size there, of which 0 is no limit: null is well. */
+    /**
+     * Judges a text by whether it can be written in UTF-8, and by its size there, of which 0 is no limit: null is well.
+     */
     static Failure refused(String reason, String what, String text, int limit) {
         int bytes = 0;
         for (int i = 0; i < text.length(); i++) {
