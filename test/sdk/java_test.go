@@ -79,6 +79,7 @@ func testJava(t *testing.T, java string) {
 		{"client", "LossTest"},
 		{"client", "FarTest"},
 		{"client", "internal.DeadlinesTest"},
+		{"client", "internal.LoopTest"},
 		{"client", "WaitTest"},
 		{"client", "BoundsTest"},
 		{"client", "HostileTest"},

@@ -4,10 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.util.ArrayList;
-import java.util.List;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
 /** What a client knows of times by itself. */
@@ -89,34 +85,5 @@ class DeadlinesTest {
         }
         assertEquals(199, b.at(last));
         assertEquals(5, b.at(second)); // long ago
-    }
-
-    /** One timer serves all, and a cancelled one keeps nobody. */
-    @Test
-    void eachBoundIsRungOnceInItsTurn() throws Exception {
-        Loop loop = new Loop("lockd-bounds");
-        CountDownLatch all = new CountDownLatch(1);
-        List<String> rung = new ArrayList<>();
-        long began = System.nanoTime();
-        loop.execute(() -> {
-            Bounds bounds = new Bounds(loop, 50_000_000L);
-            Bounds.Bound cancelled = bounds.begin(() -> rung.add("cancelled"));
-            bounds.begin(() -> {
-                rung.add("first");
-                bounds.begin(() -> {
-                    rung.add("third");
-                    all.countDown();
-                });
-            });
-            Bounds.Bound last = bounds.begin(() -> rung.add("last"));
-            bounds.begin(() -> rung.add("second"));
-            cancelled.cancel();
-            last.cancel();
-            last.cancel();
-        });
-        assertTrue(all.await(1, TimeUnit.MINUTES));
-        assertTrue(System.nanoTime() - began >= 100_000_000L);
-        assertEquals(List.of("first", "second", "third"), rung);
-        loop.end();
     }
 }
