@@ -126,6 +126,10 @@ def test_a_session_that_goes_on_tells_all_that_it_holds() -> None:
             opened = st.server.opened()
             opened.resumed.extend(pb.HeldLock(hold=h.hold, validity=VALID) for h in r.open.resume.holds)
             return st.send(r.request_id, opened=opened)
+        if r.acquire.HasField("max_hold"):
+            granted = st.server.granted(r.acquire)
+            granted.max_hold.CopyFrom(r.acquire.max_hold)
+            return st.send(r.request_id, granted=granted)
         if r.acquire.holder:  # again, too
             hold = lock_pb2.Hold(name=r.acquire.name, kind=r.acquire.kind, holder="me", fence=77)
             return st.send(r.request_id, granted=pb.Granted(holds=[hold], validity=VALID, auto=True))
