@@ -1,5 +1,5 @@
-"""What a client says of time counts from what it sent, not from when the answer came. And what a session tells that goes
-on."""
+"""What a client says of time counts from what it sent, not from when the answer came. A session that goes on tells what
+it holds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 import pytest
 from conftest import PATIENCE, until
-from fake import LONG, VALID, Duration, Fake, Stream
+from fake import LONG, VALID, Fake, Stream
+from google.protobuf.duration_pb2 import Duration
 
 import lockd
 from lockd._clock import Beats
