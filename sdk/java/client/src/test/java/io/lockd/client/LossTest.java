@@ -269,7 +269,7 @@ class LossTest {
             Process p = new ProcessBuilder(System.getProperty("java.home") + "/bin/java", "-XX:TieredStopAtLevel=1",
                 "-cp",
                 System.getProperty("java.class.path"), Sleeper.class.getName(), lockd.address())
-                .redirectErrorStream(true)
+                .redirectError(ProcessBuilder.Redirect.INHERIT) // new JDKs warn of what they will not allow for ever
                 .start();
             try (BufferedReader out = new BufferedReader(new InputStreamReader(p.getInputStream()))) {
                 assertEquals("held", out.readLine());
