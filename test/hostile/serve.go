@@ -61,6 +61,7 @@ func wrongs() map[string]wrong {
 		"pushes for ever":    pushesForEver,
 		"lists for ever":     listsForEver,
 		"drains for ever":    drainsForEver,
+		"beats late":         beatsLate,
 		"answers too long":   answers(&lockdv1.Result{Failure: &lockdv1.Failure{Code: 3, Message: tooLong}}),
 	}
 	for name, m := range Openings() {
@@ -140,6 +141,17 @@ func drainsForEver(s *stream, r *lockdv1.SessionRequest) bool {
 	s.serve(r)
 	return s.send(0, &lockdv1.Draining{})
 }
+
+// beatsLate takes its time for a heartbeat. It is right in what it says: that counts from when the heartbeat was sent.
+func beatsLate(_ *stream, r *lockdv1.SessionRequest) bool {
+	if r.GetHeartbeat() != nil {
+		time.Sleep(late)
+	}
+	return false
+}
+
+// late is a good part of the interval of heartbeats.
+const late = 600 * time.Millisecond
 
 type server struct {
 	lockdv1.UnimplementedSessionServiceServer

@@ -77,6 +77,9 @@ func testJava(t *testing.T, java string) {
 	for _, of := range []struct{ module, tests string }{
 		{"client", "HandleTest"},
 		{"client", "LossTest"},
+		{"client", "FarTest"},
+		{"client", "internal.DeadlinesTest"},
+		{"client", "internal.LoopTest"},
 		{"client", "WaitTest"},
 		{"client", "BoundsTest"},
 		{"client", "HostileTest"},

@@ -216,14 +216,12 @@ public final class Held implements AutoCloseable {
     }
 
     private void throwUnlessReleased(Answer a) {
-        String what = "unlock " + quoted();
         if (a == null) {
-            throw Errors.of(what, name(), grant.ended());
+            throw Errors.of("unlock " + quoted(), name(), grant.ended());
         }
         if (a.failure() != null) {
-            throw Errors.of(what, unknown(a) ? io.lockd.client.internal.Failure.of(Fault.OUTCOME_UNKNOWN,
-                "no answer came")
-                : a.failure());
+            throw Errors.of("unlock " + quoted(), unknown(a)
+                ? io.lockd.client.internal.Failure.of(Fault.OUTCOME_UNKNOWN, "no answer came") : a.failure());
         }
     }
 

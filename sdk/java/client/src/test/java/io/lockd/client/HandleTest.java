@@ -111,6 +111,7 @@ class HandleTest {
         BlockingQueue<LockLostException> told = new LinkedBlockingQueue<>();
         try (LockdClient other = LockdClient.connect(lockd.address())) {
             Held h = other.lock("hangs").maxHold(Duration.ofMillis(1500)).acquire().onLost(told::add);
+            assertTrue(h.remaining().compareTo(Duration.ofMillis(1500)) <= 0, h.remaining()::toString);
             LockLostException lost = told.poll(1, TimeUnit.MINUTES);
             assertEquals(LostReason.EXPIRED, lost.lostReason());
             assertTrue(lost.maxHold());

@@ -149,6 +149,24 @@ class HostileTest {
         assertTrue(told.get() <= 2 + 2 * 64, () -> told.get() + " were kept");
     }
 
+    /** An answer to a heartbeat counts from when that was sent: 600 ms before it comes. */
+    @Test
+    void aLateAnswerMakesNoLeaseLonger() throws Exception {
+        Duration lease = Duration.ofMinutes(1);
+        try (LockdClient client = LockdClient.builder(servers().get("beats late")).answerTimeout(ALL).build()) {
+            client.look("job"); // from here on a grant counts, too
+            Thread.sleep(600);
+            Held h = client.lock("job").acquire();
+            int renewals = 0;
+            for (Duration before = h.remaining(); renewals < 3; Thread.sleep(1)) {
+                Duration left = h.remaining();
+                assertTrue(left.compareTo(lease.minusMillis(500)) < 0, left::toString);
+                renewals += left.compareTo(before) > 0 ? 1 : 0;
+                before = left;
+            }
+        }
+    }
+
     private static void await(CountDownLatch latch) {
         try {
             latch.await();

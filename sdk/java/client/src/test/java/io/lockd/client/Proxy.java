@@ -16,7 +16,9 @@ final class Proxy implements AutoCloseable {
     private final Set<Socket> sockets = ConcurrentHashMap.newKeySet();
     private final int port;
     private volatile boolean cut;
-    private volatile boolean losesAnswers;
+    /** Connections with a number below it lose answers. */
+    private volatile int losesBelow;
+    private volatile int made;
     private volatile Duration far = Duration.ZERO;
     private volatile boolean kept;
 
@@ -47,7 +49,15 @@ final class Proxy implements AutoCloseable {
 
     /** Has answers be lost from now on. */
     void loseAnswers() {
-        losesAnswers = true;
+        losesBelow = Integer.MAX_VALUE;
+    }
+
+    /** Ends all connections. Everything passes those that are made from now on. */
+    void breakAll() throws IOException {
+        losesBelow = made;
+        for (Socket s : sockets) {
+            s.close();
+        }
     }
 
     /** Whether something came that did not pass. */
@@ -62,15 +72,18 @@ final class Proxy implements AutoCloseable {
                 Socket server = new Socket(InetAddress.getLoopbackAddress(), port);
                 sockets.add(client);
                 sockets.add(server);
-                run(() -> copy(client, server, false));
-                run(() -> copy(server, client, true));
+                int number = made;
+                made = number + 1;
+                run(() -> copy(client, server, Integer.MAX_VALUE));
+                run(() -> copy(server, client, number));
             }
         } catch (IOException e) {
             // closed
         }
     }
 
-    private void copy(Socket from, Socket to, boolean answers) {
+    /** number is that of a connection whose answers these are. */
+    private void copy(Socket from, Socket to, int number) {
         byte[] buffer = new byte[1 << 16];
         try (InputStream in = from.getInputStream(); OutputStream out = to.getOutputStream()) {
             for (int n = in.read(buffer); n >= 0; n = in.read(buffer)) {
@@ -78,7 +91,7 @@ final class Proxy implements AutoCloseable {
                     kept = true;
                 }
                 Thread.sleep(far.toMillis());
-                if (!answers || !losesAnswers) {
+                if (number >= losesBelow || number == Integer.MAX_VALUE) {
                     out.write(buffer, 0, n);
                 }
             }

@@ -26,7 +26,6 @@ public final class AcquireAsk extends Ask {
     private static final int ACTOR_BYTES = 128;
 
     private final Spec spec;
-    private final Acquire acquire;
     private final Unread<Integer> positions;
     private final Unread<Queued> holders;
     private final long begun;
@@ -40,7 +39,6 @@ public final class AcquireAsk extends Ask {
         this.spec = spec;
         positions = onQueued == null ? null : new Unread<>(engine.callbacks, onQueued::accept);
         holders = onHeld == null ? null : new Unread<>(engine.callbacks, onHeld);
-        this.acquire = message(spec, onHeld != null);
         begun = engine.loop.now();
         end = begun + Math.max(spec.patience(), 0);
         changes = true;
@@ -60,10 +58,10 @@ public final class AcquireAsk extends Ask {
         return spec.patience() == 0;
     }
 
-    private static Acquire message(Spec spec, boolean tellHolder) {
+    private Acquire.Builder message() {
         Acquire.Builder a = Acquire.newBuilder()
             .setHolder(spec.holder()).setAnnotation(spec.annotation()).setActor(spec.actor())
-            .setTellHolder(tellHolder);
+            .setTellHolder(holders != null);
         if (spec.lease() > 0) {
             a.setLease(Beats.duration(spec.lease()));
         }
@@ -73,13 +71,13 @@ public final class AcquireAsk extends Ask {
         Item first = spec.items().get(0);
         if (spec.items().size() == 1) {
             return a.setName(first.name()).setKind(LockKind.forNumber(first.kind()))
-                .setPermits(first.permits()).setLimit(first.limit()).build();
+                .setPermits(first.permits()).setLimit(first.limit());
         }
         for (Item i : spec.items()) {
             a.addItems(AcquireItem.newBuilder().setName(i.name()).setKind(LockKind.forNumber(i.kind()))
                 .setPermits(i.permits()).setLimit(i.limit()));
         }
-        return a.build();
+        return a;
     }
 
     int permitsOf(int item) {
@@ -134,9 +132,10 @@ public final class AcquireAsk extends Ask {
 
     @Override
     Call nextCall(Session s) {
-        Acquire.Builder a = again(acquire);
-        if (!asked) {
-            a.clearWaited();
+        long now = engine.loop.now();
+        Acquire.Builder a = until(message(), now);
+        if (asked) {
+            a.setWaited(Beats.duration(now - begun));
         }
         asked = true;
         Call c = new Call(SessionRequest.newBuilder().setAcquire(a));
@@ -147,10 +146,11 @@ public final class AcquireAsk extends Ask {
     /** The request as it is sent now: with what is left of its wait, and for how long it has waited. */
     Acquire.Builder again(Acquire was) {
         long now = engine.loop.now();
-        Acquire.Builder a = was.toBuilder().clearInsteadOf().clearWait().setWaited(Beats.duration(now - begun));
-        if (spec.patience() >= 0) {
-            a.setWait(Beats.duration(isTry() ? 0 : Math.max(end - now, 1)));
-        }
-        return a;
+        return until(was.toBuilder().clearInsteadOf().clearWait(), now).setWaited(Beats.duration(now - begun));
+    }
+
+    /** Adds what is left of the wait. */
+    private Acquire.Builder until(Acquire.Builder a, long now) {
+        return spec.patience() < 0 ? a : a.setWait(Beats.duration(isTry() ? 0 : Math.max(end - now, 1)));
     }
 }

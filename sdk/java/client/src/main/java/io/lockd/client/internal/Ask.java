@@ -9,7 +9,7 @@ import java.util.concurrent.CompletableFuture;
  * What somebody asked for, until it is answered. It waits for a session, is asked in it, and again in the next one if
  * that ended and it may be asked again. It belongs to the loop.
  */
-public abstract class Ask {
+public abstract class Ask implements Runnable {
     final Engine engine;
     /** When there must be a session to ask in, or late is the failure; 0 is no bound. */
     long until;
@@ -49,7 +49,7 @@ public abstract class Ask {
         if (no != null) {
             return CompletableFuture.completedFuture(Answer.failed(no, true));
         }
-        engine.loop.execute(this::begin);
+        engine.loop.execute(this);
         return engine.unlessClosed(answer);
     }
 
@@ -69,7 +69,9 @@ public abstract class Ask {
         });
     }
 
-    private void begin() {
+    /** Begins, in the loop. */
+    @Override
+    public final void run() {
         call = null;
         if (engine.closed) {
             done(Answer.failed(Failure.of(Fault.CLOSED, "the client is closed"), true));
@@ -159,7 +161,7 @@ public abstract class Ask {
         boolean over = f != null && f.is(Fault.SESSION_OVER);
         if (f != null && f.is(Fault.DRAINING) || over && (a.unsent() || !once)) {
             engine.move(session, true);
-            begin();
+            run();
             return;
         }
         boolean given = f != null && (over || f.is(Fault.NO_ANSWER, Fault.BROKEN) || once

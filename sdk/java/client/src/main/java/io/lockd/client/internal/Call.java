@@ -1,13 +1,16 @@
 package io.lockd.client.internal;
 
 import io.lockd.v1.SessionRequest;
+import io.lockd.v1.SessionRequestOrBuilder;
 import io.lockd.v1.SessionResponse;
 import java.util.List;
 import java.util.function.Consumer;
 
 /** One request under way. It belongs to the loop once it was submitted. */
 public final class Call {
-    SessionRequest request;
+    private SessionRequest.Builder asked;
+    /** The same as it is sent; null until it is. */
+    private SessionRequest message;
     /** Told the answer, once; or null. */
     Consumer<Answer> then;
     /** Of an Acquire. */
@@ -28,8 +31,41 @@ public final class Call {
     /** Nobody wants the answer any more. */
     boolean abandoned;
 
-    Call(SessionRequest.Builder request) {
-        this.request = request.build();
+    Call(SessionRequest.Builder asked) {
+        this.asked = asked;
+    }
+
+    /** What is asked, to look at. */
+    SessionRequestOrBuilder request() {
+        return asked;
+    }
+
+    /** Has something else asked instead. */
+    void ask(SessionRequest.Builder other) {
+        asked = other;
+        message = null;
+    }
+
+    /** Gives it another id. */
+    void number(long id) {
+        asked.setRequestId(id);
+        message = null;
+    }
+
+    /** What is sent. */
+    SessionRequest message() {
+        if (message == null) {
+            message = asked.build();
+        }
+        return message;
+    }
+
+    /** The same, which from here on counts as sent. */
+    SessionRequest send() {
+        SessionRequest m = message();
+        message = null; // it waits for its answer, perhaps for long
+        sent = true;
+        return m;
     }
 
     /** What became of a call. unsent says that the server surely never saw it. */
@@ -48,7 +84,7 @@ public final class Call {
     }
 
     long id() {
-        return request.getRequestId();
+        return asked.getRequestId();
     }
 
     /** Whether the answer matters to anybody. */
@@ -58,7 +94,7 @@ public final class Call {
 
     /** Whether it is a Release, and not of some permits only. */
     boolean freesAll() {
-        return frees != null && request.getRelease().getKeep() == 0;
+        return frees != null && asked.getRelease().getKeep() == 0;
     }
 
     void reply(Answer a) {

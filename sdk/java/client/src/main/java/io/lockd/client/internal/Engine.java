@@ -31,6 +31,8 @@ public final class Engine {
     private final Callbacks losses;
     final Channels channels;
     final Watches watches;
+    /** Of answers that are due. */
+    final Bounds bounds;
     private final Unread<Settings.News> status;
     private final AtomicInteger asks = new AtomicInteger();
     private final CompletableFuture<Boolean> left = new CompletableFuture<>();
@@ -67,6 +69,7 @@ public final class Engine {
         loop = new Loop("lockd-" + name);
         channels = new Channels(settings, loop);
         watches = new Watches(this);
+        bounds = new Bounds(loop, settings.answerNanos);
         status = new Unread<>(callbacks, settings.onStatus);
         losses.execute(() -> { }); // what it needs is there before the first loss
     }

@@ -4,11 +4,10 @@ import io.lockd.client.internal.Call.Answer;
 import io.lockd.v1.Extend;
 import io.lockd.v1.Release;
 import io.lockd.v1.SessionRequest;
-import io.netty.util.concurrent.ScheduledFuture;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.atomic.AtomicReferenceFieldUpdater;
 import java.util.function.Consumer;
 
 /** A lock that was granted. It ends once and for good. All public methods may be called by any thread. */
@@ -40,10 +39,20 @@ public final class Grant {
     /** Of a semaphore. Of the loop. */
     int permits;
 
-    private final AtomicReference<Ending> ending = new AtomicReference<>();
-    private final Queue<Consumer<Ending>> listeners = new ConcurrentLinkedQueue<>();
-    /** The answer to an unlock that did not come in time. */
-    private final AtomicReference<CompletableFuture<Answer>> unanswered = new AtomicReference<>();
+    // There are many grants, most of which have no listener and are unlocked once.
+    private static final AtomicReferenceFieldUpdater<Grant, Ending> ENDING =
+        AtomicReferenceFieldUpdater.newUpdater(Grant.class, Ending.class, "ending");
+    @SuppressWarnings("rawtypes")
+    private static final AtomicReferenceFieldUpdater<Grant, Queue> LISTENERS =
+        AtomicReferenceFieldUpdater.newUpdater(Grant.class, Queue.class, "listeners");
+    private static final AtomicReferenceFieldUpdater<Grant, Unlocking> UNANSWERED =
+        AtomicReferenceFieldUpdater.newUpdater(Grant.class, Unlocking.class, "unanswered");
+
+    private volatile Ending ending;
+    /** null while there was none. */
+    private volatile Queue<Consumer<Ending>> listeners;
+    /** An unlock whose answer did not come in time. */
+    private volatile Unlocking unanswered;
 
     Grant(Session session, Hold hold, io.lockd.v1.Hold told, String annotation, int permits) {
         this.session = session;
@@ -73,11 +82,11 @@ public final class Grant {
 
     /** How it ended, null while it is held. It reads the clock. */
     public Ending ended() {
-        Ending e = ending.get();
+        Ending e = ending;
         if (e == null && hold.passed(session.engine.loop.now())) {
             end(hold.endedByMost() ? Ending.MAX_HOLD : Ending.DEADLINE);
             session.engine.loop.execute(() -> session.expire(hold));
-            e = ending.get();
+            e = ending;
         }
         return e;
     }
@@ -89,6 +98,7 @@ public final class Grant {
 
     /** Has a loss told, once, at once if it was lost already; in the thread that learns of it. */
     public void onLost(Consumer<Ending> listener) {
+        LISTENERS.compareAndSet(this, null, new ConcurrentLinkedQueue<>());
         listeners.add(listener);
         Ending e = ended();
         if (e != null) {
@@ -98,13 +108,14 @@ public final class Grant {
 
     /** Notes the end. The first one counts. */
     void end(Ending e) {
-        if (ending.compareAndSet(null, e)) {
+        if (ENDING.compareAndSet(this, null, e) && listeners != null) {
             tell(e);
         }
     }
 
     private void tell(Ending e) {
-        for (Consumer<Ending> l = listeners.poll(); l != null; l = listeners.poll()) {
+        Queue<Consumer<Ending>> untold = listeners;
+        for (Consumer<Ending> l = untold.poll(); l != null; l = untold.poll()) {
             if (e.how() == How.LOST) {
                 l.accept(e);
             }
@@ -116,36 +127,24 @@ public final class Grant {
      * waits for the same answer again. The answer is null if it had ended before.
      */
     public CompletableFuture<Answer> unlock() {
-        CompletableFuture<Answer> answer = new CompletableFuture<>();
-        if (ended() == null && ending.compareAndSet(null, Ending.UNLOCKED)) {
-            CompletableFuture<Answer> told = new CompletableFuture<>();
-            session.engine.loop.execute(() -> {
-                session.release(this, told::complete);
-                await(told, answer);
-            });
+        if (ended() == null && ENDING.compareAndSet(this, null, Ending.UNLOCKED)) {
+            Unlocking u = new Unlocking(this);
+            CompletableFuture<Answer> answer = u.asked();
+            session.engine.loop.execute(u);
             return session.engine.unlessClosed(answer);
         }
-        CompletableFuture<Answer> told = unanswered.getAndSet(null);
-        if (told == null) {
+        Unlocking u = UNANSWERED.getAndSet(this, null);
+        if (u == null) {
             return CompletableFuture.completedFuture(null);
         }
-        session.engine.loop.execute(() -> await(told, answer));
+        CompletableFuture<Answer> answer = new CompletableFuture<>();
+        session.engine.loop.execute(() -> u.await(answer));
         return session.engine.unlessClosed(answer);
     }
 
-    private void await(CompletableFuture<Answer> told, CompletableFuture<Answer> answer) {
-        Engine engine = session.engine;
-        ScheduledFuture<?> late = told.isDone() ? null : engine.loop.after(engine.settings.answerNanos, () -> {
-            unanswered.set(told);
-            answer.complete(Answer.failed(Failure.of(Fault.NO_ANSWER, "the server did not answer in time"), false));
-        });
-        told.thenAccept(a -> {
-            Loop.cancel(late);
-            if (a.failure() != null && a.failure().is(Fault.SESSION_OVER)) {
-                unanswered.set(told); // nobody knows more
-            }
-            answer.complete(a);
-        });
+    /** Has the next unlock wait for the same answer. */
+    void unanswered(Unlocking u) {
+        unanswered = u;
     }
 
     Call releaseCall() {

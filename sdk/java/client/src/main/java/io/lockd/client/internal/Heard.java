@@ -97,7 +97,7 @@ final class Heard {
             c.extended.hold.shortening = null;
         }
         c.reply(answers(c, m) ? answerOf(st, c, m) : Answer.failed(Failure.of(Fault.PROTOCOL,
-            c.request.getMessageCase() + " was answered with " + m.getMessageCase()), false));
+            c.request().getMessageCase() + " was answered with " + m.getMessageCase()), false));
         s.leaveIfIdle();
     }
 
@@ -107,7 +107,7 @@ final class Heard {
         if (m.getResult().getFailure().getCode() != 0) {
             return true;
         }
-        switch (c.request.getMessageCase()) {
+        switch (c.request().getMessageCase()) {
             case ACQUIRE:
                 return told == MessageCase.GRANTED || told == MessageCase.NOT_GRANTED;
             case RELEASE:
@@ -138,7 +138,7 @@ final class Heard {
                 break;
             case RELEASED:
                 left = m.getReleased().getRemaining();
-                if (c.frees != null && c.request.getRelease().getKeep() > 0) {
+                if (c.frees != null && c.request().getRelease().getKeep() > 0) {
                     c.frees.permits = left;
                 }
                 break;
@@ -170,7 +170,7 @@ final class Heard {
             default:
                 boolean named = !n.getName().isEmpty(); // the one of several that was in the way
                 return Failure.with(Fault.HELD, "the lock is held",
-                    named ? n : n.toBuilder().setName(c.request.getAcquire().getName()).build());
+                    named ? n : n.toBuilder().setName(c.request().getAcquire().getName()).build());
         }
     }
 
@@ -189,7 +189,7 @@ final class Heard {
             if (c.abandoned || !right) {
                 s.giveBack(new Grant(s, new Hold(Hold.Key.of(told)), told, "", 0));
             } else {
-                String annotation = c.request.getAcquire().getAnnotation();
+                String annotation = c.request().getAcquire().getAnnotation();
                 grants.add(s.add(told, until, most, g.getAuto(), annotation, c.asks.permitsOf(i)));
             }
         }

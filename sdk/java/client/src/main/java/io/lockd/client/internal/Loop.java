@@ -1,7 +1,11 @@
 package io.lockd.client.internal;
 
-import io.netty.channel.EventLoop;
-import io.netty.channel.nio.NioEventLoopGroup;
+import io.netty.channel.EventLoopGroup;
+import io.netty.channel.IoHandlerFactory;
+import io.netty.channel.MultiThreadIoEventLoopGroup;
+import io.netty.channel.SingleThreadEventLoop;
+import io.netty.channel.nio.NioIoHandler;
+import io.netty.util.concurrent.FastThreadLocalThread;
 import io.netty.util.concurrent.ScheduledFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
@@ -9,21 +13,22 @@ import java.util.concurrent.TimeUnit;
 
 /** The one thread that owns the engine: it reads and writes the network, and rings when a time has come. */
 final class Loop implements Executor {
-    private final NioEventLoopGroup group;
-    private final EventLoop loop;
+    private final EventLoopGroup group;
+    private final SingleThreadEventLoop loop;
     private final long base = System.nanoTime();
     private volatile boolean over;
 
     Loop(String name) {
-        group = new NioEventLoopGroup(1, task -> {
-            Thread thread = new Thread(task, name);
+        IoHandlerFactory network = NioIoHandler.newFactory();
+        group = new MultiThreadIoEventLoopGroup(1, task -> {
+            Thread thread = new FastThreadLocalThread(task, name); // what Netty keeps of it is found at once
             thread.setDaemon(true);
             return thread;
-        });
-        loop = group.next();
+        }, executor -> new Wakes(network.newHandler(executor)));
+        loop = (SingleThreadEventLoop) group.next();
     }
 
-    NioEventLoopGroup group() {
+    EventLoopGroup group() {
         return group;
     }
 
@@ -54,6 +59,18 @@ final class Loop implements Executor {
 
     ScheduledFuture<?> after(long nanos, Runnable task) {
         return at(now() + nanos, task);
+    }
+
+    /**
+     * Has something done by the thread after all that it was given until then, and what is given meanwhile: at the end
+     * of its turn. It is called by the thread only. After the end nothing is.
+     */
+    void atEndOfTurn(Runnable task) {
+        try {
+            loop.executeAfterEventLoopIteration(task);
+        } catch (RejectedExecutionException e) {
+            over = true;
+        }
     }
 
     static void cancel(ScheduledFuture<?> timer) {

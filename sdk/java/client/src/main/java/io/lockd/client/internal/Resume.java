@@ -54,7 +54,7 @@ final class Resume {
             }
         }
         for (Call c : s.pending.values()) {
-            int keep = c.request.getRelease().getKeep();
+            int keep = c.request().getRelease().getKeep();
             HeldLock.Builder h = c.frees != null && keep > 0 ? r.claimed.get(c.frees.hold.key) : null;
             if (h != null) { // the others may be gone
                 h.setPermits(Math.min(Math.max(h.getPermits(), 1), keep));
@@ -180,7 +180,7 @@ final class Resume {
             }
         }
         // Releases come first: what is being released must not be held once more.
-        calls.sort(Comparator.comparing((Call c) -> !c.request.hasRelease()).thenComparingLong(Call::id));
+        calls.sort(Comparator.comparing((Call c) -> !c.request().hasRelease()).thenComparingLong(Call::id));
         session.pending.clear();
         session.queue.clear();
         calls.forEach(this::again);
@@ -189,7 +189,7 @@ final class Resume {
     /** Has one call sent again, unless that means nothing on another stream. */
     private void again(Call c) {
         boolean seen = c.sent || c.seen;
-        switch (c.request.getMessageCase()) {
+        switch (c.request().getMessageCase()) {
             case CANCEL: // of an id that nobody knows any more
                 return;
             case ACQUIRE:
@@ -224,11 +224,11 @@ final class Resume {
         if (c.abandoned && former.isEmpty()) {
             return;
         }
-        Acquire.Builder again = c.asks.again(c.request.getAcquire()).addAllInsteadOf(former);
+        Acquire.Builder again = c.asks.again(c.request().getAcquire()).addAllInsteadOf(former);
         if (c.abandoned) {
             again.setWait(Beats.duration(0));
         }
-        c.request = SessionRequest.newBuilder().setAcquire(again).build();
+        c.ask(SessionRequest.newBuilder().setAcquire(again));
         c.seen = c.seen || c.sent;
         c.sent = false;
         c.waits = false;
@@ -237,7 +237,7 @@ final class Resume {
 
     /** The ids under which a request may have something. Who was told that it waits has nothing under those before. */
     private static List<Long> former(Call c) {
-        List<Long> before = c.request.getAcquire().getInsteadOfList();
+        List<Long> before = c.request().getAcquire().getInsteadOfList();
         if (!c.sent) {
             return List.copyOf(before);
         }

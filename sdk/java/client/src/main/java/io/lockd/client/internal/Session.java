@@ -65,7 +65,7 @@ final class Session {
             return false;
         }
         number(c);
-        if (c.request.getExtend().getMayShorten()) {
+        if (c.extended != null && c.request().getExtend().getMayShorten()) {
             shortening(c);
         }
         rouse();
@@ -75,7 +75,7 @@ final class Session {
     /** Gives a call the next id and puts it into the queue. */
     void number(Call c) {
         nextId++;
-        c.request = c.request.toBuilder().setRequestId(nextId).build();
+        c.number(nextId);
         if (c.tracked()) {
             pending.put(nextId, c);
         }
@@ -101,7 +101,7 @@ final class Session {
 
     /** Says whether the server surely never sees a call that is given up. */
     private boolean disown(Call c) {
-        if (!c.request.hasAcquire()) {
+        if (!c.request().hasAcquire()) {
             return false;
         }
         if (c.sent) {
@@ -109,8 +109,8 @@ final class Session {
             return false;
         }
         if (c.seen) { // it asks for nothing any more, but has undone what it took before
-            Acquire now = c.request.getAcquire().toBuilder().setWait(Beats.duration(0)).build();
-            c.request = c.request.toBuilder().setAcquire(now).build();
+            Acquire.Builder now = c.request().getAcquire().toBuilder().setWait(Beats.duration(0));
+            c.ask(c.message().toBuilder().setAcquire(now));
             return false;
         }
         pending.remove(c.id()); // it stays in the queue, and is passed over
@@ -126,10 +126,10 @@ final class Session {
                 answer.complete(Answer.failed(no, true));
                 return;
             }
-            ScheduledFuture<?> late = engine.loop.after(engine.settings.answerNanos, () ->
+            Bounds.Bound late = engine.bounds.begin(() ->
                 abandon(c, Failure.of(Fault.NO_ANSWER, "the server did not answer in time")));
             c.then = a -> {
-                Loop.cancel(late);
+                late.cancel();
                 boolean unknown = a.failure() != null && !a.unsent() && a.failure().is(Fault.NO_ANSWER,
                     Fault.SESSION_OVER);
                 answer.complete(unknown ? a.missing(true) : a);
@@ -145,7 +145,7 @@ final class Session {
      * What is known to be refused: null is well. A lease that is too short would end here before the server said so.
      */
     private Failure refusal(Grant g, Call c, boolean mustBeFixed) {
-        Extend e = c.request.getExtend();
+        Extend e = c.request().getExtend();
         if (mustBeFixed && g.hold.auto) { // the server would make it fixed
             return Failure.of(Fault.AUTO_LEASE, "the lease is renewed by itself");
         }
@@ -278,7 +278,7 @@ final class Session {
      */
     private void shortening(Call c) {
         Hold h = c.extended.hold;
-        long lease = Beats.nanos(c.request.getExtend().getLease());
+        long lease = Beats.nanos(c.request().getExtend().getLease());
         lease = lease > 0 ? lease : ttl;
         h.shortening = c;
         long end = engine.loop.now() + lease - lease / 100 - 2_000_000L;
@@ -290,7 +290,7 @@ final class Session {
 
     /** Notes an Extend that was done. */
     void extended(Call c, Beats.Until until) {
-        Extend asked = c.request.getExtend();
+        Extend asked = c.request().getExtend();
         c.extended.hold.auto = !asked.hasLease();
         raise(c.extended.hold, until);
     }

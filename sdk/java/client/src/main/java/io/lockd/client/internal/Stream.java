@@ -342,10 +342,12 @@ public final class Stream extends ClientCall.Listener<SessionResponse> {
         }
     }
 
-    /** Has what is queued sent, together with what is queued until the loop comes to it. */
+    /** Has what is queued sent, with what is queued until the loop has nothing else to do: frames are fuller so. */
     void rouse() {
         if (!flushing) {
             flushing = true;
+            engine.loop.atEndOfTurn(this::flush);
+        } else if (session.queue.size() == MAX_BATCH) { // there may be much to do: those who ask for more do not wait
             engine.loop.execute(this::flush);
         }
     }
@@ -382,21 +384,20 @@ public final class Stream extends ClientCall.Listener<SessionResponse> {
         RequestBatch.Builder batch = null;
         int left = session.frameBytes() / 2; // the rest is for framing
         for (Call c = session.queue.peek(); c != null; c = session.queue.peek()) {
-            if (c.abandoned && !c.seen && c.request.hasAcquire()) {
+            if (c.abandoned && !c.seen && c.request().hasAcquire()) {
                 session.queue.poll();
                 continue;
             }
-            left -= c.request.getSerializedSize() + 8;
+            left -= c.message().getSerializedSize() + 8;
             if (first != null && (left < 0 || !batches || batch != null && batch.getRequestsCount() == MAX_BATCH)) {
                 break;
             }
             session.queue.poll();
-            c.sent = true;
             if (first == null) {
-                first = c.request;
+                first = c.send();
             } else {
                 batch = batch == null ? RequestBatch.newBuilder().addRequests(first) : batch;
-                batch.addRequests(c.request);
+                batch.addRequests(c.send());
             }
         }
         if (first == null && session.leaving) {
