@@ -135,7 +135,8 @@ func (a *App) examineGuard() []lock.Finding {
 		file.Remedy = "correct it: the log has all mistakes, and so has lockd --check-config"
 	case len(others) > 0:
 		file.Severity = lock.SeverityWarning
-		file.Detail = fmt.Sprintf("this replica has %s; others had another one some seconds ago: %s", digest, strings.Join(others, ", "))
+		file.Detail = fmt.Sprintf("this replica has %s; others had another one some seconds ago: %s",
+			digest, strings.Join(others, ", "))
 		file.Remedy = "give all replicas the same file; a new one is used some seconds after it is written"
 	}
 	keys := lock.Finding{

@@ -28,11 +28,14 @@ func TestPagesShowWhatIsThere(t *testing.T) {
 	second.queue("window")
 	b := w.login("ops-token")
 	for path, texts := range map[string][]string{
-		"/":                      {"public:door", "holder", "Longest wait", "2 locks"},
-		"/?prefix=win":           {"window", "for window", "!public:door"},
-		"/?prefix=nothing":       {"No lock that is asked for", `what happened to <bdi>nothing`, "/lock?name=nothing"},
-		"/?kind=read":            {"No lock that is asked for is held", "!what happened"},
-		"/?holder=first":         {"window", `Its session waits for</b> <a href="/lock?name=public%3Adoor"`, "!>for public:door", "only what sessions hold"},
+		"/":                {"public:door", "holder", "Longest wait", "2 locks"},
+		"/?prefix=win":     {"window", "for window", "!public:door"},
+		"/?prefix=nothing": {"No lock that is asked for", `what happened to <bdi>nothing`, "/lock?name=nothing"},
+		"/?kind=read":      {"No lock that is asked for is held", "!what happened"},
+		"/?holder=first": {
+			"window", `Its session waits for</b> <a href="/lock?name=public%3Adoor"`, "!>for public:door",
+			"only what sessions hold",
+		},
 		"/lock?name=public:door": {"for public:door", "Who waits", "first", "granted", "queued", "Release by force"},
 		"/sessions":              {"3 sessions", "holder", "second"},
 		"/sessions?client=fir":   {"1 session", "first", "!<bdi>second"},

@@ -28,7 +28,8 @@ func TestWhatAJobWaitsForIsToldOfAllItsSessions(t *testing.T) {
 		"/blockers": {
 			"/session?id=" + migrates, ">for schema<", "holds schema", "2 others behind it", "holds prod",
 			"1 other behind it, waits itself", `for <a href="/lock?name=schema">`,
-			"<b><bdi>other</bdi></b> waits for", "of <b><bdi>deploy</bdi></b> <span class=\"quiet\"><bdi>for prod</bdi></span> waits for", "it sticks here",
+			"<b><bdi>other</bdi></b> waits for", "it sticks here",
+			`of <b><bdi>deploy</bdi></b> <span class="quiet"><bdi>for prod</bdi></span> waits for`,
 			`<a href="/session?id=` + deploys + `"><bdi>deploy</bdi></a>`, "!secret-job",
 		},
 	} {

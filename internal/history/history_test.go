@@ -150,7 +150,6 @@ func TestLongTextsTakeNoMoreThanTheirShare(t *testing.T) {
 		if len(all) != events || own != longOnes {
 			t.Errorf("of %d events %d are long, want %d", len(all), own, longOnes)
 		}
-		all = nil
 		if got := heap() - before; got > most*events {
 			t.Errorf("an event takes %d bytes, want at most %d", got/events, most)
 		}

@@ -151,7 +151,8 @@ func (s *issuer) find(ctx context.Context, id string) ([]publicKey, error) {
 	}
 	set := s.set.Load()
 	if set == nil {
-		return nil, refused(ReasonKeysUnavailable, "the keys of the issuer of the token could not be had, the log of lockd says why; try again")
+		return nil, refused(ReasonKeysUnavailable,
+			"the keys of the issuer of the token could not be had, the log of lockd says why; try again")
 	}
 	if found := set.find(id); found != nil {
 		return found, nil
