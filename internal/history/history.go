@@ -3,9 +3,10 @@
 // # What it promises
 //
 // A Log has the last events, so many and no more, whatever they are about and however long their texts are. They are
-// copied into memory in which the collector has nothing to follow. It is used again: to add an event to a full Log takes
-// no memory, unless somebody reads or texts get longer. The mutex that this needs is held while some hundred bytes are
-// copied, so it can be done with any mutex held. It costs about as much as two reads of a clock. A long annotation is cut.
+// copied into memory in which the collector has nothing to follow. It is used again: to add an event to a full Log
+// takes no memory, unless somebody reads or texts get longer. The mutex that this needs is held while some hundred
+// bytes are copied, so it can be done with any mutex held. It costs about as much as two reads of a clock. A long
+// annotation is cut.
 //
 // # What it does not promise
 //
