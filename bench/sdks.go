@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"time"
 )
 
-// Where the programs of other languages are.
+// Where the program of Python is, and what it needs.
 const (
-	javaDir     = "java"
 	pythonBench = "../sdk/python/bench.py"
 	// pythonPath has the SDK and the stubs.
 	pythonPath = "../sdk/python/src:../api/gen/python"
@@ -20,14 +17,8 @@ const (
 	pythonVenv = "../.cache/pythonsdk/newest/bin/python"
 )
 
-// redissonName is that of the peer.
-const redissonName = "Redisson"
-
-// How long a JVM, and a Python, that has just started is left to become fast.
-const (
-	javaWarmUp   = 10 * time.Second // its compilers are still busy after half of that
-	pythonWarmUp = 500 * time.Millisecond
-)
+// pythonWarmUp is how long a Python that has just started is left to become fast.
+const pythonWarmUp = 500 * time.Millisecond
 
 // way is one to lock with a program of another language.
 type way struct {
@@ -47,6 +38,8 @@ var ways = []way{
 	{"Java: SDK", ours, 4, startJava, "lockd", false, redissonName},
 	{"Java: bare loop on the stubs", echoed, 4, startJava, "stubs", false, redissonName},
 	{redissonName, java, 4, startJava, "redisson", true, redissonName},
+	{"Java: SDK, virtual threads", ours, 4, startVirtual, "lockd", false, redissonVirtual},
+	{redissonVirtual, java, 4, startVirtual, "redisson", true, redissonVirtual},
 	{"Python: SDK", ours, 4, startPython, "lockd", false, redisPy},
 	{"Python: SDK, asyncio", ours, 4, startPython, "lockd.aio", false, redisPyAio},
 	{"Python: bare loop on the stubs", echoed, 4, startPython, "stubs", false, redisPy},
@@ -69,36 +62,6 @@ func (w way) open(ctx context.Context, e env) (p peer, t *told, err error) {
 	return peer{w.name, w.kind, w.commands, t.open}, t, nil
 }
 
-func startJava(ctx context.Context, peer, addr string) (*told, error) {
-	if err := buildJava(ctx); err != nil {
-		return nil, err
-	}
-	target := filepath.Join(javaDir, "pairs/target")
-	return startTold(javaWarmUp, nil, "java", "-cp",
-		filepath.Join(target, "classes")+":"+filepath.Join(target, "lib", "*"), "io.lockd.bench.Pairs", peer, addr)
-}
-
-// javaBuilt says that the program of Java was made by this process.
-var javaBuilt bool
-
-func buildJava(ctx context.Context) error {
-	if javaBuilt {
-		return nil
-	}
-	for _, program := range []string{"java", "mvn"} {
-		if _, err := exec.LookPath(program); err != nil {
-			return fmt.Errorf("%w; it comes with scripts/ensure java", err)
-		}
-	}
-	build := exec.CommandContext(ctx, "mvn", "--quiet", "--batch-mode", "--projects", "pairs", "--also-make", "package")
-	build.Dir = javaDir
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("mvn package: %w\n%s", err, out)
-	}
-	javaBuilt = true
-	return nil
-}
-
 func startPython(_ context.Context, peer, addr string) (*told, error) {
 	if _, err := os.Stat(pythonVenv); err != nil {
 		return nil, fmt.Errorf("%w; run: scripts/ensure pythonsdk", err)
@@ -115,6 +78,10 @@ func compareSDKs(ctx context.Context, e env, p plan) error {
 			continue
 		}
 		peer, program, err := w.open(ctx, e)
+		if errors.Is(err, errNoVirtual) {
+			fmt.Fprintln(os.Stderr, err)
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -159,20 +126,4 @@ func beside(r, other peerPairs) float64 {
 		all = append(all, r.runs[i].rate/other.runs[i].rate)
 	}
 	return median(all)
-}
-
-// startRedisson returns nil and why if there is no Java or no Maven.
-func startRedisson(ctx context.Context, e env) (t *told, missing string, err error) {
-	if t, err = startJava(ctx, "redisson", e.redis.addr); errors.Is(err, exec.ErrNotFound) {
-		return nil, err.Error(), nil
-	}
-	return t, "", err
-}
-
-// redissonPeer is Redisson as it is compared. If it is not there its name says why.
-func redissonPeer(t *told, missing string) peer {
-	if t == nil {
-		return peer{name: redissonName + ": " + missing, kind: java}
-	}
-	return peer{redissonName, java, 4, t.open}
 }

@@ -145,10 +145,15 @@ func TestLongTextsTakeNoMoreThanTheirShare(t *testing.T) {
 	}
 	takes := func(longOnes, most int) {
 		t.Helper()
-		all := names(l)
-		own := len(slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == "mine" }))
-		if len(all) != events || own != longOnes {
-			t.Errorf("of %d events %d are long, want %d", len(all), own, longOnes)
+		all, theirs := 0, 0
+		l.Each("", func(_ time.Time, e history.Event) {
+			all++
+			if strings.HasPrefix(e.Name, "theirs") {
+				theirs++
+			}
+		})
+		if all != events || theirs != longOnes {
+			t.Errorf("of %d events %d are long, want %d", all, theirs, longOnes)
 		}
 		if got := heap() - before; got > most*events {
 			t.Errorf("an event takes %d bytes, want at most %d", got/events, most)
@@ -160,8 +165,9 @@ func TestLongTextsTakeNoMoreThanTheirShare(t *testing.T) {
 	takes(events/2, (short+long)/2)
 	add(longest("theirs"), events)
 	takes(events, long)
-	add(event("mine"), events)
+	add(event("mine"), 2*events) // there is a little more memory than for so many
 	takes(0, short)
+	runtime.KeepAlive(l)
 }
 
 func TestALongAnnotationIsCut(t *testing.T) {
@@ -226,12 +232,13 @@ func TestALookIsThatOfAMoment(t *testing.T) {
 func TestAnEventIsAddedWithoutMemory(t *testing.T) {
 	l, now, e := history.New(1000), time.Now(), event("n")
 	e.Annotation = "x" + strings.Repeat("ä", 300)
-	add := func() { l.Add(now, e) }
-	for range 3000 { // it is full
-		add()
+	add := func() {
+		for range 3000 { // it is full
+			l.Add(now, e)
+		}
 	}
-	if allocs := testing.AllocsPerRun(1000, add); allocs != 0 {
-		t.Errorf("it takes %v allocations", allocs)
+	if allocs := testing.AllocsPerRun(100, add); allocs != 0 { // the first one does not count
+		t.Errorf("3000 take %v allocations", allocs)
 	}
 }
 

@@ -109,7 +109,7 @@ public final class Pairs {
         List<Callable<long[]>> tasks = new ArrayList<>();
         pairs.forEach(pair -> tasks.add(() -> call(pair, end)));
         LongStream all = LongStream.empty();
-        ExecutorService threads = Executors.newFixedThreadPool(callers);
+        ExecutorService threads = threads(callers);
         try {
             for (Future<long[]> times : threads.invokeAll(tasks)) {
                 all = LongStream.concat(all, Arrays.stream(times.get()));
@@ -120,6 +120,13 @@ public final class Pairs {
         long took = System.nanoTime() - began;
         long[] sorted = all.sorted().toArray();
         return sorted.length + " " + took + " " + quantile(sorted, 0.50) + " " + quantile(sorted, 0.99);
+    }
+
+    /** A thread for each caller: a virtual one if {@code -Dthreads=virtual} says so, for which Java must be of 21. */
+    private static ExecutorService threads(int callers) throws ReflectiveOperationException {
+        return "virtual".equals(System.getProperty("threads"))
+            ? (ExecutorService) Executors.class.getMethod("newVirtualThreadPerTaskExecutor").invoke(null)
+            : Executors.newFixedThreadPool(callers);
     }
 
     /** One caller: how long each of its pairs took. */
