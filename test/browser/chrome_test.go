@@ -192,12 +192,17 @@ const patience = 30 * time.Second
 // await waits until a script gives true.
 func (c *chrome) await(what, script string) {
 	c.t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	c.awaitFor(patience, what, script)
+}
+
+func (c *chrome) awaitFor(most time.Duration, what, script string) {
+	c.t.Helper()
+	for end := time.Now().Add(most); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if c.run(script) == "true" {
 			return
 		}
 	}
-	c.t.Fatalf("%s: not so after %v: %s\n%s", what, patience, script, c.run("document.body.innerText"))
+	c.t.Fatalf("%s: not so after %v: %s\n%s", what, most, script, c.run("document.body.innerText"))
 }
 
 // shows waits until the page has a text.
