@@ -16,17 +16,18 @@ from lockd.v1 import lock_pb2, session_service_pb2 as pb, session_service_pb2_gr
 
 LONG = Duration(seconds=60)
 VALID = lock_pb2.Validity(remaining=LONG)
+FRAME_BYTES = 1 << 16
 Hook = Callable[["Stream", pb.SessionRequest], object]
 """Is shown each request, before it is answered. If it returns something true nothing else answers."""
 
 
 class Stream:
-    """One stream. `asked` has all requests, in their order; `frames` how many came in each frame."""
+    """One stream. `asked` has all requests, in their order; `batches` how many came in each batch."""
 
     def __init__(self, server: Fake) -> None:
         self.server = server
         self.asked: list[pb.SessionRequest] = []
-        self.frames: list[int] = []
+        self.batches: list[int] = []
         self._out: queue.SimpleQueue[pb.SessionResponse | None] = queue.SimpleQueue()
 
     def send(self, request_id: int = 0, **message: Any) -> bool:
@@ -81,9 +82,9 @@ class Fake(rpc.SessionServiceServicer):
         def read() -> None:
             try:
                 for r in requests:
-                    several = r.batch.requests if r.HasField("batch") else [r]
-                    st.frames.append(len(several))
-                    for one in several:
+                    if r.HasField("batch"):
+                        st.batches.append(len(r.batch.requests))
+                    for one in r.batch.requests if r.HasField("batch") else [r]:
                         st.asked.append(one)
                         if not self.hook(st, one):
                             self.answer(st, one)
@@ -97,7 +98,9 @@ class Fake(rpc.SessionServiceServicer):
 
     def opened(self) -> pb.Opened:
         """What a lockd says first."""
-        limits = pb.Limits(name_bytes=512, holder_bytes=128, annotation_bytes=4096, max_hold=LONG)
+        limits = pb.Limits(
+            name_bytes=512, holder_bytes=128, annotation_bytes=4096, max_hold=LONG, frame_bytes=FRAME_BYTES
+        )
         second = Duration(seconds=1)
         return pb.Opened(session_id="s", resume_token="t", session_ttl=LONG, heartbeat_interval=second, limits=limits)
 

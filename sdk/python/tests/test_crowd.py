@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import PATIENCE
-from fake import Fake, Stream
+from fake import FRAME_BYTES, Fake, Stream
 
 import lockd
 import lockd.aio
@@ -82,9 +82,23 @@ def test_what_is_asked_in_one_turn_of_a_loop_goes_into_one_frame() -> None:
     async def test(c: lockd.aio.Client, fake: Fake) -> None:
         held = await asyncio.gather(*await crowd(c))
         assert [h.name for h in held] == [f"n{i}" for i in range(CROWD)]
-        assert fake.streams[0].frames.count(CROWD) == 1
+        assert fake.streams[0].batches.count(CROWD) == 1
 
     run(test, Fake())
+
+
+def test_frames_are_no_larger_than_the_server_allows() -> None:
+    async def test(c: lockd.aio.Client, fake: Fake) -> None:
+        note, names = "x" * 4096, ["x" * 500 + str(i) for i in range(80)]
+        with c._engine.mu:
+            tasks = [asyncio.create_task(c.lock(f"n{i}", annotation=note).acquire()) for i in range(CROWD)]
+            both = [asyncio.create_task(c.lock_all(names).acquire()) for _ in range(2)]
+            await asyncio.sleep(0)
+        await asyncio.gather(*tasks, *both)
+        fits = FRAME_BYTES // 2 // (len(note) + 300)
+        assert fake.streams[0].batches == [fits] * (CROWD // fits) + [CROWD % fits] * (CROWD % fits > 1)
+
+    run(test, Fake(), answer_timeout=PATIENCE)
 
 
 def test_answers_that_come_in_one_message_wake_the_loop_once() -> None:

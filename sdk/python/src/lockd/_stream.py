@@ -290,16 +290,23 @@ class Stream:
 
 def _packed(calls: list[Call], at: float, most: int) -> list[pb.SessionRequest]:
     """The messages of calls in as few frames as the server allows. `most` is half of what it does; the rest is for
-    framing."""
-    if len(calls) == 1:
-        return [calls[0].message(pb.SessionRequest, at)]
-    frames: list[pb.SessionRequest] = []
-    n = size = 0
+    framing, which one that needs more than half does without."""
+    groups: list[list[Call]] = []
+    room = 0
     for call in calls:
-        size += call.size
-        if not frames or size > most or n == _MOST_IN_A_FRAME:
-            frames.append(pb.SessionRequest())
-            n, size = 0, call.size
-        call.message(frames[-1].batch.requests.add, at)
-        n += 1
-    return frames
+        room -= call.size
+        if room < 0 or len(groups[-1]) == _MOST_IN_A_FRAME:
+            groups.append([])
+            room = max(most - call.size, 0)
+        groups[-1].append(call)
+    return [_frame(of, at) for of in groups]
+
+
+def _frame(calls: list[Call], at: float) -> pb.SessionRequest:
+    if len(calls) == 1:
+        return calls[0].message(pb.SessionRequest, at)
+    frame = pb.SessionRequest()
+    add = frame.batch.requests.add
+    for call in calls:
+        call.message(add, at)
+    return frame
