@@ -10,8 +10,12 @@ import org.junit.jupiter.api.Test;
 class DeadlinesTest {
     private static final Hold.Key KEY = new Hold.Key("name", 1, "#1");
 
+    private static Beats.Until told(long deadline) {
+        return new Beats.Until(deadline, false);
+    }
+
     private static Hold until(long deadline, long most) {
-        return new Hold(KEY, deadline, most, true);
+        return new Hold(KEY, told(deadline), most, true);
     }
 
     @Test
@@ -20,7 +24,7 @@ class DeadlinesTest {
         assertFalse(h.passed(99));
         assertTrue(h.passed(100));
         assertTrue(h.passed(50));
-        assertFalse(h.raise(200, 99));
+        assertFalse(h.raise(told(200), 99));
         assertTrue(h.passed(150));
         assertFalse(h.endedByMost());
     }
@@ -28,8 +32,8 @@ class DeadlinesTest {
     @Test
     void aDeadlineMovesLaterOnly() {
         Hold h = until(100, 0);
-        assertTrue(h.raise(200, 50));
-        assertTrue(h.raise(150, 60));
+        assertTrue(h.raise(told(200), 50));
+        assertTrue(h.raise(told(150), 60));
         assertEquals(200, h.end());
         assertFalse(h.passed(199));
     }
@@ -37,7 +41,7 @@ class DeadlinesTest {
     @Test
     void nothingIsLaterThanTheBoundOfAHold() {
         Hold h = until(100, 300);
-        assertTrue(h.raise(1_000, 50));
+        assertTrue(h.raise(told(1_000), 50));
         assertEquals(300, h.end());
         assertTrue(h.passed(300));
         assertTrue(h.endedByMost());
@@ -58,12 +62,12 @@ class DeadlinesTest {
         Hold h = until(1_000, 0);
         h.shortening = call();
         h.lower(200);
-        assertTrue(h.raise(5_000, 100));
+        assertTrue(h.raise(told(5_000), 100));
         assertEquals(200, h.end());
         h.lower(400);
         assertEquals(200, h.end());
         h.shortening = null;
-        assertTrue(h.raise(5_000, 100));
+        assertTrue(h.raise(told(5_000), 100));
         assertEquals(5_000, h.end());
     }
 
