@@ -1,7 +1,6 @@
 package io.lockd.client.internal;
 
 import io.netty.channel.EventLoopGroup;
-import io.netty.channel.IoHandlerFactory;
 import io.netty.channel.MultiThreadIoEventLoopGroup;
 import io.netty.channel.SingleThreadEventLoop;
 import io.netty.channel.nio.NioIoHandler;
@@ -19,12 +18,11 @@ final class Loop implements Executor {
     private volatile boolean over;
 
     Loop(String name) {
-        IoHandlerFactory network = NioIoHandler.newFactory();
         group = new MultiThreadIoEventLoopGroup(1, task -> {
             Thread thread = new FastThreadLocalThread(task, name); // what Netty keeps of it is found at once
             thread.setDaemon(true);
             return thread;
-        }, executor -> new Wakes(network.newHandler(executor)));
+        }, NioIoHandler.newFactory());
         loop = (SingleThreadEventLoop) group.next();
     }
 
