@@ -82,6 +82,29 @@ func TestAHoldIsBelievedAgainOnceItIsVerified(t *testing.T) {
 	})
 }
 
+// Whoever is granted the name next has it, also while holds are doubted: it may take it once more.
+func TestWhoIsGrantedAfterAForcedReleaseMayNest(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c, d, e := w.alive(), w.alive(), w.open()
+		named := of("job", lock.Exclusive)
+		named.Holder = "thread"
+		c.takeAs(named)
+		d.queueAs(named)
+		_, err := w.b.AnnounceForce(w.t.Context(), "job", session.Forced{By: "alice"})
+		must(w.t, err)
+		_, err = w.b.ForceRelease(w.t.Context(), "job", lock.Exclusive)
+		must(w.t, err)
+		d.grantedWithin(time.Second)
+		for range 3 {
+			time.Sleep(100 * time.Millisecond)
+			if g := d.tried(named); g.Count < 2 {
+				w.t.Errorf("got %+v, want one that nests", g)
+			}
+			e.refused(of("job", lock.Exclusive))
+		}
+	})
+}
+
 // A replica that hears nothing of the release was told that it would come.
 func TestATryElsewhereAfterAForcedReleaseAsksTheStore(t *testing.T) {
 	for _, how := range []string{"announced", "heard"} {
