@@ -83,8 +83,8 @@ func (b *Broker) withQueue(name string, f func(q *queue)) {
 	}
 }
 
-// dropIdleLocked forgets a queue that nobody needs. One whose holder is doubted is asked for as if nobody held it, and is
-// needed.
+// dropIdleLocked forgets a queue that nobody needs. One whose holder is doubted is asked for as if nobody held it, and
+// is needed.
 func (q *queue) dropIdleLocked() {
 	if q.holder == nil && q.Idle() && !q.driving && q.shard.queues[q.Name()] == q {
 		delete(q.shard.queues, q.Name())
