@@ -154,6 +154,23 @@ func TestATryAfterTheEndOfASessionIsGranted(t *testing.T) {
 	})
 }
 
+// Where no more may wait a try is refused by who holds the name, and not for the length of the queue.
+func TestATryBehindAFullQueueIsRefused(t *testing.T) {
+	cfg := testConfig()
+	cfg.Limits.QueueLength = 1
+	inWorldWith(t, cfg, func(w *world) {
+		c, d, e := w.open(), w.open(), w.open()
+		c.takeAs(permits(1, 1))
+		d.queueAs(permits(1, 0))
+		w.store.on("Acquire", slow(time.Second))
+		_, err := w.b.SetLimit(request.SetLimit{Name: "pool", Limit: 2}) // so that the store is asked for who waits
+		must(w.t, err)
+		e.refused(permits(1, 0))
+		w.store.well()
+		d.grantedWithin(2 * time.Second)
+	})
+}
+
 // A semaphore has more permits. Who waits takes its own, and a try what is left.
 func TestATryAfterALimitWasRaisedAsksTheStore(t *testing.T) {
 	inWorld(t, func(w *world) {
