@@ -101,11 +101,13 @@ func startWith(
 	return &server{t: t, lis: lis, conn: conn, admin: admin, srv: srv, b: b}
 }
 
-func dial(t testing.TB, to func(context.Context) (net.Conn, error)) *grpc.ClientConn {
-	conn, err := grpc.NewClient("passthrough:///bufconn",
+func dial(
+	t testing.TB, to func(context.Context) (net.Conn, error), more ...grpc.DialOption,
+) *grpc.ClientConn {
+	conn, err := grpc.NewClient("passthrough:///bufconn", append(more,
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return to(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)))
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)))...)
 	must(t, err)
 	return conn
 }

@@ -122,7 +122,8 @@ func TestFewListsOfAClientWaitToBeRead(t *testing.T) {
 		conn := dial(t, func(ctx context.Context) (net.Conn, error) {
 			c, err := s.lis.DialContext(ctx)
 			return &deaf{Conn: c, now: &off, over: make(chan struct{})}, err
-		})
+			// Windows that grow would fill the connection: then gRPC frees nothing until it is read or closed.
+		}, grpc.WithStaticConnWindowSize(1<<16))
 		defer func() { _ = conn.Close() }()
 		list := func(ctx context.Context, locks lockdv1.LockServiceClient) error {
 			_, err := locks.List(ctx, &lockdv1.ListRequest{PageSize: 1000})
