@@ -112,7 +112,7 @@ func (a *App) addr(i int) string {
 
 // Run serves until ctx ends or a part fails, then stops everything. It returns what went wrong, nil after a clean stop.
 func (a *App) Run(ctx context.Context) error {
-	tuneGC()
+	tuneGC(a.broker.HistoryBytes)
 	if a.ops != nil {
 		a.serve("ops", func() error { return a.ops.Serve(a.listeners[atOps]) })
 	}

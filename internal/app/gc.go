@@ -22,22 +22,30 @@ const (
 )
 
 // percentFor is the GOGC for so many bytes that it counts from: those that live in the heap, and what is read through
-// in stacks.
-func percentFor(base uint64) int {
+// in stacks. Those that are still have nothing that a collection follows, and let the heap grow by nothing: memory that
+// was not touched for long is slow, so a heap that grows for nothing costs more than its collections.
+func percentFor(base, still uint64) int {
 	if base == 0 {
 		return mostPercent
 	}
-	return int(min(max(headroom*100/base, leastPercent), mostPercent))
+	growth := min((base-min(still, base))*mostPercent/100, headroom)
+	return int(max(growth*100/base, leastPercent))
 }
 
-// tuneGC fits GOGC to the heap after each collection. The variable GOGC overrides it; GOMEMLIMIT bounds memory as ever.
-var tuneGC = sync.OnceFunc(func() {
-	if _, set := os.LookupEnv("GOGC"); set {
-		return
-	}
-	debug.SetGCPercent(mostPercent)
-	afterEachGC(func() { debug.SetGCPercent(percentFor(gcBase())) })
-})
+// tuned is for tuneGC, as there is one heap.
+var tuned sync.Once
+
+// tuneGC fits GOGC to the heap after each collection, still of which are without pointers and live for long. The
+// variable GOGC overrides it; GOMEMLIMIT bounds memory as ever.
+func tuneGC(still func() uint64) {
+	tuned.Do(func() {
+		if _, set := os.LookupEnv("GOGC"); set {
+			return
+		}
+		debug.SetGCPercent(mostPercent)
+		afterEachGC(func() { debug.SetGCPercent(percentFor(gcBase(), still())) })
+	})
+}
 
 // afterEachGC runs f after the next collection and after each later one, by way of something that nobody uses.
 func afterEachGC(f func()) {

@@ -10,20 +10,24 @@ import (
 
 func TestALargerHeapMayGrowByAPartOfItself(t *testing.T) {
 	for _, c := range []struct {
-		live uint64
-		want int
+		live, still uint64
+		want        int
 	}{
-		{0, 800},
-		{20 << 20, 800},
-		{48 << 20, 800},
-		{96 << 20, 400},
-		{192 << 20, 200},
-		{384 << 20, 100},
-		{768 << 20, 50},
-		{4 << 30, 50},
+		{0, 0, 800},
+		{20 << 20, 0, 800},
+		{48 << 20, 0, 800},
+		{96 << 20, 0, 400},
+		{192 << 20, 0, 200},
+		{384 << 20, 0, 100},
+		{768 << 20, 0, 50},
+		{4 << 30, 0, 50},
+		{20 << 20, 15 << 20, 200}, // by as much as 5 MiB
+		{20 << 20, 20 << 20, 50},
+		{20 << 20, 25 << 20, 50}, // that were taken since
+		{96 << 20, 15 << 20, 400},
 	} {
-		if got := percentFor(c.live); got != c.want {
-			t.Errorf("%d MiB: got %d, want %d", c.live>>20, got, c.want)
+		if got := percentFor(c.live, c.still); got != c.want {
+			t.Errorf("%d MiB, %d of them still: got %d, want %d", c.live>>20, c.still>>20, got, c.want)
 		}
 	}
 }

@@ -14,6 +14,9 @@ import (
 
 // What happens to a name is added to the history where it is decided. Package inspect reads that.
 
+// HistoryBytes is how much memory the history takes. It has no pointers.
+func (b *Broker) HistoryBytes() uint64 { return b.history.Bytes() }
+
 // toldOf is what the history tells of a client.
 func toldOf(c session.Client) *history.Client {
 	return &history.Client{Name: c.Name, Peer: c.Peer, Identity: c.Identity}

@@ -14,11 +14,9 @@
 package history
 
 import (
-	"math"
 	"slices"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/lockd-io/lockd/internal/lock"
 )
@@ -39,9 +37,6 @@ const (
 	MovedAway         // the session of a hold goes on at another replica
 	Resumed           // and has come from another one
 )
-
-// annotationBytes is how much is remembered of an annotation.
-const annotationBytes = 256
 
 // Event is one thing that happened to a name. What does not apply is zero.
 type Event struct {
@@ -79,7 +74,7 @@ type Log struct {
 	began  time.Time
 	events uint64
 
-	mu      sync.Mutex // guards the fields below, and what is behind the records and texts of chunks
+	mu      sync.Mutex // guards the fields below, and what is in chunks
 	added   uint64
 	ring    []chunk
 	looking int // how many read: what they see is not written to again
@@ -88,21 +83,8 @@ type Log struct {
 // chunkEvents is how many events a chunk has.
 const chunkEvents = 256
 
-// chunk has events, one behind the other.
-type chunk struct {
-	records []record
-	texts   []byte // all of theirs
-}
-
-// record is an event without pointers.
-type record struct {
-	at, waited, held, lease time.Duration // at is since the Log began
-	fence                   lock.Fence
-	permits                 uint32
-	kind                    lock.Kind
-	what                    What
-	lengths                 [9]uint16 // of its texts
-}
+// chunk has the records of events, one behind the other.
+type chunk []byte
 
 // New is a Log of so many events; nil if there are to be none.
 func New(events int) *Log {
@@ -117,94 +99,75 @@ func (l *Log) Add(at time.Time, e Event) {
 	if l == nil {
 		return
 	}
-	var who Client
-	if e.Client != nil {
-		who = *e.Client
-	}
-	var why Why
-	if e.Why != nil {
-		why = *e.Why
-	}
-	texts := [...]string{
-		e.Name, string(e.Owner), cut(e.Annotation, annotationBytes), who.Name, who.Peer, who.Identity,
-		why.Cause, why.By, why.Text,
-	}
-	r := record{
-		at: at.Sub(l.began), waited: e.Waited, held: e.Held, lease: e.Lease, fence: e.Fence, permits: e.Permits,
-		kind: e.Kind, what: e.What,
-	}
+	since := at.Sub(l.began)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.chunkLocked()
-	all := c.texts
-	for i, t := range texts {
-		if t == "" {
-			continue
-		}
-		if len(t) > math.MaxUint16 {
-			t = cut(t, math.MaxUint16)
-		}
-		r.lengths[i] = uint16(len(t))
-		all = append(all, t...)
-	}
-	c.records, c.texts = append(c.records, r), all
+	*c = appendRecord(*c, since, &e)
 	l.added++
-}
-
-// cut is as much of a text as has so many bytes.
-func cut(text string, bytes int) string {
-	if len(text) <= bytes {
-		return text
-	}
-	for bytes > 0 && !utf8.RuneStart(text[bytes]) {
-		bytes--
-	}
-	return text[:bytes]
 }
 
 // chunkOf is the chunk of an event.
 func chunkOf(ring []chunk, number uint64) *chunk { return &ring[number/chunkEvents%uint64(len(ring))] }
 
-// chunkLocked is the chunk for the next event. The oldest one is used again, unless somebody reads, or it has room for
-// much longer texts than there are now.
+// chunkLocked is the chunk for the next event. The oldest one is used again, unless somebody reads, or texts are longer
+// or much shorter now.
 func (l *Log) chunkLocked() *chunk {
 	c := chunkOf(l.ring, l.added)
 	if l.added%chunkEvents > 0 {
 		return c
 	}
-	usual := chunkEvents
+	var usual int
 	if l.added > 0 {
-		usual = len(chunkOf(l.ring, l.added-1).texts)
+		usual = len(*chunkOf(l.ring, l.added-1))
 	}
-	if c.records == nil || l.looking > 0 || cap(c.texts) > 2*usual {
-		*c = chunk{make([]record, 0, chunkEvents), make([]byte, 0, usual+usual/8)}
+	if l.looking > 0 || cap(*c) < usual || cap(*c) > 2*usual {
+		*c = make(chunk, 0, usual+usual/16)
 	}
-	c.records, c.texts = c.records[:0], c.texts[:0]
+	*c = (*c)[:0]
 	return c
+}
+
+// Bytes is how much memory the Log has taken for events.
+func (l *Log) Bytes() (n uint64) {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.ring {
+		n += uint64(cap(c))
+	}
+	return n
 }
 
 // Of calls f with each event of a name, in the order in which they were added.
 func (l *Log) Of(name string, f func(at time.Time, e Event)) {
-	l.each(func(number uint64, r *record, texts []byte) {
-		if string(texts[:r.lengths[0]]) == name {
-			f(l.began.Add(r.at), r.event(number, string(texts)))
+	l.each(func(number uint64, r record) {
+		if string(r.name()) == name {
+			f(l.began.Add(r.duration(atTime)), r.event(number))
 		}
 	})
 }
 
-// Each calls f with each event of names that begin with prefix, in the order in which they were added: with its figures
-// and its name alone.
-func (l *Log) Each(prefix string, f func(at time.Time, e Event)) {
-	l.each(func(_ uint64, r *record, texts []byte) {
-		name := texts[:r.lengths[0]]
-		if len(name) >= len(prefix) && string(name[:len(prefix)]) == prefix {
-			f(l.began.Add(r.at), Event{Name: string(name), What: r.what, Waited: r.waited, Held: r.held})
+// Use is what an event tells of how its name is used.
+type Use struct {
+	Name         []byte // of this call only
+	What         What
+	Waited, Held time.Duration
+}
+
+// Each calls f with each event of names that begin with prefix, in the order in which they were added.
+func (l *Log) Each(prefix string, f func(at time.Time, u Use)) {
+	l.each(func(_ uint64, r record) {
+		if name := r.name(); len(name) >= len(prefix) && string(name[:len(prefix)]) == prefix {
+			f(l.began.Add(r.duration(atTime)), Use{name, r.what(), r.duration(atWaited), r.duration(atHeld)})
 		}
 	})
 }
 
-// each calls f with each event that there is now, and its texts. Those who add do not wait for it.
-func (l *Log) each(f func(number uint64, r *record, texts []byte)) {
+// each calls f with each event that there is now. Those who add do not wait for it.
+func (l *Log) each(f func(number uint64, r record)) {
 	if l == nil {
 		return
 	}
@@ -213,18 +176,13 @@ func (l *Log) each(f func(number uint64, r *record, texts []byte)) {
 	l.looking++
 	l.mu.Unlock()
 	defer l.looked()
-	first := added - min(added, l.events)
-	for n := first - first%chunkEvents; n < added; {
-		c := chunkOf(ring, n)
-		texts := c.texts
-		for i := range c.records {
-			r := &c.records[i]
-			own := texts[:r.size()]
-			texts = texts[len(own):]
-			if n >= first {
-				f(n, r, own)
+	oldest := added - min(added, l.events)
+	for n := oldest - oldest%chunkEvents; n < added; {
+		for c := *chunkOf(ring, n); len(c) > 0; n++ {
+			var r record
+			if r, c = first(c); n >= oldest {
+				f(n, r)
 			}
-			n++
 		}
 	}
 }
@@ -235,33 +193,6 @@ func (l *Log) looked() {
 	l.looking--
 }
 
-// size is how many bytes its texts have.
-func (r *record) size() (n int) {
-	for _, l := range r.lengths {
-		n += int(l)
-	}
-	return n
-}
-
-// event is the event of a record.
-func (r *record) event(number uint64, texts string) Event {
-	var all [len(r.lengths)]string
-	for i, n := range r.lengths {
-		all[i], texts = texts[:n], texts[n:]
-	}
-	e := Event{
-		Name: all[0], Owner: lock.Owner(all[1]), Annotation: all[2], Fence: r.fence, Waited: r.waited, Held: r.held,
-		Lease: r.lease, Permits: r.permits, Kind: r.kind, What: r.what, Number: number,
-	}
-	if who := (Client{all[3], all[4], all[5]}); who != (Client{}) {
-		e.Client = &who
-	}
-	if why := (Why{all[6], all[7], all[8]}); why != (Why{}) {
-		e.Why = &why
-	}
-	return e
-}
-
 // Reaches is from when on all events are there.
 func (l *Log) Reaches() time.Time {
 	l.mu.Lock()
@@ -270,5 +201,9 @@ func (l *Log) Reaches() time.Time {
 		return l.began
 	}
 	oldest := l.added - l.events
-	return l.began.Add(chunkOf(l.ring, oldest).records[oldest%chunkEvents].at)
+	c := *chunkOf(l.ring, oldest)
+	for range oldest % chunkEvents {
+		_, c = first(c)
+	}
+	return l.began.Add(record(c).duration(atTime))
 }

@@ -1,6 +1,7 @@
 package history_test
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"reflect"
@@ -19,7 +20,7 @@ import (
 
 // names are those of all events.
 func names(l *history.Log) (all []string) {
-	l.Each("", func(_ time.Time, e history.Event) { all = append(all, e.Name) })
+	l.Each("", func(_ time.Time, u history.Use) { all = append(all, string(u.Name)) })
 	return all
 }
 
@@ -40,9 +41,9 @@ func TestALogHasTheLastEventsAndKnowsSinceWhen(t *testing.T) {
 		if got := names(l); !slices.Equal(got, []string{"1", "2", "3"}) || l.Reaches().Sub(began) != 2*time.Second {
 			t.Errorf("after that it has %v since %v", got, l.Reaches().Sub(began))
 		}
-		l.Each("", func(at time.Time, e history.Event) {
-			if want := fmt.Sprint(at.Sub(began).Seconds() - 1); e.Name != want {
-				t.Errorf("%s is of %v", e.Name, at.Sub(began))
+		l.Each("", func(at time.Time, u history.Use) {
+			if want := fmt.Sprint(at.Sub(began).Seconds() - 1); string(u.Name) != want {
+				t.Errorf("%s is of %v", u.Name, at.Sub(began))
 			}
 		})
 	})
@@ -118,7 +119,7 @@ func TestThoseOfAPrefixAreFound(t *testing.T) {
 	}
 	for prefix, want := range map[string][]string{"ab": {"ab", "abc"}, "ba": {"ba"}, "abcd": nil, "aa": nil} {
 		var got []string
-		l.Each(prefix, func(_ time.Time, e history.Event) { got = append(got, e.Name) })
+		l.Each(prefix, func(_ time.Time, u history.Use) { got = append(got, string(u.Name)) })
 		if !slices.Equal(got, want) {
 			t.Errorf("with %q begin %q", prefix, got)
 		}
@@ -146,9 +147,9 @@ func TestLongTextsTakeNoMoreThanTheirShare(t *testing.T) {
 	takes := func(longOnes, most int) {
 		t.Helper()
 		all, theirs := 0, 0
-		l.Each("", func(_ time.Time, e history.Event) {
+		l.Each("", func(_ time.Time, u history.Use) {
 			all++
-			if strings.HasPrefix(e.Name, "theirs") {
+			if bytes.HasPrefix(u.Name, []byte("theirs")) {
 				theirs++
 			}
 		})
@@ -217,9 +218,9 @@ func TestALookIsThatOfAMoment(t *testing.T) {
 	}
 	fill("old", events)
 	looked := 0
-	l.Each("", func(_ time.Time, e history.Event) {
-		if e.Name != "old" {
-			t.Fatalf("the %d. event is of %q", looked, e.Name)
+	l.Each("", func(_ time.Time, u history.Use) {
+		if string(u.Name) != "old" {
+			t.Fatalf("the %d. event is of %q", looked, u.Name)
 		}
 		looked++
 		fill("new", 10)
@@ -268,7 +269,7 @@ func BenchmarkLook(b *testing.B) {
 	})
 	b.Run("of all", func(b *testing.B) {
 		for b.Loop() {
-			l.Each("", func(time.Time, history.Event) {})
+			l.Each("", func(time.Time, history.Use) {})
 		}
 	})
 }

@@ -90,8 +90,11 @@ func (u usage) part(took, age time.Duration) float64 {
 }
 
 // add counts an event of the period.
-func (u usage) add(e history.Event, age time.Duration) {
-	b := u.of(e.Name)
+func (u usage) add(e history.Use, age time.Duration) {
+	b := u.byName[string(e.Name)] // most are there, and then no text is made
+	if b == nil {
+		b = u.of(string(e.Name))
+	}
 	switch e.What {
 	case history.Granted:
 		b.Turnover += 1 / u.window.Seconds()
@@ -129,7 +132,7 @@ func (d *Inspector) busiest(q Question) Knowledge {
 		u.window = min(u.window, k.Memory.Reach)
 	}
 	now := time.Now()
-	d.History.Each(q.Filter.Prefix, func(at time.Time, e history.Event) {
+	d.History.Each(q.Filter.Prefix, func(at time.Time, e history.Use) {
 		if age := now.Sub(at); age <= u.window {
 			u.add(e, age)
 		}
