@@ -12,55 +12,81 @@ import (
 // historyCommand is the argument that measures what it costs to remember events.
 const historyCommand = "history"
 
-// runHistory compares the same lockd with no events and with as many as it remembers by default.
+// runHistory compares the same lockd with no events, with as many as it remembers by default, and once more with no
+// events: so far apart are those that do not differ. Two processes of one program may differ by 5 % for as long as they
+// live, so they are started anew several times.
 func runHistory(args []string) error {
 	flags := flag.NewFlagSet("bench history", flag.ExitOnError)
-	run := flags.Duration("run", 2*time.Second, "how long each is measured in a round")
-	rounds := flags.Int("rounds", 15, "how often; the median counts")
-	within := flags.Duration("timeout", 15*time.Minute, "give up after this time")
+	run := flags.Duration("run", time.Second, "how long each is measured in a round")
+	rounds := flags.Int("rounds", 4, "how often they are measured in turns, by one start")
+	starts := flags.Int("starts", 8, "how often they are started; the median of all rounds counts")
+	within := flags.Duration("timeout", 20*time.Minute, "give up after this time")
 	_ = flags.Parse(args) // it exits
 	p := plan{rounds: *rounds, warmUp: full.warmUp, run: *run}
 	return withServers(*within, func(ctx context.Context, redis *process, program *program) error {
-		return measureHistory(ctx, redis, program, p)
+		e := env{redis: redis}
+		printMachine(ctx, e)
+		all := make(map[int][]peerPairs)
+		for range *starts {
+			if err := measureHistory(ctx, e, program, p, all); err != nil {
+				return err
+			}
+		}
+		printHistory(all)
+		return nil
 	})
 }
 
-func measureHistory(ctx context.Context, redis *process, program *program, p plan) error {
-	var both []peer
+// historyCallers are how many callers history is measured with.
+var historyCallers = []int{1, 64, manyCallers}
+
+// measureHistory adds the rounds of one start.
+func measureHistory(ctx context.Context, e env, program *program, p plan, all map[int][]peerPairs) error {
+	var peers []peer
 	for _, of := range []struct {
 		name    string
 		setting []string
 	}{
 		{"no events", []string{"LOCKD_REDIS_PREFIX=a:", "LOCKD_HISTORY_EVENTS=0"}},
 		{"history", []string{"LOCKD_REDIS_PREFIX=b:"}}, // no replicas of each other
+		{"no events, again", []string{"LOCKD_REDIS_PREFIX=c:", "LOCKD_HISTORY_EVENTS=0"}},
 	} {
-		lockd, err := program.start(redis.addr, of.setting...)
+		lockd, err := program.start(e.redis.addr, of.setting...)
 		if err != nil {
 			return err
 		}
 		defer lockd.stop()
-		both = append(both, peer{of.name, ours, 4, func(env, int) (locker, error) {
+		peers = append(peers, peer{of.name, ours, 4, func(env, int) (locker, error) {
 			l, err := sessionsOf(1, func(int) (*client.Client, error) { return client.Dial(lockd.addr) })
 			return elsewhere{locker: l, lockd: []*process{lockd}}, err
 		}})
 	}
-	e := env{redis: redis}
-	printMachine(ctx, e)
-	return compareHistory(ctx, e, p, both)
-}
-
-func compareHistory(ctx context.Context, e env, p plan, both []peer) error {
-	short := newTable("callers", "pairs/s / no events", "CPU of lockd", "wanted, pairs/s")
-	for _, callers := range []int{1, 64, manyCallers} {
-		r, err := comparePairs(ctx, e, p, both, callers)
+	for _, callers := range historyCallers {
+		r, err := comparePairs(ctx, e, p, peers, callers)
 		if err != nil {
 			return err
 		}
+		if all[callers] == nil {
+			all[callers] = r
+			continue
+		}
+		for i, sum := range all[callers] {
+			all[callers][i].runs = append(sum.runs, r[i].runs...)
+		}
+	}
+	return nil
+}
+
+func printHistory(all map[int][]peerPairs) {
+	short := newTable("callers", "peer", "pairs/s / no events", "CPU of lockd", "wanted, pairs/s")
+	for _, callers := range historyCallers {
+		r := all[callers]
 		printPairs("Lock + unlock", callers, r)
-		short.add(strconv.Itoa(callers),
-			ratio(besides(r[1], r[0], func(r pairResult) float64 { return r.rate })),
-			ratio(besides(r[1], r[0], func(r pairResult) float64 { return float64(r.cpu.lockd) })), "at least 0.98")
+		for _, other := range r[1:] {
+			short.add(strconv.Itoa(callers), other.peer.name,
+				ratio(besides(other, r[0], func(r pairResult) float64 { return r.rate })),
+				ratio(besides(other, r[0], func(r pairResult) float64 { return float64(r.cpu.lockd) })), "at least 0.98")
+		}
 	}
 	short.print()
-	return nil
 }
