@@ -5,8 +5,8 @@
 // A Log has the last events, so many and no more, whatever they are about and however long their texts are. They are
 // copied into memory in which the collector has nothing to follow. It is used again: to add an event to a full Log
 // takes no memory, unless somebody reads or texts get longer. The mutex that this needs is held while some hundred
-// bytes are copied, so it can be done with any mutex held. It costs about as much as two reads of a clock. A long
-// annotation is cut.
+// bytes are copied, and after 256 events all of theirs, so it can be done with any mutex held. It costs about as much
+// as two reads of a clock. A long annotation is cut.
 //
 // # What it does not promise
 //
@@ -74,8 +74,9 @@ type Log struct {
 	began  time.Time
 	events uint64
 
-	mu      sync.Mutex // guards the fields below, and what is in chunks
+	mu      sync.Mutex // guards the fields below
 	added   uint64
+	last    chunk // is added to; it is always the same memory, as memory that was not touched for a second is slow
 	ring    []chunk
 	looking int // how many read: what they see is not written to again
 }
@@ -91,7 +92,7 @@ func New(events int) *Log {
 	if events == 0 {
 		return nil
 	}
-	return &Log{began: time.Now(), events: uint64(events), ring: make([]chunk, events/chunkEvents+2)}
+	return &Log{began: time.Now(), events: uint64(events), ring: make([]chunk, events/chunkEvents+1)}
 }
 
 // Add adds what happened at a time.
@@ -102,39 +103,37 @@ func (l *Log) Add(at time.Time, e Event) {
 	since := at.Sub(l.began)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := l.chunkLocked()
-	*c = appendRecord(*c, since, &e)
-	l.added++
+	l.last = appendRecord(l.last, since, &e)
+	if l.added++; l.added%chunkEvents == 0 {
+		l.keepLocked()
+	}
 }
 
-// chunkOf is the chunk of an event.
-func chunkOf(ring []chunk, number uint64) *chunk { return &ring[number/chunkEvents%uint64(len(ring))] }
-
-// chunkLocked is the chunk for the next event. The oldest one is used again, unless somebody reads, or texts are longer
-// or much shorter now.
-func (l *Log) chunkLocked() *chunk {
-	c := chunkOf(l.ring, l.added)
-	if l.added%chunkEvents > 0 {
-		return c
+// keepLocked keeps the last chunk, as it is full, in the place of the oldest. Its memory is used again, unless somebody
+// reads, or texts are longer or much shorter now.
+func (l *Log) keepLocked() {
+	c, size := l.chunkOf(l.added-1), len(l.last)
+	if l.looking > 0 || cap(*c) < size || cap(*c) > 2*size {
+		*c = make(chunk, 0, size+size/16)
 	}
-	var usual int
-	if l.added > 0 {
-		usual = len(*chunkOf(l.ring, l.added-1))
+	*c = append((*c)[:0], l.last...)
+	if cap(l.last) > 4*size {
+		l.last = nil
 	}
-	if l.looking > 0 || cap(*c) < usual || cap(*c) > 2*usual {
-		*c = make(chunk, 0, usual+usual/16)
-	}
-	*c = (*c)[:0]
-	return c
+	l.last = l.last[:0]
 }
+
+// chunkOf is the chunk of an event, if it is full.
+func (l *Log) chunkOf(number uint64) *chunk { return &l.ring[number/chunkEvents%uint64(len(l.ring))] }
 
 // Bytes is how much memory the Log has taken for events.
-func (l *Log) Bytes() (n uint64) {
+func (l *Log) Bytes() uint64 {
 	if l == nil {
 		return 0
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	n := uint64(cap(l.last))
 	for _, c := range l.ring {
 		n += uint64(cap(c))
 	}
@@ -171,20 +170,31 @@ func (l *Log) each(f func(number uint64, r record)) {
 	if l == nil {
 		return
 	}
-	l.mu.Lock()
-	ring, added := slices.Clone(l.ring), l.added
-	l.looking++
-	l.mu.Unlock()
+	chunks, first, oldest := l.look()
 	defer l.looked()
-	oldest := added - min(added, l.events)
-	for n := oldest - oldest%chunkEvents; n < added; {
-		for c := *chunkOf(ring, n); len(c) > 0; n++ {
+	n := first
+	for _, c := range chunks {
+		for ; len(c) > 0; n++ {
 			var r record
-			if r, c = first(c); n >= oldest {
+			if r, c = c.next(); n >= oldest {
 				f(n, r)
 			}
 		}
 	}
+}
+
+// look is the chunks that there are now, the number of their first event, and that of the oldest one that counts. Call
+// looked when they were read.
+func (l *Log) look() (chunks []chunk, first, oldest uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.looking++
+	oldest = l.added - min(l.added, l.events)
+	first = oldest - oldest%chunkEvents
+	for n := first; n+chunkEvents <= l.added; n += chunkEvents {
+		chunks = append(chunks, *l.chunkOf(n))
+	}
+	return append(chunks, slices.Clone(l.last)), first, oldest
 }
 
 func (l *Log) looked() {
@@ -201,9 +211,12 @@ func (l *Log) Reaches() time.Time {
 		return l.began
 	}
 	oldest := l.added - l.events
-	c := *chunkOf(l.ring, oldest)
+	c := l.last
+	if oldest/chunkEvents < l.added/chunkEvents {
+		c = *l.chunkOf(oldest)
+	}
 	for range oldest % chunkEvents {
-		_, c = first(c)
+		_, c = c.next()
 	}
 	return l.began.Add(record(c).duration(atTime))
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// A record is an event as bytes: figures of fixed lengths, its name, and its other texts, each behind its length. It is
-// one piece, as memory that was not touched for a second is slow.
+// A record is an event as bytes: figures of fixed lengths, its name, and its other texts, each behind its length.
 
 // Where the figures are in a record.
 const (
@@ -85,10 +84,10 @@ func cut(text string, bytes int) string {
 	return text[:bytes]
 }
 
-// first is the first one of records, and what is behind it.
-func first(records []byte) (r record, rest []byte) {
-	size := order.Uint32(records[atSize:])
-	return records[:size], records[size:]
+// next is the first record of a chunk, and what is behind it.
+func (c chunk) next() (r record, rest chunk) {
+	size := order.Uint32(c[atSize:])
+	return record(c[:size]), c[size:]
 }
 
 func (r record) what() What                       { return What(r[atWhat]) }
