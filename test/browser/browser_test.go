@@ -56,6 +56,9 @@ func TestEachPageInABrowser(t *testing.T) {
 	w.fill("limit", "3")
 	w.click("form:has(#limit) button")
 	w.shows("The limit is set")
+	if w.run("location.search") != "?name=pool" {
+		t.Error("it would be said again by a page that is loaded again")
+	}
 
 	// Those who wait for each other.
 	w.lock(deploy, "a")

@@ -9,6 +9,13 @@ let stop = null; // of the stream
 let heard = 0; // when
 let tick = 1000; // how often something is heard, in ms
 
+// What came of an act is said once, and not again by the same page or its address.
+const address = new URL(location);
+if (address.searchParams.has('said')) {
+  address.searchParams.delete('said');
+  history.replaceState(null, '', address);
+}
+
 // The page is live, or lost: then what it shows is old.
 function say(kind, text) {
   live.classList.toggle('old', kind !== 'live');
