@@ -105,6 +105,7 @@ func (c *conn) alone(id uint64, m *lockdv1.SessionRequest) {
 		c.beat = sentAt(time.Now(), c.beat, s.TTL())
 		s.Heartbeat(id, r.Heartbeat.GetSentId())
 	case *lockdv1.SessionRequest_Goodbye:
+		c.parted = true
 		s.Goodbye()
 	case *lockdv1.SessionRequest_Cancel:
 		s.Cancel(id, r.Cancel.GetTargetId())

@@ -113,7 +113,7 @@ type conn struct {
 	use    *limits.Use   // what its client has; nil if that is not counted
 	came   chan struct{} // closed when the first message came, or none will
 	opened chan error    // size 1: the outcome of Open, after which the fields below are set
-	closed chan error    // size 1: why the reader ended; nil after a clean half-close
+	closed chan error    // size 1: why the reader ended; nil after Goodbye
 
 	sess    *broker.Session
 	lost    []session.Lost // of those that it named to go on with
@@ -126,6 +126,7 @@ type conn struct {
 	piece  []request.Request // collected from the message at hand, in buffer
 	buffer *[pieceSize]request.Request
 	beat   time.Time // about when the last heartbeat was sent, or Open
+	parted bool      // Goodbye came
 
 	// Of the writer.
 	last  chan *lockdv1.SessionResponse // size 1: what is to be sent last, or nil; closed when the stream is over
@@ -151,11 +152,12 @@ func (c *conn) read() {
 		c.awaitReading()
 		if err := c.stream.RecvMsg(&r); err != nil {
 			if errors.Is(err, io.EOF) {
-				err = nil
-				c.sess.Goodbye()
-			} else {
-				c.broke(err)
+				err = errNoGoodbye
 			}
+			if c.parted {
+				err = nil
+			}
+			c.broke(err)
 			c.closed <- err
 			return
 		}
@@ -165,7 +167,12 @@ func (c *conn) read() {
 	}
 }
 
-// broke takes the stream from the session. A client that was not told its token cannot come back.
+// errNoGoodbye: that is a break, as any other. gRPC for Node does so for a program that cancels its call, and when a
+// keepalive fails.
+var errNoGoodbye = errors.New("the client closed its side of the stream without Goodbye")
+
+// broke takes the stream from the session, unless that has ended. A client that was not told its token cannot come
+// back.
 func (c *conn) broke(err error) {
 	if c.resumed || c.greeted.Load() {
 		c.sess.Detach(err)

@@ -80,6 +80,31 @@ func TestTheEndOfAStreamReleasesAllIfItIsAskedTo(t *testing.T) {
 	}
 }
 
+// The stream of a program that cancels its call is half-closed by gRPC for Node. It may still trust its lock.
+func TestAHalfCloseIsNoGoodbye(t *testing.T) {
+	for name, features := range map[string][]lockdv1.Feature{"comes back": comesBack, "does not": nil} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(s *server) {
+				a := s.open(&lockdv1.Open{Features: features, SessionTtl: seconds(9)})
+				held := a.take(1, "job").GetHolds()[0]
+				must(t, a.CloseSend())
+				if err := a.end(); !errors.Is(err, io.EOF) {
+					t.Errorf("got %v, want a clean end", err)
+				}
+				b := s.open(&lockdv1.Open{SessionTtl: seconds(9)})
+				if b.ask(1, &acq{Name: "job"}).GetQueued() == nil {
+					t.Fatal("somebody else has the lock, which its holder may trust")
+				}
+				if features != nil {
+					if got := s.open(a.resume(2, 1, held)).opened; len(got.GetResumed()) != 1 {
+						t.Errorf("it came back to %v", got)
+					}
+				}
+			})
+		})
+	}
+}
+
 func TestASilentClientIsToldWhy(t *testing.T) {
 	inBubble(t, func(s *server) {
 		c := s.open(&lockdv1.Open{SessionTtl: seconds(3)})

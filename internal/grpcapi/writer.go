@@ -1,6 +1,7 @@
 package grpcapi
 
 import (
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -36,6 +37,9 @@ func (c *conn) serve() error {
 				return err
 			}
 		case err := <-c.closed:
+			if errors.Is(err, errNoGoodbye) {
+				return nil // it may still be read, but there is nothing to say
+			}
 			if err != nil {
 				return err
 			}
@@ -51,6 +55,9 @@ func (c *conn) finish(writing bool) error {
 	timer := time.NewTimer(flushTime)
 	defer timer.Stop()
 	cause := c.sess.Cause()
+	if errors.Is(cause, errNoGoodbye) {
+		return nil
+	}
 	c.auditEnd(cause)
 	var last *lockdv1.SessionResponse
 	if cause != nil {

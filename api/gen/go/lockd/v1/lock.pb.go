@@ -230,9 +230,8 @@ func (x *Hold) GetAcquiredBy() uint64 {
 	return 0
 }
 
-// Validity says how long a lease can be trusted. A client adds remaining to the moment at which the message
-// arrived; a careful one adds anchor_age + remaining to the moment at which it *sent* the heartbeat that anchor
-// names, which also covers the time that the message was under way.
+// Validity says how long a lease can be trusted. A client adds anchor_age + remaining to the moment at which it sent the
+// heartbeat that anchor names, which also covers the time that this message was under way.
 type Validity struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The time left when the message was written.

@@ -75,7 +75,7 @@ func (Feature) EnumDescriptor() ([]byte, []int) {
 	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{0}
 }
 
-// OnDisconnect says what becomes of the leases when the stream ends without Goodbye or a clean half-close.
+// OnDisconnect says what becomes of the leases when the stream ends without Goodbye.
 type OnDisconnect int32
 
 const (

@@ -5,6 +5,7 @@ import io.grpc.ManagedChannel;
 import io.grpc.ManagedChannelBuilder;
 import io.grpc.stub.StreamObserver;
 import io.lockd.v1.Acquire;
+import io.lockd.v1.Goodbye;
 import io.lockd.v1.Heartbeat;
 import io.lockd.v1.Hold;
 import io.lockd.v1.Open;
@@ -70,6 +71,7 @@ public final class Client implements StreamObserver<SessionResponse> {
 
   private synchronized void finish() {
     clock.shutdownNow();
+    requests.onNext(SessionRequest.newBuilder().setGoodbye(Goodbye.getDefaultInstance()).build());
     requests.onCompleted(); // that was all: the server ends the session and the stream
   }
 
