@@ -6,6 +6,7 @@
 //	default   its value if nothing sets it; without this tag it is zero
 //	min, max  the least and the most that is allowed
 //	oneof     the words that are allowed
+//	flag      what the flag is for that sets the key, log.level by --log-level; without this tag there is none
 //
 // A key of several words is a list in the file; a variable or a flag has them with commas between.
 //
@@ -27,18 +28,18 @@ import (
 // Config is everything that can be configured.
 type Config struct {
 	// Each is HOST:PORT, or unix:/PATH for a socket of this machine.
-	Listen      string `key:"listen" default:":7420"`                // where clients connect
-	OpsListen   string `key:"ops_listen" default:":7421"`            // HTTP for metrics and probes; empty = nowhere
-	AdminListen string `key:"admin_listen" default:"127.0.0.1:7422"` // where operators connect; empty = nowhere
-	HTTPListen  string `key:"http_listen"`                           // where clients connect by HTTP; empty = nowhere
-	Replica     string `key:"replica"`                               // this process's name; empty = the host's
-	ListenTLS   TLS    `key:"listen_tls"`                            // of Listen and HTTPListen
-	OpsTLS      TLS    `key:"ops_tls"`                               // of OpsListen
-	AdminTLS    TLS    `key:"admin_tls"`                             // of AdminListen
+	Listen        string `key:"listen" default:":7420" flag:"<address> where clients connect"`
+	OpsListen     string `key:"ops_listen" default:":7421" flag:"<address> of metrics and probes, empty for none"`
+	AdminListen   string `key:"admin_listen" default:"127.0.0.1:7422" flag:"<address> where operators connect, empty for none"`
+	HTTPListen    string `key:"http_listen" flag:"<address> where clients connect by HTTP, empty for none"`
+	ConsoleListen string `key:"console_listen" flag:"<address> of pages for people, empty for none"`
+	ListenTLS     TLS    `key:"listen_tls"` // of Listen and HTTPListen
+	OpsTLS        TLS    `key:"ops_tls"`
+	AdminTLS      TLS    `key:"admin_tls"`
+	ConsoleTLS    TLS    `key:"console_tls"`
 
-	ConsoleListen string  `key:"console_listen"` // where pages for people are; empty = nowhere
-	ConsoleTLS    TLS     `key:"console_tls"`    // of ConsoleListen
-	Console       Console `key:"console"`
+	Replica string  `key:"replica"` // this process's name; empty = the host's
+	Console Console `key:"console"`
 
 	Security struct {
 		ClientsFile string `key:"clients_file"` // who may connect, and do what; empty = everybody everything
@@ -158,8 +159,8 @@ const (
 
 // Log tunes the log, which goes to stderr.
 type Log struct {
-	Level  string `key:"level" default:"info" oneof:"debug info warn error"`
-	Format string `key:"format" default:"auto" oneof:"auto json console"`
+	Level  string `key:"level" default:"info" oneof:"debug info warn error" flag:"<level> of the log"`
+	Format string `key:"format" default:"auto" oneof:"auto json console" flag:"<format> of the log"`
 }
 
 // Whether clients show certificates.

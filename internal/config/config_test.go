@@ -35,6 +35,19 @@ func TestTheAnnotatedFileHasEveryKey(t *testing.T) {
 	}
 }
 
+// A default or a bound that cannot be read would be none.
+func TestEveryTagCanBeRead(t *testing.T) {
+	for _, k := range settable() {
+		for _, tag := range []string{"default", "min", "max"} {
+			if text, ok := k.tag.Lookup(tag); ok {
+				if err := k.set(text); err != nil {
+					t.Errorf("the %s of %s %v", tag, k.name, err)
+				}
+			}
+		}
+	}
+}
+
 func TestNothingGivenIsTheDefaults(t *testing.T) {
 	if got, err := Load(mustParse(t)); err != nil || !reflect.DeepEqual(got, Default()) {
 		t.Errorf("got %+v, %v", got, err)

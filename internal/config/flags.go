@@ -1,9 +1,7 @@
 package config
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -16,21 +14,11 @@ type Args struct {
 	Check   bool   // validate and exit
 	Version bool   // print the version and exit
 	flags   *pflag.FlagSet
+	store   map[string]string // keys that --redis or --redlock set
 }
 
 // ErrHelp is returned by ParseArgs when help was asked for.
 var ErrHelp = pflag.ErrHelp
-
-// keyFlags are the flags that set a key.
-var keyFlags = []struct{ name, key, usage string }{
-	{"listen", "listen", "the `address` where clients connect"},
-	{"ops-listen", "ops_listen", "the `address` of metrics and probes, empty for none"},
-	{"admin-listen", "admin_listen", "the `address` where operators connect, empty for none"},
-	{"http-listen", "http_listen", "the `address` where clients connect by HTTP, empty for none"},
-	{"console-listen", "console_listen", "the `address` of pages for people, empty for none"},
-	{"log-level", "log.level", "the log's `level`: debug, info, warn or error"},
-	{"log-format", "log.format", "the log's `format`: auto, json or console"},
-}
 
 // Usage is the help of the command line.
 func Usage() string {
@@ -43,15 +31,32 @@ func Usage() string {
 func newFlags(a *Args) *pflag.FlagSet {
 	fs := pflag.NewFlagSet("lockd", pflag.ContinueOnError)
 	fs.SortFlags, fs.Usage = false, func() {}
-	defaults := withDefaults()
-	for _, f := range keyFlags {
-		fs.String(f.name, defaults.GetString(f.key), f.usage)
+	for _, k := range keysOf(new(Config)) {
+		if usage, ok := k.tag.Lookup("flag"); ok {
+			if words := k.words(); len(words) > 0 {
+				usage += ": " + strings.Join(words, ", ")
+			}
+			fs.String(k.flag(), k.tag.Get("default"), strings.NewReplacer("<", "`", ">", "`").Replace(usage))
+		}
 	}
-	fs.String("redis", "", "keep leases in the Redis at this `address`: HOST:PORT, redis://…, rediss://…,\n"+
-		"unix:///PATH, sentinel://MASTER@HOST:PORT,HOST:PORT,… or cluster://HOST:PORT,HOST:PORT,…")
-	fs.String("redlock", "", "keep leases in a majority of these `masters`: HOST:PORT,HOST:PORT,HOST:PORT,…")
+	fs.Func("redis", "keep leases in the Redis at this `address`: HOST:PORT, redis://…, rediss://…,\n"+
+		"unix:///PATH, sentinel://MASTER@HOST:PORT,HOST:PORT,… or cluster://HOST:PORT,HOST:PORT,…", func(at string) error {
+		kind, master, addrs := storeAt(at)
+		a.store = map[string]string{"store.kind": kind, keyOfAddrs[kind]: addrs}
+		if kind == StoreSentinel {
+			a.store["redis.sentinel.master"] = master
+		}
+		return nil
+	})
+	fs.Func("redlock", "keep leases in a majority of these `masters`: HOST:PORT,HOST:PORT,HOST:PORT,…", func(at string) error {
+		a.store = map[string]string{"store.kind": StoreRedlock, "redlock.members": at}
+		return nil
+	})
 	fs.StringVar(&a.File, "config", "", "read this `file`")
-	fs.String("check-config", "", "validate this `file` and exit")
+	fs.Func("check-config", "validate this `file` and exit", func(path string) error {
+		a.File, a.Check = path, true
+		return nil
+	})
 	fs.BoolVar(&a.Version, "version", false, "print the version and exit")
 	return fs
 }
@@ -62,44 +67,25 @@ func ParseArgs(args []string) (a Args, err error) {
 	if err := a.flags.Parse(args); err != nil {
 		return Args{}, err
 	}
-	check := a.flags.Lookup("check-config")
-	switch {
-	case a.flags.NArg() > 0:
-		err = fmt.Errorf("lockd takes flags only, not %q", strings.Join(a.flags.Args(), " "))
-	case a.flags.Changed("redis") && a.flags.Changed("redlock"):
-		err = errors.New("--redis and --redlock exclude each other")
-	case check.Changed && a.File != "":
-		err = errors.New("--config and --check-config exclude each other")
-	case check.Changed:
-		a.File, a.Check = check.Value.String(), true
+	if a.flags.NArg() > 0 {
+		return Args{}, fmt.Errorf("lockd takes flags only, not %q", strings.Join(a.flags.Args(), " "))
 	}
-	return a, err
+	for one, other := range map[string]string{"redis": "redlock", "config": "check-config"} {
+		if a.flags.Changed(one) && a.flags.Changed(other) {
+			return Args{}, fmt.Errorf("--%s and --%s exclude each other", one, other)
+		}
+	}
+	return a, nil
 }
 
 // bind puts the flags above all other layers.
 func (a Args) bind(v *viper.Viper) {
-	for _, f := range keyFlags {
-		_ = v.BindPFlag(f.key, a.flags.Lookup(f.name)) // fails for no flag only
-	}
-	set := func(kind string, keys ...string) {
-		v.Set("store.kind", kind)
-		for pair := range slices.Chunk(keys, 2) {
-			v.Set(pair[0], pair[1])
+	for _, k := range keysOf(new(Config)) {
+		if _, ok := k.tag.Lookup("flag"); ok {
+			_ = v.BindPFlag(k.name, a.flags.Lookup(k.flag())) // fails for no flag only
 		}
 	}
-	if masters := a.flags.Lookup("redlock"); masters.Changed {
-		set(StoreRedlock, "redlock.members", masters.Value.String())
-	}
-	redis := a.flags.Lookup("redis")
-	scheme, rest, _ := strings.Cut(redis.Value.String(), "://")
-	master, addrs, _ := strings.Cut(rest, "@")
-	switch {
-	case !redis.Changed:
-	case scheme == StoreSentinel:
-		set(StoreSentinel, "redis.sentinel.master", master, "redis.sentinel.addrs", addrs)
-	case scheme == StoreCluster:
-		set(StoreCluster, "redis.cluster.addrs", rest)
-	default:
-		set(StoreStandalone, "redis.addr", redis.Value.String())
+	for name, text := range a.store {
+		v.Set(name, text)
 	}
 }

@@ -28,7 +28,6 @@ var (
 	errRedisPassword = errors.New("must not contain a password: others can read it; use redis.password_file")
 	errRedisOptions  = errors.New("must not contain options: each has a key of its own")
 	errRedisTwice    = errors.New("names another user or database than redis.username and redis.db")
-	errMember        = errors.New("must be HOST:PORT, redis://…, unix://…, sentinel://MASTER@HOST:PORT,… or cluster://…")
 	errSocketTLS     = errors.New("is a socket of this machine, where no TLS is spoken")
 )
 
@@ -73,25 +72,41 @@ func (r Redis) Endpoint() (Redis, error) {
 	return r, nil
 }
 
-// Member is r for one member of a majority, and which kind of store that is: HOST:PORT or a URL of one Redis,
-// sentinel://MASTER@HOST:PORT,HOST:PORT or cluster://HOST:PORT,HOST:PORT.
-func (r Redis) Member(text string) (kind string, one Redis, err error) {
+// keyOfAddrs is the key that says where a kind of store is.
+var keyOfAddrs = map[string]string{
+	StoreStandalone: "redis.addr",
+	StoreSentinel:   "redis.sentinel.addrs",
+	StoreCluster:    "redis.cluster.addrs",
+	StoreRedlock:    "redlock.members",
+}
+
+// storeAt takes apart what --redis or a member of a majority is called: sentinel://MASTER@HOST:PORT,HOST:PORT,
+// cluster://HOST:PORT,HOST:PORT, or an address of one Redis.
+func storeAt(text string) (kind, master, addrs string) {
 	scheme, rest, _ := strings.Cut(text, "://")
 	switch scheme {
 	case StoreSentinel:
-		master, addrs, found := strings.Cut(rest, "@")
-		if !found {
-			return "", Redis{}, errMember
-		}
-		r.Sentinel.Master, r.Sentinel.Addrs = master, strings.Split(addrs, ",")
-		return StoreSentinel, r, nil
+		master, addrs, _ = strings.Cut(rest, "@")
+		return StoreSentinel, master, addrs
 	case StoreCluster:
-		r.Cluster.Addrs = strings.Split(rest, ",")
-		return StoreCluster, r, nil
+		return StoreCluster, "", rest
 	}
-	r.Addr = text
-	one, err = r.Endpoint()
-	return StoreStandalone, one, err
+	return StoreStandalone, "", text
+}
+
+// Member is r for one member of a majority, and which kind of store that is.
+func (r Redis) Member(text string) (kind string, one Redis, err error) {
+	kind, r.Sentinel.Master, text = storeAt(text)
+	switch kind {
+	case StoreSentinel:
+		r.Sentinel.Addrs = strings.Split(text, ",")
+	case StoreCluster:
+		r.Cluster.Addrs = strings.Split(text, ",")
+	default:
+		r.Addr = text
+		r, err = r.Endpoint()
+	}
+	return kind, r, err
 }
 
 // isServer says whether a text is HOST:PORT of something to connect to.

@@ -24,9 +24,8 @@ func (c *Config) validate(p *problems) {
 		k.check(p)
 	}
 	c.validateAddresses(p)
-	c.validateSecurity(p)
 	c.validateStore(p)
-	s, l, stop := c.Session, c.Limits, c.Shutdown
+	s, l, stop, sec := c.Session, c.Limits, c.Shutdown, c.Security
 	p.unless(len(c.Replica) <= 128 && readable(c.Replica), "replica",
 		"is %q, must be at most 128 bytes of UTF-8 without control characters", c.Replica)
 	p.unless(s.MinTTL <= s.MaxTTL, "session.max_ttl",
@@ -42,19 +41,27 @@ func (c *Config) validate(p *problems) {
 	needed := frameRest + float64(l.NameBytes) + float64(l.HolderBytes) + float64(l.AnnotationBytes) // cannot overflow
 	p.unless(needed <= float64(l.FrameBytes), "limits.frame_bytes",
 		"is %d, must leave %d bytes besides a name, a holder and an annotation", l.FrameBytes, frameRest)
+	p.unless(sec.Audit == "" || sec.ClientsFile != "", "security.audit",
+		"is %q, but there is no security.clients_file", sec.Audit)
+	p.unless(sec.ClientsFile != "" || !sec.Require, "security.clients_file", "is needed when security.require is true")
+	p.unless(sec.ClientsFile != "" || c.ConsoleListen == "" || isLocal(c.ConsoleListen), "console_listen",
+		"is %q, must be an address of this machine only: there is no security.clients_file", c.ConsoleListen)
+	p.unless(consolePath.MatchString(c.Console.Path), "console.path", "is %q, must be like /lockd", c.Console.Path)
 }
 
-// validateAddresses finds what is wrong with where lockd listens, and with the TLS there.
+// validateAddresses finds what is wrong with where lockd listens, and with the TLS there. Nothing is looked up: a name
+// is an address of others.
 func (c *Config) validateAddresses(p *problems) {
 	all := []struct {
 		key, section, addr string
 		tls                TLS
+		required           bool // to have TLS, with security.require
 	}{
-		{"listen", "listen_tls", c.Listen, c.ListenTLS},
-		{"ops_listen", "ops_tls", c.OpsListen, c.OpsTLS},
-		{"admin_listen", "admin_tls", c.AdminListen, c.AdminTLS},
-		{"http_listen", "", c.HTTPListen, c.ListenTLS}, // TLS is that of listen
-		{"console_listen", "console_tls", c.ConsoleListen, c.ConsoleTLS},
+		{"listen", "listen_tls", c.Listen, c.ListenTLS, true},
+		{"ops_listen", "ops_tls", c.OpsListen, c.OpsTLS, false},
+		{"admin_listen", "admin_tls", c.AdminListen, c.AdminTLS, true},
+		{"http_listen", "listen_tls", c.HTTPListen, c.ListenTLS, true},
+		{"console_listen", "console_tls", c.ConsoleListen, c.ConsoleTLS, true},
 	}
 	for i, a := range all {
 		path, isSocket := strings.CutPrefix(a.addr, SocketScheme)
@@ -65,47 +72,26 @@ func (c *Config) validateAddresses(p *problems) {
 		for _, b := range all[:i] {
 			p.unless(!sameAddr(a.addr, b.addr), a.key, "is %q, must not be the address of %s (%s)", a.addr, b.key, b.addr)
 		}
-		section, t := a.section, a.tls
-		if section == "" {
-			continue
+		p.unless(a.tls.Enabled() || nowhere || isLocal(a.addr) || !a.required || !c.Security.Require, a.section+".cert_file",
+			"is needed when security.require is true, as others reach %s (%s)", a.key, a.addr)
+		if a.key != "http_listen" { // whose TLS is that of listen
+			a.tls.validate(p, a.section)
+			p.unless(!nowhere || !a.tls.Enabled(), a.section+".cert_file", "is set, but nothing is served there: the address is empty")
 		}
-		asks := t.ClientCerts != ClientCertsNone
-		p.unless((t.CertFile == "") == (t.KeyFile == ""), section+".cert_file", "and %s.key_file need each other", section)
-		p.unless(!nowhere || !t.Enabled(), section+".cert_file", "is set, but nothing is served there: the address is empty")
-		p.unless(!asks || t.Enabled(), section+".client_certs", "is %q, but there is no %s.cert_file", t.ClientCerts, section)
-		p.unless(asks == (t.ClientCAFile != ""), section+".client_ca_file",
-			"is needed when %s.client_certs is %q or %q, and only then", section, ClientCertsOptional, ClientCertsRequired)
 	}
+}
+
+// validate finds what is wrong with a section.
+func (t TLS) validate(p *problems, section string) {
+	asks := t.ClientCerts != ClientCertsNone
+	p.unless((t.CertFile == "") == (t.KeyFile == ""), section+".cert_file", "and %s.key_file need each other", section)
+	p.unless(!asks || t.Enabled(), section+".client_certs", "is %q, but there is no %s.cert_file", t.ClientCerts, section)
+	p.unless(asks == (t.ClientCAFile != ""), section+".client_ca_file",
+		"is needed when %s.client_certs is %q or %q, and only then", section, ClientCertsOptional, ClientCertsRequired)
 }
 
 // consolePath is a path without an end, or nothing.
 var consolePath = regexp.MustCompile(`^(/[A-Za-z0-9._-]+)*$`)
-
-// validateSecurity finds what is wrong with who is let in. Nothing is looked up: a name is an address of others.
-func (c *Config) validateSecurity(p *problems) {
-	s := c.Security
-	p.unless(s.Audit == "" || s.ClientsFile != "", "security.audit",
-		"is %q, but there is no security.clients_file", s.Audit)
-	p.unless(s.ClientsFile != "" || c.ConsoleListen == "" || isLocal(c.ConsoleListen), "console_listen",
-		"is %q, must be an address of this machine only: there is no security.clients_file", c.ConsoleListen)
-	p.unless(consolePath.MatchString(c.Console.Path), "console.path", "is %q, must be like /lockd", c.Console.Path)
-	if !s.Require {
-		return
-	}
-	p.unless(s.ClientsFile != "", "security.clients_file", "is needed when security.require is true")
-	for _, a := range []struct {
-		key, section, addr string
-		tls                TLS
-	}{
-		{"listen", "listen_tls", c.Listen, c.ListenTLS},
-		{"http_listen", "listen_tls", c.HTTPListen, c.ListenTLS},
-		{"admin_listen", "admin_tls", c.AdminListen, c.AdminTLS},
-		{"console_listen", "console_tls", c.ConsoleListen, c.ConsoleTLS},
-	} {
-		p.unless(a.tls.Enabled() || a.addr == "" || isLocal(a.addr), a.section+".cert_file",
-			"is needed when security.require is true, as others reach %s (%s)", a.key, a.addr)
-	}
-}
 
 // isLocal says whether only this machine can reach an address.
 func isLocal(addr string) bool {
@@ -178,8 +164,9 @@ func (c *Config) validateMembers(p *problems) {
 		switch {
 		case err != nil:
 			p.add(key, "word %d %v", i+1, err)
+		case kind == StoreSentinel && (!isWord(one.Sentinel.Master) || one.Sentinel.Addrs[0] == ""):
+			p.add(key, "word %d must be sentinel://MASTER@HOST:PORT,…", i+1)
 		case kind == StoreSentinel:
-			p.unless(isWord(one.Sentinel.Master), key, "word %d must name a master: sentinel://MASTER@HOST:PORT,…", i+1)
 			p.servers(key, one.Sentinel.Addrs)
 		case kind == StoreCluster:
 			p.servers(key, one.Cluster.Addrs)
