@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/topology"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -336,7 +337,7 @@ func TestArgs(t *testing.T) {
 func TestEachFlagSetsItsKey(t *testing.T) {
 	want := Default()
 	want.Listen, want.OpsListen, want.AdminListen = ":1", ":2", ":3"
-	want.Store.Kind, want.Redis.Addr = StoreStandalone, "r:4"
+	want.Store.Kind, want.Redis.Addr = topology.Standalone, "r:4"
 	want.Log.Level, want.Log.Format = "warn", "json"
 	got, err := load(t, "", nil, "--listen=:1", "--ops-listen=:2", "--admin-listen=:3", "--redis=r:4",
 		"--log-level=warn", "--log-format=json")

@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+
+	"github.com/lockd-io/lockd/internal/topology"
 )
 
 // Args is what the command line says.
@@ -41,15 +43,11 @@ func newFlags(a *Args) *pflag.FlagSet {
 	}
 	fs.Func("redis", "keep leases in the Redis at this `address`: HOST:PORT, redis://…, rediss://…,\n"+
 		"unix:///PATH, sentinel://MASTER@HOST:PORT,HOST:PORT,… or cluster://HOST:PORT,HOST:PORT,…", func(at string) error {
-		kind, master, addrs := storeAt(at)
-		a.store = map[string]string{"store.kind": kind, keyOfAddrs[kind]: addrs}
-		if kind == StoreSentinel {
-			a.store["redis.sentinel.master"] = master
-		}
+		a.store = topology.Keys(at)
 		return nil
 	})
 	fs.Func("redlock", "keep leases in a majority of these `masters`: HOST:PORT,HOST:PORT,HOST:PORT,…", func(at string) error {
-		a.store = map[string]string{"store.kind": StoreRedlock, "redlock.members": at}
+		a.store = map[string]string{"store.kind": topology.Redlock, "redlock.members": at}
 		return nil
 	})
 	fs.StringVar(&a.File, "config", "", "read this `file`")

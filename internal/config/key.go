@@ -31,6 +31,10 @@ func keysOf(c *Config) []key { return keysBelow("", reflect.ValueOf(c).Elem()) }
 
 func keysBelow(prefix string, section reflect.Value) (keys []key) {
 	for f, v := range section.Fields() {
+		if f.Anonymous { // its keys are those of the section
+			keys = append(keys, keysBelow(prefix, v)...)
+			continue
+		}
 		k := key{prefix + f.Tag.Get("key"), f.Tag, v}
 		keys = append(keys, k)
 		if k.isSection() {
@@ -88,13 +92,13 @@ func (k key) bound(text string) int64 {
 // check finds a value that the tags forbid.
 func (k key) check(p *problems) {
 	if least, ok := k.tag.Lookup("min"); ok {
-		p.unless(k.field.Int() >= k.bound(least), k.name, "is %v, must be at least %s", k.field, least)
+		p.unless(k.field.Int() >= k.bound(least), "%s: is %v, must be at least %s", k.name, k.field, least)
 	}
 	if most, ok := k.tag.Lookup("max"); ok {
-		p.unless(k.field.Int() <= k.bound(most), k.name, "is %v, must be at most %s", k.field, most)
+		p.unless(k.field.Int() <= k.bound(most), "%s: is %v, must be at most %s", k.name, k.field, most)
 	}
 	if words := k.words(); len(words) > 0 {
-		p.unless(slices.Contains(words, k.field.String()), k.name, "is %q, must be one of %s",
-			k.field, strings.Join(words, ", "))
+		p.unless(slices.Contains(words, k.field.String()), "%s: is %q, must be one of %s",
+			k.name, k.field, strings.Join(words, ", "))
 	}
 }

@@ -64,7 +64,7 @@ func read(args Args) (Config, problems) {
 			value, from = of.value, fmt.Sprint("line ", of.line)
 		}
 		if err := k.set(value); err != nil {
-			l.add(name, "%v (%s)", err, from)
+			l.add("%s: %v (%s)", name, err, from)
 		}
 	}
 	return c, l.problems
@@ -77,7 +77,7 @@ func (l *layers) readFile(path string) {
 		err = cmp.Or(yaml.Unmarshal(text, &map[string]any{}), yaml.Unmarshal(text, &file))
 	}
 	if err != nil {
-		l.problems = append(l.problems, fmt.Errorf("read the configuration: %w", err))
+		l.add("read the configuration: %w", err)
 		return
 	}
 	values := map[string]any{}
@@ -105,13 +105,13 @@ func (l *layers) readSection(prefix string, section *yaml.Node, values map[strin
 			l.unknown(name, fmt.Sprint("line ", at.Line), l.names)
 		case isNull(node), k.isSection() && node.Kind == yaml.MappingNode:
 		case k.isSection():
-			l.add(name, "is a section: its keys stand below it (line %d)", at.Line)
+			l.add("%s: is a section: its keys stand below it (line %d)", name, at.Line)
 		case node.Kind == yaml.ScalarNode:
 			values[name] = fromFile{node.Value, at.Line}
 		case k.field.Kind() == reflect.Slice && !slices.ContainsFunc(node.Content, isNull) && node.Decode(&words) == nil:
 			values[name] = fromFile{wordsOf(words), at.Line}
 		default:
-			l.add(name, "must be one value, or a list of words where words are asked for (line %d)", at.Line)
+			l.add("%s: must be one value, or a list of words where words are asked for (line %d)", name, at.Line)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func (l *layers) unknown(name, from string, known []string) {
 	case typos(best) <= 2:
 		hint = "; did you mean " + best + "?"
 	}
-	l.add(name, "there is no such key (%s)%s", from, hint)
+	l.add("%s: there is no such key (%s)%s", name, from, hint)
 }
 
 // wordsOf leaves out what is empty. A list without words is none.

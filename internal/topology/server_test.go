@@ -1,0 +1,43 @@
+package topology
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+)
+
+func TestAt(t *testing.T) {
+	rows := []struct {
+		redis Redis
+		want  Server
+		err   error
+	}{
+		{redis: Redis{Addr: "h:1", DB: 2}, want: Server{Kind: Standalone, Addrs: []string{"h:1"}, DB: 2}},
+		{redis: Redis{Addr: "[::1]:1"}, want: Server{Kind: Standalone, Addrs: []string{"[::1]:1"}}},
+		{redis: Redis{Addr: "redis://h"}, want: Server{Kind: Standalone, Addrs: []string{"h:6379"}}},
+		{redis: Redis{Addr: "redis://[::1]/"}, want: Server{Kind: Standalone, Addrs: []string{"[::1]:6379"}}},
+		{redis: Redis{Addr: "redis://u@h:1/3"}, want: Server{Kind: Standalone, Addrs: []string{"h:1"}, Username: "u", DB: 3}},
+		{redis: Redis{Addr: "rediss://h:1"}, want: Server{Kind: Standalone, Addrs: []string{"h:1"}, TLS: true}},
+		{redis: Redis{Addr: "h:1", TLS: TLS{Enabled: true}}, want: Server{Kind: Standalone, Addrs: []string{"h:1"}, TLS: true}},
+		{redis: Redis{Addr: "unix:///run/redis.sock", DB: 2}, want: Server{Kind: Standalone, Addrs: []string{"/run/redis.sock"}, DB: 2}},
+		{redis: Redis{Addr: "unix://redis.sock"}, err: errAddress},
+		{redis: Redis{Addr: "unix:///run/redis.sock?db=1"}, err: errAddress},
+		{redis: Redis{Addr: "unix:///run/redis.sock", TLS: TLS{Enabled: true}}, err: errSocket},
+		{redis: Redis{Addr: "h"}, err: errAddress},
+		{redis: Redis{Addr: ":1"}, err: errAddress},
+		{redis: Redis{Addr: "h:0"}, err: errAddress},
+		{redis: Redis{Addr: "http://h:1"}, err: errAddress},
+		{redis: Redis{Addr: "redis://h/x"}, err: errAddress},
+		{redis: Redis{Addr: "redis://u:p@h:1"}, err: errPassword},
+		{redis: Redis{Addr: "u:p@h:1"}, err: errPassword},
+		{redis: Redis{Addr: "redis://h:1?protocol=3"}, err: errOptions},
+		{redis: Redis{Addr: "redis://h:1/3", DB: 2}, err: errTwice},
+		{redis: Redis{Addr: "redis://a@h:1", Username: "b"}, err: errTwice},
+	}
+	for _, row := range rows {
+		got, err := row.redis.At(row.redis.Addr)
+		if !errors.Is(err, row.err) || !reflect.DeepEqual(got, row.want) {
+			t.Errorf("%s: got %+v, %v, want %+v, %v", row.redis.Addr, got, err, row.want, row.err)
+		}
+	}
+}
