@@ -53,7 +53,8 @@ func IsPath(text string) bool {
 
 // IsWord says whether a text is there and has nothing that separates words.
 func IsWord(text string) bool {
-	return text != "" && lock.IsReadable(text) && !strings.ContainsFunc(text, unicode.IsSpace) && !strings.Contains(text, ",")
+	separates := func(r rune) bool { return r == ',' || unicode.IsSpace(r) }
+	return text != "" && lock.IsReadable(text) && !strings.ContainsFunc(text, separates)
 }
 
 func isPort(text string) bool {

@@ -17,8 +17,8 @@ import (
 // ErrConfig: what the configuration names cannot be used, such as a file that is not there.
 var ErrConfig = errors.New("wrong configuration")
 
-// redisConfig is how a server is used. It reads the secrets and certificates that the configuration names. Passwords and
-// our own certificate are read again for each new connection, so that they may be changed while lockd runs.
+// redisConfig is how a server is used. It reads the secrets and certificates that the configuration names. Passwords
+// and our own certificate are read again for each new connection, so that they may be changed while lockd runs.
 func redisConfig(s topology.Server, c topology.Redis) (out redisstore.Config, err error) {
 	out = redisstore.Config{
 		DB: s.DB, Username: s.Username, Prefix: c.Prefix, FenceTTL: c.FenceTTL,

@@ -163,7 +163,11 @@ func (f Files) read() (t texts, err error) {
 	for _, file := range []struct {
 		name, path string
 		to         *[]byte
-	}{{"cert_file", f.CertFile, &t.cert}, {"key_file", string(f.KeyFile), &t.key}, {"client_ca_file", f.ClientCAFile, &t.ca}} {
+	}{
+		{"cert_file", f.CertFile, &t.cert},
+		{"key_file", string(f.KeyFile), &t.key},
+		{"client_ca_file", f.ClientCAFile, &t.ca},
+	} {
 		if file.path == "" {
 			continue
 		}

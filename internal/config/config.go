@@ -33,7 +33,7 @@ type Config struct {
 	// Each is HOST:PORT, or unix:/PATH for a socket of this machine.
 	Listen        string      `key:"listen" default:":7420" flag:"<address> where clients connect"`
 	OpsListen     string      `key:"ops_listen" default:":7421" flag:"<address> of metrics and probes, empty for none"`
-	AdminListen   string      `key:"admin_listen" default:"127.0.0.1:7422" flag:"<address> where operators connect, empty for none"`
+	AdminListen   string      `key:"admin_listen" default:"127.0.0.1:7422" flag:"<address> for operators, empty for none"`
 	HTTPListen    string      `key:"http_listen" flag:"<address> where clients connect by HTTP, empty for none"`
 	ConsoleListen string      `key:"console_listen" flag:"<address> of pages for people, empty for none"`
 	ListenTLS     certs.Files `key:"listen_tls"` // of Listen and HTTPListen

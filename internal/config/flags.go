@@ -15,8 +15,9 @@ type Args struct {
 	File    string // the configuration file; empty = none
 	Check   bool   // validate and exit
 	Version bool   // print the version and exit
-	flags   *pflag.FlagSet
-	store   map[string]string // keys that --redis or --redlock set
+
+	redis, redlock string       // where the store is
+	flags          *viper.Viper // the layer of all flags that set keys
 }
 
 // ErrHelp is returned by ParseArgs when help was asked for.
@@ -33,57 +34,53 @@ func Usage() string {
 func newFlags(a *Args) *pflag.FlagSet {
 	fs := pflag.NewFlagSet("lockd", pflag.ContinueOnError)
 	fs.SortFlags, fs.Usage = false, func() {}
+	a.flags = viper.New()
 	for _, k := range keysOf(new(Config)) {
-		if usage, ok := k.tag.Lookup("flag"); ok {
-			if words := k.words(); len(words) > 0 {
-				usage += ": " + strings.Join(words, ", ")
-			}
-			fs.String(k.flag(), k.tag.Get("default"), strings.NewReplacer("<", "`", ">", "`").Replace(usage))
+		usage, ok := k.tag.Lookup("flag")
+		if !ok {
+			continue
 		}
+		if words := k.words(); len(words) > 0 {
+			usage += ": " + strings.Join(words, ", ")
+		}
+		name := strings.NewReplacer(".", "-", "_", "-").Replace(k.name)
+		fs.String(name, k.tag.Get("default"), strings.NewReplacer("<", "`", ">", "`").Replace(usage))
+		_ = a.flags.BindPFlag(k.name, fs.Lookup(name)) // fails for no flag only
 	}
-	fs.Func("redis", "keep leases in the Redis at this `address`: HOST:PORT, redis://…, rediss://…,\n"+
-		"unix:///PATH, sentinel://MASTER@HOST:PORT,HOST:PORT,… or cluster://HOST:PORT,HOST:PORT,…", func(at string) error {
-		a.store = topology.Keys(at)
-		return nil
-	})
-	fs.Func("redlock", "keep leases in a majority of these `masters`: HOST:PORT,HOST:PORT,HOST:PORT,…", func(at string) error {
-		a.store = map[string]string{"store.kind": topology.Redlock, "redlock.members": at}
-		return nil
-	})
+	fs.StringVar(&a.redis, "redis", "", "keep leases in the Redis at this `address`: HOST:PORT, redis://…, rediss://…,\n"+
+		"unix:///PATH, sentinel://MASTER@HOST:PORT,HOST:PORT,… or cluster://HOST:PORT,HOST:PORT,…")
+	fs.StringVar(&a.redlock, "redlock", "",
+		"keep leases in a majority of these `masters`: HOST:PORT,HOST:PORT,HOST:PORT,…")
 	fs.StringVar(&a.File, "config", "", "read this `file`")
-	fs.Func("check-config", "validate this `file` and exit", func(path string) error {
-		a.File, a.Check = path, true
-		return nil
-	})
+	fs.StringVar(&a.File, "check-config", "", "validate this `file` and exit")
 	fs.BoolVar(&a.Version, "version", false, "print the version and exit")
 	return fs
 }
 
 // ParseArgs reads the command line, without the program's name.
 func ParseArgs(args []string) (a Args, err error) {
-	a.flags = newFlags(&a)
-	if err := a.flags.Parse(args); err != nil {
+	fs := newFlags(&a)
+	if err := fs.Parse(args); err != nil {
 		return Args{}, err
 	}
-	if a.flags.NArg() > 0 {
-		return Args{}, fmt.Errorf("lockd takes flags only, not %q", strings.Join(a.flags.Args(), " "))
+	if fs.NArg() > 0 {
+		return Args{}, fmt.Errorf("lockd takes flags only, not %q", strings.Join(fs.Args(), " "))
 	}
 	for one, other := range map[string]string{"redis": "redlock", "config": "check-config"} {
-		if a.flags.Changed(one) && a.flags.Changed(other) {
+		if fs.Changed(one) && fs.Changed(other) {
 			return Args{}, fmt.Errorf("--%s and --%s exclude each other", one, other)
 		}
 	}
+	a.Check = fs.Changed("check-config")
+	var store map[string]string
+	switch {
+	case fs.Changed("redis"):
+		store = topology.Keys(a.redis)
+	case fs.Changed("redlock"):
+		store = map[string]string{"store.kind": topology.Redlock, "redlock.members": a.redlock}
+	}
+	for name, text := range store {
+		a.flags.Set(name, text)
+	}
 	return a, nil
-}
-
-// bind puts the flags above all other layers.
-func (a Args) bind(v *viper.Viper) {
-	for _, k := range keysOf(new(Config)) {
-		if _, ok := k.tag.Lookup("flag"); ok {
-			_ = v.BindPFlag(k.name, a.flags.Lookup(k.flag())) // fails for no flag only
-		}
-	}
-	for name, text := range a.store {
-		v.Set(name, text)
-	}
 }

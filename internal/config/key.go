@@ -51,9 +51,6 @@ func (k key) variable() string {
 	return "LOCKD_" + strings.ToUpper(strings.ReplaceAll(k.name, ".", "_"))
 }
 
-// flag is the name of the flag that sets the key, if there is one: log-level.
-func (k key) flag() string { return strings.NewReplacer(".", "-", "_", "-").Replace(k.name) }
-
 // words are those that are allowed, none if any is.
 func (k key) words() []string { return strings.Fields(k.tag.Get("oneof")) }
 
@@ -67,7 +64,7 @@ var texts = mapstructure.ComposeDecodeHookFunc(
 		return given, nil
 	})
 
-// set gives the key a value, as the text or the words of a tag, a file, a variable or a flag. An error leaves it as it was.
+// set gives the key the value that a text says, or a list of words. An error leaves it as it was.
 func (k key) set(given any) error {
 	d, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{Result: k.field.Addr().Interface(), DecodeHook: texts})
 	if err == nil {

@@ -43,8 +43,9 @@ type fromFile struct {
 // read is what is given, and what is wrong with it. What cannot be read has its default.
 func read(args Args) (Config, problems) {
 	c := Default()
-	l := layers{Viper: viper.NewWithOptions(viper.EnvKeyReplacer(strings.NewReplacer(".", "_"))), keys: map[string]key{}}
+	l := layers{Viper: args.flags, keys: map[string]key{}}
 	l.SetEnvPrefix("lockd")
+	l.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
 	l.AutomaticEnv()
 	for _, k := range keysOf(&c) {
 		l.keys[k.name], l.names = k, append(l.names, k.name)
@@ -57,7 +58,6 @@ func read(args Args) (Config, problems) {
 		l.readFile(args.File)
 	}
 	l.refuseUnknownVariables()
-	args.bind(l.Viper)
 	for _, name := range l.names {
 		k, value, from := l.keys[name], l.Get(name), "environment"
 		if of, ok := value.(fromFile); ok {

@@ -6,20 +6,24 @@ import (
 	"testing"
 )
 
+func standalone(addr, user string, db int, tls bool) Server {
+	return Server{Kind: Standalone, Addrs: []string{addr}, Username: user, DB: db, TLS: tls}
+}
+
 func TestAt(t *testing.T) {
 	rows := []struct {
 		redis Redis
 		want  Server
 		err   error
 	}{
-		{redis: Redis{Addr: "h:1", DB: 2}, want: Server{Kind: Standalone, Addrs: []string{"h:1"}, DB: 2}},
-		{redis: Redis{Addr: "[::1]:1"}, want: Server{Kind: Standalone, Addrs: []string{"[::1]:1"}}},
-		{redis: Redis{Addr: "redis://h"}, want: Server{Kind: Standalone, Addrs: []string{"h:6379"}}},
-		{redis: Redis{Addr: "redis://[::1]/"}, want: Server{Kind: Standalone, Addrs: []string{"[::1]:6379"}}},
-		{redis: Redis{Addr: "redis://u@h:1/3"}, want: Server{Kind: Standalone, Addrs: []string{"h:1"}, Username: "u", DB: 3}},
-		{redis: Redis{Addr: "rediss://h:1"}, want: Server{Kind: Standalone, Addrs: []string{"h:1"}, TLS: true}},
-		{redis: Redis{Addr: "h:1", TLS: TLS{Enabled: true}}, want: Server{Kind: Standalone, Addrs: []string{"h:1"}, TLS: true}},
-		{redis: Redis{Addr: "unix:///run/redis.sock", DB: 2}, want: Server{Kind: Standalone, Addrs: []string{"/run/redis.sock"}, DB: 2}},
+		{redis: Redis{Addr: "h:1", DB: 2}, want: standalone("h:1", "", 2, false)},
+		{redis: Redis{Addr: "[::1]:1"}, want: standalone("[::1]:1", "", 0, false)},
+		{redis: Redis{Addr: "redis://h"}, want: standalone("h:6379", "", 0, false)},
+		{redis: Redis{Addr: "redis://[::1]/"}, want: standalone("[::1]:6379", "", 0, false)},
+		{redis: Redis{Addr: "redis://u@h:1/3"}, want: standalone("h:1", "u", 3, false)},
+		{redis: Redis{Addr: "rediss://h:1"}, want: standalone("h:1", "", 0, true)},
+		{redis: Redis{Addr: "h:1", TLS: TLS{Enabled: true}}, want: standalone("h:1", "", 0, true)},
+		{redis: Redis{Addr: "unix:///run/redis.sock", DB: 2}, want: standalone("/run/redis.sock", "", 2, false)},
 		{redis: Redis{Addr: "unix://redis.sock"}, err: errAddress},
 		{redis: Redis{Addr: "unix:///run/redis.sock?db=1"}, err: errAddress},
 		{redis: Redis{Addr: "unix:///run/redis.sock", TLS: TLS{Enabled: true}}, err: errSocket},
