@@ -47,8 +47,9 @@ func newFlags(a *Args) *pflag.FlagSet {
 		fs.String(name, k.tag.Get("default"), strings.NewReplacer("<", "`", ">", "`").Replace(usage))
 		_ = a.flags.BindPFlag(k.name, fs.Lookup(name)) // fails for no flag only
 	}
-	fs.StringVar(&a.redis, "redis", "", "keep leases in the Redis at this `address`: HOST:PORT, redis://…, rediss://…,\n"+
-		"unix:///PATH, sentinel://MASTER@HOST:PORT,HOST:PORT,… or cluster://HOST:PORT,HOST:PORT,…")
+	fs.StringVar(&a.redis, "redis", "",
+		"keep leases in the Redis at this `address`: HOST:PORT, redis://…, rediss://…,\n"+
+			"unix:///PATH, sentinel://MASTER@HOST:PORT,HOST:PORT,… or cluster://HOST:PORT,HOST:PORT,…")
 	fs.StringVar(&a.redlock, "redlock", "",
 		"keep leases in a majority of these `masters`: HOST:PORT,HOST:PORT,HOST:PORT,…")
 	fs.StringVar(&a.File, "config", "", "read this `file`")

@@ -31,19 +31,14 @@ type layers struct {
 	*viper.Viper
 	problems
 	keys             map[string]key
-	names, variables []string // of the keys
-}
-
-// fromFile is what the file says of a key: a text or words.
-type fromFile struct {
-	value any
-	line  int
+	names, variables []string       // of the keys
+	lines            map[string]int // of what is in the file
 }
 
 // read is what is given, and what is wrong with it. What cannot be read has its default.
 func read(args Args) (Config, problems) {
 	c := Default()
-	l := layers{Viper: args.flags, keys: map[string]key{}}
+	l := layers{Viper: args.flags, keys: map[string]key{}, lines: map[string]int{}}
 	l.SetEnvPrefix("lockd")
 	l.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
 	l.AutomaticEnv()
@@ -58,16 +53,23 @@ func read(args Args) (Config, problems) {
 		l.readFile(args.File)
 	}
 	l.refuseUnknownVariables()
-	for _, name := range l.names {
-		k, value, from := l.keys[name], l.Get(name), "environment"
-		if of, ok := value.(fromFile); ok {
-			value, from = of.value, fmt.Sprint("line ", of.line)
-		}
-		if err := k.set(value); err != nil {
-			l.add("%s: %v (%s)", name, err, from)
+	for _, k := range keysOf(&c) {
+		if !k.isSection() {
+			l.take(k)
 		}
 	}
 	return c, l.problems
+}
+
+// take sets a key to what the highest layer says.
+func (l *layers) take(k key) {
+	from := fmt.Sprint("line ", l.lines[k.name])
+	if os.Getenv(k.variable()) != "" {
+		from = "environment"
+	}
+	if err := k.set(l.Get(k.name)); err != nil {
+		l.add("%s: %v (%s)", k.name, err, from)
+	}
 }
 
 func (l *layers) readFile(path string) {
@@ -107,9 +109,9 @@ func (l *layers) readSection(prefix string, section *yaml.Node, values map[strin
 		case k.isSection():
 			l.add("%s: is a section: its keys stand below it (line %d)", name, at.Line)
 		case node.Kind == yaml.ScalarNode:
-			values[name] = fromFile{node.Value, at.Line}
+			l.lines[name], values[name] = at.Line, node.Value
 		case k.field.Kind() == reflect.Slice && !slices.ContainsFunc(node.Content, isNull) && node.Decode(&words) == nil:
-			values[name] = fromFile{wordsOf(words), at.Line}
+			l.lines[name], values[name] = at.Line, wordsOf(words)
 		default:
 			l.add("%s: must be one value, or a list of words where words are asked for (line %d)", name, at.Line)
 		}

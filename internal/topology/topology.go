@@ -34,7 +34,7 @@ type Config struct {
 	Redlock struct {
 		Members     []string      `key:"members"`                                // each as Redis.At reads it
 		NodeTimeout time.Duration `key:"node_timeout" default:"250ms" min:"1ns"` // for the others, once a majority answered
-		Quarantine  time.Duration `key:"quarantine" default:"10m" min:"0s"`      // of one that may have lost its data; 0 = none
+		Quarantine  time.Duration `key:"quarantine" default:"10m" min:"0s"`      // of one that may lack data; 0 = none
 	} `key:"redlock"`
 }
 
@@ -72,7 +72,8 @@ type TLS struct {
 
 const maxMembers = 15 // of a majority
 
-// Check returns all that is wrong, each with its key. Addresses are not repeated, as they may contain secrets.
+// Check returns all that is wrong, each with its key. Where nothing is said of Redis it has the defaults. Addresses are
+// not repeated, as they may contain secrets.
 func (c Config) Check(defaults Redis) (found []error) {
 	unless := func(ok bool, format string, args ...any) {
 		if !ok {
