@@ -17,7 +17,7 @@ type Args struct {
 	Version bool   // print the version and exit
 
 	redis, redlock string       // where the store is
-	flags          *viper.Viper // the layer of all flags that set keys
+	layers         *viper.Viper // of which that of the flags is the highest
 }
 
 // ErrHelp is returned by ParseArgs when help was asked for.
@@ -34,7 +34,7 @@ func Usage() string {
 func newFlags(a *Args) *pflag.FlagSet {
 	fs := pflag.NewFlagSet("lockd", pflag.ContinueOnError)
 	fs.SortFlags, fs.Usage = false, func() {}
-	a.flags = viper.New()
+	a.layers = viper.New()
 	for _, k := range keysOf(new(Config)) {
 		usage, ok := k.tag.Lookup("flag")
 		if !ok {
@@ -45,7 +45,7 @@ func newFlags(a *Args) *pflag.FlagSet {
 		}
 		name := strings.NewReplacer(".", "-", "_", "-").Replace(k.name)
 		fs.String(name, k.tag.Get("default"), strings.NewReplacer("<", "`", ">", "`").Replace(usage))
-		_ = a.flags.BindPFlag(k.name, fs.Lookup(name)) // fails for no flag only
+		_ = a.layers.BindPFlag(k.name, fs.Lookup(name)) // fails for no flag only
 	}
 	fs.StringVar(&a.redis, "redis", "",
 		"keep leases in the Redis at this `address`: HOST:PORT, redis://…, rediss://…,\n"+
@@ -81,7 +81,7 @@ func ParseArgs(args []string) (a Args, err error) {
 		store = map[string]string{"store.kind": topology.Redlock, "redlock.members": a.redlock}
 	}
 	for name, text := range store {
-		a.flags.Set(name, text)
+		a.layers.Set(name, text)
 	}
 	return a, nil
 }

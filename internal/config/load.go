@@ -38,7 +38,7 @@ type layers struct {
 // read is what is given, and what is wrong with it. What cannot be read has its default.
 func read(args Args) (Config, problems) {
 	c := Default()
-	l := layers{Viper: args.flags, keys: map[string]key{}, lines: map[string]int{}}
+	l := layers{Viper: args.layers, keys: map[string]key{}, lines: map[string]int{}}
 	l.SetEnvPrefix("lockd")
 	l.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
 	l.AutomaticEnv()

@@ -45,3 +45,19 @@ func TestAt(t *testing.T) {
 		}
 	}
 }
+
+// Replicas that keep the same locks may know the servers in another order and as other users.
+func TestNameSaysOnlyWhichServerItIs(t *testing.T) {
+	for at, want := range map[string]string{
+		"redis://u@h:1":              "h:1",
+		"redis://u@h:1/3":            "h:1/3",
+		"rediss://h":                 "h:6379",
+		"sentinel://m@b:2,a:1":       "sentinel://m@a:1,b:2",
+		"cluster://b:2,[::1]:1,a:12": "cluster://[::1]:1,a:12,b:2",
+	} {
+		s, err := Redis{}.At(at)
+		if got := s.Name(); got != want || err != nil {
+			t.Errorf("%s: got %s, %v, want %s", at, got, err, want)
+		}
+	}
+}
