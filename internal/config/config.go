@@ -10,8 +10,8 @@
 //
 // A key of several words is a list in the file; a variable or a flag has them with commas between.
 //
-// So a new key is one line here, and one in configs/lockd.yaml that explains it; make chart-update tells the chart.
-// Only what depends on more than one key is checked by code, in validate.go.
+// So a new key is one line here, or with the type of its section, and one in configs/lockd.yaml that explains it; make
+// chart-update tells the chart. Only what depends on more than one key is checked by code, in validate.go and topology.
 //
 // Load has viper lay over each other, lowest first: the defaults, the file, LOCKD_ variables, flags. It refuses what
 // lockd does not know, and reports everything that is wrong at once. It opens nothing but the file: whether an address

@@ -44,7 +44,7 @@ func newFlags(a *Args) *pflag.FlagSet {
 			usage += ": " + strings.Join(words, ", ")
 		}
 		name := strings.NewReplacer(".", "-", "_", "-").Replace(k.name)
-		fs.String(name, k.tag.Get("default"), strings.NewReplacer("<", "`", ">", "`").Replace(usage))
+		fs.String(name, k.tag.Get("default"), "the "+strings.NewReplacer("<", "`", ">", "`").Replace(usage))
 		_ = a.layers.BindPFlag(k.name, fs.Lookup(name)) // fails for no flag only
 	}
 	fs.StringVar(&a.redis, "redis", "",

@@ -76,6 +76,7 @@ var (
 	errAddress  = errors.New("must be HOST:PORT, redis://HOST:PORT/DB, rediss://… for TLS, or unix:///PATH")
 	errMaster   = errors.New("must be sentinel://MASTER@HOST:PORT,HOST:PORT,…")
 	errPassword = errors.New("must not contain a password: others can read it; use redis.password_file")
+	errDatabase = errors.New("is a cluster, which has one database: redis.db must not name another")
 	errOptions  = errors.New("must not contain options: each has a key of its own")
 	errTwice    = errors.New("names another user or database than redis.username and redis.db")
 	errSocket   = errors.New("is a socket of this machine, where no TLS is spoken")
@@ -94,6 +95,8 @@ func (r Redis) At(at string) (Server, error) {
 		s := r.server(Sentinel, strings.Split(addrs, ",")...)
 		s.Master = master
 		return s, nil
+	case isURL && scheme == Cluster && r.DB != 0:
+		return Server{}, errDatabase
 	case isURL && scheme == Cluster:
 		return r.server(Cluster, strings.Split(rest, ",")...), nil
 	case isURL && scheme == "unix" && !address.IsPath(rest):

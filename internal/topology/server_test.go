@@ -36,6 +36,7 @@ func TestAt(t *testing.T) {
 		{redis: Redis{Addr: "u:p@h:1"}, err: errPassword},
 		{redis: Redis{Addr: "redis://h:1?protocol=3"}, err: errOptions},
 		{redis: Redis{Addr: "redis://h:1/3", DB: 2}, err: errTwice},
+		{redis: Redis{Addr: "cluster://h:1", DB: 2}, err: errDatabase},
 		{redis: Redis{Addr: "redis://a@h:1", Username: "b"}, err: errTwice},
 	}
 	for _, row := range rows {
