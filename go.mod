@@ -3,6 +3,7 @@ module github.com/lockd-io/lockd
 go 1.26.0
 
 require (
+	github.com/agnivade/levenshtein v1.2.2 // says which key a mistyped one may be
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/go-jose/go-jose/v4 v4.1.9 // verifies the tokens that clients show
 	github.com/go-viper/mapstructure/v2 v2.5.0

@@ -28,6 +28,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/lockd-io/lockd/internal/address"
 	"github.com/lockd-io/lockd/internal/agreement"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/config"
@@ -90,7 +91,7 @@ func (a *App) HTTPAddr() string { return a.addr(atHTTP) }
 // ConsoleURL is where the console is, "" if nowhere.
 func (a *App) ConsoleURL() string {
 	switch at := a.addr(atConsole); {
-	case at == "" || strings.HasPrefix(at, config.SocketScheme):
+	case at == "" || strings.HasPrefix(at, address.Socket):
 		return at
 	case a.cfg.ConsoleTLS.Enabled():
 		return "https://" + at + a.cfg.Console.Path + "/"
@@ -105,7 +106,7 @@ func (a *App) addr(i int) string {
 	}
 	addr := a.listeners[i].Addr()
 	if addr.Network() == "unix" {
-		return config.SocketScheme + addr.String()
+		return address.Socket + addr.String()
 	}
 	return addr.String()
 }

@@ -23,6 +23,8 @@ import (
 	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/secret"
+	"github.com/lockd-io/lockd/internal/topology"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -140,7 +142,7 @@ func TestReadinessFollowsRedis(t *testing.T) {
 	redis := redistest.Start(t)
 	redis.Kill()
 	cfg := testConfig()
-	cfg.Store.Kind, cfg.Redis.Addr = config.StoreStandalone, redis.Addr
+	cfg.Store.Kind, cfg.Redis.Addr = topology.Standalone, redis.Addr
 	a, stop := start(t, cfg)
 
 	await(t, a, http.StatusServiceUnavailable)
@@ -149,7 +151,7 @@ func TestReadinessFollowsRedis(t *testing.T) {
 	}
 	redis.Restart()
 	await(t, a, http.StatusOK)
-	if got := statusOf(t, a, insecure.NewCredentials()); got.GetStore() != config.StoreStandalone || !got.GetReady() {
+	if got := statusOf(t, a, insecure.NewCredentials()); got.GetStore() != topology.Standalone || !got.GetReady() {
 		t.Errorf("got the status %v", got)
 	}
 	redis.Kill()
@@ -229,8 +231,8 @@ func TestReadinessSaysWhatIsConfiguredWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := testConfig()
-			cfg.Store.Kind, cfg.Redis.Addr = config.StoreStandalone, redis.Addr
-			cfg.Redis.PasswordFile = config.SecretFile(row.file)
+			cfg.Store.Kind, cfg.Redis.Addr = topology.Standalone, redis.Addr
+			cfg.Redis.PasswordFile = secret.File(row.file)
 			a, _ := start(t, cfg)
 			var code int
 			var body string

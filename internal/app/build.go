@@ -17,6 +17,7 @@ import (
 	"github.com/lockd-io/lockd/internal/httpapi"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
+	"github.com/lockd-io/lockd/internal/topology"
 	"github.com/lockd-io/lockd/internal/watchdog"
 	"github.com/lockd-io/lockd/internal/web"
 )
@@ -169,7 +170,7 @@ func (a *App) drain(ctx context.Context) error {
 func (a *App) share() time.Duration { return (a.cfg.Shutdown.Timeout - a.cfg.Shutdown.DrainWindow) / 4 }
 
 func brokerConfig(c config.Config) broker.Config {
-	if q := c.Redlock.Quarantine; c.Store.Kind == config.StoreRedlock && q > 0 {
+	if q := c.Redlock.Quarantine; c.Store.Kind == topology.Redlock && q > 0 {
 		// A member that lost its data does not vote for so long, so no lease may last longer.
 		c.Limits.MaxLease, c.Session.MaxTTL = min(c.Limits.MaxLease, q), min(c.Session.MaxTTL, q)
 	}
@@ -188,7 +189,7 @@ func brokerConfig(c config.Config) broker.Config {
 // two of them, and a half of one for lockd itself.
 func answerTime(c config.Config) time.Duration {
 	calls := c.Redis.OpTimeout
-	if c.Store.Kind == config.StoreRedlock {
+	if c.Store.Kind == topology.Redlock {
 		calls *= 2
 	}
 	return calls + c.Redis.OpTimeout/2

@@ -21,7 +21,7 @@ func Check(cfg config.Config) error {
 		if !e.tls.Enabled() {
 			continue
 		}
-		if _, err := certs.New(filesOf(e.tls), zap.NewNop()); err != nil {
+		if _, err := certs.New(e.tls, zap.NewNop()); err != nil {
 			errs = append(errs, fmt.Errorf("%s.%w", e.section, err))
 		}
 	}
@@ -38,7 +38,7 @@ func Check(cfg config.Config) error {
 			errs = append(errs, fmt.Errorf("security.audit: %w", err))
 		}
 	}
-	all, err := backends(cfg)
+	all, err := backends(cfg.Config)
 	errs = append(errs, err)
 	if err == nil && len(all) > 0 { // all members of a majority have the same certificate
 		errs = append(errs, checkClientCertificate(all[0]))

@@ -6,8 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/certs"
 	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/secret"
+	"github.com/lockd-io/lockd/internal/topology"
 )
 
 // oneClient is a clients file. Nobody has the token.
@@ -31,10 +34,10 @@ func TestCheckReadsEveryFile(t *testing.T) {
 		return certstest.Write(t, filepath.Join(t.TempDir(), "clients"), []byte(text))
 	}
 	dir := t.TempDir()
-	good := config.TLS{
-		CertFile: cert, KeyFile: config.SecretFile(key), ClientCerts: config.ClientCertsRequired, ClientCAFile: ca,
+	good := certs.Files{
+		CertFile: cert, KeyFile: secret.File(key), ClientCerts: certs.Required, ClientCAFile: ca,
 	}
-	redis := config.RedisTLS{Enabled: true, CAFile: ca, CertFile: cert, KeyFile: config.SecretFile(key)}
+	redis := topology.TLS{Enabled: true, CAFile: ca, CertFile: cert, KeyFile: secret.File(key)}
 	members := []string{"127.0.0.1:1", "127.0.0.1:2", "sentinel://m@127.0.0.1:3"}
 
 	for want, edit := range map[string]func(*config.Config){
@@ -43,16 +46,16 @@ func TestCheckReadsEveryFile(t *testing.T) {
 			c.OpsTLS.CertFile = "nowhere"
 		},
 		"admin_tls.key_file: open nowhere": func(c *config.Config) { c.AdminTLS.KeyFile = "nowhere" },
-		"listen_tls.cert_file, key_file: ": func(c *config.Config) { c.ListenTLS.KeyFile = config.SecretFile(otherKey) },
+		"listen_tls.cert_file, key_file: ": func(c *config.Config) { c.ListenTLS.KeyFile = secret.File(otherKey) },
 		"listen_tls.cert_file: the certificate expired at": func(c *config.Config) {
-			c.ListenTLS.CertFile, c.ListenTLS.KeyFile = oldCert, config.SecretFile(oldKey)
+			c.ListenTLS.CertFile, c.ListenTLS.KeyFile = oldCert, secret.File(oldKey)
 		},
 		"listen_tls.client_ca_file: no certificate in it": func(c *config.Config) { c.ListenTLS.ClientCAFile = key },
 		"redis.password_file: ":                           func(c *config.Config) { c.Redis.PasswordFile = "nowhere" },
 		"redis.tls.ca_file: open nowhere":                 func(c *config.Config) { c.Redis.TLS.CAFile = "nowhere" },
 		"redis.tls.cert_file, redis.tls.key_file: ":       func(c *config.Config) { c.Redis.TLS.CertFile = "nowhere" },
 		"redis.tls.cert_file: the certificate expired at": func(c *config.Config) {
-			c.Redis.TLS.CertFile, c.Redis.TLS.KeyFile = oldCert, config.SecretFile(oldKey)
+			c.Redis.TLS.CertFile, c.Redis.TLS.KeyFile = oldCert, secret.File(oldKey)
 		},
 		"security.clients_file: open nowhere":    func(c *config.Config) { c.Security.ClientsFile = "nowhere" },
 		"line 2: nobody can be the client \"a\"": func(c *config.Config) { c.Security.ClientsFile = wrong },
@@ -65,8 +68,8 @@ func TestCheckReadsEveryFile(t *testing.T) {
 	} {
 		c := config.Default()
 		c.ListenTLS, c.OpsTLS, c.AdminTLS = good, good, good
-		c.Store.Kind, c.Redlock.Members = config.StoreRedlock, members
-		c.Redis.TLS, c.Redis.PasswordFile = redis, config.SecretFile(password)
+		c.Store.Kind, c.Redlock.Members = topology.Redlock, members
+		c.Redis.TLS, c.Redis.PasswordFile = redis, secret.File(password)
 		c.Security.ClientsFile, c.Security.Audit = clients, filepath.Join(dir, "audit.json")
 		edit(&c)
 		err := Check(c)

@@ -13,8 +13,9 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lockd-io/lockd/internal/certs"
 	"github.com/lockd-io/lockd/internal/certs/certstest"
-	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/secret"
 )
 
 func TestTheConsoleIsServedWhereItIsAskedFor(t *testing.T) {
@@ -56,7 +57,7 @@ func TestTheConsoleKnowsCertificates(t *testing.T) {
 	cfg.Security.ClientsFile = certstest.Write(t, filepath.Join(t.TempDir(), "clients"),
 		[]byte("clients:\n- {name: reader, cert: a client, look: ['*']}\n"))
 	cfg.ConsoleListen = "127.0.0.1:0"
-	cfg.ConsoleTLS = w.server(t, w.ca.Issue(t, time.Hour, "127.0.0.1"), config.ClientCertsOptional)
+	cfg.ConsoleTLS = w.server(t, w.ca.Issue(t, time.Hour, "127.0.0.1"), certs.Optional)
 	a, stop := start(t, cfg)
 	defer func() { must(t, stop()) }()
 	if !strings.HasPrefix(a.ConsoleURL(), "https://") {
@@ -93,7 +94,7 @@ func TestTheConsoleKnowsCertificates(t *testing.T) {
 func TestTheKeyOfTheConsoleIsRead(t *testing.T) {
 	cfg := testConfig()
 	cfg.ConsoleListen = "127.0.0.1:0"
-	cfg.Console.KeyFile = config.SecretFile(certstest.Write(t, filepath.Join(t.TempDir(), "key"), []byte("short")))
+	cfg.Console.KeyFile = secret.File(certstest.Write(t, filepath.Join(t.TempDir(), "key"), []byte("short")))
 	if err := Check(cfg); err == nil || !strings.Contains(err.Error(), "console.key_file: ") {
 		t.Errorf("got %v", err)
 	}

@@ -11,44 +11,28 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/agreement"
-	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/gate"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
+	"github.com/lockd-io/lockd/internal/topology"
 )
 
 // declaration is what all replicas that share locks must be told alike, besides the prefix: how the locks are kept. A
 // server may have several names, so its address has no place in it. A majority is one of certain members, so they have,
 // in any order. A member that lost its data does not vote for as long as any replica may have given a lease there.
-func declaration(c config.Config) string {
+func declaration(c topology.Config) string {
 	text := "store.kind " + c.Store.Kind
-	if c.Store.Kind != config.StoreRedlock {
+	if c.Store.Kind != topology.Redlock {
 		return text
 	}
-	members := make([]string, len(c.Redlock.Members))
-	for i, member := range c.Redlock.Members {
-		members[i] = memberName(c.Redis, member)
+	var members []string
+	servers, _ := c.Servers() // that are those of a valid configuration
+	for _, s := range servers {
+		members = append(members, s.Name())
 	}
 	slices.Sort(members)
 	return fmt.Sprintf("%s, %d of %s, redlock.quarantine %v",
 		text, len(members)/2+1, strings.Join(members, " "), c.Redlock.Quarantine)
-}
-
-// memberName is how a member is called in a declaration: without the user and what else does not say which it is.
-func memberName(c config.Redis, text string) string {
-	kind, one, err := c.Member(text)
-	switch {
-	case err != nil: // Validate refuses it
-		return text
-	case kind == config.StoreSentinel:
-		return kind + "://" + one.Sentinel.Master + "@" + strings.Join(slices.Sorted(slices.Values(one.Sentinel.Addrs)), ",")
-	case kind == config.StoreCluster:
-		return kind + "://" + strings.Join(slices.Sorted(slices.Values(one.Cluster.Addrs)), ",")
-	case one.DB != 0:
-		return fmt.Sprintf("%s/%d", one.Addr, one.DB)
-	default:
-		return one.Addr
-	}
 }
 
 // beginGuard has replicas that keep the same locks in another way not serve beside this one, and notices those that
@@ -58,7 +42,7 @@ func (a *App) beginGuard(store lock.Store) error {
 	if !ok {
 		return nil
 	}
-	r := agreement.Replica{Text: declaration(a.cfg), Name: a.cfg.Replica, ID: rand.Text(), Clients: func() string {
+	r := agreement.Replica{Text: declaration(a.cfg.Config), Name: a.cfg.Replica, ID: rand.Text(), Clients: func() string {
 		digest, _ := a.guard.InForce()
 		return digest
 	}}

@@ -10,9 +10,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/client"
-	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/internal/tier"
+	"github.com/lockd-io/lockd/internal/topology"
 )
 
 // While Redis answers late, for minutes and also from the start, no auto lease is lost and all are renewed.
@@ -21,7 +21,7 @@ func TestNoLeaseIsLostWhileRedisAnswersLate(t *testing.T) {
 	proxy := redistest.StartProxy(t, redistest.Start(t).Addr)
 	proxy.Delay(250 * time.Millisecond)
 	cfg := testConfig()
-	cfg.Store.Kind, cfg.Redis.Addr = config.StoreStandalone, proxy.Addr
+	cfg.Store.Kind, cfg.Redis.Addr = topology.Standalone, proxy.Addr
 	a, _ := startWith(t, cfg, zap.NewNop())
 
 	held := make([]*client.Lock, 2*leases)
@@ -74,7 +74,7 @@ func TestTheStopDoesNotWaitForASilentMaster(t *testing.T) {
 			t.Parallel()
 			masters := redistest.StartMasters(t, 3)
 			cfg := testConfig()
-			cfg.Store.Kind, cfg.Redlock.Members = config.StoreRedlock, redistest.Addrs(masters)
+			cfg.Store.Kind, cfg.Redlock.Members = topology.Redlock, redistest.Addrs(masters)
 			a, stop := start(t, cfg)
 			masters[2].Pause()
 			defer masters[2].Resume()

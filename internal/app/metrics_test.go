@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/certs/certstest"
-	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/topology"
 )
 
 // family is a metric with the values that each of its labels has.
@@ -69,7 +69,7 @@ func shown(t *testing.T) (all map[string]family, bounds map[string][]float64) {
 	t.Helper()
 	all, bounds = map[string]family{}, map[string][]float64{}
 	for kind, members := range map[string][]string{
-		config.StoreStandalone: nil, config.StoreRedlock: {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"},
+		topology.Standalone: nil, topology.Redlock: {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"},
 	} {
 		cfg := testConfig()
 		cfg.Store.Kind, cfg.Redis.Addr, cfg.Redlock.Members = kind, "127.0.0.1:1", members

@@ -9,52 +9,40 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/redisstore"
+	"github.com/lockd-io/lockd/internal/secret"
+	"github.com/lockd-io/lockd/internal/topology"
 )
 
 // ErrConfig: what the configuration names cannot be used, such as a file that is not there.
 var ErrConfig = errors.New("wrong configuration")
 
-// redisConfig is how a kind of Redis is used. It reads the secrets and certificates that the configuration names.
-// Passwords and our own certificate are read again for each new connection, so that they may be changed while lockd
-// runs.
-func redisConfig(kind string, c config.Redis) (redisstore.Config, error) {
-	var out redisstore.Config
-	var err error
-	switch kind {
-	case config.StoreStandalone:
-		if c, err = c.Endpoint(); err != nil {
-			return out, fmt.Errorf("redis.addr: %w", err)
-		}
-		out.Addr = c.Addr
-	case config.StoreSentinel:
-		if out.Sentinel, err = sentinels(c.Sentinel); err != nil {
-			return out, err
+// redisConfig is how a server is used. It reads the secrets and certificates that the configuration names. Passwords
+// and our own certificate are read again for each new connection, so that they may be changed while lockd runs.
+func redisConfig(s topology.Server, c topology.Redis) (out redisstore.Config, err error) {
+	out = redisstore.Config{
+		DB: s.DB, Username: s.Username, Prefix: c.Prefix, FenceTTL: c.FenceTTL,
+		OpTimeout: c.OpTimeout, ConnectTimeout: c.ConnectTimeout, Replicas: c.WaitReplicas,
+	}
+	switch s.Kind {
+	case topology.Standalone:
+		out.Addr = s.Addrs[0]
+	case topology.Sentinel:
+		out.Sentinel = &redisstore.Sentinel{Master: s.Master, Addrs: s.Addrs, Username: c.Sentinel.Username}
+		if out.Sentinel.PasswordNow, err = passwordIn(c.Sentinel.PasswordFile); err != nil {
+			return out, fmt.Errorf("redis.sentinel.password_file: %w", err)
 		}
 	}
 	if out.PasswordNow, err = passwordIn(c.PasswordFile); err != nil {
 		return out, fmt.Errorf("redis.password_file: %w", err)
 	}
-	if out.TLS, err = redisTLS(c.TLS); err != nil {
-		return out, err
-	}
-	out.DB, out.Username, out.Prefix, out.FenceTTL = c.DB, c.Username, c.Prefix, c.FenceTTL
-	out.OpTimeout, out.ConnectTimeout, out.Replicas = c.OpTimeout, c.ConnectTimeout, c.WaitReplicas
-	return out, nil
-}
-
-// sentinels are those that know the master.
-func sentinels(c config.Sentinel) (*redisstore.Sentinel, error) {
-	now, err := passwordIn(c.PasswordFile)
-	if err != nil {
-		return nil, fmt.Errorf("redis.sentinel.password_file: %w", err)
-	}
-	return &redisstore.Sentinel{Master: c.Master, Addrs: c.Addrs, Username: c.Username, PasswordNow: now}, nil
+	c.TLS.Enabled = s.TLS
+	out.TLS, err = redisTLS(c.TLS)
+	return out, err
 }
 
 // passwordIn returns what reads a password. It is nil if there is none.
-func passwordIn(f config.SecretFile) (now func() string, err error) {
+func passwordIn(f secret.File) (now func() string, err error) {
 	if f == "" {
 		return nil, nil
 	}
@@ -85,7 +73,7 @@ func latest[T any](read func() (T, error)) (now func() T, err error) {
 }
 
 // redisTLS is nil when Redis is not spoken to over TLS. Without a server name, the one of each address is expected.
-func redisTLS(c config.RedisTLS) (*tls.Config, error) {
+func redisTLS(c topology.TLS) (*tls.Config, error) {
 	if !c.Enabled {
 		return nil, nil
 	}

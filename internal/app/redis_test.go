@@ -9,14 +9,16 @@ import (
 
 	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/secret"
+	"github.com/lockd-io/lockd/internal/topology"
 )
 
 func TestPasswordsAreReadAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	certstest.Write(t, file, []byte("first\n"))
 	c := config.Default().Redis
-	c.PasswordFile, c.Sentinel.PasswordFile = config.SecretFile(file), config.SecretFile(file)
-	cfg, err := redisConfig(config.StoreSentinel, c)
+	c.PasswordFile, c.Sentinel.PasswordFile = secret.File(file), secret.File(file)
+	cfg, err := redisConfig(topology.Server{Kind: topology.Sentinel}, c)
 	must(t, err)
 	want := func(password string) {
 		t.Helper()
@@ -29,11 +31,11 @@ func TestPasswordsAreReadAgain(t *testing.T) {
 	want("second")
 	must(t, os.Remove(file))
 	want("second") // the last one that could be read
-	if _, err := redisConfig(config.StoreSentinel, c); err == nil {
+	if _, err := redisConfig(topology.Server{Kind: topology.Sentinel}, c); err == nil {
 		t.Error("lockd begins without the file that its configuration names")
 	}
 	c.PasswordFile, c.Sentinel.PasswordFile = "", ""
-	if cfg, err = redisConfig(config.StoreSentinel, c); err != nil || cfg.PasswordNow != nil ||
+	if cfg, err = redisConfig(topology.Server{Kind: topology.Sentinel}, c); err != nil || cfg.PasswordNow != nil ||
 		cfg.Sentinel.PasswordNow != nil {
 		t.Errorf("got %v and a password where there is none", err)
 	}
@@ -43,7 +45,7 @@ func TestTheCertificateOfLockdIsReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	c := config.Default().Redis.TLS
 	c.Enabled, c.CertFile, c.KeyFile = true, filepath.Join(dir, "tls.crt"),
-		config.SecretFile(filepath.Join(dir, "tls.key"))
+		secret.File(filepath.Join(dir, "tls.key"))
 	authority := certstest.NewAuthority(t, "the authority")
 	issue := func(name string) string {
 		pair := authority.Issue(t, time.Hour, name)

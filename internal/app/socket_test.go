@@ -10,8 +10,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/client"
-	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/address"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/topology"
 )
 
 // lockd serves at sockets of its machine and keeps leases in a Redis behind one, also after a process was killed there.
@@ -25,8 +26,8 @@ func TestUnixSockets(t *testing.T) {
 	must(t, left.Close())
 
 	cfg := testConfig()
-	cfg.Listen, cfg.AdminListen = config.SocketScheme+at("clients"), config.SocketScheme+at("operators")
-	cfg.Store.Kind, cfg.Redis.Addr = config.StoreStandalone, "unix://"+at("redis")
+	cfg.Listen, cfg.AdminListen = address.Socket+at("clients"), address.Socket+at("operators")
+	cfg.Store.Kind, cfg.Redis.Addr = topology.Standalone, "unix://"+at("redis")
 	a, stop := start(t, cfg)
 	if a.Addr() != cfg.Listen || a.AdminAddr() != cfg.AdminListen {
 		t.Errorf("serves at %s and %s", a.Addr(), a.AdminAddr())
@@ -55,7 +56,7 @@ func TestAFileIsNoSocketThatWasLeft(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	must(t, os.WriteFile(path, []byte("x"), 0o600))
 	cfg := testConfig()
-	cfg.Listen = config.SocketScheme + path
+	cfg.Listen = address.Socket + path
 	if a, err := New(cfg, zap.NewNop()); err == nil {
 		t.Error("it listens at a file")
 		_ = a.close()

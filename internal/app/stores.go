@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/observe"
@@ -17,42 +16,37 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/cluster"
 	"github.com/lockd-io/lockd/internal/redlock"
 	"github.com/lockd-io/lockd/internal/settle"
+	"github.com/lockd-io/lockd/internal/topology"
 )
 
 // backend is one Redis or one Redis Cluster.
 type backend struct {
 	redisstore.Config
 
-	kind   string
-	nodes  []string // of a cluster
-	member bool     // of a majority
+	server topology.Server
+	member bool // of a majority
 }
 
 // backends are where a configuration keeps leases: none for memory, and several for a majority. It reads the files that
 // the configuration names.
-func backends(c config.Config) (all []backend, err error) {
-	add := func(kind string, r config.Redis, member bool) error {
-		cfg, err := redisConfig(kind, r)
-		cfg.Vouch = member && c.Redlock.Quarantine > 0
-		all = append(all, backend{cfg, kind, r.Cluster.Addrs, member})
-		return err
+func backends(c topology.Config) (all []backend, err error) {
+	servers, err := c.Servers()
+	if err != nil {
+		return nil, err
 	}
-	switch c.Store.Kind {
-	case config.StoreMemory:
-	case config.StoreRedlock:
-		for i, text := range c.Redlock.Members {
-			kind, one, err := c.Redis.Member(text)
-			if err == nil {
-				err = add(kind, one, true)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("member %d: %w", i+1, err)
-			}
+	member := c.Store.Kind == topology.Redlock
+	for i, s := range servers {
+		cfg, err := redisConfig(s, c.Redis)
+		if err != nil && member {
+			err = fmt.Errorf("member %d: %w", i+1, err)
 		}
-	default:
-		err = add(c.Store.Kind, c.Redis, false)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Vouch = member && c.Redlock.Quarantine > 0
+		all = append(all, backend{cfg, s, member})
 	}
-	return all, err
+	return all, nil
 }
 
 // closing is a store that has connections.
@@ -66,8 +60,8 @@ type closing interface {
 func (b backend) open(log *zap.Logger, m *redisstore.Metrics) (s closing, err error) {
 	ctx := context.Background()
 	switch {
-	case b.kind == config.StoreCluster:
-		s, err = cluster.Open(ctx, cluster.Config{Node: b.Config, Addrs: b.nodes}, log, m)
+	case b.server.Kind == topology.Cluster:
+		s, err = cluster.Open(ctx, cluster.Config{Node: b.Config, Addrs: b.server.Addrs}, log, m)
 	case b.member:
 		s, err = redisstore.New(b.Config, log, m)
 	default:
@@ -81,13 +75,13 @@ func (b backend) open(log *zap.Logger, m *redisstore.Metrics) (s closing, err er
 
 // openStore opens the place where leases live. A Redis that is away is no error.
 func (a *App) openStore() (lock.Store, error) {
-	all, err := backends(a.cfg)
+	all, err := backends(a.cfg.Config)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	if len(all) == 0 {
 		a.log.Warn("leases live in the memory of this process: it must be the only replica, and its end frees every lock",
-			zap.String(observe.KeyStore, config.StoreMemory))
+			zap.String(observe.KeyStore, topology.Memory))
 		return memstore.New(), nil
 	}
 	m, err := redisstore.NewMetrics(a.reg)
@@ -101,7 +95,7 @@ func (a *App) openStore() (lock.Store, error) {
 	// A majority waits for what is under way at its members, which ends when they are closed. A server that is silent
 	// then is waited for as long as an operation may take.
 	a.cleanups.add("store", closeTimeout+a.cfg.Redis.OpTimeout, func(context.Context) error { return closeAll(opened) })
-	majority := a.cfg.Store.Kind == config.StoreRedlock
+	majority := a.cfg.Store.Kind == topology.Redlock
 	stores, err := a.settled(opened, settle.Config{Node: a.cfg.Store.Kind, Member: majority})
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/lockd-io/lockd/internal/address"
 	"github.com/lockd-io/lockd/internal/certs"
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/observe"
@@ -24,7 +25,7 @@ type endpoint struct {
 	key      string // "listen"
 	section  string // "listen_tls"
 	addr     string // empty: nowhere
-	tls      config.TLS
+	tls      certs.Files
 	capacity capacity
 }
 
@@ -62,7 +63,7 @@ func (e endpoint) load(log *zap.Logger, reg prometheus.Registerer) (
 ) {
 	expires := func() float64 { return 0 }
 	if e.tls.Enabled() && e.addr != "" {
-		server, err := certs.New(filesOf(e.tls), log.Named("tls").With(zap.String(observe.KeyEndpoint, e.key)))
+		server, err := certs.New(e.tls, log.Named("tls").With(zap.String(observe.KeyEndpoint, e.key)))
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w: %s.%w", ErrConfig, e.section, err)
 		}
@@ -84,7 +85,7 @@ func (e endpoint) listen(log *zap.Logger, reg prometheus.Registerer) (net.Listen
 		return nil, nil
 	}
 	network, addr := "tcp", e.addr
-	if path, isSocket := strings.CutPrefix(e.addr, config.SocketScheme); isSocket {
+	if path, isSocket := strings.CutPrefix(e.addr, address.Socket); isSocket {
 		network, addr = "unix", path
 		removeAbandoned(path)
 	}
@@ -141,18 +142,4 @@ func (a *App) warnOfNoIdentities() {
 func isLoopback(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return !ok || tcp.IP.IsLoopback() // else it is a socket of this machine
-}
-
-func filesOf(c config.TLS) certs.Files {
-	f := certs.Files{Cert: c.CertFile, Key: string(c.KeyFile), ClientCA: c.ClientCAFile, MinVersion: tls.VersionTLS13}
-	if c.MinVersion == "1.2" {
-		f.MinVersion = tls.VersionTLS12
-	}
-	switch c.ClientCerts {
-	case config.ClientCertsOptional:
-		f.ClientCerts = tls.VerifyClientCertIfGiven
-	case config.ClientCertsRequired:
-		f.ClientCerts = tls.RequireAndVerifyClientCert
-	}
-	return f
 }

@@ -17,9 +17,11 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/certs"
 	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/secret"
 	"github.com/lockd-io/lockd/internal/security"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -39,18 +41,18 @@ func newWorld(t *testing.T) *world {
 }
 
 // server is the TLS of an address: its certificate, and what it asks of clients.
-func (w *world) server(t *testing.T, p certstest.Pair, clientCerts string) config.TLS {
+func (w *world) server(t *testing.T, p certstest.Pair, clientCerts string) certs.Files {
 	t.Helper()
 	cert, key := p.Files(t)
-	c := config.TLS{CertFile: cert, KeyFile: config.SecretFile(key), ClientCerts: clientCerts, MinVersion: "1.3"}
-	if clientCerts != config.ClientCertsNone {
+	c := certs.Files{CertFile: cert, KeyFile: secret.File(key), ClientCerts: clientCerts, MinVersion: "1.3"}
+	if clientCerts != certs.None {
 		c.ClientCAFile = w.ca.File(t)
 	}
 	return c
 }
 
 // startSecure runs an App with TLS for clients and for operators.
-func startSecure(t *testing.T, secure config.TLS) (*App, *observer.ObservedLogs) {
+func startSecure(t *testing.T, secure certs.Files) (*App, *observer.ObservedLogs) {
 	t.Helper()
 	cfg := testConfig()
 	cfg.ListenTLS, cfg.AdminTLS = secure, secure
@@ -78,8 +80,8 @@ func take(t *testing.T, addr string, opts ...client.Option) error {
 func TestWhoIsLetInOverTLS(t *testing.T) {
 	w := newWorld(t)
 	pair := w.ca.Issue(t, time.Hour, "127.0.0.1", "lockd.test")
-	none, optional, required := w.server(t, pair, config.ClientCertsNone), w.server(t, pair, config.ClientCertsOptional),
-		w.server(t, pair, config.ClientCertsRequired)
+	none, optional, required := w.server(t, pair, certs.None), w.server(t, pair, certs.Optional),
+		w.server(t, pair, certs.Required)
 	trusting := func(ca string) *client.TLS { return &client.TLS{CACert: ca} }
 	named := func(name string) *client.TLS { return &client.TLS{CACert: w.good.CACert, ServerName: name} }
 	bare := trusting(w.good.CACert)
@@ -90,7 +92,7 @@ func TestWhoIsLetInOverTLS(t *testing.T) {
 	}
 	strange := with(w.stranger.Issue(t, time.Hour, "x"))
 	for name, row := range map[string]struct {
-		server         config.TLS
+		server         certs.Files
 		as             *client.TLS // nil: clear text
 		client, logged string      // empty for who is let in
 	}{
@@ -109,7 +111,7 @@ func TestWhoIsLetInOverTLS(t *testing.T) {
 		"the system's":        {none, trusting(""), "unknown authority", "bad certificate"},
 		"another name":        {none, named("other.test"), "other.test", "bad certificate"},
 		"clear text":          {none, nil, "does this server want TLS", "does not look like a TLS handshake"},
-		"TLS to a clear text": {config.TLS{}, &w.good, "does not look like a TLS handshake", ""},
+		"TLS to a clear text": {certs.Files{}, &w.good, "does not look like a TLS handshake", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, log := startSecure(t, row.server)
@@ -163,7 +165,7 @@ func failedHandshake(t *testing.T, log *observer.ObservedLogs) map[string]any {
 func TestTheOldestVersionOfTLS(t *testing.T) {
 	w := newWorld(t)
 	for version, want := range map[string]bool{"1.2": true, "1.3": false} {
-		secure := w.server(t, w.ca.Issue(t, time.Hour, "127.0.0.1"), config.ClientCertsNone)
+		secure := w.server(t, w.ca.Issue(t, time.Hour, "127.0.0.1"), certs.None)
 		secure.MinVersion = version
 		a, _ := startSecure(t, secure)
 		conn, err := tls.Dial("tcp", a.Addr(),
@@ -180,7 +182,7 @@ func TestTheOldestVersionOfTLS(t *testing.T) {
 func TestProbesAndMetricsOverTLS(t *testing.T) {
 	w := newWorld(t)
 	cfg := testConfig()
-	cfg.OpsTLS = w.server(t, w.ca.Issue(t, time.Hour, "127.0.0.1"), config.ClientCertsRequired)
+	cfg.OpsTLS = w.server(t, w.ca.Issue(t, time.Hour, "127.0.0.1"), certs.Required)
 	a, _ := start(t, cfg)
 	own, err := tls.LoadX509KeyPair(w.good.Cert, w.good.Key)
 	must(t, err)
@@ -204,7 +206,7 @@ func TestProbesAndMetricsOverTLS(t *testing.T) {
 // Certificates of both sides, and their authority, are replaced. A stream that is open stays, and new ones are let in.
 func TestCertificatesAreReplacedWhileClientsWork(t *testing.T) {
 	w := newWorld(t)
-	secure := w.server(t, w.ca.Issue(t, time.Hour, "127.0.0.1"), config.ClientCertsRequired)
+	secure := w.server(t, w.ca.Issue(t, time.Hour, "127.0.0.1"), certs.Required)
 	a, _ := startSecure(t, secure)
 	c, err := client.Dial(a.Addr(), client.WithTLS(w.good), client.WithOnStatus(func(s client.Status) {
 		if s.State != client.Connected {
@@ -288,7 +290,7 @@ func (a at) Addr() net.Addr          { return &net.TCPAddr{IP: net.ParseIP(strin
 
 func TestFilesOfTLSThatAreNotThereAreAWrongConfiguration(t *testing.T) {
 	cfg := testConfig()
-	cfg.AdminTLS = config.TLS{
+	cfg.AdminTLS = certs.Files{
 		CertFile: filepath.Join(t.TempDir(), "no"), KeyFile: "no", ClientCerts: "none",
 		MinVersion: "1.3",
 	}
@@ -319,8 +321,8 @@ func TestDoctorTellsOfSecurity(t *testing.T) {
 	cfg := testConfig()
 	cfg.Security.ClientsFile = certstest.Write(t, filepath.Join(t.TempDir(), "clients"),
 		[]byte("default: a\n"+oneClient))
-	cfg.ListenTLS = w.server(t, w.ca.Issue(t, 100*24*time.Hour, "127.0.0.1"), config.ClientCertsNone)
-	cfg.AdminTLS = w.server(t, w.ca.Issue(t, time.Hour, "127.0.0.1"), config.ClientCertsNone)
+	cfg.ListenTLS = w.server(t, w.ca.Issue(t, 100*24*time.Hour, "127.0.0.1"), certs.None)
+	cfg.AdminTLS = w.server(t, w.ca.Issue(t, time.Hour, "127.0.0.1"), certs.None)
 	a, _ := startWith(t, cfg, zap.NewNop())
 	found := func() string {
 		var all []string

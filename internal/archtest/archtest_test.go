@@ -42,7 +42,10 @@ var reach = []struct {
 	{"internal/lock", everybody, "", "words know nobody"},
 	{"internal/limits", everybody, "lock", "what may be had does not depend on what is done with it"},
 	{"internal/gate", everybody, "", "waiting does not depend on what is waited for"},
-	{"internal/certs", everybody, "observe", "certificates do not depend on what is said over them"},
+	{"internal/secret", everybody, "", "hiding does not depend on what is hidden"},
+	{"internal/address", everybody, "lock", "an address does not depend on what is there"},
+	{"internal/topology", everybody, "lock address secret", "where a store is does not depend on who connects to it"},
+	{"internal/certs", everybody, "observe secret", "certificates do not depend on what is said over them"},
 	{
 		"internal/security", butYAML, "lock limits observe",
 		"who somebody is and what it may depends on nothing that is done with locks",
@@ -136,7 +139,7 @@ var reach = []struct {
 	{
 		"internal/config",
 		[]string{grpc, redis, module},
-		"limits lock",
+		"limits lock address certs observe secret topology", // each owns a section or reads its values
 		"configuration describes values and builds nothing",
 	},
 	{"client", []string{redis, yaml, module + "/internal"}, "", "a user of the SDK compiles all that it reaches"},

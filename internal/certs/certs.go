@@ -30,17 +30,41 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/observe"
+	"github.com/lockd-io/lockd/internal/secret"
 )
 
 // pause is how long what was read counts as new.
 const pause = time.Second
 
-// Files are PEM files, and what is asked of clients.
+// Whether clients show certificates.
+const (
+	None     = "none"
+	Optional = "optional"
+	Required = "required"
+)
+
+// Files says whether and how an address speaks TLS: it does if there is a certificate. It is a section of the
+// configuration: package config says what the tags mean. Files are PEM.
 type Files struct {
-	Cert, Key   string
-	ClientCA    string // "" if clients are not asked for certificates
-	ClientCerts tls.ClientAuthType
-	MinVersion  uint16
+	CertFile     string      `key:"cert_file"` // the server's, with the intermediate authorities after it
+	KeyFile      secret.File `key:"key_file"`
+	ClientCerts  string      `key:"client_certs" default:"none" oneof:"none optional required"`
+	ClientCAFile string      `key:"client_ca_file"` // the authorities of clients' certificates
+	MinVersion   string      `key:"min_version" default:"1.3" oneof:"1.2 1.3"`
+}
+
+// Enabled says whether TLS is spoken.
+func (f Files) Enabled() bool { return f.CertFile != "" }
+
+func (f Files) minVersion() uint16 {
+	if f.MinVersion == "1.2" {
+		return tls.VersionTLS12
+	}
+	return tls.VersionTLS13
+}
+
+var clientAuth = map[string]tls.ClientAuthType{
+	Optional: tls.VerifyClientCertIfGiven, Required: tls.RequireAndVerifyClientCert,
 }
 
 // Server has the certificates of one address. Its methods may be called from any goroutine.
@@ -74,7 +98,7 @@ func New(files Files, log *zap.Logger) (*Server, error) {
 // TLS is for listeners. It stays good while the files change.
 func (s *Server) TLS() *tls.Config {
 	return &tls.Config{
-		MinVersion: s.files.MinVersion,
+		MinVersion: s.files.minVersion(),
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -139,7 +163,11 @@ func (f Files) read() (t texts, err error) {
 	for _, file := range []struct {
 		name, path string
 		to         *[]byte
-	}{{"cert_file", f.Cert, &t.cert}, {"key_file", f.Key, &t.key}, {"client_ca_file", f.ClientCA, &t.ca}} {
+	}{
+		{"cert_file", f.CertFile, &t.cert},
+		{"key_file", string(f.KeyFile), &t.key},
+		{"client_ca_file", f.ClientCAFile, &t.ca},
+	} {
 		if file.path == "" {
 			continue
 		}
@@ -170,10 +198,10 @@ func (f Files) use(t texts, now time.Time) (*tls.Config, time.Time, error) {
 		return nil, until, fmt.Errorf("cert_file: the certificate expired at %s", until.Format(time.RFC3339))
 	}
 	c := &tls.Config{
-		MinVersion: f.MinVersion, Certificates: []tls.Certificate{pair}, ClientAuth: f.ClientCerts,
+		MinVersion: f.minVersion(), Certificates: []tls.Certificate{pair}, ClientAuth: clientAuth[f.ClientCerts],
 		SessionTicketsDisabled: true,
 	}
-	if f.ClientCA != "" {
+	if f.ClientCAFile != "" {
 		c.ClientCAs = x509.NewCertPool()
 		if !c.ClientCAs.AppendCertsFromPEM(t.ca) {
 			return nil, time.Time{}, errNoCA

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lockd-io/lockd/internal/certs/certstest"
+	"github.com/lockd-io/lockd/internal/secret"
 )
 
 // fixture is a Server whose files are those of a pair.
@@ -30,7 +31,7 @@ func newFixture(t *testing.T, edit func(*Files)) *fixture {
 	f.cert, f.key = f.ca.Issue(t, time.Hour, "first").Files(t)
 	core, log := observer.New(zapcore.InfoLevel)
 	f.log = log
-	files := Files{Cert: f.cert, Key: f.key, MinVersion: tls.VersionTLS13}
+	files := Files{CertFile: f.cert, KeyFile: secret.File(f.key), MinVersion: "1.3"}
 	if edit != nil {
 		edit(&files)
 	}
@@ -109,7 +110,7 @@ func TestACertificateIsUsedWhenItsTimeHasCome(t *testing.T) {
 		t.Errorf("got %q after its time", got)
 	}
 	early, key := f.ca.IssueFrom(t, time.Hour, 2*time.Hour, "early").Files(t)
-	if _, err := New(Files{Cert: early, Key: key}, zap.NewNop()); err != nil {
+	if _, err := New(Files{CertFile: early, KeyFile: secret.File(key)}, zap.NewNop()); err != nil {
 		t.Errorf("the first one waits for its time: got %v", err)
 	}
 }
@@ -157,7 +158,7 @@ func TestANewAuthorityOfClientsIsUsedAndTheOldOneIsNot(t *testing.T) {
 	first, second := certstest.NewAuthority(t, "first"), certstest.NewAuthority(t, "second")
 	path := first.File(t)
 	f := newFixture(t, func(files *Files) {
-		files.ClientCA, files.ClientCerts = path, tls.RequireAndVerifyClientCert
+		files.ClientCAFile, files.ClientCerts = path, Required
 	})
 	trusted := func(a *certstest.Authority) bool {
 		pool := x509.NewCertPool()
@@ -184,12 +185,12 @@ func TestNewNamesTheFileThatIsWrong(t *testing.T) {
 	expired, itsKey := ca.Issue(t, -time.Second, "x").Files(t)
 	empty := certstest.Write(t, filepath.Join(t.TempDir(), "empty"), nil)
 	for want, files := range map[string]Files{
-		"cert_file: open":                        {Cert: "nowhere", Key: key},
-		"key_file: open":                         {Cert: cert, Key: "nowhere"},
-		"client_ca_file: open":                   {Cert: cert, Key: key, ClientCA: "nowhere"},
-		"client_ca_file: no certificate":         {Cert: cert, Key: key, ClientCA: empty},
-		"cert_file, key_file: tls: private key":  {Cert: cert, Key: itsKey},
-		"cert_file: the certificate expired at ": {Cert: expired, Key: itsKey},
+		"cert_file: open":                        {CertFile: "nowhere", KeyFile: secret.File(key)},
+		"key_file: open":                         {CertFile: cert, KeyFile: "nowhere"},
+		"client_ca_file: open":                   {CertFile: cert, KeyFile: secret.File(key), ClientCAFile: "nowhere"},
+		"client_ca_file: no certificate":         {CertFile: cert, KeyFile: secret.File(key), ClientCAFile: empty},
+		"cert_file, key_file: tls: private key":  {CertFile: cert, KeyFile: secret.File(itsKey)},
+		"cert_file: the certificate expired at ": {CertFile: expired, KeyFile: secret.File(itsKey)},
 	} {
 		if _, err := New(files, zap.NewNop()); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

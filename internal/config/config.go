@@ -6,11 +6,12 @@
 //	default   its value if nothing sets it; without this tag it is zero
 //	min, max  the least and the most that is allowed
 //	oneof     the words that are allowed
+//	flag      what the flag is for that sets the key, log.level by --log-level; without this tag there is none
 //
 // A key of several words is a list in the file; a variable or a flag has them with commas between.
 //
-// So a new key is one line here, and one in configs/lockd.yaml that explains it; make chart-update tells the chart.
-// Only what depends on more than one key is checked by code, in validate.go.
+// So a new key is one line here, or with the type of its section, and one in configs/lockd.yaml that explains it; make
+// chart-update tells the chart. Only what depends on more than one key is checked by code, in validate.go and topology.
 //
 // Load has viper lay over each other, lowest first: the defaults, the file, LOCKD_ variables, flags. It refuses what
 // lockd does not know, and reports everything that is wrong at once. It opens nothing but the file: whether an address
@@ -21,36 +22,36 @@ package config
 import (
 	"time"
 
+	"github.com/lockd-io/lockd/internal/certs"
 	"github.com/lockd-io/lockd/internal/limits"
+	"github.com/lockd-io/lockd/internal/secret"
+	"github.com/lockd-io/lockd/internal/topology"
 )
 
 // Config is everything that can be configured.
 type Config struct {
 	// Each is HOST:PORT, or unix:/PATH for a socket of this machine.
-	Listen      string `key:"listen" default:":7420"`                // where clients connect
-	OpsListen   string `key:"ops_listen" default:":7421"`            // HTTP for metrics and probes; empty = nowhere
-	AdminListen string `key:"admin_listen" default:"127.0.0.1:7422"` // where operators connect; empty = nowhere
-	HTTPListen  string `key:"http_listen"`                           // where clients connect by HTTP; empty = nowhere
-	Replica     string `key:"replica"`                               // this process's name; empty = the host's
-	ListenTLS   TLS    `key:"listen_tls"`                            // of Listen and HTTPListen
-	OpsTLS      TLS    `key:"ops_tls"`                               // of OpsListen
-	AdminTLS    TLS    `key:"admin_tls"`                             // of AdminListen
+	Listen        string      `key:"listen" default:":7420" flag:"<address> where clients connect"`
+	OpsListen     string      `key:"ops_listen" default:":7421" flag:"<address> of metrics and probes, empty for none"`
+	AdminListen   string      `key:"admin_listen" default:"127.0.0.1:7422" flag:"<address> for operators, empty for none"`
+	HTTPListen    string      `key:"http_listen" flag:"<address> where clients connect by HTTP, empty for none"`
+	ConsoleListen string      `key:"console_listen" flag:"<address> of pages for people, empty for none"`
+	ListenTLS     certs.Files `key:"listen_tls"` // of Listen and HTTPListen
+	OpsTLS        certs.Files `key:"ops_tls"`
+	AdminTLS      certs.Files `key:"admin_tls"`
+	ConsoleTLS    certs.Files `key:"console_tls"`
 
-	ConsoleListen string  `key:"console_listen"` // where pages for people are; empty = nowhere
-	ConsoleTLS    TLS     `key:"console_tls"`    // of ConsoleListen
-	Console       Console `key:"console"`
+	Replica string  `key:"replica"` // this process's name; empty = the host's
+	Console Console `key:"console"`
 
 	Security struct {
 		ClientsFile string `key:"clients_file"` // who may connect, and do what; empty = everybody everything
-		Audit       string `key:"audit"`        // a file, or AuditStdout; empty = nowhere
+		Audit       string `key:"audit"`        // a file, or stdout; empty = nowhere
 		Require     bool   `key:"require"`      // that addresses which others reach have TLS and clients identities
 	} `key:"security"`
 
-	Store struct { // where leases live
-		Kind string `key:"kind" default:"memory" oneof:"memory standalone sentinel cluster redlock"`
-	} `key:"store"`
-	Redis   Redis          `key:"redis"`
-	Redlock Redlock        `key:"redlock"`
+	topology.Config // where leases live: store, redis and redlock
+
 	Session limits.Session `key:"session"`
 	Limits  limits.Limits  `key:"limits"` // what clients are told and held to
 	Broker  struct {
@@ -76,77 +77,12 @@ type Config struct {
 	Log Log `key:"log"`
 }
 
-// The kinds of store: in the memory of this process, in one Redis, in the one that sentinels call the master, in a
-// Redis Cluster, or in a majority of several of these.
-const (
-	StoreMemory     = "memory"
-	StoreStandalone = "standalone"
-	StoreSentinel   = "sentinel"
-	StoreCluster    = "cluster"
-	StoreRedlock    = "redlock"
-)
-
-// AuditStdout is standard output as the place of the audit.
-const AuditStdout = "stdout"
-
-// SocketScheme begins the address of a Unix socket where lockd listens, before its path.
-const SocketScheme = "unix:"
-
-// Redis is how Redis is reached and used.
-type Redis struct {
-	// of a standalone one: HOST:PORT, or a redis://, rediss:// or unix:// URL; see Endpoint
-	Addr           string        `key:"addr"`
-	Sentinel       Sentinel      `key:"sentinel"`
-	Cluster        Cluster       `key:"cluster"`
-	Username       string        `key:"username"`
-	PasswordFile   SecretFile    `key:"password_file"`
-	DB             int           `key:"db" min:"0"`
-	TLS            RedisTLS      `key:"tls"`
-	Prefix         string        `key:"prefix"`                                 // goes in front of every lock name
-	ConnectTimeout time.Duration `key:"connect_timeout" default:"5s" min:"1ns"` // of a connection with its round trips
-	OpTimeout      time.Duration `key:"op_timeout" default:"1s" min:"1ns"`      // of one command or script
-	// that acknowledge a grant before it is told
-	WaitReplicas int           `key:"wait_replicas" min:"0"`
-	FenceTTL     time.Duration `key:"fence_ttl" default:"168h" min:"1ns"` // of the last fence of an unused name
-}
-
-// Sentinel says who knows the address of the master. TLS is that of Redis.
-type Sentinel struct {
-	Master       string     `key:"master"` // what the sentinels call it
-	Addrs        []string   `key:"addrs"`  // of the sentinels, each HOST:PORT
-	Username     string     `key:"username"`
-	PasswordFile SecretFile `key:"password_file"`
-}
-
-// Cluster says where a Redis Cluster is.
-type Cluster struct {
-	Addrs []string `key:"addrs"` // of some of its nodes, each HOST:PORT
-}
-
-// Redlock says over which stores a lock is held by a majority. What Redis says of users and TLS is for all of them.
-type Redlock struct {
-	Members []string `key:"members"` // each as Member reads it
-	// for the others, when a majority has answered
-	NodeTimeout time.Duration `key:"node_timeout" default:"250ms" min:"1ns"`
-	// of a member that may have lost its data; 0 = none
-	Quarantine time.Duration `key:"quarantine" default:"10m" min:"0s"`
-}
-
-// RedisTLS says whether and how to speak TLS to Redis. Files are PEM.
-type RedisTLS struct {
-	Enabled    bool       `key:"enabled"`
-	CAFile     string     `key:"ca_file"`   // replaces the system's roots
-	CertFile   string     `key:"cert_file"` // the client's certificate
-	KeyFile    SecretFile `key:"key_file"`
-	ServerName string     `key:"server_name"` // in the server's certificate; empty = the host of the address
-}
-
 // Console says how browsers come to the pages for people.
 type Console struct {
 	Path  string   `key:"path"`  // what their paths begin with, as /lockd; empty = nothing
 	Hosts []string `key:"hosts"` // what browsers may call this address, besides names of this machine; empty = anything
 	// KeyFile seals the cookies of logins, so that all replicas that have it know them; empty = each replica its own.
-	KeyFile SecretFile `key:"key_file"`
+	KeyFile secret.File `key:"key_file"`
 }
 
 // The formats of the log. LogAuto is LogConsole on a terminal, else LogJSON.
@@ -158,25 +94,6 @@ const (
 
 // Log tunes the log, which goes to stderr.
 type Log struct {
-	Level  string `key:"level" default:"info" oneof:"debug info warn error"`
-	Format string `key:"format" default:"auto" oneof:"auto json console"`
+	Level  string `key:"level" default:"info" oneof:"debug info warn error" flag:"<level> of the log"`
+	Format string `key:"format" default:"auto" oneof:"auto json console" flag:"<format> of the log"`
 }
-
-// Whether clients show certificates.
-const (
-	ClientCertsNone     = "none"
-	ClientCertsOptional = "optional"
-	ClientCertsRequired = "required"
-)
-
-// TLS says whether and how an address of lockd speaks TLS: it does if there is a certificate. Files are PEM.
-type TLS struct {
-	CertFile     string     `key:"cert_file"` // the server's, with the intermediate authorities after it
-	KeyFile      SecretFile `key:"key_file"`
-	ClientCerts  string     `key:"client_certs" default:"none" oneof:"none optional required"`
-	ClientCAFile string     `key:"client_ca_file"` // the authorities of clients' certificates
-	MinVersion   string     `key:"min_version" default:"1.3" oneof:"1.2 1.3"`
-}
-
-// Enabled says whether TLS is spoken.
-func (t TLS) Enabled() bool { return t.CertFile != "" }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/topology"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -31,6 +32,19 @@ func TestTheAnnotatedFileHasEveryKey(t *testing.T) {
 		last := k.name[strings.LastIndex(k.name, ".")+1:]
 		if !regexp.MustCompile(`(?m)^ *` + last + `:`).Match(b) {
 			t.Errorf("%s lacks %s", annotated, k.name)
+		}
+	}
+}
+
+// A default or a bound that cannot be read would be none.
+func TestEveryTagCanBeRead(t *testing.T) {
+	for _, k := range settable() {
+		for _, tag := range []string{"default", "min", "max"} {
+			if text, ok := k.tag.Lookup(tag); ok {
+				if err := k.set(text); err != nil {
+					t.Errorf("the %s of %s %v", tag, k.name, err)
+				}
+			}
 		}
 	}
 }
@@ -323,7 +337,7 @@ func TestArgs(t *testing.T) {
 func TestEachFlagSetsItsKey(t *testing.T) {
 	want := Default()
 	want.Listen, want.OpsListen, want.AdminListen = ":1", ":2", ":3"
-	want.Store.Kind, want.Redis.Addr = StoreStandalone, "r:4"
+	want.Store.Kind, want.Redis.Addr = topology.Standalone, "r:4"
 	want.Log.Level, want.Log.Format = "warn", "json"
 	got, err := load(t, "", nil, "--listen=:1", "--ops-listen=:2", "--admin-listen=:3", "--redis=r:4",
 		"--log-level=warn", "--log-format=json")

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/go-viper/mapstructure/v2"
 )
 
 // key is one field of a Config, with its full name and its tags. Setting it changes that Config.
@@ -18,7 +20,7 @@ type key struct {
 func Default() (c Config) {
 	for _, k := range keysOf(&c) {
 		if text, ok := k.tag.Lookup("default"); ok {
-			k.field.Set(k.read(text))
+			_ = k.set(text) // tests look at each
 		}
 	}
 	return c
@@ -29,6 +31,10 @@ func keysOf(c *Config) []key { return keysBelow("", reflect.ValueOf(c).Elem()) }
 
 func keysBelow(prefix string, section reflect.Value) (keys []key) {
 	for f, v := range section.Fields() {
+		if f.Anonymous { // its keys are those of the section
+			keys = append(keys, keysBelow(prefix, v)...)
+			continue
+		}
 		k := key{prefix + f.Tag.Get("key"), f.Tag, v}
 		keys = append(keys, k)
 		if k.isSection() {
@@ -45,25 +51,51 @@ func (k key) variable() string {
 	return "LOCKD_" + strings.ToUpper(strings.ReplaceAll(k.name, ".", "_"))
 }
 
-// read is the text of a tag as a value of the key.
-func (k key) read(text string) reflect.Value {
-	value, err := readText(nil, k.field.Type(), text)
-	if err != nil {
-		panic(fmt.Sprint("a tag of ", k.name, " ", err))
+// words are those that are allowed, none if any is.
+func (k key) words() []string { return strings.Fields(k.tag.Get("oneof")) }
+
+// texts are what becomes of texts. No other value is taken for what it is not.
+var texts = mapstructure.ComposeDecodeHookFunc(
+	mapstructure.StringToTimeDurationHookFunc(), mapstructure.StringToBasicTypeHookFunc(),
+	func(_, to reflect.Type, given any) (any, error) {
+		if text, ok := given.(string); ok && to.Kind() == reflect.Slice {
+			return wordsOf(strings.Split(text, ",")), nil
+		}
+		return given, nil
+	})
+
+// set gives the key the value that a text says, or a list of words. An error leaves it as it was.
+func (k key) set(given any) error {
+	d, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{Result: k.field.Addr().Interface(), DecodeHook: texts})
+	if err == nil {
+		err = d.Decode(given)
 	}
-	return reflect.ValueOf(value)
+	if err != nil {
+		want := map[reflect.Kind]string{
+			reflect.Int64: "a duration with its unit, like 30s", reflect.Int: "a whole number", reflect.Bool: "true or false",
+		}
+		return fmt.Errorf("is %q, must be %s", given, want[k.field.Kind()])
+	}
+	return nil
 }
 
-// check compares the value with what the tags allow.
+// bound is the number that a text of a tag says.
+func (k key) bound(text string) int64 {
+	k.field = reflect.New(k.field.Type()).Elem()
+	_ = k.set(text) // tests look at each
+	return k.field.Int()
+}
+
+// check finds a value that the tags forbid.
 func (k key) check(p *problems) {
 	if least, ok := k.tag.Lookup("min"); ok {
-		p.unless(k.field.Int() >= k.read(least).Int(), k.name, "is %v, must be at least %s", k.field, least)
+		p.unless(k.field.Int() >= k.bound(least), "%s: is %v, must be at least %s", k.name, k.field, least)
 	}
 	if most, ok := k.tag.Lookup("max"); ok {
-		p.unless(k.field.Int() <= k.read(most).Int(), k.name, "is %v, must be at most %s", k.field, most)
+		p.unless(k.field.Int() <= k.bound(most), "%s: is %v, must be at most %s", k.name, k.field, most)
 	}
-	if words, ok := k.tag.Lookup("oneof"); ok {
-		p.unless(slices.Contains(strings.Fields(words), k.field.String()), k.name, "is %q, must be one of %s",
-			k.field, strings.ReplaceAll(words, " ", ", "))
+	if words := k.words(); len(words) > 0 {
+		p.unless(slices.Contains(words, k.field.String()), "%s: is %q, must be one of %s",
+			k.name, k.field, strings.Join(words, ", "))
 	}
 }

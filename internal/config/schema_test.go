@@ -5,7 +5,6 @@ import (
 	"flag"
 	"os"
 	"reflect"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -44,53 +43,45 @@ const durationPattern = `^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$|^0$`
 // schemaOfKeys is the JSON schema of the file: each key with the type and the bounds that its tags say. What depends on
 // more than one key is not in it.
 func schemaOfKeys() map[string]any {
-	c := Default()
-	root := emptySection()
-	sections := map[string]map[string]any{"": root}
-	for _, k := range keysOf(&c) {
-		parent, name := "", k.name
-		if i := strings.LastIndex(k.name, "."); i >= 0 {
-			parent, name = k.name[:i], k.name[i+1:]
-		}
-		of := k.schema()
+	properties := map[string]map[string]any{"": {}} // of each section
+	root := schemaOfSection(properties[""])
+	for _, k := range keysOf(new(Config)) {
+		dot := strings.LastIndex(k.name, ".")
+		section, of := k.name[:max(0, dot)], k.schema()
 		if k.isSection() {
-			of = emptySection()
-			sections[k.name] = of
+			properties[k.name] = map[string]any{}
+			of = schemaOfSection(properties[k.name])
 		}
-		sections[parent]["properties"].(map[string]any)[name] = of
+		properties[section][k.name[dot+1:]] = of
 	}
 	return root
 }
 
-func emptySection() map[string]any {
-	return map[string]any{"type": "object", "additionalProperties": false, "properties": map[string]any{}}
+func schemaOfSection(properties map[string]any) map[string]any {
+	return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
 }
 
 // schema is that of one value.
 func (k key) schema() map[string]any {
-	out := map[string]any{}
+	out := map[string]any{"type": "string"}
 	switch k.field.Interface().(type) {
 	case time.Duration:
-		out["type"], out["pattern"] = "string", durationPattern
+		out["pattern"] = durationPattern
 		return out
-	case int:
-		out["type"] = "integer"
-	case bool:
-		out["type"] = "boolean"
 	case []string:
 		out["type"], out["items"] = []string{"array", "string"}, map[string]any{"type": "string"}
-	default:
-		out["type"] = "string"
+	case bool:
+		out["type"] = "boolean"
+	case int:
+		out["type"] = "integer"
 	}
 	for tag, word := range map[string]string{"min": "minimum", "max": "maximum"} {
 		if text, ok := k.tag.Lookup(tag); ok {
-			if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-				out[word] = n
-			}
+			out[word] = k.bound(text)
 		}
 	}
-	if words, ok := k.tag.Lookup("oneof"); ok {
-		out["enum"] = strings.Fields(words)
+	if words := k.words(); len(words) > 0 {
+		out["enum"] = words
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package request
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -20,7 +19,7 @@ func checkName(name string, maxBytes int) error {
 		return bad("a lock needs a name")
 	case len(name) > maxBytes:
 		return bad("the name is too long")
-	case !readable(name):
+	case !lock.IsReadable(name):
 		return bad("the name must be valid UTF-8 without control characters")
 	case !oneSlot(name):
 		return bad("the braces in the name would put its keys into different cluster slots")
@@ -40,7 +39,7 @@ func oneSlot(name string) bool {
 
 // Holder says whether a client may use this name for a holder. '#' is for the holders made by the broker.
 func (r Rules) Holder(holder string) error {
-	if len(holder) > r.HolderBytes || !readable(holder) || strings.HasPrefix(holder, "#") {
+	if len(holder) > r.HolderBytes || !lock.IsReadable(holder) || strings.HasPrefix(holder, "#") {
 		return lock.Invalid("holder", lock.ReasonHolder,
 			"the holder must be short, valid UTF-8 without control characters, and not begin with '#'")
 	}
@@ -53,16 +52,4 @@ func checkText(field, reason, text string, maxBytes int) error {
 		return lock.Invalid(field, reason, "too long, or not valid UTF-8")
 	}
 	return nil
-}
-
-func readable(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
-		}
-		if s[i] < ' ' || s[i] == '\x7f' {
-			return false
-		}
-	}
-	return true
 }
