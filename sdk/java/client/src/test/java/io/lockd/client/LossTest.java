@@ -25,8 +25,11 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
-/** What becomes of locks when a replica, the network or the process itself fails. */
+/** What becomes of locks when a replica, the network or the process itself fails. All of it waits, side by side. */
+@Execution(ExecutionMode.CONCURRENT)
 class LossTest {
     private static World world;
 
