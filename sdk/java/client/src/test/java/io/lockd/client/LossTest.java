@@ -54,7 +54,7 @@ class LossTest {
         try (LockdForTests lockd = LockdForTests.start(World.LOCKD,
             Map.of("LOCKD_SECURITY_CLIENTS_FILE", clients.toString(), "LOCKD_STORE_KIND", "memory"));
             LockdClient client = LockdClient.builder(lockd.address()).tokenFile(token.toString())
-                .answerTimeout(World.PATIENCE).build();
+                .answerTimeout(Duration.ofSeconds(8)).build();
             Watch w = client.watch("watched", ends::add)) {
             Files.writeString(clients, others);
             Unlocked last = ends.poll(1, TimeUnit.MINUTES);
