@@ -26,11 +26,13 @@ var addr, adminAddr, bin string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(harness.Run(m, harness.WithLockd(func(d *harness.Lockd) (err error) {
+	s := harness.WithLockd(func(d *harness.Lockd) (err error) {
 		addr, adminAddr = d.Addr, d.Admin
 		bin, err = harness.Build("lockctl")
 		return errors.Join(err, os.Setenv(addrEnv, addr), os.Setenv(adminAddrEnv, adminAddr))
-	})))
+	})
+	s.SideBySide = "8"
+	os.Exit(harness.Run(m, s))
 }
 
 // result is what a run of lockctl left.

@@ -142,7 +142,7 @@ func TestATryAfterTheEndOfASessionIsGranted(t *testing.T) {
 			}
 			d.tried(of(name(i), lock.Exclusive))
 		}
-		w.store.on("Release", slow(time.Hour))
+		w.store.on("Release", slow(time.Minute))
 		c := w.open()
 		c.take("job")
 		begun := time.Now()

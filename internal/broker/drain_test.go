@@ -196,7 +196,7 @@ func TestOldStreamsAreToBeLeft(t *testing.T) {
 func TestStreamsMayBecomeOldWithoutALimit(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		time.Sleep(tier.Pick(5*time.Hour, 100*time.Hour))
+		time.Sleep(tier.Pick(2*time.Hour, 100*time.Hour))
 		if got := c.events(); len(got) > 0 {
 			t.Errorf("told %v", got)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,9 +39,14 @@ func (p prompt) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 
 // settled is a Store that returns when all members have answered: what each is asked in a goroutine of its own, and
 // acquisitions and releases, for whose answers the next call about a hold waits.
-type settled struct{ *Store }
+type settled struct {
+	*Store
+	one *sync.Mutex // has one of all that wait look at a time
+}
 
 func (s settled) settle() {
+	s.one.Lock()
+	defer s.one.Unlock()
 	for s.underWay.Load() > 0 {
 		time.Sleep(20 * time.Microsecond)
 	}
@@ -96,15 +102,16 @@ func rig(t testing.TB, members int) storetest.Rig {
 			t.Error(err)
 		}
 	})
+	one := settled{s, new(sync.Mutex)}
 	each := func(do func(*memstore.Store)) error {
-		settled{s}.settle() // what a test does to the members comes after all that was asked before
+		one.settle() // what a test does to the members comes after all that was asked before
 		for _, m := range stores {
 			do(m)
 		}
 		return nil
 	}
 	refuses := []lock.Kind{lock.Fair, lock.Semaphore}
-	return storetest.Rig{Store: settled{s}, AnyFence: true, Refuses: refuses, Hooks: storetest.Hooks{
+	return storetest.Rig{Store: one, AnyFence: true, Refuses: refuses, Hooks: storetest.Hooks{
 		Expire:     func(name string) error { return each(func(m *memstore.Store) { m.Expire(name) }) },
 		ExpireHold: func(name string, o lock.Owner) error { return each(func(m *memstore.Store) { m.ExpireHold(name, o) }) },
 		ExpirePlace: func(name string, o lock.Owner) error {

@@ -41,15 +41,16 @@ func BuildPackage(pkg string, flags ...string) (string, error) {
 // which each has a target.
 func BuildJava() (modules string, err error) {
 	const all, sdk = "test/harness/java", "sdk/java"
-	dir := filepath.Join(shared(), "java")
-	sources := []string{"api/proto", sdk, "examples/java", "examples/spring", all}
-	return filepath.Join(dir, sdk), BuildMaven(dir, sources, all)
+	dir, err := BuildMaven("java", []string{"api/proto", sdk, "examples/java", "examples/spring", all}, all)
+	return filepath.Join(dir, sdk), err
 }
 
-// BuildMaven has Maven package a project of this checkout, with some arguments, in a copy of its sources: in dir, when
-// one of them has changed.
-func BuildMaven(dir string, sources []string, project string, args ...string) error {
-	return BuildOnce(dir, root(), sources, func() error {
+// BuildMaven has Maven package a project of this checkout, with some arguments, in a copy of its sources, when one of
+// them has changed. It returns the directory of the copy, which all packages share and which has a name of its own for
+// the arguments.
+func BuildMaven(name string, sources []string, project string, args ...string) (dir string, err error) {
+	dir = filepath.Join(shared(), name)
+	return dir, BuildOnce(dir, root(), sources, func() error {
 		for _, source := range sources {
 			to := filepath.Join(dir, source)
 			if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(filepath.Join(root(), source)))); err != nil {

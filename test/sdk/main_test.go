@@ -15,7 +15,7 @@ var lockdBin string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(harness.Run(m, harness.Settings{Before: func() (err error) {
+	os.Exit(harness.Run(m, harness.Settings{SideBySide: "6", Before: func() (err error) {
 		lockdBin, err = harness.Build("lockd")
 		return err
 	}}))

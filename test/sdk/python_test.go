@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,8 +16,10 @@ import (
 // pythonTime bounds what is run of Python.
 const pythonTime = 30 * time.Minute
 
-// TestPython runs the tests of the Python SDK, which is installed from its sources as its users do.
+// TestPython runs the tests of the Python SDK, which is installed from its sources as its users do. Each file has a
+// process of its own, so that they run side by side: they mostly wait.
 func TestPython(t *testing.T) {
+	t.Parallel()
 	for _, runtimes := range []string{"newest", "oldest"} {
 		t.Run(runtimes, func(t *testing.T) {
 			if runtimes == "oldest" {
@@ -24,7 +27,17 @@ func TestPython(t *testing.T) {
 			}
 			t.Parallel()
 			p := installPython(t, runtimes)
-			p.run(t, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=600", p.tests)
+			files, err := filepath.Glob(filepath.Join(p.tests, "test_*.py"))
+			harness.Must(t, err)
+			if len(files) == 0 {
+				t.Fatal("there are no tests")
+			}
+			for _, file := range files {
+				t.Run(strings.TrimSuffix(filepath.Base(file), ".py"), func(t *testing.T) {
+					t.Parallel()
+					p.run(t, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=600", file)
+				})
+			}
 		})
 	}
 }

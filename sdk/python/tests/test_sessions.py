@@ -260,8 +260,8 @@ def test_an_interrupted_wait_leaves_nothing(address: str, client: lockd.Client, 
         old = signal.signal(signal.SIGALRM, interrupt)
         try:
             for i in range(pick(50, 1000)):
-                signal.setitimer(signal.ITIMER_REAL, 0.001 + i % 10 * 0.002)
                 with pytest.raises(Interrupt):
+                    signal.setitimer(signal.ITIMER_REAL, 0.001 + i % 10 * 0.002)
                     c.lock(name, kind="fair").acquire()
                 with pytest.raises(lockd.TimedOut):
                     c.lock(name, kind="fair", wait=0.001).acquire()

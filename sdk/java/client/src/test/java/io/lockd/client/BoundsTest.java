@@ -18,8 +18,11 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
-/** Every call that has a bound keeps it, however slow or silent the server is, and so does close. */
+/** Every call that has a bound keeps it, however slow or silent the server is, and so does close. All of it waits, side by side. */
+@Execution(ExecutionMode.CONCURRENT)
 @Timeout(value = 5, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class BoundsTest {
     private static final Duration ANSWER = Duration.ofMillis(800);

@@ -25,8 +25,11 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
-/** What becomes of locks when a replica, the network or the process itself fails. */
+/** What becomes of locks when a replica, the network or the process itself fails. All of it waits, side by side. */
+@Execution(ExecutionMode.CONCURRENT)
 class LossTest {
     private static World world;
 
@@ -51,7 +54,7 @@ class LossTest {
         try (LockdForTests lockd = LockdForTests.start(World.LOCKD,
             Map.of("LOCKD_SECURITY_CLIENTS_FILE", clients.toString(), "LOCKD_STORE_KIND", "memory"));
             LockdClient client = LockdClient.builder(lockd.address()).tokenFile(token.toString())
-                .answerTimeout(Duration.ofSeconds(1)).build();
+                .answerTimeout(Duration.ofSeconds(8)).build();
             Watch w = client.watch("watched", ends::add)) {
             Files.writeString(clients, others);
             Unlocked last = ends.poll(1, TimeUnit.MINUTES);
