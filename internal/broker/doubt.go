@@ -24,33 +24,85 @@ const doubtTime = 10 * time.Second
 // Doubt implements inspect.Local.
 func (o local) Doubt(name string) { o.doubtHolds(name, doubtTime) }
 
-// doubtHolds has no hold of a name believed that the store did not find after this moment, or so long after it. At this
-// moment all are verified.
+// doubtKept is how long after its end a doubt is remembered. A hold that the store found before may be known here so
+// late: while its session is being resumed, or the store is asked for several names.
+const doubtKept = time.Minute
+
+// doubtHolds has no hold of a name believed that the store did not find after this moment, or so long after it, also if
+// it is not known here yet. At this moment all are verified.
 func (b *Broker) doubtHolds(name string, after time.Duration) {
-	b.withQueue(name, func(q *queue) {
-		q.doubted = max(q.doubted, b.stamp(time.Now().Add(after))+1) // what began in this instant may have begun before
-		for l := range q.leasesLocked() {
-			if l.doubted = true; after == 0 {
-				b.keeper.Hurry(l)
-			}
+	h := b.shardOf(name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	until, known := h.doubted[name]
+	h.doubted[name] = max(until, b.stamp(time.Now().Add(after))+1) // what began in this instant may have begun before
+	if !known {
+		time.AfterFunc(after+doubtKept, func() { b.forgetDoubt(h, name) })
+	}
+	q := h.queues[name]
+	if q == nil {
+		return
+	}
+	for l := range q.leasesLocked() {
+		if l.doubted = true; after == 0 {
+			b.keeper.Hurry(l)
 		}
-		q.noteHeldLocked()
-		if after == 0 {
-			q.Passed() // whoever left it has it no more
-		}
-		b.askAgainLocked(q)
-	})
+	}
+	q.noteHeldLocked()
+	if after == 0 {
+		q.Passed() // whoever left it has it no more
+	}
+	b.askAgainLocked(q)
 }
 
-// keepNewLocked keeps a lease that its session has just got. One that may be there no more is verified. If nobody
-// shares the name with it, tries that waited for others are refused.
+// forgetDoubt forgets a doubt when it is old enough.
+func (b *Broker) forgetDoubt(h *shard, name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if left := time.Until(b.time(h.doubted[name]).Add(doubtKept)); left > 0 { // there was another one
+		time.AfterFunc(left, func() { b.forgetDoubt(h, name) })
+		return
+	}
+	delete(h.doubted, name)
+}
+
+// doubtedLocked says whether a lease may be there no more.
+func (l *Lease) doubtedLocked() bool { return l.seen < l.q.shard.doubted[l.name] }
+
+// followsLocked says whether a try follows those who wait: that the store is asked for them. While a name is about to
+// be freed what the store said of them may be true no more. Where nobody may wait any more the try is refused as it
+// would be anyway, and not for the length of the queue.
+func (b *Broker) followsLocked(q *queue, w *waiter) bool {
+	now := time.Now()
+	switch {
+	case !w.Try() || q.Len() >= b.cfg.Limits.QueueLength:
+		return false
+	case w.Claim.Kind.Shared() && b.stamp(now) < q.shard.doubted[q.Name()]:
+		q.Wake()
+	}
+	return q.Follow(&w.Waiter, now)
+}
+
+// keepNewLocked keeps a lease that its session has just got. One that may be there no more is verified.
 func (b *Broker) keepNewLocked(l *Lease) {
 	b.keeper.Keep(l, l.until)
 	if l.doubted {
 		b.keeper.Hurry(l)
 	}
-	for _, t := range l.q.Shut() {
-		b.refuseLocked(t.For, b.refusalLocked(t.For, l.q.heldHereLocked(t.For)))
+	b.shutLocked(l.q)
+}
+
+// believeLocked believes again in a lease that the store has found.
+func (l *Lease) believeLocked() {
+	l.doubted = false
+	l.q.noteHeldLocked()
+	l.b.shutLocked(l.q)
+}
+
+// shutLocked refuses tries that waited for others if the name is held here for one alone.
+func (b *Broker) shutLocked(q *queue) {
+	for _, t := range q.Shut() {
+		b.refuseLocked(t.For, b.refusalLocked(t.For, q.heldHereLocked(t.For)))
 	}
 }
 

@@ -1,0 +1,129 @@
+package broker_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// A name may be freed by force before the replica knows of a hold: while the store is asked for it.
+
+// Of several names one is freed by force while the answer is on its way that all were granted.
+func TestWhatIsGrantedLateOfSeveralNamesIsDoubted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.unverified()
+		c, d := w.open(), w.open()
+		w.store.on("AcquireAll", slow(time.Second))
+		c.acquire(request.Acquire{Name: "a", More: []request.Item{{Name: "b", Kind: lock.Exclusive}}, List: request.Names})
+		synctest.Wait()
+		w.forces("b", lock.Exclusive)
+		c.grantedWithin(time.Second)
+		d.tried(of("b", lock.Exclusive))
+	})
+}
+
+// A session comes with a hold that was verified just before.
+func TestAHoldThatComesLateIsDoubted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.leaving()
+		hold := c.take("job").Hold
+		c.Detach(errCut)
+		other, store := w.severable()
+		store.on("Extend", slow(time.Second))
+		store.on("Renew", slow(time.Minute))
+		came := make(chan *client, 1)
+		go func() {
+			back, _ := other.resume(c.resumption(2, claims(true, hold)))
+			came <- back
+		}()
+		synctest.Wait()
+		other.forces("job", lock.Exclusive)
+		<-came
+		other.open().tried(of("job", lock.Exclusive))
+	})
+}
+
+// A replica was told that a name will be freed when nobody there wanted it.
+func TestAHoldThatIsNewSinceAnAnnouncementIsDoubted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there, way := w.severable()
+		way.on("Renew", slow(time.Minute))
+		way.setDeaf(true)
+		_, err := w.b.AnnounceForce(w.t.Context(), "job", session.Forced{By: "alice"})
+		must(w.t, err)
+		c, d := there.open(), there.open()
+		c.take("job")
+		w.forces("job", lock.Exclusive)
+		d.tried(of("job", lock.Exclusive))
+	})
+}
+
+// forces frees a name by force.
+func (w *world) forces(name string, k lock.Kind) {
+	w.t.Helper()
+	freed, err := w.b.ForceRelease(w.t.Context(), name, k)
+	if must(w.t, err); !freed {
+		w.t.Fatal("it was not held")
+	}
+}
+
+// While a replica knows that a name is about to be freed, no try is refused by what the store said before it came.
+func TestATrySinceAnAnnouncementAsksTheStoreForThoseWhoWait(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there, way := w.severable()
+		c, d, e := w.open(), there.open(), there.open()
+		c.takeAs(permits(2, 2))
+		d.queueAs(permits(1, 0))
+		way.setDeaf(true)
+		_, err := w.b.AnnounceForce(w.t.Context(), "pool", session.Forced{By: "alice"})
+		must(w.t, err)
+		synctest.Wait() // and it is held yet
+		w.forces("pool", lock.Semaphore)
+		e.try(permits(1, 0))
+		one[session.Granted](d)
+		one[session.Granted](e)
+	})
+}
+
+// A try that waits for what the store says of others is refused when the holder is found.
+func TestATryThatFollowsIsRefusedWhenTheHolderIsVerified(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c, d, e := w.alive(), w.open(), w.open()
+		c.takeKind("job", lock.Write)
+		d.queueAs(of("job", lock.Read))
+		w.store.on("Acquire", slow(300*time.Millisecond))
+		w.store.on("Renew", slow(100*time.Millisecond))
+		for range 2 { // the store is asked for who waits, and once more because of the second one
+			_, err := w.b.ForceRelease(w.t.Context(), "job", lock.Read)
+			must(w.t, err)
+			synctest.Wait()
+		}
+		e.try(of("job", lock.Read))
+		e.none()
+		time.Sleep(time.Second)
+		one[session.NotGranted](e)
+	})
+}
+
+// Once a name is freed by force nobody takes it once more because of what is remembered.
+func TestAHoldThatIsDoubtedIsLookedAtBeforeItNests(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.unverified()
+		c, d := w.open(), w.open()
+		named := of("job", lock.Exclusive)
+		named.Holder = "thread"
+		c.takeAs(named)
+		w.forces("job", lock.Exclusive)
+		c.try(named)
+		for _, e := range c.events() {
+			if g, is := e.(session.Granted); is {
+				t.Errorf("got %+v though nobody holds it", g)
+			}
+		}
+		d.tried(of("job", lock.Exclusive))
+	})
+}
