@@ -108,22 +108,3 @@ func TestATryThatFollowsIsRefusedWhenTheHolderIsVerified(t *testing.T) {
 		one[session.NotGranted](e)
 	})
 }
-
-// Once a name is freed by force nobody takes it once more because of what is remembered.
-func TestAHoldThatIsDoubtedIsLookedAtBeforeItNests(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.unverified()
-		c, d := w.open(), w.open()
-		named := of("job", lock.Exclusive)
-		named.Holder = "thread"
-		c.takeAs(named)
-		w.forces("job", lock.Exclusive)
-		c.try(named)
-		for _, e := range c.events() {
-			if g, is := e.(session.Granted); is {
-				t.Errorf("got %+v though nobody holds it", g)
-			}
-		}
-		d.tried(of("job", lock.Exclusive))
-	})
-}

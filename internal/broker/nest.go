@@ -208,7 +208,7 @@ func (l *Lease) lackingLocked(w *waiter) time.Duration {
 	renewed := w.auto && l.auto && now.Before(l.until)
 	lasts := renewed || !l.most.last(trusted(now, ttl)).After(l.until)
 	// The replica that the session left may be releasing it: the store is asked for what came from there.
-	if lasts && !l.doubted && !now.Before(l.sess.Settled()) {
+	if lasts && !now.Before(l.sess.Settled()) {
 		return 0
 	}
 	return ttl
