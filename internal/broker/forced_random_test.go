@@ -186,7 +186,7 @@ func besiege(t *testing.T, seed uint64, way time.Duration) {
 		t.Error(w)
 	}
 	t.Logf("%d grants, %d refusals, %d forced, %d judged", s.grants, s.refused, s.forced, s.judged)
-	if s.judged < 10 || s.grants < 100 || s.forced < 10 {
+	if s.judged < 3 && way < 100*time.Millisecond || s.grants < 100 || s.forced < 10 {
 		t.Error("this shows nothing")
 	}
 }
@@ -310,6 +310,7 @@ type wanted struct {
 	names  []string
 	began  time.Time
 	wait   time.Duration // 0 for a try, less for one without a bound
+	unread bool          // its answer is read late
 	free   int           // since when the name is free, of which nobody else wanted anything here
 	item   request.Item
 	holder string
@@ -345,7 +346,7 @@ func (s *siege) answered(a *wanted, held bool) {
 		s.complain("a try of %q (%v) is refused, which is free and was told to be: asked at %v", a.names[0],
 			a.item.Kind, a.began.Format(clock))
 	}
-	if a.wait >= 0 && late > testConfig().AnswerTime+siegeSlack {
+	if a.wait >= 0 && !a.unread && late > testConfig().AnswerTime+siegeSlack {
 		s.complain("%+v is answered %v late", a, late)
 	}
 	s.mu.Lock()
@@ -512,7 +513,7 @@ func (b *besieger) ask(wait time.Duration) {
 	}
 	id := b.id()
 	a := b.s.asks(b.w, item, names, wait)
-	a.holder = req.Holder
+	a.holder, a.unread = req.Holder, b.unread
 	b.asked[id] = a
 	b.sess.Acquire(id, req)
 }
@@ -530,8 +531,15 @@ func (b *besieger) move() {
 		OpenRequest: session.OpenRequest{ComesBack: true}, ID: b.sess.ID(), Token: b.sess.Token(), Epoch: b.epoch,
 		LastRequest: b.lastID,
 	}
-	for _, h := range b.held {
-		req.Holds = append(req.Holds, *h)
+	last := make(map[session.Hold]*session.HeldLock) // of each holder, who may have heard of no loss yet
+	for h, l := range b.held {
+		key := session.Hold{Name: h.Name, Kind: h.Kind, Holder: h.Holder}
+		if o := last[key]; o == nil || o.Hold.Fence < h.Fence {
+			last[key] = l
+		}
+	}
+	for _, l := range last {
+		req.Holds = append(req.Holds, *l)
 	}
 	sess, lost, err := b.w.b.Resume(context.Background(), req)
 	switch {
@@ -609,9 +617,11 @@ func (b *besieger) granted(g session.Granted) {
 }
 
 func (b *besieger) failed(f session.Failed) {
-	if b.asked[f.ID] != nil {
-		if errors.Is(f.Err, lock.ErrUnavailable) || errors.Is(f.Err, lock.ErrOutcomeUnknown) {
-			b.s.complain("%+v is answered %v", b.asked[f.ID], f.Err)
+	if a := b.asked[f.ID]; a != nil {
+		// What named holders have is verified after they moved, for one request after the other.
+		moved := a.holder != "" && b.epoch > 1
+		if !moved && (errors.Is(f.Err, lock.ErrUnavailable) || errors.Is(f.Err, lock.ErrOutcomeUnknown)) {
+			b.s.complain("%+v is answered %v", a, f.Err)
 		}
 		b.conclude(f.ID, false)
 		return
