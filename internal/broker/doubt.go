@@ -49,9 +49,7 @@ func (b *Broker) doubtHolds(name string, after time.Duration) {
 		}
 	}
 	q.noteHeldLocked()
-	if after == 0 {
-		q.Passed() // whoever left it has it no more
-	}
+	q.Passed() // whoever left it may have it no more
 	b.askAgainLocked(q)
 }
 
@@ -77,11 +75,15 @@ func (b *Broker) followsLocked(q *queue, w *waiter) bool {
 	switch {
 	case !w.Try() || q.Len() >= b.cfg.Limits.QueueLength:
 		return false
-	case w.Claim.Kind.Shared() && b.stamp(now) < q.shard.doubted[q.Name()]:
+	case w.Claim.Kind.Shared() && b.soonFreedLocked(q):
 		q.Wake()
 	}
 	return q.Follow(&w.Waiter, now)
 }
+
+// soonFreedLocked says whether a name is about to be freed by force, or was just now without this replica's hearing of
+// it.
+func (b *Broker) soonFreedLocked(q *queue) bool { return b.stamp(time.Now()) < q.shard.doubted[q.Name()] }
 
 // keepNewLocked keeps a lease that its session has just got. One that may be there no more is verified.
 func (b *Broker) keepNewLocked(l *Lease) {

@@ -108,3 +108,36 @@ func TestATryThatFollowsIsRefusedWhenTheHolderIsVerified(t *testing.T) {
 		one[session.NotGranted](e)
 	})
 }
+
+// A replica passes on what it was granted for somebody who had left. By the time it hears that this is done the name was
+// told to be free.
+func TestATrySinceAnAnnouncementDoesNotWaitForWhatIsPassedOn(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		inWorld(t, func(w *world) {
+			there, way := w.severable()
+			c, d := there.open(), there.open()
+			announce := func() {
+				_, err := w.b.AnnounceForce(w.t.Context(), "job", session.Forced{By: "alice"})
+				must(w.t, err)
+			}
+			way.on("Acquire", slow(time.Second))
+			way.on("Release", slow(time.Second))
+			id := c.acquire(of("job", lock.Exclusive))
+			synctest.Wait()
+			if before {
+				announce()
+			}
+			c.Cancel(c.id(), id)
+			time.Sleep(time.Second)
+			synctest.Wait() // it is released, and there that is not known yet
+			if !before {
+				announce()
+			}
+			way.onCall("Acquire", nil)
+			if freed, err := w.b.ForceRelease(w.t.Context(), "job", lock.Exclusive); err != nil || freed {
+				w.t.Fatalf("got %t, %v, want it to be free", freed, err)
+			}
+			d.tried(of("job", lock.Exclusive))
+		})
+	}
+}
