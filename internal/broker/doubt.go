@@ -28,17 +28,17 @@ func (o local) Doubt(name string) { o.doubtHolds(name, doubtTime) }
 // late: while its session is being resumed, or the store is asked for several names.
 const doubtKept = time.Minute
 
+// mostDoubts bounds for how many names of a shard that is remembered each for itself. What is doubted because of more is
+// all that is new in the shard: that costs calls of the store, and refuses nobody.
+const mostDoubts = 32
+
 // doubtHolds has no hold of a name believed that the store did not find after this moment, or so long after it, also if
 // it is not known here yet. At this moment all are verified.
 func (b *Broker) doubtHolds(name string, after time.Duration) {
 	h := b.shardOf(name)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	until, known := h.doubted[name]
-	h.doubted[name] = max(until, b.stamp(time.Now().Add(after))+1) // what began in this instant may have begun before
-	if !known {
-		time.AfterFunc(after+doubtKept, func() { b.forgetDoubt(h, name) })
-	}
+	b.noteDoubtLocked(h, name, after)
 	q := h.queues[name]
 	if q == nil {
 		return
@@ -53,6 +53,22 @@ func (b *Broker) doubtHolds(name string, after time.Duration) {
 	b.askAgainLocked(q)
 }
 
+// noteDoubtLocked remembers a doubt of a name. Under "" is that of all names of the shard.
+func (b *Broker) noteDoubtLocked(h *shard, name string, after time.Duration) {
+	until, known := h.doubted[name]
+	if !known && len(h.doubted) >= mostDoubts {
+		name = ""
+		until, known = h.doubted[name]
+	}
+	h.doubted[name] = max(until, b.stamp(time.Now().Add(after))+1) // what began in this instant may have begun before
+	if !known {
+		time.AfterFunc(after+doubtKept, func() { b.forgetDoubt(h, name) })
+	}
+}
+
+// doubtedUntil says what is doubted of a name: what was found before.
+func (h *shard) doubtedUntil(name string) stamp { return max(h.doubted[name], h.doubted[""]) }
+
 // forgetDoubt forgets a doubt when it is old enough.
 func (b *Broker) forgetDoubt(h *shard, name string) {
 	h.mu.Lock()
@@ -65,7 +81,7 @@ func (b *Broker) forgetDoubt(h *shard, name string) {
 }
 
 // doubtedLocked says whether a lease may be there no more.
-func (l *Lease) doubtedLocked() bool { return l.seen < l.q.shard.doubted[l.name] }
+func (l *Lease) doubtedLocked() bool { return l.seen < l.q.shard.doubtedUntil(l.name) }
 
 // followsLocked says whether a try follows those who wait: that the store is asked for them. While a name is about to
 // be freed what the store said of them may be true no more. Where nobody may wait any more the try is refused as it
@@ -83,7 +99,9 @@ func (b *Broker) followsLocked(q *queue, w *waiter) bool {
 
 // soonFreedLocked says whether a name is about to be freed by force, or was just now without this replica's hearing of
 // it.
-func (b *Broker) soonFreedLocked(q *queue) bool { return b.stamp(time.Now()) < q.shard.doubted[q.Name()] }
+func (b *Broker) soonFreedLocked(q *queue) bool {
+	return b.stamp(time.Now()) < q.shard.doubtedUntil(q.Name())
+}
 
 // keepNewLocked keeps a lease that its session has just got. One that may be there no more is verified.
 func (b *Broker) keepNewLocked(l *Lease) {

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,4 +141,30 @@ func TestATrySinceAnAnnouncementDoesNotWaitForWhatIsPassedOn(t *testing.T) {
 			d.tried(of("job", lock.Exclusive))
 		})
 	}
+}
+
+// Somebody has very many names freed. What is remembered of them is bounded, and no hold is believed because of that.
+func TestDoubtsAreBounded(t *testing.T) {
+	inWorld(t, func(w *world) {
+		const each, all = 33, 20_000 // in a shard at most, and names
+		for i := range all {
+			_, err := w.b.ForceRelease(w.t.Context(), name(i), lock.Exclusive)
+			must(w.t, err)
+		}
+		if n := strings.Count(w.b.Doubts(), "\n"); n > 512*each {
+			w.t.Errorf("%d are remembered", n)
+		}
+		w.unverified()
+		c, d := w.open(), w.open()
+		w.store.on("AcquireAll", slow(time.Second))
+		c.acquire(request.Acquire{Name: "a", More: []request.Item{{Name: "b", Kind: lock.Exclusive}}, List: request.Names})
+		synctest.Wait()
+		w.forces("b", lock.Exclusive)
+		c.grantedWithin(time.Second)
+		d.tried(of("b", lock.Exclusive))
+		time.Sleep(2 * time.Minute)
+		if left := w.b.Doubts(); left != "" {
+			w.t.Errorf("left: %s", left)
+		}
+	})
 }
