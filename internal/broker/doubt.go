@@ -33,7 +33,7 @@ const doubtKept = time.Minute
 const mostDoubts = 32
 
 // doubtHolds has no hold of a name believed that the store did not find after this moment, or so long after it, also if
-// it is not known here yet. At this moment all are verified.
+// it is not known here yet. At this moment one that is alone is verified.
 func (b *Broker) doubtHolds(name string, after time.Duration) {
 	h := b.shardOf(name)
 	h.mu.Lock()
@@ -43,7 +43,7 @@ func (b *Broker) doubtHolds(name string, after time.Duration) {
 	if q == nil {
 		return
 	}
-	for l := range q.leasesLocked() {
+	if l := q.holder; l != nil { // who shares it keeps nobody from asking the store
 		if l.doubted = true; after == 0 {
 			b.keeper.Hurry(l)
 		}
@@ -51,6 +51,15 @@ func (b *Broker) doubtHolds(name string, after time.Duration) {
 	q.noteHeldLocked()
 	q.Passed() // whoever left it may have it no more
 	b.askAgainLocked(q)
+}
+
+// verifyHolds has all holds of a name verified.
+func (b *Broker) verifyHolds(name string) {
+	b.withQueue(name, func(q *queue) {
+		for l := range q.leasesLocked() {
+			b.keeper.Hurry(l)
+		}
+	})
 }
 
 // noteDoubtLocked remembers a doubt of a name. Under "" is that of all names of the shard.

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -165,6 +166,35 @@ func TestDoubtsAreBounded(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		if left := w.b.Doubts(); left != "" {
 			w.t.Errorf("left: %s", left)
+		}
+	})
+}
+
+// Whoever has a name freed in vain, again and again, does not have all of its readers verified each time.
+func TestAForcedReleaseOfNothingVerifiesNoReaders(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		for range 50 {
+			c.takeKind("job", lock.Read)
+		}
+		var verified atomic.Int64
+		w.store.onCall("Renew", func(r call) error {
+			verified.Add(int64(len(r.arg.([]lock.Renewal))))
+			return r.do()
+		})
+		for range 10 {
+			_, err := w.b.AnnounceForce(w.t.Context(), "job", session.Forced{By: "alice"})
+			must(w.t, err)
+			_, err = w.b.ForceRelease(w.t.Context(), "job", lock.Write)
+			must(w.t, err)
+			synctest.Wait()
+		}
+		if n := verified.Load(); n > 0 {
+			w.t.Errorf("%d holds were verified", n)
+		}
+		w.forces("job", lock.Read)
+		for range 50 {
+			c.until(func(e session.Event) bool { _, is := e.(session.Lost); return is })
 		}
 	})
 }
