@@ -18,11 +18,12 @@ import (
 //
 // A replica that hears of neither, because it is cut off, remembers the hold until it verifies it by itself.
 
-// doubtTime is how long a forced release takes at most, from its announcement until all replicas have heard of it.
+// doubtTime is how long a forced release takes at most, from its announcement until all replicas have heard of it,
+// besides the call of the store that frees the name.
 const doubtTime = 10 * time.Second
 
 // Doubt implements inspect.Local.
-func (o local) Doubt(name string) { o.doubtHolds(name, doubtTime) }
+func (o local) Doubt(name string) { o.doubtHolds(name, doubtTime+o.cfg.AnswerTime) }
 
 // doubtKept is how long after its end a doubt is remembered. A hold that the store found before may be known here so
 // late: while its session is being resumed, or the store is asked for several names.

@@ -198,3 +198,21 @@ func TestAForcedReleaseOfNothingVerifiesNoReaders(t *testing.T) {
 		}
 	})
 }
+
+// Where calls of the store may take long, a name is doubted from the announcement on until it is freed.
+func TestADoubtLastsAsLongAsAForcedReleaseMayTake(t *testing.T) {
+	cfg := testConfig()
+	cfg.AnswerTime = 30 * time.Second
+	inWorldWith(t, cfg, func(w *world) {
+		there, way := w.severable()
+		c, d := there.alive(), there.alive()
+		c.take("job")
+		way.setDeaf(true)
+		_, err := w.b.AnnounceForce(w.t.Context(), "job", session.Forced{By: "alice"})
+		must(w.t, err)
+		time.Sleep(21 * time.Second) // it was verified meanwhile
+		way.on("Renew", slow(time.Minute))
+		w.forces("job", lock.Exclusive)
+		d.tried(of("job", lock.Exclusive))
+	})
+}
