@@ -111,8 +111,8 @@ func TestATryThatFollowsIsRefusedWhenTheHolderIsVerified(t *testing.T) {
 	})
 }
 
-// A replica passes on what it was granted for somebody who had left. By the time it hears that this is done the name was
-// told to be free.
+// A replica passes on what it was granted for somebody who had left. Before it hears that this is done the name is told
+// to be free.
 func TestATrySinceAnAnnouncementDoesNotWaitForWhatIsPassedOn(t *testing.T) {
 	for _, before := range []bool{true, false} {
 		inWorld(t, func(w *world) {
