@@ -25,6 +25,10 @@ func (q *Queue[R]) Follow(w *Waiter[R], now time.Time) bool {
 	return true
 }
 
+// Follows says whether a request is a try that came behind others, of whom the store answers. If it was not asked for
+// it, it can be refused because of them.
+func (q *Queue[R]) Follows(w *Waiter[R]) bool { return w.follows && q.fails == 0 }
+
 // Overruled are the tries that are to be refused because one that stands before them was refused, and waits on, by an
 // attempt that began so: after all that was known when they came. They are still in the queue.
 func (q *Queue[R]) Overruled(w *Waiter[R], begun Begun) (tries []*Waiter[R]) {

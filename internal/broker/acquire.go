@@ -100,8 +100,7 @@ func (b *Broker) enterLocked(w *waiter) error {
 	q := b.queueLocked(w.Claim.Name)
 	w.q, w.apart = q, false
 	busy := b.inTheWayLocked(w)
-	// Where nobody may wait any more it is refused as it would be anyway, and not for the length of the queue.
-	follows := busy == q && q.Len() < b.cfg.Limits.QueueLength && q.Follow(&w.Waiter, time.Now())
+	follows := busy == q && b.followsLocked(q, w)
 	if busy != nil && w.Try() && !follows {
 		b.refuseLocked(w, b.refusalLocked(w, busy.heldHereLocked(w)))
 		return nil

@@ -14,13 +14,16 @@ import (
 // grants after that is given back (undoAttemptLocked).
 
 // boundLocked bounds the wait of a request. One that does not have to wait yet mostly is answered within a millisecond:
-// its bound is that of an attempt.
+// its bound is that of an attempt. One that follows others has a part of that for an attempt of its own.
 func (b *Broker) boundLocked(w *waiter) {
 	if w.Wait == arbiter.Forever {
 		return
 	}
 	end := w.Since.Add(w.Wait)
-	if !w.Waits() {
+	switch {
+	case w.q.Follows(&w.Waiter):
+		end = end.Add(b.cfg.AnswerTime * 2 / 3)
+	case !w.Waits():
 		end = end.Add(b.cfg.AnswerTime)
 	}
 	if w.timer == nil {
@@ -37,14 +40,14 @@ func (b *Broker) timeOut(w *waiter) {
 	if w.Answered() {
 		return
 	}
-	last := w.Since.Add(w.Wait + b.cfg.AnswerTime)
-	if left := time.Until(last); left > 0 && (w.Asking() || w.apart) {
-		w.timer.Reset(left)
-		return
-	}
+	left, follows := time.Until(w.Since.Add(w.Wait+b.cfg.AnswerTime)), w.q.Follows(&w.Waiter)
 	switch {
+	case left > 0 && (w.Asking() || w.apart || !w.Waits() && !follows):
+		w.timer.Reset(left)
 	case w.Asking():
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: lock.ErrOutcomeUnknown})
+	case follows: // others come first
+		b.refuseLocked(w, b.refusalLocked(w, w.q.heldHereLocked(w)))
 	case !w.Waits(): // its turn did not come: others ask the store for this holder
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: lock.ErrUnavailable})
 	default:

@@ -18,39 +18,121 @@ import (
 //
 // A replica that hears of neither, because it is cut off, remembers the hold until it verifies it by itself.
 
-// doubtTime is how long a forced release takes at most, from its announcement until all replicas have heard of it.
+// doubtTime is how long a forced release takes at most, from its announcement until all replicas have heard of it,
+// besides the call of the store that frees the name.
 const doubtTime = 10 * time.Second
 
 // Doubt implements inspect.Local.
-func (o local) Doubt(name string) { o.doubtHolds(name, doubtTime) }
+func (o local) Doubt(name string) { o.doubtHolds(name, doubtTime+o.cfg.AnswerTime) }
 
-// doubtHolds has no hold of a name believed that the store did not find after this moment, or so long after it. At this
-// moment all are verified.
+// doubtKept is how long after its end a doubt is remembered. A hold that the store found before may be known here so
+// late: while its session is being resumed, or the store is asked for several names.
+const doubtKept = time.Minute
+
+// mostDoubts bounds for how many names of a shard that is remembered each for itself. Because of more all that is new in
+// the shard is doubted: that costs calls of the store, and refuses nobody.
+const mostDoubts = 32
+
+// doubtHolds has no hold of a name believed that the store did not find after this moment, or so long after it, also if
+// it is not known here yet. At this moment one that is alone is verified.
 func (b *Broker) doubtHolds(name string, after time.Duration) {
+	h := b.shardOf(name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b.noteDoubtLocked(h, name, after)
+	q := h.queues[name]
+	if q == nil {
+		return
+	}
+	if l := q.holder; l != nil { // who shares it keeps nobody from asking the store
+		if l.doubted = true; after == 0 {
+			b.keeper.Hurry(l)
+		}
+	}
+	q.noteHeldLocked()
+	q.Passed() // whoever left it may have it no more
+	b.askAgainLocked(q)
+}
+
+// verifyHolds has all holds of a name verified.
+func (b *Broker) verifyHolds(name string) {
 	b.withQueue(name, func(q *queue) {
-		q.doubted = max(q.doubted, b.stamp(time.Now().Add(after))+1) // what began in this instant may have begun before
 		for l := range q.leasesLocked() {
-			if l.doubted = true; after == 0 {
-				b.keeper.Hurry(l)
-			}
+			b.keeper.Hurry(l)
 		}
-		q.noteHeldLocked()
-		if after == 0 {
-			q.Passed() // whoever left it has it no more
-		}
-		b.askAgainLocked(q)
 	})
 }
 
-// keepNewLocked keeps a lease that its session has just got. One that may be there no more is verified. If nobody
-// shares the name with it, tries that waited for others are refused.
+// noteDoubtLocked remembers a doubt of a name. Under "" is that of all names of the shard.
+func (b *Broker) noteDoubtLocked(h *shard, name string, after time.Duration) {
+	until, known := h.doubted[name]
+	if !known && len(h.doubted) >= mostDoubts {
+		name = ""
+		until, known = h.doubted[name]
+	}
+	h.doubted[name] = max(until, b.stamp(time.Now().Add(after))+1) // what began in this instant may have begun before
+	if !known {
+		time.AfterFunc(after+doubtKept, func() { b.forgetDoubt(h, name) })
+	}
+}
+
+// doubtedUntil says what is doubted of a name: what was found before.
+func (h *shard) doubtedUntil(name string) stamp { return max(h.doubted[name], h.doubted[""]) }
+
+// forgetDoubt forgets a doubt when it is old enough.
+func (b *Broker) forgetDoubt(h *shard, name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if left := time.Until(b.time(h.doubted[name]).Add(doubtKept)); left > 0 { // there was another one
+		time.AfterFunc(left, func() { b.forgetDoubt(h, name) })
+		return
+	}
+	delete(h.doubted, name)
+}
+
+// doubtedLocked says whether a lease may be there no more.
+func (l *Lease) doubtedLocked() bool { return l.seen < l.q.shard.doubtedUntil(l.name) }
+
+// followsLocked says whether a try follows those who wait: that the store is asked for them. While a name is about to
+// be freed what the store said of them may be true no more. Where nobody may wait any more the try is refused as it
+// would be anyway, and not for the length of the queue.
+func (b *Broker) followsLocked(q *queue, w *waiter) bool {
+	now := time.Now()
+	switch {
+	case !w.Try() || q.Len() >= b.cfg.Limits.QueueLength:
+		return false
+	case w.Claim.Kind.Shared() && b.soonFreedLocked(q):
+		q.Wake()
+	}
+	return q.Follow(&w.Waiter, now)
+}
+
+// soonFreedLocked says whether a name is about to be freed by force, or was just now without this replica's hearing of
+// it.
+func (b *Broker) soonFreedLocked(q *queue) bool {
+	return b.stamp(time.Now()) < q.shard.doubtedUntil(q.Name())
+}
+
+// keepNewLocked keeps a lease that its session has just got. One that may be there no more is verified.
 func (b *Broker) keepNewLocked(l *Lease) {
 	b.keeper.Keep(l, l.until)
 	if l.doubted {
 		b.keeper.Hurry(l)
 	}
-	for _, t := range l.q.Shut() {
-		b.refuseLocked(t.For, b.refusalLocked(t.For, l.q.heldHereLocked(t.For)))
+	b.shutLocked(l.q)
+}
+
+// believeLocked believes again in a lease that the store has found.
+func (l *Lease) believeLocked() {
+	l.doubted = false
+	l.q.noteHeldLocked()
+	l.b.shutLocked(l.q)
+}
+
+// shutLocked refuses tries that waited for others if the name is held here for one alone.
+func (b *Broker) shutLocked(q *queue) {
+	for _, t := range q.Shut() {
+		b.refuseLocked(t.For, b.refusalLocked(t.For, q.heldHereLocked(t.For)))
 	}
 }
 

@@ -232,3 +232,26 @@ func TestATryAfterAReleaseAsksTheStore(t *testing.T) {
 		one[session.Granted](e)
 	})
 }
+
+// While many others are granted permits one after the other, far from the store, a try that follows them is refused in
+// time: it is not told that nobody knows.
+func TestATryThatFollowsManyIsRefusedInTime(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c, d, e := w.open(), w.open(), w.open()
+		g := c.takeAs(permits(20, 20))
+		for range 7 {
+			d.queueAs(permits(1, 0))
+		}
+		w.store.on("Acquire", slow(450*time.Millisecond))
+		c.release(g.Hold)
+		begun := time.Now()
+		e.try(permits(1, 0))
+		if got, is := e.await().(session.NotGranted); !is {
+			w.t.Errorf("got %+v", got)
+		}
+		if took := time.Since(begun); took > testConfig().AnswerTime {
+			w.t.Errorf("it took %v", took)
+		}
+		w.store.well()
+	})
+}

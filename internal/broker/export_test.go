@@ -87,3 +87,13 @@ func (b *Broker) AnswerLate(req request.Once, ownID bool) error {
 	_, err := b.onceLease(w, req, onceAnswer{fence: 1, until: time.Now()})
 	return err
 }
+
+// Doubts are the names that a broker remembers to have been freed by force, "" if there are none.
+func (b *Broker) Doubts() (s string) {
+	b.eachShard(func(h *shard) {
+		for name := range h.doubted {
+			s += fmt.Sprintf("doubt of %q\n", name)
+		}
+	})
+	return s
+}

@@ -2,13 +2,19 @@ package broker_test
 
 import (
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
+	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
 var byAlice = session.Forced{By: "alice", Why: "it hangs"}
@@ -160,4 +166,53 @@ func TestASessionOfAReplicaThatDoesNotAnswerEndsLater(t *testing.T) {
 			}
 		})
 	}
+}
+
+// interrupted is a Keeper with which something happens once while a lease begins.
+type interrupted struct {
+	*watchdog.Watchdog[*broker.Lease]
+	by func()
+}
+
+func (k *interrupted) Keep(l *broker.Lease, until time.Time) {
+	k.Watchdog.Keep(l, until)
+	if by := k.by; by != nil {
+		k.by = nil
+		by()
+	}
+}
+
+// A session ends in the middle of coming: also what it had not brought yet is released when that is said.
+func TestASessionThatEndsWhileItComesReleasesAll(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.leaving()
+		holds := []session.Hold{c.take(name(0)).Hold, c.take(name(1)).Hold, c.take(name(2)).Hold}
+		c.Detach(errCut)
+		log, reg := zap.NewNop(), prometheus.NewRegistry()
+		dog := watchdog.New[*broker.Lease](w.store, log, reg)
+		keeper := &interrupted{Watchdog: dog}
+		other := startKept(w.t, w.cfg, w.store, keeper, dog, log, reg)
+		over := make(chan inspect.Ended, 1)
+		keeper.by = func() {
+			go func() {
+				e, err := w.b.EndSession(w.t.Context(), c.ID(), byAlice)
+				must(w.t, err)
+				over <- e
+			}()
+			for len(other.b.Sessions("", 10)) > 0 {
+				runtime.Gosched()
+			}
+		}
+		back, _ := other.resume(c.resumption(2, claims(true, holds...)))
+		if e := <-over; !e.Released {
+			t.Errorf("got %+v, want that all is released", e)
+		}
+		for _, h := range holds {
+			w.free(h.Name)
+		}
+		<-back.Done()
+		if r := back.Residue(); r != "" {
+			t.Errorf("it keeps %s", r)
+		}
+	})
 }

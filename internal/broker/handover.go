@@ -170,7 +170,7 @@ func (b *Broker) passOnLocked(w *waiter, c lock.Claim, f lock.Fence) {
 	if w.comesBack() {
 		h.r.Place = arbiter.PlaceTime
 	}
-	if !c.Kind.Shared() && q.holder == nil && !q.Passing() {
+	if !c.Kind.Shared() && q.holder == nil && !q.Passing() && !b.soonFreedLocked(q) {
 		h.passes = true
 		q.Pass()
 	}

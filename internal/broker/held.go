@@ -144,21 +144,22 @@ func (l *Lease) verify(ctx context.Context) (err error) {
 	return err
 }
 
-// Adopt makes a lease that was verified one of its session.
-func (l *Lease) Adopt() {
+// Adopt makes a lease that was verified one of its session, unless that has ended.
+func (l *Lease) Adopt() bool {
 	b, h := l.b, l.b.shardOf(l.name)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	l.q = b.queueLocked(l.name)
 	if !l.sess.Bring(l) {
 		l.q.dropIdleLocked()
-		return
+		return false
 	}
 	l.q.holdLocked(l)
 	h.leases.ReplaceOrInsert(l)
 	b.metrics.held[l.kind].Inc()
 	b.keepNewLocked(l)
 	l.happened(history.Resumed, time.Now(), history.Event{})
+	return true
 }
 
 // lostBy is what a client is told of a hold that it lost.

@@ -80,9 +80,8 @@ func (l *Lease) renewedLocked(start time.Time, r lock.Renewal) {
 	if r.TTL > 0 && !l.shortening && !start.Before(l.changed) {
 		l.lastLocked(trusted(start, r.TTL))
 	}
-	if l.doubted && l.seen >= l.q.doubted {
-		l.doubted = false
-		l.q.noteHeldLocked()
+	if l.doubted && !l.doubtedLocked() {
+		l.believeLocked()
 	}
 	l.sess.Renewed(l)
 }

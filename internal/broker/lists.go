@@ -187,6 +187,7 @@ func (b *Broker) ForceRelease(ctx context.Context, name string, k lock.Kind) (bo
 	released, err := b.store.ForceRelease(ctx, name, k)
 	b.doubtHolds(name, 0)
 	if released {
+		b.verifyHolds(name)
 		b.metrics.forced.Inc()
 		b.forcedNow(name, k)
 	}

@@ -60,7 +60,7 @@ func (b *Broker) probed(identity string, err error) {
 	}
 }
 
-// forced has a lease verified that was freed by force, here or elsewhere. With "" any may have been, so all are.
+// forced has leases verified whose name was freed by force, here or elsewhere. With "" any may have been, so all are.
 func (b *Broker) forced(name string) {
 	if name == "" {
 		if b.recounts.Add(1) == 1 {
@@ -73,4 +73,5 @@ func (b *Broker) forced(name string) {
 		return
 	}
 	b.doubtHolds(name, 0)
+	b.verifyHolds(name)
 }

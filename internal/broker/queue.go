@@ -15,7 +15,6 @@ type queue struct {
 	shard   *shard
 	holder  *Lease            // alone: exclusive, fair or writing
 	sharers map[sharer]*Lease // readers and holders of permits
-	doubted stamp             // what was last found in the store before this may be there no more, see doubt.go
 	driving bool              // the driver runs
 	wake    chan struct{}     // size 1, wakes the driver; nil before it had a goroutine
 }
@@ -101,7 +100,7 @@ func (q *queue) holdLocked(l *Lease) {
 	default:
 		q.sharers[l.sharer()] = l
 	}
-	l.doubted = l.seen < q.doubted
+	l.doubted = l.doubtedLocked()
 	q.noteHeldLocked()
 }
 

@@ -23,6 +23,7 @@ type shard struct {
 	repeated map[lock.Owner][]*waiter  // requests whose callers may repeat them, see once.go
 	meeting  map[holding][]*waiter     // requests of named holders in queues, see nest.go
 	leaving  map[placeKey][]lock.Owner // places being given up
+	doubted  map[string]stamp          // what was last found in the store before this may be there no more, see doubt.go
 	waiting  map[*waiter]bool          // requests that have to wait; of several names, in the shard of the first one
 	closed   bool
 
@@ -33,6 +34,7 @@ func (h *shard) init() {
 	h.queues = make(map[string]*queue)
 	h.leases = btree.NewG(orderDegree, func(a, b *Lease) bool { return a.compare(b) < 0 })
 	h.repeated = make(map[lock.Owner][]*waiter)
+	h.doubted = make(map[string]stamp)
 	h.waiting = make(map[*waiter]bool)
 	h.meeting = make(map[holding][]*waiter)
 	h.leaving = make(map[placeKey][]lock.Owner)

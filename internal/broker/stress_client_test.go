@@ -6,6 +6,7 @@ import (
 	"math"
 	mrand "math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
@@ -20,7 +21,7 @@ type actor struct {
 	s       *storm
 	who     string
 	rng     *mrand.Rand
-	release bool // at the end of the stream
+	release atomic.Bool // at the end of the stream, or because an operator ends it
 	reader  sync.WaitGroup
 
 	mu       sync.Mutex // guards the fields below
@@ -60,12 +61,13 @@ func (s *storm) beClient(i int, rng *mrand.Rand) {
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
-		s.asked.Store(sess, true)
 		a := &actor{
-			Session: sess, s: s, who: fmt.Sprintf("client %d.%d", i, n), rng: rng, release: req.ReleaseOnEnd,
+			Session: sess, s: s, who: fmt.Sprintf("client %d.%d", i, n), rng: rng,
 			requests: make(map[uint64]*asked), mine: make(map[session.Hold]*mine),
 			had: make(map[session.Hold]bool),
 		}
+		a.release.Store(req.ReleaseOnEnd)
+		s.asked.Store(sess, a)
 		a.reader.Go(a.read)
 		a.live()
 		a.reader.Wait()
@@ -281,7 +283,7 @@ func (a *actor) flood() {
 
 // leave ends the session. Until a hold's validity ends the client may still be at work, unless it said otherwise.
 func (a *actor) leave(politely bool) {
-	if politely || a.release {
+	if politely || a.release.Load() {
 		a.endAll(func(session.Hold) time.Time { return time.Now() })
 	}
 	if politely {
@@ -308,7 +310,7 @@ func (a *actor) read() {
 			a.hear()
 		case <-a.Done():
 			a.hear()
-			if a.release { // then the broker may release before it has told that the session ended
+			if a.release.Load() { // then the broker may release before it has told that the session ended
 				a.endAll(a.s.whenReturned)
 			}
 			return

@@ -87,7 +87,7 @@ type storm struct {
 	regs     []*prometheus.Registry
 	over     chan struct{} // closed when clients shall begin nothing new
 	wg       sync.WaitGroup
-	asked    sync.Map // all sessions
+	asked    sync.Map // all sessions, with their clients
 }
 
 // TestNobodyIsWrongInAStorm lets many clients do what comes to their mind while the store fails in all its ways. It is
@@ -200,7 +200,7 @@ func (s *storm) weather(rng *mrand.Rand) {
 	end := time.Now().Add(stressTime)
 	for stopped := false; time.Now().Before(end); {
 		time.Sleep(s.upTo(rng, 2*time.Second))
-		switch rng.IntN(5) {
+		switch rng.IntN(6) {
 		case 0:
 			all := s.faulty
 			some := rng.Perm(len(all))[:1+rng.IntN(len(all))]
@@ -213,7 +213,12 @@ func (s *storm) weather(rng *mrand.Rand) {
 			}
 		case 1: // the names of unary and session clients alike, but for the first two
 			i := 2 + rng.IntN(stressNames-2)
+			if rng.IntN(2) == 0 {
+				_, _ = s.replicas[0].AnnounceForce(context.Background(), name(i), byAlice)
+			}
 			_, _ = s.replicas[0].ForceRelease(context.Background(), name(i), s.kind(i, rng))
+		case 4:
+			s.endSomebody(rng)
 		case 2:
 			if s.forgets != nil && rng.IntN(4) == 0 {
 				s.forgets[rng.IntN(len(s.forgets))]()
@@ -228,6 +233,22 @@ func (s *storm) weather(rng *mrand.Rand) {
 				cancel()
 			}
 		}
+	}
+}
+
+// endSomebody ends a session, and what it holds is released.
+func (s *storm) endSomebody(rng *mrand.Rand) {
+	var open []*actor
+	s.asked.Range(func(_, a any) bool {
+		if a := a.(*actor); a.Cause() == nil {
+			open = append(open, a)
+		}
+		return true
+	})
+	if len(open) > 0 {
+		a := open[rng.IntN(len(open))]
+		a.release.Store(true)
+		_, _ = s.replicas[rng.IntN(2)].EndSession(context.Background(), a.ID(), byAlice)
 	}
 }
 

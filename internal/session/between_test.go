@@ -36,7 +36,7 @@ func (l *lease) Hold() session.Hold                        { return session.Hold
 func (l *lease) Terms() session.Terms                      { return session.Terms{Auto: l.auto, Until: l.until} }
 func (l *lease) Describe() (h session.HeldLock, held bool) { return h, true }
 func (l *lease) Hurry()                                    {}
-func (l *lease) Adopt()                                    {}
+func (l *lease) Adopt() bool                               { return true }
 func (l *lease) Leave(bool)                                {}
 func (*lease) Forbid() bool                                { return false }
 func (*lease) Free(func())                                 {}

@@ -134,6 +134,24 @@ func (s *Session) giveBack(ls []Lease) {
 	}
 }
 
+// freeLate is giveBack for leases that are not the session's own yet. It is an operation.
+func (s *Session) freeLate(ls []Lease) {
+	finish := sync.OnceFunc(s.LeaveOp)
+	defer finish()
+	defer time.AfterFunc(s.of.cfg.AnswerTime, finish).Stop()
+	if !s.endRecord() {
+		return
+	}
+	under := make(limits.Slots, releasesAtEnd)
+	for _, l := range ls {
+		under <- struct{}{}
+		l.Free(under.Leave)
+	}
+	for range releasesAtEnd {
+		under <- struct{}{}
+	}
+}
+
 // GaveBack is the end of a GiveBack of one of its leases.
 func (s *Session) GaveBack() { s.farewell.Leave() }
 

@@ -45,8 +45,8 @@ type Lease interface {
 	Describe() (h HeldLock, held bool)
 	// Hurry has it renewed now.
 	Hurry()
-	// Adopt makes it one of its session, which came from elsewhere.
-	Adopt()
+	// Adopt makes it one of its session, which came from elsewhere, unless that has ended.
+	Adopt() (adopted bool)
 	// Leave lets it run out by itself, or go on elsewhere.
 	Leave(elsewhere bool)
 	// Forbid ends it because its client may lock the name no more, and says whether it was held. Free follows then.

@@ -120,17 +120,32 @@ func (s *Session) resume(ctx context.Context, holds []HeldLock, claim Claim) (lo
 	if err != nil {
 		return nil, err
 	}
+	s.EnterOp() // if it ends now, that is over when all is brought
+	defer s.LeaveOp()
 	if err := s.joinInstead(); err != nil {
 		return nil, err
 	}
 	s.use.Give(limits.UseBurden, coming) // from here on each lease is counted
 	coming = 0
-	for _, l := range found {
-		l.Adopt()
-	}
+	s.bring(found)
 	r.log.Debug("session resumed", zap.String(observe.KeySession, s.id), zap.Uint64(observe.KeyEpoch, s.record.Epoch),
 		zap.Int(observe.KeyCount, len(found)), zap.Int(observe.KeyLost, len(lost)))
 	return lost, nil
+}
+
+// bring makes leases that were verified the session's own. One that ends meanwhile releases what it could not bring as
+// it releases the rest.
+func (s *Session) bring(ls []Lease) {
+	var late []Lease
+	for _, l := range ls {
+		if !l.Adopt() {
+			late = append(late, l)
+		}
+	}
+	if len(late) > 0 && !s.LeavesLeases() {
+		s.EnterOp()
+		s.of.goes(func() { s.freeLate(late) })
+	}
 }
 
 // burdenOf is what comes to a client with holds, more than it has here with them already.
