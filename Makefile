@@ -218,4 +218,4 @@ release-check: ## make it twice, and check that it is the same, and says which v
 
 .PHONY: clean
 clean: ## remove what was built; .cache/ with the tools stays
-	rm -rf bin test/redisson/target api/gen/java/target sdk/java/*/target
+	rm -rf bin api/gen/java/target sdk/java/*/target

@@ -41,14 +41,14 @@ func BuildPackage(pkg string, flags ...string) (string, error) {
 // which each has a target.
 func BuildJava() (modules string, err error) {
 	const all, sdk = "test/harness/java", "sdk/java"
-	dir, err := BuildMaven("java", []string{"api/proto", sdk, "examples/java", "examples/spring", all}, all)
+	dir, err := BuildMaven("java", []string{"api/proto", sdk, "examples/java", "examples/spring", all}, all, "package")
 	return filepath.Join(dir, sdk), err
 }
 
-// BuildMaven has Maven package a project of this checkout, with some arguments, in a copy of its sources, when one of
-// them has changed. It returns the directory of the copy, which all packages share and which has a name of its own for
-// the arguments.
-func BuildMaven(name string, sources []string, project string, args ...string) (dir string, err error) {
+// BuildMaven has Maven build a project of this checkout in a copy of its sources, when one of them has changed. goals
+// are the phase and what else Maven is told. It returns the directory of the copy, which all packages share. For other
+// goals the name is to be another one.
+func BuildMaven(name string, sources []string, project string, goals ...string) (dir string, err error) {
 	dir = filepath.Join(shared(), name)
 	return dir, BuildOnce(dir, root(), sources, func() error {
 		for _, source := range sources {
@@ -61,7 +61,7 @@ func BuildMaven(name string, sources []string, project string, args ...string) (
 		defer cancel()
 		// It takes all processors for a minute, and other tests run.
 		pom := filepath.Join(dir, project)
-		mvn := append([]string{"-n", "10", "mvn", "--quiet", "--batch-mode", "--file", pom, "package"}, args...)
+		mvn := append([]string{"-n", "10", "mvn", "--quiet", "--batch-mode", "--file", pom}, goals...)
 		if out, err := exec.CommandContext(ctx, "nice", mvn...).CombinedOutput(); err != nil {
 			return fmt.Errorf("mvn %s (it comes with scripts/ensure java): %w\n%s", project, err, out)
 		}

@@ -73,14 +73,15 @@ func startAgent(t *testing.T) *agent {
 }
 
 func launchAgent() (*agent, error) {
-	if err := buildAgent(); err != nil {
+	target, err := buildAgent()
+	if err != nil {
 		return nil, err
 	}
 	a := &agent{pending: make(map[string]*call)}
 	// Tests are short: the quickest start counts.
 	a.Process = proctest.Command("java", nil,
 		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-XX:-UsePerfData", "-cp",
-		filepath.Join("target", "classes")+":"+filepath.Join("target", "lib", "*"), "io.lockd.redisson.Agent")
+		filepath.Join(target, "classes")+":"+filepath.Join(target, "lib", "*"), "io.lockd.redisson.Agent")
 	return a, errors.Join(a.Talk(a.hear), a.Launch())
 }
 
@@ -185,18 +186,14 @@ func (w *worker) number(words ...any) int {
 	return n
 }
 
-// buildAgent runs Maven, unless what it made is of the same sources.
-var buildAgent = sync.OnceValue(func() error {
+// buildAgent runs Maven, unless what it made is of the same sources. It returns where that is.
+var buildAgent = sync.OnceValues(func() (target string, err error) {
 	for _, program := range []string{"java", "mvn"} {
 		if _, err := exec.LookPath(program); err != nil {
-			return fmt.Errorf("%s is not in PATH: install a JDK of 17 or newer and Maven, or run make test which does", program)
+			return "", fmt.Errorf("%s is not in PATH: install a JDK of 17 or newer and Maven, or run make test", program)
 		}
 	}
-	return harness.BuildOnce("target", ".", []string{"src", "pom.xml"}, func() error {
-		// Maven colors even its silence, so what it says is kept for the case that it fails.
-		if out, err := exec.Command("mvn", "--quiet", "--batch-mode", "compile").CombinedOutput(); err != nil {
-			return fmt.Errorf("mvn compile: %w\n%s", err, out)
-		}
-		return nil
-	})
+	const project = "test/redisson/java"
+	dir, err := harness.BuildMaven("redisson", []string{project}, project, "compile")
+	return filepath.Join(dir, project, "target"), err
 })

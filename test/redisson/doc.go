@@ -1,7 +1,7 @@
 // Package redisson tests that lockd and Redisson share locks: the programs themselves, at one real Redis, each kind of
 // lock in both directions; and in short behind Redis Sentinel, on a Redis Cluster, and with RedLock over three masters.
 //
-// The newest Redisson runs in a program of its own, the agent, whose sources and pom.xml are here too. The tests build
+// The newest Redisson runs in a program of its own, the agent, whose sources and pom.xml are in java. The tests build
 // it with Maven when it changed, start it once, and tell it line by line what to do; a test that kills Redisson starts
 // another one.
 package redisson

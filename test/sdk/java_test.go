@@ -101,7 +101,7 @@ func testJava(t *testing.T, java string) {
 				filepath.Join(target, "lockd-"+of.module+".jar"), filepath.Join(target, "test-classes"),
 				filepath.Join(target, "lib/*"),
 			}, ":")
-			runJava(t, java, "-XX:TieredStopAtLevel=1", "-Dlockd.hostile="+servers, "-cp", classes,
+			runJava(t, java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlockd.hostile="+servers, "-cp", classes,
 				"org.junit.platform.console.ConsoleLauncher",
 				"execute", "--select-class", "io.lockd."+of.module+"."+of.tests, "--fail-if-no-tests", "--disable-banner",
 				"--disable-ansi-colors", "--details=tree")

@@ -89,7 +89,8 @@ func TestJavaProgramKeepsToTheProtocol(t *testing.T) {
 func buildJava(t *testing.T, runtimes string, versions []string) (tree string) {
 	t.Helper()
 	sources := []string{"api/proto", "api/gen/java", "test/stubs/java"}
-	tree, err := harness.BuildMaven("stubs-"+runtimes+strings.Join(versions, ""), sources, "test/stubs/java", versions...)
+	tree, err := harness.BuildMaven("stubs-"+runtimes+strings.Join(versions, ""), sources, "test/stubs/java",
+		append([]string{"package"}, versions...)...)
 	harness.Must(t, err)
 	return tree
 }
