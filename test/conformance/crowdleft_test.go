@@ -1,0 +1,156 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/test/harness"
+)
+
+// client is what the driver calls its client of a replica.
+func (c *crowd) client(replica int) string { return c.play.own(fmt.Sprint("client", replica)) }
+
+// send has the driver do something, and returns where the answer comes.
+func (c *crowd) send(fields map[string]any) (id int64, answer <-chan *heard, err error) {
+	done := make(chan *heard, 1)
+	command := &command{play: c.play, key: fmt.Sprint(fields["op"]), done: done}
+	err = c.driver.send(command, fields)
+	return command.id, done, err
+}
+
+// await waits for an answer.
+func (c *crowd) await(answer <-chan *heard) (*heard, error) {
+	select {
+	case h := <-answer:
+		return h, nil
+	case <-time.After(harness.Patience):
+		return nil, errors.Join(errors.New("there is no answer"), c.driver.trouble())
+	}
+}
+
+// must has the driver do something that succeeds.
+func (c *crowd) must(fields map[string]any) *heard {
+	c.t.Helper()
+	_, answer, err := c.send(fields)
+	harness.Must(c.t, err)
+	h, err := c.await(answer)
+	if err != nil || h.failed {
+		c.t.Fatalf("%v is answered %v: %v", fields, h, err)
+	}
+	return h
+}
+
+// granted is how many requests the replicas have granted.
+func (c *crowd) granted() (n int) {
+	c.t.Helper()
+	for _, r := range c.world.replicas {
+		for _, kind := range []client.Kind{client.Exclusive, client.Fair, client.Write, client.Semaphore} {
+			n += int(r.Metric(fmt.Sprintf("lockd_acquire_total{kind=%q,result=\"granted\"}", kind)))
+		}
+	}
+	return n
+}
+
+// look looks whether the crowd has left something of a queue: while it is held once more, and after that.
+func (c *crowd) look(q *queue) {
+	c.t.Helper()
+	l := q.hold(c.t, 0)
+	if l == nil {
+		c.t.Errorf("%s: somebody else has it: %v", q.name, c.inRedis(q.name))
+		return
+	}
+	var err error
+	for end := time.Now().Add(settled); ; time.Sleep(often) {
+		if err = c.leftBeside(q); err == nil || time.Now().After(end) {
+			break
+		}
+	}
+	if err != nil {
+		c.t.Errorf("%s: beside the holder: %v", q.name, err)
+	}
+	harness.Must(c.t, l.Unlock(c.t.Context()))
+	for i, holder := range q.holders { // at once, at each replica
+		l, err := holder.TryLock(c.t.Context(), q.name, q.opts...)
+		if err != nil {
+			c.t.Errorf("%s: the next one, at replica %d: %v", q.name, i, err)
+			return
+		}
+		harness.Must(c.t, l.Unlock(c.t.Context()))
+	}
+}
+
+// leftBeside says what there is of a queue besides its one holder.
+func (c *crowd) leftBeside(q *queue) error {
+	var errs []error
+	for _, holder := range q.holders {
+		info, err := holder.Look(c.t.Context(), q.name)
+		if errs = append(errs, err); info.Waiters+info.Queued > 0 {
+			errs = append(errs, fmt.Errorf("%d wait here, %d in all", info.Waiters, info.Queued))
+		}
+	}
+	for i := range q.holders {
+		h := c.must(map[string]any{"op": "holds", "client": c.client(i), "prefix": q.name})
+		if names, _ := h.fields["names"].([]any); len(names) > 0 {
+			errs = append(errs, fmt.Errorf("the crowd holds %v", names))
+		}
+	}
+	for _, found := range c.inRedis(q.name) {
+		switch {
+		case strings.HasPrefix(found, "redisson_lock_token:"): // the last fence
+		case strings.HasPrefix(found, "lockd_lock_suspect:") && strings.HasSuffix(found, " 0"): // when it was looked at
+		case slices.Contains(q.ofHolder(), found):
+		default:
+			errs = append(errs, errors.New("in Redis there is "+found))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ofHolder is what one holder has in Redis, as inRedis tells it.
+func (q *queue) ofHolder() []string {
+	switch q.kind {
+	case client.Semaphore:
+		return []string{q.name + " 0", "{" + q.name + "}:timeout 1"}
+	case client.Write:
+		return []string{q.name + " 1", "the writer's fence"}
+	}
+	return []string{q.name + " 1"}
+}
+
+// inRedis is each key of a name, and how much it has: owners, waiters, or permits that are free.
+func (c *crowd) inRedis(name string) (all []string) {
+	c.t.Helper()
+	ctx, rc := context.WithoutCancel(c.t.Context()), c.world.redis.Client()
+	keys, err := rc.Keys(ctx, "*"+name+"*").Result()
+	harness.Must(c.t, err)
+	for _, key := range keys {
+		has := "nothing"
+		switch rc.Type(ctx, key).Val() {
+		case "string":
+			has = rc.Get(ctx, key).Val()
+		case "hash":
+			owners := slices.DeleteFunc(rc.HKeys(ctx, key).Val(), func(f string) bool { return f == "mode" || f == "" })
+			has = fmt.Sprint(len(owners))
+		case "list":
+			has = fmt.Sprint(rc.LLen(ctx, key).Val())
+		case "zset":
+			has = fmt.Sprint(rc.ZCard(ctx, key).Val())
+		case "none":
+			continue // it has ended
+		}
+		if strings.HasSuffix(key, ":write:lockd_fence") {
+			all = append(all, "the writer's fence") // the key has its owner
+		} else {
+			all = append(all, key+" "+has)
+		}
+	}
+	return all
+}
+
+func upTo(d time.Duration) time.Duration { return rand.N(d) } //nolint:gosec // no secret
