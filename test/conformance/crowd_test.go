@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -20,6 +21,8 @@ const (
 	ends = 1000
 	// waiters is how many wait for a name at a time, while its holder hands it around.
 	waiters = 6
+	// soon bounds how long a holder waits behind the crowd.
+	soon = 30 * time.Second
 	// settled bounds how long after the last wait something of one may be left. It is less than the time for which lockd
 	// keeps the place of a fair waiter that has gone, and far less than the leases.
 	settled = 4 * time.Second
@@ -28,8 +31,9 @@ const (
 // ways are those of each language to wait, as its driver counts them.
 var ways = map[string][]string{"go": {"context"}, "python": {"task", "thread"}, "java": {"thread", "future"}}
 
-// A wait that is interrupted, cancelled, or timed out, also at the moment at which it is granted, leaves nothing: neither
-// a hold nor a place in any queue is in Redis beside those of who holds the lock, and it is free when that one is gone.
+// A wait that is interrupted, cancelled, or timed out, also at the moment at which it is granted, leaves nothing:
+// neither a hold nor a place in any queue is in Redis beside those of who holds the lock, and it is free when that one
+// is gone.
 func TestWaitsThatEndLeaveNothing(t *testing.T) {
 	tier.Long(t)
 	t.Parallel()
@@ -37,11 +41,15 @@ func TestWaitsThatEndLeaveNothing(t *testing.T) {
 		for way, what := range ways[sdk.name] {
 			t.Run(sdk.name+" "+what, func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t)
-				p := newPlay(t, w, &scenario{})
-				c := &crowd{t: t, world: w, play: p, way: way, driver: startDriver(t, language{command: sdk.command(t)})}
-				c.driver.enter(p)
-				c.run()
+				c := newCrowd(t, way, sdk.command(t))
+				if err := c.run(); err != nil {
+					t.Error(err)
+				}
+				t.Logf("%d turns of the holders; waits ended: %v; %d of them were granted at that moment", c.turns.Load(),
+					c.ended, c.late)
+				if c.late == 0 {
+					t.Error("no wait ended at the moment of its grant")
+				}
 			})
 		}
 	}
@@ -49,77 +57,88 @@ func TestWaitsThatEndLeaveNothing(t *testing.T) {
 
 // crowd has waits end by a driver.
 type crowd struct {
-	t      *testing.T
-	world  *world
-	play   *play
-	driver *driver
-	way    int
-	left   atomic.Int64 // how many waits are still to end
-	holds  atomic.Int64 // names of holds
+	t       *testing.T
+	world   *world
+	play    *play
+	driver  *driver
+	way     int
+	holders []*client.Client // of each replica
+	turns   atomic.Int64     // of the holders
+	holds   atomic.Int64     // names of holds
+	late    int              // how many requests were granted that had ended
 
-	mu    sync.Mutex     // guards the field below
-	ended map[string]int // by how; "" = granted
+	mu    sync.Mutex     // guards the fields below
+	ended map[string]int // waits, by how; "" = granted
+	fault error          // the first one
 }
 
 // queue is what a crowd waits for.
 type queue struct {
-	name    string
-	kind    client.Kind
-	opts    []client.LockOption
-	fields  map[string]any // of a request for it
-	locks   int            // of a request
-	holders []*client.Client
+	name   string
+	kind   client.Kind
+	opts   []client.LockOption
+	fields map[string]any // of a request for it
+	locks  int            // of a request
 
 	mu     sync.Mutex    // guards the field below
 	handed chan struct{} // closed when it is handed around next
 }
 
-func (c *crowd) run() {
-	c.left.Store(ends)
-	c.ended = make(map[string]int)
-	var holders []*client.Client
+func newCrowd(t *testing.T, way int, command []string) *crowd {
+	t.Helper()
+	w := newWorld(t)
+	c := &crowd{t: t, world: w, play: newPlay(t, w, &scenario{}), way: way, ended: make(map[string]int)}
+	c.driver = startDriver(t, language{command: command})
+	c.driver.enter(c.play)
+	for _, r := range w.replicas {
+		c.holders = append(c.holders, r.Dial(t))
+	}
+	return c
+}
+
+// run has enough waits end, and says what is wrong, or left.
+func (c *crowd) run() error {
 	for i, r := range c.world.replicas {
-		holders = append(holders, r.Dial(c.t))
-		c.must(map[string]any{
+		_, err := c.ask(map[string]any{
 			"op": "connect", "client": c.client(i), "name": "crowd", "addrs": []string{r.Addr},
 			"answer_timeout": harness.Patience.Milliseconds(),
 		})
+		if err != nil {
+			return err
+		}
 	}
-	queues := c.queues(holders)
+	queues := c.queues()
 	before := c.granted()
 	var crowds, handing sync.WaitGroup
 	ctx, stop := context.WithCancel(c.t.Context())
 	defer stop()
-	var turns atomic.Int64
 	for _, q := range queues {
-		handing.Go(func() { q.handAround(ctx, c.t, &turns) })
+		handing.Go(func() { c.wrong(c.handAround(ctx, q)) })
 		for i := range waiters {
-			crowds.Go(func() { c.wait(q, i%len(holders)) })
+			crowds.Go(func() { c.wrong(c.wait(q, i%len(c.holders))) })
 		}
 	}
 	crowds.Wait()
 	stop()
 	handing.Wait()
-	late := c.granted() - before - int(turns.Load()) - c.ended[""]
-	c.t.Logf("%d turns of the holders; waits ended: %v; %d of them were granted at that moment", turns.Load(), c.ended, late)
-	for _, how := range []string{"", "CANCELLED", "TIMED_OUT"} {
-		if c.ended[how] < ends/10 {
-			c.t.Errorf("%d waits ended by %q: the others hardly met it", c.ended[how], how)
-		}
-	}
-	if late == 0 {
-		c.t.Error("no wait ended at the moment of its grant")
-	}
+	c.late = c.granted() - before - int(c.turns.Load()) - c.ended[""]
 	for _, q := range queues {
-		c.look(q)
+		c.wrong(c.left(q))
 	}
-	if err := c.play.unexpected(); err != nil {
-		c.t.Error(err)
+	return errors.Join(c.fault, c.play.unexpected())
+}
+
+// wrong notes an error. Nobody waits on after that.
+func (c *crowd) wrong(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fault == nil {
+		c.fault = err
 	}
 }
 
 // queues are locks of each kind, and one that is asked for together with others.
-func (c *crowd) queues(holders []*client.Client) (all []*queue) {
+func (c *crowd) queues() (all []*queue) {
 	of := func(kind client.Kind, opts ...client.LockOption) *queue {
 		name := c.play.prefixed(kind.String())
 		fields := map[string]any{"op": "lock", "name": name, "kind": kind.String()}
@@ -128,7 +147,7 @@ func (c *crowd) queues(holders []*client.Client) (all []*queue) {
 		} else {
 			opts = append(opts, client.As(kind))
 		}
-		return &queue{name: name, kind: kind, opts: opts, fields: fields, locks: 1, holders: holders, handed: make(chan struct{})}
+		return &queue{name: name, kind: kind, opts: opts, fields: fields, locks: 1, handed: make(chan struct{})}
 	}
 	for _, kind := range []client.Kind{client.Exclusive, client.Fair, client.Write} {
 		all = append(all, of(kind))
@@ -145,50 +164,56 @@ func (c *crowd) queues(holders []*client.Client) (all []*queue) {
 }
 
 // handAround has the name be held for moments, at one replica and the other, and tells when that ends.
-func (q *queue) handAround(ctx context.Context, t *testing.T, turns *atomic.Int64) {
+func (c *crowd) handAround(ctx context.Context, q *queue) error {
 	for i := 0; ctx.Err() == nil; i++ {
-		l := q.hold(t, i)
-		if l == nil {
-			return
+		l, err := c.hold(q, i)
+		if err != nil {
+			return err
 		}
-		turns.Add(1)
+		c.turns.Add(1)
 		time.Sleep(upTo(4 * time.Millisecond))
 		q.mu.Lock()
 		close(q.handed)
 		q.handed = make(chan struct{})
 		q.mu.Unlock()
-		if err := l.Unlock(t.Context()); err != nil {
-			t.Errorf("%s: the holder: %v", q.name, err)
-			return
+		if err := l.Unlock(c.t.Context()); err != nil {
+			return err
 		}
 		time.Sleep(upTo(2 * time.Millisecond))
 	}
+	return nil
 }
 
-// hold takes the name by one of the holders. It is nil if that does not succeed: then something is in the way.
-func (q *queue) hold(t *testing.T, by int) *client.Lock {
-	l, err := q.holders[by%len(q.holders)].Lock(t.Context(), q.name, append(q.opts, client.Wait(harness.Patience))...)
+// hold takes the name by one of the holders. It does not take long, unless something is in the way.
+func (c *crowd) hold(q *queue, by int) (*client.Lock, error) {
+	l, err := c.holders[by%len(c.holders)].Lock(c.t.Context(), q.name, append(q.opts, client.Wait(soon))...)
 	if err != nil {
-		t.Errorf("%s: the holder: %v", q.name, err)
+		err = fmt.Errorf("the holder: %w; in Redis there is %v", err, c.inRedis(q.name))
 	}
-	return l
+	return l, err
 }
 
 // wait waits for the name, again and again, until enough waits have ended.
-func (c *crowd) wait(q *queue, at int) {
-	for i := 0; c.left.Load() > 0 && !c.t.Failed(); i++ {
+func (c *crowd) wait(q *queue, at int) error {
+	for c.goesOn() {
 		how, err := c.waitOnce(q, at)
 		if err != nil {
-			c.t.Errorf("%s: %v", q.name, err)
-			return
+			return fmt.Errorf("%s: %w", q.name, err)
 		}
 		c.mu.Lock()
 		c.ended[how]++
 		c.mu.Unlock()
-		if how != "" {
-			c.left.Add(-1)
-		}
 	}
+	return nil
+}
+
+// goesOn says whether more waits are to end: enough of them, and in each way.
+func (c *crowd) goesOn() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	in, cancelled := c.ended["TIMED_OUT"], c.ended["CANCELLED"]
+	enough := in+cancelled >= ends && min(in, cancelled, c.ended[""]) >= ends/10
+	return c.fault == nil && !enough
 }
 
 // waitOnce waits, and says what ended that: its time, a cancel at any moment or when the lock is handed around, or the
@@ -257,13 +282,6 @@ func (c *crowd) cancelAt(id int64, answer <-chan *heard, at <-chan time.Time, ha
 func patience() time.Duration { return time.Millisecond + upTo(time.Millisecond<<rand.IntN(8)) }
 
 func (c *crowd) unlock(hold string) error {
-	_, answer, err := c.send(map[string]any{"op": "unlock", "hold": hold})
-	if err != nil {
-		return err
-	}
-	h, err := c.await(answer)
-	if err == nil && h.failed {
-		err = fmt.Errorf("unlock was answered %s", h.text)
-	}
+	_, err := c.ask(map[string]any{"op": "unlock", "hold": hold})
 	return err
 }

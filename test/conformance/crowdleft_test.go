@@ -34,16 +34,17 @@ func (c *crowd) await(answer <-chan *heard) (*heard, error) {
 	}
 }
 
-// must has the driver do something that succeeds.
-func (c *crowd) must(fields map[string]any) *heard {
-	c.t.Helper()
+// ask has the driver do something that succeeds.
+func (c *crowd) ask(fields map[string]any) (*heard, error) {
 	_, answer, err := c.send(fields)
-	harness.Must(c.t, err)
-	h, err := c.await(answer)
-	if err != nil || h.failed {
-		c.t.Fatalf("%v is answered %v: %v", fields, h, err)
+	if err != nil {
+		return nil, err
 	}
-	return h
+	h, err := c.await(answer)
+	if err == nil && h.failed {
+		err = fmt.Errorf("%v is answered %s", fields, h.text)
+	}
+	return h, err
 }
 
 // granted is how many requests the replicas have granted.
@@ -57,45 +58,43 @@ func (c *crowd) granted() (n int) {
 	return n
 }
 
-// look looks whether the crowd has left something of a queue: while it is held once more, and after that.
-func (c *crowd) look(q *queue) {
-	c.t.Helper()
-	l := q.hold(c.t, 0)
-	if l == nil {
-		c.t.Errorf("%s: somebody else has it: %v", q.name, c.inRedis(q.name))
-		return
+// left says what the crowd has left of a queue: while it is held once more, and after that.
+func (c *crowd) left(q *queue) error {
+	l, err := c.hold(q, 0)
+	if err != nil {
+		return err
 	}
-	var err error
 	for end := time.Now().Add(settled); ; time.Sleep(often) {
 		if err = c.leftBeside(q); err == nil || time.Now().After(end) {
 			break
 		}
 	}
-	if err != nil {
-		c.t.Errorf("%s: beside the holder: %v", q.name, err)
-	}
-	harness.Must(c.t, l.Unlock(c.t.Context()))
-	for i, holder := range q.holders { // at once, at each replica
-		l, err := holder.TryLock(c.t.Context(), q.name, q.opts...)
-		if err != nil {
-			c.t.Errorf("%s: the next one, at replica %d: %v", q.name, i, err)
-			return
+	err = errors.Join(err, l.Unlock(c.t.Context()))
+	for _, holder := range c.holders { // at once, at each replica
+		l, again := holder.TryLock(c.t.Context(), q.name, q.opts...)
+		if again == nil {
+			again = l.Unlock(c.t.Context())
 		}
-		harness.Must(c.t, l.Unlock(c.t.Context()))
+		err = errors.Join(err, again)
 	}
+	if err != nil {
+		return fmt.Errorf("%s: something is left: %w", q.name, err)
+	}
+	return nil
 }
 
 // leftBeside says what there is of a queue besides its one holder.
 func (c *crowd) leftBeside(q *queue) error {
 	var errs []error
-	for _, holder := range q.holders {
+	for i, holder := range c.holders {
 		info, err := holder.Look(c.t.Context(), q.name)
 		if errs = append(errs, err); info.Waiters+info.Queued > 0 {
-			errs = append(errs, fmt.Errorf("%d wait here, %d in all", info.Waiters, info.Queued))
+			errs = append(errs, fmt.Errorf("%d wait at replica %d, %d in all", info.Waiters, i, info.Queued))
 		}
-	}
-	for i := range q.holders {
-		h := c.must(map[string]any{"op": "holds", "client": c.client(i), "prefix": q.name})
+		h, err := c.ask(map[string]any{"op": "holds", "client": c.client(i), "prefix": q.name})
+		if err != nil {
+			return err
+		}
 		if names, _ := h.fields["names"].([]any); len(names) > 0 {
 			errs = append(errs, fmt.Errorf("the crowd holds %v", names))
 		}
