@@ -21,6 +21,8 @@ const (
 	ends = 1000
 	// waiters is how many wait for a name at a time, while its holder hands it around.
 	waiters = 6
+	// inVain is how often each of them waits while nothing is handed around.
+	inVain = 5
 	// soon bounds how long a holder waits behind the crowd.
 	soon = 30 * time.Second
 	// settled bounds how long after the last wait something of one may be left. It is less than the time for which lockd
@@ -121,9 +123,14 @@ func (c *crowd) run() error {
 	crowds.Wait()
 	stop()
 	handing.Wait()
+	for _, q := range queues {
+		close(q.handed) // who would wait for that does not wait long
+	}
 	c.late = c.granted() - before - int(c.turns.Load()) - c.ended[""]
 	for _, q := range queues {
-		c.wrong(c.left(q))
+		if c.fault == nil {
+			c.wrong(c.left(q))
+		}
 	}
 	return errors.Join(c.fault, c.play.unexpected())
 }
@@ -188,7 +195,7 @@ func (c *crowd) handAround(ctx context.Context, q *queue) error {
 func (c *crowd) hold(q *queue, by int) (*client.Lock, error) {
 	l, err := c.holders[by%len(c.holders)].Lock(c.t.Context(), q.name, append(q.opts, client.Wait(soon))...)
 	if err != nil {
-		err = fmt.Errorf("the holder: %w; in Redis there is %v", err, c.inRedis(q.name))
+		err = fmt.Errorf("the holder: %w: something is left: %v", err, c.inRedis(q.name))
 	}
 	return l, err
 }
@@ -225,6 +232,9 @@ func (c *crowd) waitOnce(q *queue, at int) (how string, err error) {
 	}
 	hold := c.play.own(strconv.FormatInt(c.holds.Add(1), 10))
 	holds := []string{hold, hold + "b"}
+	if q.kind == client.Write && rand.IntN(2) == 0 {
+		fields["kind"] = client.Read.String()
+	}
 	fields["hold"], fields["holds"] = hold, holds
 	q.mu.Lock()
 	handed := q.handed

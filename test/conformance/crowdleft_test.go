@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lockd-io/lockd/client"
@@ -51,18 +52,21 @@ func (c *crowd) ask(fields map[string]any) (*heard, error) {
 func (c *crowd) granted() (n int) {
 	c.t.Helper()
 	for _, r := range c.world.replicas {
-		for _, kind := range []client.Kind{client.Exclusive, client.Fair, client.Write, client.Semaphore} {
+		for _, kind := range []client.Kind{client.Exclusive, client.Fair, client.Read, client.Write, client.Semaphore} {
 			n += int(r.Metric(fmt.Sprintf("lockd_acquire_total{kind=%q,result=\"granted\"}", kind)))
 		}
 	}
 	return n
 }
 
-// left says what the crowd has left of a queue: while it is held once more, and after that.
+// left says what the crowd has left of a queue: while it is held once more and others wait in vain, and after that.
 func (c *crowd) left(q *queue) error {
 	l, err := c.hold(q, 0)
 	if err != nil {
 		return err
+	}
+	if err := c.waitInVain(q); err != nil {
+		return fmt.Errorf("%s: %w", q.name, err)
 	}
 	for end := time.Now().Add(settled); ; time.Sleep(often) {
 		if err = c.leftBeside(q); err == nil || time.Now().After(end) {
@@ -81,6 +85,24 @@ func (c *crowd) left(q *queue) error {
 		return fmt.Errorf("%s: something is left: %w", q.name, err)
 	}
 	return nil
+}
+
+// waitInVain has waits end for a name that is held all the while.
+func (c *crowd) waitInVain(q *queue) error {
+	var all sync.WaitGroup
+	errs := make([]error, waiters)
+	for i := range waiters {
+		all.Go(func() {
+			for n := 0; n < inVain && errs[i] == nil; n++ {
+				var how string
+				if how, errs[i] = c.waitOnce(q, i%len(c.holders)); how == "" && errs[i] == nil {
+					errs[i] = errors.New("it was granted though somebody has it")
+				}
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // leftBeside says what there is of a queue besides its one holder.
