@@ -79,7 +79,7 @@ func (s *shared) section(who string, p party, name string, worker int, careless 
 	_, again := p.(*redissonParty)
 	c := claim{who: fmt.Sprint(who, " ", worker), again: again, fence: fence, start: time.Now()}
 	c.end = c.start
-	longest := time.Millisecond << rand.IntN(10) //nolint:gosec // no secret
+	longest := time.Millisecond << rand.IntN(9) //nolint:gosec // no secret
 	for range 1 + rand.IntN(4) {                 //nolint:gosec // no secret
 		time.Sleep(rand.N(longest)) //nolint:gosec // no secret
 		asked := time.Now()

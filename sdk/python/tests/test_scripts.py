@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from typing import Any
@@ -48,7 +49,13 @@ def is_released(fake: Fake, c: lockd.Client, times: int) -> None:
 
 
 def test_a_grant_that_nobody_wants_any_more_is_released() -> None:
+    def answers() -> bool:
+        with contextlib.suppress(lockd.Unavailable):  # it may take longer than an answer may
+            return bool(c.look("n"))
+        return False
+
     with Fake(grants_late) as fake, lockd.connect(fake.address, answer_timeout=0.1) as c:
+        until("it is connected", answers)
         with pytest.raises(lockd.TimedOut):
             c.lock("n", wait=0.01).acquire()
         is_released(fake, c, 1)
