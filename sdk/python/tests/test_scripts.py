@@ -177,3 +177,28 @@ def test_who_stood_still_looks_at_the_clock_before_anything_is_sent() -> None:
         c.lock("second", wait=0).acquire()
         assert not first.is_held
         assert [[a.name for a in st.of("acquire")] for st in fake.streams] == [["first"], ["second"]]
+
+
+def test_what_is_being_released_is_released_before_anything_is_asked_for() -> None:
+    """Else it would be held once more, or wait for itself."""
+
+    def hook(st: Stream, r: pb.SessionRequest) -> object:
+        if r.HasField("open"):
+            return resumed(st, r)
+        if st is not st.server.streams[0] or r.acquire.name == "held":
+            return False
+        return st.end() if r.HasField("look") else True
+
+    async def asks(c: lockd.aio.Client) -> None:
+        held = await c.lock("held").acquire()
+        again = asyncio.create_task(c.lock("again").acquire())
+        await asyncio.sleep(0)
+        released = asyncio.create_task(held.unlock())
+        await asyncio.sleep(0)
+        await c.look("n")
+        await asyncio.gather(again, released)
+
+    with Fake(hook) as fake, lockd.connect(fake.address, answer_timeout=PATIENCE) as c:
+        asyncio.run(asks(lockd.aio.Client(c._engine)))
+        asked = [r.WhichOneof("message") for r in fake.streams[1].asked]
+    assert [kind for kind in asked if kind in ("acquire", "release")] == ["release", "acquire"]
