@@ -79,8 +79,11 @@ func (s *shared) section(who string, p party, name string, worker int, careless 
 	_, again := p.(*redissonParty)
 	c := claim{who: fmt.Sprint(who, " ", worker), again: again, fence: fence, start: time.Now()}
 	c.end = c.start
-	longest := time.Millisecond << rand.IntN(9) //nolint:gosec // no secret
-	for range 1 + rand.IntN(4) {                 //nolint:gosec // no secret
+	rounds, longest := 1+rand.IntN(4), time.Millisecond<<rand.IntN(9) //nolint:gosec // no secret
+	if rand.IntN(30) == 0 {                                           //nolint:gosec // no secret
+		rounds, longest = 10, short/4 // so long that something fails meanwhile
+	}
+	for range rounds {
 		time.Sleep(rand.N(longest)) //nolint:gosec // no secret
 		asked := time.Now()
 		if !p.holds(name, worker) && !careless {
