@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -226,10 +227,8 @@ func (c *crowd) goesOn() bool {
 // waitOnce waits, and says what ended that: its time, a cancel at any moment or when the lock is handed around, or the
 // grant, which is released.
 func (c *crowd) waitOnce(q *queue, at int) (how string, err error) {
-	fields := map[string]any{"client": c.client(at), "way": c.way}
-	for k, v := range q.fields {
-		fields[k] = v
-	}
+	fields := maps.Clone(q.fields)
+	fields["client"], fields["way"] = c.client(at), c.way
 	hold := c.play.own(strconv.FormatInt(c.holds.Add(1), 10))
 	holds := []string{hold, hold + "b"}
 	if q.kind == client.Write && rand.IntN(2) == 0 {
