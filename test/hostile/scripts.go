@@ -21,6 +21,7 @@ type script struct {
 	noticed []string
 	streams []*stream // that were to be opened
 	opened  time.Time // the last one
+	asked   *stream   // for a lock
 	// part is shown each request but those about the verdict. It says whether it has dealt with it.
 	part func(p *script, s *stream, r *lockdv1.SessionRequest) bool
 }
@@ -121,7 +122,7 @@ func momentPart(p *script, s *stream, r *lockdv1.SessionRequest) bool {
 	return r.GetHeartbeat() != nil
 }
 
-// stillPart has a short session TTL, and notes in which stream it is asked for what.
+// stillPart has a short session TTL, and notes whether it is asked for all locks in one stream.
 func stillPart(p *script, s *stream, r *lockdv1.SessionRequest) bool {
 	switch {
 	case r.GetOpen() != nil && r.GetOpen().GetResume() == nil:
@@ -129,7 +130,10 @@ func stillPart(p *script, s *stream, r *lockdv1.SessionRequest) bool {
 	case r.GetOpen() != nil:
 		return s.send(0, &lockdv1.Closing{Failure: &lockdv1.Failure{Code: 5, Reason: "SESSION_EXPIRED"}})
 	case r.GetAcquire() != nil:
-		return p.notice("%s is asked for in stream %d", r.GetAcquire().GetName(), len(p.streams))
+		if p.asked != nil {
+			p.notice("%s is asked for in the same stream: %v", r.GetAcquire().GetName(), s == p.asked)
+		}
+		p.asked = s
 	}
 	return false
 }

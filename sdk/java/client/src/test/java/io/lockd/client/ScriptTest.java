@@ -89,7 +89,7 @@ class ScriptTest {
             standing.await();
             client.lock("second").tryAcquire().orElseThrow();
             assertFalse(first.isHeld());
-            assertEquals("first is asked for in stream 1; second is asked for in stream 2", verdict(client));
+            assertEquals("second is asked for in the same stream: false", verdict(client));
         }
     }
 
