@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -138,8 +139,13 @@ func stillPart(p *script, s *stream, r *lockdv1.SessionRequest) bool {
 	return false
 }
 
-// parked is how many messages come while a session looks for another stream: more than a client asks for at a time.
-const parked = 100
+const (
+	// parked is how many messages are said while a session looks for another stream, and large is the size of each.
+	parked, large = 400, 1 << 16
+	// taken is how many of them a client may take meanwhile, with what the network has room for. It is more than a client
+	// takes at a time: who does not go on after them hears nothing any more.
+	taken = 150
+)
 
 // parksPart has its session look for another stream, and refuses it.
 func parksPart(p *script, s *stream, r *lockdv1.SessionRequest) bool {
@@ -150,13 +156,18 @@ func parksPart(p *script, s *stream, r *lockdv1.SessionRequest) bool {
 		s.send(r.GetRequestId(), &lockdv1.Looked{Lock: &lockdv1.LockState{Name: leave}})
 }
 
-// refuse refuses a session that would go on. The first time much was said to it before, where it is.
+// refuse refuses a session that would go on. The first time much is said to it before, where it is.
 func (p *script) refuse(s *stream) bool {
 	if len(p.noticed) == 0 && len(p.streams) > 0 {
-		for range parked {
-			p.streams[0].send(0, &lockdv1.AtRisk{Validity: valid()})
+		was, said := p.streams[0], atomic.Int64{}
+		go func() {
+			for was.send(0, &lockdv1.Unlocked{Name: strings.Repeat("n", large)}) && said.Add(1) < parked {
+			}
+		}()
+		time.Sleep(300 * time.Millisecond) // so that it takes as much as it does
+		if n := said.Load(); n > taken {
+			p.notice("%d messages were taken meanwhile", n)
 		}
-		time.Sleep(50 * time.Millisecond) // so that it has come
 	}
 	p.notice("refused")
 	s.send(0, &lockdv1.Closing{Failure: &lockdv1.Failure{Code: 14, Reason: "BACKEND_UNAVAILABLE"}})
