@@ -30,7 +30,8 @@ const (
 
 // claim is a time in which a worker says that it held a lock. It begins when the grant was heard, and ends when the
 // last question was asked to which the answer was that the lock is held: so it lies within the hold, however long the
-// answers took, and whether or not a process stood still.
+// answers took, and whether or not a process stood still. Without such an answer there is no claim: a grant may be heard
+// when it has ended.
 type claim struct {
 	who        string // which worker of which party
 	again      bool   // it may be the hold that the worker had before
@@ -96,6 +97,9 @@ func (s *shared) section(who string, p party, name string, worker int, careless 
 		c.end = time.Now() // it writes what it was about to write
 	}
 	p.unlock(name, worker)
+	if c.end.Equal(c.start) {
+		return
+	}
 	s.note(who, "sections")
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,8 +116,9 @@ func (s *shared) overlaps() (found []string) {
 		for _, c := range all {
 			switch {
 			case c.start.Before(last.end):
-				found = append(found, fmt.Sprintf("%s: %s with the fence %d began %v before the end of %s with the fence %d",
-					name, c.who, c.fence, last.end.Sub(c.start), last.who, last.fence))
+				found = append(found, fmt.Sprintf(
+					"%s: %s with the fence %d had it for %v from %v before the end of %s with the fence %d, which had it for %v",
+					name, c.who, c.fence, c.end.Sub(c.start), last.end.Sub(c.start), last.who, last.fence, last.end.Sub(last.start)))
 			case c.again && c.who == last.who && c.fence == last.fence:
 			case c.fence <= last.fence:
 				found = append(found, fmt.Sprintf("%s: %s has the fence %d after %s had %d", name, c.who, c.fence, last.who,

@@ -65,9 +65,11 @@ class ScriptTest {
     @Test
     void littleIsKeptOfWhatIsSaidWhileASessionLooksForAnotherStream() throws Exception {
         try (LockdClient client = client("is to be left", "refuses who would go on").build()) {
+            Held held = client.lock("held").acquire(); // without it the session would end by itself
             client.look("leave");
             World.until("it could not leave", () -> verdict(client).contains("refused"));
             assertFalse(verdict(client).contains("taken"), () -> verdict(client));
+            held.check();
         }
     }
 
