@@ -102,6 +102,11 @@ test-replicas: ## kill, stop and restart three replicas under load, on one Redis
 	@scripts/ensure cc redis
 	TEST_LONG=1 $(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -run '$(FLEET)' -parallel 2 -length $(LENGTH) -seed $(SEED)
 
+.PHONY: test-sharing
+test-sharing: ## have the SDKs of Java and Python share locks with Redisson while everything fails. LENGTH=10m
+	@scripts/ensure cc redis java pythonsdk
+	TEST_LONG=1 $(GO) test -race -count=1 -timeout 1h -v -run 'AllShare|CareForLosses' ./test/redisson -length $(LENGTH)
+
 # For how long nothing fails in test-alerts, and nothing may fire.
 HEALTHY ?= 10m
 

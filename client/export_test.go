@@ -16,6 +16,13 @@ func (c *Client) StopAlarms() {
 	c.session.alarmAt = 0
 }
 
+// StandStill has nothing be heard for a time, as when the process was stopped for so long.
+func (c *Client) StandStill(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session.stream.heard.Add(-int64(d))
+}
+
 // SetMostUnanswered changes a bound until what it returns is called.
 func SetMostUnanswered(n int) (restore func()) {
 	old := mostUnanswered

@@ -97,6 +97,36 @@ func TestAGrantAtTheEndOfItsWait(t *testing.T) {
 	})
 }
 
+// A waiter is busy with the news of its queue while it is granted, and cancelled: it takes the grant, or nothing is left
+// of it.
+func TestAGrantThatItsCallerDidNotTakeIsReleased(t *testing.T) {
+	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
+		holder, waiter, cancelled := f.dial(t), f.dial(t), 0
+		for range 32 {
+			held := mustLock(t, holder, "n")
+			ctx, cancel := context.WithCancel(t.Context())
+			l, err := waiter.Lock(ctx, "n", client.OnQueued(func(int) {
+				harness.Must(t, held.Unlock(t.Context()))
+				synctest.Wait() // it is granted
+				cancel()
+			}))
+			if err == nil {
+				harness.Must(t, l.Unlock(t.Context()))
+			} else {
+				wantError(t, err, client.ErrCancelled, context.Canceled)
+				cancelled++
+			}
+			synctest.Wait()
+			if names := f.names(); len(names) > 0 {
+				t.Fatalf("still held: %q", names)
+			}
+		}
+		if cancelled == 0 {
+			t.Error("all took the grant")
+		}
+	})
+}
+
 func TestWhatIsAskedFor(t *testing.T) {
 	const (
 		fair      = lockdv1.LockKind_LOCK_KIND_FAIR

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
 )
 
@@ -73,4 +74,24 @@ func TestClientsDoNotBeatInStep(t *testing.T) {
 			break
 		}
 	}
+}
+
+// TestWhoStoodStillLooksAtTheClockBeforeAnythingIsSent asks for something before the timers of a process that was
+// stopped for longer than its session lives. A try that went to that session would have no answer.
+func TestWhoStoodStillLooksAtTheClockBeforeAnythingIsSent(t *testing.T) {
+	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
+		c := f.dial(t)
+		first := mustLock(t, c, "first")
+		c.StandStill(30 * time.Second)
+		f.setHook(func(s *fakeStream, r *lockdv1.SessionRequest) bool {
+			if r.GetAcquire() != nil && s == f.streams[0] {
+				t.Error("the session that has ended is asked for the second lock")
+			}
+			return false
+		})
+		if _, err := c.TryLock(t.Context(), "second"); err != nil {
+			t.Error(err)
+		}
+		wantError(t, first.Err(), client.ErrSilent)
+	})
 }

@@ -83,16 +83,28 @@ func (st *stream) close(cause error) {
 //	patience = interval of heartbeats (TTL/3) + TTL/12
 func (st *stream) patience() time.Duration { return st.ttl * 5 / 12 }
 
+// silence is for how long nothing was heard.
+func (st *stream) silence() time.Duration {
+	return time.Duration(st.session.client.now() - instant(st.heard.Load()))
+}
+
+// overdue ends a stream on which nothing was heard for the session's TTL, and says whether that is so.
+func (st *stream) overdue() bool {
+	if st.silence() < st.ttl {
+		return false
+	}
+	st.cancel(ErrSilent)
+	return true
+}
+
 // listen checks whether the stream is silent, and again by itself. If nothing was heard for a while, the replica may
 // stand still, or be cut off from here: the session seeks another stream, and keeps this one until then. If nothing
 // was heard for the session's TTL, that is its end.
 func (st *stream) listen() {
-	s := st.session
-	silence := time.Duration(s.client.now() - instant(st.heard.Load()))
-	if silence >= st.ttl {
-		st.cancel(ErrSilent)
+	if st.overdue() {
 		return
 	}
+	s, silence := st.session, st.silence()
 	next := st.patience() - silence
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,8 @@ const maxBatch = 64
 func (s *session) frameBytes() int { return int(cmp.Or(s.limits.Load().GetFrameBytes(), 1<<20)) }
 
 // write sends what is queued, a heartbeat in each interval, and Goodbye at the end. What comes while a frame is
-// being sent goes into the next one: the busier the client, the fuller the frames.
+// being sent goes into the next one: the busier the client, the fuller the frames. If the process stood still for
+// longer than the session lives, it ends the stream instead: what is asked now is for the next session.
 func (st *stream) write() {
 	for more := true; more; {
 		beat := false
@@ -33,7 +34,7 @@ func (st *stream) write() {
 		case <-st.ctx.Done():
 			return
 		}
-		more = st.flush(beat)
+		more = !st.overdue() && st.flush(beat)
 	}
 }
 

@@ -32,33 +32,8 @@ var sdks = []struct {
 	command       func(t testing.TB) []string
 }{
 	{"go", "driver", func(testing.TB) []string { return []string{driverBin} }},
-	{"python", "../../sdk/python", python},
-	{"java", "../../sdk/java", java},
-}
-
-// python runs the driver over the sources, in a venv that scripts/ensure pythonsdk makes.
-func python(t testing.TB) []string {
-	t.Helper()
-	venv := "../../.cache/pythonsdk/newest/bin/python"
-	if _, err := os.Stat(venv); err != nil {
-		t.Fatalf("the runtimes are missing; run: scripts/ensure pythonsdk (%v)", err)
-	}
-	return []string{
-		"env", "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH=../../sdk/python/src:../../api/gen/python", venv,
-		"../../sdk/python/tests/driver.py",
-	}
-}
-
-// java runs the driver on the jar that users get.
-func java(t testing.TB) []string {
-	t.Helper()
-	modules, err := harness.BuildJava()
-	harness.Must(t, err)
-	at := filepath.Join(modules, "client/target")
-	return []string{
-		"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp",
-		filepath.Join(at, "lockd-client.jar") + ":" + filepath.Join(at, "test-classes"), "io.lockd.client.Driver",
-	}
+	{"python", "../../sdk/python", func(t testing.TB) []string { return harness.PythonDriver(t, "") }},
+	{"java", "../../sdk/java", harness.JavaDriver},
 }
 
 // load reads all scenarios.

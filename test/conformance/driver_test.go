@@ -38,7 +38,8 @@ type command struct {
 	play     *play
 	id       int64
 	key      string
-	holds    []string // whose fences the answer tells
+	holds    []string      // whose fences the answer tells
+	done     chan<- *heard // where the answer goes in place of the play, which has room for it; nil = to the play
 	at       time.Time
 	answered bool
 }
@@ -164,9 +165,16 @@ func (d *driver) takeAnswer(h *heard, id int64) error {
 	d.mu.Unlock()
 	h.key, h.sentAt = c.key, c.at
 	if h.event == "queued" {
+		if c.done != nil {
+			return nil
+		}
 		h.fields["hold"] = c.key
 	} else if err := h.open(); err != nil {
 		return err
+	}
+	if c.done != nil {
+		c.done <- h
+		return nil
 	}
 	c.play.hear(h, c.holds)
 	return nil

@@ -23,6 +23,10 @@ type wrong func(s *stream, r *lockdv1.SessionRequest) bool
 
 // Serve starts servers that behave wrongly, each on a port of its own, and returns their addresses by what they do.
 func Serve(ctx context.Context) (addresses map[string]string, stop func(), err error) {
+	return serve(ctx, wrongs())
+}
+
+func serve(ctx context.Context, all map[string]wrong) (addresses map[string]string, stop func(), err error) {
 	addresses = make(map[string]string)
 	var servers []*grpc.Server
 	stop = func() {
@@ -30,7 +34,7 @@ func Serve(ctx context.Context) (addresses map[string]string, stop func(), err e
 			s.Stop()
 		}
 	}
-	for name, does := range wrongs() {
+	for name, does := range all {
 		lis, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			stop()

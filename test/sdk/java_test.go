@@ -73,7 +73,7 @@ func otherJDKs(t *testing.T) map[string]string {
 func testJava(t *testing.T, java string) {
 	t.Helper()
 	sdk := buildJava(t)
-	servers := serveHostile(t)
+	servers, scripts := serve(t, hostile.Serve), serve(t, hostile.ServeScripts)
 	for _, of := range []struct{ module, tests string }{
 		{"client", "HandleTest"},
 		{"client", "LossTest"},
@@ -83,6 +83,7 @@ func testJava(t *testing.T, java string) {
 		{"client", "WaitTest"},
 		{"client", "BoundsTest"},
 		{"client", "HostileTest"},
+		{"client", "ScriptTest"},
 		{"client", "ElectionTest"},
 		{"client", "LeasesTest"},
 		{"client", "internal.CallbacksTest"},
@@ -101,18 +102,18 @@ func testJava(t *testing.T, java string) {
 				filepath.Join(target, "lockd-"+of.module+".jar"), filepath.Join(target, "test-classes"),
 				filepath.Join(target, "lib/*"),
 			}, ":")
-			runJava(t, java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlockd.hostile="+servers, "-cp", classes,
-				"org.junit.platform.console.ConsoleLauncher",
+			runJava(t, java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlockd.hostile="+servers,
+				"-Dlockd.scripts="+scripts, "-cp", classes, "org.junit.platform.console.ConsoleLauncher",
 				"execute", "--select-class", "io.lockd."+of.module+"."+of.tests, "--fail-if-no-tests", "--disable-banner",
 				"--disable-ansi-colors", "--details=tree")
 		})
 	}
 }
 
-// serveHostile starts servers that behave wrongly, until the test is over, and returns them as NAME=ADDRESS,...
-func serveHostile(t *testing.T) string {
+// serve starts servers, until the test is over, and returns them as NAME=ADDRESS,...
+func serve(t *testing.T, start func(context.Context) (map[string]string, func(), error)) string {
 	t.Helper()
-	addresses, stop, err := hostile.Serve(t.Context())
+	addresses, stop, err := start(t.Context())
 	harness.Must(t, err)
 	t.Cleanup(stop)
 	var all []string

@@ -4,9 +4,12 @@ object a line. It uses the face of asyncio, as commands run side by side; times 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import lockd
@@ -41,6 +44,50 @@ class Unsupported(Exception):
     """What this driver cannot do."""
 
 
+class Interrupt(BaseException):
+    """Ends the wait of a thread, as a signal does."""
+
+
+class ThreadsWait:
+    """The wait of a thread for a lock."""
+
+    def __init__(self) -> None:
+        self._mu = threading.Lock()  # guards the fields below
+        self._thread: int | None = None
+        self._over = False
+
+    def acquire(self, lock: lockd.Lock[lockd.Held]) -> lockd.Held | None:
+        """Is called by the thread. None if it was interrupted."""
+        held = None
+        try:
+            with self._mu:
+                if self._over:
+                    return None
+                self._thread = threading.get_ident()
+            try:
+                held = lock.acquire()
+            finally:
+                self._end()
+        except Interrupt:
+            self._end()
+            if held is not None:  # it had returned
+                held.unlock()
+            return None
+        return held
+
+    def _end(self) -> None:
+        with self._mu:
+            self._over = True
+
+    def interrupt(self) -> None:
+        """Ends it, once, if it goes on."""
+        with self._mu:
+            if self._thread is not None and not self._over:
+                of, raises = ctypes.c_ulong(self._thread), ctypes.py_object(Interrupt)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(of, raises)
+            self._over = True
+
+
 class Driver:
     def __init__(self) -> None:
         self.clients: dict[str, lockd.aio.Client] = {}
@@ -48,6 +95,7 @@ class Driver:
         self.holds: dict[str, lockd.aio.Held] = {}
         self.jobs: dict[str, asyncio.Task[Any]] = {}  # that go on: waits by id, watches and observers by name
         self.loop = asyncio.get_running_loop()
+        self.threads = ThreadPoolExecutor(64)
 
     async def run(self) -> None:
         """Reads commands until there are no more."""
@@ -126,9 +174,26 @@ class Driver:
         held.on_lost(lambda e: say(event="lost", hold=name, **detail(e)))
 
     async def do_lock(self, c: Command) -> Command:
-        held = await self.clients[c["client"]].lock(c["name"], **self.options(c)).acquire()
+        client, options = self.clients[c["client"]], self.options(c)
+        if c.get("way"):
+            held = await self.wait_in_a_thread(lockd.Client(client._engine).lock(c["name"], **options))
+        else:
+            held = await client.lock(c["name"], **options).acquire()
         self.keep(c["hold"], held)
         return {"fence": held.fence}
+
+    async def wait_in_a_thread(self, lock: lockd.Lock[lockd.Held]) -> lockd.aio.Held:
+        """Waits by the blocking face, and has the thread interrupted when the task is cancelled."""
+        wait = ThreadsWait()
+        granted = self.loop.run_in_executor(self.threads, wait.acquire, lock)
+        try:
+            held = await asyncio.shield(granted)
+        except asyncio.CancelledError:
+            wait.interrupt()
+            held = await granted
+        if held is None:
+            raise asyncio.CancelledError
+        return lockd.aio.Held(held._engine, held._grants)
 
     async def do_lock_all(self, c: Command) -> Command:
         items = [lockd.Item(i["name"], i.get("kind"), i.get("permits"), i.get("limit", 0)) for i in c["items"]]

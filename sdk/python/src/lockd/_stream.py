@@ -165,7 +165,8 @@ class Stream:
                     self._wake.wait(min(max(self._beat_at - now(), 0), threading.TIMEOUT_MAX))
                 if self._gathers():
                     self._wake.wait(_GATHER)
-                if self._ended:
+                # This process may have stood still: what is asked now is for the next session.
+                if self._ended or self._overdue():
                     return
                 frames, last = self._take()
             yield from frames
@@ -268,6 +269,13 @@ class Stream:
         answered last."""
         return self.ttl * 5 / 12
 
+    def _overdue(self) -> bool:
+        """Ends it if nothing was heard for the session's TTL, and says whether that is so."""
+        if now() - self._heard < self.ttl:
+            return False
+        self.cancel(SessionSilent())
+        return True
+
     def _listen(self) -> None:
         """Checks whether it is silent, and again by itself. If nothing was heard for a while the session seeks another
         stream, and keeps this one until then. If nothing was heard for the session's TTL, that is its end."""
@@ -275,8 +283,7 @@ class Stream:
         if self._ended:
             return
         silence = now() - self._heard
-        if silence >= self.ttl:
-            self.cancel(SessionSilent())
+        if self._overdue():
             return
         left = self._patience() - silence
         if left <= 0:

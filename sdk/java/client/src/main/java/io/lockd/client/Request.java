@@ -234,15 +234,16 @@ public abstract class Request<R extends Request<R, H>, H> {
     }
 
     /**
-     * Like {@link #acquire}, for those who do not wait. The future fails with the same exceptions. To cancel it takes
-     * the request back: it leaves no hold and no place in a queue.
+     * Like {@link #acquire}, for those who do not wait. The future fails with the same exceptions. To cancel it, or to
+     * complete it otherwise, as {@code orTimeout} does, takes the request back: it leaves no hold and no place in a
+     * queue.
      */
     public CompletableFuture<H> acquireAsync() {
         AcquireAsk ask = ask(patience);
         CompletableFuture<H> out = new CompletableFuture<>();
         String what = what();
         out.whenComplete((held, failed) -> {
-            if (out.isCancelled()) {
+            if (!ask.answered()) {
                 ask.cancel();
             }
         });
@@ -252,7 +253,7 @@ public abstract class Request<R extends Request<R, H>, H> {
                 return;
             }
             H held = granted(a.grants());
-            if (!out.complete(held)) { // it was cancelled just then
+            if (!out.complete(held)) { // it ended otherwise just then
                 release(held);
             }
         }, engine.executor());

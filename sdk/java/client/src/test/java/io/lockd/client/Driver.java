@@ -11,9 +11,12 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.function.IntConsumer;
@@ -76,7 +79,9 @@ public final class Driver {
     private final Map<String, Held> holds = new ConcurrentHashMap<>();
     private final Map<String, Term> terms = new ConcurrentHashMap<>();
     private final Map<String, AutoCloseable> watches = new ConcurrentHashMap<>();
-    private final Map<Long, Thread> waits = new ConcurrentHashMap<>();
+    /** What ends each wait, and those that are to end: a command may be cancelled before it has begun. */
+    private final Map<Long, Runnable> waits = new ConcurrentHashMap<>();
+    private final Set<Long> cancelled = ConcurrentHashMap.newKeySet();
     private final Map<String, Op> ops = Map.ofEntries(
         Map.entry("connect", this::connect), Map.entry("with_ttl", this::withTtl),
         Map.entry("close", this::close), Map.entry("lock", this::lock), Map.entry("lock_all", this::lockAll), Map.entry("cancel", this::cancel), Map.entry("unlock", this::unlock),
@@ -246,7 +251,7 @@ public final class Driver {
     }
 
     /** Acquires as the fields say, in a way that cancel ends. */
-    private <H> H acquire(Command c, Request<?, H> r) throws InterruptedException {
+    private <H> H acquire(Command c, Request<?, H> r) throws Exception {
         IntConsumer queued = ahead -> say(Map.of("event", "queued", "id", c.id(), "ahead", ahead));
         r.annotation(c.text("annotation")).holder(c.text("holder")).actor(c.text("actor")).onQueued(queued);
         if (c.has("wait")) {
@@ -258,15 +263,46 @@ public final class Driver {
         if (c.has("max_hold")) {
             r.maxHold(c.millis("max_hold"));
         }
-        waits.put(c.id(), Thread.currentThread());
+        return c.number("way") == 1 ? waitForFuture(c, r.acquireAsync()) : waitHere(c, r::acquire);
+    }
+
+    /** Has cancel interrupt the thread that waits. */
+    private <T> T waitHere(Command c, Callable<T> wait) throws Exception {
+        begins(c, Thread.currentThread()::interrupt);
         try {
-            return r.acquire();
+            return wait.call();
         } finally {
             waits.remove(c.id());
         }
     }
 
-    private Map<String, Object> lock(Command c) throws InterruptedException {
+    /** Has cancel cancel the future. */
+    private <T> T waitForFuture(Command c, CompletableFuture<T> future) throws Exception {
+        begins(c, () -> future.cancel(true));
+        try {
+            return future.get();
+        } catch (ExecutionException e) {
+            throw (Exception) e.getCause();
+        } finally {
+            waits.remove(c.id());
+        }
+    }
+
+    private void begins(Command c, Runnable end) {
+        waits.put(c.id(), end);
+        if (cancelled.contains(c.id())) {
+            end(c.id());
+        }
+    }
+
+    private void end(long id) {
+        Runnable end = waits.remove(id);
+        if (end != null) {
+            end.run();
+        }
+    }
+
+    private Map<String, Object> lock(Command c) throws Exception {
         LockRequest r = client(c).lock(c.text("name")).kind(kind(c.text("kind")));
         if (c.text("kind").equals("semaphore")) {
             r.semaphore(c.number("permits"), c.number("limit"));
@@ -281,7 +317,7 @@ public final class Driver {
         return h.fence();
     }
 
-    private Map<String, Object> lockAll(Command c) throws InterruptedException {
+    private Map<String, Object> lockAll(Command c) throws Exception {
         List<LockItem> items = new ArrayList<>();
         for (Map<String, Object> fields : c.<Map<String, Object>>list("items")) {
             Command i = new Command(fields);
@@ -296,10 +332,9 @@ public final class Driver {
     }
 
     private Map<String, Object> cancel(Command c) {
-        Thread t = waits.get(((Long) c.fields().get("target")));
-        if (t != null) {
-            t.interrupt();
-        }
+        Long target = (Long) c.fields().get("target");
+        cancelled.add(target);
+        end(target);
         return Map.of();
     }
 
@@ -338,17 +373,13 @@ public final class Driver {
         return Map.of();
     }
 
-    private Map<String, Object> campaign(Command c) throws InterruptedException {
-        waits.put(c.id(), Thread.currentThread());
-        try {
-            Election e = client(c).election(c.text("election"));
-            Term t = c.has("wait") ? e.campaign(c.text("candidate"), c.text("annotation"), c.millis("wait"))
-                : e.campaign(c.text("candidate"), c.text("annotation"));
-            terms.put(c.text("term"), t);
-            return Map.of("fence", keep(c, c.text("term"), t.held()));
-        } finally {
-            waits.remove(c.id());
-        }
+    private Map<String, Object> campaign(Command c) throws Exception {
+        Election e = client(c).election(c.text("election"));
+        Term t = waitHere(c, () -> c.has("wait")
+            ? e.campaign(c.text("candidate"), c.text("annotation"), c.millis("wait"))
+            : e.campaign(c.text("candidate"), c.text("annotation")));
+        terms.put(c.text("term"), t);
+        return Map.of("fence", keep(c, c.text("term"), t.held()));
     }
 
     private Map<String, Object> resign(Command c) {

@@ -30,12 +30,7 @@ class HostileTest {
     private static final Duration ALL = Duration.ofMinutes(2);
 
     private static Map<String, String> servers() {
-        Map<String, String> all = new HashMap<>();
-        for (String server : System.getProperty("lockd.hostile").split(",")) {
-            int at = server.lastIndexOf('=');
-            all.put(server.substring(0, at), server.substring(at + 1));
-        }
-        return all;
+        return World.servers("lockd.hostile");
     }
 
     /** All at once: each takes seconds, as most of what is asked has no answer. */

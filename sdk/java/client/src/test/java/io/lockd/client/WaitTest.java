@@ -97,6 +97,20 @@ class WaitTest {
         }
     }
 
+    /** Whoever lets the time of a future be over, or completes it, does not wait any more either. */
+    @Test
+    void aFutureThatIsCompletedOtherwiseIsTakenBack() throws Exception {
+        try (Held h = client.lock("otherwise").fair().acquire()) {
+            CompletableFuture<Held> late = client.lock("otherwise").fair().acquireAsync();
+            CompletableFuture<Held> other = client.lock("otherwise").fair().acquireAsync();
+            World.until("they wait", () -> client.look("otherwise").queued() == 2);
+            late.orTimeout(1, TimeUnit.MILLISECONDS);
+            other.complete(h);
+            World.until("nobody waits", () -> client.look("otherwise").queued() == 0);
+            assertTrue(late.isCompletedExceptionally());
+        }
+    }
+
     /** A counter that is not atomic. */
     private int counter;
 

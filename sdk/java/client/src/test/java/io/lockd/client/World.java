@@ -52,6 +52,16 @@ final class World implements AutoCloseable {
         return LockdForTests.start(LOCKD, env);
     }
 
+    /** The addresses of servers that a property names, as NAME=ADDRESS,... */
+    static Map<String, String> servers(String property) {
+        Map<String, String> all = new HashMap<>();
+        for (String server : System.getProperty(property).split(",")) {
+            int at = server.lastIndexOf('=');
+            all.put(server.substring(0, at), server.substring(at + 1));
+        }
+        return all;
+    }
+
     static void signal(String signal, long pid) throws Exception {
         int code = new ProcessBuilder("kill", "-" + signal, "" + pid).inheritIO().start().waitFor();
         if (code != 0) {

@@ -53,6 +53,11 @@ public abstract class Ask implements Runnable {
         return engine.unlessClosed(answer);
     }
 
+    /** Whether there is an answer. Any thread may ask. */
+    public boolean answered() {
+        return answer.isDone();
+    }
+
     /** Takes it back: the answer is CANCELLED, unless another one was there before. */
     public void cancel() {
         engine.loop.execute(() -> {
