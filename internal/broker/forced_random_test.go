@@ -153,6 +153,7 @@ func besiege(t *testing.T, seed uint64, way time.Duration) {
 		})
 		s.at = append(s.at, startOn(t, testConfig(), forcible{store, s.ground}))
 		s.open = append(s.open, make(map[string]int))
+		s.wg.Go(func() { s.beDeaf(rng(300+i), store) })
 	}
 	for i := range 8 {
 		s.wg.Go(func() { (&besieger{s: s, rng: rng(10 + i), unread: i == 0}).live() })
@@ -250,6 +251,17 @@ func (s *siege) beOperator(rng *mrand.Rand) {
 		s.mu.Lock()
 		s.forced++
 		s.mu.Unlock()
+	}
+}
+
+// beDeaf has a replica hear nothing now and then, so that it has only the announcements of what is freed.
+func (s *siege) beDeaf(rng *mrand.Rand, store *faults) {
+	for !s.isOver() {
+		time.Sleep(time.Duration(rng.IntN(3000)) * time.Millisecond)
+		store.setDeaf(true)
+		time.Sleep(time.Duration(rng.IntN(2000)) * time.Millisecond)
+		store.setDeaf(false)
+		store.tell(lock.Notice{What: lock.NoticeListening})
 	}
 }
 
