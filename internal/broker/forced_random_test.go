@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	mrand "math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -273,9 +272,11 @@ func (s *siege) endSomebody(w *world) {
 	}
 	s.mu.Unlock()
 	var held []string
-	for i := range siegeNames {
-		if st, err := s.ground.Look(context.Background(), name(i)); err == nil && strings.HasPrefix(string(st.Owner), id) {
-			held = append(held, name(i))
+	for _, at := range s.at {
+		for _, l := range at.b.Leases("", "", 1000) {
+			if l.Holder.Session == id {
+				held = append(held, l.Name)
+			}
 		}
 	}
 	e, err := w.b.EndSession(context.Background(), id, byAlice)
