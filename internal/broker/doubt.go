@@ -29,8 +29,8 @@ func (o local) Doubt(name string) { o.doubtHolds(name, doubtTime+o.cfg.AnswerTim
 // late: while its session is being resumed, or the store is asked for several names.
 const doubtKept = time.Minute
 
-// mostDoubts bounds for how many names of a shard that is remembered each for itself. Because of more all that is new in
-// the shard is doubted: that costs calls of the store, and refuses nobody.
+// mostDoubts bounds for how many names of a shard that is remembered each for itself. Because of more all that is new
+// in the shard is doubted: that costs calls of the store, and refuses nobody.
 const mostDoubts = 32
 
 // doubtHolds has no hold of a name believed that the store did not find after this moment, or so long after it, also if
