@@ -32,8 +32,8 @@ const (
 
 // claim is a time in which a worker says that it held a lock. It begins when the grant was heard, and ends when the
 // last question was asked to which the answer was that the lock is held: so it lies within the hold, however long the
-// answers took, and whether or not a process stood still. Without such an answer there is no claim: a grant may be heard
-// when it has ended.
+// answers took, and whether or not a process stood still. Without such an answer there is no claim: a grant may be
+// heard when it has ended.
 type claim struct {
 	who        string // which worker of which party
 	again      bool   // it may be the hold that the worker had before
