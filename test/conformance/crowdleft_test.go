@@ -135,10 +135,10 @@ func (c *crowd) leftBeside(q *queue) error {
 
 // ofHolder is what one holder has in Redis, as inRedis tells it.
 func (q *queue) ofHolder() []string {
-	switch q.kind {
-	case client.Semaphore:
+	if q.kind == client.Semaphore {
 		return []string{q.name + " 0", "{" + q.name + "}:timeout 1"}
-	case client.Write:
+	}
+	if q.kind == client.Write {
 		return []string{q.name + " 1", "the writer's fence"}
 	}
 	return []string{q.name + " 1"}
