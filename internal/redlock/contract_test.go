@@ -84,6 +84,21 @@ func (s settled) Leave(ctx context.Context, name string, kind lock.Kind, os []lo
 	return s.Store.Leave(ctx, name, kind, os)
 }
 
+func (s settled) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.Duration) error {
+	defer s.settle()
+	return s.Store.TakeSession(ctx, r, ttl)
+}
+
+func (s settled) EndSession(ctx context.Context, id string, epoch uint64) error {
+	defer s.settle()
+	return s.Store.EndSession(ctx, id, epoch)
+}
+
+func (s settled) ForceEndSession(ctx context.Context, id string) (bool, error) {
+	defer s.settle()
+	return s.Store.ForceEndSession(ctx, id)
+}
+
 // rig is a majority of so many stores in memory.
 func rig(t testing.TB, members int) storetest.Rig {
 	var stores []*memstore.Store
