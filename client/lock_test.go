@@ -97,8 +97,8 @@ func TestAGrantAtTheEndOfItsWait(t *testing.T) {
 	})
 }
 
-// A waiter is busy with the news of its queue while it is granted, and cancelled: it takes the grant, or nothing is left
-// of it.
+// A waiter is busy with the news of its queue while it is granted, and cancelled: it takes the grant, or nothing is
+// left of it.
 func TestAGrantThatItsCallerDidNotTakeIsReleased(t *testing.T) {
 	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
 		holder, waiter, cancelled := f.dial(t), f.dial(t), 0

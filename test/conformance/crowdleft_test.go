@@ -135,13 +135,14 @@ func (c *crowd) leftBeside(q *queue) error {
 
 // ofHolder is what one holder has in Redis, as inRedis tells it.
 func (q *queue) ofHolder() []string {
-	switch {
-	case q.kind == client.Semaphore:
+	switch q.kind {
+	case client.Semaphore:
 		return []string{q.name + " 0", "{" + q.name + "}:timeout 1"}
-	case q.kind == client.Write:
+	case client.Write:
 		return []string{q.name + " 1", "the writer's fence"}
+	default:
+		return []string{q.name + " 1"}
 	}
-	return []string{q.name + " 1"}
 }
 
 // inRedis is each key of a name, and how much it has: owners, waiters, or permits that are free.
