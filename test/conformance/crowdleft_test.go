@@ -140,8 +140,9 @@ func (q *queue) ofHolder() []string {
 	}
 	if q.kind == client.Write {
 		return []string{q.name + " 1", "the writer's fence"}
+	default:
+		return []string{q.name + " 1"}
 	}
-	return []string{q.name + " 1"}
 }
 
 // inRedis is each key of a name, and how much it has: owners, waiters, or permits that are free.
