@@ -135,10 +135,10 @@ func (c *crowd) leftBeside(q *queue) error {
 
 // ofHolder is what one holder has in Redis, as inRedis tells it.
 func (q *queue) ofHolder() []string {
-	if q.kind == client.Semaphore {
+	switch q.kind {
+	case client.Semaphore:
 		return []string{q.name + " 0", "{" + q.name + "}:timeout 1"}
-	}
-	if q.kind == client.Write {
+	case client.Write:
 		return []string{q.name + " 1", "the writer's fence"}
 	default:
 		return []string{q.name + " 1"}
