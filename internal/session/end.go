@@ -112,42 +112,36 @@ func (s *Session) leave(ls []Lease) {
 // for the store, in the way of others.
 const releasesAtEnd = 128
 
-// giveBack releases leases at the end of their session. If the store does not answer for a while, that goes on in the
-// background.
+// giveBack releases leases at the end of their session.
 func (s *Session) giveBack(ls []Lease) {
+	s.farewell = make(limits.Slots, releasesAtEnd)
+	s.freeAtEnd(ls, s.farewell, Lease.GiveBack, s.leave)
+}
+
+// freeLate is giveBack for leases that are not the session's own yet.
+func (s *Session) freeLate(ls []Lease) {
+	under := make(limits.Slots, releasesAtEnd)
+	s.freeAtEnd(ls, under, func(l Lease) { l.Free(under.Leave) }, func([]Lease) {})
+}
+
+// freeAtEnd frees a few leases at a time, by free, after which one of the slots is left; or leaves them if somebody may
+// go on with the session. If the store does not answer for a while, that goes on in the background. It ends an
+// operation.
+func (s *Session) freeAtEnd(ls []Lease, under limits.Slots, free func(Lease), leave func([]Lease)) {
 	finish := sync.OnceFunc(s.LeaveOp)
 	defer finish()
 	defer time.AfterFunc(s.of.cfg.AnswerTime, finish).Stop()
 	if !s.endRecord() {
-		s.leave(ls)
+		leave(ls)
 		return
 	}
 	s.EnterOp()
 	defer s.LeaveOp()
-	s.farewell = make(limits.Slots, releasesAtEnd)
 	for _, l := range slices.Backward(ls) {
-		s.farewell <- struct{}{}
-		l.GiveBack()
-	}
-	for range releasesAtEnd {
-		s.farewell <- struct{}{}
-	}
-}
-
-// freeLate is giveBack for leases that are not the session's own yet. It is an operation.
-func (s *Session) freeLate(ls []Lease) {
-	finish := sync.OnceFunc(s.LeaveOp)
-	defer finish()
-	defer time.AfterFunc(s.of.cfg.AnswerTime, finish).Stop()
-	if !s.endRecord() {
-		return
-	}
-	under := make(limits.Slots, releasesAtEnd)
-	for _, l := range ls {
 		under <- struct{}{}
-		l.Free(under.Leave)
+		free(l)
 	}
-	for range releasesAtEnd {
+	for range cap(under) {
 		under <- struct{}{}
 	}
 }
