@@ -14,18 +14,22 @@ import (
 
 // A name may be freed by force before the replica knows of a hold: while the store is asked for it.
 
+// freedWhileGranted frees a name by force while the store is asked for it and another one, and tries it after both were
+// granted.
+func (w *world) freedWhileGranted() {
+	w.unverified()
+	c, d := w.open(), w.open()
+	w.store.on("AcquireAll", slow(time.Second))
+	c.acquire(request.Acquire{Name: "a", More: []request.Item{{Name: "b", Kind: lock.Exclusive}}, List: request.Names})
+	synctest.Wait()
+	w.forces("b", lock.Exclusive)
+	c.grantedWithin(time.Second)
+	d.tried(of("b", lock.Exclusive))
+}
+
 // Of several names one is freed by force while the answer is on its way that all were granted.
 func TestWhatIsGrantedLateOfSeveralNamesIsDoubted(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.unverified()
-		c, d := w.open(), w.open()
-		w.store.on("AcquireAll", slow(time.Second))
-		c.acquire(request.Acquire{Name: "a", More: []request.Item{{Name: "b", Kind: lock.Exclusive}}, List: request.Names})
-		synctest.Wait()
-		w.forces("b", lock.Exclusive)
-		c.grantedWithin(time.Second)
-		d.tried(of("b", lock.Exclusive))
-	})
+	inWorld(t, (*world).freedWhileGranted)
 }
 
 // A session comes with a hold that was verified just before.
@@ -155,14 +159,7 @@ func TestDoubtsAreBounded(t *testing.T) {
 		if n := strings.Count(w.b.Doubts(), "\n"); n > 512*each {
 			w.t.Errorf("%d are remembered", n)
 		}
-		w.unverified()
-		c, d := w.open(), w.open()
-		w.store.on("AcquireAll", slow(time.Second))
-		c.acquire(request.Acquire{Name: "a", More: []request.Item{{Name: "b", Kind: lock.Exclusive}}, List: request.Names})
-		synctest.Wait()
-		w.forces("b", lock.Exclusive)
-		c.grantedWithin(time.Second)
-		d.tried(of("b", lock.Exclusive))
+		w.freedWhileGranted()
 		time.Sleep(2 * time.Minute)
 		if left := w.b.Doubts(); left != "" {
 			w.t.Errorf("left: %s", left)

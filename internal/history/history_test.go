@@ -159,6 +159,9 @@ func TestLongTextsTakeNoMoreThanTheirShare(t *testing.T) {
 		if got := heap() - before; got > most*events {
 			t.Errorf("an event takes %d bytes, want at most %d", got/events, most)
 		}
+		if got := l.Bytes(); got < uint64(most*events/2) || got > uint64(most*events) {
+			t.Errorf("it says that %d events take %d bytes", events, got)
+		}
 	}
 	add(event("mine"), events+1)
 	takes(0, short)
