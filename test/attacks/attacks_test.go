@@ -13,11 +13,11 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/lockd-io/lockd/internal/certs/certstest"
-	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
-var long = flag.Duration("long", tier.Pick(500*time.Millisecond, 10*time.Second), "for how long each attack goes on")
+var long = flag.Duration("long", 500*time.Millisecond,
+	"for how long each attack goes on; from 10s on speeds are measured, so nothing may run beside it")
 
 var lockdBin string
 

@@ -160,8 +160,8 @@ class ThreadLocksTest {
     @Test
     void aLeaseEndsAndUnlockSaysSo() throws Exception {
         RLock lock = locks.getLock("leased");
-        assertTrue(lock.tryLock(1, 1, TimeUnit.SECONDS));
-        lock.lock(1, TimeUnit.SECONDS);
+        assertTrue(lock.tryLock(1, 4, TimeUnit.SECONDS)); // what follows is to be done before its lease has ended
+        lock.lock(4, TimeUnit.SECONDS);
         long fence = lock.getFence();
         assertTrue(lock.remainTimeToLive() > 0);
         elsewhere(() -> {
