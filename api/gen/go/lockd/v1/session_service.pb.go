@@ -2945,8 +2945,7 @@ type Released struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How often the holder still holds the lock; for a semaphore, how many permits of the hold are left.
 	Remaining uint32 `protobuf:"varint,1,opt,name=remaining,proto3" json:"remaining,omitempty"`
-	// How long the lease of what remains can be trusted; absent when nothing does. For a reader that is less than before
-	// when the hold that was given back had the longest lease.
+	// How long the lease of what remains can be trusted; absent when nothing does.
 	Validity      *Validity `protobuf:"bytes,2,opt,name=validity,proto3" json:"validity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
