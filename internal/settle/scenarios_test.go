@@ -52,6 +52,8 @@ func (sc *scenario) set(t *testing.T, option string) {
 	switch what {
 	case "fair":
 		sc.kind = lock.Fair
+	case "semaphore": // of which each takes five permits
+		sc.kind = lock.Semaphore
 	case "member":
 		sc.cfg.Member = true
 	case "most":
@@ -125,6 +127,9 @@ func (p *play) do(words []string) string {
 		owner = words[1]
 	}
 	c := lock.Claim{Name: "n", Kind: p.kind, Owner: lock.Owner(full(owner)), TTL: 24 * time.Hour}
+	if p.kind == lock.Semaphore {
+		c.Permits, c.Limit = 5, 10
+	}
 	granted := func(_ lock.Grant, err error) { p.tell(owner + " " + said("granted", err)) }
 	switch words[0] {
 	case "acquire":
@@ -144,6 +149,12 @@ func (p *play) do(words []string) string {
 		}()
 	case "release":
 		p.release(words)
+	case "permits":
+		hs, err := p.w.Holders(p.t.Context(), "n", 1)
+		must(p.t, err)
+		for _, h := range hs {
+			p.tell(fmt.Sprint(h.Owner, " ", h.Count))
+		}
 	case "wait":
 		go func() {
 			p.s.Wait(p.t.Context())
@@ -158,7 +169,12 @@ func (p *play) do(words []string) string {
 
 func (p *play) release(words []string) {
 	r := lock.Return{Name: "n", Kind: p.kind, Owner: lock.Owner(full(words[1]))}
-	if len(words) > 3 {
+	switch {
+	case len(words) > 3 && words[2] == "keep":
+		keep, err := strconv.ParseUint(words[3], 10, 32)
+		must(p.t, err)
+		r.Keep, r.Permits = uint32(keep), 5
+	case len(words) > 3:
 		r.Next = &lock.Successor{Owner: lock.Owner(full(words[3])), TTL: 24 * time.Hour}
 	}
 	done := func(res lock.Returned, err error) {
