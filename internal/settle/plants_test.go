@@ -70,6 +70,11 @@ var disagreements = []struct {
 	{"of two releases the second one is forgotten", lessKept, []proctest.Plant{
 		{here + "rows.go", "		u.continues(old)\n		s.removeLocked(old)", "		return true"},
 	}},
+	{"of two releases the fence of the first one is forgotten", "releases_of_different_fences_are_all_done",
+		[]proctest.Plant{{here + "release.go", "lock.ErrStale) && len(u.others) > 0", "lock.ErrStale) && false"}}},
+	{"two releases of different fences are one of any", "but_no_other_one_is", []proctest.Plant{
+		{here + "rows.go", "u.r.Fence == 0 || old.r.Fence == 0 {", "u.r.Fence != old.r.Fence {"},
+	}},
 	{"a row that continues is given up early", "a_release_goes_on_for_as_long_as_the_row_that_it_continues",
 		[]proctest.Plant{
 			{here + "rows.go", "if old.end.After(u.end) {", "if false {"},

@@ -117,6 +117,11 @@ func (s *Store) concludeLocked(u *row, err error) (again, late bool) {
 	u.tell = nil
 	switch now := time.Now(); {
 	case !mine:
+	case errors.Is(err, lock.ErrStale) && len(u.others) > 0:
+		last := len(u.others) - 1
+		u.r.Fence, u.others = u.others[last], u.others[:last]
+		u.calls, u.at = 0, now
+		s.planLocked(u)
 	case err == nil || !lock.Retriable(err):
 		s.removeLocked(u)
 	case now.After(u.end):

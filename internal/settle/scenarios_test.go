@@ -126,7 +126,7 @@ func (p *play) do(words []string) string {
 	if len(words) > 1 {
 		owner = words[1]
 	}
-	c := lock.Claim{Name: "n", Kind: p.kind, Owner: lock.Owner(full(owner)), TTL: 24 * time.Hour}
+	c := lock.Claim{Name: "n", Kind: p.kind, Owner: lock.Owner(full(owner)), TTL: 24 * time.Hour, Fence: p.fence(words)}
 	if p.kind == lock.Semaphore {
 		c.Permits, c.Limit = 5, 10
 	}
@@ -167,9 +167,20 @@ func (p *play) do(words []string) string {
 	return p.seen()
 }
 
+// fence is what an acquisition or a release names, 0 for none.
+func (p *play) fence(words []string) lock.Fence {
+	if len(words) != 4 || words[2] != "fence" {
+		return 0
+	}
+	n, err := strconv.ParseUint(words[3], 10, 64)
+	must(p.t, err)
+	return lock.Fence(n)
+}
+
 func (p *play) release(words []string) {
-	r := lock.Return{Name: "n", Kind: p.kind, Owner: lock.Owner(full(words[1]))}
+	r := lock.Return{Name: "n", Kind: p.kind, Owner: lock.Owner(full(words[1])), Fence: p.fence(words)}
 	switch {
+	case r.Fence != 0:
 	case len(words) > 3 && words[2] == "keep":
 		keep, err := strconv.ParseUint(words[3], 10, 32)
 		must(p.t, err)

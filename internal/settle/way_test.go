@@ -89,6 +89,9 @@ func (w *way) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	if r.Keep > 0 {
 		what += " keep " + strconv.FormatUint(uint64(r.Keep), 10)
 	}
+	if r.Fence > 0 {
+		what += " fence " + strconv.FormatUint(uint64(r.Fence), 10)
+	}
 	if r.Next != nil {
 		what += " to " + string(r.Next.Owner)
 	}
