@@ -150,11 +150,9 @@ func (p *play) do(words []string) string {
 	case "release":
 		p.release(words)
 	case "permits":
-		hs, err := p.w.Holders(p.t.Context(), "n", 1)
+		st, err := p.w.Look(p.t.Context(), "n")
 		must(p.t, err)
-		for _, h := range hs {
-			p.tell(fmt.Sprint(h.Owner, " ", h.Count))
-		}
+		p.tell(fmt.Sprint(st.Holders))
 	case "wait":
 		go func() {
 			p.s.Wait(p.t.Context())
