@@ -86,10 +86,40 @@ var plants = []struct {
 		{here + "extend.go", "	sent.TTL = s.drifted(r.TTL)\n", "	sent.TTL, sent.Fence = s.drifted(r.TTL), 0\n"},
 		{here + "extend.go", "{ return m.Shorten(ctx, r) })", "{ r.Fence = 0; return m.Shorten(ctx, r) })"},
 	}},
+	{"holders are one, whoever they are", differ, []proctest.Plant{
+		{here + "views.go", "Kind: st.Kind, Owner: kin(st.Owner)}", "Kind: st.Kind}"},
+	}},
+	{"holders are counted as one, whoever they are", differ, []proctest.Plant{
+		{here + "views.go", "return key{kin(h.Owner), h.Kind}", `return key{"", h.Kind}`},
+	}},
+	{"holds are seen as one, whoever has them", differ, []proctest.Plant{
+		{here + "views.go", "func(h hold) string { return h.ID }", "func(h hold) string { return h.ID[:4] }"},
+	}},
+	{"holds in the way are one, whoever has them", "TestScenarios/NobodyWaitsForALeaseThatNoMajorityHas",
+		[]proctest.Plant{{here + "refusal.go", "o := kin(held.HeldBy)", `o := lock.Owner("")`}}},
+	{"fences are one, whatever they are", "TestScenarios/AUnaryLeaseIsProlongedByMembersThatDiffer",
+		[]proctest.Plant{{here + "pin.go", "	case n >= s.quorum:", "	case n > 0 && len(fences) >= s.quorum:"}}},
+	{"ends are one, whatever ended", "TestScenarios/EndsOfDifferentHoldsAreNoEnd", []proctest.Plant{
+		{here + "ends.go", "of := endOf{n.Fence, n.Hold}", "of := endOf{}"},
+	}},
+	{"a repeated attempt gets a new fence", "TestScenarios/AUnaryLeaseKeepsTheFenceThatWasTold", []proctest.Plant{
+		{here + "fences.go", "a.repeats() || a.s.vain.none()", "false"},
+	}},
+	{"a member without data is given nothing back", "TestScenarios/AHoldOutlivesTheRestartOfEachMember",
+		[]proctest.Plant{{here + "restore.go", "		if s.restoreAt(ctx, m, r) {", "		if false {"}}},
+	{"a member without the hold is handed nothing", "TestScenarios/AMemberWithoutTheHoldIsGivenIt",
+		[]proctest.Plant{{here + "handover.go", "h.known && !h.lost &&", "false &&"}}},
+	{"what was put back is ended when others lost data", "TestScenarios/ALookAfterALossOfDataMakesNoTwoHolders",
+		[]proctest.Plant{{here + "restore.go", "gone.Reason == lock.LostForced {", "gone != nil {"}}},
+	{"a member that forgot a session says whose it is", "TestScenarios/MembersThatForgotASessionDoNotSayWhoseItIs",
+		[]proctest.Plant{{here + "sessions.go", "if err == nil && s.quarantined(m) {", "if false {"}}},
 	{"a hand-over to one that had left", storm100, []proctest.Plant{
 		{here + "successors_test.go", "	if f != 0 {\n		h.giveBack(", "	if false {\n		h.giveBack("},
 	}},
 }
+
+// differ is the test of members that name different holders.
+const differ = "TestScenarios/HoldersAtDifferentMembersMakeNoMajority"
 
 // storm100 is the safety test with a hundred storms at most.
 const storm100 = "TestNoTwoHoldersWhateverMembersDo"

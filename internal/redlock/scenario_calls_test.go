@@ -24,6 +24,9 @@ func (p *player) do(s *Store, who, what string, words []string) (r result) {
 	if c.Owner.Repeats() {
 		renewal.Fence = 0
 	}
+	if slices.Contains(words, "unseen") {
+		renewal.Seen = time.Time{}
+	}
 	var err error
 	switch what {
 	case "takes":

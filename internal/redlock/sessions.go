@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -58,15 +57,10 @@ func (s *Store) ForceEndSession(ctx context.Context, id string) (was bool, err e
 	}.put(ctx, s)
 }
 
-// StartKeepSession implements lock.Store. Members that have no record are given one again, once a majority has it.
+// StartKeepSession implements lock.Store. Each member that has no record makes one again, if that is asked for.
 func (s *Store) StartKeepSession(k lock.SessionKeep, done func(error)) {
 	k.TTL = s.drifted(k.TTL)
-	restored := k
-	restored.Again = true
-	b := s.keep(func(err error) bool { return errors.Is(err, lock.ErrSessionGone) }, func(m *member) {
-		s.underWay.Add(1)
-		m.StartKeepSession(restored, func(error) { s.underWay.Add(-1) }) // the next time, if it failed
-	}, func(err error) { done(about("keep the session", k.ID, err)) })
+	b := open(s, oneWord[struct{}], func(_ struct{}, err error) { done(about("keep the session", k.ID, err)) })
 	for _, m := range s.members {
 		m.StartKeepSession(k, func(err error) {
 			if !k.Again { // who asks whose it is

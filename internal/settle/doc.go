@@ -19,7 +19,8 @@
 // left ends with its TTL.
 //
 // Nothing survives the process, or Close. At most Config.Most releases are known, a tenth of them of one tenant, and
-// for an hour after the lease would have ended. What is more ends with its TTL; lockd_settle_dropped_total counts it.
+// for an hour after the lease would have ended; one that was granted may last for a day. What is more ends with its
+// TTL; lockd_settle_dropped_total counts it.
 //
 // With Config.Member it releases only what it was asked to release. A majority sets that: it may have granted a name
 // without the member whose answer is missing, and it releases without waiting for answers.
@@ -28,13 +29,14 @@
 //
 // It relies on one promise of the store: when a call about a name is answered, no earlier call about that name from
 // this process whose outcome is unknown is carried out any more. So one answer settles a row. Nothing has to be asked
-// twice, no fence is compared, and nothing has to wait until something late is over.
+// twice, and nothing has to wait until something late is over.
 //
 // # How a call passes
 //
 // Without trouble a call passes through, and an acquisition reads one atomic number: whether there are rows. A row
 // (rows.go) is a release that one owner of one name wants. A release becomes one when its first call fails; that of an
-// owner that repeats is one from the start, as the owner may ask for the name again at any moment. The first calls are
-// made for the caller (release.go). Then one loop makes them, Config.UnderWay at a time, with growing pauses. An
-// acquisition puts the row of its owner off and goes behind it. An answer ends the row; without one it goes on.
+// owner that repeats is one from the start, as the owner may ask for the name again at any moment. Two releases of an
+// owner are one row, which wants what both want; if they name different fences, it makes a call for each. The first
+// calls are made for the caller (release.go). Then one loop makes them, Config.UnderWay at a time, with growing pauses.
+// An acquisition puts the row of its owner off and goes behind it. An answer ends the row; without one it goes on.
 package settle

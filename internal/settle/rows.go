@@ -36,8 +36,12 @@ type row struct {
 	asking  int                        // acquisitions that put it off
 	tell    func(lock.Returned, error) // who waits for its first calls; nil for nobody
 	off     []*row                     // of the successor of its first call, that it put off
+	others  []lock.Fence               // that earlier ones named: the hold may have one of them instead
 	answer  func(lock.Returned, error) // is told what became of a call
 }
+
+// mostOthers bounds them, for an owner that is asked for again and again while the store is silent.
+const mostOthers = 15
 
 func (u *row) before(o *row) bool {
 	return cmp.Or(u.at.Compare(o.at), cmp.Compare(u.number, o.number)) < 0
@@ -97,8 +101,17 @@ func (s *Store) addLocked(u *row) (kept bool) {
 	return true
 }
 
-// continues has a row want what an earlier one wanted, too: no more is kept than either keeps.
+// continues has a row want what an earlier one wanted, too: no more is kept than either keeps, and a hold of the fence
+// that either names is ended.
 func (u *row) continues(old *row) {
+	if u.r.Fence == 0 || old.r.Fence == 0 { // which is any
+		u.r.Fence = 0
+	} else if old.r.Fence != u.r.Fence {
+		u.others = append(old.others, old.r.Fence)
+		u.others = u.others[max(len(u.others)-mostOthers, 0):] // the lease of the oldest one ends first
+	} else {
+		u.others = old.others
+	}
 	u.r.Keep = min(u.r.Keep, old.r.Keep)
 	u.r.Permits = max(u.r.Permits, old.r.Permits)
 	if old.r.Permits == 0 {

@@ -52,6 +52,8 @@ func (sc *scenario) set(t *testing.T, option string) {
 	switch what {
 	case "fair":
 		sc.kind = lock.Fair
+	case "semaphore": // of which each takes five permits
+		sc.kind = lock.Semaphore
 	case "member":
 		sc.cfg.Member = true
 	case "most":
@@ -124,7 +126,10 @@ func (p *play) do(words []string) string {
 	if len(words) > 1 {
 		owner = words[1]
 	}
-	c := lock.Claim{Name: "n", Kind: p.kind, Owner: lock.Owner(full(owner)), TTL: 24 * time.Hour}
+	c := lock.Claim{Name: "n", Kind: p.kind, Owner: lock.Owner(full(owner)), TTL: 24 * time.Hour, Fence: p.fence(words)}
+	if p.kind == lock.Semaphore {
+		c.Permits, c.Limit = 5, 10
+	}
 	granted := func(_ lock.Grant, err error) { p.tell(owner + " " + said("granted", err)) }
 	switch words[0] {
 	case "acquire":
@@ -144,6 +149,10 @@ func (p *play) do(words []string) string {
 		}()
 	case "release":
 		p.release(words)
+	case "permits":
+		st, err := p.w.Look(p.t.Context(), "n")
+		must(p.t, err)
+		p.tell(fmt.Sprint(st.Holders))
 	case "wait":
 		go func() {
 			p.s.Wait(p.t.Context())
@@ -156,9 +165,25 @@ func (p *play) do(words []string) string {
 	return p.seen()
 }
 
+// fence is what an acquisition or a release names, 0 for none.
+func (p *play) fence(words []string) lock.Fence {
+	if len(words) != 4 || words[2] != "fence" {
+		return 0
+	}
+	n, err := strconv.ParseUint(words[3], 10, 64)
+	must(p.t, err)
+	return lock.Fence(n)
+}
+
 func (p *play) release(words []string) {
-	r := lock.Return{Name: "n", Kind: p.kind, Owner: lock.Owner(full(words[1]))}
-	if len(words) > 3 {
+	r := lock.Return{Name: "n", Kind: p.kind, Owner: lock.Owner(full(words[1])), Fence: p.fence(words)}
+	switch {
+	case r.Fence != 0:
+	case len(words) > 3 && words[2] == "keep":
+		keep, err := strconv.ParseUint(words[3], 10, 32)
+		must(p.t, err)
+		r.Keep, r.Permits = uint32(keep), 5
+	case len(words) > 3:
 		r.Next = &lock.Successor{Owner: lock.Owner(full(words[3])), TTL: 24 * time.Hour}
 	}
 	done := func(res lock.Returned, err error) {

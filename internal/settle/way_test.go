@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -85,6 +86,12 @@ func (w *way) AcquireAll(ctx context.Context, cs []lock.Claim) (gs []lock.Grant,
 
 func (w *way) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	what := "release " + string(r.Owner)
+	if r.Keep > 0 {
+		what += " keep " + strconv.FormatUint(uint64(r.Keep), 10)
+	}
+	if r.Fence > 0 {
+		what += " fence " + strconv.FormatUint(uint64(r.Fence), 10)
+	}
 	if r.Next != nil {
 		what += " to " + string(r.Next.Owner)
 	}
