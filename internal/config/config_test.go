@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +27,7 @@ func TestTheAnnotatedFileHasTheDefaults(t *testing.T) {
 func TestTheAnnotatedFileHasEveryKey(t *testing.T) {
 	b, err := os.ReadFile(annotated)
 	must(t, err)
-	for _, k := range settable() {
+	for _, k := range keysOf(new(Config)) {
 		last := k.name[strings.LastIndex(k.name, ".")+1:]
 		if !regexp.MustCompile(`(?m)^ *` + last + `:`).Match(b) {
 			t.Errorf("%s lacks %s", annotated, k.name)
@@ -38,7 +37,7 @@ func TestTheAnnotatedFileHasEveryKey(t *testing.T) {
 
 // A default or a bound that cannot be read would be none.
 func TestEveryTagCanBeRead(t *testing.T) {
-	for _, k := range settable() {
+	for _, k := range keysOf(new(Config)) {
 		for _, tag := range []string{"default", "min", "max"} {
 			if text, ok := k.tag.Lookup(tag); ok {
 				if err := k.set(text); err != nil {
@@ -53,12 +52,6 @@ func TestNothingGivenIsTheDefaults(t *testing.T) {
 	if got, err := Load(mustParse(t)); err != nil || !reflect.DeepEqual(got, Default()) {
 		t.Errorf("got %+v, %v", got, err)
 	}
-}
-
-// settable are all keys without their sections.
-func settable() []key {
-	var c Config
-	return slices.DeleteFunc(keysOf(&c), key.isSection)
 }
 
 func TestPrecedence(t *testing.T) {
@@ -80,7 +73,7 @@ func TestPrecedence(t *testing.T) {
 
 func TestEveryKeyCanBeSetByItsVariable(t *testing.T) {
 	seen := map[string]string{}
-	for _, k := range settable() {
+	for _, k := range keysOf(new(Config)) {
 		name := "LOCKD_" + strings.ToUpper(strings.ReplaceAll(k.name, ".", "_"))
 		if other, ok := seen[name]; ok {
 			t.Errorf("%s and %s are both %s", k.name, other, name)
@@ -365,9 +358,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		var env []string
 		for _, k := range keysOf(&c) {
-			if !k.isSection() {
-				env = append(env, fmt.Sprint(k.variable(), "=", valueOf(k)))
-			}
+			env = append(env, fmt.Sprint(k.variable(), "=", textOf(k)))
 		}
 		if again, err := load(t, file, env); err != nil || !reflect.DeepEqual(again, c) {
 			t.Errorf("accepted an invalid configuration: got %+v, %v, want %+v", again, err, c)
@@ -375,8 +366,8 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// valueOf is what a key is set to, also if it is secret.
-func valueOf(k key) any {
+// textOf is what a key is set to, also if it is secret.
+func textOf(k key) any {
 	if k.field.Kind() == reflect.Slice {
 		return strings.Join(k.field.Interface().([]string), ",")
 	}
