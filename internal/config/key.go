@@ -20,9 +20,7 @@ type key struct {
 // Default is what lockd does when it is told nothing. configs/lockd.yaml explains each value.
 func Default() (c Config) {
 	for _, k := range keysOf(&c) {
-		if text, ok := k.tag.Lookup("default"); ok {
-			_ = k.set(text) // tests look at each
-		}
+		_ = k.set(k.tag.Get("default")) // tests look at each; what has none stays as it is
 	}
 	return c
 }
@@ -44,8 +42,6 @@ func keysBelow(prefix string, section reflect.Value) (keys []key) {
 	}
 	return keys
 }
-
-func (k key) String() string { return k.name }
 
 // variable is the environment variable that sets the key: LOCKD_SESSION_TTL.
 func (k key) variable() string {

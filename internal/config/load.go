@@ -26,18 +26,23 @@ func Load(args Args) (Config, error) {
 type layers struct {
 	*viper.Viper
 	problems
-	keys []key
+	names, variables []string // of keys; names are those of sections, too
 }
 
 // read is what is given, and what is wrong with it. What cannot be read has its default.
 func read(args Args) (Config, problems) {
 	c := Default()
-	l := layers{Viper: args.layers, keys: keysOf(&c)}
+	l := layers{Viper: args.layers}
+	for _, k := range keysOf(&c) {
+		section := k.name[:max(0, strings.LastIndex(k.name, "."))]
+		l.names = append(l.names, k.name, cmp.Or(section, k.name))
+		l.variables = append(l.variables, k.variable())
+	}
 	if args.File != "" || args.Check {
 		l.readFile(args.File)
 	}
 	l.checkVariables()
-	for _, k := range l.keys {
+	for _, k := range keysOf(&c) {
 		given, from := l.Get(k.name), "environment"
 		if node, ok := given.(*yaml.Node); ok {
 			given, from = valueOf(node), fmt.Sprint("line ", node.Line)
@@ -64,24 +69,22 @@ func (l *layers) readFile(path string) {
 	}
 }
 
-// readSection takes the keys of a mapping, as nodes: viper's own types would make 7 of a name like 007. Null and an
+// readSection gives viper the keys of a mapping, as nodes: its own types would make 7 of a name like 007. Null and an
 // empty section are as good as nothing.
 func (l *layers) readSection(prefix string, section *yaml.Node) {
 	for i := 0; i+1 < len(section.Content); i += 2 {
-		at, node := section.Content[i], section.Content[i+1]
-		if node.Kind == yaml.AliasNode {
-			node = node.Alias
-		}
+		at, node := section.Content[i], *cmp.Or(section.Content[i+1].Alias, section.Content[i+1])
 		name := prefix + strings.ToLower(at.Value)
-		isSection := slices.ContainsFunc(l.keys, func(k key) bool { return strings.HasPrefix(k.name, name+".") })
+		isSection := slices.ContainsFunc(l.names, func(below string) bool { return strings.HasPrefix(below, name+".") })
 		switch {
 		case node.Kind == yaml.MappingNode && (isSection || len(node.Content) > 0):
-			l.readSection(name+".", node)
-		case isSection && isNull(node):
+			l.readSection(name+".", &node)
+		case isSection && isNull(&node):
 		case isSection:
 			l.add("%s: is a section: its keys stand below it (line %d)", name, at.Line)
-		case l.know(name, key.String, fmt.Sprint("line ", at.Line)) && !isNull(node):
-			_ = l.MergeConfigMap(map[string]any{name: node}) // never fails
+		case l.know(name, l.names, fmt.Sprint("line ", at.Line)) && !isNull(&node):
+			node.Line = at.Line
+			_ = l.MergeConfigMap(map[string]any{name: &node}) // never fails
 		}
 	}
 }
@@ -90,15 +93,15 @@ func isNull(n *yaml.Node) bool { return n.Tag == "!!null" }
 
 // valueOf is the text of a node, or its list of words; else the node, which is no key's value.
 func valueOf(node *yaml.Node) any {
+	var text string
 	var words []string
 	switch {
-	case node.Kind == yaml.ScalarNode:
-		return node.Value
+	case node.Decode(&text) == nil:
+		return text
 	case !slices.ContainsFunc(node.Content, isNull) && node.Decode(&words) == nil:
 		return words
-	default:
-		return node
 	}
+	return node
 }
 
 // ofOthers are the variables of lockctl, of other clients, of the programs that lockctl starts, and those that
@@ -112,29 +115,27 @@ func (l *layers) checkVariables() {
 	for _, pair := range slices.Sorted(slices.Values(os.Environ())) {
 		name, text, _ := strings.Cut(pair, "=")
 		if strings.HasPrefix(name, "LOCKD_") && text != "" && !ofOthers.MatchString(name) {
-			l.know(name, key.variable, "environment")
+			l.know(name, l.variables, "environment")
 		}
 	}
 }
 
-// know says whether a key is called so. If none is, that is noted, with the one that may be meant.
-func (l *layers) know(name string, called func(key) string, from string) bool {
-	typos := func(k key) int {
-		meant := called(k)
+// know says whether a name is one of those that are known. If not, that is noted, with the one that may be meant.
+func (l *layers) know(name string, known []string, from string) bool {
+	typos := func(meant string) int {
 		if strings.HasPrefix(meant, name+"_") || strings.HasSuffix(meant, "."+name) {
 			return 1
 		}
 		return levenshtein.ComputeDistance(meant, name)
 	}
-	nearest := slices.MinFunc(l.keys, func(a, b key) int { return cmp.Compare(typos(a), typos(b)) })
-	hint := ""
-	switch meant := called(nearest); {
-	case meant == name:
+	hint, nearest := "", slices.MinFunc(known, func(a, b string) int { return cmp.Compare(typos(a), typos(b)) })
+	switch {
+	case nearest == name:
 		return true
 	case name == "clients":
 		hint = "; this looks like a clients file: LOCKD_SECURITY_CLIENTS_FILE=FILE lockd --check-config /dev/null checks one"
 	case typos(nearest) <= 2:
-		hint = "; did you mean " + meant + "?"
+		hint = "; did you mean " + nearest + "?"
 	}
 	l.add("%s: there is no such key (%s)%s", name, from, hint)
 	return false
