@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/spf13/pflag"
 	// The authorities of the web, for where the system has none: the container image has no files but the programs.
 	_ "golang.org/x/crypto/x509roots/fallback"
 
@@ -27,8 +28,7 @@ func run(args []string) int {
 	app.Version = cmp.Or(version, app.Version)
 	parsed, err := config.ParseArgs(args)
 	switch {
-	case errors.Is(err, config.ErrHelp):
-		fmt.Print(config.Usage())
+	case errors.Is(err, pflag.ErrHelp):
 		return 0
 	case err != nil:
 		return fail(exitUsage, err)

@@ -20,7 +20,7 @@ func NewLogger(cfg config.Log, to *os.File) *zap.Logger {
 	enc.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	enc.EncodeDuration = zapcore.StringDurationEncoder
 	form := zapcore.NewJSONEncoder(enc)
-	if cfg.Format == config.LogConsole || cfg.Format == config.LogAuto && isTerminal(to) {
+	if cfg.Format == "console" || cfg.Format == "auto" && isTerminal(to) {
 		enc.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
 		enc.EncodeLevel = zapcore.CapitalColorLevelEncoder
 		form = zapcore.NewConsoleEncoder(enc)

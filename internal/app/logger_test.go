@@ -33,7 +33,7 @@ func hiddenAndShown(log *zap.Logger) {
 }
 
 func TestALogThatIsNoTerminalIsJSON(t *testing.T) {
-	text := logged(t, config.Log{Level: "info", Format: config.LogAuto}, hiddenAndShown)
+	text := logged(t, config.Log{Level: "info", Format: "auto"}, hiddenAndShown)
 	var line struct{ Level, Time, Msg, Took string }
 	if err := json.Unmarshal([]byte(text), &line); err != nil {
 		t.Fatalf("%q: %v", text, err)
@@ -45,7 +45,7 @@ func TestALogThatIsNoTerminalIsJSON(t *testing.T) {
 }
 
 func TestALogForEyes(t *testing.T) {
-	text := logged(t, config.Log{Level: "debug", Format: config.LogConsole}, hiddenAndShown)
+	text := logged(t, config.Log{Level: "debug", Format: "console"}, hiddenAndShown)
 	if strings.HasPrefix(text, "{") || !strings.Contains(text, "hidden") || !strings.Contains(text, "shown") {
 		t.Errorf("got %q", text)
 	}
@@ -56,7 +56,7 @@ func TestALogForEyes(t *testing.T) {
 const nasty = "job\n{\"level\":\"error\"}\r\x1b]0;title\x07\x1b[31m\u009b2J\x7f\u202egnp.exe\u2028\U000e0041\xff\xfe\x00end"
 
 func TestNoTextOfAClientReachesATerminalRaw(t *testing.T) {
-	for _, format := range []string{config.LogJSON, config.LogConsole} {
+	for _, format := range []string{"json", "console"} {
 		t.Run(format, func(t *testing.T) {
 			text := logged(t, config.Log{Level: "debug", Format: format}, func(log *zap.Logger) {
 				log = log.With(zap.String(observe.KeyPeer, nasty))
@@ -76,15 +76,15 @@ func checkHarmless(t *testing.T, text, format string) {
 		t.Fatalf("got %d lines, want 2: %q", len(lines), text)
 	}
 	for _, line := range lines {
-		if format == config.LogConsole { // our own colors
+		if format == "console" { // our own colors
 			line = strings.NewReplacer("\x1b[35m", "", "\x1b[33m", "", "\x1b[0m", "").Replace(line)
 		}
 		for _, r := range line {
-			if unicode.IsControl(r) && (r != '\t' || format == config.LogJSON) || unicode.Is(unicode.Cf, r) || r == '\u2028' {
+			if unicode.IsControl(r) && (r != '\t' || format == "json") || unicode.Is(unicode.Cf, r) || r == '\u2028' {
 				t.Errorf("%U is written raw: %q", r, line)
 			}
 		}
-		if format == config.LogJSON && !json.Valid([]byte(line)) {
+		if format == "json" && !json.Valid([]byte(line)) {
 			t.Errorf("no JSON: %q", line)
 		}
 	}

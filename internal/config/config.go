@@ -85,14 +85,7 @@ type Console struct {
 	KeyFile secret.File `key:"key_file"`
 }
 
-// The formats of the log. LogAuto is LogConsole on a terminal, else LogJSON.
-const (
-	LogAuto    = "auto"
-	LogJSON    = "json"
-	LogConsole = "console"
-)
-
-// Log tunes the log, which goes to stderr.
+// Log tunes the log, which goes to stderr. The format auto is console on a terminal, else json.
 type Log struct {
 	Level  string `key:"level" default:"info" oneof:"debug info warn error" flag:"<level> of the log"`
 	Format string `key:"format" default:"auto" oneof:"auto json console" flag:"<format> of the log"`

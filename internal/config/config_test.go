@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +27,7 @@ func TestTheAnnotatedFileHasTheDefaults(t *testing.T) {
 func TestTheAnnotatedFileHasEveryKey(t *testing.T) {
 	b, err := os.ReadFile(annotated)
 	must(t, err)
-	for _, k := range settable() {
+	for _, k := range keysOf(new(Config)) {
 		last := k.name[strings.LastIndex(k.name, ".")+1:]
 		if !regexp.MustCompile(`(?m)^ *` + last + `:`).Match(b) {
 			t.Errorf("%s lacks %s", annotated, k.name)
@@ -38,7 +37,7 @@ func TestTheAnnotatedFileHasEveryKey(t *testing.T) {
 
 // A default or a bound that cannot be read would be none.
 func TestEveryTagCanBeRead(t *testing.T) {
-	for _, k := range settable() {
+	for _, k := range keysOf(new(Config)) {
 		for _, tag := range []string{"default", "min", "max"} {
 			if text, ok := k.tag.Lookup(tag); ok {
 				if err := k.set(text); err != nil {
@@ -53,12 +52,6 @@ func TestNothingGivenIsTheDefaults(t *testing.T) {
 	if got, err := Load(mustParse(t)); err != nil || !reflect.DeepEqual(got, Default()) {
 		t.Errorf("got %+v, %v", got, err)
 	}
-}
-
-// settable are all keys without their sections.
-func settable() []key {
-	var c Config
-	return slices.DeleteFunc(keysOf(&c), key.isSection)
 }
 
 func TestPrecedence(t *testing.T) {
@@ -80,7 +73,7 @@ func TestPrecedence(t *testing.T) {
 
 func TestEveryKeyCanBeSetByItsVariable(t *testing.T) {
 	seen := map[string]string{}
-	for _, k := range settable() {
+	for _, k := range keysOf(new(Config)) {
 		name := "LOCKD_" + strings.ToUpper(strings.ReplaceAll(k.name, ".", "_"))
 		if other, ok := seen[name]; ok {
 			t.Errorf("%s and %s are both %s", k.name, other, name)
@@ -237,7 +230,14 @@ func TestLoadRefuses(t *testing.T) {
 		{"fence_ttl: 1h", "", "did you mean redis.fence_ttl?"},
 		{"clients: [{name: a}]", "", "this looks like a clients file: LOCKD_SECURITY_CLIENTS_FILE=FILE lockd"},
 		{"", "LOCKD_REDIS_PASSWORD=x", "did you mean LOCKD_REDIS_PASSWORD_FILE?"},
-		{"sesion: {}\nlimit:\n", "", "sesion: ", "limit: "},
+		{
+			"sesion: {}\nlimit:\n", "",
+			"sesion: there is no such key (line 1); did you mean session?", "limit: there is no such key (line 2)",
+		},
+		{"\nsession: 3s", "", "session: is a section: its keys stand below it (line 2)"},
+		{"redis: {tls: [a]}", "", "redis.tls: is a section"},
+		{"console:\n  hosts:\n  - a\n  - ~", "", "console.hosts: must be one value", "(line 2)"},
+		{"session:\n  ttl: &a x\nlimits:\n  max_lease: *a", "", "(line 2)", `limits.max_lease: is "x"`, "(line 4)"},
 		{"", "LOCKD_SESSION=3s", "LOCKD_SESSION: there is no such key"},
 		{"\n\nsession: {ttl: 30}", "", `session.ttl: is "30", must be`, "unit", "(line 3)"},
 		{"limits: {sessions: 0}", "", "limits.sessions: is 0, must be at least 1"},
@@ -365,9 +365,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		var env []string
 		for _, k := range keysOf(&c) {
-			if !k.isSection() {
-				env = append(env, fmt.Sprint(k.variable(), "=", valueOf(k)))
-			}
+			env = append(env, fmt.Sprint(k.variable(), "=", textOf(k)))
 		}
 		if again, err := load(t, file, env); err != nil || !reflect.DeepEqual(again, c) {
 			t.Errorf("accepted an invalid configuration: got %+v, %v, want %+v", again, err, c)
@@ -375,8 +373,8 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// valueOf is what a key is set to, also if it is secret.
-func valueOf(k key) any {
+// textOf is what a key is set to, also if it is secret.
+func textOf(k key) any {
 	if k.field.Kind() == reflect.Slice {
 		return strings.Join(k.field.Interface().([]string), ",")
 	}

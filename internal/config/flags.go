@@ -16,49 +16,11 @@ type Args struct {
 	Check   bool   // validate and exit
 	Version bool   // print the version and exit
 
-	redis, redlock string       // where the store is
-	layers         *viper.Viper // of which that of the flags is the highest
+	layers *viper.Viper // has what variables and flags say
 }
 
-// ErrHelp is returned by ParseArgs when help was asked for.
-var ErrHelp = pflag.ErrHelp
-
-// Usage is the help of the command line.
-func Usage() string {
-	return "lockd is a lock broker.\n\nUsage: lockd [flags]\n\n" + newFlags(&Args{}).FlagUsages() +
-		"\nEvery key of the file can be set by a variable, too: session.ttl by LOCKD_SESSION_TTL.\n" +
-		"Flags override variables, which override the file.\n\n" +
-		"Exit codes: 0 stopped as asked, 1 failed, 2 wrong command line, 78 wrong configuration.\n"
-}
-
-func newFlags(a *Args) *pflag.FlagSet {
-	fs := pflag.NewFlagSet("lockd", pflag.ContinueOnError)
-	fs.SortFlags, fs.Usage = false, func() {}
-	a.layers = viper.New()
-	for _, k := range keysOf(new(Config)) {
-		usage, ok := k.tag.Lookup("flag")
-		if !ok {
-			continue
-		}
-		if words := k.words(); len(words) > 0 {
-			usage += ": " + strings.Join(words, ", ")
-		}
-		name := strings.NewReplacer(".", "-", "_", "-").Replace(k.name)
-		fs.String(name, k.tag.Get("default"), "the "+strings.NewReplacer("<", "`", ">", "`").Replace(usage))
-		_ = a.layers.BindPFlag(k.name, fs.Lookup(name)) // fails for no flag only
-	}
-	fs.StringVar(&a.redis, "redis", "",
-		"keep leases in the Redis at this `address`: HOST:PORT, redis://…, rediss://…,\n"+
-			"unix:///PATH, sentinel://MASTER@HOST:PORT,HOST:PORT,… or cluster://HOST:PORT,HOST:PORT,…")
-	fs.StringVar(&a.redlock, "redlock", "",
-		"keep leases in a majority of these `masters`: HOST:PORT,HOST:PORT,HOST:PORT,…")
-	fs.StringVar(&a.File, "config", "", "read this `file`")
-	fs.StringVar(&a.File, "check-config", "", "validate this `file` and exit")
-	fs.BoolVar(&a.Version, "version", false, "print the version and exit")
-	return fs
-}
-
-// ParseArgs reads the command line, without the program's name.
+// ParseArgs reads the command line, without the program's name. If that asks for help, it prints it and returns
+// pflag.ErrHelp.
 func ParseArgs(args []string) (a Args, err error) {
 	fs := newFlags(&a)
 	if err := fs.Parse(args); err != nil {
@@ -73,15 +35,47 @@ func ParseArgs(args []string) (a Args, err error) {
 		}
 	}
 	a.Check = fs.Changed("check-config")
-	var store map[string]string
-	switch {
-	case fs.Changed("redis"):
-		store = topology.Keys(a.redis)
-	case fs.Changed("redlock"):
-		store = map[string]string{"store.kind": topology.Redlock, "redlock.members": a.redlock}
-	}
-	for name, text := range store {
-		a.layers.Set(name, text)
-	}
 	return a, nil
+}
+
+func newFlags(a *Args) *pflag.FlagSet {
+	a.layers = viper.New()
+	fs := pflag.NewFlagSet("lockd", pflag.ContinueOnError)
+	fs.SortFlags = false
+	fs.Usage = func() {
+		fmt.Print("lockd is a lock broker.\n\nUsage: lockd [flags]\n\n" + fs.FlagUsages() +
+			"\nEvery key of the file can be set by a variable, too: session.ttl by LOCKD_SESSION_TTL.\n" +
+			"Flags override variables, which override the file.\n\n" +
+			"Exit codes: 0 stopped as asked, 1 failed, 2 wrong command line, 78 wrong configuration.\n")
+	}
+	for _, k := range keysOf(new(Config)) {
+		_ = a.layers.BindEnv(k.name, k.variable()) // fails without a name only
+		usage, ok := k.tag.Lookup("flag")
+		if !ok {
+			continue
+		}
+		if words := k.words(); len(words) > 0 {
+			usage += ": " + strings.Join(words, ", ")
+		}
+		name := strings.NewReplacer(".", "-", "_", "-").Replace(k.name)
+		fs.String(name, k.tag.Get("default"), "the "+strings.NewReplacer("<", "`", ">", "`").Replace(usage))
+		_ = a.layers.BindPFlag(k.name, fs.Lookup(name)) // fails for no flag only
+	}
+	set := func(keys map[string]string) error {
+		for name, text := range keys {
+			a.layers.Set(name, text)
+		}
+		return nil
+	}
+	fs.Func("redis", "keep leases in the Redis at this `address`: HOST:PORT, redis://…, rediss://…,\n"+
+		"unix:///PATH, sentinel://MASTER@HOST:PORT,HOST:PORT,… or cluster://HOST:PORT,HOST:PORT,…",
+		func(at string) error { return set(topology.Keys(at)) })
+	fs.Func("redlock", "keep leases in a majority of these `masters`: HOST:PORT,HOST:PORT,HOST:PORT,…",
+		func(members string) error {
+			return set(map[string]string{"store.kind": topology.Redlock, "redlock.members": members})
+		})
+	fs.StringVar(&a.File, "config", "", "read this `file`")
+	fs.StringVar(&a.File, "check-config", "", "validate this `file` and exit")
+	fs.BoolVar(&a.Version, "version", false, "print the version and exit")
+	return fs
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -9,42 +10,38 @@ import (
 	"github.com/go-viper/mapstructure/v2"
 )
 
-// key is one field of a Config, with its full name and its tags. Setting it changes that Config.
+// key is one field of a Config that is no section, with its full name and its tags. Setting it changes that Config.
 type key struct {
 	name  string // "session.ttl"
 	tag   reflect.StructTag
-	field reflect.Value // of a section it is a struct
+	field reflect.Value
 }
 
 // Default is what lockd does when it is told nothing. configs/lockd.yaml explains each value.
 func Default() (c Config) {
 	for _, k := range keysOf(&c) {
-		if text, ok := k.tag.Lookup("default"); ok {
-			_ = k.set(text) // tests look at each
-		}
+		_ = k.set(k.tag.Get("default")) // tests look at each; what has none stays as it is
 	}
 	return c
 }
 
-// keysOf are the keys of a Config with its sections, in the order of its fields.
+// keysOf are the keys of a Config, in the order of its fields.
 func keysOf(c *Config) []key { return keysBelow("", reflect.ValueOf(c).Elem()) }
 
 func keysBelow(prefix string, section reflect.Value) (keys []key) {
 	for f, v := range section.Fields() {
-		if f.Anonymous { // its keys are those of the section
+		name := prefix + f.Tag.Get("key")
+		switch {
+		case f.Anonymous: // its keys are those of the section
 			keys = append(keys, keysBelow(prefix, v)...)
-			continue
-		}
-		k := key{prefix + f.Tag.Get("key"), f.Tag, v}
-		keys = append(keys, k)
-		if k.isSection() {
-			keys = append(keys, keysBelow(k.name+".", v)...)
+		case v.Kind() == reflect.Struct:
+			keys = append(keys, keysBelow(name+".", v)...)
+		default:
+			keys = append(keys, key{name, f.Tag, v})
 		}
 	}
 	return keys
 }
-
-func (k key) isSection() bool { return k.field.Kind() == reflect.Struct }
 
 // variable is the environment variable that sets the key: LOCKD_SESSION_TTL.
 func (k key) variable() string {
@@ -55,28 +52,39 @@ func (k key) variable() string {
 func (k key) words() []string { return strings.Fields(k.tag.Get("oneof")) }
 
 // texts are what becomes of texts. No other value is taken for what it is not.
-var texts = mapstructure.ComposeDecodeHookFunc(
-	mapstructure.StringToTimeDurationHookFunc(), mapstructure.StringToBasicTypeHookFunc(),
-	func(_, to reflect.Type, given any) (any, error) {
-		if text, ok := given.(string); ok && to.Kind() == reflect.Slice {
-			return wordsOf(strings.Split(text, ",")), nil
-		}
-		return given, nil
-	})
+var texts = mapstructure.ComposeDecodeHookFunc(mapstructure.StringToSliceHookFunc(","),
+	mapstructure.StringToTimeDurationHookFunc(), mapstructure.StringToBasicTypeHookFunc())
 
-// set gives the key the value that a text says, or a list of words. An error leaves it as it was.
+// set gives the key the value that a text says, or a list of words; nil changes nothing, and neither does an error.
 func (k key) set(given any) error {
-	d, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{Result: k.field.Addr().Interface(), DecodeHook: texts})
+	to := k.field.Addr().Interface()
+	d, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{Result: to, DecodeHook: texts})
 	if err == nil {
 		err = d.Decode(given)
 	}
-	if err != nil {
-		want := map[reflect.Kind]string{
-			reflect.Int64: "a duration with its unit, like 30s", reflect.Int: "a whole number", reflect.Bool: "true or false",
-		}
-		return fmt.Errorf("is %q, must be %s", given, want[k.field.Kind()])
+	if list, ok := to.(*[]string); ok {
+		*list = wordsOf(*list)
 	}
-	return nil
+	if err == nil {
+		return nil
+	}
+	if _, isText := given.(string); !isText {
+		return errors.New("must be one value, or a list of words where words are asked for")
+	}
+	want := map[reflect.Kind]string{
+		reflect.Int64: "a duration with its unit, like 30s", reflect.Int: "a whole number", reflect.Bool: "true or false",
+	}
+	return fmt.Errorf("is %q, must be %s", given, want[k.field.Kind()])
+}
+
+// wordsOf leaves out what is empty. A list without words is none.
+func wordsOf(list []string) (words []string) {
+	for _, w := range list {
+		if w = strings.TrimSpace(w); w != "" {
+			words = append(words, w)
+		}
+	}
+	return words
 }
 
 // bound is the number that a text of a tag says.

@@ -43,22 +43,22 @@ const durationPattern = `^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$|^0$`
 // schemaOfKeys is the JSON schema of the file: each key with the type and the bounds that its tags say. What depends on
 // more than one key is not in it.
 func schemaOfKeys() map[string]any {
-	properties := map[string]map[string]any{"": {}} // of each section
-	root := schemaOfSection(properties[""])
+	root := newSection()
 	for _, k := range keysOf(new(Config)) {
-		dot := strings.LastIndex(k.name, ".")
-		section, of := k.name[:max(0, dot)], k.schema()
-		if k.isSection() {
-			properties[k.name] = map[string]any{}
-			of = schemaOfSection(properties[k.name])
+		properties, name := root["properties"].(map[string]any), k.name
+		for section, rest, below := strings.Cut(name, "."); below; section, rest, below = strings.Cut(name, ".") {
+			if properties[section] == nil {
+				properties[section] = newSection()
+			}
+			properties, name = properties[section].(map[string]any)["properties"].(map[string]any), rest
 		}
-		properties[section][k.name[dot+1:]] = of
+		properties[name] = k.schema()
 	}
 	return root
 }
 
-func schemaOfSection(properties map[string]any) map[string]any {
-	return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
+func newSection() map[string]any {
+	return map[string]any{"type": "object", "additionalProperties": false, "properties": map[string]any{}}
 }
 
 // schema is that of one value.

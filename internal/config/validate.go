@@ -11,10 +11,7 @@ import (
 	"github.com/lockd-io/lockd/internal/topology"
 )
 
-const (
-	frameRest    = 1024        // what a request needs in its frame besides its name, holder and annotation
-	minStreamAge = time.Second // the least session.max_stream_age: to move costs more than to stay
-)
+const frameRest = 1024 // bytes that a request needs in its frame besides its name, holder and annotation
 
 // consolePath is a path without an end, or nothing.
 var consolePath = regexp.MustCompile(`^(/[A-Za-z0-9._-]+)*$`)
@@ -36,7 +33,7 @@ func (c *Config) validate(p *problems) {
 		k.check(p)
 	}
 	c.validateAddresses(p)
-	*p = append(*p, c.Config.Check(Default().Redis)...)
+	c.Config.Check(Default().Redis, p.unless)
 	s, l, stop, sec, r := c.Session, c.Limits, c.Shutdown, c.Security, c.Redis
 	p.unless(len(c.Replica) <= 128 && lock.IsReadable(c.Replica),
 		"replica: is %q, must be at most 128 bytes of UTF-8 without control characters", c.Replica)
@@ -44,8 +41,8 @@ func (c *Config) validate(p *problems) {
 		"session.max_ttl: is %v, must not be shorter than session.min_ttl (%v)", s.MaxTTL, s.MinTTL)
 	p.unless(s.MinTTL <= s.TTL && s.TTL <= s.MaxTTL,
 		"session.ttl: is %v, must be from session.min_ttl (%v) to session.max_ttl (%v)", s.TTL, s.MinTTL, s.MaxTTL)
-	p.unless(s.MaxStreamAge == 0 || s.MaxStreamAge >= minStreamAge,
-		"session.max_stream_age: is %v, must be 0, for no limit, or at least %v", s.MaxStreamAge, minStreamAge)
+	p.unless(s.MaxStreamAge == 0 || s.MaxStreamAge >= time.Second, // to move costs more than to stay
+		"session.max_stream_age: is %v, must be 0, for no limit, or at least 1s", s.MaxStreamAge)
 	p.unless(l.MinLease <= l.MaxLease,
 		"limits.max_lease: is %v, must not be shorter than limits.min_lease (%v)", l.MaxLease, l.MinLease)
 	p.unless(stop.DrainWindow < stop.Timeout,

@@ -4,7 +4,6 @@
 package topology
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -72,14 +71,9 @@ type TLS struct {
 
 const maxMembers = 15 // of a majority
 
-// Check returns all that is wrong, each with its key. Where nothing is said of Redis it has the defaults. Addresses are
+// Check tells all that is wrong, each with its key. Where nothing is said of Redis it has the defaults. Addresses are
 // not repeated, as they may contain secrets.
-func (c Config) Check(defaults Redis) (found []error) {
-	unless := func(ok bool, format string, args ...any) {
-		if !ok {
-			found = append(found, fmt.Errorf(format, args...))
-		}
-	}
+func (c Config) Check(defaults Redis, unless func(ok bool, format string, args ...any)) {
 	r, kind, ms := c.Redis, c.Store.Kind, c.Redlock.Members
 	for _, of := range []struct {
 		kind, key string
@@ -101,7 +95,7 @@ func (c Config) Check(defaults Redis) (found []error) {
 		r.Addr, r.Sentinel.Master, r.Sentinel.Addrs, r.Cluster.Addrs = "", "", nil, nil // see above
 		unless(reflect.DeepEqual(r, defaults),
 			"redis: is configured, but store.kind is %s; say %q, or use --redis", kind, Standalone)
-		return found
+		return
 	}
 	unless(kind != Redlock || len(ms) >= 3 && len(ms) <= maxMembers,
 		"redlock.members: lists %d servers, must list 3 to %d: two have no majority without both", len(ms), maxMembers)
@@ -131,5 +125,4 @@ func (c Config) Check(defaults Redis) (found []error) {
 	unless((r.TLS.CertFile == "") == (r.TLS.KeyFile == ""), "redis.tls.cert_file: and redis.tls.key_file need each other")
 	unless(lock.IsReadable(r.Prefix) && !strings.ContainsAny(r.Prefix, "{}"),
 		"redis.prefix: is %q, must be UTF-8 without braces and control characters", r.Prefix)
-	return found
 }
