@@ -195,6 +195,7 @@ func (l *Log) each(f func(number uint64, r record)) {
 // look is the chunks that there are now, the number of their first event, and that of the oldest one that counts. Call
 // looked when they were read.
 func (l *Log) look() (chunks []chunk, first, oldest uint64) {
+	chunks = make([]chunk, 0, len(l.ring)+1) // now, as there may be very many, and who adds one waits
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.looking++
