@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
@@ -31,7 +30,8 @@ type hold struct {
 	locks      []*Lock  // those that have not ended, in the order of their grants
 	buffer     [1]*Lock // for locks
 	auto       bool
-	shortening *call // the last Shorten that is not answered
+	shortening *call   // the last Shorten that is not answered
+	rings      instant // its entry in session.alarms that counts; 0 if it has none
 }
 
 func (h *hold) end() instant { return instant(h.deadline.Load()) }
@@ -68,7 +68,7 @@ func (s *session) addLocked(l *Lock, v validity, most instant, auto bool) {
 		s.raiseLocked(h, v)
 	}
 	h.locks = append(h.locks, l)
-	s.alarmLocked(h.end())
+	s.alarmLocked(h)
 }
 
 // removeLocked takes a Lock out and says whether it was there. The others keep the lease that they share.
@@ -140,28 +140,4 @@ func (s *session) lostLocked(lost *lockdv1.Lost) {
 		Name: key.name, Reason: reason, By: lost.GetBy(), Why: lost.GetWhy(),
 		MaxHold: lost.GetCause() == lockdv1.Lost_CAUSE_MAX_HOLD,
 	})
-}
-
-// alarmLocked has the alarm ring at a time if it would not ring earlier anyway. It is the one timer of a session for
-// the deadlines of all its holds, and may ring early, never late: a deadline that moved later is noticed when it rings.
-func (s *session) alarmLocked(at instant) {
-	if at < s.alarmAt {
-		s.alarmAt = at
-		s.alarm.Reset(time.Duration(max(at-s.client.now(), 0)))
-	}
-}
-
-// ring ends all holds that are due and sets the alarm anew.
-func (s *session) ring() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.alarmAt = never
-	now := s.client.now()
-	for _, h := range s.holds {
-		if h.end() <= now {
-			s.expireLocked(h)
-		} else {
-			s.alarmLocked(h.end())
-		}
-	}
 }

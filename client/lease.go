@@ -104,7 +104,7 @@ func (s *session) shorteningLocked(c *call) {
 	h.shortening = c
 	if end := s.client.now() + instant(lease-lease/100-2*time.Millisecond); end < h.end() {
 		h.deadline.Store(int64(end))
-		s.alarmLocked(end)
+		s.alarmLocked(h)
 	}
 }
 

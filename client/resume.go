@@ -186,12 +186,13 @@ func (s *session) attach(st *stream, b *bid, opened *lockdv1.Opened) bool {
 
 // resumedLocked notes what became of the holds.
 func (s *session) resumedLocked(st *stream, b *bid, opened *lockdv1.Opened) {
+	freeing := s.releasesLocked()
 	for _, r := range opened.GetResumed() {
 		key, fence := keyOf(r.GetHold()), r.GetHold().GetFence()
 		delete(b.claimed, key)
 		if h := s.holds[key]; h != nil && h.locks[len(h.locks)-1].fence == fence {
 			s.raiseLocked(h, st.beats.validity(r.GetValidity()))
-		} else if !s.freeingLocked(key) {
+		} else if !slices.ContainsFunc(freeing[key], (*call).freesAll) {
 			s.submitLocked(s.newLock(context.Background(), r.GetHold()).releaseCall())
 		}
 	}
@@ -199,30 +200,33 @@ func (s *session) resumedLocked(st *stream, b *bid, opened *lockdv1.Opened) {
 		key := keyOf(lost.GetHold())
 		delete(b.claimed, key)
 		s.lostLocked(lost)
-		s.freeLocked(key)
+		s.freeLocked(freeing[key])
 	}
 	for key, claim := range b.claimed { // nobody renews these
 		s.endLocked(s.holds[key], claim.GetHold().GetFence(),
 			&LostError{Name: key.name, Reason: LostSession, Err: errNotTold})
-		s.freeLocked(key)
+		s.freeLocked(freeing[key])
 	}
 }
 
-// freeingLocked says whether a hold is being released.
-func (s *session) freeingLocked(key holdKey) bool {
+// releasesLocked are the releases that are not answered, by what they release. There may be as many as holds, and each
+// is looked for.
+func (s *session) releasesLocked() map[holdKey][]*call {
+	all := make(map[holdKey][]*call)
 	for _, c := range s.pending {
-		if c.freesAll() && c.frees.hold.key == key {
-			return true
+		if c.frees != nil {
+			all[c.frees.hold.key] = append(all[c.frees.hold.key], c)
 		}
 	}
-	return false
+	return all
 }
 
 // freeLocked answers the releases of a hold that is not there. One that the server may have seen was done, or nothing
 // was left to do.
-func (s *session) freeLocked(key holdKey) {
-	for id, c := range s.pending {
-		if c.frees == nil || c.frees.hold.key != key {
+func (s *session) freeLocked(releases []*call) {
+	for _, c := range releases {
+		id := c.request.GetRequestId()
+		if s.pending[id] != c {
 			continue
 		}
 		delete(s.pending, id)

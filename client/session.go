@@ -53,7 +53,8 @@ type session struct {
 	holds   map[holdKey]*hold
 	alarm   *time.Timer
 	alarmAt instant // when it rings
-	leaving bool    // nothing new is sent; Goodbye follows what is queued
+	alarms  alarms
+	leaving bool // nothing new is sent; Goodbye follows what is queued
 	over    bool
 	said    bool // and the server said so, and nothing else
 }

@@ -121,7 +121,8 @@ func (b *Broker) concludeLocked(w *waiter, a attempt) {
 		b.grantAndAskMoreLocked(w, a)
 	case arbiter.Wait:
 		b.parkLocked(w, answer.Position)
-		b.refuseEachLocked(w.q.Overruled(&w.Waiter, a.begun), answer.Held)
+		held := func(*waiter) *lock.HeldError { return answer.Held }
+		b.refuseEachLocked(w.q.Overruled(&w.Waiter, a.begun), held)
 	case arbiter.Elsewhere:
 		b.parkLocked(w, answer.Position)
 		b.moveLocked(w, answer.Held.Name)

@@ -124,13 +124,19 @@ func (b *Broker) Undrain() bool { return b.sessions.Undrain() }
 func (b *Broker) Review(holds bool, all limits.Allowances) {
 	b.tenants.Allow(all)
 	b.sessions.Review(holds)
+	var unary []*waiter // to end one takes longer than to find it, and there may be very many of one name
 	b.eachShard(func(h *shard) {
 		for _, q := range h.queues {
 			for w := range q.All() {
-				w.For.reviewLocked(w.For.who)
+				if w.For.sess == nil {
+					unary = append(unary, w.For)
+				}
 			}
 		}
 	})
+	for _, w := range unary {
+		w.Review(w.who)
+	}
 }
 
 // Idle is closed when the broker is draining and no session has a stream. To be called after Drain.

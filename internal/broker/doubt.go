@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"slices"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/arbiter"
@@ -54,13 +55,14 @@ func (b *Broker) doubtHolds(name string, after time.Duration) {
 	b.askAgainLocked(q)
 }
 
-// verifyHolds has all holds of a name verified.
+// verifyHolds has all holds of a name verified. There may be very many that share it, so others get the mutex between
+// two of them.
 func (b *Broker) verifyHolds(name string) {
-	b.withQueue(name, func(q *queue) {
-		for l := range q.leasesLocked() {
-			b.keeper.Hurry(l)
-		}
-	})
+	var all []*Lease
+	b.withQueue(name, func(q *queue) { all = slices.AppendSeq(make([]*Lease, 0, len(q.sharers)+1), q.leasesLocked()) })
+	for _, l := range all {
+		l.Hurry()
+	}
 }
 
 // noteDoubtLocked remembers a doubt of a name. Under "" is that of all names of the shard.
@@ -130,11 +132,7 @@ func (l *Lease) believeLocked() {
 }
 
 // shutLocked refuses tries that waited for others if the name is held here for one alone.
-func (b *Broker) shutLocked(q *queue) {
-	for _, t := range q.Shut() {
-		b.refuseLocked(t.For, b.refusalLocked(t.For, q.heldHereLocked(t.For)))
-	}
-}
+func (b *Broker) shutLocked(q *queue) { b.refuseEachLocked(q.Shut(), q.heldHereLocked) }
 
 // changed has the store asked for those who wait for a name that is shared: what it refused them before it may grant by
 // now. They would hear of it in a moment; whoever was answered that the name changed may try earlier. Who waits to have
@@ -152,9 +150,30 @@ func (b *Broker) askAgainLocked(q *queue) {
 	b.driveLocked(q)
 }
 
-// refuseEachLocked refuses tries that followed one that waits.
-func (b *Broker) refuseEachLocked(tries []*arbiter.Waiter[waiter], held *lock.HeldError) {
-	for _, t := range tries {
-		b.refuseLocked(t.For, b.refusalLocked(t.For, held))
+// refusedAtOnce is how many tries that followed others are refused before others get the mutex.
+const refusedAtOnce = 256
+
+// refuseEachLocked refuses tries that followed one that waits, of one name, because of who holds it.
+func (b *Broker) refuseEachLocked(tries []*arbiter.Waiter[waiter], held func(*waiter) *lock.HeldError) {
+	first := tries[:min(len(tries), refusedAtOnce)]
+	for _, t := range first {
+		b.refuseLocked(t.For, b.refusalLocked(t.For, held(t.For)))
+	}
+	if rest := tries[len(first):]; len(rest) > 0 {
+		b.goTaking(func() { b.refuseRest(rest, held) })
+	}
+}
+
+// refuseRest goes on with those of them that follow others yet.
+func (b *Broker) refuseRest(tries []*arbiter.Waiter[waiter], held func(*waiter) *lock.HeldError) {
+	for part := range slices.Chunk(tries, refusedAtOnce) {
+		h := part[0].For.shard
+		h.mu.Lock()
+		for _, t := range part {
+			if !t.Answered() && !t.Asking() && t.For.q.Follows(t) {
+				b.refuseLocked(t.For, b.refusalLocked(t.For, held(t.For)))
+			}
+		}
+		h.mu.Unlock()
 	}
 }

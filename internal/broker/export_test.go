@@ -97,3 +97,20 @@ func (b *Broker) Doubts() (s string) {
 	})
 	return s
 }
+
+// RefuseFollowers refuses the tries that follow those who wait for a name, and says how many follow, and how many are
+// answered before anybody else gets the mutex.
+func (b *Broker) RefuseFollowers(name string) (all, atOnce int) {
+	h := b.shardOf(name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	q := h.queues[name]
+	tries := q.Overruled(q.Head(), q.Begun())
+	b.refuseEachLocked(tries, q.heldHereLocked)
+	for _, t := range tries {
+		if t.Answered() {
+			atOnce++
+		}
+	}
+	return len(tries), atOnce
+}

@@ -237,11 +237,11 @@ func TestASessionEndsWithItsCredentials(t *testing.T) {
 		c.take("job")
 		time.Sleep(9*time.Second - time.Millisecond)
 		c.none()
-		time.Sleep(2 * time.Millisecond)
+		time.Sleep(time.Second/4 + 2*time.Millisecond)
 		if d := one[session.Draining](c); d.Within > time.Second {
 			t.Errorf("asked to move within %v, and it ends in a second", d.Within)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(3 * time.Second / 4)
 		<-c.Done()
 		if !isError(c.Cause(), session.ErrUnauthenticated) || !w.look("job").Held {
 			t.Errorf("it ended with %v, and the lock is held: %v", c.Cause(), w.look("job").Held)
@@ -249,15 +249,15 @@ func TestASessionEndsWithItsCredentials(t *testing.T) {
 		// They are asked before the credentials say that they expire; and who comes with the old ones then, once more.
 		old := &someone{name: "billing", until: time.Now().Add(90 * time.Second), later: time.Minute}
 		begun := time.Now()
-		for _, row := range []struct{ opens, asked time.Duration }{
-			{0, 27 * time.Second}, {40 * time.Second, 85 * time.Second},
+		for _, row := range []struct{ opens, asked, lead time.Duration }{
+			{0, 27 * time.Second, 3 * time.Second}, {40 * time.Second, 85 * time.Second, 5 * time.Second},
 		} {
 			time.Sleep(time.Until(begun.Add(row.opens)))
 			c = w.openWith(old.opening())
 			stop := c.beats()
 			time.Sleep(time.Until(begun.Add(row.asked - time.Millisecond)))
 			c.none()
-			time.Sleep(2 * time.Millisecond)
+			time.Sleep(row.lead/4 + 2*time.Millisecond)
 			one[session.Draining](c)
 			stop()
 		}
@@ -268,6 +268,37 @@ func TestASessionEndsWithItsCredentials(t *testing.T) {
 		<-c.Done()
 		if !isError(c.Cause(), session.ErrUnauthenticated) {
 			t.Errorf("it ended with %v", c.Cause())
+		}
+	})
+}
+
+// A certificate that all have expires for all at once. They are not asked to move at once.
+func TestSessionsOfOneCertificateAreAskedToMoveOneAfterTheOther(t *testing.T) {
+	inWorld(t, func(w *world) {
+		const many, lead = 100, 5 * time.Minute
+		p := &someone{name: "billing", until: time.Now().Add(2 * time.Hour)}
+		var cs []*client
+		for range many {
+			c := w.openWith(p.opening())
+			defer c.beats()()
+			cs = append(cs, c)
+		}
+		asked := func() (n int) {
+			for _, c := range cs {
+				n += len(c.events())
+			}
+			return n
+		}
+		time.Sleep(2*time.Hour - lead - time.Millisecond)
+		before, most := asked(), 0
+		for range 15 { // a fifteenth of the time each
+			time.Sleep(lead / 4 / 15)
+			n := asked()
+			before, most = before+n, max(most, n)
+		}
+		time.Sleep(time.Second)
+		if before += asked(); before != many || most > many/4 {
+			t.Errorf("%d of %d were asked, and %d of them in a fifteenth of the time", before, many, most)
 		}
 	})
 }

@@ -140,11 +140,20 @@ func (l *Log) Bytes() uint64 {
 	return n
 }
 
+// Past is an event that was added, of this call only. To read it costs more than to find it.
+type Past struct {
+	Number uint64
+	record record
+}
+
+// Event is the event.
+func (p Past) Event() Event { return p.record.event(p.Number) }
+
 // Of calls f with each event of a name, in the order in which they were added.
-func (l *Log) Of(name string, f func(at time.Time, e Event)) {
+func (l *Log) Of(name string, f func(at time.Time, p Past)) {
 	l.each(func(number uint64, r record) {
 		if string(r.name()) == name {
-			f(l.began.Add(r.duration(atTime)), r.event(number))
+			f(l.began.Add(r.duration(atTime)), Past{number, r})
 		}
 	})
 }
@@ -186,6 +195,7 @@ func (l *Log) each(f func(number uint64, r record)) {
 // look is the chunks that there are now, the number of their first event, and that of the oldest one that counts. Call
 // looked when they were read.
 func (l *Log) look() (chunks []chunk, first, oldest uint64) {
+	chunks = make([]chunk, 0, len(l.ring)+1) // now, as there may be very many, and who adds one waits
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.looking++

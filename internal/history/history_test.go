@@ -92,7 +92,8 @@ func TestAnEventIsRememberedWithAllThatIsKnown(t *testing.T) {
 			want = append(want, e)
 		}
 	}
-	l.Of("n0", func(at time.Time, e history.Event) {
+	l.Of("n0", func(at time.Time, p history.Past) {
+		e := p.Event()
 		if !reflect.DeepEqual(e, want[0]) || !at.Equal(began.Add(-time.Duration(e.Number))) {
 			t.Errorf("of %v it is told %+v, want %+v", began.Sub(at), e, want[0])
 		}
@@ -177,7 +178,8 @@ func TestLongTextsTakeNoMoreThanTheirShare(t *testing.T) {
 func TestALongAnnotationIsCut(t *testing.T) {
 	l := history.New(1)
 	l.Add(time.Now(), history.Event{What: history.Granted, Annotation: "x" + strings.Repeat("ä", 300)})
-	l.Of("", func(_ time.Time, e history.Event) {
+	l.Of("", func(_ time.Time, p history.Past) {
+		e := p.Event()
 		if len(e.Annotation) != 255 || !utf8.ValidString(e.Annotation) {
 			t.Errorf("it is remembered as %q", e.Annotation)
 		}
@@ -197,7 +199,8 @@ func TestEventsAreAddedWhileOthersLook(t *testing.T) {
 	}
 	wg.Go(func() {
 		for range 50 {
-			l.Of("n", func(_ time.Time, e history.Event) {
+			l.Of("n", func(_ time.Time, p history.Past) {
+				e := p.Event()
 				if e.Name != "n" || e.Owner != "o" {
 					t.Errorf("half an event: %+v", e)
 				}
@@ -267,7 +270,7 @@ func BenchmarkLook(b *testing.B) {
 	}
 	b.Run("of a name", func(b *testing.B) {
 		for b.Loop() {
-			l.Of("orders/customer-77777", func(time.Time, history.Event) {})
+			l.Of("orders/customer-77777", func(_ time.Time, p history.Past) { p.Event() })
 		}
 	})
 	b.Run("of all", func(b *testing.B) {

@@ -108,8 +108,7 @@ func (u usage) add(e history.Use, age time.Duration) {
 }
 
 // now counts who holds a name and waits for it at this moment.
-func (u usage) now(name string, k Known) {
-	b := u.of(name)
+func (u usage) now(b *Busy, k Known) {
 	b.Waiters = k.Waiting
 	for _, w := range k.Waiters {
 		b.Longest = max(b.Longest, w.Age)
@@ -145,13 +144,9 @@ func (d *Inspector) busiest(q Question) Knowledge {
 			u.of(name)
 		}
 	}
-	for name, known := range d.know(Question{
-		Names: slices.Collect(maps.Keys(u.byName)), Holders: maxPage, Waiters: maxPage,
-	}) {
-		u.now(name, known)
-	}
 	all := make([]Busy, 0, len(u.byName))
-	for _, b := range u.byName {
+	for name, b := range u.byName { // one at a time: there may be as many names as events, each with a page of holders
+		u.now(b, d.knowName(name, maxPage, maxPage))
 		all = append(all, *b)
 	}
 	slices.SortFunc(all, q.Order.compare)

@@ -110,10 +110,10 @@ func (d *Inspector) events(q Question, after moment, size int) (page []Event) {
 	}
 	now := time.Now()
 	first := limits.First[placed]{Most: size, Compare: func(a, b placed) int { return a.compare(b.moment) }}
-	d.History.Of(q.Names[0], func(at time.Time, e history.Event) {
-		m := moment{at.UnixNano(), d.ID, e.Number}
-		if q.Period.has(now.Sub(at)) && m.compare(after) > 0 {
-			first.Add(placed{m, e})
+	d.History.Of(q.Names[0], func(at time.Time, p history.Past) {
+		m := moment{at.UnixNano(), d.ID, p.Number}
+		if q.Period.has(now.Sub(at)) && m.compare(after) > 0 && first.Wants(placed{moment: m}) {
+			first.Add(placed{m, p.Event()}) // a name may have had all events: only those of the page are read
 		}
 	})
 	all, _ := first.All()

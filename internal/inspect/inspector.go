@@ -66,6 +66,7 @@ type Inspector struct {
 	Config
 	Notes    Notes
 	forced   forcedNames
+	looks    looks
 	others   replicas
 	peers    *peers.Peers[Question, Knowledge]
 	listings limits.Quota
@@ -87,7 +88,7 @@ func (d *Inspector) Lock(ctx context.Context, name string) (session.LockInfo, er
 	if err := d.CheckName(name); err != nil {
 		return session.LockInfo{}, err
 	}
-	st, err := d.Store.Look(ctx, name)
+	st, err := d.look(ctx, name)
 	if err != nil {
 		return session.LockInfo{}, err
 	}

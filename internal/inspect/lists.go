@@ -376,8 +376,7 @@ func (d *Inspector) know(q Question) map[string]Known {
 			d.forced.add(name, *q.Forced)
 			d.Local.Doubt(name)
 		}
-		k := d.Local.Know(name, q.Holders, q.Waiters)
-		k.Holders = append(k.Holders, d.Notes.of(name, q.Holders-len(k.Holders))...)
+		k := d.knowName(name, q.Holders, q.Waiters)
 		for i := range k.Holders {
 			if len(q.Names) > 1 { // for a list: many fit into one answer
 				k.Holders[i].Annotation = Shortened(k.Holders[i].Annotation)
@@ -391,6 +390,13 @@ func (d *Inspector) know(q Question) map[string]Known {
 		}
 	}
 	return all
+}
+
+// knowName is what this replica knows of one name, with so many holders and waiters at most.
+func (d *Inspector) knowName(name string, holders, waiters int) Known {
+	k := d.Local.Know(name, holders, waiters)
+	k.Holders = append(k.Holders, d.Notes.of(name, holders-len(k.Holders))...)
+	return k
 }
 
 // Shortened is the first part of an annotation, for lists.

@@ -13,7 +13,7 @@ type First[T any] struct {
 
 // Add adds a thing. It says whether it may be one of the first: if it is not, nothing is that comes behind it.
 func (f *First[T]) Add(thing T) bool {
-	if f.more && f.Compare(thing, f.kept[f.Most-1]) >= 0 {
+	if !f.Wants(thing) {
 		return false
 	}
 	if f.kept = append(f.kept, thing); len(f.kept) == 2*f.Most {
@@ -21,6 +21,9 @@ func (f *First[T]) Add(thing T) bool {
 	}
 	return true
 }
+
+// Wants says whether a thing may be one of the first, before it is added.
+func (f *First[T]) Wants(thing T) bool { return !f.more || f.Compare(thing, f.kept[f.Most-1]) < 0 }
 
 func (f *First[T]) cut() {
 	slices.SortFunc(f.kept, f.Compare)

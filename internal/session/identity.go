@@ -1,6 +1,7 @@
 package session
 
 import (
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -50,7 +51,12 @@ func (s *Session) Share() string {
 // lead is how long before its credentials expire a client is asked to come with new ones: a tenth of what is left.
 func lead(left time.Duration) time.Duration { return min(left/10, mostLead) }
 
-const mostLead = 5 * time.Minute
+const (
+	mostLead = 5 * time.Minute
+	// leadSpread is over which part of that those are spread who are asked: a certificate may be that of all sessions,
+	// and they would move at the same moment.
+	leadSpread = 4
+)
 
 // expireLocked has the client asked for new credentials before those it came with expire. Then the session ends.
 func (r *Registry) expireLocked(s *Session) {
@@ -62,6 +68,7 @@ func (r *Registry) expireLocked(s *Session) {
 		left = time.Until(until)
 	}
 	early := lead(left)
+	early -= rand.N(early/leadSpread + 1)
 	s.expiring = time.AfterFunc(left-early, func() {
 		s.Tell(Draining{Within: early / 4 * 3})
 		r.expireAt(s, until)

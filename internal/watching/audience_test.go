@@ -100,3 +100,51 @@ func TestEndsAreMergedWhenTheyCannotBeTold(t *testing.T) {
 		}
 	})
 }
+
+// Whoever ends a hold waits until all are noted who are to be told, so they are not gone over for each end.
+func TestVeryManyWhoWatchCostAnEndNothing(t *testing.T) {
+	var a audience
+	for range 10_000 {
+		a.add(&listener{})
+	}
+	a.all()
+	if n := testing.AllocsPerRun(100, func() { a.all() }); n > 0 {
+		t.Errorf("the list of those who watch is made anew for each end")
+	}
+	one := &listener{}
+	a.add(one)
+	if all := a.all(); len(all) != 10_001 || !slices.Contains(all, Watcher(one)) {
+		t.Errorf("%d watch, and who has just come is not one of them", len(all))
+	}
+	a.remove(one)
+	if all := a.all(); len(all) != 10_000 || slices.Contains(all, Watcher(one)) {
+		t.Errorf("%d watch, and who has left is one of them", len(all))
+	}
+}
+
+// Of names that have had very many ends little is kept.
+func TestEndsAreForgottenWhenNothingRepeatsThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, l := New(calmStore{}), &listener{}
+		defer h.Close()
+		h.Watch("n", l, 1)
+		time.Sleep(time.Second)
+		for f := range lock.Fence(maxRecent) {
+			h.Ended("n", End{Cause: lock.EndReleased, Fence: f + 1})
+		}
+		time.Sleep(repeatTime / 2)
+		for f := range lock.Fence(maxRecent) {
+			h.Ended("n", End{Cause: lock.EndReleased, Fence: f + 1})
+		}
+		synctest.Wait()
+		if n := len(l.told) + l.merged; n != maxRecent {
+			t.Errorf("%d ends of %d are told, when each was told again", n, maxRecent)
+		}
+		time.Sleep(repeatTime)
+		h.plant("n", func(w *watch) {
+			if n := len(w.told.values) + cap(w.told.order); n > 0 {
+				t.Errorf("%d ends are kept", n)
+			}
+		})
+	})
+}

@@ -19,6 +19,8 @@ const (
 	// lookSpacing is how long changes are gathered before a look: one hold begins and ends with several, and each of
 	// several stores tells of each.
 	lookSpacing = 5 * time.Millisecond
+	// repeatTime is for how long after an end it may be told again, by a message of a store that was late.
+	repeatTime = 2 * time.Minute
 	// touchSpacing is the longest time from one look to the next if the name was only touched.
 	touchSpacing = time.Second
 )
@@ -113,7 +115,12 @@ func (w *watch) endedLocked(e End, unsure bool) {
 
 // seesLocked says whether the last look saw such a hold.
 func (w *watch) seesLocked(such func(h seenHold) bool) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(w.seen)), such)
+	for _, h := range w.seen {
+		if such(h) {
+			return true
+		}
+	}
+	return false
 }
 
 // sayEndLocked tells an end, and remembers that.
@@ -178,6 +185,7 @@ func (w *watch) saw(before look, st lock.Seen) (pause, spacing time.Duration) {
 		w.strays = slices.DeleteFunc(w.strays, func(s stray) bool { return s.looks < before.number })
 	}
 	w.answerLocked()
+	w.told.forgetBefore(before.at.Add(-repeatTime)) // of very many names it would fill the memory
 	return w.pauseLocked(st), w.spacing
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -32,7 +34,7 @@ UNLOCKED = Unlocked()
 class Hold:
     """What a holder has of a name. The grants of a named holder share it, and live as long as each other."""
 
-    __slots__ = ("auto", "deadline", "grants", "key", "most", "shortening")
+    __slots__ = ("auto", "deadline", "grants", "key", "most", "rings", "shortening")
 
     def __init__(self, key: Key) -> None:
         self.key = key
@@ -41,6 +43,7 @@ class Hold:
         self.most = NEVER  # by max_hold: no deadline is later
         self.auto = False
         self.shortening: Call | None = None  # the last one that is not answered
+        self.rings = NEVER  # its alarm that counts
 
     def last(self, until: Until) -> float:
         """The deadline that a validity gives, and never after the end of max_hold. One that lasts until that end gives
@@ -116,6 +119,17 @@ class Grant:
                 self.listeners.remove(call)
 
 
+Alarm = tuple[float, int, Hold]
+"""When a hold is to be looked at, and a number that no other one has."""
+_FEW_ALARMS = 64
+"""It does not matter if none of so many counts."""
+
+
+def alarm_counts(a: Alarm) -> bool:
+    """Whether its hold has to be looked at then: it has not ended, and is not looked at earlier."""
+    return a[2].rings == a[0] and bool(a[2].grants)
+
+
 class Holds:
     """The holds of a session, and its half of the rules of deadlines. The engine's lock guards it."""
 
@@ -123,6 +137,8 @@ class Holds:
         self.session = session
         self.by_key: dict[Key, Hold] = {}
         self._alarm_at = NEVER
+        self._alarms: list[Alarm] = []  # a heap. Some do not count, see alarm_counts
+        self._count = itertools.count()
 
     def add(self, g: Grant, until: Until, most: float, auto: bool) -> None:
         """Takes a grant in that is valid until then, and no later than `most` whatever follows. An auto lease is
@@ -140,7 +156,7 @@ class Holds:
             h.most = most if h.most == NEVER else h.most
             self.raise_to(h, until)
         h.grants.append(g)
-        self.alarm(h.deadline)
+        self.alarm(h)
 
     def remove(self, g: Grant) -> bool:
         """Takes a grant out, and says whether it was there. The others keep the lease that they share."""
@@ -178,7 +194,7 @@ class Holds:
         end = now() + lease - (lease / 100 + 0.002)
         if end < h.deadline:
             h.deadline = end
-            self.alarm(end)
+            self.alarm(h)
 
     def changed(self, call: Call, until: Until) -> None:
         """Notes an extend that was done."""
@@ -211,19 +227,39 @@ class Holds:
             for g in grants:
                 g.end_locked(cause(h.key[0]))
 
-    def alarm(self, at: float) -> None:
-        """Has the one alarm of the session ring at a time, if it would not ring earlier anyway. It may ring early,
+    def alarm(self, h: Hold) -> None:
+        """Has a hold looked at when its deadline has passed, or earlier."""
+        if h.rings <= h.deadline:
+            return
+        if len(self._alarms) >= 2 * len(self.by_key) + _FEW_ALARMS:
+            kept = [a for a in self._alarms if alarm_counts(a)]
+            heapq.heapify(kept)
+            self._alarms = kept
+        at = h.deadline
+        heapq.heappush(self._alarms, (at, next(self._count), h))
+        h.rings = at  # only now: a signal may interrupt this, and until then the one before counts
+        self._ring_at(at)
+
+    def _ring_at(self, at: float) -> None:
+        """Has the one timer of the session ring at a time, if it would not ring earlier anyway. It may ring early,
         never late: a deadline that moved later is noticed when it rings."""
         if at < self._alarm_at:
             self._alarm_at = at
             self.session.engine.timers.at_locked(at, lambda: self._ring(at))
 
     def _ring(self, at: float) -> None:
+        """Ends what is due. However many holds there are, only those are looked at whose turn it is."""
         if at != self._alarm_at:  # an earlier one was set since
             return
         self._alarm_at = NEVER
-        for h in list(self.by_key.values()):
+        while (all_ := self._alarms) and (all_[0][0] <= now() or not alarm_counts(all_[0])):
+            if not alarm_counts(a := heapq.heappop(all_)):
+                continue
+            h = a[2]
+            h.rings = NEVER
             if h.deadline <= now():
                 self.session.expire_locked(h)
             else:
-                self.alarm(h.deadline)
+                self.alarm(h)
+        if self._alarms:
+            self._ring_at(self._alarms[0][0])

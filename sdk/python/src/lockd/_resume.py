@@ -91,20 +91,20 @@ def attach(s: Session, st: Stream, bid: Bid, opened: pb.Opened) -> bool:
 
 def _resumed(s: Session, st: Stream, bid: Bid, opened: pb.Opened) -> None:
     """Notes what became of the holds."""
-    claimed = dict(bid.claimed)
+    claimed, freeing = dict(bid.claimed), s.releases()
     for r in opened.resumed:
         key = key_of(r.hold)
         claimed.pop(key, None)
         h = s.holds.by_key.get(key)
         if h is not None and h.grants[-1].fence == r.hold.fence:
             s.holds.raise_to(h, st.beats.until(r.validity))
-        elif not s.freeing(key):
+        elif not any(c.frees_all for c in freeing.get(key, ())):
             s.release(Grant(s, r.hold))
     for lost in opened.lost:
         claimed.pop(key_of(lost.hold), None)
         s.holds.lost(lost)
-        s.free(key_of(lost.hold))
+        s.free(freeing.get(key_of(lost.hold), ()))
     for key, claim in claimed.items():  # nobody renews these
         untold = ProtocolError("nothing was told of the lock after the session was resumed")
         s.end(s.holds.by_key.get(key), int(claim.hold.fence), LockLost(key[0], "SESSION_ENDED", cause=untold))
-        s.free(key)
+        s.free(freeing.get(key, ()))

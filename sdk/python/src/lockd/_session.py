@@ -4,6 +4,7 @@ breaks. Everything here is called with the engine's lock held."""
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lockd.errors import ClientClosed, LockLost, NotHeld, QuotaReached
@@ -152,17 +153,23 @@ class Session:
         else:
             self.holds.end_all(lambda name: LockLost(name, "SESSION_ENDED", cause=cause))
 
-    def freeing(self, key: Key) -> bool:
-        """Whether a hold is being released."""
-        return any(c.frees_all and c.grant and c.grant.hold.key == key for c in self.pending.values())
+    def releases(self) -> dict[Key, list[Call]]:
+        """The releases that are not answered, by what they release. There may be as many as holds, and each is looked
+        for."""
+        found: dict[Key, list[Call]] = {}
+        for call in self.pending.values():
+            if call.kind == "release" and call.grant:
+                found.setdefault(call.grant.hold.key, []).append(call)
+        return found
 
-    def free(self, key: Key) -> None:
+    def free(self, releases: Iterable[Call]) -> None:
         """Answers the releases of a hold that is not there. One that the server may have seen was done, or nothing
         was left to do."""
-        for call in [c for c in self.pending.values() if c.kind == "release" and c.grant and c.grant.hold.key == key]:
-            del self.pending[call.id]
-            lost = None if call.sent or call.seen else NotHeld("the lock was lost before")
-            call.settle(0, lost)
+        for call in releases:
+            if self.pending.get(call.id) is call:
+                del self.pending[call.id]
+                lost = None if call.sent or call.seen else NotHeld("the lock was lost before")
+                call.settle(0, lost)
 
     def ask_again(self) -> None:
         """Has all that is not answered sent on a new stream, in the same order, with new ids. Releases come first:

@@ -29,6 +29,8 @@ final class Hold {
     volatile long most;
     /** The last shortening that is not answered. */
     Call shortening;
+    /** When it is looked at. */
+    long rings = Long.MAX_VALUE;
 
     Hold(Key key, Beats.Until until, long most, boolean auto) {
         this.key = key;

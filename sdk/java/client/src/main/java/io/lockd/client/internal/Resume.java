@@ -130,13 +130,14 @@ final class Resume {
 
     /** Notes what became of the holds. */
     private void resumed(Stream st, Opened opened) {
+        Map<Hold.Key, List<Call>> freeing = releases();
         for (HeldLock r : opened.getResumedList()) {
             Hold.Key key = Hold.Key.of(r.getHold());
             claimed.remove(key);
             Hold h = session.holds.get(key);
             if (h != null && h.grants.get(h.grants.size() - 1).fence == r.getHold().getFence()) {
                 session.raise(h, st.beats.until(r.getValidity()));
-            } else if (!freeing(key)) {
+            } else if (freeing.getOrDefault(key, List.of()).stream().noneMatch(Call::freesAll)) {
                 session.giveBack(new Grant(session, new Hold(key), r.getHold(), "", 0));
             }
         }
@@ -144,27 +145,32 @@ final class Resume {
             Hold.Key key = Hold.Key.of(lost.getHold());
             claimed.remove(key);
             session.lost(lost);
-            free(key);
+            free(freeing.getOrDefault(key, List.of()));
         }
         Failure untold = Failure.of(Fault.PROTOCOL, "nothing was told of the lock after the session was resumed");
         claimed.forEach((key, claim) -> { // nobody renews these
             session.end(session.holds.get(key), claim.getHold().getFence(), Ending.lost("SESSION_ENDED", untold));
-            free(key);
+            free(freeing.getOrDefault(key, List.of()));
         });
     }
 
-    /** Whether a hold is being released. */
-    private boolean freeing(Hold.Key key) {
-        return session.pending.values().stream().anyMatch(c -> c.freesAll() && c.frees.hold.key.equals(key));
+    /** The releases that are not answered, by what they release: there may be as many as holds. */
+    private Map<Hold.Key, List<Call>> releases() {
+        Map<Hold.Key, List<Call>> all = new HashMap<>();
+        for (Call c : session.pending.values()) {
+            if (c.frees != null) {
+                all.computeIfAbsent(c.frees.hold.key, key -> new ArrayList<>(1)).add(c);
+            }
+        }
+        return all;
     }
 
     /** Answers the releases of a hold that is not there. One that the server may have seen was done. */
-    private void free(Hold.Key key) {
-        for (Call c : List.copyOf(session.pending.values())) {
-            if (c.frees == null || !c.frees.hold.key.equals(key)) {
+    private void free(List<Call> releases) {
+        for (Call c : releases) {
+            if (!session.pending.remove(c.id(), c)) {
                 continue;
             }
-            session.pending.remove(c.id());
             boolean unsent = !c.sent && !c.seen;
             Failure gone = unsent ? Failure.of(Fault.NOT_HELD, "the lock was lost before") : null;
             c.reply(new Answer(null, null, List.of(), 0, gone, unsent));

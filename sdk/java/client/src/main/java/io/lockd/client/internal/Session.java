@@ -11,9 +11,11 @@ import io.lockd.v1.SessionRequest;
 import io.netty.util.concurrent.ScheduledFuture;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.PriorityQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 
@@ -47,6 +49,19 @@ final class Session {
     boolean leaving;
     boolean over;
 
+    /** When a hold is to be looked at. */
+    private record Alarm(long at, Hold hold) {
+        /** Whether it is to be looked at then: it has not ended, and is not looked at earlier. */
+        boolean counts() {
+            return hold.rings == at && !hold.grants.isEmpty();
+        }
+    }
+
+    /** It does not matter if none of so many counts. */
+    private static final int FEW_ALARMS = 64;
+
+    /** Some do not count. */
+    private final PriorityQueue<Alarm> alarms = new PriorityQueue<>(Comparator.comparingLong(Alarm::at));
     private ScheduledFuture<?> alarm;
     private long alarmAt = Long.MAX_VALUE;
     private Consumer<Boolean> onLeft;
@@ -191,7 +206,7 @@ final class Session {
         }
         Grant g = new Grant(this, h, told, annotation, permits);
         h.grants.add(g);
-        ringAt(h.end());
+        watch(h);
         return g;
     }
 
@@ -249,6 +264,20 @@ final class Session {
                 lost.getCause() == Lost.Cause.CAUSE_MAX_HOLD));
     }
 
+    /** Has a hold looked at when its deadline has passed, or earlier. */
+    private void watch(Hold h) {
+        long at = h.end(); // which another thread may find passed
+        if (h.rings <= at) {
+            return;
+        }
+        if (alarms.size() >= 2 * holds.size() + FEW_ALARMS) {
+            alarms.removeIf(a -> !a.counts());
+        }
+        h.rings = at;
+        alarms.add(new Alarm(at, h));
+        ringAt(at);
+    }
+
     /**
      * Has the alarm ring at a time if it would not ring earlier anyway. It is the one timer for the deadlines of all
      * holds, and may ring early, never late: a deadline that moved later is noticed when it rings.
@@ -261,14 +290,26 @@ final class Session {
         }
     }
 
+    /** Ends what is due. However many holds there are, only those are looked at whose turn it is. */
     private void ring() {
         alarmAt = Long.MAX_VALUE;
-        long now = engine.loop.now();
-        for (Hold h : List.copyOf(holds.values())) {
-            if (h.passed(now)) {
-                expire(h);
+        endDue(engine.loop.now());
+        if (!alarms.isEmpty()) {
+            ringAt(alarms.peek().at());
+        }
+    }
+
+    private void endDue(long now) {
+        for (Alarm a = alarms.peek(); a != null && (a.at() <= now || !a.counts()); a = alarms.peek()) {
+            alarms.remove();
+            if (!a.counts()) {
+                continue;
+            }
+            a.hold().rings = Long.MAX_VALUE;
+            if (a.hold().passed(now)) {
+                expire(a.hold());
             } else {
-                ringAt(h.end());
+                watch(a.hold());
             }
         }
     }
@@ -284,7 +325,7 @@ final class Session {
         long end = engine.loop.now() + lease - lease / 100 - 2_000_000L;
         if (end < h.end()) {
             h.lower(end);
-            ringAt(end);
+            watch(h);
         }
     }
 
