@@ -62,6 +62,10 @@ type SessionKeep struct {
 // it again.
 const EndedSession = time.Minute
 
+// ForcedEnd is for how long a Store knows at least that a record was ended by force. Whoever has the session prolongs
+// its record before that.
+const ForcedEnd = time.Hour
+
 // Sessions keeps who has a session. Of all attempts that are carried out, in whatever order, the one with the greatest
 // epoch has it.
 type Sessions interface {
@@ -82,7 +86,8 @@ type Sessions interface {
 	EndSession(ctx context.Context, id string, epoch uint64) error
 
 	// ForceEndSession ends a record whatever epoch it has, and says whether there was one. After it nobody takes the
-	// session. Whoever has it finds that it has ended when it prolongs the record, also if that is later than
-	// EndedSession, and EndSession with its epoch is no error. Repeated: there is none. Executed late: the same.
+	// session. Whoever has it finds that it has ended when it prolongs the record within ForcedEnd, also if there was no
+	// record here or an older one, and EndSession with its epoch is no error. Repeated: there is none. Executed late: the
+	// same.
 	ForceEndSession(ctx context.Context, id string) (was bool, err error)
 }

@@ -12,6 +12,7 @@ type record struct {
 	lock.SessionRecord
 	until time.Time
 	ended bool // and kept for commands that come late
+	force bool // it was ended whatever epoch anybody has
 }
 
 // recordOf is the name that a session's record has. No lock is named so: it is reserved.
@@ -47,7 +48,7 @@ func (s *Store) StartKeepSession(k lock.SessionKeep, done func(error)) {
 			had := w.find(recordOf(k.ID)).record
 			there := had != nil && !had.ended
 			switch {
-			case !there && (!k.Again || had != nil && had.Epoch >= k.Epoch):
+			case !there && (!k.Again || had != nil && (had.force || had.Epoch >= k.Epoch)):
 				return nil, lock.ErrSessionGone
 			case there && k.SupersededBy(had.SessionRecord):
 				return nil, lock.ErrSuperseded
@@ -77,9 +78,12 @@ func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
 		if e.record != nil && e.record.Epoch > epoch {
 			return nil, lock.ErrSuperseded
 		}
-		e.record = &record{
-			SessionRecord: lock.SessionRecord{ID: id, Epoch: epoch}, until: w.now.Add(lock.EndedSession), ended: true,
+		ended := &record{SessionRecord: lock.SessionRecord{ID: id, Epoch: epoch}, ended: true}
+		if ended.force = e.record != nil && e.record.force; ended.force {
+			ended.until = e.record.until
 		}
+		later(&ended.until, w.now, lock.EndedSession)
+		e.record = ended
 		return nil, nil
 	})
 	return err
@@ -89,14 +93,12 @@ func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
 func (s *Store) ForceEndSession(ctx context.Context, id string) (was bool, err error) {
 	return do(ctx, s, "end the session by force", id, lock.Exclusive, func(w *work) (bool, error) {
 		e := w.find(recordOf(id))
-		if e.record == nil || e.record.ended {
-			return false, nil
+		ended := &record{SessionRecord: lock.SessionRecord{ID: id}, ended: true, force: true}
+		if had := e.record; had != nil {
+			ended.Epoch, ended.until, was = had.Epoch, had.until, !had.ended
 		}
-		ended := &record{
-			SessionRecord: lock.SessionRecord{ID: id, Epoch: e.record.Epoch}, until: e.record.until, ended: true,
-		}
-		later(&ended.until, w.now, lock.EndedSession)
+		later(&ended.until, w.now, lock.ForcedEnd)
 		e.record = ended
-		return true, nil
+		return was, nil
 	})
 }

@@ -9,13 +9,15 @@ import (
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
-// What is left of a record that was ended by force lasts as long as the record would have, and a minute at least: so
+// What is left of a record that was ended by force lasts as long as the record would have, and an hour at least: so
 // whoever has the session finds it when he prolongs the record.
 func TestTheEndOfARecordByForceIsKnownForLong(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	s, c := open(t, quick(srv)), srv.Client()
-	for ttl, want := range map[time.Duration]time.Duration{time.Second: lock.EndedSession, time.Hour: time.Hour} {
+	for ttl, want := range map[time.Duration]time.Duration{
+		time.Second: lock.ForcedEnd, 2 * time.Hour: 2 * time.Hour,
+	} {
 		id := ttl.String()
 		r := lock.SessionRecord{ID: id, Nonce: "a", TokenHash: "t"}
 		for _, r.Epoch = range []uint64{1, 1<<53 - 1} {

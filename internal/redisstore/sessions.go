@@ -57,7 +57,7 @@ func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
 
 // ForceEndSession implements lock.Store.
 func (s *Store) ForceEndSession(ctx context.Context, id string) (was bool, err error) {
-	call := s.Scripts.ForceSession.With([]string{layout.Session(s.Prefix, id)}, script.Millis(lock.EndedSession)).As(id)
+	call := s.Scripts.ForceSession.With([]string{layout.Session(s.Prefix, id)}, script.Millis(lock.ForcedEnd)).As(id)
 	err = s.askSession(ctx, "end the session by force", id, call)
 	if errors.Is(err, lock.ErrSessionGone) {
 		return false, nil

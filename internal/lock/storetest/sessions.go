@@ -114,7 +114,6 @@ var sessionContract = []contract{
 	{"ARecordThatIsEndedByForceIsEndedForWhoeverHadIt", func(s *suite) {
 		first, second := attempt(1, "a"), kept(attempt(2, "b"))
 		second.Again = true
-		s.wantWas(first.ID, false)
 		s.must(s.take(first))
 		s.must(s.take(second.SessionRecord))
 		s.wantWas(first.ID, true)
@@ -125,6 +124,22 @@ var sessionContract = []contract{
 		s.must(s.Store.EndSession(s.Context(), first.ID, 2))
 		s.wantErr(s.keep(second), lock.ErrSessionGone)
 		s.wantWas(first.ID, false)
+	}},
+	{"AnEndByForceHoldsWhereNoRecordWasOrAnOlderOne", func(s *suite) {
+		first, second := attempt(1, "a"), kept(attempt(2, "b"))
+		second.Again = true
+		s.wantWas(first.ID, false)
+		s.wantErr(s.keep(second), lock.ErrSessionGone)
+		s.wantErr(s.take(first), lock.ErrSessionGone) // late
+		other := first
+		other.ID, second.ID = "0d0f2f2e-93d4-4a4b-8a53-55aa0e2f9d22", "0d0f2f2e-93d4-4a4b-8a53-55aa0e2f9d22"
+		s.must(s.take(other))
+		s.wantWas(other.ID, true)
+		s.wantErr(s.keep(second), lock.ErrSessionGone)
+		s.must(s.Store.EndSession(s.Context(), other.ID, 1)) // by whoever had it before
+		s.wantErr(s.keep(second), lock.ErrSessionGone)
+		s.must(s.Store.EndSession(s.Context(), other.ID, 2))
+		s.wantErr(s.keep(second), lock.ErrSessionGone)
 	}},
 	{"ARecordRunsOutUnlessItIsKept", func(s *suite) {
 		short := 500 * time.Millisecond

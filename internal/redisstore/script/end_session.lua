@@ -5,7 +5,9 @@
 local had, bad = session_had()
 if bad then return bad end
 if had and had.epoch > tonumber(ARGV[1]) then return {-2} end
+local forced = had and had.ended == 'force'
+local left = forced and redis.call('PTTL', KEYS[1]) or 0
 redis.call('DEL', KEYS[1])
-redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'ended', '1')
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
+redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'ended', forced and 'force' or '1')
+redis.call('PEXPIRE', KEYS[1], math.max(left, tonumber(ARGV[2])))
 return {1}

@@ -25,7 +25,9 @@ for i = 1, #list, 2 do
   elseif writer then
     add(writer, 'write', count, left)
   elseif owner ~= 'mode' then
-    add(owner, 'read', count, read_left(r, owner, count))
+    local longest, _, away = read_left(r, owner, count)
+    if away then return on_its_way() end
+    add(owner, 'read', count, longest)
   end
 end
 return answer

@@ -4,7 +4,7 @@
 local had, bad = session_had()
 if bad then return bad end
 if had and had.ended then
-  if had.epoch >= tonumber(ARGV[1]) then return {-1} end
+  if had.ended == 'force' or had.epoch >= tonumber(ARGV[1]) then return {-1} end
   had = nil -- an older attempt was ended late, when the record was lost
 end
 if not had and ARGV[7] ~= '1' then return {-1} end

@@ -39,6 +39,7 @@ end
 local r = {name = name, base = ARGV[1]}
 if mode ~= 'write' then
   local readers = rw_readers(r, false)
+  if readers.alive == 0 and readers.away then return on_its_way() end
   if readers.alive == 0 then return {'', 0, 0, fence, '', '0', 0, 0, queued} end
   if readers.whole then left = readers.left else readers.alive = redis.call('HLEN', name) - 1 end
   return {'read', 1, left, fence, readers.one, readers.count, readers.alive, 0, queued}

@@ -17,12 +17,16 @@ local had
 if kind == 'read' then
   local got = redis.call('HMGET', r.name, 'mode', owner)
   had = got[1] and got[2] -- else it is no lock for readers, and what there is of an earlier one is nobody's
-  if not had or not read_fence(r, owner, had) then return {-1} end
+  local text, away
+  if had then text, away = read_fence(r, owner, had) end
+  if away then return away end
+  if not text then return {-1} end
   key = read_key(r, owner, 1)
 elseif kind == 'write' then
   local got = redis.call('HMGET', r.name, 'mode', owner .. ':write')
   if not (got[1] and got[2]) then return {-1} end
   key = write_key(r, owner)
+  if not all_here(r, {key}) then return on_its_way() end
 elseif not plain_hold(r.name, owner) then
   return {-1}
 end

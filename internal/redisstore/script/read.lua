@@ -35,7 +35,9 @@ local function read_release(r, b)
   if bad then return bad end
   local got = redis.call('HMGET', r.name, 'mode', b.owner)
   local mode, had = got[1], got[2]
-  local fence = mode and had and read_fence(r, b.owner, had)
+  local fence, away
+  if mode and had then fence, away = read_fence(r, b.owner, had) end
+  if away then return away end
   if not fence then return {-1} end -- or its time has passed
   if b.fence ~= '0' and fence ~= b.fence then return {-2} end
 

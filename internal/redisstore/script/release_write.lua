@@ -15,6 +15,8 @@ local bad = lock_misfit(r.name)
 if bad then return bad end
 local got = redis.call('HMGET', r.name, 'mode', owner .. ':write', successor .. ':write')
 local held = got[1] == 'write' and got[2]
+local holds = {write_key(r, owner), successor ~= '' and write_key(r, successor) or nil}
+if (held or got[3]) and not all_here(r, holds) then return on_its_way() end
 if redis.pcall('GET', r.writer) == owner then
   redis.call('DEL', r.writer)
   if not held then tell(r.name, channel, '1', 'nothing', '0') end

@@ -6,7 +6,7 @@
 --         begin with, or {<name>}:timeout (all have the slot of <name>); how many permits, 0 if that is not known
 -- Returns 1 if all are exclusive or fair, are there, and last now as long as asked for. Else a list: for each hold how many ms it
 --         lasts now (1 if it was only verified) if it is there, 0 if it is not and its fence or a later one is known, -1 if not
---         even that.
+--         even that, -2 if its keys are on their way to another node.
 -- Safe to run twice: a TTL is set, never added to, and never shortened.
 -- Only commands that are allowed when memory is full, or come after one that is, so held locks live on. A key of another
 -- type counts as absent (pcall), so that one of them does not spoil the answer for the others.
@@ -24,14 +24,16 @@ local function reaches(known, fence) return (tonumber(known) or 0) >= tonumber(f
 -- gone is what is known of a hold that is not there.
 local function gone(known, fence) return known and reaches(known, fence) and 0 or -1 end
 
--- The others, by kind: each prolongs a hold and says how many ms it lasts, or false if it was not there. They write even if nothing changes: a replica,
+-- The others, by kind: each prolongs a hold and says how many ms it lasts, false if it was not there, or -2 if it may be on its way. They write even if nothing changes: a replica,
 -- whose data may be old, must not confirm a hold.
 local renew = {}
 
 function renew.read(name, h)
   local r = {name = name, base = h.more}
   local got = call('HMGET', name, 'mode', h.owner)
-  local fence = got and got[1] and got[2] and read_fence(r, h.owner, got[2])
+  local fence, away
+  if got and got[1] and got[2] then fence, away = read_fence(r, h.owner, got[2]) end
+  if away then return -2 end
   if not fence or not reaches(fence, h.fence) then return false end
   extend(name, math.max(h.ttl, (read_left(r, h.owner, got[2])))) -- Redisson may have set it to less than our holds last
   if h.ttl == 0 then return 1 end
@@ -45,7 +47,8 @@ function renew.write(name, h)
   local got = call('HMGET', name, 'mode', h.owner .. ':write')
   if not (got and got[1] == 'write' and got[2]) then return false end
   local key = write_key({base = h.more}, h.owner)
-  local text = h.fence ~= '0' and call('GET', key)
+  local text = call('GET', key)
+  if not text and not all_here({name = name}, {key}) then return -2 end
   if text and not reaches(text, h.fence) then return false end
   local left = extend(name, h.ttl)
   if #rw_ours({key}) > 0 then
@@ -103,7 +106,7 @@ for i = plain + 1, #KEYS / 2 do
   local known = call('GET', token)
   local left = renew[ARGV[at + 3]](name, h)
   if left then
-    if h.ttl > 0 and fence_ttl > 0 and known and is_number(known) then keep(token, fence_ttl) end
+    if left > 0 and h.ttl > 0 and fence_ttl > 0 and known and is_number(known) then keep(token, fence_ttl) end
     answers[i] = left
   else
     answers[i] = gone(known, h.fence)

@@ -13,6 +13,13 @@
 local function read_key(r, owner, i) return r.base .. owner .. ':rwlock_timeout:' .. i end
 local function write_key(r, owner) return r.base .. owner .. ':write:lockd_fence' end
 
+-- all_here says whether those of some keys of single holds that are not here are nowhere. While the slot moves, both nodes refuse two keys
+-- of which they have not got one.
+local function all_here(r, keys)
+  keys[#keys + 1] = r.name
+  return type(redis.pcall('EXISTS', unpack(keys))) == 'number'
+end
+
 -- write_fence returns the fence of a writer, as text, or nil if it is not there.
 local function write_fence(r, owner)
   local text = redis.call('MGET', write_key(r, owner))[1] -- nothing if there is something else
@@ -43,36 +50,49 @@ local function read_keys(r, owner, i, n)
   return keys
 end
 
--- read_fence returns the fence of a reader with so many holds, as text, or nil if all of them have ended.
+-- read_fence returns the fence of a reader with so many holds, as text, or nil if all of them have ended; then perhaps an error reply,
+-- because they may be on their way.
 local function read_fence(r, owner, count)
   local from, last = 1, math.min(tonumber(count) or 1, 1000)
   while from <= last do
     local n = from == 1 and 1 or 100 -- mostly the first one lives
-    for _, fence in ipairs(redis.call('MGET', unpack(read_keys(r, owner, from, math.min(from + n - 1, last))))) do
+    local got = redis.pcall('MGET', unpack(read_keys(r, owner, from, math.min(from + n - 1, last))))
+    if got.err then return nil, on_its_way() end
+    for _, fence in ipairs(got) do
       if fence and string.match(fence, '^%d+$') then return fence end
     end
     from = from + n
   end
+  if not all_here(r, {read_key(r, owner, 1)}) then return nil, on_its_way() end
 end
 
--- read_left returns how many ms the longest of count holds of a reader lives, -2 if none does; and whether it looked at all
--- of them.
+-- read_left returns how many ms the longest of count holds of a reader lives, -2 if none does; whether it looked at all of them; and
+-- whether it could not, because some are on their way.
 local function read_left(r, owner, count)
   local longest, all = -2, tonumber(count) or 1
   local n = math.min(all, looks_left)
   looks_left = looks_left - n
+  local missing, away = {}, false
   for i = 1, n do
-    local left = redis.call('PTTL', read_key(r, owner, i))
+    local key = read_key(r, owner, i)
+    local left = redis.pcall('PTTL', key)
     if left == -1 then left = redis.call('PTTL', r.name) end -- as long as the lock itself
-    longest = math.max(longest, left)
+    if type(left) ~= 'number' then
+      away = true
+    elseif left == -2 then
+      missing[#missing + 1] = key
+    else
+      longest = math.max(longest, left)
+    end
   end
-  return longest, n == all
+  away = away or #missing > 0 and not all_here(r, missing)
+  return longest, n == all and not away, away
 end
 
 -- rw_ours returns those of some keys that are of single holds, and the fences in them as texts.
 local function rw_ours(keys)
   local ours, fences = {}, {}
-  for i, text in ipairs(redis.call('MGET', unpack(keys))) do -- nothing if there is something else
+  for i, text in ipairs(redis.pcall('MGET', unpack(keys))) do -- nothing if there is something else, or if they are on their way
     if text and is_number(text) then ours[#ours + 1], fences[#fences + 1] = keys[i], text end
   end
   return ours, fences
@@ -94,7 +114,7 @@ end
 
 -- rw_readers looks at the holds of readers: how many owners are alive, the first by name, its count, and how many ms the
 -- longest hold lives; ours is that of the longest one of lockd. With sweep it takes out the dead. Of very many, or of very
--- many holds, only some are looked at; whole says whether all were.
+-- many holds, only some are looked at; whole says whether all were, and away whether some could not, as they are on their way.
 local function rw_readers(r, sweep)
   local found = {alive = 0, left = -2, ours = -2, whole = redis.call('HLEN', r.name) <= 130}
   local list
@@ -106,8 +126,8 @@ local function rw_readers(r, sweep)
   for i = 1, #list, 2 do
     local owner, count = list[i], list[i + 1]
     if owner ~= 'mode' and not writer_of(owner) then
-      local left, looked = read_left(r, owner, count)
-      found.whole = found.whole and looked
+      local left, looked, away = read_left(r, owner, count)
+      found.whole, found.away = found.whole and looked, found.away or away
       if left >= 0 then
         found.alive = found.alive + 1
         if not found.one or owner < found.one then found.one, found.count = owner, count end
@@ -189,8 +209,11 @@ end
 local function read_check(r, a)
   local got = redis.call('HMGET', r.name, 'mode', a.owner, a.write_owner .. ':write')
   local mode = got[1]
-  local state = {mode = mode, fence = mode and got[2] and read_fence(r, a.owner, got[2])} -- without it, it has died
-  local bad = number_misfit(read_key(r, a.owner, 1), 'hold')
+  local fence, bad
+  if mode and got[2] then fence, bad = read_fence(r, a.owner, got[2]) end
+  local state = {mode = mode, fence = fence} -- without it, it has died
+  local key = read_key(r, a.owner, 1)
+  bad = bad or number_misfit(key, 'hold') or not all_here(r, {key}) and on_its_way() or nil
   if bad or state.fence then return bad, state end
   if mode == 'write' and a.write_owner ~= '' and got[3] then return nil, state end
   local left = redis.call('PTTL', r.name)
@@ -226,23 +249,25 @@ end
 -- it. a.place is for how many ms a refused owner keeps new readers away, 0 for none.
 local function write_check(r, a)
   local got = redis.call('HMGET', r.name, 'mode', a.owner .. ':write')
-  local mode, had = got[1], got[2]
+  local mode, had, key = got[1], got[2], write_key(r, a.owner)
   if mode == 'write' and had then
+    if not all_here(r, {key}) then return on_its_way() end
     return nil, {had = true, fence = write_fence(r, a.owner)}
   end
-  local bad = number_misfit(write_key(r, a.owner), 'hold')
-  if bad then return bad end
   local left, holder, readers = redis.call('PTTL', r.name), nil, nil
-  if left == -2 then return nil, {} end
+  local free = left == -2
   if mode == 'read' then
     readers = rw_readers(r, false)
     -- A dead reader holds a writer back no longer than its own lease, whoever keeps the hash.
-    if readers.whole and readers.alive == 0 then return nil, {dead = true} end
+    free = readers.whole and readers.alive == 0
     if readers.whole then left = readers.left end
     holder = readers.one or ''
   else
     holder = rw_holder(r)
   end
+  local bad = free and not all_here(r, {key}) and on_its_way() or number_misfit(key, 'hold')
+  if free then return bad, {dead = left ~= -2} end
+  if bad and not string.find(bad.err, 'TRYAGAIN', 1, true) then return bad end
   if a.place > 0 then
     local writer = redis.call('GET', r.writer)
     if not writer then

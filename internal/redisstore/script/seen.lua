@@ -44,9 +44,12 @@ for i = 1, #fields, 2 do
   if not mode then
     add('lock', field, token, redis.call('PTTL', name))
   elseif writer then
+    if not all_here(r, {write_key(r, writer)}) then return on_its_way() end
     add('write', writer, write_fence(r, writer) or '', redis.call('PTTL', name))
   elseif field ~= 'mode' then
-    add('read', field, read_fence(r, field, fields[i + 1]) or '', read_left(r, field, fields[i + 1]))
+    local fence, away = read_fence(r, field, fields[i + 1])
+    if away then return away end
+    add('read', field, fence or '', (read_left(r, field, fields[i + 1])))
   end
 end
 return answer

@@ -2,7 +2,8 @@
 -- KEYS[1] lockd:session:{<id>}
 -- ARGV[1] epoch   ARGV[2] nonce of the attempt   ARGV[3] hash of the token   ARGV[4] client   ARGV[5] replica
 -- ARGV[6] TTL in ms
--- A record that was ended is there for a while, with its epoch only, and counts as none.
+-- A record that was ended is there for a while, with its epoch only, and counts as none. ended is 1 then, or force if it was ended whatever
+-- epoch anybody has.
 -- The scripts return {1}; or {-1} if there is no record, {-2} if another attempt has the session, {-6} if it has another token.
 
 -- session_had returns the record, or nil and perhaps an error reply.
@@ -12,7 +13,7 @@ local function session_had()
   if not had[1] and redis.call('EXISTS', KEYS[1]) == 0 then return nil end
   local epoch = tonumber(had[1] or '')
   if not epoch then return nil, redis.error_reply('LOCKDKIND the key of a session is no record') end
-  return {epoch = epoch, nonce = had[2], token = had[3], ended = had[4]}
+  return {epoch = epoch, epoch_text = had[1], nonce = had[2], token = had[3], ended = had[4]}
 end
 
 -- session_elsewhere says whether another attempt has it.

@@ -59,10 +59,16 @@ end
 -- is_permits says whether a text can be how many permits are to be had.
 local function is_permits(text) return #text <= 11 and string.find(text, '^%-?%d+$') ~= nil end
 
--- number_misfit returns an error reply if a key holds anything but such a number.
+-- on_its_way is the error of a hold whose key is at another node. It says that nothing was done.
+--
+-- The keys of single holds are not among those that a call names, so Redis does not look whether they are there. While a slot of a cluster
+-- moves, its keys are at two nodes. The old one then refuses a key that it has not got, and the new one takes it for one that is nowhere.
+local function on_its_way() return redis.error_reply('TRYAGAIN a hold of the name is on its way to another node') end
+
+-- number_misfit returns an error reply if a key holds anything but such a number, or may be at another node.
 local function number_misfit(key, what)
   local text = redis.pcall('GET', key)
-  if text and (type(text) == 'table' or not is_number(text)) then
-    return other_kind('the ' .. what .. ' of the name is something else')
-  end
+  local bad = type(text) == 'table' and text.err
+  if bad and not string.find(bad, 'WRONGTYPE', 1, true) then return on_its_way() end
+  if bad or text and not is_number(text) then return other_kind('the ' .. what .. ' of the name is something else') end
 end

@@ -23,7 +23,9 @@ local shorten = {}
 function shorten.read()
   local r = {name = name, base = more}
   local got = redis.call('HMGET', name, 'mode', owner)
-  local text = got[1] and got[2] and read_fence(r, owner, got[2])
+  local text, away
+  if got[1] and got[2] then text, away = read_fence(r, owner, got[2]) end
+  if away then return away end
   if not text or not reaches(text) then return false end
   for _, key in ipairs((rw_ours(read_keys(r, owner, 1, math.min(tonumber(got[2]) or 1, 100))))) do -- an older lockd wrote several
     redis.call('PEXPIRE', key, ttl)
@@ -44,6 +46,7 @@ function shorten.write()
   local got = redis.call('HMGET', name, 'mode', owner .. ':write')
   if not (got[1] == 'write' and got[2]) then return false end
   local key = write_key(r, owner)
+  if not all_here(r, {key}) then return on_its_way() end
   local text = fence ~= '0' and write_fence(r, owner)
   if text and not reaches(text) then return false end
   local readers = rw_readers(r, false)
@@ -89,6 +92,7 @@ local what = redis.call('TYPE', name).ok
 local known = redis.pcall('GET', token)
 if type(known) == 'table' then known = false end
 local there = what == (kind == 'semaphore' and 'string' or 'hash') and (shorten[kind] or plain)(known)
+if type(there) == 'table' then return there end
 if there then
   if known and is_number(known) then live_on(token, fence_ttl) end
   return 1
