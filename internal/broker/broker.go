@@ -43,6 +43,7 @@ type Broker struct {
 	shards   [shardCount]shard
 	taking   atomic.Int64 // what is under way that may take a lock or give one back
 	recounts atomic.Int64 // how often all leases are to be verified yet
+	back     atomic.Int64 // stamp of when the store was last found to be back, or another one; 0 if never
 	noQuorum atomic.Bool  // at the last probe no majority of several stores could be reached
 
 	sessions *session.Registry

@@ -118,7 +118,7 @@ func (b *Broker) soonFreedLocked(q *queue) bool {
 // keepNewLocked keeps a lease that its session has just got. One that may be there no more is verified.
 func (b *Broker) keepNewLocked(l *Lease) {
 	b.keeper.Keep(l, l.until)
-	if l.doubted {
+	if l.doubted || l.seen < stamp(b.back.Load()) {
 		b.keeper.Hurry(l)
 	}
 	b.shutLocked(l.q)

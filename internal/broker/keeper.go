@@ -42,7 +42,7 @@ func (l *Lease) Name() string { return l.name }
 
 // Renewals says what store calls would keep leases now, and until when each is valid: zero for one that is over. An
 // auto lease is prolonged to one session TTL after its client was last heard, a fixed one is only verified, and so is
-// one that lasts until its end.
+// one that lasts until its end. Once the store is back all of them are given what they had, see forgottenLocked.
 func (l *Lease) Renewals(now time.Time, ls []*Lease, rs []lock.Renewal, until []time.Time) {
 	lockEach(ls, func(i int, l *Lease) {
 		if l.over {
@@ -52,8 +52,20 @@ func (l *Lease) Renewals(now time.Time, ls []*Lease, rs []lock.Renewal, until []
 		if l.auto {
 			rs[i].TTL = l.renewalLocked(now)
 		}
+		rs[i].TTL = max(rs[i].TTL, l.forgottenLocked(now))
 		until[i] = l.until
 	})
+}
+
+// forgottenLocked is for how long the store is to keep a hold that it has not said to be there since it was away, 0 for
+// others. A server that took the place of another one, or was restarted, may have the hold and have forgotten that it
+// was prolonged: then it would end before its holder is told.
+func (l *Lease) forgottenLocked(now time.Time) time.Duration {
+	left := l.until.Sub(now)
+	if left <= 0 || l.seen >= stamp(l.b.back.Load()) {
+		return 0
+	}
+	return l.most.within(lasting(left), now)
 }
 
 // verification is the store call that finds out whether the hold is there.

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -48,6 +49,7 @@ func (b *Broker) probed(identity string, err error) {
 		b.sessions.AtRisk()
 	case back || known != "" && identity != known:
 		b.log.Info("the store is back; verifying all leases", zap.Bool(observe.KeyRestarted, identity != known))
+		b.back.Store(int64(b.stamp(time.Now())))
 		b.sessions.Verify()
 		b.eachShard(func(h *shard) { // one that waits for the store need not wait longer
 			for _, q := range h.queues {

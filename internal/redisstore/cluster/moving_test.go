@@ -15,7 +15,7 @@ import (
 // names, which may be at the other node.
 type moving struct {
 	*testing.T
-	s           *Store
+	s, hasty    *Store       // which does not repeat for long what is refused
 	read, write lock.Renewal // of two names
 }
 
@@ -42,21 +42,21 @@ func (m *moving) take(c lock.Claim) lock.Renewal {
 }
 
 // waits has a writer ask for the name that is read. It keeps new readers away then.
-func (m *moving) waits() (lock.Grant, error) {
-	return lock.Await(m.Context(), m.s.StartAcquire, sharing(lock.Write, readName, "writer:#1"))
+func (m *moving) waits(s *Store) (lock.Grant, error) {
+	return lock.Await(m.Context(), s.StartAcquire, sharing(lock.Write, readName, "writer:#1"))
 }
 
 // unsure checks that of holds whose keys are on their way nobody says that they are over, or gets what they keep.
 func (m *moving) unsure(when string) {
 	m.Helper()
 	for _, r := range []lock.Renewal{m.read, m.write} {
-		_, extended := lock.Await(m.Context(), m.s.StartExtend, r)
-		_, released := lock.Await(m.Context(), m.s.StartRelease,
+		_, extended := lock.Await(m.Context(), m.hasty.StartExtend, r)
+		_, released := lock.Await(m.Context(), m.hasty.StartRelease,
 			lock.Return{Name: r.Name, Kind: r.Kind, Owner: r.Owner, Fence: r.Fence + 1}) // it must not be done after all
-		_, seen := m.s.See(m.Context(), r.Name)
-		_, holders := m.s.Holders(m.Context(), r.Name, 10)
+		_, seen := m.hasty.See(m.Context(), r.Name)
+		_, holders := m.hasty.Holders(m.Context(), r.Name, 10)
 		for what, err := range map[string]error{
-			"renewed": renewed(m, m.s, r)[0], "extended": extended, "shortened": m.s.Shorten(m.Context(), r),
+			"renewed": renewed(m, m.hasty, r)[0], "extended": extended, "shortened": m.hasty.Shorten(m.Context(), r),
 			"released": released, "seen": seen, "listed": holders,
 		} {
 			known := err == nil && what == "listed" && r.Kind == lock.Write // which has no key for that
@@ -65,7 +65,7 @@ func (m *moving) unsure(when string) {
 			}
 		}
 	}
-	if g, err := m.waits(); err == nil || errors.Is(err, lock.ErrKindMismatch) {
+	if g, err := m.waits(m.hasty); err == nil || errors.Is(err, lock.ErrKindMismatch) {
 		m.Errorf("%s: a writer has fence %d of what is read with fence %d, or fails: %v", when, g.Fence, m.read.Fence, err)
 	}
 }
@@ -73,10 +73,10 @@ func (m *moving) unsure(when string) {
 func TestHoldsWhoseKeysAreOnTheirWayAreNotOver(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
-	m := moving{T: t, s: open(t, c)}
-	m.s.within = 300 * time.Millisecond
+	m := moving{T: t, s: open(t, c), hasty: open(t, c)}
+	m.s.within, m.hasty.within = 5*time.Second, 200*time.Millisecond
 	m.read, m.write = m.take(sharing(lock.Read, readName, "reader:#1")), m.take(sharing(lock.Write, writeName, "o:#1"))
-	if _, err := m.waits(); !errors.Is(err, lock.ErrHeld) {
+	if _, err := m.waits(m.s); !errors.Is(err, lock.ErrHeld) {
 		t.Fatalf("got %v", err)
 	}
 	of := func(r lock.Renewal) string { return layout.HoldBase(r.Name) + string(r.Owner) }
@@ -86,7 +86,7 @@ func TestHoldsWhoseKeysAreOnTheirWayAreNotOver(t *testing.T) {
 	if errs := renewed(t, m.s, m.read, m.write); errors.Join(errs...) != nil {
 		t.Errorf("before any key is moved: %v", errs)
 	}
-	if _, err := m.waits(); !errors.Is(err, lock.ErrHeld) {
+	if _, err := m.waits(m.s); !errors.Is(err, lock.ErrHeld) {
 		t.Errorf("before any key is moved a writer is told %v", err)
 	}
 	way.MoveKeys(single[0])
@@ -109,7 +109,7 @@ func TestHoldsWhoseKeysAreOnTheirWayAreNotOver(t *testing.T) {
 	for _, r := range []lock.Renewal{m.read, m.write} {
 		release(t, m.s, r)
 	}
-	if g, err := m.waits(); err != nil || g.Fence <= m.read.Fence {
+	if g, err := m.waits(m.s); err != nil || g.Fence <= m.read.Fence {
 		t.Errorf("the writer got %+v, %v", g, err)
 	}
 }
@@ -126,7 +126,7 @@ func (m *moving) held() {
 			m.Errorf("when the slot has moved %v, %v is seen, want fence %d", seen.Holds, err, r.Fence)
 		}
 	}
-	if _, err := m.waits(); !errors.Is(err, lock.ErrHeld) {
+	if _, err := m.waits(m.s); !errors.Is(err, lock.ErrHeld) {
 		m.Errorf("when the slot has moved a writer is told %v", err)
 	}
 }
