@@ -318,6 +318,16 @@ func TestNullIsTheDefault(t *testing.T) {
 	}
 }
 
+func TestASectionCanBeSaidOnce(t *testing.T) {
+	got, err := load(t, "listen_tls: &tls {cert_file: &f f, key_file: *f}\nadmin_tls: *tls\n", nil)
+	want := Default()
+	want.ListenTLS.CertFile, want.ListenTLS.KeyFile = "f", "f"
+	want.AdminTLS = want.ListenTLS
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
+	}
+}
+
 func TestArgs(t *testing.T) {
 	if a := mustParse(t, "--check-config", "f"); !a.Check || a.File != "f" {
 		t.Errorf("got %+v", a)

@@ -61,18 +61,19 @@ func newFlags(a *Args) *pflag.FlagSet {
 		fs.String(name, k.tag.Get("default"), "the "+strings.NewReplacer("<", "`", ">", "`").Replace(usage))
 		_ = a.layers.BindPFlag(k.name, fs.Lookup(name)) // fails for no flag only
 	}
-	set := func(keys map[string]string) error {
-		for name, text := range keys {
-			a.layers.Set(name, text)
-		}
-		return nil
-	}
 	fs.Func("redis", "keep leases in the Redis at this `address`: HOST:PORT, redis://…, rediss://…,\n"+
 		"unix:///PATH, sentinel://MASTER@HOST:PORT,HOST:PORT,… or cluster://HOST:PORT,HOST:PORT,…",
-		func(at string) error { return set(topology.Keys(at)) })
+		func(at string) error {
+			for name, text := range topology.Keys(at) {
+				a.layers.Set(name, text)
+			}
+			return nil
+		})
 	fs.Func("redlock", "keep leases in a majority of these `masters`: HOST:PORT,HOST:PORT,HOST:PORT,…",
 		func(members string) error {
-			return set(map[string]string{"store.kind": topology.Redlock, "redlock.members": members})
+			a.layers.Set("store.kind", topology.Redlock)
+			a.layers.Set("redlock.members", members)
+			return nil
 		})
 	fs.StringVar(&a.File, "config", "", "read this `file`")
 	fs.StringVar(&a.File, "check-config", "", "validate this `file` and exit")
