@@ -44,9 +44,6 @@ var plants = []struct {
 	{"an acquisition of unknown outcome has no row", []proctest.Plant{
 		{here + "acquire.go", "n == unsettled && !c.Owner.Repeats()", "false"},
 	}},
-	{"the row is not put off by an acquisition of several", []proctest.Plant{
-		{here + "acquire.go", "cs, s.putOff(cs), false,", "cs, nil, false,"},
-	}},
 	{"names on other servers are left after a refusal", []proctest.Plant{
 		{here + "acquire.go", "len(cs) == 1 && !lock.Retriable(err)", "!lock.Retriable(err)"},
 	}},
@@ -55,12 +52,20 @@ var plants = []struct {
 	}},
 }
 
-// disagreements are mistakes about what an owner wants that releases twice. The scenarios find them, in the order in
-// which it does.
+// disagreements are mistakes about what an owner wants that asks twice. The scenarios find them, in the order in which
+// it does.
 var disagreements = []struct {
 	name, found string
 	all         []proctest.Plant
 }{
+	{"the row is not put off by an acquisition of several", "so_does_one_of_several_names", []proctest.Plant{
+		{here + "acquire.go", "cs, s.putOff(cs), false,", "cs, nil, false,"},
+	}},
+	{"the row of an owner that repeats is only put off", "whatever_becomes_of_the_acquisition", []proctest.Plant{
+		{here + "rows.go", "		case c.Owner.Repeats():\n			s.removeLocked(u)\n", ""},
+	}},
+	{"a row goes on while its owner asks", "a_row_whose_call_is_lost_while_its_owner_asks_waits_for_that",
+		[]proctest.Plant{{here + "rows.go", "if !u.calling && u.asking == 0 {", "if !u.calling {"}}},
 	{"of two releases the first one is forgotten", "also_if_it_was_asked_for_first", []proctest.Plant{
 		{here + "rows.go", "		u.continues(old)\n", ""},
 	}},
