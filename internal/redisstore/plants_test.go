@@ -34,7 +34,7 @@ var plants = []struct {
 	{"a repeated write gets a new fence", "TestContract/Write" + repeated, []proctest.Plant{{
 		scripts + "rw.lua", "fence = tonumber(state.fence) or next_fence(0, a.fence)", "fence = next_fence(0, a.fence)",
 	}}},
-	{"a reader takes what a writer holds", "TestContract/Read/AHeldNameIsRefused", []proctest.Plant{{
+	{"a reader takes what a writer holds", "TestContract/Write/AWriterExcludesAll", []proctest.Plant{{
 		scripts + "rw.lua", "  if mode ~= 'read' and left ~= -2 then return", "  if false then return",
 	}}},
 	{"a repeated attempt takes permits again", "TestContract/Semaphore" + repeated, []proctest.Plant{{

@@ -95,24 +95,36 @@ var plants = []struct {
 	{"holds are seen as one, whoever has them", differ, []proctest.Plant{
 		{here + "views.go", "func(h hold) string { return h.ID }", "func(h hold) string { return h.ID[:4] }"},
 	}},
-	{"holds in the way are one, whoever has them", "TestScenarios/NobodyWaitsForALeaseThatNoMajorityHas",
-		[]proctest.Plant{{here + "refusal.go", "o := kin(held.HeldBy)", `o := lock.Owner("")`}}},
-	{"fences are one, whatever they are", "TestScenarios/AUnaryLeaseIsProlongedByMembersThatDiffer",
-		[]proctest.Plant{{here + "pin.go", "	case n >= s.quorum:", "	case n > 0 && len(fences) >= s.quorum:"}}},
+	{
+		"holds in the way are one, whoever has them", "TestScenarios/NobodyWaitsForALeaseThatNoMajorityHas",
+		[]proctest.Plant{{here + "refusal.go", "o := kin(held.HeldBy)", `o := lock.Owner("")`}},
+	},
+	{
+		"fences are one, whatever they are", "TestScenarios/AUnaryLeaseIsProlongedByMembersThatDiffer",
+		[]proctest.Plant{{here + "pin.go", "	case n >= s.quorum:", "	case n > 0 && len(fences) >= s.quorum:"}},
+	},
 	{"ends are one, whatever ended", "TestScenarios/EndsOfDifferentHoldsAreNoEnd", []proctest.Plant{
 		{here + "ends.go", "of := endOf{n.Fence, n.Hold}", "of := endOf{}"},
 	}},
 	{"a repeated attempt gets a new fence", "TestScenarios/AUnaryLeaseKeepsTheFenceThatWasTold", []proctest.Plant{
 		{here + "fences.go", "a.repeats() || a.s.vain.none()", "false"},
 	}},
-	{"a member without data is given nothing back", "TestScenarios/AHoldOutlivesTheRestartOfEachMember",
-		[]proctest.Plant{{here + "restore.go", "		if s.restoreAt(ctx, m, r) {", "		if false {"}}},
-	{"a member without the hold is handed nothing", "TestScenarios/AMemberWithoutTheHoldIsGivenIt",
-		[]proctest.Plant{{here + "handover.go", "h.known && !h.lost &&", "false &&"}}},
-	{"what was put back is ended when others lost data", "TestScenarios/ALookAfterALossOfDataMakesNoTwoHolders",
-		[]proctest.Plant{{here + "restore.go", "gone.Reason == lock.LostForced {", "gone != nil {"}}},
-	{"a member that forgot a session says whose it is", "TestScenarios/MembersThatForgotASessionDoNotSayWhoseItIs",
-		[]proctest.Plant{{here + "sessions.go", "if err == nil && s.quarantined(m) {", "if false {"}}},
+	{
+		"a member without data is given nothing back", "TestScenarios/AHoldOutlivesTheRestartOfEachMember",
+		[]proctest.Plant{{here + "restore.go", "		if s.restoreAt(ctx, m, r) {", "		if false {"}},
+	},
+	{
+		"a member without the hold is handed nothing", "TestScenarios/AMemberWithoutTheHoldIsGivenIt",
+		[]proctest.Plant{{here + "handover.go", "h.known && !h.lost &&", "false &&"}},
+	},
+	{
+		"what was put back is ended when others lost data", "TestScenarios/ALookAfterALossOfDataMakesNoTwoHolders",
+		[]proctest.Plant{{here + "restore.go", "gone.Reason == lock.LostForced {", "gone != nil {"}},
+	},
+	{
+		"a member that forgot a session says whose it is", "TestScenarios/MembersThatForgotASessionDoNotSayWhoseItIs",
+		[]proctest.Plant{{here + "sessions.go", "if err == nil && s.quarantined(m) {", "if false {"}},
+	},
 	{"a hand-over to one that had left", storm100, []proctest.Plant{
 		{here + "successors_test.go", "	if f != 0 {\n		h.giveBack(", "	if false {\n		h.giveBack("},
 	}},

@@ -44,9 +44,6 @@ var plants = []struct {
 	{"an acquisition of unknown outcome has no row", []proctest.Plant{
 		{here + "acquire.go", "n == unsettled && !c.Owner.Repeats()", "false"},
 	}},
-	{"the row is not put off by an acquisition of several", []proctest.Plant{
-		{here + "acquire.go", "cs, s.putOff(cs), false,", "cs, nil, false,"},
-	}},
 	{"names on other servers are left after a refusal", []proctest.Plant{
 		{here + "acquire.go", "len(cs) == 1 && !lock.Retriable(err)", "!lock.Retriable(err)"},
 	}},
@@ -55,12 +52,22 @@ var plants = []struct {
 	}},
 }
 
-// disagreements are mistakes about what an owner wants that releases twice. The scenarios find them, in the order in
-// which it does.
+// disagreements are mistakes about what an owner wants that asks twice. The scenarios find them, in the order in which
+// it does.
 var disagreements = []struct {
 	name, found string
 	all         []proctest.Plant
 }{
+	{"the row is not put off by an acquisition of several", "so_does_one_of_several_names", []proctest.Plant{
+		{here + "acquire.go", "cs, s.putOff(cs), false,", "cs, nil, false,"},
+	}},
+	{"the row of an owner that repeats is only put off", "whatever_becomes_of_the_acquisition", []proctest.Plant{
+		{here + "rows.go", "		case c.Owner.Repeats():\n			s.removeLocked(u)\n", ""},
+	}},
+	{
+		"a row goes on while its owner asks", "a_row_whose_call_is_lost_while_its_owner_asks_waits_for_that",
+		[]proctest.Plant{{here + "rows.go", "if !u.calling && u.asking == 0 {", "if !u.calling {"}},
+	},
 	{"of two releases the first one is forgotten", "also_if_it_was_asked_for_first", []proctest.Plant{
 		{here + "rows.go", "		u.continues(old)\n", ""},
 	}},
@@ -70,20 +77,28 @@ var disagreements = []struct {
 	{"of two releases the second one is forgotten", lessKept, []proctest.Plant{
 		{here + "rows.go", "		u.continues(old)\n		s.removeLocked(old)", "		return true"},
 	}},
-	{"of two releases the fence of the first one is forgotten", "releases_of_different_fences_are_all_done",
-		[]proctest.Plant{{here + "release.go", "lock.ErrStale) && len(u.others) > 0", "lock.ErrStale) && false"}}},
+	{
+		"of two releases the fence of the first one is forgotten", "releases_of_different_fences_are_all_done",
+		[]proctest.Plant{{here + "release.go", "lock.ErrStale) && len(u.others) > 0", "lock.ErrStale) && false"}},
+	},
 	{"two releases of different fences are one of any", "but_no_other_one_is", []proctest.Plant{
 		{here + "rows.go", "u.r.Fence == 0 || old.r.Fence == 0 {", "u.r.Fence != old.r.Fence {"},
 	}},
-	{"a row that continues is given up early", "a_release_goes_on_for_as_long_as_the_row_that_it_continues",
+	{
+		"a row that continues is given up early", "a_release_goes_on_for_as_long_as_the_row_that_it_continues",
 		[]proctest.Plant{
 			{here + "rows.go", "if old.end.After(u.end) {", "if false {"},
 			{here + "release.go", "s.newRow(r, longestLease)", "s.newRow(r, 0)"},
-		}},
-	{"a release is given up when its lease may last", "a_release_goes_on_for_as_long_as_any_lease_may_last",
-		[]proctest.Plant{{here + "release.go", "s.newRow(r, longestLease)", "s.newRow(r, 0)"}}},
-	{"the row that keeps some is not cancelled", "an_acquisition_cancels_what_its_owner_was_to_keep",
-		[]proctest.Plant{{here + "rows.go", "		case over:\n			s.removeLocked(u)", "		case over:\n			s.planLocked(u)"}}},
+		},
+	},
+	{
+		"a release is given up when its lease may last", "a_release_goes_on_for_as_long_as_any_lease_may_last",
+		[]proctest.Plant{{here + "release.go", "s.newRow(r, longestLease)", "s.newRow(r, 0)"}},
+	},
+	{
+		"the row that keeps some is not cancelled", "an_acquisition_cancels_what_its_owner_was_to_keep",
+		[]proctest.Plant{{here + "rows.go", "		case over:\n			s.removeLocked(u)", "		case over:\n			s.planLocked(u)"}},
+	},
 }
 
 const lessKept = "of_two_releases_of_an_owner_the_one_that_keeps_less_is_done"
