@@ -81,6 +81,7 @@ func (c *crowd) work(n int) {
 			cl.Permits, cl.Limit = 1, crowdPermits
 		case lock.Write:
 			cl.Place = 300 * time.Millisecond
+		default:
 		}
 		g, err := lock.Await(c.Context(), c.s.StartAcquire, cl)
 		for try := 0; kind == lock.Write && errors.Is(err, lock.ErrHeld) && try < 20; try++ { // it waits
