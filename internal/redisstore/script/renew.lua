@@ -62,7 +62,10 @@ end
 function renew.semaphore(name, h)
   local s = {name = name, out = h.more}
   local text = call('GET', name)
-  if not text or not is_permits(text) or not call('ZCARD', s.out) then return false end
+  if not text or not is_permits(text) then return false end
+  local out = call('ZCARD', s.out)
+  if (not out or out == 0) and not all_here(s, {s.out}) then return -2 end
+  if not out then return false end
   local now = now_ms()
   local there, missing, first = sem_own(s, h.owner, h.permits, now)
   if #there == 0 or #missing > 0 then return false end

@@ -13,8 +13,8 @@
 local function read_key(r, owner, i) return r.base .. owner .. ':rwlock_timeout:' .. i end
 local function write_key(r, owner) return r.base .. owner .. ':write:lockd_fence' end
 
--- all_here says whether those of some keys of single holds that are not here are nowhere. While the slot moves, both nodes refuse two keys
--- of which they have not got one.
+-- all_here says whether those of some keys of holds that are not here are nowhere. While the slot moves, both nodes refuse two keys of
+-- which they have not got one. Of r it takes the name.
 local function all_here(r, keys)
   keys[#keys + 1] = r.name
   return type(redis.pcall('EXISTS', unpack(keys))) == 'number'
@@ -266,7 +266,7 @@ local function write_check(r, a)
     holder = rw_holder(r)
   end
   local bad = free and not all_here(r, {key}) and on_its_way() or number_misfit(key, 'hold')
-  if free then return bad, {dead = left ~= -2} end
+  if free then return bad, {dead = mode == 'read'} end
   if bad and not string.find(bad.err, 'TRYAGAIN', 1, true) then return bad end
   if a.place > 0 then
     local writer = redis.call('GET', r.writer)

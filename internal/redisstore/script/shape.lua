@@ -61,8 +61,9 @@ local function is_permits(text) return #text <= 11 and string.find(text, '^%-?%d
 
 -- on_its_way is the error of a hold whose key is at another node. It says that nothing was done.
 --
--- The keys of single holds are not among those that a call names, so Redis does not look whether they are there. While a slot of a cluster
--- moves, its keys are at two nodes. The old one then refuses a key that it has not got, and the new one takes it for one that is nowhere.
+-- The keys of single holds are not among those that a call names, nor that of permits if they are renewed, so Redis does not look whether
+-- they are there. While a slot of a cluster moves, its keys are at two nodes. The old one then refuses a key that it has not got, and the new
+-- one takes it for one that is nowhere.
 local function on_its_way() return redis.error_reply('TRYAGAIN a hold of the name is on its way to another node') end
 
 -- number_misfit returns an error reply if a key holds anything but such a number, or may be at another node.

@@ -64,6 +64,7 @@ end
 
 function shorten.semaphore()
   local s = {name = name, out = more, channel = channel}
+  if not all_here(s, {s.out}) then return on_its_way() end
   if not sem_number(s) then return false end
   local there, missing = sem_own(s, owner, permits, now)
   if #there == 0 or #missing > 0 then return false end
