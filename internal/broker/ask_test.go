@@ -55,8 +55,8 @@ func TestASessionThatEndsForgetsItsQuestions(t *testing.T) {
 		c := w.open()
 		slow := make(chan struct{})
 		w.store.on("Look", func(next func() error) error { <-slow; return next() })
-		for range 100 {
-			c.Look(c.id(), "door")
+		for i := range 100 { // looks at one name would share a call
+			c.Look(c.id(), fmt.Sprint("door ", i))
 		}
 		synctest.Wait()
 		c.End(session.ErrBacklog)
