@@ -2,8 +2,8 @@ package client
 
 import "time"
 
-// A session has one timer for the deadlines of all its holds. It may ring early, never late: a deadline that moved later
-// is noticed when it rings. Then only the holds are looked at whose turn it is, however many there are.
+// A session has one timer for the deadlines of all its holds. It may ring early, never late: a deadline that moved
+// later is noticed when it rings. Then only the holds are looked at whose turn it is, however many there are.
 
 // alarm is when a hold is to be looked at.
 type alarm struct {

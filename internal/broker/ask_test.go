@@ -19,8 +19,8 @@ func TestLooksThatWaitForTheStoreAreBounded(t *testing.T) {
 		slow := make(chan struct{})
 		looking := make(chan struct{}, 1000)
 		w.store.on("Look", func(next func() error) error { looking <- struct{}{}; <-slow; return next() })
-		for range 300 {
-			c.Look(c.id(), "door")
+		for i := range 300 { // looks at one name would share a call
+			c.Look(c.id(), fmt.Sprint("door ", i))
 		}
 		c.acquire(request.Acquire{Name: "else"})
 		events := c.events()
@@ -55,8 +55,8 @@ func TestASessionThatEndsForgetsItsQuestions(t *testing.T) {
 		c := w.open()
 		slow := make(chan struct{})
 		w.store.on("Look", func(next func() error) error { <-slow; return next() })
-		for range 100 {
-			c.Look(c.id(), "door")
+		for i := range 100 { // looks at one name would share a call
+			c.Look(c.id(), fmt.Sprint("door ", i))
 		}
 		synctest.Wait()
 		c.End(session.ErrBacklog)

@@ -16,7 +16,7 @@ func TestVeryManyFollowersAreRefusedInPieces(t *testing.T) {
 		const tries = 1000
 		permit := request.Acquire{Name: "job", Kind: lock.Semaphore, Permits: 1, Limit: 1}
 		holder := w.replica().open()
-		t.Cleanup(holder.beats())
+		w.t.Cleanup(holder.beats())
 		holder.acquire(permit)
 		one[session.Granted](holder)
 		first, others := w.alive(), w.alive()

@@ -10,10 +10,6 @@ import (
 // eventBytes is about what an event takes besides its texts.
 const eventBytes = 256
 
-// fewNames is how many names Outbox.unlocked may have to be used again: to clear it costs as much as the most it ever
-// had.
-const fewNames = 64
-
 // Outbox is the ordered, bounded list of events that a session's stream has still to send. Events are never
 // dropped. While there are many the stream must not read requests, see Pressure; what comes without being asked for
 // still has room. A full outbox ends the session. What may be told once instead of often is merged.
@@ -51,11 +47,7 @@ func (o *Outbox) TakeSome(most, bytes int) []Event {
 	defer o.mu.Unlock()
 	if len(o.leaving) == 0 {
 		o.leaving, o.events = o.events, nil
-		if len(o.unlocked) > fewNames {
-			o.unlocked = nil
-		} else {
-			clear(o.unlocked)
-		}
+		clear(o.unlocked)
 		o.ends = 0
 	}
 	n, size := 0, 0

@@ -1,6 +1,9 @@
 package watching
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // recent remembers what was put last.
 type recent[K comparable, V any] struct {
@@ -54,9 +57,7 @@ func (r *recent[K, V]) forgetBefore(t time.Time) {
 	if r.peak <= fewRecent || len(r.values) > r.peak/4 {
 		return
 	}
-	values := make(map[K]V, len(r.values))
-	for k, v := range r.values {
-		values[k] = v
-	}
+	values := make(map[K]V, len(r.values)) // a clone would be as large as the one before
+	maps.Copy(values, r.values)
 	r.values, r.order, r.peak = values, append([]put[K](nil), r.order...), len(values)
 }

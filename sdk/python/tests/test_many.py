@@ -1,4 +1,4 @@
-"""What one client with very many locks does: what ends one of them, or goes on with all, looks at no other one for it."""
+"""What one client with very many locks does: what ends one of them, or goes on with all, looks at no others for it."""
 
 from __future__ import annotations
 
