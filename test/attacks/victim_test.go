@@ -249,7 +249,7 @@ func (v *victim) suffer(t *testing.T) {
 	v.unharmed(t, valid)
 }
 
-// measured says whether the speed counts. It does in `make test-attacks`; in both tiers other packages' tests run beside
+// measured says whether the speed counts. It does in `make test-attacks`; in both tiers other packages are tested beside
 // this one, and attacks are short.
 func measured() bool { return *long >= 10*time.Second }
 

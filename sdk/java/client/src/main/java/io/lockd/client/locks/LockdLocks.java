@@ -14,8 +14,9 @@ import java.util.stream.Collectors;
  * changes its imports. Objects of the same name are the same lock.
  * <p>
  * What cannot be as in one process: a lock can be lost. From then on {@code isHeldByCurrentThread} is false and
- * {@code getHoldCount} is 0; a nested lock throws {@link io.lockd.client.LockLostException}; {@code unlock} throws
- * {@link IllegalMonitorStateException} with that as its cause, once for all holds of the thread. A handle
+ * {@code getHoldCount} is 0; a nested lock throws {@link io.lockd.client.LockLostException}, unless the thread was told
+ * by one of these: then it asks for the lock anew; {@code unlock} throws {@link IllegalMonitorStateException} with that
+ * as its cause, once for all holds of the thread. A handle
  * ({@link LockdClient#lock}) tells the loss at once. A thread that ends without unlock keeps the lock until the client
  * is closed. {@code tryLock} does not go before those who wait. Other failures are
  * {@link io.lockd.client.LockdException}s, as of handles.

@@ -21,6 +21,8 @@ abstract class ThreadOwned<H> implements RLock {
         private final Object held;
         private int count = 1;
         private boolean renewed;
+        /** The thread asked, and was told that it does not hold the lock any more. */
+        private boolean told;
 
         private Entry(Object held, boolean renewed) {
             this.held = held;
@@ -73,10 +75,24 @@ abstract class ThreadOwned<H> implements RLock {
         }
     }
 
+    /** What this thread holds, null if it does not, or not any more: which it knows from now on. */
+    private Entry tell() {
+        Entry e = entry();
+        if (e != null && mine() == null) {
+            e.told = true;
+            return null;
+        }
+        return e;
+    }
+
     /** Holds once more what this thread holds, and says whether it did. A lease is only made longer. */
     private boolean again(long lease, TimeUnit unit) {
         Entry e = entry();
         if (e == null) {
+            return false;
+        }
+        if (e.told) { // a job that ends as Redisson's users write it, "if (isHeldByCurrentThread()) unlock()", leaves it
+            locks.entries.remove(key());
             return false;
         }
         check(held(e));
@@ -191,12 +207,13 @@ abstract class ThreadOwned<H> implements RLock {
 
     @Override
     public boolean isHeldByCurrentThread() {
-        return mine() != null;
+        return tell() != null;
     }
 
     @Override
     public int getHoldCount() {
-        return mine() == null ? 0 : entry().count;
+        Entry e = tell();
+        return e == null ? 0 : e.count;
     }
 
     @Override

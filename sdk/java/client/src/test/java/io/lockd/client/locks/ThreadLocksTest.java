@@ -13,6 +13,7 @@ import io.lockd.client.LockdClient;
 import io.lockd.client.LockdException;
 import io.lockd.client.testing.LockdForTests;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.FutureTask;
@@ -170,14 +171,35 @@ class ThreadLocksTest {
             lock.unlock();
             return null;
         });
+        assertThrows(LockLostException.class, lock::lock);
+        assertThrows(LockLostException.class, lock::tryLock);
         assertFalse(lock.isHeldByCurrentThread());
         assertEquals(0, lock.getHoldCount());
-        assertThrows(LockLostException.class, lock::lock);
         assertInstanceOf(LockLostException.class, assertThrows(IllegalMonitorStateException.class, lock::unlock)
             .getCause());
         assertEquals(-2, lock.remainTimeToLive());
         lock.lock();
         lock.unlock();
+    }
+
+    @Test
+    void aThreadThatWasToldOfALossLocksAnew() throws Exception {
+        RLock lock = locks.getLock("told");
+        Callable<Boolean> told = () -> lock.isHeldByCurrentThread();
+        Callable<Boolean> counted = () -> lock.getHoldCount() > 0;
+        for (Callable<Boolean> asks : List.of(told, counted)) {
+            lock.lock();
+            lock.lock();
+            assertTrue(asks.call());
+            elsewhere(() -> lock.forceUnlock());
+            while (asks.call()) {
+                Thread.sleep(5);
+            }
+            assertTrue(lock.tryLock()); // a thread of a pool has its next job
+            assertEquals(1, lock.getHoldCount());
+            lock.unlock();
+            assertThrows(IllegalMonitorStateException.class, lock::unlock);
+        }
     }
 
     @Test
