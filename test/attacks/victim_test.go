@@ -249,8 +249,8 @@ func (v *victim) suffer(t *testing.T) {
 	v.unharmed(t, valid)
 }
 
-// measured says whether the speed counts. It does in `make test-attacks`; in both tiers other packages are tested beside
-// this one, and attacks are short.
+// measured says whether the speed counts. It does in `make test-attacks`; in both tiers attacks are short, and other
+// packages' tests run beside this one.
 func measured() bool { return *long >= 10*time.Second }
 
 // sideBySide has attacks that are not measured last at the same time.
