@@ -29,7 +29,9 @@ func (c *Client) held(deadlines []int) (*session, []*Lock) {
 
 // pass has the clock show so many seconds after the Client was made, and half a second, and the alarm ring.
 func (s *session) pass(seconds int) {
+	s.mu.Lock() // the alarm may ring itself
 	s.client.base = time.Now().Add(-time.Duration(seconds)*time.Second - time.Second/2)
+	s.mu.Unlock()
 	s.ring()
 	s.alarm.Stop()
 }
