@@ -12,26 +12,27 @@ import (
 	"github.com/lockd-io/lockd/internal/benchtest"
 )
 
-// held is a session that holds locks of fixed times, whose deadlines are so many seconds after it began.
+// at is a moment long after a Client was made, so that no alarm rings by itself.
+func at(minute int) instant { return instant(time.Hour + time.Duration(minute)*time.Minute) }
+
+// held is a session that holds locks of fixed times, with a deadline for each.
 func (c *Client) held(deadlines []int) (*session, []*Lock) {
 	s := c.newSession()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var locks []*Lock
-	for i, seconds := range deadlines {
+	for i, minute := range deadlines {
 		h := &lockdv1.Hold{Name: fmt.Sprintf("name-%06d", i), Kind: lockdv1.LockKind(Exclusive), Holder: "#1", Fence: 1}
 		l := s.newLock(context.Background(), h)
-		s.addLocked(l, validity{deadline: instant(time.Duration(seconds) * time.Second)}, 0, false)
+		s.addLocked(l, validity{deadline: at(minute)}, 0, false)
 		locks = append(locks, l)
 	}
 	return s, locks
 }
 
-// pass has the clock show so many seconds after the Client was made, and half a second, and the alarm ring.
-func (s *session) pass(seconds int) {
-	s.mu.Lock() // the alarm may ring itself
-	s.client.base = time.Now().Add(-time.Duration(seconds)*time.Second - time.Second/2)
-	s.mu.Unlock()
+// pass has the clock show half a minute more than at, and the alarm ring.
+func (s *session) pass(minute int) {
+	s.client.base = time.Now().Add(-time.Duration(at(minute)) - time.Minute/2)
 	s.ring()
 	s.alarm.Stop()
 }
@@ -70,7 +71,7 @@ func TestEachLeaseEndsAtItsOwnDeadline(t *testing.T) {
 	s, locks := dialled(t).held(rng.Perm(n))
 	s.alarm.Stop()
 	for i, l := range locks {
-		h, to := l.hold, instant(time.Duration(rng.IntN(2*n))*time.Second)
+		h, to := l.hold, at(rng.IntN(2*n))
 		switch i % 4 {
 		case 0:
 			s.removeLocked(l)
@@ -81,12 +82,12 @@ func TestEachLeaseEndsAtItsOwnDeadline(t *testing.T) {
 			s.alarmLocked(h)
 		}
 	}
-	for second := range 2 * n {
-		s.pass(second)
+	for minute := range 2 * n {
+		s.pass(minute)
 		for i, l := range locks {
-			want := i%4 != 0 && l.hold.end() > instant(time.Duration(second)*time.Second)
+			want := i%4 != 0 && l.hold.end() > at(minute)
 			if held := slices.Contains(l.hold.locks, l); held != want {
-				t.Fatalf("after %d s lock %d with the deadline %v is held: %t", second, i, time.Duration(l.hold.end()), held)
+				t.Fatalf("at %d lock %d with the deadline %v is held: %t", minute, i, time.Duration(l.hold.end()), held)
 			}
 		}
 	}
@@ -97,7 +98,7 @@ func TestNothingIsLeftOfLocksThatAreUnlocked(t *testing.T) {
 	s, _ := dialled(t).held([]int{1000})
 	for i := range 10_000 {
 		l := s.newLock(context.Background(), &lockdv1.Hold{Name: fmt.Sprint(i), Fence: 1})
-		s.addLocked(l, validity{deadline: instant(time.Duration(2000+i) * time.Second)}, 0, false)
+		s.addLocked(l, validity{deadline: at(2000 + i)}, 0, false)
 		s.removeLocked(l)
 		if len(s.alarms) > 2*fewAlarms {
 			t.Fatalf("there are %d alarms for one lock", len(s.alarms))
