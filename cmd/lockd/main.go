@@ -52,7 +52,7 @@ func run(args []string) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once
-	lockd, err := app.New(cfg, app.NewLogger(cfg.Log, os.Stderr))
+	lockd, err := app.New(cfg, app.NewLogger(cfg, os.Stderr))
 	if err == nil {
 		err = lockd.Run(ctx)
 	}

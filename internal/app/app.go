@@ -28,10 +28,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/address"
 	"github.com/lockd-io/lockd/internal/agreement"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/endpoint"
 	"github.com/lockd-io/lockd/internal/grpcapi"
 	"github.com/lockd-io/lockd/internal/observe"
 	"github.com/lockd-io/lockd/internal/security"
@@ -50,9 +50,9 @@ type App struct {
 	web       *http.Server         // nil if nobody listens there
 	console   *http.Server         // nil if nobody listens there
 	agreement *agreement.Agreement // nil if the store is not shared
-	// Of atOps and so on; nil where nobody listens.
-	listeners [addresses]net.Listener
-	expires   [addresses]func() time.Time // when their certificates do; nil without TLS
+	// Of endpoint.Ops and so on; nil where nobody listens.
+	listeners [endpoint.Count]net.Listener
+	expires   [endpoint.Count]func() time.Time // when their certificates do; nil without TLS
 
 	stopping atomic.Bool
 	failed   chan error     // the first part that ended by itself
@@ -77,21 +77,21 @@ func New(cfg config.Config, log *zap.Logger) (*App, error) {
 }
 
 // Addr is where clients connect.
-func (a *App) Addr() string { return a.addr(atClients) }
+func (a *App) Addr() string { return a.addr(endpoint.Clients) }
 
 // OpsAddr is where metrics and probes are, "" if nowhere.
-func (a *App) OpsAddr() string { return a.addr(atOps) }
+func (a *App) OpsAddr() string { return a.addr(endpoint.Ops) }
 
 // AdminAddr is where operators connect, "" if nowhere.
-func (a *App) AdminAddr() string { return a.addr(atAdmin) }
+func (a *App) AdminAddr() string { return a.addr(endpoint.Admin) }
 
 // HTTPAddr is where clients connect by HTTP, "" if nowhere.
-func (a *App) HTTPAddr() string { return a.addr(atHTTP) }
+func (a *App) HTTPAddr() string { return a.addr(endpoint.HTTP) }
 
 // ConsoleURL is where the console is, "" if nowhere.
 func (a *App) ConsoleURL() string {
-	switch at := a.addr(atConsole); {
-	case at == "" || strings.HasPrefix(at, address.Socket):
+	switch at := a.addr(endpoint.Console); {
+	case at == "" || strings.HasPrefix(at, endpoint.Socket):
 		return at
 	case a.cfg.ConsoleTLS.Enabled():
 		return "https://" + at + a.cfg.Console.Path + "/"
@@ -106,7 +106,7 @@ func (a *App) addr(i int) string {
 	}
 	addr := a.listeners[i].Addr()
 	if addr.Network() == "unix" {
-		return address.Socket + addr.String()
+		return endpoint.Socket + addr.String()
 	}
 	return addr.String()
 }
@@ -115,16 +115,16 @@ func (a *App) addr(i int) string {
 func (a *App) Run(ctx context.Context) error {
 	tuneGC(a.broker.HistoryBytes)
 	if a.ops != nil {
-		a.serve("ops", func() error { return a.ops.Serve(a.listeners[atOps]) })
+		a.serve("ops", func() error { return a.ops.Serve(a.listeners[endpoint.Ops]) })
 	}
-	a.serve("grpc", func() error { return a.api.Serve(a.listeners[atClients]) })
-	if l := a.listeners[atAdmin]; l != nil {
+	a.serve("grpc", func() error { return a.api.Serve(a.listeners[endpoint.Clients]) })
+	if l := a.listeners[endpoint.Admin]; l != nil {
 		a.serve("operators", func() error { return a.api.ServeAdmin(l) })
 	}
-	if l := a.listeners[atHTTP]; l != nil {
+	if l := a.listeners[endpoint.HTTP]; l != nil {
 		a.serve("http", func() error { return a.web.Serve(l) })
 	}
-	if l := a.listeners[atConsole]; l != nil {
+	if l := a.listeners[endpoint.Console]; l != nil {
 		a.serve("console", func() error { return a.console.Serve(l) })
 	}
 	a.log.Info("lockd serves", zap.String(observe.KeyListen, a.Addr()), zap.String(observe.KeyOpsListen, a.OpsAddr()),

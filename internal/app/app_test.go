@@ -22,6 +22,7 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/endpoint"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/internal/secret"
 	"github.com/lockd-io/lockd/internal/topology"
@@ -211,7 +212,7 @@ func TestNewLeavesNothingBehindAfterAnError(t *testing.T) {
 func TestRunEndsWhenAServerFails(t *testing.T) {
 	a, err := New(testConfig(), zap.NewNop())
 	must(t, err)
-	_ = a.listeners[atOps].Close()
+	_ = a.listeners[endpoint.Ops].Close()
 	if err := a.Run(t.Context()); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("got %v, want %v", err, net.ErrClosed)
 	}

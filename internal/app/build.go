@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/endpoint"
 	"github.com/lockd-io/lockd/internal/gate"
 	"github.com/lockd-io/lockd/internal/grpcapi"
 	"github.com/lockd-io/lockd/internal/httpapi"
@@ -59,7 +60,7 @@ func (a *App) build() error {
 	a.review()
 
 	api := grpcConfig(a.cfg)
-	api.TLS, api.AdminTLS, api.Guard = secure[atClients], secure[atAdmin], a.guard
+	api.TLS, api.AdminTLS, api.Guard = secure[endpoint.Clients], secure[endpoint.Admin], a.guard
 	if traces != nil {
 		api.Spans = traces
 	}
@@ -84,11 +85,11 @@ func (a *App) build() error {
 
 // offerHTTP makes the server for clients that come by HTTP, if they may. It is stopped right before that of gRPC.
 func (a *App) offerHTTP() error {
-	if a.listeners[atHTTP] == nil {
+	if a.listeners[endpoint.HTTP] == nil {
 		return nil
 	}
 	calls := a.api.Local()
-	handler, err := httpapi.New(calls, a.broker.Limits(), isLoopback(a.listeners[atHTTP].Addr()))
+	handler, err := httpapi.New(calls, a.broker.Limits(), isLoopback(a.listeners[endpoint.HTTP].Addr()))
 	if err != nil {
 		return fmt.Errorf("offer HTTP: %w", err)
 	}
@@ -113,7 +114,7 @@ func (a *App) stopWeb(name string, s *http.Server, end func()) {
 func (a *App) review() { a.broker.Review(a.guard.EndsHolds(), a.guard.Allowances()) }
 
 // bind reads all certificates and opens the listeners. The gRPC server closes its own, unless it never came to serve.
-func (a *App) bind() (secure [addresses]*tls.Config, err error) {
+func (a *App) bind() (secure [endpoint.Count]*tls.Config, err error) {
 	all := endpoints(a.cfg)
 	for i, e := range all {
 		if secure[i], a.expires[i], err = e.load(a.log, a.reg); err != nil {
@@ -127,17 +128,17 @@ func (a *App) bind() (secure [addresses]*tls.Config, err error) {
 			return secure, err
 		case l == nil:
 			continue
-		case i == atOps:
+		case i == endpoint.Ops:
 			if secure[i] != nil {
 				l = tls.NewListener(l, secure[i])
 			}
 			a.ops = newOpsServer(opsHandler(a.cfg.Ops.Pprof, a.ready, a.reg), a.log)
 			a.cleanups.add("ops", closeTimeout, a.stopOps)
 		default:
-			if (i == atHTTP || i == atConsole) && secure[i] != nil {
+			if (i == endpoint.HTTP || i == endpoint.Console) && secure[i] != nil {
 				l = tls.NewListener(l, web.TLS(secure[i]))
 			}
-			a.cleanups.add(e.key, closeTimeout, func(context.Context) error { _ = l.Close(); return nil })
+			a.cleanups.add(e.Key, closeTimeout, func(context.Context) error { _ = l.Close(); return nil })
 		}
 		a.listeners[i] = l
 	}

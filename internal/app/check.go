@@ -18,11 +18,11 @@ import (
 func Check(cfg config.Config) error {
 	var errs []error
 	for _, e := range endpoints(cfg) {
-		if !e.tls.Enabled() {
+		if !e.TLS.Enabled() {
 			continue
 		}
-		if _, err := certs.New(e.tls, zap.NewNop()); err != nil {
-			errs = append(errs, fmt.Errorf("%s.%w", e.section, err))
+		if _, err := certs.New(e.TLS, zap.NewNop()); err != nil {
+			errs = append(errs, fmt.Errorf("%s.%w", e.Section, err))
 		}
 	}
 	if file := string(cfg.Console.KeyFile); file != "" && cfg.ConsoleListen != "" {

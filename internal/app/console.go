@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lockd-io/lockd/internal/console"
+	"github.com/lockd-io/lockd/internal/endpoint"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/web"
 )
@@ -12,7 +13,7 @@ import (
 // offerConsole makes the server of pages for people, if they are to be anywhere. They ask what clients ask, so it is
 // made after that, and stopped before.
 func (a *App) offerConsole(examine func(context.Context) []lock.Finding) error {
-	l := a.listeners[atConsole]
+	l := a.listeners[endpoint.Console]
 	if l == nil {
 		return nil
 	}

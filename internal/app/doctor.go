@@ -149,7 +149,7 @@ func (a *App) examineCertificates(now time.Time) (found []lock.Finding) {
 		until := a.expires[i]()
 		f := lock.Finding{
 			Severity: lock.SeverityOK, Check: "CERTIFICATE",
-			Detail: fmt.Sprintf("that of %s expires at %s", e.key, until.Format(time.RFC3339)),
+			Detail: fmt.Sprintf("that of %s expires at %s", e.Key, until.Format(time.RFC3339)),
 		}
 		if until.Sub(now) < fewDays {
 			f.Severity, f.Remedy = lock.SeverityWarning, "write a new one to its files; lockd reads them again"

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/endpoint"
 )
 
 // dialFrom connects from an address of this machine.
@@ -158,7 +159,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	}
 	answered(waits("0s"))
 	waiting := waits("60s") // the oldest but one of an address that will have many
-	all := a.listeners[atHTTP].(*listener)
+	all := a.listeners[endpoint.HTTP].(*listener)
 	all.mu.Lock()
 	all.capacity.all, all.each = 40, 20
 	all.mu.Unlock()

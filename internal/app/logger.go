@@ -10,8 +10,8 @@ import (
 )
 
 // NewLogger logs to a file, usually os.Stderr, in the form of a valid configuration.
-func NewLogger(cfg config.Log, to *os.File) *zap.Logger {
-	level, err := zapcore.ParseLevel(cfg.Level)
+func NewLogger(cfg config.Config, to *os.File) *zap.Logger {
+	level, err := zapcore.ParseLevel(cfg.Log.Level)
 	if err != nil {
 		level = zapcore.InfoLevel
 	}
@@ -20,7 +20,7 @@ func NewLogger(cfg config.Log, to *os.File) *zap.Logger {
 	enc.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	enc.EncodeDuration = zapcore.StringDurationEncoder
 	form := zapcore.NewJSONEncoder(enc)
-	if cfg.Format == "console" || cfg.Format == "auto" && isTerminal(to) {
+	if cfg.Log.Format == "console" || cfg.Log.Format == "auto" && isTerminal(to) {
 		enc.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
 		enc.EncodeLevel = zapcore.CapitalColorLevelEncoder
 		form = zapcore.NewConsoleEncoder(enc)

@@ -17,11 +17,13 @@ import (
 )
 
 // logged is what a logger of this form writes.
-func logged(t *testing.T, cfg config.Log, write func(log *zap.Logger)) string {
+func logged(t *testing.T, level, format string, write func(log *zap.Logger)) string {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	must(t, err)
 	defer func() { _ = f.Close() }()
+	cfg := config.Default()
+	cfg.Log.Level, cfg.Log.Format = level, format
 	write(NewLogger(cfg, f))
 	return textOf(t, f.Name())
 }
@@ -33,7 +35,7 @@ func hiddenAndShown(log *zap.Logger) {
 }
 
 func TestALogThatIsNoTerminalIsJSON(t *testing.T) {
-	text := logged(t, config.Log{Level: "info", Format: "auto"}, hiddenAndShown)
+	text := logged(t, "info", "auto", hiddenAndShown)
 	var line struct{ Level, Time, Msg, Took string }
 	if err := json.Unmarshal([]byte(text), &line); err != nil {
 		t.Fatalf("%q: %v", text, err)
@@ -45,7 +47,7 @@ func TestALogThatIsNoTerminalIsJSON(t *testing.T) {
 }
 
 func TestALogForEyes(t *testing.T) {
-	text := logged(t, config.Log{Level: "debug", Format: "console"}, hiddenAndShown)
+	text := logged(t, "debug", "console", hiddenAndShown)
 	if strings.HasPrefix(text, "{") || !strings.Contains(text, "hidden") || !strings.Contains(text, "shown") {
 		t.Errorf("got %q", text)
 	}
@@ -58,7 +60,7 @@ const nasty = "job\n{\"level\":\"error\"}\r\x1b]0;title\x07\x1b[31m\u009b2J\x7f\
 func TestNoTextOfAClientReachesATerminalRaw(t *testing.T) {
 	for _, format := range []string{"json", "console"} {
 		t.Run(format, func(t *testing.T) {
-			text := logged(t, config.Log{Level: "debug", Format: format}, func(log *zap.Logger) {
+			text := logged(t, "debug", format, func(log *zap.Logger) {
 				log = log.With(zap.String(observe.KeyPeer, nasty))
 				log.Debug("granted", zap.String(observe.KeyName, nasty), zap.Strings(observe.KeyNames, []string{nasty}),
 					zap.NamedError(observe.KeyCause, errors.New(nasty)), zap.String(observe.KeyAnnotation, nasty))

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/endpoint"
 )
 
 // newOpsServer is the HTTP server for operators.
@@ -29,8 +31,8 @@ func newOpsServer(h http.Handler, log *zap.Logger) *http.Server {
 
 // stopOps lets requests end, and cuts those that do not in time.
 func (a *App) stopOps(ctx context.Context) error {
-	err := a.ops.Shutdown(ctx)     // closes the listener if it serves
-	_ = a.listeners[atOps].Close() // for when it never came to serve
+	err := a.ops.Shutdown(ctx)            // closes the listener if it serves
+	_ = a.listeners[endpoint.Ops].Close() // for when it never came to serve
 	if err != nil {
 		return errors.Join(err, a.ops.Close())
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/endpoint"
 )
 
 // Somebody who reads the metrics again and again, over many connections, takes no more of the processors than so many
@@ -61,7 +63,7 @@ func TestTheOpsServerStopsWithoutAnErrorWhetherItServesOrNot(t *testing.T) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		must(t, err)
 		a := &App{ops: newOpsServer(http.NotFoundHandler(), zap.NewNop())}
-		a.listeners[atOps] = l
+		a.listeners[endpoint.Ops] = l
 		served := make(chan error, 1)
 		if i%2 == 0 {
 			go func() { served <- a.ops.Serve(l) }()

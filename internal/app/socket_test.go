@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/client"
-	"github.com/lockd-io/lockd/internal/address"
+	"github.com/lockd-io/lockd/internal/endpoint"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/internal/topology"
 )
@@ -26,7 +26,7 @@ func TestUnixSockets(t *testing.T) {
 	must(t, left.Close())
 
 	cfg := testConfig()
-	cfg.Listen, cfg.AdminListen = address.Socket+at("clients"), address.Socket+at("operators")
+	cfg.Listen, cfg.AdminListen = endpoint.Socket+at("clients"), endpoint.Socket+at("operators")
 	cfg.Store.Kind, cfg.Redis.Addr = topology.Standalone, "unix://"+at("redis")
 	a, stop := start(t, cfg)
 	if a.Addr() != cfg.Listen || a.AdminAddr() != cfg.AdminListen {
@@ -56,7 +56,7 @@ func TestAFileIsNoSocketThatWasLeft(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	must(t, os.WriteFile(path, []byte("x"), 0o600))
 	cfg := testConfig()
-	cfg.Listen = address.Socket + path
+	cfg.Listen = endpoint.Socket + path
 	if a, err := New(cfg, zap.NewNop()); err == nil {
 		t.Error("it listens at a file")
 		_ = a.close()

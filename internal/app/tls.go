@@ -14,58 +14,44 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/address"
 	"github.com/lockd-io/lockd/internal/certs"
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/endpoint"
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
-// endpoint is one of our addresses.
-type endpoint struct {
-	key      string // "listen"
-	section  string // "listen_tls"
-	addr     string // empty: nowhere
-	tls      certs.Files
+// served is an endpoint with the connections that it may have.
+type served struct {
+	endpoint.Endpoint
 	capacity capacity
 }
 
-// The addresses of lockd, in the order in which they are opened: that of probes is the first to open and the last to
-// close.
-const (
-	atOps = iota
-	atAdmin
-	atClients
-	atHTTP
-	atConsole
-	addresses // how many there are
-)
-
-// endpoints are those for probes, for operators and for clients.
-func endpoints(c config.Config) [addresses]endpoint {
+// endpoints are where lockd listens.
+func endpoints(c config.Config) (all [endpoint.Count]served) {
 	few := capacity{all: fewConnections, each: fewOfOneAddress, makesRoom: true}
 	files := openFiles()
 	byHTTP := capacityForHTTP(c, files)
 	if c.HTTPListen != "" {
 		files = max(0, files-byHTTP.all)
 	}
-	return [...]endpoint{
-		atOps:     {"ops_listen", "ops_tls", c.OpsListen, c.OpsTLS, few},
-		atAdmin:   {"admin_listen", "admin_tls", c.AdminListen, c.AdminTLS, few},
-		atClients: {"listen", "listen_tls", c.Listen, c.ListenTLS, capacityForClients(c, files)},
-		atHTTP:    {"http_listen", "listen_tls", c.HTTPListen, c.ListenTLS, byHTTP},
-		atConsole: {"console_listen", "console_tls", c.ConsoleListen, c.ConsoleTLS, capacityForConsole},
+	capacities := [endpoint.Count]capacity{
+		few, few, endpoint.Clients: capacityForClients(c, files), endpoint.HTTP: byHTTP, endpoint.Console: capacityForConsole,
 	}
+	for i, e := range c.Endpoints() {
+		all[i] = served{e, capacities[i]}
+	}
+	return all
 }
 
 // load reads the certificate of an address, and shows when it expires. Both are nil without TLS.
-func (e endpoint) load(log *zap.Logger, reg prometheus.Registerer) (
+func (e served) load(log *zap.Logger, reg prometheus.Registerer) (
 	out *tls.Config, until func() time.Time, err error,
 ) {
 	expires := func() float64 { return 0 }
-	if e.tls.Enabled() && e.addr != "" {
-		server, err := certs.New(e.tls, log.Named("tls").With(zap.String(observe.KeyEndpoint, e.key)))
+	if e.TLS.Enabled() && e.Addr != "" {
+		server, err := certs.New(e.TLS, log.Named("tls").With(zap.String(observe.KeyEndpoint, e.Key)))
 		if err != nil {
-			return nil, nil, fmt.Errorf("%w: %s.%w", ErrConfig, e.section, err)
+			return nil, nil, fmt.Errorf("%w: %s.%w", ErrConfig, e.Section, err)
 		}
 		until = server.Expires
 		expires = func() float64 { return float64(server.Expires().Unix()) }
@@ -74,26 +60,26 @@ func (e endpoint) load(log *zap.Logger, reg prometheus.Registerer) (
 	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "lockd", Name: "tls_certificate_expiry_timestamp_seconds",
 		Help:        "When the certificate of an address expires, in seconds since 1970; 0 without TLS.",
-		ConstLabels: prometheus.Labels{"endpoint": e.key},
+		ConstLabels: prometheus.Labels{"endpoint": e.Key},
 	}, expires))
 	return out, until, nil
 }
 
 // listen opens an address; nil if there is none.
-func (e endpoint) listen(log *zap.Logger, reg prometheus.Registerer) (net.Listener, error) {
-	if e.addr == "" {
+func (e served) listen(log *zap.Logger, reg prometheus.Registerer) (net.Listener, error) {
+	if e.Addr == "" {
 		return nil, nil
 	}
-	network, addr := "tcp", e.addr
-	if path, isSocket := strings.CutPrefix(e.addr, address.Socket); isSocket {
+	network, addr := "tcp", e.Addr
+	if path, isSocket := strings.CutPrefix(e.Addr, endpoint.Socket); isSocket {
 		network, addr = "unix", path
 		removeAbandoned(path)
 	}
 	l, err := new(net.ListenConfig).Listen(context.Background(), network, addr)
 	if err != nil {
-		return nil, fmt.Errorf("bind %s: %w", e.key, err)
+		return nil, fmt.Errorf("bind %s: %w", e.Key, err)
 	}
-	return bounded(e.key, l, e.capacity, log, reg), nil
+	return bounded(e.Key, l, e.capacity, log, reg), nil
 }
 
 // removeAbandoned removes a socket on which nobody listens any more, as its process was killed. Files of other kinds
@@ -115,8 +101,9 @@ func removeAbandoned(path string) {
 func (a *App) warnOfClearText() {
 	var open []string
 	for i, e := range endpoints(a.cfg) {
-		if l := a.listeners[i]; l != nil && !e.tls.Enabled() && !isLoopback(l.Addr()) && (i != atOps || a.cfg.Ops.Pprof) {
-			open = append(open, e.key)
+		l, harmless := a.listeners[i], i == endpoint.Ops && !a.cfg.Ops.Pprof
+		if l != nil && !harmless && !e.TLS.Enabled() && !isLoopback(l.Addr()) {
+			open = append(open, e.Key)
 		}
 	}
 	if len(open) > 0 {
@@ -128,9 +115,9 @@ func (a *App) warnOfClearText() {
 // warnOfNoIdentities says loudly where others may do everything, because nobody asks who they are.
 func (a *App) warnOfNoIdentities() {
 	var open []string
-	for _, i := range []int{atAdmin, atClients, atHTTP} {
+	for _, i := range []int{endpoint.Admin, endpoint.Clients, endpoint.HTTP} {
 		if l := a.listeners[i]; l != nil && a.guard == nil && !isLoopback(l.Addr()) {
-			open = append(open, endpoints(a.cfg)[i].key)
+			open = append(open, endpoints(a.cfg)[i].Key)
 		}
 	}
 	if len(open) > 0 {

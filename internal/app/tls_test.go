@@ -20,6 +20,7 @@ import (
 	"github.com/lockd-io/lockd/internal/certs"
 	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/endpoint"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/secret"
 	"github.com/lockd-io/lockd/internal/security"
@@ -248,7 +249,7 @@ func TestClearTextOnANetworkIsSaidLoudly(t *testing.T) {
 	} {
 		core, log := observer.New(zapcore.WarnLevel)
 		a := &App{cfg: config.Default(), log: zap.New(core)}
-		a.listeners = [addresses]net.Listener{row.ops, row.admin, row.clients}
+		a.listeners = [endpoint.Count]net.Listener{row.ops, row.admin, row.clients}
 		row.edit(&a.cfg)
 		a.warnOfClearText()
 		lines := log.TakeAll()
@@ -270,7 +271,7 @@ func TestThatNobodyIsAskedWhoHeIsIsSaidLoudly(t *testing.T) {
 	} {
 		core, log := observer.New(zapcore.WarnLevel)
 		a := &App{cfg: config.Default(), log: zap.New(core)}
-		a.listeners = [addresses]net.Listener{row.ops, row.admin, row.clients}
+		a.listeners = [endpoint.Count]net.Listener{row.ops, row.admin, row.clients}
 		a.guard = row.guard
 		a.warnOfNoIdentities()
 		lines := log.FilterMessageSnippet("NO IDENTITIES").TakeAll()

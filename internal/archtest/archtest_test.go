@@ -44,6 +44,10 @@ var reach = []struct {
 	{"internal/gate", everybody, "", "waiting does not depend on what is waited for"},
 	{"internal/secret", everybody, "", "hiding does not depend on what is hidden"},
 	{"internal/address", everybody, "lock", "an address does not depend on what is there"},
+	{
+		"internal/endpoint", everybody, "lock address certs observe secret",
+		"where lockd listens does not depend on who comes",
+	},
 	{"internal/topology", everybody, "lock address secret", "where a store is does not depend on who connects to it"},
 	{"internal/certs", everybody, "observe secret", "certificates do not depend on what is said over them"},
 	{
@@ -139,7 +143,7 @@ var reach = []struct {
 	{
 		"internal/config",
 		[]string{grpc, redis, module},
-		"limits lock address certs observe secret topology", // each owns a section or reads its values
+		"limits lock address certs endpoint observe secret topology", // each owns a section or reads its values
 		"configuration describes values and builds nothing",
 	},
 	{"client", []string{redis, yaml, module + "/internal"}, "", "a user of the SDK compiles all that it reaches"},

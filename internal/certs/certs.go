@@ -56,6 +56,15 @@ type Files struct {
 // Enabled says whether TLS is spoken.
 func (f Files) Enabled() bool { return f.CertFile != "" }
 
+// Check tells what is wrong with a section of the configuration that has them.
+func (f Files) Check(section string, unless func(ok bool, format string, args ...any)) {
+	asks := f.ClientCerts != None
+	unless((f.CertFile == "") == (f.KeyFile == ""), "%[1]s.cert_file: and %[1]s.key_file need each other", section)
+	unless(!asks || f.Enabled(), "%[1]s.client_certs: is %[2]q, but there is no %[1]s.cert_file", section, f.ClientCerts)
+	unless(asks == (f.ClientCAFile != ""),
+		"%[1]s.client_ca_file: is needed when %[1]s.client_certs is optional or required, and only then", section)
+}
+
 func (f Files) minVersion() uint16 {
 	if f.MinVersion == "1.2" {
 		return tls.VersionTLS12

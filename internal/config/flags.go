@@ -61,20 +61,18 @@ func newFlags(a *Args) *pflag.FlagSet {
 		fs.String(name, k.tag.Get("default"), "the "+strings.NewReplacer("<", "`", ">", "`").Replace(usage))
 		_ = a.layers.BindPFlag(k.name, fs.Lookup(name)) // fails for no flag only
 	}
-	fs.Func("redis", "keep leases in the Redis at this `address`: HOST:PORT, redis://…, rediss://…,\n"+
-		"unix:///PATH, sentinel://MASTER@HOST:PORT,HOST:PORT,… or cluster://HOST:PORT,HOST:PORT,…",
-		func(at string) error {
-			for name, text := range topology.Keys(at) {
+	from := func(keys func(string) map[string]string) func(string) error {
+		return func(servers string) error {
+			for name, text := range keys(servers) {
 				a.layers.Set(name, text)
 			}
 			return nil
-		})
+		}
+	}
+	fs.Func("redis", "keep leases in the Redis at this `address`: HOST:PORT, redis://…, rediss://…,\n"+
+		"unix:///PATH, sentinel://MASTER@HOST:PORT,HOST:PORT,… or cluster://HOST:PORT,HOST:PORT,…", from(topology.Keys))
 	fs.Func("redlock", "keep leases in a majority of these `masters`: HOST:PORT,HOST:PORT,HOST:PORT,…",
-		func(members string) error {
-			a.layers.Set("store.kind", topology.Redlock)
-			a.layers.Set("redlock.members", members)
-			return nil
-		})
+		from(topology.MajorityKeys))
 	fs.StringVar(&a.File, "config", "", "read this `file`")
 	fs.StringVar(&a.File, "check-config", "", "validate this `file` and exit")
 	fs.BoolVar(&a.Version, "version", false, "print the version and exit")

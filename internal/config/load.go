@@ -14,14 +14,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Load builds the Config from, lowest first, the defaults, the file that args name, LOCKD_ variables and args. Its
-// error joins everything that is wrong.
-func Load(args Args) (Config, error) {
-	c, found := read(args)
-	c.validate(&found)
-	return c, errors.Join(found...)
-}
-
 // layers are viper's, and what is wrong with them. A value is a node of the file, or a text of another layer.
 type layers struct {
 	*viper.Viper
@@ -29,8 +21,9 @@ type layers struct {
 	names, variables []string // of keys; names are those of sections, too
 }
 
-// read is what is given, and what is wrong with it. What cannot be read has its default.
-func read(args Args) (Config, problems) {
+// Load builds the Config from, lowest first, the defaults, the file that args name, LOCKD_ variables and args. What
+// cannot be read has its default. The error joins everything that is wrong.
+func Load(args Args) (Config, error) {
 	c := Default()
 	l := layers{Viper: args.layers}
 	for _, k := range keysOf(&c) {
@@ -51,7 +44,8 @@ func read(args Args) (Config, problems) {
 			l.add("%s: %v (%s)", k.name, err, from)
 		}
 	}
-	return c, l.problems
+	c.validate(&l.problems)
+	return c, errors.Join(l.problems...)
 }
 
 func (l *layers) readFile(path string) {

@@ -64,6 +64,27 @@ type Session struct {
 	MaxStreamAge time.Duration `key:"max_stream_age" default:"0s" min:"0s"`
 }
 
+// Check tells what is wrong with what more than one key says.
+func (s Session) Check(unless func(ok bool, format string, args ...any)) {
+	unless(s.MinTTL <= s.MaxTTL,
+		"session.max_ttl: is %v, must not be shorter than session.min_ttl (%v)", s.MaxTTL, s.MinTTL)
+	unless(s.MinTTL <= s.TTL && s.TTL <= s.MaxTTL,
+		"session.ttl: is %v, must be from session.min_ttl (%v) to session.max_ttl (%v)", s.TTL, s.MinTTL, s.MaxTTL)
+	unless(s.MaxStreamAge == 0 || s.MaxStreamAge >= time.Second, // to move costs more than to stay
+		"session.max_stream_age: is %v, must be 0, for no limit, or at least 1s", s.MaxStreamAge)
+}
+
+const frameRest = 1024 // bytes that a request needs in its frame besides its name, holder and annotation
+
+// Check tells what is wrong with what more than one key says.
+func (l Limits) Check(unless func(ok bool, format string, args ...any)) {
+	unless(l.MinLease <= l.MaxLease,
+		"limits.max_lease: is %v, must not be shorter than limits.min_lease (%v)", l.MaxLease, l.MinLease)
+	needed := frameRest + float64(l.NameBytes) + float64(l.HolderBytes) + float64(l.AnnotationBytes) // cannot overflow
+	unless(needed <= float64(l.FrameBytes),
+		"limits.frame_bytes: is %d, must leave %d bytes besides a name, a holder and an annotation", l.FrameBytes, frameRest)
+}
+
 // TenantAt is the tenant of a connection from an address. One without an address is of the tenant of all such.
 func TenantAt(a net.Addr) lock.Tenant {
 	if a == nil {

@@ -37,6 +37,11 @@ func Keys(at string) map[string]string {
 	}
 }
 
+// MajorityKeys are the keys that say where the store is, if it is a majority of these servers.
+func MajorityKeys(members string) map[string]string {
+	return map[string]string{"store.kind": Redlock, "redlock.members": members}
+}
+
 // Servers are those that keep leases: none for memory, one, or the members of a majority. Its error has the key of each
 // address that is none.
 func (c Config) Servers() (all []Server, err error) {

@@ -71,9 +71,11 @@ type TLS struct {
 
 const maxMembers = 15 // of a majority
 
-// Check tells all that is wrong, each with its key. Where nothing is said of Redis it has the defaults. Addresses are
-// not repeated, as they may contain secrets.
-func (c Config) Check(defaults Redis, unless func(ok bool, format string, args ...any)) {
+// Check tells all that is wrong, each with its key. Where nothing is said of Redis it has the defaults. The others are
+// the shortest and the longest lease that Redis has to keep. Addresses are not repeated, as they may contain secrets.
+func (c Config) Check(
+	defaults Redis, shortest, longest time.Duration, unless func(ok bool, format string, args ...any),
+) {
 	r, kind, ms := c.Redis, c.Store.Kind, c.Redlock.Members
 	for _, of := range []struct {
 		kind, key string
@@ -123,6 +125,10 @@ func (c Config) Check(defaults Redis, unless func(ok bool, format string, args .
 	}
 	unless(r.TLS.Enabled || r.TLS == TLS{}, "redis.tls.enabled: is false, but other redis.tls keys are set")
 	unless((r.TLS.CertFile == "") == (r.TLS.KeyFile == ""), "redis.tls.cert_file: and redis.tls.key_file need each other")
+	unless(r.OpTimeout <= shortest, "redis.op_timeout: is %v, must not be longer than session.min_ttl (%v), "+
+		"or no renewal comes in time", r.OpTimeout, shortest)
+	unless(r.FenceTTL-longest > longest, "redis.fence_ttl: is %v, must be longer than two of the longest leases "+
+		"(limits.max_lease, session.max_ttl: %v)", r.FenceTTL, longest)
 	unless(lock.IsReadable(r.Prefix) && !strings.ContainsAny(r.Prefix, "{}"),
 		"redis.prefix: is %q, must be UTF-8 without braces and control characters", r.Prefix)
 }

@@ -1,4 +1,4 @@
-package address
+package endpoint
 
 import "testing"
 
@@ -20,9 +20,9 @@ func TestWhatCannotBeOpenAtTheSameTime(t *testing.T) {
 		{"", "", false},
 		{"nowhere", "", false},
 	} {
-		a, _ := ParseListen(row.a)
-		b, _ := ParseListen(row.b)
-		if a.Excludes(b) != row.want || b.Excludes(a) != row.want {
+		a, _ := parse(row.a)
+		b, _ := parse(row.b)
+		if a.excludes(b) != row.want || b.excludes(a) != row.want {
 			t.Errorf("%s and %s: want %v", row.a, row.b, row.want)
 		}
 	}
@@ -46,8 +46,8 @@ func TestWhereOneCanListenAndWhoReachesThat(t *testing.T) {
 		{"h:01", false, false},
 		{"h:http", false, false},
 	} {
-		if l, ok := ParseListen(row.text); ok != row.ok || l.IsLocal() != row.local {
-			t.Errorf("%s: got %v, local %v", row.text, ok, l.IsLocal())
+		if l, ok := parse(row.text); ok != row.ok || l.isLocal() != row.local {
+			t.Errorf("%s: got %v, local %v", row.text, ok, l.isLocal())
 		}
 	}
 }
