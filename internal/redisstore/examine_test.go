@@ -98,7 +98,7 @@ func TestWhatIsWrongWithAServerIsFound(t *testing.T) {
 		says     string
 	}{
 		{[]string{"maxmemory", "100mb", "maxmemory-policy", "allkeys-lru"}, examine.Policy, bad, "allkeys-lru"},
-		{[]string{"maxmemory", "7mb"}, examine.Memory, warning, "STORE_FULL"},
+		{[]string{"maxmemory", "40mb"}, examine.Memory, warning, "STORE_FULL"},
 		{[]string{"maxmemory", "1mb"}, examine.Memory, bad, "STORE_FULL"},
 		{nil, examine.Persistence, warning, "forgets all"},
 		{[]string{"save", "3600 1"}, examine.Persistence, warning, "snapshots"},
@@ -117,7 +117,7 @@ func TestWhatIsWrongWithAServerIsFound(t *testing.T) {
 				if one.check != examine.Memory || found(t, s.Examine(t.Context()), one.check).Severity == one.s {
 					break
 				}
-				fillUp(t, c, 3<<20)
+				fillUp(t, c, 25<<20) // which takes a quarter more, and a server some MiB itself
 			}
 			wantFound(t, s.Examine(t.Context()), one.check, one.s, one.says)
 		})
