@@ -36,10 +36,9 @@ var ways = map[string][]string{"go": {"context"}, "python": {"task", "thread"}, 
 
 // A wait that is interrupted, cancelled, or timed out, also at the moment at which it is granted, leaves nothing:
 // neither a hold nor a place in any queue is in Redis beside those of who holds the lock, and it is free when that one
-// is gone.
+// is gone. Other tests do not run beside it, as it takes all processors for a minute.
 func TestWaitsThatEndLeaveNothing(t *testing.T) {
 	tier.Long(t)
-	t.Parallel()
 	for _, sdk := range sdks {
 		for way, what := range ways[sdk.name] {
 			t.Run(sdk.name+" "+what, func(t *testing.T) {

@@ -35,7 +35,6 @@ var forgets = []struct {
 }
 
 func TestAWaitThatLeavesSomethingIsFound(t *testing.T) {
-	t.Parallel()
 	for _, row := range forgets {
 		t.Run(row.what, func(t *testing.T) {
 			t.Parallel()

@@ -62,6 +62,9 @@ public final class Channels {
                 try {
                     ManagedChannel channel = channel(target);
                     loop.execute(() -> made.accept(channel, null));
+                    if (loop.over()) { // nobody gets it: the client was closed meanwhile
+                        channel.shutdownNow();
+                    }
                 } catch (IOException | RuntimeException e) {
                     loop.execute(() -> made.accept(null, Failure.of(Fault.UNAVAILABLE,
                         String.valueOf(e.getMessage()))));
