@@ -80,7 +80,6 @@ func testJava(t *testing.T, java string) {
 		{"client", "FarTest"},
 		{"client", "internal.DeadlinesTest"},
 		{"client", "internal.LoopTest"},
-		{"client", "internal.ChannelsTest"},
 		{"client", "WaitTest"},
 		{"client", "BoundsTest"},
 		{"client", "HostileTest"},
