@@ -96,7 +96,9 @@ func (a *App) openStore() (lock.Store, error) {
 	// then is waited for as long as an operation may take.
 	a.cleanups.add("store", closeTimeout+a.cfg.Redis.OpTimeout, func(context.Context) error { return closeAll(opened) })
 	majority := a.cfg.Store.Kind == topology.Redlock
-	stores, err := a.settled(opened, settle.Config{Node: a.cfg.Store.Kind, Member: majority})
+	stores, err := a.settled(opened, settle.Config{
+		Node: a.cfg.Store.Kind, Member: majority, LongestLease: max(a.cfg.Limits.MaxLease, a.cfg.Session.MaxTTL),
+	})
 	if err != nil {
 		return nil, err
 	}

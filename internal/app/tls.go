@@ -35,7 +35,11 @@ func endpoints(c config.Config) (all [endpoint.Count]served) {
 		files = max(0, files-byHTTP.all)
 	}
 	capacities := [endpoint.Count]capacity{
-		few, few, endpoint.Clients: capacityForClients(c, files), endpoint.HTTP: byHTTP, endpoint.Console: capacityForConsole,
+		endpoint.Ops:     few,
+		endpoint.Admin:   few,
+		endpoint.Clients: capacityForClients(c, files),
+		endpoint.HTTP:    byHTTP,
+		endpoint.Console: capacityForConsole,
 	}
 	for i, e := range c.Endpoints() {
 		all[i] = served{e, capacities[i]}

@@ -19,8 +19,8 @@
 // left ends with its TTL.
 //
 // Nothing survives the process, or Close. At most Config.Most releases are known, a tenth of them of one tenant, and
-// for an hour after the lease would have ended; one that was granted may last for a day. What is more ends with its
-// TTL; lockd_settle_dropped_total counts it.
+// for an hour after the lease would have ended; one that was granted may last for Config.LongestLease. What is more
+// ends with its TTL; lockd_settle_dropped_total counts it.
 //
 // With Config.Member it releases only what it was asked to release. A majority sets that: it may have granted a name
 // without the member whose answer is missing, and it releases without waiting for answers.

@@ -88,12 +88,12 @@ var disagreements = []struct {
 		"a row that continues is given up early", "a_release_goes_on_for_as_long_as_the_row_that_it_continues",
 		[]proctest.Plant{
 			{here + "rows.go", "if old.end.After(u.end) {", "if false {"},
-			{here + "release.go", "s.newRow(r, longestLease)", "s.newRow(r, 0)"},
+			{here + "release.go", "s.newRow(r, s.cfg.LongestLease)", "s.newRow(r, 0)"},
 		},
 	},
 	{
 		"a release is given up when its lease may last", "a_release_goes_on_for_as_long_as_any_lease_may_last",
-		[]proctest.Plant{{here + "release.go", "s.newRow(r, longestLease)", "s.newRow(r, 0)"}},
+		[]proctest.Plant{{here + "release.go", "s.newRow(r, s.cfg.LongestLease)", "s.newRow(r, 0)"}},
 	},
 	{
 		"the row that keeps some is not cancelled", "an_acquisition_cancels_what_its_owner_was_to_keep",

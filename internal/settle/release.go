@@ -14,14 +14,11 @@ const (
 	// patience is for how long nothing is released for a successor that may have the name and is about to ask for it.
 	// It would lose its place among fair waiters.
 	patience = 6 * time.Second
-	// longestLease is how long a lease lasts that is released: at most, as nobody says it. It is the default of
-	// limits.max_lease.
-	longestLease = 24 * time.Hour
 )
 
 // StartRelease implements lock.Store. For a successor it is an acquisition.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	u := s.newRow(r, longestLease) // nobody says how long this one lasts
+	u := s.newRow(r, s.cfg.LongestLease)
 	u.tell, u.calling = done, true
 	if r.Next != nil {
 		u.off = s.putOff([]lock.Claim{{Name: r.Name, Owner: r.Next.Owner}})

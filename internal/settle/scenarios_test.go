@@ -58,6 +58,8 @@ func (sc *scenario) set(t *testing.T, option string) {
 		sc.cfg.Member = true
 	case "most":
 		sc.cfg.Most, _ = strconv.Atoi(value)
+	case "longest":
+		sc.cfg.LongestLease, _ = time.ParseDuration(value)
 	case "left":
 		sc.left = value
 	case "nothing left":

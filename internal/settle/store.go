@@ -26,11 +26,14 @@ type Config struct {
 	// UnderWay bounds the calls for rows that are made at a time. When the store answers late the outcome of very much
 	// is unknown at once; without a bound settling that would keep the store from answering. Default 64.
 	UnderWay int
+	// LongestLease is how long a lease lasts at most: nobody says it of one that is released. Default 24 hours.
+	LongestLease time.Duration
 }
 
 const (
 	defaultMost     = 100_000
 	defaultUnderWay = 64
+	defaultLongest  = 24 * time.Hour
 	// tenantPart is the part of all rows that one tenant may have.
 	tenantPart = 10
 	// keep is for how long a row is kept after its lease would have ended.
@@ -56,6 +59,7 @@ var (
 // New makes a Store. It does not close the inner one. reg may be nil.
 func New(inner lock.Store, cfg Config, log *zap.Logger, reg prometheus.Registerer) (*Store, error) {
 	cfg.Most, cfg.UnderWay = cmp.Or(cfg.Most, defaultMost), cmp.Or(cfg.UnderWay, defaultUnderWay)
+	cfg.LongestLease = cmp.Or(cfg.LongestLease, defaultLongest)
 	s := &Store{Store: inner, cfg: cfg, log: log.Named("settle")}
 	s.all, s.of = make(map[key]*row), make(map[string]int)
 	s.due = btree.NewG(16, (*row).before)
