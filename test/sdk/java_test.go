@@ -82,6 +82,7 @@ func testJava(t *testing.T, java string) {
 		{"client", "internal.LoopTest"},
 		{"client", "WaitTest"},
 		{"client", "BoundsTest"},
+		{"client", "CloseTest"},
 		{"client", "HostileTest"},
 		{"client", "ScriptTest"},
 		{"client", "ElectionTest"},

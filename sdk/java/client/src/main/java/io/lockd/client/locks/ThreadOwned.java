@@ -64,21 +64,22 @@ abstract class ThreadOwned<H> implements RLock {
     /** What this thread holds, null if it does not, or not any more. */
     H mine() {
         Entry e = entry();
-        if (e == null) {
-            return null;
-        }
+        return e == null || over(e) ? null : held(e);
+    }
+
+    private boolean over(Entry e) {
         try {
             check(held(e));
-            return held(e);
+            return false;
         } catch (LockdException lost) {
-            return null;
+            return true;
         }
     }
 
     /** What this thread holds, null if it does not, or not any more: which it knows from now on. */
     private Entry tell() {
         Entry e = entry();
-        if (e != null && mine() == null) {
+        if (e != null && over(e)) {
             e.told = true;
             return null;
         }
