@@ -59,19 +59,21 @@ inspect: ## before a commit: what is found without a test. `make test` does that
 
 # What go test is told besides.
 TESTFLAGS ?=
-# On a fresh machine the tests would starve beside a compiler. It is at work while the rest is fetched.
-COMPILE := $(GO) build -race ./...
+
+# What the tests need. On a fresh machine they would starve beside a compiler, so it is at work while the rest is fetched.
+define ready
+	@scripts/ensure cc
+	@$(GO) build -race ./... & scripts/ensure redis java stubs pythonsdk tests browser; wait $$!
+endef
 
 .PHONY: test
 test: ## inspect, and each promise proven once, as CI runs it
-	@scripts/ensure cc
-	@$(COMPILE) & scripts/ensure redis java stubs pythonsdk tests browser; wait $$!
+	$(ready)
 	scripts/test -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./...
 
 .PHONY: test-long
 test-long: ## the same, long comparisons, all faults for minutes, and each version of Redis: hours. A release needs it
-	@scripts/ensure cc
-	@$(COMPILE) & scripts/ensure redis java stubs pythonsdk tests browser; wait $$!
+	$(ready)
 	TEST_LONG=1 scripts/test -timeout 2h $(TESTFLAGS) ./...
 	$(MAKE) test-faults test-replicas test-attacks test-servers test-compat
 
