@@ -120,6 +120,11 @@ func TestOnlyTheValueThatCountsIsRead(t *testing.T) {
 func TestLoadRefuses(t *testing.T) {
 	for _, row := range [][]string{ // a file, variables and flags, and what the error has
 		{"session: {tll: 3s}", "", "session.tll: "},
+		{"sessions: 5", "", "did you mean limits.sessions?"},
+		{"session: {ttl: [a]}", "LOCKD_SESSION_TTL=20s", "session.ttl: must be one value"},
+		{"log: {level: {}}", "--log-level info", "log.level: must be one value"},
+		{"Session: {ttl: [a]}\nsession: {ttl: 20s}", "", "session.ttl: must be one value"},
+		{"session: {ttl: !!binary NXM=}", "", `is "NXM="`},
 		{"", "LOCKD_SESION_TTL=3s", "LOCKD_SESION_TTL: "},
 		{"session: 3s", "", "session: "},
 		{"listen: [':1', ':2']", "", "listen"},

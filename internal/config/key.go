@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -67,9 +66,6 @@ func (k key) set(given any) error {
 	}
 	if err == nil {
 		return nil
-	}
-	if _, isText := given.(string); !isText {
-		return errors.New("must be one value, or a list of words where words are asked for")
 	}
 	want := map[reflect.Kind]string{
 		reflect.Int64: "a duration with its unit, like 30s", reflect.Int: "a whole number", reflect.Bool: "true or false",

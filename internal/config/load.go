@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ import (
 type layers struct {
 	*viper.Viper
 	problems
-	names, variables []string // of keys; names are those of sections, too
+	names, lists, variables []string // of keys; names are those of sections, too, and lists those that have words
 }
 
 // Load builds the Config from, lowest first, the defaults, the file that args name, LOCKD_ variables and args. What
@@ -30,6 +31,9 @@ func Load(args Args) (Config, error) {
 		section := k.name[:max(0, strings.LastIndex(k.name, "."))]
 		l.names = append(l.names, k.name, cmp.Or(section, k.name))
 		l.variables = append(l.variables, k.variable())
+		if k.field.Kind() == reflect.Slice {
+			l.lists = append(l.lists, k.name)
+		}
 	}
 	if args.File != "" || args.Check {
 		l.readFile(args.File)
@@ -38,7 +42,7 @@ func Load(args Args) (Config, error) {
 	for _, k := range keysOf(&c) {
 		given, from := l.Get(k.name), "environment"
 		if node, ok := given.(*yaml.Node); ok {
-			given, from = valueOf(node), fmt.Sprint("line ", node.Line)
+			given, from = l.valueOf(k.name, node), fmt.Sprint("line ", node.Line)
 		}
 		if err := k.set(given); err != nil {
 			l.add("%s: %v (%s)", k.name, err, from)
@@ -76,7 +80,10 @@ func (l *layers) readSection(prefix string, section *yaml.Node) {
 		case isSection && isNull(&node):
 		case isSection:
 			l.add("%s: is a section: its keys stand below it (line %d)", name, at.Line)
-		case l.know(name, l.names, fmt.Sprint("line ", at.Line)) && !isNull(&node):
+		case !l.know(name, l.names, fmt.Sprint("line ", at.Line)) || isNull(&node):
+		case l.valueOf(name, &node) == nil: // also if another layer says something else
+			l.add("%s: must be one value, or a list of words where words are asked for (line %d)", name, at.Line)
+		default:
 			node.Line = at.Line
 			_ = l.MergeConfigMap(map[string]any{name: &node}) // never fails
 		}
@@ -85,17 +92,16 @@ func (l *layers) readSection(prefix string, section *yaml.Node) {
 
 func isNull(n *yaml.Node) bool { return n.Tag == "!!null" }
 
-// valueOf is the text of a node, or its list of words; else the node, which is no key's value.
-func valueOf(node *yaml.Node) any {
-	var text string
+// valueOf is the text of a node, or its words if the key has words; nil if it is neither.
+func (l *layers) valueOf(name string, node *yaml.Node) any {
 	var words []string
 	switch {
-	case node.Decode(&text) == nil:
-		return text
-	case !slices.ContainsFunc(node.Content, isNull) && node.Decode(&words) == nil:
+	case node.Kind == yaml.ScalarNode:
+		return node.Value
+	case slices.Contains(l.lists, name) && !slices.ContainsFunc(node.Content, isNull) && node.Decode(&words) == nil:
 		return words
 	}
-	return node
+	return nil
 }
 
 // ofOthers are the variables of lockctl, of other clients, of the programs that lockctl starts, and those that
@@ -118,14 +124,15 @@ func (l *layers) checkVariables() {
 func (l *layers) know(name string, known []string, from string) bool {
 	typos := func(meant string) int {
 		if strings.HasPrefix(meant, name+"_") || strings.HasSuffix(meant, "."+name) {
-			return 1
+			return 0
 		}
 		return levenshtein.ComputeDistance(meant, name)
 	}
+	if slices.Contains(known, name) {
+		return true
+	}
 	hint, nearest := "", slices.MinFunc(known, func(a, b string) int { return cmp.Compare(typos(a), typos(b)) })
 	switch {
-	case nearest == name:
-		return true
 	case name == "clients":
 		hint = "; this looks like a clients file: LOCKD_SECURITY_CLIENTS_FILE=FILE lockd --check-config /dev/null checks one"
 	case typos(nearest) <= 2:
