@@ -53,13 +53,16 @@ func beElector(addr, id string) {
 		return
 	}
 	lock := lockdlease.New(c, "processes", id)
+	over := make(chan struct{}) // the elector does not wait for the work
 	leaderelection.RunOrDie(context.Background(), config(lock, func(ctx context.Context, term *client.Lock) {
 		for ctx.Err() == nil && term.Err() == nil {
 			fmt.Println("write", term.Fence())
 			time.Sleep(5 * time.Millisecond)
 		}
 		fmt.Println("over", term.Fence(), context.Cause(term.Context()))
+		close(over)
 	}))
+	<-over // it returns when it has led
 	fmt.Println("stopped")
 }
 
