@@ -12,9 +12,9 @@ import (
 
 // Acquire asks for a lock. The answer is Granted, NotGranted or Failed, after Queued if the request has to wait.
 //
-// A holder that holds the lock already holds it once more. When the store does not answer, the same attempt is made
-// once more; if that fails too the answer is ErrOutcomeUnknown and whatever was taken is given back. A request that
-// had to wait is not ended by a store that cannot be reached.
+// A holder that holds the lock already holds it once more. If the outcome is unknown also to package settle, which
+// asks one store twice, the answer is ErrOutcomeUnknown and whatever was taken is released. A request that had to wait
+// is not ended by that, or by a store that cannot be reached: it is asked again.
 func (s *Session) Acquire(id uint64, req request.Acquire) {
 	err := s.Admit(id)
 	if err == nil {
@@ -85,7 +85,7 @@ func (s *Session) routeLocked(w *waiter) error {
 // waitLocked notes a request, if its client may lock all of its names. That is asked when Review would find the request
 // already, so that no change of a right is missed.
 func (s *Session) waitLocked(w *waiter, want session.Want) error {
-	if err := s.Wait(w.id, w, want); err != nil {
+	if err := s.AddWaiter(w.id, w, want); err != nil {
 		return err
 	}
 	if err := w.forbidden(s.Identity()); err != nil {

@@ -151,7 +151,7 @@ func (b *Broker) refusalLocked(w *waiter, held *lock.HeldError) session.NotGrant
 // was settled without that: what was taken for it is given back then.
 func (b *Broker) endAttemptLocked(w *waiter, a attempt) (answer arbiter.Answer, settled bool) {
 	w.span.asked(a.start, a.end, a.err)
-	b.doubtLocked(w, a.err)
+	b.noteOutcomeLocked(w, a.err)
 	w.Ended()
 	settled = w.Answered()
 	if a.err == nil || errors.Is(a.err, lock.ErrHeld) {

@@ -34,8 +34,8 @@ const doubtKept = time.Minute
 // in the shard is doubted: that costs calls of the store, and refuses nobody.
 const mostDoubts = 32
 
-// doubtHolds has no hold of a name believed that the store did not find after this moment, or so long after it, also if
-// it is not known here yet. At this moment one that is alone is verified.
+// doubtHolds has a hold of a name believed only if the store finds it later than so long after this moment, also one
+// that is not known here yet. If that is this moment, a hold that is alone is verified at once.
 func (b *Broker) doubtHolds(name string, after time.Duration) {
 	h := b.shardOf(name)
 	h.mu.Lock()

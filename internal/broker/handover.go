@@ -100,7 +100,7 @@ func (b *Broker) handedLocked(q *queue, h *handover) {
 	next, given := h.next, h.given()
 	handed := h.res.HandedOver != 0
 	next.Ended()
-	b.doubtLocked(next, h.doubt())
+	b.noteOutcomeLocked(next, h.doubt())
 	settled := next.Answered() || handed && given.err == nil && b.joinLocked(next, true)
 	switch {
 	case settled:

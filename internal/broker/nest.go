@@ -135,7 +135,7 @@ func (b *Broker) joinLocked(w *waiter, granted bool) bool {
 		return false
 	case own.kind == w.Claim.Kind:
 		b.outOfQueueLocked(w)
-		_ = w.sess.Wait(w.id, w, session.Want{}) // a session that has ended withdraws it
+		_ = w.sess.AddWaiter(w.id, w, session.Want{}) // a session that has ended withdraws it
 		b.useOwnLocked(own, w)
 	case w.upgrades(own):
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: session.ErrUpgrade})

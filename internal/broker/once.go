@@ -288,9 +288,9 @@ func (w *waiter) overLocked() {
 	}
 }
 
-// doubtLocked notes what the outcome of a call says of what a waiter may have. What a session asks for in vain the
-// store settles. A unary caller that chose its lease id repeats its request; what another one may have is released.
-func (b *Broker) doubtLocked(w *waiter, err error) {
+// noteOutcomeLocked notes what the outcome of a call says of what a waiter may have. What a session asks for in vain
+// the store settles. A unary caller that chose its lease id repeats its request; what another one may have is released.
+func (b *Broker) noteOutcomeLocked(w *waiter, err error) {
 	switch unknown := errors.Is(err, lock.ErrOutcomeUnknown); {
 	case w.sess != nil:
 	case w.ownID:

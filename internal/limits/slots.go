@@ -35,7 +35,7 @@ func (s Slots) TryEnter() bool {
 // Leave frees a slot.
 func (s Slots) Leave() { <-s }
 
-// Quota is Slots for those who wait for a bounded time.
+// Quota is Slots for which nobody waits longer than it has patience.
 type Quota struct {
 	Slots
 	subject string

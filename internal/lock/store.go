@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Store keeps leases. The broker calls it, memstore and redisstore implement it, and package
-// storetest is its contract.
+// Store keeps leases. The broker calls it; memstore, redisstore with its cluster, and redlock implement it; package
+// settle stands in front of one. Package storetest is its contract.
 //
 // Methods make one attempt and do not wait for a lock. All are safe to repeat with the same arguments. An error is
 // one of

@@ -110,17 +110,17 @@ func (a *attempt) cast(m *member, gs []lock.Grant, err error) {
 // standing is what the votes of an attempt amount to.
 type standing struct {
 	tally
-	voters set // those that said yes and vote
-	silent int // those that said yes and do not vote
+	voters      set // those that said yes and vote
+	quarantined int // those that said yes in quarantine, and do not vote
 }
 
 // mayHold is how many members may have what was claimed, now or later.
-func (st standing) mayHold() int { return st.yes + st.silent + st.unknown + st.missing }
+func (st standing) mayHold() int { return st.yes + st.quarantined + st.unknown + st.missing }
 
 func (a *attempt) standing() standing {
 	st := standing{tally: a.tally(), voters: a.voters()}
-	st.silent = st.yes - st.voters.len()
-	st.yes -= st.silent
+	st.quarantined = st.yes - st.voters.len()
+	st.yes -= st.quarantined
 	return st
 }
 
@@ -228,9 +228,9 @@ func (a *attempt) fail(st standing, err error) (then func()) {
 	return a.undone(err, true)
 }
 
-// behind says whether members that have not answered are asked to release as well: that comes behind the acquisition.
-// If that was not started it might not, and a release gives up the mark of a writer that waits. Then the answer is
-// awaited.
+// behind says whether members that have not answered are asked to release as well: a release that is started after the
+// acquisition is carried out after it. AcquireAll is not started but called, so a release might overtake it; and that
+// of a writer that waits would give up its mark. Then the answer is awaited.
 func (a *attempt) behind() bool { return a.given != nil && !a.sent[0].Kind.Placed() }
 
 // undone has the members release what they took, before the outcome is told. nobodys says that no hold can have the

@@ -14,7 +14,7 @@ import (
 // the way counts more than what few members say, because whoever waits for its end is granted the name without them. mu
 // is held.
 func (a *attempt) refusal(st standing) error {
-	if st.no == 0 || st.definite()+st.silent < a.s.quorum {
+	if st.no == 0 || st.definite()+st.quarantined < a.s.quorum {
 		return nil
 	}
 	if err := a.preventing(misfits...); err != nil {
@@ -73,7 +73,7 @@ func (a *attempt) held(st standing) *lock.HeldError {
 	held := *all[min(max(a.s.quorum-st.yes-st.missing, 1), len(all))-1]
 	held.HeldBy = most[0].HeldBy
 	held.RetryAfter = trusted(held.RetryAfter)
-	if len(most)+st.missing+st.unknown+st.away+st.silent < a.s.quorum {
+	if len(most)+st.missing+st.unknown+st.away+st.quarantined < a.s.quorum {
 		// Nobody has a majority. The others release what they have in the time that this attempt took, and do not come
 		// back all at once.
 		took := time.Since(a.start)

@@ -27,7 +27,7 @@ func (r Rules) Resume(req *session.ResumeRequest) error {
 	if err := r.Open(&req.OpenRequest); err != nil {
 		return err
 	}
-	upkeep := unheard * session.Upkeep(req.TTL)
+	upkeep := unheard * session.MostUpkeep(req.TTL)
 	most := min(unheard*r.Limits.LocksPerSession, upkeep)
 	switch {
 	case !idForm.MatchString(req.ID), req.Token == "", len(req.Token) > 256:

@@ -110,7 +110,7 @@ func TestWhoIsTooLateIsNotAnswered(t *testing.T) {
 			withdrawn = true
 			s.Heartbeat(1, 1)
 		}}
-		harness.Must(t, s.Wait(1, w, session.Want{Locks: 1, Weight: 1}))
+		harness.Must(t, s.AddWaiter(1, w, session.Want{Locks: 1, Weight: 1}))
 		time.Sleep(s.TTL())
 		synctest.Wait()
 		if told := s.Outbox().TakeSome(math.MaxInt, math.MaxInt); !withdrawn || len(told) > 0 {

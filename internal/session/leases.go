@@ -29,15 +29,15 @@ type Entry struct {
 	until   int64 // the end of its validity, in ns since the session was opened
 }
 
-// Upkeep is how many locks and permits a session with a TTL may hold and ask for, because of what it costs to renew
+// MostUpkeep is how many locks and permits a session with a TTL may hold and ask for, because of what it costs to renew
 // them: each is renewed, or verified, up to four times in a TTL, so one session causes at most four times as many
 // renewals in a second, whatever TTL it chose. lock.Upkeep says how many locks each of them is.
-func Upkeep(ttl time.Duration) int {
+func MostUpkeep(ttl time.Duration) int {
 	return int(min(ttl.Milliseconds(), time.Hour.Milliseconds()) * limits.LocksPerSecond / time.Second.Milliseconds())
 }
 
 // MaxLocks is how many locks the session may hold and ask for.
-func (s *Session) MaxLocks() int { return min(s.of.cfg.Limits.LocksPerSession, Upkeep(s.TTL())) }
+func (s *Session) MaxLocks() int { return min(s.of.cfg.Limits.LocksPerSession, MostUpkeep(s.TTL())) }
 
 // Want is what a request asks for.
 type Want struct {
@@ -51,9 +51,9 @@ type wait struct {
 	want Want
 }
 
-// Wait notes a request, if the session may ask for what it wants. One that was here before may want something else now.
-// It is here until it is answered by Take or Conclude, or until Leave.
-func (s *Session) Wait(id uint64, w Waiter, want Want) error {
+// AddWaiter notes a request, if the session may ask for what it wants. One that was here before may want something else
+// now. It is here until it is answered by Take or Conclude, or until Leave.
+func (s *Session) AddWaiter(id uint64, w Waiter, want Want) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.waiting[id].want
@@ -66,8 +66,8 @@ func (s *Session) Wait(id uint64, w Waiter, want Want) error {
 		return s.of.cfg.Denied("waiters", s.of.cfg.Limits.WaitersPerSession)
 	case s.asked+len(s.list)+locks > s.MaxLocks():
 		return s.of.cfg.Denied("locks", s.MaxLocks())
-	case s.weight+weight > Upkeep(s.TTL()):
-		return s.of.cfg.Denied("locks", Upkeep(s.TTL()))
+	case s.weight+weight > MostUpkeep(s.TTL()):
+		return s.of.cfg.Denied("locks", MostUpkeep(s.TTL()))
 	}
 	if err := s.use.Take(limits.UseLocks, locks); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (s *Session) Wait(id uint64, w Waiter, want Want) error {
 // waits is 1 for what is counted as a request that waits.
 func waits(want Want) int { return min(want.Locks, 1) }
 
-// Leave is the end of a Wait that is not answered.
+// Leave is the end of a Waiter that is not answered.
 func (s *Session) Leave(id uint64, w Waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

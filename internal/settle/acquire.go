@@ -9,19 +9,19 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// next is what follows from the outcome of an acquisition.
-type next int
+// consequence is what follows from the outcome of an acquisition.
+type consequence int
 
 const (
-	tell      next = iota // the outcome, as it is
-	onceMore              // the same claim is made again
-	unsettled             // nobody knows the outcome
-	inVain                // it was granted, in whole or in part, and that is not told
+	tell      consequence = iota // the outcome, as it is
+	onceMore                     // the same claim is made again
+	unsettled                    // nobody knows the outcome
+	inVain                       // it was granted, in whole or in part, and that is not told
 )
 
 // judge says what follows for some claims, and what the error means. With again an earlier call had an unknown outcome:
-// if this one is refused, nothing is there of it.
-func (s *Store) judge(cs []lock.Claim, err error, again bool) (next, error) {
+// if this one is surely refused, the earlier one left nothing.
+func (s *Store) judge(cs []lock.Claim, err error, again bool) (consequence, error) {
 	unknown := errors.Is(err, lock.ErrOutcomeUnknown)
 	vain := errors.Is(err, lock.ErrNotReplicated) || errors.Is(err, lock.ErrInVain)
 	switch {
@@ -60,7 +60,7 @@ func acquired[T any](s *Store, cs []lock.Claim, off []*row, again bool,
 			return
 		}
 		for _, c := range cs {
-			if n == unsettled && !c.Owner.Repeats() { // who waits asks again as long as it keeps its place
+			if n == unsettled && !c.Owner.Repeats() { // not before its place has ended: it may ask again
 				s.want(c.Return(), c.TTL, c.Place)
 			}
 		}

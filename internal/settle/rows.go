@@ -201,13 +201,13 @@ func (s *Store) resume(off []*row, over bool) {
 
 // work makes the calls that are due.
 func (s *Store) work() {
-	for u := s.next(); u != nil; u = s.next() {
+	for u := s.nextDue(); u != nil; u = s.nextDue() {
 		s.call(u)
 	}
 }
 
-// next is a row that is due now, nil if there is none or too many calls are under way.
-func (s *Store) next() *row {
+// nextDue is a row that is due now, nil if there is none or too many calls are under way.
+func (s *Store) nextDue() *row {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u, some := s.due.Min()

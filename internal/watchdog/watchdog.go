@@ -100,7 +100,7 @@ type Watchdog[L Lease[L]] struct {
 	hurried  [sorts]atomic.Int32 // calls under way for leases that are hurried, or verified
 	underWay atomic.Int64        // what the renewals in calls cost
 
-	over lock.Teller[L] // to be told that they are
+	over lock.Teller[L] // leases that are to be told that they are over
 }
 
 // New starts a watchdog. Close ends it.
