@@ -76,14 +76,10 @@ func (b *Broker) time(s stamp) time.Time {
 	return b.began.Add(time.Duration(s))
 }
 
-// margin is how much shorter than its TTL a lease is trusted: clocks of lockd and the store may drift apart by 1 %,
-// and the store counts in milliseconds.
-func margin(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
-
 // trusted is the end of the validity of a lease, to which a call of the store that began at start gave a TTL.
 //
 //	validity = start of the call + TTL - (TTL/100 + 2 ms)
-func trusted(start time.Time, ttl time.Duration) time.Time { return start.Add(ttl - margin(ttl)) }
+func trusted(start time.Time, ttl time.Duration) time.Time { return start.Add(ttl - lock.Drift(ttl)) }
 
 // doLocked runs op alone among the operations of this lease, in the order of the calls: of two changes of a lease that
 // are under way at once the older one could come last. op begins and ends with the mutex held, and calls opOverLocked
@@ -133,7 +129,7 @@ func (b *Broker) releaseLostLocked(l *Lease) {
 	if !l.extended && l.kind != lock.Write || l.sess.LeavesLeases() {
 		return
 	}
-	r, at := l.returnAll(), l.until.Add(margin(l.until.Sub(b.time(l.since))))
+	r, at := l.returnAll(), l.until.Add(lock.Drift(l.until.Sub(b.time(l.since))))
 	l.sess.IfStillHere(func() {
 		b.beginTaking()
 		time.AfterFunc(time.Until(at), func() {

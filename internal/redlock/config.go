@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // Config says how a majority is formed. A zero field is its default.
@@ -54,7 +56,7 @@ func (s *Store) drifted(ttl time.Duration) time.Duration {
 	if ttl <= 0 {
 		return ttl
 	}
-	return ttl + ttl/100 + 2*time.Millisecond
+	return ttl + lock.Drift(ttl)
 }
 
 // trusted is what is left by our clock of a remaining time that a member told: the reverse of drifted.

@@ -40,9 +40,8 @@ func (s *Renewer) NowOrNever(ctx context.Context, call func(ctx context.Context,
 		return err
 	}
 	end, _ := ctx.Deadline() // Bounded gave it one, which stays also if ctx was cancelled
-	// The clocks may run at different speeds; the same margin as for leases.
 	left := time.Until(end)
-	if err = call(ctx, now.Add(left-left/100-2*time.Millisecond).UnixMilli()); errors.Is(err, lock.ErrOutcomeUnknown) {
+	if err = call(ctx, now.Add(left-lock.Drift(left)).UnixMilli()); errors.Is(err, lock.ErrOutcomeUnknown) {
 		time.Sleep(time.Until(end))
 	}
 	return err
