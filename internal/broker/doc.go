@@ -30,7 +30,7 @@
 //     lost. Its session has it leave, or given back (held.go).
 //   - What a named holder has already it takes once more in no queue, and beside what it writes it may read (nest.go).
 //   - Release (release.go) gives the lease back, or hands the name to the next waiter in the same store call
-//     (handover.go).
+//     (handoff.go).
 //   - A bounded request is answered in time, whatever the Store does (bound.go).
 //   - A unary caller that may repeat its request is left what it may have (once.go).
 //   - A hold that is known here keeps others from asking the Store, until its name is freed by force (doubt.go).
@@ -43,7 +43,7 @@
 //	what was taken                                    given back by
 //	an attempt granted a request that was answered    passOnLocked: to the next waiter, or freed; one
 //	                                                  that may go on elsewhere has its place again
-//	a hand-over reached a waiter that had left        passOnLocked
+//	a handoff reached a waiter that had left          passOnLocked
 //	a lost lease may last longer than was told        releaseLostLocked, once its validity has ended by a margin
 //	a waiter with a place in the Store left           leavePlaceLocked (leaving.go)
 //	a waiter left that succeeded to what one had      giveBackSucceededLocked (instead.go)

@@ -79,7 +79,7 @@ func (w *waiter) refused(cause error) {
 }
 
 // gaveBack adds that a lease was released, or that nobody knows.
-func (h *handover) gaveBack() {
+func (h *handoff) gaveBack() {
 	what, e := history.Released, history.Event{}
 	if h.res.HandedOver != 0 {
 		what = history.HandedOver

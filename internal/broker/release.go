@@ -60,12 +60,12 @@ func (b *Broker) releaseLocked(l *Lease, id uint64) {
 // startReleaseLocked begins the last release of a lease. It needs no goroutine. id is 0 at the end of the session.
 func (b *Broker) startReleaseLocked(l *Lease, id uint64) {
 	l.overLocked(true)
-	h := &handover{b: b, r: l.returnAll(), of: l, id: id, lapsed: !l.until.After(time.Now())}
+	h := &handoff{b: b, r: l.returnAll(), of: l, id: id, lapsed: !l.until.After(time.Now())}
 	h.startLocked(l.q)
 }
 
 // releasedLocked answers a release, when the queue has moved on.
-func (b *Broker) releasedLocked(h *handover) {
+func (b *Broker) releasedLocked(h *handoff) {
 	l, s := h.of, h.of.sess
 	if h.err == nil {
 		s.TraceReleased(h.id, l.Hold())

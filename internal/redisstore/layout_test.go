@@ -209,13 +209,13 @@ func TestAHoldOutlivesItsFenceKey(t *testing.T) {
 	over := handingOver(giveBack("n", "o", f), "successor")
 	res, err := lock.Await(t.Context(), s.StartRelease, over)
 	if err != nil || res.HandedOver <= f {
-		t.Errorf("the hand-over gave %+v, %v, want a fence above %d", res, err, f)
+		t.Errorf("the handoff gave %+v, %v, want a fence above %d", res, err, f)
 	}
 
 	forget()
 	res, err = lock.Await(t.Context(), s.StartRelease, over)
 	if err != nil || res.HandedOver <= f {
-		t.Errorf("the repeated hand-over gave %+v, %v, want a fence above %d", res, err, f)
+		t.Errorf("the repeated handoff gave %+v, %v, want a fence above %d", res, err, f)
 	}
 
 	forget()
@@ -267,7 +267,7 @@ func TestAFenceKeyLivesForHalfOfItsTimeAfterEachGrant(t *testing.T) {
 		at = time.Now()
 		res, err := lock.Await(t.Context(), s.StartRelease, r)
 		must(t, err)
-		check("a hand-over", at)
+		check("a handoff", at)
 		release(t, s, kindReturn(k, "n", "successor", res.HandedOver))
 	}
 }

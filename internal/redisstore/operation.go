@@ -138,7 +138,7 @@ func (op *operation) read(a script.Answer, err error) (o outcome) {
 			o.back.Left = a.Number(2)
 		default:
 		}
-	case a.Code() == script.HandOver:
+	case a.Code() == script.Handoff:
 		o.back.HandedOver, err = a.Fence(1), a.Few
 	default:
 		err = a.Refusal()

@@ -10,8 +10,8 @@
 // Fences of a name strictly increase over all grants. All members are asked for the same fence; if they disagree, it is
 // raised on a majority before it is told (fences.go). A wrong clock costs a second round, never the order.
 //
-// A name is handed over when a majority did so; else it is freed everywhere (handover.go). For the successor a
-// hand-over is an attempt as any other: no fence, and no member, counts for it that would not count for an acquisition.
+// A name is handed over when a majority did so; else it is freed everywhere (handoff.go). For the successor a
+// handoff is an attempt as any other: no fence, and no member, counts for it that would not count for an acquisition.
 //
 // # What it does not promise
 //

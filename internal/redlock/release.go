@@ -19,7 +19,7 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	}
 	r.Fence = 0
 	if r.Next != nil && !r.Kind.Shared() {
-		s.startHandOver(r, done)
+		s.startHandoff(r, done)
 		return
 	}
 	r.Next = nil

@@ -28,11 +28,11 @@ func (h *holds) handOver(ctx context.Context) (next *holds) {
 	handed := err == nil && res.HandedOver != 0
 	switch {
 	case cancelled:
-		h.count("hand-overs to one that had left")
+		h.count("handoffs to one that had left")
 		h.gaveBack(successor, res.HandedOver)
 		return nil
 	case handed && time.Now().Before(start.Add(successor.TTL)):
-		h.count("hand-overs")
+		h.count("handoffs")
 		return h.successors(successor, lock.Grant{Fence: res.HandedOver}, start)
 	}
 	if next = h.get(ctx, h.store, []lock.Claim{successor}); next == nil && handed {

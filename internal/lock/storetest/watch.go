@@ -88,7 +88,7 @@ var watchContract = []kindContract{
 		s.release(back(c, f))
 		e.awaitEnds(released(kind, "o", f))
 	}},
-	{"AHandOverIsHeardByWhoWatches", func(s *suite, kind lock.Kind) {
+	{"AHandoffIsHeardByWhoWatches", func(s *suite, kind lock.Kind) {
 		if kind.Shared() {
 			return
 		}
