@@ -21,14 +21,14 @@ type ordinary struct {
 
 // What script/many.lua calls them.
 const (
-	opAcquire  = 'a'
-	opAdvance  = 'A'
-	opRelease  = 'r'
+	opAcquire = 'a'
+	opAdvance = 'A'
+	opRelease = 'r'
 	opHandoff = 'h'
-	opBegin    = 'b'
-	opEnd      = 'e'
-	opPermit   = 'p'
-	opVacate   = 'v'
+	opBegin   = 'b'
+	opEnd     = 'e'
+	opPermit  = 'p'
+	opVacate  = 'v'
 )
 
 // is sets what it is, and its texts, the keys first.
