@@ -9,8 +9,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// judge finds out whether two hold a name at once, whether fences rise, and whether a majority has what is told.
-type judge struct {
+// checker finds out whether two hold a name at once, whether fences rise, and whether a majority has what is told.
+type checker struct {
 	mu      sync.Mutex // guards the fields below
 	nodes   []*node
 	beliefs map[string]map[lock.Owner]belief
@@ -33,76 +33,76 @@ type forces struct {
 	last     time.Time // when the last one was over
 }
 
-func newJudge(nodes []*node) *judge {
-	return &judge{
+func newChecker(nodes []*node) *checker {
+	return &checker{
 		nodes: nodes, beliefs: map[string]map[lock.Owner]belief{}, fences: map[string]lock.Fence{},
 		forces: map[string]*forces{},
 		did:    map[string]int{},
 	}
 }
 
-func (j *judge) fail(format string, args ...any) {
-	j.wrong = append(j.wrong, fmt.Sprintf(format, args...))
+func (k *checker) fail(format string, args ...any) {
+	k.wrong = append(k.wrong, fmt.Sprintf(format, args...))
 }
 
-func (j *judge) failed(format string, args ...any) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.fail(format, args...)
+func (k *checker) failed(format string, args ...any) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.fail(format, args...)
 }
 
-func (j *judge) count(what string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.did[what]++
+func (k *checker) count(what string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.did[what]++
 }
 
 // granted is told when an owner hears that it holds a name until a time. Readers may be told in another order than that
 // in which they came, so only the fence of who is alone must be greater than all before.
-func (j *judge) granted(c lock.Claim, g lock.Grant, since, until time.Time) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.did["grants"]++
+func (k *checker) granted(c lock.Claim, g lock.Grant, since, until time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.did["grants"]++
 	if !time.Now().Before(until) {
-		j.fail("%s was told that it holds %s when that was over", c.Owner, c.Name)
+		k.fail("%s was told that it holds %s when that was over", c.Owner, c.Name)
 	}
-	if last := j.fences[c.Name]; g.Fence <= last && c.Kind != lock.Read {
-		j.fail("fence %d of %s after %d", g.Fence, c.Name, last)
+	if last := k.fences[c.Name]; g.Fence <= last && c.Kind != lock.Read {
+		k.fail("fence %d of %s after %d", g.Fence, c.Name, last)
 	}
-	j.fences[c.Name] = max(j.fences[c.Name], g.Fence)
-	j.believe("a grant", c, since, until)
+	k.fences[c.Name] = max(k.fences[c.Name], g.Fence)
+	k.believe("a grant", c, since, until)
 }
 
 // believe notes a hold that was told, and looks who else has the name, and whether a majority knows of it.
 //
 // Who holds a name when it is freed by force hears of it later. So what was told before counts no more.
-func (j *judge) believe(what string, c lock.Claim, since, until time.Time) {
+func (k *checker) believe(what string, c lock.Claim, since, until time.Time) {
 	now := time.Now()
-	for o, h := range j.beliefs[c.Name] {
+	for o, h := range k.beliefs[c.Name] {
 		left := h.until.Sub(now)
-		both := j.counts(c.Name, since) && j.counts(c.Name, h.since)
+		both := k.counts(c.Name, since) && k.counts(c.Name, h.since)
 		if both && o != c.Owner && left > 0 && now.Before(until) && (c.Kind != lock.Read || h.kind != lock.Read) {
-			j.fail("%s holds %s as %v, and %s does as %v for %v more", c.Owner, c.Name, c.Kind, o, h.kind, left)
+			k.fail("%s holds %s as %v, and %s does as %v for %v more", c.Owner, c.Name, c.Kind, o, h.kind, left)
 		}
 	}
-	if j.beliefs[c.Name] == nil {
-		j.beliefs[c.Name] = map[lock.Owner]belief{}
+	if k.beliefs[c.Name] == nil {
+		k.beliefs[c.Name] = map[lock.Owner]belief{}
 	}
-	j.beliefs[c.Name][c.Owner] = belief{c.Kind, since, until}
-	if n := j.known(c, since, until); n < len(j.nodes)/2+1 && j.counts(c.Name, since) && now.Before(until) {
-		j.fail("%s of %s to %s as %v for %v is known to %d members", what, c.Name, c.Owner, c.Kind, until.Sub(now), n)
+	k.beliefs[c.Name][c.Owner] = belief{c.Kind, since, until}
+	if n := k.known(c, since, until); n < len(k.nodes)/2+1 && k.counts(c.Name, since) && now.Before(until) {
+		k.fail("%s of %s to %s as %v for %v is known to %d members", what, c.Name, c.Owner, c.Kind, until.Sub(now), n)
 	}
 }
 
 // counts says whether what was begun at a time began after the name was last freed by force.
-func (j *judge) counts(name string, since time.Time) bool {
-	f := j.forces[name]
+func (k *checker) counts(name string, since time.Time) bool {
+	f := k.forces[name]
 	return f == nil || f.underWay == 0 && since.After(f.last)
 }
 
 // known is how many members have a hold until a time, or had it since another time and lost their data.
-func (j *judge) known(c lock.Claim, since, until time.Time) (n int) {
-	for _, node := range j.nodes {
+func (k *checker) known(c lock.Claim, since, until time.Time) (n int) {
+	for _, node := range k.nodes {
 		if lost, ever := node.Fresh(); ever && !lost.Before(since) {
 			n++
 			continue
@@ -118,51 +118,51 @@ func (j *judge) known(c lock.Claim, since, until time.Time) (n int) {
 }
 
 // prolonged is told when an owner hears that it holds a name until another time.
-func (j *judge) prolonged(what string, c lock.Claim, since, until time.Time) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.did[what]++
-	j.believe(what, c, since, until)
+func (k *checker) prolonged(what string, c lock.Claim, since, until time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.did[what]++
+	k.believe(what, c, since, until)
 }
 
 // since is when the call began from which an owner knows of its hold.
-func (j *judge) since(c lock.Claim) time.Time {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.beliefs[c.Name][c.Owner].since
+func (k *checker) since(c lock.Claim) time.Time {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.beliefs[c.Name][c.Owner].since
 }
 
 // atMost has an owner believe in its hold no longer than until a time.
-func (j *judge) atMost(c lock.Claim, until time.Time) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if h, ok := j.beliefs[c.Name][c.Owner]; ok && h.until.After(until) {
+func (k *checker) atMost(c lock.Claim, until time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if h, ok := k.beliefs[c.Name][c.Owner]; ok && h.until.After(until) {
 		h.until = until
-		j.beliefs[c.Name][c.Owner] = h
+		k.beliefs[c.Name][c.Owner] = h
 	}
 }
 
 // ended is told before an owner gives a name back.
-func (j *judge) ended(c lock.Claim) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	delete(j.beliefs[c.Name], c.Owner)
+func (k *checker) ended(c lock.Claim) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.beliefs[c.Name], c.Owner)
 }
 
 // forced is told when somebody begins to free a name by force, and returns what is to be called at the end.
-func (j *judge) forced(name string) (over func()) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.did["forced releases"]++
-	f := j.forces[name]
+func (k *checker) forced(name string) (over func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.did["forced releases"]++
+	f := k.forces[name]
 	if f == nil {
 		f = &forces{}
-		j.forces[name] = f
+		k.forces[name] = f
 	}
 	f.underWay++
 	return func() {
-		j.mu.Lock()
-		defer j.mu.Unlock()
+		k.mu.Lock()
+		defer k.mu.Unlock()
 		f.underWay--
 		f.last = time.Now()
 	}

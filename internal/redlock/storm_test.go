@@ -21,7 +21,7 @@ type climate struct {
 // storm is what goes on in a bubble.
 type storm struct {
 	*world
-	*judge
+	*checker
 	climate
 
 	lock   sync.Mutex // guards the fields below
@@ -125,7 +125,7 @@ func (c climate) blow(t *testing.T, seed uint64, aftermath func(*storm)) (wrong 
 			n.choose(s.fate)
 			s.world.nodes = append(s.world.nodes, n)
 		}
-		s.judge = newJudge(s.world.nodes)
+		s.checker = newChecker(s.world.nodes)
 		for range 3 {
 			s.stores = append(s.stores, s.replica())
 		}

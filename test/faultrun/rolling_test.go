@@ -108,7 +108,7 @@ func (w *world) roll(l load) error {
 		r.inOrder(line)
 	}
 	w.t.Logf("the stops took %v; %d calls, the longest %v; %s", stops, r.calls, r.longest, howLong(w.moves()))
-	return errors.Join(append(r.errs, w.noneCut(), kept, w.judge())...)
+	return errors.Join(append(r.errs, w.noneCut(), kept, w.check())...)
 }
 
 // begin has clients lock and unlock, and read, until all is over.
