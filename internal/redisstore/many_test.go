@@ -188,7 +188,7 @@ func TestAnAnswerThatIsNotForAllIsForNobody(t *testing.T) {
 	s := &Store{Caller: &script.Caller{Scripts: script.NewScripts(&m.Metrics, false), FenceMillis: 1, Metrics: &m.Metrics}}
 	group := []pipe.Job{
 		{Single: s.acquisition(*acquiring("a", "o").claim, nil)},
-		{Single: s.restitution(*releasing("b", "o", 7).back, nil)},
+		{Single: s.release(*releasing("b", "o", 7).back, nil)},
 	}
 	good := [][]any{
 		{int64(7), int64(0)},
