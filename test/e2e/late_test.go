@@ -256,7 +256,7 @@ var lates = map[string]func(l *belated){
 	},
 	"try whose undoing is late": func(l *belated) {
 		for _, p := range l.proxies {
-			p.Set(redistest.Mute)
+			p.Set(redistest.LoseReplies)
 		}
 		tried := make(chan error, 1)
 		var k *client.Lock
