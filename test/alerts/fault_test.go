@@ -82,7 +82,7 @@ func TestFaultsFireTheirAlerts(t *testing.T) {
 	}
 	t.Run("faults", func(t *testing.T) {
 		all := maps.Clone(faults)
-		maps.Copy(all, sights)
+		maps.Copy(all, onlyShown)
 		for name, f := range all {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
