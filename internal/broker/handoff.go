@@ -8,8 +8,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// handoff is a hold being given back, and the waiter of this replica that shall have the name next, if any. The store
-// goes on with a release that it could not tell the outcome of.
+// handoff is a hold being released or undone, and the waiter of this replica that shall have the name next, if any. The
+// store goes on with a release that it could not tell the outcome of.
 type handoff struct {
 	b      *Broker
 	r      lock.Return
@@ -67,7 +67,7 @@ func doubtful(res lock.Returned, err error, lapsed bool) error {
 	return err
 }
 
-// moveOnLocked continues a queue after its name was given back.
+// moveOnLocked continues a queue after a hold of its name was released or undone.
 //
 // When the outcome is unknown, the next waiter stays the head of the queue and asks for itself: if it was handed the
 // name it gets the same fence. If it left while it was given the name, its hold is passed on in turn.
@@ -77,7 +77,7 @@ func (b *Broker) moveOnLocked(q *queue, h *handoff) {
 	}
 	if h.of != nil {
 		q.unholdLocked(h.of)
-		h.gaveBack()
+		h.released()
 	}
 	b.tellEnd(h)
 	if h.next != nil {
@@ -137,11 +137,11 @@ func (b *Broker) handLocked(h *handoff, given attempt) bool {
 	return granted
 }
 
-// handedInVainLocked gives back what a waiter was handed that has left.
+// handedInVainLocked undoes what a waiter was handed that has left.
 func (b *Broker) handedInVainLocked(h *handoff) {
 	next, handed := h.next, h.res.HandedOver
 	next.overLocked()
-	b.giveBackSucceededLocked(next)
+	b.undoSucceededLocked(next)
 	switch {
 	case handed == 0:
 		if next.Placed() {
@@ -177,8 +177,8 @@ func (b *Broker) passOnLocked(w *waiter, c lock.Claim, f lock.Fence) {
 	h.startLocked(q)
 }
 
-// giveBack gives back what may have been taken. Nobody waits for that.
-func (b *Broker) giveBack(r lock.Return) {
+// undo undoes what may have been taken. Nobody waits for that.
+func (b *Broker) undo(r lock.Return) {
 	b.beginTaking()
 	b.store.StartRelease(r, func(lock.Returned, error) { b.endTaking() })
 }

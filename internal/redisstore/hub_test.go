@@ -45,7 +45,7 @@ func await(t *testing.T, heard <-chan lock.What, want lock.What) {
 func cycle(t *testing.T, s *Store, name string) {
 	t.Helper()
 	g := acquire(t, s, claim(name, "o"))
-	release(t, s, giveBack(name, "o", g.Fence))
+	release(t, s, releaseOf(name, "o", g.Fence))
 }
 
 // Listeners are told that they missed something, whatever ended the connection, and hear again.

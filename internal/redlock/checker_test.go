@@ -142,7 +142,7 @@ func (k *checker) atMost(c lock.Claim, until time.Time) {
 	}
 }
 
-// ended is told before an owner gives a name back.
+// ended is told before an owner releases a name.
 func (k *checker) ended(c lock.Claim) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -110,7 +110,7 @@ var plants = []struct {
 		{here + "fences.go", "a.repeats() || a.s.vain.none()", "false"},
 	}},
 	{
-		"a member without data is given nothing back", "TestScenarios/AHoldOutlivesTheRestartOfEachMember",
+		"a member without data gets no hold back", "TestScenarios/AHoldOutlivesTheRestartOfEachMember",
 		[]proctest.Plant{{here + "restore.go", "		if s.restoreAt(ctx, m, r) {", "		if false {"}},
 	},
 	{
@@ -126,7 +126,7 @@ var plants = []struct {
 		[]proctest.Plant{{here + "sessions.go", "if err == nil && s.quarantined(m) {", "if false {"}},
 	},
 	{"a handoff to one that had left", storm100, []proctest.Plant{
-		{here + "successors_test.go", "	if f != 0 {\n		h.giveBack(", "	if false {\n		h.giveBack("},
+		{here + "successors_test.go", "	if f != 0 {\n		h.release(", "	if false {\n		h.release("},
 	}},
 }
 

@@ -13,7 +13,7 @@ import (
 type climate struct {
 	cfg               Config
 	shortest, longest time.Duration // of leases
-	leaves            bool          // clients go without giving back what they have
+	leaves            bool          // clients go without releasing what they have
 	restarts          bool          // replicas are restarted, and members lose their data
 	forces            bool          // names are freed by force
 }

@@ -148,7 +148,7 @@ func (r *rollout) use(id string, at int, name string, alone bool, stay time.Dura
 	}
 }
 
-// useTool has lockctl take a lock and give it back, by unary calls.
+// useTool has lockctl take a lock and release it, by unary calls.
 func (r *rollout) useTool() {
 	for !r.isOver() {
 		var lease struct {

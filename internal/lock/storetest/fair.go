@@ -110,7 +110,7 @@ var fairContract = []contract{
 		s.wantErr(err, lock.ErrNotHeld)
 		s.letGo("p", "a")
 	}},
-	{"AHoldGivenBackWithItsPlaceIsBeforeAllOthers", func(s *suite) {
+	{"AHoldReleasedWithItsPlaceIsBeforeAllOthers", func(s *suite) {
 		f := s.held("a", "b")
 		s.letGo("o", "a")
 		g := s.acquire(waits("a"))
