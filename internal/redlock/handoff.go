@@ -30,12 +30,12 @@ func (s *Store) startHandoff(r lock.Return, returned func(lock.Returned, error))
 	h := &handoff{r: r, returned: returned}
 	h.attempt = s.attempt(successor[:], h.outcome)
 	h.decide = func(last bool) (then func()) {
-		if _, err := h.ended(false); last || err != nil {
-			return h.verdict(last)
+		if _, err := h.endedLocked(false); last || err != nil {
+			return h.verdictLocked(last)
 		}
 		return nil
 	}
-	h.late, h.why, h.tries = h.answeredLate, h.refusal, releaseTries
+	h.late, h.why, h.tries = h.answeredLate, h.refusalLocked, releaseTries
 	next := h.sent[0]
 	r.Next = &lock.Successor{Owner: next.Owner, TTL: next.TTL, Fence: next.Fence}
 	for _, m := range s.members {
@@ -58,10 +58,10 @@ func (h *handoff) answered(m *member, res lock.Returned, err error) {
 	h.cast(m, []lock.Grant{{Fence: res.HandedOver, TTL: h.sent[0].TTL}}, nil)
 }
 
-// refusal is why the successor has not got the name, when it is known that no majority handed it over: errFreed if the
-// owner's hold has ended. mu is held.
-func (h *handoff) refusal(standing) error {
-	_, err := h.ended(true)
+// refusalLocked is why the successor has not got the name, when it is known that no majority handed it over: errFreed
+// if the owner's hold has ended.
+func (h *handoff) refusalLocked(standing) error {
+	_, err := h.endedLocked(true)
 	return err
 }
 
@@ -69,7 +69,7 @@ func (h *handoff) refusal(standing) error {
 func (h *handoff) outcome(gs []lock.Grant, err error) {
 	h.mu.Lock()
 	h.known = true
-	res, _ := h.ended(true)
+	res, _ := h.endedLocked(true)
 	res.Listeners = h.heard
 	votes := slices.Clone(h.votes)
 	h.mu.Unlock()
