@@ -42,8 +42,8 @@ func (s *Store) extendBut(but *member, r lock.Renewal, done func(left time.Durat
 	}
 }
 
-// lastingLocked is for how long members have a hold that they prolonged, in order. The mutex of
-// their ballot is held.
+// lastingLocked is for how long members have a hold that they prolonged, in order. The mutex of their
+// ballot is held.
 //
 // Who knows the fence was told that it has the hold. Who does not may have asked for it in vain: it may be one that a
 // member took which does not vote, and which has forgotten whose it is.
