@@ -172,7 +172,7 @@ func (m *model) handing(r *request) bool {
 func (m *model) release(r *request) {
 	next, begun := m.next[r]
 	if !begun {
-		m.next[r] = m.release(r)
+		m.next[r] = m.scene.release(r)
 		return
 	}
 	delete(m.next, r)

@@ -27,7 +27,7 @@
 //     has a driver (driver.go). The driver sleeps until something is heard (sleeper.go), and keeps the places of fair
 //     waiters.
 //   - A granted waiter becomes a Lease (lease.go). The Keeper (keeper.go) renews the lease, and ends it when it is
-//     lost. Its session has it leave, or given back (held.go).
+//     lost. When the session ends, the lease runs out or is released (held.go).
 //   - What a named holder has already it takes once more in no queue, and beside what it writes it may read (nest.go).
 //   - Release (release.go) releases the lease, or hands the name to the next waiter in the same store call
 //     (handoff.go).
@@ -37,8 +37,8 @@
 //
 // # What is released, and what is undone
 //
-// An attempt of unknown outcome leaves nothing in the Store, and a release is done once it was asked for: the Store
-// settles what it could not tell (package settle). So each of these is one call:
+// An attempt of unknown outcome leaves nothing in the Store, and a release that was asked for is carried out: the
+// Store settles what it could not tell (package settle). So each of these is one call:
 //
 //	what was taken                                    released or undone by
 //	an attempt granted a request that was answered    passOnLocked: to the next waiter, or freed; one

@@ -24,8 +24,8 @@
 // # What members promise
 //
 // Members settle what is unsettled (package settle). What this replica asks one of them about a name is carried out in
-// the order in which it was asked. A release that a member was asked for once is done some time; nothing else is
-// released there. So all calls are made at once, and none waits for the answer to another one.
+// the order in which it was asked. A member sooner or later carries out each release that it was asked for; nothing
+// else is released there. So all calls are made at once, and none waits for the answer to another one.
 //
 // The releases of an attempt that failed name its fences, and a grant has a greater one. So they end no hold that is
 // granted to the same owner later, also if it goes on at another replica. For the same reason renewals compare fences.
