@@ -146,7 +146,7 @@ func (t *taking) lost() int {
 	return n
 }
 
-// close gives nothing back that matters: the server is killed as well.
+// close releases nothing that matters: the server is killed as well.
 func (t *taking) close() {
 	var wg sync.WaitGroup
 	for _, c := range t.clients {

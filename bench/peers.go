@@ -45,7 +45,7 @@ const (
 	echoed              // gRPC alone: a server that only answers, or asks Redis and answers
 )
 
-// locker is an open peer. lock waits for a name and returns how to give it back; caller is who asks, from 0.
+// locker is an open peer. lock waits for a name and returns how to release it; caller is who asks, from 0.
 type locker interface {
 	lock(ctx context.Context, caller int, name string) (unlockFunc, error)
 	close()
@@ -60,7 +60,7 @@ type runner interface {
 // server is a locker with processes of its own, which it puts in the place of those that all share.
 type server interface{ among(e env) env }
 
-// unlockFunc gives a lock back.
+// unlockFunc releases a lock.
 type unlockFunc func(ctx context.Context) error
 
 // leaseTTL is how long a lock lasts with the peers that need to be told. No run is as long.

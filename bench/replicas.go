@@ -124,7 +124,7 @@ type movers interface {
 	lose() (moved <-chan time.Time)
 	// gone are the sessions and locks that did not go on.
 	gone() (sessions, locks int)
-	// close gives nothing back: the servers go.
+	// close releases nothing: the servers go.
 	close()
 }
 

@@ -52,7 +52,7 @@ func runScale(args []string) error {
 	return nil
 }
 
-// onServers starts a Redis and a lockd of their own for one part. Nothing is given back at its end: the servers go.
+// onServers starts a Redis and a lockd of their own for one part. Nothing is released at its end: the servers go.
 func onServers(ctx context.Context, lockd *program, p scalePlan,
 	part func(context.Context, env, scalePlan) error,
 ) error {

@@ -177,7 +177,7 @@ func inTime(held *client.Lock, lease time.Duration) error {
 	return nil
 }
 
-// release gives the lock back. One that was lost needs nothing.
+// release releases the lock. One that was lost needs nothing.
 func (l *Lock) release(ctx context.Context, held *client.Lock) error {
 	l.set(nil, resourcelock.LeaderElectionRecord{})
 	if held == nil {

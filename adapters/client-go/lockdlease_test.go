@@ -338,6 +338,6 @@ func TestALateAnswerIsNone(t *testing.T) {
 		t.Errorf("a late term: %v", err)
 	}
 	l, err := harness.Dial(t, addr).Lock(t.Context(), t.Name(), client.Wait(harness.Patience))
-	harness.Must(t, err) // it was given back
+	harness.Must(t, err) // it was released
 	harness.Must(t, l.Unlock(t.Context()))
 }

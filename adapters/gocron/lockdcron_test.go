@@ -100,7 +100,7 @@ func runOnce(t *testing.T, together bool) {
 	schedulers[0].Start()
 	if !together {
 		harness.Until(t, "the first one had all jobs", func() bool { return did.all() == jobs })
-		harness.Must(t, schedulers[0].StopJobs()) // they have given back what they had
+		harness.Must(t, schedulers[0].StopJobs()) // they have released what they had
 	}
 	schedulers[1].Start()
 	harness.Until(t, "both had all jobs", func() bool { return did.all() == 2*jobs })

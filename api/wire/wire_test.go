@@ -60,10 +60,10 @@ func TestMessagesAreReadIntoTheSamePlace(t *testing.T) {
 func checkWritten(t *testing.T, m proto.Message) {
 	t.Helper()
 	want, err := proto.Marshal(m)
-	var beside sync.WaitGroup
-	beside.Go(func() { _, _ = proto.Marshal(m) }) // others may read what is written
+	var others sync.WaitGroup
+	others.Go(func() { _, _ = proto.Marshal(m) }) // others may read what is written
 	data, got := wire.New().Marshal(m)
-	beside.Wait()
+	others.Wait()
 	if (err == nil) != (got == nil) {
 		t.Fatalf("write %v: got %v, package proto says %v", m, got, err)
 	}

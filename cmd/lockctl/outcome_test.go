@@ -40,7 +40,7 @@ func awaitReady(t *testing.T, addr string, ready bool) {
 	})
 }
 
-// While lockd knows that Redis is away nothing is taken, and nothing has to be given back.
+// While lockd knows that Redis is away nothing is taken, and nothing has to be undone.
 func TestAcquireWithoutAStore(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)

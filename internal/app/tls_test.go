@@ -62,7 +62,7 @@ func startSecure(t *testing.T, secure certs.Files) (*App, *observer.ObservedLogs
 	return a, log
 }
 
-// take takes a lock and gives it back.
+// take takes a lock and releases it.
 func take(t *testing.T, addr string, opts ...client.Option) error {
 	t.Helper()
 	c, err := client.Dial(addr, append(opts, client.WithAnswerTimeout(20*time.Second))...)

@@ -164,7 +164,7 @@ func (q *Queue[R]) HandedOver() { q.burst++ }
 type Freed struct {
 	Turn      lock.Owner // whose turn it is, if that is known
 	Listeners int        // how many heard of it
-	Burst     int        // how many hand-overs in a row are allowed
+	Burst     int        // how many handoffs in a row are allowed
 	Begun     Begun      // when the call did
 }
 

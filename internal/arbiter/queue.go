@@ -10,7 +10,7 @@ import (
 const (
 	// pollInterval bounds how long a remaining TTL and the notices of the store are trusted.
 	pollInterval = 10 * time.Second
-	// yieldPause is how long a replica stands back after a burst of hand-overs when others listen.
+	// yieldPause is how long a replica stands back after a burst of handoffs when others listen.
 	yieldPause = 10 * time.Millisecond
 	// sideBySide is how many waiters of one name are asked for at once for shared holds. New requests are not counted.
 	sideBySide = 64
@@ -27,7 +27,7 @@ type Queue[R any] struct {
 	fails    int32 // in a row, of attempts for the head that did not reach the store
 	wakeups  int32 // how often it was told to hurry
 	refusals int32 // how often the store refused one of the waiters, who then waited on
-	burst    int32 // hand-overs since the last real release
+	burst    int32 // handoffs since the last real release
 	follow   int32 // how many of those in the queue follow others
 	yield    bool  // others listen for the release just made: let them try first
 	changed  bool  // something changed since Changed was asked

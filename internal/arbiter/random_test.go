@@ -113,7 +113,7 @@ func (m *model) step(what int) {
 	case what < 10 && asking != nil:
 		m.answer(asking, 20)
 	case what < 13 && holding != nil:
-		m.giveBack(holding)
+		m.release(holding)
 	case what == 13 && q.keeping != nil:
 		m.keep(q)
 	case what == 14:
@@ -168,11 +168,11 @@ func (m *model) handing(r *request) bool {
 	return false
 }
 
-// giveBack begins a release, or ends it.
-func (m *model) giveBack(r *request) {
+// release begins a release, or ends it.
+func (m *model) release(r *request) {
 	next, begun := m.next[r]
 	if !begun {
-		m.next[r] = m.release(r)
+		m.next[r] = m.scene.release(r)
 		return
 	}
 	delete(m.next, r)
@@ -244,7 +244,7 @@ func (m *model) checkFollower(q *driven, w *Waiter[request]) {
 	}
 }
 
-// settle answers and gives back all there is. Then everybody is answered, once.
+// settle answers and releases all there is. Then everybody is answered, once.
 func (m *model) settle() {
 	q := m.of["job"]
 	m.foreign = false
@@ -258,7 +258,7 @@ func (m *model) settle() {
 			case r.Asking() && !m.handing(r):
 				m.answer(r, 0)
 			case r.holds:
-				m.giveBack(r)
+				m.release(r)
 			}
 		}
 		m.check()

@@ -257,7 +257,7 @@ func (s *scene) count(q *driven) {
 
 const burst = 2
 
-// release gives a hold back: next is to have it, if that is not nil.
+// release releases a hold: next is to have it, if that is not nil.
 func (s *scene) release(r *request) (next *request) {
 	q := r.q
 	r.freed = Freed{Burst: burst, Begun: q.Begun()}

@@ -17,7 +17,7 @@ import (
 )
 
 // All sessions of an address have no more locks together than it may have, and those of short sessions count as the
-// renewals that they cause. What they give back others may have.
+// renewals that they cause. What they release others may have.
 func TestTheLocksOfOneAddressAreBounded(t *testing.T) {
 	for _, row := range []struct {
 		ttl  time.Duration
@@ -65,7 +65,7 @@ func TestTheLocksOfOneAddressAreBounded(t *testing.T) {
 				two[0].Release(two[0].id(), first)
 				synctest.Wait()
 				if _, ok := ask(two[1], 102, 0).(session.Granted); !ok {
-					t.Error("what was given back cannot be had")
+					t.Error("what was released cannot be had")
 				}
 				for _, c := range two {
 					c.Goodbye()

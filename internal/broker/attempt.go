@@ -148,7 +148,7 @@ func (b *Broker) refusalLocked(w *waiter, held *lock.HeldError) session.NotGrant
 }
 
 // endAttemptLocked is where each attempt ends, and what its outcome means for the waiter. It says whether the waiter
-// was settled without that: what was taken for it is given back then.
+// was settled without that: what was taken for it is undone then.
 func (b *Broker) endAttemptLocked(w *waiter, a attempt) (answer arbiter.Answer, settled bool) {
 	w.span.asked(a.start, a.end, a.err)
 	b.noteOutcomeLocked(w, a.err)
@@ -184,14 +184,14 @@ func (b *Broker) grantAndAskMoreLocked(w *waiter, a attempt) {
 	}
 }
 
-// undoAttemptLocked gives back what an attempt took for a waiter that was settled while it was under way: to the next
+// undoAttemptLocked undoes what an attempt took for a waiter that was settled while it was under way: to the next
 // waiter if there is one; until then the name is asked for by nobody here. The lease of a unary caller that chose its
 // lease id is left alone (once.go).
 func (b *Broker) undoAttemptLocked(w *waiter, a attempt) {
 	if a.err != nil && w.Placed() {
 		b.leavePlaceLocked(w)
 	}
-	b.giveBackSucceededLocked(w)
+	b.undoSucceededLocked(w)
 	switch {
 	case a.err != nil:
 		return

@@ -11,7 +11,7 @@ import (
 
 // A request with a bounded wait, 0 included, is answered when that is over. If the store is being asked for it at that
 // moment, its answer is waited for, but not longer than Config.AnswerTime: then the outcome is unknown. What the store
-// grants after that is given back (undoAttemptLocked).
+// grants after that is undone (undoAttemptLocked).
 
 // boundLocked bounds the wait of a request. One that does not have to wait yet mostly is answered within a millisecond:
 // its bound is that of an attempt. One that follows others has a part of that for an attempt of its own.

@@ -41,7 +41,7 @@ type Broker struct {
 	wg       sync.WaitGroup
 	seed     maphash.Seed // divides the names among the shards
 	shards   [shardCount]shard
-	taking   atomic.Int64 // what is under way that may take a lock or give one back
+	taking   atomic.Int64 // what is under way that may take a lock, or release or undo one
 	recounts atomic.Int64 // how often all leases are to be verified yet
 	back     atomic.Int64 // stamp of when the store was last found to be back, or another one; 0 if never
 	noQuorum atomic.Bool  // at the last probe no majority of several stores could be reached
@@ -179,7 +179,7 @@ func (b *Broker) Close(ctx context.Context) error {
 	return nil
 }
 
-// goTaking starts a goroutine that may take a lock, or give one back.
+// goTaking starts a goroutine that may take a lock, or release or undo one.
 func (b *Broker) goTaking(run func()) {
 	b.beginTaking()
 	go func() {
@@ -188,8 +188,8 @@ func (b *Broker) goTaking(run func()) {
 	}()
 }
 
-// beginTaking and endTaking surround what may take a lock, or give one back. What such a thing begins begins before it
-// ends.
+// beginTaking and endTaking surround what may take a lock, or release or undo one. What such a thing begins begins
+// before it ends.
 func (b *Broker) beginTaking() { b.taking.Add(1) }
 
 func (b *Broker) endTaking() { b.taking.Add(-1) }

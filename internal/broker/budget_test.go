@@ -61,7 +61,7 @@ func TestALeaseCostsLessThanAKibibyteAndItsEndGivesItBack(t *testing.T) {
 	harness.Until(t, "the memory of the leases is given back", func() bool { return heap() <= before+leases*64 })
 }
 
-// hold opens a session, takes locks, and gives all back after look, which is told how many bytes hold itself keeps.
+// hold opens a session, takes locks, and releases all after look, which is told how many bytes hold itself keeps.
 func hold(t *testing.T, b *broker.Broker, leases int, look func(kept uint64)) {
 	t.Helper()
 	s, err := b.Open(session.OpenRequest{})

@@ -28,7 +28,7 @@ type chaos struct {
 	notes map[string][]note
 
 	mu sync.Mutex // guards the fields below
-	// returned is when a broker began to give back the hold of a name with a fence.
+	// returned is when a broker began to release the hold of a name with a fence.
 	returned map[string]time.Time
 	rng      *rand.Rand
 	calm     bool // no more faults
@@ -213,7 +213,7 @@ func (c *chaos) ForceRelease(ctx context.Context, name string, k lock.Kind) (boo
 	return released, err
 }
 
-// whenReturned is when a broker began to give back a hold, or now.
+// whenReturned is when a broker began to release a hold, or now.
 func (c *chaos) whenReturned(h session.Hold) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,6 +31,6 @@ type Config struct {
 const (
 	// probeInterval is how often the store is asked whether it is there.
 	probeInterval = time.Second
-	// closeTime is how long Close waits for what may have been taken and is being given back.
+	// closeTime is how long Close waits for what may have been taken and is being undone.
 	closeTime = 2 * time.Second
 )

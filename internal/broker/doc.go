@@ -27,28 +27,28 @@
 //     has a driver (driver.go). The driver sleeps until something is heard (sleeper.go), and keeps the places of fair
 //     waiters.
 //   - A granted waiter becomes a Lease (lease.go). The Keeper (keeper.go) renews the lease, and ends it when it is
-//     lost. Its session has it leave, or given back (held.go).
+//     lost. When the session ends, the lease runs out or is released (held.go).
 //   - What a named holder has already it takes once more in no queue, and beside what it writes it may read (nest.go).
-//   - Release (release.go) gives the lease back, or hands the name to the next waiter in the same store call
-//     (handover.go).
+//   - Release (release.go) releases the lease, or hands the name to the next waiter in the same store call
+//     (handoff.go).
 //   - A bounded request is answered in time, whatever the Store does (bound.go).
 //   - A unary caller that may repeat its request is left what it may have (once.go).
 //   - A hold that is known here keeps others from asking the Store, until its name is freed by force (doubt.go).
 //
-// # What is given back
+// # What is released, and what is undone
 //
-// An attempt of unknown outcome leaves nothing in the Store, and a release is done once it was asked for: the Store
-// settles what it could not tell (package settle). So each of these is one call:
+// An attempt of unknown outcome leaves nothing in the Store, and a release that was asked for is carried out: the
+// Store settles what it could not tell (package settle). So each of these is one call:
 //
-//	what was taken                                    given back by
+//	what was taken                                    released or undone by
 //	an attempt granted a request that was answered    passOnLocked: to the next waiter, or freed; one
 //	                                                  that may go on elsewhere has its place again
-//	a hand-over reached a waiter that had left        passOnLocked
+//	a handoff reached a waiter that had left          passOnLocked
 //	a lost lease may last longer than was told        releaseLostLocked, once its validity has ended by a margin
 //	a waiter with a place in the Store left           leavePlaceLocked (leaving.go)
-//	a waiter left that succeeded to what one had      giveBackSucceededLocked (instead.go)
+//	a waiter left that succeeded to what one had      undoSucceededLocked (instead.go)
 //	a unary caller that may repeat its request left   nothing: it is left to the repetition (once.go)
-//	a session ended that wants its locks released     Lease.GiveBack
+//	a session ended that wants its locks released     Lease.Release
 //
 // # Time
 //

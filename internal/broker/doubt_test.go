@@ -197,7 +197,7 @@ func TestATryAfterALimitWasRaisedAsksTheStore(t *testing.T) {
 	})
 }
 
-// Permits are given back by a caller without a session.
+// Permits are released by a caller without a session.
 func TestATryAfterAUnaryReleaseAsksTheStore(t *testing.T) {
 	inWorld(t, func(w *world) {
 		d, e := w.open(), w.open()

@@ -148,7 +148,7 @@ func (h *careless) check(renewed bool) {
 }
 
 // TestAReadHoldThatIsNotRenewedDoesNotShortenWhatIsToldOfOthers has a hold whose release had to be repeated, so the one
-// that is taken after it may be given back late and is not trusted for longer than the older ones. These last long.
+// that is taken after it may be released late and is not trusted for longer than the older ones. These last long.
 func TestAReadHoldThatIsNotRenewedDoesNotShortenWhatIsToldOfOthers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()

@@ -27,7 +27,7 @@ func TestTheGreatestRequestIDsAreIDsLikeAllOthers(t *testing.T) {
 	})
 }
 
-func TestAUnaryGrantThatComesWithTheEndOfItsCallIsGivenBack(t *testing.T) {
+func TestAUnaryGrantThatComesWithTheEndOfItsCallIsUndone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		for range 200 {
 			ctx, cancel := context.WithCancel(w.t.Context())
@@ -70,7 +70,7 @@ func TestCloseAnswersUnaryWaiters(t *testing.T) {
 	})
 }
 
-func TestCloseGivesBackWhatIsJustBeingTaken(t *testing.T) {
+func TestCloseUndoesWhatIsJustBeingTaken(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.store.on("Acquire", slow(time.Second))
 		c := w.open()

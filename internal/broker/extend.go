@@ -134,7 +134,7 @@ func (b *Broker) extendedLocked(e extension, end time.Time, err error) {
 }
 
 // changeLocked notes an extension that was done. A renewal that was under way meanwhile may have come after it:
-// what it set is not trusted, and given back at the end of the lease.
+// what it set is not trusted, and undone at the end of the lease.
 func (l *Lease) changeLocked(e extension, end time.Time) {
 	if e.shorten || l.auto && !e.auto {
 		l.changedLocked()

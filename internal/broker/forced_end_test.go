@@ -148,7 +148,7 @@ func TestASessionOfAReplicaThatDoesNotAnswerEndsLater(t *testing.T) {
 			c := w.openWith(session.OpenRequest{ComesBack: true, TTL: ttl})
 			c.take("job")
 			defer c.beats()()
-			lonely := startOn(w.t, cfg, mute{w.store})
+			lonely := startOn(w.t, cfg, silentStore{w.store})
 			e, err := lonely.b.EndSession(w.t.Context(), c.ID(), byAlice)
 			if err != nil || e.Ended || e.Answered != 1 || e.Asked != 2 {
 				t.Errorf("got %+v, %v; want that it is not known", e, err)

@@ -78,8 +78,8 @@ func (w *waiter) refused(cause error) {
 	}
 }
 
-// gaveBack adds that a lease was released, or that nobody knows.
-func (h *handover) gaveBack() {
+// released adds that a lease was released, or that nobody knows.
+func (h *handoff) released() {
 	what, e := history.Released, history.Event{}
 	if h.res.HandedOver != 0 {
 		what = history.HandedOver
@@ -115,8 +115,8 @@ func (b *Broker) limited(req request.SetLimit) {
 	})
 }
 
-// gaveBackOnce adds that a unary lease was released.
-func (b *Broker) gaveBackOnce(r lock.Return, n inspect.Note) {
+// releasedOnce adds that a unary lease was released.
+func (b *Broker) releasedOnce(r lock.Return, n inspect.Note) {
 	h := n.Info
 	b.history.Add(time.Now(), history.Event{
 		What: history.Released, Name: r.Name, Kind: r.Kind, Owner: r.Owner, Fence: h.Fence, Held: h.Age,

@@ -244,7 +244,7 @@ func (c *client) queue(name string) uint64 {
 	return id
 }
 
-// release gives a hold back.
+// release releases a hold.
 func (c *client) release(h session.Hold) {
 	c.t.Helper()
 	c.Release(c.id(), h)

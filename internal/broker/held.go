@@ -64,13 +64,13 @@ func (l *Lease) Leave(elsewhere bool) {
 	l.b.dropHoldLocked(l)
 }
 
-// GiveBack begins to release it at the end of its session, after what is under way for it.
-func (l *Lease) GiveBack() {
+// Release begins to release it at the end of its session, after what is under way for it.
+func (l *Lease) Release() {
 	l.lock()
 	defer l.unlock()
 	l.doLocked(func() {
 		if l.over {
-			l.sess.GaveBack()
+			l.sess.LeaseReleased()
 		} else {
 			l.b.startReleaseLocked(l, 0)
 		}

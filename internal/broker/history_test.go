@@ -75,7 +75,7 @@ func TestAReplicaMayRememberNothing(t *testing.T) {
 // Those who ask are told the same time for what happened, though a replica does not answer.
 func TestTheTimeThatAnAnswerTakesCounts(t *testing.T) {
 	inWorld(t, func(w *world) {
-		lonely := startOn(w.t, testConfig(), mute{w.store})
+		lonely := startOn(w.t, testConfig(), silentStore{w.store})
 		lonely.as("a").take("job")
 		found, err := lonely.b.EventsEverywhere(w.t.Context(), "job", inspect.Period{}, "", 10)
 		must(t, err)

@@ -144,7 +144,7 @@ func TestARightIsWithdrawn(t *testing.T) {
 			c.none()
 			c.acquire(request.Acquire{Name: "prod:new"})
 			c.failed(session.ErrForbidden)
-			if !holds { // what it has it can give back
+			if !holds { // what it has it can release
 				c.release(held)
 			}
 			c.take("mine too")

@@ -36,15 +36,15 @@ func (w *world) inspect(name string) inspect.Inspection {
 	return in
 }
 
-// mute loses all messages that are published, but says that they were heard.
-type mute struct{ *faults }
+// silentStore loses all messages that are published, but says that they were heard.
+type silentStore struct{ *faults }
 
-func (m mute) Publish(context.Context, string, []byte) (int, error) { return 2, nil }
+func (silentStore) Publish(context.Context, string, []byte) (int, error) { return 2, nil }
 
 func TestAReplicaThatDoesNotAnswerCostsASecond(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.as("billing").take("door")
-		lonely := startOn(w.t, testConfig(), mute{w.store})
+		lonely := startOn(w.t, testConfig(), silentStore{w.store})
 		begun := time.Now()
 		in := lonely.inspect("door")
 		if took := time.Since(begun); took != time.Second {
@@ -58,7 +58,7 @@ func TestAReplicaThatDoesNotAnswerCostsASecond(t *testing.T) {
 
 func TestInspectionsUnderWayAreBounded(t *testing.T) {
 	inWorld(t, func(w *world) {
-		lonely := startOn(w.t, testConfig(), mute{w.store})
+		lonely := startOn(w.t, testConfig(), silentStore{w.store})
 		var mu sync.Mutex
 		var refused int
 		for range 100 {

@@ -11,7 +11,7 @@ import (
 )
 
 // A request that waited when its stream broke is made again when the session goes on. It is another owner now: the
-// replica that it left may undo what it did for the old one at any time. So what the old one may have is given back
+// replica that it left may undo what it did for the old one at any time. So what the old one may have is undone
 // first. A fair one passes on its place. A session may leave a replica before that has come to it. Then the request has
 // had several owners, and any of them may have something.
 
@@ -56,7 +56,7 @@ func (s *Session) insteadLocked(w *waiter, req request.Acquire) error {
 		defer w.unlock()
 		w.succeeded = w.Claim.Kind == lock.Fair && w.all == nil
 		if w.Answered() { // cancelled, or its session has ended
-			s.b.giveBackSucceededLocked(w)
+			s.b.undoSucceededLocked(w)
 			return
 		}
 		now := time.Now()
@@ -76,16 +76,16 @@ func (s *Session) insteadLocked(w *waiter, req request.Acquire) error {
 	return nil
 }
 
-// giveBackSucceededLocked gives back what a request succeeded to that leaves without a grant, its place included. When
+// undoSucceededLocked undoes what a request succeeded to that leaves without a grant, its place included. When
 // its session may go on elsewhere that is left to the request that is made there, for as long as a place is.
-func (b *Broker) giveBackSucceededLocked(w *waiter) {
+func (b *Broker) undoSucceededLocked(w *waiter) {
 	switch {
 	case !w.succeeded || w.Asking():
 	case w.sess.KeepsPlaces():
 		b.leavePlaceLocked(w)
 	default:
 		w.succeeded = false
-		b.giveBack(w.Claim.Return())
+		b.undo(w.Claim.Return())
 	}
 }
 
@@ -111,7 +111,7 @@ func (s *Session) passOnPlace(req request.Acquire, from []lock.Owner, to lock.Ow
 	}
 }
 
-// leaveBehind gives back what a request may have taken before it came here, and has its place passed on. It says how
+// leaveBehind undoes what a request may have taken before it came here, and has its place passed on. It says how
 // many are before that.
 func (s *Session) leaveBehind(w *waiter, req request.Acquire) (ahead int) {
 	var from []lock.Owner

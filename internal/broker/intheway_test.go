@@ -141,7 +141,7 @@ func TestLooksAreFew(t *testing.T) {
 // TestLooksLeaveRoomForOperators fails if those who wait have all questions under way, as a replica does not answer.
 func TestLooksLeaveRoomForOperators(t *testing.T) {
 	inWorld(t, func(w *world) {
-		lonely := startOn(w.t, testConfig(), mute{w.store})
+		lonely := startOn(w.t, testConfig(), silentStore{w.store})
 		holder, c := w.alive(), lonely.alive()
 		for i := range limits.LooksPerSecond {
 			holder.acquire(request.Acquire{Name: name(i)})

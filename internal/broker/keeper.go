@@ -98,7 +98,7 @@ func (l *Lease) renewedLocked(start time.Time, r lock.Renewal) {
 	l.sess.Renewed(l)
 }
 
-// Reduced says whether permits were given back since a time. A renewal that began before asks for more than there are.
+// Reduced says whether permits were released since a time. A renewal that began before asks for more than there are.
 func (l *Lease) Reduced(since time.Time) bool {
 	l.lock()
 	defer l.unlock()

@@ -192,7 +192,7 @@ func TestOfTwoCopiesOfAClientOneGoesOn(t *testing.T) {
 	})
 }
 
-// A request has had many ids, and wants several names. What it left behind is given back in the background when the
+// A request has had many ids, and wants several names. What it left behind is undone in the background when the
 // store is silent: its answer does not wait for each of them.
 func TestARequestThatGoesOnDoesNotWaitForASilentStore(t *testing.T) {
 	inWorld(t, func(w *world) {

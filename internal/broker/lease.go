@@ -46,7 +46,7 @@ type extras struct {
 	before     time.Duration // for how long it was held elsewhere
 	actor      string        // that its request named
 	most       most          // by its max_hold
-	reduced    time.Time     // when permits were given back
+	reduced    time.Time     // when permits were released
 	shortening bool          // a call that shortens it is under way: renewals do not count
 	changed    time.Time     // when the lease was shortened or made fixed: renewals that began before count no more
 	extended   bool          // by calls besides renewals: the store may keep it for longer than anybody was told
@@ -121,7 +121,7 @@ func (l *Lease) loseLocked(reason lock.LostReason) {
 	l.b.dropHoldLocked(l)
 }
 
-// releaseLostLocked gives back a lost lease that the store may keep for much longer than anybody was told: an extended
+// releaseLostLocked releases a lost lease that the store may keep for much longer than anybody was told: an extended
 // one, one with a max_hold, or that of a writer, who may read as well. It does so a margin after the end of the
 // validity, as an ordinary end does. It does not happen when the session has gone on elsewhere, or ended and leaves its
 // leases to run out: the client may still be at work.
@@ -135,7 +135,7 @@ func (b *Broker) releaseLostLocked(l *Lease) {
 		time.AfterFunc(time.Until(at), func() {
 			defer b.endTaking()
 			if !l.sess.LeavesLeases() {
-				b.giveBack(r)
+				b.undo(r)
 			}
 		})
 	})

@@ -57,7 +57,7 @@ func (b *book) ForceRelease(ctx context.Context, name string, k lock.Kind) (bool
 	return held, err
 }
 
-// whenReturned is when a replica began to give back a hold, or now.
+// whenReturned is when a replica began to release a hold, or now.
 func (s *storm) whenReturned(h session.Hold) time.Time {
 	if s.books == nil {
 		return s.faulty[0].whenReturned(h)

@@ -117,7 +117,7 @@ func (b *Broker) joinWaitersLocked(ls []*Lease) {
 }
 
 // joinLocked settles a request whose holder has something by now that it meets, and says whether it did. What the store
-// granted is settled only if the holder cannot have both; then it is to be given back.
+// granted is settled only if the holder cannot have both; then it is to be undone.
 func (b *Broker) joinLocked(w *waiter, granted bool) bool {
 	if w.Answered() {
 		return false

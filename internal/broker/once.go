@@ -78,7 +78,7 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 	}
 	a := w.awaitOnce(ctx)
 	if a.refused == nil && ctx.Err() != nil && !ownID { // granted at this moment, to a caller that is gone
-		b.giveBack(w.Claim.Return())
+		b.undo(w.Claim.Return())
 		a.refused = session.NotGranted{Cause: session.ErrCancelled}
 	}
 	switch refused := a.refused.(type) {
@@ -128,13 +128,13 @@ func (b *Broker) countOnce(req request.Once) (leave func(), err error) {
 	return func() { use.Give(limits.UseLocks, 1); use.Give(limits.UseWaiting, 1) }, nil
 }
 
-// onceLease is the answer to a request that was granted. If its time is over by now it is no grant, and is given back,
+// onceLease is the answer to a request that was granted. If its time is over by now it is no grant, and is undone,
 // unless the caller chose the lease id: it repeats the request, and must not lose what it is granted then.
 func (b *Broker) onceLease(w *waiter, req request.Once, a onceAnswer) (OnceLease, error) {
 	lease := OnceLease{Name: req.Name, LeaseID: req.LeaseID, Fence: a.fence, ValidFor: time.Until(a.until)}
 	if lease.ValidFor <= 0 {
 		if !w.ownID {
-			b.giveBack(w.Claim.Return())
+			b.undo(w.Claim.Return())
 		}
 		return OnceLease{}, lock.ErrOutcomeUnknown
 	}
@@ -235,7 +235,7 @@ func (b *Broker) ExtendOnce(req request.Once) (OnceLease, error) {
 	return lease, nil
 }
 
-// ReleaseOnce gives a unary lease back, or the permits of one that it does not keep, and returns how many are left.
+// ReleaseOnce releases a unary lease, or the permits of one that it does not keep, and returns how many are left.
 // ErrNotHeld: it had ended. ErrOutcomeUnknown: repeat it. Or it is there no more, and whether it ended before nobody
 // knows: a call was not answered, and this replica does not know that the lease lasted.
 func (b *Broker) ReleaseOnce(req request.Once) (left uint32, err error) {
@@ -259,7 +259,7 @@ func (b *Broker) ReleaseOnce(req request.Once) (left uint32, err error) {
 	case err != nil:
 	case res.Left == 0:
 		b.Notes.Remove(req.Name, owner)
-		b.gaveBackOnce(r, note)
+		b.releasedOnce(r, note)
 		if price := b.priceOfEnd(req.Name, req.Tenant); price > 0 {
 			b.tenants.Spend(req.Tenant, price)
 		}
@@ -296,7 +296,7 @@ func (b *Broker) noteOutcomeLocked(w *waiter, err error) {
 	case w.ownID:
 		w.unsure = unknown || w.unsure && errors.Is(err, lock.ErrUnavailable)
 	case unknown:
-		b.giveBack(w.Claim.Return())
+		b.undo(w.Claim.Return())
 	}
 }
 

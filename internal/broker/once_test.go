@@ -56,7 +56,7 @@ func TestUnaryLeaseIDStaysSecret(t *testing.T) {
 
 const ownID = "a1_-a1_-a1_-a1_-a1_-a1_-"
 
-// A grant whose time is over when it is answered is none. What its caller cannot ask for again is given back.
+// A grant whose time is over when it is answered is none. What its caller cannot ask for again is undone.
 func TestUnaryGrantWhoseTimeIsOverIsNotTold(t *testing.T) {
 	for _, own := range []bool{false, true} {
 		inWorld(t, func(w *world) {
@@ -124,7 +124,7 @@ func TestWhatACallerWasHandedAndToldElsewhereIsNotTakenAway(t *testing.T) {
 }
 
 // The wait of the caller ends before it is known that the name was handed to it. It is not told that it has nothing if
-// it can ask for what it has; else that is given back.
+// it can ask for what it has; else that is undone.
 func TestACallerThatMayHaveBeenHandedTheNameIsNotToldNo(t *testing.T) {
 	for id, want := range map[string]error{ownID: lock.ErrOutcomeUnknown, "": session.ErrTimedOut} {
 		inWorld(t, func(w *world) {

@@ -19,7 +19,7 @@ type oracle struct {
 	wrong []string
 }
 
-// told is a hold as its client sees it: from when it heard of it until it gives it back, hears of its loss or stops
+// told is a hold as its client sees it: from when it heard of it until it releases it, hears of its loss or stops
 // to trust it, whatever comes first.
 type told struct {
 	who     string

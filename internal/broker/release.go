@@ -10,7 +10,7 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// Release gives a hold back, once. The answer is Released or Failed. ErrNotHeld says that the holder did not hold
+// Release releases a hold, once. The answer is Released or Failed. ErrNotHeld says that the holder did not hold
 // the lock, be it that it never did, that it was lost, or that it was released before. ErrOutcomeUnknown says that the
 // store has not answered yet. It goes on with the release.
 func (s *Session) Release(id uint64, h session.Hold) {
@@ -43,7 +43,7 @@ func (s *Session) withLease(id uint64, h session.Hold, wrong error, op func(*Lea
 	})
 }
 
-// releaseLocked gives back one of the holds of a holder. No other operation of the lease is under way.
+// releaseLocked releases one of the holds of a holder. No other operation of the lease is under way.
 func (b *Broker) releaseLocked(l *Lease, id uint64) {
 	switch {
 	case l.over:
@@ -60,12 +60,12 @@ func (b *Broker) releaseLocked(l *Lease, id uint64) {
 // startReleaseLocked begins the last release of a lease. It needs no goroutine. id is 0 at the end of the session.
 func (b *Broker) startReleaseLocked(l *Lease, id uint64) {
 	l.overLocked(true)
-	h := &handover{b: b, r: l.returnAll(), of: l, id: id, lapsed: !l.until.After(time.Now())}
+	h := &handoff{b: b, r: l.returnAll(), of: l, id: id, lapsed: !l.until.After(time.Now())}
 	h.startLocked(l.q)
 }
 
 // releasedLocked answers a release, when the queue has moved on.
-func (b *Broker) releasedLocked(h *handover) {
+func (b *Broker) releasedLocked(h *handoff) {
 	l, s := h.of, h.of.sess
 	if h.err == nil {
 		s.TraceReleased(h.id, l.Hold())
@@ -73,7 +73,7 @@ func (b *Broker) releasedLocked(h *handover) {
 	var answer session.Event
 	switch {
 	case h.id == 0:
-		s.GaveBack()
+		s.LeaseReleased()
 	case h.err == nil:
 		answer = session.Released{ID: h.id}
 	default:
@@ -103,9 +103,9 @@ func (l *Lease) tellReleased(id uint64, remaining uint32) {
 	l.sess.Tell(session.Released{ID: id, Remaining: remaining, Validity: l.sess.Validity(l.Terms())})
 }
 
-// ReleasePermits gives back all permits of a hold but those that it keeps, or what Release gives back if it keeps none.
-// The answer is Released or Failed. Repeating it gives nothing more back. An error of the store says that lockd goes on
-// giving them back in the background, so the hold has no more than it was to keep from now on.
+// ReleasePermits releases all permits of a hold but those that it keeps, or what Release releases if it keeps none.
+// The answer is Released or Failed. Repeating it releases nothing more. An error of the store says that lockd goes on
+// releasing them in the background, so the hold has no more than it was to keep from now on.
 func (s *Session) ReleasePermits(id uint64, req request.Release) {
 	if req.Keep == 0 {
 		s.Release(id, req.Hold)

@@ -231,8 +231,8 @@ func TestAReleaseThatGoesOnIsNotToldAsNotDone(t *testing.T) {
 	}
 }
 
-// What a session with very many locks gives back at its end goes to the store in turn, and leaves others their way. All
-// of it is given back before the session is done, also what is taken once more meanwhile, what is over by then, and
+// What a session with very many locks releases at its end goes to the store in turn, and leaves others their way. All
+// of it is released before the session is done, also what is taken once more meanwhile, what is over by then, and
 // what the store loses a reply for.
 func TestASessionThatEndsReleasesAFewAtATime(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -290,7 +290,7 @@ func (s *scenario) heard(c *player, e session.Unlocked) string {
 	return fmt.Sprint("hears ", e.Name, " ", causes[e.Cause])
 }
 
-// release gives a hold back, or but for so many permits.
+// release releases a hold, or all but so many of its permits.
 func (s *scenario) release(c *player, words []string) {
 	h, id := s.hold(c, words), c.id()
 	c.leaves[id] = h

@@ -64,7 +64,7 @@ func (p script) start(t *testing.T) {
 			must(t, err)
 			*map[string]*int{
 				"locks": &cfg.Limits.LocksPerSession, "waiters": &cfg.Limits.WaitersPerSession,
-				"watches": &cfg.Limits.WatchesPerSession, "queue": &cfg.Limits.QueueLength, "handovers": &cfg.HandoffBurst,
+				"watches": &cfg.Limits.WatchesPerSession, "queue": &cfg.Limits.QueueLength, "handoffs": &cfg.HandoffBurst,
 				"sessions": &cfg.Limits.Sessions,
 			}[pair[0]] = n
 		}

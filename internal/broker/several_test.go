@@ -25,8 +25,8 @@ func asHolder(req request.Acquire) request.Acquire {
 	return req
 }
 
-// TestHandOverIsNotTriedForAtTheSameTime covers a release that is slow, while the lease ended and others had the name.
-func TestHandOverIsNotTriedForAtTheSameTime(t *testing.T) {
+// TestHandoffIsNotTriedForAtTheSameTime covers a release that is slow, while the lease ended and others had the name.
+func TestHandoffIsNotTriedForAtTheSameTime(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b, m := w.alive(), w.alive(), w.alive()
 		short := of("job", lock.Exclusive)

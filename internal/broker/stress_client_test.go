@@ -49,7 +49,7 @@ type mine struct {
 	count    uint32
 	leaving  uint32 // releases under way
 	released bool   // for the last time
-	dead     bool   // that failed; what is left of it is to be given back, but it is not trusted
+	dead     bool   // that failed; what is left of it is to be released, but it is not trusted
 }
 
 // beClient opens one session after the other.
@@ -99,7 +99,7 @@ func (a *actor) live() {
 		case n < 70:
 			a.ask()
 		case n < 130:
-			a.giveBack(a.any())
+			a.releaseOnce(a.any())
 		case n < 145:
 			a.extend(a.any())
 		case n < 160:
@@ -125,7 +125,7 @@ func (a *actor) live() {
 	a.settleDown()
 }
 
-// settleDown gives back what comes until every request is answered, and leaves.
+// settleDown releases what comes until every request is answered, and leaves.
 func (a *actor) settleDown() {
 	end := time.Now().Add(time.Minute)
 	for time.Now().Before(end) && len(a.open()) > 0 {
@@ -135,7 +135,7 @@ func (a *actor) settleDown() {
 		case <-time.After(200 * time.Millisecond):
 		}
 		a.Hear()
-		a.giveBack(a.any())
+		a.releaseOnce(a.any())
 	}
 	for _, r := range a.open() {
 		a.s.o.complain("%s: %s is not answered a minute after the storm", a.who, r)
@@ -213,8 +213,8 @@ func (a *actor) any() *session.Hold {
 	return nil
 }
 
-// giveBack releases a hold once. If that was the last time it is not trusted from now on.
-func (a *actor) giveBack(h *session.Hold) {
+// releaseOnce releases a hold once. If that was the last time it is not trusted from now on.
+func (a *actor) releaseOnce(h *session.Hold) {
 	if h == nil {
 		return
 	}
@@ -397,7 +397,7 @@ func (a *actor) granted(r *asked, e session.Granted, h session.Hold) {
 	}
 }
 
-// counted notes that a hold was given back once. It goes on if the last time is still to come.
+// counted notes that a hold was released once. It goes on if the last time is still to come.
 func (a *actor) counted(r *asked, e session.Released) {
 	m, remaining := a.mine[r.hold], e.Remaining
 	if m == nil || m.dead {
@@ -412,7 +412,7 @@ func (a *actor) counted(r *asked, e session.Released) {
 	case remaining == 0:
 		delete(a.mine, r.hold)
 	case m.released && m.leaving < m.count && !a.left:
-		// It was not trusted since the release was asked for. What was granted meanwhile may be what was given back.
+		// It was not trusted since the release was asked for. What was granted meanwhile may be what was released.
 		m.released = false
 		until := time.Now()
 		if m.shorter == 0 {
@@ -422,7 +422,7 @@ func (a *actor) counted(r *asked, e session.Released) {
 	}
 }
 
-// failed notes a failure, of a release perhaps. The client does not trust a hold that it wanted to give back.
+// failed notes a failure, of a release perhaps. The client does not trust a hold that it wanted to release.
 func (a *actor) failed(r *asked, err error) {
 	m := a.mine[r.hold]
 	if m == nil || !r.release {

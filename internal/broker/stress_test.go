@@ -326,7 +326,7 @@ func (s *storm) beUnary(i int, rng *mrand.Rand) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), s.upTo(rng, 3*time.Second))
 		l, refused, err := b.AcquireOnce(ctx, req)
-		if own && (err != nil || refused != nil) { // repeat, then give back whatever there is
+		if own && (err != nil || refused != nil) { // repeat, then release whatever there is
 			l, refused, err = b.AcquireOnce(ctx, req)
 		}
 		cancel()

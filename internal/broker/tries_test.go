@@ -67,7 +67,7 @@ func (w *world) stingy(seed uint64) {
 	})
 }
 
-// runCrowd has clients take and give back permits at random, on a store with no faults, and tells which tries were
+// runCrowd has clients take and release permits at random, on a store with no faults, and tells which tries were
 // refused for no reason.
 func runCrowd(t *testing.T, seed uint64, plant bool) (grants int, wrong []string) {
 	inWorld(t, func(w *world) {
@@ -92,7 +92,7 @@ func runCrowd(t *testing.T, seed uint64, plant bool) (grants int, wrong []string
 	return grants, wrong
 }
 
-// useCrowd asks once and gives back what it gets.
+// useCrowd asks once and releases what it gets.
 func (c *client) useCrowd(crowd *crowded, rng *mrand.Rand, who string) {
 	time.Sleep(time.Duration(rng.Int64N(int64(4 * time.Millisecond))))
 	req := request.Acquire{Name: "pool", Kind: lock.Semaphore, Limit: crowdedLimit, Permits: uint32(1 + rng.IntN(3))}
@@ -116,10 +116,10 @@ func (c *client) useCrowd(crowd *crowded, rng *mrand.Rand, who string) {
 	}
 }
 
-// leaveCrowd holds for a while, and gives back.
+// leaveCrowd holds for a while, and releases.
 func (c *client) leaveCrowd(crowd *crowded, h session.Hold, permits int, rng *mrand.Rand) {
 	time.Sleep(time.Duration(rng.Int64N(int64(3 * time.Millisecond))))
-	c.giveBack(h)
+	c.releaseAll(h)
 	crowd.add(-permits, 0)
 }
 

@@ -161,7 +161,7 @@ func (b *Broker) removeLocked(w *waiter) {
 	if w.ownID && !w.Asking() {
 		w.overLocked()
 	}
-	b.giveBackSucceededLocked(w)
+	b.undoSucceededLocked(w)
 	if q.Leave(&w.Waiter) {
 		b.leavePlaceLocked(w)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/lockd-io/lockd/internal/watching"
 )
 
-// tellEnd tells who watches of a hold that this replica gave back. Its tenant pays for those of its own who watch:
+// tellEnd tells who watches of a hold that this replica released. Its tenant pays for those of its own who watch:
 // nobody is to be slowed down because a stranger watches what he does, or does what he watches.
-func (b *Broker) tellEnd(h *handover) {
+func (b *Broker) tellEnd(h *handoff) {
 	if h.err != nil || h.r.Keep > 0 || h.r.Fence == 0 || b.watching.Names() == 0 {
 		return
 	}

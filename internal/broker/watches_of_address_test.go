@@ -48,7 +48,7 @@ func TestTheWatchesOfOneAddressAreBounded(t *testing.T) {
 			}
 			two[0].Unwatch(two[0].id(), "name-0")
 			if err := watch(row.most + 1); err != nil {
-				t.Errorf("instead of one that was given back: %v", err)
+				t.Errorf("instead of one that was released: %v", err)
 			}
 		}
 	})

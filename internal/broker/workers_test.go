@@ -146,7 +146,7 @@ func (c crew) work(t *testing.T, worlds []*world, k lock.Kind) (served []int) {
 				mu.Lock()
 				served = append(served, i)
 				mu.Unlock()
-				worker.giveBack(append(g.More, g.Hold)...)
+				worker.releaseAll(append(g.More, g.Hold)...)
 			}
 		})
 		time.Sleep(c.apart)
@@ -164,8 +164,8 @@ func (c crew) work(t *testing.T, worlds []*world, k lock.Kind) (served []int) {
 	return served
 }
 
-// giveBack releases locks and waits for the answers.
-func (c *client) giveBack(holds ...session.Hold) {
+// releaseAll releases locks and waits for the answers.
+func (c *client) releaseAll(holds ...session.Hold) {
 	for _, h := range holds {
 		c.Release(c.id(), h)
 	}
@@ -238,7 +238,7 @@ func TestTheWatchdogKeepsExactlyWhatIsHeld(t *testing.T) {
 					if n != 1 {
 						t.Errorf("%d leases are kept while one lock is held", n)
 					}
-					c.giveBack(g.Hold)
+					c.releaseAll(g.Hold)
 				}
 			})
 		}

@@ -10,7 +10,7 @@
 //
 // An actor is whom a client says it is: a named holder of a session, or an id that requests name. Requests without any
 // are in no deadlock that is found. What a replica that does not answer knows is missing, and so is what is beyond the
-// bounds; then a deadlock may be missed, and none is told that is none.
+// bounds; then a deadlock may be missed, but nothing is reported that is not a deadlock.
 //
 // # How it works
 //

@@ -17,7 +17,7 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
-// town is a world in which actors take and give back locks while replicas are being asked. Each lock is known at one
+// town is a world in which actors take and release locks while replicas are being asked. Each lock is known at one
 // replica, and so is each request. It moves on with each question that a replica answers, so answers are of different
 // moments.
 type town struct {
@@ -47,7 +47,7 @@ func newTown(seed uint64, actors int, ordered bool) *town {
 	return t
 }
 
-// stepLocked has somebody do something: ask for a lock, get what it waits for, or give back what it has.
+// stepLocked has somebody do something: ask for a lock, get what it waits for, or release what it has.
 func (t *town) stepLocked() {
 	a := t.actors[t.r.IntN(len(t.actors))]
 	locks := len(t.actors)

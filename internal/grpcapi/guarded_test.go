@@ -144,7 +144,7 @@ func TestTheAuditHasWhomAFileThrewOut(t *testing.T) {
 	})
 }
 
-// The quotas of a client hold at both addresses. They refuse nothing that gives something back.
+// The quotas of a client hold at both addresses. They refuse nothing that releases something.
 func TestQuotasHoldAtBothAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := guarded(t, "streams: 1", nil)

@@ -65,7 +65,7 @@ func unary(b *broker.Broker, operators bool, d door, log *zap.Logger, m *metrics
 // An Acquire that may wait for a lock is counted by itself: it would keep the others out for as long as it waits.
 // Lists are counted for operators, too, because of the memory that they take. Health and reflection do not go to
 // the store. What is for operators is refused if nobody knows who calls. The quotas of a client hold at both
-// addresses; what gives something back is not refused by them.
+// addresses; what releases something is not refused by them.
 func admit(ctx context.Context, b *broker.Broker, operators bool, method string, req any) (done func(), err error) {
 	r, acquire := req.(*lockdv1.AcquireRequest)
 	use := b.Tenants().Use(tenantOf(ctx))

@@ -137,7 +137,7 @@ func (c *Conn) refuseLocked(s *stream) {
 }
 
 // settleLocked has a stream counted if it waits for the rest of a message, and no longer if it was and does not. It
-// returns connections that are to end calls.
+// returns connections that are to end calls. It locks the mutex of the intake, inside that of the connection.
 func (c *Conn) settleLocked(s *stream) []woken {
 	c.intake.mu.Lock()
 	defer c.intake.mu.Unlock()

@@ -89,7 +89,8 @@ func (n *names) of(t lock.Tenant) *tenantNames {
 	return of
 }
 
-// nextHourLocked begins the next hour if it is time.
+// nextHourLocked begins the next hour if it is time. It locks the mutex of each tenant in turn, which nobody holds who
+// waits for ours.
 func (n *names) nextHourLocked(now time.Time) {
 	passed := now.Sub(n.began)
 	if passed < namesFor {

@@ -25,7 +25,7 @@ type Claim struct {
 	Tenant string
 }
 
-// Return gives back what the claim may have taken.
+// Return asks to end what the claim may have taken.
 func (c Claim) Return() Return {
 	return Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits, Tenant: c.Tenant}
 }
@@ -38,7 +38,7 @@ type Grant struct {
 	TTL time.Duration
 }
 
-// Return gives a hold back.
+// Return asks to end a hold: a client releases it, or lockd undoes it.
 type Return struct {
 	Name  string
 	Kind  Kind

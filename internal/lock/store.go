@@ -63,7 +63,7 @@ type Holds interface {
 	// ErrNotHeld if the owner does not hold it. Not for Semaphore. Repeated or executed late: fences only grow.
 	Raise(ctx context.Context, c Claim) (Fence, error)
 
-	// StartRelease gives a hold back, frees the name and tells the listeners, or hands it to Return.Next without telling
+	// StartRelease ends a hold, frees the name and tells the listeners, or hands it to Return.Next without telling
 	// them. It returns ErrNotHeld if the owner does not hold it, ErrStale if it holds it with another fence. The
 	// owner's place is given up in any case. Repeated: ErrNotHeld when it was freed; no error when permits were kept;
 	// the same fence when it was handed over and the successor still holds it, for at least its TTL then. Executed

@@ -64,7 +64,7 @@ type SeenHold struct {
 	Fence Fence
 	// TTL is the remaining time, or NoTTL.
 	TTL time.Duration
-	// Foreign: another program holds it, which may give it back without a word.
+	// Foreign: another program holds it, which may release it without a word.
 	Foreign bool
 	// Permit: it has permits. Their fence is not known, and the ID of lockd's own is that of PermitsOf.
 	Permit bool

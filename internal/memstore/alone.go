@@ -76,7 +76,7 @@ func (w *work) releaseAlone(e *entry, r lock.Return) (res lock.Returned, err err
 		w.leavePlace(e, r.Kind, r.Owner, !holds)
 	}
 	switch {
-	case !holds && r.Next != nil && e.alone(r.Kind, r.Next.Owner): // the hand-over was done before
+	case !holds && r.Next != nil && e.alone(r.Kind, r.Next.Owner): // the handoff was done before
 		later(&e.expires, w.now, r.Next.TTL)
 		return lock.Returned{HandedOver: e.own}, nil
 	case !holds:

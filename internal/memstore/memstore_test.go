@@ -16,7 +16,7 @@ func claim(name string, o lock.Owner, ttl time.Duration) lock.Claim {
 	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: o, TTL: ttl}
 }
 
-func giveBack(name string, o lock.Owner) lock.Return {
+func releaseOf(name string, o lock.Owner) lock.Return {
 	return lock.Return{Name: name, Kind: lock.Exclusive, Owner: o}
 }
 
@@ -43,7 +43,7 @@ func TestFencesGrowWhileTimeStandsStill(t *testing.T) {
 				t.Errorf("got fence %d after %d", f, last)
 			}
 			last = f
-			released(t, s, giveBack("n", "o"))
+			released(t, s, releaseOf("n", "o"))
 		}
 		// Forgotten and without a clock it would begin anew.
 		s.Lose()
@@ -59,7 +59,7 @@ func TestFreeNamesDoNotPileUp(t *testing.T) {
 	for i := range 100_500 {
 		name := fmt.Sprint(i)
 		f := granted(t, s, claim(name, "o", time.Hour))
-		released(t, s, giveBack(name, "o"))
+		released(t, s, releaseOf(name, "o"))
 		if i > 0 {
 			continue
 		}
@@ -92,7 +92,7 @@ func TestAListenerMayUseTheStore(t *testing.T) {
 		})
 		synctest.Wait()
 		granted(t, s, claim("n", "o", time.Hour))
-		res, err := lock.Await(t.Context(), s.StartRelease, giveBack("n", "o"))
+		res, err := lock.Await(t.Context(), s.StartRelease, releaseOf("n", "o"))
 		if err != nil || res.Listeners != 1 || heard != 1 {
 			t.Errorf("got %+v, %v, heard %d times, want once", res, err, heard)
 		}
@@ -106,7 +106,7 @@ func BenchmarkPair(b *testing.B) {
 		if _, err := lock.Await(b.Context(), s.StartAcquire, claim("n", "o", time.Hour)); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := lock.Await(b.Context(), s.StartRelease, giveBack("n", "o")); err != nil {
+		if _, err := lock.Await(b.Context(), s.StartRelease, releaseOf("n", "o")); err != nil {
 			b.Fatal(err)
 		}
 	}

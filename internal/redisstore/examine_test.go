@@ -113,7 +113,7 @@ func TestWhatIsWrongWithAServerIsFound(t *testing.T) {
 			for i := 0; i < len(one.settings); i += 2 {
 				must(t, c.ConfigSet(t.Context(), one.settings[i], one.settings[i+1]).Err())
 			}
-			for range 100 { // what others ask for meanwhile takes room, too, and gives it back
+			for range 100 { // what others ask for meanwhile takes room, too, for a while
 				if one.check != examine.Memory || found(t, s.Examine(t.Context()), one.check).Severity == one.s {
 					break
 				}

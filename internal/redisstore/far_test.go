@@ -99,7 +99,7 @@ func useFar(t *testing.T, p *redistest.Proxy, cfg Config) {
 			return err
 		})
 		until(t, "release", func() error {
-			_, err := lock.Await(t.Context(), s.StartRelease, giveBack("n", "o", g.Fence))
+			_, err := lock.Await(t.Context(), s.StartRelease, releaseOf("n", "o", g.Fence))
 			if errors.Is(err, lock.ErrNotHeld) { // an answer was late; that it was released is heard
 				return nil
 			}

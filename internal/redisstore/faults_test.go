@@ -46,7 +46,7 @@ func claim(name string, o lock.Owner) lock.Claim {
 	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: whole(o), TTL: lease}
 }
 
-func giveBack(name string, o lock.Owner, f lock.Fence) lock.Return {
+func releaseOf(name string, o lock.Owner, f lock.Fence) lock.Return {
 	return lock.Return{Name: name, Kind: lock.Exclusive, Owner: whole(o), Fence: f}
 }
 
@@ -155,7 +155,7 @@ func TestScriptFlushIsNotNoticed(t *testing.T) {
 					err = renewOne(t, s, name, o, g.Fence)
 				}
 				if err == nil {
-					_, err = lock.Await(t.Context(), s.StartRelease, giveBack(name, o, g.Fence))
+					_, err = lock.Await(t.Context(), s.StartRelease, releaseOf(name, o, g.Fence))
 				}
 				if err != nil {
 					t.Errorf("cycle %d of %s: %v", n, name, err)

@@ -45,7 +45,7 @@ func await(t *testing.T, heard <-chan lock.What, want lock.What) {
 func cycle(t *testing.T, s *Store, name string) {
 	t.Helper()
 	g := acquire(t, s, claim(name, "o"))
-	release(t, s, giveBack(name, "o", g.Fence))
+	release(t, s, releaseOf(name, "o", g.Fence))
 }
 
 // Listeners are told that they missed something, whatever ended the connection, and hear again.
@@ -63,7 +63,7 @@ func TestListenersAreToldWhenTheirConnectionWasCut(t *testing.T) {
 		"by Redis, as too much waits to be read": func(t *testing.T, c *redis.Client, _ *redistest.Proxy) {
 			do(t, c, "publish", layout.Channel("a"), strings.Repeat("x", 1<<20))
 		},
-		"as it is silent": func(_ *testing.T, _ *redis.Client, p *redistest.Proxy) { p.Set(redistest.Mute) },
+		"as it is silent": func(_ *testing.T, _ *redis.Client, p *redistest.Proxy) { p.Set(redistest.LoseReplies) },
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
@@ -192,7 +192,7 @@ func TestForcedReleasesOfOthersAreNotHeard(t *testing.T) {
 	cfg := quick(srv)
 	cfg.Prefix = "app:"
 	s := open(t, cfg)
-	twin := open(t, cfg)
+	same := open(t, cfg)
 	cfg.DB = 1
 	otherDB := open(t, cfg)
 	cfg.DB, cfg.Prefix = 0, "other:"
@@ -202,7 +202,7 @@ func TestForcedReleasesOfOthersAreNotHeard(t *testing.T) {
 	if first := <-heard; first != "" {
 		t.Errorf("heard %q first, want that it listens", first)
 	}
-	for _, from := range []*Store{otherDB, otherPrefix, twin} {
+	for _, from := range []*Store{otherDB, otherPrefix, same} {
 		acquire(t, from, claim("n", "o"))
 		if held, err := from.ForceRelease(t.Context(), "n", lock.Exclusive); err != nil || !held {
 			t.Fatalf("got %v, %v", held, err)
@@ -263,7 +263,7 @@ func TestQuestionsAreAnsweredWhateverBecomesOfTheConnection(t *testing.T) {
 		}
 	}
 	ask(100)
-	p.Set(redistest.Mute)
+	p.Set(redistest.LoseReplies)
 	ask(3)
 	p.Set(redistest.Pass)
 	await(t, heard, lock.NoticeListening)

@@ -37,7 +37,7 @@ func TestALockLooksAsRedissonExpects(t *testing.T) {
 			}
 			near(t, "token", c.PTTL(t.Context(), keys.token).Val(), defaultFenceTTL)
 
-			if res := release(t, s, giveBack(name, "uuid:7", f)); res.Listeners != 1 {
+			if res := release(t, s, releaseOf(name, "uuid:7", f)); res.Listeners != 1 {
 				t.Errorf("got %+v, want one listener", res)
 			}
 			wantMessage(t, sub, "0")
@@ -206,16 +206,16 @@ func TestAHoldOutlivesItsFenceKey(t *testing.T) {
 	}
 
 	forget()
-	over := handingOver(giveBack("n", "o", f), "successor")
+	over := handingOver(releaseOf("n", "o", f), "successor")
 	res, err := lock.Await(t.Context(), s.StartRelease, over)
 	if err != nil || res.HandedOver <= f {
-		t.Errorf("the hand-over gave %+v, %v, want a fence above %d", res, err, f)
+		t.Errorf("the handoff gave %+v, %v, want a fence above %d", res, err, f)
 	}
 
 	forget()
 	res, err = lock.Await(t.Context(), s.StartRelease, over)
 	if err != nil || res.HandedOver <= f {
-		t.Errorf("the repeated hand-over gave %+v, %v, want a fence above %d", res, err, f)
+		t.Errorf("the repeated handoff gave %+v, %v, want a fence above %d", res, err, f)
 	}
 
 	forget()
@@ -225,7 +225,7 @@ func TestAHoldOutlivesItsFenceKey(t *testing.T) {
 	}
 
 	forget()
-	_, err = lock.Await(t.Context(), s.StartRelease, giveBack("n", "successor", once))
+	_, err = lock.Await(t.Context(), s.StartRelease, releaseOf("n", "successor", once))
 	wantErr(t, err, nil)
 }
 
@@ -267,7 +267,7 @@ func TestAFenceKeyLivesForHalfOfItsTimeAfterEachGrant(t *testing.T) {
 		at = time.Now()
 		res, err := lock.Await(t.Context(), s.StartRelease, r)
 		must(t, err)
-		check("a hand-over", at)
+		check("a handoff", at)
 		release(t, s, kindReturn(k, "n", "successor", res.HandedOver))
 	}
 }

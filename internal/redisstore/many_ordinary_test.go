@@ -29,7 +29,7 @@ type oddCase struct {
 func oddCases() []oddCase {
 	const fence = 1_700_000_000_000_000
 	token := layout.Token("n")
-	claimed, back := claim("n", "o"), giveBack("n", "o", fence)
+	claimed, back := claim("n", "o"), releaseOf("n", "o", fence)
 	claimed.Fence = fence + 1
 	last := claimed
 	last.Fence = 9007199254740990
@@ -208,7 +208,7 @@ func TestAReleaseOfAnyFenceIsOrdinary(t *testing.T) {
 	_, s, c := begin(t)
 	calls := func(anyFence bool) (n int) {
 		must(t, c.ConfigResetStat(t.Context()).Err())
-		back := giveBack("n", "o", acquire(t, s, claim("n", "o")).Fence)
+		back := releaseOf("n", "o", acquire(t, s, claim("n", "o")).Fence)
 		if anyFence {
 			back.Fence = 0
 		}

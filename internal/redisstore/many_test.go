@@ -30,7 +30,7 @@ func acquiring(name string, o lock.Owner) *request {
 }
 
 func releasing(name string, o lock.Owner, f lock.Fence) *request {
-	return &request{back: new(giveBack(name, o, f))}
+	return &request{back: new(releaseOf(name, o, f))}
 }
 
 func handing(name string, o lock.Owner, f lock.Fence, successor lock.Owner) *request {
@@ -188,7 +188,7 @@ func TestAnAnswerThatIsNotForAllIsForNobody(t *testing.T) {
 	s := &Store{Caller: &script.Caller{Scripts: script.NewScripts(&m.Metrics, false), FenceMillis: 1, Metrics: &m.Metrics}}
 	group := []pipe.Job{
 		{Single: s.acquisition(*acquiring("a", "o").claim, nil)},
-		{Single: s.restitution(*releasing("b", "o", 7).back, nil)},
+		{Single: s.release(*releasing("b", "o", 7).back, nil)},
 	}
 	good := [][]any{
 		{int64(7), int64(0)},
@@ -251,7 +251,7 @@ func TestALoneRequestGoesByItsOwnScript(t *testing.T) {
 	t.Parallel()
 	s, g, _ := gated(t)
 	f := acquire(t, s, claim("n", "o")).Fence
-	release(t, s, giveBack("n", "o", f))
+	release(t, s, releaseOf("n", "o", f))
 	if got, want := g.seen(), []string{s.Scripts.Acquire.SHA, s.Scripts.Release.SHA}; !slices.Equal(got, want) {
 		t.Errorf("got scripts %q, want %q", got, want)
 	}

@@ -168,7 +168,7 @@ func keyspace(t *testing.T, c *redis.Client) map[string]string {
 }
 
 // Whatever is at any key of any script: a definite error changed nothing, and any other one leaves nothing behind once
-// the claims are given back.
+// the claims are undone.
 func TestAKeyOfAnotherTypeNeverFailsAScriptHalfWay(t *testing.T) {
 	t.Parallel()
 	for _, few := range []int{fewTogether, 1} {

@@ -37,7 +37,7 @@ func (s *Store) acquisition(c lock.Claim, done func(lock.Grant, error)) *operati
 	return op
 }
 
-func (s *Store) restitution(r lock.Return, done func(lock.Returned, error)) *operation {
+func (s *Store) release(r lock.Return, done func(lock.Returned, error)) *operation {
 	op := &operation{store: s, back: r, returned: done}
 	op.ofReturn()
 	return op
@@ -50,7 +50,7 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 
 // StartRelease implements lock.Store.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	s.restitution(r, done).start()
+	s.release(r, done).start()
 }
 
 // start begins it. The outcome is told later.
@@ -138,7 +138,7 @@ func (op *operation) read(a script.Answer, err error) (o outcome) {
 			o.back.Left = a.Number(2)
 		default:
 		}
-	case a.Code() == script.HandOver:
+	case a.Code() == script.Handoff:
 		o.back.HandedOver, err = a.Fence(1), a.Few
 	default:
 		err = a.Refusal()

@@ -21,14 +21,14 @@ type ordinary struct {
 
 // What script/many.lua calls them.
 const (
-	opAcquire  = 'a'
-	opAdvance  = 'A'
-	opRelease  = 'r'
-	opHandOver = 'h'
-	opBegin    = 'b'
-	opEnd      = 'e'
-	opPermit   = 'p'
-	opVacate   = 'v'
+	opAcquire = 'a'
+	opAdvance = 'A'
+	opRelease = 'r'
+	opHandoff = 'h'
+	opBegin   = 'b'
+	opEnd     = 'e'
+	opPermit  = 'p'
+	opVacate  = 'v'
 )
 
 // is sets what it is, and its texts, the keys first.
@@ -83,7 +83,7 @@ func (op *operation) ofReturn() {
 	case r.Kind == lock.Exclusive && r.Next == nil:
 		op.is(opRelease, all.Release, 3, n, layout.Token(n), layout.Channel(n), o, script.Decimal(r.Fence))
 	case r.Kind == lock.Exclusive:
-		op.is(opHandOver, all.Release, 3, n, layout.Token(n), layout.Channel(n), o, script.Decimal(r.Fence),
+		op.is(opHandoff, all.Release, 3, n, layout.Token(n), layout.Channel(n), o, script.Decimal(r.Fence),
 			string(r.Next.Owner), strconv.FormatInt(script.Millis(r.Next.TTL), 10), script.Decimal(r.Next.Fence))
 	case r.Kind == lock.Read:
 		k := op.store.keysFor(n, r.Kind)

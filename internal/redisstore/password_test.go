@@ -84,7 +84,7 @@ func TestAPasswordChangesWhileLockdRuns(t *testing.T) {
 			for len(heard) > 0 {
 				<-heard
 			}
-			release(t, s, giveBack("n", "o", f))
+			release(t, s, releaseOf("n", "o", f))
 			until(t, "it listens with the new password", func() error {
 				select {
 				case what := <-heard:

@@ -168,7 +168,7 @@ func refuseRest(t *testing.T, s *Store, held lock.Fence, begun time.Time, refuse
 		return err
 	})
 	refused("release", func() error {
-		_, err := lock.Await(t.Context(), s.StartRelease, giveBack("held", "o", held))
+		_, err := lock.Await(t.Context(), s.StartRelease, releaseOf("held", "o", held))
 		return err
 	})
 	refused("renew", func() error { return seenOne(t, s, "held", "o", held, begun) })
@@ -193,7 +193,7 @@ func TestAKilledScriptIsAnUnknownOutcome(t *testing.T) {
 	acquire(t, s, claim("n", "o"))
 }
 
-// Redis comes back with what it had a while ago. What was taken since is lost with the data, what was given back since
+// Redis comes back with what it had a while ago. What was taken since is lost with the data, what was released since
 // is held until its lease ends, and fences grow on.
 func TestARedisThatComesBackWithOldDataForgetsWhatCameSince(t *testing.T) {
 	srv, s, c := begin(t)
@@ -201,7 +201,7 @@ func TestARedisThatComesBackWithOldDataForgetsWhatCameSince(t *testing.T) {
 	kept := acquire(t, s, claim("kept", "o")).Fence
 	old := acquire(t, s, claim("passed on", "o")).Fence
 	do(t, c, "save")
-	release(t, s, giveBack("passed on", "o", old))
+	release(t, s, releaseOf("passed on", "o", old))
 	f := acquire(t, s, claim("passed on", "p")).Fence
 	lost := acquire(t, s, claim("lost", "o")).Fence
 

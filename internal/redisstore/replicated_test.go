@@ -58,7 +58,7 @@ func TestOneQuestionCoversABatchOfGrantsAndRenewalsAskNone(t *testing.T) {
 	if _, err := s.Look(t.Context(), "A"); err != nil {
 		t.Error(err)
 	}
-	release(t, s, giveBack("A", "o", 0))
+	release(t, s, releaseOf("A", "o", 0))
 	if n := master.Calls("wait") - before; n != 0 {
 		t.Errorf("asked %d times for what grants nothing", n)
 	}

@@ -22,7 +22,7 @@ func kindClaim(kind lock.Kind, name string, o lock.Owner) lock.Claim {
 }
 
 func kindReturn(kind lock.Kind, name string, o lock.Owner, f lock.Fence) lock.Return {
-	r := giveBack(name, o, f)
+	r := releaseOf(name, o, f)
 	r.Kind = kind
 	return r
 }

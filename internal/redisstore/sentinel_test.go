@@ -64,7 +64,7 @@ func TestAnIdleStoreFollowsAForcedFailOver(t *testing.T) {
 	if page, _, err := s.List(t.Context(), "", "", 10); err != nil || len(page) != 1 {
 		t.Errorf("list: got %v, %v, want one", page, err)
 	}
-	release(t, s, giveBack("n", "o", f))
+	release(t, s, releaseOf("n", "o", f))
 	await(t, heard, lock.NoticeReleased)
 	told := make(map[any]bool) // on a busy machine the sentinels may fail over twice
 	for _, e := range logs.FilterMessage("another server is the master").All() {

@@ -99,7 +99,7 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 		lister:      cfg.listingClient(*o), fewTogether: cfg.fewTogether,
 	}
 	if guide != nil {
-		s.Demoted = guide.Doubt
+		s.Demoted = guide.CutAll
 	}
 	t := pipe.NewTrouble(s.log, o.TLSConfig != nil)
 	dialer := func(name string) pipe.Dialer {

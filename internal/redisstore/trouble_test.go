@@ -118,7 +118,7 @@ func TestNothingIsSentToAServerThatHungUp(t *testing.T) {
 				must(t, srv.Client().Do(t.Context(), "client", "kill", "type", "normal").Err())
 				g := acquire(t, s, claim("n", "o"))
 				must(t, renewOne(t, s, "n", "o", g.Fence))
-				release(t, s, giveBack("n", "o", g.Fence))
+				release(t, s, releaseOf("n", "o", g.Fence))
 			}
 		})
 	}

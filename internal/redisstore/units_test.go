@@ -39,7 +39,7 @@ func TestCostsAreThoseOfWhatIsAsked(t *testing.T) {
 		{"a permit", s.acquireCall(permitsClaim("n", "o", 1, 1)), 1, 3},
 		{"1,000 permits", s.acquireCall(permitsClaim("n", "o", 1000, 1000)), 300, 400},
 		{
-			"1,000 permits given back", s.releaseCall(lock.Return{
+			"1,000 permits released", s.releaseCall(lock.Return{
 				Name: "n", Kind: lock.Semaphore, Owner: whole("o"), Permits: 1000,
 			}),
 			300, 400,

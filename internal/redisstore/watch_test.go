@@ -130,7 +130,7 @@ func TestAReleaseOfRedissonIsToldOnce(t *testing.T) {
 	for range each {
 		c.Publish(t.Context(), layout.Channel("n"), "0")
 		fences = append(fences, acquire(t, s, claim("n", "o")).Fence)
-		release(t, s, giveBack("n", "o", fences[len(fences)-1]))
+		release(t, s, releaseOf("n", "o", fences[len(fences)-1]))
 		for len(notices) > 0 {
 			count(<-notices)
 		}
@@ -190,7 +190,7 @@ func TestALookWaitsForWhatWasToldBefore(t *testing.T) {
 	}
 	for range 3 {
 		g := acquire(t, s, claim("n", "o"))
-		release(t, s, giveBack("n", "o", g.Fence))
+		release(t, s, releaseOf("n", "o", g.Fence))
 		heard("of ours", g.Fence)
 	}
 	srv.Client().Publish(t.Context(), layout.Channel("n"), "0")

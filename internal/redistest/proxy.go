@@ -18,8 +18,8 @@ const (
 	Pass Mode = iota
 	// Cut ends the connection instead of passing a reply on: the request was executed, nobody knows.
 	Cut
-	// Mute swallows replies and keeps the connection.
-	Mute
+	// LoseReplies swallows replies and keeps the connection.
+	LoseReplies
 	// Stall makes a connection silent with its next reply, for good: as if the network lost one direction.
 	Stall
 	// Deaf swallows a request, and all that follow on its connection: the other direction.
@@ -226,7 +226,7 @@ func (p *Proxy) replies(l *link) {
 		mode := Mode(p.mode.Load())
 		stalled = stalled || mode == Stall
 		switch {
-		case stalled || mode == Mute:
+		case stalled || mode == LoseReplies:
 		case mode == Cut:
 			return
 		default:

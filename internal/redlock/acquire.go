@@ -94,7 +94,7 @@ func (s *Store) attempt(cs []lock.Claim, told func([]lock.Grant, error)) *attemp
 			c.Fence = s.fences.propose(a.start)
 		}
 	}
-	a.decide, a.late, a.asking = a.verdict, a.answeredLate, true
+	a.decide, a.late, a.asking = a.verdictLocked, a.answeredLate, true
 	a.open(s)
 	return a
 }
@@ -117,41 +117,41 @@ type standing struct {
 // mayHold is how many members may have what was claimed, now or later.
 func (st standing) mayHold() int { return st.yes + st.quarantined + st.unknown + st.missing }
 
-func (a *attempt) standing() standing {
-	st := standing{tally: a.tally(), voters: a.voters()}
+func (a *attempt) standingLocked() standing {
+	st := standing{tally: a.tallyLocked(), voters: a.votersLocked()}
 	st.quarantined = st.yes - st.voters.len()
 	st.yes -= st.quarantined
 	return st
 }
 
-// verdict is what the votes amount to, as ballot.decide has it. mu is held.
-func (a *attempt) verdict(last bool) (then func()) {
-	st, q := a.standing(), a.s.quorum
+// verdictLocked is what the votes amount to, as ballot.decide has it.
+func (a *attempt) verdictLocked(last bool) (then func()) {
+	st, q := a.standingLocked(), a.s.quorum
 	if st.yes >= q {
-		return a.win(st, last)
+		return a.winLocked(st, last)
 	}
-	last = last || st.no > 0 && (a.contended(st) || st.no > a.spare()) && !a.expected()
+	last = last || st.no > 0 && (a.contendedLocked(st) || st.no > a.spare()) && !a.expectedLocked()
 	switch {
-	case !last && (st.yes+st.missing >= q || st.mayHold() >= q || !a.clear(st)):
+	case !last && (st.yes+st.missing >= q || st.mayHold() >= q || !a.clearLocked(st)):
 		return nil // those that are missing may make it clear
 	}
-	return a.lose(st)
+	return a.loseLocked(st)
 }
 
-// win is called when a majority granted it. mu is held.
-func (a *attempt) win(st standing, last bool) (then func()) {
+// winLocked is called when a majority granted it.
+func (a *attempt) winLocked(st standing, last bool) (then func()) {
 	if err := a.over(); err != nil {
-		return a.fail(st, err)
+		return a.failLocked(st, err)
 	}
-	fences := a.agreed(st.voters)
+	fences := a.agreedLocked(st.voters)
 	switch {
-	case fences == nil && !last && a.expected() && a.mayBeTold(st.voters):
+	case fences == nil && !last && a.expectedLocked() && a.mayBeToldLocked(st.voters):
 		return nil
 	case fences == nil:
-		return a.raise()
+		return a.raiseLocked()
 	}
 	a.granted = fences
-	gs, votes := a.grants(st.voters), slices.Clone(a.votes)
+	gs, votes := a.grantsLocked(st.voters), slices.Clone(a.votes)
 	return func() {
 		for _, v := range votes {
 			a.align(v)
@@ -175,8 +175,8 @@ func (a *attempt) over() error {
 	return nil
 }
 
-// grants are what is told. The lease lasts as long as a majority has it. mu is held.
-func (a *attempt) grants(voters set) []lock.Grant {
+// grantsLocked are what is told. The lease lasts as long as a majority has it.
+func (a *attempt) grantsLocked(voters set) []lock.Grant {
 	gs := make([]lock.Grant, len(a.claims))
 	var room [maxMembers]time.Duration
 	for n := range gs {
@@ -192,9 +192,9 @@ func (a *attempt) grants(voters set) []lock.Grant {
 	return gs
 }
 
-// lose is called when there is no majority. mu is held.
-func (a *attempt) lose(st standing) (then func()) {
-	unclear := st.mayHold() >= a.s.quorum && st.unknown+st.missing > 0 && !a.contended(st)
+// loseLocked is called when there is no majority.
+func (a *attempt) loseLocked(st standing) (then func()) {
+	unclear := st.mayHold() >= a.s.quorum && st.unknown+st.missing > 0 && !a.contendedLocked(st)
 	var err error
 	switch {
 	case a.why != nil:
@@ -202,30 +202,30 @@ func (a *attempt) lose(st standing) (then func()) {
 	case unclear:
 		err = errUnclear
 	default:
-		err = a.refusal(st)
+		err = a.refusalLocked(st)
 	}
 	if err == nil { // nothing is left once members have undone what they said yes to
 		err = noMajority(tally{unknown: st.unknown, missing: st.missing})
 	}
 	if a.repeats() && !unclear {
-		return a.undone(err, st.mayHold()+st.away < a.s.quorum)
+		return a.undoneLocked(err, st.mayHold()+st.away < a.s.quorum)
 	}
-	return a.fail(st, err)
+	return a.failLocked(st, err)
 }
 
 // repeats says whether the claims are of an owner that repeats itself.
 func (a *attempt) repeats() bool { return a.sent[0].Owner.Repeats() }
 
-// fail is called when nothing is told as granted. What members took for an owner that repeats itself stays: it may have
-// been told at another replica, and ends with its TTL. Else it is undone. mu is held.
-func (a *attempt) fail(st standing, err error) (then func()) {
+// failLocked is called when nothing is told as granted. What members took for an owner that repeats itself stays: it
+// may have been told at another replica, and ends with its TTL. Else it is undone.
+func (a *attempt) failLocked(st standing, err error) (then func()) {
 	if a.repeats() {
 		return func() { a.told(nil, err) }
 	}
 	if st.mayHold()+st.away >= a.s.quorum {
 		a.s.vain.saw(a.sent[0].TTL + 2*a.s.cfg.CallTimeout + underWay)
 	}
-	return a.undone(err, true)
+	return a.undoneLocked(err, true)
 }
 
 // behind says whether members that have not answered are asked to release as well: a release that is started after the
@@ -233,9 +233,9 @@ func (a *attempt) fail(st standing, err error) (then func()) {
 // of a writer that waits would give up its mark. Then the answer is awaited.
 func (a *attempt) behind() bool { return a.given != nil && !a.sent[0].Kind.Placed() }
 
-// undone has the members release what they took, before the outcome is told. nobodys says that no hold can have the
-// fences that they gave. mu is held.
-func (a *attempt) undone(err error, nobodys bool) (then func()) {
+// undoneLocked has the members release what they took, before the outcome is told. nobodys says that no hold can have
+// the fences that they gave.
+func (a *attempt) undoneLocked(err error, nobodys bool) (then func()) {
 	a.lost = true
 	var all []func()
 	for i, v := range a.votes {
@@ -245,7 +245,7 @@ func (a *attempt) undone(err error, nobodys bool) (then func()) {
 			}
 			v.err = errUnclear
 		}
-		all = append(all, a.undo(a.s.members[i], v, nobodys)...)
+		all = append(all, a.undoLocked(a.s.members[i], v, nobodys)...)
 	}
 	return func() {
 		for _, release := range all {
@@ -255,10 +255,10 @@ func (a *attempt) undone(err error, nobodys bool) (then func()) {
 	}
 }
 
-// undo are the releases at a member that did not surely refuse. They name the fence: the hold may be granted later, to
-// the same owner, and go on at another replica, which takes it at this member while a release of ours is still on its
-// way. That hold has a greater fence than any that is named here (agreed). mu is held.
-func (a *attempt) undo(m *member, v vote[[]lock.Grant], nobodys bool) (all []func()) {
+// undoLocked are the releases at a member that did not surely refuse. They name the fence: the hold may be granted
+// later, to the same owner, and go on at another replica, which takes it at this member while a release of ours is
+// still on its way. That hold has a greater fence than any that is named here (agreedLocked).
+func (a *attempt) undoLocked(m *member, v vote[[]lock.Grant], nobodys bool) (all []func()) {
 	if v.err != nil && !isUnknown(v.err) {
 		return nil
 	}
@@ -283,18 +283,18 @@ func (s *Store) release(m *member, r lock.Return) {
 	m.StartRelease(r, func(lock.Returned, error) { s.underWay.Add(-1) })
 }
 
-// contended says whether a majority has answered, and nothing but others is in the way there. If all of them kept what
-// they have, nobody would get the name as long as the rest is silent. An owner that repeats itself may do so elsewhere,
-// and must not find there what is being undone.
-func (a *attempt) contended(st standing) bool {
-	others := a.refusals(lock.ErrHeld)
+// contendedLocked says whether a majority has answered, and nothing but others is in the way there. If all of them kept
+// what they have, nobody would get the name as long as the rest is silent. An owner that repeats itself may do so
+// elsewhere, and must not find there what is being undone.
+func (a *attempt) contendedLocked(st standing) bool {
+	others := a.refusalsLocked(lock.ErrHeld)
 	return a.why == nil && others > 0 && others+st.yes >= a.s.quorum && !a.repeats()
 }
 
-// expected says whether one of the members that have not answered may do so soon. While others are in the way, what an
-// attempt has is not kept from them to wait for such as are silent; nor does anybody wait for them to learn why there
-// is no majority. mu is held.
-func (a *attempt) expected() bool {
+// expectedLocked says whether one of the members that have not answered may do so soon. While others are in the way,
+// what an attempt has is not kept from them to wait for such as are silent; nor does anybody wait for them to learn why
+// there is no majority.
+func (a *attempt) expectedLocked() bool {
 	return slices.ContainsFunc(a.s.members, func(m *member) bool {
 		return a.votes[m.number].from == nil && !m.silent.Load()
 	})
@@ -306,7 +306,7 @@ func (a *attempt) answeredLate(v vote[[]lock.Grant]) {
 	a.mu.Lock()
 	var all []func()
 	if a.lost && (!a.behind() || v.err == nil && v.v[0].Fence < a.sent[0].Fence) {
-		all = a.undo(v.from, v, false)
+		all = a.undoLocked(v.from, v, false)
 	}
 	a.mu.Unlock()
 	for _, release := range all {

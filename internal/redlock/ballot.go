@@ -67,7 +67,7 @@ func (b *ballot[T]) answer(m *member, v T, err error) {
 		}
 		return
 	}
-	b.unlock(b.counted())
+	b.unlock(b.countedLocked())
 }
 
 // asked is called when all members have been asked, if asking was set. Whatever follows from the outcome, and asks them
@@ -76,7 +76,7 @@ func (b *ballot[T]) answer(m *member, v T, err error) {
 func (b *ballot[T]) asked() {
 	b.mu.Lock()
 	b.asking = false
-	then := b.counted()
+	then := b.countedLocked()
 	if told := then; told != nil {
 		b.s.underWay.Add(1)
 		then = func() {
@@ -89,15 +89,15 @@ func (b *ballot[T]) asked() {
 	b.unlock(then)
 }
 
-// counted decides if the votes amount to something. mu is held.
-func (b *ballot[T]) counted() (then func()) {
+// countedLocked decides if the votes amount to something.
+func (b *ballot[T]) countedLocked() (then func()) {
 	if b.asking {
 		return nil
 	}
 	if !b.patient || b.missing == 0 {
 		then = b.decide(b.missing == 0)
 	}
-	if then == nil && b.timer == nil && !b.patient && b.tally().definite() >= b.s.quorum {
+	if then == nil && b.timer == nil && !b.patient && b.tallyLocked().definite() >= b.s.quorum {
 		b.timer = time.AfterFunc(time.Duration(max(b.tries, 1))*b.s.cfg.NodeTimeout, b.giveUp)
 	}
 	return then
@@ -197,18 +197,18 @@ func (s *Store) ask(ctx context.Context, what, name string, kind lock.Kind, pati
 
 // oneWord is the verdict when a majority agrees.
 func oneWord[T any](b *ballot[T], last bool) (none T, over bool, err error) { //nolint:unparam // it is a verdict
-	if b.tally().yes >= b.s.quorum {
+	if b.tallyLocked().yes >= b.s.quorum {
 		return none, true, nil
 	}
-	err = b.against(last)
+	err = b.againstLocked(last)
 	return none, err != nil, err
 }
 
-// against is why a majority does not agree, nil if that is not known yet. mu is held.
-func (b *ballot[T]) against(last bool) error {
-	err := cmp.Or(b.gone(), b.preventing(refused...))
+// againstLocked is why a majority does not agree, nil if that is not known yet.
+func (b *ballot[T]) againstLocked(last bool) error {
+	err := cmp.Or(b.goneLocked(), b.preventingLocked(refused...))
 	if err == nil && last {
-		err = noMajority(b.tally())
+		err = noMajority(b.tallyLocked())
 	}
 	return err
 }
@@ -219,9 +219,9 @@ var refused = []error{
 	lock.ErrSuperseded, lock.ErrToken, lock.ErrSessionGone,
 }
 
-// gone is a *lock.GoneError if so many members have not got the hold that there is no majority that has. It was lost
-// with data if it would be there but for the members that lost theirs. mu is held.
-func (b *ballot[T]) gone() error {
+// goneLocked is a *lock.GoneError if so many members have not got the hold that there is no majority that has. It was
+// lost with data if it would be there but for the members that lost theirs.
+func (b *ballot[T]) goneLocked() error {
 	forced, data := 0, 0
 	for _, v := range b.votes {
 		if gone, ok := errors.AsType[*lock.GoneError](v.err); ok {
@@ -286,8 +286,8 @@ type tally struct {
 // definite is how many said yes or no.
 func (t tally) definite() int { return t.yes + t.no }
 
-// tally counts the votes. mu is held.
-func (b *ballot[T]) tally() (t tally) {
+// tallyLocked counts the votes.
+func (b *ballot[T]) tallyLocked() (t tally) {
 	for _, v := range b.votes {
 		switch {
 		case v.from == nil:
@@ -305,8 +305,8 @@ func (b *ballot[T]) tally() (t tally) {
 	return t
 }
 
-// voters are those that said yes and vote. mu is held.
-func (b *ballot[T]) voters() (of set) {
+// votersLocked are those that said yes and vote.
+func (b *ballot[T]) votersLocked() (of set) {
 	for i, v := range b.votes {
 		if v.yes() && !b.s.quarantined(v.from) {
 			of.add(i)
@@ -318,8 +318,8 @@ func (b *ballot[T]) voters() (of set) {
 // spare is how many members a majority can do without.
 func (b *ballot[T]) spare() int { return len(b.votes) - b.s.quorum }
 
-// refusals counts the refusals that are a certain error. mu is held.
-func (b *ballot[T]) refusals(of error) (n int) {
+// refusalsLocked counts the refusals that are a certain error.
+func (b *ballot[T]) refusalsLocked(of error) (n int) {
 	for _, v := range b.votes {
 		if errors.Is(v.err, of) && !failed(v.err) {
 			n++
@@ -328,19 +328,19 @@ func (b *ballot[T]) refusals(of error) (n int) {
 	return n
 }
 
-// preventing is the first of some errors that so many members gave that there is no majority without them; nil if none
-// is. mu is held.
-func (b *ballot[T]) preventing(of ...error) error {
+// preventingLocked is the first of some errors that so many members gave that there is no majority without them; nil if
+// none is.
+func (b *ballot[T]) preventingLocked(of ...error) error {
 	for _, err := range of {
-		if b.refusals(err) > b.spare() {
-			return b.first(err)
+		if b.refusalsLocked(err) > b.spare() {
+			return b.firstLocked(err)
 		}
 	}
 	return nil
 }
 
-// first is the first vote that is a certain error. mu is held.
-func (b *ballot[T]) first(of error) error {
+// firstLocked is the first vote that is a certain error.
+func (b *ballot[T]) firstLocked(of error) error {
 	for _, v := range b.votes {
 		if errors.Is(v.err, of) && !failed(v.err) {
 			return v.err

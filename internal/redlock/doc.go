@@ -10,8 +10,8 @@
 // Fences of a name strictly increase over all grants. All members are asked for the same fence; if they disagree, it is
 // raised on a majority before it is told (fences.go). A wrong clock costs a second round, never the order.
 //
-// A name is handed over when a majority did so; else it is freed everywhere (handover.go). For the successor a
-// hand-over is an attempt as any other: no fence, and no member, counts for it that would not count for an acquisition.
+// A name is handed over when a majority did so; else it is freed everywhere (handoff.go). For the successor a
+// handoff is an attempt as any other: no fence, and no member, counts for it that would not count for an acquisition.
 //
 // # What it does not promise
 //
@@ -24,8 +24,8 @@
 // # What members promise
 //
 // Members settle what is unsettled (package settle). What this replica asks one of them about a name is carried out in
-// the order in which it was asked. A release that a member was asked for once is done some time; nothing else is
-// released there. So all calls are made at once, and none waits for the answer to another one.
+// the order in which it was asked. A member sooner or later carries out each release that it was asked for; nothing
+// else is released there. So all calls are made at once, and none waits for the answer to another one.
 //
 // The releases of an attempt that failed name its fences, and a grant has a greater one. So they end no hold that is
 // granted to the same owner later, also if it goes on at another replica. For the same reason renewals compare fences.

@@ -26,11 +26,11 @@ func (s *Store) extendBut(but *member, r lock.Renewal, done func(left time.Durat
 		if but != nil && !last { // why it is gone is known when all have answered
 			return 0, false, nil
 		}
-		left := s.lasting(b.votes, r)
+		left := s.lastingLocked(b.votes, r)
 		if len(left) >= s.quorum {
 			return max(left[len(left)-s.quorum], r.TTL), true, nil
 		}
-		err := b.against(last)
+		err := b.againstLocked(last)
 		return 0, err != nil, err
 	}, func(left time.Duration, err error) { done(left, about("renew", r.Name, err)) })
 	for _, m := range s.members {
@@ -42,11 +42,12 @@ func (s *Store) extendBut(but *member, r lock.Renewal, done func(left time.Durat
 	}
 }
 
-// lasting is for how long members have a hold that they prolonged, in order. mu is held.
+// lastingLocked is for how long members have a hold that they prolonged, in order. The mutex of their
+// ballot is held.
 //
 // Who knows the fence was told that it has the hold. Who does not may have asked for it in vain: it may be one that a
 // member took which does not vote, and which has forgotten whose it is.
-func (s *Store) lasting(votes []vote[time.Duration], r lock.Renewal) []time.Duration {
+func (s *Store) lastingLocked(votes []vote[time.Duration], r lock.Renewal) []time.Duration {
 	left := make([]time.Duration, 0, len(votes))
 	for _, v := range votes {
 		if v.yes() && (r.Fence != 0 || !s.quarantined(v.from)) {

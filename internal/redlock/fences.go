@@ -48,17 +48,17 @@ func (f *fences) follow(ahead int64) {
 	}
 }
 
-// agreed are the fences that a majority of the voters has, nil if there is none for one of the names. mu is held.
+// agreedLocked are the fences that a majority of the voters has, nil if there is none for one of the names.
 //
 // That is enough for their order. An earlier grant was told with a fence that a majority had. One member is in both: it
 // gave this fence after that one.
 //
 // It must be that of this attempt, or of a hold that the owner has already. Of an earlier attempt that failed releases
 // may be under way, with the fences that members gave then. All of them are less than what is proposed later.
-func (a *attempt) agreed(voters set) []lock.Fence {
+func (a *attempt) agreedLocked(voters set) []lock.Fence {
 	fences := make([]lock.Fence, len(a.sent))
 	for n := range fences {
-		f, times := commonest(a.ownFences(n, voters))
+		f, times := commonest(a.ownFencesLocked(n, voters))
 		if times < a.s.quorum {
 			return nil
 		}
@@ -67,21 +67,21 @@ func (a *attempt) agreed(voters set) []lock.Fence {
 	return fences
 }
 
-// mayBeTold says whether the members that have not answered may show that a majority has an older fence: that which the
-// owner was told, if it has asked before. Members that were away then are back, and answered sooner. mu is held.
-func (a *attempt) mayBeTold(voters set) bool {
+// mayBeToldLocked says whether the members that have not answered may show that a majority has an older fence: that
+// which the owner was told, if it has asked before. Members that were away then are back, and answered sooner.
+func (a *attempt) mayBeToldLocked(voters set) bool {
 	c := a.sent[0]
 	if !c.Owner.Repeats() {
 		return false
 	}
-	older := slices.DeleteFunc(a.ownFences(0, voters), func(f lock.Fence) bool { return f >= c.Fence })
+	older := slices.DeleteFunc(a.ownFencesLocked(0, voters), func(f lock.Fence) bool { return f >= c.Fence })
 	_, n := commonest(older)
 	return n > 0 && n+a.missing >= a.s.quorum
 }
 
-// ownFences are the fences that some members gave for a name and that are of this attempt, or of a hold that the owner
-// has already. mu is held.
-func (a *attempt) ownFences(n int, voters set) (own []lock.Fence) {
+// ownFencesLocked are the fences that some members gave for a name and that are of this attempt, or of a hold that the
+// owner has already.
+func (a *attempt) ownFencesLocked(n int, voters set) (own []lock.Fence) {
 	own = make([]lock.Fence, 0, len(a.votes))
 	proposal, older := a.sent[n].Fence, a.repeats() || a.s.vain.none()
 	for i, v := range a.votes {
@@ -111,10 +111,10 @@ func (v *vain) saw(last time.Duration) {
 
 func (v *vain) none() bool { return time.Now().UnixNano() > v.until.Load() }
 
-// raise has all members that granted it have the same fence, which is told when a majority has it. It is more than any
-// of them gave, and than any that was proposed: releases of an earlier attempt may be under way, with those fences. mu
-// is held.
-func (a *attempt) raise() (then func()) {
+// raiseLocked has all members that granted it have the same fence, which is told when a majority has it. It is more
+// than any of them gave, and than any that was proposed: releases of an earlier attempt may be under way, with those
+// fences.
+func (a *attempt) raiseLocked() (then func()) {
 	for i, v := range a.votes {
 		if v.yes() { // its fences were seen
 			a.raised.add(i)
@@ -137,7 +137,7 @@ func (a *attempt) raiseAll(at set, claims []lock.Claim) {
 		then := func() { a.told(gs, nil) }
 		if err != nil {
 			a.mu.Lock()
-			then = a.fail(a.standing(), err)
+			then = a.failLocked(a.standingLocked(), err)
 			a.mu.Unlock()
 		}
 		then()
@@ -171,7 +171,7 @@ func raiseAt(ctx context.Context, m *member, cs []lock.Claim) (err error) {
 
 // raisedBy is the verdict on the raised fences.
 func (a *attempt) raisedBy(b *ballot[struct{}], last bool) (gs []lock.Grant, over bool, err error) {
-	voters := b.voters()
+	voters := b.votersLocked()
 	switch yes := voters.len(); {
 	case yes >= a.s.quorum:
 		if err = a.over(); err != nil {
@@ -179,8 +179,8 @@ func (a *attempt) raisedBy(b *ballot[struct{}], last bool) (gs []lock.Grant, ove
 		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		return a.grants(voters), true, nil
-	case last || yes+b.tally().missing < a.s.quorum:
+		return a.grantsLocked(voters), true, nil
+	case last || yes+b.tallyLocked().missing < a.s.quorum:
 		return nil, true, errUnclear
 	}
 	return nil, false, nil
@@ -209,7 +209,7 @@ func (s *Store) raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 				return 0, over, err
 			}
 			var fences []lock.Fence
-			for _, v := range b.said() {
+			for _, v := range b.saidLocked() {
 				fences = append(fences, v.v)
 			}
 			f, _ := s.fenceOf(fences, 0)

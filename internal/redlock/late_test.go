@@ -61,7 +61,7 @@ func TestNobodyIsInTheWayOfNamesThatNobodyElseWants(t *testing.T) {
 	}
 }
 
-// pair takes a name, asking again while somebody is in the way, and gives it back.
+// pair takes a name, asking again while somebody is in the way, and releases it.
 func (w *world) pair(name string, o lock.Owner, begun time.Time) (time.Duration, error) {
 	for {
 		g, err := lock.Await(w.Context(), w.Store.StartAcquire, claimOf(name, o))

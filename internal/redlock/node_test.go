@@ -39,13 +39,13 @@ type server struct {
 	*memstore.Store
 	hasty bool // its clock is 1 % fast
 
-	mu    sync.Mutex // guards the fields below
-	fate  func(op string) fate
-	since time.Time // when it lost its data
-	lost  bool
-	mute  bool                // nothing is heard of it, whether or not that is known
-	ears  []func(lock.Notice) // of those who listen or watch
-	calls map[string]int
+	mu           sync.Mutex // guards the fields below
+	fate         func(op string) fate
+	since        time.Time // when it lost its data
+	lost         bool
+	losesNotices bool                // nothing is heard of it, whether or not that is known
+	ears         []func(lock.Notice) // of those who listen or watch
+	calls        map[string]int
 }
 
 func newNode() *node { return &node{server: &server{Store: memstore.New(), calls: map[string]int{}}} }
@@ -307,16 +307,16 @@ func (n *node) has(name string) lock.Owner {
 	return st.Owner
 }
 
-// ear is one that hears of a node, unless that is mute.
+// ear is one that hears of a node, unless that loses its notices.
 func (n *node) ear(notify func(lock.Notice)) func(lock.Notice) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ears = append(n.ears, notify)
 	return func(notice lock.Notice) {
 		n.mu.Lock()
-		mute := n.mute
+		lost := n.losesNotices
 		n.mu.Unlock()
-		if !mute {
+		if !lost {
 			notify(notice)
 		}
 	}

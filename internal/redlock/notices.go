@@ -158,7 +158,7 @@ func (l *listener) freeAt(ctx context.Context, m *member) (bool, error) {
 	return (!st.Held || l.kind == lock.Read && st.Kind == lock.Read) && !l.s.quarantined(m), err
 }
 
-// enough says whether a majority could. As long as it cannot, whoever gives the rest back will tell, or its lease ends.
+// enough says whether a majority could. As long as it cannot, whoever releases the rest will tell, or its lease ends.
 func (l *listener) enough(said []vote[bool]) (free, agreed bool) {
 	n := 0
 	for _, v := range said {

@@ -61,19 +61,19 @@ var plants = []struct {
 		{here + "extend.go", "if len(left) >= s.quorum {", "if len(left) >= 1 {"},
 		{here + "extend.go", "left[len(left)-s.quorum]", "left[len(left)-1]"},
 	}},
-	{"a hand-over by one member", storm100, []proctest.Plant{{here + "handover.go", "	if _, err := h.ended(false); last", `
+	{"a handoff by one member", storm100, []proctest.Plant{{here + "handoff.go", "	if _, err := h.endedLocked(false); last", `
 	for _, v := range h.votes {
 		if v.from != nil && v.err == nil {
 			h.granted = []lock.Fence{v.v[0].Fence}
 			return func() { h.told(v.v, nil) }
 		}
 	}
-	if _, err := h.ended(false); last`}}},
-	{"the fence of a minority's hand-over", storm100, []proctest.Plant{
+	if _, err := h.endedLocked(false); last`}}},
+	{"the fence of a minority's handoff", storm100, []proctest.Plant{
 		{here + "fences.go", "if times < a.s.quorum {", "if times < a.s.quorum && a.why == nil {"},
 		{here + "fences.go", "|| a.claims[n].Fence != 0 {", "|| a.claims[n].Fence != 0 || a.why != nil {"},
 	}},
-	{"what a minority handed over is left", "TestScenarios/AHandOverOfAMinorityFreesTheName", []proctest.Plant{
+	{"what a minority handed over is left", "TestScenarios/AHandoffOfAMinorityFreesTheName", []proctest.Plant{
 		{
 			here + "acquire.go", "	a.lost = true\n",
 			"	if a.why != nil {\n		return func() { a.told(nil, err) }\n	}\n	a.lost = true\n",
@@ -110,12 +110,12 @@ var plants = []struct {
 		{here + "fences.go", "a.repeats() || a.s.vain.none()", "false"},
 	}},
 	{
-		"a member without data is given nothing back", "TestScenarios/AHoldOutlivesTheRestartOfEachMember",
+		"a member without data gets no hold back", "TestScenarios/AHoldOutlivesTheRestartOfEachMember",
 		[]proctest.Plant{{here + "restore.go", "		if s.restoreAt(ctx, m, r) {", "		if false {"}},
 	},
 	{
 		"a member without the hold is handed nothing", "TestScenarios/AMemberWithoutTheHoldIsGivenIt",
-		[]proctest.Plant{{here + "handover.go", "h.known && !h.lost &&", "false &&"}},
+		[]proctest.Plant{{here + "handoff.go", "h.known && !h.lost &&", "false &&"}},
 	},
 	{
 		"what was put back is ended when others lost data", "TestScenarios/ALookAfterALossOfDataMakesNoTwoHolders",
@@ -125,8 +125,8 @@ var plants = []struct {
 		"a member that forgot a session says whose it is", "TestScenarios/MembersThatForgotASessionDoNotSayWhoseItIs",
 		[]proctest.Plant{{here + "sessions.go", "if err == nil && s.quarantined(m) {", "if false {"}},
 	},
-	{"a hand-over to one that had left", storm100, []proctest.Plant{
-		{here + "successors_test.go", "	if f != 0 {\n		h.giveBack(", "	if false {\n		h.giveBack("},
+	{"a handoff to one that had left", storm100, []proctest.Plant{
+		{here + "successors_test.go", "	if f != 0 {\n		h.release(", "	if false {\n		h.release("},
 	}},
 }
 

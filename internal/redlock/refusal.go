@@ -10,18 +10,18 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// refusal is why an attempt is refused, if a majority said yes or no and some refused; nil if too few answer. A hold in
-// the way counts more than what few members say, because whoever waits for its end is granted the name without them. mu
-// is held.
-func (a *attempt) refusal(st standing) error {
+// refusalLocked is why an attempt is refused, if a majority said yes or no and some refused; nil if too few answer. A
+// hold in the way counts more than what few members say, because whoever waits for its end is granted the name without
+// them.
+func (a *attempt) refusalLocked(st standing) error {
 	if st.no == 0 || st.definite()+st.quarantined < a.s.quorum {
 		return nil
 	}
-	if err := a.preventing(misfits...); err != nil {
+	if err := a.preventingLocked(misfits...); err != nil {
 		return err
 	}
-	if a.refusals(lock.ErrHeld) > 0 {
-		return a.held(st)
+	if a.refusalsLocked(lock.ErrHeld) > 0 {
+		return a.heldLocked(st)
 	}
 	for _, v := range a.votes { // they differ
 		if v.err != nil && !failed(v.err) {
@@ -36,19 +36,19 @@ var misfits = []error{
 	lock.ErrKindMismatch, lock.ErrStoreFull, lock.ErrNotHeld, lock.ErrUnsupported, lock.ErrInvalid,
 }
 
-// clear says whether it is clear why there is no majority: so many refuse for one reason. One owner in the way is such
-// a reason. To the owner of a hold that is handed over it is enough that any member freed it. mu is held.
-func (a *attempt) clear(st standing) bool {
+// clearLocked says whether it is clear why there is no majority: so many refuse for one reason. One owner in the way is
+// such a reason. To the owner of a hold that is handed over it is enough that any member freed it.
+func (a *attempt) clearLocked(st standing) bool {
 	if st.no <= a.spare() {
 		return false
 	}
-	all, most := a.inTheWay()
+	all, most := a.inTheWayLocked()
 	return len(most) > a.spare() && (len(most) == len(all) || len(most) >= a.s.quorum) ||
-		a.preventing(misfits...) != nil || a.why != nil && a.refusals(errFreed) > 0
+		a.preventingLocked(misfits...) != nil || a.why != nil && a.refusalsLocked(errFreed) > 0
 }
 
-// inTheWay are the holds in the way, those that end first in front, and those of the owner that has most of them.
-func (a *attempt) inTheWay() (all, most []*lock.HeldError) {
+// inTheWayLocked are the holds in the way, those that end first in front, and those of the owner that has most of them.
+func (a *attempt) inTheWayLocked() (all, most []*lock.HeldError) {
 	for _, v := range a.votes {
 		if held, ok := errors.AsType[*lock.HeldError](v.err); ok {
 			all = append(all, held)
@@ -67,9 +67,9 @@ func (a *attempt) inTheWay() (all, most []*lock.HeldError) {
 	return all, most
 }
 
-// held is who is in the way. A majority may be free when so many holds have ended as it lacks.
-func (a *attempt) held(st standing) *lock.HeldError {
-	all, most := a.inTheWay()
+// heldLocked is who is in the way. A majority may be free when so many holds have ended as it lacks.
+func (a *attempt) heldLocked(st standing) *lock.HeldError {
+	all, most := a.inTheWayLocked()
 	held := *all[min(max(a.s.quorum-st.yes-st.missing, 1), len(all))-1]
 	held.HeldBy = most[0].HeldBy
 	held.RetryAfter = trusted(held.RetryAfter)

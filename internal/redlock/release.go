@@ -19,13 +19,13 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	}
 	r.Fence = 0
 	if r.Next != nil && !r.Kind.Shared() {
-		s.startHandOver(r, done)
+		s.startHandoff(r, done)
 		return
 	}
 	r.Next = nil
 	b := &ballot[lock.Returned]{asking: true, tries: releaseTries}
 	b.decide = func(last bool) func() {
-		res, err := b.ended(last)
+		res, err := b.endedLocked(last)
 		if err == nil {
 			return nil
 		}
@@ -62,11 +62,11 @@ func assumed(res lock.Returned, err error) error {
 	return err
 }
 
-// ended is errFreed if a majority ended a hold, or why it did not; nil if that is not known yet. mu is held.
+// endedLocked is errFreed if a majority ended a hold, or why it did not; nil if that is not known yet.
 //
 // That a release ended a hold is told when a majority had it: then nobody else had the name until now. One member that
 // had it proves nothing, as it may have taken it late, when the lease was over and others had come and gone.
-func (b *ballot[T]) ended(last bool) (res lock.Returned, err error) {
+func (b *ballot[T]) endedLocked(last bool) (res lock.Returned, err error) {
 	had, assumed, lacked := 0, 0, 0
 	for _, v := range b.votes {
 		switch err := v.err; {
@@ -86,19 +86,19 @@ func (b *ballot[T]) ended(last bool) (res lock.Returned, err error) {
 		res.Assumed = true
 		return res, errFreed
 	case lacked > b.spare():
-		return res, b.lacking(had > 0)
+		return res, b.lackingLocked(had > 0)
 	case !last:
 		return res, nil
 	}
-	return res, cmp.Or(b.preventing(lock.ErrStoreFull), noMajority(b.tally()))
+	return res, cmp.Or(b.preventingLocked(lock.ErrStoreFull), noMajority(b.tallyLocked()))
 }
 
-// lacking is the error of a release when no majority can have had the hold. It was over, if a member had it or most
-// give no other reason. mu is held.
-func (b *ballot[T]) lacking(had bool) error {
+// lackingLocked is the error of a release when no majority can have had the hold. It was over, if a member had it or
+// most give no other reason.
+func (b *ballot[T]) lackingLocked(had bool) error {
 	best, most := lock.ErrNotHeld, 0
 	for _, err := range []error{lock.ErrNotHeld, lock.ErrKindMismatch, lock.ErrStoreFull} {
-		if n := b.refusals(err); n > most {
+		if n := b.refusalsLocked(err); n > most {
 			best, most = err, n
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // The safety test: clients of several replicas, with clocks that are hours apart, take names over five members that do
-// everything members can do wrong. A judge knows who may believe to hold what.
+// everything members can do wrong. A checker knows who may believe to hold what.
 
 var (
 	storms    = flag.Int("redlock.storms", 0, "how many storms there are; 0 for some")

@@ -236,9 +236,9 @@ func (p *player) member(words []string) {
 				after(rest, "left") != "" && st.TTL != p.duration(after(rest, "left")) {
 				p.wrong("it has %+v, %v; told was %d", st, err, known)
 			}
-		case "mutes", "unmutes":
+		case "loses", "sends":
 			n.mu.Lock()
-			n.mute = words[1] == "mutes"
+			n.losesNotices = words[1] == "loses"
 			n.mu.Unlock()
 		case "says":
 			n.says(noticed[rest[0]])

@@ -13,7 +13,7 @@ import (
 type climate struct {
 	cfg               Config
 	shortest, longest time.Duration // of leases
-	leaves            bool          // clients go without giving back what they have
+	leaves            bool          // clients go without releasing what they have
 	restarts          bool          // replicas are restarted, and members lose their data
 	forces            bool          // names are freed by force
 }
@@ -21,7 +21,7 @@ type climate struct {
 // storm is what goes on in a bubble.
 type storm struct {
 	*world
-	*judge
+	*checker
 	climate
 
 	lock   sync.Mutex // guards the fields below
@@ -125,7 +125,7 @@ func (c climate) blow(t *testing.T, seed uint64, aftermath func(*storm)) (wrong 
 			n.choose(s.fate)
 			s.world.nodes = append(s.world.nodes, n)
 		}
-		s.judge = newJudge(s.world.nodes)
+		s.checker = newChecker(s.world.nodes)
 		for range 3 {
 			s.stores = append(s.stores, s.replica())
 		}

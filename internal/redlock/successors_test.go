@@ -19,7 +19,7 @@ func (h *holds) handOver(ctx context.Context) (next *holds) {
 	got := h.waits(successor)
 	h.ended(c)
 	if got != nil { // the lease had ended
-		h.giveBack(h.store, r)
+		h.release(h.store, r)
 		return got
 	}
 	start := time.Now()
@@ -28,15 +28,15 @@ func (h *holds) handOver(ctx context.Context) (next *holds) {
 	handed := err == nil && res.HandedOver != 0
 	switch {
 	case cancelled:
-		h.count("hand-overs to one that had left")
-		h.gaveBack(successor, res.HandedOver)
+		h.count("handoffs to one that had left")
+		h.undone(successor, res.HandedOver)
 		return nil
 	case handed && time.Now().Before(start.Add(successor.TTL)):
-		h.count("hand-overs")
+		h.count("handoffs")
 		return h.successors(successor, lock.Grant{Fence: res.HandedOver}, start)
 	}
 	if next = h.get(ctx, h.store, []lock.Claim{successor}); next == nil && handed {
-		h.giveBack(h.store, lock.Return{Name: successor.Name, Kind: successor.Kind, Owner: successor.Owner})
+		h.release(h.store, lock.Return{Name: successor.Name, Kind: successor.Kind, Owner: successor.Owner})
 	}
 	return next
 }
@@ -60,7 +60,7 @@ func (h *holds) waits(successor lock.Claim) (got *holds) {
 		case err == nil && time.Now().Before(start.Add(successor.TTL)):
 			return h.successors(successor, g, start)
 		case err == nil:
-			h.giveBack(h.store, lock.Return{
+			h.release(h.store, lock.Return{
 				Name: successor.Name, Kind: successor.Kind, Owner: successor.Owner, Fence: g.Fence,
 			})
 		}
@@ -68,10 +68,10 @@ func (h *holds) waits(successor lock.Claim) (got *holds) {
 	return nil
 }
 
-// gaveBack has what was handed to one that had left be given back, and looks whether it was.
-func (h *holds) gaveBack(successor lock.Claim, f lock.Fence) {
+// undone has what was handed to one that had left released, and looks whether it was.
+func (h *holds) undone(successor lock.Claim, f lock.Fence) {
 	if f != 0 {
-		h.giveBack(h.store, lock.Return{Name: successor.Name, Kind: successor.Kind, Owner: successor.Owner, Fence: f})
+		h.release(h.store, lock.Return{Name: successor.Name, Kind: successor.Kind, Owner: successor.Owner, Fence: f})
 	}
 	if f != 0 && successor.TTL == h.longest && h.has(successor) {
 		time.Sleep(successor.TTL * 5 / 6) // a few members may have been slow, and are asked again

@@ -53,7 +53,7 @@ func (s *storm) ttl() time.Duration {
 	return []time.Duration{s.shortest, s.longest}[s.intN(2)]
 }
 
-// get asks for names a few times. What may be left is given back by the store.
+// get asks for names a few times. What may be left is undone by the store.
 func (s *storm) get(ctx context.Context, store *Store, cs []lock.Claim) *holds {
 	for range 1 + s.intN(10) {
 		start := time.Now()
@@ -69,7 +69,7 @@ func (s *storm) get(ctx context.Context, store *Store, cs []lock.Claim) *holds {
 		}
 		if err == nil { // too late
 			for i, c := range cs {
-				s.giveBack(store, lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: gs[i].Fence})
+				s.release(store, lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: gs[i].Fence})
 			}
 		}
 		next := s.duration(100 * time.Millisecond)
@@ -89,8 +89,8 @@ func ask(store *Store, cs []lock.Claim) ([]lock.Grant, error) {
 	return []lock.Grant{g}, err
 }
 
-// giveBack releases, once.
-func (s *storm) giveBack(store *Store, r lock.Return) {
+// release releases, once.
+func (s *storm) release(store *Store, r lock.Return) {
 	_, _ = lock.Await(context.Background(), store.StartRelease, r)
 }
 
@@ -114,12 +114,12 @@ func (h *holds) keep(ctx context.Context) (next *holds) {
 	}
 	leave := h.leaves && h.intN(3) == 0
 	for i, c := range h.cs {
-		if leave { // it does not give it back
+		if leave { // it does not release it
 			pause(ctx, time.Until(h.ends[i]))
 		}
 		h.ended(c)
 		if !leave {
-			h.giveBack(h.store, lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: h.gs[i].Fence})
+			h.release(h.store, lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: h.gs[i].Fence})
 		}
 	}
 	return nil

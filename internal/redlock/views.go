@@ -22,8 +22,8 @@ func survey[T any](ctx context.Context, s *Store, what, name string, kind lock.K
 	return question[T]{
 		what: what, name: name, kind: kind, ask: read, quiet: true,
 		verdict: func(b *ballot[T], last bool) (none T, over bool, err error) {
-			said := b.said()
-			if err := b.preventing(lock.ErrKindMismatch, lock.ErrInvalid); err != nil {
+			said := b.saidLocked()
+			if err := b.preventingLocked(lock.ErrKindMismatch, lock.ErrInvalid); err != nil {
 				return none, true, err
 			}
 			if len(said) >= s.quorum {
@@ -31,16 +31,16 @@ func survey[T any](ctx context.Context, s *Store, what, name string, kind lock.K
 					return one, true, nil
 				}
 			}
-			if mismatch := b.refusals(lock.ErrKindMismatch); mismatch > 0 && mismatch+len(said) >= s.quorum {
-				return none, last, b.first(lock.ErrKindMismatch)
+			if mismatch := b.refusalsLocked(lock.ErrKindMismatch); mismatch > 0 && mismatch+len(said) >= s.quorum {
+				return none, last, b.firstLocked(lock.ErrKindMismatch)
 			}
 			return none, last, lock.ErrNoQuorum
 		},
 	}.put(ctx, s)
 }
 
-// said is what those say that answered. mu is held.
-func (b *ballot[T]) said() []vote[T] {
+// saidLocked is what those say that answered.
+func (b *ballot[T]) saidLocked() []vote[T] {
 	return slices.DeleteFunc(slices.Clone(b.votes), func(v vote[T]) bool { return !v.yes() })
 }
 

@@ -12,16 +12,17 @@
 // its identity while its rights change, so a right that was taken away is gone for all streams at once.
 //
 // Keys of issuers of tokens are read from files or asked for, in the background, and when a token names a key that is
-// not known. That is bounded: tokens with made-up keys cause one question in a while, and who waits for one issuer
-// holds up nobody else. While an issuer cannot be asked, the keys that it had stay good. A verified token is kept until
-// it expires or its key is gone, so that a call costs no signature.
+// not known. That is bounded: tokens with made-up keys cause at most one question in 10 s, or one in a second for keys
+// that are read from a file or while no keys are known, and who waits for one issuer holds up nobody else. While an
+// issuer cannot be asked, the keys that it had stay good. A verified token is kept until it expires or its key is gone,
+// so that a call costs no signature.
 //
 // What was denied, and what operators did, is told to the audit. It never blocks whoever tells it, and each client has
 // so many lines and no more; what is not written is counted, and told in the client's next line.
 //
 // Nothing is allowed because something is missing: an empty list of names allows no name, a token that is wrong is not
-// passed over for a certificate that is right, and who is nobody in the file is refused, unless the file has an entry
-// for all such. Without a file at all there is no Guard and no Client, and everybody may do everything.
+// passed over for a certificate that is right, and a caller that matches no entry is refused, unless the file has an
+// entry for all such. Without a file at all there is no Guard and no Client, and everybody may do everything.
 //
 // # What it does not promise
 //

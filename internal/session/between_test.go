@@ -40,7 +40,7 @@ func (l *lease) Adopt() bool                               { return true }
 func (l *lease) Leave(bool)                                {}
 func (*lease) Forbid() bool                                { return false }
 func (*lease) Free(func())                                 {}
-func (l *lease) GiveBack()                                 {}
+func (l *lease) Release()                                  {}
 
 // waiter is a request, and what is done when it is withdrawn.
 type waiter struct{ withdrawn func() }

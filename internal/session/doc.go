@@ -10,8 +10,8 @@
 //
 // # What it does not promise
 //
-// It knows nothing of names and queues. What has a name it asks of the Lease or the Waiter that has it. A request that
-// is about a name enters package broker; session.Begin, Admit and Ask are what all requests have in common.
+// It knows nothing of names and queues. For what concerns a name it asks the Lease or Waiter of that name. A request
+// that is about a name enters package broker; session.Begin, Admit and Ask are what all requests have in common.
 //
 // # States
 //

@@ -82,7 +82,7 @@ func (s *Session) depart() {
 		s.LeaveOp()
 		return
 	}
-	s.of.goes(func() { s.giveBack(leases) })
+	s.of.goes(func() { s.releaseAll(leases) })
 }
 
 // withdraw ends what the session waits for and watches.
@@ -112,13 +112,13 @@ func (s *Session) leave(ls []Lease) {
 // for the store, in the way of others.
 const releasesAtEnd = 128
 
-// giveBack releases leases at the end of their session.
-func (s *Session) giveBack(ls []Lease) {
+// releaseAll releases leases at the end of their session.
+func (s *Session) releaseAll(ls []Lease) {
 	s.farewell = make(limits.Slots, releasesAtEnd)
-	s.freeAtEnd(ls, s.farewell, Lease.GiveBack, s.leave)
+	s.freeAtEnd(ls, s.farewell, Lease.Release, s.leave)
 }
 
-// freeLate is giveBack for leases that are not the session's own yet.
+// freeLate is releaseAll for leases that are not the session's own yet.
 func (s *Session) freeLate(ls []Lease) {
 	under := make(limits.Slots, releasesAtEnd)
 	s.freeAtEnd(ls, under, func(l Lease) { l.Free(under.Leave) }, func([]Lease) {})
@@ -146,10 +146,10 @@ func (s *Session) freeAtEnd(ls []Lease, under limits.Slots, free func(Lease), le
 	}
 }
 
-// GaveBack is the end of a GiveBack of one of its leases.
-func (s *Session) GaveBack() { s.farewell.Leave() }
+// LeaseReleased is the end of a Release of one of its leases.
+func (s *Session) LeaseReleased() { s.farewell.Leave() }
 
-// endRecord ends the record, and says whether what the session has may be given back: nobody goes on with it, also if
+// endRecord ends the record, and says whether what the session has may be released: nobody goes on with it, also if
 // the record is being written now. It tries until the leases have ended by themselves.
 func (s *Session) endRecord() bool {
 	end := time.Now().Add(s.TTL())

@@ -53,7 +53,7 @@ func holdAt(place string) Hold {
 func (s *Session) holds(p Page) (page []HeldLock, next string) {
 	first := limits.First[Lease]{Most: p.Size, Compare: func(a, b Lease) int { return a.Hold().compare(b.Hold()) }}
 	all, after := s.Leases(), holdAt(p.After)
-	s.Spend(time.Duration(len(all)) * limits.Glance)
+	s.Spend(time.Duration(len(all)) * limits.LeaseLook)
 	for _, l := range all {
 		if h := l.Hold(); strings.HasPrefix(h.Name, p.Prefix) && h.compare(after) > 0 {
 			first.Add(l)

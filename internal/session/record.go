@@ -11,7 +11,7 @@ import (
 )
 
 // The store has a record of each session, so that it can go on at another replica. It is written when the session
-// opens, and prolonged about when its leases are. Whoever ends the record may give back what the session has; nobody
+// opens, and prolonged about when its leases are. Whoever ends the record may release what the session has; nobody
 // else does so after its stream broke. docs/decisions has the reasons: "a session outlives its stream and its replica".
 
 // recording is what is under way about the record of a session, whose mutex guards it.
@@ -79,7 +79,7 @@ func (s *Session) heardWhose(err error) {
 }
 
 // IfStillHere does something once the store has said, when asked after this moment, that the session went on nowhere
-// else. With that a lease is given back whose validity has ended: what another replica told the client of it would have
+// else. With that a lease is released whose validity has ended: what another replica told the client of it would have
 // been told before.
 func (s *Session) IfStillHere(run func()) {
 	s.mu.Lock()

@@ -53,8 +53,8 @@ type Lease interface {
 	Forbid() (was bool)
 	// Free has the store free the name, and calls done when it has answered.
 	Free(done func())
-	// GiveBack begins to release it at the end of its session, which is told by GaveBack when that is done.
-	GiveBack()
+	// Release begins to release it at the end of its session, which is told by LeaseReleased when that is done.
+	Release()
 }
 
 // Waiter is a request that waits. Its methods lock the mutex of its name.

@@ -59,7 +59,7 @@ func fieldsOf(h Hold) []zap.Field {
 	}
 }
 
-// TraceReleased logs at debug that a hold was given back, by a request unless id is 0.
+// TraceReleased logs at debug that a hold was released, by a request unless id is 0.
 func (s *Session) TraceReleased(id uint64, h Hold) {
 	if s.of.log.Core().Enabled(zapcore.DebugLevel) {
 		s.debug("released", id, fieldsOf(h)...)

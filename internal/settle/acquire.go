@@ -19,9 +19,9 @@ const (
 	inVain                       // it was granted, in whole or in part, and that is not told
 )
 
-// judge says what follows for some claims, and what the error means. With again an earlier call had an unknown outcome:
-// if this one is surely refused, the earlier one left nothing.
-func (s *Store) judge(cs []lock.Claim, err error, again bool) (consequence, error) {
+// consequenceOf says what follows for some claims, and what the error means. With again an earlier call had an unknown
+// outcome: if this one is surely refused, the earlier one left nothing.
+func (s *Store) consequenceOf(cs []lock.Claim, err error, again bool) (consequence, error) {
 	unknown := errors.Is(err, lock.ErrOutcomeUnknown)
 	vain := errors.Is(err, lock.ErrNotReplicated) || errors.Is(err, lock.ErrInVain)
 	switch {
@@ -49,7 +49,7 @@ func acquired[T any](s *Store, cs []lock.Claim, off []*row, again bool,
 	ask func(told func(T, error)), done func(T, error),
 ) (told func(T, error)) {
 	return func(got T, err error) {
-		n, err := s.judge(cs, err, again)
+		n, err := s.consequenceOf(cs, err, again)
 		if n == onceMore {
 			ask(acquired(s, cs, off, true, ask, done))
 			return

@@ -5,12 +5,13 @@
 //
 // An acquisition of unknown outcome is made once more. If that is not answered either, the caller is told
 // lock.ErrOutcomeUnknown, and whatever was taken is released. The owner may ask again at any time: that cancels the
-// release. A grant that is told as none is released, too (lock.ErrNotReplicated, lock.ErrInVain).
+// release. A grant that is reported as a failure is released, too (lock.ErrNotReplicated, lock.ErrInVain).
 //
-// A release is done once it was asked for. The caller is told when the store has acknowledged it, or the error after at
-// most three calls; then it goes on without him. A hold that is not there after a call of unknown outcome was ended by
-// that call: the caller is told so, with lock.Returned.Assumed. What may have been handed to a successor meanwhile is
-// released, unless the successor asks for the name, or repeats its requests. So nobody has to repeat a release.
+// A release that was asked for is carried out, also when its first calls fail. The caller is told when the store has
+// acknowledged it, or the error after at most three calls; then it goes on without him. A hold that is not there after
+// a call of unknown outcome was ended by that call: the caller is told so, with lock.Returned.Assumed. What may have
+// been handed to a successor meanwhile is released, unless the successor asks for the name, or repeats its requests. So
+// nobody has to repeat a release.
 //
 // # What it does not promise
 //

@@ -190,9 +190,9 @@ func (v *world) ask() {
 	case o.id.Repeats() && v.rnd.IntN(2) == 0:
 		v.acquire(o)
 	case o.has || o.id.Repeats():
-		v.giveBack(o, idle)
+		v.release(o, idle)
 	case o.unsure && v.rnd.IntN(3) == 0:
-		v.giveBack(o, nil)
+		v.release(o, nil)
 	case v.rnd.IntN(4) == 0: // it asks no more, whatever it knows
 		o.gone = true
 	default:
@@ -226,7 +226,7 @@ func (v *world) acquire(o *owner) {
 		}
 		o.has = o.has || err == nil && !o.partly
 		if o.unsure = errors.Is(err, lock.ErrOutcomeUnknown); o.unsure && v.s.cfg.Member && !o.id.Repeats() {
-			v.giveBack(o, nil) // nobody else does
+			v.release(o, nil) // nobody else does
 		}
 	}
 	if !o.several() {
@@ -247,8 +247,8 @@ func (v *world) claim(o *owner, name string) lock.Claim {
 	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: o.id, TTL: 24 * time.Hour}
 }
 
-// giveBack releases what an owner has, to one of some others or to nobody.
-func (v *world) giveBack(o *owner, others []*owner) {
+// release releases what an owner has, to one of some others or to nobody.
+func (v *world) release(o *owner, others []*owner) {
 	o.asked++
 	o.release = o.asked
 	o.has, o.unsure = false, false
@@ -282,7 +282,7 @@ func (v *world) giveBack(o *owner, others []*owner) {
 			case err == nil && res.HandedOver != 0:
 				to.has = true
 			case v.s.cfg.Member && errors.Is(err, lock.ErrOutcomeUnknown), v.s.cfg.Member && res.Assumed:
-				v.giveBack(to, nil)
+				v.release(to, nil)
 			case to.id.Repeats() && v.holder(name) == to.id: // it asked at another replica, and was told
 				to.has = true
 			case v.rnd.IntN(2) == 0:

@@ -198,12 +198,12 @@ func (r *replica) endAtRandom(t *testing.T, e *ends, o lock.Owner, rng *mrand.Ra
 		return
 	}
 	time.Sleep(upTo(20))
-	r.giveBack(t, e, h, k == lock.Exclusive && way == 2)
+	r.release(t, e, h, k == lock.Exclusive && way == 2)
 }
 
-// giveBack releases a hold, or hands it to a successor who releases it.
-func (r *replica) giveBack(t *testing.T, e *ends, h lock.Return, handOver bool) {
-	if handOver {
+// release releases a hold, or hands it to a successor who releases it.
+func (r *replica) release(t *testing.T, e *ends, h lock.Return, handoff bool) {
+	if handoff {
 		h.Next = &lock.Successor{Owner: h.Owner + "'s successor", TTL: time.Minute}
 	}
 	res, err := lock.Await(t.Context(), r.store.StartRelease, h)
@@ -214,14 +214,14 @@ func (r *replica) giveBack(t *testing.T, e *ends, h lock.Return, handOver bool) 
 	if h.Kind == lock.Semaphore {
 		id = lock.PermitsOf(h.Owner)
 	}
-	if handOver {
+	if handoff {
 		n.cause = lock.EndHandedOver
 	}
 	e.add(n)
 	r.hub.Ended(h.Name, watching.End{Cause: n.cause, Fence: h.Fence, Hold: id})
-	if handOver {
+	if handoff {
 		h.Owner, h.Fence, h.Next = h.Next.Owner, res.HandedOver, nil
-		r.giveBack(t, e, h, false)
+		r.release(t, e, h, false)
 	}
 }
 

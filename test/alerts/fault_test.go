@@ -82,7 +82,7 @@ func TestFaultsFireTheirAlerts(t *testing.T) {
 	}
 	t.Run("faults", func(t *testing.T) {
 		all := maps.Clone(faults)
-		maps.Copy(all, sights)
+		maps.Copy(all, onlyShown)
 		for name, f := range all {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -151,7 +151,7 @@ func wait(t *testing.T, c *client.Client, name string, opts ...client.LockOption
 }
 
 // hold takes a name in a session of its own whose client, other than the SDK, does not count by itself until when it
-// holds, and so does not give back what it lost.
+// holds, and so does not release what it lost.
 func hold(t *testing.T, d *harness.Lockd, name string) {
 	t.Helper()
 	s, err := lockdv1.NewSessionServiceClient(d.Connect(t)).Session(t.Context())

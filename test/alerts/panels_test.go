@@ -12,8 +12,8 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
-// sights are what panels show and no alert is about.
-var sights = map[string]fault{
+// onlyShown are what panels show and no alert is about.
+var onlyShown = map[string]fault{
 	"a replica is drained":            {nil, nil, aReplicaIsDrained},
 	"clients work":                    {nil, nil, clientsWork},
 	"a deadlock is ended":             {nil, nil, aDeadlockIsEnded},

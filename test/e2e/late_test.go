@@ -214,7 +214,7 @@ var lates = map[string]func(l *belated){
 		l.keeps(one)
 		l.frees(one)
 	},
-	"hand-over": func(l *belated) {
+	"handoff": func(l *belated) {
 		k := mustLock(l.T, l.Client, "job")
 		waiter := queue(l.T, l.a.Dial(l.T), "job")
 		l.late("the release", l.unlocking(k))
@@ -256,7 +256,7 @@ var lates = map[string]func(l *belated){
 	},
 	"try whose undoing is late": func(l *belated) {
 		for _, p := range l.proxies {
-			p.Set(redistest.Mute)
+			p.Set(redistest.LoseReplies)
 		}
 		tried := make(chan error, 1)
 		var k *client.Lock

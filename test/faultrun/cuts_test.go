@@ -100,7 +100,7 @@ func TestWhatBrokenConnectionsDeliverLateIsNotDone(t *testing.T) {
 				for _, m := range w.all() {
 					_ = m.Close()
 				}
-				w.must(served, w.judge())
+				w.must(served, w.check())
 				w.settle(calm)
 				if n.Overtaken > 0 || n.Ended == 0 {
 					t.Errorf("%d late deliveries were done behind later requests, and %d met an end", n.Overtaken, n.Ended)

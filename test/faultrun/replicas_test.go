@@ -240,7 +240,7 @@ func (w *world) noneLost() {
 			w.t.Errorf("%s: its session ended %q", m.id, why)
 		}
 	}
-	w.must(w.judge())
+	w.must(w.check())
 }
 
 // A replica with many sessions is killed. All of them go on at the others, with all that they hold.

@@ -108,7 +108,7 @@ func (w *world) roll(l load) error {
 		r.inOrder(line)
 	}
 	w.t.Logf("the stops took %v; %d calls, the longest %v; %s", stops, r.calls, r.longest, howLong(w.moves()))
-	return errors.Join(append(r.errs, w.noneCut(), kept, w.judge())...)
+	return errors.Join(append(r.errs, w.noneCut(), kept, w.check())...)
 }
 
 // begin has clients lock and unlock, and read, until all is over.
@@ -148,7 +148,7 @@ func (r *rollout) use(id string, at int, name string, alone bool, stay time.Dura
 	}
 }
 
-// useTool has lockctl take a lock and give it back, by unary calls.
+// useTool has lockctl take a lock and release it, by unary calls.
 func (r *rollout) useTool() {
 	for !r.isOver() {
 		var lease struct {

@@ -51,7 +51,7 @@ func TestEverythingFails(t *testing.T) {
 			for _, m := range w.all() {
 				_ = m.Close()
 			}
-			w.must(w.judge())
+			w.must(w.check())
 			if len(w.rec.holds) < 100 {
 				t.Error("too little happened for this run to mean anything")
 			}

@@ -303,8 +303,8 @@ func (w *world) play(players []*player, lasts, served time.Duration) {
 // searched is how many steps a search has for each name. It either decides soon, or has far too much to try.
 const searched = 500_000
 
-// judge checks what all clients saw. Who holds something still is not asked: what is judged was released.
-func (w *world) judge() error {
+// check looks at what all clients saw. Who holds something still is not asked: what is checked was released.
+func (w *world) check() error {
 	w.t.Helper()
 	v := w.rec.check(w.rules)
 	confirmed, err := history.Confirm(v.events, searched)

@@ -134,7 +134,7 @@ func TestALimitThatLockdChangesIsSeenByRedisson(t *testing.T) {
 	r.want(3, "available", "semaphore", "pool")
 }
 
-// What a holder gives back of its permits Redisson can have, and no more.
+// What a holder releases of its permits Redisson can have, and no more.
 func TestPermitsThatAreNotKeptGoToRedisson(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, long)

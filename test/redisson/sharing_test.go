@@ -26,8 +26,8 @@ const (
 	each = 2
 	// brave is the wait of a worker; then it asks again.
 	brave = 2 * time.Second
-	// rare is how seldom a party may work under a lock. Redisson does about every second.
-	rare = 5 * time.Second
+	// leastEvery is how seldom a party may work under a lock. Redisson does about every second.
+	leastEvery = 5 * time.Second
 )
 
 // claim is a time in which a worker says that it held a lock. It begins when the grant was heard, and ends when the
@@ -173,7 +173,7 @@ func TestAllShareLocksWhileThingsFail(t *testing.T) {
 	s := w.share(*length, "", w.failOnce)
 	for _, who := range slices.Sorted(maps.Keys(s.told)) {
 		t.Logf("%s: %v", who, s.told[who])
-		if n := s.told[who]["sections"]; n < int(*length/rare) {
+		if n := s.told[who]["sections"]; n < int(*length/leastEvery) {
 			t.Errorf("%s had %d sections: the others hardly met it", who, n)
 		}
 	}

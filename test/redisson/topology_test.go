@@ -58,7 +58,7 @@ func (s *stage) heldByLockd(p pair, name string) held {
 		waiting := w.tell("acquire", p.waiter.name, name, 0)
 		err := s.listens(waiting, name)
 		if err == nil {
-			return s.heldBy(l, waiting, func() { w.giveBack(p.waiter, name) })
+			return s.heldBy(l, waiting, func() { w.release(p.waiter, name) })
 		}
 		if !strings.Contains(err.Error(), "subscription lock") {
 			s.t.Fatalf("%s: Redisson does not wait: %v", name, err)
@@ -73,7 +73,7 @@ func (s *stage) heldByLockd(p pair, name string) held {
 }
 
 // heldBy is what lockd holds as l while Redisson waits.
-func (s *stage) heldBy(l *client.Lock, waiting *call, giveBack func()) held {
+func (s *stage) heldBy(l *client.Lock, waiting *call, release func()) held {
 	return held{
 		release: func() {
 			s.t.Helper()
@@ -85,7 +85,7 @@ func (s *stage) heldBy(l *client.Lock, waiting *call, giveBack func()) held {
 		granted: func() {
 			s.t.Helper()
 			waiting.must()
-			giveBack()
+			release()
 		},
 	}
 }
@@ -103,7 +103,7 @@ func (s *stage) heldByRedisson(p pair, name string) held {
 		release: func() {
 			s.t.Helper()
 			s.none(waiting)
-			w.giveBack(p.holder, name) // Redisson may first have to find the new master
+			w.release(p.holder, name) // Redisson may first have to find the new master
 		},
 		granted: func() {
 			s.t.Helper()
@@ -112,9 +112,9 @@ func (s *stage) heldByRedisson(p pair, name string) held {
 	}
 }
 
-// giveBack has Redisson release a name where nodes change. It may fail, with or without having released it, so it is
+// release has Redisson release a name where nodes change. It may fail, with or without having released it, so it is
 // told again.
-func (w *worker) giveBack(k kind, name string) {
+func (w *worker) release(k kind, name string) {
 	w.r.t.Helper()
 	var err error
 	for again := range 4 {

@@ -18,10 +18,10 @@ import (
 // machine: a program counts from when it begins to send its Open.
 const sessionTTL = 9 * time.Second
 
-// A program takes a lock from the lockd at an address, says so, and gives it back at the end of a line.
+// A program takes a lock from the lockd at an address, says so, and releases it at the end of a line.
 type program func(addr, name string) *proctest.Process
 
-// keepsToTheProtocol has a program wait for a lock, hold it for longer than the session TTL, and give it back; and
+// keepsToTheProtocol has a program wait for a lock, hold it for longer than the session TTL, and release it; and
 // tell when it is cut off from lockd, and when lockd is gone.
 func keepsToTheProtocol(t *testing.T, p program) {
 	t.Helper()

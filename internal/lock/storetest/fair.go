@@ -110,7 +110,7 @@ var fairContract = []contract{
 		s.wantErr(err, lock.ErrNotHeld)
 		s.letGo("p", "a")
 	}},
-	{"AHoldGivenBackWithItsPlaceIsBeforeAllOthers", func(s *suite) {
+	{"AHoldReleasedWithItsPlaceIsBeforeAllOthers", func(s *suite) {
 		f := s.held("a", "b")
 		s.letGo("o", "a")
 		g := s.acquire(waits("a"))
@@ -172,7 +172,7 @@ var fairContract = []contract{
 		s.letGo("o", "b")
 		s.acquire(waits("b"))
 	}},
-	{"AHandOverIsToTheNextOnly", func(s *suite) {
+	{"AHandoffIsToTheNextOnly", func(s *suite) {
 		f := s.held("a", "b")
 		r := over(back(of(lock.Fair, "n", "o"), f), "b")
 		if res := s.release(r); res.HandedOver != 0 || res.Turn != Full("a") {
@@ -190,7 +190,7 @@ var fairContract = []contract{
 		s.wantState(heldAs(of(lock.Fair, "n", "b")))
 		s.letGo("b", "")
 	}},
-	{"AHandOverPassesOverWhoHasNoPlaceAnyMore", func(s *suite) {
+	{"AHandoffPassesOverWhoHasNoPlaceAnyMore", func(s *suite) {
 		f := s.held("a", "b")
 		s.expirePlace("n", "a")
 		r := over(back(of(lock.Fair, "n", "o"), f), "b")
@@ -352,7 +352,7 @@ var fairListenContract = []contract{
 		watcher.await("ends", func() bool { return watcher.heard[lock.NoticeEnded] == 3 })
 		e.awaitTold(yours("a"), soon("b"), yours("b"))
 	}},
-	{"AHandOverTellsTheOneAfter", func(s *suite) {
+	{"AHandoffTellsTheOneAfter", func(s *suite) {
 		e, _ := s.listenTo("n", lock.Fair)
 		r := over(back(of(lock.Fair, "n", "o"), s.held("a", "b")), "a")
 		s.release(r)

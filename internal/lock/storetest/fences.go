@@ -18,7 +18,7 @@ var fenceContract = []contract{
 			s.wantFence(s.acquire(c).Fence, proposed)
 		})
 	}},
-	{"AHandOverGivesAtLeastTheFenceItBrings", func(s *suite) {
+	{"AHandoffGivesAtLeastTheFenceItBrings", func(s *suite) {
 		for _, kind := range s.these(lock.Exclusive, lock.Write) {
 			// More for each kind, as below.
 			proposed := proposed + 1_000_000*lock.Fence(kind)

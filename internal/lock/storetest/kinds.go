@@ -136,7 +136,7 @@ var commonContract = []kindContract{
 		s.wantErr(err, lock.ErrStale)
 		s.wantState(heldAs(c))
 	}},
-	{"AHandOverGivesTheSuccessorItsOwnLease", func(s *suite, kind lock.Kind) {
+	{"AHandoffGivesTheSuccessorItsOwnLease", func(s *suite, kind lock.Kind) {
 		if kind.Shared() {
 			return
 		}

@@ -154,12 +154,12 @@ var listenContract = []contract{
 			s.Errorf("got %d listeners, want none", res.Listeners)
 		}
 	}},
-	{"AHandOverIsNotHeard", func(s *suite) {
+	{"AHandoffIsNotHeard", func(s *suite) {
 		e, _ := s.listen("n")
 		f := s.acquire(claim("n", "o")).Fence
-		handOver := over(back(claim("n", "o"), f), "successor")
-		next := s.release(handOver).HandedOver
-		s.release(handOver) // repeated
+		handoff := over(back(claim("n", "o"), f), "successor")
+		next := s.release(handoff).HandedOver
+		s.release(handoff) // repeated
 		s.release(back(claim("n", "successor"), next))
 		e.awaitReleases(1)
 		s.cycle("n")

@@ -94,7 +94,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			}
 			return lock.Await(ctx, s.StartRelease, r)
 		}},
-		"a hand-over done once": {release: func(s *memstore.Store, r lock.Return) (lock.Returned, error) {
+		"a handoff done once": {release: func(s *memstore.Store, r lock.Return) (lock.Returned, error) {
 			if st := look(s, r.Name); r.Next != nil && st.Owner == r.Next.Owner && st.Owner != r.Owner {
 				return lock.Returned{}, lock.ErrNotHeld
 			}

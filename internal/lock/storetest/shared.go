@@ -288,7 +288,7 @@ var writeContract = []contract{
 			s.Errorf("got %+v, want it to be handed over", res)
 		}
 	}},
-	{"AHandOverEndsThePlace", func(s *suite) {
+	{"AHandoffEndsThePlace", func(s *suite) {
 		f := s.acquire(writes("w")).Fence
 		s.refused(wishes("x"))
 		s.release(back(writes("x"), s.release(over(back(writes("w"), f), "x")).HandedOver))

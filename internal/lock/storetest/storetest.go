@@ -57,7 +57,7 @@ type Rig struct {
 	Store lock.Store
 	Hooks Hooks
 	// Apart says that names may be on different servers. Several are then taken one server after the other, so that any
-	// one in the way is named, and a semaphore that was given back has its limit. All keys of a name must be on one
+	// one in the way is named, and a semaphore that was released has its limit. All keys of a name must be on one
 	// server.
 	Apart bool
 	// AnyFence: a release ends what its owner has, whatever the fence of the hold is.

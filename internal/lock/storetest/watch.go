@@ -24,7 +24,7 @@ func ended(c lock.EndCause, f lock.Fence) lock.Notice {
 	return lock.Notice{What: lock.NoticeEnded, Cause: c, Fence: f}
 }
 
-// released is what is heard of a hold of a kind that its owner gave back.
+// released is what is heard of a hold of a kind that its owner released.
 func released(kind lock.Kind, o lock.Owner, f lock.Fence) lock.Notice {
 	n := ended(lock.EndReleased, f)
 	if kind == lock.Semaphore {
@@ -88,7 +88,7 @@ var watchContract = []kindContract{
 		s.release(back(c, f))
 		e.awaitEnds(released(kind, "o", f))
 	}},
-	{"AHandOverIsHeardByWhoWatches", func(s *suite, kind lock.Kind) {
+	{"AHandoffIsHeardByWhoWatches", func(s *suite, kind lock.Kind) {
 		if kind.Shared() {
 			return
 		}

@@ -92,7 +92,7 @@ func TestALateRollBackEndsNoLaterHold(t *testing.T) {
 
 // The reply of the second name is lost, and then somebody takes the first one. The second one is not kept from others
 // until its lease ends.
-func TestANameWhoseReplyWasLostIsGivenBackWithTheOthers(t *testing.T) {
+func TestANameWhoseReplyWasLostIsUndoneWithTheOthers(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
 	s := open(t, c)

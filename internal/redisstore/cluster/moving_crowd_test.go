@@ -99,7 +99,7 @@ func (c *crowd) work(n int) {
 	}
 }
 
-// keep has a hold for a while, and gives it back.
+// keep has a hold for a while, and releases it.
 func (c *crowd) keep(cl lock.Claim, g lock.Grant, rng *rand.Rand) {
 	c.took(cl, g.Fence)
 	for range rng.IntN(4) {

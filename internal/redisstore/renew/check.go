@@ -55,7 +55,7 @@ func (s *Renewer) Probe(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("probe: %w", s.Failed(err))
 	}
 	if err := fit(info); err != nil {
-		s.Doubt()
+		s.TellDemoted()
 		return "", s.unfit(id, err)
 	}
 	if err := s.checkData(ctx, id, data); err != nil {

@@ -14,7 +14,7 @@ import (
 const (
 	codeHeld    = 0
 	Done        = 1
-	HandOver    = 2
+	Handoff     = 2
 	codeNotHeld = -1
 	codeStale   = -2
 	Mismatch    = -3

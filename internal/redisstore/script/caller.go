@@ -61,13 +61,13 @@ func (cl *Caller) Failed(err error) error {
 	m := Meaning(err)
 	cl.Metrics.CountFailure(m)
 	if isReadOnly(err) {
-		cl.Doubt()
+		cl.TellDemoted()
 	}
 	return fmt.Errorf("%w: %w", m, err)
 }
 
-// Doubt tells that this server is not the master any more.
-func (cl *Caller) Doubt() {
+// TellDemoted tells that this server is not the master any more.
+func (cl *Caller) TellDemoted() {
 	if cl.Demoted != nil {
 		cl.Demoted()
 	}

@@ -70,8 +70,8 @@ local function fair_silent(f, owners)
   return silent
 end
 
--- fair_look takes note of all waiters of Redisson that are silent, wherever they stand: each must be known to be dead when it
--- comes to the head, or its death costs those behind it as long as that of the first.
+-- fair_look marks all waiters of Redisson that are silent, wherever they stand: each must be known to be dead when it comes
+-- to the head, or its death costs those behind it as long as that of the first.
 local function fair_look(f, now)
   if fair_theirs(f) == 0 then return end
   local last = redis.call('HGET', f.suspects, LOOKED)

@@ -12,7 +12,7 @@ local function sem_acquire(s, a, full)
   return sem_take(s, a, state)
 end
 
--- sem_release gives permits back, and returns what release_semaphore.lua does. b has: owner, how many permits it has, 0 if that is not
+-- sem_release releases permits, and returns what release_semaphore.lua does. b has: owner, how many permits it has, 0 if that is not
 -- known, the fence as text, and how many it keeps. What it writes first is allowed when memory is full.
 local function sem_release(s, b)
   local available, bad = sem_number(s)

@@ -61,7 +61,7 @@ local function plain_over(p, r)
   -- what is told counts on it. If its fence was overwritten since, the outcome stays unknown.
   extend(p.name, tonumber(r.ttl))
   local fence = last_fence(p.token)
-  if not fence then return redis.error_reply('LOCKDUNSURE the fence of the hand-over was overwritten') end
+  if not fence then return redis.error_reply('LOCKDUNSURE the fence of the handoff was overwritten') end
   return {2, again_fence(p.token, fence, r.fence_ttl)}
 end
 

@@ -1,4 +1,4 @@
--- release.lua: give a hold back: free the name, or hand it to another owner.
+-- release.lua: release a hold: free the name, or hand it to another owner.
 -- KEYS[1] <name>                          hash: owner -> 1, with a TTL (Redisson's layout)
 -- KEYS[2] redisson_lock_token:{<name>}    last fence handed out
 -- KEYS[3] redisson_lock__channel:{<name>} channel for those who wait

@@ -27,7 +27,7 @@ if not held then
   local left = extend(r.name, tonumber(ttl)) -- opens the way
   local fence = write_fence(r, successor)
   fence = fence and tonumber(fence) or grant_fence(r.token, fence_ttl)
-  if not fence then return redis.error_reply('LOCKDUNSURE the fence of the hand-over was overwritten') end
+  if not fence then return redis.error_reply('LOCKDUNSURE the fence of the handoff was overwritten') end
   rw_note(write_key(r, successor), fence, left)
   return {2, fence}
 end

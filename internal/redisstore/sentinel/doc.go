@@ -14,6 +14,6 @@
 //
 // # How it learns of a fail-over
 //
-// A connection breaks; or a command or a probe finds that the server is a replica (Doubt); or a look at the
+// A connection breaks; or a command or a probe finds that the server is a replica (CutAll); or a look at the
 // sentinels, once a second, shows it. ask.go has the questions, guide.go the connections.
 package sentinel

@@ -76,8 +76,8 @@ func (g *Guide) Close() {
 	g.wg.Wait()
 }
 
-// Doubt cuts all connections, as the server they were made to turned out to be no master. It does not wait.
-func (g *Guide) Doubt() {
+// CutAll cuts all connections, as the server they were made to turned out to be no master. It does not wait.
+func (g *Guide) CutAll() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.endLocked(func(place) bool { return true })

@@ -373,7 +373,7 @@ def extend(g: Grant, lease: float | None, *, may_shorten: bool = False, if_fixed
 
 
 def keep_permits(g: Grant, n: int) -> Call:
-    """Gives permits back, all but n."""
+    """Releases permits, all but n."""
     _check.count("n", n)
     if g.hold.key[1] != KINDS["semaphore"]:
         raise Invalid("only a semaphore has permits", reason="INVALID_PERMITS")

@@ -432,7 +432,7 @@ func (x *ExtendResponse) GetLease() *Lease {
 	return nil
 }
 
-// ReleaseRequest gives a lease back.
+// ReleaseRequest releases a lease.
 type ReleaseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The lock.
@@ -441,7 +441,7 @@ type ReleaseRequest struct {
 	Kind LockKind `protobuf:"varint,2,opt,name=kind,proto3,enum=lockd.v1.LockKind" json:"kind,omitempty"`
 	// The lease id.
 	LeaseId string `protobuf:"bytes,3,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
-	// For a semaphore: how many permits the lease keeps; the others are given back. 0 = none.
+	// For a semaphore: how many permits the lease keeps; the others are released. 0 = none.
 	Keep          uint32 `protobuf:"varint,4,opt,name=keep,proto3" json:"keep,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -505,7 +505,7 @@ func (x *ReleaseRequest) GetKeep() uint32 {
 	return 0
 }
 
-// ReleaseResponse says that the lease, or some of its permits, are given back. A lease that had already ended answers
+// ReleaseResponse says that the lease, or some of its permits, are released. A lease that had already ended answers
 // LOCK_NOT_HELD.
 type ReleaseResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`

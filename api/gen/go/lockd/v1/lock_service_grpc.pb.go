@@ -38,7 +38,7 @@ type LockServiceClient interface {
 	Acquire(ctx context.Context, in *AcquireRequest, opts ...grpc.CallOption) (*AcquireResponse, error)
 	// Extend sets how long a lease lasts from now.
 	Extend(ctx context.Context, in *ExtendRequest, opts ...grpc.CallOption) (*ExtendResponse, error)
-	// Release gives a lease back.
+	// Release releases a lease.
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
 	// Get tells what is known of a name.
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*GetResponse, error)
@@ -127,7 +127,7 @@ type LockServiceServer interface {
 	Acquire(context.Context, *AcquireRequest) (*AcquireResponse, error)
 	// Extend sets how long a lease lasts from now.
 	Extend(context.Context, *ExtendRequest) (*ExtendResponse, error)
-	// Release gives a lease back.
+	// Release releases a lease.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 	// Get tells what is known of a name.
 	Get(context.Context, *GetRequest) (*GetResponse, error)

@@ -580,7 +580,7 @@ type SessionRequest_Cancel struct {
 }
 
 type SessionRequest_Release struct {
-	// Gives a hold back.
+	// Releases a hold.
 	Release *Release `protobuf:"bytes,6,opt,name=release,proto3,oneof"`
 }
 
@@ -1650,8 +1650,8 @@ type Acquire struct {
 	// Several locks of mixed kinds, all or nothing.
 	Items []*AcquireItem `protobuf:"bytes,10,rep,name=items,proto3" json:"items,omitempty"`
 	// After Resume: the request_ids that this same request had before, rising, from the first one on; or from the last one that
-	// was told Queued, since what those before it had is given back or passed on. At most 16. What they may have taken is given
-	// back first; a fair request keeps the place that is in front of all that they have.
+	// was told Queued, since what those before it had is undone or passed on. At most 16. What they may have taken is undone
+	// first; a fair request keeps the place that is in front of all that they have.
 	InsteadOf []uint64 `protobuf:"varint,11,rep,name=instead_of,json=insteadOf,proto3" json:"instead_of,omitempty"`
 	// Who asks, to find deadlocks: one thread of work that does nothing else while this request waits. What it holds and waits for
 	// may be of several sessions, also of other programs that work for it. Choose an id that is not used again and that nobody can
@@ -1938,7 +1938,7 @@ func (x *Cancel) GetTargetId() uint64 {
 	return 0
 }
 
-// Release gives a hold back, once. Of a semaphore it can give back some of the permits and keep the others.
+// Release releases a hold, once. Of a semaphore it can release some of the permits and keep the others.
 type Release struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The lock.
@@ -1949,7 +1949,7 @@ type Release struct {
 	Holder string `protobuf:"bytes,3,opt,name=holder,proto3" json:"holder,omitempty"`
 	// The fence as told in Granted. 0 = not compared.
 	Fence uint64 `protobuf:"varint,4,opt,name=fence,proto3" json:"fence,omitempty"`
-	// For a semaphore: how many permits the holder keeps; the others are given back. 0 = none.
+	// For a semaphore: how many permits the holder keeps; the others are released. 0 = none.
 	Keep          uint32 `protobuf:"varint,5,opt,name=keep,proto3" json:"keep,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -27,7 +27,7 @@ public final class Leases {
     /** How often a call is made whose answer did not come, at least; and at each address. */
     private static final int TRIES = 3;
     /** How long a server is waited for that is to release what nobody wants. */
-    private static final long GIVE_BACK_SECONDS = 60;
+    private static final long UNDO_SECONDS = 60;
 
     private final Engine engine;
     /** The address that answered last. */
@@ -73,7 +73,7 @@ public final class Leases {
         }
 
         /**
-         * Gives it back. If an answer was lost, and it is then found to have ended, it was released by that call.
+         * Releases it. If an answer was lost, and it is then found to have ended, it was released by that call.
          *
          * @throws LockNotHeldException if it had ended
          * @throws OutcomeUnknownException if it may have been done; it ends by itself
@@ -103,7 +103,7 @@ public final class Leases {
         Outcome<AcquireResponse> o = call(stub -> stub.acquire(r));
         boolean granted = o.failure() == null && o.answer().hasGranted();
         if (o.unsure() && !granted) {
-            giveBack(name, id);
+            undo(name, id);
         }
         AcquireResponse a = o.orThrow("take", name);
         return granted ? Optional.of(new Lease(name, id, a.getGranted().getFence())) : Optional.empty();
@@ -113,13 +113,13 @@ public final class Leases {
      * Releases what may have been taken once a server can be reached, if that is soon, and waits for nothing. A server
      * that was silent may carry out the call later than others are asked, so all are.
      */
-    private void giveBack(String name, String id) {
+    private void undo(String name, String id) {
         ReleaseRequest r = ReleaseRequest.newBuilder().setName(name).setKind(LockKind.LOCK_KIND_EXCLUSIVE)
             .setLeaseId(id).build();
         for (int i = 0; i < engine.channels().targets(); i++) {
             LockServiceGrpc.newFutureStub(engine.channels().unary(engine.channels().target(i)))
                 .withCallCredentials(engine.channels().options().getCredentials())
-                .withWaitForReady().withDeadlineAfter(GIVE_BACK_SECONDS, TimeUnit.SECONDS).release(r);
+                .withWaitForReady().withDeadlineAfter(UNDO_SECONDS, TimeUnit.SECONDS).release(r);
         }
     }
 

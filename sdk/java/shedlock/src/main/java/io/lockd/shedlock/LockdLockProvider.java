@@ -21,7 +21,7 @@ import org.slf4j.LoggerFactory;
  * lease, so clocks that differ do no harm.
  * <p>
  * When lockd cannot be reached {@code lock} and {@code extend} throw {@link LockdException} within the client's answer
- * timeout: the task does not run. It is the same when no answer came, and then a lease that was taken is given back
+ * timeout: the task does not run. It is the same when no answer came, and then a lease that was taken is released
  * once lockd can be reached, if that is within a minute. {@code unlock} throws nothing: a lock that could not be
  * released is free after {@code lockAtMostFor}, and a task that ran for longer than that may have met another one. Both
  * are logged as warnings.

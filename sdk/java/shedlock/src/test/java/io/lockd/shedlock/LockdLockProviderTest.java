@@ -221,7 +221,7 @@ class LockdLockProviderTest {
         }
     }
 
-    /** A lease that was taken, but not told, is given back. */
+    /** A lease that was taken, but not told, is released. */
     @Test
     void aLostAnswerLeavesNoLock() throws Exception {
         try (Proxy proxy = new Proxy(lockd.address());

@@ -187,7 +187,7 @@ final class Heard {
         for (int i = 0; i < g.getHoldsCount(); i++) {
             io.lockd.v1.Hold told = g.getHolds(i);
             if (c.abandoned || !right) {
-                s.giveBack(new Grant(s, new Hold(Hold.Key.of(told)), told, "", 0));
+                s.undo(new Grant(s, new Hold(Hold.Key.of(told)), told, "", 0));
             } else {
                 String annotation = c.request().getAcquire().getAnnotation();
                 grants.add(s.add(told, until, most, g.getAuto(), annotation, c.asks.permitsOf(i)));

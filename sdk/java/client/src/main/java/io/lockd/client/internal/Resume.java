@@ -138,7 +138,7 @@ final class Resume {
             if (h != null && h.grants.get(h.grants.size() - 1).fence == r.getHold().getFence()) {
                 session.raise(h, st.beats.until(r.getValidity()));
             } else if (freeing.getOrDefault(key, List.of()).stream().noneMatch(Call::freesAll)) {
-                session.giveBack(new Grant(session, new Hold(key), r.getHold(), "", 0));
+                session.undo(new Grant(session, new Hold(key), r.getHold(), "", 0));
             }
         }
         for (Lost lost : opened.getLostList()) {

@@ -182,7 +182,7 @@ final class Session {
     }
 
     /** Has something released that nobody wants. */
-    void giveBack(Grant g) {
+    void undo(Grant g) {
         submit(g.releaseCall());
     }
 
@@ -236,7 +236,7 @@ final class Session {
     /** Ends a hold whose deadline has passed. The server may still be renewing it, so it is released. */
     void expire(Hold h) {
         for (Grant g : h.grants) {
-            giveBack(g);
+            undo(g);
         }
         h.passed(engine.loop.now());
         end(h, 0, h.endedByMost() ? Ending.MAX_HOLD : Ending.DEADLINE);

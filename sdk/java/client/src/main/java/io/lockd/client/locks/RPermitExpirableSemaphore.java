@@ -25,10 +25,10 @@ public interface RPermitExpirableSemaphore {
     /** The same with a fixed lease; -1 is none. */
     String tryAcquire(long wait, long lease, TimeUnit unit) throws InterruptedException;
 
-    /** Gives a permit back. IllegalArgumentException if this client does not have it, or not any more. */
+    /** Releases a permit. IllegalArgumentException if this client does not have it, or not any more. */
     void release(String permitId);
 
-    /** Gives a permit back, and says whether this client had it. */
+    /** Releases a permit, and says whether this client had it. */
     boolean tryRelease(String permitId);
 
     /** Makes the lease of a permit fixed, to end so long from now. It says whether this client has the permit. */

@@ -8,9 +8,9 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// handover is a hold being given back, and the waiter of this replica that shall have the name next, if any. The store
-// goes on with a release that it could not tell the outcome of.
-type handover struct {
+// handoff is a hold being released or undone, and the waiter of this replica that shall have the name next, if any. The
+// store goes on with a release that it could not tell the outcome of.
+type handoff struct {
 	b      *Broker
 	r      lock.Return
 	of     *Lease // whose hold it is; nil if it is nobody's
@@ -25,7 +25,7 @@ type handover struct {
 }
 
 // startLocked makes the call. It needs no goroutine.
-func (h *handover) startLocked(q *queue) {
+func (h *handoff) startLocked(q *queue) {
 	h.chooseNextLocked(q)
 	h.begun, h.start = q.Begun(), time.Now()
 	h.b.beginTaking()
@@ -33,7 +33,7 @@ func (h *handover) startLocked(q *queue) {
 }
 
 // chooseNextLocked chooses whom to hand the name to.
-func (h *handover) chooseNextLocked(q *queue) {
+func (h *handoff) chooseNextLocked(q *queue) {
 	next := q.Successor(h.r.Kind, h.b.cfg.HandoffBurst)
 	if next == nil || h.r.Place > 0 {
 		return
@@ -46,7 +46,7 @@ func (h *handover) chooseNextLocked(q *queue) {
 }
 
 // answered continues the queue of the name, and answers the request.
-func (h *handover) answered(res lock.Returned, err error) {
+func (h *handoff) answered(res lock.Returned, err error) {
 	b, part := h.b, h.b.shardOf(h.r.Name)
 	defer b.endTaking()
 	part.mu.Lock()
@@ -67,17 +67,17 @@ func doubtful(res lock.Returned, err error, lapsed bool) error {
 	return err
 }
 
-// moveOnLocked continues a queue after its name was given back.
+// moveOnLocked continues a queue after a hold of its name was released or undone.
 //
 // When the outcome is unknown, the next waiter stays the head of the queue and asks for itself: if it was handed the
 // name it gets the same fence. If it left while it was given the name, its hold is passed on in turn.
-func (b *Broker) moveOnLocked(q *queue, h *handover) {
+func (b *Broker) moveOnLocked(q *queue, h *handoff) {
 	if h.passes {
 		q.Passed()
 	}
 	if h.of != nil {
 		q.unholdLocked(h.of)
-		h.gaveBack()
+		h.released()
 	}
 	b.tellEnd(h)
 	if h.next != nil {
@@ -95,8 +95,8 @@ func (b *Broker) moveOnLocked(q *queue, h *handover) {
 	q.dropIdleLocked()
 }
 
-// handedLocked tells the next waiter what became of the hand-over to it.
-func (b *Broker) handedLocked(q *queue, h *handover) {
+// handedLocked tells the next waiter what became of the handoff to it.
+func (b *Broker) handedLocked(q *queue, h *handoff) {
 	next, given := h.next, h.given()
 	handed := h.res.HandedOver != 0
 	next.Ended()
@@ -117,9 +117,9 @@ func (b *Broker) handedLocked(q *queue, h *handover) {
 	}
 }
 
-// doubt is the error of the hand-over: if an earlier call ended the hold, nobody knows whether it gave the name to the
+// doubt is the error of the handoff: if an earlier call ended the hold, nobody knows whether it gave the name to the
 // next waiter.
-func (h *handover) doubt() error {
+func (h *handoff) doubt() error {
 	if h.err == nil && h.res.Assumed {
 		return lock.ErrOutcomeUnknown
 	}
@@ -127,7 +127,7 @@ func (h *handover) doubt() error {
 }
 
 // handLocked grants a waiter what it was handed, and says whether it was still there to have it.
-func (b *Broker) handLocked(h *handover, given attempt) bool {
+func (b *Broker) handLocked(h *handoff, given attempt) bool {
 	trace := h.next.span.sampled()
 	h.next.span.handed(h.start, given.end)
 	granted := b.grantLocked(h.next, given)
@@ -137,11 +137,11 @@ func (b *Broker) handLocked(h *handover, given attempt) bool {
 	return granted
 }
 
-// handedInVainLocked gives back what a waiter was handed that has left.
-func (b *Broker) handedInVainLocked(h *handover) {
+// handedInVainLocked undoes what a waiter was handed that has left.
+func (b *Broker) handedInVainLocked(h *handoff) {
 	next, handed := h.next, h.res.HandedOver
 	next.overLocked()
-	b.giveBackSucceededLocked(next)
+	b.undoSucceededLocked(next)
 	switch {
 	case handed == 0:
 		if next.Placed() {
@@ -154,8 +154,8 @@ func (b *Broker) handedInVainLocked(h *handover) {
 	}
 }
 
-// given is the hand-over as an attempt of the next waiter.
-func (h *handover) given() attempt {
+// given is the handoff as an attempt of the next waiter.
+func (h *handoff) given() attempt {
 	c := h.next.Claim
 	c.TTL = h.r.Next.TTL
 	return outcomeOf(attempt{claim: c, start: h.start, grants: []lock.Grant{{Fence: h.res.HandedOver}}, err: h.err})
@@ -165,7 +165,7 @@ func (h *handover) given() attempt {
 // else is asked for meanwhile. If its session may go on elsewhere, it comes back to the place that it had.
 func (b *Broker) passOnLocked(w *waiter, c lock.Claim, f lock.Fence) {
 	q := b.queueLocked(c.Name)
-	h := &handover{b: b, r: c.Return()}
+	h := &handoff{b: b, r: c.Return()}
 	h.r.Fence = f
 	if w.comesBack() {
 		h.r.Place = arbiter.PlaceTime
@@ -177,8 +177,8 @@ func (b *Broker) passOnLocked(w *waiter, c lock.Claim, f lock.Fence) {
 	h.startLocked(q)
 }
 
-// giveBack gives back what may have been taken. Nobody waits for that.
-func (b *Broker) giveBack(r lock.Return) {
+// undo undoes what may have been taken. Nobody waits for that.
+func (b *Broker) undo(r lock.Return) {
 	b.beginTaking()
 	b.store.StartRelease(r, func(lock.Returned, error) { b.endTaking() })
 }

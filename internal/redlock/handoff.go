@@ -7,13 +7,13 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// handOver is a Return with a successor at all members. Each ends the hold of the owner and begins that of the
+// handoff is a Return with a successor at all members. Each ends the hold of the owner and begins that of the
 // successor in one step.
 //
 // For the successor it is an attempt as any other (acquire.go), with a fence of its own: it has the name when a
 // majority gave it that fence. Else what a minority gave is undone. For the owner it is a release: what members may
 // have left of its hold is ended, and never handed over any more.
-type handOver struct {
+type handoff struct {
 	*attempt
 	r        lock.Return // of the owner's hold
 	returned func(lock.Returned, error)
@@ -22,20 +22,20 @@ type handOver struct {
 	known bool // the outcome
 }
 
-func (s *Store) startHandOver(r lock.Return, returned func(lock.Returned, error)) {
+func (s *Store) startHandoff(r lock.Return, returned func(lock.Returned, error)) {
 	successor := [...]lock.Claim{{
 		Name: r.Name, Kind: r.Kind, Owner: r.Next.Owner, Fence: r.Next.Fence,
 		TTL: r.Next.TTL, Tenant: r.Tenant,
 	}}
-	h := &handOver{r: r, returned: returned}
+	h := &handoff{r: r, returned: returned}
 	h.attempt = s.attempt(successor[:], h.outcome)
 	h.decide = func(last bool) (then func()) {
-		if _, err := h.ended(false); last || err != nil {
-			return h.verdict(last)
+		if _, err := h.endedLocked(false); last || err != nil {
+			return h.verdictLocked(last)
 		}
 		return nil
 	}
-	h.late, h.why, h.tries = h.answeredLate, h.refusal, releaseTries
+	h.late, h.why, h.tries = h.answeredLate, h.refusalLocked, releaseTries
 	next := h.sent[0]
 	r.Next = &lock.Successor{Owner: next.Owner, TTL: next.TTL, Fence: next.Fence}
 	for _, m := range s.members {
@@ -44,7 +44,7 @@ func (s *Store) startHandOver(r lock.Return, returned func(lock.Returned, error)
 	h.asked()
 }
 
-func (h *handOver) answered(m *member, res lock.Returned, err error) {
+func (h *handoff) answered(m *member, res lock.Returned, err error) {
 	if err = assumed(res, err); err == nil && res.HandedOver == 0 {
 		err = errFreed
 		h.mu.Lock()
@@ -58,18 +58,18 @@ func (h *handOver) answered(m *member, res lock.Returned, err error) {
 	h.cast(m, []lock.Grant{{Fence: res.HandedOver, TTL: h.sent[0].TTL}}, nil)
 }
 
-// refusal is why the successor has not got the name, when it is known that no majority handed it over: errFreed if the
-// owner's hold has ended. mu is held.
-func (h *handOver) refusal(standing) error {
-	_, err := h.ended(true)
+// refusalLocked is why the successor has not got the name, when it is known that no majority handed it over: errFreed
+// if the owner's hold has ended.
+func (h *handoff) refusalLocked(standing) error {
+	_, err := h.endedLocked(true)
 	return err
 }
 
 // outcome is called when it is decided, and tells it.
-func (h *handOver) outcome(gs []lock.Grant, err error) {
+func (h *handoff) outcome(gs []lock.Grant, err error) {
 	h.mu.Lock()
 	h.known = true
-	res, _ := h.ended(true)
+	res, _ := h.endedLocked(true)
 	res.Listeners = h.heard
 	votes := slices.Clone(h.votes)
 	h.mu.Unlock()
@@ -87,8 +87,8 @@ func (h *handOver) outcome(gs []lock.Grant, err error) {
 }
 
 // heal has the successor hold the name at a member that had no hold to hand over, once a majority has given it the
-// name. Else all hand-overs that follow would have a majority and no more.
-func (h *handOver) heal(v vote[[]lock.Grant]) {
+// name. Else all handoffs that follow would have a majority and no more.
+func (h *handoff) heal(v vote[[]lock.Grant]) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if c := h.sent[0]; h.known && !h.lost && h.granted != nil && errors.Is(v.err, lock.ErrNotHeld) {
@@ -97,7 +97,7 @@ func (h *handOver) heal(v vote[[]lock.Grant]) {
 }
 
 // answeredLate looks after what a member did when it was decided.
-func (h *handOver) answeredLate(v vote[[]lock.Grant]) {
+func (h *handoff) answeredLate(v vote[[]lock.Grant]) {
 	h.attempt.answeredLate(v)
 	h.heal(v)
 }
