@@ -328,13 +328,19 @@ func TestALateAnswerIsNone(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.StartProxy(t, addr)
 	lock := lockdlease.New(harness.Dial(t, proxy.Addr), t.Name(), "far")
-	harness.Must(t, lock.Create(t.Context(), record("far", 3)))
-	proxy.Delay(400 * time.Millisecond)
-	if err := lock.Update(t.Context(), record("far", 3)); !errors.Is(err, lockdlease.ErrLate) {
+	harness.Until(t, "an answer comes in time", func() bool {
+		err := lock.Create(t.Context(), record("far", 10))
+		if err != nil && !errors.Is(err, lockdlease.ErrLate) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	proxy.Delay(1200 * time.Millisecond)
+	if err := lock.Update(t.Context(), record("far", 10)); !errors.Is(err, lockdlease.ErrLate) {
 		t.Errorf("a late renewal: %v", err)
 	}
 	harness.Must(t, lock.Update(t.Context(), record("", 1)))
-	if err := lock.Update(t.Context(), record("far", 3)); !errors.Is(err, lockdlease.ErrLate) || lock.Term() != nil {
+	if err := lock.Update(t.Context(), record("far", 10)); !errors.Is(err, lockdlease.ErrLate) || lock.Term() != nil {
 		t.Errorf("a late term: %v", err)
 	}
 	l, err := harness.Dial(t, addr).Lock(t.Context(), t.Name(), client.Wait(harness.Patience))

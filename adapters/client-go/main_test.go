@@ -19,10 +19,11 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
-// The elector's durations in tests: another one leads leaseDuration after a crash.
+// The elector's durations in tests: another one leads leaseDuration after a crash. They bear that a process stands still
+// for 2 s.
 const (
-	leaseDuration = 3 * time.Second
-	renewDeadline = 1500 * time.Millisecond
+	leaseDuration = 6 * time.Second
+	renewDeadline = 4 * time.Second
 	retryPeriod   = 300 * time.Millisecond
 )
 

@@ -138,7 +138,7 @@ func TestOutagesAreOutlived(t *testing.T) {
 	a, b := harness.StartLockdWith(t, "--redis", store.Addr), harness.StartLockdWith(t, "--redis", store.Addr)
 	lead := election.New(harness.Dial(t, a.Addr+","+b.Addr, client.WithSessionTTL(10*time.Minute)), "job")
 	term := leads(t, lead, "10.0.0.1:80")
-	elsewhere := harness.Dial(t, b.Addr, client.WithAnswerTimeout(time.Second))
+	elsewhere := harness.Dial(t, b.Addr, client.WithAnswerTimeout(5*time.Second))
 	observer := observes(t, election.New(elsewhere, "job").Trust(time.Second))
 	if told := observer.want(t, "10.0.0.1:80"); told.Fence != term.Fence() {
 		t.Errorf("told at another replica %+v, want fence %d", told, term.Fence())

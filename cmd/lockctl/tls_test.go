@@ -32,8 +32,9 @@ func TestTLS(t *testing.T) {
 		"LOCKD_SERVER_NAME=lockd.test",
 	}
 
-	run(nil, append(flags, "exec", "door", "--", "echo", "held")...).want(t, 0, "held\n", "")
-	run(vars, "exec", "door", "--", "echo", "held").want(t, 0, "held\n", "")
+	held := []string{"--connect-timeout", "1m", "exec", "door", "--", "echo", "held"}
+	run(nil, append(flags, held...)...).want(t, 0, "held\n", "")
+	run(vars, held...).want(t, 0, "held\n", "")
 	host, err := os.Hostname()
 	harness.Must(t, err)
 	undrained := host + " was not draining\n"

@@ -19,8 +19,9 @@ import (
 // often is how long is waited before a question is repeated.
 const often = 10 * time.Millisecond
 
-// goneWithin is how long a lock may still be held that its client knows to be over: a lease ends later in Redis.
-const goneWithin = 2 * time.Second
+// goneWithin is how long a lock may still be held that its client knows to be over: a lease ends later in Redis. What
+// nobody released lasts longer than that, unless the scenario has made it short.
+const goneWithin = 10 * time.Second
 
 // errUnsupported: the driver says that its SDK cannot do something of the scenario.
 var errUnsupported = errors.New("the driver does not support it")

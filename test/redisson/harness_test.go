@@ -23,7 +23,7 @@ import (
 const (
 	// long is a TTL for tests in which nobody dies: so long that nothing comes because a lease ended. short is one for the
 	// others.
-	long, short = 3 * harness.Patience, 3 * time.Second
+	long, short = 3 * harness.Patience, 6 * time.Second
 )
 
 func TestMain(m *testing.M) {

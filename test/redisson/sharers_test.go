@@ -41,7 +41,7 @@ func newSharers(t *testing.T) *sharers {
 	w.links["lockd to Redis"] = redistest.StartProxy(t, redis.Addr)
 	w.links["redisson"] = redistest.StartProxy(t, redis.Addr)
 	for i := range 2 {
-		env := []string{"LOCKD_SESSION_TTL=" + short.String(), fmt.Sprint("LOCKD_REPLICA=", i)}
+		env := []string{"LOCKD_SESSION_TTL=" + sharedTTL.String(), fmt.Sprint("LOCKD_REPLICA=", i)}
 		for _, what := range []string{"", "OPS_", "ADMIN_"} { // ports that are free when it is started again
 			env = append(env, "LOCKD_"+what+"LISTEN="+proctest.FreeAddr(t))
 		}
@@ -50,7 +50,7 @@ func newSharers(t *testing.T) *sharers {
 	w.addSDK("java", harness.JavaDriver(t))
 	w.addSDK("python", harness.PythonDriver(t, ""))
 	a := startAgent(t)
-	w.parties["redisson"] = &redissonParty{a.connect(t, "redis://"+w.links["redisson"].Addr, short)}
+	w.parties["redisson"] = &redissonParty{a.connect(t, "redis://"+w.links["redisson"].Addr, sharedTTL)}
 	w.pids["redisson"] = a.PID()
 	return w
 }
@@ -77,7 +77,7 @@ func (w *sharers) failOnce() {
 	w.t.Helper()
 	//nolint:gosec // no secrets
 	var (
-		while = rand.N(short * 3 / 2)
+		while = rand.N(sharedTTL * 3 / 2)
 		links = slices.Sorted(maps.Keys(w.links))
 		link  = links[rand.IntN(len(links))]
 		who   = slices.Sorted(maps.Keys(w.pids))[rand.IntN(len(w.pids))]

@@ -26,6 +26,8 @@ const (
 	each = 2
 	// brave is the wait of a worker; then it asks again.
 	brave = 2 * time.Second
+	// sharedTTL is that of sessions, and of Redisson's watchdog.
+	sharedTTL = 3 * time.Second
 	// leastEvery is how seldom a party may work under a lock. Redisson does about every second.
 	leastEvery = 5 * time.Second
 )
@@ -84,7 +86,7 @@ func (s *shared) section(who string, p party, name string, worker int, careless 
 	c.end = c.start
 	rounds, longest := 1+rand.IntN(4), time.Millisecond<<rand.IntN(9) //nolint:gosec // no secret
 	if rand.IntN(30) == 0 {                                           //nolint:gosec // no secret
-		rounds, longest = 10, short/4 // so long that something fails meanwhile
+		rounds, longest = 10, sharedTTL/4 // so long that something fails meanwhile
 	}
 	for range rounds {
 		time.Sleep(rand.N(longest)) //nolint:gosec // no secret
@@ -156,7 +158,7 @@ func (w *sharers) share(d time.Duration, careless string, fail func()) *shared {
 		}
 	}
 	for end := time.Now().Add(d); time.Now().Before(end) && (careless == "" || len(s.overlaps()) == 0); {
-		time.Sleep(rand.N(short / 2)) //nolint:gosec // no secret
+		time.Sleep(rand.N(sharedTTL / 2)) //nolint:gosec // no secret
 		fail()
 	}
 	close(over)
@@ -189,7 +191,7 @@ func TestWhoDoesNotCareForLossesIsFound(t *testing.T) {
 	tier.Long(t)
 	t.Parallel()
 	w := newSharers(t)
-	s := w.share(harness.Patience, "java", func() { w.standStill("java", short*3/2) })
+	s := w.share(harness.Patience, "java", func() { w.standStill("java", sharedTTL*3/2) })
 	if found := s.overlaps(); len(found) > 0 {
 		t.Log(found[0])
 	} else {
@@ -203,7 +205,7 @@ func (w *sharers) free() {
 	c := w.replicas[0].Dial(w.t)
 	for i := range sharedNames {
 		name := fmt.Sprint("shared-", i)
-		l, err := c.Lock(w.t.Context(), name, client.Wait(10*short))
+		l, err := c.Lock(w.t.Context(), name, client.Wait(10*sharedTTL))
 		if err == nil {
 			err = l.Unlock(w.t.Context())
 		}

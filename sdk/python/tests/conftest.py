@@ -34,6 +34,17 @@ def until(what: str, holds: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
+def renewed(held: lockd.Held, ttl: float) -> None:
+    """Waits until the lease of a session was renewed after this call. Raises LockLost if the lock is lost before."""
+    begun = time.monotonic()
+
+    def lasts() -> bool:
+        held.check()
+        return time.monotonic() + held.remaining() > begun + ttl
+
+    until("it is renewed", lasts)
+
+
 def sockets() -> set[str]:
     """The sockets that this process has."""
     found = set()
@@ -97,7 +108,7 @@ def servers(redis: str) -> Iterator[Servers]:
 def shared(redis: str) -> Iterator[Servers]:
     """A replica for all tests that do it no harm."""
     s = Servers(redis)
-    s.start(LOCKD_SESSION_TTL="4s")
+    s.start()
     yield s
     s.all[0].stop()
 

@@ -71,11 +71,14 @@ def test_a_waiting_task_is_told_who_is_in_the_way(address: str, client: lockd.Cl
 
 def test_a_busy_loop_keeps_its_lock(address: str, name: str) -> None:
     async def main() -> None:
-        async with lockd.aio.connect(address, session_ttl=3, answer_timeout=PATIENCE) as c, c.lock(name) as held:
-            end = time.monotonic() + 4
-            while time.monotonic() < end:
-                pass
-            held.check()
+        ttl = 9
+        async with lockd.aio.connect(address, session_ttl=ttl, answer_timeout=PATIENCE) as c, c.lock(name) as held:
+            begun = time.monotonic()
+            while time.monotonic() + held.remaining() <= begun + ttl:  # it was not renewed since
+                busy = time.monotonic() + 0.1
+                while time.monotonic() < busy:
+                    pass
+                held.check()
 
     asyncio.run(main())
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
-from conftest import PATIENCE, Servers
+from conftest import PATIENCE, Servers, renewed
 from proxy import Proxy
 
 import lockd
@@ -110,11 +110,12 @@ def test_a_server_that_stands_still(servers: Servers, name: str) -> None:
 def test_a_server_far_away(address: str, name: str) -> None:
     states: list[str] = []
     told = lambda s: states.append(s.state)  # noqa: E731
-    with Proxy(address, far=0.3) as proxy:
+    ttl = 9
+    with Proxy(address, far=0.4) as proxy:
         c = lockd.connect(proxy.address, answer_timeout=PATIENCE, on_status=told)
-        held = [each.lock(f"{name}/{i}").acquire() for i, each in enumerate((c, c.with_ttl(3)))]
+        held = [each.lock(f"{name}/{i}").acquire() for i, each in enumerate((c, c.with_ttl(ttl)))]
         assert [h.fence for h in c.holds(name)] == [held[0].fence]
-        time.sleep(6)  # twice the shorter TTL: it is renewed, as the answers tell in time
+        renewed(held[1], ttl)  # as the answers tell in time
         for h in held:
             h.check()
         held[0].unlock()

@@ -102,8 +102,8 @@ def test_a_loss_is_told_and_raised_by_choice(client: lockd.Client, shared: Serve
 
 
 def test_a_lock_ends_with_its_max_hold(address: str, name: str) -> None:
-    most = 5
-    with lockd.connect(address, session_ttl=2, answer_timeout=PATIENCE) as c:
+    most = 10
+    with lockd.connect(address, session_ttl=8, answer_timeout=PATIENCE) as c:
         begun = time.monotonic()
         held = c.lock(name, max_hold=most).acquire()  # the only one, and longer than the session's TTL
         assert held.lost.wait(PATIENCE)

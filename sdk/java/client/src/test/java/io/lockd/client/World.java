@@ -78,6 +78,15 @@ final class World implements AutoCloseable {
         }
     }
 
+    /** Waits until the lease of a session was renewed after this call. It throws if the lock is lost before. */
+    static void awaitRenewal(Held h, Duration ttl) throws Exception {
+        long began = System.nanoTime();
+        until("it is renewed", () -> {
+            h.check();
+            return System.nanoTime() - began + h.remaining().toNanos() > ttl.toNanos();
+        });
+    }
+
     @Override
     public void close() throws Exception {
         redis.destroyForcibly().waitFor();

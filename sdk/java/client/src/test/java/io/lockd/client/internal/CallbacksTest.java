@@ -38,7 +38,7 @@ class CallbacksTest {
 
     @Test
     void theyAreCalledInOrderByOneThread() throws Exception {
-        Callbacks c = new Callbacks("lockd-order");
+        Callbacks c = new Callbacks("lockd-order", TimeUnit.SECONDS.toMillis(PATIENCE_SECONDS)); // none is stuck
         List<String> want = new ArrayList<>();
         Callbacks.Line line = new Callbacks.Line();
         for (int i = 0; i < 200; i++) {

@@ -64,7 +64,7 @@ class ThreadLocksTest {
         assertEquals(0, lock.getHoldCount());
         lock.lock();
         assertTrue(lock.tryLock());
-        assertTrue(lock.tryLock(1, TimeUnit.SECONDS));
+        assertTrue(lock.tryLock(1, TimeUnit.MINUTES));
         lock.lockInterruptibly();
         assertEquals(4, locks.getLock("reentrant").getHoldCount()); // another object is the same lock
         for (int left = 3; left >= 0; left--) {
@@ -161,7 +161,7 @@ class ThreadLocksTest {
     @Test
     void aLeaseEndsAndUnlockSaysSo() throws Exception {
         RLock lock = locks.getLock("leased");
-        assertTrue(lock.tryLock(1, 4, TimeUnit.SECONDS)); // what follows is to be done before its lease has ended
+        assertTrue(lock.tryLock(60, 4, TimeUnit.SECONDS)); // what follows is to be done before its lease has ended
         lock.lock(4, TimeUnit.SECONDS);
         long fence = lock.getFence();
         assertTrue(lock.remainTimeToLive() > 0);
@@ -239,7 +239,7 @@ class ThreadLocksTest {
         assertTrue(s.trySetPermits(2));
         assertFalse(s.trySetPermits(3));
         String one = s.acquire();
-        String two = s.tryAcquire(1, 60, TimeUnit.SECONDS);
+        String two = s.tryAcquire(60, 60, TimeUnit.SECONDS);
         assertNull(s.tryAcquire());
         assertEquals(0, s.availablePermits());
         elsewhere(() -> { // of no thread
@@ -247,7 +247,7 @@ class ThreadLocksTest {
             return null;
         });
         assertThrows(IllegalArgumentException.class, () -> s.release(one));
-        assertTrue(s.updateLeaseTime(two, 1, TimeUnit.SECONDS));
+        assertTrue(s.updateLeaseTime(two, 4, TimeUnit.SECONDS));
         s.setPermits(1);
         assertNotNull(s.tryAcquire(1, TimeUnit.MINUTES)); // when that has ended
         assertFalse(s.tryRelease(two));
