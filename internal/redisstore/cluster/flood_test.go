@@ -111,12 +111,18 @@ func TestNodesThatSendACallToEachOtherAreNotFlooded(t *testing.T) {
 	s := open(t, c)
 	s.within = time.Second
 	c.Migrate(layout.Slot("{x}"))
-	if _, err := lock.Await(t.Context(), s.StartAcquire, claim("{x}new", "o")); !errors.Is(err, lock.ErrUnavailable) {
-		t.Errorf("got %v", err)
-	}
-	if n := redirections(t, s, kindMoved) + redirections(t, s, kindAsk); n < 2 || n > 120 {
-		t.Errorf("%v calls in a second", n)
-	}
+	sent := func() float64 { return redirections(t, s, kindMoved) + redirections(t, s, kindAsk) }
+	harness.Until(t, "they send it to each other", func() bool { // it has not much time for that
+		before := sent()
+		if _, err := lock.Await(t.Context(), s.StartAcquire, claim("{x}new", "o")); !errors.Is(err, lock.ErrUnavailable) {
+			t.Errorf("got %v", err)
+		}
+		n := sent() - before
+		if n > 120 {
+			t.Errorf("%v calls in a second", n)
+		}
+		return n >= 2
+	})
 }
 
 // Each of very many slots moves while very many listen in others. Those are not looked at.
