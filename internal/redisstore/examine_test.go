@@ -58,7 +58,8 @@ func TestAGoodServerIsFoundGood(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t, "--appendonly", "yes")
 	cfg := quick(srv)
-	cfg.Prefix = "app:" // that of the page
+	cfg.Prefix = "app:"         // that of the page
+	cfg.OpTimeout = time.Minute // a round trip that takes a good part of it is told
 	cfg.Username, cfg.PasswordNow = documentedUser(t, srv.Client())
 	all := open(t, cfg).Examine(t.Context())
 	if bad := worse(all); len(bad) > 0 {

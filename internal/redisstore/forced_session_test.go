@@ -16,7 +16,7 @@ func TestTheEndOfARecordByForceIsKnownForLong(t *testing.T) {
 	srv := redistest.Start(t)
 	s, c := open(t, quick(srv)), srv.Client()
 	for ttl, want := range map[time.Duration]time.Duration{
-		time.Second: lock.ForcedEnd, 2 * time.Hour: 2 * time.Hour,
+		time.Minute: lock.ForcedEnd, 2 * time.Hour: 2 * time.Hour,
 	} {
 		id := ttl.String()
 		r := lock.SessionRecord{ID: id, Nonce: "a", TokenHash: "t"}

@@ -15,6 +15,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // gate stands between the pipeline of a Store and Redis. It holds batches back, so that what comes meanwhile goes
@@ -92,7 +93,7 @@ func shaOf(cmd *redis.Cmd) string {
 
 // together has all that start begins wait at the same time, and go as one batch with a fate.
 func (g *gate) together(s *Store, fate storetest.Fate, start func()) error {
-	for end := time.Now().Add(10 * time.Second); s.connected() != nil; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(harness.Patience); s.connected() != nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			return s.connected()
 		}
@@ -105,7 +106,7 @@ func (g *gate) together(s *Store, fate storetest.Fate, start func()) error {
 	if err := s.Shared.Put(job); err != nil {
 		return err
 	}
-	for end := time.Now().Add(10 * time.Second); g.waiting() == 0; time.Sleep(50 * time.Microsecond) {
+	for end := time.Now().Add(harness.Patience); g.waiting() == 0; time.Sleep(50 * time.Microsecond) {
 		if time.Now().After(end) {
 			return errors.New("nothing came to the gate")
 		}

@@ -27,7 +27,8 @@ func TestOnlyRenewalsUseTheirConnection(t *testing.T) {
 	wantErr(t, err, nil)
 }
 
-// TestAProbeDoesNotWaitForRenewals asks whether Redis is there while very much is to be renewed.
+// TestAProbeDoesNotWaitForRenewals asks whether Redis is there while very much is to be renewed. One who is slow to ask
+// finds that most was renewed meanwhile, so some tries may show nothing.
 func TestAProbeDoesNotWaitForRenewals(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -38,6 +39,17 @@ func TestAProbeDoesNotWaitForRenewals(t *testing.T) {
 	for i := range rs {
 		rs[i] = lock.Renewal{Name: fmt.Sprint("n", i), Kind: lock.Exclusive, Owner: whole("o"), TTL: time.Minute}
 	}
+	var before int64
+	for range 5 {
+		if before = renewedBeforeAProbe(t, s, rs); before <= int64(len(rs))/2 {
+			return
+		}
+	}
+	t.Errorf("%d of %d renewals were answered before the probe", before, len(rs))
+}
+
+// renewedBeforeAProbe is how many renewals were answered when a probe was that was asked for after the first one.
+func renewedBeforeAProbe(t *testing.T, s *Store, rs []lock.Renewal) int64 {
 	var answered atomic.Int64
 	begun, all := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -52,8 +64,7 @@ func TestAProbeDoesNotWaitForRenewals(t *testing.T) {
 	if _, err := s.Probe(t.Context()); err != nil {
 		t.Errorf("probe: %v", err)
 	}
-	if n := answered.Load(); n > int64(len(rs))/2 {
-		t.Errorf("%d of %d renewals were answered before the probe", n, len(rs))
-	}
+	n := answered.Load()
 	<-all
+	return n
 }

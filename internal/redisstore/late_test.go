@@ -3,6 +3,7 @@ package redisstore
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -25,7 +26,8 @@ func settled(t testing.TB, s lock.Store) *settle.Store {
 }
 
 // A grant that too few replicas had is released, and the release comes late: after the owner has asked again. It ends
-// no hold that the owner was told of.
+// no hold that the owner was told of. While the machine stands still it is not known whether it was granted, so some
+// tries may show nothing.
 func TestALateReleaseOfAnUnreplicatedGrantEndsNoLaterHold(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {
@@ -34,40 +36,60 @@ func TestALateReleaseOfAnUnreplicatedGrantEndsNoLaterHold(t *testing.T) {
 			master, replica, cfg := withReplica(t)
 			p := redistest.StartProxy(t, master.Addr)
 			cfg.Addr, cfg.OpTimeout = p.Addr, time.Second
-			raw := open(t, cfg)
-			s := settled(t, raw)
-			until(t, "acquire", func() error { return attempt(t, raw, claim("warm", "o")) })
-			all := raw.Scripts
-			shas := []string{
-				all.Release.SHA, all.ReleaseFair.SHA, all.ReleaseRead.SHA, all.ReleaseWrite.SHA, all.ReleasePermits.SHA,
-			}
-			var holding atomic.Bool
-			holding.Store(true)
-			p.Hold(func(request []byte) bool {
-				return holding.Load() && slices.ContainsFunc(shas, func(sha string) bool {
-					return bytes.Contains(request, []byte(sha))
-				})
-			})
-			replica.Pause()
-			c := usual(kind, "n", "o")
-			wantErr(t, attempt(t, s, c), lock.ErrNotReplicated)
-			if p.Held() == 0 {
-				t.Error("no release is late")
-			}
-			replica.Resume()
-			holding.Store(false)
-			until(t, "granted", func() error {
-				_, err := lock.Await(t.Context(), s.StartAcquire, c)
-				if err != nil && !errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrOutcomeUnknown) {
-					t.Fatal(err)
+			l := lateRelease{raw: open(t, cfg), direct: open(t, quick(master)), replica: replica, way: p}
+			l.s = settled(t, l.raw)
+			var err error
+			for try := range 5 {
+				if err = l.happens(t, usual(kind, fmt.Sprint("n", try), "o")); err == nil {
+					return
 				}
-				return err
-			})
-			p.Deliver()
-			for range 20 {
-				acquire(t, raw, claim("warm", "o"))
 			}
-			wantHeld(t, raw, "n", true)
+			t.Error(err)
 		})
 	}
+}
+
+// lateRelease is what has a release come late.
+type lateRelease struct {
+	raw, direct *Store // by the way, and not
+	s           *settle.Store
+	replica     *redistest.Server
+	way         *redistest.Proxy
+}
+
+// happens fails if the hold does not outlive the release. It is an error if none is late.
+func (l *lateRelease) happens(t *testing.T, c lock.Claim) error {
+	until(t, "acquire", func() error { return attempt(t, l.raw, claim("warm", "o")) })
+	all := l.raw.Scripts
+	shas := []string{
+		all.Release.SHA, all.ReleaseFair.SHA, all.ReleaseRead.SHA, all.ReleaseWrite.SHA, all.ReleasePermits.SHA,
+	}
+	var holding atomic.Bool
+	holding.Store(true)
+	l.way.Hold(func(request []byte) bool {
+		return holding.Load() && slices.ContainsFunc(shas, func(sha string) bool {
+			return bytes.Contains(request, []byte(sha))
+		})
+	})
+	l.replica.Pause()
+	err := attempt(t, l.s, c)
+	held := l.way.Held()
+	l.replica.Resume()
+	holding.Store(false)
+	until(t, "granted", func() error {
+		_, err := lock.Await(t.Context(), l.s.StartAcquire, c)
+		if err != nil && !errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrOutcomeUnknown) {
+			t.Fatal(err)
+		}
+		return err
+	})
+	l.way.Deliver()
+	for range 20 { // what was delivered is read then
+		acquire(t, l.direct, claim("passed", "o"))
+	}
+	wantHeld(t, l.direct, c.Name, true)
+	if held == 0 || !errors.Is(err, lock.ErrNotReplicated) {
+		return fmt.Errorf("%d releases are late, and the grant is told %w", held, err)
+	}
+	return nil
 }

@@ -68,7 +68,7 @@ func oddCases() []oddCase {
 		{"a greater fence", text(fence+7, time.Hour), take},
 		{"a fence without an end", text(fence, 0), take},
 		{"an old fence without an end", text(fence-11*days, 0), take},
-		{"a fence that ends soon", text(fence-11*days, time.Second), take},
+		{"a fence that ends soon", text(fence-11*days, time.Minute), take},
 		{"a fence that is a list", func(ctx context.Context, p redis.Pipeliner) { p.RPush(ctx, token, "x") }, take},
 		{"a name that is a list", func(ctx context.Context, p redis.Pipeliner) { p.RPush(ctx, "n", "x") }, take},
 		{"a name that is held", held(fence, "x", 1), take},

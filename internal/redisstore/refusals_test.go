@@ -22,7 +22,7 @@ import (
 // trouble is a state in which Redis is there and refuses.
 type trouble struct {
 	answer string   // how its refusals begin
-	brief  bool     // it is over too soon for more than one question
+	slow   bool     // it takes too long to answer for more than one question
 	args   []string // of the server
 	begin  func(t *testing.T, srv *redistest.Server, c *redis.Client)
 	end    func(t *testing.T, srv *redistest.Server, c *redis.Client)
@@ -57,9 +57,9 @@ var troubles = []trouble{
 		end: func(t *testing.T, _ *redistest.Server, c *redis.Client) { do(t, c, "script", "kill") },
 	},
 	{
-		answer: "LOADING", brief: true, args: []string{"--key-load-delay", "100000"},
+		answer: "LOADING", slow: true, args: []string{"--key-load-delay", "200000"},
 		begin: func(t *testing.T, srv *redistest.Server, c *redis.Client) {
-			for i := range 30 { // 3 s; while it loads, it answers after each 2 MiB
+			for i := range 60 { // 12 s; while it loads, it answers after each 2 MiB
 				text := make([]byte, 1<<20)
 				_, _ = rand.Read(text) // never fails
 				do(t, c, "set", fmt.Sprint("ballast", i), text)
@@ -69,7 +69,9 @@ var troubles = []trouble{
 			go func() { srv.Restart(); close(loaded) }()
 			t.Cleanup(func() { <-loaded })
 		},
-		end: func(*testing.T, *redistest.Server, *redis.Client) {}, // by itself
+		end: func(t *testing.T, _ *redistest.Server, c *redis.Client) {
+			until(t, "it loads on quickly", func() error { return c.ConfigSet(t.Context(), "key-load-delay", "0").Err() })
+		},
 	},
 	{
 		answer: "MASTERDOWN", args: []string{"--replica-serve-stale-data", "no"},
@@ -131,9 +133,10 @@ func TestARedisThatRefusesIsUnavailable(t *testing.T) {
 			tr.begin(t, srv, c)
 			refused := func(what string, do func() error) {
 				t.Helper()
-				asked := time.Now()
+				var asked time.Time
 				var err error
 				until(t, what, func() error { // a connection may have been cut
+					asked = time.Now()
 					if err = do(); err == nil || !strings.Contains(err.Error(), tr.answer+" ") {
 						return fmt.Errorf("got %v, want %s", err, tr.answer) //nolint:errorlint // its text counts
 					}
@@ -148,7 +151,7 @@ func TestARedisThatRefusesIsUnavailable(t *testing.T) {
 				}
 			}
 			refused("acquire", func() error { return attempt(t, s, claim("n", "o")) })
-			if !tr.brief {
+			if !tr.slow {
 				refuseRest(t, s, held, begun, refused)
 			}
 

@@ -18,8 +18,8 @@ func withReplica(t *testing.T) (master, replica *redistest.Server, cfg Config) {
 	master = redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	host, port, _ := net.SplitHostPort(master.Addr)
 	replica = redistest.Start(t, "--replicaof", host, port)
-	// Half of the time is for the replica, which a busy machine makes slow.
-	cfg = Config{Addr: master.Addr, OpTimeout: 2 * time.Second, Replicas: 1}
+	// A third of the time is for the replica, which may stand still for a while, and so may the master after that.
+	cfg = Config{Addr: master.Addr, OpTimeout: 7 * time.Second, Replicas: 1}
 	s := open(t, cfg)
 	until(t, "the replica acknowledges",
 		func() error { return attempt(t, s, claim("first", "o")) })

@@ -247,7 +247,7 @@ func TestTheFenceOfAReaderWhoseNameIsNoneOfReadersIsNotRaised(t *testing.T) {
 // else reads. What lockd does next gives its readers their time back.
 func TestTimeThatRedissonTookFromReadersIsGivenBack(t *testing.T) {
 	t.Parallel()
-	const short = 2 * time.Second
+	const short = 30 * time.Second
 	for what, next := range map[string]func(t *testing.T, s *Store, f lock.Fence){
 		"renewed": func(t *testing.T, s *Store, f lock.Fence) {
 			r := lock.Renewal{Name: "n", Kind: lock.Read, Owner: whole("u:1#1"), Fence: f, TTL: lease}

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -83,11 +84,16 @@ func TestAChangeOfAWatchedNameIsToldByRedis(t *testing.T) {
 	for _, broken := range []string{"", "normal", "pubsub"} {
 		if broken != "" {
 			c.ClientKillByFilter(t.Context(), "TYPE", broken, "SKIPME", "yes")
-			time.Sleep(100 * time.Millisecond)
-			until(t, "it is heard again", func() error { _, err := s.See(t.Context(), "n"); return err })
-		}
-		if broken == "pubsub" {
-			await(t, notices, lock.NoticeListening)
+			if broken == "pubsub" {
+				await(t, notices, lock.NoticeListening)
+			}
+			until(t, "it is tracked again", func() error {
+				st, err := s.See(t.Context(), "n")
+				if err == nil && !st.Tracked {
+					err = errors.New("it is not")
+				}
+				return err
+			})
 		}
 		see()
 		see() // a new connection is told of, too

@@ -13,8 +13,11 @@ import (
 const (
 	clusterMasters = 3
 	clusterSlots   = 16384
-	// nodeTimeout is how long a node may be silent until the others call it failed. Arguments may say another one.
+	// nodeTimeout is how long a node may be silent until the others call it failed, where that is wanted. Within half of
+	// that time all hear from each other.
 	nodeTimeout = 2 * time.Second
+	// patience is nodeTimeout where it is not wanted: a busy machine stands still for some seconds.
+	patience = time.Minute
 	// failOverAgain is when a fail-over has failed: 5 s. The others do not vote for two in a row to replace the same
 	// master.
 	failOverAgain = 6 * time.Second
@@ -23,25 +26,28 @@ const (
 )
 
 // Cluster is a Redis Cluster that runs for one test: three masters with a replica each, who share the slots evenly.
-// Servers are killed, paused and started again one by one, as any Server.
+// Servers are killed, paused and started again one by one, as any Server. Nobody takes the place of one that is silent,
+// unless a test asks for that.
 type Cluster struct {
 	// Nodes are the masters of the beginning, and then their replicas in the same order.
 	Nodes []*Server
 
-	t   testing.TB
-	ids []string // of Nodes
+	t       testing.TB
+	ids     []string      // of Nodes
+	timeout time.Duration // of nodes
 }
 
 // StartCluster runs a cluster with further arguments for each redis-server until the test ends. It returns when all
-// nodes agree.
+// nodes agree. See ReplaceSoon.
 func StartCluster(t testing.TB, args ...string) *Cluster {
 	t.Helper()
 	own := []string{
 		"--cluster-enabled", "yes", "--cluster-node-timeout", fmt.Sprint(nodeTimeout.Milliseconds()),
+		noFailOver, "yes",
 		// Who has which replica is the test's business.
 		"--cluster-allow-replica-migration", "no", "--repl-diskless-sync-delay", "0",
 	}
-	c := &Cluster{t: t, Nodes: startServers(t, 2*clusterMasters, append(own, args...)...)}
+	c := &Cluster{t: t, timeout: patience, Nodes: startServers(t, 2*clusterMasters, append(own, args...)...)}
 	for _, s := range c.Nodes {
 		id, err := s.ask("cluster", "myid")
 		if err != nil {
@@ -55,7 +61,44 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 		c.do(s, "cluster", "replicate", c.ids[i])
 	}
 	c.AwaitAgreement()
+	c.setTimeout(c.timeout)
 	return c
+}
+
+// noFailOver is the argument that says whether a replica leaves it to others to take the place of a master that failed.
+const noFailOver = "--cluster-replica-no-failover"
+
+// ReplaceSoon has a replica take the place of a master that is silent for 2 s, from now on. A test asks for it before it
+// kills or pauses nodes that are to be replaced, or that are to be missed.
+func (c *Cluster) ReplaceSoon() {
+	c.t.Helper()
+	c.timeout = nodeTimeout
+	for _, s := range c.Nodes {
+		s.args = append(slices.Clone(s.args), noFailOver, "no") // when it is started again
+		if s.Answers() {
+			c.do(s, "config", "set", noFailOver[2:], "no")
+		}
+	}
+	c.setTimeout(nodeTimeout)
+}
+
+// setTimeout says how long nodes that answer let others be silent.
+func (c *Cluster) setTimeout(d time.Duration) {
+	c.t.Helper()
+	for _, s := range c.Nodes {
+		if s.Answers() {
+			c.do(s, "config", "set", "cluster-node-timeout", d.Milliseconds())
+		}
+	}
+}
+
+// soonTold has nodes tell each other more often while something is done. They agree after that.
+func (c *Cluster) soonTold(do func()) {
+	c.t.Helper()
+	c.setTimeout(nodeTimeout)
+	do()
+	c.AwaitAgreement() // else what is called failed would be called so for twice the time that is set now
+	c.setTimeout(c.timeout)
 }
 
 // shareSlots gives the slots to the masters. Their epochs must differ, or they would have to settle on some first.
@@ -131,22 +174,25 @@ func (c *Cluster) ReplicaOf(master *Server) *Server {
 // FailOver has a replica take the place of its master, in good order, and waits until all nodes agree.
 func (c *Cluster) FailOver(replica *Server) {
 	c.t.Helper()
-	var asked time.Time
-	c.await(replica.Addr+" has taken the place of its master", func() error {
-		if role, err := replica.role(); err == nil && role == "master" {
-			return nil
-		}
-		if time.Since(asked) > failOverAgain {
-			asked = time.Now()
-			c.do(replica, "cluster", "failover")
-		}
-		return errors.New("it is a replica")
+	c.soonTold(func() {
+		c.t.Helper()
+		var asked time.Time
+		c.await(replica.Addr+" has taken the place of its master", func() error {
+			if role, err := replica.role(); err == nil && role == "master" {
+				return nil
+			}
+			if time.Since(asked) > failOverAgain {
+				asked = time.Now()
+				c.do(replica, "cluster", "failover")
+			}
+			return errors.New("it is a replica")
+		})
+		c.AwaitMaster(replica)
 	})
-	c.AwaitMaster(replica)
 }
 
 // AwaitMaster waits until all nodes that answer agree that a node serves slots. A replica comes to this when its master
-// was killed or paused.
+// was killed or paused, see ReplaceSoon.
 func (c *Cluster) AwaitMaster(s *Server) {
 	c.t.Helper()
 	id := c.id(s)
@@ -228,22 +274,28 @@ func (c *Cluster) Proxies() []*Proxy {
 		ps, ports = append(ps, p), append(ports, port)
 		c.do(s, "config", "set", "cluster-announce-port", port)
 	}
-	c.await("the nodes tell of their proxies", func() error {
-		for _, s := range c.Nodes {
-			text, err := s.ask("cluster", "nodes")
-			if err != nil {
-				return err
-			}
-			for i, port := range ports {
-				if c.Nodes[i] == s { // Redis 6.2 does not tell its own
-					continue
-				}
-				if !strings.Contains(text, ":"+port+"@") {
-					return fmt.Errorf("%s does not know that of %s", s.Addr, c.Nodes[i].Addr)
-				}
-			}
-		}
-		return nil
+	c.soonTold(func() {
+		c.t.Helper()
+		c.await("the nodes tell of their proxies", func() error { return c.tellOf(ports) })
 	})
 	return ps
+}
+
+// tellOf says which node does not know at which port another one is, in their order.
+func (c *Cluster) tellOf(ports []string) error {
+	for _, s := range c.Nodes {
+		text, err := s.ask("cluster", "nodes")
+		if err != nil {
+			return err
+		}
+		for i, port := range ports {
+			if c.Nodes[i] == s { // Redis 6.2 does not tell its own
+				continue
+			}
+			if !strings.Contains(text, ":"+port+"@") {
+				return fmt.Errorf("%s does not know that of %s", s.Addr, c.Nodes[i].Addr)
+			}
+		}
+	}
+	return nil
 }

@@ -18,11 +18,13 @@ import (
 const (
 	// MasterName is what the sentinels of a Sentinels call their master.
 	MasterName = "locks"
-	// downAfter is how long a server may be silent before a sentinel takes it for down.
+	// downAfter is how long a server may be silent before a sentinel takes it for down, where that is wanted. Else it is
+	// patience.
 	downAfter = time.Second
 )
 
-// Sentinels is a master with two replicas, and three sentinels that watch over them. They run for one test.
+// Sentinels is a master with two replicas, and three sentinels that watch over them. They run for one test. Nobody takes
+// the place of a master that is silent, unless a test asks for that.
 type Sentinels struct {
 	// Addrs are where the sentinels are.
 	Addrs []string
@@ -42,7 +44,7 @@ type Watcher struct {
 }
 
 // StartSentinels runs all six processes until the test ends, and waits until they know each other. args are further
-// arguments for the servers.
+// arguments for the servers. See ReplaceSoon.
 func StartSentinels(t testing.TB, args ...string) *Sentinels {
 	t.Helper()
 	k := &Sentinels{t: t}
@@ -57,6 +59,17 @@ func StartSentinels(t testing.TB, args ...string) *Sentinels {
 	k.watch()
 	k.Settle("")
 	return k
+}
+
+// ReplaceSoon has the sentinels replace a master that is silent for a second, from now on. A test asks for it before it
+// kills or pauses a server.
+func (k *Sentinels) ReplaceSoon() {
+	k.t.Helper()
+	for _, w := range k.Watchers {
+		if _, err := w.ask("sentinel", "set", MasterName, "down-after-milliseconds", downAfter.Milliseconds()); err != nil {
+			k.t.Fatal(err)
+		}
+	}
 }
 
 // CutOff has the replicas of the master lose their connections and get no new ones: what the master takes from now on
@@ -114,7 +127,7 @@ func (w *Watcher) configure(master string, quorum int, more ...string) {
 		"bind " + host, "port " + port, "dir " + w.dir, "logfile " + w.logFile(),
 		"sentinel myid " + w.id,
 		fmt.Sprintf("sentinel monitor %s %s %d", MasterName, apart(master), quorum),
-		fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, downAfter.Milliseconds()),
+		fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, patience.Milliseconds()),
 		fmt.Sprintf("sentinel failover-timeout %s 6000", MasterName),
 		fmt.Sprintf("sentinel parallel-syncs %s 2", MasterName),
 	}, more...)

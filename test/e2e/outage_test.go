@@ -100,6 +100,7 @@ func TestAMasterIsKilledBehindSentinels(t *testing.T) {
 	lost := mustLock(t, c, "of the old master")
 	ofKept, ofLost := queue(t, other, "job 0"), queue(t, other, lost.Name())
 
+	k.ReplaceSoon()
 	master.Kill()
 	told.await(t, client.AtRisk)
 	awaitGrant(t, other, "meanwhile")

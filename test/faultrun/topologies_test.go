@@ -79,6 +79,7 @@ func standalone(w *world) {
 
 func sentinel(w *world) {
 	k := redistest.StartSentinels(w.t, durable...)
+	k.ReplaceSoon()
 	link := redistest.StartProxy(w.t, k.Addrs[0])
 	w.servers = k.Servers
 	w.env = append(w.env, "LOCKD_STORE_KIND=sentinel", "LOCKD_REDIS_SENTINEL_MASTER="+redistest.MasterName,
@@ -114,6 +115,7 @@ func sentinel(w *world) {
 
 func cluster(w *world) {
 	k := redistest.StartCluster(w.t, append([]string{"--cluster-require-full-coverage", "no"}, durable...)...)
+	k.ReplaceSoon()
 	w.servers = k.Nodes
 	w.env = append(w.env, "LOCKD_STORE_KIND=cluster", "LOCKD_REDIS_CLUSTER_ADDRS="+strings.Join(k.Addrs(), ","))
 	slot := func() int { return k.Slot([]string{"job 0", "job 1", "job 2", "job 3"}[w.rand.IntN(4)]) }

@@ -197,6 +197,7 @@ func TestBothMeetWhereverASlotIs(t *testing.T) {
 		master := k.MasterOf(slot)
 		replica := k.ReplicaOf(master)
 		master.Replicated(1)
+		k.ReplaceSoon()
 		master.Kill()
 		k.AwaitMaster(replica)
 	}
@@ -220,6 +221,7 @@ func TestBothMeetBehindSentinels(t *testing.T) {
 	all := append(s.holdAll("job", s.heldByLockd), s.holdAll("task", s.heldByRedisson)...)
 	master := k.Master()
 	master.Replicated(2)
+	k.ReplaceSoon()
 	master.Kill()
 	k.Settle(master.Addr)
 	for _, p := range pairs {

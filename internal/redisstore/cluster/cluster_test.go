@@ -32,7 +32,7 @@ func open(t testing.TB, c *redistest.Cluster) *Store {
 	t.Helper()
 	return openWith(t, Config{
 		Addrs: c.Addrs()[:2],
-		Node:  redisstore.Config{OpTimeout: 5 * time.Second, HearTimeout: time.Second, Linger: 50 * time.Millisecond},
+		Node:  redisstore.Config{OpTimeout: 5 * time.Second, HearTimeout: time.Minute, Linger: 50 * time.Millisecond},
 	})
 }
 
@@ -64,7 +64,7 @@ func client(t testing.TB, c *redistest.Cluster) *redis.ClusterClient {
 func TestContract(t *testing.T) {
 	tier.Long(t)
 	t.Parallel()
-	c := redistest.StartCluster(t, "--cluster-node-timeout", "60000") // on a busy machine, too, nobody takes over
+	c := redistest.StartCluster(t)
 	cc := client(t, c)
 	storetest.Run(t, func(t *testing.T) storetest.Rig {
 		must(t, rig.Flush(t.Context(), cc))

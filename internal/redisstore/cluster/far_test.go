@@ -24,7 +24,7 @@ func TestAFarClusterWorks(t *testing.T) {
 	}
 	s := openWith(t, Config{
 		Addrs: addrs,
-		Node:  redisstore.Config{OpTimeout: 2 * late, HearTimeout: 2 * time.Second},
+		Node:  redisstore.Config{OpTimeout: 2 * late, HearTimeout: time.Minute},
 	})
 	harness.Until(t, "all nodes are there", func() bool { _, err := s.Probe(t.Context()); return err == nil })
 	heard := make(chan lock.What, 100)
@@ -59,7 +59,7 @@ func TestAFarClusterWorks(t *testing.T) {
 // The slots are known soon although most nodes are silent.
 func TestSilentNodesDoNotKeepTheSlotsSecret(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, "--cluster-node-timeout", "60000") // nobody takes their place
+	c := redistest.StartCluster(t)
 	for _, n := range c.Nodes[3:] {
 		n.Pause()
 		defer n.Resume()

@@ -66,7 +66,7 @@ func TestALateRollBackEndsNoLaterHold(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
 	drops := new(dropping)
-	raw := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 2 * time.Second, Hook: drops}})
+	raw := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 10 * time.Second, Hook: drops}})
 	s := settled(t, raw)
 	cs := bySlots(t, 2)
 	way := holding(t, raw, cs[1].Name)
@@ -99,11 +99,14 @@ func TestANameWhoseReplyWasLostIsUndoneWithTheOthers(t *testing.T) {
 	cs := bySlots(t, 3)
 	holding(t, s, cs[2].Name)
 	loses := &losing{which: redistest.Calls(s.all()[0].Scripts.AcquireAll.SHA)}
-	lossy := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 2 * time.Second, Hook: loses}})
-	_, err := settled(t, lossy).AcquireAll(t.Context(), cs)
+	lossy := settled(t, openWith(t, Config{
+		Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 10 * time.Second, Hook: loses},
+	}))
+	_, err := lossy.AcquireAll(t.Context(), cs)
 	if _, ok := errors.AsType[*lock.HeldError](err); !ok {
 		t.Errorf("got %v, want that %s is held", err, cs[2].Name)
 	}
+	lossy.Wait(t.Context())
 	wantFree(t, s, cs[:2]...)
 }
 
@@ -111,24 +114,28 @@ func TestANameWhoseReplyWasLostIsUndoneWithTheOthers(t *testing.T) {
 func TestSlowNodesAreNotAskedForNamesWhoseLeaseIsAboutToEnd(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)
-	far := openWith(t, Config{
-		Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 2 * time.Second, Hook: slower(300 * time.Millisecond)},
+	raw := openWith(t, Config{
+		Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 10 * time.Second, Hook: slower(300 * time.Millisecond)},
 	})
+	raw.within = 2 * time.Second // which it gives them at least
+	far := settled(t, raw)
 	cs := bySlots(t, 40)
 	for i := range cs {
 		cs[i].TTL = 6 * time.Second
 	}
-	_, err := settled(t, far).AcquireAll(t.Context(), cs)
+	_, err := far.AcquireAll(t.Context(), cs)
 	if !errors.Is(err, errTooSlow) || errors.Is(err, lock.ErrOutcomeUnknown) {
 		t.Errorf("got %v, want that it is given up after half of the lease", err)
 	}
+	far.Wait(t.Context())
 	wantFree(t, open(t, c), cs...)
 }
 
-// A node is silent while a slot moves between two others. A hold that has moved already is renewed at once.
+// A node is silent while a slot moves between two others. A hold that has moved already is renewed at once, not when it
+// is known what became of that node's.
 func TestASilentNodeDoesNotDelayRenewalsThatAreSentElsewhere(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, "--cluster-node-timeout", "60000") // nobody takes its place
+	c := redistest.StartCluster(t)
 	const timeout = 4 * time.Second
 	s := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: timeout}})
 	moved := holding(t, s, "{x}a")
@@ -146,8 +153,8 @@ func TestASilentNodeDoesNotDelayRenewalsThatAreSentElsewhere(t *testing.T) {
 	var errs [2]error
 	s.Renew(t.Context(), []lock.Renewal{moved, elsewhere},
 		func(i int, err error) { errs[i], took[i] = err, time.Since(begun) })
-	if errs[0] != nil || took[0] > timeout/2 {
-		t.Errorf("the hold that has moved was renewed after %v: %v", took[0], errs[0])
+	if errs[0] != nil || took[0] > took[1]-timeout/4 {
+		t.Errorf("the hold that has moved is told after %v, and the other one after %v: %v", took[0], took[1], errs[0])
 	}
 	if errs[1] == nil || took[1] < timeout*9/10 {
 		t.Errorf("this is no test: a silent node has answered after %v: %v", took[1], errs[1])

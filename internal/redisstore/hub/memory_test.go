@@ -18,7 +18,7 @@ import (
 // Names that are listened to and forgotten leave nothing behind, also while some other name is listened to.
 func TestForgottenNamesLeaveNoMemoryBehind(t *testing.T) {
 	h := New(redis.Options{Addr: redistest.Start(t).Addr, Protocol: 2, DialTimeout: time.Minute}, Config{
-		Linger: 10 * time.Millisecond, Patience: time.Second,
+		Linger: 10 * time.Millisecond, Patience: time.Minute,
 		Metrics: Metrics{prometheus.NewGauge(prometheus.GaugeOpts{}), prometheus.NewCounter(prometheus.CounterOpts{})},
 	}, zap.NewNop())
 	defer h.Close()

@@ -88,22 +88,42 @@ func (s *doorkeeper) loseSpare(how func()) {
 }
 
 // Nobody else is let in while a connection is silent: only one that was made ahead can take over. There is a new one
-// after that, though the first attempts to make it fail.
+// after that, though the first attempts to make it fail. While the machine stands still the spare one is lost, too, so
+// some tries may show nothing.
 func TestASpareConnectionTakesOverFromASilentOne(t *testing.T) {
 	t.Parallel()
+	var err error
+	for range 5 {
+		if err = takesOver(t); err == nil {
+			return
+		}
+	}
+	t.Error(err)
+}
+
+// takesOver fails if a spare connection does not take over, some times in a row.
+func takesOver(t *testing.T) error {
+	const timeout = 500 * time.Millisecond
 	var s doorkeeper
-	p := s.spared(t, 200*time.Millisecond)
+	p := s.spared(t, timeout)
+	defer p.Close()
 	for n := 2; n < 5; n++ {
 		s.has(t, n)
 		carriedOut(t, p, "1")
 		s.change(func() { s.silent, s.closed = append(s.silent, s.used), true })
 		if err := do(t, p, push("2")); !errors.Is(err, ErrOpTimeout) && !errors.Is(err, ErrWaited) {
-			t.Errorf("on a silent connection: got %v", err)
+			return fmt.Errorf("on a silent connection: got %v", err) //nolint:errorlint // it may be nil
 		}
-		carriedOut(t, p, "3")
+		err := errors.New("not yet")
+		for end := time.Now().Add(20 * timeout); err != nil; err = do(t, p, push("3")) {
+			if time.Now().After(end) {
+				return fmt.Errorf("nobody takes over: %w", err)
+			}
+		}
 		time.Sleep(3 * firstRedial)
 		s.change(func() { s.closed = false })
 	}
+	return nil
 }
 
 // What silenced a connection may have silenced the spare one: a new one does not wait for that. One that falls silent

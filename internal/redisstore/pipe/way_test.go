@@ -215,7 +215,7 @@ func TestWhatIsUnderWayWasSentWhoeverSeesTheEnd(t *testing.T) {
 }
 
 // late has the bytes of a connection held back that was given up, and delivers them when the next one has answered. It
-// returns what was carried out.
+// returns what was carried out; what was repeated, as an answer came too late, is there once.
 func late(t *testing.T, change ...func(*Dialer)) []string {
 	srv := redistest.Start(t)
 	proxy := redistest.StartProxy(t, srv.Addr)
@@ -229,7 +229,7 @@ func late(t *testing.T, change ...func(*Dialer)) []string {
 	}
 	carriedOut(t, p, "next")
 	proxy.Deliver()
-	return pushed(t, srv.Client())
+	return slices.Compact(pushed(t, srv.Client()))
 }
 
 func TestNothingOfAConnectionThatWasGivenUpComesAfterTheNextAnswer(t *testing.T) {
@@ -260,18 +260,27 @@ func TestAFailOverLeadsBackToAServer(t *testing.T) {
 		}
 	})
 	carriedOut(t, p, "first")
-	toA.Hold(func(request []byte) bool { return bytes.Contains(request, []byte("given up")) })
-	master.Store(&toB.Addr)
-	_ = do(t, p, push("given up"))
+	toA.Hold(func(request []byte) bool {
+		late := bytes.Contains(request, []byte("given up"))
+		if late {
+			master.Store(&toB.Addr)
+		}
+		return late
+	})
+	for toA.Held() == 0 { // it may have waited too long for the connection, and not been sent
+		if err := do(t, p, push("given up")); err == nil {
+			t.Fatal("it is answered though it is held back")
+		}
+	}
 	carriedOut(t, p, "at B")
 	master.Store(&toA.Addr)
-	toB.CutAll()
-	carriedOut(t, p, "back")
-	if toA.Held() != 1 {
-		t.Fatal("this is no test: nothing was held back")
+	for !slices.Contains(pushed(t, a.Client()), "back") { // a connection to B may just have been on its way
+		toB.CutAll()
+		carriedOut(t, p, "back")
 	}
 	toA.Deliver()
-	if got := pushed(t, a.Client()); !slices.Equal(got, []string{"first", "back"}) {
+	// What was repeated, as an answer came too late, is there more than once.
+	if got := slices.Compact(pushed(t, a.Client())); !slices.Equal(got, []string{"first", "back"}) {
 		t.Errorf("A did %q, want nothing that was held back", got)
 	}
 	if got := pushed(t, b.Client()); !slices.Contains(got, "at B") {
@@ -289,7 +298,7 @@ func TestAServerThatRefusesToEndConnections(t *testing.T) {
 		must(t, srv.Client().Do(t.Context(), append([]any{"acl", "setuser", "default"}, rights...)...).Err())
 		proxy := redistest.StartProxy(t, srv.Addr)
 		core, logs := observer.New(zap.ErrorLevel)
-		p := way(t, proxy.Addr, time.Second, func(d *Dialer) { d.trouble = NewTrouble(zap.New(core), false) })
+		p := way(t, proxy.Addr, time.Minute, func(d *Dialer) { d.trouble = NewTrouble(zap.New(core), false) })
 		carriedOut(t, p, "first")
 		proxy.CutAll()
 		carriedOut(t, p, "nothing was under way")
@@ -339,19 +348,21 @@ func TestAnOverdueAnswerEndsTheConnection(t *testing.T) {
 	srv := redistest.Start(t)
 	proxy := redistest.StartProxy(t, srv.Addr)
 	p := way(t, proxy.Addr, 500*time.Millisecond)
-	carriedOut(t, p, "first")
-	proxy.StallOne()
-	outcomes := make(chan error, 3)
-	for i := range cap(outcomes) {
-		j := Job{Cmd: push(fmt.Sprint(i)), Queued: time.Now(), Cost: 2 * MaxBatch, Done: func(err error) { outcomes <- err }}
-		must(t, p.Put(j))
-	}
 	unknown := 0
-	for range cap(outcomes) {
-		if err := <-outcomes; errors.Is(err, ErrOpTimeout) {
-			unknown++
-		} else if err != nil && !NeverSent(err) {
-			t.Errorf("got %v, want that the answer is overdue", err)
+	for try := 0; unknown == 0 && try < 5; try++ { // jobs that have waited too long before they are sent show nothing
+		carriedOut(t, p, "first")
+		proxy.StallOne()
+		outcomes := make(chan error, 3)
+		for i := range cap(outcomes) {
+			j := Job{Cmd: push(fmt.Sprint(i)), Queued: time.Now(), Cost: 2 * MaxBatch, Done: func(err error) { outcomes <- err }}
+			must(t, p.Put(j))
+		}
+		for range cap(outcomes) {
+			if err := <-outcomes; errors.Is(err, ErrOpTimeout) {
+				unknown++
+			} else if err != nil && !NeverSent(err) {
+				t.Errorf("got %v, want that the answer is overdue", err)
+			}
 		}
 	}
 	if unknown == 0 || unknown > Window {

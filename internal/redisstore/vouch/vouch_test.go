@@ -3,6 +3,7 @@ package vouch
 import (
 	"context"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,8 +91,11 @@ func TestAServerThatMayHaveForgottenIsFresh(t *testing.T) {
 		},
 		"restarted with some": {
 			[]string{"--appendonly", "yes", "--appendfsync", "everysec"},
-			func(_ *testing.T, srv *redistest.Server) {
-				time.Sleep(1500 * time.Millisecond) // the voucher is on the disk by then
+			func(t *testing.T, srv *redistest.Server) {
+				harness.Until(t, "the voucher is in the file", func() bool {
+					info := srv.Client().Info(t.Context(), "persistence").Val()
+					return strings.Contains(info, "aof_buffer_length:0\r")
+				})
 				srv.Kill()
 				srv.Restart()
 			}, true,
