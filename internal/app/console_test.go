@@ -36,17 +36,16 @@ func TestTheConsoleIsServedWhereItIsAskedFor(t *testing.T) {
 	if resp.StatusCode != http.StatusOK || !strings.Contains(string(body), `href="/locks/sessions"`) {
 		t.Errorf("got %s: %s", resp.Status, body)
 	}
-	// A page that is open does not hold up the stop.
+	// A page that is open does not hold up the stop: it comes to its end, and is not cut off when that is late.
 	open, err := client.Get(a.ConsoleURL() + "live/")
 	must(t, err)
 	defer func() { _ = open.Body.Close() }()
 	if _, err = open.Body.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	must(t, stop())
-	if took := time.Since(began); took > closeTimeout {
-		t.Errorf("the stop took %v", took)
+	if _, err = io.ReadAll(open.Body); err != nil {
+		t.Errorf("the page was cut off: %v", err)
 	}
 }
 
