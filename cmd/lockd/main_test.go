@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
@@ -111,15 +110,22 @@ func TestTheSecondSignalEndsItAtOnce(t *testing.T) {
 	send(t, cmd, syscall.SIGTERM)
 	for log.Scan() && !strings.Contains(log.Text(), "asked the sessions to move") {
 	}
-	// The first signal's handler goes away a moment after it was heard, so one more may still meet it.
-	for range 50 {
-		if cmd.Process.Signal(syscall.SIGTERM) != nil {
-			break
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for log.Scan() {
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	for log.Scan() {
-	}
+	}()
+	// The first signal's handler goes away a moment after it was heard, so one more may still meet it.
+	harness.Until(t, "it has ended", func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			send(t, cmd, syscall.SIGTERM)
+			return false
+		}
+	})
 	err = cmd.Wait()
 	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if !status.Signaled() || status.Signal() != syscall.SIGTERM {

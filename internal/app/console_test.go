@@ -36,7 +36,7 @@ func TestTheConsoleIsServedWhereItIsAskedFor(t *testing.T) {
 	if resp.StatusCode != http.StatusOK || !strings.Contains(string(body), `href="/locks/sessions"`) {
 		t.Errorf("got %s: %s", resp.Status, body)
 	}
-	// A page that is open does not hold up the stop.
+	// A page that is open does not hold up the stop: it comes to its end, and is not cut off when that is late.
 	open, err := client.Get(a.ConsoleURL() + "live/")
 	must(t, err)
 	defer func() { _ = open.Body.Close() }()

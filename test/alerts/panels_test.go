@@ -3,6 +3,7 @@ package alerts
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -78,7 +79,9 @@ func tooManyWait(t *testing.T, s *scene) func() {
 
 func aSlotMoves(t *testing.T, s *scene) func() {
 	k := redistest.StartCluster(t)
-	d := s.serve("LOCKD_STORE_KIND=cluster", "LOCKD_REDIS_CLUSTER_ADDRS="+k.Nodes[0].Addr)
+	d := s.serve(slices.Concat(patient, []string{
+		"LOCKD_STORE_KIND=cluster", "LOCKD_REDIS_CLUSTER_ADDRS=" + k.Nodes[0].Addr,
+	})...)
 	c := dial(t, d)
 	m := k.Migrate(k.Slot("job"))
 	use := func() bool {

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -130,6 +131,16 @@ type series struct {
 func (s series) until() time.Time {
 	at, _ := s.Values[len(s.Values)-1][0].(float64)
 	return time.UnixMilli(int64(at * 1000))
+}
+
+// after says whether all of it was when something had stood still, or soon after that.
+func (s series) after(still []harness.Gap) bool {
+	const soon = time.Minute // as ranges are 15 min at most, and what lasts need not do so for longer
+	return !slices.ContainsFunc(s.Values, func(v sample) bool {
+		seconds, _ := v[0].(float64)
+		at := time.UnixMilli(int64(seconds * 1000))
+		return !slices.ContainsFunc(still, func(g harness.Gap) bool { return at.After(g.From) && at.Before(g.To.Add(soon)) })
+	})
 }
 
 // ask asks Prometheus's API.

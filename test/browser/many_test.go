@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,13 +20,23 @@ import (
 // crowded is a replica with a console, without a clients file.
 func crowded(t *testing.T) (d *harness.Lockd, console string) {
 	t.Helper()
-	d = harness.StartLockd(t, lockdBin, redistest.Start(t).Addr, "LOCKD_CONSOLE_LISTEN=127.0.0.1:0",
-		"LOCKD_LIMITS_SESSIONS_PER_ADDRESS=0", "LOCKD_LIMITS_LOCKS_PER_ADDRESS=0")
+	d = harness.StartLockd(t, lockdBin, redistest.Start(t).Addr, append(patient, "LOCKD_CONSOLE_LISTEN=127.0.0.1:0",
+		"LOCKD_LIMITS_SESSIONS_PER_ADDRESS=0", "LOCKD_LIMITS_LOCKS_PER_ADDRESS=0")...)
 	console, _ = d.Logged("lockd serves")["console"].(string)
 	return d, strings.TrimSuffix(console, "/")
 }
 
-// 10,000 locks and 1,000 sessions are there within a second, in a browser.
+// took is how long a page takes until it shows a text.
+func (c *chrome) took(url, text string) time.Duration {
+	c.t.Helper()
+	began := time.Now()
+	c.open(url)
+	c.shows(text)
+	return time.Since(began)
+}
+
+// 10,000 locks and 1,000 sessions are there within a second, in a browser: on a machine that shows a page with next to
+// nothing in a tenth of that.
 func TestManyLocksAndSessions(t *testing.T) {
 	tier.Long(t)
 	c := startChrome(t)
@@ -51,17 +62,28 @@ func TestManyLocksAndSessions(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	const tries = 5 // the shortest time counts: in another the machine may have stood still
+	empty := time.Hour
+	for range tries {
+		empty = min(empty, c.took(at+"/nowhere", "There is no such page"))
+	}
+	most := max(time.Second, 10*empty)
 	for path, text := range map[string]string{
 		"/": "on this page", "/?prefix=lock:7": "lock:7", "/sessions": "200 sessions", "/lock?name=lock:500:5": "program-500",
 		"/blockers": "Nobody waits", "/health": "10000", "/clients": "everybody",
 	} {
-		began := time.Now()
-		c.open(at + path)
-		c.shows(text)
-		took := time.Since(began)
-		t.Logf("%s took %v", path, took)
-		if took > time.Second {
-			t.Errorf("%s took %v, want a second at most", path, took)
+		kept := time.Second // for so long an answer is not looked up again
+		if path == "/health" {
+			kept *= 30
+		}
+		took := c.took(at+path, text)
+		for i := 1; i < tries && took > most; i++ {
+			time.Sleep(kept + kept/10)
+			took = min(took, c.took(at+path, text))
+		}
+		t.Logf("%s took %v, and may take %v", path, took, most)
+		if took > most {
+			t.Errorf("%s took %v, want %v at most", path, took, most)
 		}
 	}
 }
@@ -73,28 +95,39 @@ func TestOpenPagesCostANeighbourLittle(t *testing.T) {
 	neighbour, err := client.Dial(d.Addr)
 	harness.Must(t, err)
 	defer func() { _ = neighbour.Close() }()
-	rate := func() float64 {
-		const each = 5 * time.Second
-		n := 0
-		for end := time.Now().Add(each); time.Now().Before(end); n++ {
-			l, err := neighbour.Lock(t.Context(), "neighbour")
-			harness.Must(t, err)
-			harness.Must(t, l.Unlock(t.Context()))
+	var alone, crowd []float64 // how often it locks, second by second
+	use := func(rates []float64) []float64 {
+		for range 5 {
+			n, begun := 0.0, time.Now()
+			for ; time.Since(begun) < time.Second; n++ {
+				l, err := neighbour.Lock(t.Context(), "neighbour")
+				harness.Must(t, err)
+				harness.Must(t, l.Unlock(t.Context()))
+			}
+			rates = append(rates, n/time.Since(begun).Seconds())
 		}
-		return float64(n) / each.Seconds()
+		return rates
 	}
-	var alone, crowd float64
-	for range 4 { // what else the machine does is shared by both
-		alone += rate()
+	// What else the machine does is shared by both, or is of some seconds only: then more of them are needed.
+	const least, most = 4, 12
+	left := 0.0
+	for i := 0; i < least || i < most && left < 0.9; i++ {
+		alone = use(alone)
 		end := openPages(t, at, 500)
-		crowd += rate()
+		crowd = use(crowd)
 		end()
+		left = median(crowd) / median(alone)
 	}
 	t.Logf("the neighbour locks %.0f times a second alone, %.0f beside 500 pages: %.1f %% less",
-		alone/4, crowd/4, 100*(1-crowd/alone))
-	if crowd < 0.9*alone {
+		median(alone), median(crowd), 100*(1-left))
+	if left < 0.9 {
 		t.Error("500 pages cost a neighbour a tenth or more")
 	}
+}
+
+func median(all []float64) float64 {
+	all = slices.Sorted(slices.Values(all))
+	return all[len(all)/2]
 }
 
 // openPages opens so many pages, and reads what they are told until end.

@@ -53,6 +53,9 @@ type world struct {
 	*chrome
 }
 
+// patient has a lockd wait for a Redis that stands still for a moment.
+var patient = []string{"LOCKD_SESSION_MIN_TTL=5s", "LOCKD_REDIS_OP_TIMEOUT=5s"}
+
 func start(t *testing.T) *world {
 	t.Helper()
 	c := startChrome(t)
@@ -64,10 +67,10 @@ func start(t *testing.T) *world {
 	redis := redistest.Start(t)
 	var consoles []string
 	for _, name := range []string{"lockd-a", "lockd-b"} {
-		d := harness.StartLockd(t, lockdBin, redis.Addr, "LOCKD_REPLICA="+name,
+		d := harness.StartLockd(t, lockdBin, redis.Addr, append(patient, "LOCKD_REPLICA="+name,
 			"LOCKD_SECURITY_CLIENTS_FILE="+filepath.Join(w.dir, "clients.yaml"),
 			"LOCKD_SECURITY_AUDIT="+filepath.Join(w.dir, name+".audit"),
-			"LOCKD_CONSOLE_LISTEN=127.0.0.1:0", "LOCKD_CONSOLE_KEY_FILE="+filepath.Join(w.dir, "key"))
+			"LOCKD_CONSOLE_LISTEN=127.0.0.1:0", "LOCKD_CONSOLE_KEY_FILE="+filepath.Join(w.dir, "key"))...)
 		at, _ := d.Logged("lockd serves")["console"].(string)
 		consoles = append(consoles, strings.Trim(strings.TrimPrefix(at, "http:"), "/"))
 		w.replicas = append(w.replicas, d)
@@ -197,7 +200,7 @@ func (w *world) isLive() {
 // audited waits until a replica's audit has a line with some texts.
 func (w *world) audited(texts ...string) {
 	w.t.Helper()
-	harness.Within(w.t, 10*time.Second, "a line of the audit with "+strings.Join(texts, ", "), func() bool {
+	harness.Until(w.t, "a line of the audit with "+strings.Join(texts, ", "), func() bool {
 		for _, name := range []string{"lockd-a", "lockd-b"} {
 			all, _ := os.ReadFile(filepath.Join(w.dir, name+".audit")) // none yet
 		lines:

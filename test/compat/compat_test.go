@@ -24,8 +24,11 @@ func replicas(t *testing.T) (o, n *harness.Lockd) {
 	t.Helper()
 	needOld(t)
 	rs := redistest.Start(t)
-	o = harness.StartLockd(t, older.lockd, rs.Addr, "LOCKD_REPLICA=old", "LOCKD_SESSION_TTL=5s")
-	return o, harness.StartLockd(t, newer.lockd, rs.Addr, "LOCKD_REPLICA=new", "LOCKD_SESSION_TTL=5s")
+	start := func(p programs) *harness.Lockd {
+		return harness.StartLockd(t, p.lockd, rs.Addr, "LOCKD_REPLICA="+p.name, "LOCKD_SESSION_TTL=5s",
+			"LOCKD_SESSION_MIN_TTL=3s", "LOCKD_REDIS_OP_TIMEOUT=3s") // so that a Redis that stands still is waited for
+	}
+	return start(older), start(newer)
 }
 
 // run runs a lockctl with some servers.
@@ -118,11 +121,14 @@ func TestListsHaveBoth(t *testing.T) {
 	}
 	for _, p := range []programs{older, newer} {
 		for _, d := range []*harness.Lockd{o, n} {
-			ls := run(t, p, d.Addr, "ls")
-			if code, text := ls.Code(), ls.Stdout.String(); code != 0 || !strings.Contains(text, o.Addr) ||
-				!strings.Contains(text, n.Addr) {
-				t.Errorf("%s lockctl: code %d, %s%s", p.name, code, text, ls.Stderr.String())
-			}
+			harness.Until(t, p.name+" lockctl lists both", func() bool { // a replica may answer too late
+				ls := run(t, p, d.Addr, "ls")
+				code, text := ls.Code(), ls.Stdout.String()
+				if code != 0 {
+					t.Fatalf("%s lockctl: code %d, %s%s", p.name, code, text, ls.Stderr.String())
+				}
+				return strings.Contains(text, o.Addr) && strings.Contains(text, n.Addr)
+			})
 			if inspect := run(t, p, d.Addr, "inspect", "of "+n.Addr); inspect.Code() != 0 {
 				t.Errorf("%s lockctl: %s", p.name, inspect.Stderr.String())
 			}

@@ -12,10 +12,10 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
-// rows are what lockctl lists at a replica.
+// rows are what lockctl lists at a replica, of all of them.
 func rows(t *testing.T, d *harness.Lockd, args ...string) (found []map[string]any) {
 	t.Helper()
-	p := lockctl(d, append(args, "-o", "json")...)
+	p := whole(t, d, append(args, "-o", "json")...)
 	if err := json.Unmarshal([]byte(p.Stdout.String()), &found); err != nil || p.Code() != 0 {
 		t.Fatalf("%v: %v: %s %s", args, err, p.Stdout.String(), p.Stderr.String())
 	}
@@ -51,7 +51,7 @@ func TestADeadlockOverTwoReplicasIsShownAndItsYoungestFails(t *testing.T) {
 			if all := rows(t, d, "waiters"); len(all) != n-1 {
 				t.Errorf("waiters at %s: %v", d.Addr, all)
 			}
-			lockctl(d, "deadlocks").Want(0, "no deadlocks\n")
+			whole(t, d, "deadlocks").Want(0, "no deadlocks\n")
 		}
 
 		_, err := clients[n-1].Lock(t.Context(), "job 0", actor(n-1))

@@ -50,12 +50,11 @@ func TestReplicasThatKeepLocksInDifferentWaysDoNotServeTogether(t *testing.T) {
 	// The replica that serves goes on when others differ, and tells.
 	harness.Must(t, k.Master().Client().Set(t.Context(), "lockd:config:", "store.kind standalone", time.Hour).Err())
 	harness.Until(t, "the difference is told", func() bool { return d.Metric("lockd_config_differs") == 1 })
-	if line := d.Logged("replicas keep locks in different ways"); line == nil || line["level"] != "error" {
+	harness.Until(t, "it is logged", func() bool { return d.Logged("replicas keep locks in different ways") != nil })
+	if line := d.Logged("replicas keep locks in different ways"); line["level"] != "error" {
 		t.Errorf("got %v in the log", line)
 	}
-	if code, _ := d.Get("/readyz"); code != http.StatusOK {
-		t.Errorf("/readyz answers %d", code)
-	}
+	harness.Until(t, "it is ready", func() bool { code, _ := d.Get("/readyz"); return code == http.StatusOK })
 	doctor(t, d, "error    CONFIG_AGREES")
 }
 

@@ -5,8 +5,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,7 +27,12 @@ const shortly = 5 * time.Second
 // soonOver has a lockd with sessions that are soon over. Elsewhere nothing is over because the machine is slow.
 const soonOver = "LOCKD_SESSION_TTL=5s"
 
-var patient = []string{"LOCKD_SESSION_TTL=10m", "LOCKD_SESSION_MIN_TTL=20s", "LOCKD_REDIS_OP_TIMEOUT=20s"}
+// What else a lockd is told, with sessions that are not soon over and with such that are: a server that stands still
+// for a moment is waited for.
+var (
+	patient = []string{"LOCKD_SESSION_TTL=10m", "LOCKD_SESSION_MIN_TTL=20s", "LOCKD_REDIS_OP_TIMEOUT=20s"}
+	brisk   = []string{"LOCKD_SESSION_MIN_TTL=3s", "LOCKD_REDIS_OP_TIMEOUT=3s", "LOCKD_REDLOCK_NODE_TIMEOUT=3s"}
+)
 
 // The programs under test.
 var lockdBin, lockctlBin string
@@ -49,9 +56,11 @@ func build() error {
 // startLockd runs a server before a Redis, or before a majority of several, with further variables such as soonOver.
 func startLockd(t *testing.T, masters []string, env ...string) *harness.Lockd {
 	t.Helper()
-	if !slices.Contains(env, soonOver) {
-		env = append(slices.Clone(patient), env...)
+	also := patient
+	if slices.Contains(env, soonOver) {
+		also = brisk
 	}
+	env = append(slices.Clone(also), env...)
 	if len(masters) == 1 {
 		return harness.StartLockd(t, lockdBin, masters[0], env...)
 	}
@@ -109,13 +118,18 @@ func mustUnlock(t *testing.T, l *client.Lock) {
 	harness.Must(t, l.Unlock(t.Context()))
 }
 
-// queue begins to wait for a name. It returns when the client was told so, with where the lock comes. If the wait ends
-// without it, nothing comes.
+// queue begins to wait for a name, again if the store is away at that moment. It returns when the client was told so,
+// with where the lock comes. If the wait ends without it, nothing comes.
 func queue(t *testing.T, c *client.Client, name string, opts ...client.LockOption) <-chan *client.Lock {
 	t.Helper()
 	queued, granted := make(chan int, 100), make(chan *client.Lock, 1)
+	var waits atomic.Bool
+	opts = append(slices.Clone(opts), client.OnQueued(func(n int) { waits.Store(true); queued <- n }))
 	go func() {
-		l, err := c.Lock(t.Context(), name, append(opts, client.OnQueued(func(n int) { queued <- n }))...)
+		l, err := c.Lock(t.Context(), name, opts...)
+		for err != nil && excused(err) && !waits.Load() {
+			l, err = c.Lock(t.Context(), name, opts...)
+		}
 		if err == nil {
 			granted <- l
 		}
@@ -130,6 +144,19 @@ func lockctl(d *harness.Lockd, args ...string) *proctest.Process {
 	p.Code()
 	return p
 }
+
+// whole is lockctl where all replicas are asked: again, until none was too busy to answer.
+func whole(t *testing.T, d *harness.Lockd, args ...string) (p *proctest.Process) {
+	t.Helper()
+	harness.Until(t, "all replicas answer", func() bool {
+		p = lockctl(d, args...)
+		return !silent.MatchString(p.Stdout.String() + p.Stderr.String())
+	})
+	return p
+}
+
+// silent is what lockctl says of replicas that did not answer, to people and in JSON.
+var silent = regexp.MustCompile(`did not answer|"replicas_silent": *[1-9]`)
 
 // keys are all that Redis has but the last fences of names, and what lockd notes of itself.
 func keys(t *testing.T, c *redis.Client) []string {

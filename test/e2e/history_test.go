@@ -30,7 +30,7 @@ type whoHad struct {
 // had asks a replica who had a name at a time.
 func had(t *testing.T, d *harness.Lockd, name string, at time.Time) (v whoHad) {
 	t.Helper()
-	p := lockctl(d, "history", name, "--at", at.Format(time.RFC3339Nano), "-o", "json")
+	p := whole(t, d, "history", name, "--at", at.Format(time.RFC3339Nano), "-o", "json")
 	if err := json.Unmarshal([]byte(p.Stdout.String()), &v); err != nil {
 		t.Fatalf("%v: %s%s", err, p.Stdout.String(), p.Stderr.String())
 	}
@@ -85,7 +85,7 @@ func TestWhoHadANameIsToldAfterAReplicaWasKilled(t *testing.T) {
 	if h := had(t, ds[1], "moved", during).HeldBy; len(h) != 1 || h[0].Ended != "released" {
 		t.Errorf("moved and released: %+v", h)
 	}
-	p := lockctl(ds[0], "history", "gone", "--at", during.Format(time.RFC3339Nano))
+	p := whole(t, ds[0], "history", "gone", "--at", during.Format(time.RFC3339Nano))
 	if out := p.Stdout.String(); p.Code() != 1 || !strings.Contains(out, "nobody is known to have held this name at") ||
 		!strings.Contains(out, "\nc is gone, and was heard of last at ") {
 		t.Errorf("gone: %d %s%s", p.Code(), out, p.Stderr.String())

@@ -105,8 +105,8 @@ func TestMaxHoldGoesOnAtAnotherReplica(t *testing.T) {
 // A max_hold that is longer than the session TTL is reached, also by a client that has no other lock.
 func TestMaxHoldIsReachedByItsOnlyLock(t *testing.T) {
 	t.Parallel()
-	const most = 7 * time.Second
-	c := harness.StartLockdOn(t, lockdBin, "LOCKD_STORE_KIND=memory").Dial(t, client.WithSessionTTL(3*time.Second))
+	const most = 9 * time.Second
+	c := harness.StartLockdOn(t, lockdBin, "LOCKD_STORE_KIND=memory").Dial(t, client.WithSessionTTL(shortly))
 	begun := time.Now()
 	l := mustLock(t, c, "job", client.MaxHold(most))
 	harness.Soon(t, "it is lost", l.Lost())

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -79,11 +80,12 @@ func whenBack(t *testing.T, what string, do func() error) (err error) {
 }
 
 // awaitGrant waits until a name is granted after an outage, and returns its fence. A grant may be lost in it.
-func awaitGrant(t *testing.T, c *client.Client, name string) (fence uint64) {
+func awaitGrant(t *testing.T, c *client.Client, name string, opts ...client.LockOption) (fence uint64) {
 	t.Helper()
+	opts = append(slices.Clone(opts), client.Wait(time.Second))
 	harness.Until(t, name+" is granted", func() bool {
 		err := whenBack(t, name+" is asked for", func() error {
-			l, err := c.Lock(t.Context(), name, client.Wait(time.Second))
+			l, err := c.Lock(t.Context(), name, opts...)
 			if err == nil {
 				fence, err = l.Fence(), l.Unlock(t.Context())
 			}

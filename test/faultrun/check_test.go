@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lockd-io/lockd/test/faultrun/history"
@@ -168,4 +169,24 @@ func TestAForgottenHoldIsThatOfItsName(t *testing.T) {
 	if err := errors.Join(v.errs...); err != nil || v.forgotten != 1 {
 		t.Errorf("%d were forgotten, %v", v.forgotten, err)
 	}
+}
+
+// What stands still is a fault for as long as it does. What answers in time is none.
+func TestAStandstillIsAFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const s = time.Second
+		r := newRecord()
+		stop := r.watch("it", s, func() bool {
+			time.Sleep(s / 4)
+			if now := r.now(); now > 10*s && now < 11*s {
+				time.Sleep(2 * s)
+			}
+			return true
+		})
+		time.Sleep(20 * s)
+		stop()
+		if len(r.faults) != 1 || r.faults[0].from > 11*s || r.faults[0].to < 12*s || r.faults[0].to > 14*s {
+			t.Errorf("got %+v, want one from 10 s to 13 s at most", r.faults)
+		}
+	})
 }

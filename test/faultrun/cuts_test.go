@@ -13,10 +13,11 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
-// behindLinks starts so many servers, each behind a proxy, and has one replica of lockd use them.
-func (w *world) behindLinks(n int) (links []*redistest.Proxy) {
+// behindLinks has one replica of lockd use servers, each behind a proxy.
+func (w *world) behindLinks(servers []*redistest.Server) (links []*redistest.Proxy) {
 	var addrs []string
-	for _, s := range redistest.StartMasters(w.t, n) {
+	n := len(servers)
+	for _, s := range servers {
 		links = append(links, redistest.StartProxy(w.t, s.Addr))
 		addrs = append(addrs, links[len(links)-1].Addr)
 	}
@@ -75,13 +76,15 @@ func TestWhatBrokenConnectionsDeliverLateIsNotDone(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, connections are ended: %v", what, ends), func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, shortTTL, func(*world) {})
-				links := w.behindLinks(masters)
+				servers := redistest.StartMasters(t, masters)
+				links := w.behindLinks(servers)
 				for _, p := range links {
 					if !ends {
 						p.Spare()
 					}
 				}
 				calm := w.goroutines()
+				watched := w.watch(servers)
 				crowd := begin(t.Context(), w.players(false))
 				overtaken := func(p *redistest.Proxy) bool { return p.LateCounts().Overtaken > 0 }
 				found := func() bool { return !ends && slices.ContainsFunc(links, overtaken) }
@@ -89,6 +92,7 @@ func TestWhatBrokenConnectionsDeliverLateIsNotDone(t *testing.T) {
 					w.cutLate(links[w.rand.IntN(len(links))], tier.Pick(2*time.Second, 20*time.Second))
 				}
 				served := crowd.end(3*w.ttl + harness.Patience)
+				watched()
 				n := counts(w, links)
 				t.Logf("%+v", n)
 				if !ends {

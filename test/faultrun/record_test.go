@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/test/faultrun/history"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // record is what the clients of a run saw. Times count from its beginning.
@@ -60,6 +61,22 @@ func (r *record) during(f fault, do func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.faults = append(r.faults, f)
+}
+
+// watch has it be a fault when something does not answer for longer than a bound, until stop. What was asked of it may
+// be done so much later, and its client knows nothing of that.
+func (r *record) watch(what string, bound time.Duration, answers func() bool) (stop func()) {
+	gaps := harness.Gaps(bound, answers)
+	return func() {
+		found := gaps()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, g := range found {
+			r.faults = append(r.faults, fault{
+				what: what + " stood still", from: g.From.Sub(r.begun), to: g.To.Sub(r.begun),
+			})
+		}
+	}
 }
 
 // witness is a client of a run as its record knows it, with what it was told of its streams.

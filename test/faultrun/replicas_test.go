@@ -48,8 +48,10 @@ func onEachStore(t *testing.T, ttl time.Duration, test func(w *world)) {
 func newFleet(t *testing.T, ttl time.Duration, over topology, env ...string) *world {
 	t.Helper()
 	tier.Long(t)
-	w := newWorld(t, ttl, over, append(env, "LOCKD_REDIS_OP_TIMEOUT=5s", "LOCKD_SESSION_MIN_TTL=5s",
+	const call = 5 * time.Second // to a store
+	w := newWorld(t, ttl, over, append(env, "LOCKD_REDIS_OP_TIMEOUT="+call.String(), "LOCKD_SESSION_MIN_TTL=5s",
 		"LOCKD_REDLOCK_NODE_TIMEOUT=2s")...)
+	w.rules.lease = ttl + call
 	w.start(3)
 	return w
 }
@@ -265,7 +267,7 @@ func TestAKilledReplicaLosesNothing(t *testing.T) {
 // A replica with many sessions stands still for longer than their TTL, and goes on then. Meanwhile they went on at the
 // others, and some of their locks went to somebody else. What the replica does when it wakes up harms none of them.
 func TestAReplicaThatStoodStillHarmsNobody(t *testing.T) {
-	ttl := pickLength(10*time.Second, 30*time.Second)
+	ttl := pickLength(20*time.Second, 30*time.Second) // to move takes nearly half of it
 	onEachStore(t, ttl, func(w *world) {
 		k := w.keepers(pickLength(40, 200))
 		since := w.rec.now()
@@ -288,7 +290,7 @@ func TestAReplicaThatStoodStillHarmsNobody(t *testing.T) {
 // Replicas are killed, stopped and restarted at random while clients use locks, and others hold some all the while.
 // Nobody loses a lock: there is always a replica to go on at.
 func TestReplicasFailAtRandom(t *testing.T) {
-	ttl := pickLength(8*time.Second, 20*time.Second) // whatever else the machine has to do
+	const ttl = 20 * time.Second // whatever else the machine has to do
 	onEachStore(t, ttl, func(w *world) {
 		k := w.keepers(10)
 		kill := trouble{what: "a kill", spares: true, do: w.killReplica}
@@ -301,7 +303,7 @@ func TestReplicasFailAtRandom(t *testing.T) {
 			w.sleep(0, 4*time.Second)
 			d.Signal(syscall.SIGCONT)
 		}}}
-		w.play(w.players(false), pickLength(6*time.Second, *length), 2*ttl)
+		w.play(w.players(false), pickLength(6*time.Second, *length), ttl+harness.Patience)
 		w.must(k.verify(), k.give())
 		w.t.Log(howLong(w.moves()))
 		for _, h := range w.rec.holds {
@@ -330,7 +332,7 @@ func TestReplicasAreDrained(t *testing.T) {
 	d := w.replicas[0]
 
 	since := w.rec.now()
-	d.Tool(lockctl, "drain", "--within", "4s").Want(0, "replica-0 drains, asked 10 sessions to move\n")
+	d.Tool(lockctl, "drain", "--within", "20s").Want(0, "replica-0 drains, asked 10 sessions to move\n")
 	ready(0, http.StatusServiceUnavailable)
 	k.awaitMoves(since, harness.Patience)
 	w.awaitNoSessions(0)

@@ -47,7 +47,9 @@ func TestEverythingFails(t *testing.T) {
 				trouble{what: "the network of clients fails", do: func() { w.spoil(w.fronts[w.rand.IntN(len(w.fronts))]) }})
 			calm := w.goroutines()
 			// Somebody may have to wait until leases end of which nobody knows, and until he has tried all replicas.
-			w.play(w.players(true), *length, 3*w.ttl)
+			watched := w.watch(w.servers)
+			w.play(w.players(true), *length, 3*w.ttl+harness.Patience)
+			watched()
 			for _, m := range w.all() {
 				_ = m.Close()
 			}
@@ -211,7 +213,7 @@ func (w *world) settle(calm []float64) {
 	w.t.Helper()
 	begun := time.Now()
 	var left string
-	for end := begun.Add(3*w.ttl + 10*time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := begun.Add(3*w.ttl + harness.Patience); ; time.Sleep(50 * time.Millisecond) {
 		if left = w.left(calm); left == "" {
 			w.t.Logf("all clean after %v", time.Since(begun))
 			return

@@ -15,6 +15,7 @@ import (
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/test/faultrun/history"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // bug is what is planted into a toy.
@@ -246,9 +247,16 @@ func playWith(t *testing.T, bug bug, nth uint64) error {
 			holds: 150 * time.Millisecond, waits: time.Second, leases: leases, late: late,
 		})
 	}
+	// A call that Redis does later than its client waits is as if Redis had failed.
+	stop := rec.watch("Redis", toyTimeout, func() bool { return s.Client().Ping(context.Background()).Err() == nil })
 	crowd := begin(t.Context(), players)
 	time.Sleep(2 * time.Second)
-	served := crowd.end(10 * time.Second)
+	within := 10 * time.Second
+	if bug == none { // all others are tried again
+		within = harness.Patience
+	}
+	served := crowd.end(within)
+	stop()
 	v := rec.check(rules{lease: toyLease + toyTimeout})
 	t.Logf("%d holds, %d requests without one", len(rec.holds), len(rec.others))
 	return errors.Join(served, v.err())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -163,6 +164,28 @@ func (w *world) killed(s *redistest.Server, restart func(*redistest.Server)) {
 	s.Kill()
 	w.sleep(0, 2*time.Second)
 	restart(s)
+}
+
+// watch has it be a fault when a server or a replica does not answer for longer than a call may take, until stop.
+func (w *world) watch(servers []*redistest.Server) (stop func()) {
+	const call = time.Second // as in the rules
+	var all []func()
+	for _, s := range servers {
+		all = append(all, w.rec.watch("the server "+s.Addr, call, func() bool {
+			return s.Client().Ping(context.Background()).Err() == nil
+		}))
+	}
+	for _, d := range w.replicas {
+		all = append(all, w.rec.watch("the replica "+d.Addr, call, func() bool {
+			code, _ := d.Get("/healthz")
+			return code == http.StatusOK
+		}))
+	}
+	return func() {
+		for _, stop := range all {
+			stop()
+		}
+	}
 }
 
 // flushScripts has all servers that answer forget the scripts.
