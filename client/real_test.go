@@ -165,7 +165,7 @@ func TestRealMixedKindsAtOnce(t *testing.T) {
 
 func TestRealLeasesChange(t *testing.T) {
 	t.Parallel()
-	const ttl, short = 9 * time.Second, 6 * time.Second
+	const ttl, short = 7 * time.Second, 6 * time.Second
 	c, other := dial(t, addr, client.WithSessionTTL(ttl)), dial(t, addr)
 	name := t.Name()
 	l := mustLock(t, c, name, client.Lease(time.Minute))

@@ -19,8 +19,8 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
-// The elector's durations in tests: another one leads leaseDuration after a crash. They bear that a process stands still
-// for 2 s.
+// The elector's durations in tests: another one leads leaseDuration after a crash. A process may stand still for 2 s
+// without an end of its term.
 const (
 	leaseDuration = 6 * time.Second
 	renewDeadline = 4 * time.Second

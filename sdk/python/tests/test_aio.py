@@ -71,7 +71,7 @@ def test_a_waiting_task_is_told_who_is_in_the_way(address: str, client: lockd.Cl
 
 def test_a_busy_loop_keeps_its_lock(address: str, name: str) -> None:
     async def main() -> None:
-        ttl = 9
+        ttl = 7
         async with lockd.aio.connect(address, session_ttl=ttl, answer_timeout=PATIENCE) as c, c.lock(name) as held:
             begun = time.monotonic()
             while time.monotonic() + held.remaining() <= begun + ttl:  # it was not renewed since

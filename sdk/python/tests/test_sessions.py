@@ -21,7 +21,7 @@ from lockd.testing import LockdServer
 
 
 def test_a_lock_is_renewed(servers: Servers, name: str) -> None:
-    ttl, server = 9, servers.start()
+    ttl, server = 7, servers.start()
     with lockd.connect(server.address, session_ttl=ttl, answer_timeout=PATIENCE) as c, c.lock(name) as held:
         for _ in range(2):
             renewed(held, ttl)

@@ -41,7 +41,7 @@ class HandleTest {
 
     @Test
     void isRenewedUntilItIsUnlocked() throws Exception {
-        Duration ttl = Duration.ofSeconds(9);
+        Duration ttl = Duration.ofSeconds(7);
         long fence;
         try (Held h = client.withTtl(ttl).lock("renewed").acquire()) {
             fence = h.fence();
