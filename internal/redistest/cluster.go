@@ -68,8 +68,8 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 // noFailOver is the argument that says whether a replica leaves it to others to take the place of a master that failed.
 const noFailOver = "--cluster-replica-no-failover"
 
-// ReplaceSoon has a replica take the place of a master that is silent for 2 s, from now on. A test asks for it before it
-// kills or pauses nodes that are to be replaced, or that are to be missed.
+// ReplaceSoon has a replica take the place of a master that is silent for 2 s, from now on. A test asks for it before
+// it kills or pauses nodes that are to be replaced, or that are to be missed.
 func (c *Cluster) ReplaceSoon() {
 	c.t.Helper()
 	c.timeout = nodeTimeout

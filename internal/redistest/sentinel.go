@@ -23,8 +23,8 @@ const (
 	downAfter = time.Second
 )
 
-// Sentinels is a master with two replicas, and three sentinels that watch over them. They run for one test. Nobody takes
-// the place of a master that is silent, unless a test asks for that.
+// Sentinels is a master with two replicas, and three sentinels that watch over them. They run for one test. Nobody
+// takes the place of a master that is silent, unless a test asks for that.
 type Sentinels struct {
 	// Addrs are where the sentinels are.
 	Addrs []string
