@@ -248,7 +248,7 @@ func playWith(t *testing.T, bug bug, nth uint64) error {
 		})
 	}
 	// A call that Redis does later than its client waits is as if Redis had failed.
-	stop := rec.watch("Redis", toyTimeout, func() bool { return s.Client().Ping(context.Background()).Err() == nil })
+	stop := rec.watch("Redis", toyTimeout, func() bool { return s.Client().Ping(t.Context()).Err() == nil })
 	crowd := begin(t.Context(), players)
 	time.Sleep(2 * time.Second)
 	within := 10 * time.Second

@@ -172,7 +172,7 @@ func (w *world) watch(servers []*redistest.Server) (stop func()) {
 	var all []func()
 	for _, s := range servers {
 		all = append(all, w.rec.watch("the server "+s.Addr, call, func() bool {
-			return s.Client().Ping(context.Background()).Err() == nil
+			return s.Client().Ping(w.t.Context()).Err() == nil
 		}))
 	}
 	for _, d := range w.replicas {
