@@ -128,9 +128,14 @@ pictures: ## write a picture of each page of the console, wide and narrow, dark 
 	$(GO) test -count=1 ./test/browser -run Pictures -pictures '$(CURDIR)/.cache/pictures'
 
 .PHONY: test-attacks
-test-attacks: ## have hostile clients beside honest ones, for LENGTH=60s each: two hours, with 10s half an hour
+test-attacks: ## have hostile clients beside honest ones, who lose nothing, for LENGTH=60s each
 	@scripts/ensure cc
 	$(GO) test -count=1 -timeout 4h -v ./test/attacks -long $(LENGTH)
+
+.PHONY: bench-attacks
+bench-attacks: ## measure what honest clients keep of their speed beside hostile ones. With LENGTH=10s half an hour, alone
+	@scripts/ensure cc
+	$(GO) test -count=1 -timeout 4h -v ./test/attacks -measure -long $(LENGTH)
 
 .PHONY: cluster-up
 cluster-up: ## start a Kubernetes on this machine: test/cluster/cluster exec kubectl get nodes. Needs root

@@ -223,7 +223,7 @@ func watchAndChange(*grpc.ClientConn) func(ctx context.Context) {
 func TestLoadOfOneAddressHarmsNobody(t *testing.T) {
 	for name, l := range loads {
 		for _, guard := range []bool{false, true} {
-			if l.only && !guard || guard && !l.only && !measured() {
+			if l.only && !guard || guard && !l.only && !whole() {
 				continue
 			}
 			t.Run(fmt.Sprint(name, map[bool]string{true: " of a client"}[guard && !l.only]), func(t *testing.T) {
@@ -308,7 +308,7 @@ func TestConnectionsHarmNobody(t *testing.T) {
 		"idle connections for probes":   {nil, func(v *victim) string { return v.Ops }},
 	} {
 		for _, guard := range []bool{false, true} {
-			if guard && !measured() {
+			if guard && !whole() {
 				continue
 			}
 			t.Run(fmt.Sprint(name, map[bool]string{true: " with a clients file"}[guard]), func(t *testing.T) {

@@ -114,7 +114,7 @@ func victimOf(t *testing.T, ca *certstest.Authority, guarded bool, more ...strin
 		harness.Must(t, err)
 		v.locks = append(v.locks, l)
 	}
-	if measured() {
+	if *measured {
 		v.works(during(t, *long/2), t) // it warms up
 		v.alone = v.works(during(t, *long), t)
 	}
@@ -207,13 +207,13 @@ func (v *victim) suffer(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), harness.Patience)
 	defer stop()
 	began, first, lasts := time.Now(), *long, *long
-	if measured() {
+	if *measured {
 		first, lasts = settling, settling+*long
 	}
 	now := make(chan pace, 1)
 	go func() {
 		here := v.works(during(t, first), t)
-		for n := 0; measured() && n < rounds; n++ {
+		for n := 0; *measured && n < rounds; n++ {
 			if here = v.works(during(t, *long), t); max(v.kept(here)) >= leastKept {
 				break
 			}
@@ -232,7 +232,7 @@ func (v *victim) suffer(t *testing.T) {
 	}
 	here := harness.Soon(t, "the honest client stops", now)
 	stop()
-	if !measured() {
+	if !*measured {
 		v.unharmed(t, valid)
 		return
 	}
@@ -249,14 +249,13 @@ func (v *victim) suffer(t *testing.T) {
 	v.unharmed(t, valid)
 }
 
-// measured says whether the speed counts. It does in `make test-attacks`; in both tiers attacks are short, and other
-// packages' tests run beside this one.
-func measured() bool { return *long >= 10*time.Second }
+// whole says whether each attack is made in each way.
+func whole() bool { return *measured || *long >= 10*time.Second }
 
 // sideBySide has attacks that are not measured last at the same time.
 func sideBySide(t *testing.T) {
 	t.Helper()
-	if !measured() {
+	if !*measured {
 		t.Parallel()
 	}
 }
