@@ -95,8 +95,8 @@ const (
 	MaxHolds = 100
 )
 
-// Drift is by how much two clocks may differ in their opinion of a time: they may drift apart by 1 %, and a store counts
-// in milliseconds.
+// Drift is by how much two clocks may differ in their opinion of a time: they may drift apart by 1 %, and a store
+// counts in milliseconds.
 func Drift(d time.Duration) time.Duration { return d/100 + 2*time.Millisecond }
 
 // Upkeep is what it costs a store to renew or verify a hold with so many permits, in exclusive holds.

@@ -61,14 +61,16 @@ var plants = []struct {
 		{here + "extend.go", "if len(left) >= s.quorum {", "if len(left) >= 1 {"},
 		{here + "extend.go", "left[len(left)-s.quorum]", "left[len(left)-1]"},
 	}},
-	{"a handoff by one member", storm100, []proctest.Plant{{here + "handoff.go", "	if _, err := h.endedLocked(false); last", `
+	{"a handoff by one member", storm100, []proctest.Plant{{
+		here + "handoff.go", "	if _, err := h.endedLocked(false); last", `
 	for _, v := range h.votes {
 		if v.from != nil && v.err == nil {
 			h.granted = []lock.Fence{v.v[0].Fence}
 			return func() { h.told(v.v, nil) }
 		}
 	}
-	if _, err := h.endedLocked(false); last`}}},
+	if _, err := h.endedLocked(false); last`,
+	}}},
 	{"the fence of a minority's handoff", storm100, []proctest.Plant{
 		{here + "fences.go", "if times < a.s.quorum {", "if times < a.s.quorum && a.why == nil {"},
 		{here + "fences.go", "|| a.claims[n].Fence != 0 {", "|| a.claims[n].Fence != 0 || a.why != nil {"},

@@ -16,8 +16,8 @@
 // # What it does not promise
 //
 // An owner that repeats its requests (lock.Owner.Repeats) may do so at another replica, and have there what was granted
-// here. So nothing is released for it that it did not ask to be released, and an acquisition cancels a release for good.
-// What is left ends with its TTL.
+// here. So nothing is released for it that it did not ask to be released, and an acquisition cancels a release for
+// good. What is left ends with its TTL.
 //
 // Nothing survives the process, or Close. At most Config.Most releases are known, a tenth of them of one tenant, and
 // for an hour after the lease would have ended; one that was granted may last for Config.LongestLease. What is more
