@@ -21,7 +21,11 @@ func Gaps(bound time.Duration, answers func() bool) (stop func() []Gap) {
 			if !answers() && on {
 				continue
 			}
-			if now := time.Now(); now.Sub(last) > bound {
+			switch now, n := time.Now(), len(all)-1; {
+			case now.Sub(last) <= bound:
+			case n >= 0 && !all[n].To.Before(last): // it is the same one still, or another one that begins in it
+				all[n].To = now
+			default:
 				all = append(all, Gap{last, now})
 			}
 			last = asked
