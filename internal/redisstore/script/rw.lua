@@ -66,13 +66,13 @@ local function read_fence(r, owner, count)
   if not all_here(r, {read_key(r, owner, 1)}) then return nil, on_its_way() end
 end
 
--- read_left returns how many ms the longest of count holds of a reader lives, -2 if none does; whether it looked at all of them; and
--- whether it could not, because some are on their way.
-local function read_left(r, owner, count)
+-- read_look returns how many ms the longest of count holds of a reader lives, -2 if none does; whether it looked at all of them; and
+-- whether it could not, because some are on their way. It adds the keys that are not here to missing.
+local function read_look(r, owner, count, missing)
   local longest, all = -2, tonumber(count) or 1
   local n = math.min(all, looks_left)
   looks_left = looks_left - n
-  local missing, away = {}, false
+  local away = false
   for i = 1, n do
     local key = read_key(r, owner, i)
     local left = redis.pcall('PTTL', key)
@@ -85,8 +85,15 @@ local function read_left(r, owner, count)
       longest = math.max(longest, left)
     end
   end
+  return longest, n == all, away
+end
+
+-- read_left is read_look for one reader: what is missing may be on its way, too.
+local function read_left(r, owner, count)
+  local missing = {}
+  local longest, looked, away = read_look(r, owner, count, missing)
   away = away or #missing > 0 and not all_here(r, missing)
-  return longest, n == all and not away, away
+  return longest, looked and not away, away
 end
 
 -- rw_ours returns those of some keys that are of single holds, and the fences in them as texts.
@@ -123,21 +130,25 @@ local function rw_readers(r, sweep)
   else
     list = redis.call('HRANDFIELD', r.name, 64, 'WITHVALUES')
   end
+  local missing, dead = {}, {}
   for i = 1, #list, 2 do
     local owner, count = list[i], list[i + 1]
     if owner ~= 'mode' and not writer_of(owner) then
-      local left, looked, away = read_left(r, owner, count)
+      local left, looked, away = read_look(r, owner, count, missing)
       found.whole, found.away = found.whole and looked, found.away or away
       if left >= 0 then
         found.alive = found.alive + 1
         if not found.one or owner < found.one then found.one, found.count = owner, count end
         found.left = math.max(found.left, left)
         if of_lockd(owner) then found.ours = math.max(found.ours, left) end
-      elseif sweep and looked then
-        redis.call('HDEL', r.name, owner)
+      elseif looked then
+        dead[#dead + 1] = owner
       end
     end
   end
+  found.away = found.away or #missing > 0 and not all_here(r, missing) -- once: each call costs
+  found.whole = found.whole and not found.away
+  if sweep and not found.away and #dead > 0 then redis.call('HDEL', r.name, unpack(dead)) end
   return found
 end
 
