@@ -199,6 +199,11 @@ bench-scale: ## take and hold a million leases and 20,000 sessions. BENCHFLAGS='
 	@scripts/ensure redis
 	$(MAKE) -C bench scale
 
+.PHONY: bench-scripts
+bench-scripts: ## measure the scripts that keep Redis busy for longest, beside the bound of them. On a quiet machine
+	@scripts/ensure cc
+	$(GO) test -run '^$$' -bench LongScripts -benchtime 1x ./internal/redisstore
+
 .PHONY: build
 build: ## build bin/lockd and bin/lockctl
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/lockd ./cmd/lockctl

@@ -13,15 +13,18 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/tier"
 )
 
 // Clients of two replicas want the same few names in all ways at once, and operators free names by force and end
 // sessions. The store is well. So each request has one answer in its time, a try is not refused what an operator was
 // told to be free, and in the end nothing is left.
 
+// siegeTime is how long a siege lasts, in the bubble.
+var siegeTime = tier.Pick(10*time.Second, 20*time.Second)
+
 const (
 	siegeNames = 5
-	siegeTime  = 20 * time.Second // in the bubble
 	// siegeSlack is how much later than in time a client may look at an answer, which it does now and then.
 	siegeSlack = 200 * time.Millisecond
 )

@@ -109,7 +109,7 @@ func TestReplicasShareAMajority(t *testing.T) {
 // Replicas each of which is nearer to another member than the others are all get the name, though each comes first at
 // its member. Members that are silent make it no slower than such that are gone.
 func TestReplicasNearOtherMembersShareAMajority(t *testing.T) {
-	span := tier.Pick(5*time.Second, 10*time.Second)
+	span := tier.Pick(2*time.Second, 10*time.Second)
 	for _, distance := range []time.Duration{time.Millisecond, 0, 10 * time.Millisecond}[:tier.Pick(1, 3)] {
 		contend := func(spoil func(m *faults)) (grants int) {
 			way := func(replica, member int) time.Duration {

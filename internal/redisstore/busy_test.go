@@ -20,16 +20,11 @@ const (
 	longestCalls = 12_500
 )
 
-var (
-	// busyRounds is how often each is made at most. The shortest time counts: the others had to share a processor.
-	busyRounds = tier.Pick(10, 40)
-	// spareTime is how many times as long a script may take in the first tier, in which other packages' tests run beside
-	// it: on a busy machine a long script waits for a processor more often than a short one.
-	spareTime = tier.Pick(4, 1)
-)
+// busyRounds is how often each is made at most. The shortest time counts: the others had to share a processor.
+var busyRounds = tier.Pick(10, 40)
 
 // longestScript is how long a script may take on this machine, as fast as it is now.
-func longestScript(t *testing.T, srv *redistest.Server) time.Duration {
+func longestScript(t testing.TB, srv *redistest.Server) time.Duration {
 	t.Helper()
 	shortest := time.Hour
 	for range busyRounds {
@@ -41,57 +36,90 @@ func longestScript(t *testing.T, srv *redistest.Server) time.Duration {
 	return shortest
 }
 
-// notForLong fails if a script of a call, which is made ready before, keeps Redis busy for long.
+// ofLongest is how long a script of a call, which is made ready before, keeps Redis busy: 1 is for as long as it may.
+// It is tried until it is no longer than wanted.
+func ofLongest(t testing.TB, srv *redistest.Server, want float64, ready func() (call func())) float64 {
+	t.Helper()
+	longest, got := longestScript(t, srv), 1e9
+	for round := 0; round < busyRounds && got > want; round++ {
+		must(t, srv.Client().FlushAll(t.Context()).Err())
+		got = min(got, float64(srv.LongestScript(ready()))/float64(longest))
+	}
+	t.Logf("the longest script took %.2f times as long as the longest may, %v", got, longest)
+	return got
+}
+
+// notForLong fails if a script of a call keeps Redis busy for much longer than it may. On a busy machine it waits for a
+// processor more often than a short one; a quiet one has BenchmarkLongScripts.
 func notForLong(t *testing.T, srv *redistest.Server, ready func() (call func())) {
 	t.Helper()
-	longest, shortest := longestScript(t, srv)*time.Duration(spareTime), time.Hour
-	for round := 0; round < busyRounds && shortest > longest; round++ {
-		must(t, srv.Client().FlushAll(t.Context()).Err())
-		shortest = min(shortest, srv.LongestScript(ready()))
-	}
-	t.Logf("the longest script took %v, and may take %v", shortest, longest)
-	if shortest > longest {
-		t.Errorf("a script took %v, want at most %v", shortest, longest)
+	const spare = 4
+	if got := ofLongest(t, srv, spare, ready); got > spare {
+		t.Errorf("a script took %.2f times as long as it may, want at most %d", got, spare)
 	}
 }
 
 // What one request can cost is bounded: its permits over all names, the holds of a holder, and what a script looks at.
 func TestNoScriptKeepsRedisBusyForLong(t *testing.T) {
 	srv := redistest.Start(t)
+	for name, ready := range longScripts(t, srv) {
+		t.Run(name, func(t *testing.T) { notForLong(t, srv, ready) })
+	}
+}
+
+// BenchmarkLongScripts says how much of its bound each takes, which is to be at most 1.
+func BenchmarkLongScripts(b *testing.B) {
+	srv := redistest.Start(b)
+	for name, ready := range longScripts(b, srv) {
+		b.Run(name, func(b *testing.B) {
+			got := ofLongest(b, srv, 1, ready)
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(got, "of-the-bound")
+			if got > 1 {
+				b.Errorf("a script took %.2f times as long as it may", got)
+			}
+		})
+	}
+}
+
+// longScripts are the calls that keep Redis busy for longest, each made ready when asked for.
+func longScripts(t testing.TB, srv *redistest.Server) map[string]func() (call func()) {
 	c := srv.Client()
 	s := open(t, quick(srv))
-	for name, worst := range map[string]func() (before, call func()){
-		"1,000 permits": func() (func(), func()) {
+	return map[string]func() (call func()){
+		"1,000 permits": func() func() {
 			cl := permitsClaim("n", "u:7", lock.MaxPermits, lock.MaxPermits)
-			return func() {}, func() {
+			return func() {
 				acquire(t, s, cl)
 				acquire(t, s, cl)
 				s.Renew(t.Context(), []lock.Renewal{renewal(cl, 0)}, func(int, error) {})
 				release(t, s, kindReturn(lock.Semaphore, "n", "u:7", 0))
 			}
 		},
-		"64 semaphores": func() (func(), func()) {
+		"64 semaphores": func() func() {
 			cs := make([]lock.Claim, 64)
 			rs := make([]lock.Renewal, len(cs))
 			for i := range cs {
 				cs[i] = permitsClaim(fmt.Sprint("n", i), "u:7", lock.MaxPermits/64, lock.MaxPermits)
 				rs[i] = renewal(cs[i], 0)
 			}
-			return func() {}, func() {
+			return func() {
 				if _, err := s.AcquireAll(t.Context(), cs); err != nil {
 					t.Error(err)
 				}
 				s.Renew(t.Context(), rs, func(int, error) {})
 			}
 		},
-		"20,000 permits that have ended": func() (func(), func()) {
-			return func() { endedPermits(t, c, "n", 20_000) }, func() {
+		"20,000 permits that have ended": func() func() {
+			endedPermits(t, c, "n", 20_000)
+			return func() {
 				_, _ = lock.Await(t.Context(), s.StartAcquire, permitsClaim("n", "u:7", 1, 0))
 				_, _ = s.ForceRelease(t.Context(), "n", lock.Semaphore)
 			}
 		},
-		"128 readers with 100 holds each, as Redisson has them": func() (func(), func()) {
-			return func() { deepReaders(t, c, 128, 100) }, func() {
+		"128 readers with 100 holds each, as Redisson has them": func() func() {
+			deepReaders(t, c, 128, 100)
+			return func() {
 				_, _ = lock.Await(t.Context(), s.StartAcquire, kindClaim(lock.Write, "n", "w"))
 				_, _ = s.Look(t.Context(), "n")
 				acquire(t, s, kindClaim(lock.Read, "n", "u:1"))
@@ -99,7 +127,7 @@ func TestNoScriptKeepsRedisBusyForLong(t *testing.T) {
 				_, _ = s.ForceRelease(t.Context(), "n", lock.Read)
 			}
 		},
-		"100 read holds that an older lockd counted to 100 renewed": func() (func(), func()) {
+		"100 read holds that an older lockd counted to 100 renewed": func() func() {
 			var rs []lock.Renewal
 			for i := range 100 {
 				rs = append(rs, lock.Renewal{
@@ -107,16 +135,20 @@ func TestNoScriptKeepsRedisBusyForLong(t *testing.T) {
 					TTL: lease,
 				})
 			}
-			return func() { deepReaders(t, c, 100, 100) }, func() { s.Renew(t.Context(), rs, func(int, error) {}) }
+			deepReaders(t, c, 100, 100)
+			return func() { s.Renew(t.Context(), rs, func(int, error) {}) }
 		},
-		"500 of 40,000 fair waiters leave": func() (func(), func()) {
-			return func() { fairWaiters(t, c, "u:#", 40_000, 1e15) }, func() { leaveEach(t, s, 80, 500) }
+		"500 of 40,000 fair waiters leave": func() func() {
+			fairWaiters(t, c, "u:#", 40_000, 1e15)
+			return func() { leaveEach(t, s, 80, 500) }
 		},
-		"16 of 100,000 fair waiters leave": func() (func(), func()) {
-			return func() { fairWaiters(t, c, "u:#", 100_000, 1e15) }, func() { leaveEach(t, s, 6000, 16) }
+		"16 of 100,000 fair waiters leave": func() func() {
+			fairWaiters(t, c, "u:#", 100_000, 1e15)
+			return func() { leaveEach(t, s, 6000, 16) }
 		},
-		"1,000 readers shown and forced": func() (func(), func()) {
-			return func() { deepReaders(t, c, 999, 1) }, func() {
+		"1,000 readers shown and forced": func() func() {
+			deepReaders(t, c, 999, 1)
+			return func() {
 				hs, err := s.Holders(t.Context(), "n", 1000)
 				if err != nil || len(hs) != 999 {
 					t.Errorf("got %d holders, %v", len(hs), err)
@@ -124,50 +156,42 @@ func TestNoScriptKeepsRedisBusyForLong(t *testing.T) {
 				_, _ = s.ForceRelease(t.Context(), "n", lock.Read)
 			}
 		},
-		"64 names with 31 readers that have ended": func() (func(), func()) {
+		"64 names with 31 readers that have ended": func() func() {
 			cs := make([]lock.Claim, 64)
 			for i := range cs {
 				cs[i] = kindClaim(lock.Write, fmt.Sprint("n", i), "u:w")
+				endedReaders(t, c, cs[i].Name, 31)
 			}
-			before := func() {
-				for _, cl := range cs {
-					endedReaders(t, c, cl.Name, 31)
-				}
-			}
-			return before, func() {
+			return func() {
 				_, _ = s.AcquireAll(t.Context(), cs)
 			}
 		},
-		"5,000 dead fair waiters": func() (func(), func()) {
-			return func() { fairWaiters(t, c, "u:#", 5000, 1) }, func() {
+		"5,000 dead fair waiters": func() func() {
+			fairWaiters(t, c, "u:#", 5000, 1)
+			return func() {
 				_, _ = lock.Await(t.Context(), s.StartAcquire, fairClaim("n", "u:7"))
 			}
 		},
-		"5,000 dead fair waiters without places": func() (func(), func()) {
-			return func() { fairWaiters(t, c, "u:#", 5000, 1); c.Del(t.Context(), layout.Places("n")) }, func() {
+		"5,000 dead fair waiters without places": func() func() {
+			fairWaiters(t, c, "u:#", 5000, 1)
+			c.Del(t.Context(), layout.Places("n"))
+			return func() {
 				_, _ = lock.Await(t.Context(), s.StartAcquire, fairClaim("n", "u:7"))
 			}
 		},
-		"5,000 dead fair waiters of Redisson": func() (func(), func()) {
-			return func() { fairWaiters(t, c, "u:", 5000, 1e15) }, func() {
+		"5,000 dead fair waiters of Redisson": func() func() {
+			fairWaiters(t, c, "u:", 5000, 1e15)
+			return func() {
 				_, _ = lock.Await(t.Context(), s.StartAcquire, fairClaim("n", "u:7")) // they are noted
 				looksAgain(t, c)
 				silentLonger(t, c, time.Minute)
 				_, _ = lock.Await(t.Context(), s.StartAcquire, fairClaim("n", "u:7")) // and the first ones taken out
 			}
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			notForLong(t, srv, func() func() {
-				before, call := worst()
-				before()
-				return call
-			})
-		})
 	}
 }
 
-func endedPermits(t *testing.T, c *redis.Client, name string, n int) {
+func endedPermits(t testing.TB, c *redis.Client, name string, n int) {
 	zs := make([]redis.Z, n)
 	for i := range zs {
 		zs[i] = redis.Z{Score: 1, Member: fmt.Sprintf("permit %09d", i)}
@@ -176,7 +200,7 @@ func endedPermits(t *testing.T, c *redis.Client, name string, n int) {
 	must(t, c.ZAdd(t.Context(), layout.PermitsOut(name), zs...).Err())
 }
 
-func deepReaders(t *testing.T, c *redis.Client, readers, holds int) {
+func deepReaders(t testing.TB, c *redis.Client, readers, holds int) {
 	fields := []any{"mode", "read"}
 	p := c.Pipeline()
 	for r := range readers {
@@ -193,7 +217,7 @@ func deepReaders(t *testing.T, c *redis.Client, readers, holds int) {
 }
 
 // fairWaiters queue, until their deadlines: u:#0, u:#1 and so on. Without a # they are Redisson's, whom nobody hears.
-func fairWaiters(t *testing.T, c *redis.Client, first string, n int, until float64) {
+func fairWaiters(t testing.TB, c *redis.Client, first string, n int, until float64) {
 	const some, fill = 1000, `
 		for i = ARGV[1], math.min(ARGV[1] + ARGV[2], ARGV[3]) - 1 do
 			local owner = ARGV[4] .. i
@@ -209,7 +233,7 @@ func fairWaiters(t *testing.T, c *redis.Client, first string, n int, until float
 }
 
 // leaveEach has every so-many-th waiter leave, so many in all.
-func leaveEach(t *testing.T, s *Store, every, n int) {
+func leaveEach(t testing.TB, s *Store, every, n int) {
 	owners := make([]lock.Owner, n)
 	for i := range owners {
 		owners[i] = whole(lock.Owner(fmt.Sprintf("u:#%d", i*every+every/2)))
@@ -218,7 +242,7 @@ func leaveEach(t *testing.T, s *Store, every, n int) {
 }
 
 // endedReaders have fields in a lock that lives, but no time left.
-func endedReaders(t *testing.T, c *redis.Client, name string, readers int) {
+func endedReaders(t testing.TB, c *redis.Client, name string, readers int) {
 	fields := []any{"mode", "read"}
 	for r := range readers {
 		fields = append(fields, wholeID(fmt.Sprint("u:", r)), 1)
