@@ -142,3 +142,27 @@ func (m *moving) held() {
 		m.Errorf("when the slot has moved a writer is told %v", err)
 	}
 }
+
+// A reader that leaves where its hold has come to, while that of another has not, does not end what that one holds.
+func TestAReaderThatLeavesEndsNoHoldThatIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	m := moving{T: t, s: open(t, c)}
+	leaves := m.take(sharing(lock.Read, readName, "reader:#2"))
+	m.read = m.take(sharing(lock.Read, readName, "reader:#1"))
+	if _, err := m.waits(m.s); !errors.Is(err, lock.ErrHeld) { // so that each key of the name is there
+		t.Fatalf("got %v", err)
+	}
+	way := c.Migrate(layout.Slot(readName))
+	of := func(r lock.Renewal) string { return layout.HoldBase(readName) + string(r.Owner) + ":rwlock_timeout:1" }
+	way.MoveKeys(append(layout.Keys(lock.Read, readName), of(leaves))...)
+	release(t, m.s, leaves)
+	way.MoveKeys(of(m.read))
+	way.Finish()
+	if errs := renewed(t, m.s, m.read); errors.Join(errs...) != nil {
+		t.Errorf("the other reader: %v", errs)
+	}
+	if _, err := m.waits(m.s); !errors.Is(err, lock.ErrHeld) {
+		t.Errorf("a writer is told %v", err)
+	}
+}
