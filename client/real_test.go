@@ -202,7 +202,7 @@ func TestRealLeasesChange(t *testing.T) {
 
 func TestRealPermitsAndLimits(t *testing.T) {
 	t.Parallel()
-	c, other, name := dial(t, addr), dial(t, addr), t.Name()
+	c, other, name := dial(t, addr), dial(t, addr), fmt.Sprint(t.Name(), time.Now().UnixNano()) // a limit lives on
 	if previous, err := c.SetLimit(t.Context(), name, 3); err != nil || previous != 0 {
 		t.Errorf("first limit: %d, %v", previous, err)
 	}

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -36,6 +37,10 @@ func TestRealTTLOfItsOwn(t *testing.T) {
 	harness.Must(t, c.Close())
 	other := dial(t, addr)
 	mustLock(t, other, "ttl/soon")
+	atOnce, cancel := context.WithTimeout(t.Context(), 20*time.Second) // else it would be held for the minute
+	defer cancel()
+	_, err = other.Lock(atOnce, "ttl/long")
+	wantError(t, err)
 	_, err = short.TryLock(t.Context(), "ttl/more")
 	wantError(t, err, client.ErrClosed)
 }
