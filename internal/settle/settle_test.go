@@ -40,12 +40,12 @@ func TestContract(t *testing.T) {
 func TestNothingThatAStoreTellsIsLost(t *testing.T) {
 	s, _ := newSettled(t, Config{})
 	s.Store = new(redisstore.Store)
-	_, fresh := lock.As[redlock.Fresh](s)
+	_, detects := lock.As[redlock.DataLoss](s)
 	_, marked := lock.As[redlock.Marked](s)
 	_, declares := lock.As[lock.Declarer](s)
 	_, queues := lock.As[gate.Store](s)
-	if !fresh || !marked || !declares || !queues {
-		t.Errorf("fresh %v, marked %v, declares %v, queues %v", fresh, marked, declares, queues)
+	if !detects || !marked || !declares || !queues {
+		t.Errorf("detects %v, marked %v, declares %v, queues %v", detects, marked, declares, queues)
 	}
 }
 
