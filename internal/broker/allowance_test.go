@@ -191,7 +191,7 @@ func (u *users) burden(w *world) (all int) {
 	held := make(map[string]int) // by session
 	for _, l := range w.b.Leases("", "", 1000) {
 		if l.Holder.Client.Identity == u.who.name {
-			weight := lock.Upkeep(l.Holder.Kind, l.Holder.Permits)
+			weight := lock.Weight(l.Holder.Kind, l.Holder.Permits)
 			all += weight
 			held[l.Holder.Session] += weight
 		}

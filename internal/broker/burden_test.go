@@ -121,7 +121,7 @@ func (b *burdened) check() {
 	for i, w := range b.replicas {
 		want, held := map[lock.Tenant]int{}, map[string]int{}
 		for _, l := range w.b.Leases("", "", 1000) {
-			weight := lock.Upkeep(l.Holder.Kind, l.Holder.Permits)
+			weight := lock.Weight(l.Holder.Kind, l.Holder.Permits)
 			want[l.Holder.Client.Tenant] += weight * limits.Burden(b.ttls[l.Holder.Session])
 			held[l.Holder.Session] += weight
 		}

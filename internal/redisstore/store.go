@@ -115,7 +115,7 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 	}
 	s.Shared = pipe.New(usual, pipe.Config{
 		Timeout: s.OpTimeout, Most: pipe.MaxBatch,
-		Fair: !cfg.oneTenant, Weight: script.Weight, Asking: cfg.Asking, Gather: s.gather, Replicas: cfg.Replicas,
+		Fair: !cfg.oneTenant, CostFactor: script.CostFactor, Asking: cfg.Asking, Gather: s.gather, Replicas: cfg.Replicas,
 	})
 	steady := pipe.New(dialer("lockd-renew"), pipe.Config{
 		Timeout: s.OpTimeout, Most: mostRenewals, Asking: cfg.Asking, Spares: 1,

@@ -29,15 +29,15 @@ type Entry struct {
 	until   int64 // the end of its validity, in ns since the session was opened
 }
 
-// MostUpkeep is how many locks and permits a session with a TTL may hold and ask for, because of what it costs to renew
+// MostWeight is how many locks and permits a session with a TTL may hold and ask for, because of what it costs to renew
 // them: each is renewed, or verified, up to four times in a TTL, so one session causes at most four times as many
-// renewals in a second, whatever TTL it chose. lock.Upkeep says how many locks each of them is.
-func MostUpkeep(ttl time.Duration) int {
+// renewals in a second, whatever TTL it chose. lock.Weight says how many locks each of them is.
+func MostWeight(ttl time.Duration) int {
 	return int(min(ttl.Milliseconds(), time.Hour.Milliseconds()) * limits.LocksPerSecond / time.Second.Milliseconds())
 }
 
 // MaxLocks is how many locks the session may hold and ask for.
-func (s *Session) MaxLocks() int { return min(s.of.cfg.Limits.LocksPerSession, MostUpkeep(s.TTL())) }
+func (s *Session) MaxLocks() int { return min(s.of.cfg.Limits.LocksPerSession, MostWeight(s.TTL())) }
 
 // Want is what a request asks for.
 type Want struct {
@@ -66,8 +66,8 @@ func (s *Session) AddWaiter(id uint64, w Waiter, want Want) error {
 		return s.of.cfg.Denied("waiters", s.of.cfg.Limits.WaitersPerSession)
 	case s.asked+len(s.list)+locks > s.MaxLocks():
 		return s.of.cfg.Denied("locks", s.MaxLocks())
-	case s.weight+weight > MostUpkeep(s.TTL()):
-		return s.of.cfg.Denied("locks", MostUpkeep(s.TTL()))
+	case s.weight+weight > MostWeight(s.TTL()):
+		return s.of.cfg.Denied("locks", MostWeight(s.TTL()))
 	}
 	if err := s.use.Take(limits.UseLocks, locks); err != nil {
 		return err

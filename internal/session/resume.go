@@ -151,7 +151,7 @@ func (s *Session) bring(ls []Lease) {
 // burdenOf is what comes to a client with holds, more than it has here with them already.
 func (s *Session) burdenOf(holds []HeldLock) (all int) {
 	for _, h := range holds {
-		all += lock.Upkeep(h.Hold.Kind, h.Permits)
+		all += lock.Weight(h.Hold.Kind, h.Permits)
 	}
 	all *= limits.Burden(s.TTL())
 	if before := s.of.Session(s.id); before != nil {
