@@ -76,7 +76,7 @@ func (s *Session) AddWaiter(id uint64, w Waiter, want Want) error {
 		s.use.Give(limits.UseLocks, locks)
 		return err
 	}
-	if err := s.use.Take(limits.UseBurden, weight*limits.Burden(s.TTL())); err != nil {
+	if err := s.use.Take(limits.UseRenewalLoad, weight*limits.RenewalLoad(s.TTL())); err != nil {
 		s.use.Give(limits.UseLocks, locks)
 		s.use.Give(limits.UseWaiting, waits(want)-waits(before))
 		return err
@@ -119,7 +119,7 @@ func (s *Session) useLocked(locks, weight, waiting int) {
 	s.weight += weight
 	s.use.Add(limits.UseLocks, locks)
 	s.use.Add(limits.UseWaiting, waiting)
-	s.use.Add(limits.UseBurden, weight*limits.Burden(s.TTL()))
+	s.use.Add(limits.UseRenewalLoad, weight*limits.RenewalLoad(s.TTL()))
 }
 
 // Conclude answers a request. In the same moment it does not wait any more: whoever does not find it finds its answer
