@@ -49,10 +49,10 @@ func (u *row) before(o *row) bool {
 
 // rows are all there are. They take no goroutines: there may be very many. Nothing is called with mu.
 type rows struct {
-	n       atomic.Int64 // of all, so that nothing is locked while there are none
-	unused  sync.Pool    // of *row
-	dropped prometheus.Counter
-	seldom  observe.Seldom // a line about what is dropped
+	n        atomic.Int64 // of all, so that nothing is locked while there are none
+	unused   sync.Pool    // of *row
+	dropped  prometheus.Counter
+	logLimit observe.LogLimiter // a line about what is dropped
 
 	mu       sync.Mutex // guards the fields below
 	all      map[key]*row
@@ -143,7 +143,7 @@ func (s *Store) removeLocked(u *row) {
 // drop tells that a row is given up.
 func (s *Store) drop(u *row) {
 	s.dropped.Inc()
-	s.seldom.Warn(s.log, "a release is given up; what it would have ended ends with its lease",
+	s.logLimit.Warn(s.log, "a release is given up; what it would have ended ends with its lease",
 		zap.String(observe.KeyName, u.name), zap.String(observe.KeyOwner, string(u.owner)))
 }
 
