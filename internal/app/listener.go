@@ -84,10 +84,10 @@ func openFiles() int {
 type listener struct {
 	net.Listener
 	capacity
-	log     *zap.Logger
-	refused prometheus.Counter
-	closed  prometheus.Counter // to make room
-	seldom  observe.Seldom
+	log      *zap.Logger
+	refused  prometheus.Counter
+	closed   prometheus.Counter // to make room
+	logLimit observe.LogLimiter
 
 	mu   sync.Mutex // guards the fields below
 	all  map[lock.Tenant]map[*accepted]struct{}
@@ -143,7 +143,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 		_ = c.Close() // whoever it is hears of it or not
 		l.refused.Inc()
-		l.seldom.Warn(l.log, "a connection was refused: there are too many",
+		l.logLimit.Warn(l.log, "a connection was refused: there are too many",
 			zap.Stringer(observe.KeyPeer, c.RemoteAddr()))
 	}
 }

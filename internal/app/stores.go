@@ -43,7 +43,7 @@ func backends(c topology.Config) (all []backend, err error) {
 		if err != nil {
 			return nil, err
 		}
-		cfg.Vouch = member && c.Redlock.Quarantine > 0
+		cfg.DetectDataLoss = member && c.Redlock.Quarantine > 0
 		all = append(all, backend{cfg, s, member})
 	}
 	return all, nil

@@ -108,7 +108,7 @@ var reach = []struct {
 		"who watches depends on nobody who acquires or renews",
 	},
 	{
-		"internal/redisstore/vouch", butRedis, "observe redisstore/pipe",
+		"internal/redisstore/dataloss", butRedis, "observe redisstore/pipe",
 		"whether a server forgot something does not depend on what",
 	},
 	{

@@ -176,7 +176,7 @@ func (u *users) check() {
 				want["sessions"]++
 			}
 		}
-		want["locks_per_address"] = u.burden(w)
+		want["locks_per_address"] = u.renewalLoad(w)
 		for _, used := range w.b.Tenants().Usages(u.who.opening().Client.Tenant) {
 			if used.Used != want[used.Subject] {
 				u.t.Fatalf("replica %d: %d %s are counted, and there are %d", i, used.Used, used.Subject, want[used.Subject])
@@ -185,13 +185,13 @@ func (u *users) check() {
 	}
 }
 
-// burden is what it costs to renew what the client's sessions hold at a replica, also those that end, and ask for.
+// renewalLoad is what it costs to renew what the client's sessions hold at a replica, also those that end, and ask for.
 // Their TTL is long.
-func (u *users) burden(w *world) (all int) {
+func (u *users) renewalLoad(w *world) (all int) {
 	held := make(map[string]int) // by session
 	for _, l := range w.b.Leases("", "", 1000) {
 		if l.Holder.Client.Identity == u.who.name {
-			weight := lock.Upkeep(l.Holder.Kind, l.Holder.Permits)
+			weight := lock.Weight(l.Holder.Kind, l.Holder.Permits)
 			all += weight
 			held[l.Holder.Session] += weight
 		}

@@ -50,8 +50,8 @@ type Broker struct {
 	watching *watching.Hub
 	tenants  *limits.Tenants
 	finder   *deadlock.Finder
-	looking  observe.Seldom // for those who are to be told who is in their way
-	looks    limits.Slots   // of those that are under way
+	looking  observe.LogLimiter // for those who are to be told who is in their way
+	looks    limits.Slots       // of those that are under way
 
 	mu       sync.Mutex // guards the fields below
 	down     error      // why the store cannot be reached

@@ -23,7 +23,7 @@ func (l *Lease) Hold() session.Hold {
 
 // Terms are its mode and validity, and what it costs to renew it.
 func (l *Lease) Terms() session.Terms {
-	return session.Terms{Auto: l.auto, Until: l.until, Most: l.most.until, Weight: l.Upkeep()}
+	return session.Terms{Auto: l.auto, Until: l.until, Most: l.most.until, Weight: l.Weight()}
 }
 
 // Describe tells what it is like, if it is still held.

@@ -34,8 +34,8 @@ func (l *Lease) Group() *lock.Note {
 // Interval is the time between two renewals.
 func (l *Lease) Interval() time.Duration { return l.sess.HeartbeatInterval() }
 
-// Upkeep is what it costs to renew it, in exclusive locks. The mutex of its name is held.
-func (l *Lease) Upkeep() int { return lock.Upkeep(l.kind, l.permits) }
+// Weight is what it costs to renew it, in exclusive locks. The mutex of its name is held.
+func (l *Lease) Weight() int { return lock.Weight(l.kind, l.permits) }
 
 // Name is the lock, for logs.
 func (l *Lease) Name() string { return l.name }

@@ -109,8 +109,8 @@ type forgetful struct {
 	since time.Time
 }
 
-// Fresh is what a majority asks its members.
-func (f *forgetful) Fresh() (time.Time, bool) {
+// DataLoss is what a majority asks its members.
+func (f *forgetful) DataLoss() (time.Time, bool) {
 	f.when.Lock()
 	defer f.when.Unlock()
 	return f.since, !f.since.IsZero()

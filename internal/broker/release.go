@@ -133,7 +133,7 @@ func (b *Broker) releasePermitsLocked(l *Lease, id uint64, keep uint32, asked ti
 
 // keepLocked has the store take back all permits but so many, and answers.
 func (b *Broker) keepLocked(l *Lease, id uint64, keep uint32, asked time.Time) {
-	l.sess.Lighten(l.Upkeep() - lock.Upkeep(l.kind, keep))
+	l.sess.Lighten(l.Weight() - lock.Weight(l.kind, keep))
 	l.permits, l.own().reduced = keep, time.Now()
 	if b.tooOld(asked) {
 		b.keptLocked(l, id, keep, lock.ErrUnavailable)

@@ -113,11 +113,11 @@ func (w *waiter) firstAsked() time.Time { return w.Since.Add(-w.waited) }
 // want is what it asks for, as its session counts it.
 func (w *waiter) want() session.Want {
 	if w.all == nil {
-		return session.Want{Locks: 1, Weight: lock.Upkeep(w.Claim.Kind, w.Claim.Permits)}
+		return session.Want{Locks: 1, Weight: lock.Weight(w.Claim.Kind, w.Claim.Permits)}
 	}
 	want := session.Want{Locks: len(w.all)}
 	for _, c := range w.all {
-		want.Weight += lock.Upkeep(c.Kind, c.Permits)
+		want.Weight += lock.Weight(c.Kind, c.Permits)
 	}
 	return want
 }

@@ -33,10 +33,10 @@ func speak(with *tls.Config, endpoint string, log *zap.Logger, m *metrics, in *i
 // telling says which connections ended in their handshake, and why. gRPC says so nowhere.
 type telling struct {
 	credentials.TransportCredentials
-	log    *zap.Logger
-	failed prometheus.Counter
-	seldom observe.Seldom
-	intake *inbound.Intake // bounds what is said on the connections
+	log      *zap.Logger
+	failed   prometheus.Counter
+	logLimit observe.LogLimiter
+	intake   *inbound.Intake // bounds what is said on the connections
 }
 
 // ServerHandshake is for package grpc.
@@ -44,7 +44,7 @@ func (t *telling) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo,
 	conn, info, err := t.TransportCredentials.ServerHandshake(raw)
 	if err != nil && !errors.Is(err, io.EOF) { // who says nothing at all is a probe of the port
 		t.failed.Inc()
-		t.seldom.Warn(t.log, "a connection was not made: its TLS handshake failed",
+		t.logLimit.Warn(t.log, "a connection was not made: its TLS handshake failed",
 			zap.Stringer(observe.KeyPeer, raw.RemoteAddr()), zap.NamedError(observe.KeyCause, err))
 	}
 	if err != nil {

@@ -27,16 +27,16 @@ type caller struct {
 	did   security.Event // what a unary call adds to its line of the audit
 }
 
-// door is where it is said who comes.
-type door struct {
+// authenticator says who makes a call or opens a stream.
+type authenticator struct {
 	guard  *security.Guard // nil if there is no clients file
 	intake *inbound.Intake
 }
 
 // identify says who makes a call: nil if there is no clients file. Who is not let in has no share of anything that he
 // could pay with: what he comes over is read later.
-func (d door) identify(ctx context.Context) (*caller, error) {
-	g := d.guard
+func (a authenticator) identify(ctx context.Context) (*caller, error) {
+	g := a.guard
 	if g == nil {
 		return nil, nil
 	}
@@ -49,7 +49,7 @@ func (d door) identify(ctx context.Context) (*caller, error) {
 	shown.Authorization = strings.Join(metadata.ValueFromIncomingContext(ctx, "authorization"), ",") // two are none
 	id, err := g.Identify(ctx, shown)
 	if err != nil {
-		d.intake.Spend(limits.TenantOf(peerOf(ctx)), limits.Stranger)
+		a.intake.Spend(limits.TenantOf(peerOf(ctx)), limits.Stranger)
 		g.Audit(unknown(ctx, err))
 		return nil, toUnauthenticated(err)
 	}

@@ -101,17 +101,17 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	codec := newFrameCodec(b.Limits().FrameBytes, unaryBytes(b.Limits()))
 	in := inbound.New(bounds(b.Limits().FrameBytes), log, reg)
 	s := &Server{health: health.NewServer(), intake: in, secure: cfg.TLS != nil, secureAdmin: cfg.AdminTLS != nil}
-	d := door{cfg.Guard, in}
-	spans, call := traceCalls(cfg.Spans), unary(b, false, d, log, m)
+	auth := authenticator{cfg.Guard, in}
+	spans, call := traceCalls(cfg.Spans), unary(b, false, auth, log, m)
 	clients := append(serverOptions(cfg, codec, call), speak(cfg.TLS, "listen", log, m, in))
 	if spans != nil {
 		clients = append(clients, grpc.StatsHandler(spans))
 	}
 	s.clients, s.local = grpc.NewServer(clients...), newLocal(b, codec, call, spans)
-	s.operators = grpc.NewServer(append(serverOptions(cfg, codec, unary(b, true, d, log, m)),
+	s.operators = grpc.NewServer(append(serverOptions(cfg, codec, unary(b, true, auth, log, m)),
 		speak(cfg.AdminTLS, "admin_listen", log, m, in))...)
 	lockdv1.RegisterSessionServiceServer(s.clients,
-		&sessionService{cfg: cfg, b: b, log: log, metrics: m, door: d, workers: &s.streams})
+		&sessionService{cfg: cfg, b: b, log: log, metrics: m, auth: auth, workers: &s.streams})
 	for _, g := range []grpc.ServiceRegistrar{s.clients, s.local} {
 		lockdv1.RegisterLockServiceServer(g, &lockService{b: b})
 	}

@@ -37,7 +37,7 @@ type (
 		b       *broker.Broker
 		log     *zap.Logger
 		metrics *metrics
-		door    door
+		auth    authenticator
 		workers *sync.WaitGroup
 	}
 )
@@ -54,7 +54,7 @@ func (h *sessionService) Session(stream sessionStream) error {
 func (h *sessionService) session(stream sessionStream) error {
 	h.metrics.streams.Inc()
 	defer h.metrics.streams.Dec()
-	who, err := h.door.identify(stream.Context())
+	who, err := h.auth.identify(stream.Context())
 	if err != nil {
 		return err
 	}

@@ -22,12 +22,12 @@ const adminMethods = "/lockd.v1.AdminService/"
 // tells its reason in the trailer, and counts the calls by method, which is a registered one, and code. With a clients
 // file nobody calls who is not known and may not. Health and reflection are for everybody. A call is under way until
 // its answer was read.
-func unary(b *broker.Broker, operators bool, d door, log *zap.Logger, m *metrics) grpc.UnaryServerInterceptor {
+func unary(b *broker.Broker, operators bool, a authenticator, log *zap.Logger, m *metrics) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
 		var who *caller
 		ours := strings.HasPrefix(info.FullMethod, "/lockd.v1.")
 		if err = marked(req); err == nil && ours {
-			if who, err = d.identify(ctx); who != nil {
+			if who, err = a.identify(ctx); who != nil {
 				ctx = context.WithValue(ctx, callerKey{}, who)
 			}
 		}

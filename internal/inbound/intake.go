@@ -57,8 +57,8 @@ type Intake struct {
 	log     *zap.Logger
 	ended   [len(reasons)]prometheus.Counter
 	slowed  prometheus.Counter
-	endings observe.Seldom
-	slows   observe.Seldom
+	endings observe.LogLimiter
+	slows   observe.LogLimiter
 
 	mu       sync.Mutex // after Conn.mu; guards the fields below
 	all      scope

@@ -31,24 +31,25 @@ const (
 	UseWaiting
 	UseWatches
 	UseStreams
-	UseBurden // of the locks of sessions, held or asked for
+	UseRenewalLoad // of the locks of sessions, held or asked for
 	kinds
 )
 
-// burdenTTL is the TTL of a session from which on a lock is one for Burden.
-const burdenTTL = 10 * time.Second
+// renewalLoadTTL is the TTL of a session from which on a lock is one for RenewalLoad.
+const renewalLoadTTL = 10 * time.Second
 
-// Burden is as how many locks of its tenant a lock of a session counts: it is renewed, or verified, up to four times in
-// a TTL. So one tenant causes at most 40,000 renewals in a second with 100,000 locks, whatever TTL its sessions have.
-func Burden(ttl time.Duration) int { return int(max((burdenTTL-1)/max(ttl, 1)+1, 1)) }
+// RenewalLoad is as how many locks of its tenant a lock of a session counts: it is renewed, or verified, up to four
+// times in a TTL. So one tenant causes at most 40,000 renewals in a second with 100,000 locks, whatever TTL its
+// sessions have.
+func RenewalLoad(ttl time.Duration) int { return int(max((renewalLoadTTL-1)/max(ttl, 1)+1, 1)) }
 
 // Use is what a tenant has on this replica, with all its sessions and calls.
 type Use struct {
-	denied  Denied
-	burden  int // that it may have at most; 0 is no bound
-	watches int // likewise, unless it has a bound of its own
-	allow   atomic.Pointer[Allowance]
-	has     [kinds]atomic.Int64
+	denied      Denied
+	renewalLoad int // that it may have at most; 0 is no bound
+	watches     int // likewise, unless it has a bound of its own
+	allow       atomic.Pointer[Allowance]
+	has         [kinds]atomic.Int64
 
 	mu       sync.Mutex // guards the field below
 	requests Account
@@ -61,11 +62,11 @@ var second = Rate{Share: 1, Burst: time.Second, MostDebt: time.Second}
 func (u *Use) most(k Kind) (n int, subject string) {
 	a := u.allow.Load()
 	switch k {
-	case UseBurden:
-		if u.burden == 0 {
+	case UseRenewalLoad:
+		if u.renewalLoad == 0 {
 			return 0, "locks_per_address"
 		}
-		return max(u.burden, a.Locks), "locks_per_address"
+		return max(u.renewalLoad, a.Locks), "locks_per_address"
 	case UseLocks:
 		return a.Locks, "client_locks"
 	case UseWaiting:
@@ -93,10 +94,10 @@ func (u *Use) Take(k Kind, n int) error {
 // of two ends, the other one has what both had.
 const ofAnother = 2
 
-// Bring counts the burden of what comes with a session that goes on here, or refuses it.
+// Bring counts the renewal load of what comes with a session that goes on here, or refuses it.
 func (u *Use) Bring(n int) error {
-	most, subject := u.most(UseBurden)
-	if !u.take(UseBurden, n, ofAnother*most) {
+	most, subject := u.most(UseRenewalLoad)
+	if !u.take(UseRenewalLoad, n, ofAnother*most) {
 		return u.denied(subject, ofAnother*most)
 	}
 	return nil
@@ -187,7 +188,7 @@ func (u *Use) isEmpty() bool {
 func (ts *Tenants) useLocked(t lock.Tenant) *Use {
 	u := ts.uses.Of(t)
 	if u.allow.Load() == nil {
-		u.denied, u.burden, u.watches = ts.denied, ts.limits.LocksPerAddress, ts.limits.WatchesPerAddress
+		u.denied, u.renewalLoad, u.watches = ts.denied, ts.limits.LocksPerAddress, ts.limits.WatchesPerAddress
 		u.allow.Store(new(Allowance))
 	}
 	return u

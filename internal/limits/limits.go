@@ -44,7 +44,7 @@ type Limits struct {
 
 	Sessions           int `key:"sessions" default:"100000" min:"1"` // on this replica
 	SessionsPerAddress int `key:"sessions_per_address" default:"10000" min:"0"`
-	LocksPerAddress    int `key:"locks_per_address" default:"100000" min:"0"`  // of sessions, see Burden
+	LocksPerAddress    int `key:"locks_per_address" default:"100000" min:"0"`  // of sessions, see RenewalLoad
 	WatchesPerAddress  int `key:"watches_per_address" default:"20000" min:"0"` // of sessions
 	CallsPerAddress    int `key:"calls_per_address" default:"64" min:"0"`      // unary ones, at the store at a time
 	WaitsPerAddress    int `key:"waits_per_address" default:"1000" min:"0"`    // unary ones that may wait for a lock

@@ -36,17 +36,17 @@ func TestAClientIsCountedFromItsFirstMoment(t *testing.T) {
 func TestWhatAddressesUseFillsNoMemory(t *testing.T) {
 	ts := newTenants(Limits{LocksPerAddress: 2})
 	held := ts.Use("held")
-	held.Add(UseBurden, 2)
+	held.Add(UseRenewalLoad, 2)
 	ts.Allow(Allowances{"client": {Locks: 1}})
 	for i := range 100 * fewTenants {
 		use := ts.Use(lock.Tenant(fmt.Sprint(i)))
-		harness.Must(t, use.Take(UseBurden, 2))
-		use.Give(UseBurden, 2)
+		harness.Must(t, use.Take(UseRenewalLoad, 2))
+		use.Give(UseRenewalLoad, 2)
 	}
 	if n := len(ts.uses.all); n > 3*fewTenants {
 		t.Errorf("%d are kept", n)
 	}
-	if ts.Use("held") != held || held.Take(UseBurden, 1) == nil || ts.Use("client").Take(UseLocks, 2) == nil {
+	if ts.Use("held") != held || held.Take(UseRenewalLoad, 1) == nil || ts.Use("client").Take(UseLocks, 2) == nil {
 		t.Error("one that has something, or a quota, was forgotten")
 	}
 }

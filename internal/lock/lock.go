@@ -99,8 +99,8 @@ const (
 // counts in milliseconds.
 func Drift(d time.Duration) time.Duration { return d/100 + 2*time.Millisecond }
 
-// Upkeep is what it costs a store to renew or verify a hold with so many permits, in exclusive holds.
-func Upkeep(k Kind, permits uint32) int {
+// Weight is what it costs a store to renew or verify a hold with so many permits, in exclusive holds.
+func Weight(k Kind, permits uint32) int {
 	switch k {
 	case Read, Write, Semaphore:
 		return max(2, int(permits))

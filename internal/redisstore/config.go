@@ -52,8 +52,8 @@ type Config struct {
 	Sharded bool
 	// DataKey says where the id of the data is. Default: always at layout.Data.
 	DataKey func() string
-	// Vouch has it be known whether the server may have forgotten holds, as a majority must know of its members.
-	Vouch bool
+	// DetectDataLoss has it be known whether the server may have forgotten holds, as a majority must know of its members.
+	DetectDataLoss bool
 	// Asking says that the names asked for are on their way to the server from another node, which sent us here for
 	// them.
 	Asking bool

@@ -29,7 +29,7 @@
 //	redisstore/pipe     the way to Redis: connections, and a pipeline that all callers share
 //	redisstore/layout   what keys and channels are called
 //
-//	redisstore/vouch    whether a server may have forgotten holds
+//	redisstore/dataloss whether a server may have forgotten holds
 //	redisstore/examine  what is wrong with a server, for operators
 //	redisstore/cluster  the same store over the nodes of a Redis Cluster
 //

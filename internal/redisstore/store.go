@@ -13,13 +13,13 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/dataloss"
 	"github.com/lockd-io/lockd/internal/redisstore/hub"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 	"github.com/lockd-io/lockd/internal/redisstore/renew"
 	"github.com/lockd-io/lockd/internal/redisstore/script"
 	"github.com/lockd-io/lockd/internal/redisstore/sentinel"
-	"github.com/lockd-io/lockd/internal/redisstore/vouch"
 	"github.com/lockd-io/lockd/internal/redisstore/watch"
 )
 
@@ -37,10 +37,10 @@ type Store struct {
 	connectTime time.Duration
 	addr        string // of the server; what the sentinels call it if they are asked for it
 
-	voucher *vouch.Voucher // nil if nobody asks whether holds may be forgotten
-	lister  *redis.Client  // what is listed
-	hub     *hub.Hub
-	guide   *sentinel.Guide // nil without sentinels
+	dataLoss *dataloss.Detector // nil if nobody asks whether holds may be forgotten
+	lister   *redis.Client      // what is listed
+	hub      *hub.Hub
+	guide    *sentinel.Guide // nil without sentinels
 }
 
 var _ lock.Store = (*Store)(nil)
@@ -109,13 +109,13 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 	}
 	usual := dialer("lockd")
 	usual.Load, usual.Unended, usual.Hook = true, cfg.Unended, cfg.Hook
-	if cfg.Vouch {
-		s.voucher = vouch.New(func() string { return layout.Voucher(cfg.DataKey()) }, s.log)
-		usual.Meet = s.voucher.Meet
+	if cfg.DetectDataLoss {
+		s.dataLoss = dataloss.New(func() string { return layout.RunKey(cfg.DataKey()) }, s.log)
+		usual.Meet = s.dataLoss.Meet
 	}
 	s.Shared = pipe.New(usual, pipe.Config{
 		Timeout: s.OpTimeout, Most: pipe.MaxBatch,
-		Fair: !cfg.oneTenant, Weight: script.Weight, Asking: cfg.Asking, Gather: s.gather, Replicas: cfg.Replicas,
+		Fair: !cfg.oneTenant, CostFactor: script.CostFactor, Asking: cfg.Asking, Gather: s.gather, Replicas: cfg.Replicas,
 	})
 	steady := pipe.New(dialer("lockd-renew"), pipe.Config{
 		Timeout: s.OpTimeout, Most: mostRenewals, Asking: cfg.Asking, Spares: 1,

@@ -103,7 +103,7 @@ func (k *checker) counts(name string, since time.Time) bool {
 // known is how many members have a hold until a time, or had it since another time and lost their data.
 func (k *checker) known(c lock.Claim, since, until time.Time) (n int) {
 	for _, node := range k.nodes {
-		if lost, ever := node.Fresh(); ever && !lost.Before(since) {
+		if lost, ever := node.DataLoss(); ever && !lost.Before(since) {
 			n++
 			continue
 		}

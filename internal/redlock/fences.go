@@ -201,7 +201,7 @@ func (s *Store) raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 		what: "raise the fence of", name: c.Name, kind: c.Kind,
 		ask: func(ctx context.Context, m *member) (lock.Fence, error) {
 			f, err := m.Raise(ctx, c)
-			return f, s.sworn(m, err)
+			return f, s.unlessForgotten(m, err)
 		},
 		verdict: func(b *ballot[lock.Fence], last bool) (lock.Fence, bool, error) {
 			_, over, err := oneWord(b, last)

@@ -10,32 +10,32 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Fresh is what a member may tell besides. Since is when it came back without the data it had, or may have come back
+// DataLoss is what a member may tell besides. Since is when it came back without the data it had, or may have come back
 // so; ok is false if it never did. Such a member may have forgotten a hold. If it voted for another owner of the name,
 // two majorities would have only it in common. So it does not vote for new holds until every lease it may have
 // forgotten has ended.
-type Fresh interface {
-	Fresh() (since time.Time, ok bool)
+type DataLoss interface {
+	DataLoss() (since time.Time, ok bool)
 }
 
 // Marked is what a member may tell besides: whether somebody marked it as new since it has lost its data. That nothing
 // is there is no such sign, as other replicas may have used it. If all members are marked, nothing can have been
-// forgotten, and they are told so by Found.
+// forgotten, and they are told so by ConfirmNew.
 type Marked interface {
 	Marked() bool
-	Found(ctx context.Context) error
+	ConfirmNew(ctx context.Context) error
 }
 
-// found tells all members that they are new, if they are, and waits for their answers. They are not if one of them was
-// met before without the mark.
-func (s *Store) found(ctx context.Context) {
+// confirmNew tells all members that they are new, if they are, and waits for their answers. They are not if one of them
+// was met before without the mark.
+func (s *Store) confirmNew(ctx context.Context) {
 	if s.marked() < len(s.members) || s.health.met.Load() {
 		return
 	}
 	s.log.Info("all members are new")
 	s.together(func(m *member) {
 		if b, ok := lock.As[Marked](m.Store); ok {
-			_ = b.Found(ctx) // else it does not vote for a while
+			_ = b.ConfirmNew(ctx) // else it does not vote for a while
 		}
 	})
 }

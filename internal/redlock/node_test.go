@@ -76,8 +76,8 @@ func (n *node) restart() {
 	n.Store.Lose()
 }
 
-// Fresh implements the interface that a store offers to tell of that.
-func (n *node) Fresh() (time.Time, bool) {
+// DataLoss implements the interface that a store offers to tell of that.
+func (n *node) DataLoss() (time.Time, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.since, n.lost
@@ -296,7 +296,7 @@ func (n *node) List(ctx context.Context, prefix, cursor string, size int) (page 
 
 func (n *node) Probe(ctx context.Context) (string, error) {
 	return meet(ctx, n.begin("probe"), func() (string, error) {
-		since, _ := n.Fresh()
+		since, _ := n.DataLoss()
 		return fmt.Sprint("node ", since.UnixNano()), nil
 	})
 }
@@ -358,8 +358,8 @@ func (n newcomer) Marked() bool {
 	return n.lost && n.since.Equal(n.marked)
 }
 
-func (n newcomer) Found(ctx context.Context) error {
-	_, err := meet(ctx, n.begin("found"), func() (int, error) { return 0, nil })
+func (n newcomer) ConfirmNew(ctx context.Context) error {
+	_, err := meet(ctx, n.begin("confirm"), func() (int, error) { return 0, nil })
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.lost = n.lost && err != nil

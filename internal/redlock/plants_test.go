@@ -89,17 +89,17 @@ var plants = []struct {
 		{here + "extend.go", "{ return m.Shorten(ctx, r) })", "{ r.Fence = 0; return m.Shorten(ctx, r) })"},
 	}},
 	{"holders are one, whoever they are", differ, []proctest.Plant{
-		{here + "views.go", "Kind: st.Kind, Owner: kin(st.Owner)}", "Kind: st.Kind}"},
+		{here + "views.go", "Kind: st.Kind, Owner: commonOwner(st.Owner)}", "Kind: st.Kind}"},
 	}},
 	{"holders are counted as one, whoever they are", differ, []proctest.Plant{
-		{here + "views.go", "return key{kin(h.Owner), h.Kind}", `return key{"", h.Kind}`},
+		{here + "views.go", "return key{commonOwner(h.Owner), h.Kind}", `return key{"", h.Kind}`},
 	}},
 	{"holds are seen as one, whoever has them", differ, []proctest.Plant{
 		{here + "views.go", "func(h hold) string { return h.ID }", "func(h hold) string { return h.ID[:4] }"},
 	}},
 	{
 		"holds in the way are one, whoever has them", "TestScenarios/NobodyWaitsForALeaseThatNoMajorityHas",
-		[]proctest.Plant{{here + "refusal.go", "o := kin(held.HeldBy)", `o := lock.Owner("")`}},
+		[]proctest.Plant{{here + "refusal.go", "o := commonOwner(held.HeldBy)", `o := lock.Owner("")`}},
 	},
 	{
 		"fences are one, whatever they are", "TestScenarios/AUnaryLeaseIsProlongedByMembersThatDiffer",

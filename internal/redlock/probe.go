@@ -32,7 +32,7 @@ func (s *Store) Probe(ctx context.Context) (identity string, err error) {
 		ask: func(ctx context.Context, m *member) (string, error) {
 			id, err := m.Probe(ctx)
 			s.probed(m, id, err)
-			s.found(ctx)
+			s.confirmNew(ctx)
 			if err == nil {
 				s.tell(m)
 			}

@@ -59,7 +59,7 @@ func (a *attempt) inTheWayLocked() (all, most []*lock.HeldError) {
 	})
 	of := map[lock.Owner][]*lock.HeldError{}
 	for _, held := range all {
-		o := kin(held.HeldBy)
+		o := commonOwner(held.HeldBy)
 		if of[o] = append(of[o], held); len(of[o]) >= len(most) {
 			most = of[o]
 		}

@@ -79,12 +79,12 @@ func (s *Store) quarantine(m *member) time.Duration {
 	if s.cfg.Quarantine == 0 {
 		return 0
 	}
-	f, ok := lock.As[Fresh](m.Store)
+	f, ok := lock.As[DataLoss](m.Store)
 	if !ok {
 		return 0
 	}
-	since, fresh := f.Fresh()
-	if !fresh {
+	since, may := f.DataLoss()
+	if !may {
 		return 0
 	}
 	return max(s.drifted(s.cfg.Quarantine)-time.Since(since), 0)

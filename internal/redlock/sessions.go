@@ -14,8 +14,8 @@ import (
 // A member that may have lost its data may have forgotten the later attempt. It does not say that a session is still
 // where it was before, as it does not vote for new holds.
 
-// sworn is what a member says of whose a session is.
-func (s *Store) sworn(m *member, err error) error {
+// unlessForgotten is what a member says, errForgot if it may have forgotten that.
+func (s *Store) unlessForgotten(m *member, err error) error {
 	if err == nil && s.quarantined(m) {
 		return errForgot
 	}
@@ -35,7 +35,7 @@ func (s *Store) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.
 // EndSession implements lock.Store. A member that is away may have the record until it runs out: no majority has.
 func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
 	return s.ask(ctx, "end the session", id, lock.Exclusive, false, func(ctx context.Context, m *member) error {
-		return s.sworn(m, m.EndSession(ctx, id, epoch))
+		return s.unlessForgotten(m, m.EndSession(ctx, id, epoch))
 	})
 }
 
@@ -45,7 +45,7 @@ func (s *Store) ForceEndSession(ctx context.Context, id string) (was bool, err e
 		what: "end the session by force", name: id, kind: lock.Exclusive,
 		ask: func(ctx context.Context, m *member) (bool, error) {
 			had, err := m.ForceEndSession(ctx, id)
-			return had, s.sworn(m, err)
+			return had, s.unlessForgotten(m, err)
 		},
 		verdict: func(b *ballot[bool], last bool) (was, over bool, err error) {
 			_, over, err = oneWord(b, last)
@@ -64,7 +64,7 @@ func (s *Store) StartKeepSession(k lock.SessionKeep, done func(error)) {
 	for _, m := range s.members {
 		m.StartKeepSession(k, func(err error) {
 			if !k.Again { // who asks whose it is
-				err = s.sworn(m, err)
+				err = s.unlessForgotten(m, err)
 			}
 			b.answer(m, struct{}{}, err)
 		})

@@ -65,7 +65,7 @@ func whose(v vote[lock.State]) lock.State {
 	case st.Kind == lock.Read:
 		return lock.State{Held: true, Kind: st.Kind}
 	}
-	return lock.State{Held: true, Kind: st.Kind, Owner: kin(st.Owner)}
+	return lock.State{Held: true, Kind: st.Kind, Owner: commonOwner(st.Owner)}
 }
 
 // state is what a majority says of a name. If there is none, nobody holds it.
@@ -160,8 +160,8 @@ func (s *Store) holders(said []vote[[]lock.Holder], size int) (one []lock.Holder
 		}
 	}
 	for _, hs := range grouped(all, func(h lock.Holder) key {
-		if h.Kind != lock.Read { // as in kinHold
-			return key{kin(h.Owner), h.Kind}
+		if h.Kind != lock.Read { // as in commonHoldID
+			return key{commonOwner(h.Owner), h.Kind}
 		}
 		return key{h.Owner, h.Kind}
 	}) {
@@ -209,7 +209,7 @@ func (s *Store) seen(said []vote[lock.Seen]) (one lock.Seen, agreed bool) {
 		}
 		tracked, many = tracked+count(st.Tracked), many+count(st.Many)
 		for _, h := range st.Holds {
-			h.ID = kinHold(h)
+			h.ID = commonHoldID(h)
 			holds = append(holds, hold{h, votes})
 		}
 	}

@@ -27,8 +27,8 @@ func (r Rules) Resume(req *session.ResumeRequest) error {
 	if err := r.Open(&req.OpenRequest); err != nil {
 		return err
 	}
-	upkeep := unheard * session.MostUpkeep(req.TTL)
-	most := min(unheard*r.Limits.LocksPerSession, upkeep)
+	mostWeight := unheard * session.MostWeight(req.TTL)
+	most := min(unheard*r.Limits.LocksPerSession, mostWeight)
 	switch {
 	case !idForm.MatchString(req.ID), req.Token == "", len(req.Token) > 256:
 		return session.ErrSessionExpired
@@ -54,10 +54,10 @@ func (r Rules) Resume(req *session.ResumeRequest) error {
 			return lock.Within(fmt.Sprintf("resume.holds[%d]", i), badHold("hold", "is named twice"))
 		}
 		named[key] = true
-		weight += lock.Upkeep(h.Hold.Kind, h.Permits)
+		weight += lock.Weight(h.Hold.Kind, h.Permits)
 	}
-	if weight > upkeep {
-		return r.Denied("locks", upkeep)
+	if weight > mostWeight {
+		return r.Denied("locks", mostWeight)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@
 //	record.go, moved.go  the store's record of it, and whether it is somewhere else
 //	drain.go             asking it to move
 //	work.go              what it has to pay for
-//	trace.go             the log
+//	log.go               the log
 //
 // # Mutexes
 //

@@ -73,7 +73,7 @@ func (s *Session) retireLocked(cause error, release bool) (first bool) {
 func (s *Session) depart() {
 	leases := s.Leases()
 	s.of.part(s)
-	s.tellEnd(leases)
+	s.logEnd(leases)
 	s.withdraw()
 	s.settleWork()
 	s.of.log.Debug("session ended", zap.String(observe.KeySession, s.id), zap.NamedError(observe.KeyCause, s.cause))

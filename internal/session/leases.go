@@ -29,15 +29,15 @@ type Entry struct {
 	until   int64 // the end of its validity, in ns since the session was opened
 }
 
-// MostUpkeep is how many locks and permits a session with a TTL may hold and ask for, because of what it costs to renew
+// MostWeight is how many locks and permits a session with a TTL may hold and ask for, because of what it costs to renew
 // them: each is renewed, or verified, up to four times in a TTL, so one session causes at most four times as many
-// renewals in a second, whatever TTL it chose. lock.Upkeep says how many locks each of them is.
-func MostUpkeep(ttl time.Duration) int {
+// renewals in a second, whatever TTL it chose. lock.Weight says how many locks each of them is.
+func MostWeight(ttl time.Duration) int {
 	return int(min(ttl.Milliseconds(), time.Hour.Milliseconds()) * limits.LocksPerSecond / time.Second.Milliseconds())
 }
 
 // MaxLocks is how many locks the session may hold and ask for.
-func (s *Session) MaxLocks() int { return min(s.of.cfg.Limits.LocksPerSession, MostUpkeep(s.TTL())) }
+func (s *Session) MaxLocks() int { return min(s.of.cfg.Limits.LocksPerSession, MostWeight(s.TTL())) }
 
 // Want is what a request asks for.
 type Want struct {
@@ -66,8 +66,8 @@ func (s *Session) AddWaiter(id uint64, w Waiter, want Want) error {
 		return s.of.cfg.Denied("waiters", s.of.cfg.Limits.WaitersPerSession)
 	case s.asked+len(s.list)+locks > s.MaxLocks():
 		return s.of.cfg.Denied("locks", s.MaxLocks())
-	case s.weight+weight > MostUpkeep(s.TTL()):
-		return s.of.cfg.Denied("locks", MostUpkeep(s.TTL()))
+	case s.weight+weight > MostWeight(s.TTL()):
+		return s.of.cfg.Denied("locks", MostWeight(s.TTL()))
 	}
 	if err := s.use.Take(limits.UseLocks, locks); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (s *Session) AddWaiter(id uint64, w Waiter, want Want) error {
 		s.use.Give(limits.UseLocks, locks)
 		return err
 	}
-	if err := s.use.Take(limits.UseBurden, weight*limits.Burden(s.TTL())); err != nil {
+	if err := s.use.Take(limits.UseRenewalLoad, weight*limits.RenewalLoad(s.TTL())); err != nil {
 		s.use.Give(limits.UseLocks, locks)
 		s.use.Give(limits.UseWaiting, waits(want)-waits(before))
 		return err
@@ -119,7 +119,7 @@ func (s *Session) useLocked(locks, weight, waiting int) {
 	s.weight += weight
 	s.use.Add(limits.UseLocks, locks)
 	s.use.Add(limits.UseWaiting, waiting)
-	s.use.Add(limits.UseBurden, weight*limits.Burden(s.TTL()))
+	s.use.Add(limits.UseRenewalLoad, weight*limits.RenewalLoad(s.TTL()))
 }
 
 // Conclude answers a request. In the same moment it does not wait any more: whoever does not find it finds its answer

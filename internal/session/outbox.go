@@ -55,7 +55,7 @@ func (o *Outbox) TakeSome(most, bytes int) []Event {
 		if _, isList := o.leaving[n].(HoldList); isList {
 			o.lists--
 		}
-		size += weight(o.leaving[n])
+		size += sizeOf(o.leaving[n])
 		n++
 	}
 	piece := o.leaving[:n]
@@ -86,8 +86,8 @@ func (o *Outbox) Pressure() <-chan struct{} {
 
 func (o *Outbox) lenLocked() int { return len(o.leaving) + len(o.events) }
 
-// weight is about how many bytes an event takes.
-func weight(e Event) int { return eventBytes + e.texts() }
+// sizeOf is about how many bytes an event takes.
+func sizeOf(e Event) int { return eventBytes + e.texts() }
 
 // pages is how many lists of holds nobody took yet.
 func (o *Outbox) pages() int {
@@ -117,7 +117,7 @@ func (o *Outbox) put(e Event) bool {
 		o.lists++
 	}
 	o.events = append(o.events, e)
-	o.bytes += weight(e)
+	o.bytes += sizeOf(e)
 	select {
 	case o.wake <- struct{}{}:
 	default:

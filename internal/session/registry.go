@@ -84,8 +84,8 @@ type Registry struct {
 	ctx     context.Context // ends all store calls and background work
 	store   lock.Store
 	log     *zap.Logger
-	losses  [lock.LostMaxHold + 1]observe.Seldom // lines of the log, by reason
-	ends    observe.Seldom
+	losses  [lock.LostMaxHold + 1]observe.LogLimiter // lines of the log, by reason
+	ends    observe.LogLimiter
 	moves   limits.Slots // sessions of which the others are being told
 	freeing limits.Slots // of lost leases, those whose names are being freed
 	resumes resumes

@@ -97,11 +97,11 @@ func (s *Session) Resume(ctx context.Context, holds []HeldLock, claim Claim) (lo
 
 func (s *Session) resume(ctx context.Context, holds []HeldLock, claim Claim) (lost []Lost, err error) {
 	r := s.of
-	coming := s.burdenOf(holds)
+	coming := s.renewalLoadOf(holds)
 	if err := s.use.Bring(coming); err != nil {
 		return nil, err // the session is as it was, and may go on at another replica
 	}
-	defer func() { s.use.Give(limits.UseBurden, coming) }()
+	defer func() { s.use.Give(limits.UseRenewalLoad, coming) }()
 	arrival := r.comes(s.id)
 	defer func() { s.came(arrival, err == nil) }()
 	err = lock.Twice(func() error { return r.store.TakeSession(ctx, s.record, recordTTL(s.TTL())) })
@@ -125,7 +125,7 @@ func (s *Session) resume(ctx context.Context, holds []HeldLock, claim Claim) (lo
 	if err := s.joinInstead(); err != nil {
 		return nil, err
 	}
-	s.use.Give(limits.UseBurden, coming) // from here on each lease is counted
+	s.use.Give(limits.UseRenewalLoad, coming) // from here on each lease is counted
 	coming = 0
 	s.bring(found)
 	r.log.Debug("session resumed", zap.String(observe.KeySession, s.id), zap.Uint64(observe.KeyEpoch, s.record.Epoch),
@@ -148,14 +148,14 @@ func (s *Session) bring(ls []Lease) {
 	}
 }
 
-// burdenOf is what comes to a client with holds, more than it has here with them already.
-func (s *Session) burdenOf(holds []HeldLock) (all int) {
+// renewalLoadOf is what comes to a client with holds, more than it has here with them already.
+func (s *Session) renewalLoadOf(holds []HeldLock) (all int) {
 	for _, h := range holds {
-		all += lock.Upkeep(h.Hold.Kind, h.Permits)
+		all += lock.Weight(h.Hold.Kind, h.Permits)
 	}
-	all *= limits.Burden(s.TTL())
+	all *= limits.RenewalLoad(s.TTL())
 	if before := s.of.Session(s.id); before != nil {
-		all -= before.Info().Weight * limits.Burden(before.TTL())
+		all -= before.Info().Weight * limits.RenewalLoad(before.TTL())
 	}
 	return max(all, 0)
 }

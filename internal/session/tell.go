@@ -62,6 +62,12 @@ func (s *Session) Tell(e Event) {
 	s.tellLocked(e)
 }
 
+// TellLost tells that a lease of an owner was lost, and logs it. The mutex of the name is held.
+func (s *Session) TellLost(lost Lost, owner lock.Owner, auto bool) {
+	s.Tell(lost)
+	s.logLost(lost, owner, auto)
+}
+
 // TellChanged is Count and Tell in the same moment: a heartbeat is answered with what holds for the leases that the
 // client was told are auto.
 func (s *Session) TellChanged(l Lease, e Event) {

@@ -43,9 +43,9 @@ func (s *Store) consequenceOf(cs []lock.Claim, err error, again bool) (consequen
 	return unsettled, fmt.Errorf("%w: %w", lock.ErrOutcomeUnknown, err)
 }
 
-// acquired is told the outcome of an acquisition that ask made, behind the rows that it put off. done is called once
-// what is left of it is released or has rows.
-func acquired[T any](s *Store, cs []lock.Claim, off []*row, again bool,
+// acquired is told the outcome of an acquisition that ask made, behind the pending releases that it put off. done is
+// called once what is left of it is released, or its release is pending.
+func acquired[T any](s *Store, cs []lock.Claim, off []*pendingRelease, again bool,
 	ask func(told func(T, error)), done func(T, error),
 ) (told func(T, error)) {
 	return func(got T, err error) {

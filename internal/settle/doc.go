@@ -29,15 +29,16 @@
 // # Order
 //
 // It relies on one promise of the store: when a call about a name is answered, no earlier call about that name from
-// this process whose outcome is unknown is carried out any more. So one answer settles a row. Nothing has to be asked
-// twice, and nothing has to wait until something late is over.
+// this process whose outcome is unknown is carried out any more. So one answer settles a pending release. Nothing has
+// to be asked twice, and nothing has to wait until something late is over.
 //
 // # How a call passes
 //
-// Without trouble a call passes through, and an acquisition reads one atomic number: whether there are rows. A row
-// (rows.go) is a release that one owner of one name wants. A release becomes one when its first call fails; that of an
-// owner that repeats is one from the start, as the owner may ask for the name again at any moment. Two releases of an
-// owner are one row, which wants what both want; if they name different fences, it makes a call for each. The first
-// calls are made for the caller (release.go). Then one loop makes them, Config.UnderWay at a time, with growing pauses.
-// An acquisition puts the row of its owner off and goes behind it. An answer ends the row; without one it goes on.
+// Without trouble a call passes through, and an acquisition reads one atomic number: whether there are pending
+// releases. A pending release (pending.go) is one that one owner of one name wants and the store has not acknowledged.
+// A release becomes one when its first call fails; that of an owner that repeats is one from the start, as the owner
+// may ask for the name again at any moment. Two releases of an owner are one pending release, which wants what both
+// want; if they name different fences, it makes a call for each. The first calls are made for the caller (release.go).
+// Then one loop makes them, Config.UnderWay at a time, with growing pauses. An acquisition puts the pending release of
+// its owner off and goes behind it. An answer ends the pending release; without one it goes on.
 package settle

@@ -97,7 +97,7 @@ func (v *world) run() {
 	synctest.Wait()
 	v.check()
 	if n := v.s.n.Load(); n != 0 {
-		v.fail("%d rows are left", n)
+		v.fail("%d pending releases are left", n)
 	}
 	for _, name := range worldNames {
 		if o := v.owner(v.holder(name)); o != nil && !o.has && !o.partly && !o.id.Repeats() {

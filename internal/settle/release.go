@@ -18,7 +18,7 @@ const (
 
 // StartRelease implements lock.Store. For a successor it is an acquisition.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	u := s.newRow(r, s.cfg.LongestLease)
+	u := s.newPending(r, s.cfg.LongestLease)
 	u.tell, u.calling = done, true
 	if r.Next != nil {
 		u.off = s.putOff([]lock.Claim{{Name: r.Name, Owner: r.Next.Owner}})
@@ -29,10 +29,11 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	s.call(u)
 }
 
-func (s *Store) call(u *row) { s.Store.StartRelease(u.r, u.answer) }
+func (s *Store) call(u *pendingRelease) { s.Store.StartRelease(u.r, u.answer) }
 
-// answered is told what became of a call for a row. Only the first one has a successor, which asks for itself later.
-func (s *Store) answered(u *row, res lock.Returned, err error) {
+// answered is told what became of a call for a pending release. Only the first one has a successor, which asks for
+// itself later.
+func (s *Store) answered(u *pendingRelease, res lock.Returned, err error) {
 	if u.number == 0 && u.calls == 0 && err != nil && lock.Retriable(err) && !u.owner.Repeats() {
 		s.add(u)
 	}
@@ -55,7 +56,7 @@ func (s *Store) answered(u *row, res lock.Returned, err error) {
 		s.call(u)
 		return
 	}
-	if u.number == 0 { // it was no row
+	if u.number == 0 { // it was never pending
 		s.unused.Put(u)
 	}
 	if tell != nil {
@@ -66,7 +67,7 @@ func (s *Store) answered(u *row, res lock.Returned, err error) {
 
 // answeredOver is told what became of a call that may have handed the name over, and says what that means. What a
 // successor that repeats its requests may have stays.
-func (s *Store) answeredOver(u *row, res lock.Returned, err error) (lock.Returned, error) {
+func (s *Store) answeredOver(u *pendingRelease, res lock.Returned, err error) (lock.Returned, error) {
 	next := lock.Return{Name: u.name, Kind: u.r.Kind, Owner: u.r.Next.Owner, Tenant: u.r.Tenant}
 	switch few := errors.Is(err, lock.ErrNotReplicated); { // it was handed over, and the successor hears nothing of that
 	case few && s.cfg.Member: // the caller knows whether the successor is to have it
@@ -89,7 +90,7 @@ func (s *Store) answeredOver(u *row, res lock.Returned, err error) (lock.Returne
 
 // meaning is what an outcome means after the calls that were made before. A hold that is not there after an unknown
 // outcome was ended by that call; if some is to be kept, it was not.
-func (u *row) meaning(res lock.Returned, err error) (lock.Returned, error) {
+func (u *pendingRelease) meaning(res lock.Returned, err error) (lock.Returned, error) {
 	switch {
 	case err == nil || !u.unknown:
 	case errors.Is(err, lock.ErrNotHeld) && !errors.Is(err, lock.ErrOver) && u.r.Keep == 0:
@@ -101,9 +102,9 @@ func (u *row) meaning(res lock.Returned, err error) (lock.Returned, error) {
 }
 
 // concludeLocked notes what a call means, and says whether the next one is to be made at once for who waits, or it is
-// too late for one. A row that has no place any more is over: the owner has asked for the name again, or it
+// too late for one. A pending release that has no place any more is over: the owner has asked for the name again, or it
 // continues in another one.
-func (s *Store) concludeLocked(u *row, err error) (again, late bool) {
+func (s *Store) concludeLocked(u *pendingRelease, err error) (again, late bool) {
 	mine := s.all[u.key] == u
 	u.calls++
 	u.unknown = errors.Is(err, lock.ErrOutcomeUnknown)

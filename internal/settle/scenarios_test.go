@@ -241,7 +241,7 @@ func (p *play) fate(words []string) bool {
 		time.Sleep(d)
 	case "close":
 		p.s.Close()
-	case "rows":
+	case "pending":
 		p.tell(strconv.FormatInt(p.s.n.Load(), 10))
 	case "dropped":
 		p.tell(dropped(p.s))

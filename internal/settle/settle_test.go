@@ -40,17 +40,18 @@ func TestContract(t *testing.T) {
 func TestNothingThatAStoreTellsIsLost(t *testing.T) {
 	s, _ := newSettled(t, Config{})
 	s.Store = new(redisstore.Store)
-	_, fresh := lock.As[redlock.Fresh](s)
+	_, detects := lock.As[redlock.DataLoss](s)
 	_, marked := lock.As[redlock.Marked](s)
 	_, declares := lock.As[lock.Declarer](s)
 	_, queues := lock.As[gate.Store](s)
-	if !fresh || !marked || !declares || !queues {
-		t.Errorf("fresh %v, marked %v, declares %v, queues %v", fresh, marked, declares, queues)
+	if !detects || !marked || !declares || !queues {
+		t.Errorf("detects %v, marked %v, declares %v, queues %v", detects, marked, declares, queues)
 	}
 }
 
-// A tenant whose releases are never acknowledged has a tenth of the rows, and few of them are tried at a time.
-func TestRowsAreBounded(t *testing.T) {
+// A tenant whose releases are never acknowledged has a tenth of all that are pending, and few of them are tried at a
+// time.
+func TestPendingReleasesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, w := newSettled(t, Config{Most: 100, UnderWay: 4})
 		core, lines := observer.New(zap.WarnLevel)
@@ -64,11 +65,11 @@ func TestRowsAreBounded(t *testing.T) {
 		}
 		refused("many:#1", 50)
 		if n := s.n.Load(); n != 10 || dropped(s) != "40" || lines.Len() != 1 {
-			t.Errorf("%d rows, %s dropped, %d lines, want 10, 40 and 1", n, dropped(s), lines.Len())
+			t.Errorf("%d pending releases, %s dropped, %d lines, want 10, 40 and 1", n, dropped(s), lines.Len())
 		}
 		refused("few:#1", 1)
 		if n := s.n.Load(); n != 11 {
-			t.Errorf("%d rows, want one for the other tenant, too", n)
+			t.Errorf("%d pending releases, want one for the other tenant, too", n)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()

@@ -21,10 +21,10 @@ type Config struct {
 	// of unknown outcome is not made once more then, as its release may be behind it already; and nothing is released
 	// that nobody asked to be released, as the majority may have granted it without this member.
 	Member bool
-	// Most bounds the rows; one tenant has a tenth of them. Default 100,000.
+	// Most bounds the pending releases; one tenant has a tenth of them. Default 100,000.
 	Most int
-	// UnderWay bounds the calls for rows that are made at a time. When the store answers late the outcome of very much
-	// is unknown at once; without a bound settling that would keep the store from answering. Default 64.
+	// UnderWay bounds the calls for pending releases that are made at a time. When the store answers late the outcome
+	// of very much is unknown at once; without a bound settling that would keep the store from answering. Default 64.
 	UnderWay int
 	// LongestLease is how long a lease lasts at most: nobody says it of one that is released. Default 24 hours.
 	LongestLease time.Duration
@@ -34,11 +34,11 @@ const (
 	defaultMost     = 100_000
 	defaultUnderWay = 64
 	defaultLongest  = 24 * time.Hour
-	// tenantPart is the part of all rows that one tenant may have.
+	// tenantPart is the part of all pending releases that one tenant may have.
 	tenantPart = 10
-	// keep is for how long a row is kept after its lease would have ended.
+	// keep is for how long a pending release is kept after its lease would have ended.
 	keep = time.Hour
-	// oldAfter is when Examine finds a row worth telling.
+	// oldAfter is when Examine finds a pending release worth telling.
 	oldAfter = time.Minute
 )
 
@@ -48,7 +48,7 @@ type Store struct {
 
 	cfg Config
 	log *zap.Logger
-	rows
+	pendingReleases
 }
 
 var (
@@ -61,10 +61,10 @@ func New(inner lock.Store, cfg Config, log *zap.Logger, reg prometheus.Registere
 	cfg.Most, cfg.UnderWay = cmp.Or(cfg.Most, defaultMost), cmp.Or(cfg.UnderWay, defaultUnderWay)
 	cfg.LongestLease = cmp.Or(cfg.LongestLease, defaultLongest)
 	s := &Store{Store: inner, cfg: cfg, log: log.Named("settle")}
-	s.all, s.of = make(map[key]*row), make(map[string]int)
-	s.due = btree.NewG(16, (*row).before)
+	s.all, s.of = make(map[key]*pendingRelease), make(map[string]int)
+	s.due = btree.NewG(16, (*pendingRelease).before)
 	s.unused.New = func() any {
-		u := new(row)
+		u := new(pendingRelease)
 		u.answer = func(res lock.Returned, err error) { s.answered(u, res, err) }
 		return u
 	}

@@ -76,8 +76,8 @@ func Start(ctx context.Context, cfg Config, log *zap.Logger) (*Provider, error) 
 
 // complainTo has the libraries tell what goes wrong in the log. They have one place for that in a process.
 func complainTo(log *zap.Logger) {
-	var seldom observe.Seldom
+	var logLimit observe.LogLimiter
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		seldom.Warn(log, "spans cannot be sent", zap.Error(err))
+		logLimit.Warn(log, "spans cannot be sent", zap.Error(err))
 	}))
 }

@@ -188,12 +188,12 @@ func (w *Watchdog[L]) end(b *batch[L]) {
 	}
 }
 
-// upkeep is what the renewal with an index counts for in Watchdog.underWay: nothing if it only verifies.
-func (b *batch[L]) upkeep(i int) int {
+// weight is what the renewal with an index counts for in Watchdog.underWay: nothing if it only verifies.
+func (b *batch[L]) weight(i int) int {
 	if b.sort == alone {
 		return 0
 	}
-	return lock.Upkeep(b.renewals[i].Kind, b.renewals[i].Permits)
+	return lock.Weight(b.renewals[i].Kind, b.renewals[i].Permits)
 }
 
 // landed notes that outcomes of a batch are known, of leases that cost so much. Its other leases may be with a server
@@ -260,7 +260,7 @@ func (w *Watchdog[L]) renew(b *batch[L]) {
 		return
 	}
 	for i := range b.items {
-		b.under += b.upkeep(i)
+		b.under += b.weight(i)
 	}
 	w.underWay.Add(int64(b.under))
 	outcomes := make(chan outcome, min(len(b.items), 2*askedAtOnce))
@@ -283,7 +283,7 @@ func (w *Watchdog[L]) note(b *batch[L], o outcome, more <-chan outcome) {
 	var renewed [askedAtOnce]int
 	n, known := 0, 0
 	for {
-		known += b.upkeep(o.i)
+		known += b.weight(o.i)
 		if o.err == nil {
 			renewed[n] = o.i
 			n++

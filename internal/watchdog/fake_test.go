@@ -80,7 +80,7 @@ func (f *fake) Group() *lock.Note {
 	return &f.note
 }
 
-func (f *fake) Upkeep() int             { return lock.Upkeep(f.like.Kind, f.like.Permits) }
+func (f *fake) Weight() int             { return lock.Weight(f.like.Kind, f.like.Permits) }
 func (f *fake) Interval() time.Duration { return f.ttl / 3 }
 func (f *fake) Name() string            { return "fake" }
 func (f *fake) Reduced(time.Time) bool  { return false }
@@ -155,7 +155,7 @@ type call struct {
 func (s *slow) Renew(_ context.Context, rs []lock.Renewal, done func(int, error)) {
 	cost := 0
 	for _, r := range rs {
-		cost += lock.Upkeep(r.Kind, r.Permits)
+		cost += lock.Weight(r.Kind, r.Permits)
 	}
 	s.mu.Lock()
 	s.calls = append(s.calls, call{time.Now(), cost})

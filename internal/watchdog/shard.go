@@ -51,7 +51,7 @@ func (s *shard[L]) keepLocked(l L, group *lock.Note, until time.Time) bool {
 	}
 	e := s.entries.at(id)
 	e.until = s.w.moment(until)
-	cost := uint32(l.Upkeep()) //nolint:gosec // bounded by lock.MaxPermits
+	cost := uint32(l.Weight()) //nolint:gosec // bounded by lock.MaxPermits
 	if e.group != 0 {
 		s.groups[e.group].cost += int(cost) - int(e.cost)
 	}

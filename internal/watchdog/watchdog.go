@@ -59,15 +59,15 @@ const (
 
 // Lease is what a watchdog has to know of a lease of type L. What is asked often is asked of one of them for several: L
 // is comparable, and ls are leases like it, maybe of many sessions. These methods take the mutexes that they need, and
-// none of the watchdog is held meanwhile. Note, Group, Upkeep and Interval take none.
+// none of the watchdog is held meanwhile. Note, Group, Weight and Interval take none.
 type Lease[L any] interface {
 	comparable
 	// Note is what the watchdog notes of the lease.
 	Note() *lock.Note
 	// Group is what it notes of the lease's group; nil for a lease that is verified by itself. Only Keep asks.
 	Group() *lock.Note
-	// Upkeep is what it costs the store to renew it, see lock.Upkeep. Only Keep asks.
-	Upkeep() int
+	// Weight is what it costs the store to renew it, see lock.Weight. Only Keep asks.
+	Weight() int
 	// Interval is the time between two renewals. It never changes.
 	Interval() time.Duration
 	// Name is for logs.

@@ -181,7 +181,7 @@ type watch struct {
 	touched chan struct{}
 
 	mu     sync.Mutex // guards the fields below
-	to     audience
+	to     watchers
 	looked bool    // once, so that what happens from now on is noticed
 	asked  []asked // to be answered then
 	news   lock.Teller[news]

@@ -50,7 +50,7 @@ const (
 func NewServer(key string, h http.Handler, log *zap.Logger) *http.Server {
 	log = log.Named("web").With(zap.String(observe.KeyEndpoint, key))
 	errorLog, _ := zap.NewStdLogAt(log, zap.WarnLevel) // Warn is a level it knows
-	errorLog.SetOutput(&seldom{log: log})
+	errorLog.SetOutput(&httpErrors{log: log})
 	s := &http.Server{
 		Handler: guard(key, h), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 		ErrorLog: errorLog, Protocols: new(http.Protocols),
@@ -80,15 +80,15 @@ func TLS(of *tls.Config) *tls.Config {
 	return of
 }
 
-// seldom writes what net/http has to say, which anybody can cause.
-type seldom struct {
-	observe.Seldom
+// httpErrors writes what net/http has to say, which anybody can cause.
+type httpErrors struct {
+	observe.LogLimiter
 	log *zap.Logger
 }
 
 // Write implements io.Writer.
-func (s *seldom) Write(line []byte) (int, error) {
-	s.Warn(s.log, "a request was not served", zap.String(observe.KeyCause, strings.TrimSpace(string(line))))
+func (e *httpErrors) Write(line []byte) (int, error) {
+	e.Warn(e.log, "a request was not served", zap.String(observe.KeyCause, strings.TrimSpace(string(line))))
 	return len(line), nil
 }
 

@@ -40,8 +40,8 @@ const (
 	// since.
 	Data = "lockd:data"
 
-	// vouched begins the key that vouches for a server's data, see package vouch.
-	vouched = "lockd:vouched"
+	// runKey begins the run key of a server's data, see package dataloss.
+	runKey = "lockd:vouched"
 
 	// declarationPrefix begins the key that says how the replicas of lockd use the server.
 	declarationPrefix = "lockd:config:"
@@ -147,8 +147,8 @@ func OfName(channel string) bool {
 		strings.HasPrefix(channel, permitPrefix) || strings.HasPrefix(channel, newsPrefix)
 }
 
-// Voucher is the key that vouches for the data whose id is in a key.
-func Voucher(data string) string { return vouched + strings.TrimPrefix(data, Data) }
+// RunKey is the run key of the data whose id is in a key.
+func RunKey(data string) string { return runKey + strings.TrimPrefix(data, Data) }
 
 // Keys are those of the scripts for N as a lock of a kind.
 func Keys(kind lock.Kind, n string) []string {

@@ -28,7 +28,7 @@ const (
 
 // fairQueue is jobs that wait, those of each tenant in their order. The package comment has its rule.
 type fairQueue struct {
-	weight       func(tenant string) int // what a tenant's jobs cost is multiplied with
+	costFactor   func(tenant string) int // what a tenant's jobs cost is multiplied with
 	tenants      map[string]*tenant
 	light, heavy class
 	n            int // jobs
@@ -43,16 +43,16 @@ type fairQueue struct {
 
 // tenant is who shares a pipeline with others.
 type tenant struct {
-	name    string
-	weight  int
-	jobs    queue[Job]
-	load    int       // what its jobs cost that wait or are under way
-	heavyAt time.Time // its load was last more than a light one's
-	asked   time.Time
-	taken   int64  // jobs
-	class   *class // in which it has its turns
-	had     int64  // what it has had there, or others had before it came
-	place   int    // there, while it has jobs that wait
+	name       string
+	costFactor int
+	jobs       queue[Job]
+	load       int       // what its jobs cost that wait or are under way
+	heavyAt    time.Time // its load was last more than a light one's
+	asked      time.Time
+	taken      int64  // jobs
+	class      *class // in which it has its turns
+	had        int64  // what it has had there, or others had before it came
+	place      int    // there, while it has jobs that wait
 }
 
 // batch is what is sent at once.
@@ -70,9 +70,9 @@ type batch struct {
 func (q *fairQueue) tenant(name string, now time.Time) *tenant {
 	t := q.tenants[name]
 	if t == nil {
-		t = &tenant{name: name, weight: 1}
-		if q.weight != nil {
-			t.weight = q.weight(name)
+		t = &tenant{name: name, costFactor: 1}
+		if q.costFactor != nil {
+			t.costFactor = q.costFactor(name)
 		}
 		q.tenants[name] = t
 	}
@@ -90,7 +90,7 @@ func (q *fairQueue) put(j Job, now time.Time) {
 }
 
 // price is what a job counts for beside those of others.
-func (t *tenant) price(j *Job) int { return j.Cost * t.weight }
+func (t *tenant) price(j *Job) int { return j.Cost * t.costFactor }
 
 func (t *tenant) light(now time.Time) bool {
 	return t.load <= lightLoad && now.Sub(t.heavyAt) >= linger

@@ -161,9 +161,9 @@ func TestWhoComesBackHasNoMoreThanOthers(t *testing.T) {
 
 // Jobs that lockd itself has much to do for are few at a time beside those of others, and as many as there is room for
 // if there are none.
-func TestJobsWithAWeightAreFewBesideOthers(t *testing.T) {
+func TestJobsWithACostFactorAreFewBesideOthers(t *testing.T) {
 	p := idle()
-	p.queue.weight = func(from string) int {
+	p.queue.costFactor = func(from string) int {
 		if from == "dear" {
 			return 8
 		}
@@ -172,10 +172,10 @@ func TestJobsWithAWeightAreFewBesideOthers(t *testing.T) {
 	p.put(t, "dear", 64, 1)
 	p.put(t, "x", 200, 1)
 	if got := byTenant(p.take()); got["dear"] > (pacedCost+turnCost)/8 {
-		t.Errorf("a batch has %v, want at most %d of who has a weight", got, (pacedCost+turnCost)/8)
+		t.Errorf("a batch has %v, want at most %d of who has a cost factor", got, (pacedCost+turnCost)/8)
 	}
 	p = idle()
-	p.queue.weight = func(string) int { return 8 }
+	p.queue.costFactor = func(string) int { return 8 }
 	p.put(t, "dear", 64, 1)
 	if b := p.take(); len(b.jobs) != 64 {
 		t.Errorf("a batch has %d jobs of who is alone, want 64", len(b.jobs))
@@ -274,7 +274,7 @@ func TestAllIsInOrderAfterEachStep(t *testing.T) {
 	for range 20 {
 		seed := rand.Uint64()
 		x := &random{Rand: rand.New(rand.NewPCG(seed, seed)), p: idle()} //nolint:gosec // it should be repeatable
-		x.p.queue.weight = func(name string) int { return 1 + len(name) }
+		x.p.queue.costFactor = func(name string) int { return 1 + len(name) }
 		if x.IntN(4) == 0 {
 			x.p.Most = 1 + x.IntN(4)
 		}

@@ -52,10 +52,10 @@ type Pipeline struct {
 
 // Config says how a Pipeline works.
 type Config struct {
-	Timeout time.Duration    // of a batch, and of the wait before it
-	Most    int              // commands in a batch, which costs Redis twice as many singles at most
-	Fair    bool             // whether tenants share; else all jobs are of one
-	Weight  func(string) int // by how much more a tenant's jobs cost beside those of others; nil if they do not
+	Timeout    time.Duration    // of a batch, and of the wait before it
+	Most       int              // commands in a batch, which costs Redis twice as many singles at most
+	Fair       bool             // whether tenants share; else all jobs are of one
+	CostFactor func(string) int // by how much more a tenant's jobs cost beside those of others; nil if they do not
 	// whether ASKING stands before each command: what it is for is on its way to this node of a cluster
 	Asking bool
 	Gather func([]Job) []Packet // of singles; nil if there are none
@@ -117,7 +117,7 @@ func New(d Dialer, c Config) *Pipeline {
 
 func newPipeline(d Dialer, c Config) *Pipeline {
 	return &Pipeline{
-		Config: c, dialer: d, queue: fairQueue{weight: c.Weight, tenants: make(map[string]*tenant)},
+		Config: c, dialer: d, queue: fairQueue{costFactor: c.CostFactor, tenants: make(map[string]*tenant)},
 		wake: make(chan struct{}, 1), closing: make(chan struct{}), leading: make(chan struct{}, 1),
 	}
 }

@@ -22,7 +22,7 @@ const Chunk = 100
 func ByCost(rs []lock.Renewal, indexes []int) (chunks [][]int) {
 	from, cost := 0, 0
 	for at, i := range indexes {
-		one := lock.Upkeep(rs[i].Kind, rs[i].Permits)
+		one := lock.Weight(rs[i].Kind, rs[i].Permits)
 		if at > from && cost+one > Chunk {
 			chunks = append(chunks, indexes[from:at])
 			from, cost = at, 0

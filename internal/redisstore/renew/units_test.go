@@ -27,7 +27,7 @@ func TestRenewalsAreCutByCost(t *testing.T) {
 				t.Fatalf("got hold %d, want %d", i, next)
 			}
 			next++
-			cost += lock.Upkeep(rs[i].Kind, rs[i].Permits)
+			cost += lock.Weight(rs[i].Kind, rs[i].Permits)
 		}
 		if cost > Chunk && len(chunk) > 1 {
 			t.Errorf("a chunk of %d holds costs %d, want at most %d", len(chunk), cost, Chunk)

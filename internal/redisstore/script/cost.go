@@ -17,9 +17,9 @@ const (
 	unaryCost = 16
 )
 
-// Weight is by how much more the calls of a tenant cost than what they cost Redis. Many calls without a session that
-// are answered together keep lockd from serving anybody else, the longer the fewer processors it has.
-func Weight(tenant string) int {
+// CostFactor is by how much more the calls of a tenant cost than what they cost Redis. Many calls without a session
+// that are answered together keep lockd from serving anybody else, the longer the fewer processors it has.
+func CostFactor(tenant string) int {
 	if !strings.HasPrefix(tenant, lock.UnarySuffix) {
 		return 1
 	}

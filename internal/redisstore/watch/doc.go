@@ -14,5 +14,5 @@
 // # How it works
 //
 // listen.go turns messages on channels into notices. watch.go makes one stream of notices of all channels of a name.
-// scout.go looks at watched names over a connection of its own, for which Redis tells of changes.
+// tracker.go looks at watched names over a connection of its own, for which Redis tells of changes.
 package watch

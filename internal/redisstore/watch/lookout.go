@@ -11,14 +11,14 @@ type Lookout struct {
 	*script.Caller
 
 	hub        *hub.Hub
-	scout      *scout
+	tracker    *tracker
 	forcedMark string // what messages of forced releases in our database begin with
 }
 
 // New makes a Lookout, with a connection of its own to look with.
 func New(cl *script.Caller, h *hub.Hub, d pipe.Dialer, forcedMark string) *Lookout {
-	return &Lookout{Caller: cl, hub: h, scout: newScout(cl, h, d), forcedMark: forcedMark}
+	return &Lookout{Caller: cl, hub: h, tracker: newTracker(cl, h, d), forcedMark: forcedMark}
 }
 
 // Close ends what looks. The hub is not closed.
-func (l *Lookout) Close() { l.scout.close() }
+func (l *Lookout) Close() { l.tracker.close() }

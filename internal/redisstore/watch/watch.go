@@ -19,7 +19,7 @@ func (l *Lookout) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	channels := []string{layout.Channel(n), layout.RWChannel(n), layout.PermitChannel(n), layout.NewsChannel(n)}
 	w := &watcher{hub: l.hub, channels: channels, notify: notify}
 	stops := make([]func(), 0, len(channels)+1)
-	stops = append(stops, l.scout.follow(n, w))
+	stops = append(stops, l.tracker.follow(n, w))
 	for i, channel := range channels {
 		stops = append(stops, l.hub.Listen(channel, func(h hub.Heard) { w.hear(i, h) }))
 	}

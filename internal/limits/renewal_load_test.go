@@ -21,7 +21,7 @@ func TestWhoIsRefusedTakesNothingMeanwhile(t *testing.T) {
 				case <-over:
 					return
 				default:
-					if use.Take(UseBurden, 11) == nil {
+					if use.Take(UseRenewalLoad, 11) == nil {
 						t.Error("more was granted than there is")
 						return
 					}
@@ -32,11 +32,11 @@ func TestWhoIsRefusedTakesNothingMeanwhile(t *testing.T) {
 	refused := 0
 	const tries = 200_000
 	for range tries {
-		if use.Take(UseBurden, 1) != nil {
+		if use.Take(UseRenewalLoad, 1) != nil {
 			refused++
 			continue
 		}
-		use.Give(UseBurden, 1)
+		use.Give(UseRenewalLoad, 1)
 	}
 	close(over)
 	all.Wait()
@@ -57,19 +57,19 @@ func TestAQuotaOfLocksHoldsInPlaceOfThatOfAnAddress(t *testing.T) {
 	use := ts.Use("client a")
 	for i := range 50 {
 		harness.Must(t, use.Take(UseLocks, 1))
-		if err := use.Take(UseBurden, 1); err != nil {
+		if err := use.Take(UseRenewalLoad, 1); err != nil {
 			t.Fatalf("lock %d: %v", i, err)
 		}
 	}
 }
 
-// Burdens at the edges.
+// Renewal loads at the edges.
 func TestWhatALockOfAShortSessionCountsAs(t *testing.T) {
 	for ttl, want := range map[time.Duration]int{
-		0: int(burdenTTL), time.Millisecond: 10_000, time.Second: 10, 9999 * time.Millisecond: 2, burdenTTL: 1, time.Hour: 1,
-		burdenTTL + 1: 1, 5 * time.Second: 2, 5*time.Second - 1: 3,
+		0: int(renewalLoadTTL), time.Millisecond: 10_000, time.Second: 10, 9999 * time.Millisecond: 2, renewalLoadTTL: 1,
+		renewalLoadTTL + 1: 1, time.Hour: 1, 5 * time.Second: 2, 5*time.Second - 1: 3,
 	} {
-		if got := Burden(ttl); got != want {
+		if got := RenewalLoad(ttl); got != want {
 			t.Errorf("%v: got %d, want %d", ttl, got, want)
 		}
 	}
@@ -97,9 +97,9 @@ func BenchmarkUse(b *testing.B) {
 				for pb.Next() {
 					_ = use.Take(UseLocks, 1) // Wait
 					_ = use.Take(UseWaiting, 1)
-					_ = use.Take(UseBurden, 1)
-					use.Give(UseWaiting, 1) // Take
-					use.Give(UseBurden, 1)  // Dismiss
+					_ = use.Take(UseRenewalLoad, 1)
+					use.Give(UseWaiting, 1)     // Take
+					use.Give(UseRenewalLoad, 1) // Dismiss
 					use.Give(UseLocks, 1)
 				}
 			})

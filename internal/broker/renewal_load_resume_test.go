@@ -66,8 +66,8 @@ func (b *bringer) comesBack(w *world, ttl time.Duration) *bringer {
 	return b
 }
 
-// burdens is how much an address is counted to have.
-func (w *world) burdens(of lock.Tenant) int {
+// renewalLoad is how much an address is counted to have.
+func (w *world) renewalLoad(of lock.Tenant) int {
 	for _, u := range w.b.Tenants().Usages(of) {
 		if u.Subject == "locks_per_address" {
 			return u.Used
@@ -80,7 +80,7 @@ func (w *world) checkBrought() {
 	w.t.Helper()
 	synctest.Wait()
 	// A replica may take over from another one, so what comes may be twice as much.
-	if n := w.burdens("10.0.0.1"); n > 2*bringBound {
+	if n := w.renewalLoad("10.0.0.1"); n > 2*bringBound {
 		w.t.Errorf("an address that may have %d has %d", bringBound, n)
 	}
 }

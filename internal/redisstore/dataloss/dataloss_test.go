@@ -1,4 +1,4 @@
-package vouch
+package dataloss
 
 import (
 	"context"
@@ -19,9 +19,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// observer is a Voucher with a connection.
+// observer is a Detector with a connection.
 type observer struct {
-	*Voucher
+	*Detector
 	t *testing.T
 	c *redis.Client
 }
@@ -45,20 +45,20 @@ func (o *observer) mark() { o.t.Helper(); o.do(o.c.Set(o.t.Context(), "v", Mark,
 func (o *observer) check() { o.t.Helper(); o.do(o.Check(o.t.Context(), o.via)) }
 
 // is checks what is known.
-func (o *observer) is(what string, fresh, marked bool) {
+func (o *observer) is(what string, forgot, marked bool) {
 	o.t.Helper()
-	since, got := o.Fresh()
-	if got != fresh || o.Marked() != marked {
-		o.t.Errorf("%s: fresh %t, marked %t; want %t, %t", what, got, o.Marked(), fresh, marked)
+	since, got := o.DataLoss()
+	if got != forgot || o.Marked() != marked {
+		o.t.Errorf("%s: forgot %t, marked %t; want %t, %t", what, got, o.Marked(), forgot, marked)
 	}
-	if fresh && (since.After(time.Now().Add(time.Second)) || time.Since(since) > time.Minute) {
+	if forgot && (since.After(time.Now().Add(time.Second)) || time.Since(since) > time.Minute) {
 		o.t.Errorf("%s: since %v", what, time.Since(since))
 	}
 }
 
 var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
-func TestANewServerIsVouchedForWhenItIsFound(t *testing.T) {
+func TestANewServerLacksNothingOnceThatIsConfirmed(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	a, b := watch(t, srv), watch(t, srv)
@@ -68,22 +68,22 @@ func TestANewServerIsVouchedForWhenItIsFound(t *testing.T) {
 	a.is("met", true, true)
 	a.check()
 	a.is("it may turn out to be new", true, true)
-	a.do(a.Found(t.Context(), a.via))
-	a.is("found", false, false)
+	a.do(a.ConfirmNew(t.Context(), a.via))
+	a.is("confirmed", false, false)
 	b.meet()
 	b.is("to another replica", false, false)
 	srv.Restart()
-	b.do(b.Found(t.Context(), b.via)) // too late: it vouches for the run that was met
+	b.do(b.ConfirmNew(t.Context(), b.via)) // too late: it is of the run that was met
 	b.meet()
 	b.is("restarted empty", true, false)
 }
 
-func TestAServerThatMayHaveForgottenIsFresh(t *testing.T) {
+func TestAServerThatMayHaveForgottenSaysSo(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		args  []string
-		do    func(t *testing.T, srv *redistest.Server)
-		fresh bool
+		args   []string
+		do     func(t *testing.T, srv *redistest.Server)
+		forgot bool
 	}{
 		"restarted with all writes on its disk": {
 			durable,
@@ -92,7 +92,7 @@ func TestAServerThatMayHaveForgottenIsFresh(t *testing.T) {
 		"restarted with some": {
 			[]string{"--appendonly", "yes", "--appendfsync", "everysec"},
 			func(t *testing.T, srv *redistest.Server) {
-				harness.Until(t, "the voucher is in the file", func() bool {
+				harness.Until(t, "the run key is in the file", func() bool {
 					info := srv.Client().Info(t.Context(), "persistence").Val()
 					return strings.Contains(info, "aof_buffer_length:0\r")
 				})
@@ -122,21 +122,21 @@ func TestAServerThatMayHaveForgottenIsFresh(t *testing.T) {
 			a := watch(t, srv)
 			a.mark()
 			a.meet()
-			a.do(a.Found(t.Context(), a.via))
-			a.is("found", false, false)
+			a.do(a.ConfirmNew(t.Context(), a.via))
+			a.is("confirmed", false, false)
 			row.do(t, srv)
 			a.meet()
-			a.is("met again", true, false) // nobody vouched for this run yet
+			a.is("met again", true, false) // there is no run key of this run yet
 			begun := time.Now()
 			a.check()
-			a.is("checked", row.fresh, false)
+			a.is("checked", row.forgot, false)
 			b := watch(t, srv)
 			b.meet()
 			asked := time.Since(begun) // an answer may be read so late
-			b.is("to another replica", row.fresh, false)
-			x, _ := a.Fresh()
-			y, _ := b.Fresh()
-			if d := x.Sub(y); row.fresh && d.Abs() > asked+100*time.Millisecond {
+			b.is("to another replica", row.forgot, false)
+			x, _ := a.DataLoss()
+			y, _ := b.DataLoss()
+			if d := x.Sub(y); row.forgot && d.Abs() > asked+100*time.Millisecond {
 				t.Errorf("replicas disagree by %v", d)
 			}
 		})
@@ -149,15 +149,15 @@ func TestAnEmptiedServerIsNoticed(t *testing.T) {
 	a, late := watch(t, srv), watch(t, srv)
 	a.mark()
 	a.meet()
-	a.do(a.Found(t.Context(), a.via))
+	a.do(a.ConfirmNew(t.Context(), a.via))
 	a.do(a.c.FlushAll(t.Context()).Err())
 	late.meet()
-	late.do(late.Found(t.Context(), late.via)) // by a replica that comes now
+	late.do(late.ConfirmNew(t.Context(), late.via)) // by a replica that comes now
 	late.is("to another replica", true, false)
 	a.check()
 	a.is("emptied", true, false)
 	if v := a.c.Get(t.Context(), "v").Val(); v == "" || v == Mark {
-		t.Errorf("the voucher is %q, want one that says since when", v)
+		t.Errorf("the run key is %q, want one that says since when", v)
 	}
 }
 
@@ -173,6 +173,6 @@ func TestAMarkThatIsNotUsedIsForgotten(t *testing.T) {
 	a.mu.Unlock()
 	a.check()
 	a.is("marked alone", true, false)
-	a.do(a.Found(t.Context(), a.via))
-	a.is("found too late", true, false)
+	a.do(a.ConfirmNew(t.Context(), a.via))
+	a.is("confirmed too late", true, false)
 }

@@ -25,18 +25,18 @@ import (
 // errNotSeen: the store was closed before it looked.
 var errNotSeen = fmt.Errorf("%w: %w", lock.ErrUnavailable, pipe.ErrClosed)
 
-// scout looks at watched names, and learns from Redis when one of them changes.
+// tracker looks at watched names, and learns from Redis when one of them changes.
 //
 // It has one connection of its own, for which Redis remembers what it read (CLIENT TRACKING). The next change of such a
 // key is told once, to the connection of the hub: this costs those who take locks nothing but the message. Where
 // there is no tracking, as behind some proxies, a Seen says so and who watches looks more often.
-type scout struct {
+type tracker struct {
 	*script.Caller
 
 	hub    *hub.Hub
 	dialer pipe.Dialer
 	made   atomic.Int64    // how many connections there were
-	ctx    context.Context // ends with the scout
+	ctx    context.Context // ends with the tracker
 	cancel context.CancelFunc
 
 	mu        sync.Mutex                       // guards the fields below
@@ -51,155 +51,155 @@ type follower struct {
 	what lock.What
 }
 
-func newScout(cl *script.Caller, h *hub.Hub, d pipe.Dialer) *scout {
-	sc := &scout{Caller: cl, hub: h, dialer: d, followers: make(map[string]map[follower]struct{})}
-	sc.ctx, sc.cancel = context.WithCancel(context.Background())
-	sc.dialer.Meet = func(context.Context, *redis.Client) error {
-		sc.made.Add(1)
-		sc.tellAll(lock.NoticeChanged) // what the last connection read is not tracked any more
+func newTracker(cl *script.Caller, h *hub.Hub, d pipe.Dialer) *tracker {
+	t := &tracker{Caller: cl, hub: h, dialer: d, followers: make(map[string]map[follower]struct{})}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	t.dialer.Meet = func(context.Context, *redis.Client) error {
+		t.made.Add(1)
+		t.tellAll(lock.NoticeChanged) // what the last connection read is not tracked any more
 		return nil
 	}
-	return sc
+	return t
 }
 
-func (sc *scout) close() {
-	sc.cancel()
-	sc.mu.Lock()
-	way := sc.way
-	sc.mu.Unlock()
+func (t *tracker) close() {
+	t.cancel()
+	t.mu.Lock()
+	way := t.way
+	t.mu.Unlock()
 	if way != nil {
 		way.Close()
 	}
 }
 
-// wayThere is how all looks go, in their order. It is nil when the scout is closed.
-func (sc *scout) wayThere() *pipe.Pipeline {
-	sc.mu.Lock()
-	defer sc.mu.Unlock()
-	if sc.way == nil && sc.ctx.Err() == nil {
-		sc.way = pipe.New(sc.dialer, pipe.Config{Timeout: sc.OpTimeout, Most: pipe.MaxBatch})
+// wayThere is how all looks go, in their order. It is nil when the tracker is closed.
+func (t *tracker) wayThere() *pipe.Pipeline {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.way == nil && t.ctx.Err() == nil {
+		t.way = pipe.New(t.dialer, pipe.Config{Timeout: t.OpTimeout, Most: pipe.MaxBatch})
 	}
-	return sc.way
+	return t.way
 }
 
 // follow has a watcher of N told when something about it changes. Each grant of lockd has a fence of its own; keys of
 // holds are also touched by each renewal.
-func (sc *scout) follow(n string, w *watcher) (stop func()) {
+func (t *tracker) follow(n string, w *watcher) (stop func()) {
 	renewed, granted := follower{w, lock.NoticeTouched}, follower{w, lock.NoticeChanged}
 	keys := map[string]follower{n: renewed, layout.PermitsOut(n): renewed, layout.Token(n): granted}
-	sc.mu.Lock()
-	defer sc.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for key, f := range keys {
-		if sc.followers[key] == nil {
-			sc.followers[key] = make(map[follower]struct{})
+		if t.followers[key] == nil {
+			t.followers[key] = make(map[follower]struct{})
 		}
-		sc.followers[key][f] = struct{}{}
+		t.followers[key][f] = struct{}{}
 	}
-	if sc.stop == nil {
-		sc.stop = sc.hub.Listen(hub.Invalid, sc.invalid)
+	if t.stop == nil {
+		t.stop = t.hub.Listen(hub.Invalid, t.invalid)
 	}
 	return func() {
-		sc.mu.Lock()
-		defer sc.mu.Unlock()
+		t.mu.Lock()
+		defer t.mu.Unlock()
 		for key, f := range keys {
-			delete(sc.followers[key], f)
-			if len(sc.followers[key]) == 0 {
-				delete(sc.followers, key)
+			delete(t.followers[key], f)
+			if len(t.followers[key]) == 0 {
+				delete(t.followers, key)
 			}
 		}
-		if len(sc.followers) == 0 && sc.stop != nil {
-			sc.stop()
-			sc.stop = nil
+		if len(t.followers) == 0 && t.stop != nil {
+			t.stop()
+			t.stop = nil
 		}
 	}
 }
 
 // invalid passes on what Redis tells: which keys changed, or that all may have.
-func (sc *scout) invalid(h hub.Heard) {
+func (t *tracker) invalid(h hub.Heard) {
 	switch {
 	case h.Live:
-		sc.tellAll(lock.NoticeChanged)
+		t.tellAll(lock.NoticeChanged)
 	case h.Deaf:
 	case len(h.Keys) == 0:
-		sc.tellAll(lock.NoticeFlushed)
+		t.tellAll(lock.NoticeFlushed)
 	default:
-		sc.tell(h.Keys, 0)
+		t.tell(h.Keys, 0)
 	}
 }
 
 // tell tells those whom some keys concern what happened; 0: these changed.
-func (sc *scout) tell(keys []string, what lock.What) {
-	for _, f := range sc.following(keys...) {
+func (t *tracker) tell(keys []string, what lock.What) {
+	for _, f := range t.following(keys...) {
 		f.notify(lock.Notice{What: cmp.Or(what, f.what)})
 	}
 }
 
 // following are those whom a change of some keys concerns.
-func (sc *scout) following(keys ...string) (fs []follower) {
-	sc.mu.Lock()
-	defer sc.mu.Unlock()
+func (t *tracker) following(keys ...string) (fs []follower) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for _, key := range keys {
-		fs = slices.AppendSeq(fs, maps.Keys(sc.followers[key]))
+		fs = slices.AppendSeq(fs, maps.Keys(t.followers[key]))
 	}
 	return fs
 }
 
-func (sc *scout) tellAll(what lock.What) {
-	sc.mu.Lock()
-	keys := slices.Collect(maps.Keys(sc.followers))
-	sc.mu.Unlock()
-	sc.tell(keys, what)
+func (t *tracker) tellAll(what lock.What) {
+	t.mu.Lock()
+	keys := slices.Collect(maps.Keys(t.followers))
+	t.mu.Unlock()
+	t.tell(keys, what)
 }
 
 // See implements lock.Store.
 func (l *Lookout) See(ctx context.Context, name string) (lock.Seen, error) {
-	st, err := l.scout.see(ctx, l.Prefix+name)
+	st, err := l.tracker.see(ctx, l.Prefix+name)
 	if err != nil {
 		return lock.Seen{}, fmt.Errorf("look who holds %q: %w", name, err)
 	}
 	return st, nil
 }
 
-func (sc *scout) see(ctx context.Context, n string) (lock.Seen, error) {
+func (t *tracker) see(ctx context.Context, n string) (lock.Seen, error) {
 	if err := lock.Begin(ctx, lock.Exclusive); err != nil {
 		return lock.Seen{}, err
 	}
-	way := sc.wayThere()
+	way := t.wayThere()
 	if way == nil {
 		return lock.Seen{}, errNotSeen
 	}
 	var tracked atomic.Int64 // the number of the connection whose reads are tracked
 	// Each time: it may be another connection than the last time, or to be told on another one.
-	track := redis.NewCmd(ctx, "client", "tracking", "on", "redirect", strconv.FormatInt(sc.hub.ID(), 10))
+	track := redis.NewCmd(ctx, "client", "tracking", "on", "redirect", strconv.FormatInt(t.hub.ID(), 10))
 	err := way.Put(pipe.Job{Cmd: track, Queued: time.Now(), Done: func(err error) {
 		if err == nil {
-			tracked.Store(sc.made.Load())
+			tracked.Store(t.made.Load())
 		}
 	}})
 	if err != nil {
-		return lock.Seen{}, sc.Failed(err)
+		return lock.Seen{}, t.Failed(err)
 	}
-	look := sc.Scripts.Seen.With([]string{n, layout.Token(n), layout.PermitsOut(n)}, layout.HoldBase(n), lock.MaxSeen)
-	a, err := sc.Answered(look.Run(ctx, way))
+	look := t.Scripts.Seen.With([]string{n, layout.Token(n), layout.PermitsOut(n)}, layout.HoldBase(n), lock.MaxSeen)
+	a, err := t.Answered(look.Run(ctx, way))
 	if err != nil {
 		return lock.Seen{}, err
 	}
-	if err := sc.hearAll(ctx, n); err != nil {
+	if err := t.hearAll(ctx, n); err != nil {
 		return lock.Seen{}, err
 	}
 	st := seenOf(&a)
-	st.Tracked = tracked.Load() == sc.made.Load()
+	st.Tracked = tracked.Load() == t.made.Load()
 	return st, a.Err
 }
 
 // hearAll returns when those who watch N have heard all that Redis said before.
-func (sc *scout) hearAll(ctx context.Context, n string) error {
-	watchers := sc.following(n)
+func (t *tracker) hearAll(ctx context.Context, n string) error {
+	watchers := t.following(n)
 	if len(watchers) == 0 {
 		return nil
 	}
 	heard := make(chan struct{})
-	sc.hub.Passed(func() {
+	t.hub.Passed(func() {
 		for _, w := range watchers {
 			w.tellBare()
 		}
@@ -208,7 +208,7 @@ func (sc *scout) hearAll(ctx context.Context, n string) error {
 	select {
 	case <-heard:
 		return nil
-	case <-sc.ctx.Done():
+	case <-t.ctx.Done():
 		return errNotSeen
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", lock.ErrUnavailable, context.Cause(ctx))

@@ -74,10 +74,9 @@ func (s *Session) who() []zap.Field {
 	}
 }
 
-// TellLost tells that a lease of an owner was lost. That a fixed one ends by itself is nothing to log. The mutex of the
+// logLost logs that a lease of an owner was lost. That a fixed one ends by itself is nothing to log. The mutex of the
 // name is held: the log is written by a goroutine.
-func (s *Session) TellLost(lost Lost, owner lock.Owner, auto bool) {
-	s.Tell(lost)
+func (s *Session) logLost(lost Lost, owner lock.Owner, auto bool) {
 	if !auto && lost.Reason == lock.LostExpired {
 		return
 	}
@@ -93,8 +92,8 @@ func (s *Session) TellLost(lost Lost, owner lock.Owner, auto bool) {
 	s.of.goes(func() { s.of.log.Info("a lock was lost", fields...) })
 }
 
-// tellEnd logs that the session ended, and not by Goodbye, with these leases.
-func (s *Session) tellEnd(leases []Lease) {
+// logEnd logs that the session ended, and not by Goodbye, with these leases.
+func (s *Session) logEnd(leases []Lease) {
 	if s.cause == nil || len(leases) == 0 || errors.Is(s.cause, ErrSuperseded) {
 		return
 	}

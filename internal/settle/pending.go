@@ -16,14 +16,14 @@ import (
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
-// key is whose row it is. There is one row for each.
+// key is whose pending release it is. There is one for each.
 type key struct {
 	name  string
 	owner lock.Owner
 }
 
-// row is a release that has to be acknowledged. Whoever makes its call has it for himself until the answer.
-type row struct {
+// pendingRelease is a release that has to be acknowledged. Whoever makes its call has it for himself until the answer.
+type pendingRelease struct {
 	key
 	r       lock.Return
 	made    time.Time
@@ -35,7 +35,7 @@ type row struct {
 	unknown bool                       // the outcome of a call was
 	asking  int                        // acquisitions that put it off
 	tell    func(lock.Returned, error) // who waits for its first calls; nil for nobody
-	off     []*row                     // of the successor of its first call, that it put off
+	off     []*pendingRelease          // of the successor of its first call, that it put off
 	others  []lock.Fence               // that earlier ones named: the hold may have one of them instead
 	answer  func(lock.Returned, error) // is told what became of a call
 }
@@ -43,36 +43,36 @@ type row struct {
 // mostOthers bounds them, for an owner that is asked for again and again while the store is silent.
 const mostOthers = 15
 
-func (u *row) before(o *row) bool {
+func (u *pendingRelease) before(o *pendingRelease) bool {
 	return cmp.Or(u.at.Compare(o.at), cmp.Compare(u.number, o.number)) < 0
 }
 
-// rows are all there are. They take no goroutines: there may be very many. Nothing is called with mu.
-type rows struct {
-	n       atomic.Int64 // of all, so that nothing is locked while there are none
-	unused  sync.Pool    // of *row
-	dropped prometheus.Counter
-	seldom  observe.Seldom // a line about what is dropped
+// pendingReleases are all there are. They take no goroutines: there may be very many. Nothing is called with mu.
+type pendingReleases struct {
+	n        atomic.Int64 // of all, so that nothing is locked while there are none
+	unused   sync.Pool    // of *pendingRelease
+	dropped  prometheus.Counter
+	logLimit observe.LogLimiter // a line about what is dropped
 
 	mu       sync.Mutex // guards the fields below
-	all      map[key]*row
-	of       map[string]int      // how many a tenant has
-	due      *btree.BTreeG[*row] // those whose call is to be made, the first one in front
-	last     uint64              // number of a row
-	underWay int                 // calls of the loop
-	timer    *time.Timer         // wakes the loop when the first one is due
+	all      map[key]*pendingRelease
+	of       map[string]int                 // how many a tenant has
+	due      *btree.BTreeG[*pendingRelease] // those whose call is to be made, the first one in front
+	last     uint64                         // number of a pending release
+	underWay int                            // calls of the loop
+	timer    *time.Timer                    // wakes the loop when the first one is due
 	closed   bool
 }
 
-// newRow is a row for a release. The lease lasts so long.
-func (s *Store) newRow(r lock.Return, ttl time.Duration) *row {
-	u, now := s.unused.Get().(*row), time.Now() //nolint:forcetypeassert // nothing else is put there
-	*u = row{key: key{r.Name, r.Owner}, r: r, made: now, at: now, end: now.Add(ttl + keep), answer: u.answer}
+// newPending makes a release pending. The lease lasts so long.
+func (s *Store) newPending(r lock.Return, ttl time.Duration) *pendingRelease {
+	u, now := s.unused.Get().(*pendingRelease), time.Now() //nolint:forcetypeassert // nothing else is put there
+	*u = pendingRelease{key: key{r.Name, r.Owner}, r: r, made: now, at: now, end: now.Add(ttl + keep), answer: u.answer}
 	return u
 }
 
-// add has a row in place of an earlier one of its key, which it continues. Without room it is given up.
-func (s *Store) add(u *row) {
+// add has a pending release in place of an earlier one of its key, which it continues. Without room it is given up.
+func (s *Store) add(u *pendingRelease) {
 	s.mu.Lock()
 	kept := s.addLocked(u)
 	s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *Store) add(u *row) {
 	}
 }
 
-func (s *Store) addLocked(u *row) (kept bool) {
+func (s *Store) addLocked(u *pendingRelease) (kept bool) {
 	if s.closed {
 		return true // for nobody
 	}
@@ -101,9 +101,9 @@ func (s *Store) addLocked(u *row) (kept bool) {
 	return true
 }
 
-// continues has a row want what an earlier one wanted, too: no more is kept than either keeps, and a hold of the fence
-// that either names is ended.
-func (u *row) continues(old *row) {
+// continues has a pending release want what an earlier one wanted, too: no more is kept than either keeps, and a hold
+// of the fence that either names is ended.
+func (u *pendingRelease) continues(old *pendingRelease) {
 	if u.r.Fence == 0 || old.r.Fence == 0 { // which is any
 		u.r.Fence = 0
 	} else if old.r.Fence != u.r.Fence {
@@ -123,14 +123,14 @@ func (u *row) continues(old *row) {
 	}
 }
 
-// planLocked has the loop make the calls of a row if nobody else does.
-func (s *Store) planLocked(u *row) {
+// planLocked has the loop make the calls of a pending release if nobody else does.
+func (s *Store) planLocked(u *pendingRelease) {
 	if !u.calling && u.asking == 0 {
 		s.due.ReplaceOrInsert(u)
 	}
 }
 
-func (s *Store) removeLocked(u *row) {
+func (s *Store) removeLocked(u *pendingRelease) {
 	s.due.Delete(u)
 	delete(s.all, u.key)
 	tenant := u.r.Owner.For(u.r.Tenant)
@@ -140,25 +140,25 @@ func (s *Store) removeLocked(u *row) {
 	s.n.Store(int64(len(s.all)))
 }
 
-// drop tells that a row is given up.
-func (s *Store) drop(u *row) {
+// drop tells that a pending release is given up.
+func (s *Store) drop(u *pendingRelease) {
 	s.dropped.Inc()
-	s.seldom.Warn(s.log, "a release is given up; what it would have ended ends with its lease",
+	s.logLimit.Warn(s.log, "a release is given up; what it would have ended ends with its lease",
 		zap.String(observe.KeyName, u.name), zap.String(observe.KeyOwner, string(u.owner)))
 }
 
 // want has the loop release what may be there, from a time on.
 func (s *Store) want(r lock.Return, ttl, from time.Duration) {
-	u := s.newRow(r, ttl)
+	u := s.newPending(r, ttl)
 	u.at = u.at.Add(from)
 	s.add(u)
 	s.work()
 }
 
-// putOff puts off the rows of those who acquire, and returns them. The acquisition is made after it, and so it is
-// carried out behind any call of a row that is under way. An owner that repeats may be told elsewhere what it is
-// granted: it has no row from now on, whatever becomes of this acquisition.
-func (s *Store) putOff(cs []lock.Claim) (off []*row) {
+// putOff puts off the pending releases of those who acquire, and returns them. The acquisition is made after it, and so
+// it is carried out behind any call of a pending release that is under way. An owner that repeats may be told elsewhere
+// what it is granted: it has no pending release from now on, whatever becomes of this acquisition.
+func (s *Store) putOff(cs []lock.Claim) (off []*pendingRelease) {
 	if s.n.Load() == 0 {
 		return nil
 	}
@@ -179,8 +179,8 @@ func (s *Store) putOff(cs []lock.Claim) (off []*row) {
 	return off
 }
 
-// resume ends that: the rows are over, or go on. Those that others have taken the place of are not touched.
-func (s *Store) resume(off []*row, over bool) {
+// resume ends that: the pending releases are over, or go on. Those that others have taken the place of are not touched.
+func (s *Store) resume(off []*pendingRelease, over bool) {
 	if len(off) == 0 {
 		return
 	}
@@ -206,8 +206,8 @@ func (s *Store) work() {
 	}
 }
 
-// nextDue is a row that is due now, nil if there is none or too many calls are under way.
-func (s *Store) nextDue() *row {
+// nextDue is a pending release that is due now, nil if there is none or too many calls are under way.
+func (s *Store) nextDue() *pendingRelease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u, some := s.due.Min()
@@ -228,7 +228,7 @@ func (s *Store) nextDue() *row {
 	return u
 }
 
-// age is how many rows there are, and how old the oldest is.
+// age is how many pending releases there are, and how old the oldest is.
 func (s *Store) age(now time.Time) (n int, oldest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,8 +238,8 @@ func (s *Store) age(now time.Time) (n int, oldest time.Duration) {
 	return len(s.all), oldest
 }
 
-// Wait has all rows tried at once, and waits until there are none left or ctx ends. It is for the end: rows that are
-// kept back for their owners are no more.
+// Wait has all pending releases tried at once, and waits until there are none left or ctx ends. It is for the end:
+// those that are kept back for their owners are no more.
 func (s *Store) Wait(ctx context.Context) {
 	s.mu.Lock()
 	for _, u := range s.all {
@@ -255,7 +255,7 @@ func (s *Store) Wait(ctx context.Context) {
 	}
 }
 
-// Close ends all rows. What is left ends with its TTL.
+// Close ends all pending releases. What is left ends with its TTL.
 func (s *Store) Close() {
 	if n := s.n.Load(); n > 0 {
 		s.log.Warn("releases are not acknowledged; what they would have ended ends with its lease",

@@ -14,20 +14,20 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// burdened are sessions of addresses and of a client of the clients file, which do what comes to their mind at two
+// loaded are sessions of addresses and of a client of the clients file, which do what comes to their mind at two
 // replicas, of which each tenant is counted by what its locks cost to renew.
-type burdened struct {
+type loaded struct {
 	t        testing.TB
 	rng      *rand.Rand
 	who      *someone
 	replicas [2]*world
-	sessions []*burden
+	sessions []*loadedSession
 	ttls     map[string]time.Duration // of each session, now
 	refused  int                      // because of the bound
 }
 
-// burden is one of these sessions, as its client knows it.
-type burden struct {
+// loadedSession is one of these sessions, as its client knows it.
+type loadedSession struct {
 	*client
 	open  session.OpenRequest
 	at    int // the replica
@@ -37,17 +37,17 @@ type burden struct {
 	asked []uint64
 }
 
-const burdenBound = 40
+const loadBound = 40
 
-// What a tenant is counted to burden a replica with is what its sessions hold and ask for there, whatever they do and
-// however they end, and nothing in the end.
-func TestWhatTenantsBurdenAReplicaWithIsCounted(t *testing.T) {
+// The renewal load that a tenant is counted to have at a replica is what its sessions hold and ask for there, whatever
+// they do and however they end, and nothing in the end.
+func TestTheRenewalLoadOfTenantsIsCounted(t *testing.T) {
 	for _, seed := range seeds(1, 2, 3, 4, 5, 6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			cfg := testConfig()
-			cfg.Limits.LocksPerAddress = burdenBound
+			cfg.Limits.LocksPerAddress = loadBound
 			inWorldWith(t, cfg, func(w *world) {
-				b := &burdened{
+				b := &loaded{
 					t: w.t, rng: rand.New(rand.NewPCG(seed, 7)), who: &someone{name: "billing"},
 					replicas: [2]*world{w, w.replica()}, ttls: make(map[string]time.Duration),
 				}
@@ -57,7 +57,7 @@ func TestWhatTenantsBurdenAReplicaWithIsCounted(t *testing.T) {
 	}
 }
 
-func (b *burdened) run() {
+func (b *loaded) run() {
 	for range 1500 {
 		b.act()
 		if b.rng.IntN(2) == 0 {
@@ -91,12 +91,12 @@ func (b *burdened) run() {
 	}
 }
 
-func (b *burdened) tenants() []lock.Tenant {
+func (b *loaded) tenants() []lock.Tenant {
 	return []lock.Tenant{"10.0.0.1", "10.0.0.2", b.who.opening().Client.Tenant}
 }
 
 // opening is that of a session of one of the tenants.
-func (b *burdened) opening() session.OpenRequest {
+func (b *loaded) opening() session.OpenRequest {
 	open := session.OpenRequest{Client: session.Client{Tenant: b.tenants()[b.rng.IntN(2)]}}
 	if b.rng.IntN(3) == 0 {
 		open = b.who.opening()
@@ -106,13 +106,13 @@ func (b *burdened) opening() session.OpenRequest {
 	return open
 }
 
-func (b *burdened) ttl() time.Duration {
+func (b *loaded) ttl() time.Duration {
 	all := []time.Duration{time.Second, 1500 * time.Millisecond, 3 * time.Second, 10 * time.Second, time.Minute}
 	return all[b.rng.IntN(len(all))]
 }
 
 // check compares what is counted with what there is.
-func (b *burdened) check() {
+func (b *loaded) check() {
 	b.t.Helper()
 	for _, s := range b.sessions {
 		b.note(s)
@@ -121,12 +121,12 @@ func (b *burdened) check() {
 	for i, w := range b.replicas {
 		want, held := map[lock.Tenant]int{}, map[string]int{}
 		for _, l := range w.b.Leases("", "", 1000) {
-			weight := lock.Upkeep(l.Holder.Kind, l.Holder.Permits)
-			want[l.Holder.Client.Tenant] += weight * limits.Burden(b.ttls[l.Holder.Session])
+			weight := lock.Weight(l.Holder.Kind, l.Holder.Permits)
+			want[l.Holder.Client.Tenant] += weight * limits.RenewalLoad(b.ttls[l.Holder.Session])
 			held[l.Holder.Session] += weight
 		}
 		for _, s := range w.b.Sessions("", 1000) {
-			want[s.Client.Tenant] += (s.Weight - held[s.ID]) * limits.Burden(b.ttls[s.ID])
+			want[s.Client.Tenant] += (s.Weight - held[s.ID]) * limits.RenewalLoad(b.ttls[s.ID])
 		}
 		for _, tenant := range b.tenants() {
 			for _, used := range w.b.Tenants().Usages(tenant) {
@@ -142,7 +142,7 @@ func (b *burdened) check() {
 }
 
 // note takes what a session was told.
-func (b *burdened) note(s *burden) {
+func (b *loaded) note(s *loadedSession) {
 	for _, e := range s.events() {
 		switch e := e.(type) {
 		case session.Granted:
@@ -160,11 +160,11 @@ func (b *burdened) note(s *burden) {
 }
 
 // act does one thing.
-func (b *burdened) act() {
+func (b *loaded) act() {
 	if len(b.sessions) < 8 && b.rng.IntN(3) == 0 {
 		open, at := b.opening(), b.rng.IntN(2)
 		if s, err := b.replicas[at].b.Open(open); err == nil {
-			b.join(&burden{client: &client{Session: s, t: b.t}, open: open, at: at, epoch: 1})
+			b.join(&loadedSession{client: &client{Session: s, t: b.t}, open: open, at: at, epoch: 1})
 		}
 	}
 	w := b.replicas[b.rng.IntN(2)]
@@ -198,7 +198,7 @@ func (b *burdened) act() {
 }
 
 // ask has a session do one thing.
-func (b *burdened) ask(n int) {
+func (b *loaded) ask(n int) {
 	s := b.sessions[n]
 	b.note(s)
 	switch b.rng.IntN(40) {
@@ -242,7 +242,7 @@ func (b *burdened) ask(n int) {
 	}
 }
 
-func (b *burdened) join(s *burden) {
+func (b *loaded) join(s *loadedSession) {
 	if s.holds == nil {
 		s.holds = make(map[session.Hold]uint32)
 	}
@@ -252,13 +252,13 @@ func (b *burdened) join(s *burden) {
 	b.sessions = append(b.sessions, s)
 }
 
-func (b *burdened) leave(n int) {
+func (b *loaded) leave(n int) {
 	b.sessions[n].stop()
 	b.sessions = append(b.sessions[:n], b.sessions[n+1:]...)
 }
 
 // request asks for one name or for several, perhaps for one that is a lock of another kind.
-func (b *burdened) request() request.Acquire {
+func (b *loaded) request() request.Acquire {
 	req := request.Acquire{Name: name(b.rng.IntN(6)), Kind: lock.Exclusive}
 	switch b.rng.IntN(8) {
 	case 0:
@@ -296,7 +296,7 @@ func (b *burdened) request() request.Acquire {
 
 // comeBack has a session go on, here or at the other replica, perhaps with another TTL, with what it had and a hold
 // that it never had.
-func (b *burdened) comeBack(n int) {
+func (b *loaded) comeBack(n int) {
 	s := b.sessions[n]
 	b.leave(n)
 	if b.rng.IntN(4) == 0 {
@@ -328,7 +328,7 @@ func (b *burdened) comeBack(n int) {
 		b.ttls[s.ID()] = before
 		return
 	}
-	back := &burden{
+	back := &loadedSession{
 		client: &client{Session: got, t: b.t, lastID: s.lastID}, open: req.OpenRequest, at: at, epoch: s.epoch + 1,
 		holds: make(map[session.Hold]uint32),
 	}

@@ -103,7 +103,7 @@ func TestEndsAreMergedWhenTheyCannotBeTold(t *testing.T) {
 
 // Whoever ends a hold waits until all are noted who are to be told, so they are not gone over for each end.
 func TestVeryManyWhoWatchCostAnEndNothing(t *testing.T) {
-	var a audience
+	var a watchers
 	for range 10_000 {
 		a.add(&listener{})
 	}

@@ -1,0 +1,29 @@
+package redlock
+
+import (
+	"strings"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// idSize is the length of the id of one of Redisson's clients.
+const idSize = 36
+
+// commonOwner is an owner as all members have it. Redisson has a client for each member, and each has an id of its own;
+// the thread that holds is the same: "<id>:<thread>". So two programs may be taken for one, but not at one member.
+func commonOwner(o lock.Owner) lock.Owner {
+	id, thread, found := strings.Cut(string(o), ":")
+	if !found || len(id) != idSize || strings.Contains(thread, "#") || o.Repeats() {
+		return o
+	}
+	return lock.Owner(":" + thread)
+}
+
+// commonHoldID is the ID of a hold as all members have it. Two readers with one common owner may be at one member.
+func commonHoldID(h lock.SeenHold) string {
+	kind, owner, _ := strings.Cut(h.ID, " ")
+	if !h.Foreign || h.Permit || kind == "read" {
+		return h.ID
+	}
+	return kind + " " + string(commonOwner(lock.Owner(owner)))
+}
