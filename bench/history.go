@@ -9,9 +9,6 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// historyCommand is the argument that measures what it costs to remember events.
-const historyCommand = "history"
-
 // runHistory compares the same lockd with no events, with as many as it remembers by default, and once more with no
 // events: so far apart are those that do not differ. Two processes of one program may differ by 5 % for as long as they
 // live, so they are started anew several times.

@@ -18,9 +18,6 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// httpCommand is the argument that compares unary calls by HTTP/JSON with those by gRPC.
-const httpCommand = "http"
-
 func runHTTP(args []string) error {
 	flags := flag.NewFlagSet("bench http", flag.ExitOnError)
 	run := flags.Duration("run", 2*time.Second, "how long each is measured in a round")

@@ -17,9 +17,6 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// neighboursCommand is the argument that measures how much of its speed a client keeps beside a flood of others.
-const neighboursCommand = "neighbours"
-
 // neighbourCallers is how many requests the client has under way.
 const neighbourCallers = 8
 

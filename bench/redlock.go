@@ -11,10 +11,6 @@ import (
 	"time"
 )
 
-// redlockCommand is the argument that compares lockd on one master and on five with redsync on five, by the number of
-// callers.
-const redlockCommand = "redlock"
-
 // The peers of that comparison.
 const (
 	onOne         = "lockd, one master"

@@ -16,9 +16,6 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// replicasCommand is the argument that measures what several replicas of lockd do together.
-const replicasCommand = "replicas"
-
 // replicasPlan is how many clients there are, and for how long they are idle.
 type replicasPlan struct {
 	clients int

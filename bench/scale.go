@@ -13,9 +13,6 @@ import (
 	"time"
 )
 
-// scaleCommand is the argument that measures how lockd does with very many leases and sessions.
-const scaleCommand = "scale"
-
 // scalePlan is how many there are, and for how long they are held.
 type scalePlan struct {
 	leases, sessions int

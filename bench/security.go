@@ -16,9 +16,6 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// securityCommand is the argument that measures what identities, rights, quotas and the audit cost.
-const securityCommand = "security"
-
 // unaryCallers is how many make unary calls at a time.
 const unaryCallers = 64
 
