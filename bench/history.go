@@ -81,8 +81,7 @@ func printHistory(all map[int][]peerPairs) {
 		printPairs("Lock + unlock", callers, r)
 		for _, other := range r[1:] {
 			short.add(strconv.Itoa(callers), other.peer.name,
-				ratio(besides(other, r[0], func(r pairResult) float64 { return r.rate })),
-				ratio(besides(other, r[0], func(r pairResult) float64 { return float64(r.cpu.lockd) })), "at least 0.98")
+				ratio(besides(other, r[0], pairRate)), ratio(besides(other, r[0], lockdCPU)), "at least 0.98")
 		}
 	}
 	short.print()

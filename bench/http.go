@@ -66,11 +66,8 @@ func compareHTTP(ctx context.Context, e env, p plan, peers []peer) error {
 		printPairs("Acquire + release by unary calls", callers, results)
 		for _, r := range results[1:] {
 			short.add(strconv.Itoa(callers), r.peer.name,
-				ratio(besides(r, results[0], func(r pairResult) float64 { return r.rate })),
-				ratio(besides(r, results[0], func(r pairResult) float64 { return float64(r.cpu.lockd) })),
-				ratio(besides(r, results[0], func(r pairResult) float64 {
-					return float64(r.cpu.redis + r.cpu.lockd + r.cpu.client)
-				})))
+				ratio(besides(r, results[0], pairRate)), ratio(besides(r, results[0], lockdCPU)),
+				ratio(besides(r, results[0], allCPU)))
 		}
 	}
 	short.print()

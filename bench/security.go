@@ -110,11 +110,8 @@ func (s *secured) compare(ctx context.Context, e env, p plan) error {
 		printPairs("Lock + unlock over TLS", part.callers, results)
 		for _, r := range results[1:] {
 			short.add(strconv.Itoa(part.callers), r.peer.name,
-				ratio(besides(r, results[0], func(r pairResult) float64 { return r.rate })),
-				ratio(besides(r, results[0], func(r pairResult) float64 { return float64(r.cpu.lockd) })),
-				ratio(besides(r, results[0], func(r pairResult) float64 {
-					return float64(r.cpu.redis + r.cpu.lockd + r.cpu.client)
-				})),
+				ratio(besides(r, results[0], pairRate)), ratio(besides(r, results[0], lockdCPU)),
+				ratio(besides(r, results[0], allCPU)),
 				fmt.Sprintf("%.1f, %.1f", served(r), served(results[0])), "at least 0.9")
 		}
 	}
@@ -133,6 +130,11 @@ func besides(one, other peerPairs, of func(pairResult) float64) float64 {
 	}
 	return median(all)
 }
+
+// What is compared so.
+func pairRate(r pairResult) float64 { return r.rate }
+func lockdCPU(r pairResult) float64 { return float64(r.cpu.lockd) }
+func allCPU(r pairResult) float64   { return float64(r.cpu.redis + r.cpu.lockd + r.cpu.client) }
 
 // served is how often lockd allocates for a pair.
 func served(p peerPairs) float64 {
