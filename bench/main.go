@@ -102,9 +102,9 @@ func run(args []string) error {
 	if p.peers, err = regexp.Compile(*peers); err != nil {
 		return err
 	}
-	ctx, stop := bounded(*within)
-	defer stop()
-	return compare(ctx, p)
+	return withServers(*within, func(ctx context.Context, redis *process, program *program) error {
+		return compare(ctx, redis, program, p)
+	})
 }
 
 // bounded is a context that ends with a signal, or after some time.
@@ -114,18 +114,8 @@ func bounded(within time.Duration) (context.Context, func()) {
 	return ctx, func() { cancel(); stop() }
 }
 
-// compare starts what is needed, measures, and prints.
-func compare(ctx context.Context, p plan) error {
-	redis, err := startRedis(ctx)
-	if err != nil {
-		return err
-	}
-	defer redis.stop()
-	program, err := buildLockd(ctx)
-	if err != nil {
-		return err
-	}
-	defer program.remove()
+// compare starts lockd, measures, and prints.
+func compare(ctx context.Context, redis *process, program *program, p plan) error {
 	lockd, err := program.start(redis.addr, fmt.Sprintf("LOCKD_OPS_PPROF=%t", p.profiles != ""))
 	if err != nil {
 		return err
