@@ -11,6 +11,7 @@ import (
 	"runtime/pprof"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lockd-io/lockd/client"
@@ -119,6 +120,24 @@ type movers interface {
 	gone() (sessions, locks int)
 	// close releases nothing: the servers go.
 	close()
+}
+
+// openEach opens so many, some at a time. It returns one of the errors.
+func openEach(n int, open func(i int) error) error {
+	slots, errs := make(chan struct{}, 64), make(chan error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if err := open(i); err != nil {
+				errs <- err
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	return <-errs
 }
 
 // moveCrowd has one replica serve all clients, kills it, and measures how they come to the other one.
