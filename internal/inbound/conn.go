@@ -156,11 +156,10 @@ func (c *Conn) arrived(b []byte) error {
 // sleep ends early with an error if the connection is closed, or holds too much: what was read before comes
 // first, so that has to wait as well.
 func (c *Conn) sleep(d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
+	over := time.After(d)
 	for {
 		select {
-		case <-t.C:
+		case <-over:
 			return nil
 		case <-c.closed.Done():
 			return net.ErrClosed
