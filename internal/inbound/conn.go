@@ -141,7 +141,7 @@ func (c *Conn) arrived(b []byte) error {
 	if c.owed.Load() < int64(settleAt) {
 		return nil
 	}
-	wait := c.intake.pay(c.tenant, time.Duration(c.owed.Swap(0)))
+	wait := c.intake.Spend(c.tenant, time.Duration(c.owed.Swap(0)))
 	if wait == 0 {
 		return nil
 	}
@@ -280,7 +280,7 @@ func (c *Conn) Close() error {
 			c.dropLocked(s)
 		}
 		if work := c.owed.Swap(0); work > 0 {
-			c.intake.pay(c.tenant, time.Duration(work))
+			c.intake.Spend(c.tenant, time.Duration(work))
 		}
 	})
 	return c.Conn.Close()
