@@ -53,10 +53,9 @@ func measureHistory(ctx context.Context, e env, program *program, p plan, all ma
 			return err
 		}
 		defer lockd.stop()
-		peers = append(peers, peer{of.name, ours, 4, func(env, int) (locker, error) {
-			l, err := sessionsOf(1, func(int) (*client.Client, error) { return client.Dial(lockd.addr) })
-			return elsewhere{locker: l, lockd: []*process{lockd}}, err
-		}})
+		peers = append(peers, peer{of.name, ours, 4, at(lockd, func(int) (locker, error) {
+			return sessionsOf(1, func(int) (*client.Client, error) { return client.Dial(lockd.addr) })
+		})})
 	}
 	for _, callers := range historyCallers {
 		r, err := comparePairs(ctx, e, p, peers, callers)

@@ -41,18 +41,12 @@ func measureHTTP(ctx context.Context, redis *process, program *program, p plan) 
 		return err
 	}
 	defer lockd.stop()
-	on := func(open func(callers int) (locker, error)) func(env, int) (locker, error) {
-		return func(_ env, callers int) (locker, error) {
-			l, err := open(callers)
-			return elsewhere{locker: l, lockd: []*process{lockd}}, err
-		}
-	}
 	e := env{redis: redis}
 	printMachine(ctx, e)
 	return compareHTTP(ctx, e, p, []peer{
-		{"gRPC, 1 connection", ours, 4, on(func(int) (locker, error) { return callsOn(lockd.addr, 1) })},
-		{"gRPC, a connection each", ours, 4, on(func(n int) (locker, error) { return callsOn(lockd.addr, n) })},
-		{"HTTP, a connection each", ours, 4, on(func(n int) (locker, error) { return postsTo(web, n), nil })},
+		{"gRPC, 1 connection", ours, 4, at(lockd, func(int) (locker, error) { return callsOn(lockd.addr, 1) })},
+		{"gRPC, a connection each", ours, 4, at(lockd, func(n int) (locker, error) { return callsOn(lockd.addr, n) })},
+		{"HTTP, a connection each", ours, 4, at(lockd, func(n int) (locker, error) { return postsTo(web, n), nil })},
 	})
 }
 

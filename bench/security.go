@@ -145,10 +145,10 @@ func served(p peerPairs) float64 {
 func (s *secured) sessions(n int) []peer {
 	of := fmt.Sprintf("sessions: %d, ", n)
 	return []peer{
-		{of + "TLS alone", ours, 4, s.on(s.alone, func() (locker, error) {
+		{of + "TLS alone", ours, 4, at(s.alone, func(int) (locker, error) {
 			return sessionsOf(n, func(int) (*client.Client, error) { return s.dial(s.alone, false) })
 		})},
-		{of + "certificate", ours, 4, s.on(s.whole, func() (locker, error) {
+		{of + "certificate", ours, 4, at(s.whole, func(int) (locker, error) {
 			return sessionsOf(n, func(int) (*client.Client, error) { return s.dial(s.whole, true) })
 		})},
 	}
@@ -158,20 +158,12 @@ func (s *secured) dial(lockd *process, mutual bool) (*client.Client, error) {
 	return client.Dial(lockd.addr, client.WithName("bench"), client.WithTLS(s.tls(mutual)))
 }
 
-// on has what is opened measured with one of them.
-func (*secured) on(lockd *process, open func() (locker, error)) func(env, int) (locker, error) {
-	return func(env, int) (locker, error) {
-		l, err := open()
-		return elsewhere{locker: l, lockd: []*process{lockd}}, err
-	}
-}
-
 // errNotGranted is of a name that nobody else wants.
 var errNotGranted = errors.New("it was not granted")
 
 // calls are unary calls on one connection, with the token in a file if there is one.
 func (s *secured) calls(lockd *process, token string) func(env, int) (locker, error) {
-	return s.on(lockd, func() (locker, error) {
+	return at(lockd, func(int) (locker, error) {
 		secret := s.tls(false)
 		transport, err := secret.Credentials()
 		if err != nil {
