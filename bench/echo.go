@@ -79,7 +79,7 @@ func serveBare(sessions lockdv1.SessionServiceServer) error {
 // echoCommand is the argument with which this program is the echo server.
 const echoCommand = "echo"
 
-// startBare runs this program once more, as a server that writes its address to stdout.
+// startBare runs this program once more, and waits for the line that it begins with: a server its address.
 func startBare(args ...string) (*process, error) {
 	bin, err := os.Executable()
 	if err != nil {
@@ -93,12 +93,12 @@ func startBare(args ...string) (*process, error) {
 	}
 	p, err := launch(cmd, func() {})
 	if err != nil {
-		return nil, fmt.Errorf("start the server %q: %w", args, err)
+		return nil, fmt.Errorf("start %q: %w", args, err)
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		p.kill()
-		return nil, fmt.Errorf("the server %q told no address: %w", args, err)
+		return nil, fmt.Errorf("%q did not begin: %w", args, err)
 	}
 	p.addr = strings.TrimSpace(line)
 	return p, nil

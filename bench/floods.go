@@ -73,6 +73,15 @@ func side(n int, f func(i int) error) error {
 	return <-errs
 }
 
+// sideOn is side on one connection.
+func sideOn(addr string, n int, f func(conn *grpc.ClientConn, i int) error) error {
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()), fromElsewhere)
+	if err != nil {
+		return err
+	}
+	return side(n, func(i int) error { return f(conn, i) })
+}
+
 // pairsForEver locks and unlocks names that are made up anew each time.
 func pairsForEver(c *client.Client, name func() string) error {
 	for {
@@ -102,11 +111,7 @@ func floodOfPairs(addr string, sessions int) error {
 const visitLocks = 500
 
 func floodOfVisits(addr string) error {
-	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()), fromElsewhere)
-	if err != nil {
-		return err
-	}
-	return side(4, func(s int) error {
+	return sideOn(addr, 4, func(conn *grpc.ClientConn, s int) error {
 		for {
 			if err := visit(conn, s); err != nil {
 				fmt.Fprintln(os.Stderr, err) // it may be refused for a while
@@ -189,13 +194,8 @@ func floodOfWatches(addr string) error {
 }
 
 func floodOfUnary(addr string) error {
-	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()), fromElsewhere)
-	if err != nil {
-		return err
-	}
-	locks, ctx := lockdv1.NewLockServiceClient(conn), context.Background()
-	return side(500, func(i int) error {
-		name := fmt.Sprint("unary:", i)
+	return sideOn(addr, 500, func(conn *grpc.ClientConn, i int) error {
+		locks, ctx, name := lockdv1.NewLockServiceClient(conn), context.Background(), fmt.Sprint("unary:", i)
 		for {
 			got, err := locks.Acquire(ctx, &lockdv1.AcquireRequest{
 				Name: name, Kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE, Lease: durationpb.New(leaseTTL), ClientName: "flood",

@@ -9,9 +9,6 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// historyCommand is the argument that measures what it costs to remember events.
-const historyCommand = "history"
-
 // runHistory compares the same lockd with no events, with as many as it remembers by default, and once more with no
 // events: so far apart are those that do not differ. Two processes of one program may differ by 5 % for as long as they
 // live, so they are started anew several times.
@@ -56,10 +53,9 @@ func measureHistory(ctx context.Context, e env, program *program, p plan, all ma
 			return err
 		}
 		defer lockd.stop()
-		peers = append(peers, peer{of.name, ours, 4, func(env, int) (locker, error) {
-			l, err := sessionsOf(1, func(int) (*client.Client, error) { return client.Dial(lockd.addr) })
-			return elsewhere{locker: l, lockd: []*process{lockd}}, err
-		}})
+		peers = append(peers, peer{of.name, ours, 4, at(lockd, func(int) (locker, error) {
+			return sessionsOf(1, func(int) (*client.Client, error) { return client.Dial(lockd.addr) })
+		})})
 	}
 	for _, callers := range historyCallers {
 		r, err := comparePairs(ctx, e, p, peers, callers)
@@ -84,8 +80,7 @@ func printHistory(all map[int][]peerPairs) {
 		printPairs("Lock + unlock", callers, r)
 		for _, other := range r[1:] {
 			short.add(strconv.Itoa(callers), other.peer.name,
-				ratio(besides(other, r[0], func(r pairResult) float64 { return r.rate })),
-				ratio(besides(other, r[0], func(r pairResult) float64 { return float64(r.cpu.lockd) })), "at least 0.98")
+				ratio(besides(other, r[0], pairRate)), ratio(besides(other, r[0], lockdCPU)), "at least 0.98")
 		}
 	}
 	short.print()

@@ -18,9 +18,6 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// httpCommand is the argument that compares unary calls by HTTP/JSON with those by gRPC.
-const httpCommand = "http"
-
 func runHTTP(args []string) error {
 	flags := flag.NewFlagSet("bench http", flag.ExitOnError)
 	run := flags.Duration("run", 2*time.Second, "how long each is measured in a round")
@@ -44,18 +41,12 @@ func measureHTTP(ctx context.Context, redis *process, program *program, p plan) 
 		return err
 	}
 	defer lockd.stop()
-	on := func(open func(callers int) (locker, error)) func(env, int) (locker, error) {
-		return func(_ env, callers int) (locker, error) {
-			l, err := open(callers)
-			return elsewhere{locker: l, lockd: []*process{lockd}}, err
-		}
-	}
 	e := env{redis: redis}
 	printMachine(ctx, e)
 	return compareHTTP(ctx, e, p, []peer{
-		{"gRPC, 1 connection", ours, 4, on(func(int) (locker, error) { return callsOn(lockd.addr, 1) })},
-		{"gRPC, a connection each", ours, 4, on(func(n int) (locker, error) { return callsOn(lockd.addr, n) })},
-		{"HTTP, a connection each", ours, 4, on(func(n int) (locker, error) { return postsTo(web, n), nil })},
+		{"gRPC, 1 connection", ours, 4, at(lockd, func(int) (locker, error) { return callsOn(lockd.addr, 1) })},
+		{"gRPC, a connection each", ours, 4, at(lockd, func(n int) (locker, error) { return callsOn(lockd.addr, n) })},
+		{"HTTP, a connection each", ours, 4, at(lockd, func(n int) (locker, error) { return postsTo(web, n), nil })},
 	})
 }
 
@@ -69,11 +60,8 @@ func compareHTTP(ctx context.Context, e env, p plan, peers []peer) error {
 		printPairs("Acquire + release by unary calls", callers, results)
 		for _, r := range results[1:] {
 			short.add(strconv.Itoa(callers), r.peer.name,
-				ratio(besides(r, results[0], func(r pairResult) float64 { return r.rate })),
-				ratio(besides(r, results[0], func(r pairResult) float64 { return float64(r.cpu.lockd) })),
-				ratio(besides(r, results[0], func(r pairResult) float64 {
-					return float64(r.cpu.redis + r.cpu.lockd + r.cpu.client)
-				})))
+				ratio(besides(r, results[0], pairRate)), ratio(besides(r, results[0], lockdCPU)),
+				ratio(besides(r, results[0], allCPU)))
 		}
 	}
 	short.print()

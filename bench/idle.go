@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
@@ -34,11 +33,7 @@ func floodOfQueues(addr string) error {
 
 // floodOfRequests has sessions send requests, 64 in a message, without waiting for answers.
 func floodOfRequests(addr string, sessions int, next func(id uint64) *lockdv1.SessionRequest) error {
-	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()), fromElsewhere)
-	if err != nil {
-		return err
-	}
-	return side(sessions, func(int) error {
+	return sideOn(addr, sessions, func(conn *grpc.ClientConn, _ int) error {
 		for {
 			talk(conn, next)
 		}
@@ -88,11 +83,7 @@ func floodOfStrangers(addr string) error {
 
 // floodOfOpens opens sessions that end at once, if they begin at all.
 func floodOfOpens(addr string, streams int, open func() *lockdv1.Open) error {
-	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()), fromElsewhere)
-	if err != nil {
-		return err
-	}
-	return side(streams, func(int) error {
+	return sideOn(addr, streams, func(conn *grpc.ClientConn, _ int) error {
 		for {
 			stream, err := lockdv1.NewSessionServiceClient(conn).Session(context.Background())
 			if err != nil {

@@ -159,25 +159,16 @@ func (l *lean) resume() (err error) {
 func (m *leanMovers) open(ctx context.Context, addrs []string, n int) error {
 	m.addrs, m.moved, m.clients = addrs, make(chan time.Time, n), make([]*lean, n)
 	ctx, m.stop = context.WithCancel(ctx)
-	slots, errs := make(chan struct{}, 64), make(chan error, n)
-	var opening sync.WaitGroup
-	for i := range n {
-		slots <- struct{}{}
-		opening.Go(func() {
-			defer func() { <-slots }()
-			l := &lean{crowd: m, name: fmt.Sprint("mover:", i)}
-			m.clients[i] = l
-			if err := l.begin(); err != nil {
-				errs <- err
-				return
-			}
-			m.wg.Go(l.live)
-		})
-	}
-	opening.Wait()
-	m.wg.Go(func() { m.beat(ctx) })
-	close(errs)
-	return <-errs
+	defer m.wg.Go(func() { m.beat(ctx) })
+	return openEach(n, func(i int) error {
+		l := &lean{crowd: m, name: fmt.Sprint("mover:", i)}
+		m.clients[i] = l
+		if err := l.begin(); err != nil {
+			return err
+		}
+		m.wg.Go(l.live)
+		return nil
+	})
 }
 
 // beat sends the heartbeats of all, spread over their interval.

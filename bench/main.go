@@ -61,28 +61,26 @@ func main() {
 	}
 }
 
+// others are the arguments with which something else is done than to compare.
+var others = map[string]func(args []string) error{
+	"scale":      runScale,      // very many leases and sessions
+	"replicas":   runReplicas,   // what several replicas of lockd do together
+	"redlock":    runRedLock,    // lockd on one master and on five beside redsync on five, by the number of callers
+	"neighbours": runNeighbours, // how much of its speed a client keeps beside a flood of others
+	"history":    runHistory,    // what it costs to remember events
+	"security":   runSecurity,   // what identities, rights, quotas and the audit cost
+	"http":       runHTTP,       // unary calls by HTTP/JSON beside those by gRPC
+	// With these it is a process that a comparison needs.
+	echoCommand:  func([]string) error { return serveBare(echo{}) },
+	relayCommand: serveRelay,
+	floodCommand: runFlood,
+}
+
 func run(args []string) error {
-	switch {
-	case slices.Equal(args, []string{echoCommand}):
-		return serveBare(echo{})
-	case len(args) == 3 && args[0] == relayCommand:
-		return serveRelay(args[1], args[2])
-	case len(args) > 0 && args[0] == scaleCommand:
-		return runScale(args[1:])
-	case len(args) > 0 && args[0] == replicasCommand:
-		return runReplicas(args[1:])
-	case len(args) > 0 && args[0] == redlockCommand:
-		return runRedLock(args[1:])
-	case len(args) > 0 && args[0] == neighboursCommand:
-		return runNeighbours(args[1:])
-	case len(args) > 0 && args[0] == historyCommand:
-		return runHistory(args[1:])
-	case len(args) > 0 && args[0] == securityCommand:
-		return runSecurity(args[1:])
-	case len(args) > 0 && args[0] == httpCommand:
-		return runHTTP(args[1:])
-	case len(args) > 0 && args[0] == floodCommand:
-		return runFlood(args[1:])
+	if len(args) > 0 {
+		if do, ok := others[args[0]]; ok {
+			return do(args[1:])
+		}
 	}
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	isQuick := flags.Bool("quick", false, "a smoke test: the numbers mean little")
@@ -104,9 +102,9 @@ func run(args []string) error {
 	if p.peers, err = regexp.Compile(*peers); err != nil {
 		return err
 	}
-	ctx, stop := bounded(*within)
-	defer stop()
-	return compare(ctx, p)
+	return withServers(*within, func(ctx context.Context, redis *process, program *program) error {
+		return compare(ctx, redis, program, p)
+	})
 }
 
 // bounded is a context that ends with a signal, or after some time.
@@ -116,18 +114,8 @@ func bounded(within time.Duration) (context.Context, func()) {
 	return ctx, func() { cancel(); stop() }
 }
 
-// compare starts what is needed, measures, and prints.
-func compare(ctx context.Context, p plan) error {
-	redis, err := startRedis(ctx)
-	if err != nil {
-		return err
-	}
-	defer redis.stop()
-	program, err := buildLockd(ctx)
-	if err != nil {
-		return err
-	}
-	defer program.remove()
+// compare starts lockd, measures, and prints.
+func compare(ctx context.Context, redis *process, program *program, p plan) error {
 	lockd, err := program.start(redis.addr, fmt.Sprintf("LOCKD_OPS_PPROF=%t", p.profiles != ""))
 	if err != nil {
 		return err

@@ -25,26 +25,15 @@ type sdkMovers struct {
 func (m *sdkMovers) open(ctx context.Context, addrs []string, n int) error {
 	m.moved = make(chan time.Time, n)
 	m.locks, m.all = make([]*client.Lock, n), make([]*client.Client, n)
-	slots := make(chan struct{}, 64)
-	errs := make(chan error, n)
-	var wg sync.WaitGroup
-	for i := range n {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			c, err := client.Dial(strings.Join(addrs, ","), client.WithName("mover"), client.WithOnStatus(m.heard))
-			if err == nil {
-				m.all[i] = c
-				m.locks[i], err = c.Lock(ctx, fmt.Sprint("mover:", i))
-			}
-			if err != nil {
-				errs <- err
-			}
-		})
-	}
-	wg.Wait()
-	close(errs)
-	return <-errs
+	return openEach(n, func(i int) error {
+		c, err := client.Dial(strings.Join(addrs, ","), client.WithName("mover"), client.WithOnStatus(m.heard))
+		if err != nil {
+			return err
+		}
+		m.all[i] = c
+		m.locks[i], err = c.Lock(ctx, fmt.Sprint("mover:", i))
+		return err
+	})
 }
 
 func (m *sdkMovers) heard(s client.Status) {

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"flag"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,9 +13,6 @@ import (
 
 	"github.com/lockd-io/lockd/client"
 )
-
-// neighboursCommand is the argument that measures how much of its speed a client keeps beside a flood of others.
-const neighboursCommand = "neighbours"
 
 // neighbourCallers is how many requests the client has under way.
 const neighbourCallers = 8
@@ -38,39 +32,34 @@ func runNeighbours(args []string) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := bounded(*within)
-	defer stop()
-	program, err := buildLockd(ctx)
-	if err != nil {
-		return err
-	}
-	defer program.remove()
-	out := newTable("flood", "keeps", "alone, pairs/s", "beside, pairs/s", "cores: lockd", "Redis", "flood", "lost")
-	for _, f := range floods {
-		if !wanted.MatchString(f.name) {
-			continue
-		}
-		var all []neighbour
-		for range *rounds {
-			n, err := flooded(ctx, program, f.name, *run, *profiles)
-			if err != nil {
-				return fmt.Errorf("%s: %w", f.name, err)
+	return withLockd(*within, func(ctx context.Context, program *program) error {
+		out := newTable("flood", "keeps", "alone, pairs/s", "beside, pairs/s", "cores: lockd", "Redis", "flood", "lost")
+		for _, f := range floods {
+			if !wanted.MatchString(f.name) {
+				continue
 			}
-			all = append(all, n)
+			var all []neighbour
+			for range *rounds {
+				n, err := flooded(ctx, program, f.name, *run, *profiles)
+				if err != nil {
+					return fmt.Errorf("%s: %w", f.name, err)
+				}
+				all = append(all, n)
+			}
+			of := func(value func(neighbour) float64) float64 { return medianOf(all, value) }
+			out.add(f.name,
+				ratio(of(func(n neighbour) float64 { return n.flooded / n.alone })),
+				whole(of(func(n neighbour) float64 { return n.alone })),
+				whole(of(func(n neighbour) float64 { return n.flooded })),
+				ratio(of(func(n neighbour) float64 { return n.lockd })),
+				ratio(of(func(n neighbour) float64 { return n.redis })),
+				ratio(of(func(n neighbour) float64 { return n.flood })),
+				whole(of(func(n neighbour) float64 { return n.lost })))
 		}
-		of := func(value func(neighbour) float64) float64 { return medianOf(all, value) }
-		out.add(f.name,
-			ratio(of(func(n neighbour) float64 { return n.flooded / n.alone })),
-			whole(of(func(n neighbour) float64 { return n.alone })),
-			whole(of(func(n neighbour) float64 { return n.flooded })),
-			ratio(of(func(n neighbour) float64 { return n.lockd })),
-			ratio(of(func(n neighbour) float64 { return n.redis })),
-			ratio(of(func(n neighbour) float64 { return n.flood })),
-			whole(of(func(n neighbour) float64 { return n.lost })))
-	}
-	fmt.Printf("\nA client with %d requests at a time beside a flood\n\n", neighbourCallers)
-	out.print()
-	return nil
+		fmt.Printf("\nA client with %d requests at a time beside a flood\n\n", neighbourCallers)
+		out.print()
+		return nil
+	})
 }
 
 // neighbour is how fast a client is, in pairs a second, and how many processors the others are busy with beside it.
@@ -107,7 +96,7 @@ func flooded(ctx context.Context, lockd *program, flood string, run time.Duratio
 	if err != nil {
 		return n, err
 	}
-	others, err := startFlood(flood, server.addr)
+	others, err := startBare(floodCommand, flood, server.addr)
 	if err != nil {
 		return n, err
 	}
@@ -126,25 +115,6 @@ func flooded(ctx context.Context, lockd *program, flood string, run time.Duratio
 	n.lost = m.sum(metrics{}, "lockd_lost_total") - m[`lockd_lost_total{reason="session_ended"}`] // the flood's own
 	n.alone = (before + after) / 2
 	return n, err
-}
-
-// startFlood runs this program once more, as a flood, and waits until it begins.
-func startFlood(flood, addr string) (*process, error) {
-	cmd := exec.Command("/proc/self/exe", floodCommand, flood, addr)
-	cmd.Stderr = os.Stderr
-	said, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	others, err := launch(cmd, func() {})
-	if err != nil {
-		return nil, err
-	}
-	if _, err := bufio.NewReader(said).ReadString('\n'); err != nil {
-		others.kill()
-		return nil, fmt.Errorf("it did not begin: %w", err)
-	}
-	return others, nil
 }
 
 // measureFlooded is the speed of the client beside a flood, and who uses how much CPU time meanwhile.

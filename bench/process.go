@@ -147,21 +147,28 @@ func (p *program) start(redisAddr string, settings ...string) (*process, error) 
 	return p.launch([]string{"--redis", redisAddr}, settings...)
 }
 
-// withServers does something with a Redis of its own and a lockd that is built for it, within a time.
-func withServers(within time.Duration, do func(context.Context, *process, *program) error) error {
+// withLockd does something with a lockd that is built for it, within a time.
+func withLockd(within time.Duration, do func(context.Context, *program) error) error {
 	ctx, stop := bounded(within)
 	defer stop()
-	redis, err := startRedis(ctx)
-	if err != nil {
-		return err
-	}
-	defer redis.kill()
 	lockd, err := buildLockd(ctx)
 	if err != nil {
 		return err
 	}
 	defer lockd.remove()
-	return do(ctx, redis, lockd)
+	return do(ctx, lockd)
+}
+
+// withServers does something with a Redis of its own, too.
+func withServers(within time.Duration, do func(context.Context, *process, *program) error) error {
+	return withLockd(within, func(ctx context.Context, lockd *program) error {
+		redis, err := startRedis(ctx)
+		if err != nil {
+			return err
+		}
+		defer redis.kill()
+		return do(ctx, redis, lockd)
+	})
 }
 
 // launch is start for any topology, which the flags say.

@@ -11,10 +11,6 @@ import (
 	"time"
 )
 
-// redlockCommand is the argument that compares lockd on one master and on five with redsync on five, by the number of
-// callers.
-const redlockCommand = "redlock"
-
 // The peers of that comparison.
 const (
 	onOne         = "lockd, one master"
@@ -53,18 +49,13 @@ func runRedLock(args []string) error {
 	if p.peers, err = regexp.Compile(*only); err != nil {
 		return err
 	}
-	ctx, stop := bounded(*within)
-	defer stop()
-	return compareMasters(ctx, p, callers)
+	return withLockd(*within, func(ctx context.Context, program *program) error {
+		return compareMasters(ctx, program, p, callers)
+	})
 }
 
 // compareMasters starts what is needed, measures, and prints.
-func compareMasters(ctx context.Context, p plan, callers []int) error {
-	program, err := buildLockd(ctx)
-	if err != nil {
-		return err
-	}
-	defer program.remove()
+func compareMasters(ctx context.Context, program *program, p plan, callers []int) error {
 	t := &topologies{}
 	defer t.stop()
 	masters, err := t.startMasters(ctx, 6)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -59,8 +60,11 @@ func (r relay) ask(ctx context.Context, m *lockdv1.SessionRequest, owner string)
 // the lockd that it learns the scripts from.
 const relayCommand = "relay"
 
-func serveRelay(redisAddr, lockdAddr string) error {
-	e := env{redis: &process{addr: redisAddr}, lockd: []*process{{addr: lockdAddr}}}
+func serveRelay(args []string) error {
+	if len(args) != 2 {
+		return errors.New("want the addresses of Redis and of lockd")
+	}
+	e := env{redis: &process{addr: args[0]}, lockd: []*process{{addr: args[1]}}}
 	s, err := learnScripts(context.Background(), e)
 	if err != nil {
 		return err

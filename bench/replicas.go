@@ -11,13 +11,11 @@ import (
 	"runtime/pprof"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lockd-io/lockd/client"
 )
-
-// replicasCommand is the argument that measures what several replicas of lockd do together.
-const replicasCommand = "replicas"
 
 // replicasPlan is how many clients there are, and for how long they are idle.
 type replicasPlan struct {
@@ -46,23 +44,18 @@ func runReplicas(args []string) error {
 	if p.of, err = regexp.Compile(*of); err != nil {
 		return err
 	}
-	ctx, stop := bounded(*within)
-	defer stop()
-	program, err := buildLockd(ctx)
-	if err != nil {
-		return err
-	}
-	defer program.remove()
-	if p.clients > 0 {
-		if err := moveCrowds(ctx, program, p); err != nil {
-			return err
+	return withLockd(*within, func(ctx context.Context, program *program) error {
+		if p.clients > 0 {
+			if err := moveCrowds(ctx, program, p); err != nil {
+				return err
+			}
 		}
-	}
-	if p.run > 0 {
-		return onReplicas(ctx, program, p.masters, hotReplicas,
-			func(ctx context.Context, e env) error { return shareName(ctx, e, p.run) })
-	}
-	return nil
+		if p.run > 0 {
+			return onReplicas(ctx, program, p.masters, hotReplicas,
+				func(ctx context.Context, e env) error { return shareName(ctx, e, p.run) })
+		}
+		return nil
+	})
 }
 
 // moveCrowds has crowds of different clients move, each with servers of its own.
@@ -83,9 +76,9 @@ func moveCrowds(ctx context.Context, lockd *program, p replicasPlan) error {
 	return nil
 }
 
-// onReplicas starts masters and some replicas for one part.
+// onReplicas starts masters and some replicas for one part. Nothing is released at its end: the servers go.
 func onReplicas(ctx context.Context, lockd *program, masters, replicas int,
-	part func(context.Context, env) error,
+	part func(context.Context, env) error, settings ...string,
 ) error {
 	var t topologies
 	defer t.stop()
@@ -98,9 +91,10 @@ func onReplicas(ctx context.Context, lockd *program, masters, replicas int,
 	if masters > 1 {
 		where = []string{"--redlock", strings.Join(addrsOf(servers), ",")}
 	}
+	settings = append(settings, "LOCKD_LIMITS_SESSIONS_PER_ADDRESS=0", "LOCKD_LIMITS_LOCKS_PER_ADDRESS=0",
+		"LOCKD_REDLOCK_QUARANTINE=0s")
 	for range replicas {
-		p, err := lockd.launch(where, "LOCKD_LIMITS_SESSIONS_PER_ADDRESS=0", "LOCKD_LIMITS_LOCKS_PER_ADDRESS=0",
-			"LOCKD_REDLOCK_QUARANTINE=0s")
+		p, err := lockd.launch(where, settings...)
 		if err != nil {
 			return err
 		}
@@ -126,6 +120,24 @@ type movers interface {
 	gone() (sessions, locks int)
 	// close releases nothing: the servers go.
 	close()
+}
+
+// openEach opens so many, some at a time. It returns one of the errors.
+func openEach(n int, open func(i int) error) error {
+	slots, errs := make(chan struct{}, 64), make(chan error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if err := open(i); err != nil {
+				errs <- err
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	return <-errs
 }
 
 // moveCrowd has one replica serve all clients, kills it, and measures how they come to the other one.

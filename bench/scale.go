@@ -13,9 +13,6 @@ import (
 	"time"
 )
 
-// scaleCommand is the argument that measures how lockd does with very many leases and sessions.
-const scaleCommand = "scale"
-
 // scalePlan is how many there are, and for how long they are held.
 type scalePlan struct {
 	leases, sessions int
@@ -31,45 +28,22 @@ func runScale(args []string) error {
 	within := flags.Duration("timeout", 40*time.Minute, "give up after this time")
 	_ = flags.Parse(args) // it exits
 	debug.SetGCPercent(400)
-	ctx, stop := bounded(*within)
-	defer stop()
-	program, err := buildLockd(ctx)
-	if err != nil {
-		return err
-	}
-	defer program.remove()
-	for _, part := range []struct {
-		n   int
-		run func(context.Context, env, scalePlan) error
-	}{{p.leases, scaleLeases}, {p.sessions, scaleSessions}} {
-		if part.n == 0 {
-			continue
+	return withLockd(*within, func(ctx context.Context, program *program) error {
+		for _, part := range []struct {
+			n   int
+			run func(context.Context, env, scalePlan) error
+		}{{p.leases, scaleLeases}, {p.sessions, scaleSessions}} {
+			if part.n == 0 {
+				continue
+			}
+			err := onReplicas(ctx, program, 1, 1, func(ctx context.Context, e env) error { return part.run(ctx, e, p) },
+				fmt.Sprintf("LOCKD_LIMITS_LOCKS_PER_SESSION=%d", max(10_000, share(p.leases))))
+			if err != nil {
+				return err
+			}
 		}
-		if err := onServers(ctx, program, p, part.run); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// onServers starts a Redis and a lockd of their own for one part. Nothing is released at its end: the servers go.
-func onServers(ctx context.Context, lockd *program, p scalePlan,
-	part func(context.Context, env, scalePlan) error,
-) error {
-	redis, err := startRedis(ctx)
-	if err != nil {
-		return err
-	}
-	defer redis.kill()
-	server, err := lockd.start(redis.addr, "LOCKD_LIMITS_SESSIONS_PER_ADDRESS=0", "LOCKD_LIMITS_LOCKS_PER_ADDRESS=0",
-		fmt.Sprintf("LOCKD_LIMITS_LOCKS_PER_SESSION=%d", max(10_000, share(p.leases))))
-	if err != nil {
-		return err
-	}
-	defer server.kill()
-	e := env{redis: redis, lockd: []*process{server}}
-	printMachine(ctx, e)
-	return part(ctx, e, p)
+		return nil
+	})
 }
 
 // sessionTTL is lockd's default session.ttl.

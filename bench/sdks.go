@@ -112,18 +112,8 @@ func printSDKs(callers int, results []peerPairs) {
 	t := newTable("peer", "pairs/s", "least-most", "p50", "p99", "CPU Redis", "CPU lockd", "CPU client", "/ library")
 	for _, w := range ways {
 		if r := of[w.name]; len(r.runs) > 0 {
-			t.add(append(pairCells(r), ratio(beside(r, of[w.beside])))...)
+			t.add(append(pairCells(r), ratio(besides(r, of[w.beside], pairRate)))...)
 		}
 	}
 	t.print()
-}
-
-// beside is how many times as fast a peer is as another one: the median of the ratios of each round, so that what else
-// the machine does counts little.
-func beside(r, other peerPairs) float64 {
-	var all []float64
-	for i := range min(len(r.runs), len(other.runs)) {
-		all = append(all, r.runs[i].rate/other.runs[i].rate)
-	}
-	return median(all)
 }

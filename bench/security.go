@@ -16,9 +16,6 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// securityCommand is the argument that measures what identities, rights, quotas and the audit cost.
-const securityCommand = "security"
-
 // unaryCallers is how many make unary calls at a time.
 const unaryCallers = 64
 
@@ -113,11 +110,8 @@ func (s *secured) compare(ctx context.Context, e env, p plan) error {
 		printPairs("Lock + unlock over TLS", part.callers, results)
 		for _, r := range results[1:] {
 			short.add(strconv.Itoa(part.callers), r.peer.name,
-				ratio(besides(r, results[0], func(r pairResult) float64 { return r.rate })),
-				ratio(besides(r, results[0], func(r pairResult) float64 { return float64(r.cpu.lockd) })),
-				ratio(besides(r, results[0], func(r pairResult) float64 {
-					return float64(r.cpu.redis + r.cpu.lockd + r.cpu.client)
-				})),
+				ratio(besides(r, results[0], pairRate)), ratio(besides(r, results[0], lockdCPU)),
+				ratio(besides(r, results[0], allCPU)),
 				fmt.Sprintf("%.1f, %.1f", served(r), served(results[0])), "at least 0.9")
 		}
 	}
@@ -137,6 +131,11 @@ func besides(one, other peerPairs, of func(pairResult) float64) float64 {
 	return median(all)
 }
 
+// What is compared so.
+func pairRate(r pairResult) float64 { return r.rate }
+func lockdCPU(r pairResult) float64 { return float64(r.cpu.lockd) }
+func allCPU(r pairResult) float64   { return float64(r.cpu.redis + r.cpu.lockd + r.cpu.client) }
+
 // served is how often lockd allocates for a pair.
 func served(p peerPairs) float64 {
 	return medianOf(p.runs, func(r pairResult) float64 { return r.served })
@@ -146,10 +145,10 @@ func served(p peerPairs) float64 {
 func (s *secured) sessions(n int) []peer {
 	of := fmt.Sprintf("sessions: %d, ", n)
 	return []peer{
-		{of + "TLS alone", ours, 4, s.on(s.alone, func() (locker, error) {
+		{of + "TLS alone", ours, 4, at(s.alone, func(int) (locker, error) {
 			return sessionsOf(n, func(int) (*client.Client, error) { return s.dial(s.alone, false) })
 		})},
-		{of + "certificate", ours, 4, s.on(s.whole, func() (locker, error) {
+		{of + "certificate", ours, 4, at(s.whole, func(int) (locker, error) {
 			return sessionsOf(n, func(int) (*client.Client, error) { return s.dial(s.whole, true) })
 		})},
 	}
@@ -159,20 +158,12 @@ func (s *secured) dial(lockd *process, mutual bool) (*client.Client, error) {
 	return client.Dial(lockd.addr, client.WithName("bench"), client.WithTLS(s.tls(mutual)))
 }
 
-// on has what is opened measured with one of them.
-func (*secured) on(lockd *process, open func() (locker, error)) func(env, int) (locker, error) {
-	return func(env, int) (locker, error) {
-		l, err := open()
-		return elsewhere{locker: l, lockd: []*process{lockd}}, err
-	}
-}
-
 // errNotGranted is of a name that nobody else wants.
 var errNotGranted = errors.New("it was not granted")
 
 // calls are unary calls on one connection, with the token in a file if there is one.
 func (s *secured) calls(lockd *process, token string) func(env, int) (locker, error) {
-	return s.on(lockd, func() (locker, error) {
+	return at(lockd, func(int) (locker, error) {
 		secret := s.tls(false)
 		transport, err := secret.Credentials()
 		if err != nil {

@@ -153,6 +153,14 @@ type elsewhere struct {
 	lockd, masters []*process
 }
 
+// at has what is opened measured with a lockd that is not that of the environment.
+func at(lockd *process, open func(callers int) (locker, error)) func(env, int) (locker, error) {
+	return func(_ env, callers int) (locker, error) {
+		l, err := open(callers)
+		return elsewhere{locker: l, lockd: []*process{lockd}}, err
+	}
+}
+
 func (l elsewhere) among(e env) env {
 	e.lockd, e.masters = l.lockd, l.masters
 	return e

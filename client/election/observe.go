@@ -119,12 +119,10 @@ func (o *observer) wait(ctx context.Context) bool {
 		pause = o.pause
 		o.pause = min(2*pause, maxPause)
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	select {
 	case end, open := <-o.ends:
 		o.heard(end, open)
-	case <-timer.C:
+	case <-time.After(pause):
 	case <-ctx.Done():
 	}
 	return ctx.Err() == nil

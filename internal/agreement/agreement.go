@@ -136,10 +136,8 @@ func (a *Agreement) keep(ctx context.Context, failed func(error)) {
 		if !a.agreed() {
 			pause = soon
 		}
-		select {
-		case <-ctx.Done():
+		if lock.Pause(ctx, pause); ctx.Err() != nil {
 			return
-		case <-time.After(pause):
 		}
 		if err := a.declare(ctx); errors.Is(err, ErrDiffers) && !a.agreed() {
 			failed(err)

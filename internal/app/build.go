@@ -152,12 +152,10 @@ func (a *App) drain(ctx context.Context) error {
 	a.api.NotServing()
 	n := a.broker.Drain(window)
 	a.log.Info("asked the sessions to move", zap.Int(observe.KeySessions, n), zap.Duration(observe.KeyWithin, window))
-	over := time.NewTimer(window)
-	defer over.Stop()
 	select {
 	case <-a.broker.Idle():
 		return nil
-	case <-over.C:
+	case <-time.After(window):
 	case <-ctx.Done():
 	}
 	a.log.Warn("not all sessions moved; ending them")

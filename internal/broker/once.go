@@ -97,9 +97,7 @@ func (w *waiter) awaitOnce(ctx context.Context) onceAnswer {
 	const leastLook = 10 * time.Millisecond
 	var expired <-chan time.Time // never
 	if w.who != nil && !w.who.Until().IsZero() {
-		timer := time.NewTimer(time.Until(w.who.Until()))
-		defer timer.Stop()
-		expired = timer.C
+		expired = time.After(time.Until(w.who.Until()))
 	}
 	for {
 		select {

@@ -74,14 +74,13 @@ func (c *Console) live(v *view) handler {
 		w.Header().Set("X-Accel-Buffering", "no")
 		p := &page{c: c, v: v, r: r, control: http.NewResponseController(w), w: w}
 		p.send("replica", []byte(c.cfg.Replica))
-		ends := time.NewTimer(streamTime)
-		defer ends.Stop()
+		ends := time.After(streamTime)
 		for p.look(a) {
 			select {
 			case <-time.After(c.open.tick()):
 			case <-r.Context().Done():
 				return
-			case <-ends.C:
+			case <-ends:
 				p.send("again", nil)
 				return
 			case <-c.closing.Done():

@@ -104,9 +104,7 @@ func (f *Finder) Leave() { f.peers.Leave() }
 // Run looks for deadlocks until ctx ends, while requests wait here whose actors are known, unless another replica does.
 func (f *Finder) Run(ctx context.Context) {
 	for {
-		select {
-		case <-time.After(period*4/5 + rand.N(period*2/5)): //nolint:gosec // not a secret
-		case <-ctx.Done():
+		if lock.Pause(ctx, period*4/5+rand.N(period*2/5)); ctx.Err() != nil { //nolint:gosec // not a secret
 			return
 		}
 		f.mu.Lock()

@@ -91,12 +91,10 @@ func (g *Gate) Enter(session string, requests int, patience time.Duration, over 
 		time.AfterFunc(admitEvery, g.admit)
 	}
 	g.mu.Unlock()
-	timer := time.NewTimer(patience * 4 / 3)
-	defer timer.Stop()
 	select {
 	case <-v.entered:
 		return
-	case <-timer.C:
+	case <-time.After(patience * 4 / 3):
 	case <-over:
 	}
 	g.mu.Lock()

@@ -94,12 +94,10 @@ func (h *sessionService) session(stream sessionStream) error {
 // await waits until the session is open. The first message has a bound. Then the store decides how long that takes,
 // which bounds itself.
 func (c *conn) await() error {
-	timer := time.NewTimer(c.cfg.OpenTimeout)
-	defer timer.Stop()
 	select {
 	case <-c.came:
 		return <-c.opened
-	case <-timer.C:
+	case <-time.After(c.cfg.OpenTimeout):
 		return fmt.Errorf("no message within %v: %w", c.cfg.OpenTimeout, session.ErrNotOpen)
 	}
 }
@@ -184,9 +182,7 @@ func (c *conn) broke(err error) {
 // settle waits for what the session made lockd do without the store.
 func (c *conn) settle() {
 	if wait := c.sess.Owes(); wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		until(c, timer.C)
+		until(c, time.After(wait))
 	}
 }
 

@@ -141,7 +141,7 @@ func (c *Conn) arrived(b []byte) error {
 	if c.owed.Load() < int64(settleAt) {
 		return nil
 	}
-	wait := c.intake.pay(c.tenant, time.Duration(c.owed.Swap(0)))
+	wait := c.intake.Spend(c.tenant, time.Duration(c.owed.Swap(0)))
 	if wait == 0 {
 		return nil
 	}
@@ -156,11 +156,10 @@ func (c *Conn) arrived(b []byte) error {
 // sleep ends early with an error if the connection is closed, or holds too much: what was read before comes
 // first, so that has to wait as well.
 func (c *Conn) sleep(d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
+	over := time.After(d)
 	for {
 		select {
-		case <-t.C:
+		case <-over:
 			return nil
 		case <-c.closed.Done():
 			return net.ErrClosed
@@ -281,7 +280,7 @@ func (c *Conn) Close() error {
 			c.dropLocked(s)
 		}
 		if work := c.owed.Swap(0); work > 0 {
-			c.intake.pay(c.tenant, time.Duration(work))
+			c.intake.Spend(c.tenant, time.Duration(work))
 		}
 	})
 	return c.Conn.Close()

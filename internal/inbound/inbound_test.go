@@ -49,16 +49,16 @@ func TestLittleWorkIsPaidForSoon(t *testing.T) {
 		const here = ""
 		flood := time.Duration(0)
 		for range 2000 {
-			flood = in.pay(here, 20*time.Millisecond)
+			flood = in.Spend(here, 20*time.Millisecond)
 		}
 		if flood < 5*time.Minute {
 			t.Errorf("one of those that cause much waits for %v", flood)
 		}
-		if wait := in.pay(here, settleAt); wait > 2*time.Second {
+		if wait := in.Spend(here, settleAt); wait > 2*time.Second {
 			t.Errorf("one that causes little waits for %v", wait)
 		}
 		time.Sleep(mostDebt)
-		if wait := in.pay(here, settleAt); wait > time.Duration(float64(2*settleAt)/Share) {
+		if wait := in.Spend(here, settleAt); wait > time.Duration(float64(2*settleAt)/Share) {
 			t.Errorf("after %v the address still waits for %v", mostDebt, wait)
 		}
 	})
@@ -70,7 +70,7 @@ func watched(t *testing.T, l Limits, test func(in *Intake, open func() *link)) {
 	synctest.Test(t, func(t *testing.T) {
 		core, _ := observer.New(zap.WarnLevel)
 		in := New(l, zap.NewNop(), prometheus.NewRegistry())
-		in.log = zap.New(core, zap.Hooks(func(zapcore.Entry) error { in.pay("", 0); return nil })) // mu is free
+		in.log = zap.New(core, zap.Hooks(func(zapcore.Entry) error { in.Spend("", 0); return nil })) // mu is free
 		test(in, func() *link {
 			client, server := net.Pipe()
 			k := &link{Conn: in.Watch(server), client: client, read: make(chan []byte, 10_000), err: make(chan error, 1)}

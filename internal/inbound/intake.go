@@ -116,16 +116,13 @@ func New(l Limits, log *zap.Logger, reg prometheus.Registerer) *Intake {
 	return in
 }
 
-// pay counts work of a tenant, and says for how long the connection that caused it is not to be read.
-func (in *Intake) pay(of lock.Tenant, work time.Duration) time.Duration {
+// Spend counts work of a tenant, and says for how long the connection that caused it is not to be read. After a call
+// that was refused connections are read later once they cause work themselves.
+func (in *Intake) Spend(of lock.Tenant, work time.Duration) time.Duration {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return rate.Wait(min(in.accounts.Of(of).work.Spend(rate, work), manyConnections*work))
 }
-
-// Spend counts work that a client caused with a call that is refused. Its connections are read later for that, once
-// they cause work themselves.
-func (in *Intake) Spend(of lock.Tenant, work time.Duration) { in.pay(of, work) }
 
 // countLocked has the scopes of a stream hold more or less for its message. It returns the connections with calls that
 // are to end for it.

@@ -129,10 +129,8 @@ func (ts *Tenants) Work(ctx context.Context, t lock.Tenant, price, patience time
 	if wait == 0 {
 		return nil
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(wait):
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("wait for its turn: %w", context.Cause(ctx))

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -200,10 +201,7 @@ func (p *Proxy) heard(l *link, answer []byte) time.Duration {
 
 // overtakenLocked says whether a script was answered on a later connection before something arrived late on this one.
 func (p *Proxy) overtakenLocked(l *link) bool {
-	for _, other := range p.cuts.answered {
-		if other.name == l.name && other.nth > l.nth && other.answeredAt.Before(l.late) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.cuts.answered, func(other *link) bool {
+		return other.name == l.name && other.nth > l.nth && other.answeredAt.Before(l.late)
+	})
 }

@@ -131,8 +131,7 @@ func (a *attempt) verdictLocked(last bool) (then func()) {
 		return a.winLocked(st, last)
 	}
 	last = last || st.no > 0 && (a.contendedLocked(st) || st.no > a.spare()) && !a.expectedLocked()
-	switch {
-	case !last && (st.yes+st.missing >= q || st.mayHold() >= q || !a.clearLocked(st)):
+	if !last && (st.yes+st.missing >= q || st.mayHold() >= q || !a.clearLocked(st)) {
 		return nil // those that are missing may make it clear
 	}
 	return a.loseLocked(st)

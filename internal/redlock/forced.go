@@ -3,6 +3,7 @@ package redlock
 import (
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -28,12 +29,7 @@ func (f *forced) saw(name string) { f.at(name).Store(int64(time.Since(f.began)) 
 
 // since says whether one of the names of some claims was freed at a time or later.
 func (f *forced) since(cs []lock.Claim, begun time.Time) bool {
-	for _, c := range cs {
-		if f.at(c.Name).Load() > int64(begun.Sub(f.began)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(cs, func(c lock.Claim) bool { return f.at(c.Name).Load() > int64(begun.Sub(f.began)) })
 }
 
 // errForced: who repeats it learns what is left.

@@ -244,11 +244,9 @@ func (a *auditor) close() {
 		return
 	}
 	a.once.Do(func() { close(a.stop) })
-	late := time.NewTimer(lastWait)
-	defer late.Stop()
 	select {
 	case <-a.ended:
-	case <-late.C:
+	case <-time.After(lastWait):
 		a.log.Error("the audit could not be written in time; its last lines are lost",
 			zap.Int(observe.KeyCount, len(a.queue)))
 	}

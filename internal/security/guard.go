@@ -171,14 +171,11 @@ func (g *Guard) Allowances() limits.Allowances {
 
 // run reads the file again and again.
 func (g *Guard) run() {
-	timer := time.NewTimer(poll)
-	defer timer.Stop()
-	for {
+	for pause := poll; ; pause = g.look() {
 		select {
 		case <-g.ctx.Done():
 			return
-		case <-timer.C:
-			timer.Reset(g.look())
+		case <-time.After(pause):
 		}
 	}
 }

@@ -195,18 +195,15 @@ func (s *issuer) ask(ctx context.Context) error {
 func (s *issuer) run() {
 	for {
 		pause := s.refresh()
-		timer := time.NewTimer(pause)
 		select {
 		case <-s.ended.Done():
-			timer.Stop()
 			return
-		case <-timer.C:
+		case <-time.After(pause):
 			s.mu.Lock()
 			s.busy = true
 			s.mu.Unlock()
 		case <-s.wake:
 		}
-		timer.Stop()
 	}
 }
 

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -88,10 +89,7 @@ func (s *Session) depart() {
 // withdraw ends what the session waits for and watches.
 func (s *Session) withdraw() {
 	s.mu.Lock()
-	var watched []string
-	for name := range s.watched {
-		watched = append(watched, name)
-	}
+	watched := slices.Collect(maps.Keys(s.watched))
 	s.mu.Unlock()
 	for _, name := range watched {
 		s.unwatch(name)

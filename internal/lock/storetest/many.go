@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -49,9 +50,9 @@ func manyRenewals(s *suite) {
 }
 
 // listAll reads all pages.
-func (s *suite) listAll(prefix string, size int) (names []string) {
+func (s *suite) listAll(prefix string, size int) []string {
 	s.Helper()
-	seen := map[string]lock.State{}
+	seen := map[string]bool{}
 	cursor := ""
 	for range 100_000 {
 		page, next, err := s.Store.List(s.Context(), prefix, cursor, size)
@@ -62,14 +63,10 @@ func (s *suite) listAll(prefix string, size int) (names []string) {
 			if !st.Held || (st.Owner == "") != (st.Kind == lock.Semaphore) || st.Holders == 0 || st.Fence == 0 {
 				s.Errorf("a listed name is not held: %+v", st)
 			}
-			seen[st.Name] = st
+			seen[st.Name] = true
 		}
 		if next == "" {
-			for name := range seen {
-				names = append(names, name)
-			}
-			slices.Sort(names)
-			return names
+			return slices.Sorted(maps.Keys(seen))
 		}
 		cursor = next
 	}
@@ -79,8 +76,7 @@ func (s *suite) listAll(prefix string, size int) (names []string) {
 
 func (s *suite) wantList(prefix string, size int, want []string) {
 	s.Helper()
-	want = slices.Clone(want)
-	slices.Sort(want)
+	want = slices.Sorted(slices.Values(want))
 	if got := s.listAll(prefix, size); !slices.Equal(got, want) {
 		s.Errorf("prefix %q: got %d names %.200q, want %d %.200q", prefix, len(got), got, len(want), want)
 	}

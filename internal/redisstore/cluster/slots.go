@@ -48,10 +48,8 @@ func (s *Store) keepSlots() {
 			s.log.Warn("nobody tells which node has which slots", zap.Error(err))
 		}
 		told = err != nil
-		select {
-		case <-s.ctx.Done():
+		if lock.Pause(s.ctx, refreshPause); s.ctx.Err() != nil {
 			return
-		case <-time.After(refreshPause):
 		}
 	}
 }
@@ -207,10 +205,7 @@ func (s *Store) dropLocked(used map[string]bool) {
 		s.listLocked()
 		s.log.Info("a node has no slots any more", zap.String(observe.KeyNode, addr))
 		s.wg.Go(func() {
-			select {
-			case <-s.ctx.Done():
-			case <-time.After(2 * s.within):
-			}
+			lock.Pause(s.ctx, 2*s.within)
 			_ = n.close() // nothing is known to use it
 		})
 	}

@@ -77,11 +77,8 @@ type tidings struct {
 	who    string
 }
 
-// What tidings say, besides the ends of holds.
-const (
-	tidingsNothing = "nothing"
-	tidingsTurn    = "turn"
-)
+// tidingsTurn is what tidings say besides the ends of holds, and nothing.
+const tidingsTurn = "turn"
 
 // endCauses are those that script/news.lua names.
 var endCauses = map[string]lock.EndCause{
