@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"errors"
+	"math"
 	"runtime"
 	"testing"
 	"time"
@@ -183,17 +184,21 @@ func TestManyHoldsAndWaitersCostOneRequestLittle(t *testing.T) {
 			}
 		}
 		c.events()
-		for what, do := range map[string]func(){
-			"a list":  func() { c.ListHolds(c.id(), session.Page{Size: 1}); one[session.HoldList](c) },
-			"a grant": func() { c.takeAs(asHolder(allOf(lock.Exclusive, names[:16]...))) },
-			"waiters": func() { _, _, _ = w.b.WaitersEverywhere(w.t.Context(), inspect.Filter{Prefix: "he"}, 1) },
+		for what, do := range map[string]func(round int){
+			"a list":  func(int) { c.ListHolds(c.id(), session.Page{Size: 1}); one[session.HoldList](c) },
+			"a grant": func(n int) { c.takeAs(asHolder(allOf(lock.Exclusive, names[16*n:16*(n+1)]...))) },
+			"waiters": func(int) { _, _, _ = w.b.WaitersEverywhere(w.t.Context(), inspect.Filter{Prefix: "he"}, 1) },
 		} {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			do()
-			runtime.ReadMemStats(&after)
-			if n := after.TotalAlloc - before.TotalAlloc; n > 100<<10 {
-				t.Errorf("%s allocates %d bytes", what, n)
+			least := uint64(math.MaxUint64) // what else allocates, such as a pool that was emptied, does not do so each time
+			for round := range 3 {
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				do(round)
+				runtime.ReadMemStats(&after)
+				least = min(least, after.TotalAlloc-before.TotalAlloc)
+			}
+			if least > 100<<10 {
+				t.Errorf("%s allocates %d bytes", what, least)
 			}
 		}
 		w.b.Tenants().Spend("attacker", time.Second) // what it has ahead, and more
