@@ -40,7 +40,7 @@ func TestRealTTLOfItsOwn(t *testing.T) {
 	atOnce, cancel := context.WithTimeout(t.Context(), 20*time.Second) // else it would be held for the minute
 	defer cancel()
 	_, err = other.Lock(atOnce, "ttl/long")
-	wantError(t, err)
+	harness.Must(t, err)
 	_, err = short.TryLock(t.Context(), "ttl/more")
 	wantError(t, err, client.ErrClosed)
 }

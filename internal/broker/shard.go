@@ -14,8 +14,8 @@ import (
 const shardCount = 512
 
 // shard has a part of the names, with all that is known here of them: their queues, those who wait, and their leases.
-// It is locked before those of sessions and Broker.mu. Two shards are locked in the order of their numbers, and only
-// for a request that asks for several names.
+// Its mutex is locked before those of sessions and Broker.mu. Two shards are locked in the order of their numbers, and
+// only for a request that asks for several names.
 type shard struct {
 	mu       sync.Mutex // guards the fields below, and all queues, waiters and leases of its names
 	queues   map[string]*queue

@@ -22,7 +22,7 @@ var plants = []struct {
 		{here + "verbs_test.go", "if err == nil && time.Now().Before(until) {", "if err == nil {"},
 	}},
 	{"no allowance for drift", storm100, []proctest.Plant{
-		{here + "config.go", "return ttl + lock.Drift(ttl)", "return ttl"},
+		{here + "config.go", "return ttl + lock.Drift(ttl)", "return ttl + 0*lock.Drift(ttl)"},
 	}},
 	{"a failed attempt skips members that did not tell", "TestScenarios/AFailedAttemptLeavesNothing", []proctest.Plant{
 		{here + "acquire.go", "	if v.err != nil && !isUnknown(v.err) {", "	if v.err != nil {"},

@@ -64,7 +64,7 @@ type pendingReleases struct {
 	closed   bool
 }
 
-// newPending makes a release pending. The lease lasts so long.
+// newPending is a release that add may make pending. The lease lasts so long.
 func (s *Store) newPending(r lock.Return, ttl time.Duration) *pendingRelease {
 	u, now := s.unused.Get().(*pendingRelease), time.Now() //nolint:forcetypeassert // nothing else is put there
 	*u = pendingRelease{key: key{r.Name, r.Owner}, r: r, made: now, at: now, end: now.Add(ttl + keep), answer: u.answer}

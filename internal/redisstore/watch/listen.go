@@ -77,7 +77,7 @@ type tidings struct {
 	who    string
 }
 
-// tidingsTurn is what tidings say besides the ends of holds, and nothing.
+// tidingsTurn is what tidings say besides the ends of holds and "nothing": see script/news.lua.
 const tidingsTurn = "turn"
 
 // endCauses are those that script/news.lua names.
