@@ -40,6 +40,8 @@ const (
 	leastKept = 0.5
 	// what may be left after an attack, besides what was there before.
 	mostGoroutines, mostHeap = 64, 32 << 20
+	// fewEvents: 100,000 take 21 MB, which the honest client alone fills, the sooner the faster the machine is.
+	fewEvents = "LOCKD_HISTORY_EVENTS=10000"
 )
 
 // victim is a lockd with an honest client.
@@ -90,7 +92,7 @@ clients:
 func victimOf(t *testing.T, ca *certstest.Authority, guarded bool, more ...string) *victim {
 	t.Helper()
 	v := &victim{}
-	env := []string{"LOCKD_STORE_KIND=memory", memoryLimit, "LOCKD_OPS_PPROF=true", "LOCKD_SESSION_TTL=5s"}
+	env := []string{"LOCKD_STORE_KIND=memory", memoryLimit, fewEvents, "LOCKD_OPS_PPROF=true", "LOCKD_SESSION_TTL=5s"}
 	opts := []client.Option{client.WithSessionTTL(ttl)}
 	if ca != nil {
 		cert, key := ca.Issue(t, time.Hour, "127.0.0.1").Files(t)
