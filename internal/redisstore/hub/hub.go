@@ -36,6 +36,8 @@ type Hub struct {
 	unsent  []*topic          // to be subscribed
 	unheard []*topic          // to be unsubscribed
 	ungreet []*listener       // joined a topic that was live already
+	idle    []idle            // topics without listeners, which are dropped in this order
+	sweeps  bool              // sweep runs, or will when the first of them is due
 
 	unasked   []func()   // to be called when Redis answered a question that is to be asked; see passed.go
 	asked     []question // in their order
@@ -72,11 +74,18 @@ type Heard struct {
 // topic is a channel that is subscribed.
 type topic struct {
 	channel   string
-	linger    time.Duration // how long it stays after the last listener left
+	brief     bool // it does not stay after the last listener left
 	listeners map[*listener]struct{}
-	live      bool        // Redis confirmed the subscription on the present connection
-	gone      bool        // unsubscribed, and replaced if the channel is in Hub.topics again
-	idle      *time.Timer // drops it; nil until a listener was the last one to leave
+	live      bool      // Redis confirmed the subscription on the present connection
+	gone      bool      // unsubscribed, and replaced if the channel is in Hub.topics again
+	idle      bool      // it is in Hub.idle
+	until     time.Time // how long it stays; the last listener has left
+}
+
+// idle is a topic that stays at least until then.
+type idle struct {
+	topic *topic
+	until time.Time
 }
 
 // listener hears one topic.
@@ -123,20 +132,20 @@ func (h *Hub) Close() {
 
 // Listen joins a channel. It never waits for the network.
 func (h *Hub) Listen(channel string, hear func(Heard)) (stop func()) {
-	return h.join(channel, h.Linger, hear)
+	return h.join(channel, false, hear)
 }
 
 // ListenBriefly is listen to a channel that nobody will listen to again.
 func (h *Hub) ListenBriefly(channel string, hear func(Heard)) (stop func()) {
-	return h.join(channel, 0, hear)
+	return h.join(channel, true, hear)
 }
 
-func (h *Hub) join(channel string, linger time.Duration, hear func(Heard)) (stop func()) {
+func (h *Hub) join(channel string, brief bool, hear func(Heard)) (stop func()) {
 	l := &listener{hear: hear}
 	h.mu.Lock()
 	t := h.topics[channel]
 	if t == nil {
-		t = &topic{channel: channel, linger: linger, listeners: make(map[*listener]struct{})}
+		t = &topic{channel: channel, brief: brief, listeners: make(map[*listener]struct{})}
 		h.topics[channel] = t
 		h.Metrics.Channels.Set(float64(len(h.topics)))
 		h.unsent = append(h.unsent, t)
@@ -174,18 +183,68 @@ func (h *Hub) leave(l *listener) {
 	delete(t.listeners, l)
 	switch {
 	case len(t.listeners) > 0:
-	case t.idle == nil:
-		t.idle = time.AfterFunc(t.linger, func() { h.drop(t) })
+	case t.brief:
+		h.dropLocked(t)
 	default:
-		t.idle.Reset(t.linger)
+		t.until = time.Now().Add(h.Linger)
+		h.lingerLocked(t)
 	}
 }
 
-// drop has a topic unsubscribed, unless somebody listens to it.
-func (h *Hub) drop(t *topic) {
+// lingerLocked has a topic without listeners be dropped later. One timer does that for all: ten thousand that are due
+// at once would be as many goroutines, whose memory Go keeps.
+func (h *Hub) lingerLocked(t *topic) {
+	if t.idle {
+		return
+	}
+	t.idle = true
+	h.idle = append(h.idle, idle{t, t.until})
+	if !h.sweeps {
+		h.sweeps = true
+		time.AfterFunc(h.Linger, h.sweep)
+	}
+}
+
+// sweep drops the topics that are due.
+func (h *Hub) sweep() {
+	for h.sweepSome() {
+	}
+}
+
+// sweepSome drops some topics that are due, and says whether there are more: others want the mutex, too.
+func (h *Hub) sweepSome() (more bool) {
+	const some = 1000
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(t.listeners) > 0 || t.gone {
+	now := time.Now()
+	for range some {
+		if len(h.idle) == 0 {
+			h.idle, h.sweeps = nil, false
+			return false
+		}
+		next := h.idle[0]
+		if now.Before(next.until) {
+			time.AfterFunc(next.until.Sub(now), h.sweep)
+			return false
+		}
+		h.idle = h.idle[1:]
+		t := next.topic
+		t.idle = false
+		switch {
+		case len(t.listeners) > 0:
+		case now.Before(t.until): // somebody came and left again
+			t.idle = true
+			h.idle = append(h.idle, idle{t, t.until})
+		default:
+			h.dropLocked(t)
+		}
+	}
+	return true
+}
+
+// dropLocked has a topic unsubscribed that nobody listens to.
+func (h *Hub) dropLocked(t *topic) {
+	if t.gone {
 		return
 	}
 	t.gone, t.live = true, false
