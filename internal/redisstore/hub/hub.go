@@ -36,7 +36,7 @@ type Hub struct {
 	unsent  []*topic          // to be subscribed
 	unheard []*topic          // to be unsubscribed
 	ungreet []*listener       // joined a topic that was live already
-	idle    []idle            // topics without listeners, which are dropped in this order
+	idle    []idle            // topics without listeners, in about the order in which they are dropped
 	sweeps  bool              // sweep runs, or will when the first of them is due
 
 	unasked   []func()   // to be called when Redis answered a question that is to be asked; see passed.go
@@ -227,6 +227,7 @@ func (h *Hub) sweepSome() (more bool) {
 			time.AfterFunc(next.until.Sub(now), h.sweep)
 			return false
 		}
+		h.idle[0] = idle{} // what is behind the slice would keep the topic
 		h.idle = h.idle[1:]
 		t := next.topic
 		t.idle = false
@@ -244,9 +245,6 @@ func (h *Hub) sweepSome() (more bool) {
 
 // dropLocked has a topic unsubscribed that nobody listens to.
 func (h *Hub) dropLocked(t *topic) {
-	if t.gone {
-		return
-	}
 	t.gone, t.live = true, false
 	delete(h.topics, t.channel)
 	h.Metrics.Channels.Set(float64(len(h.topics)))
