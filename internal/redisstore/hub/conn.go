@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"iter"
 	"net"
 	"slices"
 	"strconv"
@@ -63,9 +64,8 @@ func (h *Hub) write() {
 // send changes the subscriptions of the connection, and makes the connection if there is none. The reader begins with
 // the first one: before there is nothing to hear.
 func (h *Hub) send(p plan) error {
-	// If this fails the connection is gone, and the next one is made without them.
-	_ = h.inLumps(p.unsubscribe, h.conn.Unsubscribe, h.conn.SUnsubscribe)
-	err := h.inLumps(p.subscribe, h.conn.Subscribe, h.conn.SSubscribe)
+	h.unsubscribe(p.unsubscribe)
+	err := h.subscribe(p.subscribe)
 	if len(p.subscribe) > 0 && !h.reading {
 		h.reading = true
 		h.wg.Go(h.read)
@@ -73,23 +73,59 @@ func (h *Hub) send(p plan) error {
 	return err
 }
 
-// inLumps does something with the channels of topics, not too many at once, until it fails. Those with slots are named
-// one by one, because all that one command names must be in one slot.
-func (h *Hub) inLumps(ts []*topic, usual, sharded func(ctx context.Context, channels ...string) error) error {
-	channels := make([]string, 0, len(ts))
-	for _, t := range ts {
-		if h.Sharded == nil || !h.Sharded(t.channel) {
-			channels = append(channels, t.channel)
-		} else if err := sharded(h.ctx, t.channel); err != nil {
-			return err
+func (h *Hub) subscribe(ts []*topic) error {
+	for channels, sharded := range h.lumps(ts) {
+		do := h.conn.Subscribe
+		if sharded {
+			do = h.conn.SSubscribe
 		}
-	}
-	for some := range slices.Chunk(channels, maxSubscribe) {
-		if err := usual(h.ctx, some...); err != nil {
+		if err := do(h.ctx, channels...); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// unsubscribe may fail: then the connection is gone, and go-redis makes the next one without all that it was told to
+// unsubscribe. So it is told of all; but it does not try a connection for each of them.
+func (h *Hub) unsubscribe(ts []*topic) {
+	ctx := h.ctx
+	past, cancel := inThePast(ctx)
+	defer cancel()
+	for channels, sharded := range h.lumps(ts) {
+		do := h.conn.Unsubscribe
+		if sharded {
+			do = h.conn.SUnsubscribe
+		}
+		if err := do(ctx, channels...); err != nil {
+			ctx = past
+		}
+	}
+}
+
+// lumps are the channels of topics for one command each, not too many at once. Those with slots are alone, because all
+// that one command names must be in one slot.
+func (h *Hub) lumps(ts []*topic) iter.Seq2[[]string, bool] {
+	return func(yield func(channels []string, sharded bool) bool) {
+		channels := make([]string, 0, len(ts))
+		for _, t := range ts {
+			if h.Sharded == nil || !h.Sharded(t.channel) {
+				channels = append(channels, t.channel)
+			} else if !yield([]string{t.channel}, true) {
+				return
+			}
+		}
+		for some := range slices.Chunk(channels, maxSubscribe) {
+			if !yield(some, false) {
+				return
+			}
+		}
+	}
+}
+
+// inThePast is a context whose deadline has passed: go-redis ends a connection that is asked for something with it.
+func inThePast(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithDeadline(ctx, time.Now().Add(-time.Second))
 }
 
 // read passes on what the connection hears, until the hub is closed. go-redis makes a new connection when one breaks
@@ -143,8 +179,8 @@ func (h *Hub) receive() (any, error) {
 	h.unanswered()
 	defer h.shardAgain()
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
-		// go-redis keeps a connection whose time is up, as the message may yet come; a deadline in ctx ends it.
-		past, cancel := context.WithDeadline(h.ctx, time.Now().Add(-time.Second))
+		// go-redis keeps a connection whose time is up, as the message may yet come.
+		past, cancel := inThePast(h.ctx)
 		defer cancel()
 		_, _ = h.conn.Receive(past)
 	}
