@@ -2591,7 +2591,7 @@ func (x *WhoAmIResponse) GetPeer() string {
 type QuotaUse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What is counted: "sessions", "locks", "waiting", "watches", "requests_per_second", "streams" or "locks_per_address":
-	// the locks that the sessions hold and ask for, as they burden the replica; see limits.locks_per_address.
+	// the locks that the sessions hold and ask for, as they load the replica; see limits.locks_per_address.
 	Subject string `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
 	// How many there may be.
 	Limit uint32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
