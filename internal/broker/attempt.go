@@ -19,6 +19,7 @@ type attempt struct {
 	end    time.Time    // when the answer was there
 	grants []lock.Grant // one for each name
 	err    error
+	late   bool // it was granted, and told too late (outcomeOf)
 	begun  arbiter.Begun
 }
 
@@ -35,6 +36,9 @@ func (a attempt) fence() lock.Fence { return a.grants[0].Fence }
 
 // until is the end of the validity of what was granted.
 func (a attempt) until() time.Time { return trusted(a.start, a.claim.TTL) }
+
+// took says whether the store granted it, perhaps too late.
+func (a attempt) took() bool { return a.err == nil || a.late }
 
 // startLocked makes an attempt for a waiter.
 func (b *Broker) startLocked(w *waiter) { b.ask(w, w.attemptLocked(), (*Broker).finishLocked) }
@@ -96,14 +100,15 @@ func (b *Broker) attempt(ctx context.Context, a attempt) attempt {
 }
 
 // outcomeOf reads an outcome, or what it amounts to by now. A grant whose time is over when the answer comes, or when
-// its turn has come, is an unknown one.
+// its turn has come, is an unknown one: what it took ends soon, but may be there. It is undone unless it is asked for
+// again.
 func outcomeOf(a attempt) attempt {
 	now := time.Now()
 	if a.end.IsZero() {
 		a.end = now
 	}
 	if a.err == nil && !now.Before(a.until()) {
-		a.err = lock.ErrOutcomeUnknown
+		a.err, a.late = lock.ErrOutcomeUnknown, true
 	}
 	return a
 }
@@ -130,10 +135,12 @@ func (b *Broker) concludeLocked(w *waiter, a attempt) {
 	case arbiter.RefuseLate:
 		b.parkLocked(w, answer.Position)
 		b.tooLateLocked(w, a.err)
+		b.undoTakenLocked(w, a)
 	case arbiter.RefuseHeld:
 		b.refuseLocked(w, b.refusalLocked(w, answer.Held))
 	case arbiter.RefuseFailed:
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: a.err})
+		b.undoTakenLocked(w, a)
 	}
 }
 
@@ -151,7 +158,7 @@ func (b *Broker) refusalLocked(w *waiter, held *lock.HeldError) session.NotGrant
 // was settled without that: what was taken for it is undone then.
 func (b *Broker) endAttemptLocked(w *waiter, a attempt) (answer arbiter.Answer, settled bool) {
 	w.span.asked(a.start, a.end, a.err)
-	b.noteOutcomeLocked(w, a.err)
+	b.noteOutcomeLocked(w, a.err, a.took())
 	w.Ended()
 	settled = w.Answered()
 	if a.err == nil || errors.Is(a.err, lock.ErrHeld) {
@@ -184,16 +191,20 @@ func (b *Broker) grantAndAskMoreLocked(w *waiter, a attempt) {
 	}
 }
 
-// undoAttemptLocked undoes what an attempt took for a waiter that was settled while it was under way: to the next
-// waiter if there is one; until then the name is asked for by nobody here. The lease of a unary caller that chose its
-// lease id is left alone (once.go).
+// undoAttemptLocked undoes what an attempt took for a waiter that was settled while it was under way.
 func (b *Broker) undoAttemptLocked(w *waiter, a attempt) {
-	if a.err != nil && w.Placed() {
+	if !a.took() && w.Placed() {
 		b.leavePlaceLocked(w)
 	}
 	b.undoSucceededLocked(w)
+	b.undoTakenLocked(w, a)
+}
+
+// undoTakenLocked undoes what an attempt took, if anything: to the next waiter if there is one; until then the name is
+// asked for by nobody here. The lease of a unary caller that chose its lease id is left alone (once.go).
+func (b *Broker) undoTakenLocked(w *waiter, a attempt) {
 	switch {
-	case a.err != nil:
+	case !a.took():
 		return
 	case w.ownID:
 		b.tryRepetitionLocked(w)

@@ -90,6 +90,9 @@ func (b *Broker) moveOnLocked(q *queue, h *handoff) {
 	}
 	if next := h.next; next != nil && !next.Answered() && next.Late(time.Now()) {
 		b.tooLateLocked(next, h.err)
+		if h.res.HandedOver != 0 {
+			b.undoTakenLocked(next, h.given())
+		}
 	}
 	b.driveLocked(q)
 	q.dropIdleLocked()
@@ -100,7 +103,7 @@ func (b *Broker) handedLocked(q *queue, h *handoff) {
 	next, given := h.next, h.given()
 	handed := h.res.HandedOver != 0
 	next.Ended()
-	b.noteOutcomeLocked(next, h.doubt())
+	b.noteOutcomeLocked(next, h.doubt(), handed)
 	settled := next.Answered() || handed && given.err == nil && b.joinLocked(next, true)
 	switch {
 	case settled:
@@ -118,9 +121,12 @@ func (b *Broker) handedLocked(q *queue, h *handoff) {
 }
 
 // doubt is the error of the handoff: if an earlier call ended the hold, nobody knows whether it gave the name to the
-// next waiter.
+// next waiter. What was handed over may be told too late.
 func (h *handoff) doubt() error {
-	if h.err == nil && h.res.Assumed {
+	switch {
+	case h.res.HandedOver != 0:
+		return h.given().err
+	case h.err == nil && h.res.Assumed:
 		return lock.ErrOutcomeUnknown
 	}
 	return h.err

@@ -287,13 +287,14 @@ func (w *waiter) overLocked() {
 }
 
 // noteOutcomeLocked notes what the outcome of a call says of what a waiter may have. What a session asks for in vain
-// the store settles. A unary caller that chose its lease id repeats its request; what another one may have is released.
-func (b *Broker) noteOutcomeLocked(w *waiter, err error) {
+// the store settles. A unary caller that chose its lease id repeats its request; what another one may have is released,
+// unless it was taken: that is undone when it is asked for no more.
+func (b *Broker) noteOutcomeLocked(w *waiter, err error, taken bool) {
 	switch unknown := errors.Is(err, lock.ErrOutcomeUnknown); {
 	case w.sess != nil:
 	case w.ownID:
 		w.unsure = unknown || w.unsure && errors.Is(err, lock.ErrUnavailable)
-	case unknown:
+	case unknown && !taken:
 		b.undo(w.Claim.Return())
 	}
 }

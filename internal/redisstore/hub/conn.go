@@ -89,16 +89,20 @@ func (h *Hub) subscribe(ts []*topic) error {
 // unsubscribe may fail: then the connection is gone, and go-redis makes the next one without all that it was told to
 // unsubscribe. So it is told of all; but it does not try a connection for each of them.
 func (h *Hub) unsubscribe(ts []*topic) {
-	ctx := h.ctx
-	past, cancel := inThePast(ctx)
+	past, cancel := inThePast(h.ctx)
 	defer cancel()
+	broken := false
 	for channels, sharded := range h.lumps(ts) {
 		do := h.conn.Unsubscribe
 		if sharded {
 			do = h.conn.SUnsubscribe
 		}
-		if err := do(ctx, channels...); err != nil {
+		ctx := h.ctx
+		if broken {
 			ctx = past
+		}
+		if err := do(ctx, channels...); err != nil {
+			broken = true
 		}
 	}
 }
