@@ -15,9 +15,9 @@ import (
 // metrics never carry the name of a lock or of a client. What a label can be exists at 0 from the start.
 type metrics struct {
 	acquires *prometheus.CounterVec
-	granted  [kinds]prometheus.Counter // those of acquires that are granted
-	waitTime [kinds]prometheus.Observer
-	held     [kinds]prometheus.Gauge
+	granted  [lock.KindNumbers]prometheus.Counter // those of acquires that are granted
+	waitTime [lock.KindNumbers]prometheus.Observer
+	held     [lock.KindNumbers]prometheus.Gauge
 	holdTime prometheus.Histogram
 	handoff  prometheus.Histogram
 	lost     *prometheus.CounterVec
@@ -49,9 +49,6 @@ var (
 	}
 	resumeResults = []string{"resumed", "expired", "superseded", "quota", "unavailable", "unknown", "invalid", "error"}
 )
-
-// kinds is room for one of each kind, by its number.
-const kinds = lock.Semaphore + 1
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {

@@ -21,7 +21,7 @@ const (
 )
 
 // kinds are the kinds on the wire.
-var kinds = [...]lockdv1.LockKind{
+var kinds = [lock.KindNumbers]lockdv1.LockKind{
 	lock.Exclusive: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE,
 	lock.Fair:      lockdv1.LockKind_LOCK_KIND_FAIR,
 	lock.Read:      lockdv1.LockKind_LOCK_KIND_READ,
@@ -29,7 +29,12 @@ var kinds = [...]lockdv1.LockKind{
 	lock.Semaphore: lockdv1.LockKind_LOCK_KIND_SEMAPHORE,
 }
 
-func fromKind(k lock.Kind) lockdv1.LockKind { return kinds[min(k, lock.Semaphore)] }
+func fromKind(k lock.Kind) lockdv1.LockKind {
+	if !k.Valid() {
+		return lockdv1.LockKind_LOCK_KIND_UNSPECIFIED
+	}
+	return kinds[k]
+}
 
 // toKind translates a kind; one that does not exist becomes one the broker refuses.
 func toKind(k lockdv1.LockKind) lock.Kind {

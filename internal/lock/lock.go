@@ -30,18 +30,31 @@ const (
 	Semaphore
 )
 
+// kindNames are the names of all kinds in logs and metrics. 0 is no kind.
+var kindNames = [...]string{
+	"unknown", Exclusive: "exclusive", Fair: "fair", Read: "read", Write: "write", Semaphore: "semaphore",
+}
+
+// KindNumbers is how many numbers there are up to that of the last kind, 0 included.
+const KindNumbers = Kind(len(kindNames))
+
 // Kinds are all of them.
-func Kinds() []Kind { return []Kind{Exclusive, Fair, Read, Write, Semaphore} }
+func Kinds() (all []Kind) {
+	for k := Exclusive; k < KindNumbers; k++ {
+		all = append(all, k)
+	}
+	return all
+}
 
 // Valid says whether there is such a kind.
-func (k Kind) Valid() bool { return Exclusive <= k && k <= Semaphore }
+func (k Kind) Valid() bool { return 0 < k && k < KindNumbers }
 
 // String is the kind's name in logs and metrics.
 func (k Kind) String() string {
 	if !k.Valid() {
-		return "unknown"
+		k = 0
 	}
-	return [...]string{Exclusive: "exclusive", Fair: "fair", Read: "read", Write: "write", Semaphore: "semaphore"}[k]
+	return kindNames[k]
 }
 
 // Shared says whether several owners can hold a name of this kind at once.
