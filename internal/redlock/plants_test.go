@@ -14,14 +14,14 @@ var plants = []struct {
 	found string
 	all   []proctest.Plant
 }{
-	{"half of the members", storm100, []proctest.Plant{
+	{"half of the members", stormTest, []proctest.Plant{
 		{here + "store.go", "quorum: len(members)/2 + 1", "quorum: len(members) / 2"},
 	}},
-	{"no look at the time", storm100, []proctest.Plant{
+	{"no look at the time", stormTest, []proctest.Plant{
 		{here + "acquire.go", "case time.Since(a.start) >= a.claims[0].TTL:", "case false:"},
 		{here + "verbs_test.go", "if err == nil && time.Now().Before(until) {", "if err == nil {"},
 	}},
-	{"no allowance for drift", storm100, []proctest.Plant{
+	{"no allowance for drift", stormTest, []proctest.Plant{
 		{here + "config.go", "return ttl + lock.Drift(ttl)", "return ttl + 0*lock.Drift(ttl)"},
 	}},
 	{"a failed attempt skips members that did not tell", "TestScenarios/AFailedAttemptLeavesNothing", []proctest.Plant{
@@ -50,18 +50,18 @@ var plants = []struct {
 		"TestScenarios/AnAttemptIsNotToldWhatAnEarlierOneUndoes",
 		[]proctest.Plant{{here + "fences.go", "a.repeats() || a.s.vain.none()", "true"}},
 	},
-	{"fences as they are", storm100, []proctest.Plant{
+	{"fences as they are", stormTest, []proctest.Plant{
 		{here + "fences.go", "if times < a.s.quorum {", "if times == 0 {"},
 		{here + "fences.go", "|| a.claims[n].Fence != 0 {", "|| true {"},
 	}},
-	{"members vote when empty", storm100, []proctest.Plant{
+	{"members vote when empty", stormTest, []proctest.Plant{
 		{here + "members.go", "return s.quarantine(m) > 0", "return false"},
 	}},
-	{"an extension by one member", storm100, []proctest.Plant{
+	{"an extension by one member", stormTest, []proctest.Plant{
 		{here + "extend.go", "if len(left) >= s.quorum {", "if len(left) >= 1 {"},
 		{here + "extend.go", "left[len(left)-s.quorum]", "left[len(left)-1]"},
 	}},
-	{"a handoff by one member", storm100, []proctest.Plant{{
+	{"a handoff by one member", stormTest, []proctest.Plant{{
 		here + "handoff.go", "	if _, err := h.endedLocked(false); last", `
 	for _, v := range h.votes {
 		if v.from != nil && v.err == nil {
@@ -71,7 +71,7 @@ var plants = []struct {
 	}
 	if _, err := h.endedLocked(false); last`,
 	}}},
-	{"the fence of a minority's handoff", storm100, []proctest.Plant{
+	{"the fence of a minority's handoff", stormTest, []proctest.Plant{
 		{here + "fences.go", "if times < a.s.quorum {", "if times < a.s.quorum && a.why == nil {"},
 		{here + "fences.go", "|| a.claims[n].Fence != 0 {", "|| a.claims[n].Fence != 0 || a.why != nil {"},
 	}},
@@ -127,7 +127,7 @@ var plants = []struct {
 		"a member that forgot a session says whose it is", "TestScenarios/MembersThatForgotASessionDoNotSayWhoseItIs",
 		[]proctest.Plant{{here + "sessions.go", "if err == nil && s.quarantined(m) {", "if false {"}},
 	},
-	{"a handoff to one that had left", storm100, []proctest.Plant{
+	{"a handoff to one that had left", stormTest, []proctest.Plant{
 		{here + "successors_test.go", "	if f != 0 {\n		h.release(", "	if false {\n		h.release("},
 	}},
 }
@@ -135,14 +135,15 @@ var plants = []struct {
 // differ is the test of members that name different holders.
 const differ = "TestScenarios/HoldersAtDifferentMembersMakeNoMajority"
 
-// storm100 is the safety test with a hundred storms at most.
-const storm100 = "TestNoTwoHoldersWhateverMembersDo"
+// stormTest is the safety test.
+const stormTest = "TestNoTwoHoldersWhateverMembersDo"
 
 // Each of the mistakes that these tests are there for is found by one of them.
 func TestPlantedBugsAreFound(t *testing.T) {
 	for _, p := range plants {
 		t.Run(p.name, func(t *testing.T) {
-			proctest.Finds(t, p.found, p.all, "-redlock.storms=100", "-redlock.seed=1")
+			// Storms end with the first that fails. Some bugs are in one of twenty, and what is one depends on the machine.
+			proctest.Finds(t, p.found, p.all, "-redlock.storms=2000", "-redlock.seed=1")
 		})
 	}
 }
