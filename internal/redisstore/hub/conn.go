@@ -89,8 +89,8 @@ func (h *Hub) subscribe(ts []*topic) error {
 // unsubscribe may fail: then the connection is gone, and go-redis makes the next one without all that it was told to
 // unsubscribe. So it is told of all; but it does not try a connection for each of them.
 func (h *Hub) unsubscribe(ts []*topic) {
-	past, cancel := inThePast(h.ctx)
-	defer cancel()
+	over, cancel := context.WithCancel(h.ctx) // with it a connection that is there is used, and none is made
+	cancel()
 	broken := false
 	for channels, sharded := range h.lumps(ts) {
 		do := h.conn.Unsubscribe
@@ -99,7 +99,7 @@ func (h *Hub) unsubscribe(ts []*topic) {
 		}
 		ctx := h.ctx
 		if broken {
-			ctx = past
+			ctx = over
 		}
 		if err := do(ctx, channels...); err != nil {
 			broken = true
@@ -113,7 +113,7 @@ func (h *Hub) lumps(ts []*topic) iter.Seq2[[]string, bool] {
 	return func(yield func(channels []string, sharded bool) bool) {
 		channels := make([]string, 0, len(ts))
 		for _, t := range ts {
-			if h.Sharded == nil || !h.Sharded(t.channel) {
+			if !h.sharded(t) {
 				channels = append(channels, t.channel)
 			} else if !yield([]string{t.channel}, true) {
 				return
@@ -168,17 +168,19 @@ func (h *Hub) receive() (any, error) {
 		return &redis.Message{Channel: Invalid}, nil
 	}
 	if _, refused := errors.AsType[redis.Error](err); refused {
-		switch {
-		case redis.HasErrorPrefix(err, "CROSSSLOT"): // of what go-redis subscribed to again by itself
+		if h.replaced() || redis.HasErrorPrefix(err, "CROSSSLOT") { // of what go-redis subscribed to again by itself
+			h.deaf(func(t *topic) bool { return t.live && h.sharded(t) })
 			h.shardAgain()
-		case redis.HasErrorPrefix(err, "MOVED"): // the connection is well; a channel is elsewhere, it is not said which
-			h.deaf(func(t *topic) bool { return !t.live && h.Sharded != nil && h.Sharded(t.channel) })
+		}
+		if redis.HasErrorPrefix(err, "MOVED") { // the connection is well; a channel is elsewhere, it is not said which
+			h.deaf(func(t *topic) bool { return !t.live && h.sharded(t) })
 			return nil, nil //nolint:nilnil // nothing was heard
 		}
 		h.unanswered() // it may have been a question
 		return nil, err
 	}
 	h.Metrics.Interruptions.Inc()
+	defer h.replaced() // the next one is expected
 	h.deaf(func(t *topic) bool { return t.live })
 	h.unanswered()
 	defer h.shardAgain()
@@ -203,8 +205,8 @@ func (h *Hub) shardAgain() {
 	for _, t := range h.unsent {
 		waiting[t] = true
 	}
-	for channel, t := range h.topics {
-		if h.Sharded(channel) && !t.live && !waiting[t] {
+	for _, t := range h.topics {
+		if h.sharded(t) && !t.live && !waiting[t] {
 			h.unsent = append(h.unsent, t)
 		}
 	}
@@ -237,3 +239,13 @@ func (h *Hub) pause(d time.Duration) {
 	case <-time.After(d):
 	}
 }
+
+// replaced says whether a connection was made since the reader asked last. The writer may replace one unseen.
+func (h *Hub) replaced() bool {
+	was := h.seen
+	h.seen = h.made.Load()
+	return h.seen != was
+}
+
+// sharded says whether the channel of a topic has a slot.
+func (h *Hub) sharded(t *topic) bool { return h.Sharded != nil && h.Sharded(t.channel) }

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,8 @@ type Hub struct {
 	client *redis.Client
 	conn   *redis.PubSub
 	id     atomic.Int64 // Redis's number of the connection
+	made   atomic.Int64 // how many connections were made
+	seen   int64        // as many as the reader knows of
 
 	wake    chan struct{} // size 1: there is something to do for the writer
 	reading bool          // the reader runs; only the writer knows
@@ -109,9 +112,18 @@ func New(o redis.Options, cfg Config, log *zap.Logger) *Hub {
 				return err
 			}
 		}
+		h.made.Add(1)
 		n, err := cn.ClientID(ctx).Result()
 		h.id.Store(n)
 		return err
+	}
+	if dial := o.Dialer; dial != nil {
+		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if err := ctx.Err(); err != nil { // else each would look up the name, in a goroutine of its own
+				return nil, err
+			}
+			return dial(ctx, network, addr)
+		}
 	}
 	h.client = redis.NewClient(&o)
 	h.conn = h.client.Subscribe(ctx)
