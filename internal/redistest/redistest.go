@@ -105,9 +105,33 @@ func (s *Server) start() error {
 		p.Kill()
 		return errors.Join(err, s.lastWords())
 	}
+	if err := s.awaitClients(); err != nil {
+		p.Kill()
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.proc, s.paused = p, false
+	return nil
+}
+
+// awaitClients waits until the clients have heard that the server is back: one that failed to connect as often as its
+// pool is large repeats its last error, and looks again once a second.
+func (s *Server) awaitClients() error {
+	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
+	defer cancel()
+	for _, c := range []*redis.Client{s.own, s.client} {
+		for c != nil {
+			err := c.Ping(ctx).Err()
+			if refused := redis.Error(nil); err == nil || errors.As(err, &refused) {
+				break // by the server, which loads its data or wants a password
+			}
+			if ctx.Err() != nil {
+				return fmt.Errorf("the clients of redis-server on %s do not reach it: %w", s.Addr, err)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
 	return nil
 }
 

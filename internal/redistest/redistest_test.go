@@ -32,6 +32,11 @@ func TestRestartKeepsSavedDataAndRestartEmptyDoesNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Stop()
+	for range 2 * c.Options().PoolSize { // its pool gives up
+		if err := c.Ping(t.Context()).Err(); err == nil {
+			t.Fatal("a stopped server answered")
+		}
+	}
 	s.Restart()
 	if got, err := s.Client().Get(t.Context(), "k").Result(); got != "v" {
 		t.Errorf("after Restart got %q, %v, want the value", got, err)
