@@ -199,6 +199,9 @@ func (b *Broker) newLeaseLocked(w *waiter, c lock.Claim, a attempt, i int) *Leas
 		l.own().actor = w.actor
 	}
 	l.limitLocked(a.start, w.maxHold)
+	if a.end.Sub(a.start) > lock.Drift(a.claim.TTL) { // it may have been carried out so late
+		l.own().extended = true
+	}
 	return l
 }
 

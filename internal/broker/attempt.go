@@ -100,8 +100,7 @@ func (b *Broker) attempt(ctx context.Context, a attempt) attempt {
 }
 
 // outcomeOf reads an outcome, or what it amounts to by now. A grant whose time is over when the answer comes, or when
-// its turn has come, is an unknown one: what it took ends soon, but may be there. It is undone unless it is asked for
-// again.
+// its turn has come, is an unknown one: what it took ends soon, but may be there.
 func outcomeOf(a attempt) attempt {
 	now := time.Now()
 	if a.end.IsZero() {
@@ -135,12 +134,10 @@ func (b *Broker) concludeLocked(w *waiter, a attempt) {
 	case arbiter.RefuseLate:
 		b.parkLocked(w, answer.Position)
 		b.tooLateLocked(w, a.err)
-		b.undoTakenLocked(w, a)
 	case arbiter.RefuseHeld:
 		b.refuseLocked(w, b.refusalLocked(w, answer.Held))
 	case arbiter.RefuseFailed:
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: a.err})
-		b.undoTakenLocked(w, a)
 	}
 }
 
@@ -158,7 +155,7 @@ func (b *Broker) refusalLocked(w *waiter, held *lock.HeldError) session.NotGrant
 // was settled without that: what was taken for it is undone then.
 func (b *Broker) endAttemptLocked(w *waiter, a attempt) (answer arbiter.Answer, settled bool) {
 	w.span.asked(a.start, a.end, a.err)
-	b.noteOutcomeLocked(w, a.err, a.took())
+	b.noteOutcomeLocked(w, a.err)
 	w.Ended()
 	settled = w.Answered()
 	if a.err == nil || errors.Is(a.err, lock.ErrHeld) {
@@ -197,20 +194,33 @@ func (b *Broker) undoAttemptLocked(w *waiter, a attempt) {
 		b.leavePlaceLocked(w)
 	}
 	b.undoSucceededLocked(w)
-	b.undoTakenLocked(w, a)
+	if a.took() {
+		w.mayHave = false
+		b.undoTakenLocked(w, a)
+	}
+	b.undoDoubtfulLocked(w)
 }
 
-// undoTakenLocked undoes what an attempt took, if anything: to the next waiter if there is one; until then the name is
-// asked for by nobody here. The lease of a unary caller that chose its lease id is left alone (once.go).
+// undoTakenLocked undoes what an attempt took: to the next waiter if there is one; until then the name is asked for by
+// nobody here. The lease of a unary caller that chose its lease id is left alone (once.go).
 func (b *Broker) undoTakenLocked(w *waiter, a attempt) {
-	switch {
-	case !a.took():
-		return
-	case w.ownID:
+	if w.ownID {
 		b.tryRepetitionLocked(w)
 		return
 	}
 	for i, c := range a.claims() {
 		b.passOnLocked(w, c, a.grants[i].Fence)
+	}
+}
+
+// undoDoubtfulLocked undoes what a request may have that is asked for no more. The store would do so when its place has
+// ended. A unary caller that chose its lease id asks for it, or releases it (once.go).
+func (b *Broker) undoDoubtfulLocked(w *waiter) {
+	if !w.mayHave || w.Asking() || w.ownID || w.comesBack() {
+		return
+	}
+	w.mayHave = false
+	for _, c := range w.claimed() {
+		b.undo(c.Return())
 	}
 }

@@ -90,9 +90,6 @@ func (b *Broker) moveOnLocked(q *queue, h *handoff) {
 	}
 	if next := h.next; next != nil && !next.Answered() && next.Late(time.Now()) {
 		b.tooLateLocked(next, h.err)
-		if h.res.HandedOver != 0 {
-			b.undoTakenLocked(next, h.given())
-		}
 	}
 	b.driveLocked(q)
 	q.dropIdleLocked()
@@ -103,7 +100,7 @@ func (b *Broker) handedLocked(q *queue, h *handoff) {
 	next, given := h.next, h.given()
 	handed := h.res.HandedOver != 0
 	next.Ended()
-	b.noteOutcomeLocked(next, h.doubt(), handed)
+	b.noteOutcomeLocked(next, h.doubt())
 	settled := next.Answered() || handed && given.err == nil && b.joinLocked(next, true)
 	switch {
 	case settled:
@@ -156,8 +153,10 @@ func (b *Broker) handedInVainLocked(h *handoff) {
 	case next.ownID:
 		b.tryRepetitionLocked(next)
 	default:
+		next.mayHave = false
 		b.passOnLocked(next, next.Claim, handed)
 	}
+	b.undoDoubtfulLocked(next)
 }
 
 // given is the handoff as an attempt of the next waiter.

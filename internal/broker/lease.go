@@ -49,7 +49,7 @@ type extras struct {
 	reduced    time.Time     // when permits were released
 	shortening bool          // a call that shortens it is under way: renewals do not count
 	changed    time.Time     // when the lease was shortened or made fixed: renewals that began before count no more
-	extended   bool          // by calls besides renewals: the store may keep it for longer than anybody was told
+	extended   bool          // by calls besides renewals, or granted late: the store may keep it longer than was told
 	ops        []func()      // operations that touch the hold, one after the other; the first one runs
 }
 
@@ -122,9 +122,9 @@ func (l *Lease) loseLocked(reason lock.LostReason) {
 }
 
 // releaseLostLocked releases a lost lease that the store may keep for much longer than anybody was told: an extended
-// one, one with a max_hold, or that of a writer, who may read as well. It does so a margin after the end of the
-// validity, as an ordinary end does. It does not happen when the session has gone on elsewhere, or ended and leaves its
-// leases to run out: the client may still be at work.
+// one, one granted late, one with a max_hold, or that of a writer, who may read as well. It does so a margin after the
+// end of the validity, as an ordinary end does. It does not happen when the session has gone on elsewhere, or ended and
+// leaves its leases to run out: the client may still be at work.
 func (b *Broker) releaseLostLocked(l *Lease) {
 	if !l.extended && l.kind != lock.Write || l.sess.LeavesLeases() {
 		return

@@ -179,7 +179,6 @@ func (b *Broker) readLocked(w *waiter, a attempt) {
 		}
 	default:
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: a.err})
-		b.undoTakenLocked(w, a)
 	}
 }
 

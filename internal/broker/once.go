@@ -274,7 +274,7 @@ func (b *Broker) ReleaseOnce(req request.Once) (left uint32, err error) {
 
 // mayHaveLocked says whether the owner of such a request may have the lock: it must not be told "no".
 func (w *waiter) mayHaveLocked() bool {
-	return w.unsure || slices.ContainsFunc(w.shard.repeated[w.Claim.Owner], func(o *waiter) bool { return o.Asking() })
+	return w.mayHave || slices.ContainsFunc(w.shard.repeated[w.Claim.Owner], func(o *waiter) bool { return o.Asking() })
 }
 
 // overLocked forgets such a request.
@@ -286,16 +286,14 @@ func (w *waiter) overLocked() {
 	}
 }
 
-// noteOutcomeLocked notes what the outcome of a call says of what a waiter may have. What a session asks for in vain
-// the store settles. A unary caller that chose its lease id repeats its request; what another one may have is released,
-// unless it was taken: that is undone when it is asked for no more.
-func (b *Broker) noteOutcomeLocked(w *waiter, err error, taken bool) {
-	switch unknown := errors.Is(err, lock.ErrOutcomeUnknown); {
-	case w.sess != nil:
-	case w.ownID:
-		w.unsure = unknown || w.unsure && errors.Is(err, lock.ErrUnavailable)
-	case unknown && !taken:
-		b.undo(w.Claim.Return())
+// noteOutcomeLocked notes what the outcome of a call says of what a waiter may have. One that surely did nothing says
+// nothing of those before it; that one of several names is held, nothing of the others.
+func (b *Broker) noteOutcomeLocked(w *waiter, err error) {
+	switch {
+	case errors.Is(err, lock.ErrOutcomeUnknown):
+		w.mayHave = true
+	case err == nil || w.all == nil && errors.Is(err, lock.ErrHeld):
+		w.mayHave = false
 	}
 }
 

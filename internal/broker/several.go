@@ -89,4 +89,5 @@ func (b *Broker) outOfQueueLocked(w *waiter) {
 		b.leavePlaceLocked(w)
 	}
 	w.q.signalLocked()
+	b.undoDoubtfulLocked(w)
 }

@@ -1,6 +1,9 @@
 package broker_test
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,6 +127,237 @@ func TestANameThatIsHandedOverTooLateToAUnaryCaller(t *testing.T) {
 			if held := w.look("job").Held; held != (id != "") {
 				t.Errorf("with lease id %q: held: %v", id, held)
 			}
+		})
+	}
+}
+
+// waitsAgain has a client be granted "job" too late, which waits on and has a second before the next attempt or less.
+func waitsAgain(w *world, k lock.Kind, wait *time.Duration, hook func(func() error) error) (c *client, id uint64) {
+	w.t.Helper()
+	other := w.replica().open()
+	first := of("job", k)
+	if k == lock.Read {
+		first.Kind = lock.Write
+	}
+	other.acquire(first)
+	hold := one[session.Granted](other).Hold
+	c = w.open()
+	req := of("job", k)
+	req.Lease, req.Wait = new(brief), wait
+	id = c.acquire(req)
+	one[session.Queued](c)
+	w.store.on("Acquire", hook)
+	other.release(hold)
+	time.Sleep(belated)
+	c.none()
+	if !w.look("job").Held {
+		w.t.Fatal("it was not granted")
+	}
+	return c, id
+}
+
+// Whoever is granted a name too late and waits on has it until it leaves, in whatever way, and no longer.
+func TestWhoLeavesAfterAGrantThatCameTooLateLeavesNothing(t *testing.T) {
+	forever := new(time.Hour)
+	for what, row := range map[string]struct {
+		wait  *time.Duration
+		hook  func(func() error) error
+		leave func(w *world, c *client, id uint64)
+	}{
+		"cancel":           {forever, lateOnce(), func(_ *world, c *client, id uint64) { c.Cancel(c.id(), id) }},
+		"end the session":  {forever, lateOnce(), func(_ *world, c *client, _ uint64) { c.Goodbye() }},
+		"stop the replica": {forever, lateOnce(), func(w *world, _ *client, _ uint64) { _ = w.b.Close(w.t.Context()) }},
+		"the wait ends": {
+			new(belated + time.Millisecond), lateOnce(),
+			func(*world, *client, uint64) { time.Sleep(2 * time.Millisecond) },
+		},
+		"the store is away": {
+			new(belated + 20*time.Millisecond), inTurn(lateOnce(), 1, fails(lock.ErrUnavailable, 0)),
+			func(*world, *client, uint64) { time.Sleep(25 * time.Millisecond) },
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				c, id := waitsAgain(w, lock.Exclusive, row.wait, row.hook)
+				row.leave(w, c, id)
+				w.isFreeSoon("job")
+			})
+		})
+	}
+	for _, k := range lock.Kinds() {
+		t.Run(k.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				c, id := waitsAgain(w, k, nil, lateOnce())
+				c.Cancel(c.id(), id)
+				w.isFreeSoon("job")
+			})
+		})
+	}
+}
+
+// inTurn makes so many calls by one hook and the others by another one.
+func inTurn(first func(func() error) error, n int, then func(func() error) error) func(func() error) error {
+	return func(next func() error) error {
+		if n--; n >= 0 {
+			return first(next)
+		}
+		return then(next)
+	}
+}
+
+func TestWhoLeavesAfterSeveralNamesCameTooLateLeavesNothing(t *testing.T) {
+	inWorld(t, func(w *world) {
+		other := w.replica().open()
+		hold := other.take("a").Hold
+		c := w.open()
+		id := c.acquire(request.Acquire{
+			Name: "a", More: []request.Item{{Name: "b", Kind: lock.Exclusive}}, List: request.Names, Lease: new(brief),
+		})
+		c.events()
+		w.store.on("AcquireAll", lateOnce())
+		other.release(hold)
+		time.Sleep(belated)
+		synctest.Wait()
+		c.Cancel(c.id(), id)
+		w.isFreeSoon("a", "b")
+	})
+}
+
+// A unary caller without an id of its own waits on, the store is away, and the caller hangs up.
+func TestAUnaryCallerThatLeavesAfterAGrantThatCameTooLateLeavesNothing(t *testing.T) {
+	inWorld(t, func(w *world) {
+		other := w.replica().open()
+		hold := other.take("job").Hold
+		ctx, hangUp := context.WithCancel(w.t.Context())
+		defer hangUp()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, refused, err := w.b.AcquireOnce(ctx, request.Once{
+				Name: "job", Kind: lock.Exclusive, Lease: brief, Wait: new(time.Hour),
+			})
+			if refused == nil && err == nil {
+				t.Error("it was told a grant")
+			}
+		}()
+		synctest.Wait()
+		w.store.on("Acquire", inTurn(lateOnce(), 1, fails(lock.ErrUnavailable, 0)))
+		other.release(hold)
+		time.Sleep(belated + 60*time.Millisecond)
+		hangUp()
+		<-done
+		w.isFreeSoon("job")
+	})
+}
+
+// Another request of the same holder is granted the name while the first one waits on: it nests there, and what it was
+// granted too late is not left beside.
+func TestWhatWasGrantedTooLateIsNotKeptBesideTheHoldThatIsNestedIn(t *testing.T) {
+	inWorld(t, func(w *world) {
+		other := w.replica().open()
+		other.acquire(of("job", lock.Write))
+		hold := one[session.Granted](other).Hold
+		c := w.open()
+		c.acquire(request.Acquire{Name: "job", Kind: lock.Read})
+		c.acquire(request.Acquire{Name: "job", Kind: lock.Read, Holder: "h", Lease: new(brief)})
+		c.acquire(request.Acquire{Name: "job", Kind: lock.Read, Holder: "h"})
+		c.events()
+		w.store.onCall("Acquire", func(call call) error {
+			switch owner := string(call.arg.(lock.Claim).Owner); {
+			case strings.HasSuffix(owner, "h#2"):
+				time.Sleep(belated)
+			case strings.HasSuffix(owner, "h#3"):
+				time.Sleep(belated + 20*time.Millisecond)
+			}
+			return call.do()
+		})
+		other.release(hold)
+		time.Sleep(belated + 20*time.Millisecond)
+		for _, e := range c.events() {
+			if g, is := e.(session.Granted); is {
+				c.Release(c.id(), g.Hold)
+			}
+		}
+		w.isFreeSoon("job")
+	})
+}
+
+// A grant may be told with little left of its time, and carried out much later than it was asked for.
+func TestALostLeaseThatWasGrantedLateIsReleased(t *testing.T) {
+	for _, k := range lock.Kinds() {
+		t.Run(k.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.store.on("Acquire", lateOnce())
+				c := w.open()
+				req := of("job", k)
+				req.Lease = new(belated + 50*time.Millisecond)
+				c.try(req)
+				time.Sleep(belated)
+				time.Sleep(time.Until(one[session.Granted](c).Validity.Until) + 10*time.Millisecond)
+				one[session.Lost](c)
+				w.isFreeSoon("job")
+			})
+		})
+	}
+}
+
+// The outcome of a handoff is unknown, and its successor has left by then, or its wait is over: what it may have been
+// given is undone.
+func TestAHandoffOfUnknownOutcomeToOneThatLeft(t *testing.T) {
+	for _, k := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Write} {
+		for _, cancels := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%v, cancelled: %t", k, cancels), func(t *testing.T) {
+				inWorld(t, func(w *world) {
+					a, b, c := w.alive(), w.alive(), w.alive()
+					a.acquire(of("job", k))
+					hold := one[session.Granted](a).Hold
+					req := of("job", k)
+					if !cancels {
+						req.Wait = new(50 * time.Millisecond)
+					}
+					id := b.acquire(req)
+					c.acquire(of("job", k))
+					synctest.Wait()
+					w.store.on("Release", lose(1, 100*time.Millisecond))
+					a.Release(a.id(), hold)
+					synctest.Wait()
+					if cancels {
+						b.Cancel(b.id(), id)
+					}
+					b.events()
+					start := time.Now()
+					c.awaitGrant()
+					if took := time.Since(start); took > time.Second {
+						t.Errorf("the next one waits for %v", took)
+					}
+				})
+			})
+		}
+	}
+}
+
+// The outcome of both attempts is unknown, and who they are for has left.
+func TestAnAttemptOfUnknownOutcomeForOneThatLeft(t *testing.T) {
+	for _, k := range lock.Kinds() {
+		t.Run(k.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				c, next := w.alive(), w.alive()
+				w.store.on("Acquire", lose(2, 100*time.Millisecond))
+				id := c.acquire(of("job", k))
+				synctest.Wait()
+				c.Cancel(c.id(), id)
+				time.Sleep(250 * time.Millisecond)
+				req := of("job", k)
+				if k == lock.Read {
+					req.Kind = lock.Write
+				}
+				next.acquire(req)
+				start := time.Now()
+				next.awaitGrant()
+				if took := time.Since(start); took > time.Second {
+					t.Errorf("the next one waits for %v", took)
+				}
+			})
 		})
 	}
 }

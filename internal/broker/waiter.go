@@ -45,7 +45,7 @@ type waiter struct {
 	succeeded bool        // it came instead of another request and may have what that was granted; the store was not asked
 	cancelled bool        // by its client, who does not make it again elsewhere
 	parked    bool        // the history tells that it waits
-	unsure    bool        // the caller chose its lease id, and what it has nobody knows
+	mayHave   bool        // a call for it had an unknown outcome, or was answered too late to be told
 }
 
 // newWaiter is a request of a session, for all that it asks for, that was not tried yet. Each has a new owner: what an
@@ -165,6 +165,7 @@ func (b *Broker) removeLocked(w *waiter) {
 	if q.Leave(&w.Waiter) {
 		b.leavePlaceLocked(w)
 	}
+	b.undoDoubtfulLocked(w)
 	q.signalLocked()
 	q.dropIdleLocked()
 }
