@@ -140,8 +140,12 @@ func TestReplicasNearOtherMembersShareAMajority(t *testing.T) {
 			return grants
 		}
 		contend(func(*faults) {})
-		gone := contend(func(m *faults) { m.setDown(lock.ErrUnavailable) })
-		if silent := contend(func(m *faults) { m.fallSilent(false) }); silent < gone/2 {
+		gone, silent := 0, 0
+		for n := 0; n < 5 && (n == 0 || silent < gone/2); n++ { // of a hundred times one is so by chance
+			gone += contend(func(m *faults) { m.setDown(lock.ErrUnavailable) })
+			silent += contend(func(m *faults) { m.fallSilent(false) })
+		}
+		if silent < gone/2 {
 			t.Errorf("%v apart: %d were granted with members that are silent, and %d without them", distance, silent, gone)
 		}
 	}
