@@ -155,7 +155,7 @@ func (b *Broker) refusalLocked(w *waiter, held *lock.HeldError) session.NotGrant
 // was settled without that: what was taken for it is undone then.
 func (b *Broker) endAttemptLocked(w *waiter, a attempt) (answer arbiter.Answer, settled bool) {
 	w.span.asked(a.start, a.end, a.err)
-	b.noteOutcomeLocked(w, a.err)
+	b.noteOutcomeLocked(w, a.err, a.took())
 	w.Ended()
 	settled = w.Answered()
 	if a.err == nil || errors.Is(a.err, lock.ErrHeld) {
@@ -213,10 +213,15 @@ func (b *Broker) undoTakenLocked(w *waiter, a attempt) {
 	}
 }
 
-// undoDoubtfulLocked undoes what a request may have that is asked for no more. The store would do so when its place has
-// ended. A unary caller that chose its lease id asks for it, or releases it (once.go).
+// undoDoubtfulLocked undoes what a request may have that was answered or has left. It must not be asked for again: a
+// release is made again when its answer is lost, and would end what was granted meanwhile. A unary caller that chose
+// its lease id asks for it, or releases it (once.go).
 func (b *Broker) undoDoubtfulLocked(w *waiter) {
-	if !w.mayHave || w.Asking() || w.ownID || w.comesBack() {
+	switch {
+	case !w.mayHave || w.Asking() || w.comesBack():
+		return
+	case w.ownID:
+		b.tryRepetitionLocked(w)
 		return
 	}
 	w.mayHave = false

@@ -44,7 +44,7 @@
 //	an attempt granted a request that was answered    passOnLocked: to the next waiter, or freed; one
 //	                                                  that may go on elsewhere has its place again
 //	a handoff reached a waiter that had left          passOnLocked
-//	a waiter left that may have something             undoDoubtfulLocked (attempt.go)
+//	a waiter left that was granted something too late undoDoubtfulLocked (attempt.go)
 //	a lost lease may last longer than was told        releaseLostLocked, once its validity has ended by a margin
 //	a waiter with a place in the Store left           leavePlaceLocked (leaving.go)
 //	a waiter left that succeeded to what one had      undoSucceededLocked (instead.go)

@@ -100,7 +100,7 @@ func (b *Broker) handedLocked(q *queue, h *handoff) {
 	next, given := h.next, h.given()
 	handed := h.res.HandedOver != 0
 	next.Ended()
-	b.noteOutcomeLocked(next, h.doubt())
+	b.noteOutcomeLocked(next, h.doubt(given), handed)
 	settled := next.Answered() || handed && given.err == nil && b.joinLocked(next, true)
 	switch {
 	case settled:
@@ -119,10 +119,10 @@ func (b *Broker) handedLocked(q *queue, h *handoff) {
 
 // doubt is the error of the handoff: if an earlier call ended the hold, nobody knows whether it gave the name to the
 // next waiter. What was handed over may be told too late.
-func (h *handoff) doubt() error {
+func (h *handoff) doubt(given attempt) error {
 	switch {
 	case h.res.HandedOver != 0:
-		return h.given().err
+		return given.err
 	case h.err == nil && h.res.Assumed:
 		return lock.ErrOutcomeUnknown
 	}

@@ -286,19 +286,23 @@ func (w *waiter) overLocked() {
 	}
 }
 
-// noteOutcomeLocked notes what the outcome of a call says of what a waiter may have. One that surely did nothing says
+// noteOutcomeLocked notes what the outcome of a call says of what a waiter may have. What may have been taken for a
+// session the store settles, but not what was taken: it knows nothing of times. A call that surely did nothing says
 // nothing of those before it; that one of several names is held, nothing of the others.
-func (b *Broker) noteOutcomeLocked(w *waiter, err error) {
+func (b *Broker) noteOutcomeLocked(w *waiter, err error, taken bool) {
 	switch {
 	case errors.Is(err, lock.ErrOutcomeUnknown):
-		w.mayHave = true
+		w.mayHave = w.mayHave || taken || w.sess == nil
 	case err == nil || w.all == nil && errors.Is(err, lock.ErrHeld):
 		w.mayHave = false
 	}
 }
 
-// tryRepetitionLocked has another request with the same lease id tried at once: it has the lock by now.
+// tryRepetitionLocked has another request with the same lease id tried at once: it may have the lock by now.
 func (b *Broker) tryRepetitionLocked(w *waiter) {
+	for _, o := range w.shard.repeated[w.Claim.Owner] {
+		o.mayHave = true
+	}
 	for _, o := range w.shard.repeated[w.Claim.Owner] {
 		if o != w && o.Lined() {
 			o.q.TryNext(&o.Waiter)

@@ -89,5 +89,4 @@ func (b *Broker) outOfQueueLocked(w *waiter) {
 		b.leavePlaceLocked(w)
 	}
 	w.q.signalLocked()
-	b.undoDoubtfulLocked(w)
 }

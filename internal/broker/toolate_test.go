@@ -2,7 +2,6 @@ package broker_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -301,61 +300,110 @@ func TestALostLeaseThatWasGrantedLateIsReleased(t *testing.T) {
 	}
 }
 
-// The outcome of a handoff is unknown, and its successor has left by then, or its wait is over: what it may have been
-// given is undone.
-func TestAHandoffOfUnknownOutcomeToOneThatLeft(t *testing.T) {
-	for _, k := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Write} {
-		for _, cancels := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%v, cancelled: %t", k, cancels), func(t *testing.T) {
-				inWorld(t, func(w *world) {
-					a, b, c := w.alive(), w.alive(), w.alive()
-					a.acquire(of("job", k))
-					hold := one[session.Granted](a).Hold
-					req := of("job", k)
-					if !cancels {
-						req.Wait = new(50 * time.Millisecond)
-					}
-					id := b.acquire(req)
-					c.acquire(of("job", k))
-					synctest.Wait()
-					w.store.on("Release", lose(1, 100*time.Millisecond))
-					a.Release(a.id(), hold)
-					synctest.Wait()
-					if cancels {
-						b.Cancel(b.id(), id)
-					}
-					b.events()
-					start := time.Now()
-					c.awaitGrant()
-					if took := time.Since(start); took > time.Second {
-						t.Errorf("the next one waits for %v", took)
-					}
-				})
-			})
+// What a request of a session may have is released when nobody asks for it any more: it goes on as a read under the
+// holder's own write, and is told what it read.
+func TestWhatIsReadUnderOnesOwnWriteIsNotTakenByAnEarlierDoubt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there, way := w.severable()
+		other, c := w.alive(), there.alive()
+		job, x := other.takeKind("job", lock.Write).Hold, other.take("x").Hold
+		c.acquire(request.Acquire{Name: "job", Kind: lock.Read, Holder: "h"}) // #1
+		c.acquire(request.Acquire{
+			Name: "x", Kind: lock.Exclusive, Holder: "h", List: request.Names,
+			More: []request.Item{{Name: "job", Kind: lock.Write}},
+		})
+		c.events()
+		way.on("Acquire", fails(errUnknown, 0))
+		other.release(job)
+		time.Sleep(100 * time.Millisecond) // whether #1 has it is unknown
+		way.well()
+		lost := false
+		way.onCall("Release", func(r call) error {
+			err := r.do()
+			if !lost && strings.HasSuffix(string(r.arg.(lock.Return).Owner), "#1") {
+				lost = true
+				time.Sleep(100 * time.Millisecond)
+				return errUnknown
+			}
+			return err
+		})
+		other.release(x)
+		time.Sleep(time.Second)
+		var read, write session.Hold
+		for _, e := range c.events() {
+			if g, is := e.(session.Granted); is && g.Hold.Kind == lock.Read {
+				read = g.Hold
+			} else if is {
+				write = g.More[0]
+			}
 		}
-	}
+		if read.Fence == 0 || write.Fence == 0 {
+			t.Fatalf("read %+v, write %+v: want both", read, write)
+		}
+		c.release(write)
+		other.try(of("job", lock.Write))
+		one[session.NotGranted](other)
+	})
 }
 
-// The outcome of both attempts is unknown, and who they are for has left.
-func TestAnAttemptOfUnknownOutcomeForOneThatLeft(t *testing.T) {
-	for _, k := range lock.Kinds() {
-		t.Run(k.String(), func(t *testing.T) {
+// asksOnce has a unary call made for "job", and is told its error.
+func asksOnce(w *world, id string, wait, lease time.Duration) (told chan error) {
+	told = make(chan error, 1)
+	go func() {
+		_, refused, err := w.once(request.Once{Name: "job", Lease: lease, Wait: &wait, LeaseID: id})
+		if refused != nil {
+			err = refused.Cause
+		}
+		told <- err
+	}()
+	time.Sleep(time.Millisecond)
+	return told
+}
+
+// The repetition of a unary call has the lock when the first one is granted it too late: it is asked for before others.
+func TestARepetitionIsTriedWhenTheFirstCallIsGrantedTooLate(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there, way := w.severable()
+		other := w.alive()
+		job := other.take("job").Hold
+		first := asksOnce(there, ownID, 1500*time.Millisecond, 2*time.Second)
+		asksOnce(there, "", time.Minute, time.Minute)
+		again := asksOnce(there, ownID, time.Minute, 2*time.Second)
+		way.on("Acquire", inTurn(func(next func() error) error {
+			time.Sleep(2100 * time.Millisecond)
+			return next()
+		}, 1, func(next func() error) error { return next() }))
+		other.release(job)
+		if err := <-first; !isError(err, errUnknown) {
+			t.Errorf("the first is told %v", err)
+		}
+		start := time.Now()
+		if err := <-again; err != nil || time.Since(start) > time.Second {
+			t.Errorf("the repetition has the lock, and is told %v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// Nor is it told "no" when its wait ends first, or the store is away.
+func TestARepetitionThatMayHaveTheLockIsNotToldNo(t *testing.T) {
+	for what, then := range map[string]func(func() error) error{
+		"well": func(next func() error) error { return next() }, "away": fails(lock.ErrUnavailable, 0),
+	} {
+		t.Run(what, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				c, next := w.alive(), w.alive()
-				w.store.on("Acquire", lose(2, 100*time.Millisecond))
-				id := c.acquire(of("job", k))
-				synctest.Wait()
-				c.Cancel(c.id(), id)
-				time.Sleep(250 * time.Millisecond)
-				req := of("job", k)
-				if k == lock.Read {
-					req.Kind = lock.Write
+				there, way := w.severable()
+				other := w.alive()
+				job := other.take("job").Hold
+				first := asksOnce(there, ownID, time.Second, time.Hour)
+				asksOnce(there, "", time.Minute, time.Hour)
+				again := asksOnce(there, ownID, 3*time.Second, time.Hour)
+				way.on("Acquire", inTurn(lose(2, 600*time.Millisecond), 2, then))
+				other.release(job)
+				if err := <-first; !isError(err, errUnknown) {
+					t.Errorf("the first is told %v", err)
 				}
-				next.acquire(req)
-				start := time.Now()
-				next.awaitGrant()
-				if took := time.Since(start); took > time.Second {
-					t.Errorf("the next one waits for %v", took)
+				if err := <-again; err != nil && !isError(err, errUnknown) && w.look("job").Held {
+					t.Errorf("the repetition is told %v, and has the lock: %+v", err, w.look("job"))
 				}
 			})
 		})

@@ -45,7 +45,7 @@ type waiter struct {
 	succeeded bool        // it came instead of another request and may have what that was granted; the store was not asked
 	cancelled bool        // by its client, who does not make it again elsewhere
 	parked    bool        // the history tells that it waits
-	mayHave   bool        // a call for it had an unknown outcome, or was answered too late to be told
+	mayHave   bool        // what a call took for it too late to be told, or what nobody knows, see noteOutcomeLocked
 }
 
 // newWaiter is a request of a session, for all that it asks for, that was not tried yet. Each has a new owner: what an
