@@ -300,11 +300,14 @@ func (b *Broker) noteOutcomeLocked(w *waiter, err error, taken bool) {
 
 // tryRepetitionLocked has another request with the same lease id tried at once: it may have the lock by now.
 func (b *Broker) tryRepetitionLocked(w *waiter) {
-	for _, o := range w.shard.repeated[w.Claim.Owner] {
+	all := slices.DeleteFunc(slices.Clone(w.shard.repeated[w.Claim.Owner]), func(o *waiter) bool {
+		return o == w || o.Claim.Name != w.Claim.Name
+	})
+	for _, o := range all {
 		o.mayHave = true
 	}
-	for _, o := range w.shard.repeated[w.Claim.Owner] {
-		if o != w && o.Lined() {
+	for _, o := range all {
+		if o.Lined() {
 			o.q.TryNext(&o.Waiter)
 			b.driveLocked(o.q)
 			return

@@ -409,3 +409,29 @@ func TestARepetitionThatMayHaveTheLockIsNotToldNo(t *testing.T) {
 		})
 	}
 }
+
+// The first call leaves as the replica stops, and its repetition moves to the front of the queue: it is answered too.
+func TestARepetitionIsAnsweredWhenTheReplicaStops(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there, way := w.severable()
+		other := w.alive()
+		job := other.take("job").Hold
+		told := []chan error{
+			asksOnce(there, ownID, time.Hour, time.Hour), asksOnce(there, "", time.Hour, time.Hour),
+			asksOnce(there, ownID, time.Hour, time.Hour),
+		}
+		way.on("Acquire", inTurn(fails(errUnknown, 0), 2, fails(lock.ErrUnavailable, 0))) // nothing is done, nobody knows
+		other.release(job)
+		time.Sleep(10 * time.Millisecond)
+		other.take("job")
+		must(t, there.b.Close(w.t.Context()))
+		synctest.Wait()
+		for i, told := range told {
+			select {
+			case <-told:
+			default:
+				t.Errorf("call %d was not answered", i)
+			}
+		}
+	})
+}

@@ -194,11 +194,17 @@ func (b *Broker) parkLocked(w *waiter, position int) {
 // refuseAll answers the unary calls that wait, when there are no sessions any more.
 func (b *Broker) refuseAll(err error) {
 	b.eachShard(func(h *shard) {
+		var all []*waiter // one that leaves may move others
 		for _, q := range h.queues {
 			for w := range q.All() {
 				if w.For.sess == nil {
-					b.refuseLocked(w.For, session.Failed{Err: err})
+					all = append(all, w.For)
 				}
+			}
+		}
+		for _, w := range all {
+			if !w.Answered() {
+				b.refuseLocked(w, session.Failed{Err: err})
 			}
 		}
 	})
