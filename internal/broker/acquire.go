@@ -121,7 +121,7 @@ func (b *Broker) enterLocked(w *waiter) error {
 		b.boundLocked(w)
 	}
 	if busy == nil && q.OvertakesNow(&w.Waiter) && !q.shard.closed {
-		b.startLocked(w)
+		b.startLocked(w, time.Now())
 	} else {
 		b.driveLocked(q)
 	}

@@ -16,7 +16,7 @@ type attempt struct {
 	claim  lock.Claim
 	all    []lock.Claim // if several names were claimed at once
 	start  time.Time
-	end    time.Time    // when the answer was there
+	end    time.Time    // when the answer had its turn
 	grants []lock.Grant // one for each name
 	err    error
 	late   bool // it was granted, and told too late (outcomeOf)
@@ -41,7 +41,9 @@ func (a attempt) until() time.Time { return trusted(a.start, a.claim.TTL) }
 func (a attempt) took() bool { return a.err == nil || a.late }
 
 // startLocked makes an attempt for a waiter.
-func (b *Broker) startLocked(w *waiter) { b.ask(w, w.attemptLocked(), (*Broker).finishLocked) }
+func (b *Broker) startLocked(w *waiter, now time.Time) {
+	b.ask(w, w.attemptLocked(now), (*Broker).finishLocked)
+}
 
 // ask asks the store, without a goroutine if it is for one name. Then the mutexes of the waiter are held.
 func (b *Broker) ask(w *waiter, a attempt, then func(*Broker, *waiter, attempt)) {
@@ -50,7 +52,7 @@ func (b *Broker) ask(w *waiter, a attempt, then func(*Broker, *waiter, attempt))
 			a = b.attempt(b.ctx, a)
 			w.lock()
 			defer w.unlock()
-			then(b, w, a)
+			then(b, w, outcomeOf(a))
 		})
 		return
 	}
@@ -58,10 +60,9 @@ func (b *Broker) ask(w *waiter, a attempt, then func(*Broker, *waiter, attempt))
 	b.store.StartAcquire(a.claim, func(g lock.Grant, err error) {
 		defer b.endTaking()
 		a.grants, a.err = []lock.Grant{g}, err
-		a = outcomeOf(a)
 		w.lock()
 		defer w.unlock()
-		then(b, w, a)
+		then(b, w, outcomeOf(a))
 	})
 }
 
@@ -75,8 +76,7 @@ func (b *Broker) finishLocked(w *waiter, a attempt) {
 }
 
 // attemptLocked marks a waiter as being tried and is the attempt to be made now.
-func (w *waiter) attemptLocked() attempt {
-	now := time.Now()
+func (w *waiter) attemptLocked(now time.Time) attempt {
 	a := attempt{claim: w.Ask(w.ttl(now)), start: now, begun: w.q.Begun()}
 	if w.all != nil {
 		a.all = append(a.all, w.all...)
@@ -92,21 +92,18 @@ func (b *Broker) attempt(ctx context.Context, a attempt) attempt {
 	a.start = time.Now()
 	if a.all != nil {
 		a.grants, a.err = b.store.AcquireAll(ctx, a.all)
-		return outcomeOf(a)
+		return a
 	}
 	g, err := lock.Await(ctx, b.store.StartAcquire, a.claim)
 	a.grants, a.err = []lock.Grant{g}, err
-	return outcomeOf(a)
+	return a
 }
 
-// outcomeOf reads an outcome, or what it amounts to by now. A grant whose time is over when the answer comes, or when
-// its turn has come, is an unknown one: what it took ends soon, but may be there.
+// outcomeOf is what the answer of the store amounts to now that its turn has come. A grant whose time is over is an
+// unknown outcome: what it took ends soon, but may be there.
 func outcomeOf(a attempt) attempt {
-	now := time.Now()
-	if a.end.IsZero() {
-		a.end = now
-	}
-	if a.err == nil && !now.Before(a.until()) {
+	a.end = time.Now()
+	if a.err == nil && !a.end.Before(a.until()) {
 		a.err, a.late = lock.ErrOutcomeUnknown, true
 	}
 	return a
@@ -114,7 +111,6 @@ func outcomeOf(a attempt) attempt {
 
 // concludeLocked gives the outcome of an attempt to the waiter it was made for.
 func (b *Broker) concludeLocked(w *waiter, a attempt) {
-	a = outcomeOf(a)
 	answer, _ := b.endAttemptLocked(w, a)
 	if w.tells != nil && answer.Held != nil {
 		w.tells.held = answer.Held
@@ -184,7 +180,7 @@ func (b *Broker) grantAndAskMoreLocked(w *waiter, a attempt) {
 		return
 	}
 	for _, next := range q.AlsoAsk(a.begun, 2) {
-		b.startLocked(next.For)
+		b.startLocked(next.For, time.Now())
 	}
 }
 

@@ -132,7 +132,11 @@ func (l *Lease) believeLocked() {
 }
 
 // shutLocked refuses tries that waited for others if the name is held here for one alone.
-func (b *Broker) shutLocked(q *queue) { b.refuseEachLocked(q.Shut(), q.heldHereLocked) }
+func (b *Broker) shutLocked(q *queue) {
+	if tries := q.Shut(); len(tries) > 0 {
+		b.refuseEachLocked(tries, q.heldHereLocked)
+	}
+}
 
 // changed has the store asked for those who wait for a name that is shared: what it refused them before it may grant by
 // now. They would hear of it in a moment; whoever was answered that the name changed may try earlier. Who waits to have

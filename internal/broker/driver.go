@@ -19,10 +19,11 @@ func (b *Broker) driveLocked(q *queue) {
 	if q.shard.closed || q.Head() == nil {
 		return
 	}
-	switch t := q.Start(time.Now()); t.Do {
+	now := time.Now()
+	switch t := q.Start(now); t.Do {
 	case arbiter.Stop:
 	case arbiter.Ask:
-		b.startLocked(t.Ask.For)
+		b.startLocked(t.Ask.For, now)
 	default:
 		q.driving = true
 		if q.wake == nil {
@@ -60,7 +61,7 @@ func (b *Broker) drive(q *queue) {
 			a = b.attempt(b.ctx, a)
 			w := t.Ask.For
 			w.lock()
-			b.concludeLocked(w, a)
+			b.concludeLocked(w, outcomeOf(a))
 			w.unlock()
 		case arbiter.Yield:
 			lock.Pause(b.ctx, t.Pause)
@@ -76,15 +77,16 @@ func (b *Broker) drive(q *queue) {
 func (b *Broker) nextStep(q *queue) (a attempt, t arbiter.Step[waiter]) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
+	now := time.Now()
 	if !q.shard.closed {
-		t = q.Next(time.Now())
+		t = q.Next(now)
 	}
 	switch t.Do {
 	case arbiter.Stop:
 		q.driving = false
 		q.dropIdleLocked()
 	case arbiter.Ask:
-		a = t.Ask.For.attemptLocked()
+		a = t.Ask.For.attemptLocked(now)
 	default:
 	}
 	return a, t

@@ -28,6 +28,7 @@ type handoff struct {
 func (h *handoff) startLocked(q *queue) {
 	h.chooseNextLocked(q)
 	h.begun, h.start = q.Begun(), time.Now()
+	h.lapsed = h.of != nil && !h.of.until.After(h.start)
 	h.b.beginTaking()
 	h.b.store.StartRelease(h.r, h.answered)
 }
@@ -72,12 +73,13 @@ func doubtful(res lock.Returned, err error, lapsed bool) error {
 // When the outcome is unknown, the next waiter stays the head of the queue and asks for itself: if it was handed the
 // name it gets the same fence. If it left while it was given the name, its hold is passed on in turn.
 func (b *Broker) moveOnLocked(q *queue, h *handoff) {
+	now := time.Now()
 	if h.passes {
 		q.Passed()
 	}
 	if h.of != nil {
 		q.unholdLocked(h.of)
-		h.released()
+		h.released(now)
 	}
 	b.tellEnd(h)
 	if h.next != nil {
@@ -86,9 +88,9 @@ func (b *Broker) moveOnLocked(q *queue, h *handoff) {
 	if h.res.HandedOver == 0 {
 		q.Freed(arbiter.Freed{
 			Turn: h.res.Turn, Listeners: h.res.Listeners, Burst: b.cfg.HandoffBurst, Begun: h.begun,
-		}, time.Now())
+		}, now)
 	}
-	if next := h.next; next != nil && !next.Answered() && next.Late(time.Now()) {
+	if next := h.next; next != nil && !next.Answered() && next.Late(now) {
 		b.tooLateLocked(next, h.err)
 	}
 	b.driveLocked(q)

@@ -79,7 +79,7 @@ func (w *waiter) refused(cause error) {
 }
 
 // released adds that a lease was released, or that nobody knows.
-func (h *handoff) released() {
+func (h *handoff) released(at time.Time) {
 	what, e := history.Released, history.Event{}
 	if h.res.HandedOver != 0 {
 		what = history.HandedOver
@@ -92,7 +92,7 @@ func (h *handoff) released() {
 	case h.id == 0:
 		e.Why = &history.Why{Cause: lock.LostSession.String()}
 	}
-	h.of.happened(what, time.Now(), e)
+	h.of.happened(what, at, e)
 }
 
 // lostFor is why a lease was lost.

@@ -153,7 +153,7 @@ func (b *Broker) readUnderWriteLocked(l *Lease, w *waiter) {
 	switch {
 	case w.Answered(): // cancelled
 	case w.ownLocked() == l:
-		a := w.attemptLocked()
+		a := w.attemptLocked(time.Now())
 		a.claim.WriteOwner = l.owner
 		b.ask(w, a, func(b *Broker, w *waiter, a attempt) {
 			b.readLocked(w, a)

@@ -60,7 +60,7 @@ func (b *Broker) releaseLocked(l *Lease, id uint64) {
 // startReleaseLocked begins the last release of a lease. It needs no goroutine. id is 0 at the end of the session.
 func (b *Broker) startReleaseLocked(l *Lease, id uint64) {
 	l.overLocked(true)
-	h := &handoff{b: b, r: l.returnAll(), of: l, id: id, lapsed: !l.until.After(time.Now())}
+	h := &handoff{b: b, r: l.returnAll(), of: l, id: id}
 	h.startLocked(l.q)
 }
 

@@ -85,7 +85,11 @@ func ownerOf(id, holder string, request uint64) lock.Owner {
 	if !named(holder) {
 		holder = ""
 	}
-	return lock.Owner(id + ":" + holder + "#" + strconv.FormatUint(request, 10))
+	owner := append(make([]byte, 0, 128), id...) // mostly on the stack
+	owner = append(owner, ':')
+	owner = append(owner, holder...)
+	owner = append(owner, '#')
+	return lock.Owner(strconv.AppendUint(owner, request, 10))
 }
 
 // partsOf is what ownerOf put together.

@@ -26,6 +26,7 @@ type key struct {
 type pendingRelease struct {
 	key
 	r       lock.Return
+	ttl     time.Duration // of what it releases
 	made    time.Time
 	at      time.Time // when its next call is due
 	end     time.Time // when it is given up
@@ -66,13 +67,16 @@ type pendingReleases struct {
 
 // newPending is a release that add may make pending. The lease lasts so long.
 func (s *Store) newPending(r lock.Return, ttl time.Duration) *pendingRelease {
-	u, now := s.unused.Get().(*pendingRelease), time.Now() //nolint:forcetypeassert // nothing else is put there
-	*u = pendingRelease{key: key{r.Name, r.Owner}, r: r, made: now, at: now, end: now.Add(ttl + keep), answer: u.answer}
+	u := s.unused.Get().(*pendingRelease) //nolint:forcetypeassert // nothing else is put there
+	*u = pendingRelease{key: key{r.Name, r.Owner}, r: r, ttl: ttl, answer: u.answer}
 	return u
 }
 
-// add has a pending release in place of an earlier one of its key, which it continues. Without room it is given up.
-func (s *Store) add(u *pendingRelease) {
+// add has a pending release in place of an earlier one of its key, which it continues. Its call is due after so long.
+// Without room it is given up.
+func (s *Store) add(u *pendingRelease, after time.Duration) {
+	now := time.Now()
+	u.made, u.at, u.end = now, now.Add(after), now.Add(u.ttl+keep)
 	s.mu.Lock()
 	kept := s.addLocked(u)
 	s.mu.Unlock()
@@ -149,9 +153,7 @@ func (s *Store) drop(u *pendingRelease) {
 
 // want has the loop release what may be there, from a time on.
 func (s *Store) want(r lock.Return, ttl, from time.Duration) {
-	u := s.newPending(r, ttl)
-	u.at = u.at.Add(from)
-	s.add(u)
+	s.add(s.newPending(r, ttl), from)
 	s.work()
 }
 

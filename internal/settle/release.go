@@ -24,7 +24,7 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 		u.off = s.putOff([]lock.Claim{{Name: r.Name, Owner: r.Next.Owner}})
 	}
 	if r.Owner.Repeats() {
-		s.add(u)
+		s.add(u, 0)
 	}
 	s.call(u)
 }
@@ -35,10 +35,16 @@ func (s *Store) call(u *pendingRelease) { s.Store.StartRelease(u.r, u.answer) }
 // itself later.
 func (s *Store) answered(u *pendingRelease, res lock.Returned, err error) {
 	if u.number == 0 && u.calls == 0 && err != nil && lock.Retriable(err) && !u.owner.Repeats() {
-		s.add(u)
+		s.add(u, 0)
 	}
 	if u.r.Next != nil {
 		res, err = s.answeredOver(u, res, err)
+	}
+	if u.number == 0 { // it is not pending
+		tell := u.tell
+		s.unused.Put(u)
+		tell(res, err)
+		return
 	}
 	s.mu.Lock()
 	u.r.Next = nil
@@ -55,9 +61,6 @@ func (s *Store) answered(u *pendingRelease, res lock.Returned, err error) {
 	if again {
 		s.call(u)
 		return
-	}
-	if u.number == 0 { // it was never pending
-		s.unused.Put(u)
 	}
 	if tell != nil {
 		tell(res, err)
@@ -113,8 +116,10 @@ func (s *Store) concludeLocked(u *pendingRelease, err error) (again, late bool) 
 		return true, false
 	}
 	u.tell = nil
+	if !mine {
+		return false, false
+	}
 	switch now := time.Now(); {
-	case !mine:
 	case errors.Is(err, lock.ErrStale) && len(u.others) > 0:
 		last := len(u.others) - 1
 		u.r.Fence, u.others = u.others[last], u.others[:last]
