@@ -136,18 +136,18 @@ func sendAll(events []session.Event, batches bool, send func(*lockdv1.SessionRes
 	answers := slices.Grow(*frame, len(events))[:len(events)]
 	defer clear(answers)
 	*frame = answers[:0]
-	messages := make([]*lockdv1.SessionResponse, len(events))
 	for i, e := range events {
 		answers[i].set(e)
-		messages[i] = &answers[i].SessionResponse
 	}
-	if batches && len(messages) > 1 {
-		return send(&lockdv1.SessionResponse{
-			Message: &lockdv1.SessionResponse_Batch{Batch: &lockdv1.ResponseBatch{Responses: messages}},
-		})
+	if batches && len(answers) > 1 {
+		batch := &lockdv1.ResponseBatch{Responses: make([]*lockdv1.SessionResponse, len(answers))}
+		for i := range answers {
+			batch.Responses[i] = &answers[i].SessionResponse
+		}
+		return send(&lockdv1.SessionResponse{Message: &lockdv1.SessionResponse_Batch{Batch: batch}})
 	}
-	for _, m := range messages {
-		if err := send(m); err != nil {
+	for i := range answers {
+		if err := send(&answers[i].SessionResponse); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -43,7 +45,7 @@ func (s *Store) alone(group []pipe.Job) pipe.Packet {
 	c := op.call()
 	cmd := c.Command(context.Background())
 	return pipe.Packet{Jobs: group, Cmd: cmd, Grants: c.Grants, Done: func(err error) {
-		op.answered(group[0].Queued, op.read(s.Answered(cmd, err)))
+		op.answered(time.Since(group[0].Queued), op.read(s.Answered(cmd, err)))
 	}}
 }
 
@@ -82,16 +84,16 @@ func (s *Store) groups(jobs []pipe.Job) (all [][]pipe.Job) {
 
 // together is one call for a group.
 func (s *Store) together(group []pipe.Job) pipe.Packet {
-	c := script.Call{Script: s.Scripts.Many, Words: make([]any, 0, 5*len(group)+2)}
+	c := s.Scripts.Many.Call(5*len(group) + 2)
 	ops := make([]byte, len(group))
 	for i, j := range group {
 		op := operationOf(j)
 		ops[i] = op.letter
 		c.Words = pointTo(c.Words, op.texts[:op.keys])
+		c.Keys += op.keys
 		c.Cost += j.Cost
 		c.Grants = c.Grants || op.grants()
 	}
-	c.Keys = len(c.Words)
 	c.Words = append(c.Words, ops, s.FenceMillis)
 	for _, j := range group {
 		op := operationOf(j)
@@ -99,17 +101,25 @@ func (s *Store) together(group []pipe.Job) pipe.Packet {
 	}
 	begun, cmd := time.Now(), c.Command(context.Background())
 	return pipe.Packet{Jobs: group, Cmd: cmd, Grants: c.Grants, Done: func(err error) {
-		c.Observe(begun)
-		for i, o := range s.outcomes(group, cmd, err) {
-			operationOf(group[i]).answered(group[i].Queued, o)
+		now := time.Now()
+		c.Observe(now.Sub(begun))
+		all := outcomeRooms.Get().(*[]outcome) //nolint:forcetypeassert // nothing else is put there
+		*all = s.outcomes((*all)[:0], group, cmd, err)
+		for i, o := range *all {
+			operationOf(group[i]).answered(now.Sub(group[i].Queued), o)
 		}
+		clear(*all)
+		outcomeRooms.Put(all)
 	}}
 }
 
-// outcomes reads what script/many.lua answered. If any of it is not what that script answers, nothing in it is
-// believed.
-func (s *Store) outcomes(group []pipe.Job, cmd *redis.Cmd, err error) []outcome {
-	all := make([]outcome, len(group))
+// outcomeRooms are slices of outcomes that are not in use.
+var outcomeRooms = sync.Pool{New: func() any { return new([]outcome) }}
+
+// outcomes reads what script/many.lua answered, into the room of all. If any of it is not what that script answers,
+// nothing in it is believed.
+func (s *Store) outcomes(all []outcome, group []pipe.Job, cmd *redis.Cmd, err error) []outcome {
+	all = slices.Grow(all, len(group))[:len(group)]
 	var list []any
 	few, err := script.TooFew(err)
 	if err == nil {

@@ -216,7 +216,7 @@ func TestAnAnswerThatIsNotForAllIsForNobody(t *testing.T) {
 	read := func(v any) []outcome {
 		cmd := redis.NewCmd(t.Context())
 		cmd.SetVal(v)
-		return s.outcomes(group, cmd, nil)
+		return s.outcomes(nil, group, cmd, nil)
 	}
 	for _, v := range good {
 		for i, o := range read(v) {
@@ -239,7 +239,7 @@ func TestAnAnswerThatIsNotForAllIsForNobody(t *testing.T) {
 		pipe.ErrNotConnected:                                               lock.ErrUnavailable,
 		pipe.ErrOpTimeout:                                                  lock.ErrOutcomeUnknown,
 	} {
-		for i, o := range s.outcomes(group, redis.NewCmd(t.Context()), err) {
+		for i, o := range s.outcomes(nil, group, redis.NewCmd(t.Context()), err) {
 			if !errors.Is(o.err, want) {
 				t.Errorf("%v: got %v for request %d, want %v", err, o.err, i, want)
 			}

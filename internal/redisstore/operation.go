@@ -65,7 +65,7 @@ func (op *operation) start() {
 	}
 	j := pipe.Job{Single: op, Queued: time.Now(), Cost: op.cost(), From: op.tenant()}
 	if err := op.store.Shared.Put(j); err != nil {
-		go op.Fail(j.Queued, err)
+		go op.Fail(0, err)
 	}
 }
 
@@ -93,15 +93,15 @@ func (op *operation) tenant() string {
 	return op.back.Owner.For(op.back.Tenant)
 }
 
-// answered is the outcome of an ordinary one.
-func (op *operation) answered(queued time.Time, o outcome) {
-	op.script.Observe(queued)
+// answered is the outcome of an ordinary one, and how long it took.
+func (op *operation) answered(took time.Duration, o outcome) {
+	op.script.Observe(took)
 	op.tell(o)
 }
 
 // Fail ends an ordinary one with an error of the way to Redis.
-func (op *operation) Fail(queued time.Time, err error) {
-	op.answered(queued, op.failed(op.store.Failed(err)))
+func (op *operation) Fail(took time.Duration, err error) {
+	op.answered(took, op.failed(op.store.Failed(err)))
 }
 
 // tell tells the outcome to who asked.

@@ -17,8 +17,8 @@ func (p *Pipeline) take() (b batch) {
 		if p.probes = p.probes[n:]; len(p.probes) == 0 {
 			p.probes = nil
 		}
-	} else {
-		b = p.queue.take(time.Now(), p.Most)
+	} else if b = p.queue.take(time.Now(), p.Most, p.room); len(b.jobs) > 0 {
+		p.room = nil
 	}
 	p.countLocked()
 	if len(b.jobs) > 0 {
@@ -135,6 +135,15 @@ func (p *Pipeline) end(s *sent, why error) {
 	p.taken(&s.batch)
 	p.resend(s)
 	p.tell(s, why)
+	p.reuse(s.jobs)
+}
+
+// reuse keeps the room of the jobs of a batch for the next one.
+func (p *Pipeline) reuse(jobs []Job) {
+	clear(jobs)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.room = jobs[:0]
 }
 
 func (p *Pipeline) taken(b *batch) {

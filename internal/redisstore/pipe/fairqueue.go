@@ -121,10 +121,10 @@ func (q *fairQueue) enter(t *tenant, now time.Time) {
 	}
 }
 
-// take returns the next batch, with so many jobs at most.
-func (q *fairQueue) take(now time.Time, most int) batch {
+// take returns the next batch, with so many jobs at most, which are added to room.
+func (q *fairQueue) take(now time.Time, most int, room []Job) batch {
 	q.forget(now)
-	b := batch{most: most, sent: now}
+	b := batch{jobs: room, most: most, sent: now}
 	paced := q.lightThere(now)
 	if !paced || q.heavyUnder == 0 && !now.Before(q.restUntil) {
 		q.serve(&q.heavy, &b, pacedCost)

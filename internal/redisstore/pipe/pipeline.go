@@ -44,6 +44,7 @@ type Pipeline struct {
 	checked time.Time  // for what has waited too long
 	probes  []Job
 	queue   fairQueue
+	room    []Job    // for the next batch, nil if there is none that was used
 	missing []string // scripts that Redis turned out to have forgotten, by their SHA-1
 	up      bool     // there is a connection
 	why     error    // there is none
@@ -68,8 +69,8 @@ type Config struct {
 
 // Single is what goes to Redis together with others of its kind.
 type Single interface {
-	// Fail tells an error instead of an answer, and when it was queued.
-	Fail(queued time.Time, err error)
+	// Fail tells an error instead of an answer, and how long that took.
+	Fail(took time.Duration, err error)
 }
 
 // Job is a command, or a single, and who wants to know what became of it. Done must not block.
@@ -92,7 +93,7 @@ func (j *Job) fail(err error) {
 		j.Done(err)
 		return
 	}
-	j.Single.Fail(j.Queued, err)
+	j.Single.Fail(time.Since(j.Queued), err)
 }
 
 // Packet is a command as it is sent, for some jobs. Done must not block.

@@ -92,7 +92,7 @@ func (s *sim) wake() {
 
 // send has a sender take what there is.
 func (s *sim) send() {
-	b := s.q.take(s.now, MaxBatch)
+	b := s.q.take(s.now, MaxBatch, nil)
 	if len(b.jobs) == 0 {
 		s.idle++
 		return

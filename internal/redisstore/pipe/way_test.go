@@ -34,7 +34,7 @@ type alone struct {
 	done func(error)
 }
 
-func (a *alone) Fail(_ time.Time, err error) { a.done(err) }
+func (a *alone) Fail(_ time.Duration, err error) { a.done(err) }
 
 // pushAll makes one packet of all singles.
 func pushAll(jobs []Job) []Packet {

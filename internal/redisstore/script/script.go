@@ -138,25 +138,34 @@ func (s Scripts) Texts() map[string]string {
 	return texts
 }
 
-// Call is one call of a script: what it is told, the keys first.
+// Call is one call of a script.
 type Call struct {
 	*Script
 	Keys  int
-	Words []any
+	Words []any  // as they are sent: behind a head, which Command fills in, what the script is told, the keys first
 	Cost  int    // see cost.go
 	From  string // see pipe.Job
 	// Grants says that it may take something.
 	Grants bool
 }
 
+// headWords are those before what a script is told.
+const headWords = 3
+
+// Call is a call of the script that has room for so many words, and none yet.
+func (sc *Script) Call(words int) Call {
+	return Call{Script: sc, Words: make([]any, headWords, headWords+words)}
+}
+
 // With is a call of the script.
 func (sc *Script) With(keys []string, args ...any) Call {
-	words := make([]any, 0, len(keys)+len(args))
+	words := len(keys) + len(args)
+	c := sc.Call(words)
 	for _, k := range keys {
-		words = append(words, k)
+		c.Words = append(c.Words, k)
 	}
-	words = append(words, args...)
-	return Call{Script: sc, Keys: len(keys), Words: words, Cost: CostOf(len(words))}
+	c.Keys, c.Words, c.Cost = len(keys), append(c.Words, args...), CostOf(words)
+	return c
 }
 
 // As has the call be one of a tenant.
@@ -166,13 +175,13 @@ func (c Call) As(tenant string) Call {
 }
 
 // Observe notes how long a call took.
-func (sc *Script) Observe(begun time.Time) { sc.seconds.Observe(time.Since(begun).Seconds()) }
+func (sc *Script) Observe(took time.Duration) { sc.seconds.Observe(took.Seconds()) }
 
 // Start is Run without waiting: done is told once, later, by a goroutine that it must not block.
 func (c Call) Start(p *pipe.Pipeline, done func(*redis.Cmd, error)) {
 	begun, cmd := time.Now(), c.Command(context.Background())
 	told := func(err error) {
-		c.Observe(begun)
+		c.Observe(time.Since(begun))
 		done(cmd, err)
 	}
 	j := c.job(cmd)
@@ -185,9 +194,10 @@ func (c Call) Start(p *pipe.Pipeline, done func(*redis.Cmd, error)) {
 // Run executes the script once and returns the command with its answer. When ctx has ended before, the command must not
 // be looked at.
 func (c Call) Run(ctx context.Context, p *pipe.Pipeline) (*redis.Cmd, error) {
-	defer c.Observe(time.Now())
-	cmd := c.Command(ctx)
-	return cmd, p.Do(ctx, c.job(cmd))
+	begun, cmd := time.Now(), c.Command(ctx)
+	err := p.Do(ctx, c.job(cmd))
+	c.Observe(time.Since(begun))
+	return cmd, err
 }
 
 func (c Call) job(cmd *redis.Cmd) pipe.Job {
@@ -196,7 +206,6 @@ func (c Call) job(cmd *redis.Cmd) pipe.Job {
 
 // Command is the call as it is sent.
 func (c Call) Command(ctx context.Context) *redis.Cmd {
-	all := make([]any, 0, 3+len(c.Words))
-	all = append(all, pipe.EvalSHA, &c.SHA, c.Keys)
-	return redis.NewCmd(ctx, append(all, c.Words...)...)
+	c.Words[0], c.Words[1], c.Words[2] = pipe.EvalSHA, &c.SHA, c.Keys
+	return redis.NewCmd(ctx, c.Words...)
 }
