@@ -99,6 +99,8 @@ type Watchdog[L Lease[L]] struct {
 	placed   atomic.Uint32       // leases without a group that were put into a shard
 	hurried  [sorts]atomic.Int32 // calls under way for leases that are hurried, or verified
 	underWay atomic.Int64        // what the renewals in calls cost
+	looked   atomic.Int64        // when Late looked
+	planned  atomic.Int64        // when the next round was to be then
 
 	over lock.Teller[L] // leases that are to be told that they are over
 }
@@ -115,6 +117,7 @@ func New[L Lease[L]](store lock.Holds, log *zap.Logger, reg prometheus.Registere
 		s.w, s.number, s.groups = w, uint32(i), make([]*group, 1) //nolint:gosec // there are few
 		s.near, s.rounds = newTimeline(), newTimeline()
 	}
+	w.looked.Store(-int64(lookPause))
 	w.wg.Go(w.loop)
 	return w
 }
@@ -129,10 +132,17 @@ func (w *Watchdog[L]) now() moment { return w.moment(time.Now()) }
 
 func (w *Watchdog[L]) moment(t time.Time) moment { return int64(t.Sub(w.epoch)) }
 
+// lookPause is how long Late goes on with what it saw: each message of a client asks, and to look takes many locks.
+const lookPause = time.Millisecond
+
 // Late is how late the next round of renewals is, because the store or this process has more to do than it can.
 func (w *Watchdog[L]) Late() time.Duration {
-	_, planned := w.oldest()
-	return time.Duration(max(w.now()-planned, 0))
+	now, looked := w.now(), w.looked.Load()
+	if now-looked >= int64(lookPause) && w.looked.CompareAndSwap(looked, now) {
+		_, planned := w.oldest()
+		w.planned.Store(planned)
+	}
+	return time.Duration(max(now-w.planned.Load(), 0))
 }
 
 // Keep begins to keep a lease, or notes that its validity, which is given, or its group changed. Nobody else may
