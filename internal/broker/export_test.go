@@ -67,6 +67,9 @@ func (s *Session) Shared() map[string]*sync.Mutex {
 	}
 }
 
+// Mutex is that of a name.
+func (b *Broker) Mutex(name string) *sync.Mutex { return &b.shardOf(name).mu }
+
 // Soonest is what a heartbeat would be answered with, and the names of the auto leases with the ends of their validity.
 func (s *Session) Soonest() (told time.Time, auto map[string]time.Time) {
 	auto = make(map[string]time.Time)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
@@ -53,6 +54,27 @@ func TestATryThatIsGrantedTooLateLeavesNothing(t *testing.T) {
 			c.failed(errUnknown)
 			w.isFreeSoon("job")
 		})
+	}
+}
+
+// The store answers in time, and the answer waits for the mutex of the name until the lease is over. In a bubble time
+// stands still meanwhile.
+func TestAGrantWhoseTimeIsOverWhenItsTurnComesIsNotTold(t *testing.T) {
+	t.Parallel()
+	w := start(t, testConfig(), &faults{Store: memstore.New()})
+	c, mu := w.open(), w.b.Mutex("job")
+	w.store.on("Acquire", func(next func() error) error {
+		err := next()
+		mu.Lock()
+		time.AfterFunc(belated, mu.Unlock)
+		return err
+	})
+	c.try(request.Acquire{Name: "job", Lease: new(brief)})
+	<-c.Outbox().Wake()
+	for _, e := range c.Outbox().TakeSome(1, 1) {
+		if failed, is := e.(session.Failed); !is || !isError(failed.Err, errUnknown) {
+			t.Errorf("got %+v, want that nobody knows", e)
+		}
 	}
 }
 

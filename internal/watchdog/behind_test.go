@@ -3,6 +3,8 @@ package watchdog
 import (
 	"context"
 	"math"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -94,6 +96,26 @@ func TestItIsKnownHowLateRenewalsAre(t *testing.T) {
 		if late := most(9 * time.Second); late > 50*time.Millisecond {
 			t.Errorf("late by %v although the store is quick again", late)
 		}
+	})
+}
+
+// Nothing is kept, so nothing is late, also for who asks while somebody else looks.
+func TestNothingIsLateWhileSomebodyLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := watching(t, renewer{})
+		time.Sleep(time.Second)
+		last := &w.shards[len(w.shards)-1]
+		last.mu.Lock() // time stands still while somebody waits for it
+		var other sync.WaitGroup
+		other.Go(func() { w.Late() })
+		for w.looked.Load() < 0 {
+			runtime.Gosched()
+		}
+		if late := w.Late(); late > 0 {
+			t.Errorf("late by %v with no lease at all", late)
+		}
+		last.mu.Unlock()
+		other.Wait()
 	})
 }
 

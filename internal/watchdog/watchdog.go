@@ -100,7 +100,7 @@ type Watchdog[L Lease[L]] struct {
 	hurried  [sorts]atomic.Int32 // calls under way for leases that are hurried, or verified
 	underWay atomic.Int64        // what the renewals in calls cost
 	looked   atomic.Int64        // when Late looked
-	planned  atomic.Int64        // when the next round was to be then
+	late     atomic.Int64        // how late the next round was then
 
 	over lock.Teller[L] // leases that are to be told that they are over
 }
@@ -140,9 +140,9 @@ func (w *Watchdog[L]) Late() time.Duration {
 	now, looked := w.now(), w.looked.Load()
 	if now-looked >= int64(lookPause) && w.looked.CompareAndSwap(looked, now) {
 		_, planned := w.oldest()
-		w.planned.Store(planned)
+		w.late.Store(max(now-planned, 0))
 	}
-	return time.Duration(max(now-w.planned.Load(), 0))
+	return time.Duration(w.late.Load())
 }
 
 // Keep begins to keep a lease, or notes that its validity, which is given, or its group changed. Nobody else may

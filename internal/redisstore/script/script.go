@@ -204,7 +204,7 @@ func (c Call) job(cmd *redis.Cmd) pipe.Job {
 	return pipe.Job{Cmd: cmd, Cost: c.Cost, From: c.From, Grants: c.Grants}
 }
 
-// Command is the call as it is sent.
+// Command is the call as it is sent. It has the words of the Call, so one Call has one Command.
 func (c Call) Command(ctx context.Context) *redis.Cmd {
 	c.Words[0], c.Words[1], c.Words[2] = pipe.EvalSHA, &c.SHA, c.Keys
 	return redis.NewCmd(ctx, c.Words...)
