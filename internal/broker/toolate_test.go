@@ -463,6 +463,21 @@ func TestARepetitionIsAnsweredWhenTheReplicaStops(t *testing.T) {
 	})
 }
 
+// What calls of unknown outcome took for a waiter that has a place ends when it leaves, not with the time of its place.
+func TestAWaiterWithAPlaceThatLeftMayHaveNothing(t *testing.T) {
+	for _, k := range []lock.Kind{lock.Fair, lock.Write} {
+		inWorld(t, func(w *world) {
+			c := w.open()
+			w.store.on("Acquire", func(next func() error) error { _ = next(); return errUnknown })
+			id := c.acquire(of("job", k))
+			time.Sleep(time.Second)
+			c.Cancel(c.id(), id)
+			time.Sleep(brief)
+			w.free("job")
+		})
+	}
+}
+
 // mute is a Keeper that does not tell of the end of a lease: it comes later than the release of it.
 type mute struct{ broker.Keeper }
 

@@ -181,6 +181,24 @@ func (s *Store) putOff(cs []lock.Claim) (off []*pendingRelease) {
 	return off
 }
 
+// hasten has what owners of a name may have released now, and not when their places have ended: they ask no more.
+func (s *Store) hasten(name string, owners []lock.Owner) {
+	if s.n.Load() == 0 {
+		return
+	}
+	s.mu.Lock()
+	for _, o := range owners {
+		if u := s.all[key{name, o}]; u != nil {
+			if _, planned := s.due.Delete(u); planned {
+				u.at = time.Now()
+				s.planLocked(u)
+			}
+		}
+	}
+	s.mu.Unlock()
+	s.work()
+}
+
 // resume ends that: the pending releases are over, or go on. Those that others have taken the place of are not touched.
 func (s *Store) resume(off []*pendingRelease, over bool) {
 	if len(off) == 0 {

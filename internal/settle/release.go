@@ -1,6 +1,7 @@
 package settle
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -27,6 +28,13 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 		s.add(u, 0)
 	}
 	s.call(u)
+}
+
+// Leave implements lock.Store.
+func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners []lock.Owner) error {
+	err := s.Store.Leave(ctx, name, kind, owners)
+	s.hasten(name, owners)
+	return err
 }
 
 func (s *Store) call(u *pendingRelease) { s.Store.StartRelease(u.r, u.answer) }
