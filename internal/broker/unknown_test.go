@@ -14,16 +14,16 @@ import (
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
-// What calls of unknown outcome took for a waiter that has a place ends when it leaves, not with the time of its place.
-func TestAWaiterWithAPlaceThatLeftMayHaveNothing(t *testing.T) {
+// What calls of unknown outcome took for a request that has a place ends when that is told, not with the time of its
+// place.
+func TestARequestWithAPlaceThatMayHaveALockLeavesNothing(t *testing.T) {
 	for _, k := range []lock.Kind{lock.Fair, lock.Write} {
 		inWorld(t, func(w *world) {
 			c := w.open()
 			w.store.on("Acquire", func(next func() error) error { _ = next(); return errUnknown })
-			id := c.acquire(of("job", k))
-			time.Sleep(time.Second)
-			c.Cancel(c.id(), id)
+			c.acquire(of("job", k))
 			time.Sleep(brief)
+			c.failed(errUnknown)
 			w.free("job")
 		})
 	}
