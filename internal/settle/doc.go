@@ -40,5 +40,6 @@
 // may ask for the name again at any moment. Two releases of an owner are one pending release, which wants what both
 // want; if they name different fences, it makes a call for each. The first calls are made for the caller (release.go).
 // Then one loop makes them, Config.UnderWay at a time, with growing pauses. An acquisition puts the pending release of
-// its owner off and goes behind it. An answer ends the pending release; without one it goes on.
+// its owner off and goes behind it. An answer ends the pending release; without one it goes on. What an owner with a
+// place may have is released when the place has ended or is given up, as until then the owner may ask again.
 package settle
