@@ -43,7 +43,7 @@
 //	what was taken                                    released or undone by
 //	an attempt granted a request that was answered    passOnLocked: to the next waiter, or freed; one
 //	                                                  that may go on elsewhere has its place again
-//	a handoff reached a waiter that had left          passOnLocked
+//	a handoff reached a waiter that had left          passOnLocked; undoDoubtfulLocked if nobody knows whether it did
 //	a waiter left that was granted something too late undoDoubtfulLocked (attempt.go)
 //	a lost lease may last longer than was told        releaseLostLocked, once its validity has ended by a margin
 //	a waiter with a place in the Store left           leavePlaceLocked (leaving.go)

@@ -102,7 +102,7 @@ func (b *Broker) handedLocked(q *queue, h *handoff) {
 	next, given := h.next, h.given()
 	handed := h.res.HandedOver != 0
 	next.Ended()
-	b.noteOutcomeLocked(next, h.doubt(given), handed)
+	b.noteOutcomeLocked(next, h.doubt(given), true)
 	settled := next.Answered() || handed && given.err == nil && b.joinLocked(next, true)
 	switch {
 	case settled:

@@ -286,13 +286,14 @@ func (w *waiter) overLocked() {
 	}
 }
 
-// noteOutcomeLocked notes what the outcome of a call says of what a waiter may have. What may have been taken for a
-// session the store settles, but not what was taken: it knows nothing of times. A call that surely did nothing says
-// nothing of those before it; that one of several names is held, nothing of the others.
-func (b *Broker) noteOutcomeLocked(w *waiter, err error, taken bool) {
+// noteOutcomeLocked notes what the outcome of a call says of what a waiter may have. The Store itself releases what an
+// attempt of unknown outcome may have taken for a session, but not what was given to a waiter, or may have been handed
+// to it. A call that surely did nothing says nothing of those before it; that one of several names is held, nothing of
+// the others.
+func (b *Broker) noteOutcomeLocked(w *waiter, err error, given bool) {
 	switch {
 	case errors.Is(err, lock.ErrOutcomeUnknown):
-		w.mayHave = w.mayHave || taken || w.sess == nil
+		w.mayHave = w.mayHave || given || w.sess == nil
 	case err == nil || w.all == nil && errors.Is(err, lock.ErrHeld):
 		w.mayHave = false
 	}

@@ -29,6 +29,36 @@ func TestARequestWithAPlaceThatMayHaveALockLeavesNothing(t *testing.T) {
 	}
 }
 
+// What a handoff of unknown outcome gave a waiter ends when the waiter leaves, also if it has no place: while nobody
+// knows of the outcome, or after that.
+func TestAWaiterLeavesThatNobodyKnowsWhetherItWasHandedTheName(t *testing.T) {
+	for _, k := range []lock.Kind{lock.Exclusive, lock.Write, lock.Fair} {
+		for _, after := range []time.Duration{brief / 2, 2 * brief} {
+			inWorld(t, func(w *world) {
+				c, d := w.open(), w.open()
+				c.acquire(of("job", k))
+				g := c.awaitGrant()
+				id, _ := d.queueAs(of("job", k))
+				w.store.on("Acquire", func(func() error) error { return lock.ErrUnavailable })
+				calls := 0
+				w.store.on("Release", func(next func() error) error {
+					if calls++; calls > 1 {
+						return next()
+					}
+					_ = next()
+					time.Sleep(brief)
+					return errUnknown
+				})
+				c.Release(c.id(), g.Hold)
+				time.Sleep(after)
+				d.Cancel(d.id(), id)
+				time.Sleep(2 * time.Second)
+				w.free("job")
+			})
+		}
+	}
+}
+
 // mute is a Keeper that does not tell of the end of a lease: it comes later than the release of it.
 type mute struct{ broker.Keeper }
 
