@@ -126,7 +126,7 @@ func (t *topologies) startMasters(ctx context.Context, n int) ([]*process, error
 func markNew(ctx context.Context, addr string) error {
 	c := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: 100})
 	defer func() { _ = c.Close() }()
-	return c.Set(ctx, "lockd:vouched", "new", 0).Err()
+	return c.Set(ctx, "lockd:member", "new", 0).Err()
 }
 
 func addrsOf(servers []*process) []string {

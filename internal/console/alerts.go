@@ -36,7 +36,7 @@ var conditions = []condition{
 	{"LockdRenewalsFail", "Renewals that failed", "lockd_renew_total", "result=failed", true, isSome},
 	{"LockdRenewalsLate", "Renewals a second late or more", "lockd_renew_lateness_seconds", "", true, isSome},
 	{"LockdOutcomesUnknown", "Outcomes unknown", "lockd_redis_errors_total", "kind=outcome_unknown", true, isSome},
-	{"LockdOutcomesUnknown", "Releases that the store has not acknowledged", "lockd_settle_rows", "", false, isSome},
+	{"LockdOutcomesUnknown", "Releases that the store has not acknowledged", "lockd_settle_pending", "", false, isSome},
 	{"LockdQuotaDenied", "Requests over a limit", "lockd_quota_denied_total", "", true, isSome},
 	{"LockdWaiterStuck", "Longest wait in seconds", "lockd_oldest_waiter_seconds", "", false, isAbove(600)},
 	{"LockdDeadlock", "Deadlocks", "lockd_deadlocks", "", false, isSome},

@@ -3,7 +3,7 @@ package redistest
 import "testing"
 
 // newMaster is what a master that is new has, so that lockd does not take it for one that was emptied.
-const newMaster, isNew = "lockd:vouched", "new"
+const newMaster, isNew = "lockd:member", "new"
 
 // StartMasters runs n servers that know nothing of each other and are marked as new. See Start.
 func StartMasters(t testing.TB, n int, args ...string) []*Server {

@@ -84,7 +84,7 @@ func (w *world) unsettled() (n float64) {
 		families, err := reg.Gather()
 		must(w, err)
 		for _, f := range families {
-			if f.GetName() == "lockd_settle_rows" {
+			if f.GetName() == "lockd_settle_pending" {
 				n += f.GetMetric()[0].GetGauge().GetValue()
 			}
 		}

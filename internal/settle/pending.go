@@ -307,7 +307,7 @@ func (s *Store) register(reg prometheus.Registerer) error {
 		}, value))
 	}
 	return errors.Join(reg.Register(s.dropped),
-		gauge("rows", "Releases that the store has not acknowledged yet.",
+		gauge("pending", "Releases that the store has not acknowledged yet.",
 			func() float64 { return float64(s.n.Load()) }),
 		gauge("oldest_seconds", "How long the oldest release has not been acknowledged.",
 			func() float64 { _, oldest := s.age(time.Now()); return oldest.Seconds() }))

@@ -117,7 +117,7 @@ func aMemberForgets(t *testing.T, s *scene) func() {
 	if err := other.Unlock(t.Context()); err != nil {
 		t.Error(err)
 	}
-	s.seen("lockd_settle_rows")
+	s.seen("lockd_settle_pending")
 	return servers[2].Resume
 }
 

@@ -41,7 +41,7 @@ const (
 	Data = "lockd:data"
 
 	// runKey begins the run key of a server's data, see package dataloss.
-	runKey = "lockd:vouched"
+	runKey = "lockd:member"
 
 	// declarationPrefix begins the key that says how the replicas of lockd use the server.
 	declarationPrefix = "lockd:config:"
