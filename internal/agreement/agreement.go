@@ -1,20 +1,21 @@
 // Package agreement has all replicas of lockd keep the same locks in the same way.
 //
-// Two replicas that share locks and differ in where they keep them, such as in another set of masters, would both grant
-// one lock. So each declares in the store how it is configured. What another one has declared, and keeps declaring,
+// Two replicas that keep the same locks in different places, such as in different sets of masters, would both grant one
+// lock. So each declares in the store how it is configured. The declaration that is there already, and is repeated,
 // counts.
 //
 // # What it promises
 //
-// A replica that differs does not begin to serve, if the store can be reached. A replica that serves goes on: it holds
-// leases, and ending them would not help. It tells its log and its metric.
+// A replica that differs does not begin to serve, if the store can be reached. One that serves already goes on: it
+// holds leases, and ending them would not help. It reports the difference in its log and its metric.
 //
-// Replicas whose prefixes overlap share some names by accident. Each is told of the other.
+// If the prefixes of replicas overlap, they share some names by accident. Each reports the other.
 //
 // # What it does not promise
 //
-// Replicas of one name are told of, and go on. Replicas that have no server in common do not learn of each other. What
-// was declared is forgotten a minute (Lasts) after the last replica declared it; leases of its clients may last longer.
+// Replicas with the same name are reported, and go on. Replicas that have no server in common do not learn of each
+// other. A declaration is forgotten a minute (Lasts) after the last replica made it; leases of its clients may last
+// longer.
 package agreement
 
 import (
@@ -91,7 +92,7 @@ type Agreement struct {
 }
 
 // Begin declares a replica until Close. It returns ErrDiffers if another one keeps locks in another way. If the store
-// cannot be reached, that is found out later, and told to failed, which must not block. reg may be nil.
+// cannot be reached, such a difference is found later, and told to failed, which must not block. reg may be nil.
 func Begin(store Store, r Replica, log *zap.Logger, reg prometheus.Registerer, failed func(error)) (*Agreement, error) {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "lockd", Name: name, Help: help})
@@ -121,7 +122,7 @@ func Begin(store Store, r Replica, log *zap.Logger, reg prometheus.Registerer, f
 	return a, nil
 }
 
-// Close ends it. What was declared is kept for a while: the leases are.
+// Close ends it. The declaration stays for Lasts, because leases go on.
 func (a *Agreement) Close() {
 	a.cancel()
 	a.peers.Leave()

@@ -67,8 +67,8 @@ func (a *Agreement) askNames(ctx context.Context) {
 	}
 }
 
-// OtherClients are the replicas that had another clients file, when they were asked last, than this one has now; and
-// which.
+// OtherClients are the replicas whose clients file, when they were last asked, was another one than this replica has
+// now, each with its file.
 func (a *Agreement) OtherClients() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -121,8 +121,8 @@ func (q *Queue[R]) giveWay(w *Waiter[R]) bool {
 }
 
 // AlsoAsk are up to n waiters to be asked for at once after one was granted: where one shared hold fits in, more may.
-// They ask for shared holds; of permits none that wants fewer than one before it, because it could be granted what that
-// one is refused. There are none if a request was refused since that attempt began.
+// No request for permits is among them that wants fewer than one before it, because it could be granted what that one
+// is refused. There are none if a request was refused since that attempt began.
 func (q *Queue[R]) AlsoAsk(since Begun, n int) (next []*Waiter[R]) {
 	if since.refusals != q.refusals {
 		return nil
@@ -140,8 +140,8 @@ func (q *Queue[R]) AlsoAsk(since Begun, n int) (next []*Waiter[R]) {
 	return next
 }
 
-// Successor is the waiter to whom a release of this kind may hand the name: the head, unless it wants something else or
-// more, is being asked for, or the burst is used up. Among fair waiters the store decides whose turn it is.
+// Successor is the waiter to whom a release of this kind may hand the name: the head, unless it wants another kind or
+// several names, is being asked for, or the burst is used up. Among fair waiters the store decides whose turn it is.
 func (q *Queue[R]) Successor(k lock.Kind, burst int) *Waiter[R] {
 	w := q.Head()
 	switch {

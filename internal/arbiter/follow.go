@@ -7,9 +7,9 @@ import "time"
 // line behind them, and is refused only by what the store says of them after it came. A try for several names does not:
 // whoever answers it needs all of them.
 
-// Follow has a try that has somebody in its way stand behind those who wait, and says whether it does. Otherwise it is
-// to be refused: what keeps the others waiting is what the store said last, or it could not share the name with them.
-// It arrives after that.
+// Follow has a try that has somebody in its way stand behind those who wait, and says whether it does. It arrives after
+// that. Otherwise it is to be refused: the store has said last what keeps the others waiting, or the try could not
+// share the name with them.
 func (q *Queue[R]) Follow(w *Waiter[R], now time.Time) bool {
 	h := q.Head()
 	switch {
@@ -25,12 +25,13 @@ func (q *Queue[R]) Follow(w *Waiter[R], now time.Time) bool {
 	return true
 }
 
-// Follows says whether a request is a try that came behind others, of whom the store answers. If it was not asked for
-// it, it can be refused because of them.
+// Follows says whether a request is a try that stands behind others, of whom the store answers. Then it can be refused
+// because of them, without being asked for.
 func (q *Queue[R]) Follows(w *Waiter[R]) bool { return w.follows && q.fails == 0 }
 
-// Overruled are the tries that are to be refused because one that stands before them was refused, and waits on, by an
-// attempt that began so: after all that was known when they came. They are still in the queue.
+// Overruled are the tries that are to be refused because w, which stands before them, was refused and waits on. begun
+// is when the attempt for w began. A try that came after news which that attempt did not know is left out. They are
+// still in the queue.
 func (q *Queue[R]) Overruled(w *Waiter[R], begun Begun) (tries []*Waiter[R]) {
 	if q.Head() != w || q.follow == 0 {
 		return nil

@@ -141,9 +141,9 @@ func (q *Queue[R]) Enlist(ws []*Waiter[R]) []lock.Owner {
 	return owners
 }
 
-// Enlisted notes what that call said of one of them, and says whether its place is to be given up: it left
-// meanwhile. If it holds the name, by an attempt that was not answered, it is asked for next. If it is to be told its
-// position, that is more than -1.
+// Enlisted notes what that call said of one of them. If leavePlace is set, the waiter left meanwhile and its place is
+// to be given up. One that holds the name, by an attempt that was not answered, is asked for next. tell is the position
+// to tell it, or -1.
 func (q *Queue[R]) Enlisted(w *Waiter[R], position int, err error) (tell int, leavePlace bool) {
 	w.enlisting = false
 	switch {

@@ -16,8 +16,8 @@ const (
 	sideBySide = 64
 )
 
-// Queue is those of one replica who want one name, in the order in which they are to have it. Its zero value is one
-// that nobody is in.
+// Queue has the requests of one replica for one name, in the order in which they are to have it. Its zero value is
+// empty.
 type Queue[R any] struct {
 	name     string
 	alone    bool  // a session of this replica holds the name for itself alone
@@ -69,8 +69,8 @@ func (q *Queue[R]) Held(alone bool, sharers int) {
 	q.alone, q.sharers = alone, int32(sharers) //nolint:gosec // bounded by the locks of all sessions
 }
 
-// Pass notes that the name was given to one that had left, and is being passed on: nobody is asked for until
-// Passed.
+// Pass notes that the name was given to a request that had left, and is being passed on: until Passed nobody is asked
+// for.
 func (q *Queue[R]) Pass() { q.passing = true }
 
 // Passed is the end of a Pass.
@@ -83,8 +83,8 @@ func (q *Queue[R]) Passing() bool { return q.passing }
 // this replica is not: the store must know that it waits, or readers elsewhere would go on for ever.
 func (q *Queue[R]) Blocked(k lock.Kind) bool { return q.passing || q.alone && k != lock.Semaphore }
 
-// InTheWay says whether somebody here holds the name, or waits for it, before one that arrives now. One that
-// overtakes is in the way of none that overtakes.
+// InTheWay says whether somebody here holds the name, or waits for it, before one that arrives now. Requests that
+// overtake are not in each other's way.
 func (q *Queue[R]) InTheWay(w *Waiter[R]) bool {
 	return q.behind > 0 || q.waiters.n > 0 && !w.overtakes() || q.Blocked(w.Claim.Kind)
 }

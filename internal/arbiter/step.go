@@ -35,8 +35,8 @@ const (
 	Sleep
 )
 
-// Start says whether something is to be done for a queue that nobody drives: Stop, Ask, or else somebody has to drive
-// it, which is to ask Next again and again. Whoever asks for the head calls Start after that.
+// Start says what is to be done for a queue that nobody drives: Stop, Ask, or something else: then somebody has to
+// drive it, which is to call Next again and again. Whoever asked for the head calls Start after that.
 func (q *Queue[R]) Start(now time.Time) Step[R] {
 	w := q.Head()
 	if w == nil || w.Asking() {
@@ -136,8 +136,8 @@ func (q *Queue[R]) Heard(n lock.Notice, now time.Time) {
 	}
 }
 
-// HeardTurn is Heard for what other programs told one fair waiter. What was told before it could be heard was told to
-// the one that was the next one.
+// HeardTurn is Heard for what other programs told one fair waiter. If that waiter is listened for only from now on and
+// is the head, its turn may have been told before, so it is asked for.
 func (q *Queue[R]) HeardTurn(o lock.Owner, n lock.Notice) {
 	switch n.What {
 	case lock.NoticeListening:

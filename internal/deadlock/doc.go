@@ -3,14 +3,14 @@
 // # What it promises
 //
 // What is told was a deadlock at one moment: all of these requests waited, and all of these holds were held, by actors
-// that did nothing else but wait. It is found within two seconds if all replicas answer. If nobody waits, nobody is
-// asked. What is asked, and what is answered, is bounded.
+// that did nothing else but wait. It is found within two seconds if all replicas answer. While nobody waits, nobody is
+// asked. Questions and answers are bounded.
 //
 // # What it does not promise
 //
 // An actor is whom a client says it is: a named holder of a session, or an id that requests name. Requests without any
 // are in no deadlock that is found. What a replica that does not answer knows is missing, and so is what is beyond the
-// bounds; then a deadlock may be missed, but nothing is reported that is not a deadlock.
+// bounds: a deadlock may be missed then, but nothing is reported that is none.
 //
 // # How it works
 //

@@ -45,9 +45,8 @@ const (
 
 // Local is what this replica knows.
 type Local interface {
-	// Waits are the requests that wait here for so long at least and whose actor is known, at most so many, those that
-	// wait longest, and whether there are more. If actors are given it is theirs alone, and with what people want to
-	// know of them.
+	// Waits are the requests whose actors are known and that have waited here for at least since: the most that wait
+	// longest, and whether there are more. If actors are given, they are those of these actors alone, with About set.
 	Waits(actors []string, since time.Duration, most int) (waits []Wait, more bool)
 	// AnyWaits says whether there are such requests.
 	AnyWaits(since time.Duration) bool
@@ -88,7 +87,7 @@ type Finder struct {
 	found, failed uint64
 }
 
-// New is a Finder that answers other replicas. Run has it look by itself, Leave ends that it answers.
+// New is a Finder that answers other replicas until Leave. Run has it look by itself.
 func New(cfg Config) *Finder {
 	f := &Finder{cfg: cfg, known: make(map[lock.Owner]time.Time)}
 	f.peers = peers.Join(cfg.Store, "deadlocks", cfg.ID, f.asked, func(err error) {
@@ -126,8 +125,7 @@ type Found struct {
 	Answered, Asked int
 }
 
-// Look looks for deadlocks, and tells all replicas what it found. Somebody who looked just now is not asked to do so
-// again.
+// Look looks for deadlocks, and tells all replicas what it found. If it looked just now, it returns what it found then.
 func (f *Finder) Look(ctx context.Context) (Found, error) {
 	f.look.Lock()
 	defer f.look.Unlock()
@@ -304,8 +302,8 @@ func (f *Finder) forgetLocked() {
 	maps.DeleteFunc(f.known, func(_ lock.Owner, at time.Time) bool { return time.Since(at) > lasting })
 }
 
-// Counts are the deadlocks that were found so far, the requests that were ended because of one, and the deadlocks that
-// last. Each deadlock is counted by one replica: that of its youngest request.
+// Counts are the deadlocks found so far, the requests that were ended because of one, and the deadlocks that last. Each
+// deadlock is counted by one replica: that of its youngest request.
 func (f *Finder) Counts() (found, failed uint64, lasts int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,10 +1,11 @@
 // Package gate lets requests of clients in as fast as the store takes them, and lets renewals go first.
 //
-// A piece of up to 64 requests waits here. What its client sent after them is left unread, so the client gets slower. A
-// request that waits for the store is refused when that takes too long, and until then it is in the way of others.
+// Requests wait here in pieces of up to 64. Until a piece is let in, nothing more is read from its client, so the
+// client gets slower. Otherwise requests would wait for the store itself: one that waits there too long is refused, and
+// until then it is in the way of others.
 //
-// Who has little waiting for the store does not wait here for those who have much: while there is no room before the
-// store, each may have an even share of it.
+// Who has little waiting for the store does not wait here for those who have much: while the store has no room, each
+// may have an even share of it.
 package gate
 
 import (
@@ -53,12 +54,12 @@ type visitor struct {
 	left     bool          // it waits no more
 }
 
-// New is a gate for a store whose renewals are so late.
+// New makes a gate for a store. late tells how late renewals are.
 func New(store Store, late func() time.Duration) *Gate {
 	return &Gate{store: store, late: late}
 }
 
-// Shut says whether a session has to wait here that has more than an even share of what waits for the store.
+// Shut says whether sessions with more than an even share of what waits for the store have to wait here.
 func (g *Gate) Shut() bool {
 	return g != nil && (g.waiting.Load() > 0 || g.late() > LateBound || g.store.Waiting() >= most)
 }
@@ -77,9 +78,9 @@ func (g *Gate) even(session string, requests int) bool {
 	return its+requests <= max(most/max(all, 1), 1)
 }
 
-// Enter waits until so many requests may enter, the oldest first, or over is closed. When its patience is over it waits
-// only for room before the store, and not for renewals; a third of that time later it enters in any case. Without
-// patience it does so at once.
+// Enter waits until so many requests may enter, the oldest first, or over is closed. After its patience it waits only
+// for room before the store, and no longer for renewals; a third of that time later it enters in any case. Without
+// patience it enters at once.
 func (g *Gate) Enter(session string, requests int, patience time.Duration, over <-chan struct{}) {
 	if patience <= 0 || !g.Stops(session, requests) {
 		return

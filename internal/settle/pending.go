@@ -72,8 +72,8 @@ func (s *Store) newPending(r lock.Return, ttl time.Duration) *pendingRelease {
 	return u
 }
 
-// add has a pending release in place of an earlier one of its key, which it continues. Its call is due after so long.
-// Without room it is given up.
+// add puts a pending release in place of an earlier one of its key, which it continues. Its first call is due after the
+// given time. Without room it is given up.
 func (s *Store) add(u *pendingRelease, after time.Duration) {
 	now := time.Now()
 	u.made, u.at, u.end = now, now.Add(after), now.Add(u.ttl+keep)
@@ -157,9 +157,9 @@ func (s *Store) want(r lock.Return, ttl, from time.Duration) {
 	s.work()
 }
 
-// putOff puts off the pending releases of those who acquire, and returns them. The acquisition is made after it, and so
-// it is carried out behind any call of a pending release that is under way. An owner that repeats may be told elsewhere
-// what it is granted: it has no pending release from now on, whatever becomes of this acquisition.
+// putOff puts off the pending releases of those who acquire, and returns them. The acquisition is made after it, so it
+// is carried out behind any call of a pending release that is under way. An owner that repeats may be told at another
+// replica what it is granted: its pending release ends here, whatever becomes of this acquisition.
 func (s *Store) putOff(cs []lock.Claim) (off []*pendingRelease) {
 	if s.n.Load() == 0 {
 		return nil
@@ -181,7 +181,8 @@ func (s *Store) putOff(cs []lock.Claim) (off []*pendingRelease) {
 	return off
 }
 
-// hasten has what owners of a name may have released now, and not when their places have ended: they ask no more.
+// hasten releases at once what some owners of a name may have, and does not wait until their places have ended: these
+// owners ask no more.
 func (s *Store) hasten(name string, owners []lock.Owner) {
 	if s.n.Load() == 0 {
 		return
@@ -199,7 +200,8 @@ func (s *Store) hasten(name string, owners []lock.Owner) {
 	s.work()
 }
 
-// resume ends that: the pending releases are over, or go on. Those that others have taken the place of are not touched.
+// resume ends what putOff began: the pending releases are over, or go on. Those that others have taken the place of are
+// not touched.
 func (s *Store) resume(off []*pendingRelease, over bool) {
 	if len(off) == 0 {
 		return
@@ -258,8 +260,8 @@ func (s *Store) age(now time.Time) (n int, oldest time.Duration) {
 	return len(s.all), oldest
 }
 
-// Wait has all pending releases tried at once, and waits until there are none left or ctx ends. It is for the end:
-// those that are kept back for their owners are no more.
+// Wait has all pending releases tried at once, also those that would wait for the end of a place, and waits until none
+// are left or ctx ends. It is for the end of the process, when owners ask no more.
 func (s *Store) Wait(ctx context.Context) {
 	s.mu.Lock()
 	for _, u := range s.all {

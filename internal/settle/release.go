@@ -17,7 +17,7 @@ const (
 	patience = 6 * time.Second
 )
 
-// StartRelease implements lock.Store. For a successor it is an acquisition.
+// StartRelease implements lock.Store. For a successor it counts as an acquisition.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	u := s.newPending(r, s.cfg.LongestLease)
 	u.tell, u.calling = done, true

@@ -13,20 +13,21 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Config says how a store is settled. A zero field is its default.
+// Config says how unknown outcomes are settled. A zero field is its default.
 type Config struct {
 	// Node is what Examine calls the store.
 	Node string
-	// Member says that the caller releases what it acquired in vain, as a majority does with its members. An acquisition
-	// of unknown outcome is not made once more then, as its release may be behind it already; and nothing is released
-	// that nobody asked to be released, as the majority may have granted it without this member.
+	// Member says that the caller releases what it acquired in vain, as a majority does with its members. Then an
+	// acquisition of unknown outcome is not made once more, because its release may be behind it already; and nothing
+	// is released that nobody asked to release, because the majority may have granted it without this member.
 	Member bool
 	// Most bounds the pending releases; one tenant has a tenth of them. Default 100,000.
 	Most int
-	// UnderWay bounds the calls for pending releases that are made at a time. When the store answers late the outcome
-	// of very much is unknown at once; without a bound settling that would keep the store from answering. Default 64.
+	// UnderWay bounds the calls for pending releases that are made at a time. When the store is slow, the outcome of
+	// very many calls is unknown at once; without a bound their releases would keep it from answering. Default 64.
 	UnderWay int
-	// LongestLease is how long a lease lasts at most: nobody says it of one that is released. Default 24 hours.
+	// LongestLease is how long a lease lasts at most. It is assumed of each lease that is released, because a release
+	// does not say how long it lasts. Default 24 hours.
 	LongestLease time.Duration
 }
 
@@ -42,7 +43,7 @@ const (
 	oldAfter = time.Minute
 )
 
-// Store is a lock.Store that settles what another one could not tell. New makes one.
+// Store is a lock.Store that deals with the unknown outcomes of another one. New makes one.
 type Store struct {
 	lock.Store
 

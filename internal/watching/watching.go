@@ -3,31 +3,31 @@
 // # What it promises
 //
 // From the answer to Watch on, each end of a hold of the name is told at least once, with its cause: whoever ended it,
-// on whichever replica, and also if nobody tells of it, as of a lease that runs out. An end names the hold by its fence
-// or, of permits, by its ID: with these it is known again when it is repeated. A hold of another program has neither;
-// its end is told once. Ends of one name are told in the order in which they come to be known.
+// on whichever replica, and also if nobody tells of it, as when a lease runs out. An end names the hold by its fence
+// or, for permits, by its ID, so that a repeat is recognised. A hold of another program has neither; its end is told
+// once. Ends of one name are told in the order in which they become known.
 //
 // # What it does not promise
 //
-// While messages of the store are not heard, ends may be told late, and several as one. Watching holds nothing up: who
-// watches must not delay what it is told.
+// While messages of the store are not heard, ends may be told late, and several as one. Watching holds no other call
+// up. The methods of a Watcher must not block: others that watch the name are told after it.
 //
-// A forced release takes all permits of a semaphore, in one message that names none. Those that a look saw are told,
-// and one more without its ID, whether there was one or not.
+// A forced release takes all permits of a semaphore, in one message that names none. The ends of those that a look saw
+// are told, and one more without an ID, whether there was another hold or not.
 //
 // # What an end is known by
 //
 // There are four signs: lockd's message, which has the cause and the fence; Redisson's, which says only that something
 // was released; a look that does not see a hold any more; and what this replica ended itself. lockd's messages and the
-// own ends are told at once. All else is looked up. A look ends only after every earlier message was heard. If a
-// hold is gone then, and no message named it, its lease ended (EXPIRED), its key was deleted (FORCED), or the data are
-// lost.
-// It is told at once, and as UNKNOWN if messages were not heard since the look before. Redisson's messages are those of
-// its holds that are gone; what is left over is told as well, for holds that ended before a look.
+// own ends are told at once. All else is looked up. A look ends only after every earlier message was heard. If a hold
+// is gone then, and no message named it, its lease ended (EXPIRED), its key was deleted (FORCED), or the data are lost.
+// That is told at once, as UNKNOWN if messages were not heard since the look before. Redisson's messages are counted
+// against those of its holds that are gone. The messages left over are told as well: their holds ended before any look
+// saw them.
 //
-// Over several stores a message is sure when a majority told of it that votes. What fewer tell of is looked up: a hold
-// that stands at a majority has not ended, one that is gone ended by what they said, and one that nobody saw was an
-// attempt that failed.
+// Over several stores a message is sure when a majority of those that vote told of it. What fewer tell of is looked up:
+// a hold that stands at a majority has not ended, one that is gone ended by what they said, and one that nobody saw was
+// an attempt that failed.
 package watching
 
 import (
@@ -41,7 +41,7 @@ import (
 
 // Watcher is who watches names. Its methods may be called until a moment after Unwatch.
 type Watcher interface {
-	// Tenant is always the same.
+	// Tenant never changes.
 	Tenant() lock.Tenant
 	// Watching answers a call of Watch.
 	Watching(id uint64)
@@ -49,12 +49,12 @@ type Watcher interface {
 	Unlocked(name string, e End)
 }
 
-// End is that of a hold.
+// End is the end of a hold.
 type End struct {
 	Cause lock.EndCause
 	// Fence is 0 if it is not known.
 	Fence lock.Fence
-	// Hold is the ID of permits, and empty for others.
+	// Hold is the ID of permits, and empty for other holds.
 	Hold string
 	// Merged is how many earlier ends this one stands for, too.
 	Merged uint32
@@ -98,7 +98,7 @@ func (h *Hub) Close() {
 // Names is how many names are watched.
 func (h *Hub) Names() int { return int(h.size.Load()) }
 
-// Watch has a Watcher told of the ends of holds of a name from its answer on. The answer comes when the name was looked
+// Watch tells a Watcher of the ends of holds of a name, from its answer on. The answer comes when the name was looked
 // at.
 func (h *Hub) Watch(name string, to Watcher, id uint64) {
 	h.mu.Lock()
@@ -150,7 +150,7 @@ func (h *Hub) Ended(name string, e End) {
 	}
 }
 
-// Watchers is how many of a tenant watch a name.
+// Watchers says how many Watchers of a tenant watch a name.
 func (h *Hub) Watchers(name string, t lock.Tenant) int {
 	w := h.watched(name)
 	if w == nil {
