@@ -100,10 +100,13 @@ func (s *services) undo(req *lockdv1.AcquireRequest, err error) error {
 	case !released:
 		return mayBeHeld(req)
 	case errors.Is(err, client.ErrOutcomeUnknown):
-		return fmt.Errorf("%w: the request was not answered, and what it may have taken was released", client.ErrUnavailable)
+		return failure{exitUnavailable, reason(client.ErrUnavailable), errUndone}
 	}
 	return err
 }
+
+// errUndone is for an outcome that was unknown, and is not any more.
+var errUndone = errors.New("the request was not answered in time, and what it may have taken was released")
 
 func mayBeHeld(req *lockdv1.AcquireRequest) error {
 	return fmt.Errorf("%w: the lock may be held until its lease of %s has ended", client.ErrOutcomeUnknown,

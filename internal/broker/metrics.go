@@ -40,7 +40,7 @@ var (
 	wakers        = []string{"push", "timer"}
 	quotaSubjects = []string{
 		"sessions", "sessions_per_address", "calls_per_address", "waits_per_address", "names_per_address",
-		"locks_per_address", "watches_per_address", "work",
+		"locks_per_address", "watches_per_address", "work", "bodies",
 		"locks", "waiters", "watches", "queue",
 		"names", "operations", "inspections",
 		"questions", "pages", "lists", "listings", "permits", "holds", "resumes",
@@ -197,6 +197,9 @@ func (m *metrics) grant(w *waiter, at time.Time) {
 func (m *metrics) acquired(k lock.Kind, err error) {
 	m.acquires.WithLabelValues(k.String(), labelOf(err, acquireResults)).Inc()
 }
+
+// Denied counts a refusal because of a limit, and is its error: for what is bounded before a request is known here.
+func (b *Broker) Denied(subject string, limit int) error { return b.metrics.denied(subject, limit) }
 
 // denied counts a refusal and is its error.
 func (m *metrics) denied(subject string, limit int) error {

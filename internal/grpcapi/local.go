@@ -94,6 +94,9 @@ func (l *Local) Pay(from string, price time.Duration) {
 	l.b.Tenants().Spend(limits.TenantOf(from), price)
 }
 
+// Denied counts a request that is over a limit of so many of a subject, and is its status.
+func (l *Local) Denied(subject string, limit int) error { return toStatus(l.b.Denied(subject, limit)) }
+
 // Invoke implements grpc.ClientConnInterface. The context is one of Visit.
 func (l *Local) Invoke(ctx context.Context, method string, args, answer any, _ ...grpc.CallOption) error {
 	m, known := l.methods[method]

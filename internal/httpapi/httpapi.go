@@ -28,8 +28,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/protoadapt"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	gateway "github.com/lockd-io/lockd/api/gen/go/gateway/lockd/v1"
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
@@ -48,6 +46,8 @@ type Calls interface {
 		inside context.Context, leave func(), err error)
 	// Pay has an address pay for what a request of it costs besides.
 	Pay(from string, price time.Duration)
+	// Denied counts a request that is over a limit of so many of a subject, and is its status.
+	Denied(subject string, limit int) error
 }
 
 type handler struct {
@@ -119,7 +119,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := h.bodies.Read(w, r)
 	h.calls.Pay(r.RemoteAddr, priceOfBody(r, len(body)))
 	if err != nil {
-		h.fail(w, unread(err))
+		h.fail(w, h.unread(err))
 		return
 	}
 	r = r.WithContext(ctx)
@@ -162,10 +162,9 @@ func authorization(r *http.Request) []string {
 }
 
 // refusal is a status with a reason, of what is refused before there is a call.
-func refusal(code codes.Code, reason, text string, more ...protoadapt.MessageV1) error {
-	st, err := status.New(code, text).WithDetails(
-		append([]protoadapt.MessageV1{&errdetails.ErrorInfo{Domain: "lockd.io", Reason: reason}}, more...)...)
-	if err != nil { // cannot be: all details are messages
+func refusal(code codes.Code, reason, text string) error {
+	st, err := status.New(code, text).WithDetails(&errdetails.ErrorInfo{Domain: "lockd.io", Reason: reason})
+	if err != nil { // cannot be: the detail is a message
 		return status.Error(code, text)
 	}
 	return st.Err()
@@ -179,14 +178,13 @@ var errMisled = &runtime.HTTPStatusError{
 }
 
 // unread is the refusal of a body that was not read.
-func unread(err error) error {
-	switch {
-	case errors.Is(err, web.ErrTooLarge):
+func (h *handler) unread(err error) error {
+	if errors.Is(err, web.ErrTooLarge) {
 		err = refusal(codes.ResourceExhausted, "FRAME_TOO_LARGE", err.Error())
 		return &runtime.HTTPStatusError{HTTPStatus: http.StatusRequestEntityTooLarge, Err: err}
-	case errors.Is(err, web.ErrTooMany):
-		return refusal(codes.ResourceExhausted, "QUOTA_BODIES", err.Error(),
-			&errdetails.RetryInfo{RetryDelay: durationpb.New(time.Second)})
+	}
+	if many, ok := errors.AsType[*web.TooManyError](err); ok {
+		return h.calls.Denied("bodies", many.Limit)
 	}
 	err = refusal(codes.DeadlineExceeded, "INVALID_MESSAGE", "the body did not come, or not in time")
 	return &runtime.HTTPStatusError{HTTPStatus: http.StatusRequestTimeout, Err: err}

@@ -30,6 +30,8 @@ func (t *till) Visit(ctx context.Context, _ string, _ *tls.ConnectionState, _ []
 
 func (t *till) Pay(_ string, price time.Duration) { t.paid += price }
 
+func (t *till) Denied(string, int) error { return nil }
+
 func (t *till) Invoke(context.Context, string, any, any, ...grpc.CallOption) error {
 	t.calls++
 	return nil

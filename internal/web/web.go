@@ -16,6 +16,7 @@ package web
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -148,11 +149,15 @@ func (a *answer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// What is wrong with a body.
-var (
-	ErrTooLarge = errors.New("the body is too large")
-	ErrTooMany  = errors.New("too many large bodies are on their way")
-)
+// ErrTooLarge is for a body that has too many bytes.
+var ErrTooLarge = errors.New("the body is too large")
+
+// TooManyError is for a large body when there are as many as there may be, in all or of its address.
+type TooManyError struct{ Limit int }
+
+func (e *TooManyError) Error() string {
+	return fmt.Sprintf("%d large bodies are on their way", e.Limit)
+}
 
 // Bodies reads bodies that may have so many bytes.
 type Bodies struct {
@@ -166,16 +171,19 @@ type Bodies struct {
 // NewBodies makes Bodies.
 func NewBodies(most int) *Bodies { return &Bodies{most: int64(most), large: make(map[lock.Tenant]int)} }
 
-// enter lets a large body of an address in, if there is room. Call leave afterwards.
-func (b *Bodies) enter(address lock.Tenant) bool {
+// enter lets a large body of an address in, if there is room: else it is a *TooManyError. Call leave afterwards.
+func (b *Bodies) enter(address lock.Tenant) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.all >= largeBodies || b.large[address] >= largeOfOne {
-		return false
+	switch {
+	case b.all >= largeBodies:
+		return &TooManyError{largeBodies}
+	case b.large[address] >= largeOfOne:
+		return &TooManyError{largeOfOne}
 	}
 	b.large[address]++
 	b.all++
-	return true
+	return nil
 }
 
 func (b *Bodies) leave(address lock.Tenant) {
@@ -203,8 +211,8 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 func (b *Bodies) read(address lock.Tenant, body io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(body, smallBody+1))
 	if err == nil && len(text) > smallBody {
-		if !b.enter(address) {
-			return text, ErrTooMany
+		if err := b.enter(address); err != nil {
+			return text, err
 		}
 		defer b.leave(address)
 		var rest []byte

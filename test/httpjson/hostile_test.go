@@ -100,6 +100,28 @@ func TestManyConnections(t *testing.T) {
 	w.acquire("a")
 }
 
+// One address has not all room for large bodies. What it is refused is counted.
+func TestManyLargeBodies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	large := "POST /v1/acquire HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n\r\n" + strings.Repeat(" ", 8000)
+	const denied = `lockd_quota_denied_total{subject="bodies"}`
+	for range 65 {
+		_, err := io.WriteString(dial(t, "127.0.0.2", w.HTTP), large)
+		harness.Must(t, err)
+	}
+	harness.Until(t, "one of them is refused", func() bool { return w.Metric(denied) == 1 })
+	said := saidOf(t, dial(t, "127.0.0.2", w.HTTP), large)
+	for _, want := range []string{"429 ", "QUOTA_BODIES", `"limit":"64"`, "Retry-After: 1"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("answered %q, want %s", said, want)
+		}
+	}
+	if said := saidOf(t, dial(t, "127.0.0.3", w.HTTP), large); !strings.Contains(said, "408 ") { // it had room
+		t.Errorf("another address is answered %q", said)
+	}
+}
+
 // A client of gRPC that comes to the address of HTTP, and the reverse, are told so.
 func TestTheWrongAddress(t *testing.T) {
 	t.Parallel()
