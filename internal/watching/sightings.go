@@ -276,7 +276,10 @@ func (w *watch) missLocked(before look, st lock.Seen, held map[string]seenHold) 
 			}
 		}
 		blamed = blamed || cause == lock.EndForced
-		several = several || h.permit && cause == lock.EndForced
+		several = several || cause == lock.EndForced && (h.permit || h.unseen)
+		if h.unseen && before.alone { // of permits, that message names no fence
+			h.fence = 0
+		}
 		if !w.raisedLocked(h) {
 			w.sayEndLocked(h.end(cause))
 		}

@@ -204,6 +204,7 @@ func TestWhatIsToldOfAHold(t *testing.T) {
 			"show B; frees C; wait 10ms; ends forced bare; show", "released- forced-",
 		},
 		"permits by force, of which one was not seen": {"show PERMIT; ends forced bare; show", "forced- forced-"},
+		"permits by force, of which none was seen":    {"quietly 7; ends forced bare", "forced- forced-"},
 		"a permit during an outage":                   {"show PERMIT; hears deaf; hears listening; show", "unknown-"},
 	} {
 		t.Run(what, func(t *testing.T) {
