@@ -5,7 +5,7 @@
 // source: lockd/v1/lock.proto
 
 // Package lockd.v1 is the protocol of lockd, a lock broker. The words used here (session, holder, lease,
-// fence) are explained in docs/protocol.md.
+// fence) are explained in docs/concepts.md.
 
 package lockdv1
 
