@@ -90,8 +90,7 @@ func (h *adminService) AdoptLimit(ctx context.Context,
 // endTime bounds the end of a session: replicas are asked twice, and the store in between.
 const endTime = 10 * time.Second
 
-// EndSession ends a session at whichever replica it is. It goes on for up to endTime when the caller leaves, and is
-// logged in any case.
+// EndSession ends a session wherever it is. It goes on when the caller leaves, and is logged.
 func (h *adminService) EndSession(ctx context.Context,
 	r *lockdv1.EndSessionRequest,
 ) (*lockdv1.EndSessionResponse, error) {
@@ -130,7 +129,7 @@ func (h *adminService) Drain(ctx context.Context, r *lockdv1.DrainRequest) (*loc
 	return &lockdv1.DrainResponse{Sessions: count(h.b.Drain(max(*within, 0))), Replica: h.b.Replica()}, nil
 }
 
-// Undrain takes a Drain back. At a replica that stops it fails with ErrDraining.
+// Undrain takes a Drain back. Once the replica stops it fails with ErrDraining.
 func (h *adminService) Undrain(ctx context.Context, _ *lockdv1.UndrainRequest) (*lockdv1.UndrainResponse, error) {
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()

@@ -173,7 +173,7 @@ func (c *conn) hideFrom(events []session.Event) {
 	}
 }
 
-// hide returns a deadlock with the members that the caller may look at. It adds the others to Omitted.
+// hide returns a deadlock with what the caller may look at. It adds the other members to Omitted.
 func (w *caller) hide(d deadlock.Deadlock) deadlock.Deadlock {
 	shown := deadlock.Deadlock{Omitted: d.Omitted}
 	for _, m := range d.Members {
@@ -186,7 +186,7 @@ func (w *caller) hide(d deadlock.Deadlock) deadlock.Deadlock {
 	return shown
 }
 
-// WhoAmI tells who the caller is, and with a clients file its rights and how much of its quotas it uses.
+// WhoAmI tells who the caller is, its rights and its quotas.
 func (h *inspectService) WhoAmI(ctx context.Context, _ *lockdv1.WhoAmIRequest) (*lockdv1.WhoAmIResponse, error) {
 	resp := &lockdv1.WhoAmIResponse{Replica: h.b.Replica(), Peer: peerOf(ctx)}
 	who := callerOf(ctx)

@@ -27,7 +27,6 @@ func toDuration(field string, d *durationpb.Duration) (*time.Duration, error) {
 	return &v, nil
 }
 
-// toRequired reads a duration that must be there.
 func toRequired(field string, d *durationpb.Duration) (time.Duration, error) {
 	v, err := toDuration(field, d)
 	if err != nil {

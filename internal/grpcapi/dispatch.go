@@ -12,8 +12,8 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// pieceSize is how many requests the session takes at once. awaitReading waits only before such a piece, so the answers
-// in the outbox may exceed its bound by pieceSize.
+// pieceSize is how many requests the session takes at once. Their answers may exceed the outbox's bound by as many, as
+// awaitReading waits only before them.
 const pieceSize = 64
 
 // pieces are buffers for pieceSize requests. A stream has one only while it handles a message.
@@ -154,8 +154,8 @@ func patience(now, beat time.Time, ttl time.Duration) time.Duration {
 	return min(beat.Add(ttl*11/30).Sub(now), mostPatience)
 }
 
-// sentAt estimates when a heartbeat that is read now was sent, as it may have been unread for long: one heartbeat
-// interval after the one before, but not in the future, nor longer than ttl ago.
+// sentAt estimates when a heartbeat that is read now was sent: one heartbeat interval after the one before, but not in
+// the future, nor more than ttl ago.
 func sentAt(now, before time.Time, ttl time.Duration) time.Time {
 	sent := before.Add(ttl / 3)
 	if sent.After(now) {
@@ -167,7 +167,6 @@ func sentAt(now, before time.Time, ttl time.Duration) time.Time {
 	return sent
 }
 
-// forget empties the piece.
 func (c *conn) forget() {
 	if c.buffer != nil {
 		clear(c.piece)

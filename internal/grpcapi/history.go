@@ -81,8 +81,7 @@ var orders = map[lockdv1.ListBusiestRequest_Order]inspect.Order{
 	lockdv1.ListBusiestRequest_ORDER_TURNOVER: inspect.ByTurnover,
 }
 
-// ListBusiest lists the names that were used most. It asks for more than the page if some may be hidden, so that hidden
-// names do not take the room of others.
+// ListBusiest lists the names that were used most. Hidden names must not take the room of others.
 func (h *inspectService) ListBusiest(
 	ctx context.Context, r *lockdv1.ListBusiestRequest,
 ) (*lockdv1.ListBusiestResponse, error) {

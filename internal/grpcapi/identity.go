@@ -33,8 +33,8 @@ type authenticator struct {
 	intake *inbound.Intake
 }
 
-// identify says who makes a call: nil if there is no clients file. A caller who is refused has no tenant that could
-// pay, so the address pays: its connections are read later.
+// identify says who makes a call: nil if there is no clients file. If it refuses the caller, the address pays: its
+// connections are read later.
 func (a authenticator) identify(ctx context.Context) (*caller, error) {
 	g := a.guard
 	if g == nil {
@@ -88,8 +88,7 @@ func (w *caller) name() string {
 // MayLock implements session.Identity.
 func (w *caller) MayLock(name string) error { return forbidden(w.id.Client.MayLock(name)) }
 
-// mayKeep is nil if the caller may extend its hold of a name. A right that was taken away matters only if it ends
-// holds.
+// mayKeep is nil if the caller may extend its hold of a name. It always may unless on_revoke is end.
 func (w *caller) mayKeep(name string) error {
 	if w.guard.EndsHolds() {
 		return w.MayLock(name)
@@ -114,14 +113,12 @@ func (w *caller) Expires() time.Time { return w.id.Expires }
 // Until implements session.Identity.
 func (w *caller) Until() time.Time { return w.id.Until }
 
-// sees says whether the caller may look at a name.
 func (w *caller) sees(name string) bool { return w == nil || w.id.Client.Sees(name) }
 
-// mayExamine says whether the caller may have a replica and its store examined.
 func (w *caller) mayExamine() bool { return w == nil || w.id.Client.May(security.ActExamine) == nil }
 
-// from is where a list of the names with a prefix goes on for the caller: at key, or behind the names that the caller
-// may not look at, so that a page token does not tell which hidden names there are. left is false if no name is left.
+// from is where a list of names with a prefix goes on for the caller: at key, or behind names that are hidden from it,
+// so that no page token tells one. left is false if no name is left.
 func (w *caller) from(prefix, key string) (from string, left bool) {
 	name, _, _ := strings.Cut(key, "\x00")
 	if w == nil || strings.HasPrefix(name, prefix) && w.sees(name) {
@@ -232,7 +229,6 @@ func clientOf(ctx context.Context) session.Client {
 // callerKey is the key of the caller in the context of a unary call.
 type callerKey struct{}
 
-// callerOf is who makes a unary call.
 func callerOf(ctx context.Context) *caller {
 	who, _ := ctx.Value(callerKey{}).(*caller)
 	return who

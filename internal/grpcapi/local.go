@@ -71,10 +71,10 @@ func (remote) Network() string { return "tcp" }
 // String implements net.Addr.
 func (r remote) String() string { return string(r) }
 
-// Visit lets in a request that came from an address, over TLS unless secure is nil. Make its calls with the context
-// that Visit returns. Call leave once its client has read the answer or never will: until then the answer counts
-// against its tenant. The address pays limits.Unary and price for what the other protocol costs. The request waits for
-// that, or if it would wait for too long, it is refused with a status.
+// Visit lets in a request from an address, over TLS unless secure is nil. Make its calls with inside. Call leave once
+// its client has read the answer or never will: until then the answer counts against its tenant. The address pays
+// limits.Unary and price for the other protocol. If the request would wait too long for that, it is refused with a
+// status.
 func (l *Local) Visit(
 	ctx context.Context, from string, secure *tls.ConnectionState, authorization []string, price time.Duration,
 ) (inside context.Context, leave func(), err error) {

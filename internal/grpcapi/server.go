@@ -154,8 +154,8 @@ func serverOptions(cfg Config, codec frameCodec, unary grpc.UnaryServerIntercept
 	}
 }
 
-// traceCalls has otelgrpc make a span of each call of LockService, as a child of its caller's span; nil if nothing is
-// traced. A session is one call for all of its life, so each request names its caller's span itself.
+// traceCalls has otelgrpc make a span of each call of LockService, below its caller's; nil if nothing is traced. A
+// session is one call for all of its life, so each request names its caller's span itself.
 func traceCalls(spans trace.TracerProvider) stats.Handler {
 	if spans == nil {
 		return nil

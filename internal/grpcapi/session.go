@@ -231,8 +231,7 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 		return err
 	}
 	c.resumed = true
-	// Renewals of the sessions that are here come first. A resume waits only for a part of the time that its locks have
-	// left.
+	// Renewals of sessions that are here come first. A resume waits only for a part of the time that its locks have left.
 	patience := min(cmp.Or(open.TTL, c.b.SessionTTL())/12, mostPatience)
 	share := req.GetResume().GetSessionId()
 	if c.who != nil {

@@ -18,9 +18,9 @@ import (
 
 const adminMethods = "/lockd.v1.AdminService/"
 
-// unary is the interceptor of all unary calls at an address. It refuses marked messages, turns errors into statuses,
-// puts the reason into the trailer, and counts calls by method and code. With a clients file it identifies callers and
-// checks their rights, except for health and reflection. A call is under way until its answer was read.
+// unary is the interceptor of all unary calls at an address. It refuses marked messages, makes statuses of errors, with
+// the reason in the trailer, and counts calls by method and code. With a clients file it identifies callers and checks
+// their rights, except for health and reflection. A call is under way until its answer was read.
 func unary(b *broker.Broker, operators bool, a authenticator, log *zap.Logger, m *metrics) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
 		var who *caller
@@ -60,10 +60,10 @@ func unary(b *broker.Broker, operators bool, a authenticator, log *zap.Logger, m
 	}
 }
 
-// admit lets few unary calls of one tenant go to the store at a time. Operators do not wait for that, but their lists
-// are counted, too, because of the memory that they take. An Acquire that may wait for a lock is counted apart from
-// other calls, which it would keep out. Without a clients file AdminService is refused at the clients' address. The
-// quotas of a client hold at both addresses, but refuse no Release. The caller calls done when the answer was read.
+// admit lets few unary calls of one tenant go to the store at a time; done ends the call. An Acquire that may wait for
+// a lock is counted apart: it would keep the others out. Operators do not wait, but their lists are counted because of
+// the memory that they take. Without a clients file AdminService is refused at the clients' address. The quotas of a
+// client hold at both addresses, but refuse no Release.
 func admit(ctx context.Context, b *broker.Broker, operators bool, method string, req any) (done func(), err error) {
 	r, acquire := req.(*lockdv1.AcquireRequest)
 	use := b.Tenants().Use(tenantOf(ctx))

@@ -70,8 +70,8 @@ type frames struct {
 	left int // bytes of its payload that did not pass yet
 }
 
-// next takes a part of b: a part of a payload, or bytes of a header, with whose end the frame begins. rest is what is
-// left of b.
+// next takes a part of b: a part of a payload, or bytes of a header. begins says that the header is complete. rest is
+// what is left of b.
 func (f *frames) next(b []byte) (payload, rest []byte, begins bool) {
 	if f.skip > 0 {
 		n := min(f.skip, len(b))

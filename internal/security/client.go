@@ -19,7 +19,6 @@ const (
 	ActExamine Act = "examine" // have a replica and its store examined
 )
 
-// acts are all acts.
 var acts = []Act{ActForce, ActLimit, ActDrain, ActExamine}
 
 // The rights to a name.
@@ -43,7 +42,6 @@ type rights struct {
 	acts             []Act
 }
 
-// newClient is a Client with rights.
 func newClient(name string, r rights) *Client {
 	c := &Client{name: name, tenant: lock.Tenant("client " + name)}
 	c.now.Store(&r)

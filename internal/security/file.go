@@ -58,7 +58,6 @@ type source struct {
 	token string // file with a token for the URL
 }
 
-// isFile says whether the keys are in a file.
 func (s source) isFile() bool { return s.jwks != "" && !strings.Contains(s.jwks, "://") }
 
 const none = "none" // no client

@@ -213,7 +213,6 @@ func (g *Guard) look() time.Duration {
 	return poll
 }
 
-// read reads the file.
 func (g *Guard) read() ([]byte, error) {
 	text, err := g.reads.do(g.ctx, func(context.Context) ([]byte, error) { return readBounded(g.cfg.File, maxFileBytes) })
 	if errors.Is(err, errSlow) {
@@ -297,7 +296,6 @@ func (g *Guard) KeysAge() time.Duration {
 	return g.oldestKeys()
 }
 
-// oldestKeys is KeysAge.
 func (g *Guard) oldestKeys() (oldest time.Duration) {
 	r := g.rules.Load()
 	if r == nil {

@@ -104,7 +104,6 @@ const (
 	ReasonIdentityWithdrawn = "IDENTITY_WITHDRAWN"  // the file changed: the credentials are another client's or nobody's
 )
 
-// reasons are all reasons.
 var reasons = []string{
 	ReasonNoCredentials, ReasonTokenInvalid, ReasonTokenExpired, ReasonCertificateEnded, ReasonClientUnknown,
 	ReasonKeysUnavailable, ReasonIdentityWithdrawn,

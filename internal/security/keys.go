@@ -77,7 +77,6 @@ type keySet struct {
 	sum    [sha256.Size]byte // of the text they were read from
 }
 
-// publicKey verifies signatures.
 type publicKey struct {
 	public    any
 	algorithm string // empty: any that its type allows
