@@ -17,12 +17,12 @@ func IsServer(text string) bool {
 	return err == nil && host != "" && IsWord(text) && !strings.ContainsAny(text, "@/") && port != "0" && IsPort(port)
 }
 
-// IsPath says whether a text is the path of a socket, from the root on.
+// IsPath says whether a text is the absolute path of a socket.
 func IsPath(text string) bool {
 	return filepath.IsAbs(text) && lock.IsReadable(text) && !strings.ContainsAny(text, "?#")
 }
 
-// IsWord says whether a text is there and has nothing that separates words.
+// IsWord says whether a text is readable, not empty, and has no comma or space.
 func IsWord(text string) bool {
 	separates := func(r rune) bool { return r == ',' || unicode.IsSpace(r) }
 	return text != "" && lock.IsReadable(text) && !strings.ContainsFunc(text, separates)

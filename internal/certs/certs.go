@@ -3,8 +3,8 @@
 // # What it promises
 //
 // A handshake uses the certificate, the key and the authorities that are in the files: they are read again when a
-// client comes and a second has passed since they were read last. What cannot be used, because a file is missing, half
-// written, expired, or not valid yet, is said once in the log, and the last good ones stay in use. A connection that
+// client comes and a second has passed since they were read last. If they cannot be used, because a file is missing,
+// half written, expired, or not valid yet, the log says so once, and the last good ones stay in use. A connection that
 // exists is never touched. TLS sessions are never resumed: each client is asked anew, so an authority that was taken
 // away lets nobody in.
 //
@@ -33,7 +33,7 @@ import (
 	"github.com/lockd-io/lockd/internal/secret"
 )
 
-// pause is how long what was read counts as new.
+// pause is the least time between two reads of the files.
 const pause = time.Second
 
 // Whether clients show certificates.
@@ -56,7 +56,7 @@ type Files struct {
 // Enabled says whether TLS is spoken.
 func (f Files) Enabled() bool { return f.CertFile != "" }
 
-// Check tells what is wrong with a section of the configuration that has them.
+// Check reports by unless what is wrong with a section of the configuration that has f.
 func (f Files) Check(section string, unless func(ok bool, format string, args ...any)) {
 	asks := f.ClientCerts != None
 	unless((f.CertFile == "") == (f.KeyFile == ""), "%[1]s.cert_file: and %[1]s.key_file need each other", section)
@@ -84,9 +84,9 @@ type Server struct {
 	mu      sync.Mutex // guards the fields below
 	current *tls.Config
 	expires time.Time
-	seen    [sha256.Size]byte // what is in use
-	read    time.Time         // when that was
-	trouble string            // what was wrong with it
+	seen    [sha256.Size]byte // of the files in use
+	read    time.Time         // when the files were last read
+	trouble string            // what was wrong with them then; empty if nothing
 }
 
 // New reads the files. Its errors name the file's key of the configuration.
@@ -104,7 +104,7 @@ func New(files Files, log *zap.Logger) (*Server, error) {
 	return s, nil
 }
 
-// TLS is for listeners. It stays good while the files change.
+// TLS is the configuration for listeners. It uses new files by itself.
 func (s *Server) TLS() *tls.Config {
 	return &tls.Config{
 		MinVersion: s.files.minVersion(),
@@ -117,7 +117,7 @@ func (s *Server) TLS() *tls.Config {
 	}
 }
 
-// Expires is when the certificate in use does.
+// Expires is when the certificate in use expires.
 func (s *Server) Expires() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,8 +156,8 @@ func (s *Server) refreshLocked(now time.Time) {
 	}
 }
 
-// begun is nil if a certificate is valid already. It is asked of those that would replace a good one: with the first
-// one there is nothing better to do than to wait for its time.
+// begun is nil if a certificate is valid already. Only one that would replace a good one is checked: the first one is
+// used in any case, as there is no better one.
 func begun(c *tls.Config, now time.Time) error {
 	if from := c.Certificates[0].Leaf.NotBefore; now.Before(from) {
 		return fmt.Errorf("cert_file: the certificate is not valid before %s", from.Format(time.RFC3339))

@@ -41,7 +41,7 @@ type Endpoint struct {
 	TLS     certs.Files
 }
 
-// Endpoints are all of them.
+// Endpoints are all endpoints, also those without an address.
 func (a Addresses) Endpoints() [Count]Endpoint {
 	return [...]Endpoint{
 		Ops:     {"ops_listen", "ops_tls", a.OpsListen, a.OpsTLS},
@@ -52,8 +52,8 @@ func (a Addresses) Endpoints() [Count]Endpoint {
 	}
 }
 
-// Check tells all that is wrong, each with its key. known says that a file knows the clients, and secure that whatever
-// others reach must have TLS.
+// Check reports all mistakes by unless, each with its key. known says that there is a clients file, secure that
+// addresses which other machines can reach need TLS.
 func (a Addresses) Check(known, secure bool, unless func(ok bool, format string, args ...any)) {
 	all := a.Endpoints()
 	var before []Endpoint
@@ -96,7 +96,7 @@ func parse(text string) (p place, ok bool) {
 	return place{host, port}, err == nil && address.IsPort(port)
 }
 
-// excludes says whether two cannot be open at the same time. Port 0 is another port every time.
+// excludes says whether p and other cannot be open at the same time. Port 0 is another port every time.
 func (p place) excludes(other place) bool {
 	return p.port == other.port && p.port != "" && p.port != "0" &&
 		(p.host == other.host || isAny(p.host) || isAny(other.host))
@@ -104,7 +104,7 @@ func (p place) excludes(other place) bool {
 
 func isAny(host string) bool { return host == "" || net.ParseIP(host).IsUnspecified() }
 
-// isLocal says whether only this machine can reach it. Names are not looked up.
+// isLocal says whether only this machine can reach the address. Names are not looked up.
 func (p place) isLocal() bool {
 	return p.port == Socket || p.host == "localhost" || net.ParseIP(p.host).IsLoopback()
 }

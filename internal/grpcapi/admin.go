@@ -47,7 +47,7 @@ func (h *adminService) ForceRelease(ctx context.Context,
 	return &lockdv1.ForceReleaseResponse{Released: released}, err
 }
 
-// loggedHolder is one of those who held a name, in a line of the log.
+// loggedHolder is a holder of a name as the log shows it.
 type loggedHolder inspect.Holder
 
 func loggedHolders(holders []inspect.Holder) (logged []loggedHolder) {
@@ -77,7 +77,7 @@ func (h *adminService) RemoveLimit(ctx context.Context,
 	return &lockdv1.RemoveLimitResponse{Previous: previous}, err
 }
 
-// AdoptLimit has a number of another program be a semaphore.
+// AdoptLimit makes a semaphore of a number that another program set.
 func (h *adminService) AdoptLimit(ctx context.Context,
 	r *lockdv1.AdoptLimitRequest,
 ) (*lockdv1.AdoptLimitResponse, error) {
@@ -90,7 +90,7 @@ func (h *adminService) AdoptLimit(ctx context.Context,
 // endTime bounds the end of a session: replicas are asked twice, and the store in between.
 const endTime = 10 * time.Second
 
-// EndSession ends a session wherever it is. What was begun goes on when the caller leaves, and is logged.
+// EndSession ends a session wherever it is. It goes on when the caller leaves, and is logged.
 func (h *adminService) EndSession(ctx context.Context,
 	r *lockdv1.EndSessionRequest,
 ) (*lockdv1.EndSessionResponse, error) {
@@ -129,7 +129,7 @@ func (h *adminService) Drain(ctx context.Context, r *lockdv1.DrainRequest) (*loc
 	return &lockdv1.DrainResponse{Sessions: count(h.b.Drain(max(*within, 0))), Replica: h.b.Replica()}, nil
 }
 
-// Undrain takes a Drain back, but not that of a replica that stops.
+// Undrain takes a Drain back. Once the replica stops it fails with ErrDraining.
 func (h *adminService) Undrain(ctx context.Context, _ *lockdv1.UndrainRequest) (*lockdv1.UndrainResponse, error) {
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()

@@ -16,10 +16,10 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// resultOK is the result of what was done.
+// resultOK is the result of what did not fail.
 const resultOK = "OK"
 
-// reasonOf is the reason of an error, as clients are told.
+// reasonOf is the reason that clients are told for an error; resultOK for nil.
 func reasonOf(err error) string {
 	if err == nil {
 		return resultOK
@@ -30,13 +30,13 @@ func reasonOf(err error) string {
 	return "INTERNAL"
 }
 
-// audit writes what a caller was refused, or did that concerns others.
+// audit writes an event to the audit, with the caller's identity and address.
 func (w *caller) audit(e security.Event) {
 	e.Identity, e.Peer = w.id, w.peer
 	w.guard.Audit(e)
 }
 
-// unknown is what is written of somebody who is not let in.
+// unknown is the audit event of a caller who could not be identified.
 func unknown(ctx context.Context, err error) security.Event {
 	e := security.Event{
 		What: security.EventUnauthenticated, Peer: peerOf(ctx), Result: reasonOf(toUnauthenticated(err)), Detail: err.Error(),
@@ -48,7 +48,7 @@ func unknown(ctx context.Context, err error) security.Event {
 	return e
 }
 
-// auditEnd writes that a stream ended because it is not known any more whose it is.
+// auditEnd writes that a stream ended because its client's credentials count no more.
 func (c *conn) auditEnd(cause error) {
 	if c.who != nil && errors.Is(cause, session.ErrUnauthenticated) {
 		verb, _ := grpc.Method(c.stream.Context())
@@ -59,7 +59,7 @@ func (c *conn) auditEnd(cause error) {
 	}
 }
 
-// auditCall writes of a unary call what is to be written of it.
+// auditCall writes the audit event of a unary call, if there is one for it.
 func (w *caller) auditCall(method string, req any, err error) {
 	if w == nil {
 		return
@@ -84,8 +84,8 @@ func (w *caller) auditCall(method string, req any, err error) {
 	}
 	switch {
 	case errors.Is(err, session.ErrForbidden):
-		e.What, e.Detail = security.EventDenied, err.Error() // of what was done nothing was noted
-	case errors.Is(err, session.ErrUnauthenticated): // since the call began
+		e.What, e.Detail = security.EventDenied, err.Error() // nothing was done: e.Detail is empty
+	case errors.Is(err, session.ErrUnauthenticated): // the credentials ceased to count during the call
 		e.What = security.EventUnauthenticated
 	}
 	if e.What != "" {
@@ -93,8 +93,8 @@ func (w *caller) auditCall(method string, req any, err error) {
 	}
 }
 
-// endedSession notes which session was to end, by whom and why, as the caller says, whose it was, and whether it is
-// over.
+// endedSession notes for the audit which session was to end, by whom and why in the caller's words, whose session it
+// was, and whether it is over.
 func (w *caller) endedSession(id string, f session.Forced, e inspect.Ended) {
 	if w == nil {
 		return
@@ -114,7 +114,7 @@ func (w *caller) endedSession(id string, f session.Forced, e inspect.Ended) {
 	}
 }
 
-// forced notes what is known of a release by force: by whom and why, as the caller says, and who held the name.
+// forced notes for the audit a release by force: by whom and why in the caller's words, and who held the name.
 func (w *caller) forced(f session.Forced, k lock.Kind, holders []inspect.Holder, released bool) {
 	if w == nil {
 		return
@@ -135,7 +135,7 @@ func (w *caller) forced(f session.Forced, k lock.Kind, holders []inspect.Holder,
 	}
 }
 
-// Told implements session.Identity: it writes what concerns the rights of the client.
+// Told implements session.Identity: it writes to the audit what concerns the client's rights.
 func (w *caller) Told(sess string, event session.Event) {
 	switch e := event.(type) {
 	case session.Failed:
@@ -159,7 +159,7 @@ func (w *caller) Told(sess string, event session.Event) {
 	}
 }
 
-// hideFrom hides what the client may not look at from what its session is told.
+// hideFrom hides in deadlocks among the events what the client may not look at.
 func (c *conn) hideFrom(events []session.Event) {
 	if c.who == nil {
 		return
@@ -173,7 +173,7 @@ func (c *conn) hideFrom(events []session.Event) {
 	}
 }
 
-// hide has of a deadlock only what the caller may look at.
+// hide returns a deadlock with what the caller may look at. It adds the other members to Omitted.
 func (w *caller) hide(d deadlock.Deadlock) deadlock.Deadlock {
 	shown := deadlock.Deadlock{Omitted: d.Omitted}
 	for _, m := range d.Members {
@@ -186,7 +186,7 @@ func (w *caller) hide(d deadlock.Deadlock) deadlock.Deadlock {
 	return shown
 }
 
-// WhoAmI tells who the caller is.
+// WhoAmI tells who the caller is, its rights and its quotas.
 func (h *inspectService) WhoAmI(ctx context.Context, _ *lockdv1.WhoAmIRequest) (*lockdv1.WhoAmIResponse, error) {
 	resp := &lockdv1.WhoAmIResponse{Replica: h.b.Replica(), Peer: peerOf(ctx)}
 	who := callerOf(ctx)

@@ -15,9 +15,9 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// grace is by how much gRPC's own limit is above the announced one. gRPC ends a call for a larger message, or for one
-// that is no message, with a status of its own; below its limit frameCodec lets the message pass with a mark, so that
-// the caller gets a reason from the table and a session lives on.
+// grace is the factor from the frame size that lockd announces to gRPC's own limit. gRPC ends the call for a message
+// above its limit, or for one that cannot be decoded, with a status of its own. Below that limit frameCodec marks such
+// messages instead, so that the caller gets a reason from the table and the session lives on.
 const grace = 4
 
 // The marks are unknown fields whose number no message of ours has.
@@ -38,7 +38,7 @@ func badMessage(detail string) error {
 	return fmt.Errorf("decode: %w", lock.Invalid("message", lock.ReasonMessage, detail))
 }
 
-// frameCodec is a protobuf codec with marks instead of errors.
+// frameCodec is a protobuf codec that marks bad messages instead of returning an error.
 type frameCodec struct {
 	wire.Codec
 	limit int // of a message of a session
@@ -49,8 +49,9 @@ func newFrameCodec(limit, unary int) frameCodec {
 	return frameCodec{Codec: wire.New(), limit: limit, unary: min(limit, unary)}
 }
 
-// Unmarshal never fails for our messages. What could be read of a bad one is there, often its request id. Of one that
-// is too large, or has too many parts, nothing else is read: in memory it can be fifty times as large.
+// Unmarshal never fails for messages of lockd: it marks bad ones. One that cannot be decoded keeps what could be read,
+// often its request id. Of one that is too large or has too many parts only the request id is read: decoded it could be
+// fifty times as large.
 func (c frameCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	m, ours := v.(proto.Message)
 	in, first := v.(*incoming)
@@ -76,18 +77,18 @@ func (c frameCodec) Unmarshal(data mem.BufferSlice, v any) error {
 type incoming struct {
 	lockdv1.SessionRequest
 	first bool // of its stream
-	odd   int  // how many bytes it has, if it is not of those that are read fast
+	odd   int  // its size in bytes; 0 if it is of a frequent kind, which is read fast
 }
 
-// price is what it costs to read it, beyond what any request costs.
+// price is what reading the message costs beyond what any request costs.
 func (in *incoming) price() time.Duration {
 	requests := max(1, len(in.GetBatch().GetRequests()))
 	return time.Duration(max(0, in.odd-requests*partBytes)) * limits.OddByte
 }
 
-// limitOf is how large a message may be. An Open with the holds of a session that goes on may be as large as gRPC
-// takes: a session can hold more than one frame tells of, and would lose it all. Unary calls wait with their messages
-// until it is their turn, so these are small.
+// limitOf is how many bytes a message may have. An Open that resumes a session may be as large as gRPC takes, because a
+// session can have more holds than fit into one frame, and would lose them all. Messages of unary calls must be small,
+// because they stay in memory while the calls wait for their turn.
 func (c frameCodec) limitOf(data mem.BufferSlice, m proto.Message, first bool) int {
 	if _, ok := m.(*lockdv1.SessionRequest); !ok {
 		return c.unary
@@ -123,7 +124,7 @@ func opens(data mem.BufferSlice) bool {
 	return whole && is && only
 }
 
-// passOver reads no more of a message than its request id.
+// passOver marks a message, of which it reads no more than its request id.
 func passOver(data mem.BufferSlice, m proto.Message, why protowire.Number) {
 	proto.Reset(m)
 	if r, ok := m.(*lockdv1.SessionRequest); ok {

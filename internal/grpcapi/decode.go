@@ -14,8 +14,8 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// toDuration reads an optional duration. The broker judges whether it makes sense; here it only must be one. What is
-// longer than Go can tell is told as the longest, which no limit allows.
+// toDuration reads an optional duration; nil if it is absent. The broker judges its value. A duration that is too long
+// for Go becomes the longest one, which no limit allows.
 func toDuration(field string, d *durationpb.Duration) (*time.Duration, error) {
 	if d == nil {
 		return nil, nil
@@ -27,7 +27,6 @@ func toDuration(field string, d *durationpb.Duration) (*time.Duration, error) {
 	return &v, nil
 }
 
-// toRequired reads a duration that must be there.
 func toRequired(field string, d *durationpb.Duration) (time.Duration, error) {
 	v, err := toDuration(field, d)
 	if err != nil {
@@ -87,7 +86,7 @@ func toResume(open session.OpenRequest, r *lockdv1.Resume) (session.ResumeReques
 	return req, err
 }
 
-// setPast reads for how long something has been elsewhere, if that is told.
+// setPast sets *to to an optional duration. If it is absent, *to stays as it is.
 func setPast(to *time.Duration, field string, m *durationpb.Duration) error {
 	d, err := toDuration(field, m)
 	if d != nil {
@@ -96,7 +95,7 @@ func setPast(to *time.Duration, field string, m *durationpb.Duration) error {
 	return err
 }
 
-// named is how a hold is named, in a Hold, a Release and an Extend.
+// named is what a Hold, a Release and an Extend have in common: which hold they mean.
 type named interface {
 	GetName() string
 	GetKind() lockdv1.LockKind
@@ -110,11 +109,11 @@ func toHold(h named) session.Hold {
 	}
 }
 
-// setAcquire reads a request into one that is empty.
+// setAcquire reads a into req, which must be empty.
 func setAcquire(req *request.Acquire, a *lockdv1.Acquire) (err error) {
 	req.Holder, req.Annotation, req.Actor = a.GetHolder(), a.GetAnnotation(), a.GetActor()
 	req.Traceparent, req.TellHolder = a.GetTraceparent(), a.GetTellHolder()
-	req.InsteadOf = slices.Clone(a.GetInsteadOf()) // its memory is used again
+	req.InsteadOf = slices.Clone(a.GetInsteadOf()) // the memory of a is used again
 	var first request.Item
 	if len(a.GetNames())+len(a.GetItems()) == 0 {
 		first, err = toItem(a.GetName(), a)
@@ -138,7 +137,7 @@ func setAcquire(req *request.Acquire, a *lockdv1.Acquire) (err error) {
 	return err
 }
 
-// setItems reads what is asked for by names or items, of which there are some, and returns the first one.
+// setItems reads the names or items of a, of which there must be one at least, and returns the first.
 func setItems(req *request.Acquire, a *lockdv1.Acquire) (first request.Item, err error) {
 	names, items := a.GetNames(), a.GetItems()
 	switch {
@@ -148,7 +147,7 @@ func setItems(req *request.Acquire, a *lockdv1.Acquire) (first request.Item, err
 		return first, lock.Invalid("kind", lock.ReasonKind, "each of the items has its own")
 	}
 	common, err := toItem("", a)
-	if err != nil { // of items it is about permits that belong to none of them
+	if err != nil { // if a has items: its own permits belong to none of them
 		return first, err
 	}
 	req.List = request.Names
@@ -168,14 +167,14 @@ func setItems(req *request.Acquire, a *lockdv1.Acquire) (first request.Item, err
 	return all[0], nil
 }
 
-// asked is how one lock is asked for, in an Acquire, an AcquireItem and an AcquireRequest.
+// asked is what an Acquire, an AcquireItem and an AcquireRequest have in common: how one lock is asked for.
 type asked interface {
 	GetKind() lockdv1.LockKind
 	GetPermits() uint32
 	GetLimit() uint32
 }
 
-// toItem reads how a lock is asked for. One permit of what has none is as good as no word of it.
+// toItem reads how one lock is asked for. For a kind without permits one permit means the same as none.
 func toItem(name string, a asked) (request.Item, error) {
 	i := request.Item{Name: name, Kind: toKind(a.GetKind()), Permits: a.GetPermits(), Limit: a.GetLimit()}
 	if i.Kind == lock.Semaphore {

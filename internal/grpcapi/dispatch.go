@@ -12,17 +12,17 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// pieceSize is how many requests of a message the session takes at once. Its answers may fill the outbox by as many
-// above what awaitReading allows.
+// pieceSize is how many requests the session takes at once. Their answers may exceed the outbox's bound by as many, as
+// awaitReading waits only before them.
 const pieceSize = 64
 
-// pieces are buffers for the requests of a piece. A stream has it only while it reads a message.
+// pieces are buffers for pieceSize requests. A stream has one only while it handles a message.
 var pieces = sync.Pool{New: func() any { return new([pieceSize]request.Request) }}
 
-// dispatch hands one message to the session. Whatever its content, the stream lives on, unless it cannot even be told
-// which request is refused.
+// dispatch hands one message to the session. It refuses a bad message, or ends the session if the message has no
+// request id to refuse.
 func (c *conn) dispatch(m *lockdv1.SessionRequest) {
-	c.sess.Hear() // what is done later may have waited here
+	c.sess.Hear() // before the waits below: the client lives
 	if err := marked(m); err != nil {
 		if id := m.GetRequestId(); id != 0 {
 			c.sess.Refuse(id, err)
@@ -39,7 +39,7 @@ func (c *conn) dispatch(m *lockdv1.SessionRequest) {
 	c.pass()
 }
 
-// dispatchAll hands the requests of a batch to the session.
+// dispatchAll hands the requests of a batch to the session, and ends the session if there are too many.
 func (c *conn) dispatchAll(batch []*lockdv1.SessionRequest) {
 	if n := len(batch); n > limits.Requests {
 		c.sess.End(lock.Invalid("batch", lock.ReasonMessage,
@@ -67,7 +67,8 @@ func (c *conn) dispatchAll(batch []*lockdv1.SessionRequest) {
 	}
 }
 
-// request hands one request to the session. Those that cost the store a call each are collected, until pass.
+// request hands one request to the session. Requests to acquire, release and extend, each of which costs the store a
+// call, are collected until pass.
 func (c *conn) request(m *lockdv1.SessionRequest) {
 	c.traceRequest(m)
 	id := m.GetRequestId()
@@ -90,12 +91,12 @@ func (c *conn) request(m *lockdv1.SessionRequest) {
 			next.Verb = request.VerbRefuse
 		}
 	default:
-		c.pass() // first, what came before
+		c.pass() // what came before goes first
 		c.alone(id, m)
 	}
 }
 
-// alone hands a request to the session that is in no piece.
+// alone hands a request to the session at once, not in a piece.
 func (c *conn) alone(id uint64, m *lockdv1.SessionRequest) {
 	s := c.sess
 	switch r := m.GetMessage().(type) {
@@ -128,7 +129,7 @@ func (c *conn) alone(id uint64, m *lockdv1.SessionRequest) {
 	}
 }
 
-// next is one more request of the piece, to be filled in.
+// next adds a request to the piece, for the caller to fill in.
 func (c *conn) next(id uint64, verb request.Verb) *request.Request {
 	if c.buffer == nil {
 		c.buffer = pieces.Get().(*[pieceSize]request.Request)
@@ -138,7 +139,7 @@ func (c *conn) next(id uint64, verb request.Verb) *request.Request {
 	return &c.piece[len(c.piece)-1]
 }
 
-// pass hands what was collected to the session. It may have to wait at the gate.
+// pass hands the collected requests to the session. They may have to wait at the gate.
 func (c *conn) pass() {
 	if share := c.sess.Share(); len(c.piece) > 0 && c.cfg.Gate.Stops(share, len(c.piece)) {
 		patience := patience(time.Now(), c.beat, c.sess.TTL())
@@ -153,8 +154,8 @@ func patience(now, beat time.Time, ttl time.Duration) time.Duration {
 	return min(beat.Add(ttl*11/30).Sub(now), mostPatience)
 }
 
-// sentAt is about when a heartbeat was sent that is read now. It may have been unread for long, but it came not much
-// later than a heartbeat interval after the one before.
+// sentAt estimates when a heartbeat that is read now was sent: one heartbeat interval after the one before, but not in
+// the future, nor more than ttl ago.
 func sentAt(now, before time.Time, ttl time.Duration) time.Time {
 	sent := before.Add(ttl / 3)
 	if sent.After(now) {
@@ -166,7 +167,6 @@ func sentAt(now, before time.Time, ttl time.Duration) time.Time {
 	return sent
 }
 
-// forget empties the piece.
 func (c *conn) forget() {
 	if c.buffer != nil {
 		clear(c.piece)

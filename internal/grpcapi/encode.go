@@ -44,7 +44,7 @@ func toKind(k lockdv1.LockKind) lock.Kind {
 	return lock.Kind(max(slices.Index(kinds[:], k), 0)) //nolint:gosec // less than len(kinds)
 }
 
-// answer is memory for a message that tells an event, and for what the frequent ones contain.
+// answer is memory for a message that tells an event, and for the content of the most frequent ones.
 type answer struct {
 	lockdv1.SessionResponse
 	toGranted      lockdv1.SessionResponse_Granted
@@ -97,7 +97,7 @@ func fromValidity(v session.Validity) *lockdv1.Validity {
 	return m
 }
 
-// setValidity is done when the message is written, so that the time an event spent in the outbox counts.
+// setValidity is called when the message is written, so that the time in the outbox counts.
 func setValidity(m *lockdv1.Validity, v session.Validity) {
 	now := time.Now()
 	setDuration(m.GetRemaining(), max(v.Until.Sub(now), 0))
@@ -131,7 +131,7 @@ func (a *answer) set(e session.Event) {
 	r := &a.SessionResponse
 	switch e := e.(type) {
 	case session.Granted:
-		if !e.Auto && !time.Now().Before(e.Validity.Until) { // it waited for too long: the lease ended by itself
+		if !e.Auto && !time.Now().Before(e.Validity.Until) { // the lease ended while the grant was in the outbox
 			a.set(session.Failed{ID: e.ID, Err: lock.ErrOutcomeUnknown})
 			return
 		}

@@ -15,9 +15,8 @@ import (
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
-// speak says how connections at an address are spoken to. Whoever comes with a good certificate is let in, and nothing
-// depends on who it is. A call's peer.AuthInfo is a credentials.TLSInfo with the verified certificate: what depends on
-// identities begins there.
+// speak is the option for TLS at an address; without a tls.Config it does nothing. The handshake lets in whoever has a
+// good certificate. Who that is, authenticator.identify finds in the call's peer.AuthInfo, a credentials.TLSInfo.
 func speak(with *tls.Config, endpoint string, log *zap.Logger, m *metrics, in *inbound.Intake) grpc.ServerOption {
 	if with == nil {
 		return grpc.EmptyServerOption{}
@@ -30,7 +29,7 @@ func speak(with *tls.Config, endpoint string, log *zap.Logger, m *metrics, in *i
 	})
 }
 
-// telling says which connections ended in their handshake, and why. gRPC says so nowhere.
+// telling logs and counts connections whose TLS handshake failed. gRPC does not report them.
 type telling struct {
 	credentials.TransportCredentials
 	log      *zap.Logger
@@ -42,7 +41,7 @@ type telling struct {
 // ServerHandshake is for package grpc.
 func (t *telling) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := t.TransportCredentials.ServerHandshake(raw)
-	if err != nil && !errors.Is(err, io.EOF) { // who says nothing at all is a probe of the port
+	if err != nil && !errors.Is(err, io.EOF) { // a client that says nothing at all is a probe of the port
 		t.failed.Inc()
 		t.logLimit.Warn(t.log, "a connection was not made: its TLS handshake failed",
 			zap.Stringer(observe.KeyPeer, raw.RemoteAddr()), zap.NamedError(observe.KeyCause, err))
@@ -53,5 +52,5 @@ func (t *telling) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo,
 	return t.intake.Watch(conn), info, nil
 }
 
-// Clone is for package grpc. The clone is of the same address.
+// Clone is for package grpc. It returns t, because counter and log are those of the address.
 func (t *telling) Clone() credentials.TransportCredentials { return t }

@@ -10,7 +10,7 @@ import (
 	"github.com/lockd-io/lockd/internal/inspect"
 )
 
-// defaultWindow is the time that counts for the busiest names.
+// defaultWindow is how far back ListBusiest looks if the request does not say.
 const defaultWindow = time.Minute
 
 // ListEvents lists what happened to a name.
@@ -39,7 +39,7 @@ func (h *inspectService) ListEvents(
 	}, nil
 }
 
-// whats are what can happen, on the wire.
+// whats are the kinds of events, on the wire.
 var whats = map[history.What]lockdv1.EventInfo_What{
 	history.Granted:      lockdv1.EventInfo_WHAT_GRANTED,
 	history.Queued:       lockdv1.EventInfo_WHAT_QUEUED,
@@ -75,13 +75,13 @@ func fromMemories(all []inspect.Memory) (infos []*lockdv1.ReplicaMemory) {
 	return infos
 }
 
-// orders are by what names are the busiest, on the wire.
+// orders are the measures by which names are busy, on the wire.
 var orders = map[lockdv1.ListBusiestRequest_Order]inspect.Order{
 	lockdv1.ListBusiestRequest_ORDER_HELD:     inspect.ByHeld,
 	lockdv1.ListBusiestRequest_ORDER_TURNOVER: inspect.ByTurnover,
 }
 
-// ListBusiest lists the names that were used most. What is hidden must not take the room of what is not.
+// ListBusiest lists the names that were used most. Hidden names must not take the room of others.
 func (h *inspectService) ListBusiest(
 	ctx context.Context, r *lockdv1.ListBusiestRequest,
 ) (*lockdv1.ListBusiestResponse, error) {

@@ -18,8 +18,8 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// caller is who makes a call or has a stream, where there is a clients file. It implements session.Identity. A nil
-// caller may do everything.
+// caller is who makes a call or has a stream, as an entry of the clients file. It implements session.Identity. Without
+// a clients file it is nil, and may do everything.
 type caller struct {
 	guard *security.Guard
 	id    security.Identity
@@ -33,8 +33,8 @@ type authenticator struct {
 	intake *inbound.Intake
 }
 
-// identify says who makes a call: nil if there is no clients file. Who is not let in has no share of anything that he
-// could pay with: what he comes over is read later.
+// identify says who makes a call: nil if there is no clients file. If it refuses the caller, the address pays: its
+// connections are read later.
 func (a authenticator) identify(ctx context.Context) (*caller, error) {
 	g := a.guard
 	if g == nil {
@@ -46,7 +46,7 @@ func (a authenticator) identify(ctx context.Context) (*caller, error) {
 			shown.Certificate = info.State.PeerCertificates[0]
 		}
 	}
-	shown.Authorization = strings.Join(metadata.ValueFromIncomingContext(ctx, "authorization"), ",") // two are none
+	shown.Authorization = strings.Join(metadata.ValueFromIncomingContext(ctx, "authorization"), ",") // two are invalid
 	id, err := g.Identify(ctx, shown)
 	if err != nil {
 		a.intake.Spend(limits.TenantOf(peerOf(ctx)), limits.Stranger)
@@ -56,7 +56,7 @@ func (a authenticator) identify(ctx context.Context) (*caller, error) {
 	return &caller{guard: g, id: id, peer: peerOf(ctx)}, nil
 }
 
-// toUnauthenticated is an error of security as one of a session.
+// toUnauthenticated turns an error of package security into one of package session.
 func toUnauthenticated(err error) error {
 	if why, ok := errors.AsType[*security.UnauthenticatedError](err); ok {
 		return &session.UnauthenticatedError{Reason: why.Reason, Detail: why.Error()}
@@ -64,7 +64,7 @@ func toUnauthenticated(err error) error {
 	return err
 }
 
-// forbidden is an error of security as one of a session.
+// forbidden turns an error of package security into one of package session.
 func forbidden(err error) error {
 	if denied, ok := errors.AsType[*security.DeniedError](err); ok {
 		return &session.ForbiddenError{
@@ -77,7 +77,7 @@ func forbidden(err error) error {
 // Client implements session.Identity.
 func (w *caller) Client() string { return w.id.Client.Name() }
 
-// name is that of a caller in the clients file, or empty if there is none.
+// name is the caller's name in the clients file, or empty without such a file.
 func (w *caller) name() string {
 	if w == nil {
 		return ""
@@ -88,7 +88,7 @@ func (w *caller) name() string {
 // MayLock implements session.Identity.
 func (w *caller) MayLock(name string) error { return forbidden(w.id.Client.MayLock(name)) }
 
-// mayKeep says whether it may have a hold of a name last longer.
+// mayKeep is nil if the caller may extend its hold of a name. It always may unless on_revoke is end.
 func (w *caller) mayKeep(name string) error {
 	if w.guard.EndsHolds() {
 		return w.MayLock(name)
@@ -113,14 +113,12 @@ func (w *caller) Expires() time.Time { return w.id.Expires }
 // Until implements session.Identity.
 func (w *caller) Until() time.Time { return w.id.Until }
 
-// sees says whether it may look at a name.
 func (w *caller) sees(name string) bool { return w == nil || w.id.Client.Sees(name) }
 
-// mayExamine says whether it may have a replica and its store examined.
 func (w *caller) mayExamine() bool { return w == nil || w.id.Client.May(security.ActExamine) == nil }
 
-// from is the key at which a list of names with a prefix goes on for it: that which is given, or one behind what it may
-// not look at. Where a page ends must not tell what is there. Nothing may be left.
+// from is where a list of names with a prefix goes on for the caller: at key, or behind names that are hidden from it,
+// so that no page token tells one. left is false if no name is left.
 func (w *caller) from(prefix, key string) (from string, left bool) {
 	name, _, _ := strings.Cut(key, "\x00")
 	if w == nil || strings.HasPrefix(name, prefix) && w.sees(name) {
@@ -130,7 +128,7 @@ func (w *caller) from(prefix, key string) (from string, left bool) {
 	return from, left && strings.HasPrefix(from, prefix)
 }
 
-// seesAll says whether nothing is hidden from it.
+// seesAll says whether nothing is hidden from the caller.
 func (w *caller) seesAll() bool { return w == nil || w.id.Client.SeesAll() }
 
 // identity is the caller as a session keeps it.
@@ -141,8 +139,7 @@ func (w *caller) identity() session.Identity {
 	return w
 }
 
-// tenant is whose share of everything a call uses: that of the client, or where nobody knows who that is, of its
-// address.
+// tenant is for whom a call is counted: for the client, or without a clients file for its address.
 func (w *caller) tenant(ctx context.Context) lock.Tenant {
 	if w == nil {
 		return limits.TenantOf(peerOf(ctx))
@@ -150,19 +147,19 @@ func (w *caller) tenant(ctx context.Context) lock.Tenant {
 	return w.id.Client.Tenant()
 }
 
-// may says whether the caller may make a unary call. What is not known here nobody may.
+// may is nil if the caller may make a unary call. Calls that are not listed here are forbidden.
 func (w *caller) may(req any) error {
 	if w == nil {
 		return nil
 	}
 	client := w.id.Client
 	switch r := req.(type) {
-	case *lockdv1.AcquireRequest: // the broker asks
+	case *lockdv1.AcquireRequest: // the broker checks the name
 		return nil
 	case *lockdv1.ReleaseRequest, *lockdv1.ListRequest, *lockdv1.ListSessionsRequest, *lockdv1.ListHoldsRequest,
 		*lockdv1.ListDeadlocksRequest, *lockdv1.ListBusiestRequest, *lockdv1.GetStatusRequest, *lockdv1.WhoAmIRequest,
 		*lockdv1.CanRequest:
-		return nil // it has its own leases only, and is told what it may look at
+		return nil // they concern its own leases, or show what it may look at
 	case *lockdv1.ExtendRequest:
 		return w.mayKeep(r.GetName())
 	case *lockdv1.SetLimitRequest:
@@ -194,7 +191,8 @@ func (w *caller) may(req any) error {
 	return session.ErrForbidden
 }
 
-// mayRequest says whether the client of a stream may make a request that the session does not ask about itself.
+// mayRequest is nil if the client of a stream may make a request: it checks the rights that the session does not check
+// itself, and the quota of requests.
 func (c *conn) mayRequest(m *lockdv1.SessionRequest) error {
 	if c.who == nil {
 		return nil
@@ -202,7 +200,7 @@ func (c *conn) mayRequest(m *lockdv1.SessionRequest) error {
 	switch r := m.GetMessage().(type) {
 	case *lockdv1.SessionRequest_Release, *lockdv1.SessionRequest_Cancel, *lockdv1.SessionRequest_Unwatch,
 		*lockdv1.SessionRequest_Heartbeat, *lockdv1.SessionRequest_Goodbye:
-		return nil // they give something back, and are not counted
+		return nil // they take nothing, and are not counted
 	case *lockdv1.SessionRequest_Extend:
 		if err := c.who.mayKeep(r.Extend.GetName()); err != nil {
 			return err
@@ -216,14 +214,14 @@ func (c *conn) mayRequest(m *lockdv1.SessionRequest) error {
 			return err
 		}
 	case *lockdv1.SessionRequest_Acquire, *lockdv1.SessionRequest_Watch, *lockdv1.SessionRequest_ListHolds,
-		*lockdv1.SessionRequest_Open, nil: // the broker and the session ask, or it is refused in any case
+		*lockdv1.SessionRequest_Open, nil: // the broker and the session check these, or refuse them anyway
 	default:
 		return session.ErrForbidden
 	}
 	return c.use.Request()
 }
 
-// clientOf is what is known of who makes a unary call.
+// clientOf is what lockd knows about who makes a unary call.
 func clientOf(ctx context.Context) session.Client {
 	return session.Client{Peer: peerOf(ctx), Identity: callerOf(ctx).name()}
 }
@@ -231,7 +229,6 @@ func clientOf(ctx context.Context) session.Client {
 // callerKey is the key of the caller in the context of a unary call.
 type callerKey struct{}
 
-// callerOf is who makes a unary call.
 func callerOf(ctx context.Context) *caller {
 	who, _ := ctx.Value(callerKey{}).(*caller)
 	return who

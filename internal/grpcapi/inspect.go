@@ -15,7 +15,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// replica is what is told of this one.
+// replica is what the services tell about this replica.
 type replica struct {
 	b       *broker.Broker
 	cfg     Config
@@ -25,7 +25,7 @@ type replica struct {
 type inspectService struct {
 	lockdv1.UnimplementedInspectServiceServer
 	replica
-	operators bool // it is at their address: what the store said may be read, which clients must not see
+	operators bool // it serves the operators' address, where errors may have the words of the store
 }
 
 // GetStatus tells about this replica.
@@ -61,8 +61,7 @@ func fromWaiter(i inspect.Waiter) *lockdv1.WaiterInfo {
 	}
 }
 
-// Inspect tells who holds a name and who waits for it, wherever they are. Holders and waiters have half of the bytes
-// each.
+// Inspect tells who holds a name and who waits for it, at all replicas. Holders and waiters get half of pageBytes each.
 func (h *inspectService) Inspect(ctx context.Context, r *lockdv1.InspectRequest) (*lockdv1.InspectResponse, error) {
 	in, err := h.b.Inspect(ctx, r.GetName(), pageSize(r.GetMaxHolders()), pageSize(r.GetMaxWaiters()))
 	if err != nil {
@@ -98,7 +97,7 @@ var origins = map[inspect.Origin]lockdv1.HolderInfo_Origin{
 	inspect.OriginOther:    lockdv1.HolderInfo_ORIGIN_OTHER,
 }
 
-// ListDeadlocks finds deadlocks. The oldest, whose youngest request waits longest, comes first.
+// ListDeadlocks finds deadlocks, the oldest first. A deadlock is as old as its youngest request.
 func (h *inspectService) ListDeadlocks(
 	ctx context.Context, _ *lockdv1.ListDeadlocksRequest,
 ) (*lockdv1.ListDeadlocksResponse, error) {

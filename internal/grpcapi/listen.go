@@ -13,8 +13,8 @@ import (
 	"github.com/lockd-io/lockd/internal/inbound"
 )
 
-// listener gives gRPC connections on which what is said in clear text is bounded by an Intake. Over TLS it is bounded
-// after the handshake, see telling.
+// listener gives gRPC connections whose clear text an Intake bounds. Over TLS the Intake bounds them after the
+// handshake, see telling.
 type listener struct {
 	net.Listener
 	intake *inbound.Intake
@@ -35,11 +35,11 @@ func (l listener) Accept() (net.Conn, error) {
 	return bounded, nil
 }
 
-// greeted is a connection on which nothing is said before its client has spoken: one that speaks HTTP/1.1 is told so in
-// its own words. gRPC would send it some bytes of HTTP/2 and hang up.
+// greeted is a connection on which the server says nothing before the client has spoken. It answers a client that
+// speaks HTTP/1.1 in HTTP/1.1; gRPC would send that client some bytes of HTTP/2 and hang up.
 type greeted struct {
 	net.Conn
-	held  []byte // what gRPC said before
+	held  []byte // what gRPC wrote before the client spoke
 	spoke bool   // set before there is more than one goroutine
 }
 
@@ -55,7 +55,7 @@ func (g *greeted) Read(b []byte) (int, error) {
 		return n, err
 	}
 	g.spoke = true
-	if verb := b[:min(n, len(http1))]; http1[:len(verb)] != string(verb) && isVerb(verb) {
+	if verb := b[:min(n, len(preface))]; preface[:len(verb)] != string(verb) && isVerb(verb) {
 		_, _ = fmt.Fprintf(g.Conn, "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"+
 			"Connection: close\r\n\r\n%s", len(wrongAddress), wrongAddress)
 		return 0, errHTTP
@@ -65,10 +65,10 @@ func (g *greeted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// http1 is how a client of gRPC begins, unlike one of HTTP/1.1.
-const http1 = "PRI "
+// preface is the beginning of HTTP/2's preface, with which no request of HTTP/1.1 begins.
+const preface = "PRI "
 
-// isVerb says whether a request of HTTP/1.1 may begin so.
+// isVerb says whether a request of HTTP/1.1 may begin with b.
 func isVerb(b []byte) bool {
 	return bytes.IndexFunc(b, func(r rune) bool { return (r < 'A' || r > 'Z') && r != ' ' }) < 0
 }
@@ -82,14 +82,14 @@ func (g *greeted) Write(b []byte) (int, error) {
 	return g.Conn.Write(b)
 }
 
-// readyConn is a connection from which gRPC reads without having a buffer for it while it is silent. gRPC can do that
-// by itself with connections of package net only. It reads one at a time.
+// readyConn is a connection for which gRPC needs no buffer while it is silent. By itself gRPC can do that only with
+// connections of package net. There is one reader at a time.
 type readyConn struct {
 	*inbound.Conn
 	raw syscall.RawConn
 }
 
-// ReadOnReady is what gRPC asks a connection for. It puts the buffer back into the pool.
+// ReadOnReady is what gRPC asks a connection for. gRPC returns buf to the pool.
 func (c *readyConn) ReadOnReady(size int, pool mem.BufferPool) (buf *[]byte, n int, err error) {
 	lent := func() []byte {
 		if buf == nil {

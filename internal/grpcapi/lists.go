@@ -82,7 +82,7 @@ func (h *inspectService) ListWaiters(
 		in, err = h.b.Inspect(ctx, name, 1, size)
 	case err == nil && who.seesAll():
 		in.Waiters, in.Asking, err = h.b.WaitersEverywhere(ctx, f, size)
-	case err == nil: // what is hidden must not take the room of what is not
+	case err == nil: // hidden waiters must not take the room of others
 		in.Waiters, in.Asking, err = h.b.WaitersEverywhere(ctx, f, maxPage)
 	}
 	if err != nil {
@@ -96,7 +96,7 @@ func (h *inspectService) ListWaiters(
 	}, nil
 }
 
-// Page tokens of ListHolds say which of its lists they are of.
+// The prefixes of page tokens say which of its two lists ListHolds goes on with.
 const (
 	leasesToken = "l:"
 	namesToken  = "n:"
@@ -126,7 +126,7 @@ func (h *inspectService) ListHolds(ctx context.Context,
 		return &lockdv1.ListHoldsResponse{}, nil
 	}
 	infos, next, asking, err := h.b.NamesEverywhere(ctx, r.GetPrefix(), after, size)
-	if err != nil && lock.Retriable(err) && token == "" { // what replicas remember is better than nothing
+	if err != nil && lock.Retriable(err) && token == "" { // the leases that replicas know are better than nothing
 		resp, failure := h.leasesEverywhere(ctx, f, "", size)
 		if failure == nil && resp.GetStoreError() == "" {
 			resp.StoreError = lock.ErrUnavailable.Error()

@@ -44,7 +44,7 @@ func newLocal(b *broker.Broker, codec frameCodec, unary grpc.UnaryServerIntercep
 	return l
 }
 
-// Local is for adapters of other protocols.
+// Local is what adapters of other protocols make their calls with.
 func (s *Server) Local() *Local { return s.local }
 
 // RegisterService implements grpc.ServiceRegistrar.
@@ -71,10 +71,10 @@ func (remote) Network() string { return "tcp" }
 // String implements net.Addr.
 func (r remote) String() string { return string(r) }
 
-// Visit lets a request in, which came from an address and over TLS unless secure is nil. Calls are made with the
-// context that it returns. Call leave when the answer was read, or will not be: until then it takes its tenant's room.
-// What the other protocol costs is paid by the address, with a price besides for what is large, for which the request
-// may have to wait; or it is refused, with a status.
+// Visit lets in a request from an address, over TLS unless secure is nil. Make its calls with inside. Call leave once
+// its client has read the answer or never will: until then the answer counts against its tenant. The address pays
+// limits.Unary and price for the other protocol. If the request would wait too long for that, it is refused with a
+// status.
 func (l *Local) Visit(
 	ctx context.Context, from string, secure *tls.ConnectionState, authorization []string, price time.Duration,
 ) (inside context.Context, leave func(), err error) {
@@ -89,15 +89,15 @@ func (l *Local) Visit(
 	return ctx, func() { v.leave() }, toStatus(err)
 }
 
-// Pay has an address pay for what one of its requests turned out to cost besides. It does not wait for that.
+// Pay charges an address for what a request of its cost besides what Visit charged. It does not wait.
 func (l *Local) Pay(from string, price time.Duration) {
 	l.b.Tenants().Spend(limits.TenantOf(from), price)
 }
 
-// Denied counts a request that is over a limit of so many of a subject, and is its status.
+// Denied counts a request that is refused because there are limit of a subject already, and returns its status.
 func (l *Local) Denied(subject string, limit int) error { return toStatus(l.b.Denied(subject, limit)) }
 
-// Invoke implements grpc.ClientConnInterface. The context is one of Visit.
+// Invoke implements grpc.ClientConnInterface. ctx must come from Visit.
 func (l *Local) Invoke(ctx context.Context, method string, args, answer any, _ ...grpc.CallOption) error {
 	m, known := l.methods[method]
 	v, visits := ctx.Value(visitKey{}).(*visit)
@@ -132,7 +132,8 @@ func (l *Local) Invoke(ctx context.Context, method string, args, answer any, _ .
 	return nil
 }
 
-// refuse has strangers pay for their calls, and tells those who waited that this replica stops.
+// refuse returns the error for the client. It charges the address for a call without good credentials, and makes
+// DRAINING of what Stop cancelled.
 func (l *Local) refuse(ctx context.Context, err error) error {
 	switch code := status.Code(err); {
 	case code == codes.Unauthenticated:
@@ -162,7 +163,7 @@ func (l *Local) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.Cal
 	return nil, status.Error(codes.Unimplemented, errNoStreams.Error())
 }
 
-// localStream stands for the stream of a call: its method. What gRPC would send besides the answer is left out.
+// localStream stands for gRPC's stream of a call. It has the method, and drops headers and trailers.
 type localStream string
 
 // Method implements grpc.ServerTransportStream.

@@ -17,8 +17,8 @@ type lockService struct {
 	b *broker.Broker
 }
 
-// Acquire takes a lock for a fixed time. It never is told later than the caller's deadline: what was taken in that
-// moment is undone, unless the caller chose the lease id.
+// Acquire takes a lock for a fixed time. What is taken as the caller's deadline passes is undone, unless the caller
+// chose the lease id.
 func (h *lockService) Acquire(ctx context.Context, r *lockdv1.AcquireRequest) (*lockdv1.AcquireResponse, error) {
 	wait, err := toDuration("wait", r.GetWait())
 	if err != nil {
@@ -92,8 +92,8 @@ func (h *lockService) Get(ctx context.Context, r *lockdv1.GetRequest) (*lockdv1.
 	return &lockdv1.GetResponse{Lock: fromLock(info)}, err
 }
 
-// List lists the names that are held. A page cannot be cut, as the store has one token for all of it. If it has too
-// many bytes, a smaller one is read.
+// List lists the names that are held. If a page has too many bytes, a smaller one is read: it cannot be cut, as the
+// store's token is for the whole page.
 func (h *lockService) List(ctx context.Context, r *lockdv1.ListRequest) (*lockdv1.ListResponse, error) {
 	who := callerOf(ctx)
 	if _, left := who.from(r.GetPrefix(), ""); !left {

@@ -11,7 +11,7 @@ const (
 	pageBytes = 3 << 20
 )
 
-// pageSize is a usable page size.
+// pageSize is n, but at most maxPage; defaultPage if n is 0.
 func pageSize(n uint32) int {
 	if n == 0 {
 		return defaultPage
@@ -19,8 +19,8 @@ func pageSize(n uint32) int {
 	return int(min(n, maxPage))
 }
 
-// listed translates the first of all, as many as have no more than so many bytes together. It has one thing at least,
-// so that a list goes on. It says whether all are there.
+// listed translates the first elements of all: as many as fit into bytes, but one at least, so that a list goes on.
+// whole says whether these are all.
 func listed[T any, M proto.Message](all []T, bytes int, to func(T) M) (page []M, whole bool) {
 	for _, t := range all {
 		m := to(t)

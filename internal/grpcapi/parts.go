@@ -7,20 +7,20 @@ import (
 )
 
 const (
-	// partBytes bounds the parts of a message: a message of the greatest size has no more of them than one for so many
-	// bytes. An empty part takes two bytes on the wire and about a hundred in memory.
+	// partBytes bounds the parts of a message: it may have one for each partBytes of its size limit. An empty part takes
+	// two bytes on the wire and about a hundred in memory.
 	partBytes = 64
-	// uncounted is the size up to which parts are not counted: so few bytes cannot do harm.
+	// uncounted is the size in bytes up to which parts are not counted: so small a message can do no harm.
 	uncounted = 16 << 10
-	// deepest is how far messages may be inside of each other. An item of a batch is five levels deep.
+	// deepest is how deep messages may be nested. An item of a batch is five levels deep.
 	deepest = 8
 )
 
-// parts counts what takes memory of its own when a message is decoded: the elements of lists and maps, and the messages
-// inside of it.
+// parts counts what takes memory of its own when a message is decoded: elements of lists and maps, and nested messages.
 type parts struct{ left int }
 
-// fewParts says whether an encoded message has no more parts than most. Of one that cannot be decoded it says anything.
+// fewParts says whether an encoded message has no more parts than most. If it cannot be decoded, the answer means
+// nothing.
 func fewParts(data mem.BufferSlice, of protoreflect.MessageDescriptor, most int) bool {
 	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buf.Free()
@@ -47,7 +47,7 @@ func (p *parts) count(b []byte, of protoreflect.MessageDescriptor, depth int) {
 	}
 }
 
-// countField counts a field that is in b without its tag.
+// countField counts a field; b has it without its tag.
 func (p *parts) countField(b []byte, f protoreflect.FieldDescriptor, t protowire.Type, depth int) {
 	if inner := f.Message(); inner != nil && t == protowire.BytesType {
 		p.left--

@@ -11,8 +11,8 @@ import (
 	"github.com/lockd-io/lockd/internal/inbound"
 )
 
-// reply is the answer of a unary call whose end is told: that gRPC has it no more, as it is sent, its call was reset or
-// its connection is closed. What its client does not read stays in memory.
+// reply is the answer of a unary call. ended is called once gRPC has no more of it: it was sent, its call was reset or
+// its connection is closed. Until then an answer that its client does not read stays in memory.
 type reply struct {
 	message any
 	ended   func()
@@ -41,7 +41,7 @@ func (c frameCodec) Marshal(v any) (mem.BufferSlice, error) {
 	}
 	defer data.Free()
 	bytes := data.Materialize()
-	// gRPC forgets an answer, and does not free it, if its call is reset in the moment in which it is to be sent.
+	// If a call is reset just when its answer is to be sent, gRPC drops the answer without freeing it.
 	runtime.AddCleanup(&bytes, func(ended func()) { ended() }, a.ended)
 	return mem.BufferSlice{mem.NewBuffer(&bytes, onFree(a.ended))}, nil
 }

@@ -32,8 +32,8 @@ import (
 	"github.com/lockd-io/lockd/internal/security"
 )
 
-// How far a client may send ahead of what is read: on a stream, and on a connection. Without these values gRPC adapts
-// them to the connection, up to 16 MiB, which a client that sends and does not read would fill.
+// How many bytes a client may send ahead of what is read, on a stream and on a connection. Without these values gRPC
+// lets the windows grow up to 16 MiB, which a client that sends and does not read would fill.
 const (
 	streamWindow = 128 << 10
 	connWindow   = 1 << 20
@@ -43,8 +43,8 @@ const (
 // sends its messages in batches and loses nothing.
 const ioBuffer = 8 << 10
 
-// What a connection may cost before anything is asked: the time until it speaks, TLS included, which is as long as a
-// client of gRPC waits; and the metadata of each call, which stays in memory for as long as the call.
+// connectTimeout bounds the time until a connection speaks, TLS included: a client of gRPC waits for as long.
+// metadataBytes bounds the metadata of a call, which stays in memory for as long as the call.
 const (
 	connectTimeout = 20 * time.Second
 	metadataBytes  = 16 << 10
@@ -78,8 +78,9 @@ type Config struct {
 	Gate *gate.Gate
 }
 
-// Server serves clients at one address: SessionService, LockService and InspectService; and operators at another one:
-// AdminService and InspectService. Both have health and reflection. What clients call by HTTP is served by its Local.
+// Server serves clients at one address: SessionService, LockService, InspectService and, to clients of a clients file,
+// AdminService; and operators at another one: AdminService and InspectService. Both have health and reflection. What
+// clients call by HTTP is served by its Local.
 type Server struct {
 	clients   *grpc.Server
 	operators *grpc.Server
@@ -153,8 +154,8 @@ func serverOptions(cfg Config, codec frameCodec, unary grpc.UnaryServerIntercept
 	}
 }
 
-// traceCalls has otelgrpc make a span of each call of LockService, below that of its caller. A session is one call of
-// its own for all of its life: its requests name their callers themselves. It is nil if nothing is traced.
+// traceCalls has otelgrpc make a span of each call of LockService, below its caller's; nil if nothing is traced. A
+// session is one call for all of its life, so each request names its caller's span itself.
 func traceCalls(spans trace.TracerProvider) stats.Handler {
 	if spans == nil {
 		return nil
@@ -183,22 +184,21 @@ func (s *Server) serve(g *grpc.Server, lis net.Listener, secure bool) error {
 	return nil
 }
 
-// unaryBytes is how large the message of a unary call may be: twice what it can name, and some more.
+// unaryBytes bounds the message of a unary call: it has room for twice the texts that limits allow, and some more.
 func unaryBytes(l limits.Limits) int {
 	const spare = 16 << 10
 	return spare + 2*min(l.NameBytes+l.HolderBytes+l.AnnotationBytes, math.MaxInt32/4)
 }
 
-// bounds are those of the messages that have not arrived. They have room for several of the largest ones, which are
-// those of sessions that go on, and for a call without its message on each stream of a connection.
+// bounds limit messages that have not fully arrived. A connection has room for several of the largest ones, which
+// resume sessions, and for a call without its message on each of its streams.
 func bounds(frameBytes int) inbound.Limits {
 	const least, messages = 32 << 20, 4
 	connection := max(least, messages*grace*int64(frameBytes))
 	return inbound.Limits{Connection: connection, Address: 2 * connection, All: 4 * connection, Time: connectTimeout}
 }
 
-// NotServing tells those who ask for the server's health to send nobody here any more, for good: from now on nobody
-// takes a Drain back.
+// NotServing makes health checks say NOT_SERVING for good: from now on nobody can take a Drain back.
 func (s *Server) NotServing() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,9 +23,9 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// Heartbeats come every third of a session TTL, on the same stream as requests. While requests wait at the gate, a
-// heartbeat may be unread behind them. So each piece of requests waits for mostPatience at most, and none when a
-// heartbeat may have come.
+// mostPatience bounds how long a piece of requests waits at the gate. Heartbeats come every third of a session TTL on
+// the same stream, and may be unread behind the requests. So a piece does not wait at all once a heartbeat may have
+// come.
 const mostPatience = time.Second
 
 type (
@@ -91,8 +91,8 @@ func (h *sessionService) session(stream sessionStream) error {
 	return c.serve()
 }
 
-// await waits until the session is open. The first message has a bound. Then the store decides how long that takes,
-// which bounds itself.
+// await waits until the session is open. The first message has to come within OpenTimeout. Then the store's own time
+// limits hold.
 func (c *conn) await() error {
 	select {
 	case <-c.came:
@@ -114,7 +114,7 @@ type conn struct {
 	closed chan error    // size 1: why the reader ended; nil after Goodbye
 
 	sess    *broker.Session
-	lost    []session.Lost // of those that it named to go on with
+	lost    []session.Lost // of the holds that the client wanted to go on with
 	resumed bool
 	greeted atomic.Bool // Opened was sent
 	openID  uint64      // the request id of Open
@@ -131,7 +131,7 @@ type conn struct {
 	wrote chan error                    // size 1: why the writer has ended; nil if it may be started again
 }
 
-// read passes the client's messages to the broker until the stream ends, and then ends the session: the handler may
+// read passes the client's messages to the broker until the stream ends, and then tells the session: the handler may
 // have given up just when Open came.
 func (c *conn) read() {
 	first := incoming{first: true}
@@ -165,12 +165,11 @@ func (c *conn) read() {
 	}
 }
 
-// errNoGoodbye: that is a break, as any other. gRPC for Node does so for a program that cancels its call, and when a
-// keepalive fails.
+// errNoGoodbye is a break as any other. gRPC for Node half-closes a stream when its program cancels the call, and when
+// a keepalive fails.
 var errNoGoodbye = errors.New("the client closed its side of the stream without Goodbye")
 
-// broke takes the stream from the session, unless that has ended. A client that was not told its token cannot come
-// back.
+// broke detaches the session from its stream, or ends it if the client was not told its token and so cannot come back.
 func (c *conn) broke(err error) {
 	if c.resumed || c.greeted.Load() {
 		c.sess.Detach(err)
@@ -179,14 +178,14 @@ func (c *conn) broke(err error) {
 	}
 }
 
-// settle waits for what the session made lockd do without the store.
+// settle waits until the session has paid for the work that it caused outside of the store.
 func (c *conn) settle() {
 	if wait := c.sess.Owes(); wait > 0 {
 		until(c, time.After(wait))
 	}
 }
 
-// until waits for something, or for the end.
+// until waits for what, or for the end of the session or the stream.
 func until[T any](c *conn, what <-chan T) {
 	select {
 	case <-what:
@@ -232,7 +231,7 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 		return err
 	}
 	c.resumed = true
-	// Renewals of those that are here come first. It waits for a part of the time only that is left to its locks.
+	// Renewals of sessions that are here come first. A resume waits only for a part of the time that its locks have left.
 	patience := min(cmp.Or(open.TTL, c.b.SessionTTL())/12, mostPatience)
 	share := req.GetResume().GetSessionId()
 	if c.who != nil {
@@ -247,7 +246,7 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 	return err
 }
 
-// review has the session look at its rights once it is one of those that are told of changes.
+// review has an open session check its rights, as the clients file may have changed while it opened.
 func (c *conn) review() {
 	if c.sess != nil {
 		c.sess.Review(c.cfg.Guard.EndsHolds())

@@ -64,7 +64,7 @@ var table = []struct {
 	{session.ErrForbidden, codes.PermissionDenied, "FORBIDDEN", -1},
 	{session.ErrUnauthenticated, codes.Unauthenticated, "NO_CREDENTIALS", -1}, // each has a reason of its own
 	{session.ErrQuota, codes.ResourceExhausted, "QUOTA", time.Second},
-	{lock.ErrInVain, codes.Unavailable, "BACKEND_UNAVAILABLE", time.Second}, // why is another one of these
+	{lock.ErrInVain, codes.Unavailable, "BACKEND_UNAVAILABLE", time.Second}, // its cause may have a row above
 	{lock.ErrInvalid, codes.InvalidArgument, "INVALID_MESSAGE", -1},
 }
 
@@ -74,7 +74,7 @@ func toFailure(err error) *lockdv1.Failure {
 	return f
 }
 
-// failure is toFailure with the detail of google.rpc that tells what the error carries, nil if there is none.
+// failure is toFailure that also returns the detail of google.rpc for what the error carries, nil if there is none.
 func failure(err error) (f *lockdv1.Failure, detail protoadapt.MessageV1) {
 	for _, row := range table {
 		if !errors.Is(err, row.err) {
@@ -103,8 +103,8 @@ func withoutRow(err error) error {
 	return status.Error(codes.Internal, "internal error")
 }
 
-// toStatus is toFailure as the status of a call or of a stream: the typed form of google.rpc. Its first
-// detail is the ErrorInfo.
+// toStatus is toFailure as the status of a call or of a stream: the typed form of google.rpc. Its first detail is the
+// ErrorInfo.
 func toStatus(err error) error {
 	if err == nil {
 		return nil
@@ -142,8 +142,8 @@ func trailer(err error) metadata.MD {
 	return nil
 }
 
-// specify adds what an error carries: what people read of it, its own reason, and the detail of google.rpc for it. The
-// store's own words stay in the log.
+// specify adds to f what err carries: its text, its own reason and metadata. It returns the detail of google.rpc for
+// that, nil if there is none. The store's own words stay in the log.
 func specify(f *lockdv1.Failure, err error) (detail protoadapt.MessageV1) {
 	var invalid *lock.InvalidError
 	var quota *session.QuotaError

@@ -56,7 +56,7 @@ func traceCall(ctx context.Context, log *zap.Logger, c call) {
 	line.Write(fields...)
 }
 
-// messageOf is what a message of a session carries, and its name.
+// messageOf returns what a message of a session carries, and the name of that.
 func messageOf(m *lockdv1.SessionRequest) (verb string, content protoreflect.Message) {
 	r := m.ProtoReflect()
 	arm := r.WhichOneof(r.Descriptor().Oneofs().ByName("message"))
@@ -73,7 +73,7 @@ var told = map[protoreflect.Name]string{
 	"annotation": observe.KeyAnnotation,
 }
 
-// describe has what a message says of a lock and its client.
+// describe returns the fields of a message that told has, for the log.
 func describe(m protoreflect.Message) (fields []zap.Field) {
 	all := m.Descriptor().Fields()
 	for i := range all.Len() {

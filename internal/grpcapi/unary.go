@@ -18,10 +18,9 @@ import (
 
 const adminMethods = "/lockd.v1.AdminService/"
 
-// unary does what all unary calls of an address have in common. It refuses marked messages, makes a status of an error,
-// tells its reason in the trailer, and counts the calls by method, which is a registered one, and code. With a clients
-// file nobody calls who is not known and may not. Health and reflection are for everybody. A call is under way until
-// its answer was read.
+// unary is the interceptor of all unary calls at an address. It refuses marked messages, makes statuses of errors, with
+// the reason in the trailer, and counts calls by method and code. With a clients file it identifies callers and checks
+// their rights, except for health and reflection. A call is under way until its answer was read.
 func unary(b *broker.Broker, operators bool, a authenticator, log *zap.Logger, m *metrics) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
 		var who *caller
@@ -32,7 +31,7 @@ func unary(b *broker.Broker, operators bool, a authenticator, log *zap.Logger, m
 			}
 		}
 		done := func() {}
-		if isList(req) && !operators { // these are not kept waiting
+		if isList(req) && !operators { // operators pay for no lists
 			ctx = inspect.Billed(ctx, func(took time.Duration) { b.Tenants().Spend(tenantOf(ctx), took) })
 		}
 		if err == nil && ours {
@@ -61,11 +60,10 @@ func unary(b *broker.Broker, operators bool, a authenticator, log *zap.Logger, m
 	}
 }
 
-// admit lets few unary calls of one tenant go to the store at a time, but for operators, who are not kept waiting.
-// An Acquire that may wait for a lock is counted by itself: it would keep the others out for as long as it waits.
-// Lists are counted for operators, too, because of the memory that they take. Health and reflection do not go to
-// the store. What is for operators is refused if nobody knows who calls. The quotas of a client hold at both
-// addresses; what releases something is not refused by them.
+// admit lets few unary calls of one tenant go to the store at a time; done ends the call. An Acquire that may wait for
+// a lock is counted apart: it would keep the others out. Operators do not wait, but their lists are counted because of
+// the memory that they take. Without a clients file AdminService is refused at the clients' address. The quotas of a
+// client hold at both addresses, but refuse no Release.
 func admit(ctx context.Context, b *broker.Broker, operators bool, method string, req any) (done func(), err error) {
 	r, acquire := req.(*lockdv1.AcquireRequest)
 	use := b.Tenants().Use(tenantOf(ctx))

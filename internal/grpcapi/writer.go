@@ -14,7 +14,7 @@ import (
 const (
 	// flushTime is how long an ended session waits for its client to read the last messages.
 	flushTime = time.Second
-	// lingerTime is how long a writer stays that has nothing to write. An idle session does without its stack.
+	// lingerTime is how long a writer with nothing to write stays. An idle session has none, which saves its stack.
 	lingerTime = flushTime / 10
 )
 
@@ -38,7 +38,7 @@ func (c *conn) serve() error {
 			}
 		case err := <-c.closed:
 			if errors.Is(err, errNoGoodbye) {
-				return nil // it may still be read, but there is nothing to say
+				return nil // the client may still read, but there is nothing to say
 			}
 			if err != nil {
 				return err
@@ -82,8 +82,8 @@ func (c *conn) finish(writing bool) error {
 	return cause
 }
 
-// write sends what the outbox has until there was nothing for a while, or it is told what comes last, or the stream is
-// over.
+// write sends what the outbox has, until nothing came for lingerTime or the stream is over. If there is a last message,
+// it sends that last.
 func (c *conn) write() error {
 	idle := time.NewTimer(lingerTime)
 	defer idle.Stop()
@@ -110,8 +110,8 @@ func (c *conn) write() error {
 	}
 }
 
-// writeAll converts and sends some events at a time: what the client does not read stays small, and remaining times are
-// told as they are when a message is sent.
+// writeAll converts and sends some events at a time, so that little memory is held for a client that does not read, and
+// remaining times are those of the moment.
 func (c *conn) writeAll() error {
 	for {
 		events := c.sess.Outbox().TakeSome(batchSize, batchBytes)
@@ -125,8 +125,7 @@ func (c *conn) writeAll() error {
 	}
 }
 
-// frames are memory for the answers of a frame each, which is used again as soon as they are sent. Streams that have
-// nothing to send keep none.
+// frames is memory for the answers of one frame at a time. Streams that have nothing to send keep none.
 var frames = sync.Pool{New: func() any { return new([]answer) }}
 
 // sendAll translates events and sends them, in a batch if the client understands it.

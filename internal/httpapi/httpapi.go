@@ -1,8 +1,8 @@
 // Package httpapi lets clients make lockd's unary calls by HTTP/JSON.
 //
-// A request is read in whole and made a call by the generated package gateway, as api/http.yaml says. Calls takes it
-// from there on the way of calls by gRPC: identity, rights, quotas, limits and audit are there and not here. The answer
-// is written by package web. A client that goes while its call waits ends that call.
+// A request is read in whole, and the generated package gateway makes a call of it, as api/http.yaml says. From there
+// on Calls treats it as a call by gRPC: identity, rights, quotas, limits and audit are there and not here. Package web
+// writes the answer. If a client goes while its call waits, the call ends.
 //
 // Beside the calls there are addresses for the locks of Terraform, see terraform.go, and the description of all this
 // for programs. Streams are not offered.
@@ -39,14 +39,14 @@ import (
 // Calls makes the calls of a request.
 type Calls interface {
 	grpc.ClientConnInterface
-	// Visit lets a request in, from an address, over TLS unless secure is nil, with what it says of who it is, and with
-	// the price of its header. Its calls are made with the context that is returned. The error is a status. Leave is
-	// called when the answer was read, or will not be, whether or not there is an error.
+	// Visit lets in a request from an address, over TLS unless secure is nil, with its Authorization headers and the price
+	// of its header. The request's calls are made with inside. err is a status. leave is called, also after an error, once
+	// the answer was read or never will be.
 	Visit(ctx context.Context, from string, secure *tls.ConnectionState, authorization []string, price time.Duration) (
 		inside context.Context, leave func(), err error)
-	// Pay has an address pay for what a request of it costs besides.
+	// Pay charges an address for what a request of its costs besides.
 	Pay(from string, price time.Duration)
-	// Denied counts a request that is over a limit of so many of a subject, and is its status.
+	// Denied counts a request that is refused because there are limit of a subject already, and returns its status.
 	Denied(subject string, limit int) error
 }
 
@@ -63,8 +63,8 @@ type handler struct {
 	loopback bool
 }
 
-// New makes the handler of all requests. At a loopback address without TLS it does not answer what is asked for by
-// another name.
+// New makes the handler of all requests. If loopback is set, it refuses requests without TLS whose Host is neither an
+// IP address nor localhost.
 func New(calls Calls, l limits.Limits, loopback bool) (http.Handler, error) {
 	h := &handler{
 		calls: calls, locks: lockdv1.NewLockServiceClient(calls), inspect: lockdv1.NewInspectServiceClient(calls),
@@ -123,7 +123,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r = r.WithContext(ctx)
-	r.Header.Del("Content-Type") // all is JSON here; the gateway would log one that it cannot read, as it is
+	r.Header.Del("Content-Type") // all is JSON here; the gateway would log an unreadable one as it is
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	switch path := r.URL.Path; {
 	case path == "/openapi.json" && r.Method == http.MethodGet:
@@ -136,10 +136,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// acceptable is the refusal of a request that means something else to somebody on its way, or to a browser.
+// acceptable refuses a request that a proxy could take for another one, or that a page of another site made a browser
+// send.
 func (h *handler) acceptable(r *http.Request) error {
 	switch {
-	case h.foreign.Check(r) != nil: // it would have a browser take locks of a lockd that its user can reach
+	case h.foreign.Check(r) != nil: // the page could take locks of a lockd that its user can reach
 		return refusal(codes.PermissionDenied, "FORBIDDEN", "a browser asks for the page of another site")
 	case h.loopback && r.TLS == nil && r.Host != "" && !web.IsHere(r.Host):
 		return errMisled
@@ -151,17 +152,17 @@ func (h *handler) acceptable(r *http.Request) error {
 	return nil
 }
 
-// authorization is what a request says of who it is. Terraform can only send a user and a password: its password is the
-// token.
+// authorization returns a request's Authorization headers. Terraform can only send a user and a password: its password
+// is the token.
 func authorization(r *http.Request) []string {
-	all := r.Header["Authorization"] // two are none
+	all := r.Header["Authorization"] // two are invalid
 	if _, token, ok := r.BasicAuth(); ok && len(all) == 1 && r.URL.Path == terraformPath {
 		return []string{"Bearer " + token}
 	}
 	return all
 }
 
-// refusal is a status with a reason, of what is refused before there is a call.
+// refusal is a status with a reason, for a request that becomes no call.
 func refusal(code codes.Code, reason, text string) error {
 	st, err := status.New(code, text).WithDetails(&errdetails.ErrorInfo{Domain: "lockd.io", Reason: reason})
 	if err != nil { // cannot be: the detail is a message

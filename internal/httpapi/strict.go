@@ -20,7 +20,7 @@ import (
 // strict refuses parameters that a call does not have. The gateway would pass over them.
 type strict struct{ runtime.DefaultQueryParser }
 
-// beStrict tells the gateway, which keeps that for all of the process.
+// beStrict sets strict in the gateway, which has one parser for the whole process.
 var beStrict = sync.OnceFunc(func() { runtime.SetQueryParameterParser(&strict{})(nil) })
 
 // Parse implements runtime.QueryParameterParser.
@@ -54,7 +54,7 @@ func (j *strictJSON) NewDecoder(from io.Reader) runtime.Decoder {
 	})
 }
 
-// freeHeader is what clients send of themselves, which is in the price of a call.
+// freeHeader is how many bytes of header the price of a call includes: what clients send by themselves.
 const freeHeader = 1 << 10
 
 // priceOfHeader is what the header of a request costs, with its query, if it is larger than usual.
@@ -77,7 +77,7 @@ func priceOfBody(r *http.Request, n int) time.Duration {
 	return time.Duration(n) * perByte
 }
 
-// brief is a text of a client that is told to it again. Nobody has to read more of it.
+// brief shortens a client's text that an answer repeats.
 func brief(text string) string {
 	const most = 300
 	if len(text) <= most {

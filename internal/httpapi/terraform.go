@@ -19,8 +19,8 @@ import (
 // and how long the lease is to last.
 const terraformPath = "/v1/terraform"
 
-// terraform locks and unlocks for Terraform. Its id of a lock is the lease id: it has 122 random bits, and Terraform
-// tells it to everybody who finds the state locked, so that they can unlock it by force.
+// terraform locks and unlocks for Terraform. The ID of Terraform's lock is the lease id: it has 122 random bits, and
+// Terraform shows it to everybody who finds the state locked, so that they can unlock it by force.
 func (h *handler) terraform(w http.ResponseWriter, r *http.Request, body []byte) {
 	name, lease, err := h.terraformQuery(r.URL.Query())
 	if err != nil {
@@ -79,7 +79,7 @@ func (h *handler) terraformQuery(q url.Values) (name string, lease time.Duration
 	return name, lease, nil
 }
 
-// lockInfo is what Terraform shows of who holds a lock: what the holder said of itself, if it was Terraform.
+// lockInfo is what Terraform shows of the holder of a lock: if that is Terraform, what it said of itself.
 func (h *handler) lockInfo(ctx context.Context, name string, refused *lockdv1.NotGranted) []byte {
 	owner, client, peer, note := refused.GetHeldBy(), refused.GetClient(), refused.GetPeer(), refused.GetAnnotation()
 	if all, err := h.inspect.Inspect(ctx, &lockdv1.InspectRequest{Name: name}); err == nil && len(all.GetHolders()) > 0 {

@@ -18,19 +18,20 @@ import (
 )
 
 const (
-	// settleAt: less work than this is not paid for at once.
+	// settleAt is the least work that is paid for at once.
 	settleAt = Burst / 2000
-	// graceTime is how long the rest of a frame may take after which a call is to end.
+	// graceTime is how long the rest of a frame may take when a call is to end.
 	graceTime = Burst
-	// longWait: who is read later by so much is told of in the log.
+	// longWait is the delay above which the log tells that a connection is read later.
 	longWait = Burst / 2
 )
 
-// errTooMuch ends a connection that holds more than it may, and neither sends the rest of a frame nor may be read.
+// errTooMuch ends a connection that holds too much and whose calls cannot be ended: the rest of a frame does not come,
+// or the connection may not be read yet.
 var errTooMuch = errors.New("too much is on its way, and the rest of a frame does not come")
 
-// Conn is a connection with a client. Its reader does what is to be done: it waits, and it ends calls. There is one
-// reader at a time, and one writer.
+// Conn is a connection with a client. Its reader waits until work is paid for, and ends calls. There is one reader at a
+// time, and one writer.
 type Conn struct {
 	net.Conn
 
@@ -51,7 +52,7 @@ type Conn struct {
 	streams map[uint32]*stream // that are open
 	in, out frames             // of the client, and ours
 	headers bool               // the client is in the middle of the headers of a call
-	data    *stream            // whose frame is at hand, or nil
+	data    *stream            // of the frame at hand, or nil
 	padded  bool               // the next byte of the frame at hand is the length of its padding
 	padding int                // bytes
 	ended   bool               // a message ended in the frame at hand
@@ -72,7 +73,7 @@ func (in *Intake) Watch(c net.Conn) *Conn {
 	return w
 }
 
-// addr is the address of a client, and which of its connections that is.
+// addr is the address of a client, with the connection that it is of.
 type addr struct {
 	net.Addr
 
@@ -82,7 +83,8 @@ type addr struct {
 // RemoteAddr implements net.Conn.
 func (c *Conn) RemoteAddr() net.Addr { return addr{c.Conn.RemoteAddr(), c} }
 
-// Closed ends with the connection that has an address as RemoteAddr told it. Of other addresses it never ends.
+// Closed returns a context that ends when the connection is closed whose RemoteAddr is a. For other addresses it never
+// ends.
 func Closed(a net.Addr) context.Context {
 	if a, ok := a.(addr); ok {
 		return a.of.closed
@@ -95,8 +97,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return c.ReadBy(func() (int, error) { return c.Conn.Read(b) }, func() []byte { return b })
 }
 
-// ReadBy reads with a function of the caller. buffer is where it has read to. It may also be asked for before that, and
-// then it is where something is told to gRPC that the client did not send.
+// ReadBy reads with read, which reads into the memory that buffer returns. Without a read it may put something there
+// for gRPC that the client did not send.
 func (c *Conn) ReadBy(read func() (int, error), buffer func() []byte) (int, error) {
 	for {
 		if c.told.Load() {
@@ -130,7 +132,7 @@ func (c *Conn) interrupted(err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.called && c.grace.IsZero() {
-		_ = c.SetReadDeadline(time.Time{}) // one that is closed needs none
+		_ = c.SetReadDeadline(time.Time{}) // an error: it is closed
 	}
 	return c.called
 }
@@ -153,8 +155,8 @@ func (c *Conn) arrived(b []byte) error {
 	return c.sleep(wait)
 }
 
-// sleep ends early with an error if the connection is closed, or holds too much: what was read before comes
-// first, so that has to wait as well.
+// sleep waits. It fails early if the connection is closed, or if calls are to end: gRPC can hear of that only after
+// what was just read, which has to wait.
 func (c *Conn) sleep(d time.Duration) error {
 	over := time.After(d)
 	for {
@@ -196,8 +198,8 @@ func (c *Conn) parse(b []byte) (wake []woken) {
 	return wake
 }
 
-// endCalls tells gRPC of calls to end, in words that have it reset them: no window grows by 0. It does so between two
-// frames. If there is none, the frame at hand has to end soon.
+// endCalls has gRPC reset the calls that are to end, by window updates of 0, which HTTP/2 forbids. They fit only
+// between two frames, so a frame at hand has to end soon.
 func (c *Conn) endCalls() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,7 +237,7 @@ func (c *Conn) hurryLocked() error {
 	return c.SetReadDeadline(c.grace)
 }
 
-// wakeAll has readers do what they are told, also those that wait for something to read.
+// wakeAll wakes the readers of connections with calls to end, also readers that wait for the client.
 func wakeAll(conns []woken) {
 	for _, c := range conns {
 		c.intake.endings.Warn(c.intake.log, "a call was ended, as its message was not there in time",
@@ -244,7 +246,7 @@ func wakeAll(conns []woken) {
 		case c.wake <- struct{}{}:
 		default:
 		}
-		_ = c.SetReadDeadline(time.Unix(1, 0)) // one that is closed needs no word
+		_ = c.SetReadDeadline(time.Unix(1, 0)) // an error: it is closed
 	}
 }
 

@@ -38,11 +38,11 @@ var (
 	refusedCost = cost{frame: 12_000} // a call that began and was reset or refused
 )
 
-// freeBytes is how many bytes of headers a call may have for nothing, and less than a frame of data that is an honest
-// part of a message has: one with less ends a message.
+// freeBytes is how many bytes of headers a call may have for nothing. A frame of data with less is work without a
+// request unless it ends a message: honest parts of messages are larger.
 const freeBytes = 1 << 10
 
-// of is what a frame costs whose header is there.
+// costOf is what a frame with this header costs.
 func costOf(f *head) time.Duration {
 	c, size := otherCost, f.size
 	if int(f.kind) < len(costs) && costs[f.kind] != (cost{}) && (f.kind != frameSettings || f.flags&flagAck == 0) {
@@ -61,7 +61,7 @@ type head struct {
 	stream      uint32
 }
 
-// frames splits what passes on a connection. The zero value begins with a frame.
+// frames splits the bytes of one direction of a connection. The zero value begins with a frame.
 type frames struct {
 	skip int // bytes before the first frame
 	buf  [headBytes]byte
@@ -70,8 +70,8 @@ type frames struct {
 	left int // bytes of its payload that did not pass yet
 }
 
-// next takes the next part of b: none, or the end of a header, or a part of a payload. It says which is true, and what
-// is left of b.
+// next takes a part of b: a part of a payload, or bytes of a header. begins says that the header is complete. rest is
+// what is left of b.
 func (f *frames) next(b []byte) (payload, rest []byte, begins bool) {
 	if f.skip > 0 {
 		n := min(f.skip, len(b))

@@ -23,18 +23,17 @@ const (
 	// Share of a processor is what one address may cost with frames that ask for nothing. A call that is reset is
 	// counted with 12 us, so there may be 4,000 of them in a second.
 	Share = 0.05
-	// Burst is what it may cost before that.
+	// Burst is the work that an address may cause before it has to pay.
 	Burst = 200 * time.Millisecond
 
-	// manyConnections: one connection waits for no longer than if so many of its address caused as much work as it did.
-	// One that causes little work lives on beside others that cause much, and with so many an address still costs no
-	// more than Share.
+	// manyConnections bounds how long a connection waits: as if that many of its address caused as much work as it did. So
+	// one that causes little work lives on beside others that cause much, and an address with that many connections still
+	// costs no more than Share.
 	manyConnections = 1000
 	// mostDebt bounds what an address owes, as the time that it takes to pay: who caused work is forgiven some day.
 	mostDebt = 10 * time.Minute
 
-	// sweepPart is the part of Limits.Time between two searches for messages that take too long. None is made while there
-	// are none.
+	// sweepPart: while messages are on their way, those that take too long are searched for every Limits.Time/sweepPart.
 	sweepPart = 20
 )
 
@@ -85,11 +84,11 @@ type woken struct {
 	why int
 }
 
-// scope is where messages that have not arrived are counted together.
+// scope counts messages that have not arrived: those of a connection, of an address, or all.
 type scope struct {
 	waits   list.List // of *stream, those that came first at the front; without those that are to end
 	held    int64     // bytes
-	leaving int64     // of them, those of calls that are to end
+	leaving int64     // of held, for calls that are to end
 }
 
 // New makes an Intake.
@@ -116,16 +115,16 @@ func New(l Limits, log *zap.Logger, reg prometheus.Registerer) *Intake {
 	return in
 }
 
-// Spend counts work of a tenant, and says for how long the connection that caused it is not to be read. After a call
-// that was refused connections are read later once they cause work themselves.
+// Spend counts work of a tenant, and returns for how long the connection that caused it is not to be read. If that is
+// ignored, the tenant's connections are read later once they cause work themselves.
 func (in *Intake) Spend(of lock.Tenant, work time.Duration) time.Duration {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return rate.Wait(min(in.accounts.Of(of).work.Spend(rate, work), manyConnections*work))
 }
 
-// countLocked has the scopes of a stream hold more or less for its message. It returns the connections with calls that
-// are to end for it.
+// countLocked sets what a stream holds for its message, in all its scopes. It returns the connections with calls that
+// are to end to make room.
 func (in *Intake) countLocked(s *stream, held int64) (wake []woken) {
 	all := in.scopesLocked(s)
 	first := s.since.IsZero()

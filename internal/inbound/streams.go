@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// callBytes is about what a call costs before its message is there, with its metadata.
+// callBytes is about the memory of a call before its message is there, metadata included.
 const callBytes = 16 << 10
 
 // stream is a call that is open.
@@ -102,7 +102,7 @@ func (c *Conn) endLocked() {
 	}
 	switch {
 	case s == nil:
-	case c.in.flags&flagEndStream != 0: // nothing more comes, and who waits for it hears that
+	case c.in.flags&flagEndStream != 0: // nothing more comes, and gRPC hears that
 		s.spoke, s.message, s.bytes = true, message{}, 0
 	case !s.arrives():
 		s.bytes = 0
@@ -136,8 +136,8 @@ func (c *Conn) refuseLocked(s *stream) {
 	}
 }
 
-// settleLocked has a stream counted if it waits for the rest of a message, and no longer if it was and does not. It
-// returns connections that are to end calls. It locks the mutex of the intake, inside that of the connection.
+// settleLocked has a stream counted if it waits for the rest of a message, and forgotten if it does so no longer. It
+// returns connections that are to end calls. It locks Intake.mu inside Conn.mu.
 func (c *Conn) settleLocked(s *stream) []woken {
 	c.intake.mu.Lock()
 	defer c.intake.mu.Unlock()

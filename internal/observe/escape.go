@@ -7,8 +7,9 @@ import (
 	"unicode/utf16"
 )
 
-// Harmful are the characters that writers of JSON write as they are, and a terminal obeys or a reader does not see.
-// ASCII's others are escaped by them, or are ours: the colors of the log, and the end of a line.
+// Harmful says whether JSON writers leave a character as it is, although a terminal obeys it or a reader does not see
+// it. They escape ASCII's other control characters, except those that lockd writes itself: colors of the log, and ends
+// of lines.
 func Harmful(r rune) bool {
 	return r >= 0x7f && r <= 0x9f || r > 0x9f && (unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029')
 }

@@ -24,7 +24,7 @@ const (
 	KeyDigest      = "sha256"   // the beginning of a file's
 	KeyConsole     = "console"  // where its pages are
 	KeyEnded       = "ended"    // whether a session is
-	KeyEndpoint    = "endpoint" // which of our addresses: listen, ops_listen, admin_listen
+	KeyEndpoint    = "endpoint" // the key of one of lockd's addresses, as admin_listen
 	KeyEpoch       = "epoch"    // of a session
 	KeyExpires     = "expires"  // when a certificate does
 	KeyDeadlock    = "deadlock" // who waits for whom

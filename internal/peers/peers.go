@@ -7,7 +7,7 @@
 //
 // # What it does not promise
 //
-// A replica may not answer: it is cut off, or busy. What it knows is missing then. So nothing may depend on answers but
+// A replica that is cut off or busy does not answer, and what it knows is missing. So nothing may depend on answers but
 // what people look at. Nothing is stored, and nothing is asked unless somebody wants to know. What is told with Tell is
 // not answered.
 //
@@ -47,7 +47,7 @@ type Peers[Q, A any] struct {
 
 	store  lock.Peers
 	topic  string // where questions are published
-	id     string // of this part of this process, never the same again
+	id     string // of this Peers, never used again
 	answer func(Q) A
 	failed func(error)
 	slots  chan struct{} // has a value for each answer under way
@@ -70,8 +70,8 @@ type envelope[T any] struct {
 	Body T      `json:"body"`
 }
 
-// Join makes this replica, which has an id of its own, answer questions of a topic. failed hears of answers that could
-// not be sent.
+// Join makes this replica answer the questions of a topic until Leave. id is one that no other process has. failed is
+// called when an answer could not be sent.
 func Join[Q, A any](store lock.Peers, topic, id string, answer func(Q) A, failed func(error)) *Peers[Q, A] {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Peers[Q, A]{
@@ -83,7 +83,7 @@ func Join[Q, A any](store lock.Peers, topic, id string, answer func(Q) A, failed
 	return p
 }
 
-// Leave ends that, and waits for answers under way.
+// Leave ends what Join and Ask began, and waits for answers under way.
 func (p *Peers[Q, A]) Leave() {
 	for _, stop := range p.stop {
 		stop()
@@ -137,8 +137,8 @@ func (p *Peers[Q, A]) answered(message []byte) {
 	}
 }
 
-// Ask collects the answers of all replicas, this one's first. It says as well how many were asked. If the others cannot
-// be asked, there is this one's answer and an error.
+// Ask collects the answers of all replicas, this one's first. asked is how many were asked: answers that do not come
+// within Within are missing, without an error. If the others cannot be asked, there is this one's answer and an error.
 func (p *Peers[Q, A]) Ask(ctx context.Context, q Q) (answers []A, asked int, err error) {
 	id, come, err := p.await()
 	if err != nil {
@@ -170,7 +170,7 @@ func (p *Peers[Q, A]) Ask(ctx context.Context, q Q) (answers []A, asked int, err
 	return answers, asked, nil
 }
 
-// Tell sends the other replicas what they need not answer.
+// Tell sends q to the other replicas, which do not answer.
 func (p *Peers[Q, A]) Tell(ctx context.Context, q Q) error {
 	message, err := json.Marshal(envelope[Q]{From: p.id, Told: true, Body: q})
 	if err == nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// checkName says whether a name can be used as a lock. Besides size and readability it must leave all its Redis
-// keys in one cluster slot: helper keys of a name without '{' are `prefix:{name}`, those of a name with '{' are
-// `prefix:name`, and Redis hashes what stands between the first '{' and the next '}'.
+// checkName says whether a name can be used as a lock. Besides size and readability it must leave all its Redis keys in
+// one cluster slot: helper keys of a name without '{' are `prefix:{name}`, those of a name with '{' are `prefix:name`,
+// and Redis hashes what stands between the first '{' and the next '}'.
 func checkName(name string, maxBytes int) error {
 	bad := func(detail string) error {
 		return lock.Invalid("name", lock.ReasonName, detail)

@@ -25,18 +25,18 @@ type Acquire struct {
 	Actor      string // who asks, to find deadlocks; empty: not said
 	// Traceparent is the span that asks, as W3C's header has it. Nobody has checked it. Empty: not said.
 	Traceparent string
-	// TellHolder says that it is to be told who is in the way while it waits.
+	// TellHolder has the client told who is in the way while the request waits.
 	TellHolder bool
 	// Waited is for how long the same request has waited elsewhere, as its client says; for people only.
 	Waited time.Duration
-	// InsteadOf are the ids that the same request had before its session came here, rising; none if it is new.
+	// InsteadOf are the ids, rising, that the same request had before its session came here; none if it is new.
 	InsteadOf []uint64
 }
 
 // List is the field by which a client names several locks.
 type List string
 
-// The lists. Those of Names have all but their names in common.
+// The lists. The locks of Names differ in their names only.
 const (
 	NoList List = ""
 	Names  List = "names"
@@ -67,18 +67,18 @@ type Item struct {
 	Permits, Limit uint32 // as in Acquire
 }
 
-// Release asks that a hold ends, or that of its permits only some are kept.
+// Release asks to end a hold, or to keep only some of its permits.
 type Release struct {
 	Hold session.Hold
 	Keep uint32 // 0: none
 }
 
-// Extend asks that a lease lasts until another time, or is renewed.
+// Extend asks that a lease ends at another time, or is renewed.
 type Extend struct {
 	Hold session.Hold
-	// Lease makes the lease fixed, to end so long from now. Nil makes it auto.
+	// Lease makes the lease a fixed one of this length from now on; nil makes it an auto lease.
 	Lease *time.Duration
-	// MayShorten lets the lease end then also if it would have ended later.
+	// MayShorten says that the lease may end earlier than it would have.
 	MayShorten bool
 }
 
@@ -90,10 +90,10 @@ type SetLimit struct {
 	By     session.Client // who asks, for people
 }
 
-// Once asks for a unary lease: for a new one, or that it lasts until another time, or ends.
+// Once asks for a unary lease, or to extend or release one.
 type Once struct {
 	Tenant lock.Tenant
-	// Identity is who calls, whose the lease is; nil if everybody may do everything.
+	// Identity is who calls, and owns the lease; nil if everybody may do everything.
 	Identity session.Identity
 	Name     string
 	Kind     lock.Kind
@@ -112,7 +112,7 @@ type Once struct {
 	Keep       uint32 // how many permits of a released one are kept
 }
 
-// Share is whose share of the store the calls use: that of the client, or of all unary calls of its address.
+// Share is whose share of the store the call uses: the client's, or that of all unary calls of its address.
 func (o Once) Share() string {
 	if o.Identity != nil {
 		return string(o.Tenant)
@@ -142,7 +142,7 @@ const (
 	VerbRefuse
 )
 
-// PermitsOf is how many permits a request asks for.
+// PermitsOf is how many permits a request for n means: 1 at least for a semaphore, 0 for any other kind.
 func PermitsOf(k lock.Kind, n uint32) uint32 {
 	if k == lock.Semaphore {
 		return max(n, 1)

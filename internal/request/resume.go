@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// maxEpoch is where numbers are exact in the store's scripts.
+	// maxEpoch is the bound below which numbers are exact in the store's scripts.
 	maxEpoch = 1 << 53
-	// unheard is a factor of the most locks that a session may hold. A resume may name so many, because it also names
-	// locks whose release was not answered before others were granted in their place.
+	// unheard is how many times the locks that a session may hold a resume may name: it also names locks whose release was
+	// not answered yet when others were granted in their place.
 	unheard = 2
 )
 
 // idForm is that of the ids of sessions.
 var idForm = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-// Resume checks what goes on with a session, and fills in what may be left out.
+// Resume checks a request to go on with a session, and fills in what may be left out.
 func (r Rules) Resume(req *session.ResumeRequest) error {
 	if err := r.Open(&req.OpenRequest); err != nil {
 		return err
@@ -66,7 +66,7 @@ func badHold(field, what string) error {
 	return lock.Invalid(field, lock.ReasonMessage, what)
 }
 
-// checkHold says whether a session can have such a hold. Fields are those of a HeldLock.
+// checkHold checks a hold that a resume names, and fills in what may be left out. Errors have the fields of a HeldLock.
 func (r Rules) checkHold(h *session.HeldLock, last uint64) error {
 	if err := r.NameKind(h.Hold.Name, h.Hold.Kind); err != nil {
 		return lock.Within("hold", err)

@@ -23,7 +23,7 @@ type Rules struct {
 	Denied    limits.Denied
 }
 
-// Acquire checks what asks for locks.
+// Acquire checks a request for locks.
 func (r Rules) Acquire(req Acquire) error {
 	return cmp.Or(
 		r.items(req),
@@ -45,11 +45,10 @@ func (r Rules) maxHold(req Acquire) error {
 	return checkDuration("max_hold", req.MaxHold, r.MinLease, r.MaxLease)
 }
 
-// mostPast is how much a client may say of the past. What is more counts as so much.
+// mostPast is the longest time ago that counts.
 const mostPast = 365 * 24 * time.Hour
 
-// Past checks for how long something has been elsewhere, as its client says. Nothing but what people are told depends
-// on it.
+// Past checks how much time has passed elsewhere, as a client says. Nothing but what people are told depends on it.
 func Past(field string, d time.Duration) error {
 	if d < 0 {
 		return lock.Invalid(field, lock.ReasonDuration, "must not be negative")
@@ -57,7 +56,7 @@ func Past(field string, d time.Duration) error {
 	return nil
 }
 
-// PastOf is as much of it as counts.
+// PastOf is d, but mostPast at most.
 func PastOf(d time.Duration) time.Duration { return min(d, mostPast) }
 
 // Annotation checks a text for those who look at a lock.
@@ -65,9 +64,9 @@ func (r Rules) Annotation(text string) error {
 	return checkText("annotation", lock.ReasonAnnotation, text, r.AnnotationBytes)
 }
 
-// Name says whether a name can be that of a lock. Each request that has a name is checked by it, also
-// one that only asks. It must not read as a helper key either, with the prefix of the store in front of it or without:
-// other programs may use the same store without the prefix.
+// Name says whether a name can be that of a lock. Each request that has a name is checked by it, also one that only
+// asks. A name must not read as a helper key either, with the store's prefix in front of it or without: other programs
+// may use the same store without the prefix.
 func (r Rules) Name(name string) error {
 	if err := checkName(name, r.NameBytes); err != nil {
 		return err
@@ -99,7 +98,6 @@ func (r Rules) Forced(f session.Forced) error {
 // maxLimit bounds the permits of a semaphore: Redisson counts them with 32 bits.
 const maxLimit = math.MaxInt32
 
-// item checks one of the locks of a request.
 func (r Rules) item(i Item, holder string) error {
 	if i.Kind == lock.Semaphore && holder != "" {
 		return lock.Invalid("holder", lock.ReasonHolder, "a semaphore has no named holders")
@@ -123,7 +121,6 @@ func (r Rules) item(i Item, holder string) error {
 	return nil
 }
 
-// items checks what a request asks for.
 func (r Rules) items(req Acquire) error {
 	first := Item{req.Name, req.Kind, req.Permits, req.Limit}
 	if err := r.item(first, req.Holder); err != nil {
@@ -178,7 +175,7 @@ func LeaseID(id string) error {
 	return nil
 }
 
-// Once checks what asks for a lease without a session, and fills in what may be left out.
+// Once checks a request for a unary lease, and fills in what may be left out.
 func (r Rules) Once(req *Once) error {
 	if req.Wait == nil {
 		req.Wait = new(time.Duration)
@@ -215,7 +212,7 @@ func (r Rules) Limit(req SetLimit) error {
 	return nil
 }
 
-// Open checks what begins a session, and fills in what may be left out.
+// Open checks a request to begin a session, and fills in what may be left out.
 func (r Rules) Open(req *session.OpenRequest) error {
 	client := req.Client
 	err := errors.Join(

@@ -1,4 +1,5 @@
-// Package secret has the type of what must not be shown. Settings have paths of files with secrets, never the secrets.
+// Package secret has the type of a setting that must not be shown: the path of a file with a secret, never the secret
+// itself.
 package secret
 
 import (

@@ -20,7 +20,7 @@ import (
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
-// Event is one line of the audit. Texts of clients are escaped where it is written.
+// Event is one line of the audit. Texts of clients are escaped when the line is written.
 type Event struct {
 	Time     time.Time `json:"time"`
 	What     string    `json:"event"` // one of the constants below
@@ -35,10 +35,10 @@ type Event struct {
 	Session  string    `json:"session,omitempty"`
 	Detail   string    `json:"detail,omitempty"`
 	Missed   uint64    `json:"missed,omitempty"` // how many lines before this one were not written
-	Identity Identity  `json:"-"`                // of whom; fills Client and By
+	Identity Identity  `json:"-"`                // fills Client and By if they are empty
 }
 
-// What is written to the audit.
+// The kinds of events.
 const (
 	EventDenied          = "denied"
 	EventUnauthenticated = "unauthenticated"
@@ -62,7 +62,7 @@ const (
 	lastWait   = 5 * time.Second // at the end
 )
 
-// Audit writes a line. It never blocks: what there is no room for is counted and not written.
+// Audit has a line written. It never blocks: a line for which there is no room is counted and dropped.
 func (g *Guard) Audit(e Event) {
 	if g != nil && g.audit != nil {
 		g.audit.add(e)
@@ -81,7 +81,7 @@ type auditor struct {
 
 	mu    sync.Mutex // guards the fields below
 	rates map[string]*rate
-	swept time.Time // when those were forgotten that had been quiet
+	swept time.Time // when quiet clients were last forgotten
 }
 
 // rate bounds the lines of one client, or of an address whose client is not known.
@@ -144,8 +144,8 @@ func cut(text *string, most int) {
 	}
 }
 
-// rateLocked is that of a client now. When there are too many, those are forgotten that have been quiet for a while.
-// Clients are as many as the file has; whoever else comes then shares one.
+// rateLocked returns the rate of a client as it is now. When there are too many rates, those that were quiet for a
+// minute are forgotten. Clients of the file always have their own; if there are still too many, strangers share one.
 func (a *auditor) rateLocked(whose string, isClient bool, now time.Time) *rate {
 	if a.rates[whose] == nil && len(a.rates) >= maxRates {
 		if now.Sub(a.swept) >= time.Second {
@@ -191,7 +191,7 @@ func (a *auditor) run() {
 	}
 }
 
-// write writes a line, and says whether that failed. One that cannot be written is told in the next of its client.
+// write writes a line, and says whether that failed. The client's next line tells how many could not be written.
 func (a *auditor) write(e *Event, failing bool) bool {
 	text, err := e.text()
 	if err == nil {
@@ -215,7 +215,7 @@ func (a *auditor) write(e *Event, failing bool) bool {
 	return true
 }
 
-// whose is whose rate bounds a line: that of a client, of an address whose client is not known, or of lockd itself.
+// whose is whose rate bounds a line: a client's, that of an address whose client is not known, or lockd's own.
 func (e *Event) whose() (name string, isClient bool) {
 	switch {
 	case e.Client != "":
@@ -226,7 +226,7 @@ func (e *Event) whose() (name string, isClient bool) {
 	return string(limits.TenantOf(e.Peer)), false
 }
 
-// text is a line of JSON that does nothing to a terminal, whatever is in it.
+// text is a line of JSON, escaped so that it can do nothing to a terminal.
 func (e *Event) text() ([]byte, error) {
 	e.Time = e.Time.UTC()
 	var line bytes.Buffer
@@ -238,7 +238,7 @@ func (e *Event) text() ([]byte, error) {
 	return []byte(observe.Escape(line.String(), observe.Harmful)), nil
 }
 
-// close has written what is left, but does not wait for ever for a disk.
+// close has the remaining lines written, but waits for no longer than lastWait: the disk may hang.
 func (a *auditor) close() {
 	if a == nil {
 		return
@@ -252,7 +252,7 @@ func (a *auditor) close() {
 	}
 }
 
-// openAudit opens what the audit is written to; nil if it is written nowhere.
+// openAudit opens what the audit is written to; nil if path is empty.
 func openAudit(path string) (io.WriteCloser, error) {
 	switch path {
 	case "":
@@ -264,8 +264,8 @@ func openAudit(path string) (io.WriteCloser, error) {
 	return f, f.open()
 }
 
-// CheckAudit says whether the audit can be opened. It leaves nothing behind: a file that this user made might not be
-// lockd's.
+// CheckAudit says whether the audit can be opened. It leaves no file behind, because a file of this user might not be
+// writable for lockd.
 func CheckAudit(path string) error {
 	if path == "" || path == "stdout" {
 		return nil
@@ -273,7 +273,7 @@ func CheckAudit(path string) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		if f, err = os.CreateTemp(filepath.Dir(path), ".lockd-check-*"); err == nil {
-			defer func() { _ = os.Remove(f.Name()) }() // it was only to see
+			defer func() { _ = os.Remove(f.Name()) }() // it was only a test
 		}
 	}
 	if err != nil {
@@ -282,21 +282,21 @@ func CheckAudit(path string) error {
 	return f.Close()
 }
 
-// stdout is not closed: it is not only the audit's.
+// stdout is never closed, because others write to it, too.
 type stdout struct{ io.Writer }
 
 func (stdout) Close() error { return nil }
 
-// auditFile is opened again when another file, or none, is at its path: whoever rotates logs renames it.
+// auditFile is opened again when its path has another file, or none: that is how logs are rotated.
 type auditFile struct {
 	path  string
 	file  *os.File
-	asked time.Time // when its path was looked at
+	asked time.Time // when its path was last looked at
 	torn  bool      // the last line ends in the middle
 }
 
 func (f *auditFile) open() error {
-	// A pipe that nobody reads is refused: with O_NONBLOCK that is not waited for.
+	// With O_NONBLOCK a pipe that nobody reads is refused at once.
 	next, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
@@ -312,7 +312,7 @@ func (f *auditFile) Write(line []byte) (int, error) {
 	if now := time.Now(); now.Sub(f.asked) >= time.Second {
 		if !f.isInPlace() {
 			if err := f.open(); err != nil {
-				return 0, err // and no line goes to the one that is not there any more
+				return 0, err // no line goes to the file that was moved
 			}
 		}
 		f.asked = now

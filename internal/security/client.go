@@ -19,7 +19,6 @@ const (
 	ActExamine Act = "examine" // have a replica and its store examined
 )
 
-// acts are all of them.
 var acts = []Act{ActForce, ActLimit, ActDrain, ActExamine}
 
 // The rights to a name.
@@ -28,28 +27,28 @@ const (
 	RightLook = "look" // to look and to watch
 )
 
-// Client is one entry of the clients file. Whoever serves it keeps it, and asks it for each name: what it may changes
-// with the file. A nil Client may do everything: there is no file.
+// Client is one entry of the clients file. Streams keep it, and ask it for each name: its rights change with the file.
+// A nil Client may do everything: there is no file.
 type Client struct {
 	name   string
 	tenant lock.Tenant
 	now    atomic.Pointer[rights]
 }
 
-// rights are what a Client may. A client that is in the file no more has none. They are never changed, but replaced.
+// rights are what a Client may. A client that is no longer in the file has none. A rights value is never changed, but
+// replaced.
 type rights struct {
 	lock, look, deny patterns
 	acts             []Act
 }
 
-// newClient is a Client with rights.
 func newClient(name string, r rights) *Client {
 	c := &Client{name: name, tenant: lock.Tenant("client " + name)}
 	c.now.Store(&r)
 	return c
 }
 
-// Name is that in the file; empty if there is no file.
+// Name is the client's name in the file; empty if there is no file.
 func (c *Client) Name() string {
 	if c == nil {
 		return ""
@@ -57,7 +56,7 @@ func (c *Client) Name() string {
 	return c.name
 }
 
-// Tenant is whose share of everything it uses. No address is one like it. It is empty if there is no file.
+// Tenant is for whom the client's work is counted; empty if there is no file. It never equals the tenant of an address.
 func (c *Client) Tenant() lock.Tenant {
 	if c == nil {
 		return ""
@@ -88,8 +87,8 @@ func (c *Client) may(right, name string) error {
 	return &DeniedError{Client: c.name, Right: right, Name: name}
 }
 
-// From is the first text, from this one on, with which a name can begin that the client may look at. So a list goes on
-// behind what is hidden.
+// From is the first text, not less than text, with which a name can begin that the client may look at. So a list can
+// pass over hidden names. found is false if there is none.
 func (c *Client) From(text string) (first string, found bool) {
 	if c == nil {
 		return text, true
@@ -154,7 +153,7 @@ type Rights struct {
 	Acts             []Act
 }
 
-// Rights are what the client may now. They are not to be changed.
+// Rights are what the client may now. The caller must not change them.
 func (c *Client) Rights() Rights {
 	if c == nil {
 		return Rights{Lock: []string{"*"}, Look: []string{"*"}, Acts: acts}

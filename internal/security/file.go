@@ -25,14 +25,14 @@ import (
 
 // file is what stands in a clients file. It is never changed.
 //
-// Of static tokens the file has the SHA-256, and no slow hash of passwords: a token must be random, with 128 bits at
-// least, so that nobody finds it from its hash. Nobody can see by the hash whether that is so.
+// Of static tokens the file has the plain SHA-256, not a slow hash as for passwords. So a token must be random, with
+// 128 bits at least, or it could be found from its hash. lockd cannot check that.
 type file struct {
 	digest   string // the beginning of the SHA-256 of its text
 	clients  []entry
 	sources  map[string]source // by the issuer
-	fallback string            // who is meant by nobody's credentials: the name of a client, or empty
-	ends     bool              // holds end whose name their client may lock no more
+	fallback string            // the name of the client that all others are; empty: none
+	ends     bool              // a hold ends when its client may no longer lock the name
 }
 
 // entry is one client.
@@ -45,26 +45,25 @@ type entry struct {
 	quota  limits.Allowance
 }
 
-// jwtRule is whose tokens are those of a client.
+// jwtRule says which tokens mean a client.
 type jwtRule struct {
 	issuer, audience string
 	subject          patterns
 }
 
-// source is where the keys of an issuer are.
+// source is where the keys of an issuer come from.
 type source struct {
 	jwks  string // a path, or a URL; empty: the issuer says where
 	ca    string // PEM file of the authorities for the URL; empty: those of the system
-	token string // file of a token that is shown there
+	token string // file with a token for the URL
 }
 
-// isFile says whether the keys are in a file.
 func (s source) isFile() bool { return s.jwks != "" && !strings.Contains(s.jwks, "://") }
 
 const none = "none" // no client
 
-// Check reads a clients file, and the files of keys and authorities that it names. It asks no issuer. Its error has
-// everything that is wrong with them.
+// Check reads a clients file, and the files of keys and authorities that it names. It asks no issuer. Its error has all
+// mistakes.
 func Check(path string) error {
 	text, err := readBounded(path, maxFileBytes)
 	if err != nil {
@@ -83,7 +82,7 @@ func Check(path string) error {
 	return errors.Join(errs...)
 }
 
-// check reads the files.
+// check reads the files that s names.
 func (s source) check() error {
 	if !s.isFile() {
 		_, err := s.client()
@@ -99,7 +98,7 @@ func (s source) check() error {
 	return nil
 }
 
-// readBounded reads a file that is not longer than that.
+// readBounded reads a file, and fails if it is longer than bound.
 func readBounded(path string, bound int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -117,7 +116,7 @@ func readAll(from io.Reader, name string, bound int64) ([]byte, error) {
 	return text, err
 }
 
-// digestOf tells files apart, for people: sha256sum has it at its beginning.
+// digestOf is the beginning of what sha256sum prints: it tells files apart, for people.
 func digestOf(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])[:12]
@@ -140,7 +139,7 @@ func parse(path string, text []byte) (*file, error) {
 			key{"clients", p.clients}, key{"default", p.fallback}, key{"on_revoke", p.onRevoke})
 	}
 	if len(p.file.clients) == 0 && len(p.found) == 0 {
-		p.add(1, "there must be clients") // rather a file that is being written than one that locks everybody out
+		p.add(1, "there must be clients") // probably it is being written: it would lock everybody out
 	}
 	p.checkTogether()
 	if err := p.err(); err != nil {
@@ -149,7 +148,7 @@ func parse(path string, text []byte) (*file, error) {
 	return p.file, nil
 }
 
-// parser makes a file of YAML.
+// parser makes a file from YAML.
 type parser struct {
 	reader
 	*file
@@ -257,7 +256,7 @@ func (p *parser) jwt(n *yaml.Node, e *entry) {
 	}
 }
 
-// isSafe says whether keys that come from a URL are those of the host in it.
+// isSafe says whether what comes from a URL can only come from its host.
 func isSafe(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil {
@@ -284,7 +283,7 @@ func (p *parser) onRevoke(n *yaml.Node) {
 	}
 }
 
-// checkTogether finds what is wrong between the parts of a file.
+// checkTogether checks what the parts of a file say together.
 func (p *parser) checkTogether() {
 	certs, tokens := map[string]int{}, map[string]int{}
 	for i := range p.file.clients {
@@ -318,7 +317,7 @@ func (p *parser) checkTogether() {
 	}
 }
 
-// checkOnce notes that two clients have the same credentials.
+// checkOnce notes a mistake if two clients have the same credentials.
 func (p *parser) checkOnce(seen map[string]int, client int, i item, what string) {
 	if before, there := seen[i.text]; there && before != client {
 		p.add(i.line, "%s: the client %q has the same", what, p.file.clients[before].name)

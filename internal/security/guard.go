@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	poll = time.Second // the file is read again
+	poll = time.Second // how often the file is read
 	// settle is how long a new file must stay as it is before it is used: an editor may be writing it.
 	settle = 100 * time.Millisecond
 )
@@ -28,15 +28,15 @@ type Config struct {
 	Audit string // where audit lines go: a file, "stdout", or empty for nowhere
 }
 
-// Guard has the clients file that is in force. A nil Guard lets everybody in as nobody.
+// Guard has the clients file that is in force. A nil Guard stands for no clients file: everybody may do everything.
 type Guard struct {
 	cfg   Config
 	log   *zap.Logger
 	m     *metrics
 	audit *auditor // nil: nowhere
 	rules atomic.Pointer[rules]
-	stale atomic.Bool     // the file has a mistake now, and the one before is in force
-	ctx   context.Context // of all that is done in the background
+	stale atomic.Bool     // the file has a mistake now, so an older one is in force
+	ctx   context.Context // of the background work
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
 
@@ -50,7 +50,7 @@ type Guard struct {
 	changed []func()
 }
 
-// Open reads the clients file. Its error has everything that is wrong with it.
+// Open reads the clients file and keeps reading it until Close. Its error has everything that is wrong with the file.
 func Open(cfg Config, log *zap.Logger, reg prometheus.Registerer) (*Guard, error) {
 	g := &Guard{cfg: cfg, log: log, clients: map[string]*Client{}, issuers: map[string]*issuer{}}
 	g.ctx, g.stop = context.WithCancel(context.Background())
@@ -91,8 +91,8 @@ func (g *Guard) Close() {
 	g.audit.close()
 }
 
-// Identify says who somebody is. Its error is an *UnauthenticatedError. It may wait for the keys of an issuer, but not
-// longer than ctx says. Whoever is not yet reached by what OnChange calls asks Still when it is.
+// Identify says who a caller is. Its error is an *UnauthenticatedError. It may wait for the keys of an issuer until ctx
+// ends. The file may change before the functions of OnChange know what the caller has begun: ask Still once they do.
 func (g *Guard) Identify(ctx context.Context, c Credentials) (Identity, error) {
 	if g == nil {
 		return Identity{}, nil
@@ -101,7 +101,7 @@ func (g *Guard) Identify(ctx context.Context, c Credentials) (Identity, error) {
 	return i, g.counted(err)
 }
 
-// identify is who shows credentials. A token that is shown counts, and else the certificate.
+// identify says who shows credentials. If there is a token, the certificate does not count.
 func (r *rules) identify(ctx context.Context, c Credentials, now time.Time) (Identity, error) {
 	switch {
 	case c.Authorization != "":
@@ -120,7 +120,7 @@ func (r *rules) identify(ctx context.Context, c Credentials, now time.Time) (Ide
 	return r.identity(facts{}, time.Time{})
 }
 
-// Still is nil if somebody is still who it was, by the file that is in force now. Else it is an *UnauthenticatedError.
+// Still is nil if a caller is still who it was, by the file that is in force now. Else it is an *UnauthenticatedError.
 // A key that its issuer has no more ends nothing that was begun with it.
 func (g *Guard) Still(i Identity) error {
 	if g == nil {
@@ -140,7 +140,7 @@ func (g *Guard) Still(i Identity) error {
 	return nil
 }
 
-// counted counts an error.
+// counted counts an *UnauthenticatedError, and returns err.
 func (g *Guard) counted(err error) error {
 	if e, is := errors.AsType[*UnauthenticatedError](err); is {
 		g.m.unauthenticated.WithLabelValues(e.Reason).Inc()
@@ -148,7 +148,7 @@ func (g *Guard) counted(err error) error {
 	return err
 }
 
-// OnChange has a function called after each change of what is in force. It is called once at a time.
+// OnChange has changed called after each change of what is in force. There is one call of changed at a time.
 func (g *Guard) OnChange(changed func()) {
 	if g == nil {
 		return
@@ -158,10 +158,10 @@ func (g *Guard) OnChange(changed func()) {
 	g.changed = append(g.changed, changed)
 }
 
-// EndsHolds says whether holds end whose name their client may lock no more (on_revoke: end).
+// EndsHolds says whether a hold ends when its client may no longer lock the name (on_revoke: end).
 func (g *Guard) EndsHolds() bool { return g != nil && g.rules.Load().ends }
 
-// Allowances are how much each client may have. They are not to be changed.
+// Allowances are how much each client may have. The caller must not change them.
 func (g *Guard) Allowances() limits.Allowances {
 	if g == nil {
 		return nil
@@ -180,8 +180,8 @@ func (g *Guard) run() {
 	}
 }
 
-// look reads the file, uses what is new, and says when to look again. What counts is the content: Kubernetes puts a
-// new file in the place of the old one by links.
+// look reads the file, puts new content in force, and says when to look again. It compares the content, because
+// Kubernetes replaces files by changing links.
 func (g *Guard) look() time.Duration {
 	text, err := g.read()
 	sum := sha256.Sum256(text)
@@ -213,7 +213,6 @@ func (g *Guard) look() time.Duration {
 	return poll
 }
 
-// read reads the file.
 func (g *Guard) read() ([]byte, error) {
 	text, err := g.reads.do(g.ctx, func(context.Context) ([]byte, error) { return readBounded(g.cfg.File, maxFileBytes) })
 	if errors.Is(err, errSlow) {
@@ -222,7 +221,8 @@ func (g *Guard) read() ([]byte, error) {
 	return text, err
 }
 
-// apply puts a file in force. A client that is not in it has no rights any more, also if one of its name comes back.
+// apply puts a file in force. A Client that is not in it has no rights any more; if its name comes back, that is a new
+// Client.
 func (g *Guard) apply(f *file) {
 	in := make(map[string]bool, len(f.clients))
 	for i := range f.clients {
@@ -271,7 +271,7 @@ func (g *Guard) apply(f *file) {
 	}
 }
 
-// clients is so many clients, for people.
+// clients is n clients, for people.
 func clients(n int) string {
 	if n == 1 {
 		return "1 client"
@@ -279,8 +279,8 @@ func clients(n int) string {
 	return fmt.Sprintf("%d clients", n)
 }
 
-// InForce is the clients file that is in force: the first 12 hex digits of its SHA-256. It is stale when the file has a
-// mistake now. Without a file it is empty.
+// InForce is the clients file that is in force: the first 12 hex digits of its SHA-256, empty without a file. stale
+// says that the file has a mistake now.
 func (g *Guard) InForce() (digest string, stale bool) {
 	if g == nil {
 		return "", false
@@ -288,7 +288,7 @@ func (g *Guard) InForce() (digest string, stale bool) {
 	return g.rules.Load().digest, g.stale.Load()
 }
 
-// KeysAge is how old the keys of the issuer are whose are oldest; 0 if there is none.
+// KeysAge is the age of the oldest keys of an issuer; 0 if there is no issuer.
 func (g *Guard) KeysAge() time.Duration {
 	if g == nil {
 		return 0
@@ -296,7 +296,6 @@ func (g *Guard) KeysAge() time.Duration {
 	return g.oldestKeys()
 }
 
-// oldestKeys is the age of the keys of the issuer whose are oldest.
 func (g *Guard) oldestKeys() (oldest time.Duration) {
 	r := g.rules.Load()
 	if r == nil {
@@ -309,7 +308,7 @@ func (g *Guard) oldestKeys() (oldest time.Duration) {
 	return oldest
 }
 
-// Clients are those of the file in force, in its order. They are not to be changed.
+// Clients are those of the file in force, in its order. The caller must not change the slice.
 func (g *Guard) Clients() []*Client {
 	if g == nil {
 		return nil

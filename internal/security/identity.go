@@ -16,20 +16,21 @@ type Credentials struct {
 	Authorization string
 }
 
-// Identity is who somebody is. The zero Identity is that of everybody when there is no clients file.
+// Identity is who a caller is. The zero Identity is that of everybody when there is no clients file.
 type Identity struct {
 	Client *Client
-	// By is how it was recognised, for people: "certificate spiffe://prod/ns/billing/a", "token", "jwt repo:acme/x".
+	// By is how the caller was recognised, for people: "certificate spiffe://prod/ns/billing/a", "token", "jwt
+	// repo:acme/x".
 	By string
-	// Expires is when its certificate or token does, as that says itself; zero if never.
+	// Expires is when the certificate or token says that it expires; zero if never.
 	Expires time.Time
-	// Until is when it counts no more: a token counts for the minute longer that clocks may differ by.
+	// Until is from when the credentials count no more: for a token a minute after Expires, because clocks may differ.
 	Until time.Time
 
 	facts facts
 }
 
-// facts are what the clients file is matched with. They are kept, because the file may change.
+// facts are what is compared with the clients file. They are kept, because the file may change.
 type facts struct {
 	shown  shown
 	names  []string // of a certificate: URI and DNS names, else the common name
@@ -38,7 +39,7 @@ type facts struct {
 	claims claims
 }
 
-// shown is what kind of credentials somebody showed.
+// shown is the kind of credentials that a caller showed.
 type shown int
 
 const (
@@ -48,7 +49,7 @@ const (
 	shownJWT
 )
 
-// claims are those of a JWT that clients are told apart by.
+// claims are the claims of a JWT by which clients are told apart.
 type claims struct {
 	audience []string
 	subject  string
@@ -57,12 +58,12 @@ type claims struct {
 // byBytes bounds Identity.By.
 const byBytes = 256
 
-// by is a text for Identity.By. It has what others chose: it is kept short, and valid UTF-8.
+// by is a text for Identity.By. Strangers chose name, so it is cut short and made valid UTF-8.
 func by(kind, name string) string {
 	return strings.ToValidUTF8(kind+" "+name[:min(len(name), byBytes)], "?")
 }
 
-// byNames is the text for those of a certificate.
+// byNames is the text for a certificate with these names.
 func byNames(names []string) string {
 	if len(names) == 0 {
 		return "certificate without a name"
@@ -70,7 +71,7 @@ func byNames(names []string) string {
 	return by("certificate", names[0])
 }
 
-// factsOf are those of a certificate, and when it expires. What TLS has verified may have expired since.
+// factsOf returns the facts of a certificate, and when it expires. TLS has verified it, but it may have expired since.
 func factsOf(c *x509.Certificate, now time.Time) (facts, time.Time, error) {
 	f := facts{shown: shownCertificate, names: make([]string, 0, len(c.URIs)+len(c.DNSNames)+1)}
 	for _, uri := range c.URIs {
@@ -81,7 +82,7 @@ func factsOf(c *x509.Certificate, now time.Time) (facts, time.Time, error) {
 		others = []string{c.Subject.CommonName}
 	}
 	for _, name := range others {
-		if !strings.Contains(name, "://") { // where nobody may choose his URI, he may yet choose one of these
+		if !strings.Contains(name, "://") { // or a DNS name that a client may choose could pass for a URI
 			f.names = append(f.names, name)
 		}
 	}
@@ -92,18 +93,17 @@ func factsOf(c *x509.Certificate, now time.Time) (facts, time.Time, error) {
 	return f, c.NotAfter, nil
 }
 
-// Why somebody is not let in. They are part of the API.
+// The reasons for which a caller is refused. They are part of the API.
 const (
 	ReasonNoCredentials     = "NO_CREDENTIALS"      // a certificate or a token is needed
-	ReasonTokenInvalid      = "TOKEN_INVALID"       // nobody knows it, or its signature is wrong
+	ReasonTokenInvalid      = "TOKEN_INVALID"       // the token is unknown, or its signature is wrong
 	ReasonTokenExpired      = "TOKEN_EXPIRED"       // or it is not valid yet
 	ReasonCertificateEnded  = "CERTIFICATE_EXPIRED" // since the connection was made
 	ReasonClientUnknown     = "CLIENT_UNKNOWN"      // the credentials are good, and no client in the file is meant
-	ReasonKeysUnavailable   = "KEYS_UNAVAILABLE"    // the keys of the issuer could not be had: try again
-	ReasonIdentityWithdrawn = "IDENTITY_WITHDRAWN"  // the file changed: they are another's or nobody's
+	ReasonKeysUnavailable   = "KEYS_UNAVAILABLE"    // the issuer's keys could not be fetched: try again
+	ReasonIdentityWithdrawn = "IDENTITY_WITHDRAWN"  // the file changed: the credentials are another client's or nobody's
 )
 
-// reasons are all of them.
 var reasons = []string{
 	ReasonNoCredentials, ReasonTokenInvalid, ReasonTokenExpired, ReasonCertificateEnded, ReasonClientUnknown,
 	ReasonKeysUnavailable, ReasonIdentityWithdrawn,
@@ -112,11 +112,11 @@ var reasons = []string{
 // ErrUnauthenticated is inside each *UnauthenticatedError.
 var ErrUnauthenticated = errors.New("it is not known who this is")
 
-// UnauthenticatedError says why somebody is not let in. It never has what was shown.
+// UnauthenticatedError says why a caller is refused. It never has the credentials themselves.
 type UnauthenticatedError struct {
 	Reason string
 	Detail string
-	By     string // for the audit: whose credentials they are, or say that they are; empty if nobody knows
+	By     string // for the audit: whose the credentials are, or claim to be; empty if unknown
 }
 
 func (e *UnauthenticatedError) Error() string {
@@ -126,7 +126,7 @@ func (e *UnauthenticatedError) Error() string {
 // Unwrap is ErrUnauthenticated.
 func (e *UnauthenticatedError) Unwrap() error { return ErrUnauthenticated }
 
-// shownBy adds to an *UnauthenticatedError whose credentials were shown, unless it says so already.
+// shownBy sets By of an *UnauthenticatedError, unless it is set already.
 func shownBy(err error, by string) error {
 	if e, is := errors.AsType[*UnauthenticatedError](err); is && e.By == "" {
 		e.By = by

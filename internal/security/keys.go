@@ -18,14 +18,14 @@ import (
 
 const (
 	maxKeysBytes = 1 << 20 // of what an issuer says
-	maxAsking    = 1000    // so many wait for the keys of an issuer at a time
+	maxAsking    = 1000    // how many may wait for the keys of an issuer at a time
 )
 
-// pace is how often the keys of an issuer are had anew.
+// pace is how often the keys of an issuer are fetched.
 type pace struct {
 	always time.Duration // in any case
-	failed time.Duration // after that went wrong
-	asked  time.Duration // at most, because of tokens with a key that is not known
+	failed time.Duration // after a failure
+	asked  time.Duration // at most, because of tokens with unknown keys
 }
 
 var (
@@ -33,8 +33,8 @@ var (
 	paceOfFile = pace{always: time.Second, failed: time.Second, asked: time.Second}
 )
 
-// issuer has the public keys of one that makes tokens. They are had anew by its run, and by nobody else: whoever needs
-// a key that is not known waits for that, with all others who do. When they cannot be had, those that are known stay.
+// issuer has the public keys of an issuer of tokens. Only run fetches them: whoever needs an unknown key waits for
+// that, with all others who do. When a fetch fails, the known keys stay.
 type issuer struct {
 	name  string
 	from  source
@@ -46,15 +46,15 @@ type issuer struct {
 	wake  chan struct{}
 	loads loading // of run
 
-	set    atomic.Pointer[keySet] // nil if none were had yet
-	asking atomic.Int64           // who waits
+	set    atomic.Pointer[keySet] // nil until the first keys are fetched
+	asking atomic.Int64           // how many wait
 
 	mu      sync.Mutex // guards the fields below
-	asked   time.Time  // when somebody last wanted a key that was not known
-	busy    bool       // keys are being had, or will be at once
+	asked   time.Time  // when somebody last wanted an unknown key
+	busy    bool       // a fetch is under way, or begins at once
 	done    chan struct{}
-	had     time.Time // when they last could be had; at first, when that was begun
-	trouble string    // why they cannot be had
+	had     time.Time // when keys were last fetched; at first, when the issuer was made
+	trouble string    // why the last fetch failed
 }
 
 func newIssuer(ctx context.Context, name string, from source, log *zap.Logger, m *metrics) *issuer {
@@ -69,7 +69,7 @@ func newIssuer(ctx context.Context, name string, from source, log *zap.Logger, m
 	return s
 }
 
-// keySet are the keys that an issuer had at a time. It is never changed.
+// keySet are the keys that an issuer had at some time. It is never changed.
 type keySet struct {
 	all    []publicKey
 	byID   map[string][]publicKey
@@ -77,10 +77,9 @@ type keySet struct {
 	sum    [sha256.Size]byte // of the text they were read from
 }
 
-// publicKey verifies signatures.
 type publicKey struct {
 	public    any
-	algorithm string // empty: each that it can be for
+	algorithm string // empty: any that its type allows
 	thumb     string // tells keys apart
 }
 
@@ -88,8 +87,7 @@ func (k publicKey) isFor(algorithm string) bool { return k.algorithm == "" || k.
 
 var errNoKey = errors.New("there is no public key for signatures in it")
 
-// newKeySet reads a JSON Web Key Set. Keys of kinds that are not known are left out, as those that are for encryption,
-// and secrets.
+// newKeySet reads a JSON Web Key Set. It leaves out keys of unknown kinds, keys for encryption, and secrets.
 func newKeySet(text []byte) (*keySet, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -118,7 +116,7 @@ func newKeySet(text []byte) (*keySet, error) {
 	return s, nil
 }
 
-// find has the keys with an id. A token without one is for the only key that there is.
+// find returns the keys with an id. A token without an id is for the issuer's only key.
 func (s *keySet) find(id string) []publicKey {
 	switch {
 	case s == nil:
@@ -141,7 +139,7 @@ func (s *issuer) has(thumb string) bool {
 	return has
 }
 
-// find has the keys with an id. It waits for the issuer if there are none. Its error is an *UnauthenticatedError.
+// find returns the keys with an id. If there are none, it waits for a fetch. Its error is an *UnauthenticatedError.
 func (s *issuer) find(ctx context.Context, id string) ([]publicKey, error) {
 	if found := s.set.Load().find(id); found != nil {
 		return found, nil
@@ -160,7 +158,7 @@ func (s *issuer) find(ctx context.Context, id string) ([]publicKey, error) {
 	return nil, refused(ReasonTokenInvalid, "the issuer of the token does not have its key")
 }
 
-// ask has the keys had anew, if that was not asked for just now, and waits until they are.
+// ask waits for a fetch of the keys. It begins one, if none is under way and none was asked for just now.
 func (s *issuer) ask(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.busy {
@@ -191,7 +189,7 @@ func (s *issuer) ask(ctx context.Context) error {
 	return nil
 }
 
-// run has the keys had again and again.
+// run fetches the keys again and again.
 func (s *issuer) run() {
 	for {
 		pause := s.refresh()
@@ -207,7 +205,7 @@ func (s *issuer) run() {
 	}
 }
 
-// refresh has the keys had anew, and says when next.
+// refresh fetches the keys, and says when to do so next.
 func (s *issuer) refresh() time.Duration {
 	text, err := s.loads.do(s.ended, func(ctx context.Context) ([]byte, error) { return s.from.load(ctx, s.name) })
 	before := s.set.Load()
@@ -236,7 +234,7 @@ func (s *issuer) refresh() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case <-s.wake: // by somebody who came when the time was over: it was for this
+	case <-s.wake: // from an ask while the pause ended: this fetch was for it
 	default:
 	}
 	s.busy = false
@@ -248,7 +246,7 @@ func (s *issuer) refresh() time.Duration {
 	return s.pace.always
 }
 
-// say logs and counts what came of it. A file that is as before is no news.
+// say logs and counts the result of a fetch. It says nothing of a file that has not changed.
 func (s *issuer) say(was, trouble string, isNew bool) {
 	log := s.log.With(zap.String(observe.KeyIssuer, s.name))
 	switch {
@@ -267,7 +265,7 @@ func (s *issuer) say(was, trouble string, isNew bool) {
 	}
 }
 
-// age is how old the keys are.
+// age is how long ago the keys were fetched.
 func (s *issuer) age(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

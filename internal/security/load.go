@@ -13,12 +13,13 @@ import (
 	"time"
 )
 
-// patience is how long it is waited for a file or an issuer.
+// patience bounds one read of a file or one fetch from an issuer.
 const patience = 5 * time.Second
 
 var errSlow = fmt.Errorf("no answer within %v", patience)
 
-// loading is what is being read. A file system may not answer for ever, and nothing ends that. It is for one goroutine.
+// loading is a read that may be under way. A file system may never answer, and nothing ends such a read. It is for one
+// goroutine.
 type loading struct{ last chan loaded }
 
 type loaded struct {
@@ -26,12 +27,12 @@ type loaded struct {
 	err  error
 }
 
-// do reads something, and waits for that no longer than patience. While the last one has not ended it waits for that
-// one, and begins no other.
+// do calls read, and waits for it for patience at most. If an earlier read has not ended, it waits for that one, and
+// begins no other.
 func (l *loading) do(ctx context.Context, read func(context.Context) ([]byte, error)) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if len(l.last) > 0 { // it came too late
+	if len(l.last) > 0 { // the result of the earlier read is too old
 		l.last = nil
 	}
 	if l.last == nil {
@@ -52,7 +53,7 @@ func (l *loading) do(ctx context.Context, read func(context.Context) ([]byte, er
 	return nil, errSlow
 }
 
-// load has the text of the keys of an issuer. Its errors have nothing that was shown there, or answered.
+// load fetches the text of an issuer's keys. Its errors contain neither the token that was shown nor what was answered.
 func (s source) load(ctx context.Context, issuer string) ([]byte, error) {
 	if s.isFile() {
 		return readBounded(s.jwks, maxKeysBytes)
@@ -82,8 +83,8 @@ func (s source) load(ctx context.Context, issuer string) ([]byte, error) {
 	return s.get(ctx, client, says.JWKS)
 }
 
-// client is one for a few requests: the files may be others the next time. It keeps no connection, nor one on which a
-// request was given up: with HTTP/2 nobody else would close that.
+// client is a client for a few requests: the files may have changed the next time. It keeps no connections, also none
+// on which a request was given up: with HTTP/2 nobody else would close that.
 func (s source) client() (*http.Client, error) {
 	t := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},

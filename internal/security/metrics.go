@@ -25,7 +25,7 @@ type metrics struct {
 	dropped, refreshes      *prometheus.CounterVec
 }
 
-// newMetrics makes the metrics. age is that of the oldest keys.
+// newMetrics makes the metrics. age returns the age of the oldest keys.
 func newMetrics(reg prometheus.Registerer, age func() time.Duration) *metrics {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "lockd", Name: name, Help: help})

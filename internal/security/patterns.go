@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// patterns are names, and beginnings of names. To match a name costs one look into a map and one binary search,
-// however many there are.
+// patterns are names, and beginnings of names. To match a name costs one lookup in a map and one binary search, however
+// many patterns there are.
 type patterns struct {
 	exact map[string]struct{}
 	names []string // those of exact, in order
-	// begins are in order, and none of them begins with another one: so only the last one that is not behind a name can
-	// be its beginning.
+	// begins are sorted, and none is the beginning of another one: so only the last one that is not greater than a name
+	// can be its beginning.
 	begins []string
 	all    []string // as they were written
 }
@@ -57,7 +57,7 @@ func (p *patterns) match(name string) bool {
 	return found || behind > 0 && strings.HasPrefix(name, p.begins[behind-1])
 }
 
-// from is the first text, from this one on, with which a name can begin that one of the patterns is for.
+// from is the first text, not less than text, with which a name can begin that matches one of the patterns.
 func (p *patterns) from(text string) (first string, found bool) {
 	if p.match(text) {
 		return text, true
@@ -70,7 +70,7 @@ func (p *patterns) from(text string) (first string, found bool) {
 	return first, found
 }
 
-// behind is the first text behind all that the pattern is for that is for this name.
+// behind is the first text that is greater than all that match the pattern which matches name.
 func (p *patterns) behind(name string) (next string, found bool) {
 	at, same := slices.BinarySearch(p.begins, name)
 	switch {
@@ -78,14 +78,14 @@ func (p *patterns) behind(name string) (next string, found bool) {
 	case at > 0 && strings.HasPrefix(name, p.begins[at-1]):
 		name = p.begins[at-1]
 	default:
-		return name + "\x01", true // names have no such letters: nothing is between
+		return name + "\x01", true // names have no control characters, so none is between
 	}
 	for name != "" {
 		last, size := utf8.DecodeLastRuneInString(name)
 		name = name[:len(name)-size]
 		switch {
 		case last == utf8.MaxRune:
-		case last+1 == 0xD800: // no letters are there
+		case last+1 == 0xD800: // surrogates are no characters
 			return name + "\uE000", true
 		default:
 			return name + string(last+1), true
@@ -94,8 +94,8 @@ func (p *patterns) behind(name string) (next string, found bool) {
 	return "", false
 }
 
-// firsts find the first of several clients that has a pattern for a name. A look costs one look into a map for each
-// length that beginnings have.
+// firsts find the first client that has a pattern for a name. That costs one lookup in a map for each length that
+// beginnings have.
 type firsts struct {
 	exact, begins map[string]int // the number of a client
 	lengths       []int          // of begins
@@ -118,7 +118,7 @@ func (f *firsts) add(pattern string, client int) {
 	}
 }
 
-// of is the first client that has a pattern for one of the names, and the name.
+// of returns the first client that has a pattern for one of the names, and that name.
 func (f *firsts) of(names []string) (client int, by string, found bool) {
 	better := func(in map[string]int, text, name string) {
 		if n, there := in[text]; there && (!found || n < client) {

@@ -33,7 +33,7 @@ type finding struct {
 	text string
 }
 
-// item is a text, and where it stands.
+// item is a text, and its line.
 type item struct {
 	text string
 	line int
@@ -45,7 +45,7 @@ func (r *reader) add(line int, format string, args ...any) {
 	}
 }
 
-// err has all findings, in the order of the file.
+// err is all findings, in the order of the file.
 func (r *reader) err() error {
 	slices.SortStableFunc(r.found, func(a, b finding) int { return cmp.Compare(a.line, b.line) })
 	all := make([]error, 0, len(r.found))
@@ -55,13 +55,13 @@ func (r *reader) err() error {
 	return errors.Join(all...)
 }
 
-// key is what a key of a mapping is called, and how its value is read.
+// key is the name of a key of a mapping, and how its value is read.
 type key struct {
 	name string
 	read func(*yaml.Node)
 }
 
-// keys reads a mapping. Its keys are those given and no others, each once.
+// keys reads a mapping, which may have the known keys only, each once.
 func (r *reader) keys(n *yaml.Node, what string, known ...key) {
 	n = target(n)
 	if n.Kind != yaml.MappingNode {
@@ -91,7 +91,7 @@ func namesOf(keys []key) (names []string) {
 	return names
 }
 
-// list has the elements of a list. One that is no list is the only element, and nothing at all is an empty list.
+// list returns the elements of a list. Anything else is a list of one, and null is an empty list.
 func (r *reader) list(n *yaml.Node) []*yaml.Node {
 	switch n = target(n); {
 	case n.Kind == yaml.SequenceNode:
@@ -134,7 +134,7 @@ func (r *reader) isRoom(line int) bool {
 	return r.items <= maxItems && len(r.found) < maxFindings
 }
 
-// count reads a whole number that is not negative.
+// count returns a function that reads a positive whole number.
 func (r *reader) count(to *int, what string) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		count, err := strconv.Atoi(target(n).Value)
@@ -146,7 +146,7 @@ func (r *reader) count(to *int, what string) func(*yaml.Node) {
 	}
 }
 
-// patterns reads a list of patterns.
+// patterns returns a function that reads a list of patterns.
 func (r *reader) patterns(to *patterns, what string) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		var all []string
@@ -155,11 +155,11 @@ func (r *reader) patterns(to *patterns, what string) func(*yaml.Node) {
 				all = append(all, one.text)
 			}
 		}
-		*to, _ = newPatterns(all) // each is one
+		*to, _ = newPatterns(all) // each was checked
 	}
 }
 
-// isPattern notes what is none.
+// isPattern says whether a text is a pattern, and notes a mistake if not.
 func (r *reader) isPattern(i item, what string) bool {
 	if _, err := newPatterns([]string{i.text}); err != nil {
 		r.add(i.line, "%s: %q %v", what, i.text, err)
@@ -168,7 +168,7 @@ func (r *reader) isPattern(i item, what string) bool {
 	return true
 }
 
-// target is what a node stands for.
+// target is the node itself, or the node that an alias stands for.
 func target(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias

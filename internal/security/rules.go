@@ -8,26 +8,26 @@ import (
 	"github.com/lockd-io/lockd/internal/limits"
 )
 
-// rules are a clients file in force: who is meant by which credentials. All but the kept tokens is never changed.
+// rules are a clients file in force: which credentials mean which client. Only kept changes.
 type rules struct {
 	digest     string    // of the file
 	clients    []*Client // as in the file
 	certs      firsts
 	tokens     map[[32]byte]*Client // by the SHA-256
 	issuers    map[string]*trusted
-	fallback   *Client // nil if nobody's credentials are refused
+	fallback   *Client // nil: callers that match no client are refused
 	ends       bool
 	allowances limits.Allowances
 	kept       kept
 }
 
-// trusted is an issuer of tokens.
+// trusted is an issuer of tokens that the clients file names.
 type trusted struct {
 	keys *issuer
-	by   map[string]*firsts // whose subject it is, by the audience
+	by   map[string]*firsts // by the audience: which client has which subjects
 }
 
-// newRules makes rules of a file. The Clients and the issuers are those with its names.
+// newRules makes rules of a file, with the Clients and issuers by their names.
 func newRules(f *file, clients map[string]*Client, issuers map[string]*issuer) *rules {
 	r := &rules{
 		digest: f.digest, certs: newFirsts(), tokens: map[[32]byte]*Client{}, issuers: map[string]*trusted{},
@@ -62,7 +62,7 @@ func newRules(f *file, clients map[string]*Client, issuers map[string]*issuer) *
 	return r
 }
 
-// client is who is meant by credentials, and how it was recognised. Its error is an *UnauthenticatedError.
+// client returns the client that credentials mean, and how it was recognised. Its error is an *UnauthenticatedError.
 func (r *rules) client(f *facts) (c *Client, as string, err error) {
 	switch f.shown {
 	case shownNothing:
@@ -104,7 +104,7 @@ func (r *rules) byCertificate(f *facts) (*Client, string) {
 	return nil, byNames(f.names)
 }
 
-// isHeard says whether one of the audiences is that of a client.
+// isHeard says whether a client of the file has one of the audiences.
 func (t *trusted) isHeard(audience []string) bool {
 	return slices.ContainsFunc(audience, func(a string) bool { return t.by[a] != nil })
 }
@@ -128,20 +128,20 @@ const (
 	maxKeptBytes = 16 << 20
 )
 
-// kept are tokens whose signatures were verified, so that a unary call costs none. They are kept for one file: the next
-// one begins without. The zero value is ready.
+// kept are tokens whose signatures were verified, so that unary calls need not verify them again. The rules of the next
+// file begin with none. The zero value is ready.
 type kept struct {
 	mu    sync.RWMutex // guards the fields below
 	all   map[[32]byte]*verified
 	bytes int // of all
 }
 
-// verified is a token that was good, with who is meant by it. It is never changed.
+// verified is a good token, with the client that it means. It is never changed.
 type verified struct {
 	identity Identity
 	keys     *issuer
-	key      string // its thumbprint
-	bytes    int    // of the token: what is kept of it has no more
+	key      string // the thumbprint of the key
+	bytes    int    // of the token, which bounds what is kept of it
 }
 
 func (k *kept) get(sum [32]byte) *verified {
@@ -150,7 +150,7 @@ func (k *kept) get(sum [32]byte) *verified {
 	return k.all[sum]
 }
 
-// put keeps a token, if need be in the place of any others.
+// put keeps a token. If there is no room, it drops any others.
 func (k *kept) put(sum [32]byte, v *verified) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -13,11 +13,11 @@ import (
 
 const (
 	maxTokenBytes = 16 << 10
-	maxAudiences  = 64          // of a token: each takes memory for as long as a stream lives
-	leeway        = time.Minute // clocks may differ by so much
+	maxAudiences  = 64          // of a token: each takes memory as long as its stream lives
+	leeway        = time.Minute // how much clocks may differ
 )
 
-// algorithms are those with a public key. Neither "none" is one, nor those for which the public key of an issuer would
+// algorithms are those with a public key. They do not include "none", nor those for which the issuer's public key would
 // be the secret.
 var algorithms = []jose.SignatureAlgorithm{
 	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
@@ -36,7 +36,7 @@ func bearer(authorization string) (string, error) {
 	return token, nil
 }
 
-// byToken is who shows a token.
+// byToken says who shows a token.
 func (r *rules) byToken(ctx context.Context, token string, now time.Time) (Identity, error) {
 	sum := sha256.Sum256([]byte(token))
 	if v := r.kept.get(sum); v != nil {
@@ -45,7 +45,7 @@ func (r *rules) byToken(ctx context.Context, token string, now time.Time) (Ident
 		}
 		r.kept.drop(sum)
 	}
-	if strings.Count(token, ".") != 2 { // no JWT: there is no need to make an error that says so
+	if strings.Count(token, ".") != 2 { // no JWT: that saves making an error
 		return r.byHash(sum)
 	}
 	parsed, err := jwt.ParseSigned(token, algorithms)
@@ -64,13 +64,13 @@ func (r *rules) byToken(ctx context.Context, token string, now time.Time) (Ident
 	return v.identity, nil
 }
 
-// byHash is who shows a static token. The time that the look takes may tell how far a hash is like one in the file.
-// That is of no use: whoever has a hash, all of it, has no token. So the look needs no care.
+// byHash says who shows a static token. The time of the lookup may tell how much of a hash is like one in the file.
+// That is harmless: not even a whole hash gives the token.
 func (r *rules) byHash(sum [32]byte) (Identity, error) {
 	return r.identity(facts{shown: shownToken, token: sum}, time.Time{})
 }
 
-// identity is who has facts, that are good until they expire.
+// identity says who has facts. They are good until expires.
 func (r *rules) identity(f facts, expires time.Time) (Identity, error) {
 	c, as, err := r.client(&f)
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *rules) identity(f facts, expires time.Time) (Identity, error) {
 	return i, nil
 }
 
-// verify is who shows a JWT.
+// verify says who shows a JWT.
 func (r *rules) verify(ctx context.Context, token *jwt.JSONWebToken, now time.Time) (v *verified, err error) {
 	var said, c jwt.Claims
 	if err := token.UnsafeClaimsWithoutVerification(&said); err != nil {
@@ -91,7 +91,7 @@ func (r *rules) verify(ctx context.Context, token *jwt.JSONWebToken, now time.Ti
 	}
 	whose := by("unproven jwt", said.Subject+" of "+said.Issuer)
 	defer func() { err = shownBy(err, whose) }()
-	from := r.issuers[said.Issuer] // who is believed to be it when the signature is good
+	from := r.issuers[said.Issuer] // the claim is proven once the signature is
 	if from == nil {
 		return nil, refused(ReasonTokenInvalid, "no client in the clients file has tokens of its issuer")
 	}
@@ -115,7 +115,7 @@ func (r *rules) verify(ctx context.Context, token *jwt.JSONWebToken, now time.Ti
 	return nil, refused(ReasonTokenInvalid, "the token has no good signature")
 }
 
-// check says whether a token has what it must have, and is valid now.
+// check is nil if a token has what it must have, and is valid now.
 func check(c *jwt.Claims, now time.Time) error {
 	switch {
 	case c.Expiry == nil || c.Subject == "":

@@ -9,6 +9,5 @@
 //
 // # What it does not promise
 //
-// Every span arrives: what does not fit into the queue of the exporter is dropped. What is sampled is for the variables
-// to say.
+// Every span arrives: what does not fit into the queue of the exporter is dropped. The variables say what is sampled.
 package tracing

@@ -74,7 +74,7 @@ func Start(ctx context.Context, cfg Config, log *zap.Logger) (*Provider, error) 
 	return sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(named)), nil
 }
 
-// complainTo has the libraries tell what goes wrong in the log. They have one place for that in a process.
+// complainTo has the libraries of OpenTelemetry log their errors. They have one such setting for the whole process.
 func complainTo(log *zap.Logger) {
 	var logLimit observe.LogLimiter
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {

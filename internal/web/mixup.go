@@ -12,18 +12,18 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// What a client of gRPC may send before it is left alone.
+// The bounds of what a client of gRPC may send until its connection is closed.
 const (
 	mixupTime   = 5 * time.Second
 	mixupFrames = 64
 )
 
-// hijackGRPC is for a client that begins to speak HTTP/2 in clear text. The server has read the first line of its
-// preface, and takes it for a request.
+// hijackGRPC answers a client that speaks HTTP/2 in clear text. The server has taken the first line of its preface for
+// a request.
 func hijackGRPC(key string, w http.ResponseWriter) {
 	c, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return // there is nothing to say it with
+		return // there is no connection to answer on
 	}
 	rest := make([]byte, len(http2.ClientPreface)-len("PRI * HTTP/2.0\r\n\r\n"))
 	_ = c.SetDeadline(time.Now().Add(mixupTime))
@@ -33,7 +33,7 @@ func hijackGRPC(key string, w http.ResponseWriter) {
 	_ = c.Close()
 }
 
-// answerGRPC is for a client that asked TLS for HTTP/2.
+// answerGRPC answers a client that chose HTTP/2 in its TLS handshake.
 func answerGRPC(key string, c net.Conn, from io.Reader) {
 	_ = c.SetDeadline(time.Now().Add(mixupTime))
 	if _, err := io.ReadFull(from, make([]byte, len(http2.ClientPreface))); err == nil {

@@ -5,12 +5,12 @@
 // A client that does not send, or does not read, costs nothing lasting: its headers have to come within headerTime, its
 // body within bodyTime, and an answer has to be read within answerTime. A request has a goroutine and some 20 KB for as
 // long as it is under way, and there is one at a time on a connection. Certificates are those that the configuration of
-// TLS has at the time of the handshake. A client of gRPC that comes here is told so in its own words.
+// TLS has at the time of the handshake. A client of gRPC gets an error that it understands.
 //
 // # What it does not promise
 //
-// How many connections there are is bounded by the listener, and what a request costs by its handler. Nothing that a
-// proxy says in a header counts: the address of a client is that of its connection.
+// The listener bounds how many connections there are, and the handler what a request costs. Nothing that a proxy says
+// in a header counts: the address of a client is that of its connection.
 package web
 
 import (
@@ -39,15 +39,14 @@ const (
 	idleTime    = 2 * time.Minute
 	headerBytes = 12 << 10 // of net/http, which lets 4 KiB more pass
 
-	// smallBody is what a body may have without taking one of largeBodies, of which one address has largeOfOne at most:
-	// a small one costs no more than its connection.
+	// smallBody is how many bytes a small body may have: it costs no more than its connection. Larger ones are under way
+	// at most largeBodies at a time, largeOfOne of one address.
 	smallBody   = 4 << 10
 	largeBodies = 512
 	largeOfOne  = 64
 )
 
-// NewServer makes a server for an address, which is called by its key of the configuration. Its listeners are those of
-// Listen.
+// NewServer makes a server for an address; key is the address's key in the configuration.
 func NewServer(key string, h http.Handler, log *zap.Logger) *http.Server {
 	log = log.Named("web").With(zap.String(observe.KeyEndpoint, key))
 	errorLog, _ := zap.NewStdLogAt(log, zap.WarnLevel) // Warn is a level it knows
@@ -65,7 +64,8 @@ func NewServer(key string, h http.Handler, log *zap.Logger) *http.Server {
 	return s
 }
 
-// TLS is a configuration of TLS for listeners of a server. Who can speak HTTP/1.1 does; h2 is left to clients of gRPC.
+// TLS is of for listeners of a server: clients get HTTP/1.1 if they can speak it, and h2 only so that those of gRPC can
+// be answered.
 func TLS(of *tls.Config) *tls.Config {
 	of = of.Clone()
 	current := of.GetConfigForClient
@@ -81,7 +81,7 @@ func TLS(of *tls.Config) *tls.Config {
 	return of
 }
 
-// httpErrors writes what net/http has to say, which anybody can cause.
+// httpErrors logs the errors of net/http. Anybody can cause them, so one in a second is logged.
 type httpErrors struct {
 	observe.LogLimiter
 	log *zap.Logger
@@ -93,8 +93,8 @@ func (e *httpErrors) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// guard bounds how long a body may take to come, also if nobody reads it, and an answer to be read; and it tells
-// clients of gRPC where they are.
+// guard bounds the time in which a body has to come, also if the handler does not read it, and in which an answer has
+// to be read. It answers clients of gRPC itself.
 func guard(key string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == "PRI" {
@@ -102,16 +102,16 @@ func guard(key string, h http.Handler) http.Handler {
 			return
 		}
 		c := http.NewResponseController(w)
-		_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // of net/http, as below
-		_ = c.SetWriteDeadline(time.Time{})             // there is that of the answer before
+		_ = c.SetReadDeadline(time.Now().Add(bodyTime)) // net/http can do that, as below
+		_ = c.SetWriteDeadline(time.Time{})             // that of the answer before ends
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		h.ServeHTTP(&answer{ResponseWriter: w}, r)
 	})
 }
 
-// IsHere says whether a Host is an IP address or localhost. Any other name may be one of a site that led a browser here
-// by it (DNS rebinding): the browser takes what it finds for a part of that site, which may then read it.
+// IsHere says whether a Host is an IP address or localhost. Any other name may belong to a site that points it here
+// (DNS rebinding): a browser lets that site read what it finds under the name.
 func IsHere(hostport string) bool {
 	host := hostport
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -122,7 +122,8 @@ func IsHere(hostport string) bool {
 	return err == nil || strings.EqualFold(host, "localhost")
 }
 
-// answer is one whose client has to read it in time. Whether it did is nobody's business.
+// answer gives its client answerTime to read it. Its Write hides errors: no handler needs to know whether the client
+// read.
 type answer struct {
 	http.ResponseWriter
 	begun bool
@@ -159,7 +160,7 @@ func (e *TooManyError) Error() string {
 	return fmt.Sprintf("%d large bodies are on their way", e.Limit)
 }
 
-// Bodies reads bodies that may have so many bytes.
+// Bodies reads bodies of requests. It bounds their size, and how many large ones are under way.
 type Bodies struct {
 	most int64
 
@@ -168,7 +169,7 @@ type Bodies struct {
 	all   int // of large
 }
 
-// NewBodies makes Bodies.
+// NewBodies makes Bodies that may have most bytes each.
 func NewBodies(most int) *Bodies { return &Bodies{most: int64(most), large: make(map[lock.Tenant]int)} }
 
 // enter lets a large body of an address in, if there is room: else it is a *TooManyError. Call leave afterwards.
@@ -195,9 +196,9 @@ func (b *Bodies) leave(address lock.Tenant) {
 	}
 }
 
-// Read reads the body of a request, all of it. From then on the request's context ends when its client goes, and only
-// then: who does not call it has to be done within bodyTime. After an error, with which it returns what came, the
-// connection is closed.
+// Read reads the whole body of a request. From then on the request's context ends when the client goes, and not before.
+// A handler that does not call Read has to be done within bodyTime. With an error Read returns the part that came, and
+// the connection is closed after the answer.
 func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	text, err := b.read(limits.TenantOf(r.RemoteAddr), http.MaxBytesReader(w, r.Body, b.most))
 	if err != nil {
