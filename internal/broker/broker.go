@@ -120,8 +120,8 @@ func (b *Broker) Drain(within time.Duration) int { return b.sessions.Drain(withi
 // Undrain takes a Drain back, and says whether there was one.
 func (b *Broker) Undrain() bool { return b.sessions.Undrain() }
 
-// Review applies a changed clients file. Requests and watches whose clients have no right to the name any more end at
-// once. If holds is set such holds end, too: they are lost.
+// Review applies a changed clients file. Sessions of unknown clients, and requests and watches without a right, end at
+// once. If holds is set holds without a right end, too: they are lost.
 func (b *Broker) Review(holds bool, all limits.Allowances) {
 	b.tenants.Allow(all)
 	b.sessions.Review(holds)
