@@ -168,8 +168,7 @@ func (b *Broker) endAttemptLocked(w *waiter, a attempt) (answer arbiter.Answer, 
 }
 
 // grantAndAskMoreLocked answers a waiter that was granted what it asked for. Where there was room for one shared hold
-// there may be more: the store is asked for the next two at once, and for two more after each grant, until it refuses
-// one.
+// there may be more: the store is asked for the next two at once, and for two more after each grant.
 func (b *Broker) grantAndAskMoreLocked(w *waiter, a attempt) {
 	q := w.q
 	if !b.grantLocked(w, a) { // its session has just ended

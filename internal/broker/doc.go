@@ -22,8 +22,7 @@
 //
 //   - Acquire (acquire.go) makes the request a waiter (waiter.go) in the queue of its name (queue.go). A request for
 //     several names stands in the queue of the name that is in the way (several.go).
-//   - Package arbiter decides for each queue for whom the store is asked next, and when. This package does what it
-//     says.
+//   - Package arbiter decides for whom of a queue the store is asked next, and when. This package does so.
 //   - An attempt (attempt.go) asks the store. Most attempts need no goroutine. A queue in which somebody has to wait
 //     has a driver (driver.go). The driver sleeps until something is heard (sleeper.go), and keeps the places of fair
 //     waiters.

@@ -97,8 +97,7 @@ func (l *Lease) doubtedLocked() bool { return l.seen < l.q.shard.doubtedUntil(l.
 
 // followsLocked has a try follow those who wait, if it may, and says whether it does: what the store answers for them
 // counts for the try. While a name is about to be freed, what the store answered before may be true no more, so it is
-// asked again. If the queue is full the try does not follow: it is refused because of the holder, and not for the
-// length of the queue.
+// asked again. If the queue is full the try is refused because of the holder, and not for its length.
 func (b *Broker) followsLocked(q *queue, w *waiter) bool {
 	now := time.Now()
 	switch {
@@ -110,8 +109,7 @@ func (b *Broker) followsLocked(q *queue, w *waiter) bool {
 	return q.Follow(&w.Waiter, now)
 }
 
-// soonFreedLocked says whether a name is about to be freed by force, or may have been just now, unheard by this
-// replica.
+// soonFreedLocked says whether a name is about to be freed by force, or may just have been, unheard by this replica.
 func (b *Broker) soonFreedLocked(q *queue) bool {
 	return b.stamp(time.Now()) < q.shard.doubtedUntil(q.Name())
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// Residue describes what a broker still keeps, "" if nothing. The driver of a queue, or an undo, may need a moment to
-// end.
+// Residue describes what a broker still keeps, "" if nothing. A driver, or an undo, may need a moment to end.
 func (b *Broker) Residue() (s string) {
 	for i := range b.shards {
 		s += b.shards[i].residue()

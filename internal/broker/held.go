@@ -78,8 +78,7 @@ func (l *Lease) Release() {
 	})
 }
 
-// Forbid ends it because its client may lock the name no more, and says whether it was held. The store has it until
-// Free.
+// Forbid ends it because its client may not lock the name, and says whether it was held. The store has it until Free.
 func (l *Lease) Forbid() (was bool) {
 	l.lock()
 	defer l.unlock()

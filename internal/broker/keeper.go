@@ -40,10 +40,10 @@ func (l *Lease) Weight() int { return lock.Weight(l.kind, l.permits) }
 // Name is the lock, for logs.
 func (l *Lease) Name() string { return l.name }
 
-// Renewals sets rs to the renewals that would keep ls now, and until to when each lease's validity ends: zero for one
-// that is over. An auto lease is prolonged to one session TTL after its client was last heard, a fixed one is only
-// verified, and so is one that lasts until its max_hold ends. Once the store is back each is given the time that it had
-// left, see forgottenLocked.
+// Renewals sets rs to the renewals that would keep ls now, and until to the end of each validity: zero for a lease that
+// is over. An auto lease is prolonged to one session TTL after its client was last heard, a fixed one is only verified,
+// and so is one that lasts until its max_hold ends. Once the store is back each gets what it had left, see
+// forgottenLocked.
 func (l *Lease) Renewals(now time.Time, ls []*Lease, rs []lock.Renewal, until []time.Time) {
 	lockEach(ls, func(i int, l *Lease) {
 		if l.over {

@@ -39,8 +39,7 @@ type Lease struct {
 	note  lock.Note     // the Keeper's
 }
 
-// extras are what few leases have. Each lease can be read as if it had them; own gives a lease some of its own to write
-// to.
+// extras are what few leases have. Each lease can be read as if it had them; own gives it some of its own to write to.
 type extras struct {
 	annotation string
 	before     time.Duration // for how long it was held elsewhere

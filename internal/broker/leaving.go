@@ -54,8 +54,7 @@ func (b *Broker) giveUpLocked(h *shard, k placeKey, owner lock.Owner) {
 	}
 }
 
-// leavePlaces gives up places until there are none left to give up. A place that the store did not give up ends by
-// itself.
+// leavePlaces gives up places until none is left to give up. One that the store did not give up ends by itself.
 func (b *Broker) leavePlaces(h *shard, k placeKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -108,8 +108,7 @@ func (b *Broker) Sessions(after string, size int) []inspect.Session {
 	return page
 }
 
-// leaseAt is a lease where a key stands in the order: one that Leases made, or a name alone. Keys have the order of
-// their leases.
+// leaseAt is a lease that stands where a key of Leases does, or a name alone. Keys have the order of their leases.
 func leaseAt(key string) *Lease {
 	name, rest, _ := strings.Cut(key, "\x00")
 	number, owner, _ := strings.Cut(rest, "\x00")

@@ -62,8 +62,7 @@ func (b *Broker) probed(identity string, err error) {
 	}
 }
 
-// forced has the leases of a name verified that was freed by force, here or elsewhere. "": any name may have been
-// freed, so all leases are verified.
+// forced has the leases of a name verified that was freed by force, here or elsewhere; all leases if name is "".
 func (b *Broker) forced(name string) {
 	if name == "" {
 		if b.recounts.Add(1) == 1 {

@@ -75,8 +75,7 @@ func lasting(d time.Duration) time.Duration {
 	return d + d/99 + 1
 }
 
-// endedLocked is why a lease was lost: its max_hold if that has ended, whoever noticed it, else reason. LostForbidden
-// stays.
+// endedLocked is why a lease was lost: its max_hold if that is over, whoever noticed, else reason. LostForbidden stays.
 func (l *Lease) endedLocked(reason lock.LostReason) lock.LostReason {
 	if l.most.reached(time.Now()) && reason != lock.LostForbidden {
 		return lock.LostMaxHold

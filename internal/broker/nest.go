@@ -148,8 +148,7 @@ func (b *Broker) joinLocked(w *waiter, granted bool) bool {
 	return true
 }
 
-// readUnderWriteLocked has the store asked for a read hold of a holder that writes the name. It runs as an operation of
-// the write lease.
+// readUnderWriteLocked asks the store for a read hold of a holder that writes. It is an operation of the write lease.
 func (b *Broker) readUnderWriteLocked(l *Lease, w *waiter) {
 	switch {
 	case w.Answered(): // cancelled
@@ -258,8 +257,8 @@ func (b *Broker) nestedLocked(l *Lease, w *waiter) {
 	})
 }
 
-// ordinaryLocked routes a request that stood in no queue: what it came instead of is undone, or the lease that it met
-// has ended.
+// ordinaryLocked routes a request that stood in no queue: what it replaces is undone, or the lease that it met has
+// ended.
 func (b *Broker) ordinaryLocked(w *waiter) {
 	if err := w.sess.routeLocked(w); err != nil {
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: err})

@@ -126,9 +126,8 @@ func (b *Broker) countOnce(req request.Once) (leave func(), err error) {
 	return func() { use.Give(limits.UseLocks, 1); use.Give(limits.UseWaiting, 1) }, nil
 }
 
-// onceLease is the answer to a request that was granted. If its validity is over by now, the outcome is unknown and the
-// hold is undone. Not if the caller chose the lease id: it repeats the request, and must not lose what it is granted
-// then.
+// onceLease is the answer to a request that was granted. If its validity is over the outcome is unknown, and the hold
+// is undone, unless the caller chose the lease id: it repeats the request, and must not lose that grant.
 func (b *Broker) onceLease(w *waiter, req request.Once, a onceAnswer) (OnceLease, error) {
 	lease := OnceLease{Name: req.Name, LeaseID: req.LeaseID, Fence: a.fence, ValidFor: time.Until(a.until)}
 	if lease.ValidFor <= 0 {
@@ -300,8 +299,7 @@ func (b *Broker) noteOutcomeLocked(w *waiter, err error, given bool) {
 	}
 }
 
-// tryRepetitionLocked has the store asked at once for another request with the same lease id: it may have the lock by
-// now.
+// tryRepetitionLocked has the store asked at once for another request with the same lease id: it may have the lock.
 func (b *Broker) tryRepetitionLocked(w *waiter) {
 	all := slices.DeleteFunc(slices.Clone(w.shard.repeated[w.Claim.Owner]), func(o *waiter) bool {
 		return o == w || o.Claim.Name != w.Claim.Name

@@ -117,8 +117,7 @@ func (s *Session) ReleasePermits(id uint64, req request.Release) {
 	})
 }
 
-// releasePermitsLocked runs as an operation of the lease. From its beginning on, renewals keep only the permits that
-// are to stay.
+// releasePermitsLocked runs as an operation of the lease. From its beginning on, renewals keep only what is to stay.
 func (b *Broker) releasePermitsLocked(l *Lease, id uint64, keep uint32, asked time.Time) {
 	switch {
 	case l.over:

@@ -5,8 +5,7 @@
 //
 // A session is told everything in order, and nothing is dropped; a client that does not read loses its session. The
 // answer to a heartbeat holds for all that was told before it. From the first step of its end on, a session gets
-// nothing more. When it has ended, nothing is counted for it any more. Once a resume was answered, no other replica has
-// the session.
+// nothing more. When it has ended, nothing is counted for it. After the answer to a resume no other replica has it.
 //
 // # What it does not promise
 //

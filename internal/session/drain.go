@@ -19,8 +19,7 @@ import (
 const movesPerSecond = 500
 
 // Drain accepts no more sessions and unary acquires, and asks all clients to move within the given time, one after the
-// other. It does not wait for that. It returns how many will be asked. A second Drain asks those that are still here
-// again.
+// other. It does not wait for that. It returns how many will be asked. A second Drain asks the rest again.
 func (r *Registry) Drain(within time.Duration) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

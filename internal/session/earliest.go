@@ -9,8 +9,7 @@ import (
 // heartbeat would cost too much: that is done a few times in a TTL, and what is noted in between can only make the
 // moment earlier. Times are in ns since the session was opened. A lease that lasts until its max_hold does not count:
 // its client knows that end, and the moment would be too early for all others. If there are no others, the moment is
-// one session TTL after the last of these ends, so that it is no earlier than they are, however long a heartbeat was on
-// its way.
+// one session TTL after the last of these ends, no earlier than they are, however long a heartbeat was on its way.
 
 const (
 	// fewLeases is how many leases a session may have so that all are looked at each time.

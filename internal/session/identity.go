@@ -58,8 +58,7 @@ const (
 	leadSpread = 4
 )
 
-// expireLocked has the client asked for new credentials before those it came with expire. When they expire the session
-// ends.
+// expireLocked has the client asked for new credentials before those it has expire. When they do the session ends.
 func (r *Registry) expireLocked(s *Session) {
 	if s.opening.Identity == nil || s.opening.Identity.Until().IsZero() {
 		return
@@ -145,8 +144,7 @@ func (s *Session) Review(holds bool) {
 	}
 }
 
-// free frees the names of lost leases, few at a time: if the store does not answer a call in time, it might never free
-// the name.
+// free frees the names of lost leases, few at a time: a call that is not answered in time might never free its name.
 func (r *Registry) free(lost []Lease) {
 	for _, l := range lost {
 		if r.freeing.Enter(r.ctx) != nil {

@@ -204,8 +204,7 @@ func (s *Session) listLocked(l Lease) (weight int) {
 	return l.Terms().Weight
 }
 
-// Dismiss takes a lease that is over from its session. If released is set a release follows, as an operation that ends
-// with Released.
+// Dismiss takes a lease that is over from its session. released: an operation follows that ends with Released.
 func (s *Session) Dismiss(l Lease, released bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

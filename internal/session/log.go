@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// fewLines is how many lines a second are logged of lost locks, for each reason, and of sessions that ended with
-	// locks.
+	// fewLines is how many lines a second tell of lost locks, for each reason, and of sessions that ended with locks.
 	fewLines = 20
 	// namedLocks is how many locks a line names.
 	namedLocks = 5

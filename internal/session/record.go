@@ -42,8 +42,7 @@ func recordTTL(sessionTTL time.Duration) time.Duration { return sessionTTL * 3 /
 const mostWrites = 8
 
 // keepRecordLocked prolongs the record, or makes it. It is the n-th attempt in a row: without a record nobody can go on
-// with the session, so a first write that failed is repeated soon. A record that is there lasts until the next sign of
-// life.
+// with the session, so a failed first write is repeated soon. A record that is there lasts until the next sign of life.
 func (s *Session) keepRecordLocked(n int) {
 	if s.keeping || s.ended || s.of.ctx.Err() != nil {
 		return

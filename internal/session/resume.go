@@ -133,8 +133,7 @@ func (s *Session) resume(ctx context.Context, holds []HeldLock, claim Claim) (lo
 	return lost, nil
 }
 
-// bring makes verified leases the session's own. If the session ends meanwhile, those that came too late are released
-// if the others are.
+// bring makes verified leases the session's own. If it ends meanwhile, late ones are released if the others are.
 func (s *Session) bring(ls []Lease) {
 	var late []Lease
 	for _, l := range ls {
@@ -177,8 +176,7 @@ func (s *Session) joinInstead() error {
 	}
 }
 
-// claimAll claims holds, some at a time, and returns which are found, and which are lost. It stops when the store does
-// not answer for one.
+// claimAll claims holds, some at a time, which are found or lost. It stops when the store does not answer for one.
 func (s *Session) claimAll(ctx context.Context, holds []HeldLock, claim Claim) (found []Lease, lost []Lost, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

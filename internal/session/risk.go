@@ -7,8 +7,7 @@ import (
 // While the store cannot be reached the sessions that hold leases are told AtRisk. When it is back all leases are
 // verified, and each session at risk is told Safe when all of its leases are.
 
-// AtRisk tells the sessions that hold leases that the store cannot be reached. It is called again and again, for those
-// that got leases meanwhile.
+// AtRisk tells sessions with leases that the store cannot be reached; again and again, as some get leases meanwhile.
 func (r *Registry) AtRisk() {
 	r.safe.Store(false)
 	for _, s := range r.All() {

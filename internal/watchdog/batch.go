@@ -74,8 +74,7 @@ func (w *Watchdog[L]) oldest() (oldest *shard[L], planned moment) {
 	return oldest, planned
 }
 
-// firstPiece says when the turn of the first piece of a round comes, and when that piece was planned; never if there is
-// none.
+// firstPiece says when the turn of the first piece of a round comes, and when it was planned; never if there is none.
 func (s *shard[L]) firstPiece() (at, plan moment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,8 +106,7 @@ func (s *shard[L]) takePiece(l *load[L]) {
 	}
 }
 
-// due adds what the timeline has for now, and what is ready. looks is how many places of timelines were looked at in
-// this go.
+// due adds what the timeline has for now, and what is ready. looks counts the places of timelines looked at.
 func (s *shard[L]) due(due *[sorts]load[L], looks int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,8 +218,7 @@ func (w *Watchdog[L]) askSome(b *batch[L], due []item[L]) {
 	}
 }
 
-// add adds a lease to a batch if it is to be renewed, and plans what comes next for it; or ends it if its validity is
-// over.
+// add adds a lease to a batch if it is to be renewed, and plans what comes next; or ends it if its validity is over.
 func (s *shard[L]) add(b *batch[L], d item[L], r lock.Renewal, until time.Time) {
 	w := s.w
 	s.mu.Lock()

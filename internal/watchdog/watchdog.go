@@ -17,9 +17,8 @@
 //
 // One loop plans everything; there is no goroutine and no timer for a lease. Groups (group.go) know whose renewal is
 // due without looking at those whose is not. The end of each validity, and the renewals of leases without a group and
-// of those that failed, are in a timeline (timed.go). Leases that are due are asked what they need (batch.go), and are
-// renewed by a store call in a goroutine of its own. All this is kept in shards (shard.go), so that sessions do not
-// meet in one mutex.
+// of those that failed, are in a timeline (timed.go). Leases that are due are asked what they need (batch.go), and
+// renewed by a store call in its own goroutine. All this is in shards (shard.go), so sessions do not share one mutex.
 //
 // Leases of a group are renewed, all others only verified. They are never in the same call: however long verifications
 // take, and however many there are, renewals have room. Bounds are counted in what the leases cost the store.
@@ -73,8 +72,7 @@ type Lease[L any] interface {
 	// Name is for logs.
 	Name() string
 
-	// Renewals sets rs to the renewals that would keep ls now, and until to when each validity ends: zero for a lease that
-	// is over.
+	// Renewals sets rs to the renewals that would keep ls now, and until to the ends of their validities: zero if over.
 	Renewals(now time.Time, ls []L, rs []lock.Renewal, until []time.Time)
 	// Renewed notes renewals whose call began at start, and sets until to when each validity ends now.
 	Renewed(start time.Time, ls []L, rs []lock.Renewal, until []time.Time)
@@ -133,8 +131,7 @@ func (w *Watchdog[L]) now() moment { return w.moment(time.Now()) }
 
 func (w *Watchdog[L]) moment(t time.Time) moment { return int64(t.Sub(w.epoch)) }
 
-// lookPause is for how long Late repeats what it found: each message of a client calls it, and to look takes many
-// mutexes.
+// lookPause is for how long Late repeats what it found: each message of a client asks, and to look takes many mutexes.
 const lookPause = time.Millisecond
 
 // Late is how late the next round of renewals is, because the store or this process has more to do than it can.
