@@ -12,9 +12,9 @@ import (
 
 // Acquire asks for a lock. The answer is Granted, NotGranted or Failed, after Queued if the request has to wait.
 //
-// A holder that holds the lock already holds it once more. If the outcome is unknown also to package settle, which
-// asks one store twice, the answer is ErrOutcomeUnknown and whatever was taken is released. A request that had to wait
-// is not ended by that, or by a store that cannot be reached: it is asked again.
+// A holder that holds the lock already holds it once more. If package settle, which asks a single store twice, does not
+// learn the outcome either, the answer is ErrOutcomeUnknown and whatever was taken is released. Neither that nor an
+// unreachable store ends a request that had to wait: the store is asked for it again.
 func (s *Session) Acquire(id uint64, req request.Acquire) {
 	err := s.Admit(id)
 	if err == nil {
@@ -45,7 +45,7 @@ func (s *Session) Acquire(id uint64, req request.Acquire) {
 	}
 }
 
-// names counts the names of a request.
+// names counts the names of a request against the limits of its tenant.
 func (s *Session) names(req request.Acquire) error {
 	t, tenants := s.Client().Tenant, s.b.tenants
 	err := tenants.Name(t, req.Name)
@@ -55,7 +55,7 @@ func (s *Session) names(req request.Acquire) error {
 	return err
 }
 
-// routeLocked has a request go its way: to a hold that its holder has already, or into its queue.
+// routeLocked sends a request to a hold that its holder has already, or into its queue.
 func (s *Session) routeLocked(w *waiter) error {
 	if err := w.overlapLocked(); err != nil {
 		return err
@@ -82,8 +82,8 @@ func (s *Session) routeLocked(w *waiter) error {
 	return s.b.enterLocked(w)
 }
 
-// waitLocked notes a request, if its client may lock all of its names. That is asked when Review would find the request
-// already, so that no change of a right is missed.
+// waitLocked notes a request in its session, if its client may lock all of its names. The rights are looked at when
+// Review can find the request already, so that no change of them is missed.
 func (s *Session) waitLocked(w *waiter, want session.Want) error {
 	if err := s.AddWaiter(w.id, w, want); err != nil {
 		return err
@@ -199,14 +199,14 @@ func (b *Broker) newLeaseLocked(w *waiter, c lock.Claim, a attempt, i int) *Leas
 		l.own().actor = w.actor
 	}
 	l.limitLocked(a.start, w.maxHold)
-	if a.end.Sub(a.start) > lock.Drift(a.claim.TTL) { // it may have been carried out so late
+	if a.end.Sub(a.start) > lock.Drift(a.claim.TTL) { // the store may have carried it out late, and keep it longer
 		l.own().extended = true
 	}
 	return l
 }
 
-// answerLocked tells and counts that a request was not granted. The request has left its queue, see refuseLocked, and
-// with its answer it leaves its session: whoever does not find it there finds the answer in the outbox.
+// answerLocked tells and counts that a request was not granted. The request has left its queue, see refuseLocked. It
+// leaves its session in the moment of the answer: whoever does not find it there finds the answer in the outbox.
 func (b *Broker) answerLocked(w *waiter, e session.Event) {
 	cause := lock.ErrHeld
 	switch e := e.(type) {

@@ -79,7 +79,7 @@ func TestTheLocksOfOneAddressAreBounded(t *testing.T) {
 	}
 }
 
-// users are the sessions and calls of a client with quotas, which do what comes to their mind at two replicas.
+// users are the sessions and calls of a client with quotas, which do random things at two replicas.
 type users struct {
 	t        testing.TB
 	rng      *rand.Rand
@@ -89,7 +89,7 @@ type users struct {
 	calls    [2]atomic.Int64 // unary ones under way
 }
 
-// user is a session of theirs, as it knows itself.
+// user is one of these sessions, as its client knows it.
 type user struct {
 	*client
 	at    int // the replica
@@ -185,7 +185,7 @@ func (u *users) check() {
 	}
 }
 
-// renewalLoad is what it costs to renew what the client's sessions hold at a replica, also those that end, and ask for.
+// renewalLoad is what it costs to renew what the client's sessions, also those that end, hold and ask for at a replica.
 // Their TTL is long.
 func (u *users) renewalLoad(w *world) (all int) {
 	held := make(map[string]int) // by session

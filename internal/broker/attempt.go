@@ -16,14 +16,14 @@ type attempt struct {
 	claim  lock.Claim
 	all    []lock.Claim // if several names were claimed at once
 	start  time.Time
-	end    time.Time    // when the answer had its turn
+	end    time.Time    // when the answer was dealt with
 	grants []lock.Grant // one for each name
 	err    error
 	late   bool // it was granted, and told too late (outcomeOf)
 	begun  arbiter.Begun
 }
 
-// claims are all that were made.
+// claims are all claims of the attempt.
 func (a attempt) claims() []lock.Claim {
 	if a.all != nil {
 		return a.all
@@ -45,7 +45,8 @@ func (b *Broker) startLocked(w *waiter, now time.Time) {
 	b.ask(w, w.attemptLocked(now), (*Broker).finishLocked)
 }
 
-// ask asks the store, without a goroutine if it is for one name. Then the mutexes of the waiter are held.
+// ask asks the store, for one name without a goroutine. The caller holds the mutexes of the waiter; then is called with
+// the outcome, and with them held again.
 func (b *Broker) ask(w *waiter, a attempt, then func(*Broker, *waiter, attempt)) {
 	if a.all != nil {
 		b.goTaking(func() {
@@ -75,7 +76,7 @@ func (b *Broker) finishLocked(w *waiter, a attempt) {
 	q.dropIdleLocked()
 }
 
-// attemptLocked marks a waiter as being tried and is the attempt to be made now.
+// attemptLocked marks a waiter as being asked for, and returns the attempt to make now.
 func (w *waiter) attemptLocked(now time.Time) attempt {
 	a := attempt{claim: w.Ask(w.ttl(now)), start: now, begun: w.q.Begun()}
 	if w.all != nil {
@@ -99,8 +100,8 @@ func (b *Broker) attempt(ctx context.Context, a attempt) attempt {
 	return a
 }
 
-// outcomeOf is what the answer of the store amounts to now that its turn has come. A grant whose time is over is an
-// unknown outcome: what it took ends soon, but may be there.
+// outcomeOf is what the answer of the store amounts to now. A grant whose validity is over by now is an unknown
+// outcome: the hold ends soon, but may still be there.
 func outcomeOf(a attempt) attempt {
 	a.end = time.Now()
 	if a.err == nil && !a.end.Before(a.until()) {
@@ -147,8 +148,8 @@ func (b *Broker) refusalLocked(w *waiter, held *lock.HeldError) session.NotGrant
 	return n
 }
 
-// endAttemptLocked is where each attempt ends, and what its outcome means for the waiter. It says whether the waiter
-// was settled without that: what was taken for it is undone then.
+// endAttemptLocked ends an attempt, and says what its outcome means for the waiter. settled: the waiter was settled
+// without this attempt, and what the attempt took is being undone.
 func (b *Broker) endAttemptLocked(w *waiter, a attempt) (answer arbiter.Answer, settled bool) {
 	w.span.asked(a.start, a.end, a.err)
 	b.noteOutcomeLocked(w, a.err, a.took())
@@ -166,8 +167,8 @@ func (b *Broker) endAttemptLocked(w *waiter, a attempt) (answer arbiter.Answer, 
 	return answer, settled
 }
 
-// grantAndAskMoreLocked answers a waiter that was granted what it asked for. Where one shared hold fits in, more may:
-// the next two are tried at once, and for each that is granted two more, until one is refused.
+// grantAndAskMoreLocked answers a waiter that was granted what it asked for. Where there was room for one shared hold
+// there may be more: the store is asked for the next two at once, and for two more after each grant.
 func (b *Broker) grantAndAskMoreLocked(w *waiter, a attempt) {
 	q := w.q
 	if !b.grantLocked(w, a) { // its session has just ended
@@ -197,8 +198,8 @@ func (b *Broker) undoAttemptLocked(w *waiter, a attempt) {
 	b.undoDoubtfulLocked(w)
 }
 
-// undoTakenLocked undoes what an attempt took: to the next waiter if there is one; until then the name is asked for by
-// nobody here. The lease of a unary caller that chose its lease id is left alone (once.go).
+// undoTakenLocked passes on what an attempt took, see passOnLocked. The lease of a unary caller that chose its lease id
+// is left alone (once.go).
 func (b *Broker) undoTakenLocked(w *waiter, a attempt) {
 	if w.ownID {
 		b.tryRepetitionLocked(w)
@@ -209,9 +210,9 @@ func (b *Broker) undoTakenLocked(w *waiter, a attempt) {
 	}
 }
 
-// undoDoubtfulLocked undoes what a request may have that was answered or has left. It must not be asked for again: a
-// release is made again when its answer is lost, and would end what was granted meanwhile. A unary caller that chose
-// its lease id asks for it, or releases it (once.go).
+// undoDoubtfulLocked undoes what a request that was answered or has left may have. The store must not be asked for this
+// request again: a release whose answer is lost is repeated, and would end what was granted meanwhile. A unary caller
+// that chose its lease id repeats the request, or releases the lease (once.go).
 func (b *Broker) undoDoubtfulLocked(w *waiter) {
 	switch {
 	case !w.mayHave || w.Asking() || w.comesBack():

@@ -9,12 +9,12 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// A request with a bounded wait, 0 included, is answered when that is over. If the store is being asked for it at that
-// moment, its answer is waited for, but not longer than Config.AnswerTime: then the outcome is unknown. What the store
-// grants after that is undone (undoAttemptLocked).
+// A request with a bounded wait, 0 included, is answered when its wait is over. If the store is being asked for it at
+// that moment, it waits for the store's answer, but no longer than Config.AnswerTime: then its outcome is unknown. What
+// the store grants after that is undone (undoAttemptLocked).
 
-// boundLocked bounds the wait of a request. One that does not have to wait yet mostly is answered within a millisecond:
-// its bound is that of an attempt. One that follows others has a part of that for an attempt of its own.
+// boundLocked bounds the wait of a request. One that nobody keeps waiting yet has AnswerTime more, for an attempt. One
+// that follows others has two thirds of that more: the rest is for an attempt of its own.
 func (b *Broker) boundLocked(w *waiter) {
 	if w.Wait == arbiter.Forever {
 		return

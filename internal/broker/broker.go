@@ -41,17 +41,17 @@ type Broker struct {
 	wg       sync.WaitGroup
 	seed     maphash.Seed // divides the names among the shards
 	shards   [shardCount]shard
-	taking   atomic.Int64 // what is under way that may take a lock, or release or undo one
-	recounts atomic.Int64 // how often all leases are to be verified yet
-	back     atomic.Int64 // stamp of when the store was last found to be back, or another one; 0 if never
+	taking   atomic.Int64 // pieces of work under way that may take, release or undo a lock
+	recounts atomic.Int64 // how often all leases are still to be verified
+	back     atomic.Int64 // stamp of when the store was last found to be back, or to be another one; 0 if never
 	noQuorum atomic.Bool  // at the last probe no majority of several stores could be reached
 
 	sessions *session.Registry
 	watching *watching.Hub
 	tenants  *limits.Tenants
 	finder   *deadlock.Finder
-	looking  observe.LogLimiter // for those who are to be told who is in their way
-	looks    limits.Slots       // of those that are under way
+	looking  observe.LogLimiter // bounds how often others are asked who is in the way
+	looks    limits.Slots       // of such questions, those under way
 
 	mu       sync.Mutex // guards the fields below
 	down     error      // why the store cannot be reached
@@ -96,7 +96,7 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 // Limits are the bounds this broker keeps.
 func (b *Broker) Limits() limits.Limits { return b.cfg.Limits }
 
-// SessionTTL is that of a session that asks for none.
+// SessionTTL is the session TTL of a client that asks for none.
 func (b *Broker) SessionTTL() time.Duration { return b.cfg.Session.TTL }
 
 // Replica is this process's name for people.
@@ -105,7 +105,7 @@ func (b *Broker) Replica() string { return b.cfg.Replica }
 // Tenants lets clients in. A session begins with Arrive.
 func (b *Broker) Tenants() *limits.Tenants { return b.tenants }
 
-// Arrive takes a slot for a client that is about to open a session. Leave it in any case.
+// Arrive takes a slot for a client that is about to open a session. The caller leaves the slot in any case.
 func (b *Broker) Arrive(t lock.Tenant) (*limits.Slot, error) {
 	if b.sessions.Draining() {
 		return nil, session.ErrDraining
@@ -120,8 +120,8 @@ func (b *Broker) Drain(within time.Duration) int { return b.sessions.Drain(withi
 // Undrain takes a Drain back, and says whether there was one.
 func (b *Broker) Undrain() bool { return b.sessions.Undrain() }
 
-// Review looks at what the clients may do now, because the clients file has changed. What waits without a right ends at
-// once; if holds end, too, they are lost.
+// Review applies a changed clients file. Sessions of unknown clients, and requests and watches without a right, end at
+// once. If holds is set holds without a right end, too: they are lost.
 func (b *Broker) Review(holds bool, all limits.Allowances) {
 	b.tenants.Allow(all)
 	b.sessions.Review(holds)
@@ -188,14 +188,14 @@ func (b *Broker) goTaking(run func()) {
 	}()
 }
 
-// beginTaking and endTaking surround what may take a lock, or release or undo one. What such a thing begins begins
-// before it ends.
+// beginTaking and endTaking surround each piece of work that may take, release or undo a lock. What it starts calls
+// beginTaking before it calls endTaking.
 func (b *Broker) beginTaking() { b.taking.Add(1) }
 
 func (b *Broker) endTaking() { b.taking.Add(-1) }
 
-// waitQuiet waits until nothing of that is under way, and says whether it is so. What is left at the end of ctx stays
-// in the store until it runs out.
+// waitQuiet waits until no such work is under way, or until ctx ends, and says whether none is. A hold that was not
+// undone by then stays in the store until it runs out.
 func (b *Broker) waitQuiet(ctx context.Context) bool {
 	for b.taking.Load() > 0 && ctx.Err() == nil {
 		lock.Pause(ctx, time.Millisecond)

@@ -44,8 +44,8 @@ const (
 	severalLie lie = "several names"
 )
 
-// force is a forced release: no hold with a fence up to this one, or of which was told before it was over, counts from
-// then on.
+// force is a forced release: from then on no hold counts that has a fence up to this one, or that was told before the
+// release was over.
 type force struct {
 	at    time.Time
 	fence lock.Fence

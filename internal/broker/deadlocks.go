@@ -15,12 +15,11 @@ import (
 // What package deadlock has to know: who waits, who holds, and who those are. All of it is found when it is asked for,
 // so that it costs nothing to take a lock, and nothing to hold one.
 
-// Deadlocks finds deadlocks, of the sessions of all replicas.
+// Deadlocks finds the deadlocks among the sessions of all replicas.
 func (b *Broker) Deadlocks(ctx context.Context) (deadlock.Found, error) { return b.finder.Look(ctx) }
 
-// actorOf is who a client says holds a lock or waits for it: the actor that is named, else a named holder of the
-// session. It is empty for a request that is its own holder: which of the others of its session come from the same
-// thread nobody knows.
+// actorOf is the actor that holds a lock or waits for it: the one that the client names, else the named holder. It is
+// empty if there is neither: nobody knows which requests of a session come from the same thread.
 func actorOf(actor, holder string, s *session.Session) string {
 	switch {
 	case actor != "":
@@ -64,12 +63,12 @@ func (o local) AnyWaits(since time.Duration) (found bool) {
 	return found
 }
 
-// ofActor says whether the actor of a session's request is known, and it came here by then.
+// ofActor says whether a session's request has a known actor, and came here no later than by.
 func (w *waiter) ofActor(by time.Time) bool {
 	return (w.actor != "" || named(w.holder)) && !w.Since.After(by)
 }
 
-// wait describes a request, if it waits.
+// wait describes a request, if it waits. about adds what people read.
 func (w *waiter) wait(about bool) (wait deadlock.Wait, waiting bool) {
 	w.lock()
 	defer w.unlock()

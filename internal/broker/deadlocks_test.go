@@ -138,7 +138,7 @@ func TestADeadlockIsShownByEveryReplicaAndCountedOnce(t *testing.T) {
 	})
 }
 
-// A replica that is asked nothing when nobody waits.
+// A replica is asked nothing when nobody waits.
 func TestNobodyIsAskedWhileNobodyWaits(t *testing.T) {
 	inWorld(t, func(w *world) {
 		asked := 0

@@ -2,12 +2,12 @@
 //
 // # What it promises
 //
-// At most one unexpired lease per exclusive, fair or writing name, as judged by the Store; of a name that is read, no
-// writer beside its readers but the holder of one of them; of a semaphore, no more permits than its limit. Every grant
-// of a name carries a fence greater than that of any earlier grant of the name. A session hears of the loss of a lease
-// no later than the end of the validity it was last told. Waiters of one name on one replica are granted in the order
-// of their arrival, fair ones in that over all replicas. A request for several names takes all or none, and holds none
-// while it waits.
+// As judged by the Store, an exclusive or fair name has at most one unexpired lease; a name has at most one writer, and
+// beside it no reader but the writer itself; no permit of a semaphore is granted beyond its limit. Every grant of a
+// name carries a fence greater than that of any earlier grant of the name. A session hears of the loss of a lease no
+// later than the end of the validity it was last told. Waiters of one name on one replica are granted in the order of
+// their arrival; fair ones in the order of their arrival at all replicas. A request for several names takes all or
+// none, and holds none while it waits.
 //
 // # What it does not promise
 //
@@ -17,28 +17,28 @@
 //
 // # How a request passes
 //
-// A Session takes the request. What is the client's alone is in package session, which Session embeds: how it is heard
-// and told, what it may have, and how it ends or goes on elsewhere.
+// A Session takes the request. It embeds session.Session, which has what concerns no name: how the client is heard and
+// told, what it may have, and how the session ends or goes on elsewhere.
 //
 //   - Acquire (acquire.go) makes the request a waiter (waiter.go) in the queue of its name (queue.go). A request for
-//     several names stands in the queue of the name in the way (several.go).
-//   - Package arbiter decides for each queue who is asked for next, and when. This package does what it says.
+//     several names stands in the queue of the name that is in the way (several.go).
+//   - Package arbiter decides for whom of a queue the store is asked next, and when. This package does so.
 //   - An attempt (attempt.go) asks the store. Most attempts need no goroutine. A queue in which somebody has to wait
 //     has a driver (driver.go). The driver sleeps until something is heard (sleeper.go), and keeps the places of fair
 //     waiters.
 //   - A granted waiter becomes a Lease (lease.go). The Keeper (keeper.go) renews the lease, and ends it when it is
 //     lost. When the session ends, the lease runs out or is released (held.go).
-//   - What a named holder has already it takes once more in no queue, and beside what it writes it may read (nest.go).
+//   - A named holder that asks again for what it holds, or asks to read what it writes, waits in no queue (nest.go).
 //   - Release (release.go) releases the lease, or hands the name to the next waiter in the same store call
 //     (handoff.go).
 //   - A bounded request is answered in time, whatever the Store does (bound.go).
-//   - A unary caller that may repeat its request is left what it may have (once.go).
+//   - A unary caller may repeat its request, so what it may have is not undone (once.go).
 //   - A hold that is known here keeps others from asking the Store, until its name is freed by force (doubt.go).
 //
 // # What is released, and what is undone
 //
-// An attempt of unknown outcome leaves nothing in the Store, and a release that was asked for is carried out: the
-// Store settles what it could not tell (package settle). So each of these is one call:
+// An attempt of unknown outcome leaves nothing in the Store, and a release that was asked for is carried out: the Store
+// settles calls whose outcome it could not tell (package settle). So each of these is one call:
 //
 //	what was taken                                    released or undone by
 //	an attempt granted a request that was answered    passOnLocked: to the next waiter, or freed; one
@@ -72,5 +72,5 @@
 //
 // Nothing slow happens under them: Store calls are only started, and answers are appended to outboxes.
 //
-// A method whose name ends in Locked is called with the mutex held of the shard of the names it is about.
+// Who calls a method whose name ends in Locked holds the mutexes of the names that the method is about.
 package broker

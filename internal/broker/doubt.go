@@ -9,9 +9,9 @@ import (
 )
 
 // While a session of this replica holds a name for itself alone, the store is asked for nobody. A name that is freed by
-// force is free at once, but the replica of its holder learns it only when it has verified the hold. Whoever was
-// answered that the name was freed must not be refused it because of what is remembered. So what is remembered is
-// doubted: the store is asked, until it has said that the hold is there. That is so
+// force is free at once, but the replica of its holder learns of it only when it verifies the hold. Whoever was told
+// that the name was freed must not be refused it because of a hold that is only remembered. So that hold is doubted:
+// the store is asked, until it has said that the hold is there. A hold is doubted
 //
 //   - at the replica that freed the name, before it answers,
 //   - at the others when they are told that the name is about to be freed, for doubtTime, and when they hear that it
@@ -26,16 +26,16 @@ const doubtTime = 10 * time.Second
 // Doubt implements inspect.Local.
 func (o local) Doubt(name string) { o.doubtHolds(name, doubtTime+o.cfg.AnswerTime) }
 
-// doubtKept is how long after its end a doubt is remembered. A hold that the store found before may be known here so
-// late: while its session is being resumed, or the store is asked for several names.
+// doubtKept is how long after its end a doubt is remembered. A hold that the store found before the doubt may become
+// known here that much later: while its session is being resumed, or the store is asked for several names.
 const doubtKept = time.Minute
 
-// mostDoubts bounds for how many names of a shard that is remembered each for itself. Because of more all that is new
-// in the shard is doubted: that costs calls of the store, and refuses nobody.
+// mostDoubts bounds how many names of a shard have a doubt of their own. If there are more, all new holds of the shard
+// are doubted: that costs calls of the store, and refuses nobody.
 const mostDoubts = 32
 
-// doubtHolds has a hold of a name believed only if the store finds it later than so long after this moment, also one
-// that is not known here yet. If that is this moment, a hold that is alone is verified at once.
+// doubtHolds doubts the holds of a name, also those that are not known here yet, until the store finds them by a call
+// that begins later than after from now. If after is 0, a hold that shares the name with nobody is verified at once.
 func (b *Broker) doubtHolds(name string, after time.Duration) {
 	h := b.shardOf(name)
 	h.mu.Lock()
@@ -45,13 +45,13 @@ func (b *Broker) doubtHolds(name string, after time.Duration) {
 	if q == nil {
 		return
 	}
-	if l := q.holder; l != nil { // who shares it keeps nobody from asking the store
+	if l := q.holder; l != nil { // a shared hold keeps nobody from asking the store
 		if l.doubted = true; after == 0 {
 			b.keeper.Hurry(l)
 		}
 	}
 	q.noteHeldLocked()
-	q.Passed() // whoever left it may have it no more
+	q.Passed() // what is being passed on may be there no more
 	b.askAgainLocked(q)
 }
 
@@ -65,7 +65,7 @@ func (b *Broker) verifyHolds(name string) {
 	}
 }
 
-// noteDoubtLocked remembers a doubt of a name. Under "" is that of all names of the shard.
+// noteDoubtLocked remembers a doubt of a name. The doubt of all names of the shard is under "".
 func (b *Broker) noteDoubtLocked(h *shard, name string, after time.Duration) {
 	until, known := h.doubted[name]
 	if !known && len(h.doubted) >= mostDoubts {
@@ -78,7 +78,7 @@ func (b *Broker) noteDoubtLocked(h *shard, name string, after time.Duration) {
 	}
 }
 
-// doubtedUntil says what is doubted of a name: what was found before.
+// doubtedUntil is a stamp: holds of the name that the store last found before it are doubted.
 func (h *shard) doubtedUntil(name string) stamp { return max(h.doubted[name], h.doubted[""]) }
 
 // forgetDoubt forgets a doubt when it is old enough.
@@ -95,9 +95,9 @@ func (b *Broker) forgetDoubt(h *shard, name string) {
 // doubtedLocked says whether a lease may be there no more.
 func (l *Lease) doubtedLocked() bool { return l.seen < l.q.shard.doubtedUntil(l.name) }
 
-// followsLocked says whether a try follows those who wait: that the store is asked for them. While a name is about to
-// be freed what the store said of them may be true no more. Where nobody may wait any more the try is refused as it
-// would be anyway, and not for the length of the queue.
+// followsLocked has a try follow those who wait, if it may, and says whether it does: what the store answers for them
+// counts for the try. While a name is about to be freed, what the store answered before may be true no more, so it is
+// asked again. If the queue is full the try is refused because of the holder, and not for its length.
 func (b *Broker) followsLocked(q *queue, w *waiter) bool {
 	now := time.Now()
 	switch {
@@ -109,8 +109,7 @@ func (b *Broker) followsLocked(q *queue, w *waiter) bool {
 	return q.Follow(&w.Waiter, now)
 }
 
-// soonFreedLocked says whether a name is about to be freed by force, or was just now without this replica's hearing of
-// it.
+// soonFreedLocked says whether a name is about to be freed by force, or may just have been, unheard by this replica.
 func (b *Broker) soonFreedLocked(q *queue) bool {
 	return b.stamp(time.Now()) < q.shard.doubtedUntil(q.Name())
 }
@@ -131,16 +130,16 @@ func (l *Lease) believeLocked() {
 	l.b.shutLocked(l.q)
 }
 
-// shutLocked refuses tries that waited for others if the name is held here for one alone.
+// shutLocked refuses the tries that follow others, if a session of this replica holds the name for itself alone by now.
 func (b *Broker) shutLocked(q *queue) {
 	if tries := q.Shut(); len(tries) > 0 {
 		b.refuseEachLocked(tries, q.heldHereLocked)
 	}
 }
 
-// changed has the store asked for those who wait for a name that is shared: what it refused them before it may grant by
-// now. They would hear of it in a moment; whoever was answered that the name changed may try earlier. Who waits to have
-// a name alone hears of it as those at other replicas do, so that none of them is always first.
+// changed has the store asked for those who wait here to share a name: it may grant by now what it refused before. They
+// would hear of the change anyway, but a client that was told of it may try earlier. Waiters that want the name for
+// themselves alone hear of it as those at other replicas do, so that none of them is always first.
 func (b *Broker) changed(name string) {
 	b.withQueue(name, func(q *queue) {
 		if h := q.Head(); h != nil && h.Claim.Kind.Shared() {
@@ -157,7 +156,7 @@ func (b *Broker) askAgainLocked(q *queue) {
 // refusedAtOnce is how many tries that followed others are refused before others get the mutex.
 const refusedAtOnce = 256
 
-// refuseEachLocked refuses tries that followed one that waits, of one name, because of who holds it.
+// refuseEachLocked refuses tries of one name that follow others. held says who holds the name.
 func (b *Broker) refuseEachLocked(tries []*arbiter.Waiter[waiter], held func(*waiter) *lock.HeldError) {
 	first := tries[:min(len(tries), refusedAtOnce)]
 	for _, t := range first {
@@ -168,7 +167,7 @@ func (b *Broker) refuseEachLocked(tries []*arbiter.Waiter[waiter], held func(*wa
 	}
 }
 
-// refuseRest goes on with those of them that follow others yet.
+// refuseRest refuses those of tries that still follow others.
 func (b *Broker) refuseRest(tries []*arbiter.Waiter[waiter], held func(*waiter) *lock.HeldError) {
 	for part := range slices.Chunk(tries, refusedAtOnce) {
 		h := part[0].For.shard

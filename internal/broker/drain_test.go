@@ -13,7 +13,7 @@ import (
 	"github.com/lockd-io/lockd/internal/tier"
 )
 
-// asked takes from an outbox until when its client is to have moved: nothing, or one time for each Draining.
+// asked takes from an outbox the times within which its client is to move, one for each Draining.
 func (c *client) asked() (within []time.Duration) {
 	c.t.Helper()
 	for _, e := range c.events() {

@@ -7,10 +7,10 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// driveLocked has somebody do what a queue asks for, if that is something and nobody does yet.
+// driveLocked sees to it that what a queue asks for is done.
 //
-// An attempt that may be made now needs no goroutine. Otherwise the driver sleeps until the next one, and keeps the
-// places of fair waiters.
+// An attempt that may be made now needs no goroutine. For all else it starts the driver, which sleeps until the next
+// attempt, and keeps the places of fair waiters.
 func (b *Broker) driveLocked(q *queue) {
 	if q.driving {
 		q.signalLocked()
@@ -45,8 +45,8 @@ func (q *queue) signalLocked() {
 	}
 }
 
-// drive does what a queue asks for until nobody waits, or a session of this replica holds the name. While a head has to
-// wait the name is listened to, and then it is tried once more, because the release may have come before the listening.
+// drive does what a queue asks for until nobody waits, or a session of this replica holds the name. While the head has
+// to wait it listens to the name, and then asks once more, because the release may have come before the listening.
 func (b *Broker) drive(q *queue) {
 	sleep := sleeper{b: b, q: q, own: make(map[lock.Owner]func())}
 	defer sleep.end()
@@ -92,7 +92,7 @@ func (b *Broker) nextStep(q *queue) (a attempt, t arbiter.Step[waiter]) {
 	return a, t
 }
 
-// enlist keeps places, and tells new ones their position.
+// enlist has the store keep the places of waiters, and tells new ones their position.
 func (b *Broker) enlist(q *queue, ws []*arbiter.Waiter[waiter]) {
 	q.shard.mu.Lock()
 	owners := q.Enlist(ws)

@@ -62,7 +62,7 @@ type careless struct {
 
 func (h *careless) pause() time.Duration { return h.ttl / 20 }
 
-// live does things for so many steps, or only sends heartbeats.
+// live does random things for some steps; if quiet it only sends heartbeats.
 func (h *careless) live(steps int, quiet bool) {
 	began := time.Now()
 	for i := range steps {

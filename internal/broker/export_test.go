@@ -10,7 +10,7 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// Residue describes what a broker still keeps, "" if nothing. A driver or a compensation at its end may need a moment.
+// Residue describes what a broker still keeps, "" if nothing. A driver, or an undo, may need a moment to end.
 func (b *Broker) Residue() (s string) {
 	for i := range b.shards {
 		s += b.shards[i].residue()
@@ -50,14 +50,14 @@ func (s *Session) Residue() string {
 	return fmt.Sprintf("%+v", info)
 }
 
-// Trace is what every event of a session passes.
+// Trace logs an event, as for every event that a session is told.
 func Trace(s *Session, e session.Event) { s.Session.Trace(e) }
 
 // Probed is what follows a probe of the store.
 func (b *Broker) Probed(identity string, err error) { b.probed(identity, err) }
 
-// Shared are the mutexes that many pairs of this session share: with all others, with those of a part of the names, and
-// with those of the session.
+// Shared are the mutexes that the requests of this session share: with all others, with those for names of the same
+// shard, and with those of the session.
 func (s *Session) Shared() map[string]*sync.Mutex {
 	mu := func(of any) *sync.Mutex {
 		return (*sync.Mutex)(reflect.ValueOf(of).Elem().FieldByName("mu").Addr().UnsafePointer())
@@ -67,7 +67,7 @@ func (s *Session) Shared() map[string]*sync.Mutex {
 	}
 }
 
-// Mutex is that of a name.
+// Mutex is the mutex of a name.
 func (b *Broker) Mutex(name string) *sync.Mutex { return &b.shardOf(name).mu }
 
 // Soonest is what a heartbeat would be answered with, and the names of the auto leases with the ends of their validity.
@@ -84,7 +84,7 @@ func (s *Session) Soonest() (told time.Time, auto map[string]time.Time) {
 	return s.Session.Soonest(), auto
 }
 
-// AnswerLate is what a unary request is answered that was granted, when its time is over before the answer is made.
+// AnswerLate is the answer to a unary request whose validity is over before the answer is made.
 func (b *Broker) AnswerLate(req request.Once, ownID bool) error {
 	w := b.newOnceWaiter(req, ownID)
 	_, err := b.onceLease(w, req, onceAnswer{fence: 1, until: time.Now()})

@@ -20,12 +20,12 @@ type extension struct {
 	was     time.Time // the validity before
 }
 
-// Extend sets how long a lease lasts from now, and whether it is renewed. It never ends earlier than it would have done
-// without the request, unless that may shorten it, and never beyond its max_hold. The answer is Extended or Failed.
-// Repeating it is harmless.
+// Extend sets how long a lease lasts from now, and whether it is renewed. The lease never ends earlier than without the
+// request, unless the request may shorten it, and never after its max_hold. The answer is Extended or Failed. Repeating
+// it is harmless.
 //
-// With an unknown outcome the lease is what it was, and ends somewhere between its old and its new time. The client
-// counts with the earlier one.
+// After an unknown outcome the lease has its old mode, and ends somewhere between its old and its new end. The client
+// counts on the earlier one only.
 func (s *Session) Extend(id uint64, req request.Extend) {
 	s.withLease(id, req.Hold, s.b.rules.Lease(req.Lease), func(l *Lease) error {
 		asked := time.Now()
@@ -34,7 +34,7 @@ func (s *Session) Extend(id uint64, req request.Extend) {
 }
 
 // extendLocked runs as an operation of the lease. It needs no goroutine unless it may shorten the lease or the store
-// does not answer: thousands of them would stand in the way of all others.
+// does not answer: thousands of goroutines would be in the way of all others.
 func (b *Broker) extendLocked(l *Lease, id uint64, req request.Extend, asked time.Time) {
 	unsettled := time.Until(l.sess.Settled())
 	switch {
@@ -62,7 +62,7 @@ func (b *Broker) extendLocked(l *Lease, id uint64, req request.Extend, asked tim
 	}
 }
 
-// startExtending is extendOne, and needs no goroutine in the ordinary case.
+// startExtending is extendOne that tells done, and ordinarily needs no goroutine.
 func (b *Broker) startExtending(r lock.Renewal, shorten bool, done func(end time.Time, err error)) {
 	if shorten {
 		b.goTaking(func() { done(b.extendOne(b.ctx, r, true)) })
@@ -108,7 +108,7 @@ func (l *Lease) extensionLocked(id uint64, req request.Extend) extension {
 	return e
 }
 
-// extendedLocked notes the outcome of an extension, and until when the store has the hold last, and answers.
+// extendedLocked notes the outcome of an extension, with the end of the new validity, and answers.
 func (b *Broker) extendedLocked(e extension, end time.Time, err error) {
 	l, s := e.l, e.l.sess
 	if e.shorten {
@@ -133,8 +133,8 @@ func (b *Broker) extendedLocked(e extension, end time.Time, err error) {
 	}
 }
 
-// changeLocked notes an extension that was done. A renewal that was under way meanwhile may have come after it:
-// what it set is not trusted, and undone at the end of the lease.
+// changeLocked notes an extension that was done. A renewal that was under way meanwhile may have come to the store
+// after it: what that set is not trusted, and undone at the end of the lease.
 func (l *Lease) changeLocked(e extension, end time.Time) {
 	if e.shorten || l.auto && !e.auto {
 		l.changedLocked()
@@ -147,15 +147,15 @@ func (l *Lease) changeLocked(e extension, end time.Time) {
 	l.auto = e.auto
 }
 
-// lastLocked prolongs the validity to a time until which the store has the hold.
+// lastLocked prolongs the validity to until, but not beyond the max_hold. It never shortens it.
 func (l *Lease) lastLocked(until time.Time) {
 	if until = l.most.last(until); until.After(l.until) {
 		l.until = until
 	}
 }
 
-// notShortenedLocked notes a shortening that was not done, or perhaps was: then the earlier end stays. An auto
-// lease is renewed at once, which makes its end sure again.
+// notShortenedLocked notes a shortening that was not done. If nobody knows, the earlier end stays. An auto lease is
+// renewed at once, which makes its end sure again.
 func (l *Lease) notShortenedLocked(e extension, err error) {
 	l.own().changed = time.Now() // the renewal that follows counts
 	if !errors.Is(err, lock.ErrOutcomeUnknown) {
@@ -167,7 +167,7 @@ func (l *Lease) notShortenedLocked(e extension, err error) {
 	}
 }
 
-// changedLocked has no renewal count that began until now. What began in this instant may have begun before.
+// changedLocked has no renewal count that began until now. One that began in this instant may have begun before.
 func (l *Lease) changedLocked() { l.own().changed = time.Now().Add(time.Nanosecond) }
 
 // extendOne prolongs or shortens one hold, and returns until when it can be trusted. It asks once more if the store

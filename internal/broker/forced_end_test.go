@@ -19,7 +19,7 @@ import (
 
 var byAlice = session.Forced{By: "alice", Why: "it hangs"}
 
-// ends ends a session by force, asked at a replica, and wants it to be over when that is said.
+// ends ends a session by force through this replica, and checks that it is over when that is answered.
 func (w *world) ends(c *client, released bool) inspect.Ended {
 	w.t.Helper()
 	e, err := w.b.EndSession(w.t.Context(), c.ID(), byAlice)

@@ -25,7 +25,7 @@ var siegeTime = tier.Pick(10*time.Second, 20*time.Second)
 
 const (
 	siegeNames = 5
-	// siegeSlack is how much later than in time a client may look at an answer, which it does now and then.
+	// siegeSlack is how much too late a client may look at an answer: it looks only now and then.
 	siegeSlack = 200 * time.Millisecond
 )
 
@@ -46,7 +46,7 @@ type siege struct {
 	refused int
 }
 
-// ground is the store of both, which knows what is free since somebody was told so.
+// ground is the store of both replicas. It knows since when each name is free, as somebody was told.
 type ground struct {
 	lock.Store
 	way time.Duration // to the store
@@ -197,7 +197,7 @@ func besiege(t *testing.T, seed uint64, way time.Duration) (judged int) {
 	return s.judged
 }
 
-// forcible is a store that is freed by force beside its other calls.
+// forcible is a store in which names are freed by force while its other calls are under way.
 type forcible struct {
 	*faults
 	ground *ground

@@ -9,14 +9,14 @@ import (
 )
 
 // handoff is a hold being released or undone, and the waiter of this replica that shall have the name next, if any. The
-// store goes on with a release that it could not tell the outcome of.
+// store goes on with a release whose outcome it could not tell.
 type handoff struct {
 	b      *Broker
 	r      lock.Return
 	of     *Lease // whose hold it is; nil if it is nobody's
 	id     uint64 // of the request that releases the lease; 0 at the end of the session
-	passes bool   // nobody is asked for until it is over
-	lapsed bool   // the lease may have been over when it began
+	passes bool   // until it is over the store is asked for nobody
+	lapsed bool   // the validity was over when the call began
 	next   *waiter
 	begun  arbiter.Begun
 	start  time.Time // what is handed over lasts from then on
@@ -59,8 +59,8 @@ func (h *handoff) answered(res lock.Returned, err error) {
 	}
 }
 
-// doubtful is the error of a release. That an earlier call of it did it, whose answer was lost, is assumed of a hold
-// that is not there any more. If its lease had lapsed before, nobody knows: others may have had the name.
+// doubtful is the error of a release. If the hold is not there any more, it is assumed that an earlier call of the
+// release, whose answer was lost, ended it. If the lease had lapsed before, nobody knows: others may have had the name.
 func doubtful(res lock.Returned, err error, lapsed bool) error {
 	if err == nil && res.Assumed && lapsed {
 		return errors.Join(lock.ErrNotHeld, lock.ErrOutcomeUnknown)
@@ -71,7 +71,7 @@ func doubtful(res lock.Returned, err error, lapsed bool) error {
 // moveOnLocked continues a queue after a hold of its name was released or undone.
 //
 // When the outcome is unknown, the next waiter stays the head of the queue and asks for itself: if it was handed the
-// name it gets the same fence. If it left while it was given the name, its hold is passed on in turn.
+// name it gets the same fence. If it left while it was handed the name, its hold is passed on in turn.
 func (b *Broker) moveOnLocked(q *queue, h *handoff) {
 	now := time.Now()
 	if h.passes {
@@ -142,7 +142,7 @@ func (b *Broker) handLocked(h *handoff, given attempt) bool {
 	return granted
 }
 
-// handedInVainLocked undoes what a waiter was handed that has left.
+// handedInVainLocked undoes what was handed to a waiter that has left.
 func (b *Broker) handedInVainLocked(h *handoff) {
 	next, handed := h.next, h.res.HandedOver
 	next.overLocked()
@@ -168,8 +168,9 @@ func (h *handoff) given() attempt {
 	return outcomeOf(attempt{claim: c, start: h.start, grants: []lock.Grant{{Fence: h.res.HandedOver}}, err: h.err})
 }
 
-// passOnLocked passes on what was granted to a waiter that had left: to the next waiter here, in the same call. Nobody
-// else is asked for meanwhile. If its session may go on elsewhere, it comes back to the place that it had.
+// passOnLocked frees what was granted to a waiter that had left, or hands it to the next waiter here in the same call.
+// Meanwhile the store is asked for nobody else, unless the name is shared. If the session may go on elsewhere, the
+// waiter has its place again instead, and nobody is handed the name.
 func (b *Broker) passOnLocked(w *waiter, c lock.Claim, f lock.Fence) {
 	q := b.queueLocked(c.Name)
 	h := &handoff{b: b, r: c.Return()}

@@ -22,7 +22,7 @@ func toldOf(c session.Client) *history.Client {
 	return &history.Client{Name: c.Name, Peer: c.Peer, Identity: c.Identity}
 }
 
-// happened adds what happened to a lease, to which the event has what is particular.
+// happened adds what happened to a lease. e has what the lease does not tell.
 func (l *Lease) happened(what history.What, at time.Time, e history.Event) {
 	e.What, e.Name, e.Kind, e.Owner, e.Fence, e.Permits = what, l.name, l.kind, l.owner, l.fence, l.permits
 	e.Client, e.Annotation = l.sess.told, l.annotation
@@ -32,7 +32,7 @@ func (l *Lease) happened(what history.What, at time.Time, e history.Event) {
 	l.b.history.Add(at, e)
 }
 
-// heldFor is for how long it is held, here and elsewhere.
+// heldFor is for how long the lease was held at a time, here and elsewhere.
 func (l *Lease) heldFor(at time.Time) time.Duration { return l.before + at.Sub(l.b.time(l.since)) }
 
 // told is what the history tells of its client.
@@ -62,10 +62,10 @@ func (w *waiter) queued() {
 	}
 }
 
-// leftCauses are why a request left that waited.
+// leftCauses are the reasons why a waiting request left.
 var leftCauses = append([]string{"withdrawn"}, acquireResults...)
 
-// refused is the end of a request that was not granted. It may have ended before.
+// refused adds once that a waiting request was not granted, and ends its span.
 func (w *waiter) refused(cause error) {
 	w.spanRefused(cause)
 	if !w.parked {
@@ -78,7 +78,7 @@ func (w *waiter) refused(cause error) {
 	}
 }
 
-// released adds that a lease was released, or that nobody knows.
+// released adds that a lease was released, or that nobody knows whether it was.
 func (h *handoff) released(at time.Time) {
 	what, e := history.Released, history.Event{}
 	if h.res.HandedOver != 0 {

@@ -107,7 +107,7 @@ func settled(t testing.TB, store lock.Store) lock.Store {
 	return settledBy(t, store, settle.Config{})
 }
 
-// settledMember is that for a member of a majority.
+// settledMember does so for a member of a majority.
 func settledMember(t testing.TB, m lock.Store) lock.Store {
 	return settledBy(t, m, settle.Config{Member: true})
 }
@@ -186,7 +186,7 @@ func one[E session.Event](c *client) E {
 	return e
 }
 
-// await is the next event that a client is told, of all but positions in a queue.
+// await is the next event that a client is told, but for positions in a queue.
 func (c *client) await() session.Event {
 	for {
 		for len(c.back) == 0 {
@@ -201,7 +201,7 @@ func (c *client) await() session.Event {
 	}
 }
 
-// until takes events until one is what is waited for.
+// until takes events until is accepts one.
 func (c *client) until(is func(session.Event) bool) {
 	for !is(c.await()) {
 	}

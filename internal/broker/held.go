@@ -78,7 +78,7 @@ func (l *Lease) Release() {
 	})
 }
 
-// Forbid ends it because its client may lock the name no more, and says whether it was held. It is in the store yet.
+// Forbid ends it because its client may not lock the name, and says whether it was held. The store has it until Free.
 func (l *Lease) Forbid() (was bool) {
 	l.lock()
 	defer l.unlock()
@@ -144,7 +144,7 @@ func (l *Lease) verify(ctx context.Context) (err error) {
 	return err
 }
 
-// Adopt makes a lease that was verified one of its session, unless that has ended.
+// Adopt adds a verified lease to its session, unless the session has ended.
 func (l *Lease) Adopt() bool {
 	b, h := l.b, l.b.shardOf(l.name)
 	h.mu.Lock()

@@ -42,7 +42,7 @@ type lane struct {
 	asked []question
 }
 
-// question has either acquired or released.
+// question is a call under way. Either acquired or released is to be told of it.
 type question struct {
 	ttl      time.Duration
 	acquired func(lock.Grant, error)

@@ -16,14 +16,14 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// someone is a client of a clients file. It may lock and look at what its rights do not begin with.
+// someone is a client of a clients file.
 type someone struct {
 	name    string
 	without string // names that begin with it are forbidden; empty: none are
 	gone    error
 	until   time.Time
-	later   time.Duration // so much longer than they say themselves its credentials count
-	behind  time.Duration // so much later it expires
+	later   time.Duration // how much longer its credentials count than they say
+	behind  time.Duration // how much later than until Still fails
 	denied  int           // how often it was told so
 	asked   func()        // called when a right is asked for; nil: nothing
 }

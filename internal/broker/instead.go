@@ -10,9 +10,9 @@ import (
 	"github.com/lockd-io/lockd/internal/request"
 )
 
-// A request that waited when its stream broke is made again when the session goes on. It is another owner now: the
-// replica that it left may undo what it did for the old one at any time. So what the old one may have is undone
-// first. A fair one passes on its place. A session may leave a replica before that has come to it. Then the request has
+// A request that waited when its stream broke is made again when the session goes on. It has a new owner then: the
+// replica that it left may undo at any time what it did for the old one. So what the old owner may have is undone
+// first; a fair request passes its place on. A session may leave a replica before that is done. Then the request has
 // had several owners, and any of them may have something.
 
 // mostFormer is how many owners a request may have had before.
@@ -41,7 +41,7 @@ func (s *Session) checkInstead(ids []uint64) error {
 }
 
 // insteadLocked makes a request in place of one that was not answered, perhaps at several replicas. It waits in no
-// queue until what that one left behind is undone.
+// queue until what the earlier one left behind is undone.
 func (s *Session) insteadLocked(w *waiter, req request.Acquire) error {
 	w.apart = true
 	if err := s.waitLocked(w, w.want()); err != nil {
@@ -65,7 +65,7 @@ func (s *Session) insteadLocked(w *waiter, req request.Acquire) error {
 		}
 		w.Since = now
 		s.b.ordinaryLocked(w)
-		if w.Waits() && w.Tells(ahead) { // where the store need not be asked for it nobody else tells it
+		if w.Waits() && w.Tells(ahead) { // if the store need not be asked for it, nobody else tells it this
 			w.tellQueuedLocked(ahead, true)
 		}
 		if ahead == 0 { // the name may be free, and nobody tells it so
@@ -76,8 +76,8 @@ func (s *Session) insteadLocked(w *waiter, req request.Acquire) error {
 	return nil
 }
 
-// undoSucceededLocked undoes what a request succeeded to that leaves without a grant, its place included. When
-// its session may go on elsewhere that is left to the request that is made there, for as long as a place is.
+// undoSucceededLocked undoes what a request that leaves without a grant had succeeded to, its place included. If its
+// session may go on elsewhere, that is left to the request that is made there, for as long as a place is left alone.
 func (b *Broker) undoSucceededLocked(w *waiter) {
 	switch {
 	case !w.succeeded || w.Asking():
@@ -94,8 +94,8 @@ func (w *waiter) comesBack() bool {
 	return w.Claim.Kind == lock.Fair && !w.Several && !w.Try() && !w.cancelled && w.sess != nil && w.sess.KeepsPlaces()
 }
 
-// passOnPlace has a new owner stand where the first of some fair waiters stands, says how many are before it, and
-// whether it was done. While the store does not answer it is asked again, for as long as the place lasts there and the
+// passOnPlace gives a new owner the place of the first of some fair waiters, and says how many are before it, and
+// whether it was done. While the store does not answer it asks again, for as long as the place lasts there and the
 // request wants to wait.
 func (s *Session) passOnPlace(req request.Acquire, from []lock.Owner, to lock.Owner) (ahead int, done bool) {
 	end := time.Now().Add(arbiter.PlaceTime)
@@ -111,8 +111,8 @@ func (s *Session) passOnPlace(req request.Acquire, from []lock.Owner, to lock.Ow
 	}
 }
 
-// leaveBehind undoes what a request may have taken before it came here, and has its place passed on. It says how
-// many are before that.
+// leaveBehind passes on the place of a request that was made before, or undoes what that may have taken. ahead is how
+// many are before the place, lock.PlaceUnknown if it has none.
 func (s *Session) leaveBehind(w *waiter, req request.Acquire) (ahead int) {
 	var from []lock.Owner
 	for _, former := range req.InsteadOf {

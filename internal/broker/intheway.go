@@ -10,18 +10,18 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// A request may want to be told who is in the way while it waits. What this replica knows it is told with its position.
-// For one that waits longer it is looked again now and then. If the holder is elsewhere, the other replicas are asked,
-// as for an operator, for a few requests in a second at most: nothing but what people read depends on it.
+// A request may want to be told who is in the way while it waits. It is told what this replica knows together with its
+// position. While it waits on, this replica looks again now and then. If the holder is elsewhere it asks the other
+// replicas, as for an operator, for at most a few requests in a second: only what people read depends on it.
 
 const (
-	// firstLook is when it is looked again first. Most waits are over by then.
+	// firstLook is how long a request waits until the first of these looks. Most waits are over by then.
 	firstLook = time.Second
 	// nextLook is the time between two looks after that.
 	nextLook = 5 * time.Second
 )
 
-// telling is what a request is told that wants to know who is in the way.
+// telling is what a request that wants to know who is in the way was told.
 type telling struct {
 	held     *lock.HeldError  // what the store answered last, if it did
 	told     session.InTheWay // last, without its age
@@ -29,7 +29,7 @@ type telling struct {
 	timer    *time.Timer      // of the next look; nil before it waits
 }
 
-// aboutLocked is what is known of a holder of a name, if it holds it by way of this replica.
+// aboutLocked is what is known of a holder of a name, if it holds it through this replica.
 func (b *Broker) aboutLocked(name string, o lock.Owner) session.InTheWay {
 	if o.Repeats() { // only then: the notes of all names share a mutex
 		return inTheWay(o, b.Notes.Of(name, o).Info)
@@ -48,7 +48,7 @@ func inTheWay(o lock.Owner, h inspect.Holder) session.InTheWay {
 	}
 }
 
-// hides says whether nothing of a name is to be told to who asks.
+// hides says whether the client must not be told anything of a name.
 func (w *waiter) hides(name string) bool {
 	if w.sess != nil {
 		return w.sess.hides(name)
@@ -70,7 +70,7 @@ func (w *waiter) inTheWayLocked() session.InTheWay {
 	return by
 }
 
-// tellQueuedLocked tells the position of a request that waits, if that is another one, and who is in the way.
+// tellQueuedLocked tells a waiting request its position, if that changed, and who is in the way.
 func (w *waiter) tellQueuedLocked(position int, changed bool) {
 	t := w.tells
 	if t == nil {
@@ -88,8 +88,8 @@ func (w *waiter) tellQueuedLocked(position int, changed bool) {
 	}
 }
 
-// tellInTheWayLocked tells who is in the way, if that is somebody else than before or the position is to be told. Who
-// is known less well than before is not told again.
+// tellInTheWayLocked tells who is in the way, if that is somebody else than before or the position is to be told. A
+// holder of whom less is known than before is not told again.
 func (w *waiter) tellInTheWayLocked(by session.InTheWay, position bool) {
 	t, name := w.tells, w.q.Name()
 	if w.hides(name) {
@@ -116,7 +116,7 @@ func (w *waiter) tellInTheWayLocked(by session.InTheWay, position bool) {
 	w.sess.Tell(session.Queued{ID: w.id, Position: t.position, By: &by})
 }
 
-// lookAgain looks who is in the way of a request that waits yet.
+// lookAgain looks who is in the way of a request that still waits.
 func (b *Broker) lookAgain(w *waiter) {
 	w.lock()
 	waits := w.Waits()

@@ -6,12 +6,12 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Keeper keeps leases alive and ends those that are lost. It is declared here, by its only caller; watchdog
-// implements it. None of its methods blocks or calls back. Of one lease, Keep and Drop are called one after the other.
+// Keeper keeps leases alive and ends those that are lost. It is declared here, by its only caller; watchdog implements
+// it. None of its methods blocks or calls back. Calls of Keep and Drop for one lease never overlap.
 type Keeper interface {
-	// Keep begins to keep a lease, or notes that its validity, which is given, or its mode changed.
+	// Keep begins to keep a lease that is valid until a time, or notes that its validity or its mode changed.
 	Keep(l *Lease, until time.Time)
-	// Drop ends that. A renewal in flight may still be told to the lease, which ignores it.
+	// Drop ends the keeping. The lease may still be told of a renewal under way, and ignores it.
 	Drop(l *Lease)
 	// Hurry renews a lease now instead of at its time.
 	Hurry(l *Lease)
@@ -22,8 +22,8 @@ type Keeper interface {
 // Note is what the Keeper notes of the lease.
 func (l *Lease) Note() *lock.Note { return &l.note }
 
-// Group is that in its session, for an auto lease: those of a session are renewed together. nil for a fixed one, which
-// is verified by itself. The mutex of its name is held.
+// Group is what the Keeper notes of the session, for an auto lease: those of a session are renewed together. It is nil
+// for a fixed lease, which is verified by itself. The mutex of its name is held.
 func (l *Lease) Group() *lock.Note {
 	if l.auto {
 		return l.sess.Note()
@@ -40,9 +40,10 @@ func (l *Lease) Weight() int { return lock.Weight(l.kind, l.permits) }
 // Name is the lock, for logs.
 func (l *Lease) Name() string { return l.name }
 
-// Renewals says what store calls would keep leases now, and until when each is valid: zero for one that is over. An
-// auto lease is prolonged to one session TTL after its client was last heard, a fixed one is only verified, and so is
-// one that lasts until its end. Once the store is back all of them are given what they had, see forgottenLocked.
+// Renewals sets rs to the renewals that would keep ls now, and until to the end of each validity: zero for a lease that
+// is over. An auto lease is prolonged to one session TTL after its client was last heard, a fixed one is only verified,
+// and so is one that lasts until its max_hold ends. Once the store is back each gets what it had left, see
+// forgottenLocked.
 func (l *Lease) Renewals(now time.Time, ls []*Lease, rs []lock.Renewal, until []time.Time) {
 	lockEach(ls, func(i int, l *Lease) {
 		if l.over {
@@ -57,9 +58,9 @@ func (l *Lease) Renewals(now time.Time, ls []*Lease, rs []lock.Renewal, until []
 	})
 }
 
-// forgottenLocked is for how long the store is to keep a hold that it has not said to be there since it was away, 0 for
-// others. A server that took the place of another one, or was restarted, may have the hold and have forgotten that it
-// was prolonged: then it would end before its holder is told.
+// forgottenLocked is for how long the store is to keep a hold that it has not confirmed since it was away; 0 for
+// others. A server that took the place of another one, or was restarted, may have the hold but have forgotten that it
+// was prolonged: then it would end before the time that its holder was told.
 func (l *Lease) forgottenLocked(now time.Time) time.Duration {
 	left := l.until.Sub(now)
 	if left <= 0 || l.seen >= stamp(l.b.back.Load()) {
@@ -76,7 +77,7 @@ func (l *Lease) verification() lock.Renewal {
 	}
 }
 
-// Renewed notes renewals whose call began at start, and says until when each lease is valid now.
+// Renewed notes renewals whose call began at start, and sets until to when each lease's validity ends now.
 func (l *Lease) Renewed(start time.Time, ls []*Lease, rs []lock.Renewal, until []time.Time) {
 	lockEach(ls, func(i int, l *Lease) {
 		if l.over {
@@ -119,7 +120,7 @@ func (l *Lease) Lose(reason lock.LostReason) {
 	l.loseLocked(reason)
 }
 
-// keepLocked tells what depends on it that the validity or the mode of the lease changed.
+// keepLocked tells the Keeper and the session that the validity or the mode of the lease changed.
 func (l *Lease) keepLocked() {
 	l.b.keeper.Keep(l, l.until)
 	l.sess.Count(l)

@@ -31,7 +31,7 @@ func (c *client) queueAs(req request.Acquire) (id uint64, position int) {
 	return id, one[session.Queued](c).Position
 }
 
-// granted takes the only event, which must be a grant; it waits for it for at most so long.
+// grantedWithin waits for the only event, for at most d, which must be a grant.
 func (c *client) grantedWithin(d time.Duration) session.Granted {
 	c.t.Helper()
 	begin := time.Now()
@@ -54,7 +54,7 @@ func (c *client) grantedWithin(d time.Duration) session.Granted {
 
 var allKinds = lock.Kinds()
 
-// of is a request for a name of a kind; a semaphore has one permit unless it is said.
+// of is a request for a name of a kind; a semaphore has one permit.
 func of(name string, k lock.Kind) request.Acquire {
 	req := request.Acquire{Name: name, Kind: k}
 	if k == lock.Semaphore {

@@ -12,8 +12,8 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// stays has a session be heard for two TTLs. Whenever the name is not held with the fence, its client must have been
-// told.
+// stays sends heartbeats for a session for two TTLs. As soon as the name is not held with the fence any more, the
+// client must have been told.
 func (w *world) stays(c *client, name string, fence lock.Fence) {
 	w.t.Helper()
 	for range 20 {

@@ -11,7 +11,7 @@ import (
 // Lease is a lock that a session of this replica holds. The Keeper keeps it alive; when it ends without a release
 // the session hears Lost and the queue of its name moves on.
 //
-// There may be a million, so what few of them need is in a struct beside.
+// There may be a million of them, so what few need is in extras.
 type Lease struct {
 	b       *Broker
 	sess    *Session
@@ -32,15 +32,14 @@ type Lease struct {
 	count   uint32
 	permits uint32    // of a semaphore, that are left
 	until   time.Time // validity
-	seen    stamp     // when the last store call began that found it there
+	seen    stamp     // start of the last store call that found it there
 	*extras
 
 	entry session.Entry // its session's
 	note  lock.Note     // the Keeper's
 }
 
-// extras are what few leases have. They are read as if each lease had some; before they are written to, own gives the
-// lease some of its own.
+// extras are what few leases have. Each lease can be read as if it had them; own gives it some of its own to write to.
 type extras struct {
 	annotation string
 	before     time.Duration // for how long it was held elsewhere
@@ -56,7 +55,7 @@ type extras struct {
 // nothing is what a lease has without extras. It is never written to.
 var nothing = new(extras)
 
-// own has the extras of the lease, to be written to.
+// own returns the extras of the lease, to be written to.
 func (l *Lease) own() *extras {
 	if l.extras == nothing {
 		l.extras = new(extras)
@@ -76,14 +75,14 @@ func (b *Broker) time(s stamp) time.Time {
 	return b.began.Add(time.Duration(s))
 }
 
-// trusted is the end of the validity of a lease, to which a call of the store that began at start gave a TTL.
+// trusted is the end of the validity of a lease to which a store call that began at start gave a TTL.
 //
 //	validity = start of the call + TTL - (TTL/100 + 2 ms)
 func trusted(start time.Time, ttl time.Duration) time.Time { return start.Add(ttl - lock.Drift(ttl)) }
 
-// doLocked runs op alone among the operations of this lease, in the order of the calls: of two changes of a lease that
-// are under way at once the older one could come last. op begins and ends with the mutex held, and calls opOverLocked
-// at its end, which may be in the answer of the store.
+// doLocked runs op alone among the operations of this lease, in the order of the calls: if two changes of a lease were
+// under way at once, the older one could reach the store last. op begins and ends with the mutex held, and calls
+// opOverLocked at its end, which may be in the answer of the store.
 func (l *Lease) doLocked(op func()) {
 	l.sess.EnterOp()
 	l.own().ops = append(l.ops, op)
@@ -92,7 +91,7 @@ func (l *Lease) doLocked(op func()) {
 	}
 }
 
-// requestLocked is doLocked for what a client asks for, which could be without end.
+// requestLocked is doLocked for a request of the client. It fails if the session has too many operations under way.
 func (l *Lease) requestLocked(op func()) error {
 	err := l.sess.Operable()
 	if err == nil {
@@ -123,8 +122,8 @@ func (l *Lease) loseLocked(reason lock.LostReason) {
 
 // releaseLostLocked releases a lost lease that the store may keep for much longer than anybody was told: an extended
 // one, one granted late, one with a max_hold, or that of a writer, who may read as well. It does so a margin after the
-// end of the validity, as an ordinary end does. It does not happen when the session has gone on elsewhere, or ended and
-// leaves its leases to run out: the client may still be at work.
+// end of the validity, when a lease ordinarily ends. It does nothing if the session has gone on elsewhere, or has ended
+// and leaves its leases to run out: the client may still be at work.
 func (b *Broker) releaseLostLocked(l *Lease) {
 	if !l.extended && l.kind != lock.Write || l.sess.LeavesLeases() {
 		return
@@ -141,8 +140,8 @@ func (b *Broker) releaseLostLocked(l *Lease) {
 	})
 }
 
-// overLocked takes the lease from its keeper and its session: it is renewed no more and cannot be lost any more. To
-// release it is an operation of its session.
+// overLocked takes the lease from its keeper and its session: it is renewed no more and cannot be lost any more.
+// released: a release follows, as an operation of its session.
 func (l *Lease) overLocked(released bool) {
 	l.b.keeper.Drop(l)
 	l.over = true

@@ -17,13 +17,13 @@ type placeKey struct {
 	kind lock.Kind
 }
 
-// keptFor is how long a place is left alone whose session has no stream. It has ended by then, but if nobody else waits
-// it is still in the store. Who went on elsewhere has passed it on.
+// keptFor is how long the place of a session without a stream is left alone. The place has ended by then, but if nobody
+// else waits it is still in the store. A session that went on elsewhere has passed it on.
 const keptFor = 2 * arbiter.PlaceTime
 
 // leavePlaceLocked gives up a waiter's place in the background. A place is left alone if another request with the same
-// owner has it, as a unary caller repeated its request; or for a while if its session has no stream, because it may go
-// on elsewhere and keeps its place.
+// owner has it, because a unary caller repeated its request. It is left alone for keptFor if its session may go on
+// elsewhere.
 func (b *Broker) leavePlaceLocked(w *waiter) {
 	h, k, owner := w.q.shard, placeKey{w.Claim.Name, w.Claim.Kind}, w.Claim.Owner
 	switch {
@@ -54,7 +54,7 @@ func (b *Broker) giveUpLocked(h *shard, k placeKey, owner lock.Owner) {
 	}
 }
 
-// leavePlaces gives up places until there are none left to give up. What the store does not do ends by itself.
+// leavePlaces gives up places until none is left to give up. One that the store did not give up ends by itself.
 func (b *Broker) leavePlaces(h *shard, k placeKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

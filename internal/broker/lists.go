@@ -52,8 +52,8 @@ func (o local) Know(name string, holders, waiters int) (k inspect.Known) {
 	return k
 }
 
-// waiting are some of the requests of sessions that wait here, at most so many, those that wait longest, and whether
-// there are more. some is called with the mutex of the first name held.
+// waiting are the requests of sessions that wait here and that some accepts: the most that wait longest. more says
+// whether there are more. some is called with the mutex of the first name held.
 func (b *Broker) waiting(most int, some func(*waiter) bool) (ws []*waiter, more bool) {
 	longest := limits.First[*waiter]{Most: most, Compare: func(v, w *waiter) int {
 		return v.firstAsked().Compare(w.firstAsked())
@@ -81,14 +81,14 @@ func (o local) Requests(f inspect.Filter, most int) (all []inspect.Waiter) {
 	return all
 }
 
-// Status is how a broker is.
+// Status is what a broker has, and whether it can serve.
 type Status struct {
 	Down                     error // why the store cannot be reached
 	Draining                 bool
 	Sessions, Locks, Waiters int
 }
 
-// Status tells how this broker is.
+// Status is the broker's status now. It locks all shards in turn.
 func (b *Broker) Status() Status {
 	locks, waiters := 0, 0
 	b.eachShard(func(h *shard) { locks, waiters = locks+h.leases.Len(), waiters+len(h.waiting) })
@@ -108,7 +108,7 @@ func (b *Broker) Sessions(after string, size int) []inspect.Session {
 	return page
 }
 
-// leaseAt is a lease with a key as Leases makes them, or with a name alone. Texts of keys have the order of the leases.
+// leaseAt is a lease that stands where a key of Leases does, or a name alone. Keys have the order of their leases.
 func leaseAt(key string) *Lease {
 	name, rest, _ := strings.Cut(key, "\x00")
 	number, owner, _ := strings.Cut(rest, "\x00")
@@ -177,9 +177,10 @@ func (b *Broker) AnnounceForce(ctx context.Context, name string, f session.Force
 	return b.Announce(ctx, name, f)
 }
 
-// ForceRelease frees a name whoever holds it. The holder's replica hears of it through the store and verifies its
-// lease, which then is lost. From the answer on nobody is refused the name here because of what was held before, nor at
-// the other replicas that an AnnounceForce reached. Repeating it is harmless; after an unknown outcome repeat it.
+// ForceRelease frees a name whoever holds it, and says whether it was held. The holder's replica hears of it through
+// the store and verifies its lease, which then is lost. From the answer on nobody is refused the name here because of
+// what was held before, nor at the other replicas that an AnnounceForce reached. Repeating it is harmless; after an
+// unknown outcome repeat it.
 func (b *Broker) ForceRelease(ctx context.Context, name string, k lock.Kind) (bool, error) {
 	if err := b.rules.NameKind(name, k); err != nil {
 		return false, err
@@ -215,8 +216,8 @@ func (l *Lease) compare(o *Lease) int {
 		strings.Compare(string(l.owner), string(o.owner)))
 }
 
-// inOrder are up to size leases of this replica's sessions behind one, whose names begin with prefix. Each shard has
-// its own order, and is asked for what comes before the last one of those that are known.
+// inOrder are the first size leases of this replica's sessions that come after behind and whose names begin with
+// prefix. Each shard has its own order, and is asked only for what comes before the last one found so far.
 func (b *Broker) inOrder(prefix string, behind *Lease, size int) (page []*Lease) {
 	first := limits.First[*Lease]{Most: size, Compare: (*Lease).compare}
 	b.eachShard(func(h *shard) {

@@ -25,7 +25,7 @@ type group struct {
 	replicas []*world
 }
 
-// distant is a member as one replica sees it: what is asked and told takes so long on its way.
+// distant is a member as one replica sees it: calls and answers each take the time way.
 type distant struct {
 	faults
 	way time.Duration
@@ -42,14 +42,14 @@ func (d *distant) Listen(name string, k lock.Kind, notify func(lock.Notice)) (st
 	return d.Store.Listen(name, k, func(n lock.Notice) { time.AfterFunc(d.way, func() { notify(n) }) })
 }
 
-// inGroup runs a test with five members and so many replicas, each with a majority of its own over them. One member is
+// inGroup runs a test with five members and some replicas, each with a majority of its own over them. One member is
 // farther away than the one before.
 func inGroup(t *testing.T, replicas int, test func(g *group)) {
 	way := func(_, member int) time.Duration { return time.Duration(1+member) * 150 * time.Microsecond }
 	inGroupAt(t, replicas, way, test)
 }
 
-// inGroupAt is inGroup for members that are so far away from each replica.
+// inGroupAt is inGroup where way says how far a member is from a replica.
 func inGroupAt(t *testing.T, replicas int, way func(replica, member int) time.Duration, test func(g *group)) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &group{T: t}
@@ -107,7 +107,7 @@ func TestReplicasShareAMajority(t *testing.T) {
 }
 
 // Replicas each of which is nearer to another member than the others are all get the name, though each comes first at
-// its member. Members that are silent make it no slower than such that are gone.
+// its member. Silent members make it no slower than members that are gone.
 func TestReplicasNearOtherMembersShareAMajority(t *testing.T) {
 	span := tier.Pick(2*time.Second, 10*time.Second)
 	for _, distance := range []time.Duration{time.Millisecond, 0, 10 * time.Millisecond}[:tier.Pick(1, 3)] {

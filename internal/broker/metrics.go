@@ -12,7 +12,7 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// metrics never carry the name of a lock or of a client. What a label can be exists at 0 from the start.
+// metrics never carry the name of a lock or of a client. Each value that a label can have exists at 0 from the start.
 type metrics struct {
 	acquires *prometheus.CounterVec
 	granted  [lock.KindNumbers]prometheus.Counter // those of acquires that are granted
@@ -98,7 +98,7 @@ func (m *metrics) beginAtZero() {
 	observe.Known(m.resumes, resumeResults...)
 }
 
-// registerStates registers what is read when it is asked for.
+// registerStates registers the metrics that are read only when they are asked for.
 func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
 	gauge := func(name, help string, value func() int) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "lockd", Name: name, Help: help},
@@ -146,7 +146,7 @@ func (b *Broker) oldestWaiter() float64 {
 	return now.Sub(first).Seconds()
 }
 
-// outcomes are the errors that have a label of their own. Of those that an error wraps the first one counts.
+// outcomes are the errors that have a label of their own. If an error wraps several, the first one in this list counts.
 var outcomes = []struct {
 	err   error
 	label string
@@ -167,7 +167,7 @@ var outcomes = []struct {
 	{errWithdrawn, "withdrawn"},
 }
 
-// labelOf is the label of an error, if it is one of some.
+// labelOf is the label of an error if labels has it, else "error".
 func labelOf(err error, labels []string) string {
 	for _, o := range outcomes {
 		if errors.Is(err, o.err) && slices.Contains(labels, o.label) {
@@ -186,7 +186,7 @@ func (m *metrics) resumed(err error) {
 	m.resumes.WithLabelValues(result).Inc()
 }
 
-// grant counts a request that was granted at a time.
+// grant counts a request that was granted at a time, and how long it waited here.
 func (m *metrics) grant(w *waiter, at time.Time) {
 	k := w.Claim.Kind
 	m.granted[k].Inc()

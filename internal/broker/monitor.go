@@ -51,7 +51,7 @@ func (b *Broker) probed(identity string, err error) {
 		b.log.Info("the store is back; verifying all leases", zap.Bool(observe.KeyRestarted, identity != known))
 		b.back.Store(int64(b.stamp(time.Now())))
 		b.sessions.Verify()
-		b.eachShard(func(h *shard) { // one that waits for the store need not wait longer
+		b.eachShard(func(h *shard) { // a queue that waits for the store need not wait longer
 			for _, q := range h.queues {
 				q.Wake()
 				q.signalLocked()
@@ -62,7 +62,7 @@ func (b *Broker) probed(identity string, err error) {
 	}
 }
 
-// forced has leases verified whose name was freed by force, here or elsewhere. With "" any may have been, so all are.
+// forced has the leases of a name verified that was freed by force, here or elsewhere; all leases if name is "".
 func (b *Broker) forced(name string) {
 	if name == "" {
 		if b.recounts.Add(1) == 1 {

@@ -11,12 +11,12 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// mostOf is the end that a max_hold gives a hold which is granted now.
+// mostOf is the end of a hold with a max_hold that is granted now.
 func mostOf(maxHold time.Duration) time.Time {
 	return time.Now().Add(maxHold - maxHold/100 - 2*time.Millisecond)
 }
 
-// lostAtMost checks that so many holds are lost at their end, and not before.
+// lostAtMost checks that some holds are lost at their end, and not before.
 func (c *client) lostAtMost(end time.Time, holds int) {
 	c.t.Helper()
 	time.Sleep(time.Until(end) - time.Millisecond)

@@ -10,11 +10,11 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// What a named holder has already a request of its meets in no queue, as an operation of that lease. What it asks for
-// once more nests: how often is counted here, and the store knows one hold, which lasts as long as the longest lease
-// that was asked for. If it writes it may read as well: its read hold stands beside its write hold, has an owner and a
-// fence of its own, and outlives it (a downgrade). The other way round there is no way: a holder that reads and waits
-// to write would wait for itself, so it is refused at once.
+// A request of a named holder for a name that it has already is in no queue: it is an operation of the lease, which it
+// meets. If it asks for the same kind it nests: how often is counted here, and the store knows one hold, which lasts as
+// long as the longest lease that was asked for. A holder that writes may read as well: its read hold has an owner and a
+// fence of its own, and outlives the write hold (a downgrade). A holder that reads cannot write: it would wait for
+// itself, so it is refused at once.
 
 // ownLocked is the lease that a request meets, of the same kind if there is one; nil if there is none.
 func (w *waiter) ownLocked() *Lease {
@@ -38,7 +38,7 @@ func (w *waiter) upgrades(own *Lease) bool {
 	return w.Claim.Kind == lock.Write && own.kind == lock.Read
 }
 
-// useOwnLocked has a request go on with a lease that it meets.
+// useOwnLocked carries out a request on the lease that it meets.
 func (b *Broker) useOwnLocked(l *Lease, w *waiter) {
 	w.apart, w.q = true, l.q
 	b.boundLocked(w)
@@ -58,13 +58,13 @@ type holding struct {
 	holder, name string
 }
 
-// meetLocked lists a request of a named holder that stands in a queue with each of its names, in the order of the ids:
-// whoever is granted one of them looks there.
+// meetLocked lists a request of a named holder that stands in a queue under each of its names, in the order of the ids.
+// When the holder is granted one of them, joinWaitersLocked looks there.
 func (w *waiter) meetLocked() {
 	w.eachMeetingLocked(func(ws []*waiter, at int) []*waiter { return slices.Insert(ws, at, w) })
 }
 
-// unmeetLocked is the end of a meetLocked, if there was one.
+// unmeetLocked takes the request out of these lists.
 func (w *waiter) unmeetLocked() {
 	w.eachMeetingLocked(func(ws []*waiter, at int) []*waiter {
 		if at < len(ws) && ws[at] == w {
@@ -74,7 +74,7 @@ func (w *waiter) unmeetLocked() {
 	})
 }
 
-// eachMeetingLocked changes the requests that are listed with each name of this one, which has its place among them.
+// eachMeetingLocked changes the list of each name of this request, which is, or would be, at an index of it.
 func (w *waiter) eachMeetingLocked(change func(ws []*waiter, at int) []*waiter) {
 	if w.sess == nil || !named(w.holder) {
 		return
@@ -93,7 +93,7 @@ func (w *waiter) eachMeetingLocked(change func(ws []*waiter, at int) []*waiter) 
 // compare orders the requests of a session.
 func (w *waiter) compare(o *waiter) int { return cmp.Compare(w.id, o.id) }
 
-// joinWaitersLocked settles what the holder of new leases waits for: a named holder must not wait for itself.
+// joinWaitersLocked settles the requests of a holder that has new leases: a named holder must not wait for itself.
 func (b *Broker) joinWaitersLocked(ls []*Lease) {
 	var ws []*waiter
 	for _, l := range ls {
@@ -116,8 +116,8 @@ func (b *Broker) joinWaitersLocked(ls []*Lease) {
 	}
 }
 
-// joinLocked settles a request whose holder has something by now that it meets, and says whether it did. What the store
-// granted is settled only if the holder cannot have both; then it is to be undone.
+// joinLocked settles a request whose holder has a lease by now that it meets, and says whether it did. A request that
+// the store has granted is settled only if the holder cannot have both; then the grant is to be undone.
 func (b *Broker) joinLocked(w *waiter, granted bool) bool {
 	if w.Answered() {
 		return false
@@ -148,7 +148,7 @@ func (b *Broker) joinLocked(w *waiter, granted bool) bool {
 	return true
 }
 
-// readUnderWriteLocked reads a name for a holder that writes it. It runs as an operation of the write lease.
+// readUnderWriteLocked asks the store for a read hold of a holder that writes. It is an operation of the write lease.
 func (b *Broker) readUnderWriteLocked(l *Lease, w *waiter) {
 	switch {
 	case w.Answered(): // cancelled
@@ -160,13 +160,13 @@ func (b *Broker) readUnderWriteLocked(l *Lease, w *waiter) {
 			l.opOverLocked()
 		})
 		return
-	default: // it is over, or there is one to nest in
+	default: // the write lease is over, or there is a read lease to nest in
 		b.ordinaryLocked(w)
 	}
 	l.opOverLocked()
 }
 
-// readLocked goes on with the outcome of the attempt.
+// readLocked deals with the outcome of that attempt.
 func (b *Broker) readLocked(w *waiter, a attempt) {
 	_, settled := b.endAttemptLocked(w, a)
 	switch {
@@ -201,20 +201,20 @@ func (b *Broker) nestLocked(l *Lease, w *waiter, asked time.Time) {
 	l.opOverLocked()
 }
 
-// lackingLocked is how long the store has to keep a hold from now on for one request more, 0 if it does so anyway.
+// lackingLocked is for how long the store is to be asked to keep a hold for one more request; 0 if it does so anyway.
 func (l *Lease) lackingLocked(w *waiter) time.Duration {
 	now := time.Now()
 	ttl := l.most.within(max(w.ttl(now), time.Millisecond), now)
 	renewed := w.auto && l.auto && now.Before(l.until)
 	lasts := renewed || !l.most.last(trusted(now, ttl)).After(l.until)
-	// The replica that the session left may be releasing it: the store is asked for what came from there.
+	// Until Settled the replica that the session left may be releasing the hold, so the store is asked.
 	if lasts && !now.Before(l.sess.Settled()) {
 		return 0
 	}
 	return ttl
 }
 
-// outlastLocked has a hold last so long from now, and then goes on with the operation.
+// outlastLocked has a hold last for ttl from now, and then nests the request.
 func (b *Broker) outlastLocked(l *Lease, w *waiter, ttl time.Duration) {
 	r, start := l.verification(), time.Now()
 	r.TTL = ttl
@@ -257,14 +257,14 @@ func (b *Broker) nestedLocked(l *Lease, w *waiter) {
 	})
 }
 
-// ordinaryLocked has a request that stood in no queue go its way: what it came instead of is undone, or the lease it
-// was to nest in has ended.
+// ordinaryLocked routes a request that stood in no queue: what it replaces is undone, or the lease that it met has
+// ended.
 func (b *Broker) ordinaryLocked(w *waiter) {
 	if err := w.sess.routeLocked(w); err != nil {
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: err})
 	}
 }
 
-// tooOld says whether an operation of a lease waited for so long that it is not begun any more. Else many of them could
-// keep a release waiting without a bound while the store is silent.
+// tooOld says whether an operation of a lease waited for so long that it is not begun any more. Otherwise, while the
+// store is silent, many of them could keep a release waiting without a bound.
 func (b *Broker) tooOld(asked time.Time) bool { return time.Since(asked) > b.cfg.AnswerTime }

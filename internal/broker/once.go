@@ -23,7 +23,7 @@ type OnceLease struct {
 	ValidFor time.Duration
 }
 
-// nameOf is that of a client in the clients file; empty if there is none.
+// nameOf is the name of a client in the clients file; empty if there is no such file.
 func nameOf(who session.Identity) string {
 	if who == nil {
 		return ""
@@ -37,8 +37,8 @@ type onceAnswer struct {
 	refused session.Event // NotGranted or Failed
 }
 
-// onceOwner is the owner of a unary lease. It can be shown to anybody: the lease id cannot be found from it. Of each
-// client of a clients file it is another one.
+// onceOwner is the owner of a unary lease. It can be shown to anybody: the lease id cannot be found from it. With a
+// clients file it is another one for each client.
 func onceOwner(leaseID string, who session.Identity) lock.Owner {
 	text := "lockd unary lease " + leaseID
 	if who != nil {
@@ -91,8 +91,8 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 	return lease, nil, err
 }
 
-// awaitOnce waits for the answer, until ctx ends or the caller's credentials expire. Clocks are set, so it looks again
-// until they have expired.
+// awaitOnce waits for the answer, until ctx ends or the caller's credentials expire. Clocks may be set, so it looks
+// again until they have expired.
 func (w *waiter) awaitOnce(ctx context.Context) onceAnswer {
 	const leastLook = 10 * time.Millisecond
 	var expired <-chan time.Time // never
@@ -113,7 +113,7 @@ func (w *waiter) awaitOnce(ctx context.Context) onceAnswer {
 	}
 }
 
-// countOnce counts a request until leave, as one of its client's that asks for a lock and waits.
+// countOnce counts a request against the limits of its tenant, as a lock and as a waiter, until leave is called.
 func (b *Broker) countOnce(req request.Once) (leave func(), err error) {
 	use := b.tenants.Use(req.Tenant)
 	if err := use.Take(limits.UseLocks, 1); err != nil {
@@ -126,8 +126,8 @@ func (b *Broker) countOnce(req request.Once) (leave func(), err error) {
 	return func() { use.Give(limits.UseLocks, 1); use.Give(limits.UseWaiting, 1) }, nil
 }
 
-// onceLease is the answer to a request that was granted. If its time is over by now it is no grant, and is undone,
-// unless the caller chose the lease id: it repeats the request, and must not lose what it is granted then.
+// onceLease is the answer to a request that was granted. If its validity is over the outcome is unknown, and the hold
+// is undone, unless the caller chose the lease id: it repeats the request, and must not lose that grant.
 func (b *Broker) onceLease(w *waiter, req request.Once, a onceAnswer) (OnceLease, error) {
 	lease := OnceLease{Name: req.Name, LeaseID: req.LeaseID, Fence: a.fence, ValidFor: time.Until(a.until)}
 	if lease.ValidFor <= 0 {
@@ -158,10 +158,10 @@ func (b *Broker) newOnceWaiter(req request.Once, ownID bool) *waiter {
 }
 
 // againOnce finds the lease of a caller that repeats its request while others wait for the name: it must not queue
-// behind those who wait for itself. While the store does not say whether the lease is there the answer is an error, and
-// never that it is not.
+// behind those who wait for its own lease. If the store does not say whether the lease is there, it returns an error,
+// and never that it is not.
 func (b *Broker) againOnce(ctx context.Context, w *waiter, req request.Once) (lease OnceLease, held bool, err error) {
-	awaited := false // or somebody here has it for itself alone
+	awaited := false // somebody here waits for the name, or has it for itself alone
 	if w.ownID {
 		b.withQueue(req.Name, func(q *queue) { awaited = q.Len() > 0 || q.holder != nil || q.Passing() })
 	}
@@ -205,8 +205,8 @@ func (b *Broker) joinOnce(w *waiter, req request.Once) error {
 	return b.enterLocked(w)
 }
 
-// ExtendOnce has a unary lease end so long from now. ErrNotHeld: it has ended. ErrOutcomeUnknown: repeat it; until that
-// is answered the earlier end counts.
+// ExtendOnce has a unary lease last for req.Lease from now, or longer if it does already and req.MayShorten is not set.
+// ErrNotHeld: it has ended. ErrOutcomeUnknown: repeat it; until the repetition is answered the earlier end counts.
 func (b *Broker) ExtendOnce(req request.Once) (OnceLease, error) {
 	name, k, owner := req.Name, req.Kind, onceOwner(req.LeaseID, req.Identity)
 	err := cmp.Or(b.rules.NameKind(name, k), b.rules.Lease(&req.Lease), request.LeaseID(req.LeaseID))
@@ -214,7 +214,7 @@ func (b *Broker) ExtendOnce(req request.Once) (OnceLease, error) {
 		return OnceLease{}, err
 	}
 	r := lock.Renewal{Name: name, Kind: k, Owner: owner, TTL: req.Lease, Tenant: req.Share()}
-	if k != lock.Semaphore { // nobody keeps that of permits
+	if k != lock.Semaphore { // permits keep no fence
 		own := lock.Claim{Name: name, Kind: k, Owner: owner, Tenant: req.Share()}
 		err := lock.Twice(func() (err error) { r.Fence, err = b.store.Raise(b.ctx, own); return err })
 		if err != nil {
@@ -233,9 +233,9 @@ func (b *Broker) ExtendOnce(req request.Once) (OnceLease, error) {
 	return lease, nil
 }
 
-// ReleaseOnce releases a unary lease, or the permits of one that it does not keep, and returns how many are left.
-// ErrNotHeld: it had ended. ErrOutcomeUnknown: repeat it. Or it is there no more, and whether it ended before nobody
-// knows: a call was not answered, and this replica does not know that the lease lasted.
+// ReleaseOnce releases a unary lease, or all its permits but req.Keep, and returns how many are left. ErrNotHeld: it
+// had ended. ErrOutcomeUnknown: repeat it. Both errors: the lease is there no more, but a call was not answered, and
+// nobody knows whether that call released it or it had ended before.
 func (b *Broker) ReleaseOnce(req request.Once) (left uint32, err error) {
 	err = cmp.Or(b.rules.NameKind(req.Name, req.Kind), request.LeaseID(req.LeaseID), request.Keep(req.Kind, req.Keep))
 	if err != nil {
@@ -286,10 +286,10 @@ func (w *waiter) overLocked() {
 	}
 }
 
-// noteOutcomeLocked notes what the outcome of a call says of what a waiter may have. The Store itself releases what an
-// attempt of unknown outcome may have taken for a session, but not what was given to a waiter, or may have been handed
-// to it. A call that surely did nothing says nothing of those before it; that one of several names is held, nothing of
-// the others.
+// noteOutcomeLocked notes whether a waiter may have something after a call. given says that the call gave it something
+// too late, or may have handed it the name: the Store itself undoes what an attempt of unknown outcome took for a
+// session, but not that. A call that surely did nothing says nothing of those before it. That one of several names is
+// held says nothing of the others.
 func (b *Broker) noteOutcomeLocked(w *waiter, err error, given bool) {
 	switch {
 	case errors.Is(err, lock.ErrOutcomeUnknown):
@@ -299,7 +299,7 @@ func (b *Broker) noteOutcomeLocked(w *waiter, err error, given bool) {
 	}
 }
 
-// tryRepetitionLocked has another request with the same lease id tried at once: it may have the lock by now.
+// tryRepetitionLocked has the store asked at once for another request with the same lease id: it may have the lock.
 func (b *Broker) tryRepetitionLocked(w *waiter) {
 	all := slices.DeleteFunc(slices.Clone(w.shard.repeated[w.Claim.Owner]), func(o *waiter) bool {
 		return o == w || o.Claim.Name != w.Claim.Name

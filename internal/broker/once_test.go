@@ -73,8 +73,8 @@ func TestUnaryGrantWhoseTimeIsOverIsNotTold(t *testing.T) {
 	}
 }
 
-// handsOverUnheard has a name that c holds be handed to a unary caller that waits, and the answer to that be lost. The
-// store answers a second later. What the caller is told is told to the channel.
+// handsOverUnheard hands a name that c holds to a unary caller that waits, and loses the answer. The store answers a
+// second later. The channel gets what the caller is told.
 func handsOverUnheard(ctx context.Context, a *world, store *faults, c *client, req request.Once) (told chan error) {
 	hold := c.take(req.Name).Hold
 	told = make(chan error, 1)

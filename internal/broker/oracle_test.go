@@ -90,7 +90,7 @@ func (o *oracle) endedAt(t *told, at time.Time) {
 	}
 }
 
-// goesOn takes an ended back: the hold was counted down only, and what remains lasts so long.
+// goesOn takes an ended back: the hold was only counted down, and what remains lasts until a time.
 func (o *oracle) goesOn(t *told, until time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

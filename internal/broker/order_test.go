@@ -8,8 +8,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// ticket is the turn of a call. What a replica asks a store about a name is carried out in the order in which it was
-// asked: what is under way is so at the latest when the next call about the name is.
+// ticket is the turn of a call. The calls of a replica about a name are carried out in the order in which they were
+// made: one that is under way is carried out at the latest when the next one is.
 type ticket struct {
 	f        *faults
 	names    []string
@@ -159,7 +159,7 @@ func (c call) wait(d time.Duration) {
 	}
 }
 
-// later has a call be carried out after a while, whose answer nobody hears.
+// later carries a call out after a while. Nobody hears the answer.
 func (c call) later(d time.Duration, do func()) {
 	if c.t != nil {
 		c.t.f.mu.Lock()

@@ -22,7 +22,7 @@ func (s *Session) Look(id uint64, name string) {
 	})
 }
 
-// still says whether its client has a right to a name when the store is asked, which may be long after it was checked.
+// still checks the client's right to a name again when the store is asked, which may be long after the request came.
 func (s *Session) still(may func(session.Identity, string) error, name string) error {
 	if who := s.Identity(); who != nil {
 		return may(who, name)
@@ -77,7 +77,7 @@ func (b *Broker) RemoveLimit(ctx context.Context, name string, by session.Client
 	return previous, err
 }
 
-// AdoptLimit has a number that another program made be a semaphore. Repeating it is harmless.
+// AdoptLimit makes a semaphore of a number that another program made. Repeating it is harmless.
 func (b *Broker) AdoptLimit(ctx context.Context, req request.SetLimit) error {
 	if err := b.rules.Limit(req); err != nil {
 		return err

@@ -82,8 +82,8 @@ func (b *Broker) withQueue(name string, f func(q *queue)) {
 	}
 }
 
-// dropIdleLocked forgets a queue that nobody needs. One whose holder is doubted is asked for as if nobody held it, and
-// is needed.
+// dropIdleLocked forgets a queue that nobody needs. One whose holder is doubted is needed, although the arbiter takes
+// its name for free.
 func (q *queue) dropIdleLocked() {
 	if q.holder == nil && q.Idle() && !q.driving && q.shard.queues[q.Name()] == q {
 		delete(q.shard.queues, q.Name())
@@ -104,10 +104,10 @@ func (q *queue) holdLocked(l *Lease) {
 	q.noteHeldLocked()
 }
 
-// noteHeldLocked tells whoever decides whose turn it is who holds the name.
+// noteHeldLocked tells the arbiter how the name is held: a doubted holder does not count.
 func (q *queue) noteHeldLocked() { q.Held(q.holder != nil && !q.holder.doubted, len(q.sharers)) }
 
-// unholdLocked notes that it does not any more.
+// unholdLocked notes that a session of this replica holds the name no more.
 func (q *queue) unholdLocked(l *Lease) {
 	if q.holder == l {
 		q.holder = nil

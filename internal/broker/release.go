@@ -10,9 +10,9 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// Release releases a hold, once. The answer is Released or Failed. ErrNotHeld says that the holder did not hold
-// the lock, be it that it never did, that it was lost, or that it was released before. ErrOutcomeUnknown says that the
-// store has not answered yet. It goes on with the release.
+// Release releases a hold, once. The answer is Released or Failed. ErrNotHeld says that the holder did not hold the
+// lock: it never did, lost it, or released it before. ErrOutcomeUnknown says that the store has not answered yet; it
+// goes on with the release.
 func (s *Session) Release(id uint64, h session.Hold) {
 	s.withLease(id, h, nil, func(l *Lease) error {
 		if len(l.ops) == 0 {
@@ -82,8 +82,8 @@ func (b *Broker) releasedLocked(h *handoff) {
 	s.Released(answer)
 }
 
-// goesOn is the error of a release as it is told. The store goes on with one that it could not do: who heard that
-// surely nothing was done would take the name for its own.
+// goesOn is the error of a release as the client is told it. The store goes on with a release that it could not do, so
+// the client must not hear that surely nothing was done: it would take the name for its own.
 func goesOn(err error) error {
 	if lock.Retriable(err) && !errors.Is(err, lock.ErrOutcomeUnknown) {
 		return errors.Join(lock.ErrOutcomeUnknown, err)
@@ -98,14 +98,14 @@ func (l *Lease) returnAll() lock.Return {
 	}
 }
 
-// tellReleased tells that so much of the hold is left.
+// tellReleased tells that remaining holds, or permits, are left.
 func (l *Lease) tellReleased(id uint64, remaining uint32) {
 	l.sess.Tell(session.Released{ID: id, Remaining: remaining, Validity: l.sess.Validity(l.Terms())})
 }
 
-// ReleasePermits releases all permits of a hold but those that it keeps, or what Release releases if it keeps none.
-// The answer is Released or Failed. Repeating it releases nothing more. An error of the store says that lockd goes on
-// releasing them in the background, so the hold has no more than it was to keep from now on.
+// ReleasePermits releases all permits of a hold but req.Keep; if that is 0 it is Release. The answer is Released or
+// Failed. Repeating it releases nothing more. After an error of the store lockd goes on in the background: from now on
+// the hold has only the permits that it was to keep.
 func (s *Session) ReleasePermits(id uint64, req request.Release) {
 	if req.Keep == 0 {
 		s.Release(id, req.Hold)
@@ -117,7 +117,7 @@ func (s *Session) ReleasePermits(id uint64, req request.Release) {
 	})
 }
 
-// releasePermitsLocked runs as an operation of the lease. From its beginning renewals keep what is to stay only.
+// releasePermitsLocked runs as an operation of the lease. From its beginning on, renewals keep only what is to stay.
 func (b *Broker) releasePermitsLocked(l *Lease, id uint64, keep uint32, asked time.Time) {
 	switch {
 	case l.over:
@@ -131,7 +131,7 @@ func (b *Broker) releasePermitsLocked(l *Lease, id uint64, keep uint32, asked ti
 	l.opOverLocked()
 }
 
-// keepLocked has the store take back all permits but so many, and answers.
+// keepLocked has the store take back all permits but keep, and answers.
 func (b *Broker) keepLocked(l *Lease, id uint64, keep uint32, asked time.Time) {
 	l.sess.Lighten(l.Weight() - lock.Weight(l.kind, keep))
 	l.permits, l.own().reduced = keep, time.Now()

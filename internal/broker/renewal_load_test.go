@@ -14,8 +14,8 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// loaded are sessions of addresses and of a client of the clients file, which do what comes to their mind at two
-// replicas, of which each tenant is counted by what its locks cost to renew.
+// loaded are sessions of addresses and of a client of the clients file, which do random things at two replicas. Each
+// tenant is counted by what its locks cost to renew.
 type loaded struct {
 	t        testing.TB
 	rng      *rand.Rand
@@ -95,7 +95,7 @@ func (b *loaded) tenants() []lock.Tenant {
 	return []lock.Tenant{"10.0.0.1", "10.0.0.2", b.who.opening().Client.Tenant}
 }
 
-// opening is that of a session of one of the tenants.
+// opening is a request to open a session of a random tenant.
 func (b *loaded) opening() session.OpenRequest {
 	open := session.OpenRequest{Client: session.Client{Tenant: b.tenants()[b.rng.IntN(2)]}}
 	if b.rng.IntN(3) == 0 {

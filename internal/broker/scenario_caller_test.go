@@ -30,7 +30,7 @@ type unaryLease struct {
 	kind lock.Kind
 }
 
-// addCaller adds one that makes its calls at a replica. Those whose names begin with the same letter are one client.
+// addCaller adds a caller that calls a replica. Those whose names begin with the same letter are one client.
 func (s *scenario) addCaller(w *world, name string) {
 	c := &caller{name: name, b: w.b, leases: make(map[string]unaryLease)}
 	for _, o := range s.callers {

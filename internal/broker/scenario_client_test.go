@@ -236,7 +236,7 @@ func (s *scenario) request(c *player, verb string, words []string) {
 	}
 }
 
-// trusts checks that a hold is trusted for about so long: what was set, less the margin.
+// trusts checks that a hold is trusted for about the time in word, less the margin.
 func (s *scenario) trusts(got time.Duration, word string) {
 	if want := s.duration(word); got > want || got < want-want/50-3*time.Millisecond {
 		s.fatalf("valid for %v, want about %v", got, want)
@@ -290,7 +290,7 @@ func (s *scenario) heard(c *player, e session.Unlocked) string {
 	return fmt.Sprint("hears ", e.Name, " ", causes[e.Cause])
 }
 
-// release releases a hold, or all but so many of its permits.
+// release releases a hold, or all of its permits but a number to keep.
 func (s *scenario) release(c *player, words []string) {
 	h, id := s.hold(c, words), c.id()
 	c.leaves[id] = h
@@ -369,8 +369,8 @@ func (s *scenario) acquireRequest(words []string) request.Acquire {
 	return req
 }
 
-// hold is the last one of a name that a session had, of a kind if that is said; or that another one had. If there was
-// none it is made up.
+// hold is the last hold of a name that a session had, of a kind if one is given; or that another session had. If there
+// was none it is made up.
 func (s *scenario) hold(c *player, words []string) (h session.Hold) {
 	h.Name, h.Kind = words[0], lock.Exclusive
 	k, ok := lock.Kind(0), false

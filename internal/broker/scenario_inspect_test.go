@@ -17,7 +17,7 @@ var longNote = strings.Repeat("ä", 300)
 // noted is what is told of an annotation.
 func noted(told string) string { return if0("note", strings.Replace(told, longNote[:256], "cut", 1)) }
 
-// inspect says who holds a name, and who waits for it: all, or so many. All replicas tell the same.
+// inspect says who holds a name, and who waits for it: all, or at most most. All replicas tell the same.
 func (s *scenario) inspect(name string, most int) {
 	var told []string
 	for _, at := range s.replicas {
@@ -271,7 +271,7 @@ func (s *scenario) look(name string) {
 	s.say("%s %s", name, strings.Join(all, " or "))
 }
 
-// ttl says for how long a name is held yet, or checks that this is more than something.
+// ttl says for how much longer a name is held, or checks that this is more than something.
 func (s *scenario) ttl(words []string) {
 	for n, w := range s.replicas {
 		i, err := w.b.Lock(s.t.Context(), words[0])

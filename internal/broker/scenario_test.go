@@ -286,13 +286,13 @@ var storeVerbs = map[string][]string{
 	"enlist": {"Enlist"}, "look": {"Look"}, "renew": {"Renew"}, "succeed": {"Succeed"}, "record": {"KeepSession"},
 }
 
-// isFault says whether the words after that for a replica are about its way to the store.
+// isFault says whether the words after the name of a replica are about its way to the store.
 func (s *scenario) isFault(words []string) bool {
 	return len(words) > 0 && (storeVerbs[words[0]] != nil ||
 		slices.Contains([]string{"down", "up", "well", "deaf", "hears", "forgets", "expires", "loses"}, words[0]))
 }
 
-// fault has the way of a replica to the store fail. That of the first one is that of all.
+// fault has the way of a replica to the store fail. The way of the first one is the way of all.
 func (s *scenario) fault(w *world, words []string) {
 	switch words[0] {
 	case "down":

@@ -44,7 +44,7 @@ func (b *Broker) Resume(ctx context.Context, req session.ResumeRequest) (s *Sess
 	return s, lost, nil
 }
 
-// Requests takes what came with a sign of life, in its order.
+// Requests carries out what came with a sign of life, in its order.
 func (s *Session) Requests(all []request.Request) {
 	for i := range all {
 		switch r := &all[i]; r.Verb {

@@ -9,10 +9,10 @@ import (
 )
 
 // A request for several names takes all or none, in one store call, and holds none while it waits. It waits in the
-// queue of the name that was in the way, in the order of age, and moves on when another one is. Once it is granted
-// each name is a lease of its own.
+// queue of the name that was in the way, in the order of age, and moves to another queue when another name is. Once it
+// is granted, each name is a lease of its own.
 
-// several makes one request of all its claims.
+// several gives a request one claim for each of its names.
 func (w *waiter) several(req request.Acquire) {
 	w.Several, w.list = true, req.List
 	w.all = append(w.all, w.Claim)
@@ -28,8 +28,8 @@ func (w *waiter) several(req request.Acquire) {
 	w.shards = slices.Compact(w.shards)
 }
 
-// overlapLocked refuses a request for several names if its holder holds one of them already: all or nothing, and
-// reentrant in a part, do not go together.
+// overlapLocked refuses a request for several names if its holder holds one of them already: a part that nests does not
+// go together with all or none.
 func (w *waiter) overlapLocked() error {
 	if !named(w.holder) {
 		return nil
@@ -44,8 +44,8 @@ func (w *waiter) overlapLocked() error {
 	return nil
 }
 
-// inTheWayLocked is a queue in which somebody here holds or waits for what a request asks for; nil if none is known. A
-// request that waits knows its own queue only: the store tells which of the others is in the way.
+// inTheWayLocked is a queue in which somebody here holds or waits for what a request asks for; nil if none is known.
+// For a request that may wait only its own queue counts: the store tells which of the other names is in the way.
 func (b *Broker) inTheWayLocked(w *waiter) *queue {
 	if w.q.InTheWay(&w.Waiter) {
 		return w.q
@@ -61,7 +61,7 @@ func (b *Broker) inTheWayLocked(w *waiter) *queue {
 	return nil
 }
 
-// moveLocked has a request for several names wait for another one of them, unless too many do.
+// moveLocked has a request for several names wait for another one of them, unless the queue of that is full.
 func (b *Broker) moveLocked(w *waiter, name string) {
 	claim := w.Claim
 	for _, c := range w.all {
@@ -80,7 +80,7 @@ func (b *Broker) moveLocked(w *waiter, name string) {
 	b.driveLocked(to)
 }
 
-// outOfQueueLocked takes a waiter from the list; it still waits.
+// outOfQueueLocked takes a waiter out of its queue without an answer.
 func (b *Broker) outOfQueueLocked(w *waiter) {
 	w.q.StepOut(&w.Waiter)
 	delete(w.shard.waiting, w)

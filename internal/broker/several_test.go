@@ -19,7 +19,7 @@ func allOf(k lock.Kind, names ...string) request.Acquire {
 	return req
 }
 
-// asHolder makes a request that of a named holder.
+// asHolder gives a request a named holder.
 func asHolder(req request.Acquire) request.Acquire {
 	req.Holder = "h"
 	return req

@@ -9,8 +9,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// shardCount is into how many parts the names are divided: so many that those who work at the same time seldom want the
-// same one, also when whoever has one is not run for a while by the operating system.
+// shardCount is into how many parts the names are divided: so many that two goroutines seldom want the same one, even
+// if the operating system does not run the one that has it for a while.
 const shardCount = 512
 
 // shard has a part of the names, with all that is known here of them: their queues, those who wait, and their leases.
@@ -27,7 +27,7 @@ type shard struct {
 	waiting  map[*waiter]bool          // requests that have to wait; of several names, in the shard of the first one
 	closed   bool
 
-	_ [64]byte // what another processor writes to stands apart
+	_ [64]byte // no two shards share a cache line
 }
 
 func (h *shard) init() {
@@ -55,8 +55,8 @@ func (b *Broker) eachShard(f func(h *shard)) {
 	}
 }
 
-// lock locks the mutexes of all names a request asks for. Whoever comes from the queue of one of them, and does no more
-// than have the store asked for it, needs that one only: a request changes its queue with all of them locked.
+// lock locks the mutexes of all names a request asks for. Who comes from the queue of one name, and only has the store
+// asked for the request, needs the mutex of that name only: a request changes its queue with all of them locked.
 func (w *waiter) lock() {
 	if w.all == nil {
 		w.shard.mu.Lock()
@@ -82,7 +82,7 @@ func (l *Lease) lock() { l.q.shard.mu.Lock() }
 
 func (l *Lease) unlock() { l.q.shard.mu.Unlock() }
 
-// lockEach calls f for leases, each with the mutex of its name held. None is held by the caller.
+// lockEach calls f for leases, each with the mutex of its name held. The caller holds none.
 func lockEach(ls []*Lease, f func(i int, l *Lease)) {
 	var held *shard
 	for i, l := range ls {

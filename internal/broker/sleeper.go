@@ -15,7 +15,7 @@ type sleeper struct {
 	q    *queue
 	kind lock.Kind // of what it listens to
 	stop func()
-	live *atomic.Bool          // the store confirmed that it is listened to
+	live *atomic.Bool          // the store confirmed the listening
 	own  map[lock.Owner]func() // ends listening to what is told to these fair waiters only
 }
 
@@ -45,7 +45,7 @@ func (s *sleeper) listen(k lock.Kind) {
 	})
 }
 
-// told tells a queue something, and its driver that it did.
+// told tells a queue something, and signals its driver.
 func (q *queue) told(something func()) {
 	q.shard.mu.Lock()
 	defer q.shard.mu.Unlock()
@@ -53,7 +53,7 @@ func (q *queue) told(something func()) {
 	q.signalLocked()
 }
 
-// attend listens to what other programs tell the next fair waiters, and to nothing for others any more.
+// attend listens to what other programs tell the fair waiters in next, and stops listening for all others.
 func (s *sleeper) attend(next []lock.Owner) {
 	for o, stop := range s.own {
 		if !slices.Contains(next, o) {
@@ -87,7 +87,7 @@ func (s *sleeper) close() {
 	}
 }
 
-// end is close, and of what is told to single waiters as well.
+// end is close, and stops listening for single waiters as well.
 func (s *sleeper) end() {
 	s.attend(nil)
 	s.close()

@@ -17,8 +17,8 @@ import (
 // mostTraceparent is how long a traceparent may be. That of today's version has 55 bytes.
 const mostTraceparent = 64
 
-// span is a request that is traced; nil is one that is not, or of which no more is told. The mutex of its name guards
-// it, so what makes and ends spans must not block.
+// span is the trace of a request; nil if the request is not traced, or its trace has ended. The mutex of its name
+// guards it, so what makes and ends spans must not block.
 type span struct {
 	tracer trace.Tracer
 	ctx    context.Context
@@ -30,7 +30,7 @@ type span struct {
 var errWithdrawn = errors.New("its session has ended here")
 
 // beginSpan has a request traced if there is a Tracer, below the span of its caller: the one in ctx, or the one that a
-// W3C traceparent names. A text that is none is ignored.
+// W3C traceparent names. An invalid one is ignored.
 func (w *waiter) beginSpan(ctx context.Context, traceparent string) {
 	t := w.b.cfg.Tracer
 	if t == nil {
@@ -44,7 +44,7 @@ func (w *waiter) beginSpan(ctx context.Context, traceparent string) {
 	w.span = &span{tracer: t, ctx: ctx, all: all}
 }
 
-// beginWait says that the request waits in its queue from now on, until the next of the others.
+// beginWait says that the request waits in its queue from now on, until its next part begins.
 func (s *span) beginWait() {
 	if s != nil && s.waits == nil {
 		_, s.waits = s.tracer.Start(s.ctx, "lockd wait")
@@ -61,10 +61,10 @@ func (s *span) waited(at time.Time) {
 // asked says that the store was asked for it, from when to when, and with which outcome.
 func (s *span) asked(from, to time.Time, err error) { s.part("lockd store", from, to, err) }
 
-// handed says that it got its lock from the one before in the same call of the store, from when to when.
+// handed says that the holder before released the lock to it, in a store call from when to when.
 func (s *span) handed(from, to time.Time) { s.part("lockd hand-over", from, to, nil) }
 
-// part is a span that is over.
+// part adds a span that is over.
 func (s *span) part(name string, from, to time.Time, err error) {
 	if s == nil {
 		return
@@ -110,7 +110,7 @@ func (s *span) sampled() string {
 	return s.all.SpanContext().TraceID().String()
 }
 
-// observeIn tells a histogram of a duration, with the trace that has it, if there is one.
+// observeIn adds a duration to a histogram, with the id of its trace unless that is empty.
 func observeIn(to prometheus.Observer, d time.Duration, traceID string) {
 	if e, ok := to.(prometheus.ExemplarObserver); ok && traceID != "" {
 		e.ObserveWithExemplar(d.Seconds(), prometheus.Labels{"trace_id": traceID})

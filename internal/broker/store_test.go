@@ -34,7 +34,7 @@ type call struct {
 	t      *ticket // nil if it has no order
 }
 
-// onCall has calls of a method take their way through a hook, nil for none. What is said for no method holds for all.
+// onCall has the calls of a method go through a hook; nil ends that. The hook of method "" is for all.
 func (f *faults) onCall(verb string, hook func(c call) error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +76,7 @@ func (f *faults) well() {
 	f.hooks, f.order = nil, nil
 }
 
-// setDown has most calls fail, until that is nil.
+// setDown has most calls fail with an error, until it is nil.
 func (f *faults) setDown(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,7 +106,7 @@ func (f *faults) tell(n lock.Notice) {
 	}
 }
 
-// through is what listen begins, which hears nothing while the store is deaf.
+// through begins a listening that hears nothing while the store is deaf.
 func (f *faults) through(notify func(lock.Notice), listen func(heard func(lock.Notice)) (stop func())) (stop func()) {
 	f.mu.Lock()
 	if f.ears == nil {
@@ -151,7 +151,7 @@ func (f *faults) ListenForced(notify func(string)) (stop func()) {
 	})
 }
 
-// fails is a hook with which nothing is done, which is known after a while.
+// fails is a hook with which nothing is done, and calls fail after a while.
 func fails(err error, d time.Duration) func(func() error) error {
 	return func(func() error) error {
 		time.Sleep(d)

@@ -17,7 +17,7 @@ import (
 	"github.com/lockd-io/lockd/internal/tier"
 )
 
-// throng is several sessions that do all they do in one moment.
+// throng is several sessions that do everything in one moment.
 type throng struct {
 	w     *world
 	seed  uint64

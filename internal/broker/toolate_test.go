@@ -33,7 +33,7 @@ func lateOnce() func(func() error) error {
 	}
 }
 
-// isFreeSoon checks that a name is free long before the lease ends that was carried out late.
+// isFreeSoon checks that names are free long before the lease that was carried out late ends.
 func (w *world) isFreeSoon(names ...string) {
 	w.t.Helper()
 	time.Sleep(brief / 10)
@@ -152,7 +152,7 @@ func TestANameThatIsHandedOverTooLateToAUnaryCaller(t *testing.T) {
 	}
 }
 
-// waitsAgain has a client be granted "job" too late, which waits on and has a second before the next attempt or less.
+// waitsAgain grants "job" to a client too late. The client waits on, and the next attempt follows within a second.
 func waitsAgain(w *world, k lock.Kind, wait *time.Duration, hook func(func() error) error) (c *client, id uint64) {
 	w.t.Helper()
 	other := w.replica().open()
@@ -216,7 +216,7 @@ func TestWhoLeavesAfterAGrantThatCameTooLateLeavesNothing(t *testing.T) {
 	}
 }
 
-// inTurn makes so many calls by one hook and the others by another one.
+// inTurn makes the first n calls by one hook and all others by another one.
 func inTurn(first func(func() error) error, n int, then func(func() error) error) func(func() error) error {
 	return func(next func() error) error {
 		if n--; n >= 0 {

@@ -13,8 +13,8 @@ import (
 )
 
 // crowded counts what the holds of a shared name may take at each moment, as far as their clients can know: from the
-// request until the answer to the release. A try that is refused although the request itself, all of these, and all
-// who wait would have had room at any moment of it, was refused without a reason.
+// request until the answer to the release. A try was refused without a reason if at each moment of it there was room
+// for all these holds, all who wait, and the try itself.
 type crowded struct {
 	mu       sync.Mutex // guards the fields below
 	out      int        // asked for or held

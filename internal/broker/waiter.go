@@ -19,8 +19,8 @@ type waiter struct {
 	b          *Broker
 	shard      *shard       // of the first name
 	all        []lock.Claim // if several names are asked for; Claim is the one it waits for
-	list       request.List // in which they are
-	shards     []int        // the numbers of theirs, which are locked in this order
+	list       request.List // the field by which the client named them
+	shards     []int        // the numbers of the shards of all, in locking order
 	lease      time.Duration
 	auto       bool
 	maxHold    time.Duration // of an auto lease; 0 is no bound
@@ -42,14 +42,14 @@ type waiter struct {
 	apart     bool        // in no queue: it wants once more what its holder has, or comes instead of another
 	span      *span       // nil if it is not traced
 	tells     *telling    // who is in the way; nil if that is not wanted
-	succeeded bool        // it came instead of another request and may have what that was granted; the store was not asked
+	succeeded bool        // it came instead of a request and may have what that was granted; the store was not asked yet
 	cancelled bool        // by its client, who does not make it again elsewhere
 	parked    bool        // the history tells that it waits
-	mayHave   bool        // what a call took for it too late to be told, or what nobody knows, see noteOutcomeLocked
+	mayHave   bool        // it may have what a call took too late, or with an unknown outcome, see noteOutcomeLocked
 }
 
-// newWaiter is a request of a session, for all that it asks for, that was not tried yet. Each has a new owner: what an
-// earlier request of the same holder left in the store, or what comes late of it, has nothing to do with it.
+// newWaiter is a new request of a session, for all that it asks for. Each request has a new owner, so it has nothing to
+// do with what an earlier request of the same holder left in the store, or does there late.
 func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 	owner := ownerOf(s.ID(), req.Holder, id)
 	mark := string(owner[strings.LastIndexByte(string(owner), '#'):])
@@ -92,7 +92,7 @@ func ownerOf(id, holder string, request uint64) lock.Owner {
 	return lock.Owner(strconv.AppendUint(owner, request, 10))
 }
 
-// partsOf is what ownerOf put together.
+// partsOf takes apart what ownerOf put together.
 func partsOf(o lock.Owner) (id, holder string, request uint64) {
 	id, holder, _ = strings.Cut(string(o), ":")
 	at := strings.LastIndexByte(holder, '#')
@@ -103,7 +103,7 @@ func partsOf(o lock.Owner) (id, holder string, request uint64) {
 	return id, holder, request
 }
 
-// begin begins the wait.
+// begin begins the wait, which is without an end if wait is nil.
 func (w *waiter) begin(wait *time.Duration) {
 	w.For, w.Since, w.Wait = w, time.Now(), arbiter.Forever
 	if wait != nil {
@@ -111,7 +111,7 @@ func (w *waiter) begin(wait *time.Duration) {
 	}
 }
 
-// firstAsked is since when it waits for people, who do not care where. Since is when it came here.
+// firstAsked is since when it waits, as people are told: here and elsewhere. Since is when it came here.
 func (w *waiter) firstAsked() time.Time { return w.Since.Add(-w.waited) }
 
 // want is what it asks for, as its session counts it.
@@ -150,8 +150,8 @@ func (w *waiter) claimed() []lock.Claim {
 // named says whether a client chose this holder.
 func named(holder string) bool { return !strings.HasPrefix(holder, "#") }
 
-// removeLocked takes a waiter out of its queue; it is not to be answered after that but by the caller. Its session
-// finds it until then.
+// removeLocked takes a waiter out of its queue; after that only the caller may answer it. Its session finds it until
+// then.
 func (b *Broker) removeLocked(w *waiter) {
 	q := w.q
 	delete(w.shard.waiting, w)
@@ -195,7 +195,7 @@ func (b *Broker) parkLocked(w *waiter, position int) {
 	}
 }
 
-// refuseAll answers the unary calls that wait, when there are no sessions any more.
+// refuseAll ends the unary calls that wait with an error, when there are no sessions any more.
 func (b *Broker) refuseAll(err error) {
 	b.eachShard(func(h *shard) {
 		var all []*waiter // one that leaves may move others
@@ -214,8 +214,8 @@ func (b *Broker) refuseAll(err error) {
 	})
 }
 
-// overAlready says whether there is nothing to end: it was answered, or refused at once, before it was in any queue.
-// Its session shows it to others a little earlier than that.
+// overAlready says whether there is nothing to end: the request was answered, or was refused before it was in any
+// queue. Its session shows it to others even then, for a moment.
 func (w *waiter) overAlready() bool { return w.Answered() || w.q == nil }
 
 // Cancel ends the wait of a request, and says whether it waited.
@@ -246,8 +246,8 @@ func (w *waiter) reviewLocked(who session.Identity) {
 	}
 }
 
-// forbidden is the error of a name that a client may not lock; nil if there is none. A unary caller must also be who it
-// was yet: of a session's client the session asks that.
+// forbidden is the error of a name that a client may not lock; nil if there is none. A unary caller must also still be
+// who it was: for the client of a session, the session checks that.
 func (w *waiter) forbidden(who session.Identity) error {
 	if who == nil {
 		return nil

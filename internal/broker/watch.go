@@ -8,8 +8,8 @@ import (
 	"github.com/lockd-io/lockd/internal/watching"
 )
 
-// tellEnd tells who watches of a hold that this replica released. Its tenant pays for those of its own who watch:
-// nobody is to be slowed down because a stranger watches what he does, or does what he watches.
+// tellEnd tells those who watch that this replica released a hold. The tenant of the hold pays only for watchers of its
+// own: nobody is slowed down because a stranger watches what he does, or does what he watches.
 func (b *Broker) tellEnd(h *handoff) {
 	if h.err != nil || h.r.Keep > 0 || h.r.Fence == 0 || b.watching.Names() == 0 {
 		return

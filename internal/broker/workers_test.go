@@ -20,7 +20,7 @@ import (
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
-// crew are workers who each hold a lock for some time, again and again. They come over so many replicas.
+// crew are workers who each hold a lock for some time, again and again, at several replicas.
 type crew struct {
 	kinds            []lock.Kind
 	workers, times   int

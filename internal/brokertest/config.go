@@ -8,7 +8,8 @@ import (
 	"github.com/lockd-io/lockd/internal/config"
 )
 
-// Config has the limits and times that are the defaults of the daemon, without bounds by address.
+// Config has the defaults of the daemon, but smaller bounds of sessions, watches and queues, and no bounds by address
+// but that of watches.
 func Config() broker.Config {
 	c := config.Default()
 	c.Limits.Sessions, c.Limits.WatchesPerSession, c.Limits.QueueLength = 1000, 100, 10000

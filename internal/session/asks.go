@@ -22,7 +22,7 @@ func (s *Session) EnterOp() {
 	s.ops++
 }
 
-// LeaveOp is the end of it.
+// LeaveOp is the end of what EnterOp began.
 func (s *Session) LeaveOp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -3,10 +3,9 @@
 //
 // # What it promises
 //
-// What a session is told comes in its order, and is never dropped; a client that does not read loses its session. The
-// answer to a heartbeat holds for all that was told before it. From the first step of its end on, nothing is listed as
-// a session's own. What is counted for it counts no more when it has ended. From the first answer to a resume on no
-// other replica has the session.
+// A session is told everything in order, and nothing is dropped; a client that does not read loses its session. The
+// answer to a heartbeat holds for all that was told before it. From the first step of its end on, a session gets
+// nothing more. When it has ended, nothing is counted for it. After the answer to a resume no other replica has it.
 //
 // # What it does not promise
 //
@@ -16,10 +15,10 @@
 // # States
 //
 // A session is one of its Registry from Open or Resume on (registry.go, resume.go). One whose stream broke is detached:
-// it goes on without a client, and ends unless that comes back in time, here or elsewhere. A session is open until it
-// is retired, in the same moment as its cause is known: nothing more is told and taken. Then it departs: it leaves all
-// that it has (end.go). It is over when all operations that were under way have ended too; then Done is closed. No
-// session becomes open again.
+// it goes on without a client, and ends if the client does not come back in time, or resumes it, here or elsewhere. A
+// session is open until it is retired, with the cause of its end. From then on it takes nothing, and is told nothing
+// but the answers to what was under way at a Goodbye. Then it departs: it leaves all that it has (end.go). It is over
+// when all operations that were under way have ended too; then Done is closed. No session becomes open again.
 //
 // # Where is what
 //
@@ -44,6 +43,6 @@
 //  3. Session.mu
 //  4. those that lock no other one of this list: of an outbox, the Keeper, watched names, and the tenants
 //
-// A method whose name ends in Locked is called with the mutex held of what it is a method of. The methods of Lease and
-// Waiter lock the mutex of a name, so no other one is held then.
+// Who calls a method whose name ends in Locked holds the mutex of its receiver. The methods of Lease and Waiter lock
+// the mutex of a name, so no other one is held then.
 package session

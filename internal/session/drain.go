@@ -10,17 +10,16 @@ import (
 )
 
 // Sessions are asked to move to another stream when the replica drains, and when their streams are old. A client opens
-// the new stream first, and then leaves the old one. So all that it costs is a moment of the new replica. A replica has
-// drained when no session has a stream here any more: a session without one is where its client is, or waits for it,
-// and nothing can be done for it here.
+// the new stream first, and then leaves the old one. So a move costs no more than a moment of the new replica. A
+// replica has drained when no session has a stream here any more: the client of a session without one is elsewhere, or
+// gone, and cannot be asked.
 
-// movesPerSecond is how many sessions are asked to move in a second, as all of them come to the other replicas. There
-// may be so many that half of the time they have would not suffice: then it is that half.
+// movesPerSecond is how many sessions are asked to move in a second, because all of them come to the other replicas. If
+// there are too many to be asked in half of the given time, the askings are spread over that half.
 const movesPerSecond = 500
 
 // Drain accepts no more sessions and unary acquires, and asks all clients to move within the given time, one after the
-// other. It does not wait for that. It returns how many will be asked. Who is still here at a second Drain is asked
-// again.
+// other. It does not wait for that. It returns how many will be asked. A second Drain asks the rest again.
 func (r *Registry) Drain(within time.Duration) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +59,7 @@ func (r *Registry) askToMove(sessions []*Session, within time.Duration, enough <
 	}
 }
 
-// askNoMoreLocked ends the asking that goes on, if any does.
+// askNoMoreLocked ends an askToMove that is under way.
 func (r *Registry) askNoMoreLocked() {
 	close(r.asking)
 	r.asking = make(chan struct{})
@@ -79,7 +78,7 @@ func (r *Registry) Undrain() bool {
 	return true
 }
 
-// Streams is how many sessions have a stream yet, while the replica drains; else 0.
+// Streams is how many sessions still have a stream, while the replica drains; else 0.
 func (r *Registry) Streams() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,8 +116,8 @@ func (r *Registry) streamingLocked(s *Session) {
 	r.expireLocked(s)
 }
 
-// ageOfStream is how old a stream becomes: up to a quarter less than it may. Clients that all came at once do not move
-// at once for ever.
+// ageOfStream is how old a stream becomes: up to a quarter less than MaxStreamAge, so that clients that came at the
+// same moment do not always move at the same moment.
 func (r *Registry) ageOfStream() time.Duration {
 	most := r.cfg.MaxStreamAge
 	return most - rand.N(most/4+1)
@@ -138,8 +137,8 @@ func (r *Registry) aged(s *Session) {
 }
 
 // leaveIfElsewhere ends a session that has lost its stream, if the store says that it went on elsewhere: a client that
-// moves goes on there first. Only then the stream counts as left, so that a replica that drains does not take what
-// moved for lost. It does not block.
+// moves goes on there first. The stream counts until the store has answered, so that a replica that drains does not
+// take a session that moved for lost. It does not block.
 func (s *Session) leaveIfElsewhere() {
 	s.of.cfg.Begin()
 	s.startWhose(func(err error) {
@@ -155,7 +154,7 @@ func (s *Session) leaveIfElsewhere() {
 	})
 }
 
-// unstreamedLocked takes its stream from a session.
+// unstreamedLocked notes that a session has no stream any more.
 func (r *Registry) unstreamedLocked(s *Session) {
 	if !s.streaming {
 		return

@@ -6,25 +6,25 @@ import (
 )
 
 // A heartbeat is answered with a moment before which no auto lease of the session ends. To look at all leases for each
-// one would cost too much: it is done a few times in a TTL, and what is noted meanwhile can only make it earlier. Times
-// are in ns since the session was opened. A lease that lasts until its max_hold does not count: its client goes by no
-// answer beyond that, and it would have all others end early. If there are no others, it is told that all last until
-// then: a moment so far beyond the last of these ends that it is no earlier however long a heartbeat was on its way.
+// heartbeat would cost too much: that is done a few times in a TTL, and what is noted in between can only make the
+// moment earlier. Times are in ns since the session was opened. A lease that lasts until its max_hold does not count:
+// its client knows that end, and the moment would be too early for all others. If there are no others, the moment is
+// one session TTL after the last of these ends, no earlier than they are, however long a heartbeat was on its way.
 
 const (
-	// fewLeases is how many leases a session may have to be looked at each time.
+	// fewLeases is how many leases a session may have so that all are looked at each time.
 	fewLeases = 16
-	// looks is how often in a TTL all leases are looked at, if they are more; near the end as much more often.
+	// looks is how often in a TTL all leases are looked at, if there are more; near an end up to looks times as often.
 	looks = 16
 )
 
 // soonest is what is known of the auto leases of a session.
 type soonest struct {
-	autos  int   // how many they are, of those that count
-	first  int64 // no validity of theirs ends before
+	autos  int   // auto leases that count
+	first  int64 // none of their validities ends earlier
 	lookAt int64 // when they are looked at again
-	lasts  int   // how many auto leases last until their max_hold
-	last   int64 // no max_hold of theirs ends later
+	lasts  int   // auto leases that last until their max_hold
+	last   int64 // none of these max_holds ends later
 }
 
 // countLocked notes the mode and the validity of a lease.

@@ -20,10 +20,10 @@ func (s *Session) Goodbye() { s.end(nil, true) }
 // End ends a session for a reason. Its leases run out by themselves unless the session asked for their release.
 func (s *Session) End(cause error) { s.end(cause, s.opening.ReleaseOnEnd) }
 
-// Detach takes its stream from a session that broke. What it waits for and watches is withdrawn at once. Its leases
-// stay as long as their client may come back, one session TTL after it was last heard; unless the session asked for
-// their release. Without leases, or if its client did not say that it comes back, or if very many are gone like it, it
-// ends here, and may go on all the same: the store has its record.
+// Detach notes that the stream of a session broke. What it waits for and watches is withdrawn at once. Its leases stay
+// as long as the client may come back: until one session TTL after it was last heard. The session ends here at once if
+// it asked for the release of its leases, has none, did not say that it comes back, or if very many are detached.
+// Unless its leases are released it may go on all the same: the store has its record.
 func (s *Session) Detach(cause error) {
 	if s.opening.ReleaseOnEnd || !s.opening.ComesBack {
 		s.End(cause)
@@ -56,8 +56,8 @@ func (s *Session) end(cause error, release bool) {
 	}
 }
 
-// retireLocked is the first step of the end of a session, and says whether it is: then depart follows. cause is nil
-// after a Goodbye. release says whether the leases are to be released, and not left to run out.
+// retireLocked is the first step of the end of a session, and says whether it was open: then depart follows. cause is
+// nil after a Goodbye. release says whether the leases are to be released, and not left to run out.
 func (s *Session) retireLocked(cause error, release bool) (first bool) {
 	if s.ended {
 		return false
@@ -69,8 +69,8 @@ func (s *Session) retireLocked(cause error, release bool) (first bool) {
 	return true
 }
 
-// depart takes from a session that is retired what it has, each thing with the mutex of its name. What it releases it
-// releases once nobody can go on with the session.
+// depart takes from a session that is retired what it has, each thing with the mutex of its name. It releases leases
+// only once nobody can go on with the session.
 func (s *Session) depart() {
 	leases := s.Leases()
 	s.of.part(s)
@@ -122,9 +122,9 @@ func (s *Session) freeLate(ls []Lease) {
 	s.freeAtEnd(ls, under, func(l Lease) { l.Free(under.Leave) }, func([]Lease) {})
 }
 
-// freeAtEnd frees a few leases at a time, by free, after which one of the slots is left; or leaves them if somebody may
-// go on with the session. If the store does not answer for a while, that goes on in the background. It ends an
-// operation.
+// freeAtEnd calls free for leases, a few at a time: for each one that is freed, a slot of under is left. If somebody
+// may go on with the session it calls leave instead. It ends an operation. If the store has not ended the record after
+// AnswerTime, the operation ends all the same, and this goes on in the background.
 func (s *Session) freeAtEnd(ls []Lease, under limits.Slots, free func(Lease), leave func([]Lease)) {
 	finish := sync.OnceFunc(s.LeaveOp)
 	defer finish()

@@ -18,8 +18,8 @@ type Hold struct {
 	Kind   lock.Kind
 	Holder string
 	Fence  lock.Fence
-	// AcquiredBy is the request that took it first. Told, but not asked for: its owner in the store is
-	// "<session>:<holder>#<request>".
+	// AcquiredBy is the request that took it first. A request that names the hold need not say it. Its owner in the store
+	// is "<session>:<holder>#<request>".
 	AcquiredBy uint64
 }
 
@@ -46,7 +46,7 @@ type HeldLock struct {
 	Annotation string
 }
 
-// LockInfo is what the store knows of a name and, where this replica is concerned, what it adds.
+// LockInfo is what the store knows of a name, and what this replica adds of its own holder and waiters.
 type LockInfo struct {
 	lock.State
 	Client     string
@@ -56,7 +56,7 @@ type LockInfo struct {
 
 // InTheWay is who holds a lock that a request wants, for people. What is not known is zero.
 type InTheWay struct {
-	Name   string // the one in the way of several
+	Name   string // of several names, the one in the way
 	HeldBy lock.Owner
 	// Client and Annotation are what the holder says of itself, Peer is where it comes from.
 	Client, Annotation, Peer string
@@ -94,7 +94,7 @@ type (
 		Remaining uint32
 		Validity  Validity
 	}
-	// Extended: the lease lasts longer.
+	// Extended: the lease was changed. Validity has its end now.
 	Extended struct {
 		ID       uint64
 		Validity Validity
@@ -131,14 +131,14 @@ type (
 	}
 )
 
-// Forced says who released a name by force, and why, in the words of who did it.
+// Forced says who released a name, or ended a session, by force, and why.
 type Forced struct {
-	Identity string `json:"identity,omitempty"` // its name in the clients file, where there is one: this is known
+	Identity string `json:"identity,omitempty"` // the name in the clients file, if there is one: only this is verified
 	By       string `json:"by,omitempty"`
 	Why      string `json:"why,omitempty"`
 }
 
-// Who is who did it: what it says of itself, and before that what is known.
+// Who is who did it: the verified name, and then what it says of itself.
 func (f Forced) Who() string {
 	switch {
 	case f.Identity == "":

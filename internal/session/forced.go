@@ -3,7 +3,7 @@ package session
 import "context"
 
 // An operator ends a session wherever it is, also while it comes here: a session that is being resumed is one of the
-// registry only when its holds are verified.
+// registry only once its holds are verified.
 
 // Ended is what became of a session that was to end here.
 type Ended struct {
@@ -23,7 +23,7 @@ type arrival struct {
 }
 
 // EndForced ends a session because an operator wants that, and releases what it holds. It waits until the store has
-// said whether nobody goes on with it, or until ctx ends. What is not over then goes on.
+// said whether nobody goes on with it, or until ctx ends. What is still under way then goes on.
 func (r *Registry) EndForced(ctx context.Context, id string, f Forced) (e Ended) {
 	r.mu.Lock()
 	here, _ := r.open.Get(at{id: id})
@@ -57,7 +57,7 @@ func (s *Session) endForced(f Forced) Ended {
 	return e
 }
 
-// await waits until what the session held is released, or cannot be now, or ctx ends.
+// await waits until what the session held is released, or is left to the background, or ctx ends.
 func (e *Ended) await(ctx context.Context) {
 	select {
 	case <-e.Session.Done():

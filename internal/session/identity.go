@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Identity is who a client is, where there is a clients file. What it may changes with the file.
+// Identity is who a client is, where there is a clients file. What it may do changes with the file.
 type Identity interface {
 	// Client is its name in the file.
 	Client() string
 	// MayLock and MayLook are nil if it may do so with a name. Else the error is an ErrForbidden.
 	MayLock(name string) error
 	MayLook(name string) error
-	// Still is nil while it is who it was. Else the error is an ErrUnauthenticated.
+	// Still is nil while the client is still who it was. Else the error is an ErrUnauthenticated.
 	Still() error
 	// Expires is when its credentials do, as they say themselves; zero if never.
 	Expires() time.Time
 	// Until is when they count no more. That may be a little later, because clocks differ.
 	Until() time.Time
-	// Told notes what a session of its is told, also if its client does not read it any more. It does not block.
+	// Told notes what one of its sessions is told, also if the client does not read any more. It does not block.
 	Told(session string, e Event)
 }
 
@@ -53,12 +53,12 @@ func lead(left time.Duration) time.Duration { return min(left/10, mostLead) }
 
 const (
 	mostLead = 5 * time.Minute
-	// leadSpread is over which part of that those are spread who are asked: a certificate may be that of all sessions,
-	// and they would move at the same moment.
+	// leadSpread is the part of the lead over which the askings are spread: all sessions may have the same certificate,
+	// and would move at the same moment.
 	leadSpread = 4
 )
 
-// expireLocked has the client asked for new credentials before those it came with expire. Then the session ends.
+// expireLocked has the client asked for new credentials before those it has expire. When they do the session ends.
 func (r *Registry) expireLocked(s *Session) {
 	if s.opening.Identity == nil || s.opening.Identity.Until().IsZero() {
 		return
@@ -75,8 +75,8 @@ func (r *Registry) expireLocked(s *Session) {
 	})
 }
 
-// expireAt ends a session when its credentials expire. Clocks are set, and run slower for a while: it looks again until
-// they have expired.
+// expireAt ends a session when its credentials expire. Clocks may be set, or run slower for a while, so it looks again
+// until they have expired.
 func (r *Registry) expireAt(s *Session, until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,11 +88,11 @@ func (r *Registry) expireAt(s *Session, until time.Time) {
 	}
 }
 
-// leastLook is how long it is at least until expired credentials are looked at again.
+// leastLook is the shortest time until credentials are looked at again.
 const leastLook = 10 * time.Millisecond
 
-// review ends a session whose client is not known any more. It takes from it what its client may have no longer: it
-// waits for and watches only what that may lock and look at.
+// review ends a session whose client is not known any more. Otherwise it ends requests for names that the client may
+// not lock any more, and watches of names that it may not look at.
 func (s *Session) review() {
 	who := s.opening.Identity
 	if who == nil {
@@ -115,7 +115,7 @@ func (s *Session) review() {
 	}
 }
 
-// Forbidden are those of its leases whose names its client may lock no more.
+// forbidden are those of its leases whose names its client may lock no more.
 func (s *Session) forbidden() []Lease {
 	who := s.opening.Identity
 	if who == nil {
@@ -124,15 +124,15 @@ func (s *Session) forbidden() []Lease {
 	return slices.DeleteFunc(s.Leases(), func(l Lease) bool { return who.MayLock(l.Hold().Name) == nil })
 }
 
-// Review looks at what the clients of all sessions may do now: what they wait for and watch without a right ends. If
-// holds end, too, they are lost.
+// Review ends sessions whose clients are not known any more, and requests and watches to which their clients have no
+// right any more. If holds is set such holds end, too: they are lost.
 func (r *Registry) Review(holds bool) {
 	for _, s := range r.All() {
 		s.Review(holds)
 	}
 }
 
-// Review is that of one session.
+// Review does so for one session.
 func (s *Session) Review(holds bool) {
 	s.review()
 	if !holds {
@@ -144,7 +144,7 @@ func (s *Session) Review(holds bool) {
 	}
 }
 
-// free frees the names of lost leases, few at a time: what the store does not answer in time it might never free.
+// free frees the names of lost leases, few at a time: a call that is not answered in time might never free its name.
 func (r *Registry) free(lost []Lease) {
 	for _, l := range lost {
 		if r.freeing.Enter(r.ctx) != nil {

@@ -186,7 +186,7 @@ func (s *Session) Take(id uint64, w Waiter, ls []Lease) bool {
 	return true
 }
 
-// Bring lists a lease that the session brings with it, unless that has ended.
+// Bring lists a lease that a resumed session brings with it, unless the session has ended.
 func (s *Session) Bring(l Lease) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,7 +204,7 @@ func (s *Session) listLocked(l Lease) (weight int) {
 	return l.Terms().Weight
 }
 
-// Dismiss takes a lease that is over from its session. That it is released is an operation, which ends with Released.
+// Dismiss takes a lease that is over from its session. released: an operation follows that ends with Released.
 func (s *Session) Dismiss(l Lease, released bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,14 +223,14 @@ func (s *Session) Dismiss(l Lease, released bool) {
 	s.trustLocked(l)
 }
 
-// Lighten notes that so much less is to be renewed.
+// Lighten notes that the renewals weigh less, by so many locks.
 func (s *Session) Lighten(by int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.useLocked(0, -by, 0)
 }
 
-// Note is what the keeper notes of all that the auto leases have in common.
+// Note is what the keeper notes of the auto leases, which are renewed together.
 func (s *Session) Note() *lock.Note { return &s.note }
 
 // Leases are what it holds at this moment.
@@ -247,7 +247,7 @@ func (s *Session) Count(l Lease) {
 	s.countLocked(l)
 }
 
-// Renewed is Count for a lease that was found in the store, and with that is known to be there.
+// Renewed is Count for a lease that was found in the store, so that it need not be verified any more.
 func (s *Session) Renewed(l Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

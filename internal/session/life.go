@@ -6,8 +6,8 @@ import (
 	"github.com/lockd-io/lockd/internal/limits"
 )
 
-// renewPart is after how many tenths of a TTL a sign of life renews all auto leases again: a little earlier than the
-// next heartbeat comes, so each of those does, and what comes in between does not.
+// renewPart is after how many tenths of a TTL a sign of life renews all auto leases again: a little less than the time
+// between two heartbeats, so that each of these does, and what comes in between does not.
 const renewPart = 3
 
 // HeartbeatInterval is how often the client must be heard.
@@ -19,8 +19,8 @@ func (s *Session) AutoEnd() time.Time { return s.heardAt().Add(s.TTL()) }
 // heardAt is when the client was last heard.
 func (s *Session) heardAt() time.Time { return s.opened.Add(time.Duration(s.heard.Load())) }
 
-// Hear notes a sign of life, of a session that has not ended. It also has the leases and the record renewed, if the
-// last time is long enough ago: what is renewed just after a sign of life lasts longest.
+// Hear notes a sign of life, of a session that has not ended. It also has the leases and the record renewed, if that
+// was done long enough ago: what is renewed just after a sign of life lasts longest.
 func (s *Session) Hear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +40,7 @@ func (s *Session) hearLocked() (now time.Time) {
 	return now
 }
 
-// Unread says whether the session's requests are left unread because its answers are not read. Meanwhile it is not
+// Unread notes whether the session's requests are left unread because its answers are not read. Meanwhile it is not
 // heard, so a client that does not go on reading within its TTL loses its session.
 func (s *Session) Unread(unread bool) {
 	s.mu.Lock()

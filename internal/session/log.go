@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// fewLines is how many lines a second has of lost locks, for each reason, and of sessions that ended with locks.
+	// fewLines is how many lines a second tell of lost locks, for each reason, and of sessions that ended with locks.
 	fewLines = 20
 	// namedLocks is how many locks a line names.
 	namedLocks = 5
@@ -74,8 +74,8 @@ func (s *Session) who() []zap.Field {
 	}
 }
 
-// logLost logs that a lease of an owner was lost. That a fixed one ends by itself is nothing to log. The mutex of the
-// name is held: the log is written by a goroutine.
+// logLost logs that a lease of an owner was lost. A fixed one that ends by itself is not logged. The mutex of the name
+// is held: the log is written by a goroutine.
 func (s *Session) logLost(lost Lost, owner lock.Owner, auto bool) {
 	if !auto && lost.Reason == lock.LostExpired {
 		return
@@ -92,7 +92,7 @@ func (s *Session) logLost(lost Lost, owner lock.Owner, auto bool) {
 	s.of.goes(func() { s.of.log.Info("a lock was lost", fields...) })
 }
 
-// logEnd logs that the session ended, and not by Goodbye, with these leases.
+// logEnd logs that the session ended with these leases, unless it ended by Goodbye or went on elsewhere.
 func (s *Session) logEnd(leases []Lease) {
 	if s.cause == nil || len(leases) == 0 || errors.Is(s.cause, ErrSuperseded) {
 		return

@@ -10,10 +10,10 @@ import (
 )
 
 // A replica that takes a session tells all others. One that still serves the session then asks the store whose it is,
-// and leaves it, instead of finding that out at the next sign of life. Nothing depends on the message: whose the
-// session is the store says.
+// and leaves it, instead of finding that out at the next sign of life. Nothing depends on the message: the store says
+// whose the session is.
 
-// movedTopic is where it is told.
+// movedTopic is the topic of these messages.
 const movedTopic = "moved"
 
 // moved says that a session is somewhere else from this epoch on.

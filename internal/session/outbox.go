@@ -10,9 +10,9 @@ import (
 // eventBytes is about what an event takes besides its texts.
 const eventBytes = 256
 
-// Outbox is the ordered, bounded list of events that a session's stream has still to send. Events are never
-// dropped. While there are many the stream must not read requests, see Pressure; what comes without being asked for
-// still has room. A full outbox ends the session. What may be told once instead of often is merged.
+// Outbox is the ordered, bounded list of events that a session's stream has still to send. Events are never dropped.
+// While there are many the stream must not read requests, see Pressure; pushes still have room. A full outbox ends the
+// session. What may be told once instead of often is merged.
 type Outbox struct {
 	limit int
 	wake  chan struct{} // size 1
@@ -41,7 +41,7 @@ func newOutbox(limit int) *Outbox {
 // Wake has a value when there may be something to take.
 func (o *Outbox) Wake() <-chan struct{} { return o.wake }
 
-// TakeSome returns the first events, at most so many, and no more when they have so many bytes.
+// TakeSome takes the first events: at most most, and only while those before them have less than bytes.
 func (o *Outbox) TakeSome(most, bytes int) []Event {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -125,9 +125,9 @@ func (o *Outbox) put(e Event) bool {
 	return true
 }
 
-// mergeLocked says whether e needs no place of its own: there are many Unlocked in the list, one of this name among
-// them, or the last event is an older HeartbeatAck and nobody waits for either by its id. An ack is merged with its
-// neighbour only, because it speaks for all grants before it.
+// mergeLocked merges e with an earlier event if it can, and says whether it did: if there are many Unlocked in the
+// list, one of this name among them, or if the last event is an older HeartbeatAck and nobody waits for either by its
+// id. An ack is merged with its neighbour only, because it speaks for all grants before it.
 func (o *Outbox) mergeLocked(e Event) bool {
 	switch e := e.(type) {
 	case Unlocked:

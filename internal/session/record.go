@@ -23,7 +23,7 @@ type recording struct {
 	unsure  []func() // what is done if the session is still here
 }
 
-// newRecord is that of an attempt to begin a session, or to go on with it.
+// newRecord is the record of an attempt to begin a session, or to go on with it.
 func (r *Registry) newRecord(c Client, id, token string, epoch uint64) lock.SessionRecord {
 	if c.Identity != "" { // nobody else can use it
 		token += "\x00" + c.Identity
@@ -41,8 +41,8 @@ func recordTTL(sessionTTL time.Duration) time.Duration { return sessionTTL * 3 /
 // mostWrites is how often a record that could not be written is written again before the client is heard once more.
 const mostWrites = 8
 
-// keepRecordLocked prolongs the record, or makes it if that failed. It is the n-th attempt in a row: without a record
-// nobody can go on with the session, so it is written again soon. One that is there lasts until the next sign of life.
+// keepRecordLocked prolongs the record, or makes it. It is the n-th attempt in a row: without a record nobody can go on
+// with the session, so a failed first write is repeated soon. A record that is there lasts until the next sign of life.
 func (s *Session) keepRecordLocked(n int) {
 	if s.keeping || s.ended || s.of.ctx.Err() != nil {
 		return
@@ -71,16 +71,16 @@ func (s *Session) keepRecordLocked(n int) {
 	})
 }
 
-// heardWhose leaves a session that goes on elsewhere.
+// heardWhose ends the session here if the store has said that it goes on elsewhere.
 func (s *Session) heardWhose(err error) {
 	if errors.Is(err, lock.ErrSuperseded) {
 		s.of.goes(func() { s.End(ErrSuperseded) })
 	}
 }
 
-// IfStillHere does something once the store has said, when asked after this moment, that the session went on nowhere
-// else. With that a lease is released whose validity has ended: what another replica told the client of it would have
-// been told before.
+// IfStillHere calls run once the store has said, when asked after this moment, that the session went on nowhere else.
+// It is for the release of a lease whose validity has ended: another replica that told the client of a later end would
+// have told it before.
 func (s *Session) IfStillHere(run func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,8 +91,8 @@ func (s *Session) IfStillHere(run func()) {
 	}
 }
 
-// askWhose asks for all that came until now, until nothing is left. A record that is gone may come back: the store lost
-// it.
+// askWhose asks the store for all of unsure at once, until nothing is left. If the record is gone it asks again: the
+// store may have lost it, and then it comes back.
 func (s *Session) askWhose() {
 	for n := 1; ; n++ {
 		asked := s.takeUnsure()
@@ -123,7 +123,7 @@ func (s *Session) askWhose() {
 	}
 }
 
-// takeUnsure takes what there is. If that is nothing, nobody asks any more.
+// takeUnsure takes all of unsure. If there is none, the asking ends.
 func (s *Session) takeUnsure() (asked []func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,7 +27,7 @@ type Config struct {
 	Denied       limits.Denied
 	CheckName    func(name string) error
 	Log          *zap.Logger
-	// Heard has the auto leases of a session renewed, whose mutex is held.
+	// Heard has the auto leases of a session renewed. The mutex of the session is held.
 	Heard func(leases *lock.Note)
 	// Begin and End surround what is to be over before the store is left.
 	Begin, End func()
@@ -45,7 +45,7 @@ type Lease interface {
 	Describe() (h HeldLock, held bool)
 	// Hurry has it renewed now.
 	Hurry()
-	// Adopt makes it one of its session, which came from elsewhere, unless that has ended.
+	// Adopt makes it one of its session, which was resumed, unless the session has ended.
 	Adopt() (adopted bool)
 	// Leave lets it run out by itself, or go on elsewhere.
 	Leave(elsewhere bool)
@@ -53,7 +53,7 @@ type Lease interface {
 	Forbid() (was bool)
 	// Free has the store free the name, and calls done when it has answered.
 	Free(done func())
-	// Release begins to release it at the end of its session, which is told by LeaseReleased when that is done.
+	// Release begins to release it at the end of its session, and calls LeaseReleased when that is done.
 	Release()
 }
 
@@ -75,7 +75,7 @@ type Terms struct {
 	Weight int       // what it costs to renew it, in locks
 }
 
-// lasts says whether its validity ends by that bound.
+// lasts says whether the validity lasts until Most.
 func (t Terms) lasts() bool { return !t.Most.IsZero() && !t.Until.Before(t.Most) }
 
 // Registry has the sessions of a replica.
@@ -98,7 +98,7 @@ type Registry struct {
 	streams  int                 // sessions that have one
 	draining bool
 	closed   bool          // and stays so
-	asking   chan struct{} // closed when sessions that were not yet asked to move shall stay
+	asking   chan struct{} // closed to end the askToMove under way
 	// closed when no session of a draining replica has a stream; another one after an Undrain
 	idle chan struct{}
 }

@@ -28,19 +28,19 @@ type ResumeRequest struct {
 }
 
 const (
-	// unsettled counts AnswerTimes. For so long the replica that a session left may still shorten a lease: one until it
-	// begins, and two tries at the store. Meanwhile the new replica trusts the earlier end only, and does not answer a
+	// unsettled is for how many AnswerTimes the replica that a session left may still shorten a lease: one until it
+	// begins, and two for its calls of the store. Until then the earlier end counts, and the new replica does not answer a
 	// client that repeats the request.
 	unsettled = 3
-	// leastPatience is the shortest time that a session waits until it may be resumed. Else it is a third of its TTL.
+	// leastPatience is for how long a session waits at least until it may be resumed. Else that is a third of its TTL.
 	leastPatience = time.Second
 )
 
-// resumes have the sessions that come.
+// resumes bounds the sessions that are being resumed.
 type resumes struct {
 	all, large limits.Quota
 	returning  atomic.Int64 // how many are being resumed, or wait for that
-	holds      atomic.Int64 // that large ones bring, with those that wait
+	holds      atomic.Int64 // of large sessions, also of those that wait
 	verifying  limits.Slots // holds that the store is asked for
 }
 
@@ -52,7 +52,7 @@ func newResumes(denied limits.Denied) resumes {
 	}
 }
 
-// inTurn resumes a session with so many holds as soon as there are not too many others.
+// inTurn resumes a session with some holds, as soon as not too many others are being resumed.
 func (r *Registry) inTurn(ctx context.Context, ttl time.Duration, holds int, resume func() error) error {
 	in := &r.resumes
 	in.returning.Add(1)
@@ -120,7 +120,7 @@ func (s *Session) resume(ctx context.Context, holds []HeldLock, claim Claim) (lo
 	if err != nil {
 		return nil, err
 	}
-	s.EnterOp() // if it ends now, that is over when all is brought
+	s.EnterOp() // if the session ends now, it is over only when all is brought
 	defer s.LeaveOp()
 	if err := s.joinInstead(); err != nil {
 		return nil, err
@@ -133,8 +133,7 @@ func (s *Session) resume(ctx context.Context, holds []HeldLock, claim Claim) (lo
 	return lost, nil
 }
 
-// bring makes leases that were verified the session's own. One that ends meanwhile releases what it could not bring as
-// it releases the rest.
+// bring makes verified leases the session's own. If it ends meanwhile, late ones are released if the others are.
 func (s *Session) bring(ls []Lease) {
 	var late []Lease
 	for _, l := range ls {
@@ -148,7 +147,7 @@ func (s *Session) bring(ls []Lease) {
 	}
 }
 
-// renewalLoadOf is what comes to a client with holds, more than it has here with them already.
+// renewalLoadOf is what holds add to the renewal load of their client, beyond what the session causes here already.
 func (s *Session) renewalLoadOf(holds []HeldLock) (all int) {
 	for _, h := range holds {
 		all += lock.Weight(h.Hold.Kind, h.Permits)
@@ -160,8 +159,8 @@ func (s *Session) renewalLoadOf(holds []HeldLock) (all int) {
 	return max(all, 0)
 }
 
-// joinInstead makes a session one of the registry in place of an earlier attempt, which may have come here meanwhile.
-// So may a later one, which has the session then.
+// joinInstead makes a session one of the registry, in place of an earlier attempt that may have come here meanwhile. If
+// a later one has come, that has the session.
 func (s *Session) joinInstead() error {
 	for {
 		before, err := s.join()
@@ -177,7 +176,7 @@ func (s *Session) joinInstead() error {
 	}
 }
 
-// claimAll claims holds, some at a time, of which some are lost. It stops when the store does not answer for one.
+// claimAll claims holds, some at a time, which are found or lost. It stops when the store does not answer for one.
 func (s *Session) claimAll(ctx context.Context, holds []HeldLock, claim Claim) (found []Lease, lost []Lost, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

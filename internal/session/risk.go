@@ -7,7 +7,7 @@ import (
 // While the store cannot be reached the sessions that hold leases are told AtRisk. When it is back all leases are
 // verified, and each session at risk is told Safe when all of its leases are.
 
-// AtRisk says that the store cannot be reached. It is said again and again, for the sessions that got leases meanwhile.
+// AtRisk tells sessions with leases that the store cannot be reached; again and again, as some get leases meanwhile.
 func (r *Registry) AtRisk() {
 	r.safe.Store(false)
 	for _, s := range r.All() {
@@ -27,7 +27,7 @@ func (r *Registry) Verify() {
 	}
 }
 
-// Safe says that the store is there.
+// Safe notes that the store is there.
 func (r *Registry) Safe() { r.safe.Store(true) }
 
 // Recount has every lease renewed now.
@@ -43,7 +43,7 @@ func hurry(leases []Lease) {
 	}
 }
 
-// warn tells AtRisk, with the earliest end of a validity, to one that holds leases and was not told.
+// warn tells AtRisk, with the earliest end of a validity, to a session that holds leases and was not told.
 func (s *Session) warn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -50,7 +50,7 @@ type Session struct {
 	out         *Outbox
 	done        chan struct{}
 	heard       atomic.Int64       // the last sign of life, in ns since opened; written with mu held
-	work        atomic.Int64       // nanoseconds of it that are not paid for, see package limits
+	work        atomic.Int64       // ns of work that are not paid for, see package limits
 	record      lock.SessionRecord // what the store knows of it
 	token       string
 	lastRequest uint64       // of those before it was resumed
@@ -85,8 +85,8 @@ type Session struct {
 	locks
 }
 
-// New is a session that is not one of the registry yet: Open begins it, Resume goes on with it. With a token it is
-// resumed, and last is the greatest id of its requests so far.
+// New is a session that is not one of the registry yet: Open begins it, Resume goes on with it. last is the greatest id
+// of its requests before it was resumed; else 0.
 func (r *Registry) New(req OpenRequest, id, token string, epoch, last uint64) *Session {
 	now, l := time.Now(), r.cfg.Limits
 	s := &Session{

@@ -6,7 +6,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Begin begins a request, unless something is wrong with it, and answers why it does not begin.
+// Begin admits a request and runs it, unless wrong is an error. If one of these fails, the answer is Failed.
 func (s *Session) Begin(id uint64, wrong error, run func() error) {
 	err := cmp.Or(s.Admit(id), wrong)
 	if err == nil {
@@ -17,7 +17,7 @@ func (s *Session) Begin(id uint64, wrong error, run func() error) {
 	}
 }
 
-// Admit checks what all requests have in common.
+// Admit checks what all requests have in common, and marks the id as used.
 func (s *Session) Admit(id uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,8 +54,8 @@ func (s *Session) Answer(id uint64, e Event, err error) {
 	s.Tell(e)
 }
 
-// Tell puts an event into the outbox. A client that lets it run full is not served any more. Of an ended session only
-// the answers to what was under way at its Goodbye are of interest.
+// Tell puts an event into the outbox. If that is full the session ends. A session that has ended is told only the
+// answers to what was under way at its Goodbye.
 func (s *Session) Tell(e Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,8 +68,8 @@ func (s *Session) TellLost(lost Lost, owner lock.Owner, auto bool) {
 	s.logLost(lost, owner, auto)
 }
 
-// TellChanged is Count and Tell in the same moment: a heartbeat is answered with what holds for the leases that the
-// client was told are auto.
+// TellChanged is Count and Tell in the same moment: the answer to a heartbeat holds for the leases that the client was
+// told are auto.
 func (s *Session) TellChanged(l Lease, e Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/lockd-io/lockd/internal/watching"
 )
 
-// Watch tells the session from the answer on of each end of a hold of a name. The answer is Done or Failed.
+// Watch has the session told of each end of a hold of a name, from the answer on. The answer is Done or Failed.
 func (s *Session) Watch(id uint64, name string) {
 	s.Begin(id, s.of.cfg.CheckName(name), func() error { return s.watch(id, name) })
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
-// askedAtOnce is how many leases are asked, or told, something at once, while others wait for their mutex.
+// askedAtOnce is how many leases are asked, or told, something in one go, while others wait for their mutexes.
 const askedAtOnce = 64
 
-// item is a lease that is looked at.
+// item is a lease that is due.
 type item[L Lease[L]] struct {
 	lease   L
 	shard   *shard[L]
 	id      uint32
-	renew   bool   // else its validity may be over
+	renew   bool   // else it is due because its validity may be over
 	hurried bool   // was in shard.ready
 	planned moment // when it was to be renewed
 }
@@ -41,12 +41,12 @@ type batch[L Lease[L]] struct {
 	sort     sort
 	items    []item[L]
 	renewals []lock.Renewal
-	hurried  bool // counts in Watchdog.hurried
+	hurried  bool // the call counts in Watchdog.hurried
 	under    int  // what counts in Watchdog.underWay
 }
 
-// due takes what is to be looked at now. Renewals that come soon are taken along. The loop alone calls it. Rounds have
-// a share of their own, however many leases end.
+// due takes what is due now, and renewals that are due soon. Rounds have a share of their own, however many leases end.
+// Only the loop calls it.
 func (w *Watchdog[L]) due() (due [sorts]load[L]) {
 	w.first++
 	looks := 0
@@ -61,7 +61,7 @@ func (w *Watchdog[L]) due() (due [sorts]load[L]) {
 	return due
 }
 
-// oldest is the shard with the piece of a round whose turn came first, and when that was to be renewed; nil and never
+// oldest is the shard with the piece of a round whose turn came first, and when that piece was planned; nil and never
 // if none is due.
 func (w *Watchdog[L]) oldest() (oldest *shard[L], planned moment) {
 	first := w.now() + 1
@@ -74,8 +74,7 @@ func (w *Watchdog[L]) oldest() (oldest *shard[L], planned moment) {
 	return oldest, planned
 }
 
-// firstPiece says when the turn of the first piece of a round comes, and when that was to be renewed; never if there is
-// none.
+// firstPiece says when the turn of the first piece of a round comes, and when it was planned; never if there is none.
 func (s *shard[L]) firstPiece() (at, plan moment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,8 +84,8 @@ func (s *shard[L]) firstPiece() (at, plan moment) {
 	return never, never
 }
 
-// takePiece adds the first piece, unless it was planned anew just now. A lease that is being renewed anyway is so once
-// more if the round follows a sign of life.
+// takePiece adds the first piece to l, unless it was planned anew just now. A lease that is being renewed already is
+// renewed once more after that, if the round follows a sign of life.
 func (s *shard[L]) takePiece(l *load[L]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +106,7 @@ func (s *shard[L]) takePiece(l *load[L]) {
 	}
 }
 
-// due adds what the timeline has for now, and what is ready. It says how many places of timelines were looked at.
+// due adds what the timeline has for now, and what is ready. looks counts the places of timelines looked at.
 func (s *shard[L]) due(due *[sorts]load[L], looks int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +118,7 @@ func (s *shard[L]) due(due *[sorts]load[L], looks int) int {
 	return looks
 }
 
-// takeReadyLocked adds what is ready.
+// takeReadyLocked adds what is ready, while there is room.
 func (s *shard[L]) takeReadyLocked(l *load[L], so sort, now moment) {
 	for len(s.ready[so]) > 0 && s.w.mayHurry(so) && l.cost < maxBatch {
 		id := s.ready[so][0]
@@ -128,7 +127,7 @@ func (s *shard[L]) takeReadyLocked(l *load[L], so sort, now moment) {
 		}
 		switch e := s.entries.at(id); {
 		case !e.ready:
-		case e.busy: // that was about to begin when it was hurried
+		case e.busy: // its renewal was about to begin when it was hurried
 			e.ready, e.again = false, true
 		default:
 			e.ready = false
@@ -137,8 +136,8 @@ func (s *shard[L]) takeReadyLocked(l *load[L], so sort, now moment) {
 	}
 }
 
-// nearLocked adds what may be over by the timeline. What is to be renewed by itself is ready: a lease that is verified,
-// or another one, once more after a failure. It looks at a piece of the timeline before others have the mutex.
+// nearLocked adds the leases that may be over by the timeline. A lease that is due by itself, to be verified or to be
+// renewed again after a failure, becomes ready. It looks at no more than maxBatch places before others have the mutex.
 func (s *shard[L]) nearLocked(l *load[L], now moment, looks int) int {
 	for ; looks < maxBatch && s.near.Len() > 0; looks++ {
 		t, _ := s.near.Min()
@@ -165,8 +164,7 @@ func (s *shard[L]) nearLocked(l *load[L], now moment, looks int) int {
 	return looks
 }
 
-// ask asks the leases what they need. Those whose validity is over are lost, those that are to be renewed are what it
-// returns.
+// ask asks the leases what they need, ends those whose validity is over, and returns those that are to be renewed.
 func (w *Watchdog[L]) ask(so sort, due []item[L]) *batch[L] {
 	b := &batch[L]{
 		start: time.Now(), sort: so, items: make([]item[L], 0, len(due)), renewals: make([]lock.Renewal, 0, len(due)),
@@ -179,7 +177,7 @@ func (w *Watchdog[L]) ask(so sort, due []item[L]) *batch[L] {
 	return b
 }
 
-// end is the end of a call. If leases were hurried, others are.
+// end is the end of a call. If the call was for hurried leases, others can have their turn.
 func (w *Watchdog[L]) end(b *batch[L]) {
 	w.landed(b, b.under)
 	if b.hurried {
@@ -196,8 +194,8 @@ func (b *batch[L]) weight(i int) int {
 	return lock.Weight(b.renewals[i].Kind, b.renewals[i].Permits)
 }
 
-// landed notes that outcomes of a batch are known, of leases that cost so much. Its other leases may be with a server
-// that is slow, which must not keep those of other servers from being renewed.
+// landed notes that the outcomes of leases of a batch, which cost cost, are known. The rest of the batch may wait for a
+// slow server, which must not keep leases of other servers from being renewed.
 func (w *Watchdog[L]) landed(b *batch[L], cost int) {
 	b.under -= cost
 	n := int64(cost)
@@ -220,7 +218,7 @@ func (w *Watchdog[L]) askSome(b *batch[L], due []item[L]) {
 	}
 }
 
-// add adds to a batch what is to be renewed. Else it is planned, or over.
+// add adds a lease to a batch if it is to be renewed, and plans what comes next; or ends it if its validity is over.
 func (s *shard[L]) add(b *batch[L], d item[L], r lock.Renewal, until time.Time) {
 	w := s.w
 	s.mu.Lock()
@@ -278,7 +276,7 @@ func (w *Watchdog[L]) renew(b *batch[L]) {
 	})
 }
 
-// note notes an outcome and of some that are there by now.
+// note notes an outcome, and some of those that are there by now.
 func (w *Watchdog[L]) note(b *batch[L], o outcome, more <-chan outcome) {
 	var renewed [askedAtOnce]int
 	n, known := 0, 0
@@ -332,7 +330,7 @@ func (w *Watchdog[L]) failed(b *batch[L], o outcome) {
 	b.done(o.i, until[0], l.Interval()/retries)
 }
 
-// done plans what comes after a renewal: the next one after a pause, unless the group's next round is that.
+// done plans what comes after a renewal: the next one after a pause, unless that is up to the group's next round.
 func (b *batch[L]) done(i int, until time.Time, pause time.Duration) {
 	id, l, s := b.items[i].id, b.items[i].lease, b.items[i].shard
 	s.mu.Lock()

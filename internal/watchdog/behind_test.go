@@ -178,8 +178,8 @@ func TestAllClientsHaveTheirShareOfASlowStore(t *testing.T) {
 	})
 }
 
-// halting is a store of two servers, which have every other hold. One of them answers after a second. What is only
-// verified goes another way, on which nothing is done in a second.
+// halting is a store of two servers, each of which has every other hold. One of them answers after a second.
+// Verifications go another way, and fail after a second.
 type halting struct{ lock.Holds }
 
 func (halting) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {

@@ -5,18 +5,18 @@ import "math"
 // moment is a time, in ns since the watchdog began.
 type moment = int64
 
-// never is the time of what nobody plans.
+// never is the time of what is not planned.
 const never moment = math.MaxInt64
 
 // entry is what the watchdog knows of a lease. shard.mu guards it.
 type entry[L any] struct {
 	lease   L
 	until   moment // validity, as last read
-	renewAt moment // by itself; never if its group's round comes first
-	at      moment // when it is looked at: not later than both, maybe earlier; never if it is not in the timeline
+	renewAt moment // when it is due by itself; never if its group's round comes first
+	at      moment // where it is in the timeline: no later than both of these, maybe earlier; never if it is not in it
 	group   uint32 // 0 for a lease that is renewed by itself
 	index   uint32 // in the group
-	cost    uint32 // of its renewal, maybe more than by now
+	cost    uint32 // of its renewal, as of the last Keep
 	busy    bool   // a renewal is under way
 	again   bool   // renew once more after it
 	ready   bool   // in shard.ready, to be renewed as soon as there is room
@@ -27,7 +27,7 @@ type sort int
 
 const (
 	grouped sort = iota
-	alone        // only verified, which no lease depends on, and clients cause as they like
+	alone        // only verified: no lease depends on that, and clients can cause any number
 	sorts
 )
 
@@ -38,11 +38,11 @@ func (e *entry[L]) sort() sort {
 	return grouped
 }
 
-// renews says whether what is to be done for it next is a renewal of its own.
+// renews says whether the next thing to do for it is a renewal by itself.
 func (e *entry[L]) renews() bool { return !e.busy && !e.ready && e.renewAt < e.until }
 
-// planned is when something is to be done for it: its renewal or, if that is under way or its group's, the end of its
-// validity.
+// planned is when something is to be done for it: its renewal or, if that is under way or up to its group, the end of
+// its validity.
 func (e *entry[L]) planned() moment {
 	if e.renews() {
 		return e.renewAt
@@ -80,7 +80,7 @@ func (es *entries[L]) add(e entry[L]) (id uint32) {
 	return uint32(len(es.all) - 1) //nolint:gosec // bounded by the locks of all sessions
 }
 
-// manyEntries are so many that what they took is let go of when none is live.
+// manyEntries is up to how many entries their memory is kept when none is live.
 const manyEntries = 256
 
 func (es *entries[L]) remove(id uint32) {

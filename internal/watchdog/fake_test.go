@@ -39,7 +39,7 @@ func (c *crew) take(w *Watchdog[*fake], n int) (ls []*fake) {
 // newCrew is a client that was just heard.
 func newCrew(ttl time.Duration) *crew { return &crew{ttl: ttl, heard: time.Now()} }
 
-// hearOften has it be heard some times, an interval apart, a little before renewals are due.
+// hearOften has the client heard some times, an interval apart, a little before renewals are due.
 func (c *crew) hearOften(w *Watchdog[*fake], times int) {
 	for range times {
 		time.Sleep(c.ttl/3 - 10*time.Millisecond)
@@ -48,7 +48,7 @@ func (c *crew) hearOften(w *Watchdog[*fake], times int) {
 	synctest.Wait()
 }
 
-// lost counts those that are.
+// lost counts the lost leases.
 func lost(ls []*fake) (n int) {
 	synctest.Wait()
 	for _, l := range ls {

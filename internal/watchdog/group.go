@@ -3,8 +3,8 @@ package watchdog
 import "github.com/lockd-io/lockd/internal/lock"
 
 const (
-	// roundPart is the part of an interval over which a round is spread, and roundPieces into how many pieces of like
-	// cost it is cut. None costs less than leastPiece if there is as much.
+	// roundPart is the part of an interval over which a round is spread, and roundPieces into how many pieces of like cost
+	// it is cut. Pieces of a small round may cost leastPiece.
 	roundPart   = 0.3
 	roundPieces = 16
 	leastPiece  = 256
@@ -14,8 +14,8 @@ const (
 
 // group has leases that are renewed together, in rounds: one after each sign of life of their client, and one when no
 // sign of life has come for an interval. A round goes over the leases in pieces, so that not all are renewed in one
-// instant, and costs nothing for those that are not due. A sign of life during a round does not begin it anew: the
-// round goes on, and then once more over those that it had renewed before. So none is left out, however slow the store
+// instant, and leases that are not due cost nothing. A sign of life during a round does not begin it anew: the round
+// goes on, and then goes once more over those that it had renewed before. So none is left out, however slow the store
 // is. shard.mu guards it.
 type group struct {
 	note     *lock.Note
@@ -23,17 +23,17 @@ type group struct {
 	members  []uint32
 	cost     int    // of all members
 	again    int    // members[:again] were renewed in this round before the last sign of life
-	next     int    // members[next:end] are still to be renewed in this round, and then those
+	next     int    // members[next:end] are still to be renewed in this round, and then members[:again]
 	end      int    // next between rounds
-	done     int    // what was renewed since the round began, or since the last sign of life in it, by its cost
-	total    int    // done at its end
+	done     int    // cost of what was renewed since the round began, or since the last sign of life in it
+	total    int    // what done will be at the end of the round
 	plan     moment // when the next piece is to be renewed
-	at       moment // when its turn comes: not before that of pieces that wait already
-	began    moment // when this round did, or the last sign of life came in it
+	at       moment // when its turn comes: not before pieces that wait already
+	began    moment // when this round began, or the last sign of life came in it
 	heard    bool   // this round, or the next one, follows a sign of life
 }
 
-// ensureLocked makes a group that is not there yet. It says whether the group is in this shard.
+// ensureLocked makes the group of a note if there is none, and says whether the group is in this shard.
 func (s *shard[L]) ensureLocked(note *lock.Note, interval moment) bool {
 	if m := note.Load(); m != 0 {
 		return s.has(m)
@@ -65,7 +65,7 @@ func (s *shard[L]) joinLocked(id uint32, e *entry[L], n uint32) {
 	g.cost += int(e.cost)
 }
 
-// leaveLocked takes an entry out of its group. Others move up, so that each of them stays in its part of the list.
+// leaveLocked takes an entry out of its group. Other members move up, so that each stays in its part of the list.
 func (s *shard[L]) leaveLocked(e *entry[L]) {
 	if e.group == 0 {
 		return
@@ -87,7 +87,7 @@ func (s *shard[L]) leaveLocked(e *entry[L]) {
 	e.group = 0
 }
 
-// moveLocked fills the place of a member that is gone, or was moved, with another one, unless that is the same place.
+// moveLocked moves a member to the place of one that is gone, or was moved.
 func (s *shard[L]) moveLocked(g *group, from, to int) {
 	if from == to {
 		return
@@ -96,7 +96,7 @@ func (s *shard[L]) moveLocked(g *group, from, to int) {
 	s.entries.at(g.members[to]).index = uint32(to) //nolint:gosec // as in joinLocked
 }
 
-// roundLocked plans the next piece of a group.
+// roundLocked plans the next piece of a group for a time.
 func (s *shard[L]) roundLocked(n uint32, g *group, at moment) {
 	s.rounds.Delete(timed{g.at, n})
 	g.plan, g.at = at, max(at, s.w.now())
@@ -104,7 +104,7 @@ func (s *shard[L]) roundLocked(n uint32, g *group, at moment) {
 	s.wakeLocked(g.at)
 }
 
-// heardLocked begins a round, or has the one that is under way go on until it was at all leases once more.
+// heardLocked begins a round, or has the one under way go on until it has been at all leases once more.
 func (s *shard[L]) heardLocked(n uint32) {
 	g, now := s.groups[n], s.w.now()
 	g.heard = true

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// shardBits is how many bits of a note say in which shard something is.
+	// shardBits is how many bits of a note say in which shard a lease or group is.
 	shardBits = 4
 	shards    = 1 << shardBits
 )
@@ -29,15 +29,15 @@ type shard[L Lease[L]] struct {
 	wakeAt     moment          // when the loop looks next. Locks that come and go in between do not wake it.
 }
 
-// noteOf is what the note of something says, and numberOf what its number in the shard was.
+// noteOf is what the note of a lease or group says; numberOf is the number in its shard that it was made of.
 func (s *shard[L]) noteOf(number uint32) uint32 { return number<<shardBits | s.number }
 
 func numberOf(note uint32) (number uint32) { return note >> shardBits }
 
-// has says whether what has this note is in the shard.
+// has says whether the lease or group with this note is in the shard.
 func (s *shard[L]) has(note uint32) bool { return note%shards == s.number }
 
-// keepLocked is Keep, in the shard of the lease. It says false if its group turns out to be in another one.
+// keepLocked is Keep, in the shard of the lease. It returns false if the lease's group turns out to be in another one.
 func (s *shard[L]) keepLocked(l L, group *lock.Note, until time.Time) bool {
 	if group != nil && !s.ensureLocked(group, int64(l.Interval())) {
 		return false
@@ -68,7 +68,7 @@ func (s *shard[L]) keepLocked(l L, group *lock.Note, until time.Time) bool {
 	return true
 }
 
-// dropLocked ends the keeping of a lease that is in this shard, if of any.
+// dropLocked ends the keeping of a lease, which is in this shard or in none.
 func (s *shard[L]) dropLocked(l L) {
 	note := l.Note()
 	id := numberOf(note.Load())
@@ -98,8 +98,8 @@ func (s *shard[L]) readyLocked(id uint32, e *entry[L]) {
 	s.ready[e.sort()] = append(s.ready[e.sort()], id)
 }
 
-// planLocked has an entry looked at when something is to be done for it, or earlier. Nearly every lease is renewed
-// before its time comes: the entry stays in its place in the timeline then, for what comes after.
+// planLocked has the loop look at an entry when something is to be done for it, or earlier. Nearly every lease is
+// renewed before that: then the entry keeps its earlier place in the timeline, and is planned anew when that comes.
 func (s *shard[L]) planLocked(id uint32, e *entry[L]) {
 	if at := e.planned(); at < e.at {
 		s.near.Delete(timed{e.at, id})
@@ -109,7 +109,7 @@ func (s *shard[L]) planLocked(id uint32, e *entry[L]) {
 	}
 }
 
-// wakeLocked has the loop look at a time, unless it does so anyway.
+// wakeLocked has the loop look at a time, unless it looks by then anyway.
 func (s *shard[L]) wakeLocked(at moment) {
 	if at >= s.wakeAt {
 		return

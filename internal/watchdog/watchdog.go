@@ -6,22 +6,21 @@
 // validity if it cannot. Renewals that are due at about the same time share store calls; calls are under way side
 // by side, so a slow one delays its own leases only. A renewal that failed is tried again soon.
 //
-// The leases of a group are renewed in a round after each sign of life; if none comes, a little later than one Interval
-// after the last round. A round is spread over a part of the Interval.
+// The leases of a group are renewed in a round after each sign of life of their client. If none comes, the next round
+// begins one Interval after the last one, or a little later. A round is spread over a part of the Interval.
 //
 // # What it does not promise
 //
-// It does not judge whether a client lives: that is in the TTL that a Lease asks for.
+// It does not judge whether a client lives: the TTL that a Lease asks for depends on that.
 //
 // # How it works
 //
-// One loop plans everything; there is no goroutine and no timer for a lease. Groups (group.go) know
-// whose renewal is due without looking at those whose is not. The end of each validity, and the renewals of leases
-// without a group and of those that failed, are in a timeline (timed.go). What is due is asked what it needs
-// (batch.go), and renewed by a store call in a goroutine of its own. All that is kept in shards (shard.go), so that
-// sessions do not meet in one mutex.
+// One loop plans everything; there is no goroutine and no timer for a lease. Groups (group.go) know whose renewal is
+// due without looking at those whose is not. The end of each validity, and the renewals of leases without a group and
+// of those that failed, are in a timeline (timed.go). Leases that are due are asked what they need (batch.go), and
+// renewed by a store call in its own goroutine. All this is in shards (shard.go), so sessions do not share one mutex.
 //
-// Leases of a group are renewed, all others only verified. The calls of both are apart: however long verifications
+// Leases of a group are renewed, all others only verified. They are never in the same call: however long verifications
 // take, and however many there are, renewals have room. Bounds are counted in what the leases cost the store.
 package watchdog
 
@@ -45,26 +44,26 @@ const (
 	// maxBatch bounds what one call costs, in exclusive locks, unless one lease alone costs more. Many calls may be under
 	// way.
 	maxBatch = 1000
-	// maxHurried bounds the calls under way for leases that are hurried, or whose renewal failed, and likewise those that
-	// verify. Those may be all of a million; sent at once they would keep the store from answering anything else, and
-	// more would fail.
+	// maxHurried bounds the calls under way for leases that are hurried, or whose renewal failed, and likewise the calls
+	// that verify. There may be a million such leases: sent at once they would keep the store from answering anything
+	// else, and more would fail.
 	maxHurried = 4
-	// maxUnderWay is what the renewals under way may cost before the next piece of a round is taken. What is more than
-	// the store can do waits here, in the order of its time, and is not given up for having waited. No call of those
-	// that are hurried waits for that.
+	// maxUnderWay is what the renewals under way may cost before the next piece of a round is taken. What is more than the
+	// store can do waits here, in the order in which it was due, and does not time out. Calls for hurried leases do not
+	// wait for this.
 	maxUnderWay = 8 * maxBatch
 	// callTimeout bounds a call, besides the store's own bounds.
 	callTimeout = 5 * time.Second
 )
 
-// Lease is what a watchdog has to know of a lease of type L. What is asked often is asked of one of them for several: L
-// is comparable, and ls are leases like it, maybe of many sessions. These methods take the mutexes that they need, and
-// none of the watchdog is held meanwhile. Note, Group, Weight and Interval take none.
+// Lease is what a watchdog has to know of a lease of type L. Renewals and Renewed are asked of one lease for several:
+// ls are leases like it, maybe of many sessions. The methods take the mutexes that they need, and none of the watchdog
+// is held meanwhile; but Note, Group, Weight and Interval take none.
 type Lease[L any] interface {
 	comparable
 	// Note is what the watchdog notes of the lease.
 	Note() *lock.Note
-	// Group is what it notes of the lease's group; nil for a lease that is verified by itself. Only Keep asks.
+	// Group is what the watchdog notes of the lease's group; nil for a lease that is verified by itself. Only Keep asks.
 	Group() *lock.Note
 	// Weight is what it costs the store to renew it, see lock.Weight. Only Keep asks.
 	Weight() int
@@ -73,11 +72,11 @@ type Lease[L any] interface {
 	// Name is for logs.
 	Name() string
 
-	// Renewals says what would keep leases now, and until when each is valid: zero for one that is over.
+	// Renewals sets rs to the renewals that would keep ls now, and until to the ends of their validities: zero if over.
 	Renewals(now time.Time, ls []L, rs []lock.Renewal, until []time.Time)
-	// Renewed notes renewals whose call began at start, and says until when each lease is valid now.
+	// Renewed notes renewals whose call began at start, and sets until to when each validity ends now.
 	Renewed(start time.Time, ls []L, rs []lock.Renewal, until []time.Time)
-	// Reduced says whether a renewal that began at a time asked for more than there is by now.
+	// Reduced says whether permits were released since a time: a renewal that began then asked for more than there are.
 	Reduced(since time.Time) bool
 	// Lose ends a lease that is held no more.
 	Lose(reason lock.LostReason)
@@ -93,13 +92,13 @@ type Watchdog[L Lease[L]] struct {
 	stop    context.CancelFunc
 	wake    chan struct{} // size 1
 	wg      sync.WaitGroup
-	first   int // the shard that it looks at first, another one each time
+	first   int // the shard that the loop looks at first, another one each time
 	shards  [shards]shard[L]
 
 	placed   atomic.Uint32       // leases without a group that were put into a shard
-	hurried  [sorts]atomic.Int32 // calls under way for leases that are hurried, or verified
-	underWay atomic.Int64        // what the renewals in calls cost
-	looked   atomic.Int64        // when Late looked
+	hurried  [sorts]atomic.Int32 // calls under way for leases that are hurried, by sort
+	underWay atomic.Int64        // what the renewals under way cost
+	looked   atomic.Int64        // when Late last looked
 	late     atomic.Int64        // how late the next round was then
 
 	over lock.Teller[L] // leases that are to be told that they are over
@@ -132,7 +131,7 @@ func (w *Watchdog[L]) now() moment { return w.moment(time.Now()) }
 
 func (w *Watchdog[L]) moment(t time.Time) moment { return int64(t.Sub(w.epoch)) }
 
-// lookPause is how long Late goes on with what it saw: each message of a client asks, and to look takes many locks.
+// lookPause is for how long Late repeats what it found: each message of a client asks, and to look takes many mutexes.
 const lookPause = time.Millisecond
 
 // Late is how late the next round of renewals is, because the store or this process has more to do than it can.
@@ -145,8 +144,8 @@ func (w *Watchdog[L]) Late() time.Duration {
 	return time.Duration(w.late.Load())
 }
 
-// Keep begins to keep a lease, or notes that its validity, which is given, or its group changed. Nobody else may
-// call Keep or Drop for the same lease meanwhile.
+// Keep begins to keep a lease that is valid until a time, or notes that its validity or its group changed. Nobody else
+// may call Keep or Drop for the same lease meanwhile.
 func (w *Watchdog[L]) Keep(l L, until time.Time) {
 	for !w.keep(l, until) {
 	}
@@ -173,7 +172,7 @@ func (w *Watchdog[L]) keep(l L, until time.Time) bool {
 // shardOf is where something with this note is.
 func (w *Watchdog[L]) shardOf(note uint32) *shard[L] { return &w.shards[note%shards] }
 
-// Drop ends that.
+// Drop ends what Keep began. A renewal under way may still be told to the lease.
 func (w *Watchdog[L]) Drop(l L) {
 	note := l.Note().Load()
 	if note == 0 {
@@ -185,7 +184,7 @@ func (w *Watchdog[L]) Drop(l L) {
 	s.dropLocked(l)
 }
 
-// Hurry renews a lease now, as fast as the store answers if there are many. One whose renewal is under way is renewed
+// Hurry renews a lease now; if there are many, as fast as the store answers. One whose renewal is under way is renewed
 // once more after it.
 func (w *Watchdog[L]) Hurry(l L) {
 	s := w.shardOf(l.Note().Load())
@@ -206,8 +205,8 @@ func (w *Watchdog[L]) Heard(note *lock.Note) {
 	}
 }
 
-// lose has a lease told that its validity is over, in a goroutine of its own while there are any. When very many end at
-// once that takes long, and meanwhile others have to be renewed.
+// lose has a lease told that its validity is over. One goroutine tells all such leases: when very many end at once that
+// takes long, and meanwhile others have to be renewed.
 func (w *Watchdog[L]) lose(l L) {
 	if w.over.Add(l) {
 		w.wg.Go(func() { w.over.Tell(func(l L) { l.Lose(lock.LostExpired) }) })
@@ -222,7 +221,7 @@ func (w *Watchdog[L]) rouse() {
 	}
 }
 
-// mayBegin says whether more of rounds may be under way, and mayHurry whether more of what is ready.
+// mayBegin says whether more pieces of rounds may be under way, and mayHurry whether more calls for what is ready.
 func (w *Watchdog[L]) mayBegin() bool { return w.underWay.Load() < maxUnderWay }
 
 func (w *Watchdog[L]) mayHurry(so sort) bool { return w.hurried[so].Load() < maxHurried }
