@@ -31,7 +31,7 @@ const (
 const (
 	Resumes       = 64      // sessions that are being resumed; others wait before they ask the store
 	LargeResumes  = 16      // of them, those with more holds than VerifyingEach: they take long
-	ResumedHolds  = 500_000 // that LargeResumes name, also while they wait; each takes 400 bytes, if it exists or not
+	ResumedHolds  = 500_000 // that LargeResumes name, also while they wait; each takes 400 bytes, even if it is gone
 	Verifying     = 256     // holds that the store is asked for at a time, so that others keep their speed
 	VerifyingEach = 64      // of them, those of one session
 	Freeing       = 256     // names that clients may lock no more, which the store is asked to free
