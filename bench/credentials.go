@@ -35,7 +35,7 @@ type credentials struct {
 const (
 	benchID     = "spiffe://bench/measured"
 	benchIssuer = "https://issuer.bench"
-	// manyPatterns is how many the client has, and how many the others have together.
+	// manyPatterns is how many patterns the client has, and how many the others have together.
 	manyPatterns = 1_000
 	otherClients = 20
 )

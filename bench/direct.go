@@ -24,8 +24,8 @@ type call struct {
 	keys, args []string
 }
 
-// scripts are what lockd has Redis do to lock and unlock a free name, as Redis's MONITOR shows it. So they need not be
-// known here.
+// scripts are the calls by which lockd locks and unlocks a free name, as Redis's MONITOR shows them. So this program
+// need not know lockd's scripts.
 type scripts struct {
 	acquire, release   call
 	name, owner, fence string // what the calls are about: their places are found by the values
@@ -113,7 +113,7 @@ func parseCall(line string) call {
 	return call{sha: words[1], keys: words[3 : 3+n], args: words[3+n:]}
 }
 
-// about is a call with other values in the places of those that were seen.
+// about is a call with other values in place of those that were seen.
 func (s *scripts) about(c call, name, owner, fence string) (keys []string, args []any) {
 	for _, k := range c.keys {
 		keys = append(keys, strings.Replace(k, s.name, name, 1))

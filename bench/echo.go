@@ -79,7 +79,7 @@ func serveBare(sessions lockdv1.SessionServiceServer) error {
 // echoCommand is the argument with which this program is the echo server.
 const echoCommand = "echo"
 
-// startBare runs this program once more, and waits for the line that it begins with: a server its address.
+// startBare runs this program once more, and waits for its first line, which is the address of a server.
 func startBare(args ...string) (*process, error) {
 	bin, err := os.Executable()
 	if err != nil {
@@ -113,12 +113,12 @@ type echoing struct {
 	ids     []uint64
 }
 
-// echoWith is an echo server with as many connections, for as many callers.
+// echoWith is an echo server with so many connections, one for each caller.
 func echoWith(connections int) func(env, int) (locker, error) {
 	return bareWith(connections, func(env) []string { return []string{echoCommand} })
 }
 
-// bareWith is a server that this program is with some arguments.
+// bareWith is this program as a server, with some arguments.
 func bareWith(connections int, args func(env) []string) func(env, int) (locker, error) {
 	return func(all env, _ int) (locker, error) {
 		server, err := startBare(args(all)...)

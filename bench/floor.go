@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// floorRow is a way of which one caller measures a single step: a lock, or what a lock cannot do without.
+// floorRow is a step that one caller measures: a lock, or what a lock cannot do without.
 type floorRow struct {
 	name  string
 	open  func(env, int) (locker, error)
@@ -84,7 +84,7 @@ func echoAndScript(rows []*floorRow) time.Duration {
 	return quantile(rows[1].times, 0.50) + quantile(rows[2].times, 0.50)
 }
 
-// aboveFloor is how many times as long a lock takes. The times are sorted.
+// aboveFloor is how many times as long as its floor a lock takes. The times are sorted.
 func aboveFloor(rows []*floorRow) float64 {
 	return float64(quantile(rows[0].times, 0.50)) / float64(echoAndScript(rows))
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // runHistory compares the same lockd with no events, with as many as it remembers by default, and once more with no
-// events: so far apart are those that do not differ. Two processes of one program may differ by 5 % for as long as they
+// events, which shows how far apart equal ones are. Two processes of one program may differ by 5 % for as long as they
 // live, so they are started anew several times.
 func runHistory(args []string) error {
 	flags := flag.NewFlagSet("bench history", flag.ExitOnError)

@@ -45,7 +45,7 @@ type hotResult struct {
 	p50, p99 time.Duration
 	// same is the share of grants that went to the caller who had just unlocked, past all who waited.
 	same float64
-	// longest is the longest wait for the lock, those that the end of the run cut short included.
+	// longest is the longest wait for the lock, waits that the end of the run cut short included.
 	longest time.Duration
 	// unfair is the largest number of grants to a caller over the smallest; infinite if one got none.
 	unfair float64

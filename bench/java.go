@@ -15,7 +15,7 @@ import (
 // javaDir is where the program of Java is.
 const javaDir = "java"
 
-// redissonName is that of the peer, with a thread for each caller; redissonVirtual that with virtual threads.
+// redissonName is the peer with a thread for each caller, redissonVirtual the one with virtual threads.
 const redissonName, redissonVirtual = "Redisson", "Redisson, virtual threads"
 
 // javaWarmUp is how long a JVM that has just started is left to become fast. Its compilers are still busy after half of
@@ -27,7 +27,7 @@ const firstVirtual = 21
 
 var errNoVirtual = errors.New("no Java of 21 or newer is in /usr/lib/jvm: virtual threads are left out")
 
-// virtualJava is a Java with virtual threads, where distributions put them.
+// virtualJava finds a Java with virtual threads where distributions put it.
 func virtualJava() (string, error) {
 	homes, err := filepath.Glob("/usr/lib/jvm/*")
 	if err != nil {
@@ -48,12 +48,12 @@ func virtualJava() (string, error) {
 	return "", errNoVirtual
 }
 
-// startJava has a thread for each caller.
+// startJava starts the program with a thread for each caller.
 func startJava(ctx context.Context, peer, addr string) (*told, error) {
 	return startJVM(ctx, "java", nil, peer, addr)
 }
 
-// startVirtual has a virtual thread for each.
+// startVirtual starts it with a virtual thread for each.
 func startVirtual(ctx context.Context, peer, addr string) (*told, error) {
 	java, err := virtualJava()
 	if err != nil {

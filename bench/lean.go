@@ -14,8 +14,8 @@ import (
 )
 
 // lean is a client with a connection, a session and a lease, that does no more than it has to. A client of the SDK
-// needs more of a processor to connect than lockd needs to take it: with ten thousand of them on its machine they are
-// what is measured.
+// needs more of a processor to connect than lockd needs to take it: ten thousand of them on one machine would measure
+// themselves.
 type lean struct {
 	crowd *leanMovers
 	name  string
@@ -35,7 +35,7 @@ type link interface {
 	close()
 }
 
-// leanMovers is many of them.
+// leanMovers are many lean clients.
 type leanMovers struct {
 	kind string
 	// connect returns a link on which a message was sent.

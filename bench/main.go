@@ -61,7 +61,7 @@ func main() {
 	}
 }
 
-// others are the arguments with which something else is done than to compare.
+// others are the arguments with which this program does something else than compare.
 var others = map[string]func(args []string) error{
 	"scale":      runScale,      // very many leases and sessions
 	"replicas":   runReplicas,   // what several replicas of lockd do together

@@ -134,7 +134,7 @@ func rssOf(pid int) (int, error) {
 
 func mib(bytes int) string { return whole(float64(bytes)/(1<<20)) + " MiB" }
 
-// served has the allocations in lockd counted beside what is measured.
+// served counts the allocations in lockd, too, while measure runs.
 func (e env) served(measure func() (pairResult, error)) func() (pairResult, error) {
 	return func() (pairResult, error) {
 		before, err := metricsOf(e.lockd[0])

@@ -76,8 +76,8 @@ type peerPairs struct {
 	runs []pairResult
 }
 
-// sharedPeers are lockd's kinds that many hold at once, beside names that nobody else wants. For one name much is done
-// once for many.
+// sharedPeers are lockd's kinds that many hold at once, beside names that nobody else wants. For one name lockd does
+// much once for many.
 func sharedPeers() []peer {
 	return []peer{
 		{ownNames, ours, 4, lockdWith(1)},
@@ -126,8 +126,8 @@ func comparePairs(ctx context.Context, e env, p plan, peers []peer, callers int)
 	return out, nil
 }
 
-// isStuck says whether a peer's callers wait in vain, which on a busy machine some libraries' do. Such a round does not
-// count. That lockd is stuck is no matter of a round.
+// isStuck says whether a library's callers wait in vain, as some do on a busy machine. Such a round does not count. If
+// lockd's callers do, the run fails.
 func isStuck(ctx context.Context, p peer, err error) bool {
 	if p.kind == ours || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 		return false

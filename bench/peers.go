@@ -29,7 +29,7 @@ type peer struct {
 	kind kind
 	// commands is how many commands Redis runs for a lock + unlock, at least, those in scripts included.
 	commands int
-	// open connects; callers is how many will lock at the same time. nil if the peer is not there.
+	// open connects; callers is how many will lock at the same time. It is nil if the peer is not there.
 	open func(e env, callers int) (locker, error)
 }
 

@@ -171,7 +171,7 @@ func withServers(within time.Duration, do func(context.Context, *process, *progr
 	})
 }
 
-// launch is start for any topology, which the flags say.
+// launch is start for any topology: where are its flags.
 func (p *program) launch(where []string, settings ...string) (*process, error) {
 	all := append([]string{
 		"--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--admin-listen", "", "--log-format",

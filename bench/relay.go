@@ -13,7 +13,7 @@ import (
 )
 
 // relay answers each Acquire and each Release as echo does, after it had Redis run lockd's script for it with go-redis.
-// So it is three processes, as lockd is, and nothing else: what lockd does besides is the difference to it.
+// So there are three processes, as with lockd, and nothing else: the difference is what lockd does besides.
 type relay struct {
 	lockdv1.UnimplementedSessionServiceServer
 	redis   *redis.Client
@@ -72,7 +72,7 @@ func serveRelay(args []string) error {
 	return serveBare(relay{redis: newPool(e, manyCallers), scripts: s})
 }
 
-// relayWith is a relay with as many connections, for as many callers.
+// relayWith is a relay with so many connections, one for each caller.
 func relayWith(connections int) func(env, int) (locker, error) {
 	return bareWith(connections, func(e env) []string { return []string{relayCommand, e.redis.addr, e.lockd[0].addr} })
 }

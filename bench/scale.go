@@ -110,10 +110,10 @@ type held struct {
 	frozen        time.Duration // the longest time in which this program did not run
 }
 
-// tick is how often it is looked whether this program runs.
+// tick is how often this program looks whether it runs.
 const tick = 10 * time.Millisecond
 
-// longestFreeze is by how much a sleep was longest too long: what the machine did not do then, nobody did.
+// longestFreeze is by how much the longest sleep was too long: in that time the machine did nothing for anybody.
 func longestFreeze(done <-chan struct{}) (longest time.Duration) {
 	for last := time.Now(); ; last = time.Now() {
 		select {
@@ -162,7 +162,7 @@ func (h held) lost() string {
 	return strings.Join(all, ", ")
 }
 
-// lateness is beside the TTL. It is the limit of a bucket of lockd's histogram.
+// lateness shows a time beside the TTL. The time is the limit of a bucket of lockd's histogram.
 func lateness(seconds float64) string {
 	if math.IsInf(seconds, 1) {
 		return "more than 10s"

@@ -20,7 +20,7 @@ const (
 // pythonWarmUp is how long a Python that has just started is left to become fast.
 const pythonWarmUp = 500 * time.Millisecond
 
-// way is one to lock with a program of another language.
+// way is a way to lock with a program of another language.
 type way struct {
 	name     string
 	kind     kind
@@ -47,7 +47,7 @@ var ways = []way{
 	{redisPyAio, library, 2, startPython, "redis.aio", true, redisPyAio},
 }
 
-// sdkCallers are as many as the SDKs are measured with.
+// sdkCallers are how many callers the SDKs are measured with.
 var sdkCallers = []int{1, 64}
 
 // open runs the program of a way, as a peer.

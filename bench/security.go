@@ -121,8 +121,7 @@ func (s *secured) compare(ctx context.Context, e env, p plan) error {
 	return nil
 }
 
-// besides is how much of something one has for each of another: the median of the rounds, in each of which they took
-// turns.
+// besides is the ratio of something between two peers: the median of the rounds, in each of which they took turns.
 func besides(one, other peerPairs, of func(pairResult) float64) float64 {
 	var all []float64
 	for i := range min(len(one.runs), len(other.runs)) {
@@ -131,7 +130,7 @@ func besides(one, other peerPairs, of func(pairResult) float64) float64 {
 	return median(all)
 }
 
-// What is compared so.
+// What besides compares.
 func pairRate(r pairResult) float64 { return r.rate }
 func lockdCPU(r pairResult) float64 { return float64(r.cpu.lockd) }
 func allCPU(r pairResult) float64   { return float64(r.cpu.redis + r.cpu.lockd + r.cpu.client) }

@@ -14,7 +14,7 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
-// median is the middle one of some values, the mean of both if there are two.
+// median is the middle one of some values, or the mean of the two in the middle; 0 of none.
 func median[T float64 | time.Duration](values []T) T {
 	s := slices.SortedFunc(slices.Values(values), cmp.Compare[T])
 	n := len(s)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// summary is what all that was measured comes to, beside what is wanted.
+// summary puts the results of all that was measured beside the goals.
 type summary struct {
 	floor []*floorRow
 	pairs map[int][]peerPairs // by the number of callers

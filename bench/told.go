@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// told is a program of another language. It makes the calls itself, so it is no locker like the others: what it
-// measures is asked for with a line, and told with another.
+// told is a program of another language. It makes the calls itself, so it is no locker like the others: one line asks
+// it to measure, and it tells the result with another.
 type told struct {
 	*process
 	in  io.WriteCloser

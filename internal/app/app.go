@@ -9,8 +9,8 @@
 //
 // # What it does not promise
 //
-// Leases of clients that did not move are left to run out, unless those clients asked for a release: their holders may
-// still be at work.
+// A stop does not release the locks of clients that did not move, unless they asked for a release: their holders may
+// still be at work. Those leases end by themselves.
 package app
 
 import (

@@ -173,7 +173,7 @@ func statusOf(t *testing.T, a *App, as credentials.TransportCredentials) *lockdv
 	return got
 }
 
-// await waits until /readyz answers so.
+// await waits until /readyz answers with this code.
 func await(t *testing.T, a *App, want int) {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)

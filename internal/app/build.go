@@ -83,7 +83,8 @@ func (a *App) build() error {
 	return nil
 }
 
-// offerHTTP makes the server for clients that come by HTTP, if they may. It is stopped right before that of gRPC.
+// offerHTTP makes the server for clients that come by HTTP, if it has an address. It is stopped right before the gRPC
+// server.
 func (a *App) offerHTTP() error {
 	if a.listeners[endpoint.HTTP] == nil {
 		return nil
@@ -99,7 +100,7 @@ func (a *App) offerHTTP() error {
 	return nil
 }
 
-// stopWeb adds the stop of a server, before which its requests that last are ended.
+// stopWeb adds the stop of a server. The stop first calls end, which ends requests that would last.
 func (a *App) stopWeb(name string, s *http.Server, end func()) {
 	a.cleanups.add(name, closeTimeout, func(ctx context.Context) error {
 		end()
@@ -110,10 +111,10 @@ func (a *App) stopWeb(name string, s *http.Server, end func()) {
 	})
 }
 
-// review has the broker look at what clients may have and do, by the clients file that is in force.
+// review makes the broker apply the clients file that is in force to what clients have and do.
 func (a *App) review() { a.broker.Review(a.guard.EndsHolds(), a.guard.Allowances()) }
 
-// bind reads all certificates and opens the listeners. The gRPC server closes its own, unless it never came to serve.
+// bind reads all certificates and opens the listeners. The gRPC server closes its own, unless it never served.
 func (a *App) bind() (secure [endpoint.Count]*tls.Config, err error) {
 	all := endpoints(a.cfg)
 	for i, e := range all {
@@ -170,7 +171,7 @@ func (a *App) share() time.Duration { return (a.cfg.Shutdown.Timeout - a.cfg.Shu
 
 func brokerConfig(c config.Config) broker.Config {
 	if q := c.Redlock.Quarantine; c.Store.Kind == topology.Redlock && q > 0 {
-		// A member that lost its data does not vote for so long, so no lease may last longer.
+		// A member that lost its data does not vote for the time of quarantine, so no lease may last longer.
 		c.Limits.MaxLease, c.Session.MaxTTL = min(c.Limits.MaxLease, q), min(c.Session.MaxTTL, q)
 	}
 	return broker.Config{
@@ -184,8 +185,8 @@ func brokerConfig(c config.Config) broker.Config {
 	}
 }
 
-// answerTime is how much longer than its wait a request lasts at most: as long as a call of Redis, over several members
-// two of them, and a half of one for lockd itself.
+// answerTime is how much longer than its wait a request lasts at most: one call of Redis, or two if there are several
+// members, and half a call for lockd itself.
 func answerTime(c config.Config) time.Duration {
 	calls := c.Redis.OpTimeout
 	if c.Store.Kind == topology.Redlock {

@@ -10,8 +10,8 @@ import (
 	"github.com/lockd-io/lockd/internal/web"
 )
 
-// offerConsole makes the server of pages for people, if they are to be anywhere. They ask what clients ask, so it is
-// made after that, and stopped before.
+// offerConsole makes the server of pages for people, if it has an address. The pages call the API, so it is made after
+// the API and stopped before.
 func (a *App) offerConsole(examine func(context.Context) []lock.Finding) error {
 	l := a.listeners[endpoint.Console]
 	if l == nil {

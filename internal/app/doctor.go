@@ -17,16 +17,17 @@ import (
 	"github.com/lockd-io/lockd/internal/topology"
 )
 
-// declaration is what all replicas that share locks must be told alike, besides the prefix: how the locks are kept. A
-// server may have several names, so its address has no place in it. A majority is one of certain members, so they have,
-// in any order. A member that lost its data does not vote for as long as any replica may have given a lease there.
+// declaration is how the locks are kept. It must be the same at all replicas that share locks, as must the prefix. It
+// does not have the address of a single server, which may have several names. It has the members of a majority, in any
+// order, and the quarantine: a member that lost its data must not vote for as long as a lease may last that any replica
+// gave there.
 func declaration(c topology.Config) string {
 	text := "store.kind " + c.Store.Kind
 	if c.Store.Kind != topology.Redlock {
 		return text
 	}
 	var members []string
-	servers, _ := c.Servers() // that are those of a valid configuration
+	servers, _ := c.Servers() // the configuration is valid
 	for _, s := range servers {
 		members = append(members, s.Name())
 	}
@@ -35,8 +36,8 @@ func declaration(c topology.Config) string {
 		text, len(members)/2+1, strings.Join(members, " "), c.Redlock.Quarantine)
 }
 
-// beginGuard has replicas that keep the same locks in another way not serve beside this one, and notices those that
-// have the same name.
+// beginGuard keeps this replica from serving if others keep the same locks in another way, and notices others with the
+// same name.
 func (a *App) beginGuard(store lock.Store) error {
 	shared, ok := lock.As[agreement.Store](store)
 	if !ok {
@@ -62,7 +63,7 @@ func differs(err error) error {
 	return err
 }
 
-// examine tells how this replica is.
+// examine tells what is right and wrong with this replica.
 func (a *App) examine(late time.Duration, shut bool) []lock.Finding {
 	found := []lock.Finding{
 		{Severity: lock.SeverityOK, Check: "READY", Detail: "it serves"},
@@ -98,8 +99,8 @@ func (a *App) examine(late time.Duration, shut bool) []lock.Finding {
 	return found
 }
 
-// examineGuard tells whether all replicas have the same clients file, and whether it and what it needs is as it should
-// be.
+// examineGuard tells whether all replicas have the same clients file, whether it is valid, and whether the keys of
+// issuers are new.
 func (a *App) examineGuard() []lock.Finding {
 	var others []string
 	if a.agreement != nil {
@@ -134,7 +135,7 @@ func (a *App) examineGuard() []lock.Finding {
 	return []lock.Finding{file, keys}
 }
 
-// oldKeys is when keys of issuers are old: they are had every 5 minutes.
+// oldKeys is the age at which keys of issuers are old: they are fetched every 5 minutes.
 const oldKeys = time.Hour
 
 // fewDays is when the end of a certificate is near.

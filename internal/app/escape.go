@@ -12,7 +12,8 @@ import (
 
 // escaping writes log lines that do nothing to a terminal, whatever clients call themselves and their locks. zap
 // escapes control characters of ASCII in fields, but not in messages of the console form, and leaves others as they
-// are: DEL, those of C1 (a terminal may take U+009B as the begin of an escape sequence), and those that reorder text.
+// are: DEL, those of C1 (a terminal may take U+009B as the beginning of an escape sequence), and those that reorder
+// text.
 type escaping struct {
 	zapcore.Encoder
 	buffers buffer.Pool

@@ -17,13 +17,13 @@ const (
 	// headroom is by how much a larger heap may grow: enough to collect it every few seconds. With 400, a million held
 	// leases had 3 GiB of memory resident, and most of that was garbage.
 	headroom = 384 << 20
-	// leastPercent bounds what the collector works.
+	// leastPercent bounds how often the collector runs.
 	leastPercent = 50
 )
 
-// percentFor is the GOGC for so many bytes that it counts from: those that live in the heap, and what is read through
-// in stacks. Those that are still have nothing that a collection follows, and let the heap grow by nothing: memory that
-// was not touched for long is slow, so a heap that grows for nothing costs more than its collections.
+// percentFor is the GOGC for base bytes, which it is a percentage of: what lives in the heap, and what is scanned in
+// stacks. still of them live long and have no pointers to follow, so the heap does not grow for them: memory that was
+// not touched for long is slow, so useless growth costs more than collections.
 func percentFor(base, still uint64) int {
 	if base == 0 {
 		return mostPercent
@@ -35,8 +35,8 @@ func percentFor(base, still uint64) int {
 // tuned is for tuneGC, as there is one heap.
 var tuned sync.Once
 
-// tuneGC fits GOGC to the heap after each collection, still of which are without pointers and live for long. The
-// variable GOGC overrides it; GOMEMLIMIT bounds memory as ever.
+// tuneGC fits GOGC to the heap after each collection. still tells how many bytes of it live long and have no pointers.
+// The variable GOGC overrides it; GOMEMLIMIT bounds memory as ever.
 func tuneGC(still func() uint64) {
 	tuned.Do(func() {
 		if _, set := os.LookupEnv("GOGC"); set {
@@ -47,7 +47,7 @@ func tuneGC(still func() uint64) {
 	})
 }
 
-// afterEachGC runs f after the next collection and after each later one, by way of something that nobody uses.
+// afterEachGC runs f after each collection from now on, as the cleanup of something that nobody uses.
 func afterEachGC(f func()) {
 	unused := new([64]byte)
 	runtime.AddCleanup(unused, func(struct{}) {
@@ -56,7 +56,7 @@ func afterEachGC(f func()) {
 	}, struct{}{})
 }
 
-// gcBase is what the runtime adds so many percent of to what lives in the heap.
+// gcBase is how many bytes GOGC is a percentage of.
 func gcBase() (sum uint64) {
 	parts := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"},

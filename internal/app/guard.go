@@ -7,8 +7,8 @@ import (
 	"github.com/lockd-io/lockd/internal/security"
 )
 
-// openGuard reads the clients file, if there is one. Whatever asks who a client is ends before the Guard does, and so
-// the Guard has the first of all cleanups.
+// openGuard reads the clients file, if there is one. The Guard is closed last, as others ask it until then who a client
+// is: so it has the first of all cleanups.
 func (a *App) openGuard() error {
 	c := a.cfg.Security
 	if c.ClientsFile == "" {

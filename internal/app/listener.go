@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// spareConnections are those that an address may have beyond two for each session, which is what a session has
-	// while it moves from one stream to another.
+	// spareConnections are those that an address may have beyond two for each session. A session has two while it moves
+	// from one stream to another.
 	spareConnections = 1000
 	// httpConnections are those of all clients that come by HTTP.
 	httpConnections = 5000
@@ -33,11 +33,11 @@ const (
 // capacity is how many connections there may be at one of our addresses at a time. 0 is no limit.
 type capacity struct {
 	all, each int
-	// makesRoom: who comes is let in also when it is full, and the oldest connection is closed for it, of the address
-	// that has the most. So nobody who is quick, as a probe is, can be kept away by connections that stay.
+	// makesRoom: when it is full, a new connection is let in, and the oldest one of the address that has the most is
+	// closed for it. So connections that stay keep nobody away who is quick, such as a probe.
 	makesRoom bool
-	// ofIdle: only those make room on which nothing is asked, of the address that has the most of them. Their server says
-	// which these are, by rests.
+	// ofIdle: only connections on which nothing is asked make room, those of the address that has the most of them. Their
+	// server tells rests which these are.
 	ofIdle bool
 }
 
@@ -55,8 +55,8 @@ func capacityForClients(c config.Config, files int) capacity {
 	return r
 }
 
-// capacityForHTTP follows the limit of calls that may wait: there is one at a time on a connection. They take an eighth
-// of the files at most, of which listen has so many fewer.
+// capacityForHTTP follows the limit of calls that may wait: there is one at a time on a connection. The connections
+// take an eighth of the files at most; endpoints leaves capacityForClients the rest.
 func capacityForHTTP(c config.Config, files int) capacity {
 	r := capacity{all: httpConnections, makesRoom: true, ofIdle: true}
 	if files > 0 {
@@ -80,7 +80,8 @@ func openFiles() int {
 	return int(min(limit.Cur, math.MaxInt32))
 }
 
-// listener lets in so many connections. Whoever comes when there is no room is sent away at once, or makes room.
+// listener lets in as many connections as its capacity says. If there is no room it closes the new one at once, or an
+// old one.
 type listener struct {
 	net.Listener
 	capacity
@@ -131,7 +132,7 @@ func bounded(key string, l net.Listener, c capacity, log *zap.Logger, reg promet
 	return out
 }
 
-// Accept is for servers.
+// Accept implements net.Listener. It closes connections for which there is no room.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -173,8 +174,8 @@ func (l *listener) fullLocked(address lock.Tenant) bool {
 	return l.capacity.all > 0 && l.n >= l.capacity.all || l.each > 0 && len(l.all[address]) >= l.each
 }
 
-// makeRoomLocked closes the oldest connection of an address that has as many as it may, or else of the one that has the
-// most. Of several, it is the one of the address that comes, or any.
+// makeRoomLocked closes the oldest connection of this address if it has as many as it may, or else of the address that
+// has the most. If several have the most it is this one, or else any.
 func (l *listener) makeRoomLocked(address lock.Tenant) {
 	many := func(of lock.Tenant) int {
 		if l.ofIdle {
@@ -204,7 +205,7 @@ func (l *listener) makeRoomLocked(address lock.Tenant) {
 	l.closed.Inc()
 }
 
-// leaveLocked forgets a connection, unless it is forgotten.
+// leaveLocked forgets a connection, unless that was done before.
 func (l *listener) leaveLocked(c *accepted) {
 	all := l.all[c.address]
 	if _, in := all[c]; !in {
@@ -231,7 +232,8 @@ func (l *listener) restsLocked(c *accepted, idle bool) {
 	}
 }
 
-// rests is what a server of HTTP says of its connections. It calls one new or idle until a header has come in whole.
+// rests is the ConnState of our HTTP servers: it notes which connections are idle. A connection is new or idle until a
+// whole header has come.
 func rests(c net.Conn, state http.ConnState) {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
@@ -261,7 +263,7 @@ func (c *accepted) Close() error {
 	return c.Conn.Close()
 }
 
-// SyscallConn is what gRPC's server waits by for a connection that is silent.
+// SyscallConn lets gRPC's server wait for a silent connection without a buffer.
 func (c *accepted) SyscallConn() (syscall.RawConn, error) {
 	if socket, ok := c.Conn.(syscall.Conn); ok {
 		return socket.SyscallConn()

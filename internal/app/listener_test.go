@@ -85,7 +85,7 @@ func probe(t *testing.T, from, url string) {
 	}
 }
 
-// Who left makes room; and all together have no more than there is.
+// A connection that is closed makes room, and all together have no more than there is.
 func TestAConnectionThatEndsMakesRoom(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -138,8 +138,8 @@ func TestClientsLeaveFilesForRedis(t *testing.T) {
 	}
 }
 
-// Who keeps connections on which nothing is asked, from few addresses, keeps nobody from coming by HTTP. A request that
-// waits is not cut for others.
+// Connections from few addresses on which nothing is asked keep nobody from coming by HTTP. A request that waits is not
+// cut for others.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	cfg := testConfig()
 	cfg.HTTPListen, cfg.Limits.WaitsPerAddress = "127.0.0.1:0", httpConnections

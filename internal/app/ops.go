@@ -46,7 +46,7 @@ const scrapes = 4
 // not bring Redis back. /readyz says whether new clients should come here.
 func opsHandler(withPprof bool, ready func() error, reg *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
-	// Who does not read the page keeps nobody else from it: it is made before it is sent.
+	// The page is made before it is sent, so who does not read it keeps nobody else from it.
 	mux.Handle("GET /metrics", http.TimeoutHandler(promhttp.HandlerFor(reg, promhttp.HandlerOpts{
 		Registry: reg, EnableOpenMetrics: true, MaxRequestsInFlight: scrapes,
 	}), 30*time.Second, ""))

@@ -17,8 +17,9 @@ import (
 // ErrConfig: what the configuration names cannot be used, such as a file that is not there.
 var ErrConfig = errors.New("wrong configuration")
 
-// redisConfig is how a server is used. It reads the secrets and certificates that the configuration names. Passwords
-// and our own certificate are read again for each new connection, so that they may be changed while lockd runs.
+// redisConfig is the configuration for one server. It reads the secrets and certificates that the configuration names.
+// Passwords and our own certificate are read again for each new connection, so that they may be changed while lockd
+// runs.
 func redisConfig(s topology.Server, c topology.Redis) (out redisstore.Config, err error) {
 	out = redisstore.Config{
 		DB: s.DB, Username: s.Username, Prefix: c.Prefix, FenceTTL: c.FenceTTL,
@@ -41,7 +42,7 @@ func redisConfig(s topology.Server, c topology.Redis) (out redisstore.Config, er
 	return out, err
 }
 
-// passwordIn returns what reads a password. It is nil if there is none.
+// passwordIn returns a function that reads the password; nil if there is none.
 func passwordIn(f secret.File) (now func() string, err error) {
 	if f == "" {
 		return nil, nil
@@ -55,7 +56,7 @@ func passwordIn(f secret.File) (now func() string, err error) {
 	})
 }
 
-// latest reads something, and returns what reads it again. While that fails, what was read last counts.
+// latest reads something, and returns a function that reads it again. While that fails it returns what was read last.
 func latest[T any](read func() (T, error)) (now func() T, err error) {
 	last, err := read()
 	if err != nil {
@@ -72,7 +73,7 @@ func latest[T any](read func() (T, error)) (now func() T, err error) {
 	}, nil
 }
 
-// redisTLS is nil when Redis is not spoken to over TLS. Without a server name, the one of each address is expected.
+// redisTLS is nil if TLS to Redis is off. Without a server name, that of each address is expected.
 func redisTLS(c topology.TLS) (*tls.Config, error) {
 	if !c.Enabled {
 		return nil, nil

@@ -55,8 +55,8 @@ type closing interface {
 	Close() error
 }
 
-// open opens the store. It fails if that is there and cannot be used; a majority does without such a member. A server
-// that is no node of a cluster will not become one: then the configuration is wrong.
+// open opens the store. It fails if the store answers and cannot be used, but not for a member: a majority does without
+// one. A server that is no node of a cluster will not become one: then the configuration is wrong.
 func (b backend) open(log *zap.Logger, m *redisstore.Metrics) (s closing, err error) {
 	ctx := context.Background()
 	switch {
@@ -116,7 +116,8 @@ func (a *App) openStore() (lock.Store, error) {
 	return s, a.meet(s)
 }
 
-// settled are stores that settle what the inner ones could not tell. At the end they have a moment for what is left.
+// settled wraps stores, so that their unknown outcomes are settled. At the stop there is a moment for those that are
+// left.
 func (a *App) settled(inner []closing, cfg settle.Config) ([]lock.Store, error) {
 	var all []*settle.Store
 	var stores []lock.Store

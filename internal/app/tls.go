@@ -47,7 +47,7 @@ func endpoints(c config.Config) (all [endpoint.Count]served) {
 	return all
 }
 
-// load reads the certificate of an address, and shows when it expires. Both are nil without TLS.
+// load reads the certificate of an address, and adds the metric of when it expires. out and until are nil without TLS.
 func (e served) load(log *zap.Logger, reg prometheus.Registerer) (
 	out *tls.Config, until func() time.Time, err error,
 ) {
@@ -101,7 +101,8 @@ func removeAbandoned(path string) {
 	}
 }
 
-// warnOfClearText says loudly which addresses others can reach and read. Of the one for probes only profiles matter.
+// warnOfClearText says loudly which addresses others can reach and read. That for probes matters only if it has
+// profiles.
 func (a *App) warnOfClearText() {
 	var open []string
 	for i, e := range endpoints(a.cfg) {

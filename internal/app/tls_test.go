@@ -77,7 +77,7 @@ func take(t *testing.T, addr string, opts ...client.Option) error {
 	return l.Unlock(t.Context())
 }
 
-// Both sides say why somebody is refused. Who is let in is so as a client and as an operator.
+// Both sides say why somebody is refused. Who is let in as a client is let in as an operator, too.
 func TestWhoIsLetInOverTLS(t *testing.T) {
 	w := newWorld(t)
 	pair := w.ca.Issue(t, time.Hour, "127.0.0.1", "lockd.test")
@@ -282,7 +282,7 @@ func TestThatNobodyIsAskedWhoHeIsIsSaidLoudly(t *testing.T) {
 	}
 }
 
-// at is a listener that is nowhere but at an address.
+// at is a listener that only has an address.
 type at string
 
 func (at) Accept() (net.Conn, error) { return nil, net.ErrClosed }

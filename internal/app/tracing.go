@@ -8,7 +8,7 @@ import (
 	"github.com/lockd-io/lockd/internal/tracing"
 )
 
-// trace begins to send spans if the variables of OpenTelemetry ask for it; else what it returns is nil.
+// trace begins to send spans if the variables of OpenTelemetry ask for it; else it returns nil.
 func (a *App) trace() (*tracing.Provider, error) {
 	p, err := tracing.Start(context.Background(), tracing.Config{
 		Getenv: os.Getenv, Replica: a.cfg.Replica, Version: Version,

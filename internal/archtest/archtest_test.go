@@ -226,8 +226,8 @@ func isBelowAny(path string, tops []string) bool {
 	return slices.ContainsFunc(tops, func(top string) bool { return path == top || strings.HasPrefix(path, top+"/") })
 }
 
-// What is sorted is compared, not subtracted: a difference may be more than an int can be, on a machine of 32 bits
-// already that of two times 2.2 s apart.
+// What is sorted is compared, not subtracted: a difference may overflow an int, on a machine of 32 bits already that of
+// two times 2.2 s apart.
 func TestNothingIsComparedBySubtraction(t *testing.T) {
 	for _, f := range goFiles(t) {
 		ast.Inspect(f.code, func(n ast.Node) bool {

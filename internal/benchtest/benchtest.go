@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// lossy is how many times as often may be allocated because pools lose what they are given.
+// lossy is the factor for allocations that are made because pools lose what they are given.
 var lossy = 1.0
 
-// Allocs runs work, which makes so many pairs, and fails if a pair allocates more often than most, in this process.
-// Most is today's number and a little more: it is lowered when the number falls, so that it cannot grow unnoticed.
+// Allocs runs work, which makes so many pairs, and fails if this process allocates more often than most for a pair.
+// most is today's number and a little more: it is lowered when the number falls, so that it cannot grow unnoticed.
 func Allocs(t *testing.T, pairs int, most float64, work func()) {
 	t.Helper()
 	const runs = 100

@@ -10,7 +10,7 @@ import (
 
 // Held tells for how long a mutex is held. A thread of its own looks at it every few microseconds: the part of the
 // looks that find it locked is the part of the time in which somebody holds it. That part of the CPU time of all other
-// threads is what was done under it. It needs a processor more than the work has.
+// threads is what was done under it. It needs one processor more than the work.
 type Held struct {
 	mu     *sync.Mutex
 	over   chan struct{}
@@ -21,7 +21,7 @@ type Held struct {
 	looks, locked int
 }
 
-// lookEvery is short beside a run and long beside a look, which for a moment stands in the way of who wants the mutex.
+// lookEvery is short beside a run and long beside a look: for the moment of a look nobody else gets the mutex.
 const lookEvery = 5 * time.Microsecond
 
 // Hold begins to look at a mutex.

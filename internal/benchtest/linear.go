@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// times is how many times as many things the second run of Linear has.
+	// times is how many times the things of the first run of Linear the second one has.
 	times = 16
-	// mostEach is how many times as much each of them may cost: more memory is slower, and a run is short. Where each is
-	// looked at for each other one it is 16 times as much.
+	// mostEach is how many times as much each thing may cost then: more memory is slower, and a run is short. Where each
+	// is looked at for each other one it costs 16 times as much.
 	mostEach = 8
-	// tries is of how many runs the cheapest one counts.
+	// tries is how many runs there are, of which the cheapest one counts.
 	tries = 3
 )
 
-// Linear fails if what work costs grows faster than the number of things that it is prepared with. It counts the time
-// of a processor, so it does not matter what else there is to do.
+// Linear fails if the cost of work grows faster than n, the number of things with which prepare makes it. The cost is
+// the time of a processor, so other work on the machine does not matter.
 func Linear(t *testing.T, few int, prepare func(n int) (work func())) {
 	t.Helper()
 	cost := func(n int) (least time.Duration) {

@@ -14,12 +14,13 @@ import (
 // acts are what somebody may do about a name.
 type acts struct {
 	Force, Limit, End bool
-	Why               string // he may do nothing; empty if he may
+	Why               string // why he may do nothing; empty if he may do something
 }
 
 const onlyShows = "Without a clients file the console only shows."
 
-// mayAct finds them. To set a limit from here needs the right of an operator, though clients may set theirs without.
+// mayAct finds the acts that somebody may do. To set a limit here needs the right of an operator, though clients may
+// set theirs by the API without it.
 func mayAct(ctx context.Context, _ *Console, a *asker, q url.Values) (any, error) {
 	if !a.mayAct() {
 		return acts{Why: onlyShows}, nil
@@ -74,7 +75,7 @@ func (c *Console) end(w http.ResponseWriter, r *http.Request, a *asker) {
 	c.acted(w, r, link(c.cfg.Path, "/session", "id", id, "said", said), err)
 }
 
-// released are whose holds are released by force, by what the form says.
+// released are the kinds of holds to release by force, by the value of the form.
 var released = map[string]lockdv1.LockKind{
 	"": lockdv1.LockKind_LOCK_KIND_UNSPECIFIED, "read": lockdv1.LockKind_LOCK_KIND_READ,
 	"write": lockdv1.LockKind_LOCK_KIND_WRITE,

@@ -29,7 +29,8 @@ func isAbove(bound float64) func(float64) bool { return func(v float64) bool { r
 // lostReasons are those for which a lock should not be lost.
 const lostReasons = "reason=expired,forced,data_loss,no_quorum,forbidden"
 
-// conditions are all of them. Those of Redis and of Prometheus itself nobody here knows.
+// conditions are those of all alerts, but for the alerts about Redis and Prometheus, of which this replica has no
+// numbers.
 var conditions = []condition{
 	{"LockdStoreDown", "The store answers", "lockd_store_up", "", false, isZero},
 	{"LockdLocksLost", "Locks lost", "lockd_lost_total", lostReasons, true, isSome},
@@ -49,19 +50,19 @@ var conditions = []condition{
 	{"LockdSigningKeysOld", "Age of signing keys in seconds", "lockd_jwks_age_seconds", "", false, isAbove(3600)},
 }
 
-// conditionNow is a condition and what is counted now.
+// conditionNow is a condition and its value now.
 type conditionNow struct {
 	Alert, Says, Now string
 	Holds            bool
 }
 
-// recent is how far back counters are compared, and between how often they are kept.
+// recent is how far back counters are compared, and apart is the least time between two samples of them.
 const (
 	recent = 5 * time.Minute
 	apart  = 10 * time.Second
 )
 
-// numbers are what counters were, at times at which somebody looked.
+// numbers are what counters were when somebody looked.
 type numbers struct {
 	mu   sync.Mutex // guards the field below
 	seen []sample
@@ -72,7 +73,7 @@ type sample struct {
 	values []float64 // of conditions
 }
 
-// before keeps what there is now, and returns the oldest of what is recent.
+// before keeps the sample now, and returns the oldest one that is recent.
 func (n *numbers) before(now sample) sample {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -83,7 +84,7 @@ func (n *numbers) before(now sample) sample {
 	return n.seen[0]
 }
 
-// conditionsNow are those that this replica knows, those that hold first.
+// conditionsNow are the conditions that this replica knows; those that hold come first.
 func (c *Console) conditionsNow(now time.Time) []conditionNow {
 	families, _ := c.cfg.Numbers.Gather() // of what failed there is none
 	found := map[string]*dto.MetricFamily{}

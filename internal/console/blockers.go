@@ -17,13 +17,14 @@ const (
 	mostChains = 5
 )
 
-// node is who waits for others or others wait for: a session with those of the same actor, or another program.
+// node is somebody who waits for others or for whom others wait: a session, with the others of its actor, or another
+// program.
 type node struct {
 	ID, Client, Replica string
 	Annotation          string   // of a hold that others wait for, else of a wait
 	Sessions            []string // that are known
 	Holds               []string // the names that others wait for
-	Blocks              int      // that wait for it, directly or for one another
+	Blocks              int      // how many wait for it, directly or through others
 	Longest             *durationpb.Duration
 	InCircle            bool
 	X, Y                int // of its box
@@ -51,8 +52,8 @@ type foundBlockers struct {
 	Cut           bool
 }
 
-// parties says who is one: sessions of one actor. What one of them waits for keeps them all from going on. An entry
-// leads to another one, and at last to one that stands for all.
+// parties joins the sessions of one actor: what one of them waits for keeps them all from going on. An entry leads to
+// another one, and at last to the one that stands for all.
 type parties map[string]string
 
 func (p parties) of(session string) string {
@@ -73,14 +74,14 @@ func (p parties) join(session, mark string) {
 	}
 }
 
-// waits are requests that wait: by their session, and by their actor's mark, the one that waits longest.
+// waits has the request that waits longest of each session, and of each actor's mark.
 type waits struct {
 	ofSession, ofActor map[string]*lockdv1.WaiterInfo
 }
 
 // stuck says that a holder waits.
 type stuck struct {
-	Who string // it is sure of an actor; which of the threads of a session waits nobody knows
+	Who string // the actor; or its session, as nobody knows which of a session's threads waits
 	For *lockdv1.WaiterInfo
 }
 
@@ -105,7 +106,7 @@ func (w waits) Of(h *lockdv1.HolderInfo) *stuck {
 	return nil
 }
 
-// lookBlockers finds who waits for whom, of what sessions wait for and hold.
+// lookBlockers finds who waits for whom, by what sessions wait for and hold.
 func lookBlockers(ctx context.Context, _ *Console, a *asker, _ url.Values) (any, error) {
 	f := &foundBlockers{}
 	waiters, err := a.waiters(ctx, "", &f.asking)
@@ -135,7 +136,7 @@ func lookBlockers(ctx context.Context, _ *Console, a *asker, _ url.Values) (any,
 	return f, nil
 }
 
-// holders are those of the names that are waited for. Replicas are asked for what sessions hold.
+// holders are the holders of the names that are waited for, among the sessions of all replicas.
 func (f *foundBlockers) holders(
 	ctx context.Context, a *asker, waiters []*lockdv1.WaiterInfo,
 ) (map[string][]*lockdv1.HolderInfo, error) {

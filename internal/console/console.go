@@ -29,12 +29,12 @@ import (
 	"github.com/lockd-io/lockd/internal/web"
 )
 
-// Calls makes calls.
+// Calls makes calls of the API as somebody.
 type Calls interface {
 	grpc.ClientConnInterface
-	// Visit lets somebody in, from an address, over TLS unless secure is nil, with what he says of who he is, for a price
-	// besides. A call is made with the context that is returned. The error is a status. Leave is called when the answer
-	// was read, or will not be, whether or not there is an error.
+	// Visit lets somebody in who comes from an address, over TLS unless secure is nil, and shows authorization. He pays
+	// price besides what his calls cost. Make calls with the context inside. The error is a status. Call leave, also after
+	// an error, when the answer was read or will not be.
 	Visit(
 		ctx context.Context, from string, secure *tls.ConnectionState, authorization []string, price time.Duration,
 	) (inside context.Context, leave func(), err error)
@@ -42,21 +42,21 @@ type Calls interface {
 
 // Config is what a Console is told at its start.
 type Config struct {
-	Path     string   // what all paths begin with, as /lockd; empty = nothing
+	Path     string   // what all paths begin with, such as /lockd; empty = nothing
 	Hosts    []string // what browsers may call this address besides names of this machine; empty = anything
-	KeyFile  string   // of the key that seals cookies; empty = one of this process
+	KeyFile  string   // of the key that seals cookies; empty = a key of this process
 	Loopback bool     // it is an address of this machine: only names of this machine and Hosts are right for it
 	Replica  string
 	Version  string
-	// Clients are those of the clients file. They are shown to who may have a replica examined.
+	// Clients are those of the clients file. They are shown to those who may examine a replica.
 	Clients func() []Client
 	Numbers prometheus.Gatherer // of this replica, as Prometheus has them
-	// Examine has the replica examined for who looks without a clients file; nil: then nobody may.
+	// Examine examines the replica for those who look without a clients file; nil: nobody may.
 	Examine func(ctx context.Context) []lock.Finding
 }
 
-// Client is one of the clients file: which names it may lock, may look at besides, and may neither, which rights of an
-// operator it has, and how much of everything on each replica.
+// Client is one of the clients file: the names that it may lock, those that it may only look at, those that it may not
+// use at all, its rights as an operator, and its bounds on each replica.
 type Client struct {
 	Name                    string
 	Lock, Look, Deny, Admin []string
@@ -75,7 +75,7 @@ type Console struct {
 	numbers numbers
 	seal    *seal
 	bodies  *web.Bodies
-	routes  map[string]http.HandlerFunc // by method and path, exactly: net/http's mux would lead elsewhere by itself
+	routes  map[string]http.HandlerFunc // by method and path, exactly: net/http's mux would redirect by itself
 	foreign *http.CrossOriginProtection
 
 	mu      sync.Mutex // guards the start of goroutines against the end of closing
@@ -136,7 +136,7 @@ func (c *Console) offer() {
 	c.routes["POST /session/end"] = c.act(c.end)
 }
 
-// goes starts a goroutine that Close waits for. After Close it does not.
+// goes starts a goroutine that Close waits for. After Close it starts none.
 func (c *Console) goes(run func()) (started bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +147,7 @@ func (c *Console) goes(run func()) (started bool) {
 	return true
 }
 
-// Close ends pages that are open.
+// Close ends the open pages, and waits for what is under way.
 func (c *Console) Close() {
 	c.mu.Lock()
 	c.close()
@@ -160,7 +160,7 @@ func (c *Console) Close() {
 // formBytes is how large a form may be. A name of the largest kind, each byte of it escaped, has room.
 const formBytes = 16 << 10
 
-// policy has everything from here, and no script and style in pages.
+// policy lets pages load everything from here only, and have no script and style in them.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -206,8 +206,8 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	serve(w, inner)
 }
 
-// isOurs says whether a browser may call this address so. A name that another site has lead here would make its scripts
-// our own.
+// isOurs says whether a browser may call this address by this name. If another site makes its own name lead here,
+// browsers take its scripts for ours.
 func (c *Console) isOurs(hostport string) bool {
 	if !c.cfg.Loopback && len(c.cfg.Hosts) == 0 {
 		return true
@@ -232,7 +232,7 @@ type frame struct {
 	Said, Form                    string
 }
 
-// frame is that of a page for somebody, or nobody, of a view, or none.
+// frame is the frame of a page. a is nil if nobody is known to look, v if the page is no view.
 func (c *Console) frame(a *asker, v *view, r *http.Request) frame {
 	f := frame{Base: c.cfg.Path, Replica: c.cfg.Replica, Version: c.cfg.Version, At: v, Query: r.URL.Query()}
 	if a != nil {
@@ -261,7 +261,7 @@ func (c *Console) page(v *view) handler {
 	}
 }
 
-// said is what a page says of an act that led to it. Addresses of pages have no texts of their own.
+// said is what a page says of an act that led to it. The address of a page has the key of such a text only.
 var said = map[string]string{
 	"released": "The lock was released by force. Its holders are told.", "free": "Nobody held it.",
 	"limit": "The limit is set.", "removed": "The limit is removed.",

@@ -3,23 +3,23 @@
 //
 // # What it promises
 //
-// Whatever it shows and does it asks by Calls, as the one who looks: his certificate, or the token that he gave in the
-// form. So he sees and may what lockctl with the same credentials sees and may, and the audit has it. Without a clients
-// file it only shows.
+// The console shows and does everything by Calls, as the one who looks: with his certificate, or the token that he gave
+// in the form. So he sees and may do what he sees and may do with lockctl and the same credentials, and the audit has
+// it. Without a clients file the console only shows.
 //
-// Many open pages cost little. What one client looks at is looked up and written at most once in a second, whoever of
-// its people looks; there is a bound for what is looked up at a time, for what is kept, and for the pages that are
-// open, in all and for each client. All open pages together are told at most 100 times in a second.
+// Many open pages cost little. What one client looks at is looked up and written at most once in a second, however many
+// people look. There are bounds for what is looked up at a time, and, in all and for each client, for what is kept and
+// for open pages. All open pages together are told at most 100 times in a second.
 //
-// Nothing that clients chose, as names, is more than a text: it is escaped by html/template, and characters that are
-// not seen, or turn a text around, are shown as what they are. The pages load nothing from elsewhere, have no script in
-// them, and cannot be framed; what changes something needs a word of a page of the same client, and is refused if
-// another site asks for it.
+// What clients chose, such as names, is never more than text: html/template escapes it, and characters that are not
+// seen, or reorder a text, are shown as escapes. The pages load nothing from elsewhere, have no script in them, and
+// cannot be framed. What changes something needs a secret of a page of the same client, and is refused if another site
+// asks for it.
 //
 // # What it does not promise
 //
 // That a logout ends a login everywhere: the token is in the cookie, and only this replica refuses it. That a page
-// shows everything: it has so many lines, and says so.
+// shows everything: the number of its lines is bounded, and it says when it leaves some out.
 //
 // # How a page comes
 //

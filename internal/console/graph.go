@@ -9,8 +9,8 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// What a graph is made of at most: waits, as those for permits or for readers are as many as waiters times holders, and
-// holders that one of them is for.
+// Bounds of a graph: all its waits, of which permits and readers have as many as waiters times holders, and the holders
+// that one request waits for.
 const (
 	mostWaits    = 2000
 	holdersOfOne = 16
@@ -24,7 +24,7 @@ type graph struct {
 	edges map[[3]string]bool
 }
 
-// node is that of a session, or of what the id says else.
+// node is the node of a session, or of what else the id names.
 func (g *graph) node(id, client, replica string) *node {
 	all := g.one.of(id)
 	n := g.all[all]
@@ -36,7 +36,7 @@ func (g *graph) node(id, client, replica string) *node {
 	return n
 }
 
-// add has a request wait for a hold; without one for somebody who is not known. It says whether there is room.
+// add makes a request wait for a hold; if h is nil, for somebody who is not known. It says whether there was room.
 func (g *graph) add(w *lockdv1.WaiterInfo, h *lockdv1.HolderInfo) bool {
 	if len(g.edges) >= mostWaits {
 		g.Cut = true
@@ -55,7 +55,7 @@ func (g *graph) add(w *lockdv1.WaiterInfo, h *lockdv1.HolderInfo) bool {
 	}
 	from.knows(w.GetSessionId(), w.GetAnnotation())
 	to.knows(h.GetSessionId(), h.GetAnnotation())
-	if !slices.Contains(to.Holds, w.GetName()) { // its first session is one that others wait for
+	if !slices.Contains(to.Holds, w.GetName()) { // the first of its sessions is to be one that others wait for
 		if len(to.Holds) == 0 && h.GetSessionId() != "" {
 			to.Sessions = slices.DeleteFunc(to.Sessions, func(s string) bool { return s == h.GetSessionId() })
 			to.Sessions = slices.Insert(to.Sessions, 0, h.GetSessionId())
@@ -79,7 +79,7 @@ func (n *node) knows(session, annotation string) {
 	n.Annotation = cmp.Or(n.Annotation, annotation)
 }
 
-// draw makes the graph: first of those who wait longest.
+// draw makes the graph. Those who wait longest come into it first.
 func (f *foundBlockers) draw(one parties, waiters []*lockdv1.WaiterInfo, holders map[string][]*lockdv1.HolderInfo) {
 	g := &graph{foundBlockers: f, one: one, all: map[string]*node{}, edges: map[[3]string]bool{}}
 	for _, w := range waiters {
@@ -110,7 +110,7 @@ func (f *foundBlockers) draw(one parties, waiters []*lockdv1.WaiterInfo, holders
 // mostSteps bounds what is looked at for one node: with more than so many others it is a crowd whatever the number.
 const mostSteps = 1000
 
-// blocks are those who wait for a node, or for one who waits for it. It may be one of them.
+// blocks counts the others who wait for a node, directly or through others. circle: it waits for itself.
 func (n *node) blocks() (count int, circle bool) {
 	seen, next := map[*node]bool{}, []*node{n}
 	for len(next) > 0 && len(seen) < mostSteps {
@@ -129,7 +129,7 @@ func (n *node) blocks() (count int, circle bool) {
 	return len(seen), false
 }
 
-// chains finds, from those at whom most wait, the longest ways of waiting: each waits for the next one.
+// chains finds the longest chains to those for whom most wait: in a chain each waits for the next one.
 func (f *foundBlockers) chains() {
 	byID := func(a, b *node) int { return cmp.Compare(a.ID, b.ID) }
 	for _, root := range f.Top {
@@ -164,7 +164,8 @@ const (
 	margin              = 40
 )
 
-// layOut gives the first nodes places: who waits for nobody is at the right, and who waits for one is left of him.
+// layOut gives the first nodes places: those who wait for nobody are at the right, and whoever waits is left of those
+// he waits for.
 func (f *foundBlockers) layOut() {
 	shown := map[*node]bool{}
 	var order []*node

@@ -24,7 +24,7 @@ type foundHealth struct {
 	Failed   string         // why there is none
 }
 
-// lookHealth finds how this replica is, which others there are, and what an examination finds.
+// lookHealth finds the state of this replica, which others there are, and what an examination finds.
 func lookHealth(ctx context.Context, c *Console, a *asker, _ url.Values) (any, error) {
 	status, err := a.inspect.GetStatus(ctx, &lockdv1.GetStatusRequest{})
 	if err != nil {
@@ -68,7 +68,7 @@ const (
 	examineWait   = 700 * time.Millisecond
 )
 
-// examine has the replica examined, or tells what was found lately. It is nil while that goes on.
+// examine examines the replica, or returns what was found lately; nil while an examination goes on.
 func (c *Console) examine(a *asker) (*lockdv1.ExamineResponse, error) {
 	var found any
 	var err error
@@ -95,7 +95,7 @@ func (c *Console) examine(a *asker) (*lockdv1.ExamineResponse, error) {
 
 func (c *Console) examineNow(ctx context.Context, a *asker) (any, error) {
 	if a.client != "" || c.cfg.Examine == nil {
-		// To look at a page is not to try what one may not: that would be a line of the audit at each look.
+		// To look at a page must not try what one may not do: each look would write a line into the audit.
 		may, err := a.inspect.Can(ctx, &lockdv1.CanRequest{Verb: "examine"})
 		if err == nil && !may.GetAllowed() {
 			err = status.Error(codes.PermissionDenied, may.GetFailure().GetMessage())

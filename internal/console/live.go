@@ -15,9 +15,9 @@ import (
 // What open pages may cost.
 const (
 	mostOpen   = 1000
-	mostOfOne  = 600                   // of these of one client, or of one address where there are no clients
+	mostOfOne  = 600                   // of these of one client; without a clients file, of everybody
 	leastTick  = time.Second           // from one look to the next
-	eachAdds   = 10 * time.Millisecond // to that, for each page that is open: 100 are told in a second
+	eachAdds   = 10 * time.Millisecond // the next look is no sooner than this for each open page: 100 are told in a second
 	restate    = 15 * time.Second      // a page is told all again, as times that run may have changed
 	sendTime   = 10 * time.Second      // that a page may take to read
 	streamTime = 2 * time.Minute       // then the page asks again, with the cookie that it has then
@@ -61,8 +61,8 @@ func (o *openPages) tick() time.Duration {
 	return max(leastTick, time.Duration(o.all)*eachAdds)
 }
 
-// live sends the part of a page that changes whenever it did, and a beat when it did not, as Server-Sent Events. It is
-// asked each time who looks, so that nobody goes on to see what is not his any more.
+// live sends the part of a page that changes, as Server-Sent Events, and a beat when it has not changed. Each time it
+// asks again who looks, so that nobody goes on to see what is not his any more.
 func (c *Console) live(v *view) handler {
 	return func(w http.ResponseWriter, r *http.Request, a *asker) {
 		if why := c.open.enter(a.client); why != "" {
@@ -103,7 +103,7 @@ type page struct {
 	told time.Time
 }
 
-// look tells it what there is now. It says whether to go on.
+// look sends the page what there is now, and says whether to go on.
 func (p *page) look(was *asker) bool {
 	switch a, err := p.c.identify(p.r); {
 	case status.Code(err) == codes.Unauthenticated, err == nil && a.client != was.client:

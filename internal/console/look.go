@@ -30,8 +30,8 @@ const (
 // errBusy is told when a bound is reached.
 var errBusy = status.Error(codes.ResourceExhausted, "this replica has too much to show at the moment; try again")
 
-// cache has what was looked up lately. Who asks for the same waits for the one who is looking it up. Keys begin with
-// who asks, and a zero. What is over takes no room, also if nobody looks any more.
+// cache has what was looked up lately. Whoever asks for the same waits for the one who is looking it up. Keys begin
+// with who asks, and a zero byte. What does not count any more takes no room, even if nobody looks.
 type cache struct {
 	mu     sync.Mutex // guards the fields below
 	all    map[string]*kept
@@ -48,7 +48,7 @@ type kept struct {
 	ends  *time.Timer // nil while it is being looked up
 }
 
-// get returns what is kept by a key, or has look find it. What was found counts for so long.
+// get returns what is kept by a key, or calls look to find it. What was found is kept for counts.
 func (c *cache) get(ctx context.Context, key string, counts time.Duration, look func() (any, error)) (any, error) {
 	k, mine := c.enter(key)
 	if k == nil {
@@ -70,7 +70,7 @@ func (c *cache) get(ctx context.Context, key string, counts time.Duration, look 
 	return k.value, k.err
 }
 
-// enter is what is kept by a key, nil if there is no room. It says whether the caller has to look.
+// enter is what is kept by a key, nil if there is no room. If mine, the caller has to look.
 func (c *cache) enter(key string) (k *kept, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,8 +96,7 @@ func (c *cache) ofLocked(key string) (n, bytes int) {
 	return n, bytes
 }
 
-// keep keeps what was found, if there is room. What was not found is over at once, so that what nobody may ask for
-// takes none.
+// keep keeps what was found, if there is room. An error is not kept, so that what nobody may ask for takes no room.
 func (c *cache) keep(key string, k *kept, counts time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +122,7 @@ func (c *cache) keep(key string, k *kept, counts time.Duration) {
 	})
 }
 
-// forget drops everything, as something was changed. What is being looked up counts for those who wait for it.
+// forget drops everything, as something was changed. Those who wait for a look get what it finds.
 func (c *cache) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,7 +142,7 @@ func (c *cache) close() {
 	c.forget()
 }
 
-// bytesOf is about how much something takes that is kept.
+// bytesOf is about how much memory something takes that is kept.
 func bytesOf(value any) (n int) {
 	switch v := value.(type) {
 	case part:
@@ -162,10 +161,10 @@ func bytesOf(value any) (n int) {
 type part struct {
 	html []byte
 	code int
-	mark uint64 // another one if anything but times that run is different
+	mark uint64 // differs if anything but times that run does
 }
 
-// part is that of a view for somebody: what he may see is the same for all who are his client.
+// part is the part of a view that changes. All who look as one client may see the same.
 func (c *Console) part(ctx context.Context, a *asker, v *view, q url.Values) part {
 	q = v.query(q)
 	got, err := c.looks.get(ctx, a.client+"\x00"+v.Path+"?"+q.Encode(), fresh, func() (any, error) {

@@ -20,7 +20,7 @@ type seal struct {
 	forms   []byte
 
 	mu    sync.Mutex           // guards the field below
-	ended map[string]time.Time // cookies of those who logged out here, until they are good no more
+	ended map[string]time.Time // cookies of those who logged out here, until they expire
 }
 
 // ReadKey reads the file of a key.
@@ -32,7 +32,7 @@ func ReadKey(file string) ([]byte, error) {
 	return key, err
 }
 
-// newSeal makes one with the key of a file, or else with one that only this process has.
+// newSeal makes one with the key of a file, or without a file with a key that only this process has.
 func newSeal(file string) (*seal, error) {
 	key := make([]byte, keyBytes)
 	_, _ = rand.Read(key) // it never fails
@@ -60,9 +60,9 @@ func (s *seal) close(token string, until time.Time) string {
 	return base64.RawURLEncoding.EncodeToString(s.cookies.Seal(nil, nil, append(plain, token...), nil))
 }
 
-// open is the token of a cookie.
+// open is the token of a cookie. It is good if we made it, it has not expired, and nobody logged out with it here.
 func (s *seal) open(cookie string, now time.Time) (token string, good bool) {
-	sealed, err := base64.RawURLEncoding.Strict().DecodeString(cookie) // else it had others beside it
+	sealed, err := base64.RawURLEncoding.Strict().DecodeString(cookie) // else other texts would be the same cookie
 	if err != nil {
 		return "", false
 	}
@@ -76,7 +76,7 @@ func (s *seal) open(cookie string, now time.Time) (token string, good bool) {
 	return string(plain[8:]), !ended
 }
 
-// end has a cookie be good no more, at this replica.
+// end makes a cookie bad, at this replica.
 func (s *seal) end(cookie string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *seal) end(cookie string, now time.Time) {
 	s.ended[cookie] = now.Add(loginTime)
 }
 
-// form is what pages of a client have in their forms, so that nobody else can have his browser send one.
+// form is the secret in the forms of a client's pages, so that no other site can make his browser send one.
 func (s *seal) form(client string) string {
 	sum := hmac.New(sha256.New, s.forms)
 	_, _ = sum.Write([]byte(client))

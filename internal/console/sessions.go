@@ -45,7 +45,7 @@ type foundSession struct {
 // lookSession finds a session, what it holds and what it waits for.
 func lookSession(ctx context.Context, _ *Console, a *asker, q url.Values) (any, error) {
 	id := q.Get("id")
-	// The token of a page is the last id before it. No more than these have all but the last letter in common.
+	// The token of a page is the last id before it. At most 16 ids have all but their last letter in common.
 	before := &lockdv1.ListSessionsRequest{PageToken: id[:max(len(id)-1, 0)], PageSize: 16}
 	page, err := a.sessions(ctx, before)
 	if err != nil {
@@ -91,7 +91,7 @@ type foundClients struct {
 	File bool // the rows have what the clients file says
 }
 
-// lookClients counts what clients have, as far as sessions tell, beside what the clients file says to who may know it.
+// lookClients counts what the sessions of clients have, beside what the clients file says, if the asker may know it.
 func lookClients(ctx context.Context, c *Console, a *asker, _ url.Values) (any, error) {
 	f, rows := &foundClients{}, map[string]*clientRow{}
 	row := func(of Client) *clientRow {

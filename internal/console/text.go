@@ -28,7 +28,7 @@ var texts = template.FuncMap{
 	"kinds": func() []string { return []string{"exclusive", "fair", "read", "write", "semaphore"} },
 }
 
-// readable shows what is not seen, or turns a text around, as an escape of Go, such as \u202e.
+// readable shows characters that are not seen, or reorder a text, as escapes of Go, such as \u202e.
 func readable(text string) string {
 	var out strings.Builder
 	for _, r := range text {
@@ -76,7 +76,7 @@ func running(way string, d *durationpb.Duration) template.HTML {
 		`<time data-%s="%d">%s</time>`, way, t.Milliseconds(), inWords(t)))
 }
 
-// at is when something began, to the minute: a page is read now and told to others later.
+// at is when something began, to the minute: people read a page now and tell others later.
 func at(age *durationpb.Duration) string {
 	if age == nil {
 		return ""

@@ -14,7 +14,7 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// view is one of the pages. Its template of what changes has its name.
+// view is one of the pages. The template of its part that changes has its name.
 type view struct {
 	Name, Path, Title string
 	params            []string // what it can be asked
@@ -55,7 +55,7 @@ type asking struct {
 	Unasked         string // why the store, or replicas through it, were not asked
 }
 
-// add joins what is missing of two lists.
+// add notes what is missing in one more answer. Of several the one counts in which most replicas are missing.
 func (a *asking) add(answer interface {
 	GetReplicasAnswered() uint32
 	GetReplicasAsked() uint32
@@ -97,7 +97,7 @@ type foundLocks struct {
 	Some bool   // only what sessions hold is in the list
 }
 
-// lookLocks finds what is held and what is waited for. Filters by holder and age are of the API, that by kind is not.
+// lookLocks finds what is held and what is waited for. The API filters by holder and age, this function by kind.
 func lookLocks(ctx context.Context, _ *Console, a *asker, q url.Values) (any, error) {
 	age, err := ageOf(q.Get("age"))
 	if err != nil {
@@ -132,7 +132,7 @@ func lookLocks(ctx context.Context, _ *Console, a *asker, q url.Values) (any, er
 	for _, w := range waiters {
 		row := rows[w.GetName()]
 		if row == nil {
-			if f.Some || q.Get("token") != "" { // it is not one of those that are asked for, or of another page
+			if f.Some || q.Get("token") != "" { // it is filtered out, or of another page
 				continue
 			}
 			row = &lockRow{Name: w.GetName(), Kind: w.GetKind()}
@@ -243,8 +243,8 @@ func (e event) Clock() string {
 
 const mostEvents = 60
 
-// history has the newest events of a name. The API has the oldest first: it is asked for more and more of the past,
-// until that is enough, or more than a page.
+// history has the newest events of a name. The API has the oldest first. So it is asked for more and more of the past,
+// until there is enough, or more than a page.
 func (a *asker) history(ctx context.Context, name string) (h history, err error) {
 	for _, past := range []time.Duration{time.Second, 20 * time.Second, 5 * time.Minute, time.Hour, 0} {
 		in := &lockdv1.ListEventsRequest{Name: name, PageSize: mostHolds}

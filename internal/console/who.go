@@ -30,7 +30,7 @@ type asker struct {
 // mayAct says whether he may do more than look, if his rights let him.
 func (a *asker) mayAct() bool { return a.client != "" }
 
-// shown are the calls of somebody at an address, with what he showed of who he is.
+// shown makes calls as somebody at an address, with the credentials that he showed.
 type shown struct {
 	Calls
 	from          string
@@ -56,7 +56,7 @@ func (s *shown) asker() *asker {
 	}
 }
 
-// key is the same for those who showed the same.
+// key is the same for those who showed the same credentials.
 func (s *shown) key() string {
 	sum := sha256.New()
 	for _, text := range s.authorization {
@@ -96,7 +96,7 @@ func (c *Console) identify(r *http.Request) (*asker, error) {
 // handler serves somebody who is known.
 type handler func(w http.ResponseWriter, r *http.Request, a *asker)
 
-// known has a request served if it is known who makes it. Who is not known is asked for a token.
+// known serves a request if it is known who makes it, and else asks for a token.
 func (c *Console) known(next handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		a, err := c.identify(r)
@@ -119,7 +119,7 @@ func (c *Console) known(next handler) http.HandlerFunc {
 	}
 }
 
-// act serves what changes something: for somebody who is known, and whose page had the token of forms.
+// act serves what changes something, for somebody who is known and whose form has the secret of his pages.
 func (c *Console) act(next handler) http.HandlerFunc {
 	return c.known(func(w http.ResponseWriter, r *http.Request, a *asker) {
 		switch {
@@ -168,7 +168,7 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 		c.askToken(w, f, http.StatusUnauthorized, "The token expires just now.")
 		return
 	}
-	// A browser keeps it longer than it is good, and so is told that its login is over.
+	// A browser keeps the cookie longer than it is good: so it is told when its login is over.
 	http.SetCookie(w, c.cookie(r, c.seal.close(token, time.Now().Add(lasts)), loginTime))
 	http.Redirect(w, r, c.cfg.Path+"/", http.StatusSeeOther)
 }

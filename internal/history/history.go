@@ -2,15 +2,15 @@
 //
 // # What it promises
 //
-// A Log has the last events, so many and no more, whatever they are about and however long their texts are. They are
-// copied into memory in which the collector has nothing to follow. It is used again: to add an event to a full Log
-// takes no memory, unless somebody reads or texts get longer. The mutex that this needs is held while some hundred
-// bytes are copied, and after 256 events all of theirs, so it can be done with any mutex held. It costs about as much
-// as two reads of a clock. A long annotation is cut.
+// A Log has a fixed number of events, the last ones, whatever they are about and however long their texts are. They are
+// copied into memory without pointers, which the garbage collector does not scan. That memory is used again: to add an
+// event to a full Log allocates nothing, unless somebody reads or texts get longer. Add may be called with any mutex
+// held: it holds the Log's own while it copies some hundred bytes, and at each 256th event those of all 256. It costs
+// about as much as two reads of a clock. A long annotation is cut.
 //
 // # What it does not promise
 //
-// Nothing is stored: a replica that ends takes its events along. Nothing depends on them but what people look at.
+// Nothing is stored: a replica that ends takes its events along. Only what people look at depends on them.
 package history
 
 import (
@@ -35,7 +35,7 @@ const (
 	Forced            // somebody freed the name by force
 	LimitChanged      // of a semaphore
 	MovedAway         // the session of a hold goes on at another replica
-	Resumed           // and has come from another one
+	Resumed           // the session of a hold has come from another replica
 )
 
 // Event is one thing that happened to a name. What does not apply is zero.
@@ -69,16 +69,16 @@ type Why struct {
 	Text  string `json:"text,omitempty"` // in the words of who did it
 }
 
-// Log is a ring of chunks of events. A nil Log has none.
+// Log is a ring of chunks of events. A nil Log remembers nothing.
 type Log struct {
 	began  time.Time
 	events uint64
 
 	mu      sync.Mutex // guards the fields below
 	added   uint64
-	last    chunk // is added to; it is always the same memory, as memory that was not touched for a second is slow
+	last    chunk // events are added here, always to the same memory: what was not touched for a second is slow
 	ring    []chunk
-	looking int // how many read: what they see is not written to again
+	looking int // how many read: the memory that they see is not used again
 }
 
 // chunkEvents is how many events a chunk has.
@@ -87,7 +87,7 @@ const chunkEvents = 256
 // chunk has the records of events, one behind the other.
 type chunk []byte
 
-// New is a Log of so many events; nil if there are to be none.
+// New is a Log that keeps the last events, as many as events says; nil if that is 0.
 func New(events int) *Log {
 	if events == 0 {
 		return nil
@@ -109,8 +109,8 @@ func (l *Log) Add(at time.Time, e Event) {
 	}
 }
 
-// keepLocked keeps the last chunk, as it is full, in the place of the oldest. Its memory is used again, unless somebody
-// reads, or texts are longer or much shorter now.
+// keepLocked copies the last chunk, which is full, to the place of the oldest one. The oldest one's memory is used
+// again, unless somebody reads, or texts are longer or much shorter now.
 func (l *Log) keepLocked() {
 	c, size := l.chunkOf(l.added-1), len(l.last)
 	if l.looking > 0 || cap(*c) < size || cap(*c) > 2*size {
@@ -140,13 +140,14 @@ func (l *Log) Bytes() uint64 {
 	return n
 }
 
-// Past is an event that was added, of this call only. To read it costs more than to find it.
+// Past is an event that was added, valid until the function that got it returns. To decode it costs more than to find
+// it.
 type Past struct {
 	Number uint64
 	record record
 }
 
-// Event is the event.
+// Event decodes the event.
 func (p Past) Event() Event { return p.record.event(p.Number) }
 
 // Of calls f with each event of a name, in the order in which they were added.
@@ -160,7 +161,7 @@ func (l *Log) Of(name string, f func(at time.Time, p Past)) {
 
 // Use is what an event tells of how its name is used.
 type Use struct {
-	Name         []byte // of this call only
+	Name         []byte // valid until the function that got it returns
 	What         What
 	Waited, Held time.Duration
 }
@@ -192,10 +193,10 @@ func (l *Log) each(f func(number uint64, r record)) {
 	}
 }
 
-// look is the chunks that there are now, the number of their first event, and that of the oldest one that counts. Call
-// looked when they were read.
+// look returns the chunks that there are now, the number of their first event, and that of the oldest event that
+// counts. Call looked when the chunks are read.
 func (l *Log) look() (chunks []chunk, first, oldest uint64) {
-	chunks = make([]chunk, 0, len(l.ring)+1) // now, as there may be very many, and who adds one waits
+	chunks = make([]chunk, 0, len(l.ring)+1) // before the mutex is held, as there may be very many
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.looking++
@@ -213,7 +214,7 @@ func (l *Log) looked() {
 	l.looking--
 }
 
-// Reaches is from when on all events are there.
+// Reaches is the time from which on no event is missing. The Log must not be nil.
 func (l *Log) Reaches() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

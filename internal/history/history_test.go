@@ -213,7 +213,7 @@ func TestEventsAreAddedWhileOthersLook(t *testing.T) {
 	}
 }
 
-// What is pushed out while somebody looks is what it was, for that look.
+// A look sees the events of when it began, even if they are pushed out meanwhile.
 func TestALookIsThatOfAMoment(t *testing.T) {
 	const events = 2000
 	l := history.New(events)

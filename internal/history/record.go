@@ -38,7 +38,7 @@ var order = binary.LittleEndian
 // record is the bytes of an event.
 type record []byte
 
-// appendRecord appends the record of an event, which is that long after the Log began.
+// appendRecord appends the record of an event. at is how long after the Log's beginning it happened.
 func appendRecord(b []byte, at time.Duration, e *Event) []byte {
 	var figures [atName]byte
 	name := cut(e.Name, textBytes)
@@ -73,7 +73,7 @@ func appendText(b []byte, text string, most int) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// cut is as much of a text as has so many bytes.
+// cut is the beginning of a text, with at most so many bytes and no half character.
 func cut(text string, bytes int) string {
 	if len(text) <= bytes {
 		return text

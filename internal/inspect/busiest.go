@@ -15,14 +15,14 @@ import (
 type Busy struct {
 	Name     string        `json:"name"`
 	Waiters  int           `json:"waiters,omitempty"`  // now
-	Longest  time.Duration `json:"longest,omitempty"`  // that one of them has waited
+	Longest  time.Duration `json:"longest,omitempty"`  // the longest that one of them has waited
 	Holders  int           `json:"holders,omitempty"`  // now
-	Waiting  float64       `json:"waiting,omitempty"`  // how many waited, on an average
-	Held     float64       `json:"held,omitempty"`     // how many held it, on an average
+	Waiting  float64       `json:"waiting,omitempty"`  // how many waited, on average
+	Held     float64       `json:"held,omitempty"`     // how many held it, on average
 	Turnover float64       `json:"turnover,omitempty"` // grants in a second
 }
 
-// Order is by what names are the busiest.
+// Order is what the busiest names are ordered by.
 type Order uint8
 
 // The orders.
@@ -32,7 +32,7 @@ const (
 	ByTurnover
 )
 
-// compare has the busier one first.
+// compare puts the busier one first.
 func (o Order) compare(a, b Busy) int {
 	more := map[Order]int{
 		ByWaiting: cmp.Compare(b.Waiting, a.Waiting), ByHeld: cmp.Compare(b.Held, a.Held),
@@ -84,14 +84,14 @@ func (u usage) of(name string) *Busy {
 	return b
 }
 
-// part is which part of the period something lasted that took so long until some time ago.
+// part is the fraction of the period that is covered by something that took so long and ended at this age.
 func (u usage) part(took, age time.Duration) float64 {
 	return max(min(took+age, u.window)-age, 0).Seconds() / u.window.Seconds()
 }
 
 // add counts an event of the period.
 func (u usage) add(e history.Use, age time.Duration) {
-	b := u.byName[string(e.Name)] // most are there, and then no text is made
+	b := u.byName[string(e.Name)] // most are there: then no string is allocated
 	if b == nil {
 		b = u.of(string(e.Name))
 	}
@@ -122,8 +122,8 @@ func (u usage) now(b *Busy, k Known) {
 	}
 }
 
-// busiest are the names that were used most here: of those that something happened to in the period, that requests wait
-// for which wait longest, and that are held longest.
+// busiest are the names that were used most here, among those with events in the period, those of the requests that
+// wait longest, and those that are held longest.
 func (d *Inspector) busiest(q Question) Knowledge {
 	k := Knowledge{Memory: d.memory(), Others: d.others.others()}
 	u := usage{make(map[string]*Busy), max(q.Period.Since, time.Millisecond)}

@@ -40,7 +40,7 @@ func (c *crowded) Know(_ string, holders, waiters int) Known {
 	return k
 }
 
-// Whoever asks for the busiest names has who holds them and waits for them counted, and not kept.
+// The busiest names are found by counting their holders and waiters, without keeping these.
 func TestTheBusiestNamesTakeNoMemoryForTheirHolders(t *testing.T) {
 	local := &crowded{names: 100}
 	d := &Inspector{Config: Config{Local: local}}
@@ -53,7 +53,7 @@ func TestTheBusiestNamesTakeNoMemoryForTheirHolders(t *testing.T) {
 	}
 }
 
-// A name may have had all events that are remembered. A page of them is read without the others.
+// A name may have had all events that are remembered. A page of them is decoded without the others.
 func TestAPageOfABusyNameReadsNoOtherEvents(t *testing.T) {
 	const many, size = 20_000, 10
 	d := &Inspector{Config: Config{ID: "a", History: history.New(many)}}

@@ -2,11 +2,12 @@
 //
 // # What it promises
 //
-// The store decides who holds a name, in which order fair ones wait, and how long that lasts. What replicas know of
-// their own clients is added: names, addresses, annotations. A replica that does not answer within a second is left
-// out, and it is said how many answered. What is kept for that is bounded, and nothing else depends on it.
+// The store decides who holds a name, in which order requests for a fair lock wait, and how long leases last. Replicas
+// add what they know of their own clients: names, addresses, annotations. A replica that does not answer within a
+// second is left out, and the answer says how many did. The memory that this takes is bounded, and no lock depends on
+// it.
 //
 // # What it does not promise
 //
-// An answer is not one moment: what changes while it is put together may be seen before or after that.
+// An answer is not a snapshot: it may have a change that happens while it is put together, or not.
 package inspect

@@ -12,17 +12,18 @@ import (
 type Ended struct {
 	// Was is the session as it was, nil if no replica that answered had it.
 	Was *Session
-	// Ended says that nobody goes on with it. If it has not, a replica that did not answer may have it.
+	// Ended says that nobody goes on with it. If not, a replica that did not answer may have it.
 	Ended bool
-	// Released says that the replica that had it releases what it held, or has. What else it held runs out by itself.
+	// Released says that the replica that had it has released its holds, or is about to. If not, its leases end by
+	// themselves.
 	Released bool
 	Asking
 }
 
-// EndSession ends a session wherever it is. A session may also be on its way from one replica to another, or wait for
-// its client at none: then its record is ended in the store, so that nobody takes it any more, and replicas are asked
-// once more, as one of them may have taken it just before. One that does not answer, and has it, ends it when it
-// prolongs the record. An error says that nothing is known; repeating it is harmless.
+// EndSession ends a session wherever it is. If no replica has it, because it moves to another one or its client is
+// away, EndSession ends its record in the store, so that no replica takes it any more. Then it asks the replicas once
+// more, as one may have taken it just before. A replica that has it and does not answer ends it when it prolongs the
+// record. After an error nothing is known; a repetition is harmless.
 func (d *Inspector) EndSession(ctx context.Context, id string, f session.Forced) (e Ended, err error) {
 	if err = d.endThere(ctx, id, f, &e); err != nil || e.Ended {
 		return e, err
@@ -44,7 +45,7 @@ func (d *Inspector) EndSession(ctx context.Context, id string, f session.Forced)
 	return e, nil
 }
 
-// endThere has the replicas end a session that they have.
+// endThere asks all replicas to end a session, and adds their answers to e.
 func (d *Inspector) endThere(ctx context.Context, id string, f session.Forced, e *Ended) error {
 	answers, asking, err := d.ask(ctx, Question{About: AboutEnding, After: id, Forced: &f})
 	e.Asking = asking
@@ -58,7 +59,7 @@ func (d *Inspector) endThere(ctx context.Context, id string, f session.Forced, e
 	return err
 }
 
-// end ends a session that another replica, or this one, was asked to end.
+// end ends a session of this replica, for a question of any replica.
 func (d *Inspector) end(q Question) (k Knowledge) {
 	if q.Forced == nil {
 		return k

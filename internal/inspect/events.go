@@ -12,9 +12,9 @@ import (
 	"github.com/lockd-io/lockd/internal/limits"
 )
 
-// Period is a time of the past. What is zero is no bound.
+// Period is a period of the past. A zero field is no bound.
 type Period struct {
-	Since time.Duration `json:"since,omitempty"` // so long ago
+	Since time.Duration `json:"since,omitempty"` // how long ago
 	Until time.Duration `json:"until,omitempty"`
 }
 
@@ -35,7 +35,7 @@ func (e Event) key() string { return e.Key }
 
 func (e Event) passes(Filter) bool { return true }
 
-// Events is a page of what happened to a name, with what is known of where it is remembered.
+// Events is a page of what happened to a name, with how far back the replicas remember.
 type Events struct {
 	Events   []Event
 	Next     string
@@ -43,8 +43,8 @@ type Events struct {
 	Asking
 }
 
-// EventsEverywhere lists what happened to a name at all replicas, the oldest first as their clocks tell, and says after
-// which one the next page begins.
+// EventsEverywhere lists what happened to a name at all replicas, the oldest first by their clocks, and says after
+// which event the next page begins.
 func (d *Inspector) EventsEverywhere(ctx context.Context, name string, p Period, after string,
 	size int,
 ) (Events, error) {
@@ -63,7 +63,7 @@ func (d *Inspector) EventsEverywhere(ctx context.Context, name string, p Period,
 	for i := range all.Events {
 		e := &all.Events[i]
 		e.Name, e.Session = name, sessionOf(e.Owner)
-		e.Age += time.Since(asked) // another one may have been waited for
+		e.Age += time.Since(asked) // the answers of other replicas may have come later
 	}
 	all.Memories = memories(pages, p.Since)
 	return all, err
@@ -83,7 +83,7 @@ func (m moment) compare(o moment) int {
 // key is a text with the same order.
 func (m moment) key() string { return fmt.Sprintf("%020d\x00%s\x00%020d", m.at, m.replica, m.number) }
 
-// momentAt is one with a key as Key makes them. A key of somebody's own making is somewhere in the order, too.
+// momentAt is the moment with a key that key made. Any other text is somewhere in the order, too.
 func momentAt(key string) (m moment) {
 	at, rest, _ := strings.Cut(key, "\x00")
 	replica, number, _ := strings.Cut(rest, "\x00")
@@ -99,7 +99,7 @@ func (d *Inspector) happened(q Question) Knowledge {
 	return Knowledge{Events: found, Reached: reached, Memory: d.memory(), Others: d.others.others()}
 }
 
-// events are the first ones after a moment.
+// events are the first ones after a moment, at most size.
 func (d *Inspector) events(q Question, after moment, size int) (page []Event) {
 	if len(q.Names) == 0 {
 		return nil
@@ -113,7 +113,7 @@ func (d *Inspector) events(q Question, after moment, size int) (page []Event) {
 	d.History.Of(q.Names[0], func(at time.Time, p history.Past) {
 		m := moment{at.UnixNano(), d.ID, p.Number}
 		if q.Period.has(now.Sub(at)) && m.compare(after) > 0 && first.Wants(placed{moment: m}) {
-			first.Add(placed{m, p.Event()}) // a name may have had all events: only those of the page are read
+			first.Add(placed{m, p.Event()}) // all events may be of this name: only those of the page are decoded
 		}
 	})
 	all, _ := first.All()

@@ -13,15 +13,15 @@ import (
 const (
 	// announceTime bounds how long a forced release waits for what is known of the name.
 	announceTime = 3 * time.Second
-	// forcedHolders is how many holders are told to who is about to release a name by force.
+	// forcedHolders is how many holders Announce returns at most.
 	forcedHolders = 20
-	// forcedTime is how long it is remembered why a name was released. Its holders hear of their loss within seconds,
-	// but those that have no stream ask later.
+	// forcedTime is how long the reason of a forced release is remembered. Holders hear of their loss within seconds, but
+	// those without a stream ask later.
 	forcedTime = time.Minute
 	// maxForced bounds how many names are remembered.
 	maxForced = 1000
-	// endTime bounds how long a replica waits until the store knows that a session has ended: it answers within the time
-	// that answers are waited for.
+	// endTime bounds how long a replica waits until the store knows that a session has ended. It is shorter than the time
+	// for which other replicas wait for the answer.
 	endTime = 700 * time.Millisecond
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// Store is what is read from a lock.Store.
+// Store is the part of a lock.Store that an Inspector uses.
 type Store interface {
 	lock.Views
 	lock.Queues
@@ -26,9 +26,9 @@ type Store interface {
 
 // Local tells what this replica knows.
 type Local interface {
-	// Describe adds to what the store knows of a name.
+	// Describe adds what this replica knows to what the store knows of a name.
 	Describe(st lock.State) session.LockInfo
-	// Know tells who holds a name and who waits for it, at most so many of each.
+	// Know tells who holds a name and who waits for it. holders and waiters bound how many it tells.
 	Know(name string, holders, waiters int) Known
 	// Sessions are up to size sessions of this replica, ordered by id, from the one after the given id on.
 	Sessions(after string, size int) []Session
@@ -38,11 +38,11 @@ type Local interface {
 	// Requests are up to most of those that wait here and pass a filter, the longest waiting first.
 	Requests(f Filter, most int) []Waiter
 	// End ends a session of this replica, or one that is coming here, and releases what it holds. It returns the session
-	// as it was, nil if there is none, and whether the store has said that nobody goes on with it. For that it waits until
-	// ctx ends.
+	// as it was, nil if there is none, and whether the store has confirmed that nobody goes on with it. It waits for the
+	// store until ctx ends.
 	End(ctx context.Context, id string, by session.Forced) (was *Session, sure bool)
-	// Doubt has nobody refused a name for a while because of what is remembered of who holds it: it is about to be
-	// released by force.
+	// Doubt is called before a name is released by force. For a while this replica asks the store for it, and refuses
+	// nobody because of what it remembers of its holder.
 	Doubt(name string)
 	// Oldest are the names of up to most leases of its sessions that are held for longest.
 	Oldest(most int) []string
@@ -50,8 +50,8 @@ type Local interface {
 
 // Config is what an Inspector works with.
 type Config struct {
-	Replica string // this one's name for people
-	ID      string // and for the others
+	Replica string // this replica's name for people
+	ID      string // and for other replicas
 	Store   Store
 	Local   Local
 	History *history.Log // of this replica
@@ -61,7 +61,7 @@ type Config struct {
 	Log       *zap.Logger
 }
 
-// Inspector tells people what is known.
+// Inspector tells people what the store and all replicas know.
 type Inspector struct {
 	Config
 	Notes    Notes
@@ -83,7 +83,7 @@ func New(cfg Config) *Inspector {
 // Leave answers no more questions.
 func (d *Inspector) Leave() { d.peers.Leave() }
 
-// Lock tells what is known of a name.
+// Lock tells what the store and this replica know of a name.
 func (d *Inspector) Lock(ctx context.Context, name string) (session.LockInfo, error) {
 	if err := d.CheckName(name); err != nil {
 		return session.LockInfo{}, err
@@ -95,7 +95,7 @@ func (d *Inspector) Lock(ctx context.Context, name string) (session.LockInfo, er
 	return d.Local.Describe(st), nil
 }
 
-// Locks reads some of the names that are held, anywhere, from the store.
+// Locks reads a page of the names that are held from the store, and the cursor of the next page.
 func (d *Inspector) Locks(ctx context.Context, prefix, cursor string, size int) ([]session.LockInfo, string, error) {
 	if err := d.listings.Enter(ctx, limits.ListingPatience); err != nil {
 		return nil, "", err
@@ -113,8 +113,9 @@ func (d *Inspector) Locks(ctx context.Context, prefix, cursor string, size int) 
 	return infos, next, nil
 }
 
-// Inspect tells who holds a name and who waits for it, wherever they are, at most so many of each. It asks all replicas
-// and waits up to a second for one that does not answer. If the store does not answer, it tells what replicas remember.
+// Inspect tells who holds a name and who waits for it, wherever they are. holders and waiters bound how many it tells.
+// It asks all replicas and waits up to a second for one that does not answer. If the store does not answer, it tells
+// what replicas remember.
 func (d *Inspector) Inspect(ctx context.Context, name string, holders, waiters int) (Inspection, error) {
 	return d.inspect(ctx, name, Question{Holders: holders, Waiters: waiters})
 }
@@ -200,8 +201,8 @@ func (d *Inspector) dropReturned(ctx context.Context, name string, known []Known
 	}
 }
 
-// whoHolds puts together what the store and the replicas know. The store decides who holds the name and how long; but
-// permits have no owners there, so those that no replica knows are told as one.
+// whoHolds puts together what the store and the replicas know. The store decides who holds the name and how long. But
+// it has no owners of permits: those that no replica knows are told as one holder.
 func whoHolds(st lock.State, held []lock.Holder, known []Known) (infos []Holder) {
 	described := make(map[lock.Owner]Holder)
 	var permits uint32
@@ -231,8 +232,8 @@ func whoHolds(st lock.State, held []lock.Holder, known []Known) (infos []Holder)
 	return infos
 }
 
-// whoWaits puts together who waits. The store knows the fair ones and their order; the others stand behind them, by
-// replica.
+// whoWaits puts together who waits. The store knows the waiters of fair locks and their order; all others come behind
+// them, by replica.
 func whoWaits(name string, queued []lock.Owner, known []Known) (infos []Waiter) {
 	described := make(map[lock.Owner]Waiter)
 	for _, k := range known {

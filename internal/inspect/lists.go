@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// examined is how many sessions or leases a replica looks at for one page: with a filter few may be on it.
+	// examined is how many sessions or leases a replica looks at for one page. A filter may let few of them pass.
 	examined = 10_000
 	// listBytes bounds a page of one replica, and annotationBytes what is told of an annotation in it.
 	listBytes       = 1 << 20
 	annotationBytes = 256
 )
 
-// Filter says what a list has. What is zero lets all pass.
+// Filter says what a list has. A zero field lets all pass.
 type Filter struct {
 	Prefix   string        `json:"prefix,omitempty"`
 	Client   string        `json:"client,omitempty"` // is contained in the client's name
@@ -51,7 +51,8 @@ const (
 // Question asks a replica what it knows.
 type Question struct {
 	About About `json:"about,omitempty"`
-	// About names: how many are told of each at most, and whether they are about to be released by force.
+	// Of AboutNames: how many holders and waiters of each name are told at most, and who is about to release the names by
+	// force, if anybody is.
 	Names   []string        `json:"names,omitempty"`
 	Holders int             `json:"holders,omitempty"`
 	Waiters int             `json:"waiters,omitempty"`
@@ -76,11 +77,11 @@ type Knowledge struct {
 	Waiters  []Waiter         `json:"waiters,omitempty"`
 	Events   []Event          `json:"events,omitempty"`
 	Busiest  []Busy           `json:"busiest,omitempty"`
-	// Memory is that of the replica, and By which one it is; Others have been heard of by it.
+	// Memory is that of the replica By, and Others are those that it has heard of.
 	Memory *Memory  `json:"memory,omitempty"`
 	By     Replica  `json:"by"`
 	Others []Memory `json:"others,omitempty"`
-	// Reached is the key up to which it looked, if there may be more behind that.
+	// Reached is the key up to which the replica looked, if there may be more behind that.
 	Reached string `json:"reached,omitempty"`
 	// Took is how long it took to find all that.
 	Took time.Duration `json:"took,omitempty"`
@@ -93,14 +94,14 @@ type Leased struct {
 	Holder Holder `json:"holder"`
 }
 
-// Known is what a replica knows of a name: so many holders and waiters as were asked for, and how many wait.
+// Known is what a replica knows of a name: no more holders and waiters than were asked for, and how many wait.
 type Known struct {
 	Holders []Holder `json:"holders,omitempty"`
 	Waiters []Waiter `json:"waiters,omitempty"`
 	Waiting int      `json:"waiting,omitempty"`
 }
 
-// Listed is a name that is held, and one who holds it.
+// Listed is a name that is held, and one of its holders.
 type Listed struct {
 	Lock   session.LockInfo
 	Holder Holder
@@ -113,8 +114,8 @@ type Asking struct {
 	Unasked string
 }
 
-// unasked is what people are told of an error of the store that may pass. An operator is not to be blind while it is
-// away.
+// unasked is what people are told of an error of the store that may pass; empty for any other one. An operator is not
+// to be blind while the store is away.
 func unasked(err error) string {
 	switch {
 	case errors.Is(err, lock.ErrNoQuorum):
@@ -154,8 +155,8 @@ func (d *Inspector) WaitersEverywhere(ctx context.Context, f Filter, size int) (
 	return all[:min(len(all), size)], asking, err
 }
 
-// NamesEverywhere lists some of the names that are held, anywhere, and one who holds each of them. Only the store knows
-// them all.
+// NamesEverywhere lists a page of the names that are held, anywhere, and one holder of each. Only the store knows all
+// names.
 func (d *Inspector) NamesEverywhere(ctx context.Context, prefix, cursor string,
 	size int,
 ) ([]Listed, string, Asking, error) {
@@ -202,7 +203,7 @@ func named(st session.LockInfo, pages []Knowledge) Listed {
 	return l
 }
 
-// askAll collects a page of each replica. Few do so at a time.
+// askAll collects a page of each replica. At most limits.Listings calls do so at a time.
 func (d *Inspector) askAll(ctx context.Context, q Question) ([]Knowledge, Asking, error) {
 	if err := d.listings.Enter(ctx, limits.ListingPatience); err != nil {
 		return nil, Asking{}, err
@@ -211,11 +212,11 @@ func (d *Inspector) askAll(ctx context.Context, q Question) ([]Knowledge, Asking
 	return d.ask(ctx, q)
 }
 
-// mostTook is what an answer of a replica is said to have taken at most: a processor that was busy with others, or that
-// stood still, is not what it cost.
+// mostTook is what is paid for an answer of a replica at most: what took longer was a processor that was busy with
+// others, or stood still.
 const mostTook = time.Second
 
-// ask asks all replicas. What some of them know is better than nothing.
+// ask asks all replicas. If the store is away, what some of them know is better than an error.
 func (d *Inspector) ask(ctx context.Context, q Question) ([]Knowledge, Asking, error) {
 	q.By = d.self()
 	known, asked, err := d.peers.Ask(ctx, q)
@@ -239,7 +240,8 @@ type listed interface {
 	passes(f Filter) bool
 }
 
-// everywhere makes one page of those of the replicas. It ends where one that has more did not look any further.
+// everywhere makes one page of those of the replicas. It ends at the first key at which a replica that has more
+// stopped.
 func everywhere[T listed](ctx context.Context, d *Inspector, q Question,
 	of func(Knowledge) []T,
 ) (all []T, next string, asking Asking, err error) {
@@ -296,7 +298,7 @@ func (d *Inspector) known(q Question) Knowledge {
 		return d.busiest(q)
 	case AboutEnding:
 		return d.end(q)
-	default: // a newer replica knows
+	default: // what only newer replicas know
 		return Knowledge{}
 	}
 }
@@ -355,7 +357,7 @@ func (w Waiter) Passes(f Filter) bool {
 	return strings.HasPrefix(w.Name, f.Prefix) && strings.Contains(w.Client, f.Client) && w.Age >= f.MinAge
 }
 
-// waiting are the requests that wait here and pass a filter, those that wait longest.
+// waiting are the requests that wait here longest and pass a filter.
 func (d *Inspector) waiting(q Question) (ws []Waiter) {
 	left := listBytes
 	for _, w := range d.Local.Requests(q.Filter, q.Size) {
@@ -392,7 +394,7 @@ func (d *Inspector) know(q Question) map[string]Known {
 	return all
 }
 
-// knowName is what this replica knows of one name, with so many holders and waiters at most.
+// knowName is what this replica knows of one name. holders and waiters bound how many it tells.
 func (d *Inspector) knowName(name string, holders, waiters int) Known {
 	k := d.Local.Know(name, holders, waiters)
 	k.Holders = append(k.Holders, d.Notes.of(name, holders-len(k.Holders))...)

@@ -7,8 +7,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Those who watch one name, as all do who observe an election, look at it at the same moment: each time that it
-// changes. So they share calls of the store. Nobody is answered with a call that began before he asked.
+// All who watch one name, such as the observers of an election, look at it at the same moment: when it changes. So they
+// share calls of the store. Nobody gets the result of a call that began before he asked.
 
 // looks are the calls that are under way.
 type looks struct {
@@ -22,11 +22,10 @@ type look struct {
 	done   chan struct{} // closed when it is over; the fields below are set before
 	st     lock.State
 	err    error
-	left   bool // who was to make it did not stay until its end
+	left   bool // its caller gave up before its end
 }
 
-// join is the call that somebody who comes now waits for, and the one that is before it, if any. If it is his he makes
-// it.
+// join returns the call that somebody who comes now waits for, and the one before it, if any. If mine, he makes it.
 func (ls *looks) join(name string) (l, before *look, mine bool) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -46,13 +45,13 @@ func (ls *looks) join(name string) (l, before *look, mine bool) {
 	}
 }
 
-// end is the end of a call, or of the wait of who was to make it.
+// end ends a call, made or given up.
 func (ls *looks) end(name string, l *look) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	switch first := ls.of[name]; {
 	case first == nil:
-	case first != l: // it waits behind that one yet
+	case first != l: // it still waits behind first
 		first.behind = nil
 	case l.behind != nil:
 		ls.of[name] = l.behind
@@ -62,7 +61,7 @@ func (ls *looks) end(name string, l *look) {
 	close(l.done)
 }
 
-// look is Store.Look, for all who want that at the same time.
+// look is Store.Look, shared by all who want it at the same time.
 func (d *Inspector) look(ctx context.Context, name string) (lock.State, error) {
 	for {
 		l, before, mine := d.looks.join(name)
@@ -80,7 +79,7 @@ func (d *Inspector) look(ctx context.Context, name string) (lock.State, error) {
 	}
 }
 
-// lookFor makes a call when the one before it is over.
+// lookFor makes the call l when the one before it is over.
 func (d *Inspector) lookFor(ctx context.Context, name string, l, before *look) (lock.State, error) {
 	defer d.looks.end(name, l)
 	if before != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// slowLooks is a Store whose looks take a second. A state has as its fence when its look began.
+// slowLooks is a Store whose looks take a second. The fence of a state says when its look began.
 type slowLooks struct {
 	Store
 	calls, under, together atomic.Int64

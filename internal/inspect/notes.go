@@ -11,13 +11,13 @@ import (
 const (
 	// maxNoteBytes bounds what is remembered of unary callers: some ten thousand leases.
 	maxNoteBytes = 4 << 20
-	// noteGrace is how much longer a lease is remembered: another replica may have extended it.
+	// noteGrace is how long a lease is remembered after its end: another replica may have extended it.
 	noteGrace = 10 * time.Minute
 )
 
-// Notes remember what unary callers said of themselves, for people who ask who holds a lock, and until when their
+// Notes remember, for people who ask who holds a lock, what unary callers said of themselves and until when their
 // leases last as far as this replica knows. Nothing else depends on them: when there are too many the oldest go.
-// Another replica may extend or release a lease without a word, so the store is asked whether it is held.
+// Another replica may extend or release a lease without telling this one, so only the store knows whether it is held.
 type Notes struct {
 	mu     sync.Mutex // guards the fields below
 	byName map[string]map[lock.Owner]*list.Element
@@ -36,7 +36,7 @@ func (n *Note) size() int {
 	return 400 + len(n.Name) + len(n.Info.Owner) + len(n.Info.Client.Name) + len(n.Info.Annotation)
 }
 
-// Add remembers a lease, instead of what was known of it.
+// Add remembers a lease, in place of what was known of it.
 func (ns *Notes) Add(n *Note) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
@@ -99,8 +99,8 @@ func (ns *Notes) removeLocked(name string, o lock.Owner) {
 	}
 }
 
-// of returns at most so many leases of a name. Those of permits must not have ended: the store cannot tell whose they
-// are.
+// of returns at most most leases of a name. Leases of permits are left out when they have ended: the store cannot tell
+// whose permits are still out.
 func (ns *Notes) of(name string, most int) (infos []Holder) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()

@@ -20,7 +20,7 @@ const (
 	maxReplicas = 64
 )
 
-// Replica is one of lockd. Its id is that of the process: one that was started again is another one.
+// Replica is one lockd process. When it is started again it has another id.
 type Replica struct {
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name,omitempty"`
@@ -56,14 +56,14 @@ func (d *Inspector) memory() *Memory {
 	return m
 }
 
-// replicas are those that were heard of. One that asks or answers is there at that moment.
+// replicas are those that were heard of, because they asked or answered.
 type replicas struct {
 	mu   sync.Mutex // guards the field below
 	last map[Replica]time.Time
 }
 
 func (r *replicas) heard(of Replica) {
-	if of.ID == "" { // an older one
+	if of.ID == "" { // it is of an older version
 		return
 	}
 	r.mu.Lock()
@@ -80,7 +80,7 @@ func (r *replicas) heard(of Replica) {
 	}
 }
 
-// others are those that were heard of, as ones that do not answer.
+// others are those that were heard of, as if they did not answer any more.
 func (r *replicas) others() (all []Memory) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,8 +90,9 @@ func (r *replicas) others() (all []Memory) {
 	return all
 }
 
-// memories are those of the replicas that answered, and of those that are gone, by their names. Those that were gone
-// before the period have nothing that is missing; without one it begins when the longest memory does.
+// memories are those of the replicas that answered, and of those that are gone, ordered by name. Replicas that were
+// gone before the period are left out, as nothing of theirs is missing. If since is 0 the period begins when the
+// longest memory does.
 func memories(pages []Knowledge, since time.Duration) []Memory {
 	byID, longest := make(map[string]Memory), time.Duration(0)
 	for _, p := range pages {

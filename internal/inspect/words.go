@@ -65,8 +65,8 @@ type Inspection struct {
 	Asking
 }
 
-// Waiter describes a request that waits. What nobody knows is zero: of one that waits elsewhere Waiters knows the owner
-// and the position only, Inspect also what its replica says.
+// Waiter describes a request that waits. What nobody knows is zero: if its replica does not answer, only its owner and
+// position are known, and only for a fair lock.
 type Waiter struct {
 	Name       string        `json:"name"`
 	Kind       lock.Kind     `json:"kind"`
@@ -83,7 +83,7 @@ type Waiter struct {
 	TimeLeft   time.Duration `json:"time_left,omitempty"` // 0: it waits for ever
 }
 
-// MarkOf tells actors apart, and does not tell their names: who knows an actor can ask as if it was that one.
+// MarkOf is a mark that tells an actor from others without its name: whoever knows the name can ask as that actor.
 func MarkOf(actor string) string {
 	if actor == "" {
 		return ""
@@ -112,7 +112,7 @@ func originOf(o lock.Owner) Origin {
 	}
 }
 
-// sessionOf is the session of an owner, empty if it is none of a session.
+// sessionOf is the session of an owner, empty if no session is the owner's.
 func sessionOf(o lock.Owner) string {
 	if originOf(o) != OriginSession {
 		return ""

@@ -8,14 +8,14 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Allowance is how much one client of the clients file may have on a replica, whatever its sessions are. 0 is no bound
-// of its own: what holds for the clients of an address holds for it.
+// Allowance is how much one client of the clients file may have on a replica, in all its sessions together. 0 is no
+// bound of its own: then the bounds by address apply.
 type Allowance struct {
 	Sessions          int `yaml:"sessions"`
 	Locks             int `yaml:"locks"`               // held or asked for
 	Waiting           int `yaml:"waiting"`             // requests
 	Watches           int `yaml:"watches"`             // watched names
-	RequestsPerSecond int `yaml:"requests_per_second"` // those that give something back are not counted
+	RequestsPerSecond int `yaml:"requests_per_second"` // releases and the like are not counted
 	Streams           int `yaml:"streams"`             // of sessions, and unary calls
 }
 
@@ -35,19 +35,19 @@ const (
 	kinds
 )
 
-// renewalLoadTTL is the TTL of a session from which on a lock is one for RenewalLoad.
+// renewalLoadTTL is the shortest TTL of a session whose locks RenewalLoad counts once.
 const renewalLoadTTL = 10 * time.Second
 
-// RenewalLoad is as how many locks of its tenant a lock of a session counts: it is renewed, or verified, up to four
-// times in a TTL. So one tenant causes at most 40,000 renewals in a second with 100,000 locks, whatever TTL its
+// RenewalLoad is how many times a lock of a session with this TTL counts, because it is renewed, or verified, up to
+// four times in a TTL. So a tenant that may have 100,000 causes at most 40,000 renewals in a second, whatever TTLs its
 // sessions have.
 func RenewalLoad(ttl time.Duration) int { return int(max((renewalLoadTTL-1)/max(ttl, 1)+1, 1)) }
 
 // Use is what a tenant has on this replica, with all its sessions and calls.
 type Use struct {
 	denied      Denied
-	renewalLoad int // that it may have at most; 0 is no bound
-	watches     int // likewise, unless it has a bound of its own
+	renewalLoad int // bound, or 0 for none
+	watches     int // likewise, unless its allowance has one
 	allow       atomic.Pointer[Allowance]
 	has         [kinds]atomic.Int64
 
@@ -55,10 +55,10 @@ type Use struct {
 	requests Account
 }
 
-// second has an allowance of requests: one for each of its parts, and as many at once as a second has.
+// second is the rate for requests: each costs its part of a second, and those of a second may come at once.
 var second = Rate{Share: 1, Burst: time.Second, MostDebt: time.Second}
 
-// most is how much a client may have of something, and what that is called; 0 is no bound.
+// most is the bound of a kind, 0 for none, and the subject that a refusal names.
 func (u *Use) most(k Kind) (n int, subject string) {
 	a := u.allow.Load()
 	switch k {
@@ -81,7 +81,7 @@ func (u *Use) most(k Kind) (n int, subject string) {
 	}
 }
 
-// Take counts n more of something, or refuses them. Less than one is never refused.
+// Take counts n more of a kind, or refuses them. An n below 1 is never refused.
 func (u *Use) Take(k Kind, n int) error {
 	most, subject := u.most(k)
 	if !u.take(k, n, most) {
@@ -90,11 +90,11 @@ func (u *Use) Take(k Kind, n int) error {
 	return nil
 }
 
-// ofAnother is how many times its bound a tenant may have of what comes with sessions that go on here: when a replica
-// of two ends, the other one has what both had.
+// ofAnother is how many times its bound of renewal load a tenant may have when sessions are resumed here: when one of
+// two replicas ends, the other one has what both had.
 const ofAnother = 2
 
-// Bring counts the renewal load of what comes with a session that goes on here, or refuses it.
+// Bring counts the renewal load of the holds that a resumed session brings, or refuses it.
 func (u *Use) Bring(n int) error {
 	most, subject := u.most(UseRenewalLoad)
 	if !u.take(UseRenewalLoad, n, ofAnother*most) {
@@ -103,8 +103,8 @@ func (u *Use) Bring(n int) error {
 	return nil
 }
 
-// take counts n more, unless that would be more than most. What is refused is never counted: it would be in the way of
-// who asks for less.
+// take counts n more, unless that would be more than most. A refused n is not counted even for a moment: a smaller one
+// might be refused for it.
 func (u *Use) take(k Kind, n, most int) bool {
 	for n != 0 {
 		has := u.has[k].Load()
@@ -118,7 +118,7 @@ func (u *Use) take(k Kind, n, most int) bool {
 	return true
 }
 
-// Add counts n more of something that is there already.
+// Add counts n more of a kind whatever the bound is, because they are there already.
 func (u *Use) Add(k Kind, n int) {
 	if n != 0 {
 		u.has[k].Add(int64(n))
@@ -150,8 +150,8 @@ type Usage struct {
 	Limit, Used int
 }
 
-// Allow has clients have so much from now on. What they have already stays. Who has nothing and may have nothing of its
-// own is forgotten.
+// Allow sets the allowances of all clients. What they have already stays. Tenants that have nothing and are not in all
+// are forgotten.
 func (ts *Tenants) Allow(all Allowances) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -168,7 +168,7 @@ func (ts *Tenants) Allow(all Allowances) {
 	}
 }
 
-// Use is what a tenant has. A client that comes before Allow has heard of it is counted all the same.
+// Use is what a tenant has. A client that comes before its allowance is set is counted, too.
 func (ts *Tenants) Use(t lock.Tenant) *Use {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -194,7 +194,7 @@ func (ts *Tenants) useLocked(t lock.Tenant) *Use {
 	return u
 }
 
-// hasNothingLocked says whether a tenant has nothing, and may have nothing of its own.
+// hasNothingLocked says whether a tenant has nothing, and no allowance either.
 func (ts *Tenants) hasNothingLocked(t lock.Tenant, u *Use) bool {
 	return ts.sessions[t] == 0 && *u.allow.Load() == Allowance{} && u.isEmpty()
 }
@@ -216,7 +216,7 @@ func (ts *Tenants) Usages(t lock.Tenant) (all []Usage) {
 	return all
 }
 
-// mostSessionsLocked is how many sessions a tenant may have, and what that is called; 0 is no bound.
+// mostSessionsLocked is how many sessions a tenant may have, 0 for no bound, and the subject that a refusal names.
 func (ts *Tenants) mostSessionsLocked(t lock.Tenant) (n int, subject string) {
 	if u := ts.uses.all[t]; u != nil {
 		if most := u.allow.Load().Sessions; most > 0 {

@@ -2,16 +2,16 @@ package limits
 
 import "slices"
 
-// First keeps the first of many things in an order, without sorting all. It has no more than twice Most of them, and to
-// add one costs the logarithm of Most.
+// First keeps the first Most of many things in an order, without sorting all. It keeps at most 2*Most of them, and Add
+// costs the logarithm of Most.
 type First[T any] struct {
 	Most    int
 	Compare func(a, b T) int
 	kept    []T
-	more    bool // some were left out: the first Most that are kept are sorted, and all others come before their last one
+	more    bool // some were left out: kept[:Most] is sorted, and all behind it come before kept[Most-1]
 }
 
-// Add adds a thing. It says whether it may be one of the first: if it is not, nothing is that comes behind it.
+// Add adds a thing, and says whether it may be one of the first. If it is not, no thing behind it in the order is.
 func (f *First[T]) Add(thing T) bool {
 	if !f.Wants(thing) {
 		return false
@@ -32,7 +32,7 @@ func (f *First[T]) cut() {
 	}
 }
 
-// All are the first ones in their order, and whether there are more.
+// All returns the first Most things in their order, and whether there were more.
 func (f *First[T]) All() (all []T, more bool) {
 	f.cut()
 	return f.kept, f.more

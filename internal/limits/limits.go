@@ -1,4 +1,4 @@
-// Package limits has the bounds of what clients may ask for and have at a time, and what keeps them.
+// Package limits has the bounds of what clients may ask for and have at a time, and enforces them.
 //
 // # What it promises
 //
@@ -7,12 +7,11 @@
 // clients are told in Opened, and whoever refuses take their numbers from here. Bounds of what arrives before it is a
 // request stand where they are kept: of connections in app, of messages in inbound, of questions in peers.
 //
-// Slots or a Quota never admit more of their thing at a time than their bound says. Tenants counts what the clients of
-// one tenant have: there are never more sessions with a client, streams that may become one, or unary calls than Limits
-// says. As many sessions may wait for their clients to come back. No tenant
-// has lockd work for more than its share without using the store (work.go), and none uses more new names in an hour
-// than Limits says (names.go). With a clients file each of its clients is a tenant, with bounds of its own
-// (allowance.go).
+// Slots and a Quota never admit more at a time than their bound. Tenants counts what the clients of each tenant have:
+// there are never more unary calls than Limits says, nor more sessions with a client, together with streams that may
+// become sessions. As many sessions again may wait for their clients to come back. No tenant makes lockd work for more
+// than its share without using the store (work.go), and none uses more new names in an hour than Limits says
+// (names.go). With a clients file each of its clients is a tenant, with bounds of its own (allowance.go).
 //
 // # What it does not promise
 //
@@ -28,8 +27,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Limits are the bounds that an operator can set. The tags have the key in the configuration, its default, and what may
-// be set. 0 of what is counted by address is no bound.
+// Limits are the bounds that an operator can set. The tags have the key in the configuration, its default and its
+// range. 0 for something that is counted by address is no bound.
 type Limits struct {
 	NameBytes       int `key:"name_bytes" default:"512" min:"1"`
 	HolderBytes     int `key:"holder_bytes" default:"128" min:"1"`
@@ -55,16 +54,17 @@ type Limits struct {
 	MaxWait  time.Duration `key:"max_wait" default:"168h" min:"1ns"`
 }
 
-// Session is how long a session outlives its last sign of life: if its client does not say, and what it may say.
+// Session is how long a session outlives its client's last sign of life: TTL, unless the client asks for another time
+// from MinTTL to MaxTTL.
 type Session struct {
 	TTL    time.Duration `key:"ttl" default:"30s"`
 	MinTTL time.Duration `key:"min_ttl" default:"1s" min:"100ms"`
 	MaxTTL time.Duration `key:"max_ttl" default:"10m"`
-	// when its client is asked to open another stream, again and again; 0 = never
+	// at this age of each of its streams its client is asked to open another one; 0 = never
 	MaxStreamAge time.Duration `key:"max_stream_age" default:"0s" min:"0s"`
 }
 
-// Check tells what is wrong with what more than one key says.
+// Check tells what is wrong with keys that must fit together.
 func (s Session) Check(unless func(ok bool, format string, args ...any)) {
 	unless(s.MinTTL <= s.MaxTTL,
 		"session.max_ttl: is %v, must not be shorter than session.min_ttl (%v)", s.MaxTTL, s.MinTTL)
@@ -76,7 +76,7 @@ func (s Session) Check(unless func(ok bool, format string, args ...any)) {
 
 const frameRest = 1024 // bytes that a request needs in its frame besides its name, holder and annotation
 
-// Check tells what is wrong with what more than one key says.
+// Check tells what is wrong with keys that must fit together.
 func (l Limits) Check(unless func(ok bool, format string, args ...any)) {
 	unless(l.MinLease <= l.MaxLease,
 		"limits.max_lease: is %v, must not be shorter than limits.min_lease (%v)", l.MaxLease, l.MinLease)
@@ -85,7 +85,7 @@ func (l Limits) Check(unless func(ok bool, format string, args ...any)) {
 		"limits.frame_bytes: is %d, must leave %d bytes besides a name, a holder and an annotation", l.FrameBytes, frameRest)
 }
 
-// TenantAt is the tenant of a connection from an address. One without an address is of the tenant of all such.
+// TenantAt is the tenant of a connection from an address. All connections without an address are one tenant.
 func TenantAt(a net.Addr) lock.Tenant {
 	if a == nil {
 		return ""
@@ -93,7 +93,7 @@ func TenantAt(a net.Addr) lock.Tenant {
 	return TenantOf(a.String())
 }
 
-// Denied counts a refusal and is its error: of a subject there are as many as its limit says.
+// Denied counts a refusal and returns its error, which says that the limit of a subject is reached.
 type Denied func(subject string, limit int) error
 
 // TenantOf is the tenant of a client at a network address: an IPv4 address, or the first 64 bits of an IPv6 address,

@@ -10,25 +10,25 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Each name that is used leaves keys in the store, for as long as its fence is kept. A tenant may use so many names in
-// an hour that it did not use in this hour or the one before.
+// Each name that is used leaves keys in the store, for as long as its fence is kept. So it is bounded how many names a
+// tenant may use in an hour that it used neither in this hour nor in the one before.
 
 const (
 	// namesFor is how long names are counted together.
 	namesFor = time.Hour
 	// firstNames is how many the first filter of a tenant has room for. Each further one has four times as much room.
 	firstNames = 1 << 10
-	// bitsPerName and probes make about one new name in forty seem known. It is not counted then.
+	// bitsPerName and probes make about one new name in forty seem known. That one is not counted.
 	bitsPerName, probes = 8, 4
 	// mostBits bounds the filters of all tenants, 32 MiB. When they have no room, further names fill the last one up,
 	// so that more and more seem known.
 	mostBits = 32 << 23
-	// mostNamed bounds the tenants whose names are counted. Each has a filter, 1 KiB, in this hour and in the one
-	// before. Names of further ones are not counted: a tenant that comes must not be refused for those that came.
+	// mostNamed bounds the tenants whose names are counted. Each has a filter, 1 KiB, in this hour and in the one before.
+	// Names of further tenants are not counted: a new tenant must not be refused because of others.
 	mostNamed = 1 << 15
 )
 
-// names are who used which names lately.
+// names knows which tenants used which names lately.
 type names struct {
 	bits atomic.Int64 // of all filters
 
@@ -41,7 +41,7 @@ type names struct {
 type tenantNames struct {
 	mu          sync.Mutex // guards the fields below
 	now, before filters    // in this hour, and in the one before
-	count       int        // in this hour, those that were not in the one before
+	count       int        // names of this hour that were not used in the one before
 }
 
 // Name counts a name that a tenant uses, or refuses it because it used too many new ones in this hour.
@@ -70,7 +70,7 @@ func (ts *Tenants) Name(t lock.Tenant, name string) error {
 	return nil
 }
 
-// of is what is known of a tenant, nil if there are too many.
+// of is what is known of a tenant, nil if there are too many tenants.
 func (n *names) of(t lock.Tenant) *tenantNames {
 	n.mu.RLock()
 	of, began := n.tenants[t], n.began
@@ -89,8 +89,8 @@ func (n *names) of(t lock.Tenant) *tenantNames {
 	return of
 }
 
-// nextHourLocked begins the next hour if it is time. It locks the mutex of each tenant in turn, which nobody holds who
-// waits for ours.
+// nextHourLocked begins the next hour if it is time. It locks each tenant's mutex in turn. Nobody waits for names.mu
+// who holds one of these.
 func (n *names) nextHourLocked(now time.Time) {
 	passed := now.Sub(n.began)
 	if passed < namesFor {
@@ -113,14 +113,14 @@ func (n *names) nextHourLocked(now time.Time) {
 
 var seed = maphash.MakeSeed()
 
-// filters know which hashes were added, and take few others for such. It is a Bloom filter that grows (Almeida and
-// others, "Scalable Bloom Filters", 2007).
+// filters know which hashes were added, and take a few others for added ones. It is a Bloom filter that grows (Almeida
+// and others, "Scalable Bloom Filters", 2007).
 type filters struct {
 	all  [][]uint64
 	left int // names that the last one has room for
 }
 
-// has says whether a hash was added. Most are in the last one.
+// has says whether a hash was added. Most hashes are in the last filter.
 func (f *filters) has(h uint64) bool {
 	for _, bits := range slices.Backward(f.all) {
 		if hasAll(bits, h) {
@@ -142,7 +142,7 @@ func hasAll(bits []uint64, h uint64) bool {
 // probe is where one of the bits of a hash is.
 func probe(h, i uint64) uint64 { return h + i*(h>>32|1) }
 
-// add adds a hash. It may take so many bits more, and says how many it took.
+// add adds a hash. A further filter may have at most most bits; took says how many were allocated.
 func (f *filters) add(h uint64, most int) (took int) {
 	if f.left == 0 {
 		size := firstNames << (2 * len(f.all))

@@ -9,7 +9,7 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
-// Who asks for more than there is keeps nobody of the same tenant from what there is.
+// A request for more than is left does not keep others of the same tenant from what is left.
 func TestWhoIsRefusedTakesNothingMeanwhile(t *testing.T) {
 	use := newTenants(Limits{LocksPerAddress: 10}).Use("10.0.0.1")
 	over := make(chan struct{})
@@ -75,8 +75,7 @@ func TestWhatALockOfAShortSessionCountsAs(t *testing.T) {
 	}
 }
 
-// BenchmarkUse is a lock and its release of a session, as session.Session counts them: of one address, and each of
-// another one.
+// BenchmarkUse counts a lock and its release as session.Session does: all of one address, and each of another one.
 func BenchmarkUse(b *testing.B) {
 	for _, row := range []struct {
 		name string

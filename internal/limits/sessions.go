@@ -2,7 +2,7 @@ package limits
 
 import "github.com/lockd-io/lockd/internal/lock"
 
-// Slot is room for one session. Its client has it from when it comes on, so that streams on which nothing is said are
+// Slot is room for one session. A client takes it when it opens a stream, so that streams on which nothing is said are
 // counted, too.
 type Slot struct {
 	of     *Tenants
@@ -20,7 +20,7 @@ const (
 	aPartedSession // which waits for its client, and takes no room of others
 )
 
-// Arrive takes a slot for a client that is about to open a session. Leave it in any case.
+// Arrive takes a slot for a client that is about to open a session. Call Leave in any case.
 func (ts *Tenants) Arrive(t lock.Tenant) (*Slot, error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -39,8 +39,8 @@ func (ts *Tenants) arriveLocked(t lock.Tenant) (*Slot, error) {
 	return &Slot{of: ts, tenant: t, has: aClient}, nil
 }
 
-// Begin gives a slot to a session: the one its client came with, or a new one if that is nil. It is nil if the slot is
-// free again: the client has left.
+// Begin gives a session the slot s of its client, or a new one if s is nil. It returns nil without an error if the
+// client does not have s any more: it has left, or s is a session's.
 func (ts *Tenants) Begin(s *Slot, t lock.Tenant) (_ *Slot, err error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -65,8 +65,8 @@ func (s *Slot) Leave() {
 	}
 }
 
-// Part frees the slot of a session that waits for its client to come back, which needs one then. It says whether the
-// session may wait: there are no more of them than sessions may be.
+// Part frees the slot of a session that waits for its client to come back; the client needs another one then. It says
+// whether the session may wait: at most Limits.Sessions may.
 func (s *Slot) Part() bool {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -100,7 +100,7 @@ func (s *Slot) freeLocked() {
 	s.has = nobody
 }
 
-// Slots is how many are taken.
+// Slots is how many slots are taken.
 func (ts *Tenants) Slots() int {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Slots are for so many of one thing at a time.
-type Slots chan struct{} // has a value for each of them
+// Slots bound how many of one thing there are at a time, by the capacity of the channel.
+type Slots chan struct{} // has a value for each that is taken
 
 // Enter waits for a free slot until ctx is over. Call Leave if it returns nil.
 func (s Slots) Enter(ctx context.Context) error {
@@ -22,7 +22,7 @@ func (s Slots) Enter(ctx context.Context) error {
 	}
 }
 
-// TryEnter is Enter for those who do not wait. It says whether there was one.
+// TryEnter is Enter without waiting. It says whether a slot was free.
 func (s Slots) TryEnter() bool {
 	select {
 	case s <- struct{}{}:
@@ -35,20 +35,20 @@ func (s Slots) TryEnter() bool {
 // Leave frees a slot.
 func (s Slots) Leave() { <-s }
 
-// Quota is Slots for which nobody waits longer than it has patience.
+// Quota is Slots for which each caller waits as long as its patience at most.
 type Quota struct {
 	Slots
 	subject string
 	denied  Denied
 }
 
-// NewQuota makes a Quota. Who finds no slot is denied, with this subject.
+// NewQuota makes a Quota of most slots. Whoever finds none gets the error of denied for this subject.
 func NewQuota(subject string, most int, denied Denied) Quota {
 	return Quota{make(Slots, most), subject, denied}
 }
 
-// Enter waits for a free slot until its patience or ctx is over. Without patience it waits for nothing. Call Leave if
-// it returns nil.
+// Enter waits for a free slot until patience or ctx is over; with a patience of 0 it does not wait. Call Leave if it
+// returns nil.
 func (q Quota) Enter(ctx context.Context, patience time.Duration) error {
 	if q.TryEnter() {
 		return nil
@@ -62,7 +62,7 @@ func (q Quota) Enter(ctx context.Context, patience time.Duration) error {
 	return err
 }
 
-// quotas are a Quota for each tenant that has something inside, or waits for it. Without a bound there is none.
+// quotas has a Quota for each tenant that has a slot or waits for one. If most is 0 there is no bound.
 type quotas struct {
 	subject string
 	most    int

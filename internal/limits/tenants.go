@@ -20,7 +20,7 @@ type Tenants struct {
 	names  names
 
 	mu       sync.Mutex // guards the fields below
-	all      int        // slots of sessions
+	all      int        // slots that are taken
 	parted   int        // sessions that wait for their clients
 	sessions map[lock.Tenant]int
 	accounts Table[Account]
@@ -42,12 +42,12 @@ func NewTenants(l Limits, denied Denied) *Tenants {
 	return ts
 }
 
-// UnaryPatience is how long a unary call waits until its tenant may make it.
+// UnaryPatience is how long a unary call waits at most until its tenant may make it.
 const UnaryPatience = time.Second
 
 // Call waits until one more unary call of a tenant may go to the store. Call done after it. Without this bound one
-// connection could put seconds of work for the store in front of everybody else's. A call that waits for a lock is let
-// in at once, or refused.
+// connection could put seconds of work for the store in front of everybody else's. A call that waits for a lock has
+// another bound, and is refused at once if that is reached.
 func (ts *Tenants) Call(ctx context.Context, t lock.Tenant, waits bool) (done func(), err error) {
 	if err := ts.Work(ctx, t, Unary, UnaryPatience); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (ts *Tenants) Call(ctx context.Context, t lock.Tenant, waits bool) (done fu
 	return ts.calls.enter(ctx, t, UnaryPatience)
 }
 
-// List waits until a tenant may have one more large answer in memory. Call done when it was read.
+// List waits until a tenant may have one more large answer in memory. Call done when its client has read it.
 func (ts *Tenants) List(ctx context.Context, t lock.Tenant) (done func(), err error) {
 	return ts.lists.enter(ctx, t, UnaryPatience)
 }

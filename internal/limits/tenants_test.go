@@ -176,7 +176,7 @@ func TestATenantThatIsAloneWaitsForNobody(t *testing.T) {
 	})
 }
 
-// Who would wait for longer than a call may is refused, and that does not make it worse.
+// A call that would wait for too long is refused, and the refusal adds nothing to what its tenant owes.
 func TestWhoOwesMuchIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ts := newTenants(Limits{})

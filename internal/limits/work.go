@@ -8,29 +8,30 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// The store is shared out by those who use it. What makes lockd work without using the store has a price, and is shared
-// out here: refusals, tries for a lock that is held here, places in queues, signs of life, sessions that come and go,
-// and unary calls, which cost lockd more than the store.
+// The store is shared out where it is used. Work of lockd that does not use the store has a price, and is shared out
+// here: refusals, tries for a lock that is held here, places in queues, signs of life, sessions that come and go, and
+// unary calls, which cost lockd more than the store.
 //
-// Each tenant has an account. What it owes is paid with an even part of lockd's processors, and while it owes, its
-// requests are read later. Nobody else waits for that, and a tenant that is alone does not either.
+// Each tenant has an account. A fixed part of lockd's processors pays what the tenant owes, and while it owes, its
+// requests are read later. Nobody else waits for that, nor does a tenant that is alone.
 
 const (
-	// workPart: a tenant may spend so much of lockd's processors, an eighth.
+	// workPart: a tenant may spend 1/workPart of lockd's processors.
 	workPart = 8
-	// workBurst is what it may spend before that, and mostDebt what it owes at most, as the time that it takes to pay.
+	// workBurst is what it may spend before it owes anything, and mostDebt what it owes at most, as the time that it takes
+	// to pay.
 	workBurst = 200 * time.Millisecond
 	mostDebt  = 10 * time.Second
-	// together: so many shares all sessions of a tenant may spend that are not made to wait for as long as it owes, and
-	// burst is what they do at a time.
+	// together: sessions of a tenant that owes wait no longer than their patience while all of them spend at most so many
+	// shares. burst is the most that one of them is taken to spend at a time.
 	together = 4
 	burst    = 64 * Refusal
-	// lately is for how long a tenant counts as one that is there, after it last did something or had a session.
+	// lately is for how long a tenant without a session counts as one that is there, after its last work.
 	lately = mostDebt
 )
 
-// Rate is how a debt is paid: with so much of a processor. Burst may be spent before, and MostDebt bounds what is owed,
-// as the time that it takes to pay.
+// Rate is how a debt is paid: with Share processors. Burst may be spent before anything is owed, and MostDebt bounds
+// what is owed, as the time that it takes to pay.
 type Rate struct {
 	Share           float64
 	Burst, MostDebt time.Duration
@@ -38,11 +39,11 @@ type Rate struct {
 
 // Account is what somebody owes for work. The zero Account owes nothing.
 type Account struct {
-	owed time.Duration // of a processor, as it was at the time below; below 0 some of the burst is left
+	owed time.Duration // of a processor, as of at; if it is negative, some of the burst is left
 	at   time.Time
 }
 
-// Owes is what is owed now; as much as -Burst if nothing is.
+// Owes is what is owed now: down to -Burst if nothing is.
 func (a *Account) Owes(r Rate, now time.Time) time.Duration {
 	if a.at.IsZero() { // too long ago to be multiplied
 		a.owed = -r.Burst
@@ -54,7 +55,7 @@ func (a *Account) Owes(r Rate, now time.Time) time.Duration {
 	return a.owed
 }
 
-// Spend adds a price to what is owed, and returns that.
+// Spend adds a price to what is owed, and returns what is owed then.
 func (a *Account) Spend(r Rate, price time.Duration) time.Duration {
 	a.owed = min(a.Owes(r, time.Now())+price, time.Duration(float64(r.MostDebt)*r.Share))
 	return a.owed
@@ -65,15 +66,15 @@ func (r Rate) Wait(debt time.Duration) time.Duration {
 	return max(0, time.Duration(float64(debt)/r.Share))
 }
 
-// Spend counts work of a tenant, and says for how long it is to be served later for that.
+// Spend counts work of a tenant, and says for how long its next request should wait.
 func (ts *Tenants) Spend(t lock.Tenant, price time.Duration) (wait time.Duration) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	return ts.spendLocked(t, price)
 }
 
-// SpendFor counts work of a session, which is to be served no later than after its patience, however much others of its
-// tenant owe, unless these are so many that all of them together would spend too much in that time.
+// SpendFor counts work of a session, and says for how long its next request should wait: at most for patience, however
+// much its tenant owes, unless the tenant has so many sessions that together they would spend too much in that time.
 func (ts *Tenants) SpendFor(t lock.Tenant, price, patience time.Duration) (wait time.Duration) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -114,8 +115,8 @@ func (ts *Tenants) hasLeftLocked(t lock.Tenant, a *Account) bool {
 	return ts.sessions[t] == 0 && time.Since(a.at) >= lately
 }
 
-// Work lets a tenant have something done that has a price, later if it owes, or refuses that if it would wait for
-// longer than its patience.
+// Work counts work of a tenant before it is done, and waits while the tenant owes. If that would take longer than
+// patience, it counts nothing and returns an error.
 func (ts *Tenants) Work(ctx context.Context, t lock.Tenant, price, patience time.Duration) error {
 	ts.mu.Lock()
 	wait := ts.spendLocked(t, price)

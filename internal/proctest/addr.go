@@ -13,21 +13,21 @@ import (
 	"testing"
 )
 
-// The system gives out ports above 32767 by itself, to connections too. Who starts a server again at its port must not
-// find one of them there.
+// Ports of tests are below 32768: the system gives those above to connections, too, and a server that is started again
+// must not find one at its port.
 const (
 	firstPort = 10_000
 	ports     = 12_000
 )
 
-// next is where this process looks next. Tests that start servers side by side are not given the same port while nobody
-// listens on it yet.
+// next is where this process looks next: tests that start servers side by side must not get the same port before
+// anybody listens on it.
 var next atomic.Uint32
 
 func init() { next.Store(rand.Uint32N(ports)) } //nolint:gosec // no secret
 
-// ours says whether a port is this process's until it ends. So a server that was stopped finds its port free, and no
-// test of another package is at it meanwhile.
+// ours takes a port for this process until it ends, and says whether it could. So a server that was stopped finds its
+// port free: no test of another package has it meanwhile.
 func ours(port int) bool {
 	dir := filepath.Join(os.TempDir(), fmt.Sprint("lockd-test-ports-", os.Getuid()))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -45,7 +45,8 @@ func ours(port int) bool {
 	return true // the descriptor stays open, and so the lock
 }
 
-// FreeAddr finds a port nobody listens on at the moment, such that those further on by some numbers are free as well.
+// FreeAddr finds a port on which nobody listens at the moment. The ports that are further on by the numbers of also are
+// free, too.
 func FreeAddr(t testing.TB, also ...int) string {
 	t.Helper()
 	taken := uint32(1) // ports that are given to nobody else

@@ -14,8 +14,8 @@ import (
 	"github.com/lockd-io/lockd/internal/tier"
 )
 
-// Plant is a bug that a test puts into the source, to show that another test finds it.
-// It is a file below the module, what that has once, and what it has instead.
+// Plant is a bug that a test puts into the source, to show that another test finds it. It is a file, from the root of
+// the module, a text that the file has once, and the text to put in its place.
 type Plant [3]string
 
 // Planted are the sources with plants, by file. It fails if the place of a plant is gone.
@@ -74,8 +74,8 @@ func BuildPlanted(ctx context.Context, dir string, plants []Plant, goCommand ...
 	return bin, nil
 }
 
-// Finds fails unless a test of the package that is tested finds plants. args are further ones of its program. In the
-// first tier it only looks whether they have their places.
+// Finds fails unless a test of the package that is tested finds plants. args are further arguments of the test program.
+// In the first tier Finds only looks whether the plants have their places.
 func Finds(t *testing.T, test string, plants []Plant, args ...string) {
 	t.Helper()
 	if _, err := Planted(plants); err != nil {

@@ -1,5 +1,5 @@
-// Package proctest runs programs as processes of a test. All processes of tests are started here. They end with us at
-// the latest.
+// Package proctest runs programs as processes of a test. All processes of tests are started here. They end with the
+// test program at the latest.
 package proctest
 
 import (
@@ -22,7 +22,7 @@ const patience = time.Minute
 
 // Process is a program of its own.
 type Process struct {
-	// Stdin is there if Talk was called; then what comes from stdout is not in Stdout.
+	// Stdin is nil unless Talk was called; then Stdout stays empty.
 	Stdin          io.WriteCloser
 	Stdout, Stderr Buffer
 	// Exited is closed when the process has ended.
@@ -32,8 +32,8 @@ type Process struct {
 	cmd *exec.Cmd
 }
 
-// Command is a process that was not started yet, with some variables. Variables of ours, and of tracing, that were set
-// outside do not count.
+// Command is a process that was not started yet. It has the variables env, and those of the test program but for
+// lockd's and tracing's.
 func Command(bin string, env []string, args ...string) *Process {
 	p := &Process{cmd: exec.Command(bin, args...)}
 	for _, v := range os.Environ() {
@@ -48,18 +48,18 @@ func Command(bin string, env []string, args ...string) *Process {
 	return p
 }
 
-// In has the process run in a directory. It is called before the start.
+// In makes the process run in a directory. Call it before the start.
 func (p *Process) In(dir string) *Process { p.cmd.Dir = dir; return p }
 
-// Talk makes Stdin, and calls a function with each whole line from stdout. It is called before the start.
+// Talk makes Stdin, and calls hear with each whole line from stdout. Call it before the start.
 func (p *Process) Talk(hear func(line string)) (err error) {
 	p.cmd.Stdout = &lines{hear: hear}
 	p.Stdin, err = p.cmd.StdinPipe()
 	return err
 }
 
-// Launch starts the process, in a process group of its own. The caller kills it. The kernel kills it when we end: that
-// is bound to the thread that forks, which therefore waits for it.
+// Launch starts the process, in a process group of its own. The caller kills it. If the test program ends before, the
+// kernel kills it: it does so when the thread ends that forked, so that thread waits for the process.
 func (p *Process) Launch() error {
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	exited, started := make(chan struct{}), make(chan error, 1)
@@ -85,7 +85,7 @@ func Start(t testing.TB, bin string, env []string, args ...string) *Process {
 	return p
 }
 
-// Start runs the process until the test ends. The test fails if it then turns out that it panicked, or raced.
+// Start runs the process until the test ends. The test fails if the process panicked, or had a data race.
 func (p *Process) Start(t testing.TB) {
 	t.Helper()
 	p.t = t

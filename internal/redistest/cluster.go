@@ -13,13 +13,13 @@ import (
 const (
 	clusterMasters = 3
 	clusterSlots   = 16384
-	// nodeTimeout is how long a node may be silent until the others call it failed, where that is wanted. Within half of
-	// that time all hear from each other.
+	// nodeTimeout is how long a node may be silent until the others call it failed, after ReplaceSoon. Within half of that
+	// time all hear from each other.
 	nodeTimeout = 2 * time.Second
-	// patience is nodeTimeout where it is not wanted: a busy machine stands still for some seconds.
+	// patience is the same without ReplaceSoon: a busy machine stands still for some seconds.
 	patience = time.Minute
-	// failOverAgain is when a fail-over has failed: 5 s. The others do not vote for two in a row to replace the same
-	// master.
+	// failOverAgain is when to ask again for a fail-over, which fails after 5 s. The others do not vote for two in a row
+	// to replace the same master.
 	failOverAgain = 6 * time.Second
 	// agreeWithin is how long all may take until they agree: some fail-overs, and much else that the machine may do.
 	agreeWithin = 3 * time.Minute
@@ -65,11 +65,11 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 	return c
 }
 
-// noFailOver is the argument that says whether a replica leaves it to others to take the place of a master that failed.
+// noFailOver is the argument that keeps a replica from taking the place of a master that failed.
 const noFailOver = "--cluster-replica-no-failover"
 
-// ReplaceSoon has a replica take the place of a master that is silent for 2 s, from now on. A test asks for it before
-// it kills or pauses nodes that are to be replaced, or that are to be missed.
+// ReplaceSoon makes a replica take the place of a master that is silent for 2 s, from now on. Call it before nodes are
+// killed or paused that others should replace, or call failed.
 func (c *Cluster) ReplaceSoon() {
 	c.t.Helper()
 	c.timeout = nodeTimeout
@@ -82,7 +82,7 @@ func (c *Cluster) ReplaceSoon() {
 	c.setTimeout(nodeTimeout)
 }
 
-// setTimeout says how long nodes that answer let others be silent.
+// setTimeout tells the nodes that answer how long others may be silent.
 func (c *Cluster) setTimeout(d time.Duration) {
 	c.t.Helper()
 	for _, s := range c.Nodes {
@@ -92,12 +92,12 @@ func (c *Cluster) setTimeout(d time.Duration) {
 	}
 }
 
-// soonTold has nodes tell each other more often while something is done. They agree after that.
+// soonTold makes nodes tell each other more often during do. When it returns they agree.
 func (c *Cluster) soonTold(do func()) {
 	c.t.Helper()
 	c.setTimeout(nodeTimeout)
 	do()
-	c.AwaitAgreement() // else what is called failed would be called so for twice the time that is set now
+	c.AwaitAgreement() // else a failed node would stay so for twice the time that is set now
 	c.setTimeout(c.timeout)
 }
 
@@ -281,7 +281,7 @@ func (c *Cluster) Proxies() []*Proxy {
 	return ps
 }
 
-// tellOf says which node does not know at which port another one is, in their order.
+// tellOf says which node does not know the port of another one. ports are in the order of the nodes.
 func (c *Cluster) tellOf(ports []string) error {
 	for _, s := range c.Nodes {
 		text, err := s.ask("cluster", "nodes")

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// view is what all nodes that answer agree about, or who does not.
+// view is what all nodes that answer agree about. Its error says which one does not.
 func (c *Cluster) view() (common []node, err error) {
 	answered := false
 	for i, s := range c.Nodes {

@@ -18,7 +18,7 @@ import (
 	"github.com/lockd-io/lockd/internal/proctest"
 )
 
-// Client is the test's own client, closed when the test ends. Whoever asks again and again makes no more connections.
+// Client is the test's own client, closed when the test ends. It is the same one each time.
 func (s *Server) Client() *redis.Client { return s.client }
 
 // newClient makes a client that gives up soon. -1 is no retry.

@@ -13,14 +13,14 @@ import (
 // LateCut breaks a connection as a network does that delivers late: what was sent on it arrives all the same, if the
 // server still has the connection.
 type LateCut struct {
-	// On says at which request it happens, of a connection with a name (CLIENT SETNAME).
+	// On says whether it happens at a request of the connection with a name (CLIENT SETNAME).
 	On func(name string, request []byte) bool
 	// InTime is how much of that request arrives at once, 1 for all. The rest, and what follows, arrives Requests later.
 	InTime   float64
 	Requests time.Duration
 	// Answers is how long no answer arrives.
 	Answers time.Duration
-	// Silent says that the client is not told that the connection broke. If it keeps the connection, that goes on.
+	// Silent says that the client is not told that the connection broke. If the client keeps it, the connection goes on.
 	Silent bool
 }
 
@@ -29,7 +29,7 @@ type LateCounts struct {
 	Cut, Pending int // all, and those of which something is still under way
 	Kept         int // the client kept it
 	Whole        int // all had arrived in time
-	Ended        int // the server had ended it when that arrived
+	Ended        int // the server had ended it when the rest arrived
 	Done         int // the server did what arrived late
 	// Overtaken is how many of those were done after a script was answered on a later connection with the same name.
 	Overtaken int
@@ -64,7 +64,7 @@ func (p *Proxy) link(client, server net.Conn) *link {
 	return &link{client: client, server: server, nth: p.cuts.links, over: make(chan struct{})}
 }
 
-// CutLate cuts one connection so, with the next request at which it happens. nil takes back what has not happened.
+// CutLate cuts one connection, at the next request for which c.On is true. nil takes back a cut that has not happened.
 func (p *Proxy) CutLate(c *LateCut) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,11 +78,11 @@ func (p *Proxy) LateCounts() LateCounts {
 	return p.cuts.counts
 }
 
-// Spare has no connection ended by its id from now on: CLIENT KILL ID names one that there is not.
+// Spare keeps connections from being ended by their ids, from now on: CLIENT KILL ID gets an id that does not exist.
 func (p *Proxy) Spare() { p.spares.Store(true) }
 
-// They are looked for in all that passes, in the letters that lockd and go-redis send. If those did not matter, that
-// would cost more than all else that tests do with a proxy.
+// They are looked for in all that passes, in upper or lower case as lockd and go-redis send them. To ignore case would
+// cost more than all else that tests do with a proxy.
 var (
 	setName = regexp.MustCompile(`setname\r\n\$\d+\r\n([^\r]+)\r\n`)
 	killID  = regexp.MustCompile(`(\r\nkill\r\n\$2\r\n(?i:id)\r\n)\$\d+\r\n\d+\r\n`)
@@ -112,13 +112,13 @@ func (p *Proxy) cutOn(l *link, request []byte) (c *LateCut) {
 	return c
 }
 
-// lateEcho is asked behind what arrives late, so that it is known whether that was done.
+// lateEcho is a command that is sent behind what arrives late: if it is answered, that was done.
 const (
 	lateDone = "done late"
 	lateEcho = "*2\r\n$4\r\necho\r\n$9\r\n" + lateDone + "\r\n"
 )
 
-// pass has a request arrive late, with all that follows it on its connection. It says whether that goes on.
+// pass makes a request arrive late, with all that follows it on its connection. It says whether the connection goes on.
 func (p *Proxy) pass(l *link, c *LateCut, request []byte) (goesOn bool) {
 	at := time.Now().Add(c.Requests)
 	inTime := int(c.InTime * float64(len(request)))
@@ -142,7 +142,7 @@ func (p *Proxy) pass(l *link, c *LateCut, request []byte) (goesOn bool) {
 	return false
 }
 
-// deliverLate has something arrive that its client has given up, unless the server ends the connection before.
+// deliverLate delivers what its client has given up, unless the server ends the connection before.
 func (p *Proxy) deliverLate(l *link, at time.Time, rest []byte) {
 	select {
 	case <-time.After(time.Until(at)):

@@ -2,7 +2,7 @@ package redistest
 
 import "testing"
 
-// newMaster is what a master that is new has, so that lockd does not take it for one that was emptied.
+// newMaster is a key that tells lockd that a master is new, and was not emptied.
 const newMaster, isNew = "lockd:member", "new"
 
 // StartMasters runs n servers that know nothing of each other and are marked as new. See Start.

@@ -72,7 +72,7 @@ func StartProxy(t testing.TB, target string) *Proxy {
 // Set changes the mode, for replies from now on.
 func (p *Proxy) Set(m Mode) { p.mode.Store(int32(m)) }
 
-// Delay has replies come so much later, from now on, as from a server far away. The order is kept.
+// Delay makes replies come later by d, from now on, as from a server far away. The order is kept.
 func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
 
 // CutAll ends all connections.
@@ -87,8 +87,8 @@ func (p *Proxy) CutAll() {
 // StallOne makes the connection with the next reply silent for good; the others go on.
 func (p *Proxy) StallOne() { p.stall.Add(1) }
 
-// Hold has a connection stand still, from now on, once such a request comes on it: that and all that follow are held
-// back, also if the client hangs up. Deliver lets them go on.
+// Hold makes connections stand still, from now on: the first request of each for which which is true is held back with
+// all that follow, also if the client hangs up. Deliver passes them on.
 func (p *Proxy) Hold(which func(request []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +120,7 @@ func (p *Proxy) deliverLocked() {
 	p.late = late{}
 }
 
-// hold holds a request back, if it is to be, and returns what is called when it was passed on.
+// hold holds a request back, if Hold asked for that. Call passed when the request was passed on.
 func (p *Proxy) hold(request []byte) (passed func()) {
 	p.mu.Lock()
 	l := p.late

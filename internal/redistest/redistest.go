@@ -42,7 +42,7 @@ type Server struct {
 	t        testing.TB
 	dir      string
 	args     []string
-	sentinel bool          // then there are no other arguments
+	sentinel bool          // then args are all arguments
 	own      *redis.Client // for what is asked here
 	client   *redis.Client // the test's own
 
@@ -124,7 +124,7 @@ func (s *Server) awaitClients() error {
 		for c != nil {
 			err := c.Ping(ctx).Err()
 			if refused := redis.Error(nil); err == nil || errors.As(err, &refused) {
-				break // by the server, which loads its data or wants a password
+				break // refused by the server, which loads its data or wants a password
 			}
 			if ctx.Err() != nil {
 				return fmt.Errorf("the clients of redis-server on %s do not reach it: %w", s.Addr, err)
@@ -185,6 +185,6 @@ func infoField(info, field string) string {
 	return ""
 }
 
-// MostlyWaits has more tests run beside each other than there are processors: those of a package that wait for servers
-// most of the time. TestMain calls it. It is no more than the default of the flag.
+// MostlyWaits makes tests of a package run side by side though there are fewer processors, because they wait for
+// servers most of the time. Call it in TestMain. The flag -test.parallel overrides it.
 func MostlyWaits() { _ = flag.Set("test.parallel", "8") } // the flag is there in each test

@@ -18,8 +18,8 @@ import (
 const (
 	// MasterName is what the sentinels of a Sentinels call their master.
 	MasterName = "locks"
-	// downAfter is how long a server may be silent before a sentinel takes it for down, where that is wanted. Else it is
-	// patience.
+	// downAfter is how long a server may be silent before a sentinel takes it for down, after ReplaceSoon. Without that it
+	// is patience.
 	downAfter = time.Second
 )
 
@@ -61,8 +61,8 @@ func StartSentinels(t testing.TB, args ...string) *Sentinels {
 	return k
 }
 
-// ReplaceSoon has the sentinels replace a master that is silent for a second, from now on. A test asks for it before it
-// kills or pauses a server.
+// ReplaceSoon makes the sentinels replace a master that is silent for a second, from now on. Call it before a server is
+// killed or paused.
 func (k *Sentinels) ReplaceSoon() {
 	k.t.Helper()
 	for _, w := range k.Watchers {
@@ -72,8 +72,8 @@ func (k *Sentinels) ReplaceSoon() {
 	}
 }
 
-// CutOff has the replicas of the master lose their connections and get no new ones: what the master takes from now on
-// it takes alone.
+// CutOff ends the connections of the master's replicas, and refuses them new ones: no replica gets what the master is
+// told from now on.
 func (k *Sentinels) CutOff(master *Server) {
 	k.t.Helper()
 	_, err := master.ask("acl", "setuser", "default", "-psync", "-sync")
@@ -105,7 +105,8 @@ func (k *Sentinels) watch() {
 	}
 }
 
-// StartSentinel runs one sentinel, which calls the server at an address MasterName, until the test ends.
+// StartSentinel runs one sentinel until the test ends. It calls the server at the address master MasterName. lines are
+// added to its configuration.
 func StartSentinel(t testing.TB, master string, lines ...string) *Watcher {
 	t.Helper()
 	w := newWatcher(t, strings.Repeat("a", 40))
@@ -204,7 +205,8 @@ func (k *Sentinels) FailOver() (master string) {
 	return k.Settle(before)
 }
 
-// Master is what it says is the address of the master. It is an error while it lacks a replica or another sentinel.
+// Master is the address of the master, as this sentinel says. It fails while the sentinel lacks a replica or another
+// sentinel.
 func (w *Watcher) Master() (addr string, err error) {
 	told := redis.NewMapStringStringCmd(context.Background(), "sentinel", "master", MasterName)
 	if err := w.own.Process(context.Background(), told); err != nil {
@@ -220,7 +222,7 @@ func (w *Watcher) Master() (addr string, err error) {
 	return addr, nil
 }
 
-// role is "master", or whose replica it is if it follows that.
+// role is "master" or "replica of ADDR". It fails while a replica does not follow its master.
 func (s *Server) role() (string, error) {
 	info, err := s.ask("info", "replication")
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package scenariotest reads the scenarios of tests: files in which what is done and what is seen then stand in lines.
+// Package scenariotest reads the scenarios of tests: files whose lines say what is done, and what is seen then.
 package scenariotest
 
 import (
@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// Play has each scenario of the files *.txt played by a test of its own, which bears its title. A scenario begins with
-// "== " and its title; what is before the first one is for readers. at is where in the file its text begins.
+// Play calls play with each scenario of the files *.txt, in a test of its own that has its title. A scenario begins
+// with "== " and its title; what is before the first one is for readers. at is the line of the file at which its text
+// begins.
 func Play(t *testing.T, files fs.FS, play func(t *testing.T, file string, at int, text string)) {
 	t.Helper()
 	names, err := fs.Glob(files, "*.txt")

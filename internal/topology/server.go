@@ -43,7 +43,7 @@ func MajorityKeys(members string) map[string]string {
 }
 
 // Servers are those that keep leases: none for memory, one, or the members of a majority. Its error has the key of each
-// address that is none.
+// wrong address.
 func (c Config) Servers() (all []Server, err error) {
 	r := c.Redis
 	one := r.server(c.Store.Kind)
@@ -71,12 +71,12 @@ func (c Config) Servers() (all []Server, err error) {
 	return []Server{one}, nil
 }
 
-// server has what is the same for all of them.
+// server is a Server with what r says of all servers.
 func (r Redis) server(kind string, addrs ...string) Server {
 	return Server{Kind: kind, Addrs: addrs, Username: r.Username, DB: r.DB, TLS: r.TLS.Enabled}
 }
 
-// What is wrong with an address. It is never repeated, as it may contain a secret.
+// What is wrong with an address. The address is never repeated, as it may contain a secret.
 var (
 	errAddress  = errors.New("must be HOST:PORT, redis://HOST:PORT/DB, rediss://… for TLS, or unix:///PATH")
 	errMaster   = errors.New("must be sentinel://MASTER@HOST:PORT,HOST:PORT,…")
@@ -87,7 +87,7 @@ var (
 	errSocket   = errors.New("is a socket of this machine, where no TLS is spoken")
 )
 
-// At is the server at an address, with what r says of all servers. That is HOST:PORT, redis://USER@HOST:PORT/DB,
+// At is the server at an address, with what r says of all servers. An address is HOST:PORT, redis://USER@HOST:PORT/DB,
 // rediss:// for TLS, unix:///PATH, sentinel://MASTER@HOST:PORT,HOST:PORT or cluster://HOST:PORT,HOST:PORT.
 func (r Redis) At(at string) (Server, error) {
 	scheme, rest, isURL := strings.Cut(at, "://")
@@ -143,7 +143,7 @@ func (r Redis) atURL(at string) (Server, error) {
 	return s, nil
 }
 
-// Name is what is compared of a server between replicas: not its user, nor what else does not say which it is.
+// Name says which server this is, to be compared between replicas. It does not say as which user or how it is reached.
 func (s Server) Name() string {
 	addrs := strings.Join(slices.Sorted(slices.Values(s.Addrs)), ",")
 	switch {

@@ -1,6 +1,6 @@
-// Package topology is which store keeps leases, and where its servers are.
+// Package topology says which store keeps leases, and where its servers are.
 //
-// Config is what the configuration says of it, in keys; Servers are the same, for whoever connects. It opens nothing.
+// Config is that in keys of the configuration; Servers are the same for whoever connects. The package opens nothing.
 package topology
 
 import (
@@ -71,8 +71,8 @@ type TLS struct {
 
 const maxMembers = 15 // of a majority
 
-// Check tells all that is wrong, each with its key. Where nothing is said of Redis it has the defaults. The others are
-// the shortest and the longest lease that Redis has to keep. Addresses are not repeated, as they may contain secrets.
+// Check tells all that is wrong, each with its key. defaults is Redis without any configuration; shortest and longest
+// are the leases that Redis has to keep. Addresses are not repeated, as they may contain secrets.
 func (c Config) Check(
 	defaults Redis, shortest, longest time.Duration, unless func(ok bool, format string, args ...any),
 ) {

@@ -1,4 +1,4 @@
-// Package compat has lockd and its clients of this commit work with those of an earlier one, on the same Redis:
+// Package compat tests lockd and its clients of this commit together with those of an earlier one, on the same Redis:
 // replicas of both, old clients with a new server, new clients with an old one, and sessions that move from one to the
 // other as in a rolling update, and back.
 //

@@ -3,6 +3,6 @@
 // a language needs to take part.
 //
 // Its tests read top down: a scenario is read and checked (scenario, words, wants), and played (player) with the
-// programs that speak for a language (driver) in a world that fails as it is told (world). Apart from that a crowd has
-// waits end, and what they leave is looked for (crowd).
+// programs that speak for a language (driver) in a world that fails as it is told (world). Apart from that, many waits
+// end in all ways, and must leave nothing (crowd).
 package conformance

@@ -1,5 +1,5 @@
-// Package faultrun has clients use locks while everything fails: each topology of Redis, with two replicas of lockd.
-// What the clients saw is checked.
+// Package faultrun makes clients use locks while everything fails, on each topology of Redis, with two replicas of
+// lockd. What the clients saw is checked.
 //
 // A run has a seed, which chooses what fails and what the clients do. The same seed gives the same choices, not the
 // same times. Flags: -seed, and -length for longer runs.

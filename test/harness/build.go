@@ -46,8 +46,8 @@ func BuildJava() (modules string, err error) {
 }
 
 // BuildMaven has Maven build a project of this checkout in a copy of its sources, when one of them has changed. goals
-// are the phase and what else Maven is told. It returns the directory of the copy, which all packages share. For other
-// goals the name is to be another one.
+// are the phase and what else Maven is told. It returns the directory of the copy, which all packages share. Other
+// goals need another name.
 func BuildMaven(name string, sources []string, project string, goals ...string) (dir string, err error) {
 	dir = filepath.Join(shared(), name)
 	return dir, BuildOnce(dir, root(), sources, func() error {

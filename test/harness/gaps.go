@@ -5,8 +5,8 @@ import "time"
 // Gap is a time in which something did not answer.
 type Gap struct{ From, To time.Time }
 
-// Gaps asks something again and again whether it answers, until stop. That returns when it did not for longer than a
-// bound, because it or this process stood still.
+// Gaps calls answers again and again until stop is called. stop returns the times, each longer than bound, without an
+// answer, as something or this process stood still.
 func Gaps(bound time.Duration, answers func() bool) (stop func() []Gap) {
 	over, found := make(chan struct{}), make(chan []Gap, 1)
 	go func() {

@@ -43,7 +43,7 @@ func Run(m *testing.M, s Settings) int {
 	return code
 }
 
-// WithLockd has all tests share a lockd as it is shipped, with its leases in memory, which is told to before.
+// WithLockd makes all tests share a lockd as it is shipped, with its leases in memory, and calls before with it.
 func WithLockd(before func(*Lockd) error) Settings {
 	var d *Lockd
 	return Settings{

@@ -17,7 +17,7 @@ const Unknown = uint64(1e18)
 // Far is a time that no server means: hundreds of millions of years.
 func Far() *durationpb.Duration { return &durationpb.Duration{Seconds: 1e16} }
 
-// Past is the like, and negative.
+// Past is such a time, but negative.
 func Past() *durationpb.Duration { return &durationpb.Duration{Seconds: -1e16, Nanos: -1} }
 
 // Other is the hold of a lock that nobody asks for.
@@ -52,7 +52,7 @@ func Answers() []proto.Message {
 	}
 }
 
-// Pushes are each told at a moment at which they are wrong.
+// Pushes are each wrong at the moment at which they are sent.
 func Pushes() []proto.Message {
 	return []proto.Message{
 		&lockdv1.HeartbeatAck{SentId: Unknown, ValidFor: Past()},
@@ -71,7 +71,7 @@ func Pushes() []proto.Message {
 	}
 }
 
-// Openings are what no session is opened with, by what is wrong.
+// Openings are wrong answers to Open, by what is wrong with them.
 func Openings() map[string]*lockdv1.Opened {
 	second, nano := durationpb.New(time.Second), durationpb.New(1)
 	opened := func(ttl, interval *durationpb.Duration) *lockdv1.Opened {

@@ -13,7 +13,8 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// Who looks at verdict is told, in the annotation, what a script noticed. To look at leave has the session leave.
+// A Look at verdict is answered with what a script noticed, in the annotation. A Look at leave asks the session to
+// leave.
 const verdict, leave = "verdict", "leave"
 
 // script is a server that behaves as a lockd may, and notes what the client says to it.
@@ -147,7 +148,7 @@ const (
 	taken = 150
 )
 
-// parksPart has its session look for another stream, and refuses it.
+// parksPart makes its session look for another stream, and refuses it there.
 func parksPart(p *script, s *stream, r *lockdv1.SessionRequest) bool {
 	if r.GetOpen().GetResume() != nil {
 		return p.refuse(s)
@@ -156,7 +157,7 @@ func parksPart(p *script, s *stream, r *lockdv1.SessionRequest) bool {
 		s.send(r.GetRequestId(), &lockdv1.Looked{Lock: &lockdv1.LockState{Name: leave}})
 }
 
-// refuse refuses a session that would go on. The first time much is said to it before, where it is.
+// refuse refuses a session that would go on. The first time it sends much to the session's old stream before.
 func (p *script) refuse(s *stream) bool {
 	if len(p.noticed) == 0 && len(p.streams) > 0 {
 		was, said := p.streams[0], atomic.Int64{}
@@ -164,7 +165,7 @@ func (p *script) refuse(s *stream) bool {
 			for was.send(0, &lockdv1.Unlocked{Name: strings.Repeat("n", large)}) && said.Add(1) < parked {
 			}
 		}()
-		time.Sleep(300 * time.Millisecond) // so that it takes as much as it does
+		time.Sleep(300 * time.Millisecond) // so that the client takes as much as it ever does
 		if n := said.Load(); n > taken {
 			p.notice("%d messages were taken meanwhile", n)
 		}

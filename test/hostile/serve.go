@@ -137,7 +137,7 @@ func listsForEver(s *stream, r *lockdv1.SessionRequest) bool {
 	return r.GetListHolds() != nil && s.send(r.GetRequestId(), &lockdv1.HoldList{NextPageToken: "more"})
 }
 
-// drainsForEver has each stream be left again.
+// drainsForEver asks the client to leave each stream.
 func drainsForEver(s *stream, r *lockdv1.SessionRequest) bool {
 	if r.GetOpen() == nil {
 		return false
@@ -192,13 +192,13 @@ func (v *server) Session(g grpc.BidiStreamingServer[lockdv1.SessionRequest, lock
 	return nil
 }
 
-// end has the stream end without a word, and says that the request is dealt with.
+// end ends the stream without a word, and says that the request is dealt with.
 func (s *stream) end() bool {
 	s.ended.Store(true)
 	return true
 }
 
-// send says something, and whether it could.
+// send sends a message, and says whether it could.
 func (s *stream) send(id uint64, message proto.Message) bool {
 	m, of := &lockdv1.SessionResponse{RequestId: id}, proto.Clone(message).ProtoReflect()
 	fields := m.ProtoReflect().Descriptor().Oneofs().Get(0).Fields()
@@ -212,7 +212,7 @@ func (s *stream) send(id uint64, message proto.Message) bool {
 	return s.grpc.Send(m) == nil
 }
 
-// serve answers as a lockd would for which nobody ever waits.
+// serve answers as a lockd would at which nobody ever waits.
 func (s *stream) serve(r *lockdv1.SessionRequest) {
 	id := r.GetRequestId()
 	switch t := r.GetMessage().(type) {

@@ -1,3 +1,3 @@
-// Package security tests who is let in and what they may, with lockd as it is shipped: its clients file, certificates,
-// and tokens of an issuer that the test is.
+// Package security tests who is let in and what they may do, with lockd as it is shipped: its clients file,
+// certificates, and tokens, of which the test is the issuer.
 package security

@@ -57,7 +57,7 @@ func endOf(err error) string {
 	return "UNLOCKED"
 }
 
-// ours are the words of drivers for reasons of the Go SDK that have others.
+// ours are the words of drivers for reasons for which the Go SDK has others.
 var ours = map[string]string{
 	"LOCK_BUSY":      "HELD",
 	"WAIT_TIMEOUT":   "TIMED_OUT",

@@ -91,7 +91,7 @@ type driver struct {
 	out     *json.Encoder
 	clients map[string]*client.Client
 	holds   map[string]*client.Lock
-	ofTTL   map[string]string             // names of clients, by that of the one they are of, and their TTL
+	ofTTL   map[string]string             // names of clients of with_ttl, by the other client and their TTL
 	ends    map[string]context.CancelFunc // of commands, by their id as text, and of watches
 }
 

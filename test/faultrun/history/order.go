@@ -181,8 +181,8 @@ func (t *timeline) explain() error {
 	return nil
 }
 
-// take uses up the request without an answer that is over first, of those that can be between two moments. These are
-// later in each call than in the one before.
+// take uses up the request without an answer that is over first, of those that can be between two moments. Both moments
+// are later in each call than in the one before.
 func (t *timeline) take(from, to time.Duration) bool {
 	for len(t.maybe) > 0 && t.maybe[0].To < from {
 		t.maybe = t.maybe[1:]

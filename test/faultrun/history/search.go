@@ -7,9 +7,9 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Confirm has porcupine, a checker of linearizability, decide by the rules of a lock alone, and returns an error where
-// it does not say what Check says. It tries orders, so it is given so many steps for each name. It returns how many
-// names it decided.
+// Confirm lets porcupine, a checker of linearizability, decide by the rules of a lock alone, and returns an error where
+// porcupine does not say what Check says. Porcupine tries orders, for each name in most steps. decided is for how many
+// names that was enough.
 func Confirm(events []Event, most int) (decided int, err error) {
 	for name, of := range byName(events) {
 		possible, steps := search(of, most)
@@ -59,8 +59,8 @@ func (s state) step(e Event) (bool, state) {
 	}
 }
 
-// search has porcupine try the orders of the events of one name that their times allow. It counts the steps that are
-// tried, and gives up after so many.
+// search lets porcupine try the orders of the events of one name that their times allow. It counts the steps, and gives
+// up after most.
 func search(events []Event, most int) (possible bool, steps int) {
 	for _, e := range events {
 		granted := func(g Event) bool { return g.What == Granted && g.Fence == e.Fence }

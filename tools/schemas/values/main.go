@@ -1,7 +1,8 @@
 // values finds values of a chart that change nothing: values HELM CHART VALUES.YAML..., with files that turn things on.
 //
-// It changes each value of the chart by itself, and has Helm render all of it. What gives the same manifests as before
-// with each of the files is of no use, or is not wired up. What Helm refuses is known to the chart.
+// It changes each value of the chart by itself, and has Helm render all of it. A value whose change gives the same
+// manifests as before, with each of the files, is of no use, or is not wired up. The chart knows a value that Helm
+// refuses.
 package main
 
 import (
@@ -21,7 +22,7 @@ import (
 
 type object = map[string]any
 
-// others are values that texts of few words can have besides.
+// others are other valid values, for texts that may have a few only.
 var others = map[string]string{
 	"digest": "sha256:" + strings.Repeat("0", 64), "antiAffinity": "soft", "clientCerts": "optional", "minVersion": "1.2",
 	"duration": "99h", "renewBefore": "9h", "interval": "9s", "scrapeTimeout": "3s", "pullPolicy": "Always",
@@ -42,7 +43,7 @@ func main() {
 	}
 }
 
-// idleWith are the values that change nothing, of those that are asked for.
+// idleWith are the values that change nothing, among those for which asked is true.
 func idleWith(helm, chart string, values object, asked func(path string) bool) (idle []string) {
 	before, err := render(helm, chart, values)
 	if err != nil {
@@ -69,7 +70,7 @@ func idleWith(helm, chart string, values object, asked func(path string) bool) (
 	return idle
 }
 
-// changes are the values with one of them changed, by its path.
+// changes are copies of the values with one of them changed each, by the path of that one.
 func changes(all object, path []string) map[string]object {
 	out := map[string]object{}
 	at := any(all)
