@@ -60,7 +60,7 @@ func (s *Session) routeLocked(w *waiter) error {
 	if err := w.overlapLocked(); err != nil {
 		return err
 	}
-	own, want := w.ownLocked(), w.want()
+	own, want := w.leaseOfHolderLocked(), w.want()
 	if own != nil {
 		if w.upgrades(own) {
 			return session.ErrUpgrade
@@ -76,7 +76,7 @@ func (s *Session) routeLocked(w *waiter) error {
 		return err
 	}
 	if own != nil {
-		s.b.useOwnLocked(own, w)
+		s.b.useLeaseLocked(own, w)
 		return nil
 	}
 	return s.b.enterLocked(w)
@@ -110,7 +110,7 @@ func (b *Broker) enterLocked(w *waiter) error {
 		return b.metrics.denied("queue", b.cfg.Limits.QueueLength)
 	}
 	q.Arrive(&w.Waiter)
-	w.meetLocked()
+	w.listByHolderLocked()
 	if w.ownID {
 		w.shard.repeated[w.Claim.Owner] = append(w.shard.repeated[w.Claim.Owner], w)
 	}
@@ -179,7 +179,7 @@ func (b *Broker) grantLocked(w *waiter, a attempt) bool {
 	w.spanGranted(a.fence())
 	b.removeLocked(w) // only now: a queue that nobody needs is dropped
 	if named(w.holder) {
-		b.joinWaitersLocked(ls)
+		b.settleWaitersOfLocked(ls)
 	}
 	return true
 }

@@ -157,7 +157,7 @@ func (b *Broker) endAttemptLocked(w *waiter, a attempt) (answer arbiter.Answer, 
 	settled = w.Answered()
 	if a.err == nil || errors.Is(a.err, lock.ErrHeld) {
 		w.succeeded = false
-		settled = settled || b.joinLocked(w, a.err == nil)
+		settled = settled || b.settleNestedLocked(w, a.err == nil)
 	}
 	answer = w.q.StoreAnswered(&w.Waiter, a.begun, a.err, a.end)
 	if settled {

@@ -33,8 +33,8 @@ func (h *shard) residue() (s string) {
 			q.holder != nil,
 			len(q.sharers), q.Idle(), q.Passing(), q.driving, q.Len())
 	}
-	if len(h.repeated)+len(h.meeting)+len(h.leaving)+h.leases.Len() > 0 {
-		s += fmt.Sprintf("%d lease ids, %d holders, %d places being left, %d leases\n", len(h.repeated), len(h.meeting),
+	if len(h.repeated)+len(h.byHolder)+len(h.leaving)+h.leases.Len() > 0 {
+		s += fmt.Sprintf("%d lease ids, %d holders, %d places being left, %d leases\n", len(h.repeated), len(h.byHolder),
 			len(h.leaving), h.leases.Len())
 	}
 	return s

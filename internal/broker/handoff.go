@@ -103,7 +103,7 @@ func (b *Broker) handedLocked(q *queue, h *handoff) {
 	handed := h.res.HandedOver != 0
 	next.Ended()
 	b.noteOutcomeLocked(next, h.doubt(given), true)
-	settled := next.Answered() || handed && given.err == nil && b.joinLocked(next, true)
+	settled := next.Answered() || handed && given.err == nil && b.settleNestedLocked(next, true)
 	switch {
 	case settled:
 		b.handedInVainLocked(h)

@@ -16,8 +16,8 @@ import (
 // fence of its own, and outlives the write hold (a downgrade). A holder that reads cannot write: it would wait for
 // itself, so it is refused at once.
 
-// ownLocked is the lease that a request meets, of the same kind if there is one; nil if there is none.
-func (w *waiter) ownLocked() *Lease {
+// leaseOfHolderLocked is the lease that a request meets, of the same kind if there is one; nil if there is none.
+func (w *waiter) leaseOfHolderLocked() *Lease {
 	if w.sess == nil || w.all != nil || !named(w.holder) {
 		return nil
 	}
@@ -38,8 +38,8 @@ func (w *waiter) upgrades(own *Lease) bool {
 	return w.Claim.Kind == lock.Write && own.kind == lock.Read
 }
 
-// useOwnLocked carries out a request on the lease that it meets.
-func (b *Broker) useOwnLocked(l *Lease, w *waiter) {
+// useLeaseLocked carries out a request on the lease that it meets.
+func (b *Broker) useLeaseLocked(l *Lease, w *waiter) {
 	w.apart, w.q = true, l.q
 	b.boundLocked(w)
 	asked := time.Now()
@@ -58,15 +58,15 @@ type holding struct {
 	holder, name string
 }
 
-// meetLocked lists a request of a named holder that stands in a queue under each of its names, in the order of the ids.
-// When the holder is granted one of them, joinWaitersLocked looks there.
-func (w *waiter) meetLocked() {
-	w.eachMeetingLocked(func(ws []*waiter, at int) []*waiter { return slices.Insert(ws, at, w) })
+// listByHolderLocked lists a request of a named holder that stands in a queue under each of its names, in the order of the ids.
+// When the holder is granted one of them, settleWaitersOfLocked looks there.
+func (w *waiter) listByHolderLocked() {
+	w.eachByHolderLocked(func(ws []*waiter, at int) []*waiter { return slices.Insert(ws, at, w) })
 }
 
-// unmeetLocked takes the request out of these lists.
-func (w *waiter) unmeetLocked() {
-	w.eachMeetingLocked(func(ws []*waiter, at int) []*waiter {
+// unlistByHolderLocked takes the request out of these lists.
+func (w *waiter) unlistByHolderLocked() {
+	w.eachByHolderLocked(func(ws []*waiter, at int) []*waiter {
 		if at < len(ws) && ws[at] == w {
 			return slices.Delete(ws, at, at+1)
 		}
@@ -74,13 +74,13 @@ func (w *waiter) unmeetLocked() {
 	})
 }
 
-// eachMeetingLocked changes the list of each name of this request, which is, or would be, at an index of it.
-func (w *waiter) eachMeetingLocked(change func(ws []*waiter, at int) []*waiter) {
+// eachByHolderLocked changes the list of each name of this request, which is, or would be, at an index of it.
+func (w *waiter) eachByHolderLocked(change func(ws []*waiter, at int) []*waiter) {
 	if w.sess == nil || !named(w.holder) {
 		return
 	}
 	for _, c := range w.claimed() {
-		all, of := w.b.shardOf(c.Name).meeting, holding{w.sess, w.holder, c.Name}
+		all, of := w.b.shardOf(c.Name).byHolder, holding{w.sess, w.holder, c.Name}
 		at, _ := slices.BinarySearchFunc(all[of], w, (*waiter).compare)
 		if ws := change(all[of], at); len(ws) > 0 {
 			all[of] = ws
@@ -93,11 +93,11 @@ func (w *waiter) eachMeetingLocked(change func(ws []*waiter, at int) []*waiter) 
 // compare orders the requests of a session.
 func (w *waiter) compare(o *waiter) int { return cmp.Compare(w.id, o.id) }
 
-// joinWaitersLocked settles the requests of a holder that has new leases: a named holder must not wait for itself.
-func (b *Broker) joinWaitersLocked(ls []*Lease) {
+// settleWaitersOfLocked settles the requests of a holder that has new leases: a named holder must not wait for itself.
+func (b *Broker) settleWaitersOfLocked(ls []*Lease) {
 	var ws []*waiter
 	for _, l := range ls {
-		ws = append(ws, l.q.shard.meeting[holding{l.sess, l.holder, l.name}]...)
+		ws = append(ws, l.q.shard.byHolder[holding{l.sess, l.holder, l.name}]...)
 	}
 	slices.SortFunc(ws, (*waiter).compare)
 	for _, w := range slices.Compact(ws) { // of several names
@@ -107,18 +107,18 @@ func (b *Broker) joinWaitersLocked(ls []*Lease) {
 				w.lock()
 				defer w.unlock()
 				if !w.Asking() {
-					b.joinLocked(w, false)
+					b.settleNestedLocked(w, false)
 				}
 			})
 		case !w.Asking() && !w.apart:
-			b.joinLocked(w, false)
+			b.settleNestedLocked(w, false)
 		}
 	}
 }
 
-// joinLocked settles a request whose holder has a lease by now that it meets, and says whether it did. A request that
+// settleNestedLocked settles a request whose holder has a lease by now that it meets, and says whether it did. A request that
 // the store has granted is settled only if the holder cannot have both; then the grant is to be undone.
-func (b *Broker) joinLocked(w *waiter, granted bool) bool {
+func (b *Broker) settleNestedLocked(w *waiter, granted bool) bool {
 	if w.Answered() {
 		return false
 	}
@@ -129,19 +129,19 @@ func (b *Broker) joinLocked(w *waiter, granted bool) bool {
 		}
 		return err != nil
 	}
-	own := w.ownLocked()
+	own := w.leaseOfHolderLocked()
 	switch {
 	case own == nil || granted && own.kind != w.Claim.Kind:
 		return false
 	case own.kind == w.Claim.Kind:
 		b.outOfQueueLocked(w)
 		_ = w.sess.AddWaiter(w.id, w, session.Want{}) // a session that has ended withdraws it
-		b.useOwnLocked(own, w)
+		b.useLeaseLocked(own, w)
 	case w.upgrades(own):
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: session.ErrUpgrade})
 	case w.Lined():
 		b.outOfQueueLocked(w)
-		b.useOwnLocked(own, w)
+		b.useLeaseLocked(own, w)
 	default:
 		return false
 	}
@@ -152,7 +152,7 @@ func (b *Broker) joinLocked(w *waiter, granted bool) bool {
 func (b *Broker) readUnderWriteLocked(l *Lease, w *waiter) {
 	switch {
 	case w.Answered(): // cancelled
-	case w.ownLocked() == l:
+	case w.leaseOfHolderLocked() == l:
 		a := w.attemptLocked(time.Now())
 		a.claim.WriteOwner = l.owner
 		b.ask(w, a, func(b *Broker, w *waiter, a attempt) {

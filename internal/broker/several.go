@@ -84,7 +84,7 @@ func (b *Broker) moveLocked(w *waiter, name string) {
 func (b *Broker) outOfQueueLocked(w *waiter) {
 	w.q.StepOut(&w.Waiter)
 	delete(w.shard.waiting, w)
-	w.unmeetLocked()
+	w.unlistByHolderLocked()
 	if w.Placed() && !w.Asking() {
 		b.leavePlaceLocked(w)
 	}

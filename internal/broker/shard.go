@@ -21,7 +21,7 @@ type shard struct {
 	queues   map[string]*queue
 	leases   *btree.BTreeG[*Lease]
 	repeated map[lock.Owner][]*waiter  // requests whose callers may repeat them, see once.go
-	meeting  map[holding][]*waiter     // requests of named holders in queues, see nest.go
+	byHolder map[holding][]*waiter     // requests of named holders in queues, see nest.go
 	leaving  map[placeKey][]lock.Owner // places being given up
 	doubted  map[string]stamp          // what was last found in the store before this may be there no more, see doubt.go
 	waiting  map[*waiter]bool          // requests that have to wait; of several names, in the shard of the first one
@@ -36,7 +36,7 @@ func (h *shard) init() {
 	h.repeated = make(map[lock.Owner][]*waiter)
 	h.doubted = make(map[string]stamp)
 	h.waiting = make(map[*waiter]bool)
-	h.meeting = make(map[holding][]*waiter)
+	h.byHolder = make(map[holding][]*waiter)
 	h.leaving = make(map[placeKey][]lock.Owner)
 }
 

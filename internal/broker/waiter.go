@@ -155,7 +155,7 @@ func named(holder string) bool { return !strings.HasPrefix(holder, "#") }
 func (b *Broker) removeLocked(w *waiter) {
 	q := w.q
 	delete(w.shard.waiting, w)
-	w.unmeetLocked()
+	w.unlistByHolderLocked()
 	if w.timer != nil {
 		w.timer.Stop()
 	}

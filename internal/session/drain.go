@@ -141,7 +141,7 @@ func (r *Registry) aged(s *Session) {
 // take a session that moved for lost. It does not block.
 func (s *Session) leaveIfElsewhere() {
 	s.of.cfg.Begin()
-	s.startWhose(func(err error) {
+	s.startVerify(func(err error) {
 		defer s.of.cfg.End()
 		s.of.goes(func() {
 			if errors.Is(err, lock.ErrSuperseded) {

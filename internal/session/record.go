@@ -52,7 +52,7 @@ func (s *Session) keepRecordLocked(n int) {
 	k := lock.SessionKeep{SessionRecord: s.record, TTL: recordTTL(s.TTL()), Again: true}
 	s.of.store.StartKeepSession(k, func(err error) {
 		defer s.of.cfg.End()
-		s.heardWhose(err)
+		s.verified(err)
 		if errors.Is(err, lock.ErrSessionGone) { // it was ended: one that is only lost would have been made again
 			s.of.goes(func() { s.end(ErrSessionExpired, true) })
 		}
@@ -71,8 +71,8 @@ func (s *Session) keepRecordLocked(n int) {
 	})
 }
 
-// heardWhose ends the session here if the store has said that it goes on elsewhere.
-func (s *Session) heardWhose(err error) {
+// verified ends the session here if the store has said that it goes on elsewhere.
+func (s *Session) verified(err error) {
 	if errors.Is(err, lock.ErrSuperseded) {
 		s.of.goes(func() { s.End(ErrSuperseded) })
 	}
@@ -87,22 +87,22 @@ func (s *Session) IfStillHere(run func()) {
 	s.unsure = append(s.unsure, run)
 	if !s.asking {
 		s.asking = true
-		s.of.goes(s.askWhose)
+		s.of.goes(s.verify)
 	}
 }
 
-// askWhose asks the store for all of unsure at once, until nothing is left. If the record is gone it asks again: the
+// verify asks the store for all of unsure at once, until nothing is left. If the record is gone it asks again: the
 // store may have lost it, and then it comes back.
-func (s *Session) askWhose() {
+func (s *Session) verify() {
 	for n := 1; ; n++ {
 		asked := s.takeUnsure()
 		if len(asked) == 0 {
 			return
 		}
 		told := make(chan error, 1)
-		s.startWhose(func(err error) { told <- err })
+		s.startVerify(func(err error) { told <- err })
 		err := <-told
-		s.heardWhose(err)
+		s.verified(err)
 		s.mu.Lock()
 		gone := errors.Is(err, lock.ErrSessionGone)
 		still := err == nil || gone && s.over
@@ -132,7 +132,7 @@ func (s *Session) takeUnsure() (asked []func()) {
 	return asked
 }
 
-// startWhose asks the store whose the session is, and prolongs nothing.
-func (s *Session) startWhose(done func(error)) {
+// startVerify asks the store whose the session is, and prolongs nothing.
+func (s *Session) startVerify(done func(error)) {
 	s.of.store.StartKeepSession(lock.SessionKeep{SessionRecord: s.record, TTL: time.Millisecond}, done)
 }
