@@ -137,3 +137,22 @@ func TestAClosingBrokerStaysSo(t *testing.T) {
 		<-closed
 	})
 }
+
+// What is released when the validity of a lost lease has ended does not keep the replica from stopping.
+func TestAWriteHoldThatWasFreedByForceKeepsNoReplicaFromStopping(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there, _ := w.severable()
+		c := there.open()
+		c.takeAs(request.Acquire{Name: "job", Kind: lock.Write, Lease: new(10 * time.Minute)})
+		_, err := there.b.ForceRelease(w.t.Context(), "job", lock.Write)
+		must(w.t, err)
+		time.Sleep(time.Second)
+		c.Goodbye()
+		begun := time.Now()
+		must(w.t, there.b.Close(w.t.Context()))
+		if took := time.Since(begun); took > time.Second {
+			w.t.Errorf("it took %v", took)
+		}
+		time.Sleep(15 * time.Minute) // nothing is done then
+	})
+}

@@ -130,10 +130,10 @@ func (b *Broker) releaseLostLocked(l *Lease) {
 	}
 	r, at := l.returnAll(), l.until.Add(lock.Drift(l.until.Sub(b.time(l.since))))
 	l.sess.IfStillHere(func() {
-		b.beginTaking()
-		time.AfterFunc(time.Until(at), func() {
+		time.AfterFunc(time.Until(at), func() { // Close does not wait for that: it may be hours
+			b.beginTaking()
 			defer b.endTaking()
-			if !l.sess.LeavesLeases() {
+			if !l.sess.LeavesLeases() && b.ctx.Err() == nil {
 				b.undo(r)
 			}
 		})
