@@ -65,6 +65,7 @@ func (b *besieger) begin() {
 	sess, err := b.w.b.Open(session.OpenRequest{ComesBack: true})
 	if err != nil {
 		b.s.complain("open: %v", err)
+		time.Sleep(time.Second)
 		return
 	}
 	b.sess, b.epoch, b.lastID = sess, 1, 0
