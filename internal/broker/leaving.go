@@ -29,7 +29,7 @@ func (b *Broker) leavePlaceLocked(w *waiter) {
 	switch {
 	case w.q.Placed(owner) != nil:
 		return
-	case w.sess != nil && w.sess.KeepsPlaces():
+	case w.comesBack():
 		time.AfterFunc(keptFor, func() {
 			h.mu.Lock()
 			defer h.mu.Unlock()

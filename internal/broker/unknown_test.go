@@ -59,6 +59,89 @@ func TestAWaiterLeavesThatNobodyKnowsWhetherItWasHandedTheName(t *testing.T) {
 	}
 }
 
+// A writer gives up its mark, and with it what it may have, when its stream breaks: its next request has a mark of its
+// own.
+func TestAWriterThatMayHaveANameLeavesNothingWhenItsStreamBreaks(t *testing.T) {
+	for _, k := range []lock.Kind{lock.Exclusive, lock.Write} {
+		inWorld(t, func(w *world) {
+			there, way := w.severable()
+			other, d := w.alive(), there.leaving()
+			hold := other.takeKind("job", k).Hold
+			d.queueAs(of("job", k))
+			way.on("Acquire", func(next func() error) error { _ = next(); return errUnknown })
+			other.release(hold)
+			time.Sleep(brief)
+			d.Detach(errCut)
+			time.Sleep(2 * time.Second)
+			w.free("job")
+		})
+	}
+}
+
+// A waiter that asks for itself after a handoff of unknown outcome, and is granted the name, keeps it.
+func TestWhoIsGrantedAfterAHandoffOfUnknownOutcomeKeepsTheName(t *testing.T) {
+	for _, k := range []lock.Kind{lock.Exclusive, lock.Write, lock.Fair} {
+		for _, executed := range []bool{true, false} {
+			inWorld(t, func(w *world) {
+				c, d := w.alive(), w.alive()
+				c.acquire(of("job", k))
+				g := c.awaitGrant()
+				d.queueAs(of("job", k))
+				w.store.on("Release", lostAtFirst(executed))
+				c.Release(c.id(), g.Hold)
+				hold := d.grantedWithin(time.Minute).Hold
+				time.Sleep(20 * time.Second)
+				d.none()
+				if st := w.look("job"); !st.Held || st.Fence != hold.Fence {
+					w.t.Errorf("%v, executed %v: %+v was told, and the store has %+v", k, executed, hold, st)
+				}
+			})
+		}
+	}
+}
+
+// lostAtFirst has the outcome of the first call be unknown, executed or not.
+func lostAtFirst(executed bool) func(next func() error) error {
+	calls := 0
+	return func(next func() error) error {
+		if calls++; calls > 1 {
+			return next()
+		}
+		if executed {
+			_ = next()
+		}
+		return errUnknown
+	}
+}
+
+// A fair waiter whose stream broke after a handoff of unknown outcome has what it was given, or its place, when it goes
+// on elsewhere: others that wait do not come first.
+func TestWhoComesBackAfterAHandoffOfUnknownOutcomeIsStillNext(t *testing.T) {
+	for _, executed := range []bool{true, false} {
+		inWorld(t, func(w *world) {
+			there, way := w.severable()
+			other := w.replica()
+			c, d, behind := there.alive(), there.leaving(), other.alive()
+			c.acquire(of("job", lock.Fair))
+			g := c.awaitGrant()
+			id, _ := d.queueAs(of("job", lock.Fair))
+			behind.queueAs(of("job", lock.Fair))
+			way.on("Acquire", fails(lock.ErrUnavailable, 0))
+			way.on("Release", lostAtFirst(executed))
+			c.Release(c.id(), g.Hold)
+			time.Sleep(brief)
+			d.Detach(errCut)
+			time.Sleep(brief)
+			back, _ := other.resume(d.resumption(2, nil))
+			req := of("job", lock.Fair)
+			req.InsteadOf = []uint64{id}
+			back.acquire(req)
+			back.grantedWithin(time.Second)
+			behind.none()
+		})
+	}
+}
+
 // mute is a Keeper that does not tell of the end of a lease: it comes later than the release of it.
 type mute struct{ broker.Keeper }
 
