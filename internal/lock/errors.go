@@ -92,8 +92,7 @@ func Invalid(field, reason, detail string) error { return &InvalidError{field, r
 func (e *InvalidError) Error() string { return e.Field + ": " + e.Detail }
 func (e *InvalidError) Unwrap() error { return ErrInvalid }
 
-// Within puts path, which leads to the message that has the field, in front of the Field of an *InvalidError. It
-// returns any other err as it is.
+// Within puts path in front of the Field of an *InvalidError. It returns any other err as it is.
 func Within(path string, err error) error {
 	invalid, ok := errors.AsType[*InvalidError](err)
 	if !ok {

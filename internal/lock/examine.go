@@ -38,8 +38,8 @@ type Declarer interface {
 	// different prefixes keep texts of their own. Repeated or executed late: the text is kept for longer.
 	Declare(ctx context.Context, text string, ttl time.Duration) (kept string, err error)
 
-	// Overlaps notes that the prefix of this Store is in use for ttl from now on, and returns the prefixes of other Stores
-	// that begin with this one, or with which this one begins: the same key may be a name of both. Repeated or executed
-	// late: as Declare.
+	// Overlaps notes that the prefix of this Store is in use for ttl from now on, and returns the prefixes of others that
+	// begin with this one, or with which this one begins: a key may be a name of both. Repeated or executed late: as
+	// Declare.
 	Overlaps(ctx context.Context, ttl time.Duration) (prefixes []string, err error)
 }

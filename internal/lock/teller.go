@@ -2,8 +2,7 @@ package lock
 
 import "sync"
 
-// Teller tells things one after the other, in the order in which they were added, whichever goroutines add them. Its
-// zero value has nothing to tell.
+// Teller tells things one after the other, in the order in which they were added. Its zero value has nothing to tell.
 type Teller[T any] struct {
 	mu      sync.Mutex // guards the fields below
 	untold  []T

@@ -6,7 +6,6 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// reading is the hold of one reader.
 type reading struct {
 	fence   lock.Fence
 	expires time.Time

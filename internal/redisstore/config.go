@@ -143,7 +143,6 @@ func (c Config) guide(o *redis.Options, log *zap.Logger) *sentinel.Guide {
 	return g
 }
 
-// listingClient is for SCAN.
 func (c Config) listingClient(o redis.Options) *redis.Client {
 	o.ClientName = "lockd"
 	o.MaxRetries = 1 // it only reads, so a connection that was cut meanwhile is no reason to fail

@@ -17,7 +17,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// lookCall reads the state of N.
 func (s *Store) lookCall(n string) script.Call {
 	return s.Scripts.Look.With(layout.LookKeys(n), layout.HoldBase(n)).As(forViews)
 }
@@ -130,7 +129,7 @@ func (s *Store) list(ctx context.Context, prefix, cursor string, size int) ([]lo
 
 // listStep makes one step of SCAN and looks at what it found.
 func (s *Store) listStep(ctx context.Context, prefix string, at uint64, step int64) ([]lock.State, uint64, error) {
-	// The time is longer than that of an operation because the client may have to connect first.
+	// The client may have to connect first.
 	ctx, cancel := context.WithTimeoutCause(ctx, s.connectTime+s.OpTimeout, pipe.ErrOpTimeout)
 	defer cancel()
 	begins := s.Prefix + prefix

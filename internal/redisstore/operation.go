@@ -24,7 +24,6 @@ type operation struct {
 	ordinary
 }
 
-// outcome is what became of an operation.
 type outcome struct {
 	grant lock.Grant
 	back  lock.Returned
@@ -69,7 +68,6 @@ func (op *operation) start() {
 	}
 }
 
-// call is the call of the operation's own script.
 func (op *operation) call() script.Call {
 	var c script.Call
 	if op.acquires {
@@ -104,7 +102,6 @@ func (op *operation) Fail(took time.Duration, err error) {
 	op.answered(took, op.failed(op.store.Failed(err)))
 }
 
-// tell tells the caller the outcome.
 func (op *operation) tell(o outcome) {
 	if op.acquires {
 		op.granted(o.grant, o.err)

@@ -78,7 +78,6 @@ func (s *Store) AdoptLimit(ctx context.Context, name string, limit uint32) error
 	return err
 }
 
-// askLimit runs a script that answers with a limit.
 func (s *Store) askLimit(ctx context.Context, what, name string, call script.Call) (uint32, error) {
 	q := question{what, name, lock.Semaphore, call.As(forLimits)}
 	return answer(ctx, s, q, func(a *script.Answer) (uint32, error) {

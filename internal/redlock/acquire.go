@@ -99,7 +99,6 @@ func (s *Store) attempt(cs []lock.Claim, told func([]lock.Grant, error)) *attemp
 	return a
 }
 
-// cast takes the vote of a member.
 func (a *attempt) cast(m *member, gs []lock.Grant, err error) {
 	for _, g := range gs {
 		a.s.fences.saw(g.Fence)
@@ -276,7 +275,7 @@ func (a *attempt) undoLocked(m *member, v vote[[]lock.Grant], nobodys bool) (all
 	return all
 }
 
-// release asks a member for a release, and does not wait. The member repeats it if it has to.
+// release asks a member for a release. The member repeats it if it has to.
 func (s *Store) release(m *member, r lock.Return) {
 	s.underWay.Add(1)
 	m.StartRelease(r, func(lock.Returned, error) { s.underWay.Add(-1) })
@@ -299,8 +298,8 @@ func (a *attempt) expectedLocked() bool {
 }
 
 // answeredLate handles a vote that comes after the decision. If the attempt is lost, it undoes what the member took. If
-// the member was already asked to release the proposed fence, only a smaller fence, that of an earlier attempt, is left
-// to undo: a greater one may be that of a later attempt.
+// the member was already asked to, only a smaller fence, of an earlier attempt, is left to undo; a greater one may be
+// of a later attempt.
 func (a *attempt) answeredLate(v vote[[]lock.Grant]) {
 	a.mu.Lock()
 	var all []func()

@@ -50,7 +50,6 @@ func (b *ballot[T]) open(s *Store) {
 	s.underWay.Add(int64(len(s.members)))
 }
 
-// answer takes the vote of a member.
 func (b *ballot[T]) answer(m *member, v T, err error) {
 	defer b.s.underWay.Add(-1)
 	b.mu.Lock()
@@ -275,7 +274,6 @@ func (s *Store) keep(missing func(error) bool, restore func(*member), done func(
 	return b
 }
 
-// tally counts votes.
 type tally struct {
 	yes     int
 	no      int // refused: nothing done
@@ -284,10 +282,8 @@ type tally struct {
 	missing int
 }
 
-// definite is how many said yes or no.
 func (t tally) definite() int { return t.yes + t.no }
 
-// tallyLocked counts the votes.
 func (b *ballot[T]) tallyLocked() (t tally) {
 	for _, v := range b.votes {
 		switch {
@@ -319,7 +315,6 @@ func (b *ballot[T]) votersLocked() (of set) {
 // spare is how many members a majority can do without.
 func (b *ballot[T]) spare() int { return len(b.votes) - b.s.quorum }
 
-// refusalsLocked counts the refusals that are a certain error.
 func (b *ballot[T]) refusalsLocked(of error) (n int) {
 	for _, v := range b.votes {
 		if errors.Is(v.err, of) && !failed(v.err) {
@@ -340,7 +335,6 @@ func (b *ballot[T]) preventingLocked(of ...error) error {
 	return nil
 }
 
-// firstLocked is the first vote that is a certain error.
 func (b *ballot[T]) firstLocked(of error) error {
 	for _, v := range b.votes {
 		if errors.Is(v.err, of) && !failed(v.err) {

@@ -30,7 +30,6 @@ func (f *fences) propose(now time.Time) lock.Fence {
 	}
 }
 
-// saw notes a fence that was given out.
 func (f *fences) saw(fence lock.Fence) {
 	for last := f.last.Load(); last < uint64(fence); last = f.last.Load() {
 		if f.last.CompareAndSwap(last, uint64(fence)) {
@@ -131,7 +130,6 @@ func (a *attempt) raiseLocked() (then func()) {
 	return func() { a.raiseAll(at, claims) }
 }
 
-// raiseAll asks the members to raise their fences, and tells the outcome of the attempt.
 func (a *attempt) raiseAll(at set, claims []lock.Claim) {
 	b := open(a.s, a.raisedBy, func(gs []lock.Grant, err error) {
 		then := func() { a.told(gs, nil) }
@@ -159,7 +157,6 @@ func (a *attempt) raiseAll(at set, claims []lock.Claim) {
 	}
 }
 
-// raiseAt raises the fences of some claims at a member.
 func raiseAt(ctx context.Context, m *member, cs []lock.Claim) (err error) {
 	for _, c := range cs {
 		if err == nil {
@@ -169,7 +166,6 @@ func raiseAt(ctx context.Context, m *member, cs []lock.Claim) (err error) {
 	return err
 }
 
-// raisedBy is the verdict on the raised fences.
 func (a *attempt) raisedBy(b *ballot[struct{}], last bool) (gs []lock.Grant, over bool, err error) {
 	voters := b.votersLocked()
 	switch yes := voters.len(); {

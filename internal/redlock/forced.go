@@ -24,7 +24,6 @@ func (f *forced) at(name string) *atomic.Int64 {
 	return &f.last[maphash.String(f.seed, name)%uint64(len(f.last))]
 }
 
-// saw notes that a name was freed.
 func (f *forced) saw(name string) { f.at(name).Store(int64(time.Since(f.began)) + 1) }
 
 // since says whether one of the claims' names was freed at begun or later.

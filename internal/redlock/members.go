@@ -40,7 +40,6 @@ func (s *Store) confirmNew(ctx context.Context) {
 	})
 }
 
-// marked is how many members are marked as new.
 func (s *Store) marked() (n int) {
 	for _, m := range s.members {
 		if b, ok := lock.As[Marked](m.Store); ok && m.up.Load() && b.Marked() {
@@ -85,7 +84,6 @@ func (s *Store) voters(of set) (n int) {
 	return n
 }
 
-// set is a set of members.
 type set uint32
 
 func (s *set) add(i int)     { *s |= 1 << i }

@@ -65,7 +65,6 @@ func (s *Store) Meet(ctx context.Context) {
 	s.calm(ctx)
 }
 
-// probed notes the outcome of a probe of a member.
 func (s *Store) probed(m *member, identity string, err error) {
 	if was, met := m.up.Swap(err == nil), m.met.Swap(true); was != (err == nil) || !met {
 		if err != nil {

@@ -247,7 +247,6 @@ func (s *Store) seen(said []vote[lock.Seen]) (one lock.Seen, agreed bool) {
 	return one, agreed
 }
 
-// grouped groups values by key.
 func grouped[T any, K comparable](all []T, key func(T) K) map[K][]T {
 	groups := make(map[K][]T)
 	for _, v := range all {
@@ -308,7 +307,7 @@ func (s *Store) list(ctx context.Context, prefix, cursor string, size int) ([]lo
 	return page, at.String(), nil
 }
 
-// place is where a list goes on; failed counts the members that could not be listed.
+// place is where a list goes on. failed counts members that were away.
 type place struct {
 	member, failed int
 	theirs         string // the cursor of the member

@@ -107,7 +107,6 @@ func (c *comparison) single(name string) single {
 	return single{back: &back, number: g.number}
 }
 
-// late executes the calls that were delayed.
 func (c *comparison) late() (string, step) {
 	return "what is late", func(_ context.Context, s *side) outcome {
 		if s.Hooks.RunLate != nil {
@@ -122,7 +121,6 @@ func (c *comparison) late() (string, step) {
 	}
 }
 
-// answer is what a single gave.
 type answer struct {
 	grant lock.Grant
 	back  lock.Returned

@@ -97,7 +97,6 @@ func (s *suite) wantState(want lock.State) {
 	}
 }
 
-// wantFree checks that nobody holds a name.
 func (s *suite) wantFree(name string) {
 	s.Helper()
 	if st := s.look(name); st.Held || st.Owner != "" || st.Count != 0 || st.Holders != 0 || st.TTL != 0 {
@@ -127,13 +126,11 @@ func (s *suite) force(name string, kind lock.Kind) bool {
 	return held
 }
 
-// expireHold ends one of several holds.
 func (s *suite) expireHold(name string, o lock.Owner) {
 	s.Helper()
 	s.must(s.Hooks.ExpireHold(name, Full(o)))
 }
 
-// expirePlace ends the place of a waiter.
 func (s *suite) expirePlace(name string, o lock.Owner) {
 	s.Helper()
 	s.must(s.Hooks.ExpirePlace(name, Full(o)))

@@ -62,7 +62,6 @@ type grant struct {
 	number int
 }
 
-// granted adds a grant to the last ones.
 func (c *comparison) granted(s *side, claim lock.Claim, number int) {
 	if claim.Fence = 0; s == c.sides[0] {
 		last := append(c.last[claim.Name], grant{claim, number})
@@ -100,7 +99,6 @@ func newSide(r Rig) *side {
 	}
 }
 
-// heardFence is a fence of a name.
 type heardFence struct {
 	name  string
 	fence lock.Fence
@@ -117,7 +115,6 @@ func (s *side) known(name string) []lock.Fence {
 	return s.fences[name]
 }
 
-// number of a fence that was given out for a name.
 func (s *side) number(name string, f lock.Fence) int {
 	known := s.known(name)
 	if n := slices.Index(known, f); n >= 0 {
@@ -131,7 +128,6 @@ func (s *side) number(name string, f lock.Fence) int {
 	return len(known)
 }
 
-// fence with a number.
 func (s *side) fence(name string, number int) lock.Fence {
 	known := s.known(name)
 	return known[min(number, len(known)-1)]
@@ -194,7 +190,6 @@ func class(err error) string {
 	return err.Error()
 }
 
-// retryAfter is the remaining time in a HeldError.
 func retryAfter(err error) time.Duration {
 	if held, ok := errors.AsType[*lock.HeldError](err); ok {
 		return held.RetryAfter
@@ -249,7 +244,6 @@ func (s *side) state(st lock.State) (number int, left time.Duration, rest lock.S
 	return number, left, st
 }
 
-// list reads all pages, in the order of names.
 func (s *side) list(ctx context.Context, prefix string, size int) outcome {
 	seen := map[string]outcome{}
 	for cursor := ""; ; {

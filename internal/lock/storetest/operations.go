@@ -9,7 +9,6 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// step does one operation to one side.
 type step func(ctx context.Context, s *side) outcome
 
 // operation picks the next operation. All random choices are made here, once for both sides.
@@ -135,7 +134,6 @@ func (c *comparison) owner(kind lock.Kind) lock.Owner {
 	}
 }
 
-// owners are several random owners, perhaps the same one twice.
 func (c *comparison) owners(kind lock.Kind) []lock.Owner {
 	os := make([]lock.Owner, c.rand.IntN(4))
 	for i := range os {
@@ -163,7 +161,6 @@ func (c *comparison) permits(kind lock.Kind) uint32 {
 	return [...]uint32{0, 1, 1, 2, 2, 3, 5}[c.rand.IntN(7)]
 }
 
-// claim is a random claim.
 func (c *comparison) claim(name string) lock.Claim {
 	kind := c.kind(name)
 	claim := lock.Claim{Name: name, Kind: kind, Owner: c.owner(kind), TTL: c.ttl()}

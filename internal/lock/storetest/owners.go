@@ -30,7 +30,6 @@ func Full(o lock.Owner) lock.Owner {
 	return lock.Owner(h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:] + ":" + rest)
 }
 
-// fulls is Full for several names.
 func fulls(short ...lock.Owner) []lock.Owner {
 	full := make([]lock.Owner, len(short))
 	for i, o := range short {

@@ -13,10 +13,8 @@ func attempt(epoch uint64, nonce string) lock.SessionRecord {
 	}
 }
 
-// take makes an attempt, and returns its error.
 func (s *suite) take(r lock.SessionRecord) error { return s.Store.TakeSession(s.Context(), r, ttl) }
 
-// keep prolongs a record.
 func (s *suite) keep(k lock.SessionKeep) error {
 	told := make(chan error, 1)
 	s.Store.StartKeepSession(k, func(err error) { told <- err })

@@ -152,7 +152,6 @@ func await[R, T any](ctx context.Context, start func(r R, done func(T, error)), 
 	}, r)
 }
 
-// acquire makes an acquisition that must succeed.
 func (s *suite) acquire(c lock.Claim) lock.Grant {
 	s.Helper()
 	g, err := await(s.Context(), s.Store.StartAcquire, c)
@@ -162,7 +161,6 @@ func (s *suite) acquire(c lock.Claim) lock.Grant {
 	return g
 }
 
-// release makes a release that must succeed.
 func (s *suite) release(r lock.Return) lock.Returned {
 	s.Helper()
 	res, err := await(s.Context(), s.Store.StartRelease, r)
@@ -193,7 +191,6 @@ func (s *suite) renew(r lock.Renewal) error {
 	return got
 }
 
-// look reads the state of a name.
 func (s *suite) look(name string) lock.State {
 	s.Helper()
 	st, err := s.Store.Look(s.Context(), name)
@@ -204,7 +201,6 @@ func (s *suite) look(name string) lock.State {
 	return st
 }
 
-// until waits until a condition is true.
 func (s *suite) until(what string, so func() bool) {
 	s.Helper()
 	for deadline := time.Now().Add(within); !so(); time.Sleep(time.Millisecond) {
@@ -214,7 +210,6 @@ func (s *suite) until(what string, so func() bool) {
 	}
 }
 
-// untilGranted repeats a claim until it is granted.
 func (s *suite) untilGranted(c lock.Claim) {
 	s.Helper()
 	s.until("it is granted", func() bool {
@@ -226,7 +221,6 @@ func (s *suite) untilGranted(c lock.Claim) {
 	})
 }
 
-// must ends the test if a hook failed.
 func (s *suite) must(err error) {
 	s.Helper()
 	if err != nil {
@@ -234,10 +228,8 @@ func (s *suite) must(err error) {
 	}
 }
 
-// errOf is the error of a call.
 func errOf[T any](_ T, err error) error { return err }
 
-// wantErr checks an error by errors.Is.
 func (s *suite) wantErr(got, want error) {
 	s.Helper()
 	if !errors.Is(got, want) {
@@ -269,7 +261,6 @@ func (s *suite) wantTTL(got, want time.Duration) {
 	}
 }
 
-// ended is a ctx that is over.
 func (s *suite) ended() context.Context {
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()

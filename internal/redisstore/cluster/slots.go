@@ -103,7 +103,6 @@ func (s *Store) whoMayTell() []string {
 	return known
 }
 
-// ask asks one node.
 func (s *Store) ask(ctx context.Context, addr string) answer {
 	cfg := s.cfg.Node
 	cfg.Addr = addr
@@ -162,8 +161,7 @@ func (s *Store) learn(a answer) error {
 	return nil
 }
 
-// reachable is the address addr, which the node at by told. A new node does not know its own host: then it is that of
-// by.
+// reachable is addr, as the node at by told it; but a new node does not know its own host, which then is that of by.
 func reachable(addr, by string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err == nil && (host == "" || host == "?") {
@@ -241,7 +239,6 @@ func (s *Store) all() []*node {
 	return nil
 }
 
-// listLocked makes the list of all nodes anew.
 func (s *Store) listLocked() {
 	list := slices.SortedFunc(maps.Values(s.nodes), func(a, b *node) int { return strings.Compare(a.addr, b.addr) })
 	s.list.Store(&list)

@@ -160,7 +160,6 @@ type node struct {
 	over   *time.Timer       // closes it
 }
 
-// newNode makes the node for the master at an address.
 func (s *Store) newNode(addr string) (*node, error) {
 	cfg := s.cfg.Node
 	cfg.Addr, cfg.InSlots, cfg.Sharded = addr, true, s.sharded

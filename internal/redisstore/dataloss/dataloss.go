@@ -80,7 +80,6 @@ func (d *Detector) Marked() bool {
 	return d.run != "" && d.marked
 }
 
-// readRunKey reads the run key, and the server's time in ms.
 const readRunKey = `local t = redis.call('TIME')
 return {redis.call('GET', KEYS[1]) or '', math.floor(t[1] * 1000 + t[2] / 1000)}`
 
@@ -135,7 +134,7 @@ func (d *Detector) readCmd(ctx context.Context) *redis.Cmd {
 	return redis.NewCmd(ctx, "eval", readRunKey, 1, d.key())
 }
 
-// failed is the error for the caller. A server that refuses INFO or EVAL is as one that is not known.
+// failed is the error for the caller. If the server refuses INFO or EVAL, it counts as unknown.
 func (d *Detector) failed(err error) error {
 	if redis.IsPermissionError(err) {
 		d.mu.Lock()

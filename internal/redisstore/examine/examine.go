@@ -174,7 +174,6 @@ func (s Server) ask(ctx context.Context, conn *redis.Conn) *view {
 	return v
 }
 
-// fields are the fields of INFO.
 func fields(text string) map[string]string {
 	found := make(map[string]string)
 	for line := range strings.Lines(text) {
@@ -185,7 +184,6 @@ func fields(text string) map[string]string {
 	return found
 }
 
-// report collects findings.
 type report struct {
 	node     string
 	findings []lock.Finding

@@ -215,7 +215,6 @@ func (h *Hub) shardAgain() {
 	h.poke()
 }
 
-// dispatch passes one message on.
 func (h *Hub) dispatch(msg any) {
 	switch m := msg.(type) {
 	case *redis.Message:
@@ -248,5 +247,4 @@ func (h *Hub) replaced() bool {
 	return h.seen != was
 }
 
-// sharded says whether the channel of a topic has a slot.
 func (h *Hub) sharded(t *topic) bool { return h.Sharded != nil && h.Sharded(t.channel) }

@@ -268,7 +268,6 @@ func (h *Hub) dropLocked(t *topic) {
 	h.poke()
 }
 
-// poke wakes the writer.
 func (h *Hub) poke() {
 	select {
 	case h.wake <- struct{}{}:

@@ -83,7 +83,6 @@ func (s *sent) cmds() []*redis.Cmd {
 	return all
 }
 
-// receive reads the answers.
 func (s *sent) receive(c *conn) error {
 	skip := len(s.missing)
 	for _, pk := range s.packets {
@@ -228,7 +227,6 @@ func (p *Pipeline) again(j Job, sha string) bool {
 	return true
 }
 
-// tell tells the jobs of a batch what became of them.
 func (p *Pipeline) tell(s *sent, why error) {
 	if why != nil && s.wait != nil {
 		s.wait.SetErr(why)

@@ -78,7 +78,6 @@ func (d Dialer) dial(ctx context.Context, window int) (*conn, error) {
 	return nil, fmt.Errorf("%w: %w", ErrNotConnected, d.trouble.note(err))
 }
 
-// reach makes the connection for TCP and TLS.
 func (d Dialer) reach(ctx context.Context, network, addr string) (net.Conn, error) {
 	// A little less than the whole time, so that the error says what took so long.
 	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout*9/10, errSetupTimeout)
@@ -89,12 +88,11 @@ func (d Dialer) reach(ctx context.Context, network, addr string) (net.Conn, erro
 	return d.options.Dialer(ctx, network, addr)
 }
 
-// errSetupTimeout is why making a connection was given up.
 var errSetupTimeout = errors.New("the connection was not made in time")
 
 // greet makes the connection, by asking for the database and telling our name. Then it ends earlier connections, and
 // loads the scripts, which would else cost the first callers more round trips. This comes last, because Redis hangs up
-// on a client that sends much before its password. Only for the database the user needs a right.
+// on a client that sends much before its password. A user may lack the rights for all but the database.
 func (d Dialer) greet(ctx context.Context, client *redis.Client) (me self, err error) {
 	db, name := redis.NewStatusCmd(ctx, "select", d.db), redis.NewStatusCmd(ctx, "client", "setname", d.name)
 	id, info := redis.NewCmd(ctx, "client", "id"), redis.NewCmd(ctx, "info", "server")

@@ -25,9 +25,9 @@
 //
 // # What is not answered
 //
-// When an answer is overdue or a connection breaks, the outcome of all commands under way on the connection is unknown.
-// The network, or a proxy, may still have them. So the next connection to a server of the same run id ends the earlier
-// one by CLIENT KILL before it sends anything else (unended.go). Connections that were not ended yet are remembered,
+// When an answer is overdue or a connection breaks, the outcome of all commands under way on it is unknown. The
+// network, or a proxy, may still have them. So the next connection to a server of the same run id ends the earlier one
+// by CLIENT KILL before it sends anything else (unended.go). Connections that were not ended yet are remembered,
 // because a fail-over may lead back to their server. If the server refuses CLIENT KILL, nothing is sent for 15 s, as
 // long as a command may be on its way.
 //

@@ -80,7 +80,6 @@ func (q *fairQueue) tenant(name string, now time.Time) *tenant {
 	return t
 }
 
-// put queues a job.
 func (q *fairQueue) put(j Job, now time.Time) {
 	t := q.tenant(j.From, now)
 	j.tenant = t

@@ -22,7 +22,7 @@ const (
 	lastRedial  = 150 * time.Millisecond
 	// checkParts is how often in the time of an operation the pipeline looks for operations that have waited that long.
 	checkParts = 8
-	// maxQueued bounds the operations that wait to be sent. More are refused as unavailable.
+	// maxQueued bounds the operations that wait. More are refused as unavailable.
 	maxQueued = 100_000
 )
 
@@ -179,10 +179,8 @@ func (p *Pipeline) Share(from string) (its, tenants int) {
 	return its, len(p.queue.light.waiting) + len(p.queue.heavy.waiting)
 }
 
-// countLocked publishes how many jobs wait.
 func (p *Pipeline) countLocked() { p.waiting.Store(int64(p.queue.n)) }
 
-// wakeWriter has the writer look for something to send.
 func (p *Pipeline) wakeWriter() {
 	select {
 	case p.wake <- struct{}{}:
@@ -206,7 +204,7 @@ func (p *Pipeline) Do(ctx context.Context, j Job) error {
 	}
 }
 
-// Probe is Do for a command that finds out whether Redis is there. Probes go before all other jobs.
+// Probe is Do for a probe, which goes before all other jobs.
 func (p *Pipeline) Probe(ctx context.Context, cmd *redis.Cmd) error {
 	return p.Do(ctx, Job{Cmd: cmd, Cost: probeCost})
 }
@@ -233,7 +231,6 @@ func (p *Pipeline) before(t time.Time) (jobs []Job) {
 	return jobs
 }
 
-// failWaited fails the jobs that waited too long.
 func (p *Pipeline) failWaited() { p.fail(time.Now().Add(-p.Timeout), p.waited()) }
 
 // waited is ErrWaited, and why there is no connection.
@@ -246,7 +243,6 @@ func (p *Pipeline) waited() error {
 	return ErrWaited
 }
 
-// connected notes whether there is a connection.
 func (p *Pipeline) connected(up bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

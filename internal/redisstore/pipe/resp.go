@@ -62,7 +62,6 @@ func appendNumber(b []byte, n int64) []byte {
 	return appendText(b, strconv.AppendInt(digits[:0], n, 10))
 }
 
-// reader reads replies.
 type reader struct {
 	*bufio.Reader
 	left int // bytes that the reply may still have
@@ -118,7 +117,6 @@ func (r *reader) line() ([]byte, error) {
 	return line[:n], nil
 }
 
-// text reads a text of n bytes.
 func (r *reader) text(n int) (_ any, err error) {
 	r.left -= n
 	var all []byte
@@ -154,7 +152,6 @@ func (r *reader) list(n, depth int) (any, error) {
 	return all, nil
 }
 
-// number reads a decimal number.
 func number(digits []byte) (n int64, ok bool) {
 	sign := int64(1)
 	if len(digits) > 1 && digits[0] == '-' {

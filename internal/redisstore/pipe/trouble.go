@@ -120,7 +120,6 @@ func (t *Trouble) remedy(err error) string {
 	return ""
 }
 
-// tlsRemedy is remedy for an error with TLS.
 func tlsRemedy(err error) string {
 	_, notTLS := errors.AsType[tls.RecordHeaderError](err)
 	_, badHost := errors.AsType[x509.HostnameError](err)

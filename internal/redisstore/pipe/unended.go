@@ -64,7 +64,6 @@ func (u *Unended) at(run string) (all []unended) {
 	return all
 }
 
-// forget forgets one that has ended.
 func (u *Unended) forget(one unended) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

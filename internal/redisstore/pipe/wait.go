@@ -31,7 +31,7 @@ func (p *Pipeline) waitFor(packets []Packet) *redis.Cmd {
 	return redis.NewCmd(context.Background(), "wait", p.Replicas, p.Timeout.Milliseconds()/3)
 }
 
-// tooFew is the error of a batch whose WAIT tells of too few replicas, nil if there are enough.
+// tooFew is the error if WAIT tells of too few replicas.
 func (p *Pipeline) tooFew(wait *redis.Cmd) error {
 	if wait == nil {
 		return nil

@@ -201,7 +201,6 @@ func (p *runner) connect() *conn {
 	}
 }
 
-// longer is the pause that follows pause.
 func longer(pause time.Duration) time.Duration { return min(max(2*pause, firstRedial), lastRedial) }
 
 // pauseBefore is the pause before the first attempt to connect. A connection that was lost soon counts as one that was

@@ -134,7 +134,6 @@ func (s *Renewer) renewed(
 	return gone
 }
 
-// tellWhy finds out why holds are gone, and tells that.
 func (s *Renewer) tellWhy(ctx context.Context, gone renewals, tell func(i int, left int64, err error)) {
 	why := make([]int64, len(gone.chunk))
 	s.whyGone(ctx, gone, why)
@@ -143,7 +142,6 @@ func (s *Renewer) tellWhy(ctx context.Context, gone renewals, tell func(i int, l
 	}
 }
 
-// renewAnswers reads what script/renew.lua answered.
 func (s *Renewer) renewAnswers(rs renewals, cmd *redis.Cmd, err error) ([]int64, error) {
 	if err != nil {
 		return nil, s.Failed(err)
@@ -229,7 +227,6 @@ const (
 	answerUnsure   = -2
 )
 
-// renewalError is what one answer means.
 func renewalError(answer int64) error {
 	if answer > answerGone {
 		return nil

@@ -58,7 +58,6 @@ type Answer struct {
 	Few  error // lock.ErrNotReplicated if the script ran, but too few replicas have what it granted
 }
 
-// at is an element of the list.
 func (a *Answer) at(i int) any {
 	if i >= len(a.List) {
 		return nil

@@ -29,7 +29,7 @@ func (cl *Caller) Ask(ctx context.Context, c Call) (Answer, error) {
 	return cl.Answered(c.Run(ctx, cl.Shared))
 }
 
-// Start is Ask without waiting: done is called once, later, by a goroutine that it must not block.
+// Start is Ask without waiting, see Call.Start.
 func (cl *Caller) Start(c Call, done func(Answer, error)) {
 	c.Start(cl.Shared, func(cmd *redis.Cmd, err error) { done(cl.Answered(cmd, err)) })
 }

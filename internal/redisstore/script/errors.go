@@ -43,7 +43,6 @@ var verdicts = []struct {
 	{"ERR DB index is out of range", lock.ErrUnavailable},
 }
 
-// readOnly is how the refusal of a replica begins.
 const readOnly = "READONLY "
 
 // isReadOnly says whether an error is the refusal of a replica.
@@ -63,7 +62,6 @@ func Meaning(err error) error {
 	return lock.ErrOutcomeUnknown
 }
 
-// replyMeaning is Meaning for an error reply.
 func replyMeaning(text string) error {
 	text = innerReply(text)
 	for _, v := range verdicts {

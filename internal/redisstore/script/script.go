@@ -158,7 +158,7 @@ func (sc *Script) Call(words int) Call {
 	return Call{Script: sc, Words: make([]any, headWords, headWords+words)}
 }
 
-// With is a call of the script with keys and arguments. Its cost counts all of them as words.
+// With is a call of the script with keys and arguments, and its cost.
 func (sc *Script) With(keys []string, args ...any) Call {
 	words := len(keys) + len(args)
 	c := sc.Call(words)

@@ -63,7 +63,6 @@ func (g *Guide) client(addr string) *redis.Client {
 	return redis.NewClient(o)
 }
 
-// find asks where the master is.
 func (g *Guide) find(ctx context.Context) (place, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, g.Timeout, errSilent)
 	defer cancel()

@@ -22,7 +22,7 @@ const (
 // fewest is how many sentinels there should be: one may fail then.
 const fewest = 3
 
-// Place is the address of the master as the sentinels last told it, or the master's name before that.
+// Place is the master's address as the sentinels last told it, before that its name.
 func (g *Guide) Place() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

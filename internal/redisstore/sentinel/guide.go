@@ -168,7 +168,6 @@ func (c *conn) Close() error {
 	return c.socket.Close()
 }
 
-// watch looks now and then where the master is.
 func (g *Guide) watch() {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()

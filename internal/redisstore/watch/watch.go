@@ -30,7 +30,6 @@ func (l *Lookout) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	}
 }
 
-// watcher makes one stream of notices of the channels of a name.
 type watcher struct {
 	hub      *hub.Hub
 	channels []string // the news last
@@ -64,7 +63,6 @@ func (w *watcher) hear(i int, h hub.Heard) {
 	}
 }
 
-// news passes on the end of a hold.
 func (w *watcher) news(m tidings) {
 	if m.told {
 		w.mu.Lock()
@@ -82,8 +80,7 @@ func (w *watcher) news(m tidings) {
 	w.notify(n)
 }
 
-// tellBare tells the messages without news as releases by other programs. It is called when all that Redis sent before
-// was heard, so no news of them will come.
+// tellBare tells the messages without news as releases by other programs, once all that Redis sent before was heard.
 func (w *watcher) tellBare() {
 	w.mu.Lock()
 	n := w.bare
