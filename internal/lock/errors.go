@@ -13,8 +13,8 @@ var (
 	ErrHeld = errors.New("the lock is held")
 	// ErrNotHeld: the owner does not hold the name.
 	ErrNotHeld = errors.New("the lock is not held by this holder")
-	// ErrOver is an ErrNotHeld: no call of this Return ended the hold, also none whose outcome was unknown. Several
-	// stores can say so; of one store the first call does.
+	// ErrOver is an ErrNotHeld that is sure: no call of this Return ended the hold, not even one whose outcome was
+	// unknown. Only a majority returns it; of one store, ErrNotHeld from the first call says the same.
 	ErrOver = fmt.Errorf("%w: it had ended before", ErrNotHeld)
 	// ErrStale: the owner holds the name with another fence.
 	ErrStale = errors.New("the fence is not that of the current hold")
@@ -22,10 +22,10 @@ var (
 	ErrUnavailable = errors.New("the store cannot be reached")
 	// ErrNoQuorum is an ErrUnavailable: of several stores too few can be reached.
 	ErrNoQuorum = fmt.Errorf("%w: no majority of the stores can be reached, or votes", ErrUnavailable)
-	// ErrNotReplicated is an ErrUnavailable: it was granted, and too few replicas acknowledged that. If the store is
-	// settled, it was released.
+	// ErrNotReplicated is an ErrUnavailable: the claim was granted, but too few replicas acknowledged the grant. If the
+	// store is settled, the hold was released.
 	ErrNotReplicated = fmt.Errorf("%w: too few replicas acknowledged the grant", ErrUnavailable)
-	// ErrInVain comes with the error of an AcquireAll: some of the names were taken. If the store is settled, they were
+	// ErrInVain comes with the error of an AcquireAll that took some of the names. If the store is settled, they were
 	// released.
 	ErrInVain = errors.New("not all of the names were taken")
 	// ErrOutcomeUnknown: the store did not answer; it may have acted.
@@ -38,7 +38,7 @@ var (
 	ErrStoreFull = errors.New("the store is full")
 	// ErrUnsupported: this server cannot do that.
 	ErrUnsupported = errors.New("not supported by this server")
-	// ErrKindUnsupported is an ErrUnsupported: there are no such locks where leases live.
+	// ErrKindUnsupported is an ErrUnsupported: the store has no locks of this kind.
 	ErrKindUnsupported = fmt.Errorf("%w: there are no locks of this kind where it keeps leases", ErrUnsupported)
 	// ErrInvalid: a value is not allowed. Usually inside an *InvalidError.
 	ErrInvalid = errors.New("invalid request")
@@ -48,17 +48,17 @@ var (
 type HeldError struct {
 	// Name is the lock in the way; empty stands for the only one that was claimed.
 	Name string
-	// RetryAfter is when the name may be free by itself: the remaining time of that hold, NoTTL if it has none.
+	// RetryAfter is after what time the name may be free by itself: the remaining time of that hold, NoTTL if it has none.
 	RetryAfter time.Duration
 	HeldBy     Owner
-	// Ahead is how many fair waiters are before the claim's owner, as far as known; 0 for other kinds.
+	// Ahead is how many fair waiters, as far as known, are before the claim's owner; 0 for other kinds.
 	Ahead int
 }
 
 func (e *HeldError) Error() string { return fmt.Sprintf("%v by %q", ErrHeld, e.HeldBy) }
 func (e *HeldError) Unwrap() error { return ErrHeld }
 
-// LimitError is ErrLimitMismatch with the limit the semaphore has, 0 if it has none yet and none was claimed.
+// LimitError is ErrLimitMismatch with the semaphore's limit, 0 if it has none yet and none was claimed.
 type LimitError struct{ Limit uint32 }
 
 func (e *LimitError) Error() string {
@@ -92,7 +92,7 @@ func Invalid(field, reason, detail string) error { return &InvalidError{field, r
 func (e *InvalidError) Error() string { return e.Field + ": " + e.Detail }
 func (e *InvalidError) Unwrap() error { return ErrInvalid }
 
-// Within is err with the path of the message that has its field in front of it, if it is an *InvalidError.
+// Within puts path in front of the Field of an *InvalidError. It returns any other err as it is.
 func Within(path string, err error) error {
 	invalid, ok := errors.AsType[*InvalidError](err)
 	if !ok {
@@ -139,7 +139,7 @@ const (
 	LostQuorum
 	// LostForbidden: its client may lock the name no more.
 	LostForbidden
-	// LostMaxHold: it was held for as long as it was to be held at most.
+	// LostMaxHold: it was held for the longest time that its request allows.
 	LostMaxHold
 )
 
@@ -162,7 +162,7 @@ const (
 // Backoff is the pause after the n-th failure in a row.
 func Backoff(n int) time.Duration { return min(firstPause<<min(n-1, 10), longestPause) }
 
-// Pause waits for so long, or until ctx ends.
+// Pause waits for d, or until ctx ends.
 func Pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -170,13 +170,14 @@ func Pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Retriable says whether a call that failed so is worth another one: the store could not be reached, or is full.
+// Retriable says whether a call that failed with err is worth another one: the store could not be reached, did not
+// answer, or is full.
 func Retriable(err error) bool {
 	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrStoreFull)
 }
 
-// Twice makes a call once more if its outcome is unknown. A second call that did not reach the store says nothing of
-// the first one.
+// Twice makes a call, and once more if its outcome is unknown. If the second one fails with a Retriable error, that
+// says nothing of the first one, whose error is returned.
 func Twice(call func() error) error { return Again(call(), call) }
 
 // Again is Twice after the first call.

@@ -25,21 +25,21 @@ type Finding struct {
 	Remedy   string // what to do about it; empty if nothing is to be done
 }
 
-// Examiner is a Store that can tell whether what it keeps leases in is fit for that.
+// Examiner is a Store that can tell whether its servers are fit to keep leases.
 type Examiner interface {
-	// Examine looks at all servers, and changes nothing. It ends soon after ctx, and within a bound of its own; what
-	// could not be looked at by then is told as well.
+	// Examine looks at all servers, and changes nothing. It ends soon after ctx, and within a bound of its own. It also
+	// tells what it could not look at by then.
 	Examine(ctx context.Context) []Finding
 }
 
 // Declarer is a Store that several programs share. They must all use it in the same way.
 type Declarer interface {
-	// Declare keeps a text for a time from now on, unless another one is kept, and returns the text that is kept.
-	// Stores with different prefixes keep texts of their own. Repeated: the text is kept for longer. Executed late:
-	// likewise.
+	// Declare keeps a text for ttl from now on, unless another one is kept, and returns the text that is kept. Stores with
+	// different prefixes keep texts of their own. Repeated or executed late: the text is kept for longer.
 	Declare(ctx context.Context, text string, ttl time.Duration) (kept string, err error)
 
-	// Overlaps notes for a time from now on that the prefix of this Store is in use, and returns the prefixes of others
-	// whose names may be names here: one begins as the other. Repeated or executed late: as Declare.
+	// Overlaps notes that the prefix of this Store is in use for ttl from now on, and returns the prefixes of others that
+	// begin with this one, or with which this one begins: a key may be a name of both. Repeated or executed late: as
+	// Declare.
 	Overlaps(ctx context.Context, ttl time.Duration) (prefixes []string, err error)
 }

@@ -35,10 +35,10 @@ var kindNames = [...]string{
 	"unknown", Exclusive: "exclusive", Fair: "fair", Read: "read", Write: "write", Semaphore: "semaphore",
 }
 
-// KindNumbers is how many numbers there are up to that of the last kind, 0 included.
+// KindNumbers is the length of an array that is indexed by kind: the number of the last one plus 1.
 const KindNumbers = Kind(len(kindNames))
 
-// Kinds are all of them.
+// Kinds are all kinds.
 func Kinds() (all []Kind) {
 	for k := Exclusive; k < KindNumbers; k++ {
 		all = append(all, k)
@@ -64,28 +64,29 @@ func (k Kind) Shared() bool { return k == Read || k == Semaphore }
 func (k Kind) Placed() bool { return k == Fair || k == Write }
 
 // Owner is who holds a name in the Store: "<session uuid>:<holder>#<request>", with an empty holder if the request is
-// its own. Each request has an owner of its own, so nothing done late for one can hit the hold of another. A unary
-// lease has "<uuid>:unary", which the calls share that repeat its lease id.
+// its own holder. Each request has an owner of its own, so nothing done late for one can hit the hold of another. A
+// unary lease has "<uuid>:unary", which all calls with its lease id share.
 type Owner string
 
-// Tenant is whose share of everything is bounded: today the address of a client. Only tenantOf in package grpcapi says
-// who is whose.
+// Tenant is for whom work without a session is counted: the address of a client, or its name if there is a clients
+// file.
 type Tenant string
 
-// Unary is how the store knows what a tenant asks for without a session. A session has a share of its own there.
+// Unary is the tenant of unary calls in the store, where each session has a share of its own.
 func (t Tenant) Unary() string { return UnarySuffix + " " + string(t) }
 
 // UnarySuffix ends the owners of leases without a session.
 const UnarySuffix = ":unary"
 
-// Repeats says whether the owner may ask for a first hold again after it was granted, at any replica: a caller without
-// a session whose answer was lost. A request of a session asks only until it is granted.
+// Repeats says whether the owner may ask again, at any replica, for a hold that it was granted. A caller without a
+// session does so when its answer was lost. A request of a session asks only until it is granted.
 func (o Owner) Repeats() bool { return strings.HasSuffix(string(o), UnarySuffix) }
 
-// For is whose share of the Store a call for the owner uses that names a tenant, or none.
+// For is whose share of the Store a call for the owner uses: that of tenant, or of Tenant if tenant is empty.
 func (o Owner) For(tenant string) string { return cmp.Or(tenant, o.Tenant()) }
 
-// Tenant is who shares a store with others, if a call does not say it: the session of an owner.
+// Tenant is whose share a call for the owner uses if it names no tenant: its session, or UnarySuffix for all unary
+// leases.
 func (o Owner) Tenant() string {
 	if strings.HasSuffix(string(o), UnarySuffix) {
 		return UnarySuffix
@@ -97,7 +98,7 @@ func (o Owner) Tenant() string {
 // Fence is the token of a grant. Later grants of a name have greater ones.
 type Fence uint64
 
-// NoTTL is the remaining time of a hold that some other program took without one.
+// NoTTL stands for the remaining time of a hold that another program took without a TTL.
 const NoTTL time.Duration = -1
 
 const (
@@ -108,11 +109,11 @@ const (
 	MaxHolds = 100
 )
 
-// Drift is by how much two clocks may differ in their opinion of a time: they may drift apart by 1 %, and a store
-// counts in milliseconds.
+// Drift is by how much two clocks may differ when they measure d: they may drift apart by 1 %, and a store counts in
+// milliseconds.
 func Drift(d time.Duration) time.Duration { return d/100 + 2*time.Millisecond }
 
-// Weight is what it costs a store to renew or verify a hold with so many permits, in exclusive holds.
+// Weight is what it costs a store to renew or verify a hold with this number of permits, in exclusive holds.
 func Weight(k Kind, permits uint32) int {
 	switch k {
 	case Read, Write, Semaphore:

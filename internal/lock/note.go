@@ -2,6 +2,5 @@ package lock
 
 import "sync/atomic"
 
-// Note is what a keeper notes of a lease, or of something that has many, and keeps there. Nobody else reads it; 0 at
-// first.
+// Note is room in a lease, or in a session, for what the keeper notes about it. Only the keeper uses it; 0 at first.
 type Note struct{ atomic.Uint32 }

@@ -5,17 +5,17 @@ import "time"
 // Notice is what a listener hears of a name.
 type Notice struct {
 	What What
-	// For is the fair waiter that is meant, or empty: everybody is.
+	// For is the fair waiter for whom the notice is; empty: it is for everybody.
 	For Owner
 	// After is, with NoticeTurn, when the name will be free at the latest.
 	After time.Duration
 	// Cause and Fence are, with NoticeEnded, those of the hold. The fence is 0 if it is not known.
 	Cause EndCause
 	Fence Fence
-	// Hold is, with NoticeEnded, its ID as in a Seen, or empty: the fence tells which one it was.
+	// Hold is, with NoticeEnded, the hold's ID as in a Seen; empty: the fence tells which one it was.
 	Hold string
-	// Unsure says, with NoticeEnded, that the hold may not have ended, or that nobody had it: an attempt that failed may
-	// have been undone. A Seen shows whether a hold that was seen has gone.
+	// Unsure says, with NoticeEnded, that the hold may not have ended, or that nobody had it because an attempt that
+	// failed was undone. A Seen shows whether a hold that was seen has gone.
 	Unsure bool
 }
 
@@ -24,10 +24,10 @@ type What uint8
 
 // What a Notice can say.
 const (
-	// NoticeListening: from now on releases are heard. Comes once after Listen or Watch and after each interruption;
-	// anything may have happened before.
+	// NoticeListening: from now on releases are heard. It comes once after Listen or Watch, and after each interruption.
+	// Anything may have happened before it.
 	NoticeListening What = iota + 1
-	// NoticeReleased: the name was released, by whomever, or it may be worth another attempt.
+	// NoticeReleased: somebody released the name, or it may be worth another attempt for another reason.
 	NoticeReleased
 	// NoticeTurn: a fair waiter is the next one, but the name is held.
 	NoticeTurn
@@ -40,8 +40,8 @@ const (
 	NoticeEnded
 	// NoticeChanged: something about the name changed, or may have. A Seen tells what.
 	NoticeChanged
-	// NoticeTouched: it is likely that a hold was renewed. It may also be anything else that nobody tells of, but for the
-	// grant of a hold, which is NoticeChanged.
+	// NoticeTouched: a hold was renewed, most likely; or anything else changed that nobody tells of, except the grant of a
+	// hold, which is NoticeChanged.
 	NoticeTouched
 	// NoticeFlushed: the store lost its data, or may have.
 	NoticeFlushed

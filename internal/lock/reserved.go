@@ -2,9 +2,9 @@ package lock
 
 import "strings"
 
-// A lock name is a key of the Store, and so are the helper keys of every lock. A lock that is named like the helper key
-// of another one would overwrite it: the other one's fence, queue or permits. Such names are refused, for every store
-// and every verb alike. The list has lockd's helper keys and those of Redisson, which may share the store.
+// A lock name is a key of the Store, and so are the helper keys of every lock. A lock that is named like a helper key
+// of another one would overwrite the other one's fence, queue or permits. So these names are refused, for every store
+// and every verb alike. They are lockd's helper keys and those of Redisson, which may share the store.
 
 // reservedBegins begin the helper keys that are made of a prefix and the name.
 var reservedBegins = []string{

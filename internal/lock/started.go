@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// As is a store as something that it may be besides, or else the store that it wraps; ok is false if neither is that.
+// As finds the first store that is a T: s, the store that s wraps, the store that that one wraps, and so on. ok is
+// false if none is.
 func As[T any](s Store) (t T, ok bool) {
 	for {
 		if t, ok = s.(T); ok {
@@ -19,7 +20,8 @@ func As[T any](s Store) (t T, ok bool) {
 	}
 }
 
-// Begin says whether an attempt may begin: not with a cancelled ctx, and only for the kinds there are.
+// Begin is the error of a call that may not begin: ErrUnavailable if ctx has ended, ErrUnsupported if there is no such
+// kind.
 func Begin(ctx context.Context, kind Kind) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
@@ -30,8 +32,8 @@ func Begin(ctx context.Context, kind Kind) error {
 	return nil
 }
 
-// Await starts something and waits for its outcome, which start tells to done. If ctx has ended nothing is started.
-// Later it makes no difference: a call bounds itself.
+// Await starts something and waits for its outcome, which start tells to done. If ctx has ended, nothing is started. A
+// ctx that ends later makes no difference: the call bounds itself.
 func Await[R, T any](ctx context.Context, start func(r R, done func(T, error)), r R) (T, error) {
 	type outcome struct {
 		v   T

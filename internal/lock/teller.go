@@ -2,21 +2,21 @@ package lock
 
 import "sync"
 
-// Teller tells things one after the other, in the order in which they came. Its zero value has nothing to tell.
+// Teller tells things one after the other, in the order in which they were added. Its zero value has nothing to tell.
 type Teller[T any] struct {
 	mu      sync.Mutex // guards the fields below
 	untold  []T
-	telling bool // somebody does
+	telling bool // a Tell is under way, or about to begin
 }
 
-// Add adds things, and says whether Tell has to be called, because nobody tells them.
+// Add adds things, and says whether the caller has to call Tell: else a Tell that is under way tells them.
 func (t *Teller[T]) Add(some ...T) (tell bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.addLocked(some...)
 }
 
-// AddOrMerge adds a thing, or has it merged into the last one if so many are untold.
+// AddOrMerge is Add for one thing, but has it merged into the last one if most are untold.
 func (t *Teller[T]) AddOrMerge(one T, most int, merge func(last *T)) (tell bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,12 +7,11 @@ type State struct {
 	Name string
 	// Kind is Exclusive for Fair, too, unless somebody queues: the Store does not tell them apart.
 	Kind Kind
-	// Held says whether anybody holds the name; the fields below are zero if not, but for Fence and what is said of a
-	// semaphore and a queue.
+	// Held says whether anybody holds the name. If not, the fields below are zero, except Fence, Limit and Queued.
 	Held bool
 	// Owner is one of the owners, the writer if there is one. Permits have no owner that could be read.
 	Owner Owner
-	// Count is how often that owner holds the name: owners of other programs may hold it several times.
+	// Count is how often Owner holds the name: owners of other programs may hold it several times.
 	Count uint32
 	// Holders is how many hold the name; for a semaphore, how many permits are out. A writer that reads as well is one,
 	// although it has two owners.
@@ -25,7 +24,7 @@ type State struct {
 	Limit uint32
 	// Queued is how many fair waiters there are, wherever they wait.
 	Queued uint32
-	// Members is on how many of several stores it is held; 0 if there is one only.
+	// Members is on how many of several stores the name is held; 0 if there is only one store.
 	Members uint32
 }
 
@@ -44,12 +43,12 @@ type Holder struct {
 type Seen struct {
 	// Fence is the last one given out, 0 if none is known.
 	Fence Fence
-	// Tried is a greater one that may have been given to nobody, by an attempt that failed. Else it is 0.
+	// Tried is a greater fence that an attempt may have had which failed, so that nobody was told it. Else it is 0.
 	Tried Fence
 	Holds []SeenHold
 	// Many says that there are more than MaxSeen holds, and none is in Holds.
 	Many bool
-	// Tracked says that the next change is told to who watches: NoticeChanged or NoticeTouched.
+	// Tracked says that those who watch will be told of the next change, by NoticeChanged or NoticeTouched.
 	Tracked bool
 }
 
@@ -66,14 +65,14 @@ type SeenHold struct {
 	TTL time.Duration
 	// Foreign: another program holds it, which may release it without a word.
 	Foreign bool
-	// Permit: it has permits. Their fence is not known, and the ID of lockd's own is that of PermitsOf.
+	// Permit: the hold is of permits. Its fence is not known. If lockd gave them, ID is that of PermitsOf.
 	Permit bool
-	// Unsure: it may be part of an attempt that fails, unless it was seen before: then it may have ended, or last, and its
-	// fence is the one that was seen.
+	// Unsure: it may be part of an attempt that fails. If it was seen before, it may have ended or still last, and its
+	// fence is the one that was seen then.
 	Unsure bool
 	// Few: only a minority of several stores has it. It is about to end, or to be put back, or part of an attempt that
 	// fails.
 	Few bool
-	// Rising: if it has just begun its fence may be raised before it is told.
+	// Rising: if the hold has just begun, its fence may be raised before the owner is told it.
 	Rising bool
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Holds of one owner alone: exclusive ones, fair ones, and write holds. They differ in who is in their way, and in who
-// waits for them.
+// Holds of one owner alone: exclusive, fair and write holds. They differ in who is in their way, and in who waits for
+// them.
 
-// checkExclusive ignores the queue: who claims a name exclusively and who queues for it do not know each other.
+// checkExclusive ignores the queue: an exclusive claim and a fair one do not know each other.
 func (w *work) checkExclusive(e *entry, c lock.Claim) error {
 	if o, left, held := e.holder(w.now); held && !e.alone(c.Kind, c.Owner) {
 		return &lock.HeldError{RetryAfter: left, HeldBy: o}
@@ -17,8 +17,8 @@ func (w *work) checkExclusive(e *entry, c lock.Claim) error {
 	return nil
 }
 
-// checkWrite refuses a claim beside anybody who has not ended. A refused one keeps new readers away for as long as its
-// place lasts.
+// checkWrite refuses a claim while another owner holds the name. A refused claim keeps new readers away for as long as
+// its place lasts.
 func (w *work) checkWrite(e *entry, c lock.Claim) error {
 	held := lock.HeldError{HeldBy: e.owner, RetryAfter: e.expires.Sub(w.now)}
 	if e.alone(c.Kind, c.Owner) {
@@ -48,7 +48,8 @@ func (w *work) takeAlone(e *entry, c lock.Claim) lock.Grant {
 	return w.hand(e, c.Kind, lock.Successor{Owner: c.Owner, TTL: c.TTL, Fence: c.Fence})
 }
 
-// hand gives a free name to an owner. Other writers that wait say so again, so readers come in between.
+// hand gives a free name to an owner. It forgets the mark of any waiting writer, which sets it again; readers may come
+// in between.
 func (w *work) hand(e *entry, kind lock.Kind, to lock.Successor) lock.Grant {
 	if kind == lock.Write {
 		e.wish = ""
@@ -99,7 +100,7 @@ func (w *work) releaseAlone(e *entry, r lock.Return) (res lock.Returned, err err
 	return lock.Returned{Turn: w.freed(e, r.Kind)}, nil
 }
 
-// leavePlace gives up the place of an owner, and tells readers that it kept away or not.
+// leavePlace gives up the place of an owner. With tell it tells the readers whom a writer kept away.
 func (w *work) leavePlace(e *entry, kind lock.Kind, o lock.Owner, tell bool) {
 	switch {
 	case kind == lock.Fair:

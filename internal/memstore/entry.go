@@ -13,10 +13,10 @@ type entry struct {
 	name string
 	// fence is the last one given out, 0 before the first.
 	fence lock.Fence
-	// used is when an operation was about the name last.
+	// used is when the last operation about the name was.
 	used time.Time
 
-	// What is under the name: at most one of the following, until refresh finds that its time has passed.
+	// What is under the name: at most one of the following. It may be over until refresh finds that.
 
 	// occupied: the name is in use for something that is no lock. Only tests do that.
 	occupied bool
@@ -24,7 +24,7 @@ type entry struct {
 	hold
 	// permits is a semaphore.
 	permits *semaphore
-	// record is that of a session.
+	// record is the record of a session.
 	record *record
 
 	// Who waits, whatever is under the name.
@@ -40,16 +40,17 @@ type entry struct {
 type hold struct {
 	// shared: it is a read-write lock, held by readers, or by a writer, or by a writer and readers beside it.
 	shared bool
-	// owner has it alone, with the fence own: exclusively, fair or not, or as the writer. It is empty if there is none.
+	// owner has the lock alone, with the fence own: exclusively, fair or not, or as the writer. It is empty if there is
+	// none.
 	owner lock.Owner
 	own   lock.Fence
-	// readers may end before the lock.
+	// readers are those who read. Their holds may end before the lock.
 	readers map[lock.Owner]*reading
-	// expires is when the whole lock ends: with an owner, when its hold does.
+	// expires is when the whole lock ends; if there is an owner, when the owner's hold ends.
 	expires time.Time
 }
 
-// refresh drops what has ended by itself. Whoever finds an entry does that first.
+// refresh drops what has ended by itself. It comes before every use of an entry.
 func (e *entry) refresh(now time.Time) {
 	if e.held() && !now.Before(e.expires) {
 		e.hold = hold{}
@@ -74,7 +75,7 @@ func (e *entry) empty(now time.Time) bool {
 // clear drops all that is under the name, but not who waits.
 func (e *entry) clear() { e.occupied, e.hold, e.permits = false, hold{}, nil }
 
-// mismatch says whether the name is in use for something that a kind is not.
+// mismatch says whether the name is in use for something else than a kind.
 func (e *entry) mismatch(kind lock.Kind) bool {
 	if kind == lock.Semaphore {
 		return e.occupied || e.held()
@@ -90,8 +91,7 @@ func (h *hold) alone(kind lock.Kind, o lock.Owner) bool {
 	return o != "" && h.owner == o && h.shared == (kind == lock.Write)
 }
 
-// holder is one who holds the lock, and for how long it is held. There is no telling who of several it is, so there is
-// none then.
+// holder is who holds the lock, and for how long it is held. o is empty if there are several holders.
 func (h *hold) holder(now time.Time) (o lock.Owner, left time.Duration, held bool) {
 	if !h.held() {
 		return "", 0, false

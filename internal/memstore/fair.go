@@ -9,8 +9,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// checkFair refuses a claim also if the name is free but it is the turn of another. A refused claim keeps its place, or
-// gets one.
+// checkFair also refuses a claim if the name is free but it is the turn of another waiter. A refused claim keeps its
+// place, or gets one.
 func (w *work) checkFair(e *entry, c lock.Claim) error {
 	if e.alone(c.Kind, c.Owner) {
 		return nil
@@ -34,7 +34,7 @@ func (w *work) checkFair(e *entry, c lock.Claim) error {
 	return &held
 }
 
-// settle tells the waiter that has become the next one what it has to know: that the name is free, or until when not.
+// settle tells a waiter that has become the next one that the name is free, or when it will be.
 func (w *work) settle(e *entry) {
 	head, moved := e.queue.head(), e.queue.moved
 	if e.queue.moved = false; !moved || head == "" {
@@ -49,9 +49,10 @@ func (w *work) settle(e *entry) {
 	}
 }
 
-// Enlist implements lock.Store. Nobody else ever takes a waiter for dead here, so no place is given at the head.
+// Enlist implements lock.Store. There is no other program here that takes waiters out, so no place is given at the
+// head.
 func (s *Store) Enlist(ctx context.Context, name string, owners []lock.Owner, d time.Duration) ([]int, error) {
-	if len(owners) == 0 { // nothing is asked, whatever the name is
+	if len(owners) == 0 { // no error then, whatever the name is used for
 		return nil, nil
 	}
 	return use(ctx, s, "enlist for", name, lock.Fair, func(w *work, e *entry) ([]int, error) {

@@ -10,7 +10,7 @@ import (
 
 // What tests do to a Store from outside, as an operator could to a Redis.
 
-// alter does something to a name, and tells those who watch it to look.
+// alter does something to a name, and tells the watchers to look.
 func (s *Store) alter(name string, do func(e *entry, now time.Time)) {
 	w := s.enter(1)
 	defer w.leave()
@@ -19,11 +19,11 @@ func (s *Store) alter(name string, do func(e *entry, now time.Time)) {
 	w.changed(e)
 }
 
-// Expire ends what is under a name as if its time had passed, or as if somebody had deleted its key, whatever it is.
-// Who waits goes on waiting.
+// Expire ends whatever is under a name, as if its time had passed or somebody had deleted its key. Waiters go on
+// waiting.
 func (s *Store) Expire(name string) { s.alter(name, func(e *entry, _ time.Time) { e.clear() }) }
 
-// ExpireHold ends what one of several owners holds, a reader or one who has permits, as if its time had passed.
+// ExpireHold ends the hold of one of several owners, of a reader or of permits, as if its time had passed.
 func (s *Store) ExpireHold(name string, o lock.Owner) {
 	s.alter(name, func(e *entry, now time.Time) {
 		if r := e.readers[o]; r != nil {
@@ -52,7 +52,7 @@ func (s *Store) ExpirePlace(name string, o lock.Owner) {
 	})
 }
 
-// Occupy puts something under a name that is no lock, in place of a hold if there is one.
+// Occupy puts something that is no lock under a name, in place of a hold if there is one.
 func (s *Store) Occupy(name string) {
 	s.alter(name, func(e *entry, _ time.Time) {
 		e.clear()
@@ -60,7 +60,7 @@ func (s *Store) Occupy(name string) {
 	})
 }
 
-// Lose forgets everything, as a server does that restarts without its data.
+// Lose forgets everything, like a server that restarts without its data.
 func (s *Store) Lose() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,14 +9,14 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// verbs are what is done for a kind.
+// verbs are the operations of a kind.
 type verbs struct {
 	// check says what is in the way of a claim. It changes nothing but places.
 	check func(*work, *entry, lock.Claim) error
-	// take does what check allowed: the hold is new, or it is the owner's and the claim a repetition.
+	// take makes the hold that check allowed, or prolongs it if the claim is a repetition.
 	take    func(*work, *entry, lock.Claim) lock.Grant
 	release func(*work, *entry, lock.Return) (lock.Returned, error)
-	// renew prolongs a hold and says whether it is there, and for how long.
+	// renew prolongs a hold and says whether it is there, and how long it lasts. With TTL 0 it only looks.
 	renew func(*work, *entry, lock.Renewal) (left time.Duration, there bool)
 }
 
@@ -77,7 +77,7 @@ func (w *work) acquireAll(cs []lock.Claim) (gs []lock.Grant, err error) {
 	return gs, nil
 }
 
-// renew prolongs a hold and returns for how long it is there.
+// renew prolongs a hold and returns how long it lasts.
 func (w *work) renew(e *entry, r lock.Renewal) (left time.Duration, err error) {
 	left, there := kinds[r.Kind].renew(w, e, r)
 	if !there {
@@ -87,7 +87,7 @@ func (w *work) renew(e *entry, r lock.Renewal) (left time.Duration, err error) {
 	return left, nil
 }
 
-// shorten has a hold end so long from now. Those who wait know of an end that is not true any more.
+// shorten has a hold end r.TTL from now, and tells those who wait, who know of a later end.
 func (w *work) shorten(e *entry, r lock.Renewal) error {
 	there := r
 	there.TTL = 0

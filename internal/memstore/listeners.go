@@ -42,20 +42,20 @@ func (r *registry[F]) of(name string) (all []F) {
 	return all
 }
 
-// listener hears of a name that is used with a kind, or watches it whatever its kind is.
+// listener listens to a name with a kind, or watches a name whatever its kind is.
 type listener struct {
 	kind   lock.Kind // 0: it watches
 	notify func(lock.Notice)
 }
 
-// message is what those hear who listen to a name.
+// message is a notice for listeners or watchers of a name.
 type message struct {
 	name   string
 	kind   lock.Kind // of those who listen; 0 for those who watch
 	notice lock.Notice
 }
 
-// sameEars is the kind whose listeners hear what is said to those of a kind, too.
+// sameEars is the kind that stands for all kinds with the same listeners: Read for Write, too.
 func sameEars(kind lock.Kind) lock.Kind {
 	if kind == lock.Write {
 		return lock.Read
@@ -63,25 +63,26 @@ func sameEars(kind lock.Kind) lock.Kind {
 	return kind
 }
 
-// say tells those who listen for a kind something at the end of the operation.
+// say has the listeners of a kind, or with 0 the watchers, told a notice at the end of the operation.
 func (w *work) say(e *entry, kind lock.Kind, n lock.Notice) {
 	w.news = append(w.news, message{e.name, sameEars(kind), n})
 }
 
-// ended tells those who watch a name that a hold of it ended.
+// ended tells the watchers of a name that a hold ended.
 func (w *work) ended(e *entry, cause lock.EndCause, f lock.Fence) {
 	w.say(e, 0, lock.Notice{What: lock.NoticeEnded, Cause: cause, Fence: f})
 }
 
-// changed tells those who watch a name to look.
+// changed tells the watchers of a name to look.
 func (w *work) changed(e *entry) { w.say(e, 0, lock.Notice{What: lock.NoticeChanged}) }
 
-// freed tells those who wait that it is worth another attempt, and says which fair waiter it was told.
+// freed tells those who wait that it is worth another attempt. With Fair it tells only the next waiter, and returns
+// that.
 func (w *work) freed(e *entry, kind lock.Kind) (turn lock.Owner) {
 	n := lock.Notice{What: lock.NoticeReleased}
 	if kind == lock.Fair {
 		if turn = e.queue.head(); turn == "" {
-			kind = lock.Exclusive // those hear it who listen to all that happens
+			kind = lock.Exclusive // without waiters, the listeners of Exclusive hear it
 		} else {
 			e.queue.moved = false
 			n.For = turn
@@ -102,8 +103,8 @@ func (s *Store) tell(m message) (heard int) {
 	return heard
 }
 
-// Listen implements lock.Store. The first notice comes from a goroutine of its own, because the caller may hold
-// what notify needs; the others come from within the operation that causes them.
+// Listen implements lock.Store. The first notice comes from a goroutine of its own, because the caller may hold a mutex
+// that notify locks; the others come from within the operation that causes them.
 func (s *Store) Listen(name string, kind lock.Kind, notify func(lock.Notice)) (stop func()) {
 	stop = s.listeners.add(name, listener{kind, notify})
 	go notify(lock.Notice{What: lock.NoticeListening})

@@ -50,7 +50,7 @@ func (e *entry) state(now time.Time) lock.State {
 	return st
 }
 
-// kind is that of the one who holds the lock alone. Nobody tells a fair hold from an exclusive one.
+// kind is the kind of the owner's hold. A fair hold cannot be told from an exclusive one.
 func (h *hold) kind() lock.Kind {
 	if h.shared {
 		return lock.Write
@@ -66,7 +66,7 @@ func (s *Store) Holders(ctx context.Context, name string, size int) ([]lock.Hold
 	})
 }
 
-// holders are all who hold a lock, the owner and then the readers.
+// holders are all holders of a lock: the owner, then the readers by name.
 func (h *hold) holders(now time.Time) (hs []lock.Holder) {
 	if h.owner != "" {
 		hs = append(hs, lock.Holder{Owner: h.owner, Kind: h.kind(), Count: 1, TTL: h.expires.Sub(now)})
@@ -113,8 +113,8 @@ func (e *entry) seen(now time.Time) (holds []lock.SeenHold) {
 	return holds
 }
 
-// List implements lock.Store. It goes through all entries each time, in the order of their names, so that a name
-// that is held all the while comes exactly once.
+// List implements lock.Store. It goes through all entries each time. Pages are in the order of names, so a name that is
+// held all the while comes exactly once.
 func (s *Store) List(ctx context.Context, prefix, cursor string, size int) (page []lock.State, next string, err error) {
 	after, known := strings.CutPrefix(cursor, cursorMark)
 	page, err = do(ctx, s, "list", prefix, lock.Exclusive, func(w *work) (held []lock.State, err error) {

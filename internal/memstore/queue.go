@@ -7,25 +7,26 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// maxWalk is how far in front a place is looked for; further behind, the length of the queue is what is told.
+// maxWalk is among how many first places ahead looks for a waiter. For one further behind it returns the length of the
+// queue.
 const maxWalk = 1000
 
-// queue is the fair waiters of a name, in their order. Places end with time, but only at the head it matters: a place
-// further behind that is prolonged in time keeps its position.
+// queue is the fair waiters of a name, in their order. A place whose time has passed is removed only at the head: a
+// place further behind may still be prolonged, and keeps its position.
 type queue struct {
 	order []lock.Owner
-	// until is when the place of each of them ends.
+	// until is when the place of each waiter ends.
 	until map[lock.Owner]time.Time
 	// last is when the last place ends, or later.
 	last time.Time
-	// moved: somebody else is at the head than those who wait were told.
+	// moved: the waiter at the head has not been told that it is.
 	moved bool
 }
 
 // over says whether nobody has a place any more.
 func (q *queue) over(now time.Time) bool { return len(q.order) == 0 || !now.Before(q.last) }
 
-// head is the next one, or empty.
+// head is the next waiter, empty if there is none.
 func (q *queue) head() lock.Owner {
 	if len(q.order) == 0 {
 		return ""
@@ -36,7 +37,7 @@ func (q *queue) head() lock.Owner {
 // admits says whether it is the turn of an owner.
 func (q *queue) admits(o lock.Owner) bool { return len(q.order) == 0 || q.order[0] == o }
 
-// purge removes those at the head whose time has passed.
+// purge removes waiters from the head whose time has passed.
 func (q *queue) purge(now time.Time) {
 	for len(q.order) > 0 && !now.Before(q.until[q.order[0]]) {
 		q.remove(q.order[0])
@@ -55,7 +56,8 @@ func (q *queue) remove(o lock.Owner) {
 	}
 }
 
-// rename gives the first of the places of some owners to another one that has none, and takes the others away.
+// rename gives the first of the places of from to another owner, unless that has one already, and takes the others
+// away.
 func (q *queue) rename(from []lock.Owner, to lock.Owner, until time.Time) {
 	at := slices.IndexFunc(q.order, func(o lock.Owner) bool { return slices.Contains(from, o) })
 	if at < 0 || !q.until[to].IsZero() {
@@ -70,7 +72,7 @@ func (q *queue) rename(from []lock.Owner, to lock.Owner, until time.Time) {
 	}
 }
 
-// keep prolongs the place of an owner, which gets one at the tail if it has none.
+// keep prolongs the place of an owner. joined says that it had none and got one at the tail.
 func (q *queue) keep(o lock.Owner, until time.Time) (joined bool) {
 	if q.until == nil {
 		q.until = make(map[lock.Owner]time.Time)
@@ -82,7 +84,7 @@ func (q *queue) keep(o lock.Owner, until time.Time) (joined bool) {
 	return joined
 }
 
-// comeBack has an owner stand before all others.
+// comeBack gives an owner a place before all others.
 func (q *queue) comeBack(o lock.Owner, until time.Time) {
 	moved := q.moved
 	q.remove(o)
@@ -91,7 +93,7 @@ func (q *queue) comeBack(o lock.Owner, until time.Time) {
 	q.order, q.moved = slices.Insert(q.order[:last:last], 0, o), moved
 }
 
-// ahead is how many are before an owner, or would be, as far as known.
+// ahead is how many waiters are before an owner, or would be; see maxWalk.
 func (q *queue) ahead(o lock.Owner) int {
 	if at := slices.Index(q.order[:min(len(q.order), maxWalk)], o); at >= 0 {
 		return at

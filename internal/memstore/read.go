@@ -6,13 +6,12 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// reading is the hold of one reader.
 type reading struct {
 	fence   lock.Fence
 	expires time.Time
 }
 
-// reads is the first reader by name, and when the last one ends.
+// reads is the first reader by name, and when the last hold of a reader ends.
 func (h *hold) reads() (first lock.Owner, last time.Time) {
 	for o, r := range h.readers {
 		if first == "" || o < first {
@@ -23,7 +22,7 @@ func (h *hold) reads() (first lock.Owner, last time.Time) {
 	return first, last
 }
 
-// checkRead lets a reader in beside other readers unless a writer waits, and beside a writer that is its own.
+// checkRead lets a reader in beside other readers unless a writer waits, and beside a writer that is c.WriteOwner.
 func (w *work) checkRead(e *entry, c lock.Claim) error {
 	_, left, held := e.holder(w.now)
 	switch {
@@ -54,8 +53,8 @@ func (w *work) takeRead(e *entry, c lock.Claim) lock.Grant {
 	return lock.Grant{Fence: r.fence, TTL: later(&r.expires, w.now, c.TTL)}
 }
 
-// releaseRead frees the name with the last reader. While there are others it ends with the last of them; what a writer
-// has is not touched.
+// releaseRead frees the name with the last reader. While there are other readers, the lock ends when the last of them
+// does. A writer keeps its hold.
 func (w *work) releaseRead(e *entry, r lock.Return) (res lock.Returned, err error) {
 	reader := e.readers[r.Owner]
 	switch {
@@ -73,7 +72,7 @@ func (w *work) releaseRead(e *entry, r lock.Return) (res lock.Returned, err erro
 	return res, nil
 }
 
-// drain has the lock end with the last reader, and says whether there is none, so that the name is free.
+// drain has the lock end with the last reader, and says whether there is none and the name is free.
 func (w *work) drain(e *entry) (free bool) {
 	if _, e.expires = e.reads(); len(e.readers) == 0 {
 		e.hold = hold{}
@@ -81,7 +80,7 @@ func (w *work) drain(e *entry) (free bool) {
 	return !e.held()
 }
 
-// renewRead says whether the hold is there, and for how long.
+// renewRead is verbs.renew for Read.
 func (w *work) renewRead(e *entry, r lock.Renewal) (left time.Duration, there bool) {
 	reader := e.readers[r.Owner]
 	if reader == nil || r.Fence > reader.fence {

@@ -13,17 +13,17 @@ import (
 
 // semaphore is the permits of a name.
 type semaphore struct {
-	// available is less than 0 while more are out than the limit allows.
+	// available is less than 0 while more permits are out than the limit allows.
 	available int64
 	// out is when each permit that was given out ends.
 	out map[permit]time.Time
-	// next is when the next one ends, or earlier.
+	// next is when the next permit ends, or earlier.
 	next time.Time
-	// expires is when all is forgotten: LimitLives after the last one ends, or later.
+	// expires is when the semaphore is forgotten: LimitLives after the last permit ends, or later.
 	expires time.Time
 }
 
-// limited is the semaphore of a name, a new one with a limit if there is none.
+// limited is the semaphore of a name, or a new one with this limit if there is none.
 func (e *entry) limited(limit uint32) *semaphore {
 	if e.permits == nil {
 		e.permits = &semaphore{available: int64(limit), out: make(map[permit]time.Time)}
@@ -31,13 +31,13 @@ func (e *entry) limited(limit uint32) *semaphore {
 	return e.permits
 }
 
-// permit is one of those an owner has, counted from 1.
+// permit is the i-th permit of an owner, counted from 1.
 type permit struct {
 	owner lock.Owner
 	i     uint32
 }
 
-// limit is 0 if there is none.
+// limit is how many permits there are, 0 if there is no semaphore.
 func (p *semaphore) limit() uint32 {
 	if p == nil {
 		return 0
@@ -45,7 +45,8 @@ func (p *semaphore) limit() uint32 {
 	return uint32(p.available + int64(len(p.out))) //nolint:gosec // it was given as one
 }
 
-// has counts the permits of an owner, from the first one to a last one or, if that is 0, to one that is missing.
+// has counts the permits of an owner that are out, from the first to the one with number last, or with last 0 up to the
+// first that is missing.
 func (p *semaphore) has(o lock.Owner, last uint32) (n uint32) {
 	if p == nil {
 		return 0
@@ -60,7 +61,7 @@ func (p *semaphore) has(o lock.Owner, last uint32) (n uint32) {
 	return n
 }
 
-// meant is the number of the last permit that a request means.
+// meant is permits, or if that is not known how many the owner has.
 func (p *semaphore) meant(o lock.Owner, permits uint32) uint32 {
 	if permits == 0 {
 		return p.has(o, 0)
@@ -68,7 +69,7 @@ func (p *semaphore) meant(o lock.Owner, permits uint32) uint32 {
 	return permits
 }
 
-// purge takes back permits that have ended, and tells.
+// purge takes back permits that have ended, and tells those who wait.
 func (w *work) purge(e *entry) {
 	if e.permits == nil || w.now.Before(e.permits.next) {
 		return
@@ -144,8 +145,8 @@ func (w *work) takeBack(e *entry, id permit) {
 	e.permits.available++
 }
 
-// checkPermits lets an owner have those it lacks, if there are as many. Nothing is kept of a refused claim, not even
-// its limit.
+// checkPermits allows a claim if as many permits are available as the owner lacks. Nothing is kept of a refused claim,
+// not even its limit.
 func (w *work) checkPermits(e *entry, c lock.Claim) error {
 	w.purge(e)
 	kept, available := c.Limit, int64(c.Limit)
@@ -227,7 +228,7 @@ func (w *work) releasePermits(e *entry, r lock.Return) (res lock.Returned, err e
 	return res, nil
 }
 
-// renewPermits says whether all permits of a hold are there, and for how long.
+// renewPermits is verbs.renew for Semaphore: all permits of the hold must be there.
 func (w *work) renewPermits(e *entry, r lock.Renewal) (left time.Duration, there bool) {
 	if e.permits == nil {
 		return 0, false

@@ -7,15 +7,15 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// record is that of a session, and when it ends.
+// record is the record of a session.
 type record struct {
 	lock.SessionRecord
 	until time.Time
 	ended bool // and kept for commands that come late
-	force bool // it was ended whatever epoch anybody has
+	force bool // ended by force
 }
 
-// recordOf is the name that a session's record has. No lock is named so: it is reserved.
+// recordOf is the name of a session's record. It is reserved, so no lock has it.
 func recordOf(session string) string { return "lockd:session:" + session }
 
 // TakeSession implements lock.Store.
@@ -60,7 +60,7 @@ func (s *Store) StartKeepSession(k lock.SessionKeep, done func(error)) {
 	}()
 }
 
-// keep has a session have a record, for so long from now at least.
+// keep makes r the record of its session, for ttl from now at least.
 func (w *work) keep(r lock.SessionRecord, ttl time.Duration) {
 	e := w.find(recordOf(r.ID))
 	next := record{SessionRecord: r}

@@ -9,11 +9,11 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// fenceTTL is how long the fence of a free name is remembered after somebody asked for the name. It is only needed to
-// tell a forced release from a loss of data, and to show it; later fences are greater without it.
+// fenceTTL is how long the fence of a free name is remembered after the last operation about the name. It is only
+// needed to tell a forced release from a loss of data, and for Look; later fences are greater even without it.
 const fenceTTL = lock.LimitLives
 
-// remember is how many names may be known before those that are free are forgotten sooner than that.
+// remember is how many names may be known before free ones are forgotten sooner than fenceTTL.
 const remember = 100_000
 
 // Store is a lock.Store in memory. The zero value is not usable; New makes one.
@@ -24,7 +24,7 @@ type Store struct {
 
 	mu      sync.Mutex // guards the fields below
 	entries map[string]*entry
-	queue   []*entry   // all of them, in the order in which the sweep looks at them
+	queue   []*entry   // all entries, in the order in which the sweep looks at them
 	floor   lock.Fence // no fence above it was forgotten
 	lost    lock.Fence // no fence above it was lost
 }
@@ -39,13 +39,13 @@ func New() *Store { return &Store{entries: make(map[string]*entry)} }
 type work struct {
 	*Store
 	now    time.Time
-	queued []*entry // where fair waiters are: the next one may be another one in the end
+	queued []*entry // entries with fair waiters: their heads may change in this operation
 	news   []message
 	told   bool // the last message tells of a release
 	heard  int  // how many listeners heard it
 }
 
-// enter begins an operation on so many names.
+// enter begins an operation on this number of names. It locks Store.mu.
 func (s *Store) enter(names int) *work {
 	s.mu.Lock()
 	now := time.Now()
@@ -53,7 +53,7 @@ func (s *Store) enter(names int) *work {
 	return &work{Store: s, now: now}
 }
 
-// leave ends the operation.
+// leave ends the operation, and tells the notices: those for watchers under Store.mu, the others after it.
 func (w *work) leave() {
 	for _, e := range w.queued {
 		w.settle(e)
@@ -71,7 +71,7 @@ func (w *work) leave() {
 	}
 }
 
-// do is an attempt to do something with a name of a kind.
+// do runs f as one operation on a name of a kind.
 func do[T any](ctx context.Context, s *Store, attempt, name string, kind lock.Kind,
 	f func(w *work) (T, error),
 ) (T, error) {
@@ -88,7 +88,7 @@ func do[T any](ctx context.Context, s *Store, attempt, name string, kind lock.Ki
 	return v, nil
 }
 
-// use is do for a name that must not be in use for something that its kind is not.
+// use is do for a name that must not be in use for something else than kind.
 func use[T any](ctx context.Context, s *Store, attempt, name string, kind lock.Kind,
 	f func(w *work, e *entry) (T, error),
 ) (T, error) {

@@ -6,8 +6,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// perName is how many entries an operation looks at for each of its own. It adds one entry for each at most, so with
-// two the sweep goes round faster than their number grows, and dead entries stay fewer than the others.
+// perName is how many entries an operation looks at for each of its names. For each name it adds one entry at most, so
+// with two the sweep goes round faster than the number of entries grows, and dead entries stay fewer than the others.
 const perName = 2
 
 // find returns the entry of a name, a new one if there is none.
@@ -26,9 +26,9 @@ func (w *work) find(name string) *entry {
 	return e
 }
 
-// sweepLocked looks at the next few entries and forgets those that say nothing any more. It must come before the
-// operation finds its own entries, as they may be among them. The fence of a forgotten one raises the floor: the next
-// one of the name is greater even if the clock was set back in between.
+// sweepLocked looks at the next few entries and forgets those that are empty. It must come before the operation finds
+// its own entries, because they may be among them. The fence of a forgotten entry raises the floor, so the next fence
+// of the name is greater even if the clock was set back in between.
 func (s *Store) sweepLocked(now time.Time, names int) {
 	for range min(perName*names, len(s.queue)) {
 		e := s.queue[0]
@@ -47,7 +47,7 @@ func (s *Store) sweepLocked(now time.Time, names int) {
 	}
 }
 
-// goneLocked says why a hold that was granted with a fence is not there.
+// goneLocked says why a hold is not there.
 func (s *Store) goneLocked(e *entry, r lock.Renewal) *lock.GoneError {
 	f := r.Fence
 	known := e.fence >= max(f, 1)
@@ -59,7 +59,7 @@ func (s *Store) goneLocked(e *entry, r lock.Renewal) *lock.GoneError {
 	return &lock.GoneError{Reason: lock.LostData}
 }
 
-// mint gives a name its next fence: max(last + 1, least), where least is the time in µs if it is not given.
+// mint gives a name its next fence: max(last + 1, least), with the time in µs in place of a least of 0.
 func (w *work) mint(e *entry, least lock.Fence) lock.Fence {
 	last := e.fence
 	if last == 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/script"
 )
 
-// What the scripts of each kind are called with. Their first lines say what each argument is.
+// The keys and arguments of each kind's scripts. The first lines of a script say what each of them is.
 
 func (s *Store) acquireCall(c lock.Claim) script.Call {
 	if c.Kind != lock.Exclusive {

@@ -17,8 +17,8 @@ import (
 
 // Config says which Redis, and how to use it. A zero field is its default.
 type Config struct {
-	// Sentinel takes the place of Addr: the master is asked for at each connection. The sentinels are spoken to over TLS
-	// if the server is, and answer in half of the time of a connection.
+	// Sentinel takes the place of Addr: each connection first asks the sentinels for the master. They have TLS if the
+	// server has, and half of ConnectTimeout for an answer.
 	Sentinel *Sentinel
 	Addr     string // host:port
 	DB       int
@@ -36,36 +36,37 @@ type Config struct {
 	OpTimeout time.Duration
 	// ConnectTimeout bounds making a connection, with all its round trips. Default 5 times OpTimeout.
 	ConnectTimeout time.Duration
-	// HearTimeout is how often the connection for channels is asked whether it lives, and how long it may take to
-	// answer. Default 3s.
+	// HearTimeout is how often the connection for channels is checked, and how long Redis may take to answer then. Default
+	// 3s.
 	HearTimeout time.Duration
-	// Linger is how long a channel stays subscribed after its last listener left: a busy name is listened to again and
-	// again. Default 5/3 of HearTimeout.
+	// Linger is how long a channel stays subscribed after its last listener left, because a busy name soon has another
+	// one. Default 5/3 of HearTimeout.
 	Linger time.Duration
 
-	// Replicas is how many must acknowledge a grant before it is told. Default 0: none. The server must know WAIT.
+	// Replicas is how many replicas of Redis must acknowledge a grant before it is told. Default 0. The server must know
+	// WAIT.
 	Replicas int
 
 	// InSlots says that the server is a node of a cluster: all keys of a call must be in one slot.
 	InSlots bool
-	// Sharded says that channels have slots, too: what concerns one name is told to those who subscribed to its slot.
+	// Sharded says that channels have slots, too: a message about a name goes only to the node that has the name.
 	Sharded bool
-	// DataKey says where the id of the data is. Default: always at layout.Data.
+	// DataKey returns the key of the id of the data. Default: layout.Data.
 	DataKey func() string
-	// DetectDataLoss has it be known whether the server may have forgotten holds, as a majority must know of its members.
+	// DetectDataLoss has the Store find out whether the server may have forgotten holds. A majority must know that of its
+	// members.
 	DetectDataLoss bool
-	// Asking says that the names asked for are on their way to the server from another node, which sent us here for
-	// them.
+	// Asking says that the slot of the names is moving to this server, and that another node redirected us here.
 	Asking bool
 
-	// Unended are the connections that the next one has to end, where several Stores use one server. Default: those of
-	// this Store.
+	// Unended are the connections that the next one has to end. Stores that use one server share it. Default: one of this
+	// Store alone.
 	Unended *pipe.Unended
 
-	// Hook is what happens to batches. It is for tests.
+	// Hook intercepts batches. It is for tests.
 	Hook pipe.Hook
 
-	// Of tests: from how many ordinary operations on they go as one call, and whether all tenants are one.
+	// For tests: how many ordinary operations go as one call at least, and whether all tenants are one.
 	fewTogether int
 	oneTenant   bool
 }
@@ -79,7 +80,7 @@ const (
 	defaultHearTimeout = 3 * time.Second
 )
 
-// WithDefaults has a default for each field that needs one.
+// WithDefaults is c with defaults for the fields that are zero.
 func (c Config) WithDefaults() Config {
 	c.FenceTTL = cmp.Or(c.FenceTTL, defaultFenceTTL)
 	c.OpTimeout = cmp.Or(c.OpTimeout, defaultOpTimeout)
@@ -96,7 +97,7 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// options are those of a client. The caller gives it its pools.
+// options are those of a client, without its pools.
 func (c Config) options() (*redis.Options, error) {
 	o := &redis.Options{
 		Addr: c.Addr, DB: c.DB, Username: c.Username, TLSConfig: c.TLS,
@@ -121,7 +122,7 @@ func (c Config) options() (*redis.Options, error) {
 	return o, nil
 }
 
-// Client is a client for questions that no operation of a Store asks.
+// Client makes a client of the same server for what no operation of a Store does. The caller closes it.
 func (c Config) Client() (*redis.Client, error) {
 	o, err := c.WithDefaults().options()
 	if err != nil {
@@ -130,7 +131,7 @@ func (c Config) Client() (*redis.Client, error) {
 	return c.listingClient(*o), nil
 }
 
-// guide has clients with some options connect to the master of the sentinels. It is nil without sentinels.
+// guide changes o so that clients connect to the master that the sentinels name. It is nil without sentinels.
 func (c Config) guide(o *redis.Options, log *zap.Logger) *sentinel.Guide {
 	if c.Sentinel == nil {
 		return nil
@@ -142,7 +143,6 @@ func (c Config) guide(o *redis.Options, log *zap.Logger) *sentinel.Guide {
 	return g
 }
 
-// listingClient carries what is listed.
 func (c Config) listingClient(o redis.Options) *redis.Client {
 	o.ClientName = "lockd"
 	o.MaxRetries = 1 // it only reads, so a connection that was cut meanwhile is no reason to fail

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Probe implements lock.Store. It also looks whether the server may have forgotten holds, if somebody wants to know.
+// Probe implements lock.Store. With Config.DetectDataLoss it also checks whether the server may have forgotten holds.
 func (s *Store) Probe(ctx context.Context) (string, error) {
 	id, err := s.Renewer.Probe(ctx)
 	if err != nil || s.dataLoss == nil {
@@ -18,8 +18,7 @@ func (s *Store) Probe(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// DataLoss says whether the server may have forgotten holds, and when it did. Nobody knows without
-// Config.DetectDataLoss: then it has not.
+// DataLoss says whether the server may have forgotten holds, and since when. Without Config.DetectDataLoss it says no.
 func (s *Store) DataLoss() (since time.Time, may bool) {
 	if s.dataLoss == nil {
 		return time.Time{}, false
@@ -27,7 +26,7 @@ func (s *Store) DataLoss() (since time.Time, may bool) {
 	return s.dataLoss.DataLoss()
 }
 
-// Marked says whether the server is marked as new, which is not confirmed yet.
+// Marked says whether the server is marked as new and this is not confirmed yet.
 func (s *Store) Marked() bool { return s.dataLoss != nil && s.dataLoss.Marked() }
 
 // ConfirmNew confirms that a server that is marked as new has lost nothing.

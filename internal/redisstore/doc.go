@@ -10,9 +10,9 @@
 //
 // # What it does not promise
 //
-// A Redis that loses its data, or fails over to a replica that lags, forgets leases. The broker hears of it at the
-// next renewal, and renews all when another server answers. Fences keep growing even then, as long as the clock of
-// Redis does.
+// A Redis that loses its data, or fails over to a replica that lags, forgets leases. The broker notices that at the
+// next renewal, and renews all leases when another server answers. Fences keep growing even then, as long as the clock
+// of Redis does.
 //
 // # Who owns time
 //
@@ -37,7 +37,7 @@
 //
 // # How a request passes
 //
-// A verb calls the script of the kind (calls.go says with what, layout on which keys) and reads what it answers.
-// That goes into the pipeline. Acquisitions and releases (operation.go) of exclusive locks, read holds and single
-// permits (ordinary.go) that wait there at the same time go as one script call (many.go).
+// A verb calls the script of its kind through the pipeline (calls.go has the arguments, layout the keys) and reads the
+// answer. Acquisitions and releases (operation.go) of exclusive locks, read holds and single permits (ordinary.go) that
+// wait there at the same time go as one script call (many.go).
 package redisstore

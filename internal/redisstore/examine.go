@@ -25,7 +25,7 @@ func (s *Store) Examine(ctx context.Context) []lock.Finding {
 	return append(s.examine(ctx, s.guide.Place()), <-told...)
 }
 
-// examine looks at the one server that there is. Whether it can be used at all, Probe knows.
+// examine looks at the one server. Probe tells first whether it can be used at all.
 func (s *Store) examine(ctx context.Context, node string) []lock.Finding {
 	if _, err := s.Probe(ctx); err != nil {
 		return []lock.Finding{examine.Away(node, err)}

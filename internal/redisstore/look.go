@@ -17,7 +17,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// lookCall reads the state of N.
 func (s *Store) lookCall(n string) script.Call {
 	return s.Scripts.Look.With(layout.LookKeys(n), layout.HoldBase(n)).As(forViews)
 }
@@ -53,7 +52,7 @@ const (
 	holderWidth = 4
 )
 
-// countOf is how often somebody holds a name, 0 if that is no count of Redisson's or ours.
+// countOf is how often somebody holds a name, 0 if text is no count that Redisson or lockd writes.
 func countOf(text string) uint32 {
 	count, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
@@ -62,7 +61,7 @@ func countOf(text string) uint32 {
 	return uint32(count)
 }
 
-// kindsByName are what script/look.lua calls them.
+// kindsByName has the kinds by what script/look.lua calls them.
 var kindsByName = map[string]lock.Kind{
 	lock.Exclusive.String(): lock.Exclusive, lock.Read.String(): lock.Read, lock.Write.String(): lock.Write,
 	lock.Semaphore.String(): lock.Semaphore,
@@ -88,14 +87,14 @@ func stateOf(name string, a *script.Answer) lock.State {
 const (
 	// listSteps bounds how many steps of SCAN one List makes while it finds nothing.
 	listSteps = 10
-	// maxStep bounds how many keys Redis looks at in one step, as nobody else is served meanwhile.
+	// maxStep bounds how many keys Redis looks at in one step, because it serves nobody else meanwhile.
 	maxStep = 1000
 	// cursorMark begins each cursor; the cursor of SCAN follows.
 	cursorMark = "scan:"
 )
 
-// List implements lock.Store. It finds names by their fence keys, so a lock that only Redisson ever took is not
-// listed. A page may be a little larger than size, as Redis gives keys in lumps.
+// List implements lock.Store. It finds names by their fence keys, so a lock that only Redisson ever took is not listed.
+// A page may be a little larger than size, because a step of SCAN may give more keys than it is asked for.
 func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
 	page, next, err := s.list(ctx, prefix, cursor, size)
 	if err != nil {
@@ -130,7 +129,7 @@ func (s *Store) list(ctx context.Context, prefix, cursor string, size int) ([]lo
 
 // listStep makes one step of SCAN and looks at what it found.
 func (s *Store) listStep(ctx context.Context, prefix string, at uint64, step int64) ([]lock.State, uint64, error) {
-	// It may have to make its connection first.
+	// The client may have to connect first.
 	ctx, cancel := context.WithTimeoutCause(ctx, s.connectTime+s.OpTimeout, pipe.ErrOpTimeout)
 	defer cancel()
 	begins := s.Prefix + prefix
@@ -158,11 +157,11 @@ func (s *Store) listStep(ctx context.Context, prefix string, at uint64, step int
 	return page, next, nil
 }
 
-// looksAtOnce is how many looks of a list wait for Redis at a time: as many as go into the batches that are under way.
+// looksAtOnce is how many looks of a list wait for Redis at a time: as many as the batches under way have room for.
 const looksAtOnce = pipe.Window * pipe.MaxBatch
 
-// lookAt returns the states of those locks that are held. The looks share the way of all requests, so that they leave
-// others their share.
+// lookAt returns the states of those locks that are held. The looks go through the pipeline, as the tenant forViews, so
+// that other tenants keep their shares.
 func (s *Store) lookAt(ns []string) ([]lock.State, error) {
 	answers, errs := make([]script.Answer, len(ns)), make([]error, len(ns))
 	var looks sync.WaitGroup

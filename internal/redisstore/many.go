@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// maxTogether is what the operations of one call cost at most: as much as so many of exclusive locks. With 64 the
-	// call by itself costs a hundredth of what it does, and Redis is busy with it for a quarter of a millisecond, or half
-	// of one if no case is the ordinary one: a tenth of what a script may.
+	// maxTogether is what the operations of one call cost at most, in operations of exclusive locks. With 64 the overhead
+	// of the call is a hundredth of its work, and Redis is busy for a quarter of a millisecond, or for half of one if no
+	// case is ordinary: a tenth of what a script may take.
 	maxTogether = 64
-	// fewTogether is from how many on they do. One alone has nothing to share.
+	// fewTogether is how many operations go as one call at least. One alone has nothing to share.
 	fewTogether = 2
 )
 
-// gather makes packets of operations that wait at the same time, in their order.
+// gather makes packets of operations that wait at the same time, in the order in which they wait.
 func (s *Store) gather(jobs []pipe.Job) []pipe.Packet {
 	var packets []pipe.Packet
 	for _, group := range s.groups(jobs) {
@@ -39,7 +39,7 @@ func (s *Store) gather(jobs []pipe.Job) []pipe.Packet {
 	return packets
 }
 
-// alone is a call for a group of one, by its own script.
+// alone is a call of the operation's own script, for a group of one.
 func (s *Store) alone(group []pipe.Job) pipe.Packet {
 	op := operationOf(group[0])
 	c := op.call()
@@ -49,11 +49,11 @@ func (s *Store) alone(group []pipe.Job) pipe.Packet {
 	}}
 }
 
-// operationOf is the operation that is queued: nothing else is queued as a single.
+// operationOf is the operation of a job. Nothing else is queued as a Single.
 func operationOf(j pipe.Job) *operation { return j.Single.(*operation) }
 
-// groups says what may go into one call. In a cluster all keys of a call must be in one slot; those of one name stay in
-// their order.
+// groups cuts jobs into those that may go into one call. In a cluster all keys of a call must be in one slot. The jobs
+// of one name stay in their order.
 func (s *Store) groups(jobs []pipe.Job) (all [][]pipe.Job) {
 	if !s.InSlots {
 		for first, cost := 0, 0; first < len(jobs); cost = 0 {
@@ -113,11 +113,11 @@ func (s *Store) together(group []pipe.Job) pipe.Packet {
 	}}
 }
 
-// outcomeRooms are slices of outcomes that are not in use.
+// outcomeRooms keeps slices of outcomes for later calls.
 var outcomeRooms = sync.Pool{New: func() any { return new([]outcome) }}
 
-// outcomes reads what script/many.lua answered, into the room of all. If any of it is not what that script answers,
-// nothing in it is believed.
+// outcomes reads what script/many.lua answered, and reuses the memory of all. If any element is none that this script
+// gives, the outcome of all is unknown.
 func (s *Store) outcomes(all []outcome, group []pipe.Job, cmd *redis.Cmd, err error) []outcome {
 	all = slices.Grow(all, len(group))[:len(group)]
 	var list []any
@@ -134,7 +134,7 @@ func (s *Store) outcomes(all []outcome, group []pipe.Job, cmd *redis.Cmd, err er
 			*o = operationOf(group[i]).failed(few)
 		}
 		if errors.Is(all[i].err, script.ErrBadAnswer) {
-			err = fmt.Errorf("%w: element %d of %d", script.ErrBadAnswer, i, len(group)) // the names of others are not told
+			err = fmt.Errorf("%w: element %d of %d", script.ErrBadAnswer, i, len(group)) // without it: it may name others' locks
 		}
 	}
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
-// Metrics are of all the servers that Stores with them use. No label comes from users.
+// Metrics count for all Stores that share them. No label comes from users.
 type Metrics struct {
 	script.Metrics
 
-	// Redirections are calls that a node of a cluster did not take, by what it said.
+	// Redirections counts calls that a node of a cluster did not take, by its reply.
 	Redirections *prometheus.CounterVec
 
 	restarts prometheus.Counter

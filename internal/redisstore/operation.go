@@ -12,7 +12,7 @@ import (
 )
 
 // operation is an acquisition or a release. An ordinary one is a pipe.Single: those that wait for Redis at the same
-// time go as one call, see many.go. Any other one, and one that waits alone, goes by the script of its own.
+// time go as one call, see many.go. One that waits alone, and any other one, is a call of its own script.
 type operation struct {
 	store    *Store
 	acquires bool
@@ -24,7 +24,6 @@ type operation struct {
 	ordinary
 }
 
-// outcome is what became of an operation.
 type outcome struct {
 	grant lock.Grant
 	back  lock.Returned
@@ -53,7 +52,7 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	s.release(r, done).start()
 }
 
-// start begins it. The outcome is told later.
+// start sends the operation to Redis. Its outcome is told later, by another goroutine.
 func (op *operation) start() {
 	if err := lock.Begin(context.Background(), op.kind()); err != nil {
 		go op.tell(op.failed(err))
@@ -69,7 +68,6 @@ func (op *operation) start() {
 	}
 }
 
-// call is that of its own script.
 func (op *operation) call() script.Call {
 	var c script.Call
 	if op.acquires {
@@ -81,7 +79,7 @@ func (op *operation) call() script.Call {
 	return c.As(op.tenant())
 }
 
-// grants says whether it may take something, for whom it is asked or for a successor.
+// grants says whether the operation may take something, for its owner or for a successor.
 func (op *operation) grants() bool { return op.acquires || op.back.Next != nil }
 
 func (op *operation) kind() lock.Kind { return cmp.Or(op.claim.Kind, op.back.Kind) }
@@ -93,18 +91,17 @@ func (op *operation) tenant() string {
 	return op.back.Owner.For(op.back.Tenant)
 }
 
-// answered is the outcome of an ordinary one, and how long it took.
+// answered tells the outcome of an ordinary operation, and observes how long it took.
 func (op *operation) answered(took time.Duration, o outcome) {
 	op.script.Observe(took)
 	op.tell(o)
 }
 
-// Fail ends an ordinary one with an error of the way to Redis.
+// Fail implements pipe.Single: it tells an ordinary operation an error of the pipeline.
 func (op *operation) Fail(took time.Duration, err error) {
 	op.answered(took, op.failed(op.store.Failed(err)))
 }
 
-// tell tells the outcome to who asked.
 func (op *operation) tell(o outcome) {
 	if op.acquires {
 		op.granted(o.grant, o.err)
@@ -113,7 +110,7 @@ func (op *operation) tell(o outcome) {
 	}
 }
 
-// failed is the outcome of an error that has its meaning already.
+// failed is the outcome for an error of package lock.
 func (op *operation) failed(err error) outcome {
 	if op.acquires {
 		return outcome{err: fmt.Errorf("acquire %q: %w", op.claim.Name, err)}
@@ -121,7 +118,7 @@ func (op *operation) failed(err error) outcome {
 	return outcome{err: fmt.Errorf("release %q: %w", op.back.Name, err)}
 }
 
-// read reads what its own script answered.
+// read reads what the operation's own script answered.
 func (op *operation) read(a script.Answer, err error) (o outcome) {
 	switch {
 	case err != nil:
@@ -149,7 +146,8 @@ func (op *operation) read(a script.Answer, err error) (o outcome) {
 	return o
 }
 
-// element reads what script/many.lua answered for it: a number in the ordinary case, else what its own script answers.
+// element reads what script/many.lua answered for the operation: a number in the ordinary case, else what the
+// operation's own script would answer.
 func (op *operation) element(v any) outcome {
 	switch v := v.(type) {
 	case int64:

@@ -9,11 +9,11 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/script"
 )
 
-// ordinary is what script/many.lua is told of an acquisition or release of one exclusive lock, one read hold or one
-// permit, which is what nearly all are. It is made by the caller, and commands only point to its texts.
+// ordinary has the arguments of script/many.lua for an acquisition or release of one exclusive lock, one read hold or
+// one permit: nearly all operations are one of these. Commands point to texts, which therefore must not change.
 type ordinary struct {
 	letter byte           // what script/many.lua calls it; 0 if it is not ordinary
-	script *script.Script // of its own
+	script *script.Script // the operation's own
 	keys   int            // how many of the texts are keys
 	n      int
 	texts  [8]string
@@ -31,12 +31,12 @@ const (
 	opVacate  = 'v'
 )
 
-// is sets what it is, and its texts, the keys first.
+// is sets the fields; texts has the keys first.
 func (o *ordinary) is(letter byte, own *script.Script, keys int, texts ...string) {
 	o.letter, o.script, o.keys, o.n = letter, own, keys, copy(o.texts[:], texts)
 }
 
-// pointTo adds texts that script/many.lua is told.
+// pointTo adds pointers to texts to the words of a command.
 func pointTo(words []any, texts []string) []any {
 	for i := range texts {
 		words = append(words, &texts[i])
@@ -44,7 +44,7 @@ func pointTo(words []any, texts []string) []any {
 	return words
 }
 
-// cost is what one costs Redis, in exclusive ones.
+// cost is what the operation costs Redis, in operations of exclusive locks.
 func (o *ordinary) cost() int {
 	switch o.letter {
 	case opBegin, opEnd, opPermit, opVacate:
@@ -54,7 +54,7 @@ func (o *ordinary) cost() int {
 	}
 }
 
-// ofClaim finds out whether it is ordinary.
+// ofClaim fills in the ordinary part if the acquisition is ordinary.
 func (op *operation) ofClaim() {
 	c, all := &op.claim, &op.store.Scripts
 	n, o := op.store.Prefix+c.Name, string(c.Owner)
@@ -75,7 +75,7 @@ func (op *operation) ofClaim() {
 
 func millis(c *lock.Claim) string { return strconv.FormatInt(script.Millis(c.TTL), 10) }
 
-// ofReturn finds out whether it is ordinary.
+// ofReturn fills in the ordinary part if the release is ordinary.
 func (op *operation) ofReturn() {
 	r, all := &op.back, &op.store.Scripts
 	n, o := op.store.Prefix+r.Name, string(r.Owner)
@@ -94,14 +94,15 @@ func (op *operation) ofReturn() {
 	}
 }
 
-// sharedKeys are the keys of a name that many hold at once. As they do, these are often the same as those of the last
-// operation.
+// sharedKeys are the keys of a name that many hold at once. They are kept, because the next operation is often about
+// the same name.
 type sharedKeys struct {
 	n, token, third, channel, base string
 	kind                           lock.Kind
 }
 
-// keysFor are the keys of N. third is that of the waiting writer, or of the permits that are out.
+// keysFor are the keys of n, a name with its prefix. third is the key of the waiting writer, or of the permits that are
+// out.
 func (s *Store) keysFor(n string, kind lock.Kind) *sharedKeys {
 	if last := s.lastShared.Load(); last != nil && last.n == n && last.kind == kind {
 		return last

@@ -18,7 +18,7 @@ import (
 // placeChunk is how many waiters one script call is about.
 const placeChunk = 500
 
-// Enlist implements lock.Store. Of very many waiters it may have done some when it fails.
+// Enlist implements lock.Store. With more than placeChunk waiters it may have enlisted some when it fails.
 func (s *Store) Enlist(
 	ctx context.Context, name string, owners []lock.Owner, place time.Duration,
 ) ([]int, error) {
@@ -40,13 +40,13 @@ func (s *Store) Enlist(
 	return all, nil
 }
 
-// Leave implements lock.Store. Of very many waiters it may have done some when it fails.
+// Leave implements lock.Store. With many waiters, or in a long queue, some may have left when it fails.
 func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners []lock.Owner) error {
 	if !kind.Placed() {
 		return fmt.Errorf("leave %q: kind %v: %w", name, kind, lock.ErrUnsupported)
 	}
 	for some := range slices.Chunk(owners, placeChunk) {
-		// It takes as many calls as a long queue has parts, so that nobody waits for all of it.
+		// Each call does a part of a long queue, so that nobody else waits for all of it.
 		for from := int64(-1); ; {
 			q := question{"leave", name, kind, s.leaveCall(s.Prefix+name, kind, some, from).As(some[0].Tenant())}
 			next, err := answer(ctx, s, q, func(a *script.Answer) (next int64, _ error) {
@@ -66,7 +66,7 @@ func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners [
 	return nil
 }
 
-// done is where the next part of a queue begins of which all has been read.
+// done, in place of where the next part of a queue begins, says that there is none.
 const done = -2
 
 func (s *Store) leaveCall(n string, kind lock.Kind, owners []lock.Owner, from int64) script.Call {

@@ -71,7 +71,7 @@ func (s *Store) askSession(ctx context.Context, what, id string, call script.Cal
 	return err
 }
 
-// sessionCall has the arguments of script/session.lua, and more.
+// sessionCall is a call with the arguments that script/session.lua names, followed by more.
 func (s *Store) sessionCall(sc *script.Script, r lock.SessionRecord, ttl time.Duration, more ...any) script.Call {
 	args := []any{strconv.FormatUint(r.Epoch, 10), r.Nonce, r.TokenHash, r.Client, r.Replica, script.Millis(ttl)}
 	return sc.With([]string{layout.Session(s.Prefix, r.ID)}, append(args, more...)...).As(cmp.Or(r.Tenant, r.ID))

@@ -34,7 +34,7 @@ func (s *Store) acquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 		return nil, err
 	}
 	if a.Code() != script.Done {
-		i, at := 1, 1 // of one alone there is no number
+		i, at := 1, 1 // with one claim the answer has no number
 		if len(cs) > 1 {
 			i, at = int(a.Int(1)), 2
 		}

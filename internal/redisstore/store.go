@@ -35,9 +35,9 @@ type Store struct {
 	fewTogether int
 	lastShared  atomic.Pointer[sharedKeys]
 	connectTime time.Duration
-	addr        string // of the server; what the sentinels call it if they are asked for it
+	addr        string // of the server, or the name of the master for the sentinels
 
-	dataLoss *dataloss.Detector // nil if nobody asks whether holds may be forgotten
+	dataLoss *dataloss.Detector // nil without Config.DetectDataLoss
 	lister   *redis.Client      // what is listed
 	hub      *hub.Hub
 	guide    *sentinel.Guide // nil without sentinels
@@ -45,20 +45,21 @@ type Store struct {
 
 var _ lock.Store = (*Store)(nil)
 
-// mostRenewals is how many calls for renewals are in a batch; four if each is for as many leases as can be. A probe
-// waits for those that are under way.
+// mostRenewals is how many calls for renewals are in a batch at most; four if each is for as many leases as possible. A
+// probe waits for the batches that are under way.
 const mostRenewals = 128
 
-// quiet takes the place of go-redis's logger, which writes to standard error. All it says comes back as an error, too.
+// quiet takes the place of go-redis's logger, which writes to standard error. All that it logs is also returned as an
+// error.
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// The logger of go-redis is a global that is not guarded, so it has to be set before anything runs.
+// The logger of go-redis is a global without a mutex, so it has to be set before anything runs.
 func init() { redis.SetLogger(quiet{}) }
 
-// Open makes a Store. It fails if the configuration is wrong, or if Redis is there and cannot be used: a replica, or
-// too old. If Redis cannot be reached, the Store is unavailable until it can. Without m nothing is counted.
+// Open makes a Store. It fails if the configuration is wrong, or if Redis answers and cannot be used: a replica, or too
+// old. While Redis cannot be reached, the Store is unavailable. m may be nil.
 func Open(ctx context.Context, cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 	s, err := New(cfg, log, m)
 	if err != nil {
@@ -70,7 +71,7 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, m *Metrics) (*Store,
 	return s, nil
 }
 
-// New is Open for one of several servers: nothing is known of the server until it is probed.
+// New is Open without a first look at the server, which is one of several. Nothing is known of it until Probe.
 func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 	cfg = cfg.WithDefaults()
 	if m == nil {
@@ -134,13 +135,13 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 	return s, nil
 }
 
-// Waiting is how many operations wait for their turn, without renewals and probes.
+// Waiting is how many operations wait to be sent, without renewals and probes.
 func (s *Store) Waiting() int { return s.Shared.Waiting() }
 
-// Connected says whether there is a connection for what waits.
+// Connected says whether there is a connection for the operations that wait.
 func (s *Store) Connected() bool { return s.Shared.Connected() }
 
-// Share is how many of them a tenant has, and how many tenants have any.
+// Share is how many of these operations a tenant has, and how many tenants have any.
 func (s *Store) Share(tenant string) (its, tenants int) { return s.Shared.Share(tenant) }
 
 // firstCheck fails if Redis answers and cannot be used.
@@ -159,7 +160,7 @@ func (s *Store) firstCheck(ctx context.Context, within time.Duration) error {
 	}
 }
 
-// Close ends all connections and waits for everything that uses them. Operations under way get errors.
+// Close ends all connections and waits for everything that uses them. Operations under way end with an error.
 func (s *Store) Close() error {
 	var wg sync.WaitGroup // a silent server is waited for once
 	wg.Go(func() {
@@ -172,7 +173,7 @@ func (s *Store) Close() error {
 	if s.guide != nil {
 		s.guide.Close()
 	}
-	if err := s.lister.Close(); !errors.Is(err, net.ErrClosed) { // a guide has cut its connection then
+	if err := s.lister.Close(); !errors.Is(err, net.ErrClosed) { // a guide has already cut its connection
 		return err
 	}
 	return nil

@@ -18,7 +18,7 @@ type question struct {
 	call       script.Call
 }
 
-// answer asks a question, and reads what the script answers: read need not look at Answer.Err.
+// answer asks a question, and has read read the script's answer. It checks Answer.Err itself.
 func answer[T any](ctx context.Context, s *Store, q question, read func(a *script.Answer) (T, error)) (got T, _ error) {
 	err := lock.Begin(ctx, q.kind)
 	var a script.Answer
@@ -52,7 +52,7 @@ func (s *Store) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 	})
 }
 
-// Tenants of what is asked for by many, and is not told for whom.
+// Tenants of calls that do not say for whom they are made.
 const (
 	forLimits = ":limits"
 	forViews  = ":views"
@@ -78,7 +78,6 @@ func (s *Store) AdoptLimit(ctx context.Context, name string, limit uint32) error
 	return err
 }
 
-// askLimit returns the limit that there was.
 func (s *Store) askLimit(ctx context.Context, what, name string, call script.Call) (uint32, error) {
 	q := question{what, name, lock.Semaphore, call.As(forLimits)}
 	return answer(ctx, s, q, func(a *script.Answer) (uint32, error) {
@@ -92,7 +91,7 @@ func (s *Store) askLimit(ctx context.Context, what, name string, call script.Cal
 // ForceRelease implements lock.Store.
 //
 // The message on the control channel carries the database and the whole key: replicas with another prefix or another
-// database hear it too, as Redis has one space of channels, and take only what is theirs.
+// database hear it too, because all databases of a Redis share its channels. Each takes only what is its own.
 func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (held bool, err error) {
 	if err = lock.Begin(ctx, kind); err == nil {
 		err = s.NowOrNever(ctx, func(ctx context.Context, before int64) (err error) {

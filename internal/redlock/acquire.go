@@ -70,12 +70,12 @@ type attempt struct {
 	claims []lock.Claim
 	sent   []lock.Claim // what members are asked for: with a fence, and for longer
 	told   func([]lock.Grant, error)
-	why    func(standing) error // it is refused, if that is not refusal
-	one    [2]lock.Claim        // what claims and sent are of, if it is one name
-	given  []lock.Grant         // what each member granted, if it is one name
+	why    func(standing) error // why it is refused; nil: see refusalLocked
+	one    [2]lock.Claim        // the room of claims and sent, for one name
+	given  []lock.Grant         // what each member granted, for one name
 	// Guarded by mu:
-	granted []lock.Fence // the fences that are told, once they are known
-	raised  set          // the members that may have got them by being asked to raise their own
+	granted []lock.Fence // the fences to be told, once they are known
+	raised  set          // the members that may have these fences because they were asked to raise theirs
 	lost    bool         // nothing is granted, and what members took is undone
 }
 
@@ -99,7 +99,6 @@ func (s *Store) attempt(cs []lock.Claim, told func([]lock.Grant, error)) *attemp
 	return a
 }
 
-// cast takes the vote of a member.
 func (a *attempt) cast(m *member, gs []lock.Grant, err error) {
 	for _, g := range gs {
 		a.s.fences.saw(g.Fence)
@@ -107,14 +106,14 @@ func (a *attempt) cast(m *member, gs []lock.Grant, err error) {
 	a.answer(m, gs, err)
 }
 
-// standing is what the votes of an attempt amount to.
+// standing counts the votes of an attempt.
 type standing struct {
 	tally
 	voters      set // those that said yes and vote
 	quarantined int // those that said yes in quarantine, and do not vote
 }
 
-// mayHold is how many members may have what was claimed, now or later.
+// mayHold is how many members may have the claimed names, now or later.
 func (st standing) mayHold() int { return st.yes + st.quarantined + st.unknown + st.missing }
 
 func (a *attempt) standingLocked() standing {
@@ -124,7 +123,7 @@ func (a *attempt) standingLocked() standing {
 	return st
 }
 
-// verdictLocked is what the votes amount to, as ballot.decide has it.
+// verdictLocked is the ballot.decide of an attempt.
 func (a *attempt) verdictLocked(last bool) (then func()) {
 	st, q := a.standingLocked(), a.s.quorum
 	if st.yes >= q {
@@ -132,12 +131,12 @@ func (a *attempt) verdictLocked(last bool) (then func()) {
 	}
 	last = last || st.no > 0 && (a.contendedLocked(st) || st.no > a.spare()) && !a.expectedLocked()
 	if !last && (st.yes+st.missing >= q || st.mayHold() >= q || !a.clearLocked(st)) {
-		return nil // those that are missing may make it clear
+		return nil // the votes that are missing may make it clear
 	}
 	return a.loseLocked(st)
 }
 
-// winLocked is called when a majority granted it.
+// winLocked is called when a majority granted the claims.
 func (a *attempt) winLocked(st standing, last bool) (then func()) {
 	if err := a.over(); err != nil {
 		return a.failLocked(st, err)
@@ -159,11 +158,11 @@ func (a *attempt) winLocked(st standing, last bool) (then func()) {
 	}
 }
 
-// errTooLate: nothing is left of the lease. The members have it for a little while yet, so the outcome is unknown.
+// errTooLate: nothing is left of the lease. The members keep it for a little longer, so the outcome is unknown.
 var errTooLate = fmt.Errorf("%w: a majority granted it, but too late", lock.ErrOutcomeUnknown)
 
-// over is why a grant is not told although a majority gave it: the lease is over by our clock, or a name was freed by
-// force since the attempt began.
+// over is the error if a grant must not be told although a majority gave it: the lease has ended by our clock, or a
+// name was freed by force since the attempt began.
 func (a *attempt) over() error {
 	switch {
 	case time.Since(a.start) >= a.claims[0].TTL:
@@ -174,7 +173,7 @@ func (a *attempt) over() error {
 	return nil
 }
 
-// grantsLocked are what is told. The lease lasts as long as a majority has it.
+// grantsLocked are the grants to be told. A lease lasts as long as a majority of the members has it.
 func (a *attempt) grantsLocked(voters set) []lock.Grant {
 	gs := make([]lock.Grant, len(a.claims))
 	var room [maxMembers]time.Duration
@@ -212,11 +211,11 @@ func (a *attempt) loseLocked(st standing) (then func()) {
 	return a.failLocked(st, err)
 }
 
-// repeats says whether the claims are of an owner that repeats itself.
+// repeats is Owner.Repeats of the claims' owner.
 func (a *attempt) repeats() bool { return a.sent[0].Owner.Repeats() }
 
-// failLocked is called when nothing is told as granted. What members took for an owner that repeats itself stays: it
-// may have been told at another replica, and ends with its TTL. Else it is undone.
+// failLocked is called when no grant is told. What members took is undone, unless the owner repeats: then it may have
+// been told at another replica, and stays until its TTL ends.
 func (a *attempt) failLocked(st standing, err error) (then func()) {
 	if a.repeats() {
 		return func() { a.told(nil, err) }
@@ -227,13 +226,13 @@ func (a *attempt) failLocked(st standing, err error) (then func()) {
 	return a.undoneLocked(err, true)
 }
 
-// behind says whether members that have not answered are asked to release as well: a release that is started after the
-// acquisition is carried out after it. AcquireAll is not started but called, so a release might overtake it; and that
-// of a writer that waits would give up its mark. Then the answer is awaited.
+// behind says whether members that have not answered are asked to release, too: a release that is started after
+// StartAcquire is carried out after it. It is false for AcquireAll, which a release might overtake, and for a writer,
+// whose mark the release would give up: there each release waits for the member's answer.
 func (a *attempt) behind() bool { return a.given != nil && !a.sent[0].Kind.Placed() }
 
-// undoneLocked has the members release what they took, before the outcome is told. nobodys says that no hold can have
-// the fences that they gave.
+// undoneLocked asks the members to release what they took, and then tells the outcome. nobodys says that no hold can
+// have the fences that they gave.
 func (a *attempt) undoneLocked(err error, nobodys bool) (then func()) {
 	a.lost = true
 	var all []func()
@@ -254,9 +253,9 @@ func (a *attempt) undoneLocked(err error, nobodys bool) (then func()) {
 	}
 }
 
-// undoLocked are the releases at a member that did not surely refuse. They name the fence: the hold may be granted
-// later, to the same owner, and go on at another replica, which takes it at this member while a release of ours is
-// still on its way. That hold has a greater fence than any that is named here (agreedLocked).
+// undoLocked are the releases at a member, unless it surely refused. They name the fence, because the same owner may be
+// granted the name later, and go on at another replica, which takes the name at this member while our release is still
+// on its way. That hold has a greater fence than any that is named here (agreedLocked).
 func (a *attempt) undoLocked(m *member, v vote[[]lock.Grant], nobodys bool) (all []func()) {
 	if v.err != nil && !isUnknown(v.err) {
 		return nil
@@ -276,31 +275,31 @@ func (a *attempt) undoLocked(m *member, v vote[[]lock.Grant], nobodys bool) (all
 	return all
 }
 
-// release asks a member for a release. The rest is the member's.
+// release asks a member for a release. The member repeats it if it has to.
 func (s *Store) release(m *member, r lock.Return) {
 	s.underWay.Add(1)
 	m.StartRelease(r, func(lock.Returned, error) { s.underWay.Add(-1) })
 }
 
-// contendedLocked says whether a majority has answered, and nothing but others is in the way there. If all of them kept
-// what they have, nobody would get the name as long as the rest is silent. An owner that repeats itself may do so
-// elsewhere, and must not find there what is being undone.
+// contendedLocked says whether a majority has answered, and only other owners are in the way there. If all attempts
+// kept what they have, nobody would get the name as long as the rest is silent. It is false for an owner that repeats,
+// which may do so at another replica, and must not find there what is being undone here.
 func (a *attempt) contendedLocked(st standing) bool {
 	others := a.refusalsLocked(lock.ErrHeld)
 	return a.why == nil && others > 0 && others+st.yes >= a.s.quorum && !a.repeats()
 }
 
-// expectedLocked says whether one of the members that have not answered may do so soon. While others are in the way,
-// what an attempt has is not kept from them to wait for such as are silent; nor does anybody wait for them to learn why
-// there is no majority.
+// expectedLocked says whether a member that has not answered may do so soon, because it is not silent. While others are
+// in the way, an attempt waits for no silent member: not to gain a majority, nor to learn why there is none.
 func (a *attempt) expectedLocked() bool {
 	return slices.ContainsFunc(a.s.members, func(m *member) bool {
 		return a.votes[m.number].from == nil && !m.silent.Load()
 	})
 }
 
-// answeredLate looks after what a member did when it was decided. One that was asked to release what was proposed may
-// have had the name by an earlier attempt. A fence that is greater may be that of a later attempt.
+// answeredLate handles a vote that comes after the decision. If the attempt is lost, it undoes what the member took. If
+// the member was already asked to, only a smaller fence, of an earlier attempt, is left to undo; a greater one may be
+// of a later attempt.
 func (a *attempt) answeredLate(v vote[[]lock.Grant]) {
 	a.mu.Lock()
 	var all []func()
@@ -314,7 +313,7 @@ func (a *attempt) answeredLate(v vote[[]lock.Grant]) {
 	a.align(v)
 }
 
-// align has a member raise its fences if they are less than those that are told.
+// align has a member raise its fences if they are less than the fences that were told.
 func (a *attempt) align(v vote[[]lock.Grant]) {
 	a.mu.Lock()
 	granted, m := a.granted, v.from
@@ -331,6 +330,6 @@ func (a *attempt) align(v vote[[]lock.Grant]) {
 	}
 	a.mu.Unlock()
 	if len(raise) > 0 {
-		a.s.run(context.Background(), func(ctx context.Context) { _ = raiseAt(ctx, m, raise) }) // a renewal finds it else
+		a.s.run(context.Background(), func(ctx context.Context) { _ = raiseAt(ctx, m, raise) }) // else a renewal finds it
 	}
 }

@@ -23,17 +23,17 @@ func (v vote[T]) yes() bool { return v.from != nil && v.err == nil }
 // ballot collects the votes of all members on one question, and decides once.
 type ballot[T any] struct {
 	s *Store
-	// decide is called after each vote, with mu held. It returns nil while there is no outcome, and then what is to be
-	// called once mu is released. With last no further vote is waited for, so there must be an outcome.
+	// decide is called after each vote, with mu held. It returns nil while there is no outcome, else the function to call
+	// once mu is released. With last, no further vote is awaited, so there must be an outcome.
 	decide func(last bool) (then func())
-	// late is called without mu for each vote that comes after that. It may be nil.
+	// late is called, without mu, for each vote that comes after the outcome. It may be nil.
 	late func(v vote[T])
-	// patient: all members are waited for.
+	// patient: the decision waits for all members.
 	patient bool
-	// quiet: it does not say which members are silent. One that answers what reads or renews may not answer requests
-	// that write.
+	// quiet: the answers do not change which members are silent. A member that answers reads or renewals may not answer
+	// requests that write.
 	quiet bool
-	// tries is how many times NodeTimeout is waited for those that are missing; 0 is one.
+	// tries is how many times NodeTimeout the ballot waits for missing votes; 0 is one.
 	tries int
 
 	mu      sync.Mutex // guards the fields below
@@ -41,16 +41,15 @@ type ballot[T any] struct {
 	missing int
 	asking  bool // some members have not been asked yet
 	over    bool
-	timer   *time.Timer // ends the wait for those that are missing
+	timer   *time.Timer // ends the wait for the missing votes
 }
 
-// open makes room for the votes.
+// open begins the ballot.
 func (b *ballot[T]) open(s *Store) {
 	b.s, b.votes, b.missing = s, make([]vote[T], len(s.members)), len(s.members)
 	s.underWay.Add(int64(len(s.members)))
 }
 
-// answer takes the vote of a member.
 func (b *ballot[T]) answer(m *member, v T, err error) {
 	defer b.s.underWay.Add(-1)
 	b.mu.Lock()
@@ -70,9 +69,9 @@ func (b *ballot[T]) answer(m *member, v T, err error) {
 	b.unlock(b.countedLocked())
 }
 
-// asked is called when all members have been asked, if asking was set. Whatever follows from the outcome, and asks them
-// for something more, comes behind that. Its caller has the outcome told by another goroutine: it may hold a mutex that
-// whoever is told locks.
+// asked must be called when all members have been asked, if asking was set. So requests that follow from the outcome
+// come behind the first ones. The outcome is told by another goroutine, because the caller may hold a mutex that the
+// one who is told locks.
 func (b *ballot[T]) asked() {
 	b.mu.Lock()
 	b.asking = false
@@ -89,7 +88,7 @@ func (b *ballot[T]) asked() {
 	b.unlock(then)
 }
 
-// countedLocked decides if the votes amount to something.
+// countedLocked decides if it can, or starts the timer for the missing votes.
 func (b *ballot[T]) countedLocked() (then func()) {
 	if b.asking {
 		return nil
@@ -103,7 +102,7 @@ func (b *ballot[T]) countedLocked() (then func()) {
 	return then
 }
 
-// giveUp decides without those that are missing.
+// giveUp decides without the missing votes.
 func (b *ballot[T]) giveUp() {
 	b.mu.Lock()
 	var then func()
@@ -132,17 +131,18 @@ func (b *ballot[T]) unlock(then func()) {
 	}
 }
 
-// question is one that all members are asked. What name it is about, and of which kind, is in its error as well.
+// question is asked of all members, about a name of a kind. what and name are for the error.
 type question[T any] struct {
 	what, name string
 	kind       lock.Kind
 	ask        func(ctx context.Context, m *member) (T, error)
-	// verdict is what the votes amount to, as ballot.decide has it. mu is held.
+	// verdict is the outcome if over; see ballot.decide. mu is held.
 	verdict        func(b *ballot[T], last bool) (one T, over bool, err error)
 	patient, quiet bool
 }
 
-// put asks it and waits for the verdict, or until ctx ends. All members are waited for whatever becomes of ctx.
+// put asks the question and waits for the verdict, or until ctx ends. A patient question waits for all members even
+// then.
 func (q question[T]) put(ctx context.Context, s *Store) (one T, err error) {
 	told := make(chan vote[T], 1)
 	if err = decides(ctx, q.kind); err == nil {
@@ -169,7 +169,7 @@ func (q question[T]) put(ctx context.Context, s *Store) (one T, err error) {
 	return one, about(q.what, q.name, err)
 }
 
-// open makes a ballot whose verdict is told.
+// open begins a ballot whose verdict is told to done.
 func open[T, R any](s *Store, verdict func(b *ballot[T], last bool) (R, bool, error), done func(R, error)) *ballot[T] {
 	b := &ballot[T]{}
 	b.decide = func(last bool) func() {
@@ -183,7 +183,7 @@ func open[T, R any](s *Store, verdict func(b *ballot[T], last bool) (R, bool, er
 	return b
 }
 
-// ask asks for something that one word answers.
+// ask puts a question whose answer is only an error.
 func (s *Store) ask(ctx context.Context, what, name string, kind lock.Kind, patient bool,
 	call func(context.Context, *member) error,
 ) error {
@@ -195,7 +195,7 @@ func (s *Store) ask(ctx context.Context, what, name string, kind lock.Kind, pati
 	return err
 }
 
-// oneWord is the verdict when a majority agrees.
+// oneWord is the verdict on a question that is answered by yes or an error.
 func oneWord[T any](b *ballot[T], last bool) (none T, over bool, err error) { //nolint:unparam // it is a verdict
 	if b.tallyLocked().yes >= b.s.quorum {
 		return none, true, nil
@@ -204,7 +204,7 @@ func oneWord[T any](b *ballot[T], last bool) (none T, over bool, err error) { //
 	return none, err != nil, err
 }
 
-// againstLocked is why a majority does not agree, nil if that is not known yet.
+// againstLocked is why no majority says yes, nil if that is not known yet.
 func (b *ballot[T]) againstLocked(last bool) error {
 	err := cmp.Or(b.goneLocked(), b.preventingLocked(refused...))
 	if err == nil && last {
@@ -219,8 +219,8 @@ var refused = []error{
 	lock.ErrSuperseded, lock.ErrToken, lock.ErrSessionGone,
 }
 
-// goneLocked is a *lock.GoneError if so many members have not got the hold that there is no majority that has. It was
-// lost with data if it would be there but for the members that lost theirs.
+// goneLocked is a *lock.GoneError if so many members lack the hold that no majority can have it. The reason is LostData
+// if a majority would have it but for the members that lost their data.
 func (b *ballot[T]) goneLocked() error {
 	forced, data := 0, 0
 	for _, v := range b.votes {
@@ -241,8 +241,8 @@ func (b *ballot[T]) goneLocked() error {
 	return nil
 }
 
-// keep is a ballot on something that all members are to have. Those that say that it is missing are given it again once
-// a majority has it.
+// keep begins a ballot on something that all members should have. Once a majority has it, restore is called for each
+// member that says it is missing.
 func (s *Store) keep(missing func(error) bool, restore func(*member), done func(error)) *ballot[struct{}] {
 	b := &ballot[struct{}]{}
 	kept := false // once it is decided
@@ -274,19 +274,16 @@ func (s *Store) keep(missing func(error) bool, restore func(*member), done func(
 	return b
 }
 
-// tally counts votes.
 type tally struct {
 	yes     int
-	no      int // refused, and nothing done
-	away    int // surely nothing done, and nothing known
+	no      int // refused: nothing done
+	away    int // could not be reached: nothing done, and nothing known
 	unknown int
 	missing int
 }
 
-// definite is how many said yes or no.
 func (t tally) definite() int { return t.yes + t.no }
 
-// tallyLocked counts the votes.
 func (b *ballot[T]) tallyLocked() (t tally) {
 	for _, v := range b.votes {
 		switch {
@@ -305,7 +302,7 @@ func (b *ballot[T]) tallyLocked() (t tally) {
 	return t
 }
 
-// votersLocked are those that said yes and vote.
+// votersLocked are the members that said yes and are not quarantined.
 func (b *ballot[T]) votersLocked() (of set) {
 	for i, v := range b.votes {
 		if v.yes() && !b.s.quarantined(v.from) {
@@ -318,7 +315,6 @@ func (b *ballot[T]) votersLocked() (of set) {
 // spare is how many members a majority can do without.
 func (b *ballot[T]) spare() int { return len(b.votes) - b.s.quorum }
 
-// refusalsLocked counts the refusals that are a certain error.
 func (b *ballot[T]) refusalsLocked(of error) (n int) {
 	for _, v := range b.votes {
 		if errors.Is(v.err, of) && !failed(v.err) {
@@ -328,8 +324,8 @@ func (b *ballot[T]) refusalsLocked(of error) (n int) {
 	return n
 }
 
-// preventingLocked is the first of some errors that so many members gave that there is no majority without them; nil if
-// none is.
+// preventingLocked is the first of some errors that prevents a majority, because so many members gave it; nil if none
+// does.
 func (b *ballot[T]) preventingLocked(of ...error) error {
 	for _, err := range of {
 		if b.refusalsLocked(err) > b.spare() {
@@ -339,7 +335,6 @@ func (b *ballot[T]) preventingLocked(of ...error) error {
 	return nil
 }
 
-// firstLocked is the first vote that is a certain error.
 func (b *ballot[T]) firstLocked(of error) error {
 	for _, v := range b.votes {
 		if errors.Is(v.err, of) && !failed(v.err) {
@@ -356,11 +351,11 @@ func failed(err error) bool {
 
 func isUnknown(err error) bool { return errors.Is(err, lock.ErrOutcomeUnknown) }
 
-// errUnclear: so few members answered that the outcome is unknown.
+// errUnclear: too few members answered, so the outcome is unknown.
 var errUnclear = fmt.Errorf("%w: no majority of the stores answered", lock.ErrOutcomeUnknown)
 
-// noMajority is the error of a call for which no majority could be found. Something may have been done if anybody said
-// yes, or did not say.
+// noMajority is the error of a call without a majority. Its outcome is unknown if any member said yes, or did not
+// answer.
 func noMajority(t tally) error {
 	if t.yes+t.unknown+t.missing > 0 {
 		return errUnclear

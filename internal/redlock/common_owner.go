@@ -9,8 +9,9 @@ import (
 // idSize is the length of the id of one of Redisson's clients.
 const idSize = 36
 
-// commonOwner is an owner as all members have it. Redisson has a client for each member, and each has an id of its own;
-// the thread that holds is the same: "<id>:<thread>". So two programs may be taken for one, but not at one member.
+// commonOwner is what is common to an owner's names at all members. Redisson has a client for each member, each with an
+// id of its own, but the thread is the same: its owners are "<id>:<thread>". So two programs may be taken for one, but
+// not at one member.
 func commonOwner(o lock.Owner) lock.Owner {
 	id, thread, found := strings.Cut(string(o), ":")
 	if !found || len(id) != idSize || strings.Contains(thread, "#") || o.Repeats() {
@@ -19,7 +20,8 @@ func commonOwner(o lock.Owner) lock.Owner {
 	return lock.Owner(":" + thread)
 }
 
-// commonHoldID is the ID of a hold as all members have it. Two readers with one common owner may be at one member.
+// commonHoldID is what is common to a hold's IDs at all members. IDs of readers stay, because two readers with one
+// common owner may be at one member.
 func commonHoldID(h lock.SeenHold) string {
 	kind, owner, _ := strings.Cut(h.ID, " ")
 	if !h.Foreign || h.Permit || kind == "read" {

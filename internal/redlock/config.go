@@ -11,10 +11,10 @@ import (
 
 // Config says how a majority is formed. A zero field is its default.
 type Config struct {
-	// Names of the members in logs and metrics, in their order. Default "0", "1" and so on.
+	// Names of the members in logs and metrics, in the order of the members. Default "0", "1" and so on.
 	Names []string
-	// NodeTimeout is how long other members may still answer when a majority said yes or no and nothing is decided.
-	// Default 250 ms. It does not bound members that are far away: nothing is decided before a majority answers.
+	// NodeTimeout is how long the other members may still answer when a majority has said yes or no and that decides
+	// nothing. Default 250 ms. It does not bound members that are far away: nothing is decided before a majority answers.
 	NodeTimeout time.Duration
 	// CallTimeout bounds calls for which members have no bound of their own. Default 5 s.
 	CallTimeout time.Duration
@@ -22,7 +22,7 @@ type Config struct {
 	// the longest lease there can be. 0 switches it off.
 	Quarantine time.Duration
 
-	// fewPause is another one for tests. Default fewPause.
+	// fewPause is for tests. Default: the constant.
 	fewPause time.Duration
 }
 
@@ -51,7 +51,7 @@ func (c Config) withDefaults(members int) (Config, error) {
 	return c, nil
 }
 
-// drifted is what members are asked for so that a lease lasts its TTL by our clock, though theirs may run 1 % faster.
+// drifted is the TTL for members, so that a lease lasts for ttl by our clock even if theirs run 1 % faster.
 func (s *Store) drifted(ttl time.Duration) time.Duration {
 	if ttl <= 0 {
 		return ttl
@@ -59,7 +59,7 @@ func (s *Store) drifted(ttl time.Duration) time.Duration {
 	return ttl + lock.Drift(ttl)
 }
 
-// trusted is what is left by our clock of a remaining time that a member told: the reverse of drifted.
+// trusted is how long a lease lasts by our clock at least if it lasts for left by a member's: the reverse of drifted.
 func trusted(left time.Duration) time.Duration {
 	if left < 0 { // NoTTL
 		return left

@@ -2,9 +2,9 @@ package redlock
 
 import "github.com/lockd-io/lockd/internal/lock"
 
-// Watch implements lock.Store. The end of a hold is told as sure when a majority of the members told of it that vote:
-// what a minority undoes was held by nobody. What fewer tell of is unsure, and so is the end of a hold of another
-// program, which has no fence: members may tell of different ones.
+// Watch implements lock.Store. The end of a hold is told as sure when a majority told of it, of members that vote: what
+// a minority undoes was held by nobody. An end that fewer members told of is Unsure. So is the end of another program's
+// hold, which has no fence, because members may mean different holds.
 func (s *Store) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	w := s.watcher(notify)
 	return w.at(func(m *member) func() { return m.Watch(name, func(n lock.Notice) { w.hear(m.number, n) }) })
@@ -14,7 +14,7 @@ func (s *Store) watcher(notify func(lock.Notice)) *watcher {
 	return &watcher{listening: listening{s: s, notify: notify}, told: make(map[endOf]set)}
 }
 
-// keptEnds bounds how many ends a watcher remembers. One member may tell of the ends of many readers before another one
+// keptEnds bounds how many ends a watcher remembers. One member may tell of many readers' ends before another member
 // tells of the first.
 const keptEnds = 1024
 
@@ -22,11 +22,11 @@ const keptEnds = 1024
 type watcher struct {
 	listening
 	told    map[endOf]set
-	order   []endOf // of those, the oldest first
+	order   []endOf // the keys of told, the oldest first
 	flushed set
 }
 
-// endOf says which hold ended. Members that repeat what others did first may name another cause.
+// endOf says which hold ended. It has no cause, because members may name different causes for one end.
 type endOf struct {
 	fence lock.Fence
 	hold  string
@@ -36,7 +36,7 @@ func (w *watcher) hear(i int, n lock.Notice) {
 	switch n.What {
 	case lock.NoticeListening, lock.NoticeDeaf:
 		w.hears(i, n.What == lock.NoticeListening)
-		n = lock.Notice{What: lock.NoticeChanged} // or it may have: a majority of those that are left shows it
+		n = lock.Notice{What: lock.NoticeChanged} // or it may have: a Seen by the members that are left shows it
 	case lock.NoticeEnded:
 		sure, known := w.sure(i, n)
 		if known {
@@ -55,7 +55,8 @@ func (w *watcher) hear(i int, n lock.Notice) {
 	w.tell(n)
 }
 
-// sure notes that a member told of an end, and says whether a majority did that votes, and whether that was known.
+// sure notes that a member told of an end. It says whether a majority of members that vote has told of it, and whether
+// that was known before.
 func (w *watcher) sure(i int, n lock.Notice) (sure, known bool) {
 	if n.Fence == 0 && n.Hold == "" {
 		return false, false
@@ -76,7 +77,7 @@ func (w *watcher) sure(i int, n lock.Notice) (sure, known bool) {
 	return w.s.voters(told) >= w.s.quorum, known
 }
 
-// lost says whether so many members lost their data that no majority has it.
+// lost notes that a member lost its data, and says whether so many did that no majority has its data.
 func (w *watcher) lost(i int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

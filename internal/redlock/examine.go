@@ -20,7 +20,7 @@ var (
 const (
 	checkQuorum     = "QUORUM"
 	checkQuarantine = "QUARANTINE"
-	// checkReachable is what a member calls it when it is away. A minority may be.
+	// checkReachable is a member's own check. A minority of the members may be away.
 	checkReachable = "REACHABLE"
 )
 
@@ -97,14 +97,14 @@ func (s *Store) examineQuorum(up, out int) lock.Finding {
 	return f
 }
 
-// Declare implements lock.Declarer. Each member keeps the text. A single one that keeps another is enough to return
-// that; for the text itself it takes a majority.
+// Declare implements lock.Declarer. Each member keeps the text. If any member keeps another text, Declare returns that;
+// it returns text if a majority keeps it.
 func (s *Store) Declare(ctx context.Context, text string, ttl time.Duration) (string, error) {
 	kept, errs := make([]string, len(s.members)), make([]error, len(s.members))
 	s.together(func(m *member) {
 		d, ok := lock.As[lock.Declarer](m.Store)
 		if !ok {
-			kept[m.number] = text // it is shared with nobody
+			kept[m.number] = text // the member is shared with nobody
 			return
 		}
 		kept[m.number], errs[m.number] = d.Declare(ctx, text, ttl)
@@ -125,7 +125,7 @@ func (s *Store) Declare(ctx context.Context, text string, ttl time.Duration) (st
 	return text, nil
 }
 
-// Overlaps implements lock.Declarer: what any member tells. It is no error while one answers.
+// Overlaps implements lock.Declarer: it returns the prefixes that any member tells, and no error if one answers.
 func (s *Store) Overlaps(ctx context.Context, ttl time.Duration) ([]string, error) {
 	told, errs := make([][]string, len(s.members)), make([]error, len(s.members))
 	s.together(func(m *member) {

@@ -23,7 +23,7 @@ func (s *Store) extendBut(but *member, r lock.Renewal, done func(left time.Durat
 	sent := r
 	sent.TTL = s.drifted(r.TTL)
 	b := open(s, func(b *ballot[time.Duration], last bool) (time.Duration, bool, error) {
-		if but != nil && !last { // why it is gone is known when all have answered
+		if but != nil && !last { // wait for all: they tell why it is gone
 			return 0, false, nil
 		}
 		left := s.lastingLocked(b.votes, r)
@@ -42,11 +42,10 @@ func (s *Store) extendBut(but *member, r lock.Renewal, done func(left time.Durat
 	}
 }
 
-// lastingLocked is for how long members have a hold that they prolonged, in order. The mutex of their
-// ballot is held.
+// lastingLocked is for how long each member has a hold that it prolonged, sorted. The ballot's mutex is held.
 //
-// Who knows the fence was told that it has the hold. Who does not may have asked for it in vain: it may be one that a
-// member took which does not vote, and which has forgotten whose it is.
+// A caller that knows the fence was told that it has the hold. A caller that does not may have asked in vain, and what
+// a quarantined member has may be left from that attempt: so that does not count.
 func (s *Store) lastingLocked(votes []vote[time.Duration], r lock.Renewal) []time.Duration {
 	left := make([]time.Duration, 0, len(votes))
 	for _, v := range votes {
@@ -58,16 +57,16 @@ func (s *Store) lastingLocked(votes []vote[time.Duration], r lock.Renewal) []tim
 	return left
 }
 
-// Shorten implements lock.Store. It waits for all members: none of them may do it later, because a member that shortens
-// a hold that was prolonged since would end it too early.
+// Shorten implements lock.Store. It waits for all members, because none of them may do it later: the hold may be
+// prolonged meanwhile, and would end too early.
 func (s *Store) Shorten(ctx context.Context, r lock.Renewal) error {
 	r.TTL = s.drifted(r.TTL)
 	return s.ask(ctx, "shorten", r.Name, r.Kind, true,
 		func(ctx context.Context, m *member) error { return m.Shorten(ctx, r) })
 }
 
-// ForceRelease implements lock.Store. The name was held if any member had it: what a minority has, or is said to have
-// by those that answer, is freed as well. It waits for all members, as Shorten: one that did it later would take the
+// ForceRelease implements lock.Store. held is true if any member had the name: a hold that only a minority has, or only
+// a minority of those that answer, is freed as well. It waits for all members: one that did it later might take the
 // name from somebody else.
 func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (held bool, err error) {
 	held, err = question[bool]{

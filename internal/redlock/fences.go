@@ -9,15 +9,15 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// fences proposes fences: the time in µs, and always more than any it has seen. Replicas whose clocks differ follow the
-// one that is ahead: a fence that is less than a member has seen costs a second round, and may be in the way for a
-// while when it was in vain.
+// fences proposes fences: the time in µs, and always more than any fence it has seen. Replicas whose clocks differ
+// follow the one that is ahead, because a fence that is less than a member's last one costs a second round, and an
+// attempt with it that fails may be in the way for a while.
 type fences struct {
 	last  atomic.Uint64
 	ahead atomic.Int64 // how far the fences of others are ahead of our clock, in µs
 }
 
-// mostAhead bounds how far a clock is followed. What is more is no clock.
+// mostAhead bounds how far ahead a clock is followed. A fence that is farther ahead does not come from a clock.
 const mostAhead = int64(24 * time.Hour / time.Microsecond)
 
 func (f *fences) propose(now time.Time) lock.Fence {
@@ -30,7 +30,6 @@ func (f *fences) propose(now time.Time) lock.Fence {
 	}
 }
 
-// saw notes a fence that was given out.
 func (f *fences) saw(fence lock.Fence) {
 	for last := f.last.Load(); last < uint64(fence); last = f.last.Load() {
 		if f.last.CompareAndSwap(last, uint64(fence)) {
@@ -50,11 +49,11 @@ func (f *fences) follow(ahead int64) {
 
 // agreedLocked are the fences that a majority of the voters has, nil if there is none for one of the names.
 //
-// That is enough for their order. An earlier grant was told with a fence that a majority had. One member is in both: it
-// gave this fence after that one.
+// That is enough for the order of fences. An earlier grant was told with a fence that a majority had. One member is in
+// both majorities: it gave this fence after that one.
 //
-// It must be that of this attempt, or of a hold that the owner has already. Of an earlier attempt that failed releases
-// may be under way, with the fences that members gave then. All of them are less than what is proposed later.
+// The fence must be that of this attempt, or of a hold that the owner has already. Releases of an earlier attempt that
+// failed may be under way, with the fences that members gave then. All of these are less than what is proposed later.
 func (a *attempt) agreedLocked(voters set) []lock.Fence {
 	fences := make([]lock.Fence, len(a.sent))
 	for n := range fences {
@@ -67,8 +66,8 @@ func (a *attempt) agreedLocked(voters set) []lock.Fence {
 	return fences
 }
 
-// mayBeToldLocked says whether the members that have not answered may show that a majority has an older fence: that
-// which the owner was told, if it has asked before. Members that were away then are back, and answered sooner.
+// mayBeToldLocked says whether a majority may have an older fence, once the missing members answer. If the owner
+// repeats, that may be the fence that it was told; members that were away then may have answered sooner now.
 func (a *attempt) mayBeToldLocked(voters set) bool {
 	c := a.sent[0]
 	if !c.Owner.Repeats() {
@@ -79,8 +78,8 @@ func (a *attempt) mayBeToldLocked(voters set) bool {
 	return n > 0 && n+a.missing >= a.s.quorum
 }
 
-// ownFencesLocked are the fences that some members gave for a name and that are of this attempt, or of a hold that the
-// owner has already.
+// ownFencesLocked are the fences that voters gave for the n-th name, as far as they are of this attempt, or of a hold
+// that the owner has already.
 func (a *attempt) ownFencesLocked(n int, voters set) (own []lock.Fence) {
 	own = make([]lock.Fence, 0, len(a.votes))
 	proposal, older := a.sent[n].Fence, a.repeats() || a.s.vain.none()
@@ -89,18 +88,18 @@ func (a *attempt) ownFencesLocked(n int, voters set) (own []lock.Fence) {
 			continue
 		}
 		f := v.v[n].Fence
-		if f == proposal || f < proposal && older || a.claims[n].Fence != 0 { // the caller's
+		if f == proposal || f < proposal && older || a.claims[n].Fence != 0 { // the caller proposed it
 			own = append(own, f)
 		}
 	}
 	return own
 }
 
-// underWay is for how long a command may be on its way when nobody waits for its answer any more.
+// underWay is for how long a command may be on its way after its caller has stopped waiting.
 const underWay = 3 * defaultCallTimeout
 
-// vain is until when members may have the hold of an attempt that failed, at so many of them that it could be taken for
-// one that was told. An owner that does not repeat itself asks again only for what it was not granted.
+// vain is until when so many members may have the hold of a failed attempt that it could be taken for one that was
+// told. (An owner that does not repeat asks again only if it was not granted the name.)
 type vain struct{ until atomic.Int64 } // in ns since 1970
 
 func (v *vain) saw(last time.Duration) {
@@ -111,12 +110,12 @@ func (v *vain) saw(last time.Duration) {
 
 func (v *vain) none() bool { return time.Now().UnixNano() > v.until.Load() }
 
-// raiseLocked has all members that granted it have the same fence, which is told when a majority has it. It is more
-// than any of them gave, and than any that was proposed: releases of an earlier attempt may be under way, with those
-// fences.
+// raiseLocked asks all members that granted the claims to raise their fences to the same new one, which is told when a
+// majority has it. It is more than any fence that was given or proposed before, because releases with those may be
+// under way.
 func (a *attempt) raiseLocked() (then func()) {
 	for i, v := range a.votes {
-		if v.yes() { // its fences were seen
+		if v.yes() { // its fences are known
 			a.raised.add(i)
 		}
 	}
@@ -131,7 +130,6 @@ func (a *attempt) raiseLocked() (then func()) {
 	return func() { a.raiseAll(at, claims) }
 }
 
-// raiseAll asks the members, and tells the outcome of the attempt.
 func (a *attempt) raiseAll(at set, claims []lock.Claim) {
 	b := open(a.s, a.raisedBy, func(gs []lock.Grant, err error) {
 		then := func() { a.told(gs, nil) }
@@ -159,7 +157,6 @@ func (a *attempt) raiseAll(at set, claims []lock.Claim) {
 	}
 }
 
-// raiseAt has the fences of some claims be raised at a member.
 func raiseAt(ctx context.Context, m *member, cs []lock.Claim) (err error) {
 	for _, c := range cs {
 		if err == nil {
@@ -169,7 +166,6 @@ func raiseAt(ctx context.Context, m *member, cs []lock.Claim) (err error) {
 	return err
 }
 
-// raisedBy is the verdict on the raised fences.
 func (a *attempt) raisedBy(b *ballot[struct{}], last bool) (gs []lock.Grant, over bool, err error) {
 	voters := b.votersLocked()
 	switch yes := voters.len(); {
@@ -194,7 +190,7 @@ func (s *Store) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 	return s.raise(ctx, c)
 }
 
-// raise has a majority have at least a fence, and returns the greatest that a majority has reached.
+// raise raises the fence to c.Fence at a majority, and returns the greatest fence that a majority has reached.
 func (s *Store) raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 	s.fences.saw(c.Fence)
 	return question[lock.Fence]{

@@ -11,9 +11,9 @@ import (
 )
 
 // forced knows when names were freed by force. An acquisition that was under way then may have lost members that had
-// said yes. The caller knows of no hold yet that it could verify, so it is not told that it has one.
+// said yes, and its caller has no hold yet that it could verify. So it is not told as granted.
 //
-// Names share places by a hash: an acquisition may be asked for once more because of another name.
+// Names share elements of last by a hash, so another name may cause an acquisition to be repeated.
 type forced struct {
 	began time.Time
 	seed  maphash.Seed
@@ -24,13 +24,12 @@ func (f *forced) at(name string) *atomic.Int64 {
 	return &f.last[maphash.String(f.seed, name)%uint64(len(f.last))]
 }
 
-// saw notes that a name was freed.
 func (f *forced) saw(name string) { f.at(name).Store(int64(time.Since(f.began)) + 1) }
 
-// since says whether one of the names of some claims was freed at a time or later.
+// since says whether one of the claims' names was freed at begun or later.
 func (f *forced) since(cs []lock.Claim, begun time.Time) bool {
 	return slices.ContainsFunc(cs, func(c lock.Claim) bool { return f.at(c.Name).Load() > int64(begun.Sub(f.began)) })
 }
 
-// errForced: who repeats it learns what is left.
+// errForced: a repetition shows what is left.
 var errForced = fmt.Errorf("%w: the name was freed by force meanwhile", lock.ErrOutcomeUnknown)

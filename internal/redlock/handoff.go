@@ -7,19 +7,19 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// handoff is a Return with a successor at all members. Each ends the hold of the owner and begins that of the
-// successor in one step.
+// handoff is a Return with a successor at all members. Each member ends the owner's hold and begins the successor's in
+// one step.
 //
-// For the successor it is an attempt as any other (acquire.go), with a fence of its own: it has the name when a
-// majority gave it that fence. Else what a minority gave is undone. For the owner it is a release: what members may
-// have left of its hold is ended, and never handed over any more.
+// For the successor it is an attempt (acquire.go), with a fence of its own: it has the name if a majority gave it that
+// fence, else what a minority gave is undone. For the owner it is a release: what is left of its hold at any member
+// ends, and is not handed over later.
 type handoff struct {
 	*attempt
 	r        lock.Return // of the owner's hold
 	returned func(lock.Returned, error)
 	// Guarded by mu:
 	heard int  // how many listeners heard of the end of the owner's hold
-	known bool // the outcome
+	known bool // the outcome is known
 }
 
 func (s *Store) startHandoff(r lock.Return, returned func(lock.Returned, error)) {
@@ -58,14 +58,14 @@ func (h *handoff) answered(m *member, res lock.Returned, err error) {
 	h.cast(m, []lock.Grant{{Fence: res.HandedOver, TTL: h.sent[0].TTL}}, nil)
 }
 
-// refusalLocked is why the successor has not got the name, when it is known that no majority handed it over: errFreed
+// refusalLocked is why the successor did not get the name, once it is known that no majority handed it over: errFreed
 // if the owner's hold has ended.
 func (h *handoff) refusalLocked(standing) error {
 	_, err := h.endedLocked(true)
 	return err
 }
 
-// outcome is called when it is decided, and tells it.
+// outcome is called when the handoff is decided, and tells the outcome.
 func (h *handoff) outcome(gs []lock.Grant, err error) {
 	h.mu.Lock()
 	h.known = true
@@ -86,8 +86,8 @@ func (h *handoff) outcome(gs []lock.Grant, err error) {
 	}
 }
 
-// heal has the successor hold the name at a member that had no hold to hand over, once a majority has given it the
-// name. Else all handoffs that follow would have a majority and no more.
+// heal gives the successor the name at a member that had no hold to hand over, once a majority has given it the name.
+// Else all later handoffs would have only the same bare majority.
 func (h *handoff) heal(v vote[[]lock.Grant]) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -96,7 +96,7 @@ func (h *handoff) heal(v vote[[]lock.Grant]) {
 	}
 }
 
-// answeredLate looks after what a member did when it was decided.
+// answeredLate handles a vote that comes after the decision.
 func (h *handoff) answeredLate(v vote[[]lock.Grant]) {
 	h.attempt.answeredLate(v)
 	h.heal(v)

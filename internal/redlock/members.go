@@ -10,24 +10,24 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// DataLoss is what a member may tell besides. Since is when it came back without the data it had, or may have come back
-// so; ok is false if it never did. Such a member may have forgotten a hold. If it voted for another owner of the name,
-// two majorities would have only it in common. So it does not vote for new holds until every lease it may have
+// DataLoss may be implemented by a member. since is when it came back without its data, or may have; ok is false if it
+// never did. Such a member may have forgotten a hold. If it voted for another owner of the name, it might be the only
+// member that two majorities have in common. So it does not vote for new holds until every lease that it may have
 // forgotten has ended.
 type DataLoss interface {
 	DataLoss() (since time.Time, ok bool)
 }
 
-// Marked is what a member may tell besides: whether somebody marked it as new since it has lost its data. That nothing
-// is there is no such sign, as other replicas may have used it. If all members are marked, nothing can have been
-// forgotten, and they are told so by ConfirmNew.
+// Marked may be implemented by a member: it says whether somebody marked the member as new since it last lost its data.
+// Absence of data is no such sign, because other replicas may have used the member. If all members are marked, nothing
+// can have been forgotten, and ConfirmNew tells them so.
 type Marked interface {
 	Marked() bool
 	ConfirmNew(ctx context.Context) error
 }
 
-// confirmNew tells all members that they are new, if they are, and waits for their answers. They are not if one of them
-// was met before without the mark.
+// confirmNew calls ConfirmNew on all members if all are marked and none was ever met without the mark, and waits for
+// their answers.
 func (s *Store) confirmNew(ctx context.Context) {
 	if s.marked() < len(s.members) || s.health.met.Load() {
 		return
@@ -35,12 +35,11 @@ func (s *Store) confirmNew(ctx context.Context) {
 	s.log.Info("all members are new")
 	s.together(func(m *member) {
 		if b, ok := lock.As[Marked](m.Store); ok {
-			_ = b.ConfirmNew(ctx) // else it does not vote for a while
+			_ = b.ConfirmNew(ctx) // if it fails, the member does not vote for a while
 		}
 	})
 }
 
-// marked is how many members are marked as new.
 func (s *Store) marked() (n int) {
 	for _, m := range s.members {
 		if b, ok := lock.As[Marked](m.Store); ok && m.up.Load() && b.Marked() {
@@ -56,12 +55,12 @@ type member struct {
 	number int
 	name   string
 	up     atomic.Bool // the last probe was answered
-	silent atomic.Bool // a request that writes waited for it in vain, and none was answered since
-	// What the log was told of it: that a probe was over, that it does not vote, that it is another one as well.
+	silent atomic.Bool // a request that writes waited for the member in vain, and it has answered none since
+	// What the log was told: that the member was probed, that it does not vote, that it is the same server as another one.
 	met, out, doubled atomic.Bool
 }
 
-// heard notes the answer to a request that writes: whether the member is silent.
+// heard notes by the answer to a request that writes whether the member is silent.
 func (m *member) heard(err error) {
 	forgot := errors.Is(err, errForgot) // it answered all the same
 	if is := isUnknown(err) && !forgot; is != m.silent.Load() && (is || forgot || !failed(err)) {
@@ -69,8 +68,8 @@ func (m *member) heard(err error) {
 	}
 }
 
-// quarantined says whether a member does not vote for new holds. It is asked all the same, and what it holds excludes
-// others. Holds that a majority has may be prolonged and put back there: they are known to be true.
+// quarantined says whether a member does not vote for new holds. It is asked all the same, and its holds exclude
+// others. Holds that a majority has may be prolonged and put back there, because they are certain.
 func (s *Store) quarantined(m *member) bool {
 	return s.quarantine(m) > 0
 }
@@ -85,7 +84,6 @@ func (s *Store) voters(of set) (n int) {
 	return n
 }
 
-// set is a set of members.
 type set uint32
 
 func (s *set) add(i int)     { *s |= 1 << i }

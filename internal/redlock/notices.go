@@ -9,24 +9,24 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// fewPause is how long a release that less than a majority told of waits for others, and up to as long again: those who
-// wait on several replicas must not try all at once.
+// fewPause is for how long a release of which less than a majority told waits for other members, and up to as long
+// again: waiters on several replicas must not all try at once.
 const fewPause = 10 * time.Millisecond
 
-// listening is what is common to those who listen at all members.
+// listening is the common part of listener and watcher.
 type listening struct {
 	s      *Store
 	notify func(lock.Notice)
 
 	mu      sync.Mutex // guards the fields below, and those of who embeds it
 	hearing set
-	heard   bool // NoticeListening was told, and NoticeDeaf was not since
+	heard   bool // the last of NoticeListening and NoticeDeaf that was told
 	news    lock.Teller[lock.What]
 	stopped bool
 }
 
-// hears notes whether a member is heard, and tells what changed by that. Members speak at the same time, and
-// what is told last is what is believed: so one of them tells all, in the order in which it happened.
+// hears notes whether a member is heard, and tells if that changes whether a majority is. Members call it at the same
+// time, so a Teller keeps the order: the last notice must be the true one.
 func (l *listening) hears(i int, hears bool) {
 	l.mu.Lock()
 	if hears {
@@ -47,7 +47,7 @@ func (l *listening) hears(i int, hears bool) {
 	}
 }
 
-// tell passes something on, unless nobody listens any more. mu is not held.
+// tell passes a notice on, unless listening has stopped. mu is not held.
 func (l *listening) tell(n lock.Notice) {
 	l.mu.Lock()
 	stopped := l.stopped
@@ -57,7 +57,7 @@ func (l *listening) tell(n lock.Notice) {
 	}
 }
 
-// at begins to listen at all members, and returns what ends it.
+// at begins to listen at all members, and returns the function that stops it.
 func (l *listening) at(begin func(m *member) (stop func())) func() {
 	stop := l.s.atAll(begin)
 	return func() {
@@ -69,7 +69,7 @@ func (l *listening) at(begin func(m *member) (stop func())) func() {
 }
 
 // Listen implements lock.Store. A release is told when a majority of the members told of it, or a little later if fewer
-// did and nobody has a majority of the name.
+// did and a majority is free.
 func (s *Store) Listen(name string, kind lock.Kind, notify func(lock.Notice)) (stop func()) {
 	l := &listener{listening: listening{s: s, notify: notify}, name: name, kind: kind, told: make([]int, len(s.members))}
 	return l.at(func(m *member) func() {
@@ -91,7 +91,7 @@ func (l *listener) hear(i int, n lock.Notice) {
 	switch n.What {
 	case lock.NoticeListening, lock.NoticeDeaf:
 		l.mu.Lock()
-		l.told[i] = max(l.told[i], l.passed) // what it missed is over
+		l.told[i] = max(l.told[i], l.passed) // it is not expected to tell of what it missed
 		l.mu.Unlock()
 		l.hears(i, n.What == lock.NoticeListening)
 	case lock.NoticeReleased:
@@ -103,8 +103,8 @@ func (l *listener) hear(i int, n lock.Notice) {
 	}
 }
 
-// released notes that a member told of a release, and says whether it is to be passed on. What a member tells
-// that does not vote makes nobody's majority.
+// released notes that a member told of a release, and says whether to pass it on. Members that do not vote do not
+// count.
 func (l *listener) released(i int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,8 +127,8 @@ func (l *listener) released(i int) bool {
 	return false
 }
 
-// check looks whether a release that few told of is worth another attempt. An attempt that failed undoes what it
-// has from less than a majority: if that woke those who wait, their attempts would fail as well, and so on.
+// check finds out whether a release of which few members told is worth another attempt. An attempt that failed undoes
+// what a minority granted: if that woke the waiters, their attempts would fail as well, and so on.
 func (l *listener) check() {
 	l.mu.Lock()
 	l.timer = false
@@ -152,13 +152,13 @@ func (l *listener) check() {
 	})
 }
 
-// freeAt says whether a member that votes could give the name to somebody.
+// freeAt says whether a member votes and could grant the name.
 func (l *listener) freeAt(ctx context.Context, m *member) (bool, error) {
 	st, err := m.Look(ctx, l.name)
 	return (!st.Held || l.kind == lock.Read && st.Kind == lock.Read) && !l.s.quarantined(m), err
 }
 
-// enough says whether a majority could. As long as it cannot, whoever releases the rest will tell, or its lease ends.
+// enough says whether a majority could grant the name. While it cannot, another release will be told, or a lease ends.
 func (l *listener) enough(said []vote[bool]) (free, agreed bool) {
 	n := 0
 	for _, v := range said {
@@ -167,9 +167,9 @@ func (l *listener) enough(said []vote[bool]) (free, agreed bool) {
 	return n >= l.s.quorum, n >= l.s.quorum || len(said)-n > len(l.s.members)-l.s.quorum
 }
 
-// ListenForced implements lock.Store. Each member's word is passed on: the caller verifies, and a majority has done it
-// when the last one tells. An interruption is told when so many members were interrupted that a forced release could
-// have been missed.
+// ListenForced implements lock.Store. Each member's message is passed on, because the caller verifies, and a majority
+// has freed the name when the last message comes. An interruption is told when so many members were interrupted that a
+// forced release may have been missed.
 func (s *Store) ListenForced(notify func(name string)) (stop func()) {
 	var mu sync.Mutex
 	var interrupted set // since the last interruption that was told; guarded by mu

@@ -9,12 +9,12 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// What an owner has at a member need not be the hold that it was told of. It may be of an attempt that failed, and its
-// release may come to the member at any time. The fence tells the two apart. So whoever prolongs the hold of a caller
-// that does not know its fence, that of a unary lease, learns it first.
+// What an owner has at a member need not be the hold that it was granted. It may be left from an attempt that failed,
+// and be released at any time. The fence tells the two apart. The caller of a unary lease does not know its fence: so
+// the replica that prolongs the lease finds it out first, by pin.
 
-// pin is the fence that a majority of the members that vote has. If there is none, or nobody can say it, a greater one
-// is made that of a majority: no release of an attempt that failed has it.
+// pin is the fence of a hold that a majority has, of members that vote. If there is none, or too few answer, pin raises
+// the fence at a majority to a new one, which no release of a failed attempt has.
 func (s *Store) pin(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 	one, err := survey(ctx, s, "see the fence of", c.Name, c.Kind, func(ctx context.Context, m *member) (pinned, error) {
 		f, err := m.Raise(ctx, c)
@@ -35,13 +35,13 @@ func (s *Store) pin(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 	return s.raise(ctx, c)
 }
 
-// pinned is the hold of an owner at a member, or at a majority.
+// pinned is what an owner has of a hold at a member, or at a majority.
 type pinned struct {
 	fence lock.Fence // 0 if they differ
 	held  bool
 }
 
-// alike is what a majority has of a hold with the same fence, or that it is not held: no majority has it.
+// alike is the hold that a majority has with the same fence, or no hold if no majority can have it.
 func (s *Store) alike(said []vote[pinned]) (one pinned, agreed bool) {
 	var fences []lock.Fence
 	without := 0

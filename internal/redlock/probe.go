@@ -14,18 +14,18 @@ import (
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
-// health knows which member is which.
+// health knows which servers the members are.
 type health struct {
-	met atomic.Bool // a member was met that is not new
+	met atomic.Bool // a member was met that is not marked as new
 
 	mu         sync.Mutex // guards the fields below
-	identities []string   // as last told, empty if never
-	changed    set        // those that are others since the identity of the whole was a new one
+	identities []string   // as the members last told them, empty if never
+	changed    set        // the members that changed since epoch was counted up
 	epoch      int
 }
 
-// Probe implements lock.Store. The identity changes when a majority of the members are others: fewer lose no hold, and
-// the renewals of what they have notice.
+// Probe implements lock.Store. The identity changes when a majority of the members are other servers. If fewer are, no
+// hold is lost, and renewals notice what those members lack.
 func (s *Store) Probe(ctx context.Context) (identity string, err error) {
 	_, err = question[string]{
 		what: "probe", name: "members", kind: lock.Exclusive, quiet: true,
@@ -40,7 +40,7 @@ func (s *Store) Probe(ctx context.Context) (identity string, err error) {
 		},
 		verdict: func(b *ballot[string], last bool) (none string, over bool, err error) {
 			if !last && s.marked() >= s.quorum {
-				return none, false, nil // no majority votes unless the others are new, too
+				return none, false, nil // wait for the others: only if they are new, too, a majority votes
 			}
 			return oneWord(b, last)
 		},
@@ -56,7 +56,8 @@ func (s *Store) Probe(ctx context.Context) (identity string, err error) {
 	return fmt.Sprintf("majority %d", s.health.epoch), nil
 }
 
-// Meet probes the members and waits until all have answered, or ctx ends. So whoever asks first finds them known.
+// Meet probes the members and waits until all have answered, or ctx ends. So they are known when the first request
+// comes.
 func (s *Store) Meet(ctx context.Context) {
 	if _, err := s.Probe(ctx); err != nil {
 		s.log.Warn("no majority can be reached yet", zap.Error(err))
@@ -64,7 +65,6 @@ func (s *Store) Meet(ctx context.Context) {
 	s.calm(ctx)
 }
 
-// probed notes a member.
 func (s *Store) probed(m *member, identity string, err error) {
 	if was, met := m.up.Swap(err == nil), m.met.Swap(true); was != (err == nil) || !met {
 		if err != nil {
@@ -137,7 +137,7 @@ func newMetrics(s *Store, reg prometheus.Registerer) (*metrics, error) {
 	return m, errors.Join(errs...)
 }
 
-// count is 1 for what is to be counted.
+// count is 1 for true, 0 for false.
 func count(yes bool) int {
 	if yes {
 		return 1
@@ -145,8 +145,8 @@ func count(yes bool) int {
 	return 0
 }
 
-// Publish implements lock.Store. One member carries the message: the one that took the last, or the next one that takes
-// it.
+// Publish implements lock.Store. One member carries the message: the one that took the last message, or the next one
+// after it that takes this one.
 func (s *Store) Publish(ctx context.Context, topic string, message []byte) (heard int, err error) {
 	first := int(s.publisher.Load())
 	for n := range s.members {
@@ -166,7 +166,7 @@ func (s *Store) Subscribe(topic string, notify func(message []byte)) (stop func(
 	return s.atAll(func(m *member) (stop func()) { return m.Subscribe(topic, notify) })
 }
 
-// atAll begins something at all members, and returns what ends it.
+// atAll begins something at all members, and returns the function that stops it at all.
 func (s *Store) atAll(begin func(m *member) (stop func())) (stop func()) {
 	var stops []func()
 	for _, m := range s.members {

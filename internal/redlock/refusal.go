@@ -10,9 +10,9 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// refusalLocked is why an attempt is refused, if a majority said yes or no and some refused; nil if too few answer. A
-// hold in the way counts more than what few members say, because whoever waits for its end is granted the name without
-// them.
+// refusalLocked is why an attempt is refused, if a majority said yes or no and some refused; nil if too few answered. A
+// hold in the way counts more than other reasons that only few members give, because after its end the name can be
+// granted without those.
 func (a *attempt) refusalLocked(st standing) error {
 	if st.no == 0 || st.definite()+st.quarantined < a.s.quorum {
 		return nil
@@ -31,13 +31,13 @@ func (a *attempt) refusalLocked(st standing) error {
 	return nil
 }
 
-// misfits are the refusals that are not about who has the name.
+// misfits are the refusals for other reasons than who has the name.
 var misfits = []error{
 	lock.ErrKindMismatch, lock.ErrStoreFull, lock.ErrNotHeld, lock.ErrUnsupported, lock.ErrInvalid,
 }
 
-// clearLocked says whether it is clear why there is no majority: so many refuse for one reason. One owner in the way is
-// such a reason. To the owner of a hold that is handed over it is enough that any member freed it.
+// clearLocked says whether it is clear why there is no majority: enough members refuse for one reason, such as one
+// owner in the way. For a handoff it is enough that any member freed the name.
 func (a *attempt) clearLocked(st standing) bool {
 	if st.no <= a.spare() {
 		return false
@@ -47,7 +47,8 @@ func (a *attempt) clearLocked(st standing) bool {
 		a.preventingLocked(misfits...) != nil || a.why != nil && a.refusalsLocked(errFreed) > 0
 }
 
-// inTheWayLocked are the holds in the way, those that end first in front, and those of the owner that has most of them.
+// inTheWayLocked are all holds in the way, those that end first in front, and of these the ones of the owner that has
+// most.
 func (a *attempt) inTheWayLocked() (all, most []*lock.HeldError) {
 	for _, v := range a.votes {
 		if held, ok := errors.AsType[*lock.HeldError](v.err); ok {
@@ -67,15 +68,15 @@ func (a *attempt) inTheWayLocked() (all, most []*lock.HeldError) {
 	return all, most
 }
 
-// heldLocked is who is in the way. A majority may be free when so many holds have ended as it lacks.
+// heldLocked is who is in the way. RetryAfter is when so many of the holds will have ended that a majority may be free.
 func (a *attempt) heldLocked(st standing) *lock.HeldError {
 	all, most := a.inTheWayLocked()
 	held := *all[min(max(a.s.quorum-st.yes-st.missing, 1), len(all))-1]
 	held.HeldBy = most[0].HeldBy
 	held.RetryAfter = trusted(held.RetryAfter)
 	if len(most)+st.missing+st.unknown+st.away+st.quarantined < a.s.quorum {
-		// Nobody has a majority. The others release what they have in the time that this attempt took, and do not come
-		// back all at once.
+		// Nobody has a majority. The other attempts undo theirs in about the time that this one took. The pause is random, so
+		// that they do not all come back at once.
 		took := time.Since(a.start)
 		again := took + rand.N(3*took+fewPause/5) //nolint:gosec // it need not be a secret
 		held.RetryAfter = min(lasting(held.RetryAfter), again)

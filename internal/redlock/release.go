@@ -9,9 +9,10 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// StartRelease implements lock.Store. Members carry it out behind what was asked for the owner before, and go on with
-// it if they cannot answer. So it is asked once, and one answer of each member decides what is told. They end the hold
-// whatever its fence is: the owner has no other one, and a member may have given a greater fence than was told.
+// StartRelease implements lock.Store. Members carry out a release behind what was asked for the owner before, and go on
+// with it if its outcome is unknown. So each is asked once, and the first answers decide what is told. They end the
+// hold whatever its fence is, because the owner has no other hold, and a member may have given a greater fence than was
+// told.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	if err := decides(context.Background(), r.Kind); err != nil {
 		go done(lock.Returned{}, about("release", r.Name, err))
@@ -44,17 +45,17 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	b.asked()
 }
 
-// releaseTries is how much longer than usual is waited for those that have not answered and decide: a member that did
-// not hear of it asks again by itself.
+// releaseTries is how much longer than usual a release waits for missing votes that would decide it, because members
+// repeat a release by themselves if its reply is lost.
 const releaseTries = 3
 
-// errFreed: the hold was ended, and handed over to nobody. errAssumed: likewise, if it was there.
+// errFreed: the member ended the hold, and handed it over to nobody. errAssumed: likewise, if the member had the hold.
 var (
 	errFreed   = errors.New("it was freed and not handed over")
 	errAssumed = fmt.Errorf("%w: an earlier call may have ended the hold", lock.ErrOutcomeUnknown)
 )
 
-// assumed is the error of a member that found nothing at a call after one of unknown outcome.
+// assumed is the error of a member's answer: errAssumed if Returned.Assumed.
 func assumed(res lock.Returned, err error) error {
 	if err == nil && res.Assumed {
 		return errAssumed
@@ -62,10 +63,11 @@ func assumed(res lock.Returned, err error) error {
 	return err
 }
 
-// endedLocked is errFreed if a majority ended a hold, or why it did not; nil if that is not known yet.
+// endedLocked is errFreed if a majority ended the hold, else why it did not; nil if that is not known yet.
 //
-// That a release ended a hold is told when a majority had it: then nobody else had the name until now. One member that
-// had it proves nothing, as it may have taken it late, when the lease was over and others had come and gone.
+// A release is told to have ended the hold if a majority had it: then nobody else had the name until now. That one
+// member had it proves nothing: the member may have taken the name late, when the lease was over and others had come
+// and gone.
 func (b *ballot[T]) endedLocked(last bool) (res lock.Returned, err error) {
 	had, assumed, lacked := 0, 0, 0
 	for _, v := range b.votes {
@@ -75,7 +77,7 @@ func (b *ballot[T]) endedLocked(last bool) (res lock.Returned, err error) {
 			had++
 		case errors.Is(err, errAssumed):
 			assumed++
-		case !failed(err) && !errors.Is(err, lock.ErrStoreFull): // who is full does not say whether it has it
+		case !failed(err) && !errors.Is(err, lock.ErrStoreFull): // a full member does not say whether it had the hold
 			lacked++
 		}
 	}
@@ -93,8 +95,8 @@ func (b *ballot[T]) endedLocked(last bool) (res lock.Returned, err error) {
 	return res, cmp.Or(b.preventingLocked(lock.ErrStoreFull), noMajority(b.tallyLocked()))
 }
 
-// lackingLocked is the error of a release when no majority can have had the hold. It was over, if a member had it or
-// most give no other reason.
+// lackingLocked is the error of a release if no majority can have had the hold: ErrOver, unless no member had it and
+// most give another reason.
 func (b *ballot[T]) lackingLocked(had bool) error {
 	best, most := lock.ErrNotHeld, 0
 	for _, err := range []error{lock.ErrNotHeld, lock.ErrKindMismatch, lock.ErrStoreFull} {

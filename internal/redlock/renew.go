@@ -9,13 +9,13 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Renew implements lock.Store. Each member is asked once for all holds. It compares the fences of all: what an attempt
-// that failed has left at a member may be being undone there, and is not the hold that the owner got later, with a
-// greater fence. A hold is put back at members that have not got it, if a majority has.
+// Renew implements lock.Store. Each member is asked once for all holds, and compares their fences: a hold with a
+// smaller fence may be left from an attempt that failed, and about to be undone. If a majority has a hold, it is put
+// back at members that lack it.
 func (s *Store) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, err error)) {
 	var undecided sync.WaitGroup
-	var sent []lock.Renewal    // to members, which may use them when Renew has returned
-	var on []*ballot[struct{}] // each of those
+	var sent []lock.Renewal    // a copy, because members may use it after Renew has returned
+	var on []*ballot[struct{}] // the ballot on each of sent
 	for i, r := range rs {
 		if err := decides(ctx, r.Kind); err != nil {
 			done(i, about("renew", r.Name, err))

@@ -11,13 +11,13 @@ import (
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
-// checkSameServer is what Examine calls it when two members are one server.
+// checkSameServer is Examine's check for two members that are one server.
 const checkSameServer = "SAME_SERVER"
 
-// runIDSize is the length of the id of a run of Redis. Other identities say nothing of who else a member is.
+// runIDSize is the length of a run id of Redis. Words of other lengths in an identity are not compared.
 const runIDSize = 40
 
-// sameServer says whether two identities have the run of a server in common. That of a cluster has one for each node.
+// sameServer says whether two identities have a run id in common. The identity of a cluster has one for each node.
 func sameServer(a, b string) bool {
 	others := strings.Fields(b)
 	for run := range strings.FieldsSeq(a) {
@@ -28,8 +28,8 @@ func sameServer(a, b string) bool {
 	return false
 }
 
-// sameServer is another member that answers and is the same server as a member, nil if there is none: the server has
-// two names. Such a server would vote twice, and take two votes with it when it fails.
+// sameServer is another member that is the same server as m under another address, nil if there is none. Such a server
+// votes twice, and takes two votes with it when it fails.
 func (s *Store) sameServer(m *member) *member {
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()
@@ -42,7 +42,7 @@ func (s *Store) sameServer(m *member) *member {
 	return nil
 }
 
-// SameServer has the names of two members that are the same server, empty if there are none.
+// SameServer returns the names of two members that are the same server, empty if there are none.
 func (s *Store) SameServer() (a, b string) {
 	for _, m := range s.members {
 		if other := s.sameServer(m); other != nil {
@@ -52,7 +52,7 @@ func (s *Store) SameServer() (a, b string) {
 	return "", ""
 }
 
-// tell says in the log what changed about a member that answered.
+// tell logs what changed about a member that answered.
 func (s *Store) tell(m *member) {
 	other := s.sameServer(m)
 	if was := m.doubled.Swap(other != nil); other != nil && !was {

@@ -8,13 +8,13 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// A session is whose a majority says it is. Two attempts that both had a majority have a member in common: there the
-// greater epoch has it, so the other one finds no majority any more.
+// A session is of the attempt that a majority names. Two attempts that both had a majority have a member in common:
+// there the greater epoch has the session, so the other attempt finds no majority any more.
 //
-// A member that may have lost its data may have forgotten the later attempt. It does not say that a session is still
-// where it was before, as it does not vote for new holds.
+// A member that may have lost its data may have forgotten the later attempt. So its yes does not count for an attempt
+// that goes on, as it does not for new holds.
 
-// unlessForgotten is what a member says, errForgot if it may have forgotten that.
+// unlessForgotten is err, or errForgot in place of nil if the member is quarantined.
 func (s *Store) unlessForgotten(m *member, err error) error {
 	if err == nil && s.quarantined(m) {
 		return errForgot
@@ -32,14 +32,14 @@ func (s *Store) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.
 	})
 }
 
-// EndSession implements lock.Store. A member that is away may have the record until it runs out: no majority has.
+// EndSession implements lock.Store. A member that is away may keep the record until it runs out, but no majority does.
 func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
 	return s.ask(ctx, "end the session", id, lock.Exclusive, false, func(ctx context.Context, m *member) error {
 		return s.unlessForgotten(m, m.EndSession(ctx, id, epoch))
 	})
 }
 
-// ForceEndSession implements lock.Store. There was a record if one of a majority had it.
+// ForceEndSession implements lock.Store. was is true if any member that answered had a record.
 func (s *Store) ForceEndSession(ctx context.Context, id string) (was bool, err error) {
 	return question[bool]{
 		what: "end the session by force", name: id, kind: lock.Exclusive,
@@ -57,13 +57,13 @@ func (s *Store) ForceEndSession(ctx context.Context, id string) (was bool, err e
 	}.put(ctx, s)
 }
 
-// StartKeepSession implements lock.Store. Each member that has no record makes one again, if that is asked for.
+// StartKeepSession implements lock.Store. With k.Again each member that lacks the record makes it again.
 func (s *Store) StartKeepSession(k lock.SessionKeep, done func(error)) {
 	k.TTL = s.drifted(k.TTL)
 	b := open(s, oneWord[struct{}], func(_ struct{}, err error) { done(about("keep the session", k.ID, err)) })
 	for _, m := range s.members {
 		m.StartKeepSession(k, func(err error) {
-			if !k.Again { // who asks whose it is
+			if !k.Again { // it must tell whose the session is
 				err = s.unlessForgotten(m, err)
 			}
 			b.answer(m, struct{}{}, err)

@@ -29,7 +29,7 @@ type Store struct {
 	health    health
 	publisher atomic.Int32 // the member that took the last message
 	restoring atomic.Int32 // holds that are being put back
-	underWay  atomic.Int64 // calls of members, and what follows from them
+	underWay  atomic.Int64 // calls of members, and goroutines that follow from them
 	closed    atomic.Bool
 }
 
@@ -53,7 +53,8 @@ func New(cfg Config, members []lock.Store, log *zap.Logger, reg prometheus.Regis
 	return s, nil
 }
 
-// Close stops what goes on in the background, and waits for the members' answers as long as a call may last.
+// Close lets no more holds be put back, and waits for the members' answers, CallTimeout at most. It is an error if one
+// is missing then.
 func (s *Store) Close() error {
 	s.closed.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.CallTimeout)
@@ -72,16 +73,16 @@ func (s *Store) calm(ctx context.Context) bool {
 	return s.underWay.Load() == 0
 }
 
-// queuing is what a member may tell besides: how much waits for its turn there.
+// queuing may be implemented by a member: it says how many operations wait there.
 type queuing interface {
 	Waiting() int
 	Share(session string) (its, all int)
 }
 
-// Waiting is how many operations wait for their turn at the members, as a majority has it.
+// Waiting is how many operations wait at the members: the number that a majority does not exceed.
 func (s *Store) Waiting() int { return s.asMajority(queuing.Waiting) }
 
-// Share is how many of them a session has, as a majority has it, and how many sessions have any at most.
+// Share is how many of these a session has, likewise, and how many sessions have any at the member with most.
 func (s *Store) Share(session string) (its, all int) {
 	its = s.asMajority(func(q queuing) int {
 		n, sessions := q.Share(session)
@@ -106,7 +107,7 @@ func (s *Store) asMajority(of func(queuing) int) int {
 	return told[s.quorum-1]
 }
 
-// decides says whether a call may begin, and a majority can decide on a kind.
+// decides is the error of a call that may not begin, see lock.Begin, or whose kind needs a single store.
 func decides(ctx context.Context, kind lock.Kind) error {
 	switch kind {
 	case lock.Semaphore:
@@ -118,7 +119,7 @@ func decides(ctx context.Context, kind lock.Kind) error {
 	}
 }
 
-// about says of an error what was attempted.
+// about wraps an error with what was attempted; nil stays nil.
 func about(what, name string, err error) error {
 	if err == nil {
 		return nil
@@ -126,8 +127,8 @@ func about(what, name string, err error) error {
 	return fmt.Errorf("%s %q: %w", what, name, err)
 }
 
-// each has f called for each member, in a goroutine of its own, with a ctx that the caller's end does not end: what was
-// begun is finished.
+// each calls f for each member, in a goroutine of its own. Its ctx does not end with the caller's: what was begun is
+// finished, within CallTimeout.
 func (s *Store) each(ctx context.Context, f func(ctx context.Context, m *member)) {
 	for _, m := range s.members {
 		s.run(ctx, func(ctx context.Context) { f(ctx, m) })

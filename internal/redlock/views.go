@@ -14,8 +14,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// survey asks all members for a view. merge makes one of what they say; agreed says that more answers would not change
-// it. Without a majority there is none.
+// survey asks all members for a view. merge makes one view of their answers; agreed says that more answers would not
+// change it. Without a majority of answers survey fails.
 func survey[T any](ctx context.Context, s *Store, what, name string, kind lock.Kind,
 	read func(context.Context, *member) (T, error), merge func([]vote[T]) (one T, agreed bool),
 ) (T, error) {
@@ -39,7 +39,7 @@ func survey[T any](ctx context.Context, s *Store, what, name string, kind lock.K
 	}.put(ctx, s)
 }
 
-// saidLocked is what those say that answered.
+// saidLocked are the votes without an error.
 func (b *ballot[T]) saidLocked() []vote[T] {
 	return slices.DeleteFunc(slices.Clone(b.votes), func(v vote[T]) bool { return !v.yes() })
 }
@@ -56,7 +56,7 @@ func (s *Store) look(ctx context.Context, name string, merge func([]vote[lock.St
 	return survey(ctx, s, "look at", name, lock.Exclusive, read, merge)
 }
 
-// whose tells states of a name apart: readers are many, so it does not matter which one is named.
+// whose is the part of a state that must be equal at a majority. Of several readers members may name different ones.
 func whose(v vote[lock.State]) lock.State {
 	st := v.v
 	switch {
@@ -68,7 +68,7 @@ func whose(v vote[lock.State]) lock.State {
 	return lock.State{Held: true, Kind: st.Kind, Owner: commonOwner(st.Owner)}
 }
 
-// state is what a majority says of a name. If there is none, nobody holds it.
+// state is what a majority says of a name. If no majority agrees, nobody holds the name.
 func (s *Store) state(said []vote[lock.State]) (one lock.State, agreed bool) {
 	var same []vote[lock.State]
 	for _, like := range grouped(said, whose) {
@@ -91,7 +91,7 @@ func (s *Store) state(said []vote[lock.State]) (one lock.State, agreed bool) {
 		one.Fence, one.Count, one.Holders = max(one.Fence, st.Fence), max(one.Count, st.Count), max(one.Holders, st.Holders)
 		one.Owner = min(one.Owner, st.Owner)
 		left = append(left, lasting(st.TTL))
-		if !s.quarantined(v.from) { // else it may have lost the hold, and have it again from a command that came late
+		if !s.quarantined(v.from) { // else a late command may have given it the hold again, after it lost its data
 			fences = append(fences, st.Fence)
 		}
 	}
@@ -110,9 +110,9 @@ func (s *Store) state(said []vote[lock.State]) (one lock.State, agreed bool) {
 	return one, agreed
 }
 
-// fenceOf is the greatest fence that a majority has reached, of a hold that so many members have at least. A member may
-// have a greater one, or a smaller one that is about to be raised. final says that those that are missing
-// would not change it: they did not say, or have lost a hold that was told with a greater fence.
+// fenceOf is the greatest fence of a hold that a majority of the members has reached. A member may have a greater one,
+// or a smaller one that is about to be raised. final says that the fences of missing other members would not change the
+// result. (They did not answer, or may have lost the hold.)
 func (s *Store) fenceOf(fences []lock.Fence, missing int) (f lock.Fence, final bool) {
 	slices.Sort(fences)
 	f = fences[max(len(fences)-s.quorum, 0)]
@@ -120,7 +120,7 @@ func (s *Store) fenceOf(fences []lock.Fence, missing int) (f lock.Fence, final b
 	return f, len(fences)-above+missing < s.quorum
 }
 
-// lasting is a remaining time that can be compared.
+// lasting is a remaining time that can be compared: NoTTL is the longest.
 func lasting(ttl time.Duration) time.Duration {
 	if ttl == lock.NoTTL {
 		return math.MaxInt64
@@ -128,7 +128,7 @@ func lasting(ttl time.Duration) time.Duration {
 	return ttl
 }
 
-// ofMajority is for how long so many have something, by our clock.
+// ofMajority is for how long quorum members have something, by our clock.
 func ofMajority(left []time.Duration, quorum int) time.Duration {
 	slices.Sort(left)
 	most := left[max(len(left)-quorum, 0)]
@@ -145,8 +145,8 @@ func (s *Store) Holders(ctx context.Context, name string, size int) ([]lock.Hold
 		func(said []vote[[]lock.Holder]) ([]lock.Holder, bool) { return s.holders(said, size) })
 }
 
-// holders are those that a majority names. If there are more than were asked for, members may name others, and each is
-// taken.
+// holders are those that a majority names. If a member has as many as were asked for, members may name different ones,
+// so all are taken.
 func (s *Store) holders(said []vote[[]lock.Holder], size int) (one []lock.Holder, agreed bool) {
 	type key struct {
 		o lock.Owner
@@ -189,10 +189,10 @@ func (s *Store) See(ctx context.Context, name string) (lock.Seen, error) {
 	return survey(ctx, s, "look who holds", name, lock.Exclusive, read, s.seen)
 }
 
-// seen has the holds that members see. A hold is unsure if a majority may see it if others answered. A member that
-// does not vote helps to keep a hold, and to give none: what it sees first may be part of an attempt that fails. Such
-// an attempt also leaves its fence at some members. All are waited for if none has a hold: it may end at one after the
-// other.
+// seen has the holds that members see. A hold is Unsure unless a majority sees it with the same fence. A quarantined
+// member counts for whether a hold is there, not for its fence, because what it sees may be part of an attempt that
+// fails. Such an attempt also leaves its fence at some members. If no member has a hold, all answers are awaited,
+// because a hold ends at one member after the other.
 func (s *Store) seen(said []vote[lock.Seen]) (one lock.Seen, agreed bool) {
 	type hold struct {
 		lock.SeenHold
@@ -247,7 +247,6 @@ func (s *Store) seen(said []vote[lock.Seen]) (one lock.Seen, agreed bool) {
 	return one, agreed
 }
 
-// grouped puts together what is alike.
 func grouped[T any, K comparable](all []T, key func(T) K) map[K][]T {
 	groups := make(map[K][]T)
 	for _, v := range all {
@@ -257,7 +256,7 @@ func grouped[T any, K comparable](all []T, key func(T) K) map[K][]T {
 	return groups
 }
 
-// commonest is the fence that most of some have, and how many have it.
+// commonest is the fence that occurs most often in fences, and how often.
 func commonest(fences []lock.Fence) (f lock.Fence, n int) {
 	for _, one := range fences {
 		times := 0
@@ -271,8 +270,8 @@ func commonest(fences []lock.Fence) (f lock.Fence, n int) {
 	return f, n
 }
 
-// List implements lock.Store. It reads one member after the other. A name is listed where the first member has it, and
-// if a majority has; so it comes once.
+// List implements lock.Store. It lists one member after the other. A name that a majority holds is listed with the
+// first member that has it, so it comes once.
 func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
 	page, next, err := s.list(ctx, prefix, cursor, size)
 	return page, next, about("list", prefix, err)
@@ -308,7 +307,7 @@ func (s *Store) list(ctx context.Context, prefix, cursor string, size int) ([]lo
 	return page, at.String(), nil
 }
 
-// place is where a list goes on.
+// place is where a list goes on. failed counts members that were away.
 type place struct {
 	member, failed int
 	theirs         string // the cursor of the member
@@ -329,10 +328,10 @@ func (s *Store) placeOf(cursor string) (p place, err error) {
 	return p, nil
 }
 
-// confirming bounds the names of a page that are looked at at once.
+// confirming bounds how many names of a page are looked at at the same time.
 const confirming = 32
 
-// confirmed are the names of a page that a majority holds and no member before has.
+// confirmed are the names of a page that a majority holds, without those that an earlier member has.
 func (s *Store) confirmed(ctx context.Context, at place, found []lock.State) (page []lock.State, err error) {
 	for some := range slices.Chunk(found, confirming) {
 		states, errs := make([]lock.State, len(some)), make([]error, len(some))
@@ -349,7 +348,7 @@ func (s *Store) confirmed(ctx context.Context, at place, found []lock.State) (pa
 	return page, nil
 }
 
-// confirm looks at a name that was found at a member.
+// confirm looks at a name that a member listed. Held is false if the name is not to be listed.
 func (s *Store) confirm(ctx context.Context, at place, name string) (lock.State, error) {
 	one, err := s.look(ctx, name, func(said []vote[lock.State]) (lock.State, bool) {
 		earlier := func(v vote[lock.State]) bool { return v.from.number < at.member && v.v.Held }

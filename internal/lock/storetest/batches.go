@@ -10,7 +10,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Fate is what becomes of calls that go together.
+// Fate is what becomes of the calls of a batch.
 type Fate uint8
 
 // The fates.
@@ -107,7 +107,6 @@ func (c *comparison) single(name string) single {
 	return single{back: &back, number: g.number}
 }
 
-// late executes what was delayed.
 func (c *comparison) late() (string, step) {
 	return "what is late", func(_ context.Context, s *side) outcome {
 		if s.Hooks.RunLate != nil {
@@ -122,14 +121,13 @@ func (c *comparison) late() (string, step) {
 	}
 }
 
-// answer is what a single gave.
 type answer struct {
 	grant lock.Grant
 	back  lock.Returned
 	err   error
 }
 
-// start begins it.
+// start starts the call, and tells its answer to done.
 func (o single) start(st lock.Store, done func(answer)) {
 	if o.claim != nil {
 		st.StartAcquire(*o.claim, func(g lock.Grant, err error) { done(answer{grant: g, err: err}) })
@@ -138,7 +136,7 @@ func (o single) start(st lock.Store, done func(answer)) {
 	st.StartRelease(*o.back, func(r lock.Returned, err error) { done(answer{back: r, err: err}) })
 }
 
-// begin does it to one side: with one call of the store for all if it has a hook for that, else one after the other.
+// begin makes the calls of a batch on one side: together if it has Hooks.Together, else one after the other.
 func (c *comparison) begin(ctx context.Context, s *side, all []single, fate Fate) outcome {
 	fenced := make([]single, len(all))
 	for i, o := range all {
@@ -161,7 +159,7 @@ func (c *comparison) begin(ctx context.Context, s *side, all []single, fate Fate
 	return sum
 }
 
-// fenced is a release with its fence, or what it is.
+// fenced is o, with its fence if it is a release.
 func (c *comparison) fenced(s *side, o single) single {
 	if o.back != nil && !c.anyFence {
 		back := *o.back
@@ -171,7 +169,7 @@ func (c *comparison) fenced(s *side, o single) single {
 	return o
 }
 
-// one is begin for one alone, with a call of its own.
+// one is begin for a single call.
 func (c *comparison) one(ctx context.Context, s *side, o single) (sum outcome) {
 	answers := make([]answer, 1)
 	s.oneByOne([]single{c.fenced(s, o)}, Deliver, answers)

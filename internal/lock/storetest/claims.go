@@ -12,7 +12,7 @@ func claim(name string, o lock.Owner) lock.Claim {
 	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: Full(o), TTL: ttl}
 }
 
-// of is an acquisition of a kind with the usual lease: all of a name, so that nobody else gets in.
+// of is an acquisition of a kind with the usual lease; of a semaphore it takes all permits.
 func of(kind lock.Kind, name string, o lock.Owner) lock.Claim {
 	c := claim(name, o)
 	c.Kind = kind
@@ -22,7 +22,7 @@ func of(kind lock.Kind, name string, o lock.Owner) lock.Claim {
 	return c
 }
 
-// against is a claim that the hold of another of a kind stands in the way of.
+// against is a claim that is refused beside another owner's hold of a kind.
 func against(kind lock.Kind, name string, o lock.Owner) lock.Claim {
 	if kind == lock.Read {
 		kind = lock.Write
@@ -35,14 +35,14 @@ func back(c lock.Claim, f lock.Fence) lock.Return {
 	return lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, Permits: c.Permits}
 }
 
-// on prolongs what was granted to a claim by the usual lease.
+// on is a renewal of the hold of a claim, with the usual lease.
 func on(c lock.Claim, f lock.Fence) lock.Renewal {
 	return lock.Renewal{
 		Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, TTL: ttl, Permits: c.Permits, Seen: seen(f),
 	}
 }
 
-// seen is when a fence was given out, zero for none: fences count microseconds.
+// seen is when a fence was given out, as fences count microseconds; zero for a fence that never was.
 func seen(f lock.Fence) time.Time {
 	if f < 1e12 { // it was never given out
 		return time.Time{}
@@ -56,7 +56,7 @@ func over(r lock.Return, to lock.Owner) lock.Return {
 	return r
 }
 
-// refused makes an acquisition that must be refused because of others, and returns why.
+// refused makes an acquisition that must be refused with a HeldError, and returns that.
 func (s *suite) refused(c lock.Claim) lock.HeldError {
 	s.Helper()
 	_, err := await(s.Context(), s.Store.StartAcquire, c)
@@ -67,7 +67,7 @@ func (s *suite) refused(c lock.Claim) lock.HeldError {
 	return *held
 }
 
-// refusedBy is refused because of an owner, with so many waiters before it.
+// refusedBy is refused, where by must be in the way and ahead the number of waiters before the claim.
 func (s *suite) refusedBy(by lock.Owner, ahead int, c lock.Claim) lock.HeldError {
 	s.Helper()
 	held := s.refused(c)
@@ -77,13 +77,13 @@ func (s *suite) refusedBy(by lock.Owner, ahead int, c lock.Claim) lock.HeldError
 	return held
 }
 
-// notHeld makes a release that must find nothing.
+// notHeld makes a release that must fail with ErrNotHeld.
 func (s *suite) notHeld(r lock.Return) {
 	s.Helper()
 	s.wantErr(errOf(await(s.Context(), s.Store.StartRelease, r)), lock.ErrNotHeld)
 }
 
-// wantState checks what Look says, apart from the fence, and from the remaining time up to some seconds.
+// wantState checks what Look says. It ignores the fence, and compares the TTL by wantTTL.
 func (s *suite) wantState(want lock.State) {
 	s.Helper()
 	got := s.look(want.Name)
@@ -97,7 +97,6 @@ func (s *suite) wantState(want lock.State) {
 	}
 }
 
-// wantFree checks that nobody holds a name.
 func (s *suite) wantFree(name string) {
 	s.Helper()
 	if st := s.look(name); st.Held || st.Owner != "" || st.Count != 0 || st.Holders != 0 || st.TTL != 0 {
@@ -127,13 +126,11 @@ func (s *suite) force(name string, kind lock.Kind) bool {
 	return held
 }
 
-// expireHold ends one of several holds.
 func (s *suite) expireHold(name string, o lock.Owner) {
 	s.Helper()
 	s.must(s.Hooks.ExpireHold(name, Full(o)))
 }
 
-// expirePlace ends the place of a waiter.
 func (s *suite) expirePlace(name string, o lock.Owner) {
 	s.Helper()
 	s.must(s.Hooks.ExpirePlace(name, Full(o)))

@@ -13,12 +13,12 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// slack is by how much two remaining times may differ, besides twice the longest step: the stores are asked one after
-// the other, for a lease and for what is left of it.
+// slack is by how much two remaining times may differ, besides twice the longest step: both the grant and the look come
+// later on one side than on the other.
 const slack = 2 * time.Second
 
-// Compare does the same random operations to two empty Stores and returns an error at the first difference. Fences
-// are compared by their order and by which are equal, as each store has its own; of several readers any may be named.
+// Compare does the same random operations to two empty Stores and returns an error at the first difference. Fences are
+// compared by their order and by which are equal, because each store has its own; of several readers any may be named.
 // The same seed gives the same operations.
 func Compare(ctx context.Context, a, b Rig, seed uint64, steps int) error {
 	c := &comparison{
@@ -49,10 +49,10 @@ func Compare(ctx context.Context, a, b Rig, seed uint64, steps int) error {
 type comparison struct {
 	rand     *rand.Rand
 	sides    [2]*side
-	anyFence bool // releases bring none: one side does not look at it
-	// usual is the kind that a name is mostly used with, for the time being.
+	anyFence bool // releases have no fence, because one side does not compare it
+	// usual is, by name, the kind with which the name is mostly used at present.
 	usual map[string]lock.Kind
-	// last are the last grants of a name, so that often enough something is done to what is there.
+	// last are the last grants of each name, so that operations often meet a hold.
 	last map[string][]grant
 }
 
@@ -62,7 +62,6 @@ type grant struct {
 	number int
 }
 
-// granted adds a grant to the last ones.
 func (c *comparison) granted(s *side, claim lock.Claim, number int) {
 	if claim.Fence = 0; s == c.sides[0] {
 		last := append(c.last[claim.Name], grant{claim, number})
@@ -80,14 +79,14 @@ func (c *comparison) some(name string) grant {
 	return g
 }
 
-// side is one of the stores, with the fences it gave out for each name, in the order it first did. The place of a fence
-// there is its number; numbers mean the same on both sides.
+// side is one of the stores, with the fences that it gave out for each name, in the order in which they first came. The
+// index of a fence is its number. The same number means the corresponding fence on both sides.
 type side struct {
 	Rig
 	fences map[string][]lock.Fence
 	heard  map[heardFence]time.Time
-	// unheard are names that may have a reader whose grant was not heard: it has an older fence than later ones, and
-	// tells it when it asks again.
+	// unheard are names that may have a reader whose grant was lost: when it asks again, it gets a fence that is older
+	// than some that are known.
 	unheard map[string]bool
 	late    []func() // what was delayed
 	broken  error
@@ -100,7 +99,6 @@ func newSide(r Rig) *side {
 	}
 }
 
-// heardFence is a fence of a name; a side knows when it heard of it.
 type heardFence struct {
 	name  string
 	fence lock.Fence
@@ -117,7 +115,6 @@ func (s *side) known(name string) []lock.Fence {
 	return s.fences[name]
 }
 
-// number of a fence that was given out for a name.
 func (s *side) number(name string, f lock.Fence) int {
 	known := s.known(name)
 	if n := slices.Index(known, f); n >= 0 {
@@ -131,7 +128,6 @@ func (s *side) number(name string, f lock.Fence) int {
 	return len(known)
 }
 
-// fence with a number.
 func (s *side) fence(name string, number int) lock.Fence {
 	known := s.known(name)
 	return known[min(number, len(known)-1)]
@@ -146,7 +142,7 @@ type outcome struct {
 	Rest  any
 }
 
-// difference says in what two outcomes differ, the remaining times by more than a slack.
+// difference says in what two outcomes differ. Remaining times may differ by slack.
 func difference(x, y outcome, slack time.Duration) string {
 	if len(x.Left) != len(y.Left) {
 		return fmt.Sprintf("%+v and %+v", x, y)
@@ -194,7 +190,6 @@ func class(err error) string {
 	return err.Error()
 }
 
-// retryAfter is the remaining time in a HeldError.
 func retryAfter(err error) time.Duration {
 	if held, ok := errors.AsType[*lock.HeldError](err); ok {
 		return held.RetryAfter
@@ -202,11 +197,11 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// anyReader is in place of a holder that may be any of several.
+// anyReader stands for a holder that may be any of several readers.
 const anyReader lock.Owner = "a reader"
 
-// refusal is an error in terms that are equal on both sides. Who wants to write learns of one of those who read. Who
-// wants neither to read nor to write may learn of one whose time has passed, or of none, also not of the writer.
+// refusal is an error in terms that are equal on both sides. A refused writer is told one of the readers. A claim
+// neither to read nor to write may be told a reader whose time has passed, or nobody, even if there is a writer.
 func (s *side) refusal(ctx context.Context, err error, claims ...lock.Claim) error {
 	held, ok := errors.AsType[*lock.HeldError](err)
 	if !ok {
@@ -230,7 +225,7 @@ func (s *side) refusal(ctx context.Context, err error, claims ...lock.Claim) err
 	return &other
 }
 
-// isReader says whether somebody may be one of those who read, or is none, which may be told of them.
+// isReader says whether o may be a reader, or is empty, which a store may tell in place of a reader.
 func isReader(o lock.Owner) bool { return o == "" || strings.HasSuffix(string(o), rwSuffix) }
 
 // writeSuffix is what a store may add to the owner of a write hold if it is asked about another kind.
@@ -249,7 +244,6 @@ func (s *side) state(st lock.State) (number int, left time.Duration, rest lock.S
 	return number, left, st
 }
 
-// list reads all pages, in the order of names.
 func (s *side) list(ctx context.Context, prefix string, size int) outcome {
 	seen := map[string]outcome{}
 	for cursor := ""; ; {

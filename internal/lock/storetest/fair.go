@@ -15,7 +15,7 @@ func waits(o lock.Owner) lock.Claim {
 	return c
 }
 
-// held is a fair hold of "n" that the named ones wait behind, in their order.
+// held makes a fair hold of "n", behind which waiters wait in this order.
 func (s *suite) held(waiters ...lock.Owner) lock.Fence {
 	s.Helper()
 	f := s.acquire(of(lock.Fair, "n", "o")).Fence
@@ -45,7 +45,7 @@ func (s *suite) wantQueue(want ...lock.Owner) {
 	}
 }
 
-// enlist must answer as given.
+// enlist enlists owners, and wants these answers.
 func (s *suite) enlist(owners []lock.Owner, want ...int) {
 	s.Helper()
 	got, err := s.Store.Enlist(s.Context(), "n", fulls(owners...), ttl)
@@ -60,7 +60,7 @@ func (s *suite) leave(kind lock.Kind, owners ...lock.Owner) {
 	s.must(s.Store.Leave(s.Context(), "n", kind, fulls(owners...)))
 }
 
-// succeed has another owner stand where the first of some stands, with so many before it.
+// succeed has to succeed from, and wants ahead waiters before it.
 func (s *suite) succeed(ahead int, to lock.Owner, from ...lock.Owner) {
 	s.Helper()
 	got, err := s.Store.Succeed(s.Context(), "n", fulls(from...), Full(to), ttl)

@@ -113,7 +113,7 @@ var fenceContract = []contract{
 	}},
 }
 
-// wantRaised has the fence of a hold raised, and wants it to be so much then.
+// wantRaised raises the fence of a hold, and wants it to be want then.
 func (s *suite) wantRaised(c lock.Claim, want lock.Fence) {
 	s.Helper()
 	if f, err := s.Store.Raise(s.Context(), c); err != nil || f != want {

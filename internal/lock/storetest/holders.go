@@ -98,7 +98,8 @@ var peersContract = []contract{
 	{"NobodyHearsATopicWithoutSubscribers", func(s *suite) { s.publishUntil("c", "lost", 0) }},
 }
 
-// publishUntil publishes a message until so many hear it: subscriptions may begin and end a little late.
+// publishUntil publishes a message until the wanted number of subscribers hears it: subscriptions may begin and end a
+// little late.
 func (s *suite) publishUntil(topic, message string, heard int) {
 	s.Helper()
 	s.until("as many hear it as there should", func() bool {

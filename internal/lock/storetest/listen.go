@@ -35,7 +35,7 @@ func (s *suite) listen(name string) (e *ear, stop func()) {
 	return s.listenTo(name, lock.Exclusive)
 }
 
-// listenTo is listen for a kind, or for any.
+// listenTo is listen for a kind.
 func (s *suite) listenTo(name string, kind lock.Kind) (e *ear, stop func()) {
 	s.Helper()
 	e = newEar(s)
@@ -64,7 +64,7 @@ func (e *ear) change(do func()) {
 	e.changed = make(chan struct{})
 }
 
-// await waits for something; cond is called with mu.
+// await waits until cond is true, which is called with mu held.
 func (e *ear) await(what string, cond func() bool) {
 	e.s.Helper()
 	deadline := time.After(within)
@@ -83,8 +83,7 @@ func (e *ear) await(what string, cond func() bool) {
 	}
 }
 
-// awaitTold waits until as many notices came and fails if they are others. How long a turn takes may be some seconds
-// less.
+// awaitTold waits for the wanted notices, and fails if others come. Notice.After is compared by wantTTL.
 func (e *ear) awaitTold(want ...lock.Notice) {
 	e.s.Helper()
 	e.await("notices", func() bool { return len(e.told) >= len(want) })
@@ -197,7 +196,7 @@ var listenContract = []contract{
 	}},
 }
 
-// yours is a notice that the name is free, for one waiter; soon that it will be.
+// yours is the notice to a waiter that the name is free, soon that it is the next one.
 func yours(o lock.Owner) lock.Notice { return lock.Notice{What: lock.NoticeReleased, For: Full(o)} }
 
 func soon(o lock.Owner) lock.Notice {

@@ -49,7 +49,6 @@ func manyRenewals(s *suite) {
 	s.wantTTL(s.look("n1").TTL, 2*ttl)
 }
 
-// listAll reads all pages.
 func (s *suite) listAll(prefix string, size int) []string {
 	s.Helper()
 	seen := map[string]bool{}

@@ -9,10 +9,9 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// step does one operation to one side.
 type step func(ctx context.Context, s *side) outcome
 
-// operation picks the next operation. All that is random in it is decided here, once for both sides.
+// operation picks the next operation. All random choices are made here, once for both sides.
 func (c *comparison) operation() (string, step) {
 	switch n := c.rand.IntN(1000); {
 	case n < 320:
@@ -54,7 +53,7 @@ func (c *comparison) operation() (string, step) {
 	}
 }
 
-// fault picks something that befalls both stores.
+// fault picks a fault of both stores.
 func (c *comparison) fault() (string, step) {
 	name := c.name()
 	switch n := c.rand.IntN(50); {
@@ -97,7 +96,7 @@ func (c *comparison) any() lock.Kind {
 	}
 }
 
-// kind is mostly the usual one of the name.
+// kind is a random kind, mostly the usual one of the name.
 func (c *comparison) kind(name string) lock.Kind {
 	if c.usual[name] == 0 || c.rand.IntN(200) == 0 {
 		c.usual[name] = c.any()
@@ -116,10 +115,10 @@ func (c *comparison) kind(name string) lock.Kind {
 	return usual
 }
 
-// rwSuffix ends most owners of what is held to read or to write.
+// rwSuffix ends most owners of read and write holds.
 const rwSuffix = "/rw"
 
-// owner is one of those that hold names of a kind. They have other owners for other kinds, nearly always.
+// owner is a random owner for a kind. Nearly always, owners of one kind differ from those of others.
 func (c *comparison) owner(kind lock.Kind) lock.Owner {
 	o := Full([]lock.Owner{"s1:x", "s1:y", "s2:x", "s2:#1"}[c.rand.IntN(4)])
 	if c.rand.IntN(50) == 0 {
@@ -135,7 +134,6 @@ func (c *comparison) owner(kind lock.Kind) lock.Owner {
 	}
 }
 
-// owners are several, perhaps the same one twice.
 func (c *comparison) owners(kind lock.Kind) []lock.Owner {
 	os := make([]lock.Owner, c.rand.IntN(4))
 	for i := range os {
@@ -144,18 +142,18 @@ func (c *comparison) owners(kind lock.Kind) []lock.Owner {
 	return os
 }
 
-// ttl is far from others, so that one set for another is seen.
+// ttl is one of a few TTLs that differ so much that a wrong one is noticed.
 func (c *comparison) ttl() time.Duration {
 	return []time.Duration{10 * time.Second, time.Minute, time.Hour}[c.rand.IntN(3)]
 }
 
-// fence is the number of one of the last fences of a name, or of none, or of one that never was.
+// fence is the number of one of the last fences of a name, of none, or of one that was never given out.
 func (c *comparison) fence(name string) int {
 	last := len(c.sides[0].known(name)) - 1
 	return [...]int{0, 1, last, last, last, max(0, last-1), max(0, last-2), max(0, last-3)}[c.rand.IntN(8)]
 }
 
-// permits is how many are known to be meant, which is 0 if it is not.
+// permits is a random Permits of a release or a renewal, which is 0 if it is not known.
 func (c *comparison) permits(kind lock.Kind) uint32 {
 	if kind != lock.Semaphore {
 		return 0
@@ -163,7 +161,6 @@ func (c *comparison) permits(kind lock.Kind) uint32 {
 	return [...]uint32{0, 1, 1, 2, 2, 3, 5}[c.rand.IntN(7)]
 }
 
-// claim is an acquisition.
 func (c *comparison) claim(name string) lock.Claim {
 	kind := c.kind(name)
 	claim := lock.Claim{Name: name, Kind: kind, Owner: c.owner(kind), TTL: c.ttl()}
@@ -205,12 +202,11 @@ func (c *comparison) acquire() (string, step) {
 	}
 }
 
-// ahead is by how much a fence that is proposed is greater than all before; 0 for none that is. It is little: the clock
-// must have passed it when the store has forgotten it.
+// ahead is by how much a proposed fence is greater than all before; 0 proposes none. It is small, because the clock
+// must have passed the fence when the store forgets it.
 func (c *comparison) ahead() int { return [...]int{0, 0, 0, 1, 5}[c.rand.IntN(5)] }
 
-// later is a fence that is so much greater than all that are known, and than the one that the store has: it may have
-// made one that nobody was told.
+// later is a fence that is ahead of all that are known, and of the store's last one, which nobody may have been told.
 func (s *side) later(name string, by int) lock.Fence {
 	last := slices.Max(s.known(name))
 	if st, err := s.Store.Look(context.Background(), name); err == nil {
@@ -219,7 +215,7 @@ func (s *side) later(name string, by int) lock.Fence {
 	return last + lock.Fence(by) //nolint:gosec // it is small
 }
 
-// raise has the fence of a hold be another one, mostly a greater one.
+// raise raises the fence of a hold, mostly to a greater one.
 func (c *comparison) raise() (string, step) {
 	g, ahead := c.some(c.name()), c.ahead()
 	claim := g.Claim

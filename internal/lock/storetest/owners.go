@@ -10,9 +10,9 @@ import (
 // uuidBytes is how many bytes of a name a UUID has room for.
 const uuidBytes = 16
 
-// Full is the owner that a short name such as "a" or "s:#1" stands for: a Store over Redis takes for an owner only what
-// begins with a UUID. The session, which is what stands before the first colon, is written as one, in the order of the
-// names. A name without a colon is all session.
+// Full is the owner for a short name such as "a" or "s:#1", because a Store over Redis takes only texts that begin with
+// a UUID for owners. It writes the session, the part before the first colon or all, as a UUID. UUIDs are in the order
+// of the names.
 func Full(o lock.Owner) lock.Owner {
 	if o == "" {
 		return ""
@@ -30,7 +30,6 @@ func Full(o lock.Owner) lock.Owner {
 	return lock.Owner(h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:] + ":" + rest)
 }
 
-// fulls is Full for several.
 func fulls(short ...lock.Owner) []lock.Owner {
 	full := make([]lock.Owner, len(short))
 	for i, o := range short {

@@ -7,14 +7,14 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// some is a claim of so many of three permits of "n".
+// some is a claim of permits of "n", which has three.
 func some(o lock.Owner, permits uint32) lock.Claim {
 	c := of(lock.Semaphore, "n", o)
 	c.Permits, c.Limit = permits, 3
 	return c
 }
 
-// wantOut checks how many of three permits of "n" are out.
+// wantOut checks how many permits of "n", which has three, are out.
 func (s *suite) wantOut(n uint32) {
 	s.Helper()
 	st := s.look("n")
@@ -23,7 +23,7 @@ func (s *suite) wantOut(n uint32) {
 	}
 }
 
-// wantLimit checks that an error tells a limit.
+// wantLimit checks that an error is a LimitError with this limit.
 func (s *suite) wantLimit(err error, want uint32) {
 	s.Helper()
 	if got, ok := errors.AsType[*lock.LimitError](err); !ok || got.Limit != want {

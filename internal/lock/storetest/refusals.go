@@ -36,7 +36,7 @@ var refusalContract = []contract{
 	}},
 }
 
-// refuses checks each call of a kind that the Store has not got.
+// refuses checks that each call with a kind that the Store lacks is refused.
 func (s *suite) refuses(kind lock.Kind) {
 	ctx, c := s.Context(), of(kind, "n", "o")
 	_, acquired := await(ctx, s.Store.StartAcquire, c)

@@ -6,24 +6,22 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// attempt is one to begin a session, or to go on with it.
+// attempt is an attempt to begin a session, or to go on with it.
 func attempt(epoch uint64, nonce string) lock.SessionRecord {
 	return lock.SessionRecord{
 		ID: "5f3a1c9e-0b7d-4b52-9a43-2f9f6d1f7c11", Epoch: epoch, Nonce: nonce, TokenHash: "hash", Client: "c", Replica: "r",
 	}
 }
 
-// take makes an attempt.
 func (s *suite) take(r lock.SessionRecord) error { return s.Store.TakeSession(s.Context(), r, ttl) }
 
-// keep prolongs a record.
 func (s *suite) keep(k lock.SessionKeep) error {
 	told := make(chan error, 1)
 	s.Store.StartKeepSession(k, func(err error) { told <- err })
 	return <-told
 }
 
-// wantWas ends a record by force.
+// wantWas ends a record by force, and checks whether there was one.
 func (s *suite) wantWas(id string, want bool) {
 	s.Helper()
 	was, err := s.Store.ForceEndSession(s.Context(), id)

@@ -17,14 +17,14 @@ func wishes(o lock.Owner) lock.Claim {
 	return c
 }
 
-// readsToo is a read claim of who has a write hold.
+// readsToo is a read claim by the holder of a write hold.
 func readsToo(o, writer lock.Owner) lock.Claim {
 	c := reads(o)
 	c.WriteOwner = Full(writer)
 	return c
 }
 
-// wantReaders checks that so many read "n", and nobody writes.
+// wantReaders checks how many read "n", and that nobody writes.
 func (s *suite) wantReaders(n uint32, left time.Duration) {
 	s.Helper()
 	st := s.look("n")

@@ -7,7 +7,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// shorten has a hold end so long from now.
+// shorten has a hold end ttl from now.
 func (s *suite) shorten(r lock.Renewal, ttl time.Duration) error {
 	s.Helper()
 	r.TTL = ttl

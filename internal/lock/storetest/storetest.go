@@ -13,28 +13,28 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Hooks do to a Store what its interface cannot, as its server or an operator could.
+// Hooks do to a Store what its server or an operator could do, and its interface cannot.
 type Hooks struct {
-	// Expire ends the leases of all who hold a name as if their time had passed. Of a semaphore nothing is left, also
-	// not its limit; who waits goes on waiting.
+	// Expire ends the leases of all holders of a name as if their time had passed. Nothing is left of a semaphore, not
+	// even its limit. Waiters go on waiting.
 	Expire func(name string) error
-	// ExpireHold ends what one of several holds, as if its time had passed: an owner's reads, or its permits. It does
+	// ExpireHold ends the read hold, or the permits, of one of several owners, as if their time had passed. It does
 	// nothing to others, and nothing if there are none.
 	ExpireHold func(name string, o lock.Owner) error
 	// ExpirePlace ends the place of a waiter as if its time had passed: one in a queue, or one that keeps readers away.
 	ExpirePlace func(name string, o lock.Owner) error
-	// Lose makes the store forget everything, and begin anew.
+	// Lose makes the store forget everything.
 	Lose func() error
-	// Occupy puts something under a name that is no lock.
+	// Occupy puts something that is no lock under a name.
 	Occupy func(name string) error
-	// Together has the acquisitions and releases that start begins reach the server at the same time, in their order for
-	// each tenant and with one fate. It may be nil; then Compare makes one after the other.
+	// Together calls start, and has the acquisitions and releases that it begins reach the server together, in the order
+	// of each tenant's, with one fate. It may be nil; then Compare makes one after the other.
 	Together func(fate Fate, start func()) error
 	// RunLate executes what Together delayed. It is nil if Together is.
 	RunLate func() error
 }
 
-// HooksOf are those of a Store that has them as methods, as one in memory.
+// HooksOf are the hooks of a Store that has them as methods, such as memstore.
 func HooksOf(s interface {
 	Expire(name string)
 	ExpireHold(name string, o lock.Owner)
@@ -56,14 +56,13 @@ func HooksOf(s interface {
 type Rig struct {
 	Store lock.Store
 	Hooks Hooks
-	// Apart says that names may be on different servers. Several are then taken one server after the other, so that any
-	// one in the way is named, and a semaphore that was released has its limit. All keys of a name must be on one
+	// Apart says that names may be on different servers. Then AcquireAll takes names from one server after the other: it
+	// may name any hold in the way, and a semaphore that it released keeps its limit. All keys of a name must be on one
 	// server.
 	Apart bool
-	// AnyFence: a release ends what its owner has, whatever the fence of the hold is.
+	// AnyFence: a release ends the owner's hold whatever its fence is.
 	AnyFence bool
-	// Refuses are the kinds that the Store has not got. Each call with one of them must be answered
-	// lock.ErrKindUnsupported.
+	// Refuses are the kinds that the Store lacks. Each call with one of them must return lock.ErrKindUnsupported.
 	Refuses []lock.Kind
 }
 
@@ -115,7 +114,7 @@ const within = 10 * time.Second
 // The usual lease, longer than any test takes.
 const ttl = time.Minute
 
-// suite is what a test works with. Its methods end the test when what they do is refused.
+// suite is a test with its Store. Its methods end the test when the call that they make fails.
 type suite struct {
 	*testing.T
 	Rig
@@ -124,7 +123,7 @@ type suite struct {
 // has says whether the Store has locks of a kind.
 func (r Rig) has(kind lock.Kind) bool { return !slices.Contains(r.Refuses, kind) }
 
-// needs ends a test of a kind that the Store has not got. That it refuses each call of it is a test of its own.
+// needs ends a test of a kind that the Store lacks. Another test checks that the Store refuses that kind.
 func (s *suite) needs(kind lock.Kind) {
 	s.Helper()
 	if !s.has(kind) {
@@ -132,7 +131,7 @@ func (s *suite) needs(kind lock.Kind) {
 	}
 }
 
-// these are those of some kinds that the Store has, or of all.
+// these are the kinds that the Store has, of some, or of all if none are given.
 func (s *suite) these(some ...lock.Kind) []lock.Kind {
 	if len(some) == 0 {
 		some = allKinds
@@ -153,7 +152,6 @@ func await[R, T any](ctx context.Context, start func(r R, done func(T, error)), 
 	}, r)
 }
 
-// acquire makes an acquisition that must succeed.
 func (s *suite) acquire(c lock.Claim) lock.Grant {
 	s.Helper()
 	g, err := await(s.Context(), s.Store.StartAcquire, c)
@@ -163,7 +161,6 @@ func (s *suite) acquire(c lock.Claim) lock.Grant {
 	return g
 }
 
-// release makes a release that must succeed.
 func (s *suite) release(r lock.Return) lock.Returned {
 	s.Helper()
 	res, err := await(s.Context(), s.Store.StartRelease, r)
@@ -194,7 +191,6 @@ func (s *suite) renew(r lock.Renewal) error {
 	return got
 }
 
-// look reads the state of a name.
 func (s *suite) look(name string) lock.State {
 	s.Helper()
 	st, err := s.Store.Look(s.Context(), name)
@@ -205,7 +201,6 @@ func (s *suite) look(name string) lock.State {
 	return st
 }
 
-// until waits until something is so.
 func (s *suite) until(what string, so func() bool) {
 	s.Helper()
 	for deadline := time.Now().Add(within); !so(); time.Sleep(time.Millisecond) {
@@ -215,7 +210,6 @@ func (s *suite) until(what string, so func() bool) {
 	}
 }
 
-// untilGranted makes a claim until what is in its way has ended.
 func (s *suite) untilGranted(c lock.Claim) {
 	s.Helper()
 	s.until("it is granted", func() bool {
@@ -227,7 +221,6 @@ func (s *suite) untilGranted(c lock.Claim) {
 	})
 }
 
-// must ends the test if a hook failed.
 func (s *suite) must(err error) {
 	s.Helper()
 	if err != nil {
@@ -235,10 +228,8 @@ func (s *suite) must(err error) {
 	}
 }
 
-// errOf is the error of a call.
 func errOf[T any](_ T, err error) error { return err }
 
-// wantErr checks an error by errors.Is.
 func (s *suite) wantErr(got, want error) {
 	s.Helper()
 	if !errors.Is(got, want) {
@@ -262,7 +253,7 @@ func (s *suite) wantGone(got error, want lock.LostReason) {
 	}
 }
 
-// wantTTL checks a remaining time: at most a second less than wanted, and not more.
+// wantTTL checks a remaining time: at most 5 s less than wanted, and not more.
 func (s *suite) wantTTL(got, want time.Duration) {
 	s.Helper()
 	if got > want || got < want-5*time.Second {
@@ -270,7 +261,6 @@ func (s *suite) wantTTL(got, want time.Duration) {
 	}
 }
 
-// ended is a ctx that is over.
 func (s *suite) ended() context.Context {
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()

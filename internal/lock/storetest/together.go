@@ -9,7 +9,7 @@ import (
 
 var allKinds = lock.Kinds()
 
-// kindsContract is what happens if a name is used with several kinds, which nobody should do: no harm.
+// kindsContract is that a name used with several kinds, which nobody should do, does no harm.
 var kindsContract = []contract{
 	{"NoKindIsGrantedBesideAnother", func(s *suite) {
 		for _, a := range s.these() {
@@ -58,7 +58,7 @@ var kindsContract = []contract{
 	}},
 }
 
-// all claims several names at once, and must get them.
+// all claims several names by AcquireAll, and must get them.
 func (s *suite) all(cs ...lock.Claim) []lock.Fence {
 	s.Helper()
 	gs, err := s.Store.AcquireAll(s.Context(), cs)

@@ -24,7 +24,7 @@ func ended(c lock.EndCause, f lock.Fence) lock.Notice {
 	return lock.Notice{What: lock.NoticeEnded, Cause: c, Fence: f}
 }
 
-// released is what is heard of a hold of a kind that its owner released.
+// released is the notice for a hold of a kind that its owner released.
 func released(kind lock.Kind, o lock.Owner, f lock.Fence) lock.Notice {
 	n := ended(lock.EndReleased, f)
 	if kind == lock.Semaphore {
@@ -45,7 +45,7 @@ func (e *ear) awaitEnds(want ...lock.Notice) {
 	}
 }
 
-// unheard is for how long nothing more must be heard.
+// unheard is for how long a test listens to find that nothing more is heard.
 const unheard = 30 * time.Millisecond
 
 // kindContract is a contract that each kind keeps.

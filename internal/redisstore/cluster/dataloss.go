@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// DataLoss says whether one of the nodes may have forgotten holds, and when the last one did. Which nodes there are
-// must be known.
+// DataLoss says whether one of the nodes may have forgotten holds, and since when no node has. With DetectDataLoss it
+// says yes while no node is known.
 func (s *Store) DataLoss() (since time.Time, may bool) {
 	nodes := s.all()
 	if s.cfg.Node.DetectDataLoss && len(nodes) == 0 {

@@ -31,7 +31,7 @@ func (s *Store) Examine(ctx context.Context) []lock.Finding {
 	return slices.Concat(each(nodes, func(_ int, n *node) []lock.Finding { return n.Examine(ctx) })...)
 }
 
-// Overlaps implements lock.Declarer, as Declare.
+// Overlaps implements lock.Declarer. There is one set of prefixes for the whole cluster.
 func (s *Store) Overlaps(ctx context.Context, ttl time.Duration) (others []string, err error) {
 	return askSlot(ctx, s, layout.Slot(layout.Prefixes), func(at *redisstore.Store) ([]string, error) {
 		return at.Overlaps(ctx, ttl)

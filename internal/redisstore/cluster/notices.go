@@ -8,7 +8,7 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 )
 
-// listener is somebody who listens to what is told in a slot, at the node that has it.
+// listener listens to a channel in a slot, at the node that has the slot.
 type listener struct {
 	slot   int
 	listen func(*redisstore.Store) (stop func())
@@ -16,7 +16,7 @@ type listener struct {
 	stop   func()
 }
 
-// hear listens until stop is called, wherever the slot goes.
+// hear listens until stop is called, at whatever node has the slot.
 func (s *Store) hear(slot int, listen func(*redisstore.Store) (stop func())) (stop func()) {
 	e := &listener{slot: slot, listen: listen, stop: func() {}}
 	s.mu.Lock()
@@ -47,15 +47,16 @@ func (s *Store) moveLocked(e *listener) {
 	e.at, e.stop = n, e.listen(n.Store)
 }
 
-// moveListenersLocked moves those of one slot. There may be very many others, and slots may go one after the other.
+// moveListenersLocked moves the listeners of one slot. It does not look at others, which may be very many, because
+// slots may move one after the other.
 func (s *Store) moveListenersLocked(slot int) {
 	for e := range s.listeners[slot] {
 		s.moveLocked(e)
 	}
 }
 
-// hearName listens to what is told of a name, and has the slots looked up when nothing is heard: its slot may have
-// moved. Of a name that cannot be used here nothing is ever told.
+// hearName listens to a channel of a name, and has the slots looked up at NoticeDeaf, because the slot may have moved.
+// For a name that cannot be used here it never calls notify.
 func (s *Store) hearName(
 	name string, notify func(lock.Notice), listen func(*redisstore.Store, func(lock.Notice)) (stop func()),
 ) (stop func()) {
@@ -94,7 +95,7 @@ func (s *Store) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	})
 }
 
-// ListenForced implements lock.Store. What is for all replicas is told by every node.
+// ListenForced implements lock.Store. A message to all replicas is heard at every node.
 func (s *Store) ListenForced(notify func(name string)) (stop func()) {
 	return s.hear(layout.Slot(layout.Control), func(at *redisstore.Store) func() { return at.ListenForced(notify) })
 }

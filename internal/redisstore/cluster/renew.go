@@ -9,9 +9,9 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore"
 )
 
-// Renew implements lock.Store: each node renews what it has, all at the same time. What a node sends elsewhere goes
-// there at once, within the time of one operation, whatever other nodes do meanwhile. It goes alone: of the names of a
-// slot that moves some are here and some there, and a call for both is refused.
+// Renew implements lock.Store: each node renews what it has, all at the same time. A renewal that a node redirects goes
+// to the other node at once, within the time of one operation, whatever other nodes do meanwhile. It goes alone: while
+// a slot moves, each node has some of its names, and refuses a call that is also for others.
 func (s *Store) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, err error)) {
 	at := make(map[*redisstore.Store][]int)
 	for i := range rs {

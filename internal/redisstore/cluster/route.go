@@ -20,17 +20,16 @@ var (
 )
 
 const (
-	// movingPause is the first pause before a call is repeated that no node took, because keys of the name are on their
-	// way, or because the cluster has no master for it. The pauses double: very many calls may wait for one slot.
+	// movingPause is the first pause before a call is repeated that no node took, because the name's keys are moving, or
+	// because its slot has no master. The pauses double, because very many calls may wait for one slot.
 	movingPause = 10 * time.Millisecond
 	// mostDoublings bounds how long the pause becomes: 16 times the first one.
 	mostDoublings = 4
-	// freely is how often a call goes elsewhere without a pause. More often it does when nodes send it to each other
-	// and back.
+	// freely is how often a redirected call goes on without a pause. More redirections mean that nodes send it to and fro.
 	freely = 5
 )
 
-// What a node answers that did nothing, as in the metric of redirections.
+// Why a node did nothing, as in the metric of redirections.
 const (
 	kindMoved    = "moved"
 	kindAsk      = "ask"
@@ -57,9 +56,9 @@ func (s *Store) owner(slot int) (*redisstore.Store, error) {
 	return n.Store, nil
 }
 
-// redirect says where the call for a slot goes that ended with an error, after so many moves, and after which pause.
-// again is false if that is its outcome: a node took it, or its time is up. A node that sends a call elsewhere did
-// nothing.
+// redirect says where a call for a slot goes that ended with err after this number of moves, and after which pause.
+// again is false if err is its outcome, because a node took the call or its time is up. A node that redirects a call
+// did nothing.
 func (s *Store) redirect(slot int, err error, moves int, end time.Time) (
 	to *redisstore.Store, pause time.Duration, again bool,
 ) {
@@ -117,7 +116,7 @@ func (s *Store) follow(slot int, reply redis.Error) (to *redisstore.Store, kind 
 	return to, kind, err
 }
 
-// ask makes a call for a name where its slot is, elsewhere if the node says so, until there is an outcome or no time
+// ask makes a call at the node that has a name's slot, and follows redirections until there is an outcome or no time is
 // left.
 func ask[T any](ctx context.Context, s *Store, name string, call func(*redisstore.Store) (T, error)) (T, error) {
 	slot, err := s.slotOf(name)
@@ -127,7 +126,7 @@ func ask[T any](ctx context.Context, s *Store, name string, call func(*redisstor
 	return askSlot(ctx, s, slot, call)
 }
 
-// askSlot is ask for what is not the name of a lock.
+// askSlot is ask for a slot that is not that of a lock.
 func askSlot[T any](ctx context.Context, s *Store, slot int, call func(*redisstore.Store) (T, error)) (T, error) {
 	return lock.Await(ctx, func(slot int, done func(T, error)) {
 		beginSlot(ctx, s, slot, func(at *redisstore.Store, told func(T, error)) { told(call(at)) }, done)
@@ -151,7 +150,7 @@ func begin[T any](s *Store, name string, call func(*redisstore.Store, func(T, er
 	beginSlot(context.Background(), s, slot, call, done)
 }
 
-// beginSlot is begin for what is not the name of a lock.
+// beginSlot is begin for a slot that is not that of a lock.
 func beginSlot[T any](
 	ctx context.Context, s *Store, slot int, call func(*redisstore.Store, func(T, error)), done func(T, error),
 ) {

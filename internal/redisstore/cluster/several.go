@@ -12,9 +12,9 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore"
 )
 
-// AcquireAll implements lock.Store. Names of one slot are taken by one script. Of several slots one is taken after the
-// other, in the order of their numbers, which is the same for everybody; if one is refused, those before it were taken
-// in vain.
+// AcquireAll implements lock.Store. One script takes the names of one slot. Several slots are taken one after the
+// other, in the order of their numbers, which is the same for everybody. If one is refused, those before it were taken
+// in vain (lock.ErrInVain).
 func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	parts, err := s.bySlot(cs)
 	if err != nil {
@@ -46,11 +46,11 @@ func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 	return gs, nil
 }
 
-// errTooSlow: it took so long to take some names that the others are not asked for.
+// errTooSlow: taking some of the names took so long that the others are not asked for.
 var errTooSlow = fmt.Errorf("%w: the nodes are too slow for so many names", lock.ErrUnavailable)
 
-// patience is for how long names are taken, one slot after the other: half of the shortest lease, because what is taken
-// first ends first.
+// patience is for how long AcquireAll goes on to the next slot: half of the shortest lease, because the leases that
+// were taken first run meanwhile.
 func (s *Store) patience(cs []lock.Claim) time.Duration {
 	shortest := time.Duration(math.MaxInt64)
 	for _, c := range cs {

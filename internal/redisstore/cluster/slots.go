@@ -23,7 +23,7 @@ import (
 var ErrNoCluster = errors.New("this redis is not a node of a cluster: give nodes of a cluster, or use another " +
 	"store.kind")
 
-// refreshSoon has the slots looked up.
+// refreshSoon has the slots looked up soon. It does not wait.
 func (s *Store) refreshSoon() {
 	select {
 	case s.wake <- struct{}{}:
@@ -31,11 +31,11 @@ func (s *Store) refreshSoon() {
 	}
 }
 
-// keepSlots looks up the slots when somebody asks for it, and now and then.
+// keepSlots looks up the slots when refreshSoon asks for it, and now and then.
 func (s *Store) keepSlots() {
 	every := time.NewTicker(refreshEvery)
 	defer every.Stop()
-	told := false // that nobody tells
+	told := false // the log was told that no node tells
 	for {
 		select {
 		case <-s.ctx.Done():
@@ -54,7 +54,7 @@ func (s *Store) keepSlots() {
 	}
 }
 
-// answer is which node has which slots, in the eyes of one of them.
+// answer is which node has which slots, as one of them says.
 type answer struct {
 	by      string
 	told    []redis.ClusterSlot
@@ -62,8 +62,8 @@ type answer struct {
 	err     error
 }
 
-// refresh asks the nodes which has which slots, until one tells. Another one is asked when one has failed or is
-// silent.
+// refresh asks one node after the other which node has which slots, until one tells. It asks the next one when one has
+// failed or is silent.
 func (s *Store) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -89,7 +89,7 @@ func (s *Store) refresh(ctx context.Context) error {
 	}
 }
 
-// whoMayTell are the nodes that are known, in any order, and then those of the configuration.
+// whoMayTell are the addresses to ask: those of the known nodes, in random order, and then those of the configuration.
 func (s *Store) whoMayTell() []string {
 	s.mu.Lock()
 	known := slices.Collect(maps.Keys(s.nodes))
@@ -103,7 +103,6 @@ func (s *Store) whoMayTell() []string {
 	return known
 }
 
-// ask asks one node.
 func (s *Store) ask(ctx context.Context, addr string) answer {
 	cfg := s.cfg.Node
 	cfg.Addr = addr
@@ -111,7 +110,7 @@ func (s *Store) ask(ctx context.Context, addr string) answer {
 	if err != nil {
 		return answer{err: err}
 	}
-	defer func() { _ = c.Close() }() // it has said what it had to
+	defer func() { _ = c.Close() }() // its answer was read
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	late := errors.New("the node did not answer in time")
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.ConnectTimeout+2*s.within, late)
@@ -134,7 +133,7 @@ func (s *Store) ask(ctx context.Context, addr string) answer {
 	return answer{addr, told, !old, err}
 }
 
-// learn takes over what a node told. Who listened to a name whose slot moved listens to the new node from now on.
+// learn takes over what a node told. Listeners of a slot that moved listen to its new node from now on.
 func (s *Store) learn(a answer) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +161,7 @@ func (s *Store) learn(a answer) error {
 	return nil
 }
 
-// reachable is an address that a node told of, which does not know its own at first.
+// reachable is addr, as the node at by told it; but a new node does not know its own host, which then is that of by.
 func reachable(addr, by string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err == nil && (host == "" || host == "?") {
@@ -172,7 +171,7 @@ func reachable(addr, by string) string {
 	return addr
 }
 
-// nodeLocked is the node at an address, which is new if it is not known.
+// nodeLocked is the node at an address. It begins to use the node if that is new.
 func (s *Store) nodeLocked(addr string) (*node, error) {
 	if s.ctx.Err() != nil {
 		return nil, errClosed
@@ -190,7 +189,8 @@ func (s *Store) nodeLocked(addr string) (*node, error) {
 	return n, nil
 }
 
-// dropLocked closes nodes that have no slots any more, after the time of an operation: some may be under way.
+// dropLocked closes nodes that have no slots any more and are not in used, after twice the time of an operation: some
+// may be under way.
 func (s *Store) dropLocked(used map[string]bool) {
 	for slot := range s.slots {
 		if n := s.slots[slot].Load(); n != nil {
@@ -206,12 +206,12 @@ func (s *Store) dropLocked(used map[string]bool) {
 		s.log.Info("a node has no slots any more", zap.String(observe.KeyNode, addr))
 		s.wg.Go(func() {
 			lock.Pause(s.ctx, 2*s.within)
-			_ = n.close() // nothing is known to use it
+			_ = n.close() // no operation is under way there
 		})
 	}
 }
 
-// moved notes that a slot is elsewhere, and returns its node.
+// moved notes that a slot is at another node, and returns that.
 func (s *Store) moved(slot int, addr string) (*redisstore.Store, error) {
 	s.refreshSoon()
 	s.mu.Lock()
@@ -239,7 +239,6 @@ func (s *Store) all() []*node {
 	return nil
 }
 
-// listLocked makes the list of all nodes anew.
 func (s *Store) listLocked() {
 	list := slices.SortedFunc(maps.Values(s.nodes), func(a, b *node) int { return strings.Compare(a.addr, b.addr) })
 	s.list.Store(&list)

@@ -19,18 +19,18 @@ import (
 
 // Config says which cluster, and how its nodes are used.
 type Config struct {
-	// Node is what is the same for all nodes. It has no address.
+	// Node is the configuration that all nodes share. It has no address.
 	Node redisstore.Config
 	// Addrs are some nodes of the cluster. One that answers tells of all others.
 	Addrs []string
 }
 
 const (
-	// refreshEvery is how often the slots are looked up although nothing asks for it.
+	// refreshEvery is how often the slots are looked up even if nothing asks for it.
 	refreshEvery = 10 * time.Second
-	// refreshPause is the least time between two of these.
+	// refreshPause is the least time between two lookups.
 	refreshPause = refreshEvery / 100
-	// lingering is Store.linger in times of an operation, much more than operations take.
+	// lingering is Store.linger in timeouts of an operation.
 	lingering = 60
 )
 
@@ -40,11 +40,11 @@ type Store struct {
 	log     *zap.Logger
 	metrics *redisstore.Metrics
 	within  time.Duration // of an operation with all its redirections
-	linger  time.Duration // for how long connections are kept for names on their way, when no name is any more
+	linger  time.Duration // for how long node.asking is kept after its last use
 
-	slots [layout.Slots]atomic.Pointer[node] // who has which slot; nil if that is not known
+	slots [layout.Slots]atomic.Pointer[node] // the node of each slot; nil if it is not known
 
-	list atomic.Pointer[[]*node] // all nodes, by their addresses: each request asks how busy they are
+	list atomic.Pointer[[]*node] // all nodes, by address; each request reads it, so without a mutex
 
 	wake   chan struct{} // size 1: the slots are to be looked up
 	ctx    context.Context
@@ -59,8 +59,8 @@ type Store struct {
 
 var _ lock.Store = (*Store)(nil)
 
-// Open makes a Store. It fails if the configuration is wrong, or if a node is there that belongs to no cluster. If none
-// can be reached, the Store is unavailable until one can.
+// Open makes a Store. It fails if the configuration is wrong, or if a server answers that belongs to no cluster. While
+// no node can be reached, the Store is unavailable.
 func Open(ctx context.Context, cfg Config, log *zap.Logger, m *redisstore.Metrics) (*Store, error) {
 	if err := check(cfg); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, m *redisstore.Metric
 		return nil, err
 	}
 	if err == nil {
-		_, err = s.Probe(ctx) // from now on it is known which data there were
+		_, err = s.Probe(ctx) // notes which data there are
 	}
 	if err != nil {
 		s.log.Warn("the cluster cannot be used yet", zap.Error(err))
@@ -101,8 +101,8 @@ func check(cfg Config) error {
 	return nil
 }
 
-// Waiting is how many operations wait for their turn, without renewals and probes. What waits for a node that cannot be
-// reached is in nobody's way, and is refused when its time is up: it does not count.
+// Waiting is how many operations wait to be sent, without renewals and probes. Those for a node that cannot be reached
+// do not count: they are in nobody's way, and fail when their time is up.
 func (s *Store) Waiting() (n int) {
 	for _, nd := range s.all() {
 		if nd.Connected() {
@@ -112,7 +112,7 @@ func (s *Store) Waiting() (n int) {
 	return n
 }
 
-// Share is how many of them a tenant has, and how many tenants have any at one node at most.
+// Share is how many of these operations a tenant has, and how many tenants have any at the node with most tenants.
 func (s *Store) Share(tenant string) (its, tenants int) {
 	for _, nd := range s.all() {
 		if nd.Connected() {
@@ -123,7 +123,7 @@ func (s *Store) Share(tenant string) (its, tenants int) {
 	return its, tenants
 }
 
-// Close ends all connections and waits for everything that uses them. Operations under way get errors.
+// Close ends all connections and waits for everything that uses them. Operations under way end with an error.
 func (s *Store) Close() error {
 	s.cancel()
 	s.wg.Wait()
@@ -135,7 +135,7 @@ func (s *Store) Close() error {
 	return errors.Join(each(nodes, func(_ int, n *node) error { return n.close() })...)
 }
 
-// each asks all nodes at the same time: silent ones take long.
+// each asks all nodes at the same time, because silent ones take long.
 func each[T any](nodes []*node, ask func(i int, n *node) T) []T {
 	all := make([]T, len(nodes))
 	var wg sync.WaitGroup
@@ -156,11 +156,10 @@ type node struct {
 	mu     sync.Mutex        // guards the fields below
 	data   string            // the key with the id of the data, empty if there is none yet
 	dataIn int               // its slot
-	asking *redisstore.Store // for names that are on their way here; nil while none is
+	asking *redisstore.Store // for slots that are moving here; nil while nobody asks for one
 	over   *time.Timer       // closes it
 }
 
-// newNode begins to use a master.
 func (s *Store) newNode(addr string) (*node, error) {
 	cfg := s.cfg.Node
 	cfg.Addr, cfg.InSlots, cfg.Sharded = addr, true, s.sharded
@@ -181,7 +180,8 @@ func (s *Store) newNode(addr string) (*node, error) {
 	return n, err
 }
 
-// dataKey is where the id of a node's data is: in one of its slots, the same one as long as it has it.
+// dataKey is the key with the id of a node's data. It is in one of the node's slots, the same one as long as the node
+// has that.
 func (s *Store) dataKey(n *node) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -197,7 +197,7 @@ func (s *Store) dataKey(n *node) string {
 	return layout.Data
 }
 
-// forAsked is the Store for names that are on their way to the node. It is closed when it was not asked for so long.
+// forAsked is the Store for slots that are moving to the node. It is closed when nobody asked for it for linger.
 func (n *node) forAsked(linger time.Duration) (*redisstore.Store, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

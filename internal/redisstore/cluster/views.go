@@ -25,8 +25,8 @@ func (s *Store) See(ctx context.Context, name string) (lock.Seen, error) {
 	return ask(ctx, s, name, func(at *redisstore.Store) (lock.Seen, error) { return at.See(ctx, name) })
 }
 
-// List implements lock.Store: the names of one node after those of another, in the order of their addresses. What moves
-// meanwhile may be listed twice, or not.
+// List implements lock.Store: it lists one node after the other, in the order of their addresses. A name that moves
+// meanwhile may be listed twice, or not at all.
 func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
 	nodes := s.all()
 	if len(nodes) == 0 {
@@ -37,7 +37,7 @@ func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]lo
 		return nil, "", err
 	}
 	if at >= len(nodes) {
-		return nil, "", nil // there are fewer than there were
+		return nil, "", nil // there were more nodes before
 	}
 	page, next, err := nodes[at].List(ctx, prefix, inner, size)
 	if err != nil {
@@ -66,7 +66,7 @@ func parseCursor(cursor string) (node int, inner string, err error) {
 	return node, inner, nil
 }
 
-// Probe implements lock.Store: all masters must be there, and the identity is that of all of them.
+// Probe implements lock.Store: all masters must answer, and the identity has those of all of them.
 func (s *Store) Probe(ctx context.Context) (string, error) {
 	nodes := s.all()
 	if len(nodes) == 0 {

@@ -2,17 +2,18 @@
 //
 // # What it promises
 //
-// Each server has a run key: the id of a run of the server, and since when its data may lack what they had, 0 for
-// never. Data in memory live as long as the run, so a run key of this run tells what they lack. Each new connection
-// looks at it before anything else is sent on it: a server that was restarted, or another one, is noticed before it
+// Each server has a run key: the id of a run of the server, and since when the data may lack what the server had, 0 for
+// never. Data in memory live as long as the run, so a run key of this run says what they lack. Each new connection
+// reads the run key before anything else is sent on it: so a restart, or another server, is noticed before the server
 // takes part in anything.
 //
-// A server without a run key of this run may have forgotten holds. One whose disk has every write gets a new one at
-// once; any other one a run key that says since when. All replicas of lockd read the same, so they agree.
+// A server without a run key of this run may have forgotten holds. lockd gives it a new one: with the old time if the
+// server's disk has every write, else with the present time. All replicas of lockd read the same run key, so they
+// agree.
 //
-// A server that has no run key at all is new, or was emptied: it cannot tell, and no replica of lockd can, as others
-// may have used it. So it counts as emptied. An operator who knows that it is new sets the run key to Mark, which is
-// lost with the data. If all servers are marked so, nothing was forgotten (ConfirmNew).
+// A server that has no run key at all is new, or was emptied. Neither the server nor a replica of lockd can tell which,
+// because other replicas may have used it. So it counts as emptied. An operator who knows that it is new sets the run
+// key to Mark, which is lost with the data. If all servers are marked, nothing was forgotten (ConfirmNew).
 //
 // # What it does not promise
 //
@@ -38,31 +39,31 @@ import (
 // Mark is the run key of a server that is new: nobody can hold anything that it forgot.
 const Mark = "new"
 
-// markTime is for how long a server with the mark waits for the others. Then it counts as emptied. It is long, as the
-// others may be slow to start; if one of them is down, the quarantine begins that much later.
+// markTime is for how long a server with the mark waits for the others. Then it counts as emptied. It is long, because
+// the others may be slow to start. If one of them is down, the quarantine begins that much later.
 const markTime = time.Minute
 
 // Lane carries a command to the server.
 type Lane func(ctx context.Context, cmd *redis.Cmd) error
 
-// Detector is what is known of the server at an address.
+// Detector knows whether the server at one address may have forgotten holds.
 type Detector struct {
 	key func() string
 	log *zap.Logger
 
 	mu     sync.Mutex // guards the fields below
 	run    string     // of the server that was met last; empty if none was
-	valid  bool       // its run key is of this run
-	marked bool       // it is Mark
-	forgot bool       // it may have forgotten holds
-	since  time.Time  // when that was
+	valid  bool       // the run key is of this run
+	marked bool       // the run key is Mark
+	forgot bool       // the server may have forgotten holds
+	since  time.Time  // when it did
 }
 
-// New knows nothing yet. key is what the run key is called.
+// New makes a Detector that has met no server. key returns the name of the run key.
 func New(key func() string, log *zap.Logger) *Detector { return &Detector{key: key, log: log} }
 
-// DataLoss says whether the server may have forgotten holds, and since when it has all. One that is not known may have
-// just now.
+// DataLoss says whether the server may have forgotten holds, and since when it has forgotten none. A server that is not
+// known may have forgotten holds just now.
 func (d *Detector) DataLoss() (since time.Time, may bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -79,7 +80,6 @@ func (d *Detector) Marked() bool {
 	return d.run != "" && d.marked
 }
 
-// readRunKey reads it, and the time in ms.
 const readRunKey = `local t = redis.call('TIME')
 return {redis.call('GET', KEYS[1]) or '', math.floor(t[1] * 1000 + t[2] / 1000)}`
 
@@ -96,7 +96,8 @@ func (d *Detector) Meet(ctx context.Context, c *redis.Client) error {
 	return d.answered(info, text)
 }
 
-// Check looks at the server again, and gives it a run key if it needs one.
+// Check looks at the server again, and gives it a run key if it has none of this run. It waits markTime if the server
+// is marked.
 func (d *Detector) Check(ctx context.Context, via Lane) error {
 	if err := d.again(ctx, via); err != nil {
 		return err
@@ -123,7 +124,7 @@ func (d *Detector) again(ctx context.Context, via Lane) error {
 	if err == nil {
 		err = via(ctx, text)
 	}
-	if err != nil { // the commands may be answered yet
+	if err != nil { // the commands may still be answered
 		return d.failed(err)
 	}
 	return d.answered(info, text)
@@ -133,7 +134,7 @@ func (d *Detector) readCmd(ctx context.Context) *redis.Cmd {
 	return redis.NewCmd(ctx, "eval", readRunKey, 1, d.key())
 }
 
-// failed is the error of who asked.
+// failed is the error for the caller. If the server refuses INFO or EVAL, it counts as unknown.
 func (d *Detector) failed(err error) error {
 	if redis.IsPermissionError(err) {
 		d.mu.Lock()
@@ -169,8 +170,8 @@ func (d *Detector) answered(info, text *redis.Cmd) error {
 	return nil
 }
 
-// note notes a run and the run key, and says whether the server may have forgotten holds, which was not known before.
-// now is the server's time in ms.
+// note notes a run and the run key. It says whether it is news that the server may have forgotten holds. now is the
+// server's time in ms.
 func (d *Detector) note(run, value string, now int64) bool {
 	of, text, _ := strings.Cut(value, " ")
 	since, err := strconv.ParseInt(text, 10, 64)
@@ -218,8 +219,8 @@ func (d *Detector) write(ctx context.Context, via Lane, how string) error {
 // noReplica is the second replication id of a server that was no replica before.
 const noReplica = "0000000000000000000000000000000000000000"
 
-// durable says whether the server has on its disk whatever it ever said, and always was the master. In doubt it has
-// not.
+// durable says whether the server's disk has every write that it answered, and it always was a master. In doubt it says
+// no.
 func (d *Detector) durable(ctx context.Context, via Lane) bool {
 	info := redis.NewCmd(ctx, "info", "replication")
 	if via(ctx, info) != nil {

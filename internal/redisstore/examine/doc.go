@@ -3,15 +3,15 @@
 // # What it promises
 //
 // It changes nothing. It ends within the bound of a connection and four operations, whatever the server does. What it
-// may not look at is told as such, with the right that is missing.
+// is not allowed to look at is a finding, too, with the right that is missing.
 //
 // # What it does not promise
 //
-// What it finds is how things are at the moment. Nothing is refused because of it; what lockd refuses to work with
-// is known to package renew, and not looked at here.
+// That things stay as it found them. Nothing is refused because of a finding: package renew refuses servers that lockd
+// cannot use, and they are not looked at here.
 //
 // # How it goes
 //
-// A connection is made and asked for its round trip and its clock. One pipeline then asks everything else, so that a
-// server far away costs few round trips. The checks only read what it answered.
+// Some commands on a new connection measure the round trip and the server's clock. One pipeline then asks everything
+// else, so that a distant server costs few round trips. The checks only read the answers.
 package examine

@@ -9,7 +9,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// checkPersistence looks what a restart would leave.
+// checkPersistence looks which locks a restart would leave.
 func (s Server) checkPersistence(r *report, v *view) {
 	if v.infoErr != nil {
 		r.unseen(Persistence, v.infoErr, "+info")
@@ -46,7 +46,7 @@ func (s Server) checkPersistence(r *report, v *view) {
 	}
 }
 
-// emptied is what else comes of a restart without data.
+// emptied says what else a restart without data does.
 func (s Server) emptied() string {
 	if s.BehindSentinel || s.InCluster {
 		return "; a master that restarts before it is replaced empties its replicas, too"
@@ -94,7 +94,7 @@ func (s Server) checkReplication(r *report, v *view) {
 	}
 }
 
-// replicas says how many there are, how many are in time, and which are not.
+// replicas says how many replicas there are, how many of them are in step, and which are late.
 func (s Server) replicas(v *view) (all, good int, late []string) {
 	all = int(v.number("connected_slaves"))
 	for i := range all {

@@ -20,12 +20,12 @@ type Server struct {
 	ConnectTime, OpTime time.Duration
 	Prefix              string // of the keys of locks
 	Data                string // the key with the id of the data
-	InCluster           bool   // it is to be a node of a cluster
-	BehindSentinel      bool   // it is to have replicas that can take its place
-	Replicas            int    // that must acknowledge each grant
+	InCluster           bool   // it should be a node of a cluster
+	BehindSentinel      bool   // it should have replicas that can take its place
+	Replicas            int    // how many must acknowledge each grant
 }
 
-// What is looked at. Programs read these words: they are never renamed.
+// The checks. Programs read these words: they are never renamed.
 const (
 	Reachable    = "REACHABLE"
 	Latency      = "LATENCY"
@@ -42,7 +42,7 @@ const (
 // ticks is how many round trips are measured.
 const ticks = 5
 
-// Examine looks at the server. The caller knows that it can be used.
+// Examine looks at the server. The caller has made sure that it can be used.
 func (s Server) Examine(ctx context.Context) []lock.Finding {
 	r := &report{node: s.Node}
 	conn := s.Client.Conn()
@@ -68,7 +68,7 @@ func (s Server) Examine(ctx context.Context) []lock.Finding {
 	return r.findings
 }
 
-// Away tells of a server that does not answer, or cannot be used.
+// Away is the finding for a server that does not answer, or cannot be used.
 func Away(node string, err error) lock.Finding {
 	return lock.Finding{
 		Severity: lock.SeverityError, Check: Reachable, Node: node, Detail: err.Error(),
@@ -78,7 +78,7 @@ func Away(node string, err error) lock.Finding {
 
 var errSilent = errors.New("the server does not answer in time")
 
-// cut says whether an error is no answer of the server.
+// cut says whether err is an error of the connection, not a reply.
 func cut(err error) bool {
 	_, replied := errors.AsType[redis.Error](err)
 	return err != nil && !replied
@@ -88,10 +88,10 @@ func cut(err error) bool {
 type clock struct {
 	shortest, longest time.Duration // of the round trips
 	ahead             time.Duration // of the server's clock
-	unsure            time.Duration // how much more or less that may be
+	unsure            time.Duration // by how much ahead may be wrong
 }
 
-// measure connects, and asks for the time. The answer of the shortest round trip tells most.
+// measure connects, and asks for the time. It counts the answer of the shortest round trip, which is the most exact.
 func (s Server) measure(ctx context.Context, conn *redis.Conn) (c clock, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.ConnectTime+s.OpTime, errSilent)
 	defer cancel()
@@ -104,7 +104,7 @@ func (s Server) measure(ctx context.Context, conn *redis.Conn) (c clock, err err
 		took := time.Since(begun)
 		switch {
 		case cut(e) && i > 0:
-			return c, nil // it is far away: what there is must do
+			return c, nil // it is far away: one measurement must do
 		case cut(e):
 			return c, e
 		case e != nil:
@@ -127,7 +127,7 @@ type view struct {
 	info     map[string]string // the fields of INFO
 	infoErr  error
 	settings map[string]setting
-	rights   []string // that are missing
+	rights   []string // those that are missing
 	rightErr error
 	dataType string
 	dataTTL  time.Duration
@@ -144,7 +144,7 @@ type setting struct {
 
 var settings = []string{"appendfsync", "min-replicas-to-write", "stop-writes-on-bgsave-error", "save"}
 
-// ask asks all that the checks look at, in one round trip.
+// ask asks for all that the checks look at, in one round trip.
 func (s Server) ask(ctx context.Context, conn *redis.Conn) *view {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*s.OpTime, errSilent)
 	defer cancel()
@@ -174,7 +174,6 @@ func (s Server) ask(ctx context.Context, conn *redis.Conn) *view {
 	return v
 }
 
-// fields are the lines of INFO that have a colon.
 func fields(text string) map[string]string {
 	found := make(map[string]string)
 	for line := range strings.Lines(text) {
@@ -185,7 +184,6 @@ func fields(text string) map[string]string {
 	return found
 }
 
-// report collects findings.
 type report struct {
 	node     string
 	findings []lock.Finding
@@ -199,7 +197,7 @@ func (r *report) ok(check, format string, args ...any) {
 	r.add(lock.SeverityOK, check, fmt.Sprintf(format, args...), "")
 }
 
-// unseen tells that a check could not be made. right is what the user of Redis needs for it.
+// unseen reports that a check could not be made. right is what the user of Redis lacks for it.
 func (r *report) unseen(check string, err error, right string) {
 	remedy := ""
 	if redis.IsPermissionError(err) {

@@ -17,7 +17,7 @@ import (
 //go:embed rights.lua
 var rightsScript string
 
-// needs are the commands that lockd runs with lock keys and its own keys, for the script. None is run.
+// needs are the commands that lockd runs on lock keys and its own keys, as ARGV of rightsScript. None of them is run.
 func (s Server) needs() (all []any) {
 	n := s.Prefix + "n"
 	on := func(key string, commands ...string) {

@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// maxAhead is how far the clock of a server may be away from ours. It is nothing beside a TTL, and what NTP keeps.
+	// maxAhead is by how much the clock of a server may differ from ours. It is small beside a TTL, and NTP keeps clocks
+	// closer.
 	maxAhead = time.Second
-	// crowded is which part of maxmemory may be used.
+	// crowded is from which part of maxmemory on a server is nearly full.
 	crowded = 0.8
 )
 
@@ -42,7 +43,7 @@ func (s Server) checkClock(r *report, c clock, err error) {
 	r.ok(Clock, "%s", detail)
 }
 
-// short has no more digits than somebody reads.
+// short rounds d to the digits that a person reads.
 func short(d time.Duration) time.Duration {
 	if d < time.Millisecond && d > -time.Millisecond {
 		return d.Round(time.Microsecond)

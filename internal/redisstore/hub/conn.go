@@ -22,12 +22,13 @@ const (
 	maxPause   = 20 * firstPause
 	// Invalid is the channel where Redis tells which tracked keys changed.
 	Invalid = "__redis__:invalidate"
-	// flushed is what go-redis makes of the message there that has no keys: all may have changed.
+	// flushed is the error that go-redis returns for the message on Invalid without keys, which says that all may have
+	// changed.
 	flushed = "unsupported pubsub message payload: <nil>"
 )
 
-// write sends what callers want: greetings, subscriptions and their end; and a PING now and then, so that a silent
-// connection can be told from a dead one.
+// write does what callers want: it greets listeners, subscribes and unsubscribes. It also sends a PING now and then, so
+// that a silent connection can be told from a dead one.
 func (h *Hub) write() {
 	beat := time.NewTicker(h.Patience)
 	defer beat.Stop()
@@ -38,7 +39,7 @@ func (h *Hub) write() {
 			return
 		case <-beat.C:
 			if h.reading {
-				_ = h.conn.Ping(h.ctx, h.last()) // a dead connection is the reader's business
+				_ = h.conn.Ping(h.ctx, h.last()) // the reader notices a dead connection
 			}
 			continue
 		case <-h.wake:
@@ -61,8 +62,8 @@ func (h *Hub) write() {
 	}
 }
 
-// send changes the subscriptions of the connection, and makes the connection if there is none. The reader begins with
-// the first one: before there is nothing to hear.
+// send changes the subscriptions of the connection, and makes the connection if there is none. It starts the reader
+// with the first subscription: before that there is nothing to hear.
 func (h *Hub) send(p plan) error {
 	h.unsubscribe(p.unsubscribe)
 	err := h.subscribe(p.subscribe)
@@ -86,10 +87,10 @@ func (h *Hub) subscribe(ts []*topic) error {
 	return nil
 }
 
-// unsubscribe may fail: then the connection is gone, and go-redis makes the next one without all that it was told to
-// unsubscribe. So it is told of all; but it does not try a connection for each of them.
+// unsubscribe tells go-redis of all topics even if the connection is gone: go-redis subscribes its next connection only
+// to the others. After the first failure it keeps go-redis from trying a new connection for each topic.
 func (h *Hub) unsubscribe(ts []*topic) {
-	over, cancel := context.WithCancel(h.ctx) // with it a connection that is there is used, and none is made
+	over, cancel := context.WithCancel(h.ctx) // with it go-redis uses a connection but makes none
 	cancel()
 	broken := false
 	for channels, sharded := range h.lumps(ts) {
@@ -107,8 +108,8 @@ func (h *Hub) unsubscribe(ts []*topic) {
 	}
 }
 
-// lumps are the channels of topics for one command each, not too many at once. Those with slots are alone, because all
-// that one command names must be in one slot.
+// lumps are the channels of topics, cut into those of one command each. A channel with a slot is alone, because all
+// channels of a command must be in one slot.
 func (h *Hub) lumps(ts []*topic) iter.Seq2[[]string, bool] {
 	return func(yield func(channels []string, sharded bool) bool) {
 		channels := make([]string, 0, len(ts))
@@ -168,24 +169,24 @@ func (h *Hub) receive() (any, error) {
 		return &redis.Message{Channel: Invalid}, nil
 	}
 	if _, refused := errors.AsType[redis.Error](err); refused {
-		if h.replaced() || redis.HasErrorPrefix(err, "CROSSSLOT") { // of what go-redis subscribed to again by itself
+		if h.replaced() || redis.HasErrorPrefix(err, "CROSSSLOT") { // from subscriptions that go-redis made again by itself
 			h.deaf(func(t *topic) bool { return t.live && h.sharded(t) })
 			h.shardAgain()
 		}
-		if redis.HasErrorPrefix(err, "MOVED") { // the connection is well; a channel is elsewhere, it is not said which
+		if redis.HasErrorPrefix(err, "MOVED") { // the connection works; some channel has moved, Redis does not say which
 			h.deaf(func(t *topic) bool { return !t.live && h.sharded(t) })
 			return nil, nil //nolint:nilnil // nothing was heard
 		}
-		h.unanswered() // it may have been a question
+		h.unanswered() // the refused command may have been a question
 		return nil, err
 	}
 	h.Metrics.Interruptions.Inc()
-	defer h.replaced() // the next one is expected
+	defer h.replaced() // the next connection is expected
 	h.deaf(func(t *topic) bool { return t.live })
 	h.unanswered()
 	defer h.shardAgain()
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
-		// go-redis keeps a connection whose time is up, as the message may yet come.
+		// go-redis keeps a connection after a timeout, because the message may still come. This ends it.
 		past, cancel := inThePast(h.ctx)
 		defer cancel()
 		_, _ = h.conn.Receive(past)
@@ -214,7 +215,6 @@ func (h *Hub) shardAgain() {
 	h.poke()
 }
 
-// dispatch passes one message on.
 func (h *Hub) dispatch(msg any) {
 	switch m := msg.(type) {
 	case *redis.Message:
@@ -240,12 +240,11 @@ func (h *Hub) pause(d time.Duration) {
 	}
 }
 
-// replaced says whether a connection was made since the reader asked last. The writer may replace one unseen.
+// replaced says whether a connection was made since the reader asked last: the writer may have replaced it.
 func (h *Hub) replaced() bool {
 	was := h.seen
 	h.seen = h.made.Load()
 	return h.seen != was
 }
 
-// sharded says whether the channel of a topic has a slot.
 func (h *Hub) sharded(t *topic) bool { return h.Sharded != nil && h.Sharded(t.channel) }

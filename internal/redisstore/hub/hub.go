@@ -16,8 +16,8 @@ import (
 
 // Hub hears all channels over one connection and passes on what it hears.
 //
-// Callers only change what is wanted; two goroutines do the rest (conn.go). A channel is subscribed while somebody
-// listens to it and for a while longer, as busy names are listened to again and again.
+// Callers only note what they want; two goroutines do the rest (conn.go). A channel is subscribed while somebody
+// listens to it and for Config.Linger longer, because a busy name soon has another listener.
 type Hub struct {
 	Config
 
@@ -26,7 +26,7 @@ type Hub struct {
 	conn   *redis.PubSub
 	id     atomic.Int64 // Redis's number of the connection
 	made   atomic.Int64 // how many connections were made
-	seen   int64        // as many as the reader knows of
+	seen   int64        // how many of them the reader knows of
 
 	wake    chan struct{} // size 1: there is something to do for the writer
 	reading bool          // the reader runs; only the writer knows
@@ -38,12 +38,12 @@ type Hub struct {
 	topics  map[string]*topic // by channel
 	unsent  []*topic          // to be subscribed
 	unheard []*topic          // to be unsubscribed
-	ungreet []*listener       // joined a topic that was live already
-	idle    []idle            // topics without listeners, in about the order in which they are dropped
-	sweeps  bool              // sweep runs, or will when the first of them is due
+	ungreet []*listener       // those that joined a topic that was live already
+	idle    []idle            // topics without listeners, roughly in the order in which they are to be dropped
+	sweeps  bool              // sweep runs, or a timer will start it
 
-	unasked   []func()   // to be called when Redis answered a question that is to be asked; see passed.go
-	asked     []question // in their order
+	unasked   []func()   // to be called when Redis answers the next question; see passed.go
+	asked     []question // in the order of their numbers
 	questions uint64     // the number of the last one
 }
 
@@ -51,7 +51,7 @@ type Hub struct {
 type Config struct {
 	// Linger is how long a channel stays subscribed after its last listener left.
 	Linger time.Duration
-	// Patience is how often the connection is asked whether it lives, and how long it may take to answer.
+	// Patience is how often the connection is checked, and how long Redis may take to answer.
 	Patience time.Duration
 
 	// Sharded says whether a channel has a cluster slot, so that it is subscribed by SSUBSCRIBE. It may be nil.
@@ -62,12 +62,12 @@ type Config struct {
 
 // Metrics are told what the Hub does.
 type Metrics struct {
-	Channels      prometheus.Gauge   // that are subscribed, or about to be
+	Channels      prometheus.Gauge   // subscribed, or about to be
 	Interruptions prometheus.Counter // of the connection
 }
 
-// Heard is what comes from a channel: it was confirmed, once or again; it cannot be heard at the moment; or a message,
-// or several keys.
+// Heard is what a listener is told: that its channel was subscribed, once or again (Live); that it is not heard at the
+// moment (Deaf); a message; or keys that changed.
 type Heard struct {
 	Live, Deaf bool
 	Message    string
@@ -82,10 +82,10 @@ type topic struct {
 	live      bool      // Redis confirmed the subscription on the present connection
 	gone      bool      // unsubscribed, and replaced if the channel is in Hub.topics again
 	idle      bool      // it is in Hub.idle
-	until     time.Time // how long it stays; the last listener has left
+	until     time.Time // until when it stays after the last listener left
 }
 
-// idle is a topic that stays at least until then.
+// idle is a topic without listeners, which stays at least until then.
 type idle struct {
 	topic *topic
 	until time.Time
@@ -142,12 +142,12 @@ func (h *Hub) Close() {
 	_ = h.client.Close() // likewise
 }
 
-// Listen joins a channel. It never waits for the network.
+// Listen calls hear with what comes from a channel, until stop. It never waits for the network. hear must not block.
 func (h *Hub) Listen(channel string, hear func(Heard)) (stop func()) {
 	return h.join(channel, false, hear)
 }
 
-// ListenBriefly is listen to a channel that nobody will listen to again.
+// ListenBriefly is Listen for a channel to which nobody will listen again: it does not linger.
 func (h *Hub) ListenBriefly(channel string, hear func(Heard)) (stop func()) {
 	return h.join(channel, true, hear)
 }
@@ -203,8 +203,8 @@ func (h *Hub) leave(l *listener) {
 	}
 }
 
-// lingerLocked has a topic without listeners be dropped later. One timer does that for all: ten thousand that are due
-// at once would be as many goroutines, whose memory Go keeps.
+// lingerLocked has a topic without listeners dropped later. One timer serves all topics: with a timer each, ten
+// thousand that are due at once would be as many goroutines, whose memory Go keeps.
 func (h *Hub) lingerLocked(t *topic) {
 	if t.idle {
 		return
@@ -223,7 +223,8 @@ func (h *Hub) sweep() {
 	}
 }
 
-// sweepSome drops some topics that are due, and says whether there are more: others want the mutex, too.
+// sweepSome drops some topics that are due, and says whether there may be more. It does not drop all, because others
+// want the mutex, too.
 func (h *Hub) sweepSome() (more bool) {
 	const some = 1000
 	h.mu.Lock()
@@ -239,7 +240,7 @@ func (h *Hub) sweepSome() (more bool) {
 			time.AfterFunc(next.until.Sub(now), h.sweep)
 			return false
 		}
-		h.idle[0] = idle{} // what is behind the slice would keep the topic
+		h.idle[0] = idle{} // else the array would keep the topic in memory
 		h.idle = h.idle[1:]
 		t := next.topic
 		t.idle = false
@@ -255,7 +256,7 @@ func (h *Hub) sweepSome() (more bool) {
 	return true
 }
 
-// dropLocked has a topic unsubscribed that nobody listens to.
+// dropLocked has a topic unsubscribed to which nobody listens.
 func (h *Hub) dropLocked(t *topic) {
 	t.gone, t.live = true, false
 	delete(h.topics, t.channel)
@@ -267,7 +268,6 @@ func (h *Hub) dropLocked(t *topic) {
 	h.poke()
 }
 
-// poke wakes the writer.
 func (h *Hub) poke() {
 	select {
 	case h.wake <- struct{}{}:

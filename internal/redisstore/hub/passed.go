@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// Passed has a function called when all that Redis published before was passed on, or when that cannot be known: the
-// connection was lost, or Redis refused to say. It does not wait for the network. When the hub is closed it may not be
-// called at all.
+// Passed calls then, later, when all that Redis published before was passed on to the listeners, or when that cannot be
+// known because the connection was lost or Redis refused PING. Passed does not wait for the network. If the hub is
+// closed, then may never be called.
 func (h *Hub) Passed(then func()) {
 	h.mu.Lock()
 	h.unasked = append(h.unasked, then)
@@ -31,8 +31,8 @@ func (h *Hub) ask(number uint64) {
 	}
 }
 
-// last is the number of the last question. A sign of life that is asked for brings it, as the connection of a question
-// may be replaced when the reader does not see it.
+// last is the number of the last question. The regular PING carries it, too: the connection on which the question was
+// asked may have been replaced, without the reader noticing.
 func (h *Hub) last() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -42,7 +42,7 @@ func (h *Hub) last() string {
 // unanswered gives up all questions: their connection is lost, or Redis refused one.
 func (h *Hub) unanswered() { h.answered(math.MaxUint64) }
 
-// answered notes that a question was answered, and so all before it.
+// answered notes that a question was answered, and so all questions before it.
 func (h *Hub) answered(number uint64) {
 	h.mu.Lock()
 	n := 0

@@ -28,22 +28,22 @@ const (
 	permitsOutName = "timeout"
 	newsPrefix     = "lockd_lock_news"
 
-	// oddPrefix begins keys of a name that is nothing but a text in braces, see odd.
+	// oddPrefix begins keys of a name that is just a text in braces, see odd.
 	oddPrefix = "lockd_odd:"
 
 	// peersPrefix begins the channels by which replicas ask each other.
 	peersPrefix = "lockd:peers:"
 
-	// Data holds the id of a set of data: random, made by whichever lockd first finds none, without an end. It goes
-	// with the data, by FLUSHALL, a restart without them, SWAPDB, or a fail-over to an empty replica. So a hold that is
-	// gone was freed by somebody if the data are still the same, and lost with them if not, whoever has taken the name
-	// since.
+	// Data is the key with the id of the server's data. The id is random, has no TTL, and is made by the first lockd that
+	// finds none. It is lost with the data, by FLUSHALL, a restart without them, SWAPDB, or a fail-over to an empty
+	// replica. So a hold that is gone was freed by somebody if the id is still the same, and lost with the data if not,
+	// whoever has taken the name since.
 	Data = "lockd:data"
 
 	// runKey begins the run key of a server's data, see package dataloss.
 	runKey = "lockd:member"
 
-	// declarationPrefix begins the key that says how the replicas of lockd use the server.
+	// declarationPrefix begins the key with the text that lock.Declarer.Declare keeps.
 	declarationPrefix = "lockd:config:"
 
 	// Prefixes is the key with the prefixes that are in use.
@@ -52,14 +52,14 @@ const (
 	// sessionPrefix begins the key with the record of a session.
 	sessionPrefix = "lockd:session"
 
-	// Control is the channel that tells all replicas of lockd what they cannot see by themselves.
+	// Control is the channel of messages to all replicas of lockd: the names that were freed by force.
 	Control = "lockd:control"
 )
 
 // All functions below take the lock key N, which is the configured prefix and the name.
 
-// helperKey is prefix:{N}, in the cluster slot of N. A key with a '{' has its slot in its braces already, and Redisson
-// adds none then.
+// helperKey is prefix:{N}, in the cluster slot of N. If N has a '{', its own braces decide the slot, and like Redisson
+// it adds none.
 func helperKey(prefix, n string) string {
 	if strings.Contains(n, "{") {
 		return prefix + ":" + n
@@ -69,8 +69,8 @@ func helperKey(prefix, n string) string {
 
 // Token is where the last fence of N is kept.
 //
-// By Redisson's rule "a" and "{a}" share one key, which does no harm to it, as it never compares fences. We do, and
-// a grant of the one would make holds of the other stale. The odd one therefore has a key of its own.
+// By Redisson's rule "a" and "{a}" share one key. That does no harm to Redisson, which never compares fences. lockd
+// compares them, and a grant of the one name would make holds of the other stale. So the odd name has a key of its own.
 func Token(n string) string {
 	if odd(n) {
 		return helperKey(bracedTokenPrefix, n)
@@ -78,13 +78,13 @@ func Token(n string) string {
 	return helperKey(tokenPrefix, n)
 }
 
-// Channel is where the release of N is published. "a" and "{a}" share it: a release of the one makes those who wait
-// for the other look once in vain.
+// Channel is where the release of N is published. "a" and "{a}" share it: when one is released, those who wait for the
+// other look once in vain.
 func Channel(n string) string { return helperKey(channelPrefix, n) }
 
-// odd says whether N is nothing but a text in braces, "{a}". By Redisson's rules its keys are those of "a". Channels
-// may be shared: somebody looks once in vain. Places, holds and permits must not be, so all keys of the odd one but N
-// itself are its own. Its kinds other than exclusive are therefore not shared with Redisson.
+// odd says whether N is just a text in braces, "{a}". By Redisson's rules its helper keys are those of "a". Places,
+// holds and permits must not be shared by two names, so lockd gives an odd name helper keys of its own. Therefore only
+// exclusive locks of an odd name exclude Redisson.
 func odd(n string) bool {
 	inner, ok := unbrace(n)
 	return ok && inner != ""
@@ -121,16 +121,16 @@ func HoldBase(n string) string {
 	return "{" + n + "}:"
 }
 
-// PermitsOut is where the permits of N are that were given out.
+// PermitsOut is the key with the permits of N that are out.
 func PermitsOut(n string) string { return HoldBase(n) + permitsOutName }
 
-// RWChannel is where it is published that N may be read or written.
+// RWChannel is where releases of a read-write lock N are published.
 func RWChannel(n string) string { return helperKey(rwPrefix, n) }
 
-// PermitChannel is where it is published that N has permits.
+// PermitChannel is where it is published how many permits of N are available.
 func PermitChannel(n string) string { return helperKey(permitPrefix, n) }
 
-// WaiterChannel is where a fair waiter of N is told by Redisson that it may take it.
+// WaiterChannel is where Redisson tells a fair waiter that it may take N.
 func WaiterChannel(n string, o lock.Owner) string { return Channel(n) + ":" + string(o) }
 
 // NewsChannel is lockd's own channel of N, see script/news.lua. No two names share it.
@@ -141,16 +141,16 @@ func NewsChannel(n string) string {
 	return newsPrefix + ":{" + n + "}"
 }
 
-// OfName says whether a channel is for what concerns one name. All others are for all replicas.
+// OfName says whether a channel is that of one name. All other channels are for all replicas.
 func OfName(channel string) bool {
 	return strings.HasPrefix(channel, channelPrefix) || strings.HasPrefix(channel, rwPrefix) ||
 		strings.HasPrefix(channel, permitPrefix) || strings.HasPrefix(channel, newsPrefix)
 }
 
-// RunKey is the run key of the data whose id is in a key.
+// RunKey is the run key, see package dataloss, of the node whose data id is at the key data.
 func RunKey(data string) string { return runKey + strings.TrimPrefix(data, Data) }
 
-// Keys are those of the scripts for N as a lock of a kind.
+// Keys are the KEYS of the scripts for N and a kind.
 func Keys(kind lock.Kind, n string) []string {
 	switch kind {
 	case lock.Fair:
@@ -164,12 +164,12 @@ func Keys(kind lock.Kind, n string) []string {
 	}
 }
 
-// LookKeys are those of script/look.lua.
+// LookKeys are the KEYS of script/look.lua.
 func LookKeys(n string) []string {
 	return []string{n, Token(n), Queue(n), PermitsOut(n)}
 }
 
-// OfToken returns the N that a token key belongs to, if it is one.
+// OfToken returns the N whose Token is key, if there is one.
 func OfToken(key string) (n string, ok bool) {
 	n, ok = strings.CutPrefix(key, bracedTokenPrefix+":")
 	if !ok {
@@ -178,7 +178,7 @@ func OfToken(key string) (n string, ok bool) {
 			n = inner
 		}
 	}
-	// Whatever else bears such a name was not made by us.
+	// A key that only looks like a token was not made by lockd.
 	return n, ok && n != "" && Token(n) == key
 }
 
@@ -198,30 +198,30 @@ func unbrace(s string) (inner string, ok bool) {
 // globEscaper makes a text match itself in a pattern of SCAN.
 var globEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-// ListPattern matches the token keys of all N that begin with a text, and some others.
+// ListPattern matches the token keys of all N that begin with begin, and some other keys.
 func ListPattern(begin string) string {
 	if begin == "" {
 		return tokenPattern + "*"
 	}
-	// The brace in front of N is there or not.
+	// There may be a brace in front of N.
 	return tokenPattern + "*" + globEscaper.Replace(begin) + "*"
 }
 
-// Topic is where replicas publish what they ask each other. Redis has one space of channels for all its databases, so
-// the database and the prefix are in the name: replicas that share neither are not peers.
+// Topic is the channel of a topic of lock.Peers. All databases of a Redis share its channels, so the channel's name has
+// the database and the prefix: only replicas that share both are peers.
 func Topic(database int, prefix, topic string) string {
 	return peersPrefix + strconv.Itoa(database) + ":" + prefix + ":" + topic
 }
 
-// Declaration is the key with how the locks with a prefix are kept: it ends when no lockd keeps them so any more.
-// Replicas with different prefixes share no lock, so they may differ.
+// Declaration is the key with the text of lock.Declarer.Declare for a prefix. Replicas with different prefixes share no
+// lock, so their texts may differ.
 func Declaration(prefix string) string { return declarationPrefix + prefix }
 
-// Session is the key with the record of a session. It is in the cluster slot of the name that the session's id would
-// be.
+// Session is the key with the record of a session. It is in the cluster slot of a lock with the id as its name.
 func Session(prefix, id string) string { return helperKey(sessionPrefix, prefix+id) }
 
-// CheckPrefix says whether names with a prefix can be locks, and all keys of a name are in one cluster slot.
+// CheckPrefix fails if names with this prefix are reserved, or if it would put keys of one name into different cluster
+// slots.
 func CheckPrefix(prefix string) error {
 	if lock.Reserved(prefix) {
 		return fmt.Errorf("prefix %q: helper keys of locks begin like this", prefix)

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Slots is how many slots the keys of a cluster have.
+// Slots is how many slots a cluster has.
 const Slots = 16384
 
-// Slot is the cluster slot of a key or a channel, as the cluster specification of Redis says: CRC16 (XMODEM) of its
-// tag, modulo the number of slots.
+// Slot is the cluster slot of a key or a channel by the cluster specification of Redis: CRC16 (XMODEM) of its tag,
+// modulo the number of slots.
 func Slot(key string) int {
 	crc := uint16(0)
 	for _, b := range []byte(tag(key)) {
@@ -27,7 +27,7 @@ func tag(key string) string {
 	return key
 }
 
-// DataIn is Data for one node of a cluster, which has a slot.
+// DataIn is Data for the node of a cluster that has this slot.
 func DataIn(slot int) string {
 	for i := 0; ; i++ { // each slot has such a number
 		if inner := strconv.Itoa(i); Slot(inner) == slot {
@@ -36,8 +36,8 @@ func DataIn(slot int) string {
 	}
 }
 
-// InOneSlot says whether all keys of N are in its slot. Braces that enclose nothing, or that are not a pair, put them
-// elsewhere.
+// InOneSlot says whether all keys of N are in one slot. They are not if N has braces that enclose nothing, or that are
+// not a pair.
 func InOneSlot(n string) bool { return tag(n) == tag(Channel(n)) }
 
 // crcTable has the CRC of each byte, for the polynomial x¹⁶ + x¹² + x⁵ + 1.

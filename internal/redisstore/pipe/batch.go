@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// take returns the next batch, empty if nothing may be sent now. Probes go first: how much there is to renew must not
-// decide whether Redis is there.
+// take returns the next batch, empty if nothing may be sent now. Probes go first, so that many renewals do not make
+// Redis look absent.
 func (p *Pipeline) take() (b batch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -32,16 +32,16 @@ type sent struct {
 	batch
 	packets  []Packet
 	asking   bool
-	wait     *redis.Cmd // how many replicas have it; nil if that is not asked
+	wait     *redis.Cmd // asks how many replicas have it; nil if nobody asks
 	end      time.Time  // its answer is overdue then
 	answered int        // packets
 }
 
-// sending makes packets of a batch, and has their bytes in the connection's out.
+// sending makes packets of a batch, and writes their bytes into c.out.
 func (p *Pipeline) sending(c *conn, b batch) *sent {
 	s := &sent{batch: b, packets: p.pack(b.jobs), asking: p.Asking, end: time.Now().Add(p.Timeout)}
 	c.out = c.out[:0]
-	for _, sha := range b.missing { // for good: what EVAL leaves is forgotten again, since Redis 7.4
+	for _, sha := range b.missing { // SCRIPT LOAD keeps it for good; since Redis 7.4, what EVAL leaves is forgotten again
 		c.out = appendCommand(c.out, "script", "load", p.dialer.Scripts[sha])
 	}
 	for _, pk := range s.packets {
@@ -49,7 +49,7 @@ func (p *Pipeline) sending(c *conn, b batch) *sent {
 			c.out = appendCommand(c.out, "asking")
 		}
 		words := pk.Cmd.Args()
-		if sha := shaOf(words); sha != "" && slices.Contains(b.missing, sha) { // who may not load scripts may send them
+		if sha := shaOf(words); sha != "" && slices.Contains(b.missing, sha) { // a user may lack the right to load it
 			words = slices.Concat([]any{"eval", p.dialer.Scripts[sha]}, words[2:])
 		}
 		c.out = appendCommand(c.out, words...)
@@ -70,7 +70,8 @@ func shaOf(words []any) string {
 	return ""
 }
 
-// EvalSHA calls a script, which the word behind it points to. If Redis has forgotten it, it is sent in full.
+// EvalSHA calls a script by its SHA-1, to which the next word points. If Redis has forgotten the script, it is sent in
+// full.
 const EvalSHA = "evalsha"
 
 // cmds are the commands of a batch, for a Hook.
@@ -82,7 +83,6 @@ func (s *sent) cmds() []*redis.Cmd {
 	return all
 }
 
-// receive reads the answers.
 func (s *sent) receive(c *conn) error {
 	skip := len(s.missing)
 	for _, pk := range s.packets {
@@ -130,7 +130,7 @@ func setReply(cmd *redis.Cmd, v any) {
 	}
 }
 
-// end is told of a batch that is not under way any more: all of it was answered, or why not.
+// end is called when a batch is not under way any more. why is nil if all of it was answered.
 func (p *Pipeline) end(s *sent, why error) {
 	p.taken(&s.batch)
 	p.resend(s)
@@ -138,7 +138,7 @@ func (p *Pipeline) end(s *sent, why error) {
 	p.reuse(s.jobs)
 }
 
-// reuse keeps the room of the jobs of a batch for the next one.
+// reuse keeps the slice of a batch's jobs for a later batch.
 func (p *Pipeline) reuse(jobs []Job) {
 	clear(jobs)
 	p.mu.Lock()
@@ -155,8 +155,8 @@ func (p *Pipeline) taken(b *batch) {
 	}
 }
 
-// pack makes packets of jobs, those of a tenant in their order. Singles go first, and together, but for those behind
-// another command of their tenant.
+// pack makes packets of jobs, and keeps the order of each tenant's jobs. Singles go first and together, except those
+// behind another command of their tenant.
 func (p *Pipeline) pack(jobs []Job) (packets []Packet) {
 	var singles, others []Job
 	var mixed map[*tenant]bool
@@ -165,7 +165,7 @@ func (p *Pipeline) pack(jobs []Job) (packets []Packet) {
 		if j.Single == nil || mixed[j.tenant] {
 			to = &others
 		}
-		if len(*to) == i { // so far there are only such
+		if len(*to) == i { // so far all jobs went here
 			*to = jobs[: i+1 : i+1]
 		} else {
 			*to = append(*to, j)
@@ -190,7 +190,7 @@ func (p *Pipeline) pack(jobs []Job) (packets []Packet) {
 	return packets
 }
 
-// resend has what Redis did nothing for, as it had forgotten the script, sent once more.
+// resend queues the jobs again for which Redis did nothing because it had forgotten the script.
 func (p *Pipeline) resend(s *sent) {
 	for i := s.answered - 1; i >= 0; i-- { // the last one first: each goes in front of the others
 		pk := &s.packets[i]
@@ -205,7 +205,8 @@ func (p *Pipeline) resend(s *sent) {
 	}
 }
 
-// again queues a job once more, in front of all others of its tenant; unless another one of them was sent behind it.
+// again queues a job once more, in front of all others of its tenant. It does not, and returns false, if order is kept
+// and a later job of the tenant was sent already.
 func (p *Pipeline) again(j Job, sha string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -226,7 +227,6 @@ func (p *Pipeline) again(j Job, sha string) bool {
 	return true
 }
 
-// tell says what became of the packets of a batch.
 func (p *Pipeline) tell(s *sent, why error) {
 	if why != nil && s.wait != nil {
 		s.wait.SetErr(why)

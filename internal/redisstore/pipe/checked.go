@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// CheckReplies has a client of go-redis read well-formed replies only, of bounded length, and those that are fit: it
-// panics at others, and makes room for whatever length it is told. Without fit all are.
+// CheckReplies lets a client of go-redis read only replies that are well-formed, not too long, and fit. go-redis would
+// panic at others, or allocate whatever length they claim. If fit is nil, all are fit.
 func CheckReplies(o *redis.Options, fit func(reply any) bool) {
 	dial, timeout := o.Dialer, o.DialTimeout
 	if dial == nil {
@@ -32,12 +32,12 @@ func CheckReplies(o *redis.Options, fit func(reply any) bool) {
 	}
 }
 
-// checked is a connection of which only whole replies are read that are well-formed and fit.
+// checked is a connection that passes on whole replies only, if they are well-formed and fit.
 type checked struct {
 	net.Conn
 	fit  func(reply any) bool
 	in   reader
-	came bytes.Buffer // and was not passed on
+	came bytes.Buffer // and was not passed on yet
 }
 
 // Read implements net.Conn.
@@ -53,7 +53,7 @@ func (c *checked) Read(b []byte) (int, error) {
 	return c.came.Read(b[:min(len(b), c.came.Len()-c.in.Buffered())])
 }
 
-// OfChannels says whether go-redis can read a reply where it listens to channels.
+// OfChannels says whether go-redis can read a reply on a connection that is subscribed to channels.
 func OfChannels(reply any) bool {
 	all, isList := reply.([]any)
 	if !isList {

@@ -14,34 +14,34 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// conn is a connection that was made. Batches go over it in the order in which they are taken from the queue, and are
-// answered in that order. One goroutine writes them, and another one reads.
+// conn is a connection. Batches are written to it in the order in which they are taken from the queue, and answered in
+// that order. One goroutine writes, another one reads.
 type conn struct {
 	net.Conn
 	self  self
 	hook  Hook          // nil but in tests
-	out   []byte        // of who writes
-	in    reader        // of who reads
+	out   []byte        // only the writer uses it
+	in    reader        // only the reader uses it
 	slots chan struct{} // full when as many batches are under way as may be
 
 	gone  chan struct{} // closed when it cannot be used any more
 	mu    sync.Mutex    // guards the fields below
-	why   error         // it cannot; nil while it can
-	under []*sent       // what is under way, and what never will be answered if it cannot be used
+	why   error         // why it cannot be used; nil while it can
+	under []*sent       // what is under way, or was when the connection was lost
 }
 
-// Hook is what happens to the batches of a connection, in tests.
+// Hook intercepts the batches of a connection, in tests.
 type Hook interface {
-	// Send writes a batch, or does not. An error breaks the connection.
+	// Send calls write to send a batch, or loses it. An error breaks the connection.
 	Send(cmds []*redis.Cmd, write func() error) error
-	// Answered comes before anybody is told the answers. An error has them lost, and breaks the connection.
+	// Answered is called before anybody is told the answers. An error loses them, and breaks the connection.
 	Answered(cmds []*redis.Cmd) error
 }
 
 const (
-	// readBuffer has the answers of a usual batch.
+	// readBuffer has room for the answers of a usual batch.
 	readBuffer = 16 << 10
-	// mostKept is how much of what was written is kept to be used again.
+	// mostKept is how large a buffer for writing may be to be kept.
 	mostKept = 256 << 10
 )
 
@@ -71,7 +71,7 @@ func (c *conn) lost() bool {
 	}
 }
 
-// fail ends it. Its first cause counts. It returns that.
+// fail closes the connection and returns why: the first cause counts.
 func (c *conn) fail(why error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,8 +86,8 @@ func (c *conn) fail(why error) error {
 	return c.why
 }
 
-// usable says whether something may be sent on it. Who reads may not have heard yet that the server hung up, and would
-// say the same: what is under way was sent.
+// usable says whether something may be sent on the connection. It asks the socket itself, because the reader may not
+// know yet that the server hung up. What is under way counts as sent all the same.
 func (c *conn) usable() bool {
 	if !c.lost() && hungUp(c.Conn) {
 		_ = c.fail(io.EOF)
@@ -105,7 +105,7 @@ func (c *conn) first() *sent {
 	return c.under[0]
 }
 
-// answered notes that all of the first batch was.
+// answered notes that the first batch was answered completely.
 func (c *conn) answered() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +114,7 @@ func (c *conn) answered() {
 	<-c.slots
 }
 
-// expectLocked has an answer be overdue when the time of the first batch is over.
+// expectLocked sets the time when an answer is overdue: the end of the first batch.
 func (c *conn) expectLocked() {
 	var end time.Time
 	if len(c.under) > 0 {
@@ -123,7 +123,7 @@ func (c *conn) expectLocked() {
 	_ = c.SetReadDeadline(end) // it may be closed; reading says so
 }
 
-// send writes a batch, which is in out. If that fails, some of it may have been sent.
+// send writes a batch, whose bytes are in c.out. If that fails, some of it may have been sent.
 func (c *conn) send(s *sent) {
 	c.mu.Lock()
 	c.under = append(c.under, s)

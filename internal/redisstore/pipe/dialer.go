@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Dialer makes connections. Making one has a time of its own, which may be longer than that of an operation when Redis
-// is far away. go-redis does it, as a client that makes one connection. What goes over that later does not concern it.
+// Dialer makes connections. Making one has a timeout of its own, longer than that of an operation, because Redis may be
+// far away. go-redis makes it, by a client for this one connection, and does not use it afterwards.
 type Dialer struct {
 	options redis.Options // without database and name
 	db      int
@@ -22,15 +22,15 @@ type Dialer struct {
 
 	Scripts   map[string]string // the texts of all scripts, by their SHA-1
 	Load      bool              // whether each connection loads them
-	Forgotten func()            // is told that Redis does not know a script any more
-	Unended   *Unended          // the connections that are to be ended before; nil if no order is kept
-	// looks at the server before anything is sent to it; nil if nobody does
+	Forgotten func()            // is called when Redis does not know a script any more
+	Unended   *Unended          // connections that each new one ends first; nil if no order is kept
+	// Meet looks at the server before anything else is sent to it. It may be nil.
 	Meet func(ctx context.Context, c *redis.Client) error
 	Hook Hook // of tests
 }
 
-// NewDialer makes connections with a name, each within a time. The options may bring a Dialer, which then makes those
-// for TCP and TLS.
+// NewDialer makes a Dialer for connections that Redis lists by name, each made within timeout. If o has a Dialer, that
+// one makes the connections for TCP and TLS.
 func NewDialer(o redis.Options, name string, timeout time.Duration, t *Trouble) Dialer {
 	d := Dialer{db: o.DB, name: name, timeout: timeout, trouble: t}
 	o.DB, o.ClientName = 0, "" // go-redis would tell them in a round trip of its own
@@ -43,20 +43,20 @@ func NewDialer(o redis.Options, name string, timeout time.Duration, t *Trouble) 
 
 // dial makes a connection for as many batches under way as window says. It takes three or four round trips: for TCP,
 // for HELLO with the password, for the database, and for the scripts. TLS takes one or two more, and so does ending
-// others. When ctx ends it is over at once, also if the server is silent.
+// others. It ends with ctx at once, even if the server is silent.
 func (d Dialer) dial(ctx context.Context, window int) (*conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout, errSetupTimeout)
 	defer cancel()
 	o := d.options
 	var made net.Conn
-	var outlives func() bool // has the connection outlive ctx, unless that has ended
+	var outlives func() bool // ctx ends the connection no more; false if it has done so
 	var dialed atomic.Bool
 	o.Dialer = func(dialing context.Context, network, addr string) (net.Conn, error) {
 		if dialed.Swap(true) {
 			return nil, ErrNotConnected
 		}
 		c, err := d.reach(dialing, network, addr)
-		if err == nil { // go-redis would go on waiting for an answer
+		if err == nil { // else go-redis would wait for an answer after ctx has ended
 			made, outlives = c, context.AfterFunc(ctx, func() { _ = c.Close() })
 		}
 		return c, err
@@ -78,9 +78,8 @@ func (d Dialer) dial(ctx context.Context, window int) (*conn, error) {
 	return nil, fmt.Errorf("%w: %w", ErrNotConnected, d.trouble.note(err))
 }
 
-// reach makes the connection for TCP and TLS.
 func (d Dialer) reach(ctx context.Context, network, addr string) (net.Conn, error) {
-	// A little less than the time of all, so that it is known what took so long.
+	// A little less than the whole time, so that the error says what took so long.
 	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout*9/10, errSetupTimeout)
 	defer cancel()
 	if d.options.Dialer == nil {
@@ -89,12 +88,11 @@ func (d Dialer) reach(ctx context.Context, network, addr string) (net.Conn, erro
 	return d.options.Dialer(ctx, network, addr)
 }
 
-// errSetupTimeout is why making a connection was given up.
 var errSetupTimeout = errors.New("the connection was not made in time")
 
 // greet makes the connection, by asking for the database and telling our name. Then it ends earlier connections, and
-// loads the scripts, which would else cost the first callers more round trips; not at once, as Redis hangs up on one
-// that says much before its password. A user may lack the rights for all but the database.
+// loads the scripts, which would else cost the first callers more round trips. This comes last, because Redis hangs up
+// on a client that sends much before its password. A user may lack the rights for all but the database.
 func (d Dialer) greet(ctx context.Context, client *redis.Client) (me self, err error) {
 	db, name := redis.NewStatusCmd(ctx, "select", d.db), redis.NewStatusCmd(ctx, "client", "setname", d.name)
 	id, info := redis.NewCmd(ctx, "client", "id"), redis.NewCmd(ctx, "info", "server")

@@ -11,48 +11,48 @@ const (
 	meanCost = 2
 	// turnCost is what a tenant has of a batch before others have their turn.
 	turnCost = 32
-	// lightLoad is what the jobs of a light tenant cost at most that wait or are under way.
+	// lightLoad is what the jobs of a light tenant, waiting and under way, cost at most.
 	lightLoad = 64
 	// pacedCost is what the jobs of heavy tenants cost in a batch beside light ones, unless one alone costs more.
 	pacedCost = 8
 	// timeOfSingle is about what a single takes Redis.
 	timeOfSingle = 5 * time.Microsecond
-	// restFactor is how much longer than a costly batch of heavy tenants took they rest, mostRest for how long at most.
+	// restFactor is by how much longer heavy tenants rest than their costly batch takes, mostRest for how long at most.
 	restFactor = 2
 	mostRest   = 100 * time.Millisecond
-	// linger is for how long a tenant is still taken for heavy, and a light one for there.
+	// linger is for how long a tenant still counts as heavy, and a light one still counts as there.
 	linger = 2 * time.Millisecond
-	// forgetAfter is when nothing is known any more of a tenant that asks for nothing.
+	// forgetAfter is for how long a tenant that asks for nothing is remembered.
 	forgetAfter = time.Second
 )
 
-// fairQueue is jobs that wait, those of each tenant in their order. The package comment has its rule.
+// fairQueue has the jobs that wait, those of each tenant in their order. The package comment has the rule of turns.
 type fairQueue struct {
-	costFactor   func(tenant string) int // what a tenant's jobs cost is multiplied with
+	costFactor   func(tenant string) int // the cost of a tenant's jobs is multiplied by it
 	tenants      map[string]*tenant
 	light, heavy class
 	n            int // jobs
 
-	lightAt    time.Time     // jobs of light tenants were taken or answered
-	lightUnder int           // batches under way that have some
+	lightAt    time.Time     // when jobs of light tenants were last taken or answered
+	lightUnder int           // batches under way that have jobs of light ones
 	heavyUnder int           // batches under way that have jobs of heavy ones
-	restUntil  time.Time     // heavy ones are not served beside light ones
+	restUntil  time.Time     // until then heavy ones are not served beside light ones
 	trip       time.Duration // about how long a batch is under way at least
-	forgotten  time.Time     // it was looked last for tenants to forget
+	forgotten  time.Time     // when it last forgot tenants
 }
 
-// tenant is who shares a pipeline with others.
+// tenant is one of those who share a pipeline.
 type tenant struct {
 	name       string
 	costFactor int
 	jobs       queue[Job]
 	load       int       // what its jobs cost that wait or are under way
-	heavyAt    time.Time // its load was last more than a light one's
+	heavyAt    time.Time // when its load was last more than a light one's
 	asked      time.Time
 	taken      int64  // jobs
 	class      *class // in which it has its turns
-	had        int64  // what it has had there, or others had before it came
-	place      int    // there, while it has jobs that wait
+	had        int64  // what it has had there, at least what others had had before it came
+	place      int    // in class.waiting, while it has jobs that wait
 }
 
 // batch is what is sent at once.
@@ -61,7 +61,7 @@ type batch struct {
 	most  int // jobs
 	cost  int
 	light bool // it has jobs of light tenants
-	heavy int  // what those of heavy ones count for
+	heavy int  // the price of those of heavy ones
 	sent  time.Time
 	// scripts that Redis has forgotten, by their SHA-1: they go with it
 	missing []string
@@ -80,7 +80,6 @@ func (q *fairQueue) tenant(name string, now time.Time) *tenant {
 	return t
 }
 
-// put takes a job in.
 func (q *fairQueue) put(j Job, now time.Time) {
 	t := q.tenant(j.From, now)
 	j.tenant = t
@@ -89,7 +88,7 @@ func (q *fairQueue) put(j Job, now time.Time) {
 	q.enter(t, now)
 }
 
-// price is what a job counts for beside those of others.
+// price is what a job counts for its tenant's share.
 func (t *tenant) price(j *Job) int { return j.Cost * t.costFactor }
 
 func (t *tenant) light(now time.Time) bool {
@@ -104,7 +103,7 @@ func (t *tenant) add(price int, now time.Time) {
 	t.load += price
 }
 
-// enter counts a job that a tenant has got, and has it wait where it belongs.
+// enter counts a job that was added to a tenant's, and puts the tenant where it belongs.
 func (q *fairQueue) enter(t *tenant, now time.Time) {
 	q.n++
 	waits := t.jobs.len() > 1
@@ -121,7 +120,7 @@ func (q *fairQueue) enter(t *tenant, now time.Time) {
 	}
 }
 
-// take returns the next batch, with so many jobs at most, which are added to room.
+// take returns the next batch, with most jobs at most. It appends them to room.
 func (q *fairQueue) take(now time.Time, most int, room []Job) batch {
 	q.forget(now)
 	b := batch{jobs: room, most: most, sent: now}
@@ -137,14 +136,14 @@ func (q *fairQueue) take(now time.Time, most int, room []Job) batch {
 	return b
 }
 
-// lightThere says whether a light tenant is there. If Redis is far away, the way decides about everybody's speed, and
-// not what Redis does.
+// lightThere says whether a light tenant is there. If Redis is far away it says no: then the distance limits
+// everybody's speed, and not the work of Redis.
 func (q *fairQueue) lightThere(now time.Time) bool {
 	return len(q.tenants) > 1 && q.trip < linger &&
 		(len(q.light.waiting) > 0 || q.lightUnder > 0 || now.Sub(q.lightAt) < linger)
 }
 
-// serve has the tenants of a class take turns until the batch is full, or their jobs in it cost so much.
+// serve has the tenants of a class take turns until the batch is full, or their jobs in it cost most.
 func (q *fairQueue) serve(c *class, b *batch, most int) {
 	for had := 0; len(c.waiting) > 0 && had < most && !b.full(c.waiting[0].jobs.first()); {
 		t := c.waiting[0]
@@ -159,7 +158,7 @@ func (q *fairQueue) serve(c *class, b *batch, most int) {
 	}
 }
 
-// turn moves jobs of a tenant to the batch, as many as cost so much.
+// turn moves jobs of a tenant to the batch until they cost most.
 func (c *class) turn(t *tenant, b *batch, most int) (had int) {
 	for t.jobs.len() > 0 && had < most && !b.full(t.jobs.first()) {
 		j := t.jobs.pop()
@@ -191,7 +190,7 @@ func (q *fairQueue) begun(b *batch, now time.Time) {
 	}
 }
 
-// pause is for how long the jobs of heavy tenants that wait have to rest.
+// pause is for how long the waiting jobs of heavy tenants have to rest.
 func (q *fairQueue) pause(now time.Time) time.Duration {
 	if len(q.heavy.waiting) == 0 || q.heavyUnder > 0 {
 		return 0
@@ -217,14 +216,14 @@ func (q *fairQueue) answered(b *batch, now time.Time) {
 	}
 }
 
-// left notes that a job neither waits nor is under way.
+// left notes that a job is over.
 func (q *fairQueue) left(j *Job, now time.Time) {
-	if t := j.tenant; t != nil { // no probe
+	if t := j.tenant; t != nil { // else it is a probe
 		t.add(-t.price(j), now)
 	}
 }
 
-// back takes a job in again that was not done, in front of the others of its tenant.
+// back queues a job again that was not done, in front of the others of its tenant.
 func (q *fairQueue) back(j Job, now time.Time) {
 	t, price := j.tenant, j.tenant.price(&j)
 	t.taken--
@@ -234,7 +233,7 @@ func (q *fairQueue) back(j Job, now time.Time) {
 	q.enter(t, now)
 }
 
-// before takes those out that were queued before a time.
+// before takes out the jobs that were queued before at, and appends them to jobs.
 func (q *fairQueue) before(at, now time.Time, jobs []Job) []Job {
 	for _, t := range q.tenants {
 		for t.jobs.len() > 0 && t.jobs.first().Queued.Before(at) {
@@ -248,7 +247,7 @@ func (q *fairQueue) before(at, now time.Time, jobs []Job) []Job {
 	return jobs
 }
 
-// forget forgets tenants that have not asked for a while. Each is looked at once in that while.
+// forget forgets tenants that have not asked for a while. It looks at them once in forgetAfter.
 func (q *fairQueue) forget(now time.Time) {
 	if now.Sub(q.forgotten) < forgetAfter {
 		return
@@ -261,13 +260,14 @@ func (q *fairQueue) forget(now time.Time) {
 	}
 }
 
-// class is tenants that take turns. It is a heap of those who have jobs that wait: who has had least is the first.
+// class has tenants that take turns. It is a heap of those with jobs that wait: the one that has had least is the
+// first.
 type class struct {
 	waiting []*tenant
-	served  int64 // what the one had had who was served last
+	served  int64 // what the tenant that was served last had had
 }
 
-// join has a tenant wait, as one who has had no less than whoever is served.
+// join adds a tenant that waits. It counts as having had no less than the one that is served.
 func (c *class) join(t *tenant) {
 	if t.class != c {
 		t.class, t.had = c, c.served
@@ -276,7 +276,7 @@ func (c *class) join(t *tenant) {
 	heap.Push(c, t)
 }
 
-// settle has a tenant be where it should after it has had something: not here, if nothing of it waits any more.
+// settle moves a tenant in the heap after it was served, or removes it if it has no jobs that wait.
 func (c *class) settle(t *tenant) {
 	if t.jobs.len() == 0 {
 		heap.Remove(c, t.place)

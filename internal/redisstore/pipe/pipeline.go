@@ -11,80 +11,80 @@ import (
 )
 
 const (
-	// Window is how many batches may be under way. While one is in Redis the answers of the other are told.
+	// Window is how many batches may be under way. While Redis works on one, the answers of the other are told.
 	Window = 2
 	// MaxBatch is how many commands a batch has at most. Larger ones save little more, and have Redis wait for the
 	// whole batch to be written and lockd for all of its answers.
 	MaxBatch = 64
-	// firstRedial and lastRedial bound the pause between attempts to connect. Jobs wait for the next one. A majority
-	// waits 250 ms for its last members: it is to hear until then that one is down.
+	// firstRedial and lastRedial bound the pause between attempts to connect. Jobs wait for the next one. A majority waits
+	// 250 ms for its last members, and has to hear by then that one is down.
 	firstRedial = 20 * time.Millisecond
 	lastRedial  = 150 * time.Millisecond
-	// checkParts is how often in the time of an operation it is looked for what has waited that long.
+	// checkParts is how often in the time of an operation the pipeline looks for operations that have waited that long.
 	checkParts = 8
-	// maxQueued bounds the operations that wait for a place in the pipeline. More are refused as unavailable.
+	// maxQueued bounds the operations that wait. More are refused as unavailable.
 	maxQueued = 100_000
 )
 
-// Pipeline carries the commands of all callers to Redis in shared batches, over one connection that is made ahead. What
-// comes while batches are under way goes into the next one: the busier, the fuller the batches.
+// Pipeline carries the commands of all callers to Redis in shared batches, over one connection that is made ahead.
+// Commands that come while batches are under way go into the next one, so batches are fuller when more is asked for.
 //
 // A command costs no goroutine, no channel and no timer. That is why it is not go-redis's AutoPipeline, whose callers
 // each sleep in a goroutine of their own; see docs/decisions.
 type Pipeline struct {
 	Config
 	dialer  Dialer
-	wake    chan struct{} // size 1: who writes is to look
+	wake    chan struct{} // size 1: the writer is to look
 	closing chan struct{}
 	leading chan struct{} // full while a connection leads
 	runners sync.WaitGroup
-	waiting atomic.Int64 // jobs in the queue, but for probes
+	waiting atomic.Int64 // jobs in the queue, without probes
 
 	mu      sync.Mutex // guards the fields below
-	checked time.Time  // for what has waited too long
+	checked time.Time  // when it last looked for jobs that waited too long; of the writer
 	probes  []Job
 	queue   fairQueue
-	room    []Job    // for the next batch, nil if there is none that was used
+	room    []Job    // the slice of an earlier batch, for the next one; may be nil
 	missing []string // scripts that Redis turned out to have forgotten, by their SHA-1
 	up      bool     // there is a connection
-	why     error    // there is none
+	why     error    // why there is none
 	closed  bool
 }
 
 // Config says how a Pipeline works.
 type Config struct {
-	Timeout    time.Duration    // of a batch, and of the wait before it
+	Timeout    time.Duration    // of a batch, and of the wait before that
 	Most       int              // commands in a batch, which costs Redis twice as many singles at most
-	Fair       bool             // whether tenants share; else all jobs are of one
-	CostFactor func(string) int // by how much more a tenant's jobs cost beside those of others; nil if they do not
-	// whether ASKING stands before each command: what it is for is on its way to this node of a cluster
+	Fair       bool             // whether tenants have shares; else all jobs are of one tenant
+	CostFactor func(string) int // multiplies the price of a tenant's jobs; nil for 1
+	// Asking says whether ASKING stands before each command: the slot is moving to this node of a cluster
 	Asking bool
 	Gather func([]Job) []Packet // of singles; nil if there are none
-	// Replicas is how many must have a grant before it is told; 0 = none. One question covers a batch.
+	// Replicas is how many replicas of Redis must have a grant before it is told. One WAIT covers a batch.
 	Replicas int
-	// Spares is how many more connections are made ahead, of which one takes over when that in use is lost. Then no
+	// Spares is how many more connections are made ahead. One of them takes over when the one in use is lost. Then no
 	// order is kept over connections: the Dialer must not have Unended.
 	Spares int
 }
 
-// Single is what goes to Redis together with others of its kind.
+// Single is a request that Config.Gather can put into one command with others.
 type Single interface {
-	// Fail tells an error instead of an answer, and how long that took.
+	// Fail is called, instead of Packet.Done, if nothing was done. took is the time since Job.Queued. It must not block.
 	Fail(took time.Duration, err error)
 }
 
-// Job is a command, or a single, and who wants to know what became of it. Done must not block.
+// Job is a command with a function that is told its outcome, or a Single. Done must not block.
 type Job struct {
 	Cmd    *redis.Cmd
 	Done   func(error)
 	Single Single // instead of both
 
-	Grants bool // whether it may take something; of a Single its packet says so
+	Grants bool // whether it may take something; for a Single, see Packet.Grants
 	Queued time.Time
-	From   string // the tenant; see Lanes.Fair
+	From   string // the tenant; see Config.Fair
 	Cost   int    // for Redis, in singles
 	tenant *tenant
-	number int64 // it is the one with this number that was taken from its tenant's
+	number int64 // counts the jobs that were taken from its tenant
 }
 
 // fail tells an error instead of an answer.
@@ -104,7 +104,7 @@ type Packet struct {
 	Grants bool // whether it may take something
 }
 
-// probeCost is given as the cost of what looks whether Redis is there.
+// probeCost marks a job as a probe.
 const probeCost = -1
 
 // New makes a Pipeline, which begins to connect at once.
@@ -132,11 +132,11 @@ func (p *Pipeline) Close() {
 	}
 	p.mu.Unlock()
 	p.runners.Wait()
-	p.fail(time.Now().Add(time.Hour), ErrClosed) // what nobody could send
+	p.fail(time.Now().Add(time.Hour), ErrClosed) // those that could not be sent
 }
 
-// Put queues a job, behind all others of its tenant. What it is told it is told exactly once, by a goroutine of the
-// pipeline; if Put returns an error, never.
+// Put queues a job, behind all others of its tenant. The job's outcome is told exactly once, by a goroutine of the
+// pipeline; never if Put returns an error.
 func (p *Pipeline) Put(j Job) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,14 +162,14 @@ func (p *Pipeline) Put(j Job) error {
 // Waiting is how many operations wait for their turn, without probes.
 func (p *Pipeline) Waiting() int { return int(p.waiting.Load()) }
 
-// Connected says whether it has its connection.
+// Connected says whether there is a connection in use.
 func (p *Pipeline) Connected() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.up
 }
 
-// Share is how many operations of a tenant wait for their turn, and how many tenants have any that do.
+// Share is how many operations of a tenant wait to be sent, and how many tenants have any.
 func (p *Pipeline) Share(from string) (its, tenants int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -179,10 +179,8 @@ func (p *Pipeline) Share(from string) (its, tenants int) {
 	return its, len(p.queue.light.waiting) + len(p.queue.heavy.waiting)
 }
 
-// countLocked tells how many jobs wait.
 func (p *Pipeline) countLocked() { p.waiting.Store(int64(p.queue.n)) }
 
-// wakeWriter has who writes look for what to send.
 func (p *Pipeline) wakeWriter() {
 	select {
 	case p.wake <- struct{}{}:
@@ -190,8 +188,8 @@ func (p *Pipeline) wakeWriter() {
 	}
 }
 
-// Do queues a job, which has a command, and waits for its answer. When ctx ends the command may be executed all the
-// same, and must not be looked at any more.
+// Do queues a job, which has a command, and waits for its answer. If ctx ends first, the command may be executed all
+// the same, and the caller must not look at it any more.
 func (p *Pipeline) Do(ctx context.Context, j Job) error {
 	done := make(chan error, 1)
 	j.Done, j.Queued = func(err error) { done <- err }, time.Now()
@@ -206,12 +204,12 @@ func (p *Pipeline) Do(ctx context.Context, j Job) error {
 	}
 }
 
-// Probe is Do for what looks whether Redis is there.
+// Probe is Do for a probe, which goes before all other jobs.
 func (p *Pipeline) Probe(ctx context.Context, cmd *redis.Cmd) error {
 	return p.Do(ctx, Job{Cmd: cmd, Cost: probeCost})
 }
 
-// fail tells an error to the jobs that were queued before a time.
+// fail takes out the jobs that were queued before a time, and tells them an error.
 func (p *Pipeline) fail(before time.Time, err error) {
 	for _, j := range p.before(before) {
 		j.fail(err)
@@ -233,7 +231,6 @@ func (p *Pipeline) before(t time.Time) (jobs []Job) {
 	return jobs
 }
 
-// failWaited tells those that waited too long.
 func (p *Pipeline) failWaited() { p.fail(time.Now().Add(-p.Timeout), p.waited()) }
 
 // waited is ErrWaited, and why there is no connection.
@@ -246,15 +243,13 @@ func (p *Pipeline) waited() error {
 	return ErrWaited
 }
 
-// connected notes whether there is a connection.
 func (p *Pipeline) connected(up bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.up, p.why = up, nil
 }
 
-// refused notes that a connection was not made. Those who waited for it when the attempt began do not wait for the next
-// one.
+// refused notes that a connection was not made. Jobs that waited when the attempt began do not wait for the next one.
 func (p *Pipeline) refused(begun time.Time, err error) {
 	p.mu.Lock()
 	up := p.up

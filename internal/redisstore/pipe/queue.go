@@ -3,7 +3,7 @@ package pipe
 // queue is first in, first out.
 type queue[T any] struct {
 	all  []T
-	head int // of those that are gone
+	head int // how many of all are gone
 }
 
 func (q *queue[T]) len() int { return len(q.all) - q.head }
@@ -28,7 +28,7 @@ func (q *queue[T]) push(v T) {
 	q.all = append(q.all, v)
 }
 
-// back puts one in front.
+// back puts v in front.
 func (q *queue[T]) back(v T) {
 	if q.head == 0 {
 		q.all = append([]T{v}, q.all...)

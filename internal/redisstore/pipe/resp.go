@@ -10,17 +10,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What a reply may be at most. Those of lockd's scripts are far below.
+// How large a reply may be. Those of lockd's scripts are much smaller.
 const (
 	mostReply    = 16 << 20 // bytes
 	mostElements = 1 << 18  // of a list
 	mostDepth    = 8        // of lists in lists
 )
 
-// ReplyError is an error that Redis answered, as go-redis has it: what that says of errors is so of this one.
+// ReplyError is an error reply of Redis, of the type that go-redis gives one: its functions for errors work with this
+// one.
 func ReplyError(text string) redis.Error { return like(redis.Nil, text) }
 
-// like is a text of a type that has no name outside of go-redis.
+// like converts text to the type of its first argument, which has no name outside of go-redis.
 func like[T ~string](_ T, text string) T { return T(text) }
 
 // errMalformed: what came is no reply, so nothing that follows can be read.
@@ -61,13 +62,12 @@ func appendNumber(b []byte, n int64) []byte {
 	return appendText(b, strconv.AppendInt(digits[:0], n, 10))
 }
 
-// reader reads replies.
 type reader struct {
 	*bufio.Reader
 	left int // bytes that the reply may still have
 }
 
-// reply reads one: a text, a number, nil, a list of these, or a redis.Error. An error means that the connection cannot
+// reply reads a reply: a text, a number, nil, a list of these, or a redis.Error. After an error the connection cannot
 // be used any longer.
 func (r *reader) reply() (any, error) {
 	r.left = mostReply
@@ -101,7 +101,7 @@ func (r *reader) value(depth int) (any, error) {
 	return nil, fmt.Errorf("%w: %.40q", errMalformed, line)
 }
 
-// line reads one, which is not empty.
+// line reads a line, which is not empty.
 func (r *reader) line() ([]byte, error) {
 	line, err := r.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -117,7 +117,6 @@ func (r *reader) line() ([]byte, error) {
 	return line[:n], nil
 }
 
-// text reads one of n bytes.
 func (r *reader) text(n int) (_ any, err error) {
 	r.left -= n
 	var all []byte
@@ -153,7 +152,6 @@ func (r *reader) list(n, depth int) (any, error) {
 	return all, nil
 }
 
-// number reads a decimal number.
 func number(digits []byte) (n int64, ok bool) {
 	sign := int64(1)
 	if len(digits) > 1 && digits[0] == '-' {

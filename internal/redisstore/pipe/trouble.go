@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	// troubleAfter is for how long no connection was made before that is taken for a wrong configuration.
+	// troubleAfter is after how long without a connection the configuration is taken to be wrong.
 	troubleAfter = 2 * time.Second
-	// troubleEvery is how often it is told.
+	// troubleEvery is how often that is logged.
 	troubleEvery = time.Minute
 )
 
-// Trouble tells of connections that cannot be made because something is configured wrong: that does not heal by itself.
+// Trouble logs that connections cannot be made because something is configured wrong, which does not heal by itself.
 type Trouble struct {
 	log    *zap.Logger
 	secure bool // TLS is configured
 
 	mu    sync.Mutex // guards the fields below
-	since time.Time  // no connection was made; zero if the last attempt succeeded
+	since time.Time  // since when no connection was made; zero if the last attempt succeeded
 	told  time.Time
 }
 
-// NewTrouble tells a log. secure says whether TLS is configured.
+// NewTrouble makes a Trouble that writes to log. secure says whether TLS is configured.
 func NewTrouble(log *zap.Logger, secure bool) *Trouble { return &Trouble{log: log, secure: secure} }
 
-// over notes a connection.
+// over notes that a connection was made.
 func (t *Trouble) over() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,7 +67,7 @@ func (t *Trouble) note(err error) error {
 	return fmt.Errorf("%w (%s)", err, remedy)
 }
 
-// Remedies say what to do about error replies, by how those begin.
+// Remedies say what to do about error replies, by how the replies begin.
 type Remedies map[string]string
 
 var remedies = Remedies{
@@ -81,7 +81,7 @@ var remedies = Remedies{
 	"NOPERM ":                      "the user of redis.username lacks rights; docs/redis-keys.md lists the commands",
 }
 
-// For is what to do about an error, or nothing if it may heal by itself.
+// For is what to do about an error, empty if it may heal by itself.
 func (rs Remedies) For(err error) string {
 	if reply, ok := errors.AsType[redis.Error](err); ok {
 		for begins, remedy := range rs {
@@ -93,7 +93,7 @@ func (rs Remedies) For(err error) string {
 	return ""
 }
 
-// WrongError does not heal by itself.
+// WrongError is an error that does not heal by itself, with what to do about it.
 type WrongError struct {
 	Err    error
 	Remedy string
@@ -102,7 +102,7 @@ type WrongError struct {
 func (e *WrongError) Error() string { return e.Err.Error() }
 func (e *WrongError) Unwrap() error { return e.Err }
 
-// remedy is what to do about an error of an attempt to connect, or nothing if it may heal by itself.
+// remedy is what to do about an error of an attempt to connect, empty if it may heal by itself.
 func (t *Trouble) remedy(err error) string {
 	if wrong, ok := errors.AsType[*WrongError](err); ok {
 		return wrong.Remedy
@@ -120,7 +120,6 @@ func (t *Trouble) remedy(err error) string {
 	return ""
 }
 
-// tlsRemedy is remedy for what went wrong with TLS.
 func tlsRemedy(err error) string {
 	_, notTLS := errors.AsType[tls.RecordHeaderError](err)
 	_, badHost := errors.AsType[x509.HostnameError](err)

@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// underWay is for how long a command may be on its way at most after its connection was closed, as far as anybody
-	// has seen.
+	// underWay is for how long a command may be on its way after its connection was closed: more than anybody has seen.
 	underWay = 15 * time.Second
-	// mostUnended is how many are remembered, the newest ones.
+	// mostUnended is how many connections are remembered: the newest ones.
 	mostUnended = 1000
 )
 
-// self is what a connection is for its server: the id of the server's run, and that of the client. They are empty if
-// the server does not tell.
+// self is how a server names a connection: the run id of the server, and the id of its client. They are zero if the
+// server does not tell.
 type self struct {
 	run string
 	id  int64
 }
 
-// Unended are connections that were closed with something unanswered, which the server may not have noticed. So it may
-// still carry out what was sent on them. The next connection ends them before it is used. A nil one remembers nothing.
+// Unended are connections that were closed while something was unanswered. The server may not have noticed, and may
+// still carry out what was sent on them. The next connection ends them before it is used. A nil Unended remembers
+// nothing.
 type Unended struct {
 	mu  sync.Mutex // guards the field below
 	all []unended
@@ -39,7 +39,7 @@ type unended struct {
 	closed time.Time
 }
 
-// add remembers a connection that was closed, if it has to be.
+// add remembers a closed connection if something was under way on it.
 func (u *Unended) add(c *conn) {
 	if u == nil || len(c.under) == 0 {
 		return
@@ -52,7 +52,7 @@ func (u *Unended) add(c *conn) {
 	u.all = append(u.all, unended{c.self, time.Now()})
 }
 
-// at are those that may be connections to the server of a run: where that is not known, all.
+// at are those that may be connections to the server with this run id, all if run is empty.
 func (u *Unended) at(run string) (all []unended) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -64,7 +64,6 @@ func (u *Unended) at(run string) (all []unended) {
 	return all
 }
 
-// forget forgets one that is over.
 func (u *Unended) forget(one unended) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -83,13 +82,13 @@ const (
 	RemedyNotEnded = "give the user of redis.username the rights client|kill, client|id and info"
 )
 
-// endAt ends those at the server of a connection that was just made. It fails if one of them was not ended, and may yet
-// carry something out.
+// endAt ends the unended connections to a server, over a connection that was just made. It fails if one of them was not
+// ended, and commands of it may still be carried out.
 func (u *Unended) endAt(ctx context.Context, c *redis.Client, me self) error {
 	for _, one := range u.at(me.run) {
 		err := errNameless
 		if one.run != "" && one.run == me.run && one.id > 0 {
-			err = c.Do(ctx, "client", "kill", "id", one.id).Err() // it ends none if the server has noticed
+			err = c.Do(ctx, "client", "kill", "id", one.id).Err() // it finds none if the server has noticed
 			if err != nil && !errors.As(err, new(redis.Error)) {
 				return err
 			}

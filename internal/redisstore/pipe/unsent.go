@@ -13,10 +13,10 @@ var (
 	ErrNotConnected = errors.New("not connected to Redis")
 )
 
-// ErrOpTimeout is why an operation was given up that was sent, perhaps.
+// ErrOpTimeout is why an operation was given up that may have been sent.
 var ErrOpTimeout = errors.New("redis did not answer in time")
 
-// NeverSent says whether an error came before anything was written to a connection.
+// NeverSent says whether err means that nothing of the command was written to a connection.
 func NeverSent(err error) bool {
 	return slices.ContainsFunc([]error{ErrQueueFull, ErrWaited, ErrClosed, ErrNotConnected},
 		func(why error) bool { return errors.Is(err, why) })

@@ -16,12 +16,12 @@ type dialed struct {
 	err   error
 }
 
-// runner has a connection until the pipeline is closed. While there is none it makes one, whether or not anybody waits
-// for it. What is queued is sent on the connection of one runner, the leading one; that of the other one is spare.
+// runner has a connection until the pipeline is closed. While it has none it makes one, whether or not anybody waits
+// for it. Jobs are sent on the connection of one runner, the leading one; those of the others are spare.
 type runner struct {
 	*Pipeline
-	made   time.Time     // when the last connection was
-	paused time.Duration // before that
+	made   time.Time     // when the last connection was made
+	paused time.Duration // the pause before that attempt
 }
 
 func (p *runner) run() {
@@ -34,7 +34,7 @@ func (p *runner) run() {
 	}
 }
 
-// use has a connection until that is lost, or the pipeline closed and all was answered.
+// use uses a connection until it is lost, or until the pipeline is closed and all was answered.
 func (p *Pipeline) use(c *conn) {
 	var reader sync.WaitGroup
 	reader.Go(func() { p.read(c) })
@@ -48,9 +48,9 @@ func (p *Pipeline) use(c *conn) {
 	reader.Wait()
 }
 
-// lead waits until a connection is the leading one. It is false if the connection is lost before, or the pipeline is
-// closed. A spare one has to show that it lives: what silenced the other one may have silenced it, too, and then a new
-// one comes first.
+// lead waits until c is the leading connection. It returns false if c is lost before, or the pipeline is closed. When
+// the leading connection is lost, a spare one must answer a PING before it leads, because the same cause may have
+// silenced it.
 func (p *Pipeline) lead(c *conn) bool {
 	for lives := true; lives; lives = p.lives(c) {
 		select {
@@ -70,7 +70,7 @@ func (p *Pipeline) lead(c *conn) bool {
 	return false
 }
 
-// lives asks on a spare connection whether it is answered. If it is not, the connection is lost at last.
+// lives says whether a spare connection answers a PING. If it does not, it is lost when the time of the PING is over.
 func (p *Pipeline) lives(c *conn) bool {
 	answered := make(chan error, 1)
 	ping := Job{Cmd: redis.NewCmd(context.Background(), "ping"), Done: func(err error) { answered <- err }}
@@ -95,13 +95,12 @@ func (p *Pipeline) write(c *conn) {
 		}
 		c.send(s)
 	}
-	for range cap(c.slots) { // all is answered then
+	for range cap(c.slots) { // until all is answered
 		c.enter()
 	}
 }
 
-// next waits for a batch to send. It is nil when the connection is lost, or when the pipeline is closed and nothing
-// waits.
+// next waits for a batch to send. It is nil if the connection is lost, or if the pipeline is closed and nothing waits.
 func (p *Pipeline) next(c *conn) *sent {
 	for closing := p.closing; c.usable(); {
 		if now := time.Now(); now.Sub(p.checked) >= p.Timeout/checkParts {
@@ -130,17 +129,17 @@ func (p *Pipeline) next(c *conn) *sent {
 	return nil
 }
 
-// held says whether anything waits, and for how long it has to rest.
+// held says whether any job waits, and for how long those of heavy tenants have to rest.
 func (p *Pipeline) held() (waits bool, pause time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.queue.n+len(p.probes) > 0, p.queue.pause(time.Now())
 }
 
-// read tells what is answered on a connection, until that is lost.
+// read reads the answers on a connection and tells them, until the connection is lost.
 func (p *Pipeline) read(c *conn) {
 	for {
-		_, err := c.in.Peek(1) // if the server hangs up, it says so at once
+		_, err := c.in.Peek(1) // it returns at once if the server hangs up
 		s := c.first()
 		if err == nil && s == nil {
 			err = fmt.Errorf("%w: nobody asked for it", errMalformed)
@@ -157,7 +156,8 @@ func (p *Pipeline) read(c *conn) {
 	}
 }
 
-// connect makes a connection. It is nil if the pipeline is closed. Those who wait need not wait for all attempts.
+// connect makes a connection, with as many attempts as it takes. It is nil if the pipeline is closed. Meanwhile it
+// fails jobs that have waited too long.
 func (p *runner) connect() *conn {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -201,11 +201,10 @@ func (p *runner) connect() *conn {
 	}
 }
 
-// longer is the pause after another one.
 func longer(pause time.Duration) time.Duration { return min(max(2*pause, firstRedial), lastRedial) }
 
-// pauseBefore is the pause before the first attempt to connect. A connection that was lost at once is as one that was
-// not made: what hangs up on everybody is not to be asked without pause.
+// pauseBefore is the pause before the first attempt to connect. A connection that was lost soon counts as one that was
+// not made: a server that hangs up on everybody must not be asked without a pause.
 func (p *runner) pauseBefore() time.Duration {
 	if time.Since(p.made) < lastRedial {
 		return longer(p.paused)

@@ -14,7 +14,7 @@ const keepAlive = 30 * time.Second
 
 var errHandshake = errors.New("TLS handshake")
 
-// Wire makes a connection as far as Redis can be spoken on it.
+// Wire makes connections for TCP or TLS.
 type Wire struct {
 	// TLS is nil for plain text. Without a ServerName the certificate must have the host of the address.
 	TLS *tls.Config
@@ -42,8 +42,8 @@ func (w Wire) Dial(ctx context.Context, network, addr string) (net.Conn, error) 
 	return abrupt{secure}, nil
 }
 
-// abrupt ends a connection at once. TLS would say farewell first, and wait for 5 s until the server reads it, while
-// others wait for the end of a connection that does not answer.
+// abrupt ends a connection at once. TLS would first say farewell, and wait up to 5 s for a server that does not read,
+// while others wait for the end of the connection.
 type abrupt struct{ *tls.Conn }
 
 // Close implements net.Conn.

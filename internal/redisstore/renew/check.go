@@ -20,24 +20,25 @@ import (
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
-// ErrUnfit: this server cannot be used, whatever we wait.
+// ErrUnfit: this server cannot be used, and waiting does not help.
 var ErrUnfit = errors.New("this redis cannot be used")
 
-// The oldest Redis whose scripts behave as ours expect.
+// The oldest Redis on which our scripts run.
 const (
 	minMajor = 6
 	minMinor = 2
 )
 
-// Probe implements lock.Store. The identity is the run id of the server. A server that is met for the first time is
-// checked; as long as it cannot be used, for example because it is a replica, Probe fails.
+// Probe implements lock.Store. The identity is the run id of the server. Probe fails as long as the server cannot be
+// used, for example because it is a replica. It logs what is wrong with the settings of a server that it meets for the
+// first time.
 func (s *Renewer) Probe(ctx context.Context) (string, error) {
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("probe: %w: %w", lock.ErrUnavailable, context.Cause(ctx))
 	}
 	var data dataAnswer
 	var wg sync.WaitGroup
-	wg.Go(func() { data = s.askData(ctx) }) // at the same time
+	wg.Go(func() { data = s.askData(ctx) }) // at the same time as INFO
 	asked := redis.NewCmd(ctx, "info")
 	err := s.Steady.Probe(ctx, asked)
 	wg.Wait()
@@ -72,10 +73,10 @@ func (s *Renewer) Probe(ctx context.Context) (string, error) {
 	return id, nil
 }
 
-// unknown is the run id and the version of a server that may not be asked for them.
+// unknown is the run id and the version of a server that refuses INFO.
 const unknown = "unknown"
 
-// fit says whether a server can be used, by its INFO.
+// fit says by INFO why a server cannot be used, nil if it can.
 func fit(info string) error {
 	if infoMode(info) == "sentinel" {
 		return fmt.Errorf("%w: it is a sentinel, which keeps no data: give its address as redis.sentinel.addrs, with "+
@@ -90,8 +91,8 @@ func fit(info string) error {
 	return nil
 }
 
-// tooOld says whether our scripts do not run on a version of Redis. Somebody else's server may call its versions
-// otherwise.
+// tooOld says whether a version of Redis is too old for our scripts. A version of another form is not: it may be that
+// of another server than Redis.
 func tooOld(version string) bool {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
@@ -100,8 +101,8 @@ func tooOld(version string) bool {
 	return errors.Join(errA, errB) == nil && (a < minMajor || a == minMajor && b < minMinor)
 }
 
-// passed notes a server that can be used, and looks at its settings once. It says whether the server is another
-// one.
+// passed notes a server that can be used. It says whether it is another one than at the last probe, and looks at the
+// settings then.
 func (s *Renewer) passed(ctx context.Context, id, version string) (other bool) {
 	s.mu.Lock()
 	before := s.checked
@@ -125,7 +126,7 @@ func (s *Renewer) passed(ctx context.Context, id, version string) (other bool) {
 	return true
 }
 
-// checkRefused says so if the server refuses a command that is needed.
+// checkRefused logs so if the server refuses a command that is needed.
 func (s *Renewer) checkRefused(ctx context.Context, command []any, so, remedy string) {
 	err := s.Steady.Probe(ctx, redis.NewCmd(ctx, command...))
 	if _, replied := errors.AsType[redis.Error](err); replied {
@@ -133,7 +134,7 @@ func (s *Renewer) checkRefused(ctx context.Context, command []any, so, remedy st
 	}
 }
 
-// unfit notes a server that cannot be used, and says so once.
+// unfit notes a server that cannot be used, and logs that once.
 func (s *Renewer) unfit(id string, err error) error {
 	s.mu.Lock()
 	known := s.warnedOf == id && s.checked == ""
@@ -145,7 +146,7 @@ func (s *Renewer) unfit(id string, err error) error {
 	return fmt.Errorf("probe: %w: %w", lock.ErrUnavailable, err)
 }
 
-// checkEviction warns of a server that may throw locks away to make room.
+// checkEviction warns if the server may throw locks away to make room.
 func (s *Renewer) checkEviction(ctx context.Context) {
 	cmd := redis.NewCmd(ctx, "config", "get", "maxmemory-policy")
 	err := s.Steady.Probe(ctx, cmd)

@@ -10,15 +10,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// dataset is which data the store has, see layout.Data. It is looked at by each probe and when a hold is gone, never to
-// acquire or release.
+// dataset notes which data the store has, see layout.Data. Each probe looks, and whyGone; acquisitions and releases do
+// not.
 type dataset struct {
 	mu    sync.Mutex // guards the fields below
 	id    string     // the run id of the server and the id of its data
 	since time.Time  // when they were first seen
 }
 
-// saw notes what the store has.
+// saw notes which data the store has.
 func (d *dataset) saw(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -27,7 +27,7 @@ func (d *dataset) saw(id string) {
 	}
 }
 
-// had says whether a hold that was there at a time was in the present data. When it is in doubt it was not.
+// had says whether the store already had its present data when a hold was seen. In doubt it says no.
 func (d *dataset) had(seen time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -49,8 +49,8 @@ func (s *Renewer) askData(ctx context.Context) dataAnswer {
 	return dataAnswer{id, err}
 }
 
-// checkData notes which data the server with a run id has, and gives them an id if they have none. Where the
-// key cannot be used, the run id alone tells.
+// checkData notes which data the server has, and gives them an id if they have none. If the key cannot be used, the run
+// id alone stands for the data.
 func (s *Renewer) checkData(ctx context.Context, runID string, data dataAnswer) error {
 	if errors.Is(data.err, redis.Nil) {
 		ctx = context.WithoutCancel(ctx)
@@ -60,7 +60,7 @@ func (s *Renewer) checkData(ctx context.Context, runID string, data dataAnswer) 
 			data = s.askData(ctx) // another replica was quicker
 		}
 	}
-	// A reply that says no, such as NOPERM or OOM, is no reason to take the server for away.
+	// An error reply, such as NOPERM or OOM, does not mean that the server is away.
 	if _, replied := errors.AsType[redis.Error](data.err); data.err != nil && !replied {
 		return data.err
 	}
@@ -71,8 +71,8 @@ func (s *Renewer) checkData(ctx context.Context, runID string, data dataAnswer) 
 	return nil
 }
 
-// whyGone finds out, for holds that are gone although their names' fences are known, whether they were lost with the
-// data.
+// whyGone changes the answers answerGone: to answerDataLost if the hold was lost with the data, to answerUnsure if that
+// cannot be found out.
 func (s *Renewer) whyGone(ctx context.Context, rs renewals, answers []int64) {
 	asked := false
 	var err error

@@ -2,9 +2,9 @@
 //
 // # What it promises
 //
-// What renews leases and what asks whether Redis is there has a connection of its own, so that load cannot starve it. A
-// call is for so many holds that it is cheap, and keeps Redis busy for about a millisecond. Nothing is ever shortened
-// by a renewal. Of a hold that is gone it is told whether it was freed or lost with the data (dataset.go).
+// Renewals and probes have a connection of their own, so that load cannot starve them. One call renews many holds, but
+// keeps Redis busy for about a millisecond only. A renewal never shortens a lease. If a hold is gone, the caller is
+// told whether it was freed or lost with the data (dataset.go).
 //
 // # What it does not promise
 //

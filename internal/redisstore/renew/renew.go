@@ -18,7 +18,7 @@ import (
 // the round trip cheap, little enough that Redis is busy with it for about a millisecond.
 const Chunk = 100
 
-// ByCost cuts the holds with some indexes into chunks of similar cost.
+// ByCost cuts indexes of holds into chunks that cost Chunk at most each, unless a single hold costs more.
 func ByCost(rs []lock.Renewal, indexes []int) (chunks [][]int) {
 	from, cost := 0, 0
 	for at, i := range indexes {
@@ -35,7 +35,7 @@ func ByCost(rs []lock.Renewal, indexes []int) (chunks [][]int) {
 	return chunks
 }
 
-// cut makes chunks of the holds with some indexes. In a cluster all keys of a call must be in one slot.
+// cut cuts indexes of holds into chunks of one call each. In a cluster all keys of a call must be in one slot.
 func (s *Renewer) cut(rs []lock.Renewal, indexes []int) (chunks [][]int) {
 	if !s.InSlots {
 		return ByCost(rs, indexes)
@@ -51,9 +51,9 @@ func (s *Renewer) cut(rs []lock.Renewal, indexes []int) (chunks [][]int) {
 	return chunks
 }
 
-// Renew implements lock.Store. The chunks are all under way at the same time, each within the time of one operation,
-// so that a slow one delays no other. They use connections that are kept for renewals; but what only verifies, which
-// clients cause as they like and no lease depends on, shares the way of all other operations.
+// Renew implements lock.Store. The chunks are all under way at the same time, each within the time of one operation, so
+// that a slow one delays no other. They use the connection for renewals. But calls that only verify share the pipeline
+// of all other operations: no lease depends on them, and clients cause as many as they like.
 func (s *Renewer) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, err error)) {
 	var renew, verify []int // indexes
 	for i, r := range rs {
@@ -96,13 +96,14 @@ func renewFailed(r lock.Renewal, err error) error {
 	return fmt.Errorf("renew %q: %w", r.Name, err)
 }
 
-// renewals are some of those that are asked for, by their indexes.
+// renewals are some of the renewals of a call, by their indexes in all.
 type renewals struct {
 	all   []lock.Renewal
 	chunk []int
 }
 
-// renewAll renews some holds by one script call. What is known is told before it is asked why others are gone.
+// renewAll renews some holds by one script call. It tells the outcomes that are known before it finds out why other
+// holds are gone.
 func (s *Renewer) renewAll(ctx context.Context, via *pipe.Pipeline, rs renewals, done func(i int, err error)) {
 	tell := func(i int, _ int64, err error) { done(i, err) }
 	cmd, err := s.renewCall(rs).Run(ctx, via)
@@ -111,8 +112,8 @@ func (s *Renewer) renewAll(ctx context.Context, via *pipe.Pipeline, rs renewals,
 	}
 }
 
-// renewed tells what became of each hold, with the ms that it lasts or an error, but of those that are gone, which it
-// returns.
+// renewed tells what became of each hold: the ms that it lasts, or an error. It does not tell of holds that are gone,
+// but returns them.
 func (s *Renewer) renewed(
 	rs renewals, cmd *redis.Cmd, err error, tell func(i int, left int64, err error),
 ) (gone renewals) {
@@ -133,7 +134,6 @@ func (s *Renewer) renewed(
 	return gone
 }
 
-// tellWhy finds out why holds are gone, and tells.
 func (s *Renewer) tellWhy(ctx context.Context, gone renewals, tell func(i int, left int64, err error)) {
 	why := make([]int64, len(gone.chunk))
 	s.whyGone(ctx, gone, why)
@@ -142,7 +142,6 @@ func (s *Renewer) tellWhy(ctx context.Context, gone renewals, tell func(i int, l
 	}
 }
 
-// renewAnswers reads what script/renew.lua answered.
 func (s *Renewer) renewAnswers(rs renewals, cmd *redis.Cmd, err error) ([]int64, error) {
 	if err != nil {
 		return nil, s.Failed(err)
@@ -164,7 +163,7 @@ func (s *Renewer) renewAnswers(rs renewals, cmd *redis.Cmd, err error) ([]int64,
 	return answers, nil
 }
 
-// renewCall is what script/renew.lua is called with. It sorts the chunk.
+// renewCall is a call of script/renew.lua. It sorts the chunk.
 func (s *Renewer) renewCall(rs renewals) script.Call {
 	chunk, plain := plainFirst(rs.all, rs.chunk)
 	keys := make([]string, 0, 2*len(chunk))
@@ -190,11 +189,11 @@ func (s *Renewer) renewCall(rs renewals) script.Call {
 	return call
 }
 
-// fencesPart is the part of the TTL of fence keys after which renewals look after those of their names.
+// fencesPart: once in this part of the TTL of fence keys, renewals prolong the fence keys of their names.
 const fencesPart = 8
 
-// fencesToKeep is the TTL of fence keys, in ms, if the time has come for one of these holds, 0 if not. It comes once in
-// each part of that TTL, with the first renewal of a hold.
+// fencesToKeep is the TTL of fence keys, in ms, if it is time to prolong one of these holds' fence keys, else 0. That
+// is at the first renewal of each hold in each part of the TTL.
 func (s *Renewer) fencesToKeep(rs renewals) int64 {
 	part := max(time.Duration(s.FenceMillis)*time.Millisecond/fencesPart, 1)
 	now := time.Since(s.begun) / part
@@ -206,8 +205,8 @@ func (s *Renewer) fencesToKeep(rs renewals) int64 {
 	return 0
 }
 
-// plainFirst sorts exclusive and fair holds, which are renewed alike, to the front of a chunk and returns how many
-// there are. Usually there are no others.
+// plainFirst sorts exclusive and fair holds, which are renewed alike, to the front of a chunk, and returns how many
+// there are.
 func plainFirst(rs []lock.Renewal, chunk []int) (sorted []int, plain int) {
 	for at, i := range chunk {
 		if k := rs[i].Kind; k == lock.Exclusive || k == lock.Fair {
@@ -221,14 +220,13 @@ func plainFirst(rs []lock.Renewal, chunk []int) (sorted []int, plain int) {
 // answerAll is what script/renew.lua answers if all holds last as long as asked for.
 const answerAll = int64(1)
 
-// What script/renew.lua answers for a hold, and whyGone. A hold that is there has an answer of 1 or more.
+// What script/renew.lua or whyGone answers for a hold. A hold that is there has an answer of 1 or more.
 const (
 	answerGone     = 0
 	answerDataLost = -1
 	answerUnsure   = -2
 )
 
-// renewalError is what one answer means.
 func renewalError(answer int64) error {
 	if answer > answerGone {
 		return nil

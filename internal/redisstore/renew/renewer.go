@@ -11,7 +11,8 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/script"
 )
 
-// Renewer keeps holds, over connections that nothing else uses. It implements the part of lock.Store for who renews.
+// Renewer keeps holds, over connections that nothing else uses. It implements the part of lock.Store for renewals and
+// probes.
 type Renewer struct {
 	*script.Caller
 	Config
@@ -30,7 +31,7 @@ type Config struct {
 	Steady   *pipe.Pipeline     // nothing else uses it
 	InSlots  bool               // whether the keys of a call must be in one cluster slot
 	DataKey  func() string      // where the id of the data is
-	Restarts prometheus.Counter // the times that another server answers
+	Restarts prometheus.Counter // how often another server answers
 	Wait     bool               // whether the server must know WAIT
 }
 

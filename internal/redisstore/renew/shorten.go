@@ -26,12 +26,12 @@ func (s *Renewer) Shorten(ctx context.Context, r lock.Renewal) error {
 	return nil
 }
 
-// Late is what a script answers when it did nothing because it came too late.
+// Late is what a script answers that did nothing because it was executed too late.
 const Late = -2
 
-// NowOrNever makes a call that must not be executed late. The script gets a time of Redis's own clock, in ms, after
-// which it does nothing, which is before the operation's time ends here. When the answer is lost the rest of that time
-// is waited for.
+// NowOrNever makes a call that must not be executed late. before, in ms since 1970 by the clock of Redis, is when the
+// script must do nothing any more. It is earlier than the end of the operation here. If the outcome is unknown,
+// NowOrNever returns only at that end, so the call is not executed after it returned.
 func (s *Renewer) NowOrNever(ctx context.Context, call func(ctx context.Context, before int64) error) error {
 	ctx, cancel := s.Bounded(ctx)
 	defer cancel()
@@ -39,7 +39,7 @@ func (s *Renewer) NowOrNever(ctx context.Context, call func(ctx context.Context,
 	if err != nil {
 		return err
 	}
-	end, _ := ctx.Deadline() // Bounded gave it one, which stays also if ctx was cancelled
+	end, _ := ctx.Deadline() // Bounded gave it one, also if ctx is cancelled
 	left := time.Until(end)
 	if err = call(ctx, now.Add(left-lock.Drift(left)).UnixMilli()); errors.Is(err, lock.ErrOutcomeUnknown) {
 		time.Sleep(time.Until(end))
@@ -64,7 +64,7 @@ func (s *Renewer) shorten(ctx context.Context, r lock.Renewal, before int64) err
 	}
 }
 
-// clock reads the time of Redis. Nothing else was done when it fails.
+// clock reads the time of Redis. Its errors are lock.ErrUnavailable, as nothing else was done.
 func (s *Renewer) clock(ctx context.Context) (time.Time, error) {
 	cmd := redis.NewCmd(ctx, "time")
 	err := s.Shared.Do(ctx, pipe.Job{Cmd: cmd})

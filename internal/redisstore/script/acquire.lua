@@ -1,12 +1,12 @@
 -- acquire.lua: take a name for an owner, once or again.
 -- KEYS[1] <name>                       hash: owner -> 1, with a TTL (Redisson's layout)
 -- KEYS[2] redisson_lock_token:{<name>} last fence handed out
--- ARGV[1] owner   ARGV[2] TTL in ms   ARGV[3] the least fence it is to have, 0 for the clock   ARGV[4] TTL of the fence key in ms
+-- ARGV[1] owner   ARGV[2] TTL in ms   ARGV[3] its least fence, 0 for the clock   ARGV[4] TTL of the fence key in ms
 -- Returns {1, fence, ttl_ms} if the owner holds the name afterwards, {0, pttl_ms, owner} if another does.
--- Safe to run twice: the second run returns the same fence. Reads first, writes last; the first write is the one that fails
--- when memory is full, so then nothing was done.
+-- Safe to run twice: the second run returns the same fence. Reads first, writes last. When memory is full the first
+-- write fails, so nothing was done.
 
--- The ordinary case, a free name, stands before the library: to build that costs more than a command.
+-- The ordinary case, a free name, stands before the library, because to build the library costs more than a command.
 if redis.call('EXISTS', KEYS[1]) == 0 then
   local now, text = tonumber(ARGV[3]), ARGV[3]
   if now == 0 then

@@ -1,4 +1,4 @@
--- acquire_all.lua: take one name or several, of any kind, all or none; or keep the place of who is refused.
+-- acquire_all.lua: take one name or several, of any kind, all or none. A refused claim may keep a place.
 -- KEYS    for each claim those of its kind: <name>, redisson_lock_token:{<name>}, and
 --         fair         redisson_lock_queue:{<name>}, redisson_lock_timeout:{<name>}, lockd_lock_queue:{<name>}, lockd_lock_suspect:{<name>}
 --         read, write  lockd_lock_writer:{<name>}, and keys of single holds, see rw.lua
@@ -17,7 +17,7 @@
 -- read before anything is written, but for what has ended; the first write is the one that fails when memory is full.
 local misfits, checks, takes = {}, {}, {}
 
--- These make what acts on a kind, when the first claim of it comes.
+-- These build the functions of a kind when the first claim of that kind comes.
 local build = {}
 function build.exclusive()
   -- library: clock plain fair

@@ -10,7 +10,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// What the scripts that acquire and release answer first.
+// The first element of what the scripts that acquire and release answer.
 const (
 	codeHeld    = 0
 	Done        = 1
@@ -22,13 +22,13 @@ const (
 	codeTooMany = -5
 )
 
-// Millis is a duration for Redis: whole milliseconds, rounded up, because a lease must not end before the time that
+// Millis is a duration for Redis, in milliseconds. It is rounded up, because a lease must not end before the time that
 // was told; and never 0, which would delete the key.
 func Millis(d time.Duration) int64 {
 	return max(1, int64((d+time.Millisecond-1)/time.Millisecond))
 }
 
-// MillisOrNone is Millis, but 0 if there is no such time.
+// MillisOrNone is Millis, but 0 if d is not positive.
 func MillisOrNone(d time.Duration) int64 {
 	if d <= 0 {
 		return 0
@@ -36,7 +36,7 @@ func MillisOrNone(d time.Duration) int64 {
 	return Millis(d)
 }
 
-// TTL is a PTTL reply as a duration.
+// TTL is a PTTL reply as a duration, lock.NoTTL if it is negative.
 func TTL(pttl int64) time.Duration {
 	if pttl < 0 {
 		return lock.NoTTL
@@ -47,17 +47,17 @@ func TTL(pttl int64) time.Duration {
 // Decimal is a fence for Redis.
 func Decimal(f lock.Fence) string { return strconv.FormatUint(uint64(f), 10) }
 
-// ErrBadAnswer: a script answered what it never does. Something in between changed the reply.
+// ErrBadAnswer: a script gave an answer that it never gives. Something on the way changed the reply.
 var ErrBadAnswer = errors.New("an answer that no script gives")
 
-// Answer is the list a script returned. Its first wrong element is kept in Err, as ErrOutcomeUnknown.
+// Answer is the list that a script returned. The methods that read an element note in Err, as lock.ErrOutcomeUnknown,
+// the first one that is wrong.
 type Answer struct {
 	List []any
 	Err  error
-	Few  error // why what was granted is not: too few replicas have it
+	Few  error // lock.ErrNotReplicated if the script ran, but too few replicas have what it granted
 }
 
-// at is an element of the list.
 func (a *Answer) at(i int) any {
 	if i >= len(a.List) {
 		return nil
@@ -65,7 +65,7 @@ func (a *Answer) at(i int) any {
 	return a.List[i]
 }
 
-// Int is a number.
+// Int is a number, 0 if the element is none.
 func (a *Answer) Int(i int) int64 {
 	v, ok := a.at(i).(int64)
 	if !ok {
@@ -74,7 +74,7 @@ func (a *Answer) Int(i int) int64 {
 	return v
 }
 
-// Text is a text.
+// Text is a text, empty if the element is none.
 func (a *Answer) Text(i int) string {
 	v, ok := a.at(i).(string)
 	if !ok {
@@ -83,10 +83,10 @@ func (a *Answer) Text(i int) string {
 	return v
 }
 
-// Number is a count, which is not negative.
+// Number is a count: a negative number reads as 0.
 func (a *Answer) Number(i int) uint32 { return uint32(min(max(a.Int(i), 0), math.MaxUint32)) }
 
-// Fence is a fence, which is positive.
+// Fence is a fence. It must be positive.
 func (a *Answer) Fence(i int) lock.Fence {
 	v := a.Int(i)
 	if v <= 0 {
@@ -95,7 +95,7 @@ func (a *Answer) Fence(i int) lock.Fence {
 	return lock.Fence(v) //nolint:gosec // checked above
 }
 
-// Last is the last fence of a name, which is a text; 0 if Redis has none.
+// Last is the last fence of a name, which scripts answer as a text; 0 if Redis has none.
 func (a *Answer) Last(i int) lock.Fence {
 	f, err := strconv.ParseUint(a.Text(i), 10, 64)
 	if err != nil {
@@ -104,14 +104,14 @@ func (a *Answer) Last(i int) lock.Fence {
 	return lock.Fence(f)
 }
 
-// Bad notes that an element is wrong.
+// Bad notes in Err that an element is wrong.
 func (a *Answer) Bad(i int) {
 	if a.Err == nil {
 		a.Err = fmt.Errorf("%w: %w: element %d of %v", lock.ErrOutcomeUnknown, ErrBadAnswer, i, a.List)
 	}
 }
 
-// Code is what the script did.
+// Code is the first element: what the script did.
 func (a *Answer) Code() int64 { return a.Int(0) }
 
 // Refusal is the error for a code that means no.
@@ -128,7 +128,7 @@ func (a *Answer) Refusal() error {
 	return a.Err
 }
 
-// Denial is the error for a claim on a name that was not granted; what is known of that begins at an element.
+// Denial is the error for a claim on a name that was not granted. The elements from at on say why.
 func (a *Answer) Denial(at int, name string) error {
 	var err error
 	switch a.Code() {

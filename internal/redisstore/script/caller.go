@@ -12,14 +12,14 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 )
 
-// Caller calls the scripts for the names of one lockd, over the pipeline that all operations share.
+// Caller calls the scripts for names with one prefix, over the pipeline that all operations share.
 type Caller struct {
 	Scripts   Scripts
 	Shared    *pipe.Pipeline // set last, as it needs the scripts
 	Prefix    string         // in front of each name
 	OpTimeout time.Duration  // of each operation
 	Metrics   *Metrics
-	Demoted   func() // is told that this server is not the master any more; may be nil
+	Demoted   func() // is called when this server is not the master any more; may be nil
 
 	FenceMillis int64 // the TTL of fence keys
 }
@@ -29,12 +29,12 @@ func (cl *Caller) Ask(ctx context.Context, c Call) (Answer, error) {
 	return cl.Answered(c.Run(ctx, cl.Shared))
 }
 
-// Start is Ask without waiting.
+// Start is Ask without waiting, see Call.Start.
 func (cl *Caller) Start(c Call, done func(Answer, error)) {
 	c.Start(cl.Shared, func(cmd *redis.Cmd, err error) { done(cl.Answered(cmd, err)) })
 }
 
-// Answered reads what came back.
+// Answered is the answer of a command that ended with err.
 func (cl *Caller) Answered(cmd *redis.Cmd, err error) (Answer, error) {
 	few, err := TooFew(err)
 	if err != nil {
@@ -47,8 +47,8 @@ func (cl *Caller) Answered(cmd *redis.Cmd, err error) (Answer, error) {
 	return Answer{List: list, Few: few}, nil
 }
 
-// TooFew is why what was granted is not to be told, if it was granted and too few replicas have it, and else the error
-// of the call.
+// TooFew tells the two kinds of err apart: few if the script ran and too few replicas have what it granted, failed if
+// the call itself failed.
 func TooFew(err error) (few, failed error) {
 	if errors.Is(err, pipe.ErrNotReplicated) {
 		return fmt.Errorf("%w: %w", lock.ErrNotReplicated, err), nil
@@ -56,7 +56,7 @@ func TooFew(err error) (few, failed error) {
 	return nil, err
 }
 
-// Failed wraps an error of go-redis with its meaning, and counts it.
+// Failed wraps an error of a call with its meaning, an error of package lock, and counts it.
 func (cl *Caller) Failed(err error) error {
 	m := Meaning(err)
 	cl.Metrics.CountFailure(m)
@@ -66,7 +66,7 @@ func (cl *Caller) Failed(err error) error {
 	return fmt.Errorf("%w: %w", m, err)
 }
 
-// TellDemoted tells that this server is not the master any more.
+// TellDemoted calls Demoted, if it is set.
 func (cl *Caller) TellDemoted() {
 	if cl.Demoted != nil {
 		cl.Demoted()

@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// wordsOfCost is how many words of a command are as much work as an ordinary operation, which has about as many.
+	// wordsOfCost is how many words of a command cost Redis as much as an ordinary operation, which has about as many.
 	wordsOfCost = 8
-	// permitsOfCost is the same for permits, which cost Redis about 2 µs each.
+	// permitsOfCost is how many permits cost Redis as much as that, about 2 µs each.
 	permitsOfCost = 3
-	// unaryCost is what a call without a session costs lockd itself: about 80 µs of processor time, several times as much
-	// as a request of a session, and as much as so many ordinary operations in Redis.
+	// unaryCost is what a call without a session costs lockd itself, in ordinary operations: about 80 µs of processor
+	// time, several times as much as a request of a session.
 	unaryCost = 16
 )
 
-// CostFactor is by how much more the calls of a tenant cost than what they cost Redis. Many calls without a session
-// that are answered together keep lockd from serving anybody else, the longer the fewer processors it has.
+// CostFactor multiplies the cost of a tenant's calls. It is more than 1 for calls without a session: many of them that
+// are answered together keep lockd from serving others, the longer the fewer processors it has.
 func CostFactor(tenant string) int {
 	if !strings.HasPrefix(tenant, lock.UnarySuffix) {
 		return 1
@@ -26,8 +26,8 @@ func CostFactor(tenant string) int {
 	return max(1, unaryCost/runtime.GOMAXPROCS(0))
 }
 
-// CostOf is what a script costs that is told so many words, as a pipe.Job has it: in ordinary operations.
+// CostOf is what a call with this number of words costs, in ordinary operations, as in pipe.Job.
 func CostOf(words int) int { return 1 + words/wordsOfCost }
 
-// CostOfPermits is what so many permits cost besides.
+// CostOfPermits is what the call costs more for n permits.
 func CostOfPermits(n uint32) int { return int(min(n, lock.MaxPermits)) / permitsOfCost }

@@ -1,7 +1,7 @@
--- declare.lua: say how the locks with a prefix are kept, unless that is said already.
--- KEYS[1] lockd:config:<prefix>   what is said, with a TTL
--- ARGV[1] what the caller says    ARGV[2] the TTL in ms
--- Returns what is said afterwards. Who says the same prolongs it.
+-- declare.lua: keep a text for the names with a prefix, unless another one is kept.
+-- KEYS[1] lockd:config:<prefix>   the text that is kept, with a TTL
+-- ARGV[1] the caller's text    ARGV[2] the TTL in ms
+-- Returns the text that is kept afterwards. If it is the caller's, its TTL begins anew.
 -- Safe to run twice. Reads first, and writes once.
 local kept = redis.call('GET', KEYS[1])
 if not kept then

@@ -1,7 +1,8 @@
--- end_session.lua: end the record of a session. What is left for a while says so to commands that come late.
--- KEYS[1], ARGV[1] and what it returns: see session.lua.   ARGV[2] for how many ms that is left
--- Safe to run twice, and late: nobody has the session any more, or with a greater epoch. Works when memory is full: DEL is allowed then, and
--- opens the way for the others.
+-- end_session.lua: end the record of a session. For a while a mark is left, which tells late commands that it has
+-- ended.
+-- KEYS[1], ARGV[1] and what it returns: see session.lua.   ARGV[2] for how many ms the mark is left
+-- Safe to run twice, and late: then nobody has the session, or an attempt with a greater epoch has it. Works when
+-- memory is full: DEL is allowed then, and opens the way for the others.
 local had, bad = session_had()
 if bad then return bad end
 if had and had.epoch > tonumber(ARGV[1]) then return {-2} end

@@ -1,9 +1,9 @@
--- enlist.lua: keep the places of fair waiters, or give them some.
+-- enlist.lua: keep the places of fair waiters, or give places to those that have none.
 -- KEYS    as in acquire_all.lua, of a fair lock
 -- ARGV[1] how many ms a place lives   ARGV[2] redisson_lock__channel:{<name>}   ARGV[3...] the waiters, at most 500
 -- Returns for each how many are before it, -1 if it had its place already, -2 if it holds the name.
--- Safe to run twice: the second run finds everybody there. It costs a few commands, however many waiters there are, but
--- one more for each that was taken out of the queue although it lived.
+-- Safe to run twice: the second run finds everybody there. It costs a few commands, however many waiters there are, and
+-- one more for each that was taken out of the queue although its place lived.
 local f = {
   name = KEYS[1], token = KEYS[2], queue = KEYS[3], timeouts = KEYS[4], places = KEYS[5], suspects = KEYS[6],
   channel = ARGV[2],

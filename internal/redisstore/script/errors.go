@@ -10,11 +10,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// verdicts says what an error reply of Redis means, by how it begins. The first that fits counts.
+// verdicts says what an error reply of Redis means, by how it begins. The first match counts.
 //
-// Those that are ErrUnavailable or ErrStoreFull come either instead of running a script, or from the first write in it:
-// Redis refuses no write of a script that has written. Those of LOCKDKIND come from the checks that scripts begin with.
-// In both cases nothing was done. Any other error, such as a WRONGTYPE that no check found, may have come half-way.
+// Replies that mean ErrUnavailable or ErrStoreFull come either instead of running a script, or from its first write:
+// Redis refuses no write of a script that has written. LOCKDKIND comes from the checks with which scripts begin. In all
+// these cases nothing was done. Any other error, such as a WRONGTYPE that no check found, may have come half-way.
 var verdicts = []struct {
 	begins string
 	means  error
@@ -43,7 +43,6 @@ var verdicts = []struct {
 	{"ERR DB index is out of range", lock.ErrUnavailable},
 }
 
-// readOnly is how the refusal of a replica begins.
 const readOnly = "READONLY "
 
 // isReadOnly says whether an error is the refusal of a replica.
@@ -52,7 +51,7 @@ func isReadOnly(err error) bool {
 	return ok && strings.HasPrefix(innerReply(reply.Error()), readOnly)
 }
 
-// Meaning says what an error of go-redis means for the caller. When in doubt the outcome is unknown.
+// Meaning is the error of package lock for an error of a call. In doubt the outcome is unknown.
 func Meaning(err error) error {
 	if pipe.NeverSent(err) {
 		return lock.ErrUnavailable
@@ -63,7 +62,6 @@ func Meaning(err error) error {
 	return lock.ErrOutcomeUnknown
 }
 
-// replyMeaning says what an error reply means.
 func replyMeaning(text string) error {
 	text = innerReply(text)
 	for _, v := range verdicts {
@@ -76,9 +74,9 @@ func replyMeaning(text string) error {
 
 // innerReply is an error reply without what a script put in front of it.
 func innerReply(text string) string {
-	// Before 7.0 an error inside a script came as "ERR Error running script (...): @user_script: 7: -OOM command ...",
-	// and one that the script caught as "@user_script: 7: -OOM command ...", perhaps with the place in front where it
-	// was raised again.
+	// Before Redis 7.0 an error inside a script came as "ERR Error running script (...): @user_script: 7: -OOM command
+	// ...". One that the script caught came as "@user_script: 7: -OOM command ...", perhaps behind the place where it was
+	// raised again.
 	if before, inner, ok := strings.Cut(text, "@user_script: "); ok &&
 		(before == "" || strings.HasPrefix(before, "ERR ") || strings.HasPrefix(before, "@user_script:")) {
 		_, text, _ = strings.Cut(inner, ": ")

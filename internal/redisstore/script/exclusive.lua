@@ -1,10 +1,10 @@
--- exclusive.lua: acquisitions and releases of an exclusive lock, whatever is there. It is put in front of scripts, after plain.lua
--- and news.lua, and is no script by itself.
+-- exclusive.lua: acquisitions and releases of an exclusive lock in all cases, not only the ordinary ones. It is put in
+-- front of scripts, after plain.lua and news.lua, and is no script by itself.
 --
 -- p has the keys: name, token. Both return what the scripts acquire.lua and release.lua do.
 
--- exclusive_acquire makes a claim, as in plain.lua. It reads first and writes last; the first write is the one that fails when
--- memory is full, so then nothing was done.
+-- exclusive_acquire makes a claim, as in plain.lua. It reads first and writes last. When memory is full the first write
+-- fails, so nothing was done.
 local function exclusive_acquire(p, a)
   local bad = lock_misfit(p.name)
   if bad then return bad end

@@ -9,28 +9,31 @@
 --             -> when waiters were last looked at
 -- and channel: a waiter's own channel is that, a colon, and its owner.
 --
--- A waiter of Redisson hears 0 on its own channel when the name may be taken. Those of lockd hear the news of the name.
+-- A waiter of Redisson hears 0 on its own channel when the name may be taken. Waiters of lockd hear the news channel of
+-- the name.
 --
 -- fair_misfit sets empty if there is none of these four keys.
 
--- A grant of Redisson moves all deadlines of the queue forward by what its own wait was, by default that many ms.
+-- When Redisson grants, it moves all deadlines of the queue forward by its wait time: by default, this many ms.
 local GRANT_SHIFT = 300000
--- A waiter of Redisson hears its channel nearly as soon as it queues. Without anybody there for so long, it is dead.
+-- A waiter of Redisson subscribes to its channel nearly as soon as it queues. If nobody is subscribed for this many ms,
+-- it is dead.
 local SILENT_FOR = 4000
--- Who is silent is looked at so often, at most. What was seen counts until so long after the last look.
+-- Every LOOK_EVERY ms at most, a script looks which waiters are silent. What it saw counts for LOOK_COUNTS ms after the
+-- last look.
 local LOOK_EVERY, LOOK_COUNTS = 500, 10000
--- So many of the next waiters are looked at. Those behind them are when they have come nearer.
+-- This many of the first waiters are looked at. Those behind them are looked at when they have come nearer.
 local LOOK_AT = 1000
 local LOOKED = ''
--- The places, and a queue in which only lockd waits, end so long after the last waiter of lockd was heard of. It is long for those
--- of Redisson that come meanwhile.
+-- The places, and a queue in which only lockd waits, end this many ms after the last sign of a waiter of lockd. It is
+-- long because waiters of Redisson may come meanwhile.
 local QUEUE_LIVES = 600000
--- So many dead are taken out of queues in one script, at most: 500 of ours, or 45 of Redisson's, which cost more. The next
+-- One script takes at most this many dead out of queues: 500 of ours, or 45 of Redisson's, which cost more. The next
 -- script goes on.
 local purge_left = 500
 
--- suspects_misfit returns an error reply if a reply with any field of the suspects is an error, or the field is neither a
--- waiter nor when they were looked at.
+-- suspects_misfit returns an error reply if fields, a reply with any field of the suspects, is an error, or the field
+-- is neither a waiter nor LOOKED.
 local function suspects_misfit(fields)
   if fields[1] ~= LOOKED then return owner_misfit(fields, 'list of suspects') end
 end
@@ -50,14 +53,14 @@ local function fair_theirs(f)
   return math.max(0, redis.call('LLEN', f.queue) - redis.call('ZCARD', f.places))
 end
 
--- fair_place is until when a waiter of ours has its place, by what is in places: 0 if that has ended long ago. Of a waiter of
--- Redisson it is false.
+-- fair_place is until when a waiter of ours has its place. ends is what places has for it: without that the place ended
+-- long ago, and fair_place is 0. It is false for a waiter of Redisson.
 local function fair_place(owner, ends) return ends or of_lockd(owner) and 0 end
 
 -- fair_ours is fair_place of one waiter.
 local function fair_ours(f, owner) return fair_place(owner, redis.call('ZSCORE', f.places, owner)) end
 
--- fair_silent returns those of some waiters of Redisson whose channels nobody hears.
+-- fair_silent returns the waiters of Redisson among owners to whose channels nobody is subscribed.
 local function fair_silent(f, owners)
   local channels, silent = {}, {}
   for i, owner in ipairs(owners) do channels[i] = f.channel .. ':' .. owner end
@@ -70,8 +73,8 @@ local function fair_silent(f, owners)
   return silent
 end
 
--- fair_look marks all waiters of Redisson that are silent, wherever they stand: each must be known to be dead when it comes
--- to the head, or its death costs those behind it as long as that of the first.
+-- fair_look notes which waiters of Redisson are silent, not only the first: else each dead one that comes to the head
+-- would delay those behind it by SILENT_FOR again.
 local function fair_look(f, now)
   if fair_theirs(f) == 0 then return end
   local last = redis.call('HGET', f.suspects, LOOKED)
@@ -110,8 +113,7 @@ local function fair_dead(f, owner, now)
   return ends and tonumber(ends) <= now or since and tonumber(since) + SILENT_FOR <= now
 end
 
--- fair_bury takes the dead at the head of the queue out of it: the first one, which is known to be dead, and those of ours
--- right behind it.
+-- fair_bury takes the first waiter, which is known to be dead, out of the queue, with the dead of ours right behind it.
 local function fair_bury(f, now)
   local next = redis.call('LRANGE', f.queue, 0, 99)
   local ends, n = redis.call('ZMSCORE', f.places, unpack(next)), 1
@@ -127,8 +129,8 @@ local function fair_bury(f, now)
   purge_left = purge_left - n - 10
 end
 
--- fair_sweep takes away places that have ended of waiters that Redisson took out of the queue: fair_theirs counts one of its own
--- less for each.
+-- fair_sweep takes away places that have ended, of waiters that Redisson took out of the queue. For each of these,
+-- fair_theirs would count one waiter of Redisson too few.
 local function fair_sweep(f, now)
   local over = redis.call('ZRANGE', f.places, '-inf', now, 'BYSCORE', 'LIMIT', 0, 100)
   local queued, gone = #over > 0 and redis.call('ZMSCORE', f.timeouts, unpack(over)), {}
@@ -138,8 +140,8 @@ local function fair_sweep(f, now)
   if #gone > 0 then redis.call('ZREM', f.places, unpack(gone)) end
 end
 
--- fair_purge takes the dead out of the head of the queue, and returns its head afterwards and before. With watch it looks first
--- who seems to be dead.
+-- fair_purge takes the dead out of the head of the queue, and returns the head afterwards and the head before. With
+-- watch it calls fair_look first.
 local function fair_purge(f, now, watch)
   if f.empty then return nil, nil end
   fair_sweep(f, now)
@@ -153,9 +155,10 @@ local function fair_purge(f, now, watch)
   return head, first
 end
 
--- fair_bound lets the queue end some time after the last sign of life of those in it, so that nothing stays for ever of a
--- replica that died. But waiters of Redisson give no signs, and rely on it. The places always end: they are not Redisson's to take
--- away. They do not end before a queue of lockd alone, whose waiters would count as Redisson's.
+-- fair_bound gives the queue a TTL, so that a replica that died leaves nothing for ever. But waiters of Redisson give
+-- no signs of life, and rely on the queue: while there are any it has no TTL. The places always have one, because
+-- Redisson never takes them away. In a queue of lockd alone they live as long as the queue, or its waiters would count
+-- as Redisson's.
 local function fair_bound(f)
   redis.call('PEXPIRE', f.places, QUEUE_LIVES)
   if fair_theirs(f) > 0 then
@@ -186,8 +189,8 @@ local function fair_tell(f, owner)
   end
 end
 
--- fair_freed tells that a hold with a fence ended and the name is free: to the head of the queue, which may be nil, and to
--- all who watch. It returns how many heard it.
+-- fair_freed tells the head of the queue, which may be nil, and all watchers that a hold ended and the name is free.
+-- what and fence are as for news. It returns how many heard it.
 local function fair_freed(f, head, what, fence)
   if not head then return tell(f.name, f.channel, '0', what, fence) end
   if fair_ours(f, head) then return news(f.name, what, fence, 0, head) end
@@ -204,7 +207,7 @@ local function fair_turn(f, ttl)
   if head and fair_ours(f, head) then news(f.name, 'turn', string.format('%.0f', math.max(ttl, 1)), 0, head) end
 end
 
--- fair_news tells the head of the queue where it stands, unless it was the head before.
+-- fair_news tells the head of the queue that it is next, or may take the name, unless it was the head before.
 local function fair_news(f, first)
   if f.empty then return end
   local head = redis.call('LINDEX', f.queue, 0)
@@ -217,7 +220,8 @@ local function fair_news(f, first)
   end
 end
 
--- fair_before returns how many of those are before each owner in the queue; for those far behind, how many there are.
+-- fair_before returns how many waiters of Redisson are before each owner in the queue; for an owner far behind, how
+-- many there are in all.
 local function fair_before(f, owners)
   local all, near, counts = fair_theirs(f), {}, {}
   if all > 0 then
@@ -233,7 +237,8 @@ local function fair_before(f, owners)
   return counts
 end
 
--- fair_note notes how long the places of owners live, who have so many waiters of Redisson before them.
+-- fair_note has the places of owners live for place ms. before has, for each, how many waiters of Redisson are before
+-- it.
 local function fair_note(f, owners, before, now, place)
   f.empty = false
   local places, timeouts = {}, {}
@@ -262,7 +267,7 @@ local function fair_stay(f, owners, now, place)
   fair_note(f, owners, fair_before(f, owners), now, place)
 end
 
--- fair_return puts owners in front of all others, from where they were taken although they lived.
+-- fair_return puts owners in front of all others, because they were taken out of the queue although their places lived.
 local function fair_return(f, owners, now, place)
   local before = {}
   for i = #owners, 1, -1 do
@@ -277,7 +282,8 @@ local function fair_ahead(f, owner)
   return redis.call('LPOS', f.queue, owner, 'MAXLEN', 1000) or redis.call('LLEN', f.queue)
 end
 
--- fair_wait keeps the place of an owner, or gives it one, and returns how many are before it. For no time it does neither.
+-- fair_wait keeps the place of an owner, or gives it one, and returns how many are before it. With place 0 it only
+-- returns that.
 local function fair_wait(f, owner, now, place)
   if place == 0 then return fair_ahead(f, owner) end
   if not redis.call('ZSCORE', f.timeouts, owner) then return fair_join(f, {owner}, now, place) end
@@ -285,8 +291,8 @@ local function fair_wait(f, owner, now, place)
   return fair_ahead(f, owner)
 end
 
--- fair_check returns nil if the owner may take the name or holds it, and whether it does; else the answer that refuses it,
--- {0, ms until another attempt or -1, who is in the way, how many wait before}. a is as for plain.lua, and
+-- fair_check returns nil and whether the owner holds the name, if it holds it or may take it; else the answer that
+-- refuses it, {0, ms until another attempt or -1, who is in the way, how many wait before}. a is as for plain.lua, and
 -- has place: for how many ms a refused owner keeps a place in the queue.
 local function fair_check(f, a)
   local mine, fields = plain_hold(f.name, a.owner)
@@ -313,7 +319,7 @@ local function fair_check(f, a)
   return {0, ends and math.max(1, tonumber(ends) - now) or 1000, head, ahead}
 end
 
--- fair_take gives the owner what fair_check let it have, ends its place, and tells the next one.
+-- fair_take gives the owner what fair_check allowed, ends its place, and tells the next waiter.
 local function fair_take(f, a, mine)
   local reply = plain_take(f, a, mine)
   if reply.err then return reply end

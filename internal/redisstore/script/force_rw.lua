@@ -12,7 +12,8 @@ if bad then return bad end
 local mode = redis.call('HGET', r.name, 'mode')
 if not mode then return redis.call('EXISTS', r.name) == 1 and -3 or 0 end
 if mode ~= ARGV[4] then return 0 end
--- The keys of very many holds are left to end by themselves. Most readers have one hold: those are read and ended many at a time.
+-- If there are very many holds, their keys are left to end by themselves. Most readers have one hold: these keys are
+-- read and deleted many at a time.
 local fences, single = {}, {}
 local list = redis.call('HLEN', r.name) <= 1000 and redis.call('HGETALL', r.name) or {}
 for i = 1, #list, 2 do

@@ -1,7 +1,7 @@
--- force_session.lua: end the record of a session, whatever epoch it has. What is left says so to commands that come late, and to whoever has
--- the session: it prolongs the record before that runs out. So something is left as well if there is no record, or one of an older attempt:
--- another member of a majority may have what is missing here.
--- KEYS[1]: see session.lua.   ARGV[1] for how many ms something is left at least
+-- force_session.lua: end the record of a session, whatever epoch it has. A mark is left, which tells this to late
+-- commands, and to the replica that has the session when that prolongs the record. The mark is left even if there is no
+-- record, or one of an older attempt: another member of a majority may have what is missing here.
+-- KEYS[1]: see session.lua.   ARGV[1] for how many ms the mark is left at least
 -- Returns {1}; or {-1} if there was no record.
 -- Safe to run twice, and late: then there is none. Works when memory is full: DEL is allowed then, and opens the way for the others.
 local had, bad = session_had()

@@ -1,8 +1,8 @@
 -- free.lua: the ordinary release of an exclusive lock, in as few commands as can be. It is put in front of scripts, after
 -- news.lua and before any library, and is no script by itself.
 
--- free ends the only hold of a name, which is the owner's and has this fence, '0' for any, and returns how many heard of it. If that is not
--- how it is, it returns nothing and has done nothing. A hash without fields is no more, and its TTL neither.
+-- free ends the hold of a name if it is the only one, is the owner's, and has this fence, '0' for any. It returns how
+-- many heard of it, or, if it did nothing, nil. Redis deletes a hash without fields, with its TTL.
 local function free(name, token, channel, owner, fence)
   local last = redis.pcall('GET', token)
   if fence == '0' and type(last) == 'string' then fence = last end

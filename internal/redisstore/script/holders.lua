@@ -1,6 +1,6 @@
 -- holders.lua: read who holds a name, at one instant.
 -- KEYS[1] <name>                       hash (Redisson's layouts)
--- ARGV[1] what keys of single holds begin with, see rw.lua   ARGV[2] at most so many holders
+-- ARGV[1] what keys of single holds begin with, see rw.lua   ARGV[2] how many holders at most
 -- Returns for each holder: owner, kind, count as text, pttl_ms. Permits have no owners that could be read.
 -- Writes nothing.
 local r = {name = KEYS[1], base = ARGV[1]}
@@ -14,7 +14,7 @@ end
 
 if redis.call('TYPE', r.name).ok ~= 'hash' or lock_misfit(r.name) then return answer end
 local left, mode = redis.call('PTTL', r.name), redis.call('HGET', r.name, 'mode')
--- Of very many only some are read. There is one writer, and it has few fields beside its own.
+-- Of very many holders only some are read. A writer has few fields beside its own.
 local many = redis.call('HLEN', r.name) > most + 2
 local list = many and redis.call('HRANDFIELD', r.name, most + 2, 'WITHVALUES') or redis.call('HGETALL', r.name)
 for i = 1, #list, 2 do

@@ -1,7 +1,8 @@
--- leave_fair.lua: give up the places of fair waiters, and tell the one that is next because of that. In a long queue one call does a
--- part of it, and another one goes on.
+-- leave_fair.lua: give up the places of fair waiters, and tell the one that is next because of that. In a long queue
+-- one call does only a part, and the next one goes on.
 -- KEYS    as in acquire_all.lua, of a fair lock
--- ARGV[1] redisson_lock__channel:{<name>}   ARGV[2] from which place on to read the queue, towards its front, -1 in the first call
+-- ARGV[1] redisson_lock__channel:{<name>}
+-- ARGV[2] from which place to read the queue towards its front, -1 in the first call
 -- ARGV[3...] the waiters, at most 500
 -- Returns {1} if all have left, else {0, ARGV[2] of the next call}.
 -- Safe to run twice: a second run finds nobody and tells nobody. Works when memory is full: the first write is one that is
@@ -10,21 +11,22 @@ local f = {
   name = KEYS[1], token = KEYS[2], queue = KEYS[3], timeouts = KEYS[4], places = KEYS[5], suspects = KEYS[6],
   channel = ARGV[1],
 }
--- So many are looked for one by one. Redis goes over the queue for each.
+-- Up to this many are looked for one by one. Redis goes over the queue for each.
 local ONE_BY_ONE = 16
--- More are mostly near each other. So one is looked for, and the others around it, so many times. For those that are not found
--- so, the queue is read from its end, so much of it in one call.
+-- More than that are mostly near each other. So, LOOKS times, one is looked for, and then others AROUND it. For the
+-- rest the queue is read from its end, READS times READ places in one call.
 local LOOKS, AROUND, READ, READS = 4, 600, 1000, 3
--- So many places Redis goes over in one call to look for waiters, unless one alone takes more. It does 30 of them in 1 µs.
+-- In one call Redis goes over this many places to look for waiters, unless one waiter alone takes more. It does 30 of
+-- them in 1 µs.
 local STEPS = 40000
--- What the places of those who leave hold until all of a call are taken out in one go. It is nobody's owner.
+-- This takes the place of those who leave, until all of a call are removed by one command. It is nobody's owner.
 local NOBODY = ''
 
 local length = 0 -- of the queue
 local leaving, left = {}, 0
 local found, low, high = {}, nil, nil -- whose places are marked, and between which they are
 
--- mark puts NOBODY in the place of those who leave between two places of the queue.
+-- mark puts NOBODY in the place of those who leave, from one place of the queue to another.
 local function mark(from, to)
   for i, owner in ipairs(redis.call('LRANGE', f.queue, from, to)) do
     if leaving[owner] then
@@ -36,10 +38,10 @@ local function mark(from, to)
   end
 end
 
--- looks is how often the whole queue may be gone over.
+-- looks is how often this call may go over the whole queue, most at most.
 local function looks(most) return math.max(1, math.min(most, math.floor(STEPS / length))) end
 
--- look_around marks some who leave, and others that are near them.
+-- look_around marks some of owners, and others who leave near them.
 local function look_around(owners)
   local more = looks(LOOKS)
   for _, owner in ipairs(owners) do
@@ -55,8 +57,8 @@ local function look_around(owners)
   end
 end
 
--- forget_many takes waiters of ours out of the queue, as far as one call goes, and returns where the next one goes on. The queue is
--- never written anew: that took a tenth of a second for 50,000.
+-- forget_many takes waiters of ours out of the queue, as far as one call goes, and returns where the next call goes on,
+-- nil if all is done. It never writes the queue anew, which took a tenth of a second for 50,000 waiters.
 local function forget_many(owners, from)
   if from < 0 then
     look_around(owners)
@@ -82,7 +84,7 @@ local function forget_many(owners, from)
   return left > 0 and from or nil
 end
 
--- forget_few takes some waiters of ours out of the queue, and returns where the next call goes on.
+-- forget_few is forget_many for a few waiters.
 local function forget_few(owners)
   local n = looks(ONE_BY_ONE)
   for i = 1, math.min(n, #owners) do fair_forget(f, owners[i]) end

@@ -1,4 +1,4 @@
--- leave_write.lua: let new readers in again that a waiting writer kept away.
+-- leave_write.lua: remove the mark of a writer that waits no more, so that new readers are let in again.
 -- KEYS[1] lockd_lock_writer:{<name>} owner that waits to write, with a TTL
 -- KEYS[2] <name>
 -- ARGV[1] redisson_rwlock:{<name>}   ARGV[2...] the writers that do not wait any more

@@ -2,8 +2,8 @@
 -- KEYS    as in acquire_all.lua, of a semaphore
 -- ARGV[1] limit   ARGV[2] TTL of the fence key in ms   ARGV[3] redisson_sc:{<name>}
 -- Returns {1, limit before}, 0 if there was none.
--- Safe to run twice: what is added is the difference, which is 0 then. Reads first; the first write that may fail is the
--- one that fails when memory is full.
+-- Safe to run twice: the second run adds the difference of the limits, which is 0. Reads first. When memory is full,
+-- the first write that Redis can refuse fails.
 local s = {name = KEYS[1], token = KEYS[2], out = KEYS[3], channel = ARGV[3]}
 local limit = tonumber(ARGV[1])
 local bad = sem_misfit(s)

@@ -19,14 +19,15 @@
 --         v    owner, id of its first permit, its fence, which is only told
 -- Returns a list with one element for each: the fence of what was free, or how many heard of a release, in the ordinary case; else
 --         what the script for one answers: a list, or the text of an error. (An error in a list ends what go-redis reads.)
--- Safe to run twice: each is. No error ends the script: each is caught, and is the answer of one alone. Whether memory is full
--- is found out with the first write at the latest, because Redis refuses no write after it: so each acquisition has the answer
--- it would have by itself, whatever stands before it.
+-- Safe to run twice: each is. No error ends the script: each is caught, and is the answer of its request alone. Redis
+-- refuses no write after the first one, so whether memory is full is found out with the first write at the latest. Thus
+-- each acquisition has the answer that it would have by itself, whatever stands before it.
 local ops, fence_ttl = ARGV[1], ARGV[2]
 local try, letter, find = redis.pcall, string.byte, string.find
 local answers = {}
 
--- The clock in microseconds, and as text, for all but exclusive locks with a least fence, and their releases.
+-- The clock in microseconds, as number and as text. Acquisitions with a least fence, and releases of exclusive locks,
+-- do not need it.
 local now, text
 if find(ops, '[abepv]') then
   now = redis.call('TIME')
@@ -37,21 +38,22 @@ end
 -- full is the error of a full Redis, false if it is not full, nil while nobody asked.
 local full
 
--- ask_memory asks for what a full Redis refuses, and what writes nothing.
+-- ask_memory sets full, by a command that a full Redis refuses and that writes nothing.
 local function ask_memory()
   local refused = try('SETRANGE', KEYS[2], '0', '')
   full = type(refused) == 'table' and find(refused.err, 'OOM ', 1, true) and refused or false
 end
 
--- tidings tells who watches of a release, and returns the error of that, if any. Redis 6.2 throws texts.
+-- tidings tells the watchers of a release, and returns the error of that, if any. Redis 6.2 throws texts.
 local function tidings(name, fence)
   -- library: news
   local ok, bad = pcall(news, name, 'released', fence, 1)
   return not ok and (type(bad) == 'table' and bad.err or bad)
 end
 
--- The ordinary cases of exclusive locks come before all that has to be built: to build it costs more than they do. This ends with
--- the first request that is not ordinary. What it has written for that one is as if it had not: the request begins anew.
+-- The ordinary cases of exclusive locks come before the libraries, because to build those costs more than these cases.
+-- This loop ends at the first request that is not ordinary. That request begins anew below, so what the loop has
+-- written for it must not matter.
 local half = fence_ttl * 500 -- as in advance.lua
 local i, k, a = 1, 0, 2
 local op = letter(ops)
@@ -104,14 +106,14 @@ if not op then return answers end
 if full == nil then ask_memory() end
 -- library: news advance take free
 
--- exclusives builds what acts whatever is there, when it is needed.
+-- exclusives builds the functions for all cases of exclusive locks, when they are needed.
 local acquire, release
 local function exclusives()
   -- library: shape fence plain exclusive
   acquire, release = exclusive_acquire, exclusive_release
 end
 
--- What kinds that many hold at once need is there only if one comes.
+-- The library for kinds that many hold at once is built only if one comes.
 local shared, settled
 if find(ops, '[bepv]') then
   -- library: many_shared
@@ -133,7 +135,7 @@ local function claim(k, a, least)
   })
 end
 
--- give makes such a release. Without a next owner, successor is ''.
+-- give makes the release at k and a, as claim does an acquisition. Without a next owner, successor is ''.
 local function give(k, a, successor, ttl, least)
   local name, token, channel, owner, fence = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], ARGV[a + 1], ARGV[a + 2]
   if settled then settled(name) end

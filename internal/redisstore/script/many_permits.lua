@@ -1,14 +1,14 @@
--- many_permits.lua: the ordinary acquisition and release of one permit among many, in as few commands as can be. It is put
--- into many_shared.lua and is no script by itself.
+-- many_permits.lua: the ordinary acquisition and release of one permit among many requests, in as few commands as
+-- possible. It is put into many_shared.lua and is no script by itself.
 --
--- What is put off is on the page of its name, see many_shared.lua. That of a semaphore has:
+-- The page of a name notes the writes that are put off, see many_shared.lua. That of a semaphore has:
 --   out        its sorted set
 --   available  how many permits there are to be had        limit  how many there are
 --   change     how many came back, less those taken        taken  whether any was taken
 --   deaf       whether nobody hears when permits come back
 
 local take_whole, give_back_whole
--- build makes what acts whatever is there, when it is needed.
+-- build makes the functions for all cases, when they are needed.
 local function build()
   -- library: clock fence semaphore permits
   take_whole, give_back_whole = sem_acquire, sem_release
@@ -26,8 +26,8 @@ end
 
 local ms = math.floor(now / 1000)
 
--- permits returns the page of a semaphore, nil if there is none or if permits have ended that nobody took back. token is nil for who
--- must have a permit.
+-- permits returns the page of a semaphore, nil if there is no semaphore, or if it has permits that have ended and were
+-- not taken back. token is nil for a release, whose owner must have a permit.
 local function permits(name, out, token)
   local page = pages[name]
   if page then return page.settle == settle and page end -- it may be one of another kind
@@ -40,7 +40,7 @@ local function permits(name, out, token)
   return {settle = settle, out = out, available = available, limit = available + redis.call('ZCARD', out), change = 0}
 end
 
--- lend gives a permit out, if nothing is out of the ordinary, and returns the page.
+-- lend gives a permit out and returns the page, nil if the case is not ordinary.
 local function lend(name, token, out, id, ends, limit)
   local page = not full and permits(name, out, token)
   if not page or page.available < 1 or limit ~= '0' and tonumber(limit) ~= page.limit then return nil end

@@ -1,7 +1,7 @@
--- many_read.lua: the ordinary acquisition and release of a read hold among many, in as few commands as can be. It is put
--- into many_shared.lua and is no script by itself.
+-- many_read.lua: the ordinary acquisition and release of a read hold among many requests, in as few commands as
+-- possible. It is put into many_shared.lua and is no script by itself.
 --
--- What is put off is on the page of its name, see many_shared.lua. That of a name that is read has:
+-- The page of a name notes the writes that are put off, see many_shared.lua. That of a name that is read has:
 --   open     whether no writer waits, nil if not known
 --   left     how many ms the hash lives, -2 while there is none
 --   lasts    the longest TTL that was granted, nil if none was or if that hold may be over; fresh says to whom any was
@@ -12,7 +12,7 @@
 local apart = 5
 
 local read_whole, give_whole, left_behind
--- build makes what acts whatever is there, when it is needed.
+-- build makes the functions for all cases, when they are needed.
 local function build()
   -- library: fence rw read
   read_whole, give_whole, left_behind = read_acquire, read_release, read_left_behind
@@ -46,7 +46,7 @@ local function reading(name)
   return {settle = settle, left = redis.call('PTTL', name), fresh = {}, ends = {}, owners = {}, holds = {}, fences = {}}
 end
 
--- begin lets a new reader in, if nothing is out of the ordinary, and says whether it did.
+-- begin lets a new reader in and returns the page, nil if the case is not ordinary.
 local function begin(name, token, writer, hold, owner)
   local page = not full and reading(name)
   if not page or redis.call('EXISTS', hold) == 1 then return nil end
@@ -82,7 +82,8 @@ local function read_claim(name, token, writer, hold, owner, ttl)
   return page.fence
 end
 
--- read_give is the i-th of many. A hold is ended only once: who is on the page is out of the ordinary.
+-- read_give is the release of the i-th request. An owner whose release is already on the page is not ordinary, because
+-- a hold is ended only once.
 local function read_give(i, name, channel, hold, owner, fence)
   local page = reading(name)
   local held = page and redis.call('HGET', name, owner) == '1' and not page.ends[owner] and redis.pcall('GET', hold)

@@ -1,13 +1,14 @@
--- many_shared.lua: requests for locks that many hold at once, among many. It is put into many.lua and is no script by itself.
+-- many_shared.lua: requests of many.lua for locks that many hold at once. It is put into many.lua and is no script by
+-- itself.
 
 -- library: shape
 
--- pages has what is known of names that many hold, and what is put off until the script ends, or until something out of the ordinary
--- asks for the name. Of all kinds: settle, which does what was put off; and if any was granted, the last fence, what the fence key
--- has, and token, its key.
+-- pages has, by name, what is known of locks that many hold, and the writes that are put off until the script ends or a
+-- request that is not ordinary comes for the name. A page of any kind has settle, which does those writes; and, if
+-- anything was granted, fence, the last one, kept, what the fence key has, and token, that key.
 local pages = {}
 
--- settle_page does what was put off for a name, or for all.
+-- settle_page does the writes that were put off for a name, or for all names.
 local function settle_page(name)
   if not name then
     for each in pairs(pages) do settle_page(each) end
@@ -21,7 +22,7 @@ local function settle_page(name)
   for _, i in ipairs(page.ends or {}) do answers[i] = type(bad) == 'table' and bad.err or bad end
 end
 
--- first makes the first fence of a page, if it can, and keep stores the last.
+-- first makes the first fence of a page, nil if it cannot; keep stores the last one.
 local function first(page, token)
   page.token, page.fence = token, (advance_fence(token, fence_ttl, now, text))
   page.kept = page.fence
@@ -45,7 +46,7 @@ local function semaphores()
   claim_permit, give_permit = permit_claim, permit_give
 end
 
--- share makes one of a kind that many hold at once: a letter, its number, and as above.
+-- share makes the i-th request, of a kind that many hold at once. op is its letter; k and a are as in many.lua.
 local function share(op, i, k, a)
   if op == 98 then
     if not claim_read then readers() end

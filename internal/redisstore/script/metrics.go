@@ -8,17 +8,17 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Metrics are told what becomes of calls. No label comes from users.
+// Metrics of calls. No label comes from users.
 type Metrics struct {
 	Seconds  *prometheus.HistogramVec // by script
 	Failures *prometheus.CounterVec   // by what the failure means
-	Loads    prometheus.Counter       // of scripts that Redis had forgotten
+	Loads    prometheus.Counter       // scripts that Redis had forgotten
 }
 
-// FailureKinds are what failed calls are counted as.
+// FailureKinds are the labels of Failures.
 var FailureKinds = []string{"outcome_unknown", "unavailable", "store_full", "kind_mismatch"}
 
-// CountFailure counts a failure.
+// CountFailure counts a failure with a meaning, see Meaning.
 func (m *Metrics) CountFailure(meaning error) {
 	kind := "outcome_unknown"
 	switch {

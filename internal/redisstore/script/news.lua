@@ -1,7 +1,7 @@
 -- news.lua: what lockd tells about a name on a channel of its own, beside Redisson's. It is put in front of scripts and is no
 -- script by itself.
 --
--- A message is four words: what happened, a number, 1 or 0, and who is meant or nothing.
+-- A message is four words: what happened, a number, 1 or 0, and who is meant, or nothing.
 --   released, handed, forced  A hold ended. The number is its fence, 0 if not known. 1 says that a message on Redisson's
 --                             channel went directly before and means the same. Who is meant: the fair waiter whose turn it is, or,
 --                             of a semaphore, 'permit ' and the hold that ended, see permit_stem.
@@ -16,8 +16,8 @@ local function news(name, what, number, told, who)
   return redis.call('PUBLISH', channel, message)
 end
 
--- tell sends a message on Redisson's channel and, if anybody heard it, what it means: who watches a name hears both. It
--- returns how many heard the first.
+-- tell sends a message on Redisson's channel and, if anybody heard it, the news that say what it means: watchers hear
+-- both. It returns how many heard Redisson's message.
 local function tell(name, channel, message, what, number, who)
   local heard = redis.call('PUBLISH', channel, message)
   if heard > 0 then news(name, what, number, 1, who) end

@@ -1,8 +1,8 @@
--- permits.lua: a whole acquisition and a whole release of permits, whatever is there. It is put in front of scripts, after
--- semaphore.lua and news.lua, and is no script by itself.
+-- permits.lua: acquisition and release of permits in all cases. It is put in front of scripts, after semaphore.lua and
+-- news.lua, and is no script by itself.
 
--- sem_acquire makes a claim, as in semaphore.lua, and returns what acquire_all.lua does. full is the error for what needs memory,
--- if it is known that there is none.
+-- sem_acquire makes a claim, as in semaphore.lua, and returns what acquire_all.lua does. full is the error of a full
+-- Redis, if it is known to be full.
 local function sem_acquire(s, a, full)
   local bad = sem_misfit(s)
   if bad then return bad end
@@ -12,8 +12,8 @@ local function sem_acquire(s, a, full)
   return sem_take(s, a, state)
 end
 
--- sem_release releases permits, and returns what release_semaphore.lua does. b has: owner, how many permits it has, 0 if that is not
--- known, the fence as text, and how many it keeps. What it writes first is allowed when memory is full.
+-- sem_release releases permits, and returns what release_semaphore.lua does. b has: owner; permits, how many it has, 0
+-- if that is not known; fence, as text; keeps, how many it keeps. What it writes first is allowed when memory is full.
 local function sem_release(s, b)
   local available, bad = sem_number(s)
   if bad then return bad end

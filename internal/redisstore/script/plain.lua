@@ -11,13 +11,14 @@ local function plain_misfit(p)
   return bad or lock_misfit(p.name)
 end
 
--- plain_hold says whether an owner alone holds the name; and how many fields there are.
+-- plain_hold says whether an owner alone holds the name, and how many fields the hash has.
 local function plain_hold(name, owner)
   local fields = redis.call('HLEN', name)
   return fields == 1 and redis.call('HEXISTS', name, owner) == 1, fields
 end
 
--- plain_check returns nil if the owner may take the name or holds it, and whether it does; else the answer that refuses it.
+-- plain_check returns nil and whether the owner holds the name, if it holds it or may take it; else the answer that
+-- refuses it.
 local function plain_check(p, a)
   local mine, fields = plain_hold(p.name, a.owner)
   if mine or fields == 0 then return nil, mine end
@@ -31,7 +32,7 @@ local function plain_check(p, a)
   return {0, redis.call('PTTL', p.name), hint}
 end
 
--- plain_take gives the owner what plain_check let it have, or has it hold it for longer.
+-- plain_take gives the owner the name, or prolongs its hold, after plain_check allowed it.
 local function plain_take(p, a, mine)
   if not mine then
     local fence, bad = grant_fence(p.token, a.fence_ttl, a.fence)
@@ -46,26 +47,26 @@ local function plain_take(p, a, mine)
   return {1, again_fence(p.token, fence, a.fence_ttl, a.fence), left}
 end
 
--- plain_over looks whether a release ends a hold. It returns nil and the hold's fence as text, false if that is not known; else
--- the answer.
+-- plain_over returns nil and the hold's fence as text, false if that is not known, if the release ends a hold; else the
+-- answer to the release.
 local function plain_over(p, r)
   if plain_hold(p.name, r.owner) then
     local text = redis.pcall('GET', p.token)
     if type(text) == 'table' then text = false end
-    -- Without a fence key the owner alone decides: fences of others are then unknown to us as well.
+    -- Without a fence key the owner alone decides, because the fence is not known.
     if text and r.fence ~= '0' and text ~= r.fence then return {-2} end
     return nil, text
   end
   if r.successor == '' or not plain_hold(p.name, r.successor) then return {-1} end
-  -- It was handed over before, and the reply was lost, or the successor has it already. It lasts for its TTL then, at least:
-  -- what is told counts on it. If its fence was overwritten since, the outcome stays unknown.
+  -- An earlier run handed it over and its reply was lost, or the successor has it for another reason. It must last for
+  -- its TTL at least, as the caller will tell. If its fence was overwritten since, the outcome stays unknown.
   extend(p.name, tonumber(r.ttl))
   local fence = last_fence(p.token)
   if not fence then return redis.error_reply('LOCKDUNSURE the fence of the handoff was overwritten') end
   return {2, again_fence(p.token, fence, r.fence_ttl)}
 end
 
--- plain_pass gives the name from its owner to another. last is the last fence, text is that of the owner, or false.
+-- plain_pass hands the name from its owner to the successor. last is the last fence, text that of the owner, or false.
 local function plain_pass(p, r, last, text)
   local fence = next_fence(math.max(last, tonumber(r.fence)), r.least)
   redis.call('HDEL', p.name, r.owner) -- allowed when memory is full, and opens the way for the others

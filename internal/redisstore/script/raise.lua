@@ -1,12 +1,12 @@
--- raise.lua: have the fence of a hold, and the last one of its name, be at least so large.
+-- raise.lua: raise the fence of a hold, and the last fence of its name, to ARGV[3] at least.
 -- KEYS[1] <name>                       hash of the lock
 -- KEYS[2] redisson_lock_token:{<name>} last fence handed out
 -- KEYS[3] lockd_lock_writer:{<name>}   of a read-write lock; more are not looked at
 -- ARGV[1] kind   ARGV[2] owner   ARGV[3] fence   ARGV[4] TTL of the fence key in ms   ARGV[5] base, as in rw.lua
 -- Returns {1, the fence of the hold afterwards as text, or '' if there is none} if the owner holds the name, {-1} if it does not.
 -- With fence 0 it writes nothing.
--- Safe to run twice, and late: fences only grow. Reads first, writes last; the first write is the one that fails when memory is
--- full, so then nothing was done.
+-- Safe to run twice, and late: fences only grow. Reads first, writes last. When memory is full the first write fails,
+-- so nothing was done.
 local r = {name = KEYS[1], token = KEYS[2], writer = KEYS[3], base = ARGV[5]}
 local kind, owner, fence = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local bad = (kind == 'read' or kind == 'write') and rw_misfit(r) or plain_misfit(r)

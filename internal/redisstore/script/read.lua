@@ -1,8 +1,8 @@
--- read.lua: a whole acquisition and a whole release of a read hold, whatever is there. It is put in front of scripts, after rw.lua and
+-- read.lua: acquisition and release of a read hold in all cases. It is put in front of scripts, after rw.lua and
 -- news.lua, and is no script by itself.
 
--- read_acquire makes a claim, as in rw.lua, and returns what acquire_all.lua does. full is the error for what needs memory, if it is
--- known that there is none.
+-- read_acquire makes a claim, as in rw.lua, and returns what acquire_all.lua does. full is the error of a full Redis,
+-- if it is known to be full.
 local function read_acquire(r, a, full)
   local bad = rw_misfit(r)
   if bad then return bad end
@@ -12,9 +12,10 @@ local function read_acquire(r, a, full)
   return read_take(r, a, state)
 end
 
--- read_left_behind looks after a lock that is read when a reader left: it ends with its last reader, and lives as long as its longest
--- hold; longest says whether that one left. It returns whether the lock is no more. Of many readers it looks at a few first. One that is
--- alive is enough unless the longest left, and then one that lives as long as the lock. Of very many it never looks at all.
+-- read_left_behind adjusts a lock that is read after a reader left, and returns whether it ended the lock: that ends
+-- with its last reader, and lives as long as its longest hold. longest says whether the longest hold left. Of many
+-- readers it looks at a few first: one that is alive is enough, or, if longest, one that lives as long as the lock. Of
+-- very many it never looks at all.
 local function read_left_behind(r, longest)
   local fields = redis.call('HLEN', r.name)
   local left = fields > 8 and rw_some(r) or -2

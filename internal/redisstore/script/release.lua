@@ -9,8 +9,8 @@
 --         {-1} if the owner does not hold it, {-2} if it holds it with another fence.
 -- Safe to run twice: a second run finds nothing to free and answers -1, or finds the next owner and answers its fence.
 -- Works when memory is full: each branch begins with a write that is allowed then, which opens the way for the others.
--- A fence key that holds no fence is not compared, and then the name is freed and not handed over.
--- The ordinary case stands before the library: to build that costs more than a command.
+-- If the fence key holds no fence, fences are not compared, and the name is freed and not handed over.
+-- The ordinary case stands before the library, because to build the library costs more than a command.
 local heard = ARGV[3] == '' and free(KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2])
 if heard then return {1, heard} end
 

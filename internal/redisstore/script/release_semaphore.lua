@@ -1,4 +1,4 @@
--- release_semaphore.lua: give permits of an owner back: all, or all but the first ones.
+-- release_semaphore.lua: release permits of an owner: all, or all but the first ones.
 -- KEYS    as in acquire_all.lua, of a semaphore
 -- ARGV[1] owner   ARGV[2] how many permits it has, 0 if that is not known   ARGV[3] redisson_sc:{<name>}
 -- ARGV[4] its fence, 0 if that is not known; it is only told   ARGV[5] how many it keeps

@@ -1,4 +1,4 @@
--- release_write.lua: give the hold of a writer back: end it, or hand it to another writer.
+-- release_write.lua: release the hold of a writer: end it, or hand it to another writer.
 -- KEYS    as in acquire_all.lua, of a writer
 -- ARGV[1] owner   ARGV[2] its fence, 0 for any
 -- ARGV[3] next owner, '' for none   ARGV[4] its TTL in ms   ARGV[5] TTL of the fence key in ms
@@ -23,7 +23,8 @@ if redis.pcall('GET', r.writer) == owner then
 end
 if not held then
   if got[1] ~= 'write' or successor == '' or not got[3] then return {-1} end
-  -- It was handed over before, and the reply was lost, or the successor has it already. It lasts for its TTL then, at least.
+  -- An earlier run handed it over and its reply was lost, or the successor has it for another reason. It must last for
+  -- its TTL at least.
   local left = extend(r.name, tonumber(ttl)) -- opens the way
   local fence = write_fence(r, successor)
   fence = fence and tonumber(fence) or grant_fence(r.token, fence_ttl)

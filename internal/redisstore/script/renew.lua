@@ -7,9 +7,9 @@
 -- Returns 1 if all are exclusive or fair, are there, and last now as long as asked for. Else a list: for each hold how many ms it
 --         lasts now (1 if it was only verified) if it is there, 0 if it is not and its fence or a later one is known, -1 if not
 --         even that, -2 if its keys are on their way to another node.
--- Safe to run twice: a TTL is set, never added to, and never shortened.
--- Only commands that are allowed when memory is full, or come after one that is, so held locks live on. A key of another
--- type counts as absent (pcall), so that one of them does not spoil the answer for the others.
+-- Safe to run twice: a TTL is set, never added to, and never shortened. All writes are allowed when memory is full, or
+-- come after one that is, so held locks live on. A key of another type counts as absent (pcall), so that it does not
+-- spoil the answer for the others.
 local function call(...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err then return false end
@@ -21,11 +21,12 @@ local fence_ttl = tonumber(ARGV[1])
 -- reaches says whether a fence is at least another one.
 local function reaches(known, fence) return (tonumber(known) or 0) >= tonumber(fence) end
 
--- gone is what is known of a hold that is not there.
+-- gone is the answer for a hold that is not there.
 local function gone(known, fence) return known and reaches(known, fence) and 0 or -1 end
 
--- The others, by kind: each prolongs a hold and says how many ms it lasts, false if it was not there, or -2 if it may be on its way. They write even if nothing changes: a replica,
--- whose data may be old, must not confirm a hold.
+-- The functions for the other kinds. Each prolongs a hold and returns how many ms it lasts, false if it was not there,
+-- or -2 if its keys may be on their way. They write even if nothing changes, because a replica, whose data may be old,
+-- must not confirm a hold.
 local renew = {}
 
 function renew.read(name, h)

@@ -13,8 +13,8 @@
 local function read_key(r, owner, i) return r.base .. owner .. ':rwlock_timeout:' .. i end
 local function write_key(r, owner) return r.base .. owner .. ':write:lockd_fence' end
 
--- all_here says whether those of some keys of holds that are not here are nowhere. While the slot moves, both nodes refuse two keys of
--- which they have not got one. Of r it takes the name.
+-- all_here says whether those of some keys of holds that are not here are at no other node either. While a slot moves,
+-- both nodes refuse a command with two keys if they lack one of them. So it asks with the name beside the keys.
 local function all_here(r, keys)
   keys[#keys + 1] = r.name
   return type(redis.pcall('EXISTS', unpack(keys))) == 'number'
@@ -31,13 +31,13 @@ local function writer_of(field)
   if string.sub(field, -6) == ':write' then return string.sub(field, 1, -7) end
 end
 
--- Two times that were set or are read one after the other in a script may be a little apart, in ms, although they mean the same.
+-- Times in ms that differ by at most this mean the same: a script sets or reads them one after the other.
 local apart = 5
 
--- So many holds are looked at in one script, at most.
+-- One script looks at this many holds at most.
 local looks_left = 2000
 
--- rw_misfit returns an error reply if something else is at the keys, without those of single holds.
+-- rw_misfit returns an error reply if something else is at the keys. It does not look at keys of single holds.
 local function rw_misfit(r)
   local _, bad = last_fence(r.token)
   return bad or lock_misfit(r.name) or owner_misfit(redis.pcall('GET', r.writer), 'waiting writer')
@@ -50,8 +50,8 @@ local function read_keys(r, owner, i, n)
   return keys
 end
 
--- read_fence returns the fence of a reader with so many holds, as text, or nil if all of them have ended; then perhaps an error reply,
--- because they may be on their way.
+-- read_fence returns the fence of a reader with count holds, as text, or nil if all of them have ended, or nil and an
+-- error reply if they may be on their way.
 local function read_fence(r, owner, count)
   local from, last = 1, math.min(tonumber(count) or 1, 1000)
   while from <= last do
@@ -66,8 +66,8 @@ local function read_fence(r, owner, count)
   if not all_here(r, {read_key(r, owner, 1)}) then return nil, on_its_way() end
 end
 
--- read_look returns how many ms the longest of count holds of a reader lives, -2 if none does; whether it looked at all of them; and
--- whether it could not, because some are on their way. It adds the keys that are not here to missing.
+-- read_look returns how many ms the longest of count holds of a reader lives, -2 if none does; whether it looked at all
+-- of them; and whether some are on their way, so that it could not. It adds the keys that are not here to missing.
 local function read_look(r, owner, count, missing)
   local longest, all = -2, tonumber(count) or 1
   local n = math.min(all, looks_left)
@@ -88,7 +88,7 @@ local function read_look(r, owner, count, missing)
   return longest, n == all, away
 end
 
--- read_left is read_look for one reader: what is missing may be on its way, too.
+-- read_left is read_look for one reader. It also finds out whether missing keys are on their way.
 local function read_left(r, owner, count)
   local missing = {}
   local longest, looked, away = read_look(r, owner, count, missing)
@@ -105,7 +105,7 @@ local function rw_ours(keys)
   return ours, fences
 end
 
--- rw_drop deletes keys of single holds, and no others, and returns the fences in them as texts.
+-- rw_drop deletes those of some keys that are of single holds, and returns the fences in them as texts.
 local function rw_drop(keys)
   if #keys == 0 then return {} end
   local drop, fences = rw_ours(keys)
@@ -113,15 +113,16 @@ local function rw_drop(keys)
   return fences
 end
 
--- read_drop ends the holds of a reader: one if it is lockd's, unless an older lockd wrote it.
+-- read_drop ends the holds of a reader. A reader of lockd has one, unless an older lockd wrote it.
 local function read_drop(r, owner, count)
   local n = math.min(tonumber(count) or 1, 1000)
   for from = 1, n, 100 do rw_drop(read_keys(r, owner, from, math.min(from + 99, n))) end
 end
 
--- rw_readers looks at the holds of readers: how many owners are alive, the first by name, its count, and how many ms the
--- longest hold lives; ours is that of the longest one of lockd. With sweep it takes out the dead. Of very many, or of very
--- many holds, only some are looked at; whole says whether all were, and away whether some could not, as they are on their way.
+-- rw_readers looks at the holds of readers. It returns alive, how many owners live; one, the first of them by name, and
+-- its count; left, how many ms the longest hold lives, and ours, the same for lockd's. With sweep it takes out the
+-- dead. Of very many readers or holds it looks at some only: whole says whether it looked at all, and away whether some
+-- are on their way, so that it could not.
 local function rw_readers(r, sweep)
   local found = {alive = 0, left = -2, ours = -2, whole = redis.call('HLEN', r.name) <= 130}
   local list
@@ -152,8 +153,8 @@ local function rw_readers(r, sweep)
   return found
 end
 
--- rw_some returns how many ms the longest of a few readers lives, taken at random, -2 if none is alive. It takes out those that are dead,
--- so that they do not become ever more while nobody looks at all.
+-- rw_some returns how many ms the longest of a few random readers lives, -2 if none does. It takes out the dead ones,
+-- or they would become ever more while nobody looks at all readers.
 local function rw_some(r)
   local longest = -2
   local list = redis.call('HRANDFIELD', r.name, 4, 'WITHVALUES')
@@ -168,7 +169,7 @@ local function rw_some(r)
   return longest
 end
 
--- rw_holder names who holds what is not held by readers: the writer, or the owner of another kind of lock.
+-- rw_holder returns who holds a name that is not read: the writer, or the owner of another kind of lock.
 local function rw_holder(r)
   if redis.call('HLEN', r.name) > 130 then return '' end
   local one = ''
@@ -180,14 +181,15 @@ local function rw_holder(r)
   return one
 end
 
--- rw_restore has a lock last as long as those of lockd's readers that were looked at. Redisson sets its time without regard to other
--- readers. It does not prolong Redisson's holds: they may have been meant to end with the lock.
+-- rw_restore has a lock last as long as the holds of lockd's readers that were looked at, because Redisson sets its TTL
+-- without regard to other readers. It does not do so for Redisson's holds, which may have been meant to end with the
+-- lock.
 local function rw_restore(r, readers)
   local left = redis.call('PTTL', r.name)
   if left >= 0 and readers.ours > left + apart then redis.call('PEXPIRE', r.name, readers.ours) end
 end
 
--- rw_fit ends a lock that nobody writes with its last reader: it must not outlive its holds, and lasts as long as those of lockd.
+-- rw_fit sets the TTL of a lock that nobody writes: it must not outlive its holds, and lasts as long as those of lockd.
 local function rw_fit(r, readers)
   if readers.whole and readers.left < redis.call('PTTL', r.name) then
     redis.call('PEXPIRE', r.name, readers.left)
@@ -196,9 +198,9 @@ local function rw_fit(r, readers)
   end
 end
 
--- rw_written tells all who wait that a writer left, and returns how many heard it. Redisson wakes those that wait in that
--- moment, but not one that has asked for the last time and is about to wait; a second message, 0 with another face, which
--- lockd does not listen to, wakes that one.
+-- rw_written tells all who wait that a writer left, and returns how many heard it. The message wakes those clients of
+-- Redisson that wait at that moment, but not one that has asked for the last time and is about to wait. The second
+-- message, a 0 written differently, which lockd ignores, wakes that one.
 local function rw_written(name, channel, what, fence)
   local heard = tell(name, channel, '1', what, fence)
   redis.call('PUBLISH', channel, '00')
@@ -208,15 +210,15 @@ end
 -- rw_fence is the fence in the key of a reader's hold. Redisson's 1 is none.
 local function rw_fence(text) return text == '1' and '0' or text end
 
--- rw_note stores the fence of a single hold, which ends with it, unless there is something else.
+-- rw_note stores the fence of a single hold for ttl ms, unless something else is at the key.
 local function rw_note(key, fence, ttl)
   local text = string.format('%.0f', fence)
   if redis.call('SET', key, text, 'PX', ttl, 'NX') or number_misfit(key, 'hold') then return end
   redis.call('SET', key, text, 'PX', ttl)
 end
 
--- read_check returns nil if the owner may read or does already, and what is known of that; else the answer that refuses it.
--- a.write_owner is the owner of a write hold that does not stand in the way, or ''.
+-- read_check returns nil and the state for read_take if the owner may read or does already; else the answer that
+-- refuses it. a.write_owner is the owner of a write hold that does not stand in the way, or ''.
 local function read_check(r, a)
   local got = redis.call('HMGET', r.name, 'mode', a.owner, a.write_owner .. ':write')
   local mode = got[1]
@@ -236,13 +238,13 @@ local function read_check(r, a)
   return {0, wait, writer}
 end
 
--- read_take gives the owner what read_check let it have. A repetition never shortens it.
+-- read_take gives the owner what read_check allowed. A repetition never shortens the hold.
 local function read_take(r, a, state)
   -- Redisson's 1 is no fence.
   local fence, key, ttl = tonumber(state.fence or 0), read_key(r, a.owner, 1), a.ttl
   if fence > 0 then ttl = math.max(ttl, redis.call('PTTL', key)) end
   if fence > 1 then
-    -- It needs no memory; what it writes first is allowed when there is none.
+    -- This needs no memory; its first write is allowed when memory is full.
     extend(r.name, ttl)
     if redis.call('EXISTS', r.token) == 1 then live_on(r.token, a.fence_ttl) else keep_fence(r.token, fence, a.fence_ttl) end
   else
@@ -256,8 +258,8 @@ local function read_take(r, a, state)
   return {1, fence, ttl}
 end
 
--- write_check returns nil if the owner may write or does already, and what is known of that; else the answer that refuses
--- it. a.place is for how many ms a refused owner keeps new readers away, 0 for none.
+-- write_check returns nil and the state for write_take if the owner may write or does already; else the answer that
+-- refuses it. a.place is for how many ms a refused owner keeps new readers away, 0 for none.
 local function write_check(r, a)
   local got = redis.call('HMGET', r.name, 'mode', a.owner .. ':write')
   local mode, had, key = got[1], got[2], write_key(r, a.owner)
@@ -291,7 +293,7 @@ local function write_check(r, a)
   return {0, left, holder}
 end
 
--- write_take gives the owner what write_check let it have.
+-- write_take gives the owner what write_check allowed.
 local function write_take(r, a, state)
   local ttl, fence = a.ttl, nil
   if state.had then

@@ -18,10 +18,11 @@ import (
 //go:embed *.lua
 var luaFiles embed.FS
 
-// libraryMark begins a line in a script that stands for the files it names. What stands before it runs without them.
+// libraryMark begins a line of a script that is replaced by the files that it names. The lines before it run without
+// them.
 const libraryMark = "-- library: "
 
-// Lua is the text of a script: some files that are put in front of it, and its own.
+// Lua is the text of some files, one after the other: the libraries, and the script itself as the last.
 func Lua(files ...string) string {
 	var b strings.Builder
 	for _, f := range files {
@@ -45,7 +46,7 @@ type Script struct {
 	seconds   prometheus.Observer
 }
 
-// New is the script of a text, with a name for people.
+// New makes a Script of a text. name is its label in metrics.
 func New(name, text string, m *Metrics) *Script {
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
 	return &Script{
@@ -54,7 +55,7 @@ func New(name, text string, m *Metrics) *Script {
 	}
 }
 
-// Scripts are the verbs of a Store. What bears no kind is for exclusive locks, or for all.
+// Scripts are the verbs of a Store. A script without a kind in its name is for exclusive locks, or for all kinds.
 type Scripts struct {
 	Acquire, AcquireAll, Many                                 *Script
 	Release, ReleaseFair, ReleaseRead, ReleaseWrite           *Script
@@ -69,15 +70,15 @@ type Scripts struct {
 	all []*Script
 }
 
-// publishing is how scripts tell what concerns one name. Where channels have slots, as in a cluster since Redis 7.0,
-// they tell it to those who subscribed to the slot, as Redisson does. What is for all replicas is written in small
-// letters, and goes to all nodes.
+// publishing is how scripts publish on the channels of one name. Where channels have slots, as in a cluster since Redis
+// 7.0, shardedPublishing takes its place, as in Redisson. Messages to all replicas are published with 'publish', in
+// small letters, which stays, and goes to all nodes.
 const (
 	publishing        = "call('PUBLISH', "
 	shardedPublishing = "call('SPUBLISH', "
 )
 
-// NewScripts makes them. sharded says whether channels have slots.
+// NewScripts makes all scripts. sharded says whether channels have slots.
 func NewScripts(m *Metrics, sharded bool) Scripts {
 	var all []*Script
 	load := func(name string, before ...string) *Script {
@@ -129,7 +130,7 @@ func NewScripts(m *Metrics, sharded bool) Scripts {
 	return s
 }
 
-// Texts are all of them, by their SHA-1.
+// Texts are the texts of all scripts, by their SHA-1.
 func (s Scripts) Texts() map[string]string {
 	texts := make(map[string]string, len(s.all))
 	for _, sc := range s.all {
@@ -142,22 +143,22 @@ func (s Scripts) Texts() map[string]string {
 type Call struct {
 	*Script
 	Keys  int
-	Words []any  // as they are sent: behind a head, which Command fills in, what the script is told, the keys first
+	Words []any  // as they are sent: a head, which Command fills in, the keys, and the arguments
 	Cost  int    // see cost.go
 	From  string // see pipe.Job
-	// Grants says that it may take something.
+	// Grants says that the call may take something.
 	Grants bool
 }
 
-// headWords are those before what a script is told.
+// headWords is how many words stand before the keys.
 const headWords = 3
 
-// Call is a call of the script that has room for so many words, and none yet.
+// Call is a call of the script without keys and arguments, with room for this number of words.
 func (sc *Script) Call(words int) Call {
 	return Call{Script: sc, Words: make([]any, headWords, headWords+words)}
 }
 
-// With is a call of the script.
+// With is a call of the script with keys and arguments, and its cost.
 func (sc *Script) With(keys []string, args ...any) Call {
 	words := len(keys) + len(args)
 	c := sc.Call(words)
@@ -168,7 +169,7 @@ func (sc *Script) With(keys []string, args ...any) Call {
 	return c
 }
 
-// As has the call be one of a tenant.
+// As is the call with a tenant.
 func (c Call) As(tenant string) Call {
 	c.From = tenant
 	return c
@@ -177,7 +178,7 @@ func (c Call) As(tenant string) Call {
 // Observe notes how long a call took.
 func (sc *Script) Observe(took time.Duration) { sc.seconds.Observe(took.Seconds()) }
 
-// Start is Run without waiting: done is told once, later, by a goroutine that it must not block.
+// Start is Run without waiting: done is called once, later, by a goroutine that it must not block.
 func (c Call) Start(p *pipe.Pipeline, done func(*redis.Cmd, error)) {
 	begun, cmd := time.Now(), c.Command(context.Background())
 	told := func(err error) {
@@ -191,8 +192,8 @@ func (c Call) Start(p *pipe.Pipeline, done func(*redis.Cmd, error)) {
 	}
 }
 
-// Run executes the script once and returns the command with its answer. When ctx has ended before, the command must not
-// be looked at.
+// Run executes the script once and returns the command with its answer. If ctx ends first, the caller must not look at
+// the command.
 func (c Call) Run(ctx context.Context, p *pipe.Pipeline) (*redis.Cmd, error) {
 	begun, cmd := time.Now(), c.Command(ctx)
 	err := p.Do(ctx, c.job(cmd))
@@ -204,7 +205,7 @@ func (c Call) job(cmd *redis.Cmd) pipe.Job {
 	return pipe.Job{Cmd: cmd, Cost: c.Cost, From: c.From, Grants: c.Grants}
 }
 
-// Command is the call as it is sent. It has the words of the Call, so one Call has one Command.
+// Command is the call as it is sent. It shares the words of the Call, so there may be only one Command of a Call.
 func (c Call) Command(ctx context.Context) *redis.Cmd {
 	c.Words[0], c.Words[1], c.Words[2] = pipe.EvalSHA, &c.SHA, c.Keys
 	return redis.NewCmd(ctx, c.Words...)

@@ -5,7 +5,8 @@
 -- ARGV[1] what keys of single holds begin with, see rw.lua   ARGV[2] how many holds are told at most
 -- Returns {fence as text or '', 1 if there are more holds and none is told or 0, then for each hold: what it is (lock, read, write, permit), who it is, its fence as text or '',
 --         pttl_ms or -1}.
--- Writes nothing. What it reads is tracked, so it reads only what changes when a hold begins, is renewed or ends.
+-- Writes nothing. Redis tracks the keys that it reads, so it reads only keys that change when a hold begins, is renewed
+-- or ends.
 local name, most = KEYS[1], tonumber(ARGV[2])
 local what = redis.call('TYPE', name).ok
 local token = redis.pcall('GET', KEYS[2])

@@ -1,10 +1,10 @@
 -- semaphore.lua: permits. It is put in front of scripts, after clock.lua and fence.lua, and is no script by itself.
 --
 -- s has the keys: name and token, and out, Redisson's sorted set: permit id -> ms since 1970 when it ends. The string
--- <name> is Redisson's: how many permits are there to be had. The limit is that and all that are out: with more out than a
--- limit that was made smaller, <name> is negative. Both keys live for LIMIT_LIVES longer than the last permit, unless
--- somebody made <name> without a TTL.
--- s.channel is for those who wait: how many there are to be had, if any.
+-- <name> is Redisson's: how many permits are there to be had. The limit is that number and the permits that are out: if
+-- more are out than a new, smaller limit, <name> is negative. Both keys live for LIMIT_LIVES longer than the last
+-- permit, unless somebody made <name> without a TTL.
+-- s.channel is where those who wait are told how many are available, if any.
 -- a is a claim: owner; ttl and fence_ttl in ms; permits, the number wanted; limit, or 0 for the one that is kept.
 
 -- permit_stem returns what the ids of an owner's permits begin with, in hexadecimal digits. It names the owner's hold.
@@ -26,8 +26,8 @@ local function permit_ids(owner, i, n)
   return ids
 end
 
--- sem_number reads how many permits are there, nil if there is no semaphore, or nil and an error reply if there is
--- something else. It sets any to whether some are out.
+-- sem_number returns how many permits are available, nil if there is no semaphore, or nil and an error reply if there
+-- is something else. It sets s.any to whether some are out.
 local function sem_number(s)
   local bad
   bad, s.any = permits_misfit(s.out)
@@ -38,14 +38,15 @@ local function sem_number(s)
   return tonumber(text)
 end
 
--- sem_available is sem_number, and tells the number of another program from that of a semaphore.
+-- sem_available is sem_number, but an error reply if the number is that of another program.
 local function sem_available(s)
   local available, bad = sem_number(s)
   if not available or s.any or (last_fence(s.token) or 0) > 0 then return available, bad end
   return nil, other_kind('nothing says that the number at the name is that of a semaphore')
 end
 
--- sem_misfit returns an error reply if something else is at the keys, and sets available, as sem_available returns it.
+-- sem_misfit returns an error reply if something else is at the keys, and sets s.available to what sem_available
+-- returns.
 local function sem_misfit(s)
   local bad, _
   s.available, bad = sem_available(s)
@@ -54,8 +55,8 @@ local function sem_misfit(s)
   return bad
 end
 
--- sem_tell tells those who wait how many permits there are, and returns how many heard it; and those who watch that a hold
--- ended, if it did: what, fence and who are as for news, what is nil if none did.
+-- sem_tell tells those who wait how many permits are available, and returns how many heard it. It also tells the
+-- watchers that a hold ended: what, fence and who are as for news; what is nil if none ended.
 local function sem_tell(s, available, what, fence, who)
   if available > 0 then
     return tell(s.name, s.channel, string.format('%.0f', available), what or 'nothing', fence or '0', who)
@@ -64,10 +65,10 @@ local function sem_tell(s, available, what, fence, who)
   return 0
 end
 
--- So many permits that have ended are taken back in one script, at most. The next script goes on.
+-- One script takes back at most this many permits that have ended. The next script goes on.
 local purge_left = 1000
 
--- sem_purge takes back permits that have ended, and returns how many are there then; nil if none ended.
+-- sem_purge takes back permits that have ended, and returns how many are available then; nil if none ended.
 local function sem_purge(s, now)
   if purge_left <= 0 then return nil end
   local ids = redis.call('ZRANGEBYSCORE', s.out, '-inf', now, 'LIMIT', 0, purge_left)
@@ -77,8 +78,8 @@ local function sem_purge(s, now)
   return redis.call('INCRBY', s.name, #ids)
 end
 
--- sem_own finds which of its permits an owner has and which not, up to the n-th, or for 0 up to the first missing one; and
--- when the first one ends. It passes over the first ones, if it is told how many.
+-- sem_own returns which of an owner's permits are out, which are missing, and when the first of them ends. It looks up
+-- to the n-th permit, or for n = 0 up to the first missing one, and skips the first over ones.
 local function sem_own(s, owner, n, now, over)
   local there, missing, first = {}, {}, nil
   local last = n == 0 and 2147483647 or n
@@ -98,8 +99,8 @@ local function sem_own(s, owner, n, now, over)
   return there, missing, first
 end
 
--- sem_lease has permits end at a time, or later if they do already, and returns how many are new. With 'XX' for how it has
--- those that are there end at that time in any case.
+-- sem_lease has permits end at ends, or later if they do so already, and returns how many are new. With 'XX' for how,
+-- it has those that are out end exactly at ends.
 local function sem_lease(s, ids, ends, how)
   local added = 0
   for from = 1, #ids, 500 do
@@ -122,7 +123,7 @@ local function sem_drop(s, ids)
   return dropped
 end
 
--- sem_live has the keys of a semaphore live on, if they end at all.
+-- sem_live has the keys of a semaphore live on, unless they have no TTL.
 local function sem_live(s, now)
   local left = redis.call('PTTL', s.name)
   if left < 0 then return end
@@ -131,7 +132,7 @@ local function sem_live(s, now)
   redis.call('PEXPIRE', s.out, left)
 end
 
--- sem_check returns nil if the owner may have the permits or has them, and what is known of that; else the answer that
+-- sem_check returns nil and the state for sem_take if the owner may have the permits or has them; else the answer that
 -- refuses them.
 local function sem_check(s, a)
   local available = s.available
@@ -155,14 +156,14 @@ local function sem_check(s, a)
   if a.permits > kept then return {-5, kept} end
   if #state.missing <= available then return nil, state end
   local next = redis.call('ZRANGE', s.out, 0, 0, 'WITHSCORES')[2]
-  -- Those without an end have one in 29,000 years.
+  -- Permits without a lease end in 29,000 years.
   if not next or tonumber(next) >= 922337203685477 then return {0, -1, ''} end
   return {0, math.max(1, tonumber(next) - now), ''}
 end
 
--- sem_take gives the owner what sem_check let it have.
+-- sem_take gives the owner what sem_check allowed.
 local function sem_take(s, a, state)
-  -- A repetition needs no memory: what it writes first changes nothing, is allowed, and opens the way.
+  -- A repetition needs no memory: its first write changes nothing, is allowed, and opens the way.
   if #state.missing == 0 then redis.call('ZREM', s.out, '') end
   local fence, bad = grant_fence(s.token, a.fence_ttl)
   if bad then return bad end

@@ -2,8 +2,8 @@
 -- KEYS[1] lockd:session:{<id>}
 -- ARGV[1] epoch   ARGV[2] nonce of the attempt   ARGV[3] hash of the token   ARGV[4] client   ARGV[5] replica
 -- ARGV[6] TTL in ms
--- A record that was ended is there for a while, with its epoch only, and counts as none. ended is 1 then, or force if it was ended whatever
--- epoch anybody has.
+-- When a record was ended, a mark with its epoch is left for a while, which counts as no record. The field ended of the
+-- mark is 1, or force if the record was ended by force.
 -- The scripts return {1}; or {-1} if there is no record, {-2} if another attempt has the session, {-6} if it has another token.
 
 -- session_had returns the record, or nil and perhaps an error reply.
@@ -16,13 +16,13 @@ local function session_had()
   return {epoch = epoch, epoch_text = had[1], nonce = had[2], token = had[3], ended = had[4]}
 end
 
--- session_elsewhere says whether another attempt has it.
+-- session_elsewhere says whether another attempt has the session.
 local function session_elsewhere(had)
   local epoch = tonumber(ARGV[1])
   return had.epoch > epoch or had.epoch == epoch and had.nonce ~= ARGV[2]
 end
 
--- session_write makes the record that of the attempt. The first write is the one that fails when memory is full.
+-- session_write makes the record that of the attempt. When memory is full the first write fails.
 local function session_write()
   local left = redis.call('PTTL', KEYS[1])
   redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'nonce', ARGV[2], 'token', ARGV[3], 'client', ARGV[4], 'replica', ARGV[5])

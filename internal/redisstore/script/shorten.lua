@@ -1,13 +1,13 @@
--- shorten.lua: have one hold end a time from now, also if it would end later.
+-- shorten.lua: have one hold end a TTL from now, even if it would end later.
 -- KEYS[1] <name>   KEYS[2] redisson_lock_token:{<name>}   KEYS[3] for a fair lock redisson_lock_queue:{<name>}
 -- ARGV[1] kind   ARGV[2] owner   ARGV[3] its least fence   ARGV[4] TTL in ms   ARGV[5] how many permits, 0 if not known
 -- ARGV[6] what keys of single holds begin with, or {<name>}:timeout   ARGV[7] channel of those who wait
 -- ARGV[8] TTL of the fence keys in ms   ARGV[9] ms since 1970 after which nothing is done
 -- Returns 1 if the hold is there, 0 if it is not and its fence or a later one is known, -1 if not even that; -2 if it is
 --         too late.
--- Safe to run twice. It never runs late: a TTL that was set meanwhile, and told, must not become shorter.
--- Those who wait are told, as Redisson tells them, so that they do not sleep until the end that they know of. Who watches
--- is told that no hold ended. Works when memory is full.
+-- Safe to run twice. It never runs late: a TTL that was set meanwhile, and told, must not become shorter. Those who
+-- wait are told, as Redisson tells them, so that they do not sleep until the end that they know. The watchers are told
+-- that no hold ended. Works when memory is full.
 local name, token, queue = KEYS[1], KEYS[2], KEYS[3]
 local kind, owner, fence, ttl = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local permits, more, channel, fence_ttl = tonumber(ARGV[5]), ARGV[6], ARGV[7], tonumber(ARGV[8])
@@ -19,7 +19,7 @@ local function reaches(known) return (tonumber(known) or 0) >= tonumber(fence) e
 
 local shorten = {}
 
--- A read hold ends; the lock with the last of its readers, or with its writer.
+-- A read hold ends alone. The lock ends with the last of its readers, or with its writer.
 function shorten.read()
   local r = {name = name, base = more}
   local got = redis.call('HMGET', name, 'mode', owner)

@@ -1,9 +1,9 @@
--- succeed_fair.lua: have another owner stand where the first of some fair waiters stands, or hold what one of them holds.
+-- succeed_fair.lua: give another owner the first place of some fair waiters, and the hold that one of them has.
 -- KEYS    as in acquire_all.lua, of a fair lock
 -- ARGV[1] the owner from now on, which is new   ARGV[2] for how many ms its place lives at least   ARGV[3...] the owners so far
 -- Returns {1, how many are before it}, -1 if it has no place.
--- Safe to run twice, and late: then those before have nothing any more. What they have in the queue and as a hold is moved apart: when
--- memory is full at the one, the other is moved by the repetition.
+-- Safe to run twice, and late: then the owners so far have nothing any more. The hold and the place are moved
+-- separately: if memory is full at the second, the repetition moves that.
 local f = {
   name = KEYS[1], token = KEYS[2], queue = KEYS[3], timeouts = KEYS[4], places = KEYS[5], suspects = KEYS[6],
 }

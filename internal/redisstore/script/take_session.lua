@@ -1,6 +1,7 @@
--- take_session.lua: have a session be that of an attempt.
+-- take_session.lua: give a session to an attempt.
 -- KEYS, ARGV and what it returns: see session.lua.
--- Safe to run twice: the attempt has it already. Late: another one has a greater epoch, or there is no record.
+-- Safe to run twice: the attempt has the session already. Safe to run late: another one has a greater epoch, or there
+-- is no record.
 local had, bad = session_had()
 if bad then return bad end
 if had and had.ended then return {-1} end

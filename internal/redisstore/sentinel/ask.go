@@ -17,16 +17,15 @@ import (
 )
 
 const (
-	// others is the part of the time of a question for which answers of other sentinels are waited for after the first
-	// one, while fewer than most have answered.
+	// others is the part of Timeout for which find waits at most, after the first answer, for a majority to answer.
 	others = 5
-	// remembered is how many looks long an answer is passed over that is older than one that was heard before.
+	// remembered is for how many lookEvery an answer is ignored that is older than the newest one heard.
 	remembered = 10
 	// connections is how many each sentinel has from us at most.
 	connections = 4
 )
 
-// place is where a sentinel says that the master is.
+// place is where the master is, as a sentinel says.
 type place struct {
 	addr  string
 	epoch int64 // counts the fail-overs
@@ -38,7 +37,7 @@ type answer struct {
 	err error
 }
 
-// client is a client of one sentinel. Its connections end with the guide.
+// client makes a client of one sentinel. Its connections end with the guide.
 func (g *Guide) client(addr string) *redis.Client {
 	wire := pipe.Wire{TLS: g.TLS, Wrap: func(c net.Conn) net.Conn {
 		context.AfterFunc(g.ctx, func() { _ = c.Close() })
@@ -64,7 +63,6 @@ func (g *Guide) client(addr string) *redis.Client {
 	return redis.NewClient(o)
 }
 
-// find asks where the master is.
 func (g *Guide) find(ctx context.Context) (place, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, g.Timeout, errSilent)
 	defer cancel()
@@ -104,8 +102,8 @@ func (g *Guide) find(ctx context.Context) (place, error) {
 
 var errSilent = errors.New("the sentinels do not answer in time")
 
-// newest is p, unless a newer place was heard of a short time ago. In the end what the sentinels say counts: they may
-// have begun to count anew. Connections to what is not the master any more are cut.
+// newest is p, unless a newer place was heard of a short time ago. Later than that p counts even with a smaller epoch,
+// because the sentinels may have begun to count anew. Connections to earlier masters are cut.
 func (g *Guide) newest(p place) place {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -22,7 +22,7 @@ const (
 // fewest is how many sentinels there should be: one may fail then.
 const fewest = 3
 
-// Place is where the master was when it was last asked for.
+// Place is the master's address as the sentinels last told it, before that its name.
 func (g *Guide) Place() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -72,7 +72,7 @@ func (g *Guide) examine(ctx context.Context, s *redis.Client) []lock.Finding {
 	return []lock.Finding{known, g.quorum(ctx, s, m)}
 }
 
-// quorum looks whether enough sentinels are there to replace the master.
+// quorum checks whether enough sentinels are there to replace the master.
 func (g *Guide) quorum(ctx context.Context, s *redis.Client, m map[string]string) lock.Finding {
 	others, _ := strconv.Atoi(m["num-other-sentinels"])
 	f := lock.Finding{

@@ -16,10 +16,10 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 )
 
-// lookEvery is how often the sentinels are asked where the master is while nothing happens.
+// lookEvery is how often the sentinels are asked where the master is.
 const lookEvery = time.Second
 
-// Config says who is asked, and how.
+// Config says which sentinels to ask for which master, and how.
 type Config struct {
 	Master   string   // what the sentinels call it
 	Addrs    []string // of the sentinels, host:port
@@ -42,7 +42,7 @@ type Guide struct {
 
 	mu     sync.Mutex // guards the fields below
 	terms  map[place]term
-	latest place     // the newest one heard of
+	latest place     // the newest one that was heard of
 	heard  time.Time // when it was heard the last time
 }
 
@@ -76,7 +76,7 @@ func (g *Guide) Close() {
 	g.wg.Wait()
 }
 
-// CutAll cuts all connections, as the server they were made to turned out to be no master. It does not wait.
+// CutAll cuts all connections, because their server turned out to be no master. It does not wait.
 func (g *Guide) CutAll() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,7 +115,7 @@ func (g *Guide) Greet(ctx context.Context, c *redis.Conn) error {
 
 var errNoMaster = errors.New("the server that the sentinels call the master is a replica")
 
-// term is the ctx of a server's term as the master, which begins with the first connection.
+// term is the ctx of the term of the master at a place. The term begins with the first connection to it.
 func (g *Guide) term(of place) context.Context {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -162,13 +162,12 @@ type conn struct {
 	stop func() bool // waiting for the end of the term
 }
 
-// Close closes it.
+// Close implements net.Conn.
 func (c *conn) Close() error {
 	c.stop()
 	return c.socket.Close()
 }
 
-// watch looks now and then where the master is.
 func (g *Guide) watch() {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
@@ -177,7 +176,7 @@ func (g *Guide) watch() {
 		case <-g.ctx.Done():
 			return
 		case <-look.C:
-			_, _ = g.find(g.ctx) // who needs a connection says what is wrong
+			_, _ = g.find(g.ctx) // Dial returns the error to those who need a connection
 		}
 	}
 }

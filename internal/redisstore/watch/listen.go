@@ -28,7 +28,7 @@ func (l *Lookout) Listen(name string, kind lock.Kind, notify func(lock.Notice)) 
 // echo is the second message of a writer that left. It is for Redisson, see script/rw.lua.
 const echo = "00"
 
-// released tells of messages of any content.
+// released takes each message for a release, whatever it says, but for an echo.
 func released(notify func(lock.Notice)) func(hub.Heard) {
 	return func(h hub.Heard) {
 		if !presence(h, notify) && h.Message != echo {
@@ -37,7 +37,7 @@ func released(notify func(lock.Notice)) func(hub.Heard) {
 	}
 }
 
-// presence tells that a channel can be heard or not, if that is what was heard.
+// presence passes on whether the channel is heard. It returns false for a message.
 func presence(h hub.Heard, notify func(lock.Notice)) bool {
 	switch {
 	case h.Live:
@@ -48,7 +48,7 @@ func presence(h hub.Heard, notify func(lock.Notice)) bool {
 	return h.Live || h.Deaf
 }
 
-// turns tells of news to fair waiters.
+// turns passes on the news for fair waiters.
 func turns(notify func(lock.Notice)) func(hub.Heard) {
 	return func(h hub.Heard) {
 		if presence(h, notify) {
@@ -80,7 +80,7 @@ type tidings struct {
 // tidingsTurn is what tidings say besides the ends of holds and "nothing": see script/news.lua.
 const tidingsTurn = "turn"
 
-// endCauses are those that script/news.lua names.
+// endCauses has the causes by what script/news.lua calls them.
 var endCauses = map[string]lock.EndCause{
 	"released": lock.EndReleased, "handed": lock.EndHandedOver, "forced": lock.EndForced,
 }
@@ -97,7 +97,7 @@ func parseNews(message string) tidings {
 	return tidings{what: words[0], number: number, told: words[2] == "1", who: words[3]}
 }
 
-// turn is what the waiter is told.
+// turn is the notice for the fair waiter that the message names.
 func (m tidings) turn() lock.Notice {
 	const longest = uint64(365 * 24 * time.Hour / time.Millisecond) // whatever others write
 	n := lock.Notice{What: lock.NoticeReleased, For: lock.Owner(m.who)}
@@ -107,13 +107,13 @@ func (m tidings) turn() lock.Notice {
 	return n
 }
 
-// ListenForced implements lock.Store. "" comes after the first subscription, too.
+// ListenForced implements lock.Store. It calls notify with "" after the first subscription, too.
 func (l *Lookout) ListenForced(notify func(name string)) (stop func()) {
 	return l.hub.Listen(layout.Control, func(h hub.Heard) {
 		if h.Live {
 			notify("")
 		}
-		// Other databases and other prefixes are other people's.
+		// The channel also has the names of other databases and prefixes.
 		if name, ours := strings.CutPrefix(h.Message, l.forcedMark+l.Prefix); ours && name != "" {
 			notify(name)
 		}

@@ -27,22 +27,22 @@ var errNotSeen = fmt.Errorf("%w: %w", lock.ErrUnavailable, pipe.ErrClosed)
 
 // tracker looks at watched names, and learns from Redis when one of them changes.
 //
-// It has one connection of its own, for which Redis remembers what it read (CLIENT TRACKING). The next change of such a
-// key is told once, to the connection of the hub: this costs those who take locks nothing but the message. Where
-// there is no tracking, as behind some proxies, a Seen says so and who watches looks more often.
+// It has one connection of its own, and Redis remembers which keys that connection read (CLIENT TRACKING). Redis tells
+// the next change of each such key once, to the connection of the hub. So watching costs those who take locks nothing
+// but the message. Where there is no tracking, as behind some proxies, a Seen says so, and watchers look more often.
 type tracker struct {
 	*script.Caller
 
 	hub    *hub.Hub
 	dialer pipe.Dialer
-	made   atomic.Int64    // how many connections there were
+	made   atomic.Int64    // how many connections of its own were made
 	ctx    context.Context // ends with the tracker
 	cancel context.CancelFunc
 
 	mu        sync.Mutex                       // guards the fields below
-	way       *pipe.Pipeline                   // of one connection; nil until somebody looks
-	followers map[string]map[follower]struct{} // by each key whose change concerns them
-	stop      func()                           // listening to what changed; nil while nobody follows
+	way       *pipe.Pipeline                   // over its one connection; nil until somebody looks
+	followers map[string]map[follower]struct{} // by the keys whose changes concern them
+	stop      func()                           // ends listening to changes; nil while nobody follows
 }
 
 // follower is a watcher, and what a change of a key is to it.
@@ -72,7 +72,7 @@ func (t *tracker) close() {
 	}
 }
 
-// wayThere is how all looks go, in their order. It is nil when the tracker is closed.
+// wayThere is the pipeline of all looks. It is nil when the tracker is closed.
 func (t *tracker) wayThere() *pipe.Pipeline {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,8 +82,8 @@ func (t *tracker) wayThere() *pipe.Pipeline {
 	return t.way
 }
 
-// follow has a watcher of N told when something about it changes. Each grant of lockd has a fence of its own; keys of
-// holds are also touched by each renewal.
+// follow has a watcher of n told when a key of n changes. Each grant of lockd changes the fence key; a renewal only
+// touches the keys of holds.
 func (t *tracker) follow(n string, w *watcher) (stop func()) {
 	renewed, granted := follower{w, lock.NoticeTouched}, follower{w, lock.NoticeChanged}
 	keys := map[string]follower{n: renewed, layout.PermitsOut(n): renewed, layout.Token(n): granted}
@@ -114,7 +114,7 @@ func (t *tracker) follow(n string, w *watcher) (stop func()) {
 	}
 }
 
-// invalid passes on what Redis tells: which keys changed, or that all may have.
+// invalid passes on what Redis tells: which keys changed, or that all may have changed.
 func (t *tracker) invalid(h hub.Heard) {
 	switch {
 	case h.Live:
@@ -127,14 +127,14 @@ func (t *tracker) invalid(h hub.Heard) {
 	}
 }
 
-// tell tells those whom some keys concern what happened; 0: these changed.
+// tell tells the followers of some keys what happened, or with 0 what a change of the key is to each of them.
 func (t *tracker) tell(keys []string, what lock.What) {
 	for _, f := range t.following(keys...) {
 		f.notify(lock.Notice{What: cmp.Or(what, f.what)})
 	}
 }
 
-// following are those whom a change of some keys concerns.
+// following are the followers of some keys.
 func (t *tracker) following(keys ...string) (fs []follower) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -169,7 +169,7 @@ func (t *tracker) see(ctx context.Context, n string) (lock.Seen, error) {
 		return lock.Seen{}, errNotSeen
 	}
 	var tracked atomic.Int64 // the number of the connection whose reads are tracked
-	// Each time: it may be another connection than the last time, or to be told on another one.
+	// It is sent each time, because this connection or that of the hub may be a new one.
 	track := redis.NewCmd(ctx, "client", "tracking", "on", "redirect", strconv.FormatInt(t.hub.ID(), 10))
 	err := way.Put(pipe.Job{Cmd: track, Queued: time.Now(), Done: func(err error) {
 		if err == nil {
@@ -192,7 +192,7 @@ func (t *tracker) see(ctx context.Context, n string) (lock.Seen, error) {
 	return st, a.Err
 }
 
-// hearAll returns when those who watch N have heard all that Redis said before.
+// hearAll returns when the watchers of n have heard all that Redis sent before.
 func (t *tracker) hearAll(ctx context.Context, n string) error {
 	watchers := t.following(n)
 	if len(watchers) == 0 {
@@ -218,7 +218,7 @@ func (t *tracker) hearAll(ctx context.Context, n string) error {
 // seenOf reads an answer of script/seen.lua.
 func seenOf(a *script.Answer) lock.Seen {
 	st := lock.Seen{Fence: a.Last(0), Many: a.Int(1) == 1}
-	permits := make(map[string]int) // where in Holds those of lockd's owners are
+	permits := make(map[string]int) // the index in Holds, by the stem of the ids of an owner of lockd
 	for i := 2; i+3 < len(a.List); i += 4 {
 		kind, who, left := a.Text(i), a.Text(i+1), script.TTL(a.Int(i+3))
 		if kind == "permit" {
@@ -227,7 +227,7 @@ func seenOf(a *script.Answer) lock.Seen {
 		}
 		h := lock.SeenHold{ID: kind + " " + who, Fence: a.Last(i + 2), TTL: left}
 		h.Foreign = !strings.Contains(who, "#") && !strings.HasSuffix(who, ":unary")
-		if h.Foreign { // what there is of a fence is not its own
+		if h.Foreign { // the fence, if there is one, is not its own
 			h.Fence = 0
 		}
 		st.Holds = append(st.Holds, h)
@@ -235,10 +235,10 @@ func seenOf(a *script.Answer) lock.Seen {
 	return st
 }
 
-// permitWord is what the ids of permits begin with in a Seen.
+// permitWord begins the ids of permits in a Seen.
 const permitWord = "permit "
 
-// seePermit adds a permit to a Seen. Those of an owner of lockd are one hold, which ends with the last of them.
+// seePermit adds a permit to a Seen. The permits of an owner of lockd are one hold, which ends with the last of them.
 func seePermit(st *lock.Seen, permits map[string]int, id string, left time.Duration) {
 	if !ourPermit(id) {
 		h := lock.SeenHold{ID: permitWord + hex.EncodeToString([]byte(id)), TTL: left, Foreign: true, Permit: true}
@@ -262,8 +262,8 @@ func seePermit(st *lock.Seen, permits map[string]int, id string, left time.Durat
 // permitStem is how many bytes of a permit's id name its owner. The rest is its number. See script/semaphore.lua.
 const permitStem = 12
 
-// ourPermit says whether an id is one of lockd's. Their numbers are small. Redisson's ids are random: one in 65,000 is
-// taken for a hold of lockd that is not released with its name, so its end is told by what is seen.
+// ourPermit says whether an id is one of lockd's, in which the number is small. Redisson's ids are random, and one in
+// 65,000 looks like that. No message names that one when it is released, so only a look shows its end.
 func ourPermit(id string) bool {
 	return len(id) == permitStem+4 && id[permitStem] == 0 && id[permitStem+1] == 0
 }

@@ -11,9 +11,9 @@ import (
 
 // Watch implements lock.Store. The kind of the name is not known, so it listens to the channels of all kinds.
 //
-// Redisson's message says only that something was released. If lockd sent it, news follow directly behind it that say
-// which hold ended; if not, a hold of another program did. Which of both it was is told when the name is looked at: all
-// that was sent before was heard then.
+// Redisson's message says only that something was released. If lockd sent it, a message on the news channel follows
+// that says which hold ended; else a hold of another program ended. Which of both it was is certain at the next look at
+// the name, when all earlier messages were heard.
 func (l *Lookout) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	n := l.Prefix + name
 	channels := []string{layout.Channel(n), layout.RWChannel(n), layout.PermitChannel(n), layout.NewsChannel(n)}
@@ -30,21 +30,20 @@ func (l *Lookout) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	}
 }
 
-// watcher makes one voice of the channels of a name.
 type watcher struct {
 	hub      *hub.Hub
 	channels []string // the news last
 	notify   func(lock.Notice)
 
 	mu    sync.Mutex // guards the fields below
-	lives int        // how often a channel was confirmed
-	bare  int        // messages that nothing followed yet
+	lives int        // how often any channel was confirmed
+	bare  int        // messages of Redisson's channels without news yet
 }
 
 func (w *watcher) hear(i int, h hub.Heard) {
 	switch {
 	case h.Live:
-		// Each channel is confirmed by itself, at first and after each interruption; the last one finds all others live.
+		// Each channel is confirmed by itself, at first and after each interruption. The last one finds all others live.
 		w.mu.Lock()
 		w.lives++
 		all := w.lives >= len(w.channels)
@@ -64,7 +63,6 @@ func (w *watcher) hear(i int, h hub.Heard) {
 	}
 }
 
-// news passes the end of a hold on.
 func (w *watcher) news(m tidings) {
 	if m.told {
 		w.mu.Lock()
@@ -82,7 +80,7 @@ func (w *watcher) news(m tidings) {
 	w.notify(n)
 }
 
-// tellBare tells of the messages that no news followed. All that Redis sent with them was heard.
+// tellBare tells the messages without news as releases by other programs, once all that Redis sent before was heard.
 func (w *watcher) tellBare() {
 	w.mu.Lock()
 	n := w.bare
