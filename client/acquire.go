@@ -102,8 +102,8 @@ func (r *request) left(now instant) *durationpb.Duration {
 	return durationpb.New(time.Duration(max(r.end-now, 1)))
 }
 
-// nextCall is a call with the request as it is sent now: with what is left of its wait. Each sending has its own
-// message, because an earlier one may still be under way.
+// nextCall is a call with the request as it is sent now: with what is left of its wait. Each has its own message, as an
+// earlier one may still be under way.
 func (r *request) nextCall(s *session) *call {
 	c, a, now := &r.first, &r.acquire, s.client.now()
 	if c.call.request != nil {
@@ -185,8 +185,8 @@ type terms struct {
 	once    bool    // it is not asked again if it may have been done
 }
 
-// ask asks a question in whatever session there is, until it is answered. When the session ends the question is asked
-// again in the next one if it was surely not sent, or may be done twice.
+// ask asks a question in whatever session there is, until it is answered. When the session ends it is asked again in
+// the next one if it was surely not sent, or may be done twice.
 func (c *Client) ask(ctx context.Context, t *terms) (answer, error) {
 	for {
 		s, err := c.usable(ctx, t)

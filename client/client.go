@@ -13,10 +13,10 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// closeTimeout bounds how long Close waits for the server; a tenth of it does if nothing is held or under way.
+// closeTimeout bounds Close; a tenth of it does if nothing is held or under way.
 const closeTimeout = 2 * time.Second
 
-// mostUntold is how many Statuses wait at most until the function of WithOnStatus is told.
+// mostUntold is how many Statuses may wait for the function of WithOnStatus.
 const mostUntold = 64
 
 // State is the relation of a Client with the server.
@@ -28,8 +28,8 @@ const (
 	Connected State = "connected"
 	// Disconnected: the session ended, and its locks with it. The Client opens a new one by itself.
 	Disconnected State = "disconnected"
-	// Interrupted: the stream broke, or nothing is heard on it. The Client goes on with the session in another stream by
-	// itself; then it is Connected again. Meanwhile each lock is held until its own deadline.
+	// Interrupted: the stream broke, or nothing is heard on it. The Client goes on in another stream by itself; then it is
+	// Connected again. Meanwhile each lock is held until its own deadline.
 	Interrupted State = "interrupted"
 	// Draining: the server asks its clients to leave. The session goes on at another one, with its locks; then it is
 	// Connected again.
@@ -47,14 +47,14 @@ type Status struct {
 	ValidFor time.Duration
 	// Err is set with Disconnected and Interrupted: it says why.
 	Err error
-	// Session is set with Connected: the server's id of the session. It is empty if a silent stream is heard again.
+	// Session is set with Connected: the server's id of the session; empty if a silent stream is heard again.
 	Session string
 	// TTL is what WithTTL or WithSessionTTL asked for, 0 if neither did.
 	TTL time.Duration
 }
 
 // Client keeps one session with a server. It opens the session when it is first needed, goes on with it in another
-// stream when its stream breaks, and opens a new session when it ends. All methods may be called from any goroutine.
+// stream when its stream breaks, and opens a new one when it ends. All methods may be called from any goroutine.
 type Client struct {
 	addr     string   // as it was given to Dial
 	opts     []Option // likewise
@@ -84,10 +84,10 @@ type Client struct {
 }
 
 // Dial makes a Client for a server such as "lockd.example.com:7420", or for several replicas, separated by commas. The
-// Client tries them in their order; when the stream to one breaks, or its server asks to leave, it tries one of the
-// others first. The port is 7420 if there is none, and an IPv6 address with a port is in brackets. An address with a
-// scheme of gRPC, as dns:///HOST:PORT, is left as it is. Dial does not connect: the first use does. An error is a
-// mistake in addr or in the options, or a file that they name and that cannot be read.
+// Client tries them in order, and one of the others first when the stream to one breaks or its server asks to leave.
+// The port is 7420 if there is none, and an IPv6 address with a port is in brackets. An address with a scheme of gRPC,
+// as dns:///HOST:PORT, is left as it is. Dial does not connect: the first use does. An error means a mistake in addr or
+// opts, or in a file that they name.
 func Dial(addr string, opts ...Option) (*Client, error) {
 	targets, err := Addresses(addr, DefaultPort)
 	if err != nil {
@@ -123,7 +123,7 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 }
 
 // Close releases all locks and ends the session, also those of the Clients of WithTTL. It waits up to 2 s for the
-// server to confirm that, or 0.2 s if nothing is held or under way. If something was and no confirmation comes, it
+// server to confirm that, or 0.2 s if nothing is held or under way. If something was, and no confirmation comes, it
 // returns ErrOutcomeUnknown, and the leases end by themselves.
 func (c *Client) Close() error {
 	c.mu.Lock()
@@ -153,7 +153,7 @@ func (c *Client) Close() error {
 // now reads the monotonic clock.
 func (c *Client) now() instant { return instant(time.Since(c.base)) }
 
-// tellLocked has the function of WithOnStatus called in a goroutine of its own: so the function may call Close.
+// tellLocked has the user told in a goroutine of its own: so the user's function may call Close.
 func (c *Client) tellLocked(st Status) {
 	if c.settings.onStatus == nil {
 		return
@@ -191,8 +191,8 @@ func (c *Client) changeLocked() {
 }
 
 // usable returns the session that takes new requests, and has one opened if there is none. It waits for that: a patient
-// caller until ctx ends, others until an attempt to connect has failed, and none longer than t.until and
-// WithConnectWait say.
+// caller until ctx ends, others until an attempt to connect has failed, all within the bounds of t.until and
+// WithConnectWait.
 func (c *Client) usable(ctx context.Context, t *terms) (*session, error) {
 	var timeout <-chan time.Time
 	late := t.late

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// An attempt to open a session, or to go on with one, may take a third of the session TTL, within these bounds. A
-	// shorter time would not help a replica with many sessions or locks to take: the next attempt begins anew.
+	// An attempt to open a session, or to go on with one, may take a third of the session TTL, within these bounds.
+	// Shorter ones would not help a replica that has many sessions to take: each attempt begins anew.
 	minAttempt = time.Second
 	maxAttempt = 30 * time.Second
 	// minBackoff and maxBackoff bound the pause between two attempts.

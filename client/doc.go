@@ -34,11 +34,11 @@
 // The Client goes on with its session in another stream. It tries at once, at another address first if it knows one,
 // and then again and again. Locks stay held, with their fences, if that succeeds before their deadlines; a lock that
 // the store does not have any more is lost. A session cannot go on if, for example, it was silent for too long or a
-// copy of this process took it. Then it ends, and all its locks are lost. When a server drains, the Client keeps the
-// old stream until the new one is there.
+// copy of this process took it: it ends, and its locks are lost. When a server drains, the Client keeps the old stream
+// until the new one is there.
 //
-// If the server does not accept the credentials any more (ErrUnauthenticated), for example because a token is renewed a
-// little late, the Client tries again while it holds locks, and else for the time of WithAnswerTimeout.
+// If the server does not accept the credentials any more (ErrUnauthenticated), because a token is renewed a little
+// late, the Client tries again while it holds locks, else for the time of WithAnswerTimeout.
 //
 // Requests under way, except those of SetLimit, are sent again on the next stream, and carried out once. A Fair request
 // keeps its place. If the session ends, Lock asks again in the next session: at the end of the queue, with what is left
@@ -49,8 +49,7 @@
 //
 // By default the server renews a lease for as long as it hears this client, which sends a heartbeat every third of the
 // session TTL. The option Lease asks for a fixed lease, whose end Extend and Shorten move. MakeFixed and MakeAuto
-// change one into the other. The context given to Lock bounds the wait only: its end means nothing to a lock that is
-// held.
+// change one into the other. The context given to Lock is for the wait only.
 //
 // # Kinds, and several at once
 //

@@ -119,7 +119,7 @@ func (s *session) expireLocked(h *hold) {
 }
 
 // endLocked ends the Locks of a hold, which may be nil, that have this fence; a fence of 0 matches all. The fence tells
-// a former hold of the same holder from the present one.
+// a holder's former hold from its present one.
 func (s *session) endLocked(h *hold, fence uint64, cause error) {
 	if h == nil {
 		return

@@ -12,9 +12,9 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// Extend prolongs a fixed lease so that it ends no earlier than d from now, or at the end of MaxHold if that comes
-// first: Deadline tells. It never shortens the lease. It returns ErrAutoLease for an auto lease, and ErrOutcomeUnknown
-// if the answer did not come: the lock is then held until the old deadline at least. It may be repeated.
+// Extend prolongs a fixed lease so that it ends no earlier than d from now, or when MaxHold ends it. It never shortens
+// the lease. It returns ErrAutoLease for an auto lease, and ErrOutcomeUnknown if the answer did not come: the lock is
+// then held until the old deadline at least. It may be repeated.
 func (l *Lock) Extend(ctx context.Context, d time.Duration) error {
 	l.session.mu.Lock()
 	auto := l.hold.auto
@@ -50,7 +50,6 @@ func (l *Lock) Shorten(ctx context.Context, d time.Duration) error {
 	return l.change(ctx, "shorten", &lockdv1.Extend{Lease: durationpb.New(d), MayShorten: true})
 }
 
-// change asks for another lease.
 func (l *Lock) change(ctx context.Context, verb string, e *lockdv1.Extend) error {
 	e.Name, e.Kind, e.Holder, e.Fence = l.hold.key.name, l.hold.key.kind, l.hold.key.holder, l.fence
 	_, err := l.ask(ctx, verb, &call{

@@ -51,9 +51,9 @@ func (l *Lock) Fence() uint64 { return l.fence }
 // the lock still seems held here.
 //
 // It returns a *LostError if the lock was lost before, and ErrNotHeld if it was unlocked before, or was lost and this
-// client was not told yet. It returns ErrOutcomeUnknown if the answer did not come: nobody renews the lease any more,
-// so the name is free when it ends at the latest. A later Unlock waits for the same answer again, which does not come
-// any more once the session has ended.
+// client not told yet. It returns ErrOutcomeUnknown if the answer did not come: nobody renews the lease then, so the
+// name is free when it ends at the latest. A later Unlock waits for the same answer again; once the session has ended
+// it does not come any more.
 func (l *Lock) Unlock(ctx context.Context) error {
 	release, err := l.beginUnlock()
 	if err != nil {
@@ -96,7 +96,7 @@ func (l *Lock) awaitUnlock(ctx context.Context, release *call, by instant) error
 	return nil
 }
 
-// notHeld is what a call on an ended lock returns: ErrNotHeld after an Unlock, else what ended the lock.
+// notHeld is the error of a call on an ended lock: ErrNotHeld after Unlock, else what ended it.
 func notHeld(err error) error {
 	if errors.Is(err, ErrUnlocked) {
 		return ErrNotHeld
@@ -196,7 +196,7 @@ func (e *ending) Err() error {
 
 // Context returns a context that ends when the lock, or any of several, ends; its Cause is then what Err returns. It
 // carries the values of the context given to Lock, but neither that one's end nor its deadline. Its Err and Done read
-// the clock, as Err of the lock does; a timer ends the contexts made from it.
+// the clock; contexts made from it end by a timer.
 func (e *ending) Context() context.Context {
 	e.mu.Lock()
 	if e.ctx == nil {
@@ -237,8 +237,8 @@ func (e *ending) err() error {
 	return nil
 }
 
-// end notes the cause. The first one counts, except that a loss takes the place of an Unlock: of several locks one may
-// be unlocked, and another one lost later.
+// end notes the cause. The first one counts, but a loss replaces an Unlock: of several locks another one may have been
+// unlocked before.
 func (e *ending) end(cause error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

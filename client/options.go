@@ -32,15 +32,15 @@ type settings struct {
 	dial         []grpc.DialOption
 }
 
-// WithName names this program for people who look at locks. The name has at most 128 bytes.
+// WithName names this program for people who look at locks, in at most 128 bytes.
 func WithName(name string) Option { return func(s *settings) { s.open.ClientName = name } }
 
-// WithLabels tells people who look at sessions more about this program. There are at most 32 labels.
+// WithLabels tells people who look at sessions more about this program, in at most 32 labels.
 func WithLabels(labels map[string]string) Option { return func(s *settings) { s.open.Labels = labels } }
 
-// WithSessionTTL asks for a session TTL: how long auto leases outlive the last sign of life of this client. With a
-// short TTL a crashed client's locks are free soon. With a long one a holder survives longer interruptions. The
-// default, also for a ttl of 0 or less, is the server's, usually 30 s.
+// WithSessionTTL asks for a session TTL: how long auto leases outlive this client's last sign of life. If short, a
+// crashed client's locks are free soon. If long, a holder survives longer interruptions. The default is the server's,
+// usually 30 s.
 func WithSessionTTL(ttl time.Duration) Option {
 	return func(s *settings) {
 		if ttl > 0 {
@@ -64,12 +64,12 @@ func WithConnectWait(d time.Duration) Option { return func(s *settings) { s.conn
 // WithAnswerTimeout bounds how long TryLock, Unlock, Extend and other calls wait for the server's answer, connecting
 // included, if their context has no deadline. It bounds Watch whatever the context, and Lock with Wait from the end of
 // its wait. After that they return ErrOutcomeUnknown, or ErrUnavailable if the request was surely not sent or changes
-// nothing. The default, also for 0, is DefaultAnswerTimeout.
+// nothing. The default is DefaultAnswerTimeout.
 func WithAnswerTimeout(d time.Duration) Option { return func(s *settings) { s.answerWithin = d } }
 
 // WithOnStatus has f called when the relation with the server changes: in order, one call at a time. While f does not
-// return, up to 64 Statuses wait; if there are more, the oldest are dropped. f may call all methods of the Client.
-// After Close no call begins. f is told of the Clients of WithTTL, too: the TTL of the Status says of which.
+// return up to 64 Statuses wait; of more the oldest are dropped. f may call all methods of the Client. After Close no
+// call begins. f is told of the Clients of WithTTL, too: the TTL of the Status says of which.
 func WithOnStatus(f func(Status)) Option {
 	telling := make(chan struct{}, 1)
 	return func(s *settings) { s.onStatus, s.telling = f, telling }
@@ -121,7 +121,7 @@ func (s *settings) readable() error {
 	return err
 }
 
-// LockOption changes what one call of Lock, LockAll, TryLock or TryLockAll asks for.
+// LockOption changes what one Lock, LockAll, TryLock or TryLockAll asks for.
 type LockOption func(*request)
 
 // Wait bounds how long Lock waits, also while there is no connection; after d it returns ErrTimedOut. If the server
@@ -140,8 +140,8 @@ func Lease(d time.Duration) LockOption {
 // MaxHold bounds how long the lock is held, so that a holder that hangs does not keep it for ever: the lease is not
 // renewed beyond d after the grant. The lock is then lost with a *LostError that says MaxHold, 1 % and 2 ms before d
 // has passed, because clocks differ. Extend, MakeAuto and further locks of the same Holder do not move this end. Lock
-// returns ErrUnsupported if the server does not know MaxHold, and ErrInvalid for MaxHold with Lease or a d that the
-// server does not allow.
+// returns ErrUnsupported if the server does not know MaxHold, and ErrInvalid with Lease or if the server does not allow
+// d.
 func MaxHold(d time.Duration) LockOption {
 	return func(r *request) { r.acquire.MaxHold = durationpb.New(d) }
 }
@@ -168,16 +168,16 @@ func Permits(n, limit uint32) LockOption {
 	}
 }
 
-// OnQueued has f told how many requests wait before this one: when it begins to wait, when the number changes, and when
-// it waits anew after an interruption. A position of 0 is the next. For a Fair lock the requests at all replicas count,
-// for other kinds those at the same replica. Lock itself calls f, and does not return before f does.
+// OnQueued has f told how many requests wait before this one: when it begins to wait, also anew after an interruption,
+// and when the number changes. 0 is the next. For a Fair lock the requests at all replicas count, for other kinds those
+// at the same replica. Lock itself calls f and waits for it.
 func OnQueued(f func(position int)) LockOption {
 	return func(r *request) { r.onQueued = f }
 }
 
 // OnHeld has f told, for people, who holds the lock that this request waits for: at once if the replica that answers
 // knows, else after a second or more, and again when it is somebody else. f is not called while the holder is not
-// known. RetryAfter is 0. Lock itself calls f, and does not return before f does.
+// known. RetryAfter is 0. Lock itself calls f and waits for it.
 func OnHeld(f func(by *HeldError)) LockOption {
 	return func(r *request) { r.onHeld, r.acquire.TellHolder = f, true }
 }

@@ -64,8 +64,7 @@ func (st *stream) brokeLocked(cause error) bool {
 // resumableLocked says whether the session can go on in another stream.
 func (s *session) resumableLocked() bool { return !s.leaving && !s.over }
 
-// displacedLocked says whether the session needs another stream: it has none, or the server asked it to leave, or is
-// silent.
+// displacedLocked says whether the session needs another stream: it has none, or the server drains or is silent.
 func (s *session) displacedLocked() bool {
 	return s.stream == nil || s.stream.draining || s.stream.silent
 }
@@ -159,8 +158,8 @@ func (s *session) unpark() {
 	}
 }
 
-// attach has the session begin, or go on, in a stream, and watches that one for silence. Requests on the stream before
-// that have no answer are sent again. It returns false if the session is over.
+// attach has the session begin, or go on, in a stream, and watches it for silence. Unanswered requests are sent again.
+// It returns false if the session is over.
 func (s *session) attach(st *stream, b *bid, opened *lockdv1.Opened) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,8 +208,7 @@ func (s *session) resumedLocked(st *stream, b *bid, opened *lockdv1.Opened) {
 	}
 }
 
-// releasesLocked are the releases that are not answered, by what they release. It is a map because there may be as many
-// as there are holds.
+// releasesLocked are the releases that are not answered, by what they release: there may be as many as holds.
 func (s *session) releasesLocked() map[holdKey][]*call {
 	all := make(map[holdKey][]*call)
 	for _, c := range s.pending {
@@ -238,8 +236,8 @@ func (s *session) freeLocked(releases []*call) {
 	}
 }
 
-// askAgainLocked has all that is not answered sent on the new stream, releases first, else in the same order, with new
-// ids.
+// askAgainLocked has all that is not answered sent on the new stream, with new ids, releases first, else in the same
+// order.
 func (s *session) askAgainLocked() {
 	calls := slices.Collect(maps.Values(s.pending))
 	for _, c := range s.queue {

@@ -22,8 +22,8 @@ var (
 	errUnanswered = refused(codes.ResourceExhausted, "QUOTA_REQUESTS", "too many requests of this client have no answer")
 )
 
-// mostUnanswered is how many requests of a session may be without an answer. Those whose callers gave up count, too: a
-// server that never answers leaves one more with each try.
+// mostUnanswered is how many requests of a session may be without an answer, also those whose callers gave up: a server
+// that never answers leaves one more with each try.
 var mostUnanswered = 100_000
 
 // session is a client's relation with the server: what it holds and what it asked for. It is on one stream at a time,
@@ -63,7 +63,7 @@ type session struct {
 type call struct {
 	request *lockdv1.SessionRequest
 	answer  chan answer // size 1; nil if nobody waits
-	// news of the wait, which the goroutine that waits for the answer tells the user; nil if nobody is to be told
+	// news of the wait, for the goroutine that awaits the answer to tell; nil if nobody is to be told
 	queued  chan queued
 	then    func(answer) // instead of answer: called with Client.mu held
 	asks    *request     // of an Acquire
@@ -113,7 +113,7 @@ func (s *session) channel() chan answer {
 	return make(chan answer, 1)
 }
 
-// answered keeps the channel of a call whose answer was received for another call: nothing is sent on it any more.
+// answered keeps the channel of an answered call for another one: nothing is sent on it any more.
 func (s *session) answered(c *call) { s.spare.Put(c.answer) }
 
 // do sends a call and waits for its answer until ctx ends or the time by comes; 0 is no bound. Then it abandons the
@@ -168,7 +168,7 @@ func (s *session) await(ctx context.Context, c *call, by instant) (a answer, cam
 	}
 }
 
-// answerBy is when an answer that is due at once must have come: 0 if ctx has a deadline, which then counts alone.
+// answerBy is when an answer that is due at once must have come: 0 if ctx has a deadline.
 func (c *Client) answerBy(ctx context.Context) instant {
 	if _, ok := ctx.Deadline(); ok {
 		return 0
@@ -176,7 +176,7 @@ func (c *Client) answerBy(ctx context.Context) instant {
 	return c.now() + instant(c.settings.answerWithin)
 }
 
-// until is the time left until by, at least 1 ns; 0, which is no bound, if by is 0.
+// until is the time left until by, at least 1 ns; 0 if by is 0, which is no bound.
 func (c *Client) until(by instant) time.Duration {
 	if by == 0 {
 		return 0
@@ -214,8 +214,8 @@ func (s *session) rouseLocked() {
 	}
 }
 
-// abandon gives a call up. An Acquire is cancelled; if it is granted all the same the grant is released. An answer that
-// has come meanwhile counts, unless it grants locks and the caller's context has ended: then they are released, too.
+// abandon gives a call up. An Acquire is cancelled, and a grant that comes all the same is released. An answer that has
+// come meanwhile counts, unless the caller's context has ended: then locks that it grants are released, too.
 func (s *session) abandon(c *call, err error) answer {
 	s.mu.Lock()
 	if s.pending[c.request.GetRequestId()] == c {
@@ -265,8 +265,7 @@ func (s *session) unlock(l *Lock, release *call) bool {
 	return true
 }
 
-// leaveIfIdleLocked ends a session that a draining server asked to leave, and that found no other server, as soon as it
-// has no holds and no calls.
+// leaveIfIdleLocked ends a session on a draining server that found no other server, once it has no holds and no calls.
 func (s *session) leaveIfIdleLocked() {
 	if s.stream != nil && s.stream.draining && s.stream.stuck && len(s.holds) == 0 && len(s.pending) == 0 {
 		s.leaving = true
@@ -274,8 +273,8 @@ func (s *session) leaveIfIdleLocked() {
 	}
 }
 
-// leave ends all locks and has Goodbye sent. It waits for the session to end, for closeTimeout at most, and then cuts
-// its streams. It says whether everything is surely released.
+// leave ends all locks and has Goodbye sent. It waits for the session to end, or cuts its streams after closeTimeout,
+// and says whether all is surely released.
 func (s *session) leave() bool {
 	s.mu.Lock()
 	s.leaving = true

@@ -41,7 +41,6 @@ type stream struct {
 	closing  error // why the server is about to end it
 }
 
-// rouse wakes the writer.
 func (st *stream) rouse() {
 	select {
 	case st.wake <- struct{}{}:
@@ -50,9 +49,9 @@ func (st *stream) rouse() {
 }
 
 // enter locks the session's mutex if the session is on this stream. If the session has left it, nothing that it tells
-// counts: enter returns false, with the mutex unlocked. While another stream is tried, enter waits for the outcome,
-// unless the message is an answer to a heartbeat (ack): that holds wherever the session goes on, and the leases might
-// seem to end during the attempt.
+// counts: enter returns false, without the mutex. While another stream is tried, enter waits for the outcome, unless
+// the message is an answer to a heartbeat (ack): that holds wherever the session goes on, and the leases might seem to
+// end during the attempt.
 func (st *stream) enter(ack bool) bool {
 	s := st.session
 	s.mu.Lock()

@@ -38,7 +38,7 @@ type Unlocked struct {
 	Cause UnlockCause
 	// Fence is that of the hold, 0 if it is not known.
 	Fence uint64
-	// Merged is how many earlier ends of holds this event stands for as well, because they were not told or read in time.
+	// Merged is how many earlier ends of holds this event stands for as well: they were not told or read in time.
 	Merged uint32
 	// Gap says that the connection was interrupted: holds may have ended meanwhile, or none. Such an event has no cause
 	// and no fence, unless it was merged into a later one.
@@ -63,7 +63,7 @@ type endOf struct {
 // keptEnds is how many ends of a name are remembered, to know them again when the server repeats them.
 const keptEnds = 256
 
-// maxUnread is how many events a watcher's channel holds. When it is full the oldest event is merged into the next.
+// maxUnread is how many events a watcher's channel holds. Of more the oldest is merged into the next.
 const maxUnread = 64
 
 // Watch returns a channel that tells of each end of a hold of a name, once. The channel is closed when ctx ends, by
@@ -71,14 +71,14 @@ const maxUnread = 64
 // which counts them. After an interruption comes an event with Gap.
 //
 // Watch returns ErrUnavailable if the server does not agree within the time of WithAnswerTimeout, or of WithConnectWait
-// if that is longer; nothing is watched then. A deadline of ctx does not prolong this: it is for the watch.
+// if that is longer; nothing is watched then. A deadline of ctx does not change this bound.
 //
 // Watch is for display, caches and the like. To get a lock use Lock: it is woken in turn, Watch wakes everybody.
 func (c *Client) Watch(ctx context.Context, name string) (<-chan Unlocked, error) {
 	events := make(chan Unlocked, maxUnread)
 	t := terms{patient: true, by: c.now() + instant(max(c.settings.answerWithin, c.settings.connectWait))}
-	// Watched before the server is asked, so that a session that begins meanwhile is asked, too; and once, because the
-	// refusal of that one closes the channel.
+	// Watched before the server is asked, so that a session that begins meanwhile is asked, too; and once, as a refusal
+	// closes the channel.
 	q := &inquiry{name: name, message: watchRequest(name), each: sync.OnceFunc(func() { c.watch(name, events) })}
 	if _, err := c.inquire(ctx, q, t); err != nil {
 		c.unwatch(name, events)
@@ -159,7 +159,6 @@ func unlockedOf(u *lockdv1.Unlocked) Unlocked {
 	return Unlocked{Name: u.GetName(), Cause: cause, Fence: u.GetFence(), Merged: u.GetMerged()}
 }
 
-// watch notes a Watch.
 func (c *Client) watch(name string, events chan Unlocked) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

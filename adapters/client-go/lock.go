@@ -66,9 +66,8 @@ func (l *Lock) Term() *client.Lock {
 }
 
 // Leading makes an OnStartedLeading callback that calls start with the term, and with a context that ends with the
-// elector's context or with the term, whichever is first. The elector's context alone may end up to a RenewDeadline
-// after the term: when the term was lost by force, or while the process was stopped. If the term is over already start
-// is not called.
+// elector's context or with the term. The elector's context alone may end up to a RenewDeadline after the term: when
+// the term was lost by force, or while the process was stopped. If the term is over already start is not called.
 func (l *Lock) Leading(start func(ctx context.Context, term *client.Lock)) func(context.Context) {
 	return func(ctx context.Context) {
 		term := l.Term()
@@ -159,7 +158,6 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	return nil
 }
 
-// take takes the lock.
 func (l *Lock) take(ctx context.Context, lease time.Duration) (*client.Lock, error) {
 	held, err := l.client.TryLock(ctx, l.election.Name(), client.Lease(lease), election.Holder(l.identity))
 	if err != nil {

@@ -19,5 +19,5 @@
 // # What it does not promise
 //
 // A run is not made up for: if the scheduler that took it dies, the job runs next at its next time. A job is not
-// stopped when its lock is lost: it has to ask whether it holds the lock, and to give the fence to what it changes.
+// stopped when its lock is lost: it has to ask, and to give the fence to what it changes.
 package lockdcron

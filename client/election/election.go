@@ -34,8 +34,8 @@ func New(c *client.Client, name string) *Election {
 }
 
 // NewFair is New for an election whose candidates lead in the order in which they campaigned, over all replicas. While
-// they wait the store is asked for their places every 2 s. A majority of stores has no such locks. All candidates of an
-// election have to use the same function.
+// they wait the store is asked every 2 s. A majority of stores has no such locks. All candidates of an election have to
+// use the same function.
 func NewFair(c *client.Client, name string) *Election {
 	e := New(c, name)
 	e.kind = client.Fair
@@ -127,9 +127,9 @@ var candidates atomic.Uint64
 // mark stands between a candidate's ID and the number that makes it a holder of its own.
 const mark = "~"
 
-// Holder names a candidate's ID as the holder of a lock, so that observers at all replicas see it as Leader.ID.
-// Campaign uses it itself; it is for programs that take the lock of an election in another way. Each call makes a
-// holder of its own: no two candidates share a lock, whatever their IDs.
+// Holder has a lock held under a candidate's ID, so that observers see it as Leader.ID. Campaign does that itself; this
+// is for programs that take the lock of an election in another way. Each call makes a holder of its own: no two
+// candidates share a lock, whatever their IDs.
 func Holder(id string) client.LockOption {
 	return client.Holder(id + mark + strconv.FormatUint(candidates.Add(1), 10))
 }

@@ -50,9 +50,9 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 // Observe tells who leads, and then each change, until ctx ends. A reader that is slow is told of the latest change
 // only.
 //
-// The server pushes the end of each term, and then Observe asks who leads. While nobody does it asks again, after 50 ms
-// and then less and less often, until it asks once a second: there is no push for the beginning of a term. While
-// somebody leads it asks again when the leader's lease would have ended, or after 10 s if that is sooner.
+// The server pushes the end of each term, and then Observe asks who leads. While nobody does it asks again, first after
+// 50 ms, in the end once a second: there is no push for a beginning. While somebody leads it asks again when the
+// leader's lease would have ended, or after 10 s if that is sooner.
 //
 // While the server cannot be reached Observe tells, once, the last known leader with an error that is
 // client.ErrUnavailable: the leader may have changed. When the server answers again Observe tells who leads, even if it

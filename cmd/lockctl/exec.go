@@ -192,8 +192,7 @@ func (x *execution) unknown(err error) {
 	}
 }
 
-// queued returns a function that tells the position of exec in the queue when it changes, but only once in tellPause
-// unless it is 0.
+// queued returns a function that tells exec's position in the queue when it changes, once in tellPause unless it is 0.
 func (x *execution) queued() func(position int) {
 	last, at := -1, time.Time{}
 	return func(position int) {
@@ -304,7 +303,7 @@ func (x *execution) obtain(ctx context.Context) (ls *client.Locks, err error) {
 }
 
 // guard watches over the command until it ends, and ends it when one of its locks ends or is about to. Then it returns
-// why: what the locks say, if they have ended, before anything else.
+// why: first of all what the locks say.
 func (x *execution) guard(ls *client.Locks, c *child) error {
 	g := newGuard(ls, c, time.Now())
 	lost := ls.Lost()

@@ -111,8 +111,8 @@ func mayBeHeld(req *lockdv1.AcquireRequest) error {
 }
 
 // releaseTaken releases what an acquire that was not granted may have taken all the same: an answer may have been lost,
-// or a server may have refused while an attempt was under way. It says whether surely nothing is held. Nobody else
-// knows the lease id, so no other lease can be released.
+// or a server may have refused while an attempt was under way. It says whether surely nothing is held. No other lease
+// has this lease id.
 func (s *services) releaseTaken(req *lockdv1.AcquireRequest) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
@@ -200,7 +200,7 @@ func (s *services) release(ctx context.Context, name, leaseID string, kind clien
 	return resp.GetRemaining(), err
 }
 
-// checkWait refuses a negative wait, as the protocol does: it may be meant as none or as one for ever.
+// checkWait refuses a negative wait, as the protocol does: it may mean none or for ever.
 func checkWait(wait time.Duration) error {
 	if wait < 0 {
 		return usagef("--wait must not be negative")

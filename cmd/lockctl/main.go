@@ -59,7 +59,7 @@ type options struct {
 	token          credentials.PerRPCCredentials // of the file, once it was read
 }
 
-// format is the output format for errors. It parses the flags again, because an error may be about them.
+// format is the output format of errors, which may be about the flags themselves.
 func format(args []string) string {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.Usage, flags.ParseErrorsAllowlist.UnknownFlags = func() {}, true

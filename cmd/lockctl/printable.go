@@ -52,7 +52,6 @@ func cell(text string) string {
 	return text
 }
 
-// printLine prints one line.
 func printLine(w io.Writer, format string, args ...any) error {
 	_, err := io.WriteString(w, printable(fmt.Sprintf(format, args...))+"\n")
 	return err

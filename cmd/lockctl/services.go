@@ -174,7 +174,6 @@ func repeatable(err error) bool {
 		errors.Is(err, client.ErrDraining)
 }
 
-// sleep waits for a time, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

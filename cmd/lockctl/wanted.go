@@ -15,7 +15,6 @@ import (
 // kindNames are the kinds as flags explain them.
 const kindNames = "exclusive, fair, read, write or semaphore"
 
-// kindFlag adds --kind.
 func kindFlag(cmd *cobra.Command, k *client.Kind, otherwise string) {
 	cmd.Flags().Func("kind", kindNames+"; "+otherwise, func(text string) (err error) {
 		*k, err = client.ParseKind(text)
