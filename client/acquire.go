@@ -14,7 +14,7 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// request is what one Lock or LockAll asks for, or its Try.
+// request is what one call of Lock or LockAll, or their Try, asks for.
 type request struct {
 	terms
 	acquire  lockdv1.Acquire // is not changed any more once it was sent
@@ -38,7 +38,7 @@ type queued struct {
 	held     *HeldError // who is in the way; nil if that is not known
 }
 
-// tell tells it to those who want to know.
+// tell passes the news on to the functions of OnQueued and OnHeld.
 func (r *request) tell(q queued) {
 	if r.onQueued != nil && (!q.again || q.position != r.position) {
 		r.onQueued(q.position)
@@ -49,7 +49,7 @@ func (r *request) tell(q queued) {
 	}
 }
 
-// acquireCall is a call with all that belongs to it in one allocation.
+// acquireCall is a call with its message, in one allocation.
 type acquireCall struct {
 	call
 	request lockdv1.SessionRequest
@@ -91,7 +91,7 @@ func (r *request) begin(ctx context.Context, c *Client) {
 // try says whether the request is to be answered at once.
 func (r *request) try() bool { return r.bounded && r.wait == 0 }
 
-// left is what is left of its wait: nil if there is no bound, 0 for a try only.
+// left is what is left of its wait: nil if there is no bound. It is 0 only for a try.
 func (r *request) left(now instant) *durationpb.Duration {
 	switch {
 	case !r.bounded:
@@ -102,8 +102,8 @@ func (r *request) left(now instant) *durationpb.Duration {
 	return durationpb.New(time.Duration(max(r.end-now, 1)))
 }
 
-// nextCall is the request as it is sent now: with what is left of its wait. An earlier
-// message may still be under way, so each sending has its own.
+// nextCall is a call with the request as it is sent now: with what is left of its wait. Each has its own message, as an
+// earlier one may still be under way.
 func (r *request) nextCall(s *session) *call {
 	c, a, now := &r.first, &r.acquire, s.client.now()
 	if c.call.request != nil {
@@ -119,20 +119,20 @@ func (r *request) nextCall(s *session) *call {
 	return &c.call
 }
 
-// Lock waits until it has the lock, ctx ends, or the time of the Wait option has passed. The end of ctx has no
-// meaning for the lock once it is held: that is held until Unlock.
+// Lock waits until it has the lock, ctx ends, or the time of the Wait option has passed. Once the lock is held the end
+// of ctx means nothing to it: it is held until Unlock.
 //
-// It outlives interruptions: a request that waits when the connection breaks is made again on the next one. When ctx
-// ends the request is taken back, and a grant of that moment is released: a Lock that returned an error leaves nothing
-// behind, or nothing that outlives its lease.
+// It outlives interruptions: a request that waits when the connection breaks is sent again on the next one. When ctx
+// ends the request is cancelled, a grant that comes at that moment is released, and the error is ErrCancelled. A Lock
+// that returns an error leaves nothing behind that outlives a lease.
 func (c *Client) Lock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	return c.lockOne(ctx, "lock", newRequest(name, opts))
 }
 
-// TryLock takes the lock if it is free, or returns a *HeldError. It returns ErrUnavailable if there is no
-// connection and one attempt to connect failed, and ErrOutcomeUnknown if the connection broke, ctx ended or the time of
-// WithAnswerTimeout had passed before the answer came. A grant that comes later is released. If the session ends before
-// that, the name may stay taken until the lease has run out.
+// TryLock takes the lock if it is free, or returns a *HeldError. It returns ErrUnavailable if there is no connection
+// and an attempt to connect failed, and ErrOutcomeUnknown if the session or ctx ended, or the time of WithAnswerTimeout
+// passed, before the answer came. A grant that comes later is released. If the session ends before that, the name may
+// stay taken until the lease has ended.
 func (c *Client) TryLock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	return c.lockOne(ctx, "try lock", newRequest(name, opts, Wait(0)))
 }
@@ -145,7 +145,7 @@ func (c *Client) lockOne(ctx context.Context, verb string, r *request) (*Lock, e
 	return ls[0], nil
 }
 
-// lock makes a request until it is answered. It returns as many Locks as were asked for.
+// lock makes a request until it is answered. It returns a Lock for each name that was asked for.
 func (c *Client) lock(ctx context.Context, r *request) ([]*Lock, error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCancelled, ended(ctx))
@@ -168,9 +168,9 @@ func (c *Client) lock(ctx context.Context, r *request) ([]*Lock, error) {
 
 // question is what is asked for.
 type question interface {
-	// checkTexts refuses what is known to be refused; without limits, before the server told them.
+	// checkTexts refuses what the server would refuse, as far as is known. limits is nil before the server told them.
 	checkTexts(limits *lockdv1.Limits) error
-	// nextCall is called each time that it is asked.
+	// nextCall is called each time that the question is sent.
 	nextCall(s *session) *call
 }
 
@@ -185,8 +185,8 @@ type terms struct {
 	once    bool    // it is not asked again if it may have been done
 }
 
-// ask asks in whatever session there is, until it is answered. What was surely not done is asked again in the next
-// session, and so is what may be done twice.
+// ask asks a question in whatever session there is, until it is answered. When the session ends it is asked again in
+// the next one if it was surely not sent, or may be done twice.
 func (c *Client) ask(ctx context.Context, t *terms) (answer, error) {
 	for {
 		s, err := c.usable(ctx, t)
@@ -213,8 +213,8 @@ func (c *Client) ask(ctx context.Context, t *terms) (answer, error) {
 	}
 }
 
-// checkTexts refuses what no message can have, and, once a server has told its limits, what would break the stream for
-// all. The rest is the server's to judge.
+// checkTexts refuses texts that no message can have and, once a server has told its limits, what exceeds them. The
+// server judges the rest.
 func (r *request) checkTexts(limits *lockdv1.Limits) error {
 	most := limits.GetNamesPerAcquire()
 	if n := len(r.acquire.GetItems()); most > 0 && uint64(n) > uint64(most) {
@@ -242,7 +242,7 @@ func checkName(name string, limits *lockdv1.Limits) error {
 	return checkText("INVALID_NAME", "the name", name, limits.GetNameBytes())
 }
 
-// checkText judges a text by its size, of which 0 is no limit, and its encoding.
+// checkText judges a text by its size and its encoding. A limit of 0 is none.
 func checkText(reason, what, text string, limit uint32) error {
 	switch {
 	case limit > 0 && uint64(len(text)) > uint64(limit):

@@ -12,9 +12,9 @@ import (
 // DefaultPort is where lockd serves clients unless it is configured otherwise.
 const DefaultPort = 7420
 
-// Addresses reads a list of addresses that are separated by commas, as Dial takes it. One without a port gets the given
-// one. An IPv6 address with a port is in brackets. What names a scheme of gRPC, as dns:///HOST:PORT, is left as it is.
-// It is for programs that use the generated stubs.
+// Addresses reads a list of addresses that are separated by commas, as Dial takes it. An address without a port gets
+// this one. An IPv6 address with a port is in brackets. A list that begins with a scheme of gRPC, as dns:///HOST:PORT,
+// is left as it is. It is for programs that use the generated stubs.
 func Addresses(list string, port int) ([]string, error) {
 	if scheme, _, ok := strings.Cut(list, ":"); ok && resolver.Get(scheme) != nil {
 		return []string{list}, nil // commas may mean something to its resolver

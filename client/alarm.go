@@ -3,7 +3,7 @@ package client
 import "time"
 
 // A session has one timer for the deadlines of all its holds. It may ring early, never late: a deadline that moved
-// later is noticed when it rings. Then only the holds are looked at whose turn it is, however many there are.
+// later is noticed when it rings. Then only the holds whose turn it is are looked at, however many there are.
 
 // alarm is when a hold is to be looked at.
 type alarm struct {
@@ -69,7 +69,7 @@ func (as *alarms) sift() {
 	}
 }
 
-// fewAlarms are so many that it does not matter if none of them counts.
+// fewAlarms is how many alarms are kept even if none of them counts.
 const fewAlarms = 64
 
 // alarmLocked has a hold looked at when its deadline has passed, or earlier.

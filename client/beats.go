@@ -14,7 +14,8 @@ type instant int64
 
 const never instant = math.MaxInt64
 
-// longest is more than any time that matters. What a server tells is cut to it, so that no sum or product overflows.
+// longest is more than any time that matters. Durations that a server tells are cut to it, so that no sum or product
+// overflows.
 const longest = 10 * 365 * 24 * time.Hour
 
 // told is a time that a server told.
@@ -54,13 +55,13 @@ type validity struct {
 //
 //	deadline = time at which the anchor was sent + anchor_age + remaining
 //
-// The server had the anchor later than we sent it, so the true end is no earlier.
+// The server had the anchor after we sent it, so the true end is no earlier.
 func (h *heartbeats) validity(v *lockdv1.Validity) validity {
 	deadline := h.at(v.GetAnchor()) + instant(told(v.GetAnchorAge())+told(v.GetRemaining()))
 	return validity{deadline, v.GetUntilMaxHold()}
 }
 
-// most is when max_hold ends, of which so much was left when a validity was told; 0 if there is none.
+// most is when max_hold ends, of which left remained when v was told; 0 if left is nil.
 func (h *heartbeats) most(v *lockdv1.Validity, left *durationpb.Duration) instant {
 	if left == nil {
 		return 0

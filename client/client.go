@@ -13,10 +13,10 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// closeTimeout bounds Close. A tenth of it is enough if the server's answer means nothing.
+// closeTimeout bounds Close; a tenth of it does if nothing is held or under way.
 const closeTimeout = 2 * time.Second
 
-// mostUntold bounds what the function of WithOnStatus was not told yet.
+// mostUntold is how many Statuses may wait for the function of WithOnStatus.
 const mostUntold = 64
 
 // State is the relation of a Client with the server.
@@ -28,10 +28,11 @@ const (
 	Connected State = "connected"
 	// Disconnected: the session ended, and its locks with it. The Client opens a new one by itself.
 	Disconnected State = "disconnected"
-	// Interrupted: the stream broke, or nothing comes on it. The Client goes on with the session in another one by
-	// itself; then it is Connected again. Until then each lock is held until its own deadline.
+	// Interrupted: the stream broke, or nothing is heard on it. The Client goes on in another stream by itself; then it is
+	// Connected again. Meanwhile each lock is held until its own deadline.
 	Interrupted State = "interrupted"
-	// Draining: the server asked to go. The session goes on at another one, with its locks; then it is Connected again.
+	// Draining: the server asks its clients to leave. The session goes on at another one, with its locks; then it is
+	// Connected again.
 	Draining State = "draining"
 	// AtRisk: the server cannot renew leases at the moment.
 	AtRisk State = "at_risk"
@@ -42,18 +43,18 @@ const (
 // Status is told to the function of WithOnStatus.
 type Status struct {
 	State State
-	// ValidFor is how long all locks are still surely held, with AtRisk.
+	// ValidFor is set with AtRisk: how long all locks are still surely held.
 	ValidFor time.Duration
-	// Err is why, with Disconnected and Interrupted.
+	// Err is set with Disconnected and Interrupted: it says why.
 	Err error
-	// Session is the id by which the server knows the session, with Connected.
+	// Session is set with Connected: the server's id of the session; empty if a silent stream is heard again.
 	Session string
 	// TTL is what WithTTL or WithSessionTTL asked for, 0 if neither did.
 	TTL time.Duration
 }
 
-// Client keeps one session with a server, opens it when it is first needed, goes on with it when its stream breaks, and
-// opens a new one when it ends. All methods may be called from any goroutine.
+// Client keeps one session with a server. It opens the session when it is first needed, goes on with it in another
+// stream when its stream breaks, and opens a new one when it ends. All methods may be called from any goroutine.
 type Client struct {
 	addr     string   // as it was given to Dial
 	opts     []Option // likewise
@@ -77,15 +78,16 @@ type Client struct {
 	changed    chan struct{} // closed and replaced when a field above changes
 	untold     []Status      // the first one is being told to the user
 	closed     bool
-	// While there is a goroutine that connects they are its own.
+	// The goroutine that connects owns these while there is one.
 	at        int // which of targets is tried first
 	unreached int // attempts in a row whose connection took too long
 }
 
-// Dial makes a Client for a server such as "lockd.example.com:7420", or for several replicas, separated by commas: they
-// are tried in their order, and any of the others first when the stream to one breaks or the server asks to leave. The
-// port is 7420 if there is none, and an IPv6 address with a port is in brackets. What names a scheme of gRPC, as
-// dns:///HOST:PORT, is left as it is. Dial does not connect yet: the first use does.
+// Dial makes a Client for a server such as "lockd.example.com:7420", or for several replicas, separated by commas. The
+// Client tries them in order, and one of the others first when the stream to one breaks or its server asks to leave.
+// The port is 7420 if there is none, and an IPv6 address with a port is in brackets. An address with a scheme of gRPC,
+// as dns:///HOST:PORT, is left as it is. Dial does not connect: the first use does. An error means a mistake in addr or
+// opts, or in a file that they name.
 func Dial(addr string, opts ...Option) (*Client, error) {
 	targets, err := Addresses(addr, DefaultPort)
 	if err != nil {
@@ -120,9 +122,9 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Close releases all locks and ends the session, and those of the Clients of WithTTL. It waits up to 2 s for the server
-// to confirm that, and much shorter if nothing is held. If that does not come it returns ErrOutcomeUnknown, and the
-// leases run out by themselves.
+// Close releases all locks and ends the session, also those of the Clients of WithTTL. It waits up to 2 s for the
+// server to confirm that, or 0.2 s if nothing is held or under way. If something was, and no confirmation comes, it
+// returns ErrOutcomeUnknown, and the leases end by themselves.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -151,8 +153,7 @@ func (c *Client) Close() error {
 // now reads the monotonic clock.
 func (c *Client) now() instant { return instant(time.Since(c.base)) }
 
-// tellLocked has the user told, in a goroutine in which nothing else is done: whatever happens there, Close may be
-// called.
+// tellLocked has the user told in a goroutine of its own: so the user's function may call Close.
 func (c *Client) tellLocked(st Status) {
 	if c.settings.onStatus == nil {
 		return
@@ -167,7 +168,7 @@ func (c *Client) tellLocked(st Status) {
 	}
 }
 
-// tellAll tells what there is. The first one stays in the queue while it is told, so that nobody else tells.
+// tellAll tells all of untold. The first one stays there while it is told, so that no second goroutine is started.
 func (c *Client) tellAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -190,7 +191,8 @@ func (c *Client) changeLocked() {
 }
 
 // usable returns the session that takes new requests, and has one opened if there is none. It waits for that: a patient
-// caller until ctx ends, the others until an attempt to connect has failed.
+// caller until ctx ends, others until an attempt to connect has failed, all within the bounds of t.until and
+// WithConnectWait.
 func (c *Client) usable(ctx context.Context, t *terms) (*session, error) {
 	var timeout <-chan time.Time
 	late := t.late
@@ -233,7 +235,7 @@ func (c *Client) usable(ctx context.Context, t *terms) (*session, error) {
 	}
 }
 
-// unavailable makes sure that an error is ErrUnavailable, unless waiting will not help.
+// unavailable makes an error ErrUnavailable, too, unless it is permanent.
 func unavailable(err error) error {
 	if err == nil || permanent(err) || errors.Is(err, ErrUnavailable) {
 		return err

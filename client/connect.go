@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// An attempt to open a session, or to go on with one, takes a third of the session TTL at most: a replica that has
-	// many sessions to take, or many locks, does all of it again for the next attempt. These bound it.
+	// An attempt to open a session, or to go on with one, may take a third of the session TTL, within these bounds.
+	// Shorter ones would not help a replica that has many sessions to take: each attempt begins anew.
 	minAttempt = time.Second
 	maxAttempt = 30 * time.Second
 	// minBackoff and maxBackoff bound the pause between two attempts.
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 3 * time.Second
-	// shortest is of a heartbeat interval and of a session TTL: one that is told as less, or not at all, is a mistake.
+	// shortest is the least heartbeat interval and session TTL: a server that tells less, or none, is mistaken.
 	shortest = 10 * time.Millisecond
 )
 
@@ -63,7 +63,7 @@ func (c *Client) connect() {
 	}
 }
 
-// sessionGone says whether an attempt to resume a session found that nobody can.
+// sessionGone says whether an attempt to resume a session found that no replica can.
 func sessionGone(err error) bool { return is(err, ErrSessionExpired, ErrSuperseded) }
 
 // pause waits before an attempt, longer after each failure, and says whether the attempt is still wanted. The
@@ -71,7 +71,7 @@ func sessionGone(err error) bool { return is(err, ErrSessionExpired, ErrSupersed
 func (c *Client) pause() bool {
 	c.mu.Lock()
 	d := min(minBackoff<<min(max(c.failures-1, 0), 10), maxBackoff)
-	if s := c.session; s != nil && s.resumableLocked() { // its leases end, however often it was interrupted of late
+	if s := c.session; s != nil && s.resumableLocked() { // its leases are about to end
 		d = min(d, max(s.ttl/12, minBackoff))
 	}
 	if c.failures == 0 {
@@ -88,8 +88,8 @@ func (c *Client) pause() bool {
 	return c.ctx.Err() == nil
 }
 
-// triedLocked notes what became of an attempt, and says whether it was the last one. A session that nobody takes, and
-// that is on no stream, is over; then a new one is opened at once.
+// triedLocked notes what became of an attempt, and says whether it was the last one. A session that no replica takes,
+// and that is on no stream, is over; then a new one is opened at once.
 func (c *Client) triedLocked(s *session, st *stream, err error) bool {
 	last := permanent(err) && !c.bearsLocked(s, err)
 	switch {
@@ -118,9 +118,9 @@ func (c *Client) triedLocked(s *session, st *stream, err error) bool {
 	return !c.connecting
 }
 
-// bearsLocked says whether to go on trying although the server does not know who this is: while locks are held, and for
-// the time of an answer after the first such refusal since there was a session. Credentials are often renewed a moment
-// later, and files are read again. Those that never were good are refused at once.
+// bearsLocked says whether to go on trying after ErrUnauthenticated: while locks are held, and for the time of
+// WithAnswerTimeout after the first such refusal since there was a session. Credentials are often renewed a moment
+// later, and their files are read again. Before the first session it is false: those were never good.
 func (c *Client) bearsLocked(s *session, err error) bool {
 	if !errors.Is(err, ErrUnauthenticated) {
 		return false
@@ -181,8 +181,8 @@ func (c *Client) endSessionLocked(s *session, cause error) {
 	c.changeLocked()
 }
 
-// drainingLocked has a session go on at another replica. If there is only one address, it waits for a part of the time
-// that the server gives: others come from there, too.
+// drainingLocked has a session go on at another replica. If there is only one address, it first waits for a random part
+// of the time that the server gives, so that not all clients come at once.
 func (c *Client) drainingLocked(s *session, within time.Duration) {
 	c.tellLocked(Status{State: Draining})
 	var pause time.Duration
@@ -198,8 +198,8 @@ func (c *Client) move(s *session, closed bool) {
 	c.moveLocked(s, closed)
 }
 
-// moveLocked seeks another stream for a session, at any other address than it is at: those who leave a replica
-// together are to spread over the others. If closed is set the session takes no new requests until then.
+// moveLocked seeks another stream for a session, first at a random one of the other addresses: clients that leave a
+// replica together spread over the others. If closed is set the session takes no new requests until it has that stream.
 func (c *Client) moveLocked(s *session, closed bool) {
 	if c.session != s || c.closed {
 		return
@@ -214,8 +214,7 @@ func (c *Client) moveLocked(s *session, closed bool) {
 	}
 }
 
-// try makes one attempt at each address until one succeeds, or the session that is to go on has ended. Without one a
-// new session is opened.
+// try makes one attempt at each address until one succeeds, or s has ended. If s is nil it opens a new session.
 func (c *Client) try(s *session) (st *stream, failed error) {
 	for range c.targets {
 		st, err := c.tryAt(c.at, s)
@@ -257,10 +256,9 @@ func (c *Client) tryAt(at int, s *session) (*stream, error) {
 	return st, nil
 }
 
-// begin has a session begin, or go on, in a stream. It connects first, because a session that is on another stream
-// stands still from bid on. A server that does not even connect is given up after a third of the time of an attempt.
-// That doubles with each attempt that it ended: where all clients of a replica come at once, connecting takes long, and
-// each further attempt begins it again.
+// begin has a session begin, or go on, in a stream. It connects first, because from bid on the session sends nothing on
+// its present stream. Connecting may take a third of the time of an attempt. After each attempt that took longer that
+// doubles: where all clients of a replica come at once connecting takes long, and each attempt begins it again.
 func (c *Client) begin(st *stream) error {
 	s := st.session
 	within := min(maxAttempt, max(cmp.Or(s.ttl, maxAttempt)/3, minAttempt)) // a new session has no TTL yet

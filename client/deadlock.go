@@ -9,33 +9,33 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// WithFailOnDeadlock has Lock return a *DeadlockError when it waits in a deadlock and came last of those that may fail.
-// What the caller holds it keeps: it should release that, so that the others go on. The server only finds deadlocks of
-// callers that it can tell apart, see Actor.
+// WithFailOnDeadlock has Lock return a *DeadlockError when it waits in a deadlock and is the youngest request of those
+// that may fail. The caller keeps what it holds, and should release that so that the others go on. The server only
+// finds deadlocks of callers that it can tell apart, see Actor.
 func WithFailOnDeadlock() Option {
 	return func(s *settings) { s.open.Deadlock = lockdv1.DeadlockPolicy_DEADLOCK_POLICY_FAIL }
 }
 
-// WithActor says that all that this client asks for is asked for by one thread of work, see Actor.
+// WithActor names one actor for all requests of this Client, see Actor.
 func WithActor(id string) Option { return func(s *settings) { s.open.Actor = id } }
 
-// Actor says who asks, so that the server finds deadlocks: one thread of work, which does nothing else while its Lock
-// waits. The id may be used in several Clients, and in several programs that work for each other, but not by what goes
-// on at the same time: then a deadlock is told that is none. NewActor makes one. Without it a named Holder of a Client
-// is an actor, and a Lock without both is in no deadlock that is found. Locks that went on to another connection after
-// an interruption are known by their Holder and by WithActor only.
+// Actor names the thread of work that asks, so that the server finds deadlocks. That thread does nothing else while its
+// Lock waits. Several Clients, also of several programs that work for each other, may use the same id, but not at the
+// same time: the server would then report deadlocks that do not exist. NewActor makes an id. Without Actor a named
+// Holder of a Client is an actor; a Lock with neither is in no deadlock that is found. Locks of a session that went on
+// elsewhere are known by their Holder and by WithActor only.
 func Actor(id string) LockOption { return func(r *request) { r.acquire.Actor = id } }
 
 // actorBytes is how long the id of an actor may be.
 const actorBytes = 128
 
-// NewActor is an id for Actor, or for WithActor, that nobody else has.
+// NewActor makes an id for Actor or WithActor that nobody else has.
 func NewActor() string { return rand.Text() }
 
 // DeadlockError is ErrDeadlock with the circle of those who wait for each other.
 type DeadlockError struct {
-	// Members each wait for what the next one holds, and the last one for what the first one holds. The one that came
-	// last is the first one.
+	// Members are the requests. Each waits for what the next one holds, and the last one for what the first one holds. The
+	// youngest request is the first one.
 	Members []DeadlockMember
 	// Omitted is how many more there are after those.
 	Omitted int

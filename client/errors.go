@@ -46,7 +46,7 @@ var (
 	ErrKindMismatch = errors.New("the name is in use for something else")
 	// ErrLimitMismatch: the semaphore has another limit. Inside a *LimitError.
 	ErrLimitMismatch = errors.New("the semaphore has another limit")
-	// ErrUpgrade: a Holder that reads asked for the Write lock of the same name, for which it would wait itself.
+	// ErrUpgrade: a Holder with the Read lock of a name asked for its Write lock, and so would wait for itself.
 	ErrUpgrade = errors.New("a read lock cannot be upgraded to a write lock")
 	// ErrStoreFull: the store has no room.
 	ErrStoreFull = errors.New("the store is full")
@@ -58,7 +58,7 @@ var (
 	ErrSuperseded = errors.New("the session goes on in another stream")
 	// ErrSilent: one side did not hear the other for a session TTL.
 	ErrSilent = errors.New("nothing was heard for longer than the session TTL")
-	// ErrBacklog: the server gave up on this client because it did not read.
+	// ErrBacklog: the server ended the session because this client did not read the stream.
 	ErrBacklog = errors.New("the stream was not read")
 	// ErrInvalid: the server does not allow a value; Reason tells which.
 	ErrInvalid = errors.New("invalid request")
@@ -79,15 +79,15 @@ var errProtocol = errors.New("the protocol was broken")
 
 // HeldError is ErrHeld with what is known of the hold in the way.
 type HeldError struct {
-	// Name is the lock; of several the one in the way, empty if that is not known.
+	// Name is the lock; for LockAll the one in the way, empty if it is not known.
 	Name string
-	// RetryAfter is when that hold ends unless it is renewed or released, 0 if that is not known.
+	// RetryAfter is how long that hold lasts unless it is renewed or released, 0 if that is not known.
 	RetryAfter time.Duration
 	// HeldBy begins with "<session>:<holder>", or is the id that another Redis client uses. Empty if it is not known.
 	HeldBy string
-	// Client is how the client that holds it names itself, and Annotation that of the hold, the first 256 bytes of it.
-	// Peer is the network address that the client came from, and HeldFor how long it has held the lock. All of these are
-	// for people, and empty where the replica that answered does not know.
+	// Client is the name of the client that holds the lock, Annotation the first 256 bytes of the hold's annotation, Peer
+	// the client's network address, and HeldFor how long it has held the lock. These are for people, and empty if the
+	// replica that answered does not know them.
 	Client, Annotation, Peer string
 	HeldFor                  time.Duration
 }
@@ -99,7 +99,7 @@ func (e *HeldError) Error() string {
 	return ErrHeld.Error()
 }
 
-// Who is who holds the lock as a person would say it, such as "billing (nightly) from 10.0.0.7:40312 for 12s"; empty if
+// Who says who holds the lock as a person would, such as "billing (nightly) from 10.0.0.7:40312 for 12s"; empty if
 // nothing is known.
 func (e *HeldError) Who() string {
 	who := shown(cmp.Or(e.Client, e.HeldBy))
@@ -115,7 +115,7 @@ func (e *HeldError) Who() string {
 	return who
 }
 
-// shown is a text of another client as people may see it: quoted if it has what is not to be printed.
+// shown is a text of another client, safe to print: quoted if it has characters that are not printable.
 func shown(text string) string {
 	if quoted := strconv.Quote(text); strings.ContainsRune(quoted, '\\') {
 		return quoted
@@ -123,14 +123,14 @@ func shown(text string) string {
 	return text
 }
 
-// HeldErrorOf reads what a server tells of a hold in the way of a request for the lock with a name.
+// HeldErrorOf makes a *HeldError of the answer to a request for a name, for programs that use the generated stubs.
 func HeldErrorOf(name string, n *lockdv1.NotGranted) *HeldError {
 	e := heldBy(name, n)
 	e.RetryAfter = n.GetRetryAfter().AsDuration()
 	return e
 }
 
-// heldBy reads who is in the way of a request for the lock with a name.
+// heldBy makes a *HeldError of a message that says who is in the way of a request for a name.
 func heldBy(name string, m interface {
 	GetName() string
 	GetHeldBy() string
@@ -151,7 +151,7 @@ func (e *HeldError) Unwrap() error { return ErrHeld }
 
 // LimitError is ErrLimitMismatch with the limit that the semaphore has.
 type LimitError struct {
-	// Limit is how many permits there are, 0 if nobody has set that yet and this request did not either.
+	// Limit is how many permits there are, 0 if neither this request nor an earlier one has set that.
 	Limit uint32
 }
 
@@ -167,11 +167,11 @@ func (e *LimitError) Unwrap() error { return ErrLimitMismatch }
 
 // ForbiddenError is ErrForbidden with the right that is missing.
 type ForbiddenError struct {
-	// Client is the name that the server has for this client, in its clients file.
+	// Client is this client's name in the server's clients file.
 	Client string
-	// Right is the right that is missing, such as "lock", or "drain" of an operator.
+	// Right is the right that is missing, such as "lock", or "drain" for an operator.
 	Right string
-	// Name is the lock that it is missing for, empty if it is not for one.
+	// Name is the lock that the right is missing for, empty for an admin right.
 	Name string
 }
 
@@ -190,7 +190,7 @@ type LostReason string
 
 // The reasons. Others may come with a newer lockd.
 const (
-	// LostExpired: the server could not renew the lease in time, or it was a fixed one.
+	// LostExpired: the server could not renew the lease in time, or a fixed lease ended.
 	LostExpired LostReason = "expired"
 	// LostForced: somebody freed the name by force.
 	LostForced LostReason = "forced"
@@ -200,9 +200,9 @@ const (
 	LostSession LostReason = "session_ended"
 	// LostQuorum: no majority of the stores holds it.
 	LostQuorum LostReason = "no_quorum"
-	// LostForbidden: this client may lock the name no more.
+	// LostForbidden: this client has no right to lock the name any more.
 	LostForbidden LostReason = "forbidden"
-	// LostDeadline: the time ended until which this client knew the lease to be good, and it was told of no renewal.
+	// LostDeadline: the deadline passed, and this client was told of no renewal.
 	LostDeadline LostReason = "deadline_passed"
 )
 
@@ -211,11 +211,11 @@ type LostError struct {
 	// Name is the lock.
 	Name   string
 	Reason LostReason
-	// MaxHold says, with LostExpired, that the lock was held for as long as the option MaxHold allows.
+	// MaxHold may be set with LostExpired: the lock was held for as long as the option MaxHold allows.
 	MaxHold bool
-	// Err is what ended the session, with LostSession.
+	// Err is set with LostSession: what ended the session.
 	Err error
-	// By and Why are who released the lock by force, and why, in the words of that person, with LostForced. They are
+	// By and Why are set with LostForced: who released the lock by force, and why, in the words of that person. They are
 	// empty if that is not known.
 	By, Why string
 }
@@ -248,7 +248,7 @@ func (e *LostError) Unwrap() []error {
 // quotedBytes is how much of a name an error repeats.
 const quotedBytes = 128
 
-// quoted is a name in an error. Of a very long one it is the beginning.
+// quoted is a name as errors show it: of a very long one the beginning.
 func quoted(name string) string {
 	if len(name) <= quotedBytes {
 		return strconv.Quote(name)

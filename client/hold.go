@@ -20,7 +20,7 @@ func keyOf(h *lockdv1.Hold) holdKey {
 	return holdKey{name: h.GetName(), kind: h.GetKind(), holder: h.GetHolder()}
 }
 
-// hold is what a holder has of a name. The Locks of a named Holder share it, and live as long as each other.
+// hold is what a holder has of a name. The Locks of a named Holder share one hold, and so its lease.
 type hold struct {
 	key      holdKey
 	deadline atomic.Int64 // instant; moves earlier only by Shorten
@@ -36,9 +36,8 @@ type hold struct {
 
 func (h *hold) end() instant { return instant(h.deadline.Load()) }
 
-// last is the deadline that a validity gives, and never after the end by MaxHold. One that lasts until that end gives
-// the end that is known since the grant: what is told of it later is the same moment, estimated by a message that may
-// have been on its way for longer.
+// last is the deadline that a validity gives, at most the end by MaxHold. A validity that lasts until that end gives
+// the end that is known since the grant: it means the same moment, but its message may have been on its way for longer.
 func (h *hold) last(v validity) instant {
 	switch {
 	case h.most == 0:
@@ -50,8 +49,8 @@ func (h *hold) last(v validity) instant {
 	}
 }
 
-// addLocked takes a Lock in that was granted with a validity, and until most at last if that is not 0. An auto lease is
-// renewed by the server.
+// addLocked adds a Lock that was granted with validity v. most is its end by MaxHold, 0 if there is none. auto says
+// whether the server renews its lease.
 func (s *session) addLocked(l *Lock, v validity, most instant, auto bool) {
 	h := s.holds[l.hold.key]
 	if h != nil && h.end() <= s.client.now() {
@@ -71,7 +70,7 @@ func (s *session) addLocked(l *Lock, v validity, most instant, auto bool) {
 	s.alarmLocked(h)
 }
 
-// removeLocked takes a Lock out and says whether it was there. The others keep the lease that they share.
+// removeLocked takes a Lock out of its hold and says whether it was there. The other Locks of the hold stay held.
 func (s *session) removeLocked(l *Lock) bool {
 	h := l.hold
 	i := slices.Index(h.locks, l)
@@ -85,8 +84,9 @@ func (s *session) removeLocked(l *Lock) bool {
 	return true
 }
 
-// raiseLocked moves a deadline later. A hold whose deadline has passed is lost: somebody may have seen that already.
-// While a Shorten is not answered nothing else that the server tells counts: it may have been written before.
+// raiseLocked moves a hold's deadline later. A hold whose deadline has passed is lost all the same: its user may have
+// seen that already. While a Shorten has no answer the deadline stays: the server may have sent v before it had the
+// Shorten.
 func (s *session) raiseLocked(h *hold, v validity) {
 	switch deadline := h.last(v); {
 	case h.end() <= s.client.now():
@@ -105,8 +105,8 @@ func (s *session) renewedLocked(deadline instant) {
 	}
 }
 
-// expireLocked ends a hold whose deadline has passed. The server may still be renewing it, so it is released. It ended
-// by MaxHold if that is what made its deadline.
+// expireLocked ends a hold whose deadline has passed. The server may still be renewing it, so it is released. The loss
+// is one by MaxHold if that made the deadline.
 func (s *session) expireLocked(h *hold) {
 	for _, l := range h.locks {
 		s.submitLocked(l.releaseCall())
@@ -118,7 +118,8 @@ func (s *session) expireLocked(h *hold) {
 	s.endLocked(h, 0, lost)
 }
 
-// endLocked ends the Locks of a hold, which may be nil. A fence tells an old hold of a holder from its present one.
+// endLocked ends the Locks of a hold, which may be nil, that have this fence; a fence of 0 matches all. The fence tells
+// a holder's former hold from its present one.
 func (s *session) endLocked(h *hold, fence uint64, cause error) {
 	if h == nil {
 		return

@@ -22,8 +22,8 @@ const (
 	Read = Kind(lockdv1.LockKind_LOCK_KIND_READ)
 	// Write is shared with nobody. A named Holder who only reads gets ErrUpgrade: it would wait for itself.
 	Write = Kind(lockdv1.LockKind_LOCK_KIND_WRITE)
-	// Semaphore is one permit, or with the option Permits several, of a name that has a limited number of them. Each
-	// Lock is a holder of its own; there is no Holder with a name.
+	// Semaphore is one permit, or with the option Permits several, of a name that has a limited number of them. Each Lock
+	// is a holder of its own: the option Holder is ErrInvalid.
 	Semaphore = Kind(lockdv1.LockKind_LOCK_KIND_SEMAPHORE)
 )
 

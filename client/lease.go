@@ -12,10 +12,9 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// Extend prolongs a fixed lease so that it ends no earlier than d from now, or at the end of its MaxHold if that comes
-// first, as Deadline tells. It never shortens it. It returns ErrAutoLease if the lease is renewed anyway, and
-// ErrOutcomeUnknown if the answer did not come: the lock is then still held until the old deadline at least. Doing it
-// twice is fine.
+// Extend prolongs a fixed lease so that it ends no earlier than d from now, or when MaxHold ends it. It never shortens
+// the lease. It returns ErrAutoLease for an auto lease, and ErrOutcomeUnknown if the answer did not come: the lock is
+// then held until the old deadline at least. It may be repeated.
 func (l *Lock) Extend(ctx context.Context, d time.Duration) error {
 	l.session.mu.Lock()
 	auto := l.hold.auto
@@ -26,23 +25,23 @@ func (l *Lock) Extend(ctx context.Context, d time.Duration) error {
 	return l.change(ctx, "extend", &lockdv1.Extend{Lease: durationpb.New(d)})
 }
 
-// MakeFixed makes the lease fixed, to end no earlier than d from now: it is not renewed any more. A longer remaining
-// time is kept. Of a fixed lease it is Extend. With ErrOutcomeUnknown the lease is fixed or what it was; the deadline
-// that was known stays true. Doing it twice is fine.
+// MakeFixed makes the lease fixed, to end no earlier than d from now: the server does not renew it any more. A longer
+// remaining time is kept. For a fixed lease it is the same as Extend. After ErrOutcomeUnknown the lease is fixed or
+// what it was; the old deadline is still right. It may be repeated.
 func (l *Lock) MakeFixed(ctx context.Context, d time.Duration) error {
 	return l.change(ctx, "make fixed", &lockdv1.Extend{Lease: durationpb.New(d)})
 }
 
-// MakeAuto has the lease renewed by the server for as long as it hears this client. A longer remaining time is kept: it
-// then outlives the session. With ErrOutcomeUnknown the old deadline counts, unless the answer still comes. Doing it
-// twice is fine.
+// MakeAuto has the server renew the lease for as long as it hears this client. A longer remaining time is kept, even if
+// it outlives the session. After ErrOutcomeUnknown the old deadline counts, unless the answer still comes. It may be
+// repeated.
 func (l *Lock) MakeAuto(ctx context.Context) error {
 	return l.change(ctx, "make auto", &lockdv1.Extend{})
 }
 
-// Shorten makes the lease fixed, to end d from now, also if it would have ended later or is renewed. Deadline moves
-// before the server is asked. When that fails the earlier end counts here, until the lease is renewed or extended, and
-// the name may stay taken until the later one. Doing it twice is fine.
+// Shorten makes the lease fixed, to end d from now, even if it is an auto lease or would have ended later. Deadline
+// moves before the server is asked. If the call fails, the earlier end counts on this side until the lease is renewed
+// or extended, but the name may stay taken until the later end. It may be repeated.
 func (l *Lock) Shorten(ctx context.Context, d time.Duration) error {
 	if least := l.session.limits.Load().GetMinLease().AsDuration(); d <= 0 || d < least {
 		return l.fail("shorten", invalid("INVALID_DURATION",
@@ -51,7 +50,6 @@ func (l *Lock) Shorten(ctx context.Context, d time.Duration) error {
 	return l.change(ctx, "shorten", &lockdv1.Extend{Lease: durationpb.New(d), MayShorten: true})
 }
 
-// change asks for another lease.
 func (l *Lock) change(ctx context.Context, verb string, e *lockdv1.Extend) error {
 	e.Name, e.Kind, e.Holder, e.Fence = l.hold.key.name, l.hold.key.kind, l.hold.key.holder, l.fence
 	_, err := l.ask(ctx, verb, &call{
@@ -60,8 +58,8 @@ func (l *Lock) change(ctx context.Context, verb string, e *lockdv1.Extend) error
 	return err
 }
 
-// KeepPermits releases all permits of a semaphore's Lock but n, at least 1, and returns how many are left. Fewer than
-// n stay as they are. With ErrOutcomeUnknown it may have been done. Doing it twice is fine, as n says what stays.
+// KeepPermits releases all permits of a Semaphore's Lock but n, at least 1, and returns how many are left. If the Lock
+// has fewer it keeps them. After ErrOutcomeUnknown it may have been done. It may be repeated, as n says what stays.
 func (l *Lock) KeepPermits(ctx context.Context, n uint32) (left uint32, err error) {
 	const verb = "keep permits of"
 	switch {
@@ -76,7 +74,7 @@ func (l *Lock) KeepPermits(ctx context.Context, n uint32) (left uint32, err erro
 	return a.left, err
 }
 
-// ask asks something about the lock, which may end meanwhile.
+// ask makes a call about the lock, which may end meanwhile.
 func (l *Lock) ask(ctx context.Context, verb string, c *call) (a answer, err error) {
 	lost := l.Err()
 	if lost == nil {

@@ -15,7 +15,7 @@ import (
 // at any time from any goroutine.
 type Lock struct {
 	ending
-	own        hold   // the first Lock of a hold has it
+	own        hold   // the hold, if this is its first Lock
 	set        *Locks // that of LockAll, or nil
 	fence      uint64
 	acquiredBy uint64 // the request that took it, as the server knows it
@@ -47,13 +47,13 @@ func (l *Lock) Kind() Kind { return Kind(l.hold.key.kind) }
 // ones, so a resource that refuses a fence smaller than the greatest it has seen is safe from late holders.
 func (l *Lock) Fence() uint64 { return l.fence }
 
-// Unlock releases the lock. The lock's context ends before the server is asked, so nobody else can hold the name
-// while it still seems held here.
+// Unlock releases the lock. The lock's context ends before the server is asked, so nobody else can hold the name while
+// the lock still seems held here.
 //
-// It returns a *LostError if the lock had been lost, ErrNotHeld if it was unlocked before or the server knows of a
-// loss that had not arrived yet, and ErrOutcomeUnknown if the answer did not come: the name is then free at the
-// latest when the lease ends, as nobody renews it. A later Unlock waits for the same answer again; when the session has
-// ended it does not come any more.
+// It returns a *LostError if the lock was lost before, and ErrNotHeld if it was unlocked before, or was lost and this
+// client not told yet. It returns ErrOutcomeUnknown if the answer did not come: nobody renews the lease then, so the
+// name is free when it ends at the latest. A later Unlock waits for the same answer again; once the session has ended
+// it does not come any more.
 func (l *Lock) Unlock(ctx context.Context) error {
 	release, err := l.beginUnlock()
 	if err != nil {
@@ -96,7 +96,7 @@ func (l *Lock) awaitUnlock(ctx context.Context, release *call, by instant) error
 	return nil
 }
 
-// notHeld makes what ended a lock the answer to a second Unlock.
+// notHeld is the error of a call on an ended lock: ErrNotHeld after Unlock, else what ended it.
 func notHeld(err error) error {
 	if errors.Is(err, ErrUnlocked) {
 		return ErrNotHeld
@@ -122,7 +122,7 @@ func (l *Lock) check() {
 	}
 }
 
-// finish ends the lock, and tells the set that it is in.
+// finish ends the lock, and with it the Locks that it is one of.
 func (l *Lock) finish(cause error) {
 	l.end(cause)
 	if l.set != nil {
@@ -137,7 +137,7 @@ func (l *Lock) proto() *lockdv1.Hold {
 	}
 }
 
-// releaseCall is a call with all that belongs to it in one allocation.
+// releaseCall is a call with its Release, in one allocation.
 type releaseCall struct {
 	call
 	request lockdv1.SessionRequest
@@ -171,11 +171,11 @@ type ending struct {
 // held is a Lock, or Locks.
 type held interface {
 	check()         // ends what is over its deadline, without waiting for any timer
-	until() instant // it is surely held
+	until() instant // until which it is surely held
 }
 
-// Deadline is until when the lock, or all of several, is surely held, as far as it is known now. It moves on while the
-// lease is renewed, and back only by Shorten.
+// Deadline is until when the lock, or each of several, is surely held, as far as is known now. It moves later while the
+// lease is renewed, and earlier only by Shorten.
 func (e *ending) Deadline() time.Time { return e.session.client.base.Add(time.Duration(e.of.until())) }
 
 // ValidFor is the time until Deadline, 0 if the lock, or any of several, has ended.
@@ -186,16 +186,17 @@ func (e *ending) ValidFor() time.Duration {
 	return max(time.Duration(e.of.until()-e.session.client.now()), 0)
 }
 
-// Err is nil while the lock, or all of several, is held. Then it is the *LostError of one that was lost, or else
-// ErrUnlocked. It reads the clock: a process that was stopped past the deadline is told so by its first call.
+// Err is nil while the lock, or each of several, is held. After that it is the *LostError of one that was lost, else
+// ErrUnlocked, or ErrClosed if Close ended it. It reads the clock: a process that was stopped past the deadline learns
+// of the loss by its first call.
 func (e *ending) Err() error {
 	e.of.check()
 	return e.err()
 }
 
-// Context ends when the lock, or any of several, ends; its Cause is then what Err returns. It carries the values of the
-// context given to Lock, but neither its end nor its deadline. Like Err it reads the clock in its own Err and Done;
-// contexts made from it are told by a timer.
+// Context returns a context that ends when the lock, or any of several, ends; its Cause is then what Err returns. It
+// carries the values of the context given to Lock, but neither that one's end nor its deadline. Its Err and Done read
+// the clock; contexts made from it end by a timer.
 func (e *ending) Context() context.Context {
 	e.mu.Lock()
 	if e.ctx == nil {
@@ -211,7 +212,7 @@ func (e *ending) Context() context.Context {
 	return ctx
 }
 
-// Lost is closed when the lock, or any of several, is lost, but not by Unlock.
+// Lost returns a channel that is closed when the lock, or any of several, is lost. Unlock and Close do not close it.
 func (e *ending) Lost() <-chan struct{} {
 	e.mu.Lock()
 	if e.lost == nil {
@@ -236,7 +237,8 @@ func (e *ending) err() error {
 	return nil
 }
 
-// end notes the cause. The first one counts, but a loss more than an Unlock, which may be that of another of Locks.
+// end notes the cause. The first one counts, but a loss replaces an Unlock: of several locks another one may have been
+// unlocked before.
 func (e *ending) end(cause error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -258,9 +260,9 @@ func (e *ending) end(cause error) {
 	}
 }
 
-// lockContext checks the deadline before it says that all is well. Its Done is the channel of the context inside, so
-// that package context finds that one and needs no goroutine for contexts made from this one. It has no Deadline of
-// its own: that of a lock moves, and package context would trust the first answer.
+// lockContext checks the lock's deadline whenever it is asked. Its Done is the channel of the context inside: so
+// package context finds that one, and needs no goroutine for contexts made from this one. It has no Deadline: that of a
+// lock moves, and package context would trust the first answer.
 type lockContext struct {
 	context.Context
 	ending *ending

@@ -22,9 +22,9 @@ type Item struct {
 
 // LockAll waits until it has all the locks at once, ctx ends, or the time of the Wait option has passed. While it waits
 // for one it holds none, so callers that lock the same names in another order cannot block each other; but it has no
-// place in the queue of a Fair lock, and those who want a single name may go before it.
+// place in the queue of a Fair lock, and requests for a single name may overtake it.
 //
-// The options are those of Lock and mean all the locks. So does what Lock says of interruptions and of ctx.
+// The options are those of Lock and apply to all the locks. What Lock says of interruptions and of ctx holds here, too.
 func (c *Client) LockAll(ctx context.Context, items []Item, opts ...LockOption) (*Locks, error) {
 	return c.lockAll(ctx, "lock", items, newRequest("", opts))
 }
@@ -84,7 +84,7 @@ type Locks struct {
 	all []*Lock
 }
 
-// All are the locks, in the order in which they were asked for.
+// All returns the locks in the order in which they were asked for.
 func (ls *Locks) All() []*Lock { return slices.Clone(ls.all) }
 
 func (ls *Locks) until() instant {
@@ -97,8 +97,8 @@ func (ls *Locks) check() {
 	}
 }
 
-// Unlock releases all locks, at once, and joins what Lock.Unlock says of each. One that cannot be released does not
-// keep the others. Locks that were unlocked before are passed over, so it may be repeated.
+// Unlock releases all locks at the same time, and joins the errors that Lock.Unlock has for each. A failure for one
+// does not keep the others held. Locks that were unlocked before are skipped, so Unlock may be repeated.
 func (ls *Locks) Unlock(ctx context.Context) error {
 	releases, errs := make([]*call, len(ls.all)), make([]error, len(ls.all))
 	for i, l := range ls.all {

@@ -13,7 +13,7 @@ import (
 // Info is what the server knows of a name.
 type Info struct {
 	Name string
-	// Kind is 0 where it cannot be told. A fair lock for which nobody waits seems an exclusive one.
+	// Kind is 0 if it is not known. A Fair lock for which nobody waits looks like an Exclusive one.
 	Kind Kind
 	// Held says whether somebody holds it.
 	Held bool
@@ -25,7 +25,7 @@ type Info struct {
 	Fence uint64
 	// TTL is the remaining time of the lease, 0 when nobody holds it or the hold has no end.
 	TTL time.Duration
-	// HoldCount is how often its holder holds it.
+	// HoldCount is how many times its holder has locked it.
 	HoldCount uint32
 	// Holders is how many hold it: readers, or permits that are out.
 	Holders uint32
@@ -35,7 +35,7 @@ type Info struct {
 	Waiters uint32
 	// Queued is how many wait in the queue of a fair lock, everywhere.
 	Queued uint32
-	// Annotation is that of the holder, where the replica that answered has it.
+	// Annotation is that of the hold, if the replica that answered knows it.
 	Annotation string
 }
 
@@ -47,16 +47,16 @@ type Held struct {
 	Fence  uint64
 	// Deadline is until when it is surely held unless it is renewed.
 	Deadline time.Time
-	// Count is how often its holder holds it.
+	// Count is how many times its holder has locked it.
 	Count uint32
 	// Auto says whether the lease is renewed by the server.
 	Auto bool
-	// Permits is how many, of a semaphore.
+	// Permits is how many permits of a semaphore are held.
 	Permits uint32
 }
 
-// Look tells what is known of a name. It is a question for people and programs that watch: the answer may be outdated
-// when it arrives. A server that does not answer in time is ErrUnavailable.
+// Look returns what the server knows of a name. It is for display and watching: the answer may be outdated when it
+// arrives. It returns ErrUnavailable if the server does not answer in time.
 func (c *Client) Look(ctx context.Context, name string) (Info, error) {
 	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Look{Look: &lockdv1.Look{Name: name}}}
 	a, err := c.inquire(ctx, &inquiry{name: name, message: request}, terms{by: c.answerBy(ctx)})
@@ -72,8 +72,8 @@ func (c *Client) Look(ctx context.Context, name string) (Info, error) {
 }
 
 // SetLimit sets how many permits a semaphore has, at least 1, and returns how many it had, 0 if there was no limit.
-// Permits that are out stay out: with a smaller limit new ones are granted once enough have come back. With
-// ErrOutcomeUnknown it may have been done. Doing it twice is fine; the second call then returns the new limit.
+// Permits that are held stay held: with a smaller limit new ones are granted once enough were released. After
+// ErrOutcomeUnknown it may have been done. It may be repeated; the second call then returns the new limit.
 func (c *Client) SetLimit(ctx context.Context, name string, n uint32) (previous uint32, err error) {
 	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_SetLimit{
 		SetLimit: &lockdv1.SetLimit{Name: name, Limit: n},
@@ -86,10 +86,9 @@ func (c *Client) SetLimit(ctx context.Context, name string, n uint32) (previous 
 	return a.response.GetLimitSet().GetPrevious(), nil
 }
 
-// Holds goes through what the server says that this Client holds, of names that begin with prefix. It asks for a page
-// at a time: what is held all the while comes once, what is taken or ends meanwhile may come or not. An error is the
-// last thing that comes. Without a session nothing is held. The Locks themselves know better whether they are still
-// held.
+// Holds lists what this Client holds, as the server knows it, of names that begin with prefix. It asks for a page at a
+// time: a hold that lasts all the while comes once, one that begins or ends meanwhile may come or not. An error comes
+// last. Without a session nothing is held. A Lock itself knows better whether it is still held.
 func (c *Client) Holds(ctx context.Context, prefix string) iter.Seq2[Held, error] {
 	return func(yield func(Held, error) bool) {
 		c.mu.Lock()
@@ -132,7 +131,7 @@ func (st *stream) heldOf(h *lockdv1.HeldLock) Held {
 type inquiry struct {
 	name    string
 	message *lockdv1.SessionRequest
-	each    func() // is called each time that it is asked; or nil
+	each    func() // is called each time that it is sent; or nil
 }
 
 func (q *inquiry) checkTexts(limits *lockdv1.Limits) error { return checkName(q.name, limits) }
@@ -144,7 +143,7 @@ func (q *inquiry) nextCall(s *session) *call {
 	return &call{request: &lockdv1.SessionRequest{Message: q.message.GetMessage()}, answer: s.channel()}
 }
 
-// inquire asks it until t.by, connecting included, or for as long as ctx if that is 0.
+// inquire asks q until t.by, connecting included; if that is 0, until ctx ends.
 func (c *Client) inquire(ctx context.Context, q *inquiry, t terms) (answer, error) {
 	t.question, t.until, t.late = q, t.by, ErrUnavailable
 	if err := q.checkTexts(nil); err != nil { // before anything is connected

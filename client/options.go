@@ -13,7 +13,7 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// DefaultAnswerTimeout is how long an answer that is due at once is waited for, unless WithAnswerTimeout says
+// DefaultAnswerTimeout is how long a call waits for an answer that is due at once, unless WithAnswerTimeout says
 // otherwise.
 const DefaultAnswerTimeout = 5 * time.Second
 
@@ -32,15 +32,15 @@ type settings struct {
 	dial         []grpc.DialOption
 }
 
-// WithName tells people who look at locks which program this is. At most 128 bytes.
+// WithName names this program for people who look at locks, in at most 128 bytes.
 func WithName(name string) Option { return func(s *settings) { s.open.ClientName = name } }
 
-// WithLabels tells people more about this program. At most 32.
+// WithLabels tells people who look at sessions more about this program, in at most 32 labels.
 func WithLabels(labels map[string]string) Option { return func(s *settings) { s.open.Labels = labels } }
 
-// WithSessionTTL asks for how long leases outlive the last sign of life of this client. Short: a crashed client's
-// locks are free soon. Long: a holder survives longer interruptions between server and store. The default is the
-// server's, usually 30 s.
+// WithSessionTTL asks for a session TTL: how long auto leases outlive this client's last sign of life. If short, a
+// crashed client's locks are free soon. If long, a holder survives longer interruptions. The default is the server's,
+// usually 30 s.
 func WithSessionTTL(ttl time.Duration) Option {
 	return func(s *settings) {
 		if ttl > 0 {
@@ -57,19 +57,19 @@ func WithReleaseOnDisconnect() Option {
 	return func(s *settings) { s.open.OnDisconnect = lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE }
 }
 
-// WithConnectWait bounds how long Lock waits for a connection before it returns ErrUnavailable. The default 0 is no
-// bound: it waits until its context ends. Watch waits as long, or as WithAnswerTimeout says if that is longer.
+// WithConnectWait bounds how long a call waits for a connection before it returns ErrUnavailable. The default 0 is no
+// bound of its own: Lock waits until its context ends, other calls as long as for an answer.
 func WithConnectWait(d time.Duration) Option { return func(s *settings) { s.connectWait = d } }
 
-// WithAnswerTimeout bounds how long TryLock, Unlock, Extend and the like wait for the server's answer, and TryLock for
-// a connection, when their context has no deadline; Watch in any case; and Lock with Wait beyond that. Then they return
-// ErrOutcomeUnknown, or ErrUnavailable if the request was surely not sent. The default is DefaultAnswerTimeout.
+// WithAnswerTimeout bounds how long TryLock, Unlock, Extend and other calls wait for the server's answer, connecting
+// included, if their context has no deadline. It bounds Watch whatever the context, and Lock with Wait from the end of
+// its wait. After that they return ErrOutcomeUnknown, or ErrUnavailable if the request was surely not sent or changes
+// nothing. The default is DefaultAnswerTimeout.
 func WithAnswerTimeout(d time.Duration) Option { return func(s *settings) { s.answerWithin = d } }
 
-// WithOnStatus has f called when the relation with the server changes, in order, one call at a time. What it is told
-// late because it does not return has changed since, and of more than 64 the oldest are passed over. It may call all
-// methods of the Client. After Close no call begins.
-// It is told of the Clients of WithTTL, too; the TTL of the Status says which.
+// WithOnStatus has f called when the relation with the server changes: in order, one call at a time. While f does not
+// return up to 64 Statuses wait; of more the oldest are dropped. f may call all methods of the Client. After Close no
+// call begins. f is told of the Clients of WithTTL, too: the TTL of the Status says of which.
 func WithOnStatus(f func(Status)) Option {
 	telling := make(chan struct{}, 1)
 	return func(s *settings) { s.onStatus, s.telling = f, telling }
@@ -88,8 +88,8 @@ const window = 512 << 10
 // nearly as large.
 const largest = 16 << 20
 
-// conn makes a connection, which connects when it is used. It reads the files of TLS. The user's options override the
-// defaults.
+// conn makes a connection of gRPC, which connects when it is used. It reads the files of TLS. The user's options
+// override the defaults.
 func (s *settings) conn(target string) (*grpc.ClientConn, error) {
 	creds, err := s.tls.Credentials()
 	if err != nil {
@@ -121,37 +121,37 @@ func (s *settings) readable() error {
 	return err
 }
 
-// LockOption changes what one Lock or LockAll asks for, or its Try.
+// LockOption changes what one Lock, LockAll, TryLock or TryLockAll asks for.
 type LockOption func(*request)
 
-// Wait bounds how long Lock waits, also while there is no connection; then it returns ErrTimedOut. A server that does
-// not answer gets the time of WithAnswerTimeout beyond that; then Lock returns ErrOutcomeUnknown. Without Wait it waits
-// until its context ends. Wait(0) tries once. TryLock ignores it.
+// Wait bounds how long Lock waits, also while there is no connection; after d it returns ErrTimedOut. If the server
+// does not answer then, Lock waits on for the time of WithAnswerTimeout and returns ErrOutcomeUnknown. Without Wait it
+// waits until its context ends. Wait(0) tries once. TryLock ignores Wait.
 func Wait(d time.Duration) LockOption {
 	return func(r *request) { r.wait, r.bounded = max(d, 0), true }
 }
 
-// Lease asks for a fixed lease: it ends after d unless it is extended, also while this client lives. Without it the
-// lease is renewed for as long as this client is heard.
+// Lease asks for a fixed lease, which ends after d unless it is extended, even while this client lives. Without this
+// option the server renews the lease for as long as it hears this client.
 func Lease(d time.Duration) LockOption {
 	return func(r *request) { r.acquire.Lease = durationpb.New(d) }
 }
 
-// MaxHold bounds how long the lock is held: d after the grant the lease is not renewed any more, so that a holder that
-// hangs does not keep the lock for ever. The lock is then lost with a *LostError that says MaxHold, 1 % and 2 ms before
-// d has passed, for clocks that differ. Nothing prolongs it: Extend, MakeAuto and further locks of the same Holder
-// reach no further. A server that does not know MaxHold is ErrUnsupported. MaxHold with Lease, or of less or more than
-// the server allows, is ErrInvalid.
+// MaxHold bounds how long the lock is held, so that a holder that hangs does not keep it for ever: the lease is not
+// renewed beyond d after the grant. The lock is then lost with a *LostError that says MaxHold, 1 % and 2 ms before d
+// has passed, because clocks differ. Extend, MakeAuto and further locks of the same Holder do not move this end. Lock
+// returns ErrUnsupported if the server does not know MaxHold, and ErrInvalid with Lease or if the server does not allow
+// d.
 func MaxHold(d time.Duration) LockOption {
 	return func(r *request) { r.acquire.MaxHold = durationpb.New(d) }
 }
 
-// Holder names the holder. Lock calls with the same holder on the same Client are reentrant: each gets a Lock with
-// the same fence, at once or together with the first, and the name is free after each was unlocked. Without it every
-// Lock call is a holder of its own.
+// Holder names the holder. Lock calls with the same holder on the same Client are reentrant: each gets a Lock with the
+// same fence, at once or together with the first, and the name is free when all of them are unlocked. Without this
+// option every Lock call is a holder of its own.
 func Holder(name string) LockOption { return func(r *request) { r.acquire.Holder = name } }
 
-// Annotation is for people who look at the lock.
+// Annotation gives the lock a text for people who look at it.
 func Annotation(text string) LockOption { return func(r *request) { r.acquire.Annotation = text } }
 
 // As asks for another kind than Exclusive.
@@ -159,24 +159,25 @@ func As(k Kind) LockOption {
 	return func(r *request) { r.acquire.Kind = lockdv1.LockKind(k) }
 }
 
-// Permits asks for n permits of a Semaphore, all or none; 0 is 1, and 1,000 are the most. limit is how many there are:
-// the first request that states it sets it, a later one that states another gets a *LimitError. 0 is whatever was set.
+// Permits asks for n permits of a Semaphore, all or none: 1,000 at most, and 0 means 1. limit is how many permits the
+// semaphore has: the first request that states a limit sets it, a later one that states another gets a *LimitError. A
+// limit of 0 is whatever was set.
 func Permits(n, limit uint32) LockOption {
 	return func(r *request) {
 		r.acquire.Kind, r.acquire.Permits, r.acquire.Limit = lockdv1.LockKind(Semaphore), n, limit
 	}
 }
 
-// OnQueued has f told how many others wait before this request: once if it has to wait, and again when that is another
-// number, or when it waits anew after an interruption. 0 is the next. For a Fair lock it counts all that wait anywhere,
-// for other kinds those on the same replica. f is called by Lock itself, which returns no lock meanwhile.
+// OnQueued has f told how many requests wait before this one: when it begins to wait, also anew after an interruption,
+// and when the number changes. 0 is the next. For a Fair lock the requests at all replicas count, for other kinds those
+// at the same replica. Lock itself calls f and waits for it.
 func OnQueued(f func(position int)) LockOption {
 	return func(r *request) { r.onQueued = f }
 }
 
-// OnHeld has f told who is in the way of a request that waits, for people: at once if the server that answers knows,
-// else after a second or more, and again when it is somebody else. Nothing is told while nobody is known, and
-// RetryAfter is 0. f is called by Lock itself, which returns no lock meanwhile.
+// OnHeld has f told, for people, who holds the lock that this request waits for: at once if the replica that answers
+// knows, else after a second or more, and again when it is somebody else. f is not called while the holder is not
+// known. RetryAfter is 0. Lock itself calls f and waits for it.
 func OnHeld(f func(by *HeldError)) LockOption {
 	return func(r *request) { r.onHeld, r.acquire.TellHolder = f, true }
 }

@@ -77,26 +77,26 @@ func (st *stream) handleLocked(m *lockdv1.SessionResponse) {
 	case *lockdv1.SessionResponse_Queued:
 		st.queuedLocked(s.pending[m.GetRequestId()], t.Queued)
 	case nil:
-		// A message of a newer server, which can do without being understood.
+		// A message of a newer server, which a client may ignore.
 	default:
 		st.answerLocked(m)
 	}
 }
 
-// drainingLocked has the session leave. What is told again, on the same stream, is no news.
+// drainingLocked has the session leave the replica. Only the first Draining on a stream counts.
 func (st *stream) drainingLocked(within time.Duration) {
 	if st.draining {
 		return
 	}
 	st.draining = true
-	if st.epoch > 1 { // perhaps each stream is to be left again, as long as its token is about to expire
+	if st.epoch > 1 { // each new stream may have to be left again, while the token is about to expire
 		st.countLocked()
 	}
 	st.session.client.drainingLocked(st.session, within)
 	st.session.leaveIfIdleLocked()
 }
 
-// queuedLocked has a caller tell its position, and who is in the way. The answer follows.
+// queuedLocked has the caller of a request told its position, and who is in the way. The answer follows.
 func (st *stream) queuedLocked(c *call, q *lockdv1.Queued) {
 	if c == nil || c.asks == nil {
 		return
@@ -113,7 +113,7 @@ func (st *stream) queuedLocked(c *call, q *lockdv1.Queued) {
 		default:
 		}
 		select {
-		case <-c.queued: // it is told slowly: the oldest one is passed over
+		case <-c.queued: // the caller is slow: the oldest news is dropped
 		default:
 		}
 	}
@@ -163,7 +163,7 @@ func (c *call) answeredBy(m *lockdv1.SessionResponse) bool {
 	}
 }
 
-// answerOfLocked takes in what a call is answered.
+// answerOfLocked does what the answer to a call says.
 func (st *stream) answerOfLocked(c *call, m *lockdv1.SessionResponse) (a answer) {
 	switch t := m.GetMessage().(type) {
 	case *lockdv1.SessionResponse_Granted:
@@ -179,8 +179,8 @@ func (st *stream) answerOfLocked(c *call, m *lockdv1.SessionResponse) (a answer)
 		st.session.changedLocked(c, st.beats.validity(t.Extended.GetValidity()))
 	case *lockdv1.SessionResponse_Result:
 		a.err = fromFailure(t.Result.GetFailure())
-		// A release that was sent on an earlier stream, too, may have been carried out by the replica there, after the
-		// one here saw the hold: that the hold is gone is what was asked for.
+		// A release that was also sent on an earlier stream may have been carried out by the replica there, after this one
+		// saw the hold. That the hold is gone is what was asked for.
 		if c.seen && c.freesAll() && is(a.err, ErrNotHeld, ErrStale) {
 			a.err = nil
 		}
@@ -212,8 +212,8 @@ func grants(holds []*lockdv1.Hold, asked *lockdv1.Acquire) bool {
 	})
 }
 
-// grantedLocked makes the Locks of a grant, in the order in which they were asked for, or releases everything if nobody
-// wants it any more.
+// grantedLocked makes the Locks of a grant, in the order in which they were asked for, or releases all if the call was
+// abandoned or asked for something else.
 func (st *stream) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
 	s, asked := st.session, c.request.GetAcquire()
 	items := asked.GetItems()

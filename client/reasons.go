@@ -202,8 +202,8 @@ func is(err error, others ...error) bool {
 // permanent says whether trying again soon is without hope.
 func permanent(err error) bool { return is(err, ErrDenied, ErrInvalid, ErrUnsupported) }
 
-// hopeless says whether trying again is without hope for a session that has been. Who this is may be known again soon:
-// a token or a certificate is often renewed a moment later.
+// hopeless is permanent for a session that was open before: not for ErrUnauthenticated, as a token or a certificate is
+// often renewed a moment later.
 func hopeless(err error) bool { return permanent(err) && !errors.Is(err, ErrUnauthenticated) }
 
 // refused is an error of ours that reads like one of the server.

@@ -19,14 +19,13 @@ import (
 var (
 	// errLeft: the session goes on in another stream.
 	errLeft = errors.New("the session has left the stream")
-	// errBroken: the stream ended before the answer came, and to ask again could undo what others did since.
+	// errBroken: the stream ended before the answer came, and asking again could undo what others did since.
 	errBroken = errors.New("the stream ended before the answer came")
 	// errNotTold: a replica that goes on with a session does not say what became of a lock.
 	errNotTold = fmt.Errorf("%w: nothing was told of the lock after the session was resumed", errProtocol)
 )
 
-// overLocked takes the session off a stream that ended. It goes on in another one, unless the end of the stream was its
-// end.
+// overLocked takes the session off a stream that ended. The session goes on in another one, unless it cannot.
 func (st *stream) overLocked(err error) {
 	s, c := st.session, st.session.client
 	cause := cmp.Or(context.Cause(st.ctx), st.closing, fromStream(err)) // ours, the server's, that of gRPC
@@ -41,7 +40,7 @@ func (st *stream) overLocked(err error) {
 	c.moveLocked(s, true)
 }
 
-// countLocked counts short streams in a row. After another one connecting begins without a pause.
+// countLocked counts short streams in a row. After a longer one connecting begins without a pause.
 func (st *stream) countLocked() {
 	c := st.session.client
 	c.failures++
@@ -50,7 +49,7 @@ func (st *stream) countLocked() {
 	}
 }
 
-// brokeLocked says whether a stream ended for a reason that leaves the session what it is.
+// brokeLocked says whether the session outlives a stream that ended with this cause.
 func (st *stream) brokeLocked(cause error) bool {
 	switch {
 	case st.session.client.settings.open.GetOnDisconnect() == lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE, hopeless(cause),
@@ -65,7 +64,7 @@ func (st *stream) brokeLocked(cause error) bool {
 // resumableLocked says whether the session can go on in another stream.
 func (s *session) resumableLocked() bool { return !s.leaving && !s.over }
 
-// displacedLocked says whether the session needs another stream: there is none, the server asked for it, or is silent.
+// displacedLocked says whether the session needs another stream: it has none, or the server drains or is silent.
 func (s *session) displacedLocked() bool {
 	return s.stream == nil || s.stream.draining || s.stream.silent
 }
@@ -77,9 +76,9 @@ type bid struct {
 	now     instant
 }
 
-// bid begins an attempt. Until it is over nothing is sent on the stream that there is, and nothing that comes on it
-// counts: what it granted now the other replica would not know of. Each attempt has a number of its own: what became of
-// the last one may not be known.
+// bid begins an attempt. Until it is over nothing is sent on the stream that there is, and what comes on it waits, but
+// for answers to heartbeats: the other replica would not know of locks granted there now. Each attempt has an epoch of
+// its own, because the outcome of the last one may not be known.
 func (s *session) bid() (b *bid, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,8 +114,8 @@ func (s *session) bid() (b *bid, ok bool) {
 	return b, true
 }
 
-// trim leaves out annotations, the last ones first, as long as there are more bytes than one frame may have: the holds
-// must get through, what people like to read need not.
+// trim leaves out annotations, the last ones first, until Resume fits into one frame: the holds must get through, texts
+// for people need not.
 func (b *bid) trim(most int) {
 	size := proto.Size(b.resume)
 	for _, h := range slices.Backward(b.resume.GetHolds()) {
@@ -128,7 +127,7 @@ func (b *bid) trim(most int) {
 	}
 }
 
-// name adds a Lock to what is held, perhaps to a hold that is there already.
+// name adds a Lock to the holds of Resume, perhaps to one that is there already.
 func (b *bid) name(l *Lock) {
 	h := b.claimed[l.hold.key]
 	if h == nil {
@@ -148,7 +147,7 @@ func (b *bid) name(l *Lock) {
 	}
 }
 
-// unpark ends an attempt that failed: the session goes on where it was, if it was anywhere.
+// unpark ends an attempt that failed: the session goes on in the stream that it was on, if there is one.
 func (s *session) unpark() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,8 +158,8 @@ func (s *session) unpark() {
 	}
 }
 
-// attach has the session begin, or go on, in a stream, which is watched for silence. What it had asked for on the one
-// before and has no answer for is asked again.
+// attach has the session begin, or go on, in a stream, and watches it for silence. Unanswered requests are sent again.
+// It returns false if the session is over.
 func (s *session) attach(st *stream, b *bid, opened *lockdv1.Opened) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +183,7 @@ func (s *session) attach(st *stream, b *bid, opened *lockdv1.Opened) bool {
 	return true
 }
 
-// resumedLocked notes what became of the holds.
+// resumedLocked notes what Opened says of the holds.
 func (s *session) resumedLocked(st *stream, b *bid, opened *lockdv1.Opened) {
 	freeing := s.releasesLocked()
 	for _, r := range opened.GetResumed() {
@@ -209,8 +208,7 @@ func (s *session) resumedLocked(st *stream, b *bid, opened *lockdv1.Opened) {
 	}
 }
 
-// releasesLocked are the releases that are not answered, by what they release. There may be as many as holds, and each
-// is looked for.
+// releasesLocked are the releases that are not answered, by what they release: there may be as many as holds.
 func (s *session) releasesLocked() map[holdKey][]*call {
 	all := make(map[holdKey][]*call)
 	for _, c := range s.pending {
@@ -221,8 +219,8 @@ func (s *session) releasesLocked() map[holdKey][]*call {
 	return all
 }
 
-// freeLocked answers the releases of a hold that is not there. One that the server may have seen was done, or nothing
-// was left to do.
+// freeLocked answers the releases of a hold that is gone. One that the server may have seen has succeeded: it was
+// carried out, or nothing was left to release.
 func (s *session) freeLocked(releases []*call) {
 	for _, c := range releases {
 		id := c.request.GetRequestId()
@@ -238,7 +236,8 @@ func (s *session) freeLocked(releases []*call) {
 	}
 }
 
-// askAgainLocked has all that is not answered sent on the new stream, in the same order, with new ids.
+// askAgainLocked has all that is not answered sent on the new stream, with new ids, releases first, else in the same
+// order.
 func (s *session) askAgainLocked() {
 	calls := slices.Collect(maps.Values(s.pending))
 	for _, c := range s.queue {
@@ -247,7 +246,7 @@ func (s *session) askAgainLocked() {
 		}
 	}
 	slices.SortFunc(calls, func(a, b *call) int {
-		if a.releases() != b.releases() { // first: what is being released must not be held once more
+		if a.releases() != b.releases() { // what is being released must not be held once more
 			return cmp.Compare(b.releases(), a.releases())
 		}
 		return cmp.Compare(a.request.GetRequestId(), b.request.GetRequestId())
@@ -268,8 +267,8 @@ func (c *call) releases() int {
 	return 0
 }
 
-// againLocked has one call sent again, unless that means nothing on another stream. Its message may still be under way
-// on the old one, so it gets another.
+// againLocked has one call sent again, unless that means nothing on another stream. The call gets a new message,
+// because the old one may still be under way.
 func (s *session) againLocked(c *call) {
 	message, seen := c.request.GetMessage(), c.sent || c.seen
 	switch t := message.(type) {
@@ -298,7 +297,8 @@ func (s *session) againLocked(c *call) {
 const mostFormer = 16
 
 // acquireAgainLocked asks for a lock again, with what is left of the wait. The server undoes what the request may have
-// taken under its old ids. A fair one has its place under one of them. For nobody it is asked only to have that undone.
+// taken under its former ids; a fair request keeps the place that it has under one of them. An abandoned request is
+// sent only to have that undone.
 func (s *session) acquireAgainLocked(c *call, a *lockdv1.Acquire) {
 	former := c.formerLocked(a)
 	if c.abandoned && len(former) == 0 {
@@ -315,9 +315,9 @@ func (s *session) acquireAgainLocked(c *call, a *lockdv1.Acquire) {
 	s.numberLocked(c)
 }
 
-// formerLocked are the ids under which a request may have something. Who was told that it waits has nothing under those
-// before. If too many replicas in a row were left before one answered, the oldest ids are forgotten: a lease that was
-// taken under one of them ends by itself.
+// formerLocked are the ids under which a request may have a lock or a place. If it was told that it waits, it has
+// nothing under earlier ids. If more than mostFormer streams in a row ended without an answer, the oldest ids are
+// dropped: a lease that was taken under one of them ends by itself.
 func (c *call) formerLocked(a *lockdv1.Acquire) []uint64 {
 	switch {
 	case !c.sent:
@@ -330,7 +330,7 @@ func (c *call) formerLocked(a *lockdv1.Acquire) []uint64 {
 	return append(slices.Clone(former), c.request.GetRequestId())
 }
 
-// again is the message of a request that was sent before: it says for how long that has waited.
+// again is the next message of a request that was sent before: it says for how long the request has waited.
 func (r *request) again(a *lockdv1.Acquire, now instant) *lockdv1.Acquire {
 	again := proto.CloneOf(a)
 	again.InsteadOf, again.Wait, again.Waited = nil, r.left(now), durationpb.New(time.Duration(now-r.begun))

@@ -18,12 +18,12 @@ var (
 	errSessionOver = errors.New("the session ended")
 	// errNoAnswer: a call was given up because its answer was late.
 	errNoAnswer = errors.New("the server did not answer in time")
-	// errUnanswered refuses one more request than a session may have without an answer.
+	// errUnanswered refuses a request while mostUnanswered others have no answer.
 	errUnanswered = refused(codes.ResourceExhausted, "QUOTA_REQUESTS", "too many requests of this client have no answer")
 )
 
-// mostUnanswered is how many requests of a session may be without an answer, whether somebody still waits for it or
-// not: a server that never answers makes more of the latter with each try.
+// mostUnanswered is how many requests of a session may be without an answer, also those whose callers gave up: a server
+// that never answers leaves one more with each try.
 var mostUnanswered = 100_000
 
 // session is a client's relation with the server: what it holds and what it asked for. It is on one stream at a time,
@@ -31,7 +31,7 @@ var mostUnanswered = 100_000
 type session struct {
 	client *Client
 	mu     *sync.Mutex // the client's
-	opened instant     // first
+	opened instant     // when it was made
 	limits atomic.Pointer[lockdv1.Limits]
 	done   chan struct{} // closed when the session is over
 
@@ -44,8 +44,8 @@ type session struct {
 	ttl     time.Duration
 	at      int        // which of the client's targets it was on last
 	stream  *stream    // nil while there is none
-	parked  *stream    // the one that it was on, while another one is tried
-	decided *sync.Cond // that is over
+	parked  *stream    // the stream that it was on, while another one is tried
+	decided *sync.Cond // when parked is set to nil
 	epoch   uint64     // of the last attempt to open a stream
 	nextID  uint64
 	queue   []*call
@@ -56,14 +56,14 @@ type session struct {
 	alarms  alarms
 	leaving bool // nothing new is sent; Goodbye follows what is queued
 	over    bool
-	said    bool // and the server said so, and nothing else
+	said    bool // over because the server ended it without an error
 }
 
 // call is one request under way.
 type call struct {
 	request *lockdv1.SessionRequest
 	answer  chan answer // size 1; nil if nobody waits
-	// what was told last of the wait, for who waits for the answer to tell; nil if nobody is to be told
+	// news of the wait, for the goroutine that awaits the answer to tell; nil if nobody is to be told
 	queued  chan queued
 	then    func(answer) // instead of answer: called with Client.mu held
 	asks    *request     // of an Acquire
@@ -73,7 +73,7 @@ type call struct {
 	// Guarded by Client.mu.
 	sent      bool // on the stream at hand
 	seen      bool // it was sent on an earlier stream
-	waits     bool // of an Acquire: the stream at hand told that it does
+	waits     bool // of an Acquire: it was told on the stream at hand that it waits
 	abandoned bool
 }
 
@@ -92,7 +92,7 @@ func (c *call) tracked() bool {
 	return c.answer != nil || c.then != nil || c.frees != nil || c.abandoned
 }
 
-// freesAll says whether it is a Release, and not of some permits only.
+// freesAll says whether the call is a Release of all that is held, not of some permits only.
 func (c *call) freesAll() bool { return c.frees != nil && c.request.GetRelease().GetKeep() == 0 }
 
 // answer is what became of a call. unsent says that the server surely never saw it.
@@ -105,7 +105,7 @@ type answer struct {
 	unsent   bool
 }
 
-// channel is one for an answer, a used one if there is.
+// channel returns a channel for an answer, a used one if there is one.
 func (s *session) channel() chan answer {
 	if used, ok := s.spare.Get().(chan answer); ok {
 		return used
@@ -113,11 +113,11 @@ func (s *session) channel() chan answer {
 	return make(chan answer, 1)
 }
 
-// answered keeps the channel of a call whose answer was received: nothing is sent on it any more.
+// answered keeps the channel of an answered call for another one: nothing is sent on it any more.
 func (s *session) answered(c *call) { s.spare.Put(c.answer) }
 
-// do sends a call and waits for its answer, until ctx ends or, if by is not 0, that time comes. Then the call is
-// abandoned. It is not to be used again.
+// do sends a call and waits for its answer until ctx ends or the time by comes; 0 is no bound. Then it abandons the
+// call. A call is for one use.
 func (s *session) do(ctx context.Context, c *call, by instant) answer {
 	s.mu.Lock()
 	full := len(s.pending) >= mostUnanswered && c.frees == nil
@@ -137,7 +137,7 @@ func (s *session) do(ctx context.Context, c *call, by instant) answer {
 	return a
 }
 
-// await waits for the answer of a call that was submitted. If none came in time the call goes on.
+// await waits for the answer of a call that was submitted. If none comes in time the call stays under way.
 func (s *session) await(ctx context.Context, c *call, by instant) (a answer, came bool) {
 	var late <-chan time.Time
 	if bound := s.client.until(by); bound > 0 {
@@ -168,7 +168,7 @@ func (s *session) await(ctx context.Context, c *call, by instant) (a answer, cam
 	}
 }
 
-// answerBy is when an answer that is due at once must have come: 0 if ctx says that.
+// answerBy is when an answer that is due at once must have come: 0 if ctx has a deadline.
 func (c *Client) answerBy(ctx context.Context) instant {
 	if _, ok := ctx.Deadline(); ok {
 		return 0
@@ -176,7 +176,7 @@ func (c *Client) answerBy(ctx context.Context) instant {
 	return c.now() + instant(c.settings.answerWithin)
 }
 
-// until is the bound of what must be over at a time. 0 is none.
+// until is the time left until by, at least 1 ns; 0 if by is 0, which is no bound.
 func (c *Client) until(by instant) time.Duration {
 	if by == 0 {
 		return 0
@@ -184,7 +184,7 @@ func (c *Client) until(by instant) time.Duration {
 	return max(time.Duration(by-c.now()), 1)
 }
 
-// submitLocked queues a call and has it sent, unless the session takes none any more.
+// submitLocked queues a call and has it sent. It returns false if the session takes none any more.
 func (s *session) submitLocked(c *call) bool {
 	if s.over || s.leaving {
 		return false
@@ -214,8 +214,8 @@ func (s *session) rouseLocked() {
 	}
 }
 
-// abandon gives a call up. An Acquire is cancelled, and released if it is granted all the same. Its answer may be here
-// already: it is undone, too, if the caller's context has ended, else it counts.
+// abandon gives a call up. An Acquire is cancelled, and a grant that comes all the same is released. An answer that has
+// come meanwhile counts, unless the caller's context has ended: then locks that it grants are released, too.
 func (s *session) abandon(c *call, err error) answer {
 	s.mu.Lock()
 	if s.pending[c.request.GetRequestId()] == c {
@@ -265,8 +265,7 @@ func (s *session) unlock(l *Lock, release *call) bool {
 	return true
 }
 
-// leaveIfIdleLocked ends a session that has to leave a draining server, and found no other one, as soon as nothing
-// lives on it.
+// leaveIfIdleLocked ends a session on a draining server that found no other server, once it has no holds and no calls.
 func (s *session) leaveIfIdleLocked() {
 	if s.stream != nil && s.stream.draining && s.stream.stuck && len(s.holds) == 0 && len(s.pending) == 0 {
 		s.leaving = true
@@ -274,8 +273,8 @@ func (s *session) leaveIfIdleLocked() {
 	}
 }
 
-// leave ends all locks and says Goodbye. It waits for the end of the session, or cuts it off, and says whether all is
-// released.
+// leave ends all locks and has Goodbye sent. It waits for the session to end, or cuts its streams after closeTimeout,
+// and says whether all is surely released.
 func (s *session) leave() bool {
 	s.mu.Lock()
 	s.leaving = true
@@ -306,7 +305,7 @@ func (s *session) leave() bool {
 	}
 }
 
-// finishAllLocked ends all locks. With what ended the session they are lost.
+// finishAllLocked ends all locks: as lost with this cause, unless it is ErrClosed.
 func (s *session) finishAllLocked(cause error) {
 	for key, h := range s.holds {
 		err := cause

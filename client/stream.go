@@ -41,7 +41,6 @@ type stream struct {
 	closing  error // why the server is about to end it
 }
 
-// rouse wakes the writer.
 func (st *stream) rouse() {
 	select {
 	case st.wake <- struct{}{}:
@@ -49,10 +48,10 @@ func (st *stream) rouse() {
 	}
 }
 
-// enter locks the session's mutex if the session is on this stream. While another one is tried it waits for what
-// becomes of that, unless it brings the answer to a heartbeat: the leases last that long wherever the session goes on,
-// and the attempt may take longer than what they were known to last. Nothing that a stream tells counts after the
-// session has left it.
+// enter locks the session's mutex if the session is on this stream. If the session has left it, nothing that it tells
+// counts: enter returns false, without the mutex. While another stream is tried, enter waits for the outcome, unless
+// the message is an answer to a heartbeat (ack): that holds wherever the session goes on, and the leases might seem to
+// end during the attempt.
 func (st *stream) enter(ack bool) bool {
 	s := st.session
 	s.mu.Lock()
@@ -66,8 +65,8 @@ func (st *stream) enter(ack bool) bool {
 	return false
 }
 
-// close ends the stream, which may never have been used. To end the connection waits for its resolver, which may wait
-// 5 s for an answer of DNS that is lost, so nobody waits for that: the next stream has to be there before.
+// close ends the stream, which may never have been used. It does not wait for the end of the connection: gRPC's
+// resolver may wait 5 s for a lost answer of DNS, and the next stream has to be there before.
 func (st *stream) close(cause error) {
 	st.cancel(cause)
 	if st.quiet != nil {
@@ -77,8 +76,8 @@ func (st *stream) close(cause error) {
 	go func() { _ = st.conn.Close() }() // its stream is over, there is nothing left to fail
 }
 
-// patience is how long a stream may be silent until its session seeks a better one. It leaves a quarter of a TTL
-// for that: a lease is valid for two thirds of a TTL at least after the heartbeat that was answered last.
+// patience is how long a stream may be silent until its session seeks another one. It leaves a quarter of a TTL for
+// that: a lease is valid for two thirds of a TTL at least after the heartbeat that was answered last.
 //
 //	patience = interval of heartbeats (TTL/3) + TTL/12
 func (st *stream) patience() time.Duration { return st.ttl * 5 / 12 }
@@ -97,9 +96,9 @@ func (st *stream) overdue() bool {
 	return true
 }
 
-// listen checks whether the stream is silent, and again by itself. If nothing was heard for a while, the replica may
-// stand still, or be cut off from here: the session seeks another stream, and keeps this one until then. If nothing
-// was heard for the session's TTL, that is its end.
+// listen checks whether the stream is silent, and sets the timer of the next check. If nothing was heard for the time
+// of patience, the replica may stand still, or be cut off: the session seeks another stream, and keeps this one until
+// then. If nothing was heard for the session TTL, the session ends.
 func (st *stream) listen() {
 	if st.overdue() {
 		return

@@ -43,8 +43,8 @@ const (
 	envServerName = "LOCKD_SERVER_NAME"
 )
 
-// TLSFromEnv reads LOCKD_TLS (true or false), LOCKD_CACERT, LOCKD_CERT, LOCKD_KEY and LOCKD_SERVER_NAME. It returns nil
-// if TLS is not to be spoken: LOCKD_TLS is false, or none of them is set. Each of the others alone means TLS.
+// TLSFromEnv reads LOCKD_TLS (true or false), LOCKD_CACERT, LOCKD_CERT, LOCKD_KEY and LOCKD_SERVER_NAME. It returns
+// nil, which is clear text, if LOCKD_TLS is false or none of them is set. Each of the others alone means TLS.
 func TLSFromEnv() (*TLS, error) {
 	t := TLS{
 		CACert: os.Getenv(envCACert), Cert: os.Getenv(envCert), Key: os.Getenv(envKey), ServerName: os.Getenv(envServerName),

@@ -20,20 +20,20 @@ const (
 	envTokenFile = "LOCKD_TOKEN_FILE"
 	// tokenBytes is how long a token may be. gRPC's servers take headers of 16 KiB together.
 	tokenBytes = 12 << 10
-	// tokenAge is how long the file of a token is not looked at again.
+	// tokenAge is how long a token counts until its file is looked at again.
 	tokenAge = time.Second
 )
 
 // WithTokenFile has the Client show the token in a file to the server, as "authorization: Bearer TOKEN". Space around
 // the token is ignored. The file is read again for a new stream when it has changed, so that the token may be renewed
-// meanwhile. A path that is empty is no token. A token is sent over TLS, to a loopback address or to a Unix socket.
+// meanwhile. An empty path is no token. A token is only sent over TLS, to a loopback address or to a Unix socket.
 func WithTokenFile(path string) Option { return func(s *settings) { s.tokenPath = path } }
 
 // TokenFileFromEnv is the path in LOCKD_TOKEN_FILE, for WithTokenFile. It is empty if there is none.
 func TokenFileFromEnv() string { return os.Getenv(envTokenFile) }
 
-// TokenCredentials are what WithTokenFile has the Client show, for programs that use the generated stubs. The file is
-// read now, and again for a call when it has changed.
+// TokenCredentials are those of WithTokenFile, for programs that use the generated stubs. The file is read now, and
+// again for a call when it has changed.
 func TokenCredentials(path string) (credentials.PerRPCCredentials, error) {
 	f := &tokenFile{path: path}
 	if _, err := f.read(); err != nil {
@@ -64,7 +64,7 @@ func (f *tokenFile) GetRequestMetadata(ctx context.Context, _ ...string) (map[st
 	return map[string]string{"authorization": header}, nil
 }
 
-// RequireTransportSecurity is for package grpc, which would refuse what stays on this machine, too.
+// RequireTransportSecurity is for package grpc. If true, grpc would refuse connections inside this machine, too.
 func (*tokenFile) RequireTransportSecurity() bool { return false }
 
 // mayBeTold refuses to send a token where others could read it.

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// WithTTL returns a Client like this one whose leases have another TTL, as WithSessionTTL has it: a lock that must be
-// free five seconds after its holder crashed, in a program whose other locks outlive a pause of a minute. It is a
-// session of its own: its connection, its heartbeats, its part of what a client may have, and its holders, so a lock of
-// c is held by somebody else for it. It is made once for each TTL, shared by all who ask for it, and closed with c. A
-// TTL that the server does not allow is an ErrInvalid of the first use.
+// WithTTL returns a Client like c with another session TTL, see WithSessionTTL. It is for a lock that must be free five
+// seconds after its holder crashed, in a program whose other locks outlive a pause of a minute. The Client has its own
+// session, with a connection, heartbeats, limits and holders of its own: to it a lock of c is held by somebody else.
+// There is one such Client for each TTL, shared by all who ask for it and closed with c. If the server does not allow
+// ttl, the first use returns ErrInvalid.
 func (c *Client) WithTTL(ttl time.Duration) (*Client, error) {
 	if ttl <= 0 {
 		return nil, fmt.Errorf("a TTL of %v: %w", ttl, ErrInvalid)

@@ -38,13 +38,13 @@ type Unlocked struct {
 	Cause UnlockCause
 	// Fence is that of the hold, 0 if it is not known.
 	Fence uint64
-	// Merged is how many earlier ends of holds this event tells as well, because they were not told or read in time.
+	// Merged is how many earlier ends of holds this event stands for as well: they were not told or read in time.
 	Merged uint32
-	// Gap says that the connection was interrupted: the name may have been unlocked before, or not at all. Such an
-	// event has no cause and no fence.
+	// Gap says that the connection was interrupted: holds may have ended meanwhile, or none. Such an event has no cause
+	// and no fence, unless it was merged into a later one.
 	Gap bool
-	// Err is why the name is watched no more: the server refuses it, as with ErrForbidden when the right was taken away.
-	// Such an event is the last one, and has Gap.
+	// Err says why the server refuses to watch the name any more, as ErrForbidden when the right was taken away. Such an
+	// event is the last one, and has Gap.
 	Err error
 }
 
@@ -54,30 +54,31 @@ type watched struct {
 	told     []endOf // the ends that were told last
 }
 
-// endOf is what tells the end of a hold from another one of its name: the hold, of permits, or the fence.
+// endOf tells the end of a hold from others of its name: by the hold if it is one of permits, else by the fence.
 type endOf struct {
 	hold  string
 	fence uint64
 }
 
-// keptEnds is how many ends of a name are known again when the server repeats them.
+// keptEnds is how many ends of a name are remembered, to know them again when the server repeats them.
 const keptEnds = 256
 
-// maxUnread is how many events a watcher's channel holds. Then the oldest is told with a later one.
+// maxUnread is how many events a watcher's channel holds. Of more the oldest is merged into the next.
 const maxUnread = 64
 
-// Watch tells of each end of a hold of a name, once, until ctx ends; then the channel is closed. It is also closed by
-// Close, and, after an event with Err, when the server refuses to go on watching. A reader that is slow gets several
-// events as one, which counts them. After an interruption comes an event with Gap.
+// Watch returns a channel that tells of each end of a hold of a name, once. The channel is closed when ctx ends, by
+// Close, and, after an event with Err, when the server refuses to go on. A slow reader gets several events as one,
+// which counts them. After an interruption comes an event with Gap.
 //
-// A server that does not agree within the time of WithAnswerTimeout, or WithConnectWait if that is longer, is
-// ErrUnavailable, whatever deadline ctx has: that is for what comes afterwards. Nothing is watched then.
+// Watch returns ErrUnavailable if the server does not agree within the time of WithAnswerTimeout, or of WithConnectWait
+// if that is longer; nothing is watched then. A deadline of ctx does not change this bound.
 //
 // Watch is for display, caches and the like. To get a lock use Lock: it is woken in turn, Watch wakes everybody.
 func (c *Client) Watch(ctx context.Context, name string) (<-chan Unlocked, error) {
 	events := make(chan Unlocked, maxUnread)
 	t := terms{patient: true, by: c.now() + instant(max(c.settings.answerWithin, c.settings.connectWait))}
-	// First, so that a session that begins meanwhile is asked, too; and once: its refusal closes the channel.
+	// Watched before the server is asked, so that a session that begins meanwhile is asked, too; and once, as a refusal
+	// closes the channel.
 	q := &inquiry{name: name, message: watchRequest(name), each: sync.OnceFunc(func() { c.watch(name, events) })}
 	if _, err := c.inquire(ctx, q, t); err != nil {
 		c.unwatch(name, events)
@@ -133,8 +134,7 @@ func (w *watched) repeats(e Unlocked, hold string) bool {
 	return false
 }
 
-// put gives an event to a watcher, in place of the oldest one if too many were not read. Only the owner of Client.mu
-// puts.
+// put gives an event to a watcher, merged with the oldest one if the channel is full. The caller holds Client.mu.
 func put(events chan Unlocked, e Unlocked) {
 	for {
 		select {
@@ -159,7 +159,6 @@ func unlockedOf(u *lockdv1.Unlocked) Unlocked {
 	return Unlocked{Name: u.GetName(), Cause: cause, Fence: u.GetFence(), Merged: u.GetMerged()}
 }
 
-// watch notes a Watch.
 func (c *Client) watch(name string, events chan Unlocked) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,7 +199,8 @@ func (c *Client) endWatchesLocked(refused error) {
 	}
 }
 
-// endWatchLocked closes the channels of a name that is not watched any more. If the server refuses it they tell why.
+// endWatchLocked closes the channels of a name that is not watched any more. If the server refuses the name they tell
+// why first.
 func (c *Client) endWatchLocked(name string, refused error) {
 	w := c.watched[name]
 	delete(c.watched, name)

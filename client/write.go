@@ -13,16 +13,16 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// maxBatch is how many requests go into one frame at most. With a few frames under way the client, lockd and Redis
-// work side by side; one frame with everything would go round and keep two of the three waiting.
+// maxBatch is how many requests go into one frame at most. With a few frames under way the client, lockd and Redis work
+// side by side. With everything in one frame two of the three would always wait.
 const maxBatch = 64
 
-// frameBytes is how large a frame may be. A server that does not tell is assumed to have a usual limit.
+// frameBytes is how large a frame may be: 1 MiB if the server does not tell.
 func (s *session) frameBytes() int { return int(cmp.Or(s.limits.Load().GetFrameBytes(), 1<<20)) }
 
-// write sends what is queued, a heartbeat in each interval, and Goodbye at the end. What comes while a frame is
-// being sent goes into the next one: the busier the client, the fuller the frames. If the process stood still for
-// longer than the session lives, it ends the stream instead: what is asked now is for the next session.
+// write sends what is queued, a heartbeat in each interval, and Goodbye at the end. Requests that come while a frame is
+// being sent go into the next one: the busier the client, the fuller the frames. If nothing was heard for the session
+// TTL, write ends the stream instead: new requests are for the next session.
 func (st *stream) write() {
 	for more := true; more; {
 		beat := false
@@ -38,16 +38,16 @@ func (st *stream) write() {
 	}
 }
 
-// firstBeat is when the first heartbeat is sent, at any moment of an interval: the renewals of clients that all came at
-// once, after a restart, would else be due at once in each interval. Tests replace it.
+// firstBeat is when the first heartbeat is sent: at a random moment of an interval. Clients that all came at once,
+// after a restart, would else all need their renewals at the same moments. Tests replace it.
 var firstBeat = func(interval time.Duration) time.Duration { return 1 + rand.N(interval) }
 
-// hasteParts is into how many parts of an interval the time to the next heartbeat is cut when a validity is short.
+// hasteParts says when the next heartbeat is sent after a short validity: after interval / hasteParts.
 const hasteParts = 4
 
-// hastenLocked has a heartbeat sent early. The validity that the last one was answered with ends soon after the next
-// one would be answered: some lease was not renewed in time. Its renewal is tried again all the while, and all others
-// are told as short.
+// hastenLocked has the next heartbeat sent early. The answer to the last one told a short validity, because some lease
+// was not renewed in time. The server tells one validity for all leases, and tries that renewal again: the next answer
+// may tell a longer one.
 func (st *stream) hastenLocked() {
 	if !st.hasty {
 		st.hasty = true
@@ -94,8 +94,8 @@ func (b *batch) of(requests []*lockdv1.SessionRequest) *lockdv1.SessionRequest {
 	return &b.frame
 }
 
-// take empties the queue, behind a heartbeat if one is due. From here on the requests count as sent. The last of all is
-// Goodbye.
+// take empties the queue and returns its requests, after a heartbeat if one is due. From here on they count as sent.
+// last says that Goodbye is the last of them.
 func (st *stream) take(beat bool) (requests []*lockdv1.SessionRequest, last bool) {
 	s := st.session
 	s.mu.Lock()

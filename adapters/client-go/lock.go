@@ -17,8 +17,8 @@ import (
 
 // What Create and Update fail with, besides the errors of package client.
 var (
-	// ErrMustStop: the term was lost, and the elector that had it has not stopped yet. It may not lead again before that:
-	// whoever led meanwhile would not be noticed by what it started.
+	// ErrMustStop: the term was lost, and its elector has not stopped yet. It may not lead again before that: the work
+	// that it started would not notice that another one may have led meanwhile.
 	ErrMustStop = errors.New("the term was lost: the elector has to stop first")
 	// ErrLate: the answer came so late that too little of the lease is left.
 	ErrLate = errors.New("the answer came too late to rely on the lease")
@@ -26,8 +26,9 @@ var (
 	ErrDuration = errors.New("LeaseDuration must be 1 s or more")
 )
 
-// Lock is a resourcelock.Interface: what leaderelection.LeaderElectionConfig has as its Lock, and controller-runtime as
-// LeaderElectionResourceLockInterface. It is for one elector at a time. Its methods may be called from any goroutine.
+// Lock is a resourcelock.Interface, for the Lock of leaderelection.LeaderElectionConfig and for
+// LeaderElectionResourceLockInterface of controller-runtime. It is for one elector at a time. Its methods may be called
+// from any goroutine.
 type Lock struct {
 	client   *client.Client
 	election *election.Election
@@ -36,13 +37,13 @@ type Lock struct {
 	mu      sync.Mutex // guards the fields below; is not held while the server is asked
 	held    *client.Lock
 	record  resourcelock.LeaderElectionRecord // of held
-	stopped bool                              // the elector said that it leads no more, and nothing since
+	stopped bool                              // the elector said that it leads no more; set resets this
 }
 
 var _ resourcelock.Interface = (*Lock)(nil)
 
-// New is the lock with a name for an elector with an identity, which is not empty and which no other one has. It asks
-// the server nothing.
+// New makes the lock with a name for an elector. identity must not be empty, and no other elector may have the same. It
+// asks the server nothing.
 func New(c *client.Client, name, identity string) *Lock {
 	return &Lock{client: c, election: election.New(c, name), identity: identity}
 }
@@ -53,8 +54,8 @@ func (l *Lock) Identity() string { return l.identity }
 // Describe names the lock in what the elector logs.
 func (l *Lock) Describe() string { return "lockd/" + l.election.Name() }
 
-// Term is the lock of lockd while this elector leads, and of a term that was lost until the elector has stopped; else
-// nil. It has the fence, and a context that ends at the moment at which the term does.
+// Term is the lock in lockd while this elector leads, and after a loss until the elector has stopped; else nil. It has
+// the fence, and a context that ends when the term does.
 func (l *Lock) Term() *client.Lock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,9 +65,9 @@ func (l *Lock) Term() *client.Lock {
 	return l.held
 }
 
-// Leading is a callback OnStartedLeading that calls start with the term, and with a context that ends with the term as
-// well. The context of the elector itself ends up to a RenewDeadline later when the term was lost in another way than
-// by renewals that failed: by force, or while the process was stopped. If the term is over already start is not called.
+// Leading makes an OnStartedLeading callback that calls start with the term, and with a context that ends with the
+// elector's context or with the term. The elector's context alone may end up to a RenewDeadline after the term: when
+// the term was lost by force, or while the process was stopped. If the term is over already start is not called.
 func (l *Lock) Leading(start func(ctx context.Context, term *client.Lock)) func(context.Context) {
 	return func(ctx context.Context) {
 		term := l.Term()
@@ -83,9 +84,9 @@ func (l *Lock) Leading(start func(ctx context.Context, term *client.Lock)) func(
 	}
 }
 
-// Get tells who leads. There always is a record; its HolderIdentity is empty when nobody does. That of another leader
-// says no more than that lockd knows it to lead at this moment: its times are those of the answer. A server that cannot
-// be reached is client.ErrUnavailable.
+// Get tells who leads. HolderIdentity is empty when nobody does; there is a record all the same. A record of another
+// leader only says that it leads at this moment: its times are those of the answer. Get returns client.ErrUnavailable
+// if the server cannot be reached.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, err := l.get(ctx)
 	if err != nil {
@@ -126,10 +127,10 @@ func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 // Update does what the elector wants of the lock by writing a record: it takes the lock if this elector does not hold
 // it, with a lease of LeaseDuration; prolongs the lease if it does; and releases it if HolderIdentity is empty.
 //
-// When it has taken or prolonged the lock nobody else leads for nine tenths of LeaseDuration from its return on. It
-// fails with client.ErrHeld if another elector leads; with client.ErrLost or ErrMustStop if the term was lost, however
-// the elector sees that; with ErrLate, and client.ErrUnavailable or client.ErrOutcomeUnknown, if the server did not
-// answer in time: the lease is then what it was. A lock that is taken too late is released. It may be repeated.
+// When it has taken or prolonged the lock, nobody else leads for nine tenths of LeaseDuration from its return on. It
+// returns client.ErrHeld if another elector leads, and client.ErrLost or ErrMustStop if the term was lost. It returns
+// ErrLate, client.ErrUnavailable or client.ErrOutcomeUnknown if the server did not answer in time: do not rely on a
+// longer lease then. A lock that is taken too late is released. It may be repeated.
 func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	held, lease := l.Term(), time.Duration(record.LeaseDurationSeconds)*time.Second
 	var err error
@@ -157,7 +158,6 @@ func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 	return nil
 }
 
-// take takes the lock.
 func (l *Lock) take(ctx context.Context, lease time.Duration) (*client.Lock, error) {
 	held, err := l.client.TryLock(ctx, l.election.Name(), client.Lease(lease), election.Holder(l.identity))
 	if err != nil {
@@ -177,7 +177,7 @@ func inTime(held *client.Lock, lease time.Duration) error {
 	return nil
 }
 
-// release releases the lock. One that was lost needs nothing.
+// release releases the lock. A lock that was lost is no error.
 func (l *Lock) release(ctx context.Context, held *client.Lock) error {
 	l.set(nil, resourcelock.LeaderElectionRecord{})
 	if held == nil {
@@ -195,11 +195,11 @@ func (l *Lock) set(held *client.Lock, record resourcelock.LeaderElectionRecord) 
 	l.held, l.record, l.stopped = held, record, false
 }
 
-// began is what an elector says when it leads. What else it says comes when it has stopped.
+// began is the event of an elector that begins to lead. It records any other event when it has stopped.
 const began = "became leader"
 
-// RecordEvent is how the elector says that it has stopped: after a loss it may lead again only then. Events are
-// recorded nowhere; the callbacks of the elector tell the same.
+// RecordEvent is called by the elector, also when it has stopped: only then may it lead again after a loss. Events are
+// not recorded anywhere; the callbacks of the elector tell the same.
 func (l *Lock) RecordEvent(event string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

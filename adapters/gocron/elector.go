@@ -14,7 +14,7 @@ import (
 // ErrNotLeader says that another scheduler runs the jobs, or none does at the moment.
 var ErrNotLeader = errors.New("this scheduler does not lead")
 
-// refusedPause is how long an Elector waits after an error that waiting does not end, as a missing right.
+// refusedPause is how long an Elector waits before it campaigns again after an error, such as a missing right.
 const refusedPause = 5 * time.Second
 
 // Elector has one of several schedulers run all jobs. It is a gocron.Elector, for gocron.WithDistributedElector.
@@ -22,7 +22,7 @@ type Elector struct {
 	election *election.Election
 	who      election.Candidate
 	cancel   context.CancelFunc
-	ended    chan struct{} // closed when it campaigns no more
+	ended    chan struct{} // closed when campaign has ended
 
 	mu   sync.Mutex // guards the fields below
 	term *election.Term
@@ -37,10 +37,10 @@ func NewElector(e *election.Election, who election.Candidate) *Elector {
 	return el
 }
 
-// IsLeader is nil while this scheduler leads. It asks nobody: the term knows by itself until when it lasts. Otherwise
-// it is ErrNotLeader, with what ended the term or keeps it from beginning if that is known.
+// IsLeader returns nil while this scheduler leads. It does not ask the server: the term knows until when it lasts.
+// Otherwise it returns ErrNotLeader, joined with what ended the term or keeps it from beginning, if that is known.
 //
-// gocron asks before each run. A job that runs when the term ends is not stopped; it may ask Term for the context.
+// gocron asks before each run. A job that runs when the term ends is not stopped; it may use the context of Term.
 func (e *Elector) IsLeader(context.Context) error {
 	e.mu.Lock()
 	term, err := e.term, e.err
@@ -65,7 +65,7 @@ func (e *Elector) Term() *election.Term {
 }
 
 // Close resigns, and campaigns no more. Shut the scheduler down before, so that no job runs any more. It may be called
-// again. An error is what Resign says; the term is over in any case.
+// again. It returns Resign's error, but none if the term had ended; the term is over in any case.
 func (e *Elector) Close(ctx context.Context) error {
 	e.cancel()
 	<-e.ended

@@ -23,19 +23,19 @@ type Locker struct {
 	runs map[string]*client.Lock
 }
 
-// NewLocker is a Locker that locks the prefix and the name of a job, as in "cron/nightly". Give each job a name, with
+// NewLocker makes a Locker that locks the prefix and the name of a job, as "cron/nightly". Give each job a name, with
 // gocron.WithName.
 //
-// splay is for how long a lock stays taken at least, also when the job is done sooner: as long as the clocks of the
-// schedulers may differ, and shorter than the time between two runs. A scheduler that wants to do the same run later
+// splay is how long a lock stays taken at least, even if the job is done sooner. It must be as long as the clocks of
+// the schedulers may differ, and shorter than the time between two runs. A scheduler that comes to the same run later
 // than that does it again.
 func NewLocker(c *client.Client, prefix string, splay time.Duration) *Locker {
 	return &Locker{client: c, prefix: prefix, splay: splay, runs: map[string]*client.Lock{}}
 }
 
-// Lock takes the lock of a run if it is free. It does not wait for it: a *client.HeldError is the usual answer when
-// another scheduler was first, and gocron then skips the run. While lockd cannot be reached no job runs: the error is
-// client.ErrUnavailable, or client.ErrOutcomeUnknown. gocron.AfterLockError tells of it.
+// Lock takes the lock of a run if it is free. It does not wait: when another scheduler was first the error is a
+// *client.HeldError, and gocron skips the run. While lockd cannot be reached no job runs: the error is
+// client.ErrUnavailable, or client.ErrOutcomeUnknown. gocron.AfterLockError tells of errors.
 //
 // The lock is renewed while the job runs.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
@@ -50,8 +50,8 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	return &run{locker: l, key: key, held: held, begun: begun}, nil
 }
 
-// Held is the lock of a job that runs in this process, or nil if it does not run. A job asks for it to get the fence,
-// and a context that ends when the lock is lost: gocron itself does not tell a job that.
+// Held is the lock of a job that runs in this process, or nil if it does not run. From it a job gets the fence, and a
+// context that ends when the lock is lost: gocron itself does not tell a job of a loss.
 func (l *Locker) Held(key string) *client.Lock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,9 +66,10 @@ type run struct {
 	begun  time.Time
 }
 
-// Unlock releases the lock once the splay is over, and does not wait for that: the rest becomes a lease that ends by
-// itself. gocron calls it with a context that may have ended, which does not count: an answer is waited for as long as
-// client.WithAnswerTimeout says. After client.ErrOutcomeUnknown the name may stay taken for a lease.
+// Unlock releases the lock. If the splay is not over yet, the rest of it becomes a lease that ends by itself; Unlock
+// waits only for a rest that is less than the shortest lease. The end of ctx does not count, as gocron's context may
+// have ended: Unlock waits for an answer for the time of client.WithAnswerTimeout. After client.ErrOutcomeUnknown the
+// name may stay taken for a lease.
 func (r *run) Unlock(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	r.locker.over(r)
@@ -83,7 +84,7 @@ func (r *run) Unlock(ctx context.Context) error {
 	return r.held.Unlock(ctx)
 }
 
-// over forgets a run. The next one of the same job may have begun.
+// over forgets a run, unless the next one of the same job has begun.
 func (l *Locker) over(r *run) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,12 +1,12 @@
 // Package wire is gRPC's protobuf codec for sessions: it reads and writes the frequent messages by generated code,
 // without reflection, and all others as gRPC does.
 //
-// Frequent are Acquire, Release, Granted and Released, alone or in batches. What is read is what package proto would
-// have read, and what is written means the same, with one difference: a number that is too large for 64 bits is cut, if
-// it is not an id or a fence of a request.
+// The frequent messages are Acquire, Release, Granted and Released, alone or in batches. The codec reads what package
+// proto would read, and writes what means the same, with one difference: it cuts a number that is too large for 64
+// bits, unless it is an id or a fence of a request.
 //
-// Who reads a stream gives the memory of a message back by ResetVT. Then texts may be kept, and messages that are not
-// frequent; lists and whatever else is inside of frequent ones may not.
+// A reader of a stream gives the memory of a message back by ResetVT. After that it may keep the message's texts, and
+// messages inside it that are not frequent, but no lists or other parts of frequent ones.
 package wire
 
 import (
@@ -27,7 +27,7 @@ type Codec struct{ encoding.CodecV2 }
 // New returns a Codec.
 func New() Codec { return Codec{encoding.GetCodecV2(proto.Name)} }
 
-// generated is what the generated code does with a message.
+// generated is a message with generated code.
 type generated interface {
 	Reset()
 	SizeVT() int
@@ -35,7 +35,7 @@ type generated interface {
 	UnmarshalVT([]byte) error
 }
 
-// smallBytes is what one request or answer usually has at most.
+// smallBytes is how long one request or answer usually is at most.
 const smallBytes = 128
 
 // small is a small message in one allocation.
@@ -75,7 +75,7 @@ func (c Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if c.UnmarshalFrequent(data, v) {
 		return nil
 	}
-	return c.CodecV2.Unmarshal(data, v) // forgets what was read so far
+	return c.CodecV2.Unmarshal(data, v) // it first resets v
 }
 
 // UnmarshalFrequent decodes a message if it is a frequent one.
@@ -84,7 +84,8 @@ func (Codec) UnmarshalFrequent(data mem.BufferSlice, v any) bool {
 	return ok && decode(data, m) && frequent(v)
 }
 
-// decode fails, too, if the message would be written in other bytes: package proto judges what is out of the ordinary.
+// decode also fails if the message would be written with other bytes than were read: package proto handles what is
+// unusual.
 func decode(data mem.BufferSlice, m generated) bool {
 	m.Reset()
 	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
@@ -92,8 +93,8 @@ func decode(data mem.BufferSlice, m generated) bool {
 	return m.UnmarshalVT(buf.ReadOnlyData()) == nil && m.SizeVT() == buf.Len()
 }
 
-// frequent says whether a message is of those that come in great numbers. All of its fields are known then, and its
-// texts are UTF-8: generated code does not check that.
+// frequent says whether a message is a frequent one, without unknown fields, and with texts that are UTF-8: generated
+// code does not check that.
 func frequent(v any) bool {
 	switch m := v.(type) {
 	case *lockdv1.SessionRequest:
@@ -129,10 +130,10 @@ func frequent(v any) bool {
 	return false
 }
 
-// large says whether a number may be one above 64 bits that was cut.
+// large says whether a number may have been cut from more than 64 bits.
 func large(n uint64) bool { return n >= 1<<63 }
 
-// known says whether all of the messages are there, without fields of a newer version.
+// known says whether all of the messages are set, without fields of a newer version.
 func known(messages ...protoreflect.ProtoMessage) bool {
 	for _, m := range messages {
 		if r := m.ProtoReflect(); !r.IsValid() || len(r.GetUnknown()) > 0 {

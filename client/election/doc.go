@@ -14,16 +14,16 @@
 //
 // # What it promises
 //
-// Who leads holds the lock with the name of the election, and nothing else is kept anywhere. So a term has all that a
-// client.Lock has: it knows by itself until when it surely lasts, also when it is cut off; it ends once; and a later
-// term has a greater fence.
+// The leader holds the lock with the name of the election, and nothing else is kept anywhere. So a term has what a
+// client.Lock has: it knows until when it surely lasts, also when the server cannot be reached; it ends once; and a
+// later term has a greater fence.
 //
 // A Campaign that returns an error leaves nothing behind: no lock, and no place in a queue, that outlives a lease.
 //
 // # What it does not promise
 //
-// A leader can be stopped between asking whether it leads and acting, and act when another one leads already. Only a
-// resource that is given the fence of the term, and refuses smaller ones than it has seen, is safe from that.
+// A leader can be stopped after it asked whether it leads, and act when another one leads already. Only a resource that
+// is given the fence of the term, and refuses smaller fences than it has seen, is safe from that.
 //
-// An observer is told of a change soon after it, not at once, and may miss a leader who led for a moment only.
+// An observer is told of a change soon, not at once, and may miss a leader who led for a moment only.
 package election

@@ -12,16 +12,16 @@ import (
 
 // Leader is who leads, as an observer sees it.
 type Leader struct {
-	// ID is that of the Candidate. For a leader that did not Campaign with this package it is HeldBy.
+	// ID is the Candidate's. It is HeldBy if the leader did not use this package.
 	ID string
-	// Client is the name of the leader's client, and Annotation that of the Candidate. They are empty where the replica
-	// that answered does not serve the leader.
+	// Client is the name of the leader's client, and Annotation the Candidate's. They are empty if the replica that
+	// answered does not serve the leader.
 	Client, Annotation string
-	// Fence is that of the term.
+	// Fence is the number of the term.
 	Fence uint64
 	// HeldBy is the leader as the store knows it. It is empty when nobody leads.
 	HeldBy string
-	// TTL is how long the term lasts at least, unless the leader resigns, as known when this was told.
+	// TTL is how long the lease had left when the server answered. The term ends no earlier unless the leader resigns.
 	TTL time.Duration
 }
 
@@ -31,8 +31,8 @@ func (l Leader) Vacant() bool { return l.HeldBy == "" }
 // same says whether it is the same term.
 func (l Leader) same(other Leader) bool { return l.HeldBy == other.HeldBy && l.Fence == other.Fence }
 
-// Leader asks who leads now. The answer may be outdated when it arrives. A server that does not answer in time is
-// client.ErrUnavailable.
+// Leader asks who leads now. The answer may be outdated when it arrives. It returns client.ErrUnavailable if the server
+// does not answer in time.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	info, err := e.client.Look(ctx, e.name)
 	if err != nil {
@@ -50,13 +50,13 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 // Observe tells who leads, and then each change, until ctx ends. A reader that is slow is told of the latest change
 // only.
 //
-// The server pushes the end of each term, and then is asked who leads. While nobody does it is asked again, after 50 ms
-// and then less and less often, at most once a second: there is no push for a beginning. While somebody leads it is
-// asked again when the leader's lease would have ended, or after 10 s.
+// The server pushes the end of each term, and then Observe asks who leads. While nobody does it asks again, first after
+// 50 ms, in the end once a second: there is no push for a beginning. While somebody leads it asks again when the
+// leader's lease would have ended, or after 10 s if that is sooner.
 //
-// While the server cannot be reached the leader of before is told, once, with an error that is client.ErrUnavailable:
-// that may have changed. When it answers again, who leads is told, also if it is the same. Any other error is the last
-// that is told, as client.ErrForbidden or client.ErrClosed. Observe may be called again.
+// While the server cannot be reached Observe tells, once, the last known leader with an error that is
+// client.ErrUnavailable: the leader may have changed. When the server answers again Observe tells who leads, even if it
+// is the same. Any other error, as client.ErrForbidden or client.ErrClosed, comes last. Observe may be called again.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		ctx, cancel := context.WithCancel(ctx) // ends the watch, too
@@ -82,7 +82,7 @@ type observer struct {
 	pause  time.Duration          // until the next look, unless somebody leads
 }
 
-// look asks who leads, and to be told of changes before.
+// look asks who leads. Before that it begins to watch for changes, unless it watches already.
 func (o *observer) look(ctx context.Context) (Leader, error) {
 	if o.over != nil {
 		return Leader{}, o.over
@@ -128,7 +128,7 @@ func (o *observer) wait(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// heard takes in what was pushed, all of it: one look tells who leads after that.
+// heard reads all that was pushed so far: after that one look tells who leads.
 func (o *observer) heard(end client.Unlocked, open bool) {
 	for {
 		switch {

@@ -73,11 +73,11 @@ func (c *child) wait() {
 	}
 }
 
-// signal sends a signal to the whole group. It may be gone already.
+// signal sends a signal to the whole group, which may be gone already.
 func (c *child) signal(sig syscall.Signal) { _ = syscall.Kill(-c.pid, sig) }
 
-// stop stops the whole group and waits until the command says so, but not long: one that is just starting a process
-// of its own may be stuck in that.
+// stop stops the whole group and waits until the command has stopped, for grace at most: a command that is just
+// starting a process may be stuck in that.
 func (c *child) stop() event {
 	c.signal(syscall.SIGSTOP)
 	select {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childAttributes: a group of its own, and death when we die in whatever way.
+// childAttributes: a group of its own, and the kernel kills the command when we die in whatever way.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -4,7 +4,7 @@ package main
 
 import "syscall"
 
-// childAttributes: a group of its own. Only Linux can end it when we are killed.
+// childAttributes: a group of its own. Only Linux can kill the command when we are killed.
 func childAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // await waits until the command ends or is stopped.

@@ -15,7 +15,7 @@ import (
 type endView struct {
 	Session  string `json:"session"`
 	Ended    bool   `json:"ended"`
-	Released bool   `json:"released"` // by the replica that had it; else what it held runs out
+	Released bool   `json:"released"` // by the replica that had it; else its leases end by themselves
 }
 
 func (v endView) text(p *screen) {

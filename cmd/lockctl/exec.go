@@ -49,7 +49,7 @@ type execution struct {
 	lock    []client.LockOption
 	bounded bool          // whether wait counts
 	wait    time.Duration // for the locks
-	most    time.Duration // for which they are held; 0 is no bound
+	most    time.Duration // how long they are held at most; 0 is no bound
 	inspect func(ctx context.Context, name string, waiters uint32) (inspectView, error)
 	patient bool          // goes on while the server cannot be reached
 	connect time.Duration // how long it goes on while the store cannot be reached, unless it is patient
@@ -60,12 +60,12 @@ type execution struct {
 
 	mu   sync.Mutex // guards the fields below, and stderr
 	told string     // what exec waits for, as it was told last
-	why  string     // the last reason for which the server did not want to know it, as it was told
+	why  string     // the last reason that was told for which the server refused the credentials
 	id   string     // of the session
 }
 
-// actorEnv names the actor of all execs of a script that runs one at a time. What runs inside of an exec finds it
-// there: none of them goes on while one waits.
+// actorEnv names the actor of all execs of a script that runs one at a time. exec sets it for its command, too: while
+// an exec inside of it waits, nothing else goes on.
 const actorEnv = "LOCKD_ACTOR"
 
 func newExec(o *options) *cobra.Command {
@@ -176,8 +176,8 @@ func (x *execution) tell(st client.Status) {
 	}
 }
 
-// unknown says why the server does not know any more who this is, once for each reason. A session goes on when the
-// credentials are renewed in time, else its locks end.
+// unknown says why the server does not accept the credentials any more, once for each reason. The session goes on if
+// they are renewed in time, else its locks are lost.
 func (x *execution) unknown(err error) {
 	if !errors.Is(err, client.ErrUnauthenticated) {
 		return
@@ -192,7 +192,7 @@ func (x *execution) unknown(err error) {
 	}
 }
 
-// queued returns what tells the position of exec in the queue: when it changed, but not more often than people read.
+// queued returns a function that tells exec's position in the queue when it changes, once in tellPause unless it is 0.
 func (x *execution) queued() func(position int) {
 	last, at := -1, time.Time{}
 	return func(position int) {
@@ -281,7 +281,8 @@ func refuseNested(items []client.Item, held string) error {
 	return nil
 }
 
-// obtain waits for the locks, or for a signal. What is granted just then is released when the client is closed.
+// obtain waits for the locks, or for a signal. Locks that are granted at the moment of a signal are released when the
+// client is closed.
 func (x *execution) obtain(ctx context.Context) (ls *client.Locks, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -301,8 +302,8 @@ func (x *execution) obtain(ctx context.Context) (ls *client.Locks, err error) {
 	}
 }
 
-// guard watches over the command until it ends, and ends it when one of its locks does; then it returns why. What the
-// locks say comes first, whatever happened.
+// guard watches over the command until it ends, and ends it when one of its locks ends or is about to. Then it returns
+// why: first of all what the locks say.
 func (x *execution) guard(ls *client.Locks, c *child) error {
 	g := newGuard(ls, c, time.Now())
 	lost := ls.Lost()

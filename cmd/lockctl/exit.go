@@ -62,14 +62,14 @@ func usage(err error) error { return failure{exitUsage, reasonUsage, err} }
 
 func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, args...)) }
 
-// endedBy is that lockctl was asked to end.
+// endedBy is the error of a lockctl that a signal asked to end.
 func endedBy(sig os.Signal) error {
 	code := exitSignal + int(sig.(syscall.Signal))
 	return failure{code, reasonInterrupted, errors.New("ended by signal: " + sig.String())}
 }
 
-// codes gives each error its exit code. The first row that matches counts: a lost lock is lost whatever the cause,
-// and a wait that ended without a connection says more about the server than about the lock.
+// codes gives each error its exit code. The first row that matches counts: a lost lock is lost whatever the cause, and
+// a wait that ended without a connection is about the server, not the lock.
 var codes = []struct {
 	err  error
 	code int
@@ -103,8 +103,8 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// reason is the machine-readable reason of an error, empty if there is none. What is wrong with a value says more than
-// that the usage is.
+// reason is the machine-readable reason of an error, empty if there is none. One that says which value is wrong comes
+// before USAGE.
 func reason(err error) string {
 	e, _ := errors.AsType[failure](err)
 	if e.reason != "" && e.reason != reasonUsage {
@@ -130,7 +130,7 @@ type statused interface {
 	GRPCStatus() *status.Status
 }
 
-// unreasoned is the text of an error without its reason, which is told apart. It is one line.
+// unreasoned is the text of an error without its reason, which is told separately. It is one line.
 func unreasoned(err error) string {
 	text := err.Error()
 	if e, ok := errors.AsType[statused](err); ok { // only its own text: a name may read like a reason
@@ -139,7 +139,7 @@ func unreasoned(err error) string {
 	return strings.ReplaceAll(text, "\n", "; ") + hint(err) // errors.Join puts each on a line of its own
 }
 
-// hint is how to find out more about an error, behind its text.
+// hint says how to find out more about an error. It follows the error's text.
 func hint(err error) string {
 	switch {
 	case errors.Is(err, client.ErrForbidden):
@@ -157,8 +157,8 @@ type errorView struct {
 	Code   int    `json:"exit_code"`
 }
 
-// printError tells an error, unless there is nothing to say: a command of exec failed, or somebody interrupted lockctl,
-// knows it, and nothing was left behind.
+// printError prints an error, unless there is nothing to say: the command of exec failed, or somebody interrupted
+// lockctl and nothing was left behind.
 func printError(w io.Writer, err error, format string) {
 	text := message(err)
 	interrupted := reason(err) == reasonInterrupted && !errors.Is(err, client.ErrOutcomeUnknown)

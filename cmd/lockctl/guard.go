@@ -23,8 +23,8 @@ type group interface{ signal(sig syscall.Signal) }
 
 // guard ends a process group when its lock ends, as late as is safe.
 //
-// A lease that is renewed is told to be valid for at least a third of its length at any time. The guard therefore
-// begins to act at a sixth: by then two answers of the server are missing.
+// While a lease is renewed at least a third of its length is left at any time. So the guard begins to act at a sixth:
+// by then two answers of the server are missing.
 //
 //	SIGTERM at deadline - notice,     notice = validity at the start / 6
 //	SIGKILL at deadline - notice / 5
@@ -64,7 +64,7 @@ func (g *guard) step(now time.Time) time.Duration {
 	return g.killAt.Sub(now)
 }
 
-// never is when the next step is due once nothing is to be done any more.
+// never is how long the next step is away once nothing is left to do.
 const never = math.MaxInt64
 
 // why says why the group was ended, nil if it was not.
@@ -78,7 +78,7 @@ func (g *guard) why() error {
 	return nil
 }
 
-// terminate asks the group to end until a time. A later call can only make that earlier.
+// terminate asks the group to end by killAt. A later call can only make that time earlier.
 func (g *guard) terminate(killAt time.Time) {
 	if g.terminated {
 		g.killAt = earlier(g.killAt, killAt)

@@ -70,7 +70,7 @@ var (
 	errControls  = errors.New("a name has no control characters")
 )
 
-// checkNames refuses what no server takes for the name of a lock before anything is asked.
+// checkNames refuses names that no server takes for a lock before the server is asked.
 func checkNames(cmd *cobra.Command, args []string) error {
 	at := nameAt(cmd)
 	if at < 0 || len(args) <= at {
@@ -88,12 +88,12 @@ func checkNames(cmd *cobra.Command, args []string) error {
 // completionTime bounds how long a shell waits for names.
 const completionTime = time.Second
 
-// plain are names that no shell reads as anything else. Others are not offered: names come from strangers, and what
-// completes a line must not run.
+// plain matches names that no shell interprets. Others are not offered: names come from strangers, and a completion
+// must not run anything.
 var plain = regexp.MustCompile(`^[\w./:@%+=,-]+$`)
 
-// complete offers what may be the next argument: names that are held and begin so, or all verbs, of which the shell
-// takes those that do. exec completes its command as shells do.
+// complete offers what may be the next argument: held names that begin with begun, or all verbs, of which the shell
+// takes those that do. The command of exec is completed as shells do.
 func (o *options) complete(cmd *cobra.Command, args []string, begun string) (
 	[]cobra.Completion, cobra.ShellCompDirective,
 ) {

@@ -91,7 +91,7 @@ func (m memoryView) missing(since time.Time) string {
 	return ""
 }
 
-// rememberedView is what all replicas know of where things are remembered.
+// rememberedView says since when each replica remembers, as far as that is known.
 type rememberedView struct {
 	Memories []memoryView `json:"memories"`
 	silence

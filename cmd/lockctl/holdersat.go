@@ -48,7 +48,7 @@ func (s *services) holdersAt(ctx context.Context, h historyView, at time.Time) s
 	return shown{json: v, text: v.text, code: code}
 }
 
-// covers says whether it may have lasted at a time.
+// covers says whether the hold may have lasted at a time.
 func (h holdView) covers(at time.Time) bool {
 	ended := h.Until
 	if ended == nil && h.Ended == "" && h.lease != nil {
@@ -62,7 +62,8 @@ func (h holdView) leaseEnd() time.Time {
 	return h.Since.Add(time.Duration(*h.lease) * time.Millisecond)
 }
 
-// holdsOf puts the holds together, the first one first. A hold may be known by its end alone, or by going on elsewhere.
+// holdsOf makes holds of events, the earliest first. Of some holds only the end is known, or that they moved to another
+// replica.
 func holdsOf(events []happenedView) (holds []*holdView) {
 	for _, e := range events {
 		switch e.Event {
@@ -90,8 +91,8 @@ func holdsOf(events []happenedView) (holds []*holdView) {
 	return holds
 }
 
-// holdOf is the hold that an event is about, new if nothing was known of it. A unary lease that is released at another
-// replica is known by its owner alone.
+// holdOf is the hold that an event is about, a new one if nothing was known of it. The release of a unary lease at
+// another replica has no fence: then the owner alone counts.
 func holdOf(holds *[]*holdView, e happenedView) *holdView {
 	for _, h := range slices.Backward(*holds) {
 		if h.Owner == e.Owner && (h.Fence == e.Fence || e.Fence == 0) && h.Ended == "" {
@@ -106,7 +107,7 @@ func holdOf(holds *[]*holdView, e happenedView) *holdView {
 	return h
 }
 
-// end says why it ended.
+// end says why the hold ended.
 func (h holdView) end() string {
 	switch {
 	case h.Ended == "held":

@@ -34,7 +34,7 @@ func person() string {
 	return fittingName(cmp.Or(who, "unknown") + "@" + host)
 }
 
-// fittingName is what the server takes of a name.
+// fittingName is a name, cut and escaped so that the server takes it.
 func fittingName(name string) string {
 	name = printable(name)
 	for len(name) > maxClientName || !utf8.ValidString(name) {

@@ -23,7 +23,7 @@ type leaseView struct {
 	ValidFor millis `json:"valid_for_ms"`
 }
 
-// showLease shows a lease. Its validity counts from begun; what has passed since then is taken off.
+// showLease shows a lease. Its validity counts from begun, so the time since then is subtracted.
 func showLease(l *lockdv1.Lease, begun time.Time) shown {
 	v := view[leaseView](l)
 	v.ValidFor = millis(max(l.GetValidFor().AsDuration()-time.Since(begun), 0).Milliseconds())
@@ -88,11 +88,11 @@ func (s *services) acquire(ctx context.Context, req *lockdv1.AcquireRequest) (sh
 	return showLease(resp.GetGranted(), begun), err
 }
 
-// releaseTimeout bounds the release of what is held when lockctl ends. If it does not succeed the lease ends by itself.
+// releaseTimeout bounds the release of what is held when lockctl ends. If the release fails the lease ends by itself.
 const releaseTimeout = 2 * time.Second
 
-// undo releases what an acquire without an answer may have taken, and returns what is true then: why it failed, if
-// nothing can be held; else that the outcome is unknown.
+// undo releases what an acquire without an answer may have taken. It returns why the acquire failed, if nothing can be
+// held any more; else that the outcome is unknown.
 func (s *services) undo(req *lockdv1.AcquireRequest, err error) error {
 	switch released := s.releaseTaken(req); {
 	case !released && reason(err) == reasonInterrupted:
@@ -113,9 +113,9 @@ func mayBeHeld(req *lockdv1.AcquireRequest) error {
 		duration(req.GetLease().AsDuration()))
 }
 
-// releaseTaken releases what an acquire that was not granted may have taken all the same, and says whether nothing is
-// held: an answer may have been lost, and a server may have said no while an attempt was under way. Nobody else knows
-// the lease id, so nothing else can be hit.
+// releaseTaken releases what an acquire that was not granted may have taken all the same: an answer may have been lost,
+// or a server may have refused while an attempt was under way. It says whether surely nothing is held. No other lease
+// has this lease id.
 func (s *services) releaseTaken(req *lockdv1.AcquireRequest) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
@@ -186,8 +186,8 @@ func (v keptView) text(p *screen) {
 	p.line("kept %s of %s", counted(v.Remaining, "permit"), v.Name)
 }
 
-// release ends a lease, or all of its permits but some. When an answer was lost, a lease that is gone afterwards was
-// released by that try.
+// release releases a lease, or all of its permits but keep. If an answer was lost and a later try finds no lease, the
+// earlier try has released it.
 func (s *services) release(ctx context.Context, name, leaseID string, kind client.Kind, keep uint32) (uint32, error) {
 	if keep > 0 {
 		kind = client.Semaphore
@@ -203,7 +203,7 @@ func (s *services) release(ctx context.Context, name, leaseID string, kind clien
 	return resp.GetRemaining(), err
 }
 
-// checkWait refuses what the protocol refuses, too: a negative wait may be meant as none or as one for ever.
+// checkWait refuses a negative wait, as the protocol does: it may mean none or for ever.
 func checkWait(wait time.Duration) error {
 	if wait < 0 {
 		return usagef("--wait must not be negative")

@@ -42,7 +42,7 @@ func (v lockView) holders() string {
 	return fmt.Sprint(v.Holders)
 }
 
-// waiting is how many are known to wait: anywhere for a fair lock, else on the replica that answered.
+// waiting is how many are known to wait: at all replicas for a fair lock, else at the one that answered.
 func (v lockView) waiting() uint32 { return max(v.Waiters, v.Queued) }
 
 // placeView is where the holder of a lock is, or who waits for it.
@@ -63,7 +63,6 @@ type partyView struct {
 	Annotation string `json:"annotation"`
 }
 
-// holderView is who holds a lock.
 type holderView struct {
 	partyView
 
@@ -96,7 +95,6 @@ func holder(client, origin string) string {
 	return "not known"
 }
 
-// waiterView is a request that waits.
 type waiterView struct {
 	partyView
 
@@ -156,7 +154,7 @@ func (v inspectView) unknown() bool {
 	return !v.Held && v.Fence == 0 && v.Limit == 0 && v.Holders == 0 && v.waiting() == 0
 }
 
-// inspect asks for at most so many waiters.
+// inspect asks who holds a name and who waits for it. most bounds the waiters.
 func (s *services) inspect(ctx context.Context, name string, most uint32) (inspectView, error) {
 	resp, err := ask(ctx, s, s.reads.Inspect, &lockdv1.InspectRequest{Name: name, MaxWaiters: most})
 	v := view[inspectView](resp)

@@ -59,7 +59,7 @@ type options struct {
 	token          credentials.PerRPCCredentials // of the file, once it was read
 }
 
-// format is that of errors, which may be about the flags themselves.
+// format is the output format of errors, which may be about the flags themselves.
 func format(args []string) string {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.Usage, flags.ParseErrorsAllowlist.UnknownFlags = func() {}, true
@@ -124,8 +124,8 @@ machine-readable reason in front.`,
 	return root
 }
 
-// checkTexts refuses what is not UTF-8 before anything is asked: no message can have such a text. The command of exec
-// may have any.
+// checkTexts refuses texts that are not UTF-8 before the server is asked: no message can have one. The command of exec
+// may have any bytes.
 func checkTexts(cmd *cobra.Command, args []string) error {
 	if cmd.Name() == "exec" && len(args) > 1 {
 		args = args[:1]

@@ -10,8 +10,8 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// lockAll waits for the locks, no longer than --wait says. A server or a store that is away is waited for as a holder
-// is.
+// lockAll waits for the locks, no longer than --wait says. It waits for a server or a store that is away as for a
+// holder.
 func (x *execution) lockAll(ctx context.Context) (*client.Locks, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	watched := make(chan struct{})
@@ -44,8 +44,8 @@ func (x *execution) lockAll(ctx context.Context) (*client.Locks, error) {
 	}
 }
 
-// goesOn says whether an error only means that the server, or its store, is away, and has not been for too long. The
-// client has waited for a server already, but not for a store.
+// goesOn says whether to try again after an error: it only means that the server, or its store, is away, and has not
+// been away for too long. The client has waited for a server already, but not for a store.
 func (x *execution) goesOn(err error, away time.Duration) bool {
 	switch {
 	case errors.Is(err, client.ErrTimedOut), errors.Is(err, client.ErrCancelled):
@@ -57,7 +57,7 @@ func (x *execution) goesOn(err error, away time.Duration) bool {
 	return (reason == "BACKEND_UNAVAILABLE" || reason == "OUTCOME_UNKNOWN") && away+retryPause < x.connect
 }
 
-// waitsFor tells what exec waits for, once and when it changes, and more that may change all the time.
+// waitsFor tells what exec waits for when that changes, together with more, whose changes are not told.
 func (x *execution) waitsFor(what, more string) {
 	x.mu.Lock()
 	again := x.told == what
@@ -68,8 +68,8 @@ func (x *execution) waitsFor(what, more string) {
 	}
 }
 
-// tellHolders tells who holds what exec waits for, until ctx ends. It asks now and then: not everything that matters
-// here is told to those who wait.
+// tellHolders tells who holds what exec waits for, until ctx ends. It asks now and then, because a waiting request is
+// not told everything that matters here.
 func (x *execution) tellHolders(ctx context.Context) {
 	for pause := retryPause; ; pause = 5 * tellPause {
 		if sleep(ctx, pause); ctx.Err() != nil {
@@ -81,8 +81,8 @@ func (x *execution) tellHolders(ctx context.Context) {
 	}
 }
 
-// holders says who holds the first of the locks that is held, and for how long. A hold of its own was granted just now,
-// and the grant is on its way.
+// holders says who holds the first of the locks that is held, and for how long. A lock that exec itself holds is passed
+// over: its grant is on its way.
 func (x *execution) holders(ctx context.Context) (what, since string) {
 	for _, i := range x.items {
 		v, err := x.inspect(ctx, i.Name, 1)
@@ -98,7 +98,7 @@ func (x *execution) holders(ctx context.Context) (what, since string) {
 	return "", ""
 }
 
-// heldBy says who holds a lock, the first one and how many others, and for how long the first one does.
+// heldBy says who holds a lock, the first holder and how many others, and for how long a single holder has held it.
 func (v inspectView) heldBy() (who, since string) {
 	if len(v.Holds) == 0 {
 		return v.holders() + " holders", ""
@@ -123,7 +123,7 @@ func (v inspectView) heldBy() (who, since string) {
 	return who, since
 }
 
-// nameHolder adds to a refusal who holds the lock, if the replica that refused did not know: that is asked of all.
+// nameHolder adds to a refusal who holds the lock, if the replica that refused did not know: it asks all replicas.
 func nameHolder(
 	ctx context.Context, inspect func(ctx context.Context, name string, waiters uint32) (inspectView, error), err error,
 ) error {
@@ -131,7 +131,7 @@ func nameHolder(
 	if !ok || held.Client != "" || held.Peer != "" {
 		return err
 	}
-	v, _ := inspect(ctx, held.Name, 1) // else it is not told
+	v, _ := inspect(ctx, held.Name, 1) // after an error there are no holds
 	for _, h := range v.Holds {
 		if h.Owner == held.HeldBy {
 			held.Client, held.Annotation, held.Peer = h.Client, h.Annotation, h.Address

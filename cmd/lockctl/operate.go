@@ -160,7 +160,6 @@ type doctorView struct {
 	Findings []findingView `json:"findings"`
 }
 
-// findingView is one finding.
 type findingView struct {
 	Severity string `json:"severity"` // ok, info, warning, error; unknown to this lockctl: empty
 	Check    string `json:"check"`

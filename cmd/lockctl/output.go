@@ -59,7 +59,7 @@ type screen struct{ bytes.Buffer }
 
 func (p *screen) line(format string, args ...any) { _ = printLine(p, format, args...) } // a Buffer takes everything
 
-// table has rows in columns. What is not known is a dash. A row that begins with an empty text goes on with the row
+// table prints rows in columns. An unknown value is a dash. A row that begins with an empty text continues the row
 // before.
 func (p *screen) table(rows [][]any) {
 	tw := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
@@ -78,7 +78,7 @@ func (p *screen) table(rows [][]any) {
 	_ = tw.Flush()
 }
 
-// list is a table with a row for each of some things, below a title for each column.
+// list prints a table with a row for each thing, below a title for each column.
 func list[T any](p *screen, things []T, row func(T) []any, titles ...any) {
 	rows := [][]any{titles}
 	for _, t := range things {

@@ -22,7 +22,7 @@ func printable(text string) string {
 	})
 }
 
-// escape has hide write the runes of a text that are not visible. What is not UTF-8 becomes U+FFFD.
+// escape has hide write the runes of a text that are not visible. Bytes that are not UTF-8 become U+FFFD.
 func escape(text string, hide func(out *strings.Builder, r rune)) string {
 	var out strings.Builder
 	for _, r := range text {
@@ -52,13 +52,13 @@ func cell(text string) string {
 	return text
 }
 
-// printLine prints one line.
 func printLine(w io.Writer, format string, args ...any) error {
 	_, err := io.WriteString(w, printable(fmt.Sprintf(format, args...))+"\n")
 	return err
 }
 
-// printJSON prints one value as one line. JSON escapes some control characters itself; here all that is not visible is.
+// printJSON prints one value as one line. JSON escapes some control characters itself; this escapes all that is not
+// visible.
 func printJSON(w io.Writer, v any) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

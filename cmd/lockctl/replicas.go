@@ -13,12 +13,12 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// replicas are the connections to the servers of a list, of which one is used until it does not answer. One goroutine
-// uses them.
+// replicas are the connections to the servers of a list. One of them is used until it does not answer. Only one
+// goroutine may use them.
 type replicas struct {
 	conns []*grpc.ClientConn
 	at    int
-	sent  bool // a request was sent to a server that could be reached, since this was last set back
+	sent  bool // a request was sent to a server that could be reached, since this was last set to false
 }
 
 func newReplicas(list string, port int, opts []grpc.DialOption) (*replicas, error) {

@@ -19,9 +19,9 @@ import (
 // retryPause is the time between two tries of anything.
 const retryPause = 200 * time.Millisecond
 
-// services are the server's calls that need no session. One goroutine makes them.
+// services are the server's calls that need no session. Only one goroutine may make them.
 type services struct {
-	conn, admin *replicas // admin is at the address for operators, and so is what is called so
+	conn, admin *replicas // admin is at the address for operators, and so are admins and adminReads
 	locks       lockdv1.LockServiceClient
 	reads       lockdv1.InspectServiceClient
 	admins      lockdv1.AdminServiceClient
@@ -61,7 +61,7 @@ func (s *services) close() {
 	s.admin.close()
 }
 
-// runs has a command do something until a signal comes, and print what that shows.
+// runs has a command call f, whose context ends when a signal comes, and print what f returns.
 func (o *options) runs(
 	f func(ctx context.Context, cmd *cobra.Command, args []string) (shown, error),
 ) func(*cobra.Command, []string) error {
@@ -91,7 +91,7 @@ func (o *options) asks(q question) func(*cobra.Command, []string) error {
 	})
 }
 
-// operates is asks for a command that is asked at the operators' address.
+// operates is asks for a command that asks the server at its address for operators.
 func (o *options) operates(q question) func(*cobra.Command, []string) error {
 	return o.asks(func(ctx context.Context, s *services, args []string) (shown, error) {
 		if err := o.namesOperators(); err != nil {
@@ -101,7 +101,8 @@ func (o *options) operates(q question) func(*cobra.Command, []string) error {
 	})
 }
 
-// namesOperators refuses to guess: who names a server for clients alone means that one, and not the one that runs here.
+// namesOperators refuses --addr without --admin-addr: it must not fall back to the operators' address of a server on
+// this machine.
 func (o *options) namesOperators() error {
 	given := func(flag, env string) bool { return o.tls.set.Changed(flag) || os.Getenv(env) != "" }
 	if given("addr", addrEnv) && !given("admin-addr", adminAddrEnv) {
@@ -122,7 +123,7 @@ func ask[Q, R any](ctx context.Context, s *services, m method[Q, R], request Q) 
 }
 
 // change makes a call that changes something and need not be undone. unsure says that a try which failed may have been
-// executed: then the outcome is unknown, and not that the server is away.
+// carried out: then the error is ErrOutcomeUnknown, not ErrUnavailable.
 func change[Q, R any](ctx context.Context, s *services, m method[Q, R], request Q) (r R, unsure bool, err error) {
 	r, unsure, err = retry(ctx, s, 0, func(ctx context.Context) (R, error) { return m(ctx, request) })
 	if unsure && (errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrDraining)) {
@@ -133,13 +134,13 @@ func change[Q, R any](ctx context.Context, s *services, m method[Q, R], request 
 
 var errLate = errors.New("the server did not answer in time")
 
-// undecided are the reasons of calls that may have been executed although they failed: nobody answered, or the server
-// does not know either. The first two are not told by lockd.
+// undecided are the reasons of calls that may have been carried out although they failed: nobody answered, or the
+// server does not know either. The first two are not lockd's.
 var undecided = []string{"", "UNAVAILABLE", "OUTCOME_UNKNOWN"}
 
-// retry makes a call, which may wait for some time, and repeats it while the server cannot be reached or the outcome
-// is unknown, no longer than the connect timeout. The call must be one that can be repeated. unsure says that a try
-// which failed may have been executed, whatever later ones were told.
+// retry makes a call, which the server may answer as late as after wait. It repeats the call while the server cannot be
+// reached or the outcome is unknown, until the connect timeout after the first failure. The call must be one that can
+// be repeated. unsure says that a try which failed may have been carried out, whatever later tries returned.
 func retry[T any](ctx context.Context, s *services, wait time.Duration,
 	call func(context.Context) (T, error),
 ) (t T, unsure bool, err error) {
@@ -167,13 +168,12 @@ func retry[T any](ctx context.Context, s *services, wait time.Duration,
 	}
 }
 
-// repeatable says whether an error only means that nobody could answer, and a later try may be answered.
+// repeatable says whether an error only means that nobody could answer: a later try may be answered.
 func repeatable(err error) bool {
 	return errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrOutcomeUnknown) ||
 		errors.Is(err, client.ErrDraining)
 }
 
-// sleep waits for a time, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -181,7 +181,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// dialSession makes the SDK's client, for what needs a session. The command is what the client is named after.
+// dialSession makes a client of the SDK, for commands that need a session. The client is named after the command.
 func (o *options) dialSession(command string, opts ...client.Option) (*client.Client, error) {
 	dial, err := o.dialOptions()
 	if err != nil {
@@ -222,7 +222,7 @@ func wrap(verb string, args []string, err error) error {
 // quotedBytes is how much of a text from the command line an error repeats.
 const quotedBytes = 128
 
-// quoted is a text in an error. Of a very long one it is the beginning.
+// quoted is a text as errors show it: of a very long one the beginning.
 func quoted(text string) string {
 	if len(text) <= quotedBytes {
 		return strconv.Quote(text)

@@ -21,8 +21,8 @@ func (t terminal) foreground() int {
 	return pgid
 }
 
-// ours says whether that is our own group.
+// ours says whether our own group is in the foreground.
 func (t terminal) ours() bool { return t.foreground() == syscall.Getpgrp() }
 
-// give lets another group read from the terminal. It fails when the terminal is gone, and then that is fine.
+// give lets another group read from the terminal. It may fail when the terminal is gone: then nothing is to be given.
 func (t terminal) give(pgid int) { _ = unix.IoctlSetPointerInt(int(t), unix.TIOCSPGRP, pgid) }

@@ -30,7 +30,7 @@ func (f *tlsFlags) add(to *pflag.FlagSet) {
 		"the `name` expected in the server's certificate (LOCKD_SERVER_NAME)")
 }
 
-// credentials are how to speak to the server. Flags override variables, one by one.
+// credentials say how to speak TLS to the server, if at all. Flags override variables, one by one.
 func (o *options) credentials() (credentials.TransportCredentials, error) {
 	f := &o.tls
 	t, err := client.TLSFromEnv()

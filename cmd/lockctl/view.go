@@ -12,9 +12,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// view is what lockctl prints of a message. It is a struct: each of its fields has what the message has in the field
-// that is called like the key of JSON, without _ms, or as the tag "of" says. An embedded struct without tags has other
-// fields of the same message, one with "of" those of the message in that field.
+// view is what lockctl prints of a message. V is a struct. Each of its fields has the value of the message's field that
+// the tag "of" names, or else the JSON key without _ms. An embedded struct without tags has other fields of the same
+// message; one with "of" has those of the message in that field.
 //
 // The keys are part of what lockctl promises: they are never renamed. What nobody knows is empty, 0 or null, and an
 // empty list is [].
@@ -35,7 +35,7 @@ func fill(to reflect.Value, m protoreflect.Message) {
 	}
 }
 
-// set gives a value what a field of a message has.
+// set sets a value to that of a message's field.
 func set(to reflect.Value, f protoreflect.FieldDescriptor, m protoreflect.Message) {
 	from := m.Get(f)
 	switch {
@@ -64,8 +64,8 @@ func set(to reflect.Value, f protoreflect.FieldDescriptor, m protoreflect.Messag
 	}
 }
 
-// nameIn is the name of a value of an enum in lower case, without what all of them begin with. It is empty for 0 and
-// for one that a newer server knows.
+// nameIn is the name of an enum's value in lower case, without the prefix that all of them have. It is empty for 0 and
+// for a value that only a newer server knows.
 func nameIn(values protoreflect.EnumValueDescriptors, n protoreflect.EnumNumber) string {
 	v := values.ByNumber(n)
 	if v == nil || n == 0 {
@@ -80,7 +80,7 @@ type millis int64
 
 func (m millis) String() string { return duration(time.Duration(m) * time.Millisecond) }
 
-// duration is a time as a person writes it: 24h and 1m30s, not 24h0m0s. What is longer than a second is told in tenths.
+// duration is a time as a person writes it: 24h and 1m30s, not 24h0m0s. Times above a second are rounded to tenths.
 func duration(d time.Duration) string {
 	unit := time.Millisecond
 	switch {
@@ -116,14 +116,15 @@ func (r replicasView) missing() string {
 	return fmt.Sprintf("%d of %d replicas did not answer: what they know is missing", r.Silent, r.Asked)
 }
 
-// silence is also why the store could not be asked, empty if it was. Then the rest is what replicas remember.
+// silence is a replicasView that also says why the store could not be asked, if so: then the rest is what replicas
+// remember.
 type silence struct {
 	replicasView
 
 	StoreError string `json:"store_error"`
 }
 
-// pages has all that the pages of a list have, in the field with this name.
+// pages joins the lists in all pages of an answer; list is the name of their field.
 func pages[V any](list protoreflect.Name, next func(token string) (proto.Message, error)) ([]V, silence, error) {
 	all, sum := []V{}, silence{}
 	for token := ""; ; {

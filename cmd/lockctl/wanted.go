@@ -15,7 +15,6 @@ import (
 // kindNames are the kinds as flags explain them.
 const kindNames = "exclusive, fair, read, write or semaphore"
 
-// kindFlag adds --kind.
 func kindFlag(cmd *cobra.Command, k *client.Kind, otherwise string) {
 	cmd.Flags().Func("kind", kindNames+"; "+otherwise, func(text string) (err error) {
 		*k, err = client.ParseKind(text)
@@ -23,11 +22,11 @@ func kindFlag(cmd *cobra.Command, k *client.Kind, otherwise string) {
 	})
 }
 
-// foundOut is for commands that can find the kind out.
+// foundOut is for commands that ask the server for the kind.
 const foundOut = "found out if it is not given"
 
-// ofKind calls f with the kind of a lease. If none was given, it is that of the name, which is asked for. Whoever has a
-// lease of a name may have lost the right to look at it: then the kinds are tried.
+// ofKind calls f with the kind of a lease. If none was given it asks the server how the name is locked. A client that
+// has a lease of a name may have lost the right to look at it: then ofKind tries all kinds.
 func ofKind[R any](ctx context.Context, s *services, name string, kind client.Kind,
 	f func(lockdv1.LockKind) (R, error),
 ) (r R, err error) {
@@ -46,7 +45,7 @@ func ofKind[R any](ctx context.Context, s *services, name string, kind client.Ki
 	case k != lockdv1.LockKind_LOCK_KIND_EXCLUSIVE:
 		return f(k)
 	}
-	// Fair stands for exclusive, too: it is the same hold in Redis, and the next of the queue is told.
+	// Fair works for an exclusive lock, too: it is the same hold in Redis, and the next waiter in the queue is told.
 	r, err = f(lockdv1.LockKind_LOCK_KIND_FAIR)
 	if errors.Is(err, client.ErrUnsupported) { // a majority of stores has none
 		r, err = f(k)
@@ -54,7 +53,7 @@ func ofKind[R any](ctx context.Context, s *services, name string, kind client.Ki
 	return r, err
 }
 
-// ofAnyKind calls f with one kind after another, until a lease is of it. With the wrong kind f does nothing.
+// ofAnyKind calls f with one kind after another, until it is that of the lease. With the wrong kind f does nothing.
 func ofAnyKind[R any](f func(lockdv1.LockKind) (R, error)) (r R, err error) {
 	for _, k := range []client.Kind{client.Fair, client.Exclusive, client.Read, client.Write, client.Semaphore} {
 		r, err = f(lockdv1.LockKind(k))
@@ -82,7 +81,7 @@ func (w *wanted) flags(cmd *cobra.Command) {
 		"how many permits the semaphore has, if this request is the first to say so")
 }
 
-// items are the locks that are wanted, first the one with this name. Who speaks of permits means a semaphore.
+// items are the locks that are wanted, first the one with this name. With --permits or --limit it is a semaphore.
 func (w *wanted) items(name string) ([]client.Item, error) {
 	kind := w.kind
 	if w.set.Changed("permits") || w.set.Changed("limit") {

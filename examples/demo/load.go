@@ -33,7 +33,7 @@ func use(ctx context.Context, addrs []string) {
 	go crash(ctx, addrs[0])
 }
 
-// with gives f a client of any replica, again and again.
+// with calls f again and again, with a client of a random replica.
 func with(ctx context.Context, addrs []string, name string, f func(c *client.Client) error) {
 	addrs = slices.Clone(addrs)
 	rand.Shuffle(len(addrs), func(i, j int) { addrs[i], addrs[j] = addrs[j], addrs[i] })
@@ -54,7 +54,7 @@ func with(ctx context.Context, addrs []string, name string, f func(c *client.Cli
 	}
 }
 
-// held does something with a lock for about so long.
+// held works with a lock for about d.
 func held(ctx context.Context, c *client.Client, name string, d time.Duration, opts ...client.LockOption) error {
 	l, err := c.Lock(ctx, name, opts...)
 	if errors.Is(err, client.ErrTimedOut) {
@@ -70,7 +70,7 @@ func held(ctx context.Context, c *client.Client, name string, d time.Duration, o
 	return nil
 }
 
-// work takes a time around d, and ends with the lock.
+// work takes about d, and ends when the lock or ctx ends.
 func work(lock, ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d/2 + rand.N(d)):
@@ -86,7 +86,7 @@ func orders(ctx context.Context, c *client.Client, i int) error {
 		client.Annotation(fmt.Sprintf("till %d bills order %d", i+1, order)))
 }
 
-// rates are read by many and written by one.
+// rates reads what many read and one writes.
 func rates(ctx context.Context, c *client.Client, _ int) error {
 	err := held(ctx, c, "rates", time.Second, client.As(client.Read))
 	pause(ctx, rand.N(2*time.Second))
@@ -105,7 +105,7 @@ func render(ctx context.Context, c *client.Client, i int) error {
 	return err
 }
 
-// report is led by one, who resigns now and then.
+// report has one leader, which resigns now and then.
 func report(ctx context.Context, c *client.Client, i int) error {
 	term, err := election.New(c, "leader/reports").Campaign(ctx, election.Candidate{ID: fmt.Sprint("report-", i+1)})
 	if err != nil {
@@ -138,7 +138,7 @@ func transfer(ctx context.Context, c *client.Client, i int) error {
 // stuck is the lock of a client that dies.
 const stuck = "cleanup"
 
-// clean waits for who died, until that one's lease is over.
+// clean waits for the lock of the client that died, until its lease ends.
 func clean(ctx context.Context, c *client.Client, _ int) error {
 	err := held(ctx, c, stuck, 3*time.Second, client.Annotation("remove old files"))
 	pause(ctx, 5*time.Second)

@@ -1,7 +1,7 @@
-// demo starts replicas of lockd and uses them in the ways that locks are used, until it is interrupted, so that there
-// is something to look at. make demo builds what it needs and runs it.
+// demo starts replicas of lockd, and uses locks in all common ways until it is interrupted, so that there is something
+// to look at. make demo builds what it needs and runs it.
 //
-// What dies now and then dies on purpose: a client that holds a lock, and a replica.
+// Now and then it kills a client that holds a lock, or a replica, on purpose.
 package main
 
 import (
@@ -72,7 +72,7 @@ Ctrl-C ends all of it.
 	return nil
 }
 
-// startRedis starts a Redis that keeps nothing when it ends, nil if there is none.
+// startRedis starts a Redis that keeps nothing when it ends. It returns nil if redis-server is not installed.
 func startRedis(ctx context.Context) (*exec.Cmd, string, error) {
 	program, err := exec.LookPath("redis-server")
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	httpPort    = 4
 )
 
-// replica is a lockd that is started again when it died.
+// replica is a lockd that is started again when it dies.
 type replica struct {
 	program, redis string
 	number, port   int
@@ -31,7 +31,7 @@ type replica struct {
 
 func (r *replica) address(offset int) string { return fmt.Sprintf("127.0.0.1:%d", r.port+offset) }
 
-// keep has the replica run until ctx ends, and then end as it does at a restart.
+// keep runs the replica until ctx ends, and then stops it with SIGTERM.
 func (r *replica) keep(ctx context.Context) {
 	args := []string{
 		"--listen", r.address(0), "--ops-listen", r.address(opsPort), "--admin-listen", r.address(adminPort),
@@ -79,7 +79,7 @@ func killSometimes(ctx context.Context, replicas []*replica) {
 	}
 }
 
-// apart keeps a process from the signals of the terminal.
+// apart protects a process from the terminal's signals.
 func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 func freePort(ctx context.Context) (int, error) {

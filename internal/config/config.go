@@ -1,6 +1,6 @@
 // Package config is what lockd can be told to do differently.
 //
-// Config is one struct, and each of its fields is one key. The field's tags say all about the key:
+// Config is one struct. Each of its fields is one key of the configuration, and the field's tags say all about it:
 //
 //	key       its name in the file; below sections the names are joined, as in session.ttl
 //	default   its value if nothing sets it; without this tag it is zero
@@ -8,15 +8,15 @@
 //	oneof     the words that are allowed
 //	flag      what the flag is for that sets the key, log.level by --log-level; without this tag there is none
 //
-// A key of several words is a list in the file; a variable or a flag has them with commas between.
+// A key of several words is a list in the file; in a variable or a flag the words are separated by commas.
 //
-// So a new key is one line here, or with the type of its section, and one in configs/lockd.yaml that explains it; make
-// chart-update tells the chart. Only what depends on more than one key is checked by code: by the type of a section, or
-// in validate.go.
+// So a new key is one line here, or in the type of its section, and one in configs/lockd.yaml that explains it; make
+// chart-update tells the chart. Code checks only what depends on more than one key: in the type of a section, or in
+// validate.go.
 //
-// Load refuses what lockd does not know, and reports everything that is wrong at once. It opens nothing but the file:
-// whether an address can be bound or a server be reached shows when lockd starts. A secret is the path of a file, never
-// a value, and prints as ***.
+// Load refuses keys that lockd does not know, and reports all mistakes at once. It opens nothing but the configuration
+// file: whether an address can be bound or a server reached shows when lockd starts. A secret is the path of a file,
+// never a value, and prints as ***.
 package config
 
 import (
@@ -36,7 +36,7 @@ type Config struct {
 
 	Console struct { // how browsers come to the pages for people
 		Path  string   `key:"path"`  // what their paths begin with, as /lockd; empty = nothing
-		Hosts []string `key:"hosts"` // what browsers may call this address, besides names of this machine; empty = anything
+		Hosts []string `key:"hosts"` // host names by which browsers may call it, besides those of this machine; empty = any
 		// KeyFile seals the cookies of logins, so that all replicas that have it know them; empty = each replica its own.
 		KeyFile secret.File `key:"key_file"`
 	} `key:"console"`
@@ -44,7 +44,7 @@ type Config struct {
 	Security struct {
 		ClientsFile string `key:"clients_file"` // who may connect, and do what; empty = everybody everything
 		Audit       string `key:"audit"`        // a file, or stdout; empty = nowhere
-		Require     bool   `key:"require"`      // that addresses which others reach have TLS and clients identities
+		Require     bool   `key:"require"`      // addresses that others reach must have TLS, and clients identities
 	} `key:"security"`
 
 	topology.Config // where leases live: store, redis and redlock
@@ -55,7 +55,7 @@ type Config struct {
 		HandoffBurst int `key:"handoff_burst" default:"32" min:"0"`
 	} `key:"broker"`
 	History struct {
-		Events int `key:"events" default:"100000" min:"0" max:"10000000"` // of names that are remembered; 0 = none
+		Events int `key:"events" default:"100000" min:"0" max:"10000000"` // how many events of names are remembered; 0 = none
 	} `key:"history"`
 	Shutdown struct {
 		DrainWindow time.Duration `key:"drain_window" default:"10s" min:"0s"` // for clients to move to another replica

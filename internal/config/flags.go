@@ -19,8 +19,8 @@ type Args struct {
 	layers *viper.Viper // has what variables and flags say
 }
 
-// ParseArgs reads the command line, without the program's name. If that asks for help, it prints it and returns
-// pflag.ErrHelp.
+// ParseArgs reads the command line, without the program's name. If it asks for help, ParseArgs prints the help and
+// returns pflag.ErrHelp.
 func ParseArgs(args []string) (a Args, err error) {
 	fs := newFlags(&a)
 	if err := fs.Parse(args); err != nil {

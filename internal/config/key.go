@@ -16,10 +16,10 @@ type key struct {
 	field reflect.Value
 }
 
-// Default is what lockd does when it is told nothing. configs/lockd.yaml explains each value.
+// Default is the Config of a lockd that is told nothing. configs/lockd.yaml explains each value.
 func Default() (c Config) {
 	for _, k := range keysOf(&c) {
-		_ = k.set(k.tag.Get("default")) // tests look at each; what has none stays as it is
+		_ = k.set(k.tag.Get("default")) // never fails, as tests see to; a key without a default stays zero
 	}
 	return c
 }
@@ -47,14 +47,14 @@ func (k key) variable() string {
 	return "LOCKD_" + strings.ToUpper(strings.ReplaceAll(k.name, ".", "_"))
 }
 
-// words are those that are allowed, none if any is.
+// words are the words that are allowed; none if every text is.
 func (k key) words() []string { return strings.Fields(k.tag.Get("oneof")) }
 
-// texts are what becomes of texts. No other value is taken for what it is not.
+// texts converts a text to the type of its key. A value of another type is not converted.
 var texts = mapstructure.ComposeDecodeHookFunc(mapstructure.StringToSliceHookFunc(","),
 	mapstructure.StringToTimeDurationHookFunc(), mapstructure.StringToBasicTypeHookFunc())
 
-// set gives the key the value that a text says, or a list of words; nil changes nothing, and neither does an error.
+// set gives the key the value of a text, or of a list of words. nil changes nothing, and neither does an error.
 func (k key) set(given any) error {
 	to := k.field.Addr().Interface()
 	d, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{Result: to, DecodeHook: texts})
@@ -83,14 +83,14 @@ func wordsOf(list []string) (words []string) {
 	return words
 }
 
-// bound is the number that a text of a tag says.
+// bound is the number in a tag's text.
 func (k key) bound(text string) int64 {
 	k.field = reflect.New(k.field.Type()).Elem()
-	_ = k.set(text) // tests look at each
+	_ = k.set(text) // never fails, as tests see to
 	return k.field.Int()
 }
 
-// check finds a value that the tags forbid.
+// check reports a value that the tags forbid.
 func (k key) check(p *problems) {
 	if least, ok := k.tag.Lookup("min"); ok {
 		p.unless(k.field.Int() >= k.bound(least), "%s: is %v, must be at least %s", k.name, k.field, least)

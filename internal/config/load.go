@@ -15,15 +15,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// layers are viper's, and what is wrong with them. A value is a node of the file, or a text of another layer.
+// layers are viper's layers, and the mistakes in them. A value is a node of the file, or a text of another layer.
 type layers struct {
 	*viper.Viper
 	problems
-	names, lists, variables []string // of keys; names are those of sections, too, and lists those that have words
+	names, lists, variables []string // of keys; names has sections, too, and lists the keys of several words
 }
 
-// Load builds the Config from, lowest first, the defaults, the file that args name, LOCKD_ variables and args. What
-// cannot be read has its default. The error joins everything that is wrong.
+// Load builds the Config. The defaults are overridden by the file that args name, that by LOCKD_ variables, and those
+// by args. A key whose value cannot be read has its default. The error joins all mistakes.
 func Load(args Args) (Config, error) {
 	c := Default()
 	l := layers{Viper: args.layers}
@@ -55,7 +55,7 @@ func Load(args Args) (Config, error) {
 func (l *layers) readFile(path string) {
 	var file yaml.Node
 	text, err := os.ReadFile(path)
-	if err == nil { // into a map, keys that come twice are found, and anchors that contain themselves
+	if err == nil { // reading into a map finds keys that come twice, and anchors that contain themselves
 		err = cmp.Or(yaml.Unmarshal(text, &map[string]any{}), yaml.Unmarshal(text, &file))
 	}
 	if err != nil {
@@ -67,8 +67,8 @@ func (l *layers) readFile(path string) {
 	}
 }
 
-// readSection gives viper the keys of a mapping, as nodes: its own types would make 7 of a name like 007. Null and an
-// empty section are as good as nothing.
+// readSection gives viper the keys of a mapping, with nodes as values: viper's own types would make 7 of a name like
+// 007. Null and an empty section count as absent.
 func (l *layers) readSection(prefix string, section *yaml.Node) {
 	for i := 0; i+1 < len(section.Content); i += 2 {
 		at, node := section.Content[i], *cmp.Or(section.Content[i+1].Alias, section.Content[i+1])
@@ -81,7 +81,7 @@ func (l *layers) readSection(prefix string, section *yaml.Node) {
 		case isSection:
 			l.add("%s: is a section: its keys stand below it (line %d)", name, at.Line)
 		case !l.know(name, l.names, fmt.Sprint("line ", at.Line)) || isNull(&node):
-		case l.valueOf(name, &node) == nil: // also if another layer says something else
+		case l.valueOf(name, &node) == nil: // even if another layer overrides it
 			l.add("%s: must be one value, or a list of words where words are asked for (line %d)", name, at.Line)
 		default:
 			node.Line = at.Line
@@ -110,7 +110,7 @@ var ofOthers = regexp.MustCompile(
 	`^LOCKD_(ADDR|ADMIN_ADDR|ACTOR|NAMES?|FENCES?|TLS|CACERT|CERT|KEY|TOKEN_FILE|SERVER_NAME|` +
 		`(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?))$`)
 
-// checkVariables finds those that name no key. An empty variable is as good as none.
+// checkVariables reports LOCKD_ variables that name no key. An empty variable counts as absent.
 func (l *layers) checkVariables() {
 	for _, pair := range slices.Sorted(slices.Values(os.Environ())) {
 		name, text, _ := strings.Cut(pair, "=")
@@ -120,7 +120,7 @@ func (l *layers) checkVariables() {
 	}
 }
 
-// know says whether a name is one of those that are known. If not, that is noted, with the one that may be meant.
+// know says whether a name is known. If not, it adds a problem that suggests the name that may be meant.
 func (l *layers) know(name string, known []string, from string) bool {
 	typos := func(meant string) int {
 		if strings.HasPrefix(meant, name+"_") || strings.HasSuffix(meant, "."+name) {

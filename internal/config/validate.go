@@ -7,10 +7,10 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// consolePath is a path without an end, or nothing.
+// consolePath matches a path without a slash at its end, or nothing.
 var consolePath = regexp.MustCompile(`^(/[A-Za-z0-9._-]+)*$`)
 
-// problems are what is wrong, each with its key.
+// problems are mistakes in the configuration, each with its key.
 type problems []error
 
 func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Errorf(format, args...)) }
@@ -21,7 +21,7 @@ func (p *problems) unless(ok bool, format string, args ...any) {
 	}
 }
 
-// validate finds what is wrong with the values: what their tags forbid, and what depends on more than one of them.
+// validate reports mistakes in the values: what their tags forbid, and what depends on more than one of them.
 func (c *Config) validate(p *problems) {
 	for _, k := range keysOf(c) {
 		k.check(p)

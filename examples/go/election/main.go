@@ -1,5 +1,5 @@
-// election does something in one of several processes, as long as that one lives. Run it in two terminals, and
-// end the one that leads:
+// election does something in one of several processes, for as long as that one lives. Run it in two terminals, and end
+// the process that leads:
 //
 //	go run ./examples/go/election
 //
@@ -42,7 +42,7 @@ func run(ctx context.Context) error {
 			return err
 		}
 		if err := lead(ctx, term); err != nil && !errors.Is(err, client.ErrLost) {
-			return err // one that was lost is campaigned for again
+			return err // after a loss it campaigns again
 		}
 	}
 }

@@ -42,7 +42,8 @@ func run(ctx context.Context, name string) error {
 	}
 	defer l.Unlock(ctx) //nolint:errcheck // then the lease ends by itself
 
-	// The context ends when the lock is lost, and its cause says why. Whoever is written to gets the fence as well.
+	// The context ends when the lock is lost, and its cause says why. A resource that is written to gets the fence as
+	// well.
 	for i := range 5 {
 		fmt.Println("step", i, "with fence", l.Fence())
 		select {
