@@ -47,7 +47,7 @@ type Status struct {
 	ValidFor time.Duration
 	// Err is set with Disconnected and Interrupted: it says why.
 	Err error
-	// Session is set with Connected: the server's id of the session; empty if a silent stream is heard again.
+	// Session is set with Connected: the server's id of the session.
 	Session string
 	// TTL is what WithTTL or WithSessionTTL asked for, 0 if neither did.
 	TTL time.Duration

@@ -36,7 +36,7 @@ func (st *stream) read() {
 		}
 		if st.silent { // it is heard again
 			st.silent = false
-			s.client.tellLocked(Status{State: Connected})
+			s.client.tellLocked(Status{State: Connected, Session: s.id})
 		}
 		st.handleLocked(m)
 		s.mu.Unlock()

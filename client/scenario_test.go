@@ -225,6 +225,9 @@ func (s *scenario) do(what string, words []string) {
 func (s *scenario) dial(words []string) {
 	name, at, told := words[0], "passthrough:fake", 0
 	opts := []client.Option{client.WithOnStatus(func(st client.Status) {
+		if st.State == client.Connected && st.Session == "" {
+			s.t.Errorf("%s is told to be connected, and not which session it has", name)
+		}
 		if told++; told == 1 { // it is connected
 			return
 		}
