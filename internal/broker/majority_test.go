@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -294,6 +295,53 @@ func TestWhatAMajorityHandsToOneThatLeftGoesOn(t *testing.T) {
 			first.await()
 			gone.await()
 			next.await()
+		}
+	})
+}
+
+// A majority ended the hold and does not know that one handed the name over to a unary caller, whose wait is over.
+func TestWhatAMajorityMayHaveHandedToAUnaryCallerIsUndone(t *testing.T) {
+	inGroup(t, 1, func(g *group) {
+		c := g.replicas[0].alive()
+		c.acquire(request.Acquire{Name: "job"})
+		hold := c.awaitGrant().Hold
+		time.Sleep(100 * time.Millisecond)
+		told := make(chan error, 1)
+		go func() {
+			_, refused, err := g.replicas[0].b.AcquireOnce(g.Context(), request.Once{
+				Name: "job", Kind: lock.Exclusive, Lease: time.Hour, Wait: new(40 * time.Millisecond),
+			})
+			if refused != nil {
+				err = refused.Cause
+			}
+			told <- err
+		}()
+		time.Sleep(10 * time.Millisecond)
+		calls := [2]int{}
+		g.members[2].onCall("Release", func(r call) error { // done, and the answer is lost
+			err := r.do()
+			if calls[0]++; calls[0] == 1 {
+				return errUnknown
+			}
+			return err
+		})
+		g.members[3].onCall("Release", func(r call) error { // not done at first
+			if calls[1]++; calls[1] == 1 {
+				time.Sleep(60 * time.Millisecond)
+				return errUnknown
+			}
+			return r.do()
+		})
+		g.members[4].Store.(*memstore.Store).Lose()
+		c.Release(c.id(), hold)
+		if err := <-told; !errors.Is(err, session.ErrTimedOut) {
+			g.Errorf("the unary caller is told %v", err)
+		}
+		time.Sleep(10 * time.Second)
+		for i, m := range g.members {
+			if st, err := m.Store.Look(g.Context(), "job"); err != nil || st.Held {
+				g.Errorf("member %d: %+v, %v", i, st, err)
+			}
 		}
 	})
 }

@@ -70,9 +70,9 @@ type attempt struct {
 	claims []lock.Claim
 	sent   []lock.Claim // what members are asked for: with a fence, and for longer
 	told   func([]lock.Grant, error)
-	why    func(standing) error // why it is refused; nil: see refusalLocked
-	one    [2]lock.Claim        // the room of claims and sent, for one name
-	given  []lock.Grant         // what each member granted, for one name
+	why    func(unclear bool) error // why it is refused; nil: see refusalLocked
+	one    [2]lock.Claim            // the room of claims and sent, for one name
+	given  []lock.Grant             // what each member granted, for one name
 	// Guarded by mu:
 	granted []lock.Fence // the fences to be told, once they are known
 	raised  set          // the members that may have these fences because they were asked to raise theirs
@@ -196,7 +196,7 @@ func (a *attempt) loseLocked(st standing) (then func()) {
 	var err error
 	switch {
 	case a.why != nil:
-		err = a.why(st)
+		err = a.why(unclear)
 	case unclear:
 		err = errUnclear
 	default:

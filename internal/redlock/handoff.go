@@ -18,8 +18,9 @@ type handoff struct {
 	r        lock.Return // of the owner's hold
 	returned func(lock.Returned, error)
 	// Guarded by mu:
-	heard int  // how many listeners heard of the end of the owner's hold
-	known bool // the outcome is known
+	heard   int  // how many listeners heard of the end of the owner's hold
+	known   bool // the outcome is known
+	unclear bool // it is not known whether a majority handed the name over
 }
 
 func (s *Store) startHandoff(r lock.Return, returned func(lock.Returned, error)) {
@@ -58,9 +59,10 @@ func (h *handoff) answered(m *member, res lock.Returned, err error) {
 	h.cast(m, []lock.Grant{{Fence: res.HandedOver, TTL: h.sent[0].TTL}}, nil)
 }
 
-// refusalLocked is why the successor did not get the name, once it is known that no majority handed it over: errFreed
-// if the owner's hold has ended.
-func (h *handoff) refusalLocked(standing) error {
+// refusalLocked is why the successor is not told that it has the name: errFreed if the owner's hold has ended. unclear
+// says that a majority may have handed it over.
+func (h *handoff) refusalLocked(unclear bool) error {
+	h.unclear = unclear
 	_, err := h.endedLocked(true)
 	return err
 }
@@ -71,6 +73,8 @@ func (h *handoff) outcome(gs []lock.Grant, err error) {
 	h.known = true
 	res, _ := h.endedLocked(true)
 	res.Listeners = h.heard
+	// What a successor that repeats may have stays, so the caller has to know of it.
+	res.Assumed = res.Assumed || h.unclear && h.repeats()
 	votes := slices.Clone(h.votes)
 	h.mu.Unlock()
 	switch {
