@@ -201,7 +201,7 @@ func (b *Broker) undoAttemptLocked(w *waiter, a attempt) {
 // undoTakenLocked passes on what an attempt took, see passOnLocked. The lease of a unary caller that chose its lease id
 // is left alone (once.go).
 func (b *Broker) undoTakenLocked(w *waiter, a attempt) {
-	if w.ownID {
+	if w.repeats() {
 		b.tryRepetitionLocked(w)
 		return
 	}
@@ -217,7 +217,7 @@ func (b *Broker) undoDoubtfulLocked(w *waiter) {
 	switch {
 	case !w.mayHave || w.Asking() || w.comesBack():
 		return
-	case w.ownID:
+	case w.repeats():
 		b.tryRepetitionLocked(w)
 		return
 	}

@@ -152,7 +152,7 @@ func (b *Broker) handedInVainLocked(h *handoff) {
 		if next.Placed() {
 			b.leavePlaceLocked(next)
 		}
-	case next.ownID:
+	case next.repeats():
 		b.tryRepetitionLocked(next)
 	default:
 		next.mayHave = false

@@ -246,6 +246,7 @@ func (b *Broker) ReleaseOnce(req request.Once) (left uint32, err error) {
 		Name: req.Name, Kind: req.Kind, Owner: owner, Keep: req.Keep, Tenant: req.Share(),
 	}
 	lapsed := !note.Until.After(time.Now())
+	b.giveUp(req.Name, owner)
 	res, err := lock.Await(b.ctx, b.store.StartRelease, r)
 	err = doubtful(res, err, lapsed)
 	if err == nil {
@@ -271,6 +272,20 @@ func (b *Broker) ReleaseOnce(req request.Once) (left uint32, err error) {
 // is still under way. What it may have been given is therefore not taken back, because it could be what the repetition
 // was told. In exchange it is told "no" only if it surely has nothing. Else the outcome is unknown: it repeats, or
 // releases. shard.repeated has all such requests that wait, or have an attempt under way.
+
+// repeats says whether what a request may have been given is left to a repetition.
+func (w *waiter) repeats() bool { return w.ownID && !w.gaveUp }
+
+// giveUp notes that an owner is about to release: what requests that it made before take from now on is undone once
+// they are answered. The Store may make their calls again behind the release.
+func (b *Broker) giveUp(name string, owner lock.Owner) {
+	h := b.shardOf(name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, w := range h.repeated[owner] {
+		w.gaveUp = true
+	}
+}
 
 // mayHaveLocked says whether the owner of such a request may have the lock: it must not be told "no".
 func (w *waiter) mayHaveLocked() bool {

@@ -1,6 +1,8 @@
 package broker_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -140,6 +142,31 @@ func TestWhoComesBackAfterAHandoffOfUnknownOutcomeIsStillNext(t *testing.T) {
 			behind.none()
 		})
 	}
+}
+
+// A unary caller that chose its lease id hangs up while its request is under way, and releases. The store could not tell
+// the outcome of the request, so that is made again behind the release: nobody would know of what it takes.
+func TestARequestThatIsMadeAgainBehindItsReleaseLeavesNothing(t *testing.T) {
+	inWorld(t, func(w *world) {
+		calls := 0
+		w.store.on("Acquire", func(next func() error) error {
+			if calls++; calls > 1 {
+				return next()
+			}
+			time.Sleep(brief)
+			return errUnknown
+		})
+		ctx, hangUp := context.WithTimeout(w.t.Context(), brief/2)
+		defer hangUp()
+		req := request.Once{Name: "job", Kind: lock.Exclusive, Lease: time.Hour, LeaseID: ownID, Wait: new(time.Minute)}
+		_, refused, err := w.b.AcquireOnce(ctx, req)
+		_, released := w.b.ReleaseOnce(req)
+		if refused == nil && err == nil || !errors.Is(released, lock.ErrNotHeld) {
+			w.t.Errorf("told %v, %v, and of the release %v", refused, err, released)
+		}
+		time.Sleep(time.Second)
+		w.free("job")
+	})
 }
 
 // mute is a Keeper that does not tell of the end of a lease: it comes later than the release of it.

@@ -35,6 +35,7 @@ type waiter struct {
 	peer   string           // and where it comes from
 	who    session.Identity // and who it is; nil if everybody may do everything
 	ownID  bool             // the unary caller chose its lease id, and may repeat its request
+	gaveUp bool             // it has released that lease since, so it does not repeat it
 	once   chan onceAnswer  // size 1, for a unary call's answer
 
 	q         *queue
