@@ -58,8 +58,8 @@ type holding struct {
 	holder, name string
 }
 
-// listByHolderLocked lists a request of a named holder that stands in a queue under each of its names, in the order of the ids.
-// When the holder is granted one of them, settleWaitersOfLocked looks there.
+// listByHolderLocked lists a request of a named holder that stands in a queue under each of its names, in the order of
+// the ids. When the holder is granted one of them, settleWaitersOfLocked looks there.
 func (w *waiter) listByHolderLocked() {
 	w.eachByHolderLocked(func(ws []*waiter, at int) []*waiter { return slices.Insert(ws, at, w) })
 }
@@ -116,8 +116,8 @@ func (b *Broker) settleWaitersOfLocked(ls []*Lease) {
 	}
 }
 
-// settleNestedLocked settles a request whose holder has a lease by now that it meets, and says whether it did. A request that
-// the store has granted is settled only if the holder cannot have both; then the grant is to be undone.
+// settleNestedLocked settles a request whose holder has a lease by now that it meets, and says whether it did. A
+// request that the store has granted is settled only if the holder cannot have both; then the grant is to be undone.
 func (b *Broker) settleNestedLocked(w *waiter, granted bool) bool {
 	if w.Answered() {
 		return false

@@ -144,8 +144,8 @@ func TestWhoComesBackAfterAHandoffOfUnknownOutcomeIsStillNext(t *testing.T) {
 	}
 }
 
-// A unary caller that chose its lease id hangs up while its request is under way, and releases. The store could not tell
-// the outcome of the request, so that is made again behind the release: nobody would know of what it takes.
+// A unary caller that chose its lease id hangs up while its request is under way, and releases. The outcome of the
+// request was unknown, so it is made again behind the release: nobody would know of what it takes.
 func TestARequestThatIsMadeAgainBehindItsReleaseLeavesNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		calls := 0
