@@ -455,16 +455,16 @@ func (x *EndSessionRequest) GetBy() string {
 // EndSessionResponse says what was done.
 type EndSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whether it has ended: its record is, and nobody goes on with it. False if there was none, or if that is not known;
-	// see replicas_asked.
+	// Whether the session has ended: its record is gone, so nobody can resume it. False if there was no session, or if that
+	// is not known; see replicas_asked.
 	Ended bool `protobuf:"varint,1,opt,name=ended,proto3" json:"ended,omitempty"`
 	// How many replicas answered, this one included.
 	ReplicasAnswered uint32 `protobuf:"varint,2,opt,name=replicas_answered,json=replicasAnswered,proto3" json:"replicas_answered,omitempty"`
 	// How many were asked. If fewer answered, and it has not ended, one of the others may have it. That one ends it when
 	// its client is heard next, but nobody knows.
 	ReplicasAsked uint32 `protobuf:"varint,3,opt,name=replicas_asked,json=replicasAsked,proto3" json:"replicas_asked,omitempty"`
-	// Whether the replica that had it releases what it held, or has. If it has ended without that it was at no replica, as
-	// one whose client moves: what it held runs out by itself.
+	// Whether what it held is released, by the replica that had it. If ended is true and this is false, it was at no
+	// replica, as when its client moves: its leases end by themselves.
 	Released      bool `protobuf:"varint,4,opt,name=released,proto3" json:"released,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -33,7 +33,7 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // AdminService is for operators. It is served on an address of their own, see admin_listen in docs/operations.md. With a
-// clients file it is also served to clients at listen, and at both to who has the right only.
+// clients file it is also served at listen; at both addresses a client then needs the right.
 type AdminServiceClient interface {
 	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
 	// readers, WRITE only a writer with its own reads; a semaphore gets all its permits back. From the answer on nobody is
@@ -42,8 +42,8 @@ type AdminServiceClient interface {
 	// RemoveLimit forgets the limit of a semaphore of which no permit is out, so that the name can be another kind of lock at
 	// once. LOCK_BUSY while permits are out. By itself a limit that nobody uses goes after 10 minutes.
 	RemoveLimit(ctx context.Context, in *RemoveLimitRequest, opts ...grpc.CallOption) (*RemoveLimitResponse, error)
-	// AdoptLimit has a number that Redisson set be a semaphore: nothing but the word of an operator tells it from a number
-	// of another program. The number stays as it is. LOCK_CONFIG_MISMATCH if it is another one.
+	// AdoptLimit makes a number that Redisson set a semaphore: lockd cannot tell it from a number of another program, so an
+	// operator has to say so. The number stays as it is. LOCK_CONFIG_MISMATCH if it is another number.
 	AdoptLimit(ctx context.Context, in *AdoptLimitRequest, opts ...grpc.CallOption) (*AdoptLimitResponse, error)
 	// EndSession ends a session, at whatever replica it is, and releases what it holds. Its client is told SESSION_EXPIRED,
 	// by whom and why, and may open another one. It needs the right force, and that to lock every name. Repeating it is
@@ -141,7 +141,7 @@ func (c *adminServiceClient) Examine(ctx context.Context, in *ExamineRequest, op
 // for forward compatibility.
 //
 // AdminService is for operators. It is served on an address of their own, see admin_listen in docs/operations.md. With a
-// clients file it is also served to clients at listen, and at both to who has the right only.
+// clients file it is also served at listen; at both addresses a client then needs the right.
 type AdminServiceServer interface {
 	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
 	// readers, WRITE only a writer with its own reads; a semaphore gets all its permits back. From the answer on nobody is
@@ -150,8 +150,8 @@ type AdminServiceServer interface {
 	// RemoveLimit forgets the limit of a semaphore of which no permit is out, so that the name can be another kind of lock at
 	// once. LOCK_BUSY while permits are out. By itself a limit that nobody uses goes after 10 minutes.
 	RemoveLimit(context.Context, *RemoveLimitRequest) (*RemoveLimitResponse, error)
-	// AdoptLimit has a number that Redisson set be a semaphore: nothing but the word of an operator tells it from a number
-	// of another program. The number stays as it is. LOCK_CONFIG_MISMATCH if it is another one.
+	// AdoptLimit makes a number that Redisson set a semaphore: lockd cannot tell it from a number of another program, so an
+	// operator has to say so. The number stays as it is. LOCK_CONFIG_MISMATCH if it is another number.
 	AdoptLimit(context.Context, *AdoptLimitRequest) (*AdoptLimitResponse, error)
 	// EndSession ends a session, at whatever replica it is, and releases what it holds. Its client is told SESSION_EXPIRED,
 	// by whom and why, and may open another one. It needs the right force, and that to lock every name. Repeating it is

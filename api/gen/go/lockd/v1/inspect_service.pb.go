@@ -405,8 +405,8 @@ type HolderInfo struct {
 	Annotation string `protobuf:"bytes,15,opt,name=annotation,proto3" json:"annotation,omitempty"`
 	// Its name in the clients file of lockd; empty without one.
 	Identity string `protobuf:"bytes,16,opt,name=identity,proto3" json:"identity,omitempty"`
-	// Which actor's it is: the same for all holds and requests of one actor that its client names, and not that name,
-	// which is a secret. Empty without one. See Acquire.actor.
+	// Stands for the actor, whose name is a secret: all holds and requests of one actor have the same mark. Empty if the
+	// client names no actor. See Acquire.actor.
 	ActorMark     string `protobuf:"bytes,17,opt,name=actor_mark,json=actorMark,proto3" json:"actor_mark,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -588,7 +588,7 @@ type WaiterInfo struct {
 	TimeLeft *durationpb.Duration `protobuf:"bytes,11,opt,name=time_left,json=timeLeft,proto3" json:"time_left,omitempty"`
 	// Its name in the clients file of lockd; empty without one.
 	Identity string `protobuf:"bytes,12,opt,name=identity,proto3" json:"identity,omitempty"`
-	// Which actor's it is, as in HolderInfo.
+	// Stands for the actor, as in HolderInfo.
 	ActorMark     string `protobuf:"bytes,13,opt,name=actor_mark,json=actorMark,proto3" json:"actor_mark,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1398,9 +1398,9 @@ type ListEventsRequest struct {
 	PageSize uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// From the page before, of the same request.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Only what happened since so long ago; absent = all that is remembered.
+	// Only what happened this long ago or later; absent = all that is remembered.
 	MaxAge *durationpb.Duration `protobuf:"bytes,4,opt,name=max_age,json=maxAge,proto3" json:"max_age,omitempty"`
-	// Only what happened until so long ago.
+	// Only what happened this long ago or earlier.
 	MinAge        *durationpb.Duration `protobuf:"bytes,5,opt,name=min_age,json=minAge,proto3" json:"min_age,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1771,8 +1771,8 @@ type ReplicaMemory struct {
 	Replica string `protobuf:"bytes,1,opt,name=replica,proto3" json:"replica,omitempty"`
 	// How far back it remembers all that happened there. Absent: it remembers nothing.
 	Reach *durationpb.Duration `protobuf:"bytes,2,opt,name=reach,proto3" json:"reach,omitempty"`
-	// How long ago it was heard of last, as it is every minute: it does not answer any more, and what it remembered is
-	// missing. Absent: it answered.
+	// Set if the replica does not answer any more: how long ago it was last heard of, which is so each minute. What it
+	// remembered is missing. Absent: it answered.
 	Gone          *durationpb.Duration `protobuf:"bytes,3,opt,name=gone,proto3" json:"gone,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1838,7 +1838,7 @@ type ListBusiestRequest struct {
 	PageSize uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// Only names that begin with this.
 	Prefix string `protobuf:"bytes,3,opt,name=prefix,proto3" json:"prefix,omitempty"`
-	// The time that counts: from so long ago until now, or what a replica remembers if that is less. 0 = a minute.
+	// The time that counts: this long until now, or what a replica remembers if that is less. 0 = a minute.
 	Window        *durationpb.Duration `protobuf:"bytes,4,opt,name=window,proto3" json:"window,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -1152,8 +1152,9 @@ type Resume struct {
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// The token that Opened told.
 	ResumeToken string `protobuf:"bytes,2,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
-	// What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
-	// with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
+	// What the client holds, also if its Release or Extend was not answered: the hold as Granted told it, and hold_count,
+	// permits, auto and max_hold as they are now. The session goes on with what is told here: a lease without auto is not
+	// renewed. Count a hold whose Release has no answer as held, and send that Release again.
 	Holds []*HeldLock `protobuf:"bytes,3,rep,name=holds,proto3" json:"holds,omitempty"`
 	// Counts the streams of the session, and the attempts: Open has 1, and each Resume a greater one than all before. Whoever has the
 	// greatest epoch has the session.
@@ -1571,9 +1572,9 @@ type HeartbeatAck struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The heartbeat that is answered.
 	SentId uint64 `protobuf:"varint,1,opt,name=sent_id,json=sentId,proto3" json:"sent_id,omitempty"`
-	// No auto lease of the session ends earlier, as known from completed renewals, but at the end of its max_hold; absent
-	// when there is none. The client's deadline is the moment at which it sent this heartbeat + valid_for, or the end of
-	// max_hold if that is earlier. If all leases last until then anyway, valid_for reaches far beyond it.
+	// For how long all auto leases of the session are valid, by the renewals that are complete; absent if it has none. The
+	// client's deadline for each is the moment at which it sent this heartbeat + valid_for, or the end of its max_hold if
+	// that is earlier: leases that last until then do not count here. If no other one is left, valid_for is very long.
 	ValidFor      *durationpb.Duration `protobuf:"bytes,2,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1649,9 +1650,9 @@ type Acquire struct {
 	Limit uint32 `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`
 	// Several locks of mixed kinds, all or nothing.
 	Items []*AcquireItem `protobuf:"bytes,10,rep,name=items,proto3" json:"items,omitempty"`
-	// After Resume: the request_ids that this same request had before, rising, from the first one on; or from the last one that
-	// was told Queued, since what those before it had is undone or passed on. At most 16. What they may have taken is undone
-	// first; a fair request keeps the place that is in front of all that they have.
+	// After Resume: all request_ids that this request had before, rising, at most 16. Ids before the last one that was told
+	// Queued may be left out. What the request may have taken under these ids is undone first; a fair request keeps the
+	// foremost place that it has under any of them.
 	InsteadOf []uint64 `protobuf:"varint,11,rep,name=instead_of,json=insteadOf,proto3" json:"instead_of,omitempty"`
 	// Who asks, to find deadlocks: one thread of work that does nothing else while this request waits. What it holds and waits for
 	// may be of several sessions, also of other programs that work for it. Choose an id that is not used again and that nobody can
@@ -2839,8 +2840,8 @@ func (x *Granted) GetMaxHold() *durationpb.Duration {
 }
 
 // Queued says that an Acquire waits. It may come again, with another position. With Acquire.tell_holder it also says who is
-// in the way, for people and as far as known, and comes again when somebody else is. Who is known here is told at once; of
-// others the other replicas are asked later, for those who wait longer.
+// in the way, for people and as far as known, and comes again when somebody else is. Of a holder at another replica it
+// says only the owner at first, and more when the request has waited for a second or longer.
 type Queued struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many wait before it, 0 = it is the next: for a fair lock everywhere, for others on this replica.
@@ -3345,9 +3346,9 @@ func (*Safe) Descriptor() ([]byte, []int) {
 	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{33}
 }
 
-// Unlocked says that a hold of a watched name ended, by whomever. It comes at least once for each end of a hold. One with
-// the same name and hold or, if hold is empty, the same name and fence as an earlier one repeats that; its cause may be
-// another one. One without either is no repeat.
+// Unlocked says that a hold of a watched name ended, whoever held it. It comes at least once for each end of a hold. It
+// repeats an earlier one that has the same name and hold or, if hold is empty, the same name and fence; its cause may be
+// another one. An Unlocked without hold and fence is no repeat.
 type Unlocked struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The lock.

@@ -27,7 +27,7 @@ if _version_not_supported:
 
 class AdminServiceStub(object):
     """AdminService is for operators. It is served on an address of their own, see admin_listen in docs/operations.md. With a
-    clients file it is also served to clients at listen, and at both to who has the right only.
+    clients file it is also served at listen; at both addresses a client then needs the right.
     """
 
     def __init__(self, channel):
@@ -75,7 +75,7 @@ class AdminServiceStub(object):
 
 class AdminServiceServicer(object):
     """AdminService is for operators. It is served on an address of their own, see admin_listen in docs/operations.md. With a
-    clients file it is also served to clients at listen, and at both to who has the right only.
+    clients file it is also served at listen; at both addresses a client then needs the right.
     """
 
     def ForceRelease(self, request, context):
@@ -96,8 +96,8 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def AdoptLimit(self, request, context):
-        """AdoptLimit has a number that Redisson set be a semaphore: nothing but the word of an operator tells it from a number
-        of another program. The number stays as it is. LOCK_CONFIG_MISMATCH if it is another one.
+        """AdoptLimit makes a number that Redisson set a semaphore: lockd cannot tell it from a number of another program, so an
+        operator has to say so. The number stays as it is. LOCK_CONFIG_MISMATCH if it is another number.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -182,7 +182,7 @@ def add_AdminServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class AdminService(object):
     """AdminService is for operators. It is served on an address of their own, see admin_listen in docs/operations.md. With a
-    clients file it is also served to clients at listen, and at both to who has the right only.
+    clients file it is also served at listen; at both addresses a client then needs the right.
     """
 
     @staticmethod
