@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	mrand "math/rand/v2"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -141,6 +142,10 @@ func TestNobodyIsRefusedWhatWasFreedByForce(t *testing.T) {
 
 // besiege says how many tries for names that were told to be free it judged.
 func besiege(t *testing.T, seed uint64, way time.Duration) (judged int) {
+	defer time.AfterFunc(time.Hour, func() { // in the bubble, where time would pass for ever
+		debug.SetTraceback("all")
+		panic("the siege does not end")
+	}).Stop()
 	s := &siege{
 		over: make(chan struct{}), clients: make(map[string]bool),
 		ground: &ground{Store: memstore.New(), way: way, free: make(map[string]int)},

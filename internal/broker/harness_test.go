@@ -90,7 +90,9 @@ func startKept(t testing.TB, cfg broker.Config, store lock.Store, keeper broker.
 ) *world {
 	w := &world{t: t, cfg: cfg, reg: reg, b: broker.New(cfg, settled(t, store), keeper, log, reg)}
 	t.Cleanup(func() {
-		if err := w.b.Close(context.Background()); err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // else what never ends would be waited for
+		defer cancel()
+		if err := w.b.Close(ctx); err != nil {
 			t.Errorf("close: %v", err)
 		}
 		dog.Close()
