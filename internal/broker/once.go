@@ -246,7 +246,9 @@ func (b *Broker) ReleaseOnce(req request.Once) (left uint32, err error) {
 		Name: req.Name, Kind: req.Kind, Owner: owner, Keep: req.Keep, Tenant: req.Share(),
 	}
 	lapsed := !note.Until.After(time.Now())
-	b.giveUp(req.Name, owner)
+	if req.Keep == 0 { // else what it keeps would be undone, too
+		b.giveUp(req.Name, owner)
+	}
 	res, err := lock.Await(b.ctx, b.store.StartRelease, r)
 	err = doubtful(res, err, lapsed)
 	if err == nil {

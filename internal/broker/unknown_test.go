@@ -3,6 +3,7 @@ package broker_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,6 +167,38 @@ func TestARequestThatIsMadeAgainBehindItsReleaseLeavesNothing(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		w.free("job")
+	})
+}
+
+// Likewise, but a repetition was granted permits, of which some are kept: these stay.
+func TestARequestThatIsMadeAgainBehindARepetitionLeavesWhatThatKeeps(t *testing.T) {
+	inWorld(t, func(w *world) {
+		var calls atomic.Int32
+		w.store.on("Acquire", func(next func() error) error {
+			if calls.Add(1) > 1 {
+				return next()
+			}
+			time.Sleep(brief)
+			return errUnknown
+		})
+		ctx, hangUp := context.WithTimeout(w.t.Context(), brief/2)
+		defer hangUp()
+		req := request.Once{
+			Name: "job", Kind: lock.Semaphore, Permits: 3, Limit: 5, Lease: time.Hour, LeaseID: ownID, Wait: new(time.Minute),
+		}
+		_, _, _ = w.b.AcquireOnce(ctx, req)
+		_, refused, err := w.b.AcquireOnce(w.t.Context(), req)
+		must(w.t, err)
+		if refused != nil {
+			w.t.Errorf("the repetition is refused: %v", refused.Cause)
+		}
+		req.Keep = 1
+		left, err := w.b.ReleaseOnce(req)
+		must(w.t, err)
+		time.Sleep(time.Second)
+		if st := w.look("job"); left != 1 || !st.Held {
+			w.t.Errorf("%d are left, and then the store has %+v", left, st)
+		}
 	})
 }
 
