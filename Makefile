@@ -7,6 +7,8 @@ SHELL := bash
 MAKEFLAGS += --no-print-directory
 
 GO ?= go
+# What is compiled is the same in every checkout: otherwise each clone would fill Go's cache with its own.
+export GOFLAGS += -trimpath
 # Tests that hang are stopped with all goroutines printed, while there is still time to read them.
 TEST_TIMEOUT ?= 15m
 # How long each fuzz target is run.

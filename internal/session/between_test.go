@@ -1,8 +1,10 @@
 package session_test
 
 import (
+	"context"
 	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,8 +52,10 @@ func (*waiter) Review(session.Identity) {}
 func (w *waiter) Cancel() bool          { return false }
 
 // open opens a session. At the end of the test nothing that it began is under way.
-func open(t *testing.T) *session.Session {
-	store, under := memstore.New(), new(sync.WaitGroup)
+func open(t *testing.T) *session.Session { return openIn(t, memstore.New()) }
+
+func openIn(t *testing.T, store lock.Store) *session.Session {
+	under := new(sync.WaitGroup)
 	most := limits.Limits{LocksPerSession: 10, WaitersPerSession: 10, WatchesPerSession: 10, Sessions: 10}
 	denied := func(string, int) error { return session.ErrQuota }
 	r := session.NewRegistry(t.Context(), session.Config{
@@ -213,6 +217,46 @@ func TestAHeartbeatIsNotAnsweredWithWhatHasEnded(t *testing.T) {
 		time.Sleep(time.Until(end))
 		if told := s.Soonest(); time.Until(told) < s.TTL()/2 {
 			t.Errorf("the leases are said to end in %v", time.Until(told))
+		}
+	})
+}
+
+// away is a store that ends no session, and has lost their records once it was asked to.
+type away struct {
+	lock.Store
+	lost  atomic.Bool
+	asked atomic.Int64
+}
+
+func (a *away) EndSession(context.Context, string, uint64) error {
+	a.lost.Store(true)
+	return lock.ErrUnavailable
+}
+
+func (a *away) StartKeepSession(k lock.SessionKeep, done func(error)) {
+	if a.asked.Add(1); !a.lost.Load() {
+		a.Store.StartKeepSession(k, done)
+		return
+	}
+	go done(lock.ErrSessionGone)
+}
+
+// TestNobodyAsksForEverWhoseASessionIs ends a session whose record can not be ended, and is lost.
+// It fails if freeAtEnd does not note that it leaves the leases: a call every two seconds for each such session.
+func TestNobodyAsksForEverWhoseASessionIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &away{Store: memstore.New()}
+		s := openIn(t, store)
+		s.Goodbye()
+		synctest.Wait()
+		s.IfStillHere(func() { t.Error("a lease is released that somebody else may have") })
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		asked := store.asked.Load()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if more := store.asked.Load() - asked; asked < 2 || more > 0 || !s.LeavesLeases() {
+			t.Errorf("the store was asked %d times, and then %d more; leases are left: %t", asked, more, s.LeavesLeases())
 		}
 	})
 }

@@ -130,6 +130,9 @@ func (s *Session) freeAtEnd(ls []Lease, under limits.Slots, free func(Lease), le
 	defer finish()
 	defer time.AfterFunc(s.of.cfg.AnswerTime, finish).Stop()
 	if !s.endRecord() {
+		s.mu.Lock()
+		s.kept = true
+		s.mu.Unlock()
 		leave(ls)
 		return
 	}
@@ -180,5 +183,7 @@ func (s *Session) KeepsPlaces() bool {
 func (s *Session) LeavesLeases() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ended && !s.releases
+	return s.leavesLeasesLocked()
 }
+
+func (s *Session) leavesLeasesLocked() bool { return s.ended && (!s.releases || s.kept) }

@@ -19,6 +19,7 @@ type recording struct {
 	keeping bool     // a call that prolongs it is under way
 	written bool     // it was, once at least
 	over    bool     // this replica ended it
+	kept    bool     // this replica could not end it
 	asking  bool     // whose the session is
 	unsure  []func() // what is done if the session is still here
 }
@@ -106,7 +107,7 @@ func (s *Session) verify() {
 		s.mu.Lock()
 		gone := errors.Is(err, lock.ErrSessionGone)
 		still := err == nil || gone && s.over
-		again := !still && (gone || lock.Retriable(err)) && (!s.ended || s.releases) && s.of.ctx.Err() == nil
+		again := !still && (gone || lock.Retriable(err)) && !s.leavesLeasesLocked() && s.of.ctx.Err() == nil
 		if again {
 			s.unsure = append(asked, s.unsure...)
 		}

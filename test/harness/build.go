@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,7 +17,7 @@ import (
 )
 
 // Build builds one of the programs below cmd/ with some flags, and returns its path. All packages of a checkout share
-// what is built, beside Go's own cache: who comes later finds it fresh.
+// what is built: who comes later finds it fresh.
 func Build(program string, flags ...string) (string, error) {
 	return BuildPackage("cmd/"+program, flags...)
 }
@@ -131,23 +131,38 @@ func digest(root string, sources []string) (string, error) {
 	return sum(all.String()), nil
 }
 
-// shared is the directory for what all packages of this checkout share.
-func shared() string {
+// shared is the directory for what all packages of this checkout share. It is named after the checkout: what was
+// built for one that is gone is removed. It is not in the checkout, because go test repeats no result of a test that
+// looked at a file of its module that has changed since.
+var shared = sync.OnceValue(func() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = os.TempDir()
 	}
-	return filepath.Join(cache, "lockd-test", sum(root()))
-}
+	all := filepath.Join(cache, "lockd-test")
+	others, _ := os.ReadDir(all)
+	for _, other := range others {
+		checkout, _ := url.PathUnescape(other.Name())
+		if _, err := os.Stat(checkout); errors.Is(err, fs.ErrNotExist) {
+			_ = os.RemoveAll(filepath.Join(all, other.Name()))
+		}
+	}
+	return filepath.Join(all, url.PathEscape(root()))
+})
 
 // sum is a short name for a text.
 func sum(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:16] }
 
-// root is the directory of this checkout.
-func root() string {
-	_, here, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(here), "..", "..")
-}
+// root is the directory of this checkout. The tests may be of another module in it.
+var root = sync.OnceValue(func() string {
+	dir, err := os.Getwd()
+	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "test", "harness")); err == nil {
+			return dir
+		}
+	}
+	panic(fmt.Sprint("these tests run in a checkout of lockd: ", err))
+})
 
 // readSources looks at the sources of the programs, once. go test repeats a cached result unless what the tests
 // themselves looked at has changed, and what go build looks at does not count.
