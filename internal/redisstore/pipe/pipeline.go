@@ -40,8 +40,9 @@ type Pipeline struct {
 	runners sync.WaitGroup
 	waiting atomic.Int64 // jobs in the queue, without probes
 
+	checked time.Time // when it last looked for jobs that waited too long; of the writer that leads
+
 	mu      sync.Mutex // guards the fields below
-	checked time.Time  // when it last looked for jobs that waited too long; of the writer
 	probes  []Job
 	queue   fairQueue
 	room    []Job    // the slice of an earlier batch, for the next one; may be nil
