@@ -152,9 +152,10 @@ func TestReadinessFollowsRedis(t *testing.T) {
 	}
 	redis.Restart()
 	await(t, a, http.StatusOK)
-	if got := statusOf(t, a, insecure.NewCredentials()); got.GetStore() != topology.Standalone || !got.GetReady() {
-		t.Errorf("got the status %v", got)
-	}
+	harness.Until(t, "the status is ready", func() bool {
+		got := statusOf(t, a, insecure.NewCredentials())
+		return got.GetStore() == topology.Standalone && got.GetReady()
+	})
 	redis.Kill()
 	await(t, a, http.StatusServiceUnavailable)
 	if err := stop(); err != nil {

@@ -3,6 +3,7 @@ package grpcapi_test
 import (
 	"context"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -68,6 +69,9 @@ func startWith(
 	cfg.Limits.QueueLength, cfg.Limits.NamesPerAcquire, cfg.Limits.SessionsPerAddress = 1000, 4, 100
 	change(&cfg)
 	b := broker.New(cfg, store, dog, log, reg)
+	for b.Ready() != nil { // the store was not asked yet
+		runtime.Gosched()
+	}
 	service := grpcapi.Config{
 		Reflection: true, OpenTimeout: 5 * time.Second, DrainWindow: time.Second, Version: "v0",
 		Store:         "memory",
