@@ -8,7 +8,7 @@ MAKEFLAGS += --no-print-directory
 
 GO ?= go
 # What is compiled is the same in every checkout: otherwise each clone would fill Go's cache with its own.
-export GOFLAGS += -trimpath
+export GOFLAGS := $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath
 # Tests that hang are stopped with all goroutines printed, while there is still time to read them.
 TEST_TIMEOUT ?= 15m
 # How long each fuzz target is run.

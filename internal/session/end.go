@@ -186,4 +186,4 @@ func (s *Session) LeavesLeases() bool {
 	return s.leavesLeasesLocked()
 }
 
-func (s *Session) leavesLeasesLocked() bool { return s.ended && (!s.releases || s.kept) }
+func (s *Session) leavesLeasesLocked() bool { return s.ended && (!s.releases || s.kept && !s.over) }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,10 +23,13 @@ func Build(program string, flags ...string) (string, error) {
 
 // BuildPackage is Build for a program of any package of the module.
 func BuildPackage(pkg string, flags ...string) (string, error) {
-	dir := shared()
+	dir, err := shared()
+	if err != nil {
+		return "", err
+	}
 	bin := filepath.Join(dir, sum(pkg+strings.Join(flags, " ")), filepath.Base(pkg))
 	return bin, alone(dir, func() error {
-		args := append(append([]string{"build"}, flags...), "-o", bin, "github.com/lockd-io/lockd/"+pkg)
+		args := append(append([]string{"build", "-trimpath"}, flags...), "-o", bin, "github.com/lockd-io/lockd/"+pkg)
 		cmd := exec.Command("go", args...)
 		cmd.Dir = root() // the tests may be of another module, with other versions of what lockd needs
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -49,7 +51,11 @@ func BuildJava() (modules string, err error) {
 // are the phase and what else Maven is told. It returns the directory of the copy, which all packages share. Other
 // goals need another name.
 func BuildMaven(name string, sources []string, project string, goals ...string) (dir string, err error) {
-	dir = filepath.Join(shared(), name)
+	all, err := shared()
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(all, name)
 	return dir, BuildOnce(dir, root(), sources, func() error {
 		for _, source := range sources {
 			to := filepath.Join(dir, source)
@@ -131,23 +137,30 @@ func digest(root string, sources []string) (string, error) {
 	return sum(all.String()), nil
 }
 
-// shared is the directory for what all packages of this checkout share. It is named after the checkout: what was
-// built for one that is gone is removed. It is not in the checkout, because go test repeats no result of a test that
-// looked at a file of its module that has changed since.
-var shared = sync.OnceValue(func() string {
+// shared is the directory for what all packages of this checkout share. It is not in the checkout, because go test
+// repeats no result of a test that looked at a file of its module that has changed since. The file "checkout" in it
+// says whose it is, so that what was built for a checkout that is gone can be removed.
+var shared = sync.OnceValues(func() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		cache = os.TempDir()
 	}
 	all := filepath.Join(cache, "lockd-test")
-	others, _ := os.ReadDir(all)
+	others, _ := filepath.Glob(filepath.Join(all, "*", "checkout"))
 	for _, other := range others {
-		checkout, _ := url.PathUnescape(other.Name())
-		if _, err := os.Stat(checkout); errors.Is(err, fs.ErrNotExist) {
-			_ = os.RemoveAll(filepath.Join(all, other.Name()))
+		checkout, err := os.ReadFile(other)
+		if err != nil || string(checkout) == root() {
+			continue
+		}
+		if _, err := os.Stat(string(checkout)); errors.Is(err, fs.ErrNotExist) {
+			_ = os.RemoveAll(filepath.Dir(other))
 		}
 	}
-	return filepath.Join(all, url.PathEscape(root()))
+	dir := filepath.Join(all, sum(root()))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	return dir, os.WriteFile(filepath.Join(dir, "checkout"), []byte(root()), 0o600)
 })
 
 // sum is a short name for a text.
@@ -165,12 +178,15 @@ var root = sync.OnceValue(func() string {
 })
 
 // readSources looks at the sources of the programs, once. go test repeats a cached result unless what the tests
-// themselves looked at has changed, and what go build looks at does not count.
+// themselves looked at has changed, and what go build looks at does not count. The names are relative, as other
+// checkouts share the results.
 var readSources = sync.OnceValue(func() error {
-	var errs []error
+	here, err := os.Getwd()
+	errs := []error{err}
 	look := func(_ string, _ fs.DirEntry, err error) error { return err }
-	for _, dir := range []string{"api/gen/go", "client", "cmd", "internal"} {
-		errs = append(errs, filepath.WalkDir(filepath.Join(root(), dir), look))
+	for _, dir := range []string{"api/gen/go", "client", "cmd", "examples/go", "internal"} {
+		dir, err := filepath.Rel(here, filepath.Join(root(), dir))
+		errs = append(errs, err, filepath.WalkDir(dir, look))
 	}
 	return errors.Join(errs...)
 })

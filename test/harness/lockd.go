@@ -179,11 +179,10 @@ func (d *Lockd) Dial(t testing.TB, opts ...client.Option) *client.Client {
 // Dial makes a client of the SDK for some servers, which waits for them as long as a busy machine needs.
 func Dial(t testing.TB, addrs string, opts ...client.Option) *client.Client {
 	t.Helper()
+	Must(t, readSources())
 	c, err := client.Dial(addrs,
 		append([]client.Option{client.WithConnectWait(Patience), client.WithAnswerTimeout(Patience)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	t.Cleanup(func() { _ = c.Close() }) // lockd may be gone
 	return c
 }
