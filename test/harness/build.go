@@ -149,7 +149,7 @@ var shared = sync.OnceValues(func() (string, error) {
 	others, _ := filepath.Glob(filepath.Join(all, "*", "checkout"))
 	for _, other := range others {
 		checkout, err := os.ReadFile(other)
-		if err != nil || string(checkout) == root() {
+		if err != nil || len(checkout) == 0 || string(checkout) == root() { // empty: it is being written
 			continue
 		}
 		if _, err := os.Stat(string(checkout)); errors.Is(err, fs.ErrNotExist) {
