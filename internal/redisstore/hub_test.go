@@ -122,6 +122,20 @@ func TestASilentButLivingConnectionIsKept(t *testing.T) {
 	}
 }
 
+// Redis confirms that the last listener left when the next one has come. That one missed nothing.
+func TestWhoListensWhenTheLastListenerLeavesIsNotInterrupted(t *testing.T) {
+	t.Parallel()
+	s := open(t, quick(redistest.Start(t)))
+	for range 100 {
+		heard := make(chan lock.What, 10)
+		stop := s.ListenTurn("n", whole("w"), func(n lock.Notice) { heard <- n.What }) // this does not linger
+		if first := <-heard; first != lock.NoticeListening {
+			t.Fatalf("heard %v first, want that it listens", first)
+		}
+		stop()
+	}
+}
+
 func TestChannelsAreLeftSomeTimeAfterTheLastListener(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

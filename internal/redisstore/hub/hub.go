@@ -313,7 +313,7 @@ func (h *Hub) plan() plan {
 func (h *Hub) tell(channel string, what Heard) {
 	h.mu.Lock()
 	t := h.topics[channel]
-	if t == nil {
+	if t == nil || what.Deaf && !t.live { // the one that was unsubscribed is gone, or has been replaced
 		h.mu.Unlock()
 		return
 	}
