@@ -46,6 +46,7 @@ func sharedMixed(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	writer.Place = lease
 	wantErr(t, attempt(t, s, writer), lock.ErrHeld)
 	acquire(t, s, permitsClaim("sem", "x", 1, 2))
+	acquire(t, s, permitsClaim("one", "x", 1, 1))
 	rw, first, second := reading("rw", "a"), reading("new", "a"), reading("new", "b")
 	permitA, permitB, made, taken := permit("sem", "a", 0), permit("sem", "b", 2), permit("made", "b", 3),
 		acquiring("last", "a")
@@ -76,6 +77,8 @@ func sharedMixed(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 		{readDone("again", "a", 0), nil},
 		{permitDone("made", "a"), nil},
 		{permit("made", "a", 3), nil},
+		{permitDone("one", "x"), nil}, // the sorted set is gone
+		{permit("one", "a", 0), nil},
 	})
 	if err != nil {
 		return err
@@ -83,10 +86,24 @@ func sharedMixed(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	if first.grant.Fence >= second.grant.Fence || permitA.grant.Fence >= permitB.grant.Fence {
 		return fmt.Errorf("fences %v after %v, %v after %v", second.grant, first.grant, permitB.grant, permitA.grant)
 	}
+	if err = allEnd(t, c); err != nil {
+		return err
+	}
 	return leaves(t, s, map[string]left{
-		"rw": {2, "", rw}, "new": {2, "", second}, "sem": {2, "", permitB}, "made": {2, "", nil}, "last": {1, "a", taken},
-		"again": {}, "waited": {1, "x", nil},
+		"rw": {2, "", rw}, "new": {2, "", second}, "sem": {2, "", permitB}, "made": {2, "", nil}, "one": {1, "", nil},
+		"last": {1, "a", taken}, "again": {}, "waited": {1, "x", nil},
 	})
+}
+
+// allEnd says which keys do not end by themselves.
+func allEnd(t testing.TB, c *redis.Client) error {
+	t.Helper()
+	for _, key := range c.Keys(t.Context(), "*").Val() {
+		if left := c.PTTL(t.Context(), key).Val(); key != layout.Data && left == -1 {
+			return fmt.Errorf("%s has no end", key)
+		}
+	}
+	return nil
 }
 
 // A hash ends with its longest hold, and with its last reader, whoever left in one call.

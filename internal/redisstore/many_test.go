@@ -364,7 +364,7 @@ func TestPlantedBugsInCallsForManyAreFound(t *testing.T) {
 		"a permit too many":            {lua("page.available < 1 or", ""), true},
 		"a permit at OOM":              {lua("not full and permits(name, out, token)", "permits(name, out, token)"), false},
 		"an error of many told to nobody": {
-			lua("for _, i in ipairs(page.ends or {}) do", "for _, i in ipairs({}) do"),
+			lua("for _, i in ipairs(page.asked) do", "for _, i in ipairs({}) do"),
 			false,
 		},
 	}

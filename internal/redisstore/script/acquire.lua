@@ -18,7 +18,7 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
   return bad or {1, fence, tonumber(ARGV[2])}
 end
 
--- library: shape fence plain exclusive
+-- library: news shape fence plain exclusive
 return exclusive_acquire({name = KEYS[1], token = KEYS[2]}, {
   owner = ARGV[1], ttl = tonumber(ARGV[2]), fence = ARGV[3], fence_ttl = ARGV[4],
 })

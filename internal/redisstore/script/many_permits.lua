@@ -14,6 +14,8 @@ local function build()
   take_whole, give_back_whole = sem_acquire, sem_release
 end
 
+local ms = math.floor(now / 1000)
+
 local function settle(name, page)
   keep(page)
   if page.change ~= 0 then redis.call('INCRBY', name, page.change) end
@@ -23,8 +25,6 @@ local function settle(name, page)
   redis.call('PEXPIRE', name, left)
   redis.call('PEXPIRE', page.out, left)
 end
-
-local ms = math.floor(now / 1000)
 
 -- permits returns the page of a semaphore, nil if there is no semaphore, or if it has permits that have ended and were
 -- not taken back. token is nil for a release, whose owner must have a permit.
@@ -37,7 +37,8 @@ local function permits(name, out, token)
   if bad or ends and ends <= ms then return nil end
   if not ends and not (token and redis.call('EXISTS', token) == 1) then return nil end
   available = tonumber(available)
-  return {settle = settle, out = out, available = available, limit = available + redis.call('ZCARD', out), change = 0}
+  local limit = available + redis.call('ZCARD', out)
+  return {settle = settle, asked = {}, out = out, available = available, limit = limit, change = 0}
 end
 
 -- lend gives a permit out and returns the page, nil if the case is not ordinary.

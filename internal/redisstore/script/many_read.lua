@@ -43,7 +43,8 @@ local function reading(name)
   if page then return page.settle == settle and page end -- it may be one of another kind
   local mode = redis.pcall('HGET', name, 'mode')
   if mode ~= 'read' and (mode or redis.call('EXISTS', name) == 1) or mode and lock_misfit(name) then return nil end
-  return {settle = settle, left = redis.call('PTTL', name), fresh = {}, ends = {}, owners = {}, holds = {}, fences = {}}
+  local left = redis.call('PTTL', name)
+  return {settle = settle, asked = {}, left = left, fresh = {}, ends = {}, owners = {}, holds = {}, fences = {}}
 end
 
 -- begin lets a new reader in and returns the page, nil if the case is not ordinary.

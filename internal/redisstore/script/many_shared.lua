@@ -4,8 +4,9 @@
 -- library: shape
 
 -- pages has, by name, what is known of locks that many hold, and the writes that are put off until the script ends or a
--- request that is not ordinary comes for the name. A page of any kind has settle, which does those writes; and, if
--- anything was granted, fence, the last one, kept, what the fence key has, and token, that key.
+-- request that is not ordinary comes for the name. A page of any kind has settle, which does those writes; asked, the
+-- numbers of its requests, which are answered with the error if a write fails; and, if anything was granted, fence,
+-- the last one, kept, what the fence key has, and token, that key.
 local pages = {}
 
 -- settle_page does the writes that were put off for a name, or for all names.
@@ -19,7 +20,7 @@ local function settle_page(name)
   pages[name] = nil
   local ok, bad = pcall(page.settle, name, page)
   if ok then return end
-  for _, i in ipairs(page.ends or {}) do answers[i] = type(bad) == 'table' and bad.err or bad end
+  for _, i in ipairs(page.asked) do answers[i] = type(bad) == 'table' and bad.err or bad end
 end
 
 -- first makes the first fence of a page, nil if it cannot; keep stores the last one.
@@ -46,16 +47,20 @@ local function semaphores()
   claim_permit, give_permit = permit_claim, permit_give
 end
 
--- share makes the i-th request, of a kind that many hold at once. op is its letter; k and a are as in many.lua.
+-- share makes a request of a kind that many hold at once. op is its letter; i, k and a are as in many.lua.
 local function share(op, i, k, a)
+  local answer
   if op == 98 then
     if not claim_read then readers() end
-    return claim_read(KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], ARGV[a + 1], ARGV[a + 2])
+    answer = claim_read(KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], ARGV[a + 1], ARGV[a + 2])
   elseif op == 101 then
     if not give_read then readers() end
-    return give_read(i, KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], ARGV[a + 1], ARGV[a + 2])
+    answer = give_read(i, KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], ARGV[a + 1], ARGV[a + 2])
+  else
+    if not claim_permit then semaphores() end
+    answer = (op == 112 and claim_permit or give_permit)(k, a)
   end
-  if not claim_permit then semaphores() end
-  if op == 112 then return claim_permit(k, a) end
-  return give_permit(k, a)
+  local page = pages[KEYS[k + 1]]
+  if page then page.asked[#page.asked + 1] = i end
+  return answer
 end
