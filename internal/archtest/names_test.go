@@ -27,7 +27,7 @@ var (
 
 // elsewhere has names that look like ours and are not: those of the README, of Redisson, of Spring, of examples here.
 var elsewhere = map[string]bool{
-	"bin/hello.go": true, "isLocked": true, "executeLocked": true, "TestName": true, "../path/of_test.go": true,
+	"isLocked": true, "executeLocked": true, "TestName": true, "../path/of_test.go": true,
 }
 
 // TestCommentsNameWhatIsThere looks for files, methods and tests that a comment or a page speaks of and that are gone.

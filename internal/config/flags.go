@@ -46,7 +46,8 @@ func newFlags(a *Args) *pflag.FlagSet {
 		fmt.Print("lockd is a lock broker.\n\nUsage: lockd [flags]\n\n" + fs.FlagUsages() +
 			"\nEvery key of the file can be set by a variable, too: session.ttl by LOCKD_SESSION_TTL.\n" +
 			"Flags override variables, which override the file.\n\n" +
-			"Exit codes: 0 stopped as asked, 1 failed, 2 wrong command line, 78 wrong configuration.\n")
+			"Exit codes: 0 stopped as asked, 1 failed, 2 wrong command line, 78 wrong configuration, or another one\n" +
+			"than the replicas that run.\n")
 	}
 	for _, k := range keysOf(new(Config)) {
 		_ = a.layers.BindEnv(k.name, k.variable()) // fails without a name only
