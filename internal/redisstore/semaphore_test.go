@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
 )
 
 func permitsClaim(name string, o lock.Owner, n, limit uint32) lock.Claim {
@@ -86,5 +87,25 @@ func TestASemaphoreOfRedissonKeepsItsWays(t *testing.T) {
 	held, err := s.ForceRelease(ctx, "n", lock.Semaphore)
 	if err != nil || !held || c.Get(ctx, "n").Val() != "1" {
 		t.Errorf("got %v, %v, want one permit back", held, err)
+	}
+}
+
+// Redis counts on from no such number. A script that finds out after its first write would leave half of it.
+func TestANumberThatRedisDoesNotCountOnFromIsNoNumberOfPermits(t *testing.T) {
+	t.Parallel()
+	s, _, c := gated(t)
+	for _, text := range []string{"007", "-0", "-07", "+1", " 1"} {
+		must(t, c.FlushAll(t.Context()).Err())
+		acquire(t, s, permitsClaim("n", "a", 1, 2))
+		must(t, c.Set(t.Context(), "n", text, time.Hour).Err())
+		wantErr(t, attempt(t, s, permitsClaim("n", "b", 1, 0)), lock.ErrKindMismatch)
+		back := kindReturn(lock.Semaphore, "n", "a", 0)
+		back.Permits = 1
+		_, err := lock.Await(t.Context(), s.StartRelease, back)
+		wantErr(t, err, lock.ErrKindMismatch)
+		n, now := c.ZCard(t.Context(), layout.PermitsOut("n")).Val(), c.Get(t.Context(), "n").Val()
+		if n != 1 || now != text {
+			t.Errorf("%q became %q, and %d permits are out", text, now, n)
+		}
 	}
 }

@@ -41,12 +41,13 @@ func (h *Hub) write() {
 			if h.reading {
 				_ = h.conn.Ping(h.ctx, h.last()) // the reader notices a dead connection
 			}
+			h.retry()
 			continue
 		case <-h.wake:
 		}
 		p := h.plan()
 		for _, l := range p.greet {
-			l.hear(Heard{Live: true})
+			h.greet(l)
 		}
 		h.ask(p.ask)
 		if err := h.send(p); err != nil {
@@ -169,6 +170,9 @@ func (h *Hub) receive() (any, error) {
 		return &redis.Message{Channel: Invalid}, nil
 	}
 	if _, refused := errors.AsType[redis.Error](err); refused {
+		h.mu.Lock()
+		h.lost = true
+		h.mu.Unlock()
 		if h.replaced() || redis.HasErrorPrefix(err, "CROSSSLOT") { // from subscriptions that go-redis made again by itself
 			h.deaf(func(t *topic) bool { return t.live && h.sharded(t) })
 			h.shardAgain()
@@ -194,6 +198,16 @@ func (h *Hub) receive() (any, error) {
 	return nil, err
 }
 
+// retry has what Redis refused or ended be subscribed again: a slot may be back, or a right be granted.
+func (h *Hub) retry() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lost {
+		h.lost = false
+		h.againLocked(func(*topic) bool { return true })
+	}
+}
+
 // shardAgain has all channels with slots subscribed again, one by one: go-redis would name them all in one command on
 // its next connection, which a cluster refuses.
 func (h *Hub) shardAgain() {
@@ -202,16 +216,21 @@ func (h *Hub) shardAgain() {
 	}
 	_ = h.conn.SUnsubscribe(h.ctx) // go-redis forgets them, whether or not Redis hears of it
 	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.againLocked(h.sharded)
+}
+
+// againLocked has those of some topics subscribed that are not live.
+func (h *Hub) againLocked(which func(t *topic) bool) {
 	waiting := make(map[*topic]bool, len(h.unsent))
 	for _, t := range h.unsent {
 		waiting[t] = true
 	}
 	for _, t := range h.topics {
-		if h.sharded(t) && !t.live && !waiting[t] {
+		if which(t) && !t.live && !waiting[t] {
 			h.unsent = append(h.unsent, t)
 		}
 	}
-	h.mu.Unlock()
 	h.poke()
 }
 

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,10 +22,11 @@ import (
 
 // wire is a network. What was written to can be cut off, and all of it.
 type wire struct {
-	down  atomic.Bool  // nobody is reached
-	dials atomic.Int64 // with a ctx that was not over
-	mu    sync.Mutex   // guards all
-	all   []*wired
+	patience time.Duration // of the hub, a minute if it is 0
+	down     atomic.Bool   // nobody is reached
+	dials    atomic.Int64  // with a ctx that was not over
+	mu       sync.Mutex    // guards all
+	all      []*wired
 }
 
 var errCut = errors.New("the wire is cut")
@@ -70,7 +72,7 @@ func (c *wired) Write(b []byte) (int, error) {
 func (w *wire) hub(t *testing.T, server *redistest.Server, sharded func(string) bool) *Hub {
 	o := redis.Options{Addr: server.Addr, Protocol: 2, DialTimeout: time.Minute, Dialer: w.dial, MaxRetries: -1}
 	h := New(o, Config{
-		Linger: time.Millisecond, Patience: time.Minute, Sharded: sharded,
+		Linger: time.Millisecond, Patience: cmp.Or(w.patience, time.Minute), Sharded: sharded,
 		Metrics: Metrics{prometheus.NewGauge(prometheus.GaugeOpts{}), prometheus.NewCounter(prometheus.CounterOpts{})},
 	}, zap.NewNop())
 	t.Cleanup(h.Close)
@@ -175,6 +177,78 @@ func TestChannelsWithSlotsAreHeardAgainAfterAConnectionThatTheReaderDidNotSeeBre
 		slices.Sort(have)
 		return err == nil && slices.Equal(have, kept) && h.AllLive(kept)
 	})
+}
+
+// heard is what a listener was told last.
+type heard struct{ last atomic.Pointer[Heard] }
+
+func (e *heard) hear(what Heard) { e.last.Store(&what) }
+
+func (e *heard) is(live bool) bool {
+	last := e.last.Load()
+	return last != nil && last.Live == live && last.Deaf != live
+}
+
+// A slot goes to another node and comes back, and nobody looks up in between where it is.
+func TestAChannelWhoseSlotCameBackIsHeardAgain(t *testing.T) {
+	t.Parallel()
+	server := cluster(t)
+	c := server.Client()
+	w := wire{patience: time.Second}
+	h := w.hub(t, server, func(string) bool { return true })
+	h.Linger = time.Minute
+	var stays, leaves, comes heard
+	h.Listen("stays", stays.hear)
+	stop := h.Listen("left", leaves.hear)
+	soon(t, "both are heard", func() bool { return stays.is(true) && leaves.is(true) })
+	slot := func(channel string) int { return int(c.ClusterKeySlot(t.Context(), channel).Val()) }
+	must(t, c.ClusterDelSlots(t.Context(), slot("left")).Err())
+	soon(t, "one is not", func() bool { return leaves.is(false) })
+	stop()
+	must(t, c.ClusterAddSlots(t.Context(), slot("left")).Err())
+	h.Listen("left", comes.hear)
+	soon(t, "who comes is heard", func() bool { return comes.is(true) })
+	must(t, c.ClusterDelSlots(t.Context(), slot("stays")).Err())
+	soon(t, "the other is not", func() bool { return stays.is(false) })
+	must(t, c.ClusterAddSlots(t.Context(), slot("stays")).Err())
+	soon(t, "it is heard again", func() bool { return stays.is(true) })
+}
+
+// Who comes to a channel that is heard is told so by the writer. Meanwhile the reader tells that it is heard no more.
+func TestAGreetingDoesNotOutliveWhatItSays(t *testing.T) {
+	t.Parallel()
+	server := cluster(t)
+	c := server.Client()
+	var w wire
+	h := w.hub(t, server, func(string) bool { return true })
+	var first, second heard
+	h.Listen("x", first.hear)
+	soon(t, "it is heard", func() bool { return first.is(true) })
+	greeting, goOn, greeted := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var told atomic.Bool
+	h.Listen("x", func(what Heard) {
+		if !told.CompareAndSwap(false, true) {
+			second.hear(what)
+			return
+		}
+		close(greeting)
+		<-goOn
+		second.hear(what)
+		close(greeted)
+	})
+	<-greeting
+	must(t, c.ClusterDelSlots(t.Context(), int(c.ClusterKeySlot(t.Context(), "x").Val())).Err())
+	soon(t, "it is not", func() bool { return first.is(false) && second.is(false) })
+	close(goOn)
+	<-greeted
+	soon(t, "the second is told so", func() bool { return second.is(false) })
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // cluster is one node that has all slots.

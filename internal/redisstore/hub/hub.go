@@ -37,6 +37,7 @@ type Hub struct {
 	mu      sync.Mutex        // guards the fields below and all topics
 	topics  map[string]*topic // by channel
 	unsent  []*topic          // to be subscribed
+	lost    bool              // Redis refused or ended a subscription since all that are not live were subscribed again
 	unheard []*topic          // to be unsubscribed
 	ungreet []*listener       // those that joined a topic that was live already
 	idle    []idle            // topics without listeners, roughly in the order in which they are to be dropped
@@ -319,11 +320,25 @@ func (h *Hub) tell(channel string, what Heard) {
 	}
 	if what.Live || what.Deaf {
 		t.live = what.Live
+		h.lost = h.lost || what.Deaf // Redis ended it: the slot went to another node, and may come back
 	}
 	ls := slices.Collect(maps.Keys(t.listeners))
 	h.mu.Unlock()
 	for _, l := range ls {
 		l.hear(what)
+	}
+}
+
+// greet tells a listener that it is heard, and whether it still is: the reader may have told it otherwise meanwhile.
+func (h *Hub) greet(l *listener) {
+	for told, live := false, true; told != live; {
+		l.hear(Heard{Live: live, Deaf: !live})
+		told = live
+		h.mu.Lock()
+		if _, there := l.topic.listeners[l]; there {
+			live = l.topic.live
+		}
+		h.mu.Unlock()
 	}
 }
 

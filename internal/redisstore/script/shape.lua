@@ -59,8 +59,10 @@ local function permits_last(key, now)
   return last and math.max(0, tonumber(last) - now) or 0
 end
 
--- is_permits says whether a text can be the number of available permits.
-local function is_permits(text) return #text <= 11 and string.find(text, '^%-?%d+$') ~= nil end
+-- is_permits says whether a text can be the number of available permits. Redis counts on from no other, as from 007.
+local function is_permits(text)
+  return #text <= 11 and (text == '0' or string.find(text, '^%-?[1-9]%d*$') ~= nil)
+end
 
 -- on_its_way is the error for a hold whose key may be at another node. It says that nothing was done.
 --
