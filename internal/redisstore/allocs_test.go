@@ -37,13 +37,17 @@ func TestAPairAllocatesLittle(t *testing.T) {
 	}
 }
 
-// BenchmarkHotPath is what a pair costs when 64 are under way, the locks together and then the unlocks.
+// BenchmarkHotPath is what a pair of a kind costs when 64 are under way, the locks together and then the unlocks.
 func BenchmarkHotPath(b *testing.B) {
-	h := newHot(b, lock.Exclusive)
-	b.ReportAllocs()
-	b.ResetTimer()
-	for range b.N/hotBatch + 1 {
-		h.pairs()
+	for _, kind := range []lock.Kind{lock.Exclusive, lock.Read, lock.Semaphore} {
+		b.Run(kind.String(), func(b *testing.B) {
+			h := newHot(b, kind)
+			b.ReportAllocs()
+			b.ResetTimer()
+			for range b.N/hotBatch + 1 {
+				h.pairs()
+			}
+		})
 	}
 }
 
