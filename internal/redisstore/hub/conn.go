@@ -17,6 +17,8 @@ import (
 const (
 	// maxSubscribe bounds how many channels one command names.
 	maxSubscribe = 500
+	// maxRetries bounds how many channels are subscribed again at once: each refusal is looked up among all.
+	maxRetries = 100
 	// firstPause and maxPause bound the time between attempts to get the connection back.
 	firstPause = 50 * time.Millisecond
 	maxPause   = 20 * firstPause
@@ -137,9 +139,17 @@ func inThePast(ctx context.Context) (context.Context, context.CancelFunc) {
 // read passes on what the connection hears, until the hub is closed. go-redis makes a new connection when one breaks
 // and subscribes to everything again; the confirmations tell each listener that it may have missed something.
 func (h *Hub) read() {
-	pause := time.Duration(0)
+	pause, complained := time.Duration(0), false
 	for h.ctx.Err() == nil {
+		dials := h.dials.Load()
 		msg, err := h.receive()
+		if _, refused := errors.AsType[redis.Error](err); refused && dials == h.dials.Load() {
+			if !complained {
+				h.log.Warn("redis refuses a channel for released locks", zap.Error(err))
+			}
+			complained = true
+			continue // the connection is as good as before
+		}
 		if err == nil {
 			if pause > 0 {
 				h.log.Info("redis is heard again")
@@ -151,6 +161,7 @@ func (h *Hub) read() {
 		if h.ctx.Err() != nil {
 			return
 		}
+		complained = false
 		if pause == 0 {
 			h.log.Warn("the connection for released locks was interrupted", zap.Error(err))
 		}
@@ -198,13 +209,14 @@ func (h *Hub) receive() (any, error) {
 	return nil, err
 }
 
-// retry has what Redis refused or ended be subscribed again: a slot may be back, or a right be granted.
+// retry has some channels with slots subscribed again that Redis refused or ended: their slots may be back. Each is a
+// command of its own.
 func (h *Hub) retry() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.lost {
 		h.lost = false
-		h.againLocked(func(*topic) bool { return true })
+		h.againLocked(maxRetries)
 	}
 }
 
@@ -217,19 +229,24 @@ func (h *Hub) shardAgain() {
 	_ = h.conn.SUnsubscribe(h.ctx) // go-redis forgets them, whether or not Redis hears of it
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.againLocked(h.sharded)
+	h.againLocked(len(h.topics))
 }
 
-// againLocked has those of some topics subscribed that are not live.
-func (h *Hub) againLocked(which func(t *topic) bool) {
+// againLocked has channels with slots subscribed that are not live, so many at most.
+func (h *Hub) againLocked(most int) {
 	waiting := make(map[*topic]bool, len(h.unsent))
 	for _, t := range h.unsent {
 		waiting[t] = true
 	}
 	for _, t := range h.topics {
-		if which(t) && !t.live && !waiting[t] {
-			h.unsent = append(h.unsent, t)
+		if t.live || waiting[t] || !h.sharded(t) {
+			continue
 		}
+		if most--; most < 0 {
+			h.lost = true // the others come next
+			break
+		}
+		h.unsent = append(h.unsent, t)
 	}
 	h.poke()
 }

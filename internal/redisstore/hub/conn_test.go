@@ -214,6 +214,38 @@ func TestAChannelWhoseSlotCameBackIsHeardAgain(t *testing.T) {
 	soon(t, "it is heard again", func() bool { return stays.is(true) })
 }
 
+// Redis refuses each of many channels, because nobody has their slot. The connection hears the others as before.
+func TestRefusedChannelsDelayNoOthers(t *testing.T) {
+	t.Parallel()
+	server := cluster(t)
+	c := server.Client()
+	var w wire
+	h := w.hub(t, server, func(string) bool { return true })
+	message := make(chan string, 1)
+	var live heard
+	h.Listen("{heard}", func(what Heard) {
+		if live.hear(what); what.Message != "" {
+			message <- what.Message
+		}
+	})
+	soon(t, "it is heard", func() bool { return live.is(true) })
+	must(t, c.ConfigSet(t.Context(), "cluster-require-full-coverage", "no").Err())
+	must(t, c.ClusterDelSlots(t.Context(), int(c.ClusterKeySlot(t.Context(), "{refused}").Val())).Err())
+	soon(t, "the other slots are served", func() bool { return c.SPublish(t.Context(), "{heard}", "").Err() == nil })
+	const many = 30
+	for i := range many {
+		h.Listen(fmt.Sprint("{refused}", i), func(Heard) {})
+	}
+	soon(t, "all are refused", func() bool {
+		_, stats, _ := strings.Cut(c.Info(t.Context(), "errorstats").Val(), "errorstat_CLUSTERDOWN:count=")
+		var n int
+		_, _ = fmt.Sscan(stats, &n)
+		return n >= many
+	})
+	must(t, c.SPublish(t.Context(), "{heard}", "x").Err())
+	soon(t, "a message is heard", func() bool { return len(message) > 0 })
+}
+
 // Who comes to a channel that is heard is told so by the writer. Meanwhile the reader tells that it is heard no more.
 func TestAGreetingDoesNotOutliveWhatItSays(t *testing.T) {
 	t.Parallel()

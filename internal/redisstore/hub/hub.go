@@ -27,6 +27,7 @@ type Hub struct {
 	id     atomic.Int64 // Redis's number of the connection
 	made   atomic.Int64 // how many connections were made
 	seen   int64        // how many of them the reader knows of
+	dials  atomic.Int64 // how often one was tried
 
 	wake    chan struct{} // size 1: there is something to do for the writer
 	reading bool          // the reader runs; only the writer knows
@@ -37,7 +38,7 @@ type Hub struct {
 	mu      sync.Mutex        // guards the fields below and all topics
 	topics  map[string]*topic // by channel
 	unsent  []*topic          // to be subscribed
-	lost    bool              // Redis refused or ended a subscription since all that are not live were subscribed again
+	lost    bool              // Redis refused or ended a subscription since retry looked
 	unheard []*topic          // to be unsubscribed
 	ungreet []*listener       // those that joined a topic that was live already
 	idle    []idle            // topics without listeners, roughly in the order in which they are to be dropped
@@ -118,13 +119,16 @@ func New(o redis.Options, cfg Config, log *zap.Logger) *Hub {
 		h.id.Store(n)
 		return err
 	}
-	if dial := o.Dialer; dial != nil {
-		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if err := ctx.Err(); err != nil { // else each would look up the name, in a goroutine of its own
-				return nil, err
-			}
-			return dial(ctx, network, addr)
+	dial := o.Dialer
+	if dial == nil {
+		dial = redis.NewDialer(&o)
+	}
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		h.dials.Add(1)
+		if err := ctx.Err(); err != nil { // else each would look up the name, in a goroutine of its own
+			return nil, err
 		}
+		return dial(ctx, network, addr)
 	}
 	h.client = redis.NewClient(&o)
 	h.conn = h.client.Subscribe(ctx)
